@@ -105,6 +105,27 @@ describeConsole('agents in the console', () => {
     expect(await stored()).toMatchObject({ version: 3, definition: { description: 'Third words' } });
   });
 
+  it('are checked against the tools of their MCP servers before they are saved', async () => {
+    // The check that finds a fault.
+    baton.expectFaults(/400/);
+    const page = await baton.open({ token: tenant.token, path: '/agents/new' });
+    const desk = 'tools:\n    mcp:\n      - name: desk\n        url: http://127.0.0.1:9/mcp\n';
+    await write(
+      page,
+      `slug: clerk\nname: Clerk\ndescription: d\nruntime: llm\nconfig:\n  model: openai/m\n  ${desk}`,
+    );
+    await page.getByRole('button', { name: 'Check the tools' }).click();
+    const problems = page.getByRole('status', { name: 'Problems' });
+    await problems.getByText(/the MCP server "desk" can't be used/).waitFor();
+    await problems.getByText('Line 10').waitFor();
+    await write(page, 'slug: clerk\nname: Clerk\ndescription: d\nruntime: llm\nconfig: {model: openai/m}\n');
+    await page.getByRole('button', { name: 'Check the tools' }).click();
+    await page.getByText('and have the tools that it names').waitFor();
+    page.once('dialog', (dialog) => void dialog.accept());
+    await page.getByRole('link', { name: 'Cancel' }).click();
+    await page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor();
+  });
+
   it('offer the fields that the schema allows', async () => {
     const page = await baton.open({ token: tenant.token, path: '/agents/new' });
     await page.getByRole('textbox', { name: 'Definition of the agent' }).waitFor();

@@ -43,6 +43,9 @@ describeConsole('the playground', () => {
     await choose(page, version);
     await choose(page, binding);
     await page.getByLabel('Text', { exact: true }).fill(`over ${binding}`);
+    // Nobody has to scroll to it.
+    const button = await page.getByRole('button', { name: 'Send' }).boundingBox();
+    expect((button?.y ?? Infinity) + (button?.height ?? 0)).toBeLessThan(page.viewportSize()?.height ?? 0);
     await send(page);
     await ended(page);
     await page.getByText('Task: completed.').waitFor();

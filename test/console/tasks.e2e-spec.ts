@@ -230,6 +230,18 @@ describeConsole('tasks in the console', () => {
     expect(await page.getByLabel('Context', { exact: true }).inputValue()).toMatch(/.+/);
   });
 
+  it('are those of an owner, who is chosen by name', async () => {
+    const id = await send('of an owner');
+    const headers = { authorization: `Bearer ${tenant.token}` };
+    const response = await fetch(new URL(`/v1/requests/${id}`, baton.stack.url(0)), { headers });
+    const { owner } = (await response.json()) as { owner: string };
+    const page = await baton.open({ token: tenant.token, path: '/tasks' });
+    await page.locator(`datalist option[label="test"][value="${owner}"]`).waitFor({ state: 'attached' });
+    await page.getByRole('link', { name: 'test', exact: true }).first().click();
+    await page.waitForURL((url) => url.searchParams.get('owner') === owner);
+    expect(await page.getByLabel('Owner', { exact: true }).inputValue()).toBe(owner);
+  });
+
   it('are compared with another task of the agent', async () => {
     const one = await send('the first text');
     const two = await send('the second text');

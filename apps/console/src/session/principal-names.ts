@@ -19,11 +19,8 @@ async function readTokenNames(signal: AbortSignal): Promise<ReadonlyMap<string, 
   return names;
 }
 
-/**
- * The name of a principal by its key: for a token its name, if the caller may know it. Administrators know all, others that of
- * their own. The key of anybody else is its name.
- */
-export function usePrincipalName(): (key: string) => string {
+/** The principals whose names the caller may know, by key and name. */
+export function usePrincipalNames(): ReadonlyMap<string, string> {
   const { can, principal, token } = useCaller();
   const { data } = useQuery({
     queryKey: ['token-names'],
@@ -31,6 +28,17 @@ export function usePrincipalName(): (key: string) => string {
     enabled: can('admin'),
     staleTime: 60_000,
   });
-  const own = useMemo(() => new Map(token ? [[principal.key, token.name]] : []), [principal.key, token]);
-  return useCallback((key) => own.get(key) ?? data?.get(key) ?? key, [own, data]);
+  return useMemo(
+    () => new Map([...(data ?? []), ...(token ? [[principal.key, token.name] as const] : [])]),
+    [data, principal.key, token],
+  );
+}
+
+/**
+ * The name of a principal by its key: for a token its name, if the caller may know it. Administrators know all, others that of
+ * their own. The key of anybody else is its name.
+ */
+export function usePrincipalName(): (key: string) => string {
+  const names = usePrincipalNames();
+  return useCallback((key) => names.get(key) ?? key, [names]);
 }

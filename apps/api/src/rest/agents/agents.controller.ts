@@ -50,7 +50,6 @@ import {
 
 type Written = z.infer<typeof agentWrite>;
 type Warning = NonNullable<Written['warnings']>[number];
-type Fault = NonNullable<Written['unchecked_tools']>[number];
 
 const PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
 
@@ -114,8 +113,9 @@ export class AgentsController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
     @Query('dryRun', DRY_RUN) dryRun: boolean,
+    @Query('checkTools', CHECK_TOOLS) checksTools: boolean,
   ): Promise<Written> {
-    return this.write(request, reply, dryRun, async (author, options) => {
+    return this.write(request, reply, { dryRun, checksTools }, async (author, options) => {
       const document = parseWholeDocument(await this.bodies.json(request));
       return this.catalog.create(author, document, options);
     });
@@ -139,16 +139,10 @@ export class AgentsController {
     @Query('dryRun', DRY_RUN) dryRun: boolean,
     @Query('checkTools', CHECK_TOOLS) checksTools: boolean,
   ): Promise<Written> {
-    if (checksTools && !dryRun)
-      throw ProtocolError.invalidParams('checkTools', 'needs dryRun=true: write the agent after the check');
-    let unchecked: Fault[] = [];
-    const written = await this.write(request, reply, dryRun, async (author, options) => {
+    return this.write(request, reply, { dryRun, checksTools }, async (author, options) => {
       const document = parseWholeDocument(await this.bodies.json(request));
-      const write = await this.catalog.put(author, name, document, options);
-      if (checksTools) unchecked = await this.tools.check(author.tenantId, write.entry.definition);
-      return write;
+      return this.catalog.put(author, name, document, options);
     });
-    return { ...written, ...(unchecked.length > 0 && { unchecked_tools: unchecked }) };
   }
 
   @Describe({
@@ -167,8 +161,9 @@ export class AgentsController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
     @Query('dryRun', DRY_RUN) dryRun: boolean,
+    @Query('checkTools', CHECK_TOOLS) checksTools: boolean,
   ): Promise<Written> {
-    return this.write(request, reply, dryRun, async (author, options) => {
+    return this.write(request, reply, { dryRun, checksTools }, async (author, options) => {
       const patch = await this.bodies.json(request, PATCH_TYPES);
       return this.catalog.patch(author, name, patch, options);
     });
@@ -188,19 +183,23 @@ export class AgentsController {
   private async write(
     request: FastifyRequest,
     reply: FastifyReply,
-    dryRun: boolean,
+    { dryRun, checksTools }: { dryRun: boolean; checksTools: boolean },
     act: (author: Author, options: Required<WriteOptions>) => Promise<CatalogWrite>,
   ): Promise<Written> {
+    if (checksTools && !dryRun)
+      throw ProtocolError.invalidParams('checkTools', 'needs dryRun=true: write the agent after the check');
     const author = authorOf(request);
     const write = await act(author, writeOptions(request, dryRun));
     const { outcome, entry } = write;
+    const unchecked = checksTools ? await this.tools.check(author.tenantId, entry.definition) : [];
     this.directory.forget(author.tenantId);
     const isNew = outcome === 'created' && !dryRun;
     reply.status(isNew ? 201 : 200);
     if (isNew) reply.header('location', `/v1/agents/${entry.slug}`);
     if (!dryRun && entry.id !== undefined)
       reply.header('etag', etagOf({ id: entry.id, version: entry.version }));
-    return encodeWrite(write, dryRun, await this.warningsOf(author.tenantId, entry));
+    const written = encodeWrite(write, dryRun, await this.warningsOf(author.tenantId, entry));
+    return { ...written, ...(unchecked.length > 0 && { unchecked_tools: unchecked }) };
   }
 
   /** What is allowed and will fail when the agent runs: agents that there are not, commands that are not allowed. */

@@ -91,6 +91,20 @@ describe('the tools of an agent that is about to be written', () => {
     expect(text).not.toContain('another-secret');
   });
 
+  it('are checked of new agents and of changes as well', async () => {
+    const config = { model: 'openai/m', tools: { mcp: [desk({ allow: ['remove_*'] })] } };
+    const agent = { name: 'Clerk', description: 'Keeps notes', runtime: 'llm', config };
+    const query = '?dryRun=true&checkTools=true';
+    const fault = { error: { fields: [{ field: 'config.tools.mcp[0].allow[0]' }] } };
+    expect(await tenant.ask('POST', query, agent)).toMatchObject({ status: 400, json: fault });
+    const allowed = { ...config, tools: { mcp: [desk()] } };
+    expect((await tenant.ask('PUT', '/changed', { ...agent, config: allowed })).status).toBe(201);
+    expect(await tenant.ask('PATCH', `/changed${query}`, { config })).toMatchObject({
+      status: 400,
+      json: fault,
+    });
+  });
+
   it('are not asked for where only a worker may: of programs', async () => {
     const { status, json } = await check([{ name: 'local', command: 'notes', approval: ['delete_*'] }]);
     expect([status, json]).toMatchObject([

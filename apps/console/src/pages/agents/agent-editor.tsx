@@ -75,15 +75,19 @@ function Editor({
     return checked?.text === settled ? checked.problems : new AgentSource(settled).problems(schema);
   }, [settled, schema, checked]);
   const write = useMutation({
-    mutationFn: async ({ dryRun }: { dryRun: boolean }) => {
+    mutationFn: async (options: { dryRun: boolean; checkTools?: boolean }) => {
       const source = new AgentSource(text);
       const faults = source.value === undefined ? source.problems(undefined) : [];
       if (faults.length > 0) return setChecked({ text, problems: faults });
       try {
-        const { outcome, agent, warnings = [] } = await writeAgent(name, source.value, { dryRun, etag });
-        if (dryRun) {
-          const found = warnings.map(({ field, description }) => source.at(field, description, 'warning'));
-          return setChecked({ text, problems: found, outcome: OUTCOMES[outcome] });
+        const written = await writeAgent(name, source.value, { ...options, etag });
+        const { outcome, agent, warnings = [], unchecked_tools: unchecked = [] } = written;
+        if (options.dryRun) {
+          const found = [...warnings, ...unchecked].map(({ field, description }) =>
+            source.at(field, description, 'warning'),
+          );
+          const tools = options.checkTools === true && unchecked.length === 0 ? ` ${TOOLS_FIT}` : '';
+          return setChecked({ text, problems: found, outcome: `${OUTCOMES[outcome]}${tools}` });
         }
         await queries.invalidateQueries({ queryKey: ['agents'] });
         await navigate({ to: '/agents/$agent', params: { agent: agent.slug }, ignoreBlocker: true });
@@ -120,6 +124,14 @@ function Editor({
           >
             Dry run
           </Button>
+          <Button
+            size="xs"
+            variant="default"
+            loading={write.isPending}
+            onClick={() => write.mutate({ dryRun: true, checkTools: true })}
+          >
+            Check the tools
+          </Button>
           <Button size="xs" loading={write.isPending} onClick={() => write.mutate({ dryRun: false })}>
             Save
           </Button>
@@ -150,6 +162,7 @@ function Editor({
   );
 }
 
+const TOOLS_FIT = 'Its MCP servers answer, and have the tools that it names.';
 const OUTCOMES = {
   created: 'The agent would be created. Nothing was written.',
   updated: 'The agent would be changed. Nothing was written.',

@@ -91,9 +91,10 @@ export const documentText = ({ slug, enabled, definition }: Agent): string =>
 
 const textOf = (document: Record<string, unknown>): string => stringify(document, { lineWidth: 0 });
 
-/** Whether a write is only tried, and which version it changes. */
+/** Whether a write is only tried, whether MCP servers are asked for their tools then, and which version it changes. */
 interface WriteOptions {
   dryRun?: boolean;
+  checkTools?: boolean;
   etag?: string | undefined;
 }
 
@@ -101,10 +102,11 @@ interface WriteOptions {
 export async function writeAgent(
   name: string | undefined,
   document: unknown,
-  { dryRun = false, etag }: WriteOptions,
+  { dryRun = false, checkTools = false, etag }: WriteOptions,
 ): Promise<AgentWrite> {
   const body = document as Record<string, unknown>;
-  const query = dryRun ? { dryRun: 'true' as never } : {};
+  const yes = 'true' as never;
+  const query = { ...(dryRun && { dryRun: yes }), ...(checkTools && { checkTools: yes }) };
   const headers = etag === undefined ? {} : { 'if-match': etag };
   return answerOf(
     name === undefined

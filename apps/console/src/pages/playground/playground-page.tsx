@@ -147,7 +147,6 @@ function Request({
   const agents = known.includes(draft.agent) ? known : [draft.agent, ...known];
   return (
     <Stack>
-      <Kept draft={draft} onChange={onChange} />
       <Select
         label="Agent"
         data={agents}
@@ -183,6 +182,7 @@ function Request({
         onChange={({ currentTarget: { value } }) => set({ text: value })}
         error={faults.text}
       />
+      <Group>{children}</Group>
       <Textarea
         label="Data (JSON)"
         autosize
@@ -210,7 +210,7 @@ function Request({
           onChange={({ currentTarget: { value } }) => set({ taskId: value })}
         />
       </Group>
-      <Group>{children}</Group>
+      <Kept draft={draft} onChange={onChange} />
     </Stack>
   );
 }

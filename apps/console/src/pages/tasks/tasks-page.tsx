@@ -3,7 +3,7 @@ import { useDebouncedCallback } from '@mantine/hooks';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useEffect, useMemo, useRef } from 'react';
+import { useEffect, useId, useMemo, useRef } from 'react';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
@@ -11,7 +11,7 @@ import { useCaller } from '../../session/caller';
 import { useAgentNames } from '../agents/agent-names';
 import { readFilters, SINCE, type TaskFilters } from './filters';
 import { readTasks, tasksQuery } from './tasks-query';
-import { usePrincipalName } from '../../session/principal-names';
+import { usePrincipalName, usePrincipalNames } from '../../session/principal-names';
 import {
   durationText,
   isTerminal,
@@ -110,6 +110,7 @@ function Filters({ filters }: { filters: TaskFilters }) {
   const change = (changed: Partial<Record<keyof TaskFilters, string>>) =>
     void navigate({ to: '/tasks', search: readFilters({ ...filters, ...changed }), replace: true });
   const changeLater = useDebouncedCallback(change, 250);
+  const owners = useId();
   const search = (text: string) => {
     const id = text.trim();
     if (UUID.test(id)) void navigate({ to: '/tasks/$id', params: { id } });
@@ -157,9 +158,15 @@ function Filters({ filters }: { filters: TaskFilters }) {
           label="Owner"
           w="10rem"
           placeholder="token:…"
+          list={owners}
           defaultValue={filters.owner ?? ''}
           onChange={({ currentTarget }) => changeLater({ owner: currentTarget.value })}
         />
+        <datalist id={owners}>
+          {[...usePrincipalNames()].map(([key, name]) => (
+            <option key={key} value={key} label={name} />
+          ))}
+        </datalist>
         {Object.keys(filters).length > 0 && (
           <Button variant="default" component={Link} to="/tasks" reloadDocument>
             Clear
@@ -291,7 +298,19 @@ function Cells({
         </Link>
       </div>
       <div role="cell" title={owner ?? undefined}>
-        {owner ? nameOf(owner) : '–'}
+        {owner ? (
+          <Link
+            to="/tasks"
+            search={{ owner }}
+            className={styles.link}
+            // The fields of the filters take their values once.
+            reloadDocument
+          >
+            {nameOf(owner)}
+          </Link>
+        ) : (
+          '–'
+        )}
       </div>
       <div role="cell">
         {createdAt === undefined ? '–' : durationText(Date.now() - Date.parse(createdAt))}
