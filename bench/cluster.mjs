@@ -36,23 +36,28 @@ export async function startCluster({ dist, driver = 'redis', apis, workers, env:
   };
   await run(process.execPath, [`${root}/libs/database/src/migrate-main.js`], { env });
   const children = [];
-  const start = (kind) =>
+  const pids = { postgres: postgres.process.pid, ...(redis && { redis: redis.process.pid }) };
+  const start = (kind, i) =>
     new Promise((ready, failed) => {
       const child = fork(`${root}/apps/${kind}/src/main.js`, {
         env,
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       });
       children.push(child);
+      pids[`${kind} ${i + 1}`] = child.pid;
       child.once('message', ({ url }) => ready(url));
       child.once('exit', () => failed(new Error(`the ${kind} process ended`)));
     });
-  const several = (count, kind) => Promise.all(Array.from({ length: count }, () => start(kind)));
+  const several = (count, kind) => Promise.all(Array.from({ length: count }, (_, i) => start(kind, i)));
   const [urls] = await Promise.all([several(apis, 'api'), several(workers, 'worker')]);
   const baton = async (...args) =>
     (await run(process.execPath, [`${root}/apps/cli/src/main.js`, ...args], { env })).stdout;
   let made = 0;
   return {
     databaseUrl: postgres.url,
+    redisUrl: redis?.url,
+    /** Process ids by name: `api 1`, `worker 2`, `postgres`, `redis`. */
+    processes: () => pids,
     /** A new tenant: one caller per API. */
     async tenant({ weight, agent = 'echo' } = {}) {
       const slug = `bench-${++made}`;
