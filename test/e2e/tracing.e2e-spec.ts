@@ -114,6 +114,15 @@ it('shows one trace from the caller through API, queue, runs, models and tools t
   expect(JSON.stringify(collector.spans)).not.toMatch(/launch code|count 2|done/);
   expect(collector.spans.filter(({ traceId }) => traceId !== TRACE)).toEqual([]);
   expect(stack.apis[0]?.log()).toMatch(new RegExp(`"traceId":"${TRACE}".*"msg":"request"`));
+
+  // Prometheus finds the trace by the duration.
+  const accept = 'application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2';
+  const metrics = await fetch(`${stack.apis[0]?.managementUrl}/metrics`, { headers: { accept } });
+  expect(await metrics.text()).toMatch(
+    new RegExp(
+      `baton_call_duration_seconds_bucket{.*operation="sendMessage".*} 1 # {trace_id="${TRACE}",span_id="${call.spanId}"}`,
+    ),
+  );
 });
 
 it('sends what /metrics shows and what the log says to the same collector, by the same setting', async () => {

@@ -2,7 +2,7 @@ import { Environment } from '@baton/config';
 import { PlatformReadiness } from '@baton/tasks';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 
 /** `/healthz`, `/readyz` and `/metrics` of a worker, when `WORKER_PORT` is set. */
 @Injectable()
@@ -19,7 +19,7 @@ export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdo
   async onApplicationBootstrap(): Promise<void> {
     const { workerPort, host } = this.environment;
     if (workerPort === undefined) return;
-    const server = createServer((request, response) => void this.answer(request.url ?? '/', response));
+    const server = createServer((request, response) => void this.answer(request, response));
     this.server = server;
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
@@ -33,12 +33,12 @@ export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdo
     this.server?.closeAllConnections();
   }
 
-  private async answer(url: string, response: ServerResponse): Promise<void> {
+  private async answer({ url = '/', headers }: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = url.split('?')[0];
     if (path === '/healthz') return void send(response, 200, 'application/json', '{"status":"ok"}');
     if (path === '/readyz') return this.answerReady(response);
     if (path === '/metrics') {
-      const { contentType, body } = await this.metrics.render();
+      const { contentType, body } = await this.metrics.render(headers.accept);
       return void send(response, 200, contentType, body);
     }
     send(response, 404, 'application/json', '{"error":"not found"}');

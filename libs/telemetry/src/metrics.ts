@@ -3,8 +3,10 @@ import {
   Counter,
   Gauge,
   Histogram,
+  type Metric,
   type MetricObjectWithValues,
   type MetricValueWithName,
+  type OpenMetricsContentType,
   Registry,
 } from 'prom-client';
 
@@ -49,8 +51,34 @@ export const gauge = <L extends string = never>(name: string, help: string, labe
 /** Declares durations in seconds, from a millisecond to a minute. Call it once, beside the code that measures. */
 export const histogram = <L extends string = never>(name: string, help: string, labelNames: L[] = []) => {
   const buckets = MILLISECONDS_TO_MINUTE;
-  return define((registry) => new Histogram({ name, help, labelNames, buckets, registers: [registry] }));
+  return define((registry) => new Durations<L>(registry, { name, help, labelNames, buckets }));
 };
+
+/** How often something took how long. */
+export class Durations<L extends string = never> {
+  private readonly histogram: Histogram;
+
+  constructor(
+    registry: Registry,
+    config: { name: string; help: string; labelNames: L[]; buckets: number[] },
+  ) {
+    // prom-client would refuse exemplars in a registry that can render text without them.
+    this.histogram = new Histogram({ ...config, enableExemplars: true, registers: [] });
+    registry.registerMetric(this.histogram);
+  }
+
+  /**
+   * Counts one.
+   * @param traceparent what it was a part of. If that trace is kept, it is the example of its bucket (an exemplar) until the next.
+   */
+  observe(labels: Record<L, string>, seconds: number, traceparent?: string | null): void {
+    const exemplarLabels = traceparent?.match(SAMPLED)?.groups;
+    this.histogram.observe({ labels, value: seconds, ...(exemplarLabels && { exemplarLabels }) });
+  }
+}
+
+/** A `traceparent` of a trace that is kept. */
+const SAMPLED = /^[\da-f]{2}-(?<trace_id>[\da-f]{32})-(?<span_id>[\da-f]{16})-[\da-f][13579bdf]/;
 
 const LIMIT_EXCEEDED = counter(
   'baton_limit_exceeded_total',
@@ -58,7 +86,7 @@ const LIMIT_EXCEEDED = counter(
   ['limit'],
 );
 
-/** The metrics of a process, in the form that Prometheus reads. Inject it by class. */
+/** The metrics of a process, as Prometheus reads them. Inject it by class. */
 export class Metrics {
   private readonly registry = new Registry();
   private readonly metrics = new Map<MetricDefinition<unknown>, unknown>();
@@ -85,10 +113,23 @@ export class Metrics {
     this.refreshers.push(refresh);
   }
 
-  /** All metrics as text, with its content type. */
-  async render(): Promise<{ contentType: string; body: string }> {
+  /**
+   * All metrics as text, with its content type.
+   * @param accept what the reader takes. OpenMetrics, which has exemplars, if it names that, else the text format of Prometheus.
+   */
+  async render(accept = ''): Promise<{ contentType: string; body: string }> {
     await this.refresh();
-    return { contentType: this.registry.contentType, body: await this.registry.metrics() };
+    const registry = accept.includes('application/openmetrics-text') ? this.openMetrics() : this.registry;
+    return { contentType: registry.contentType, body: await registry.metrics() };
+  }
+
+  /** It takes `_total` off the names of its counters for good, so it gets heirs of the metrics, which have names of their own. */
+  private openMetrics(): Registry<OpenMetricsContentType> {
+    const registry = new Registry<OpenMetricsContentType>();
+    registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
+    for (const metric of this.registry.getMetricsAsArray())
+      registry.registerMetric(Object.create(metric) as Metric);
+    return registry;
   }
 
   /** All metrics as data. */

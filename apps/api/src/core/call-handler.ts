@@ -88,7 +88,8 @@ export class CallHandler {
     const context = span ? { ...resolved, traceparent: span.traceparent } : resolved;
     const notes = logContextOf(request);
     notes.taskId = requestedTaskId(call);
-    if (context.traceparent !== undefined) Object.assign(notes, traceIdsOf(context.traceparent));
+    const { traceparent } = context;
+    if (traceparent !== undefined) Object.assign(notes, { traceparent }, traceIdsOf(traceparent));
     reply.headers(headers());
     const answered = answerContextOf(context, call);
     if (!isStreaming(call)) {

@@ -1,6 +1,6 @@
 import { PlatformReadiness, TasksModule } from '@baton/tasks';
 import { Metrics } from '@baton/telemetry';
-import { Controller, Get, Injectable, Module, Res } from '@nestjs/common';
+import { Controller, Get, Headers, Injectable, Module, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { Public } from '../access/access.guard.js';
 import { HttpModule } from '../http/http.module.js';
@@ -76,8 +76,8 @@ export class ManagementHealthController {
   }
 
   @Get('metrics')
-  async scrape(@Res() reply: FastifyReply): Promise<void> {
-    const { contentType, body } = await this.metrics.render();
+  async scrape(@Headers('accept') accept: string | undefined, @Res() reply: FastifyReply): Promise<void> {
+    const { contentType, body } = await this.metrics.render(accept);
     await reply.header('content-type', contentType).send(body);
   }
 }

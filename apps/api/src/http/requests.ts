@@ -77,6 +77,8 @@ export interface LogContext {
   operation?: OperationName;
   /** Kind of the error of the answer. Only in the metrics. */
   errorKind?: ErrorKind;
+  /** What the two ids are from. Only in the metrics. */
+  traceparent?: string;
   /** JSON-RPC error code of the answer, in every binding. */
   rpcError?: number;
   /** The status of a call of gRPC that failed. */
@@ -211,7 +213,7 @@ export function requestRecorder(
   const calls = metrics.of(CALL_DURATION);
   return (request, end) => {
     const endedAt = performance.now();
-    const { streamedAt = endedAt, limit, operation, errorKind } = logContextOf(request);
+    const { streamedAt = endedAt, limit, operation, errorKind, traceparent } = logContextOf(request);
     const { startedAt, status } = end;
     const labels = {
       route: request.routeOptions.url ?? 'none',
@@ -219,8 +221,8 @@ export function requestRecorder(
       status: String(status),
     };
     const seconds = (streamedAt - startedAt) / 1000;
-    durations.observe(labels, seconds);
-    if (operation) calls.observe({ operation, error: errorKind ?? 'none' }, seconds);
+    durations.observe(labels, seconds, traceparent);
+    if (operation) calls.observe({ operation, error: errorKind ?? 'none' }, seconds, traceparent);
     if (limit !== undefined) metrics.limitExceeded.inc({ limit });
     // Other listeners for the end of this request may still add fields.
     if (logger.isEnabled('info')) setImmediate(writeLine, logger, request, end, endedAt - startedAt);
@@ -228,7 +230,7 @@ export function requestRecorder(
 }
 
 function writeLine(logger: Logger, request: CallRequest, end: RequestEnd, ms: number): void {
-  const { streamedAt: _, operation: __, errorKind: ___, ...notes } = logContextOf(request);
+  const { streamedAt: _, operation: __, errorKind: ___, traceparent: ____, ...notes } = logContextOf(request);
   const line = {
     requestId: request.id,
     method: request.method,

@@ -113,7 +113,7 @@ export class PushSender {
   ): Promise<void> {
     const { tenantId, taskId, configId } = config;
     const log = this.logger.child({ tenantId, taskId, configId });
-    this.metrics.of(WAIT).observe(config.waitedSeconds);
+    this.metrics.of(WAIT).observe({}, config.waitedSeconds);
     const lease = { endsAt: claimedAt + this.leaseMs, stopping, signal };
     try {
       const hasEnded = await this.tellAll(config, lease, log).catch((error: unknown) => {
@@ -200,7 +200,7 @@ export class PushSender {
       const reason = `it answered HTTP ${status}${isRedirect ? ', and redirects are not followed' : ''}`;
       return new Unanswered(reason, status, retryAfter);
     } finally {
-      this.metrics.of(REQUEST).observe((performance.now() - started) / 1000);
+      this.metrics.of(REQUEST).observe({}, (performance.now() - started) / 1000);
     }
   }
 

@@ -90,7 +90,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     if (event.isArtifact) return;
     const { payload } = event;
     const said = payload.$case === 'statusUpdate' && payload.value.status?.timestamp;
-    if (said) this.lag.observe(Math.max(0, Date.now() - Date.parse(said)) / 1000);
+    if (said) this.lag.observe({}, Math.max(0, Date.now() - Date.parse(said)) / 1000);
   }
 
   /** Free the watch's subscription early, because nobody reads it. */

@@ -203,7 +203,7 @@ export class EventWriter {
     this.sequence += events.length;
     const { tenantId, taskId, attempt } = this.run;
     this.ports.metrics.appended.inc(events.length);
-    this.ports.metrics.append.observe((performance.now() - since) / 1000);
+    this.ports.metrics.append.observe({}, (performance.now() - since) / 1000);
     if (written.hasPushConfigs) this.wakePushes();
     await this.publish(tenantId, taskId, {
       lastSequence: this.sequence,

@@ -129,14 +129,18 @@ export class RunExecutor {
       claimed();
       // No row: another worker has the run, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
-      if (run.attempt === 1) this.starts.observe(run.waitedSeconds);
+      if (run.attempt === 1) this.starts.observe({}, run.waitedSeconds, run.traceparent);
       this.claims.inc({ attempt: run.attempt > MAX_COUNTED ? `${MAX_COUNTED + 1}+` : run.attempt });
       const startedAt = performance.now();
       if (this.tracing.tracer) span = startSpan(this.tracing.tracer, run);
       ({ traceparent } = run);
       const ended = await this.executeClaimed(run, log, span);
       const outcome = ended ? taskStateToJSON(ended.state) : 'TURN_GOES_ON';
-      this.durations.observe({ outcome }, (performance.now() - startedAt) / 1000);
+      this.durations.observe(
+        { outcome },
+        (performance.now() - startedAt) / 1000,
+        span?.traceparent ?? traceparent,
+      );
       span?.set({ 'baton.task.state': ended && taskStateToJSON(ended.state) });
       if (ended?.state === TaskState.TASK_STATE_FAILED) span?.fail('TASK_STATE_FAILED');
       await this.turnEnds.follow(run, ended);
@@ -248,7 +252,7 @@ export class RunExecutor {
     try {
       for (;;) {
         const next = await untilStopped(outputs.next());
-        if (isFirst) this.firstOutput.observe((performance.now() - startedAt) / 1000);
+        if (isFirst) this.firstOutput.observe({}, (performance.now() - startedAt) / 1000, span?.traceparent);
         isFirst = false;
         if (next.done) throw new TurnFailure('The agent returned without a final status');
         if (await this.writeOutput(next.value, { run, writer, output, signal })) return;

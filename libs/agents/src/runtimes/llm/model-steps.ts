@@ -111,6 +111,7 @@ export class ModelSteps {
         seconds: ms / 1000,
         ...(progress.firstWordMs !== undefined && { firstWordSeconds: progress.firstWordMs / 1000 }),
         tokens: progress.usage,
+        traceparent: span?.traceparent,
       });
       if (failed !== undefined) {
         progress.failed = {

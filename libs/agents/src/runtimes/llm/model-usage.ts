@@ -86,6 +86,8 @@ interface ModelCallFigures {
   seconds: number;
   firstWordSeconds?: number;
   tokens: { inputTokens: number; outputTokens: number };
+  /** Of its span. */
+  traceparent?: string | undefined;
 }
 
 /** Metrics of model calls. */
@@ -95,11 +97,12 @@ export class ModelMetrics {
   constructor(private readonly metrics: Metrics) {}
 
   /** Records one model call with any outcome. */
-  call({ provider, model: name, outcome, seconds, firstWordSeconds, tokens }: ModelCallFigures): void {
+  call({ provider, model: name, ...figures }: ModelCallFigures): void {
+    const { outcome, seconds, firstWordSeconds, tokens, traceparent } = figures;
     const model = this.labelOf(provider, name);
-    this.metrics.of(CALLS).observe({ provider, model, outcome }, seconds);
+    this.metrics.of(CALLS).observe({ provider, model, outcome }, seconds, traceparent);
     if (firstWordSeconds !== undefined) {
-      this.metrics.of(FIRST_WORD).observe({ provider, model }, firstWordSeconds);
+      this.metrics.of(FIRST_WORD).observe({ provider, model }, firstWordSeconds, traceparent);
     }
     this.metrics.of(TOKENS).inc({ provider, model, kind: 'input' }, tokens.inputTokens);
     this.metrics.of(TOKENS).inc({ provider, model, kind: 'output' }, tokens.outputTokens);

@@ -118,7 +118,7 @@ async function measured(
     throw error;
   } finally {
     const kind = tool.server === undefined ? 'agent' : 'mcp';
-    metrics.of(TOOL_CALLS).observe({ kind, outcome }, (performance.now() - began) / 1000);
+    metrics.of(TOOL_CALLS).observe({ kind, outcome }, (performance.now() - began) / 1000, span?.traceparent);
     span?.end();
   }
 }
