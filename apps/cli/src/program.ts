@@ -206,6 +206,6 @@ function createProgram({ terminal }: Cli): Command {
       writeOut: (text) => terminal.out(text.trimEnd()),
       writeErr: (text) => terminal.err(text.trimEnd()),
       outputError: (text, write) =>
-        write(text.replace(/^error: (.)/, (_, first: string) => first.toUpperCase()).replace(/\n$/, '.')),
+        write(text.replace(/^error: (.)/, (_, first: string) => first.toUpperCase()).replace(/\.?\n$/, '.')),
     });
 }

@@ -83,6 +83,12 @@ async function makeAsking(call: string): Promise<string> {
   return id;
 }
 
+/** A line of a log: when the event was stored, to the second and with the zone, then the event. */
+const timed = (event: string): string =>
+  expect.stringMatching(
+    `^\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d [+-]\\d\\d:\\d\\d {5}${event}$`,
+  ) as string;
+
 describe('baton tasks', () => {
   it('lists tasks by state, agent and time, the newest status first', async () => {
     const done = await makeEnded(TaskState.TASK_STATE_COMPLETED);
@@ -108,8 +114,13 @@ describe('baton tasks', () => {
   it('shows a task, and ends with a code for one that is not there', async () => {
     const id = await makeEnded(TaskState.TASK_STATE_COMPLETED);
     expect((await baton(`tasks show ${id}`)).out).toMatch(
-      /^task +[-\da-f]{36}\nagent +echo\nstate +completed\n[^]*events +4\ntokens +7 input, 5 output\n\nhello$/,
+      /^task +[-\da-f]{36}\nagent +echo\nstate +completed\ncreated +\d[^\n]*\n[^]*events +4\ntokens +7 input, 5 output\n\nhello\n\n/,
     );
+    const events = (await baton(`tasks show ${id}`)).out.split('\n').slice(-4);
+    expect(events).toEqual([
+      ...[timed(`1  task      ${id} submitted`), timed('2  status    working')],
+      ...[timed('3  artifact  reply: hello'), timed('4  status    completed')],
+    ]);
     expect(await json(`tasks show ${id}`)).toMatchObject({ request_id: id, events: 4, task: { id } });
     const unknown = randomUUID();
     for (const command of ['show', 'watch', 'logs', 'cancel', 'send-again']) {
@@ -129,11 +140,13 @@ describe('baton tasks', () => {
     const { code, out } = await baton(`tasks watch ${done} --after 1`);
     expect([code, out.split('\n')]).toEqual([
       0,
-      ['   2  status    working', '   3  artifact  reply: hello', '   4  status    completed'],
+      [timed('2  status    working'), timed('3  artifact  reply: hello'), timed('4  status    completed')],
     ]);
+    const records = (await baton(`tasks watch ${done} --after 3 --json`)).out;
+    expect(JSON.parse(records)).toMatchObject({ sequence: 4, event: { statusUpdate: {} } });
     const failed = await makeEnded(TaskState.TASK_STATE_FAILED, 'no luck');
     expect(await baton(`tasks watch ${failed} --after 3`)).toEqual({
-      ...{ code: 6, out: '   4  status    failed: no luck', err: `Task ${failed} failed: no luck` },
+      ...{ code: 6, out: timed('4  status    failed: no luck'), err: `Task ${failed} failed: no luck` },
     });
     const canceled = await makeTask();
     const watching = baton(`tasks watch ${canceled}`);
@@ -155,6 +168,29 @@ describe('baton tasks', () => {
     const lines = (await baton(`tasks logs ${id} --after 1 --json`)).out.split('\n');
     expect(lines.map((line) => (JSON.parse(line) as { sequence: number }).sequence)).toEqual([2]);
     expect((await baton(`tasks logs ${id} --after 2`)).out).toBe('');
+  });
+
+  it.each([
+    ['NO_COLOR', '1'],
+    ['FORCE_COLOR', '1'],
+  ])('has no colours, with %s=%s neither', async (name, value) => {
+    const environment = jest.replaceProperty(process, 'env', { ...process.env, [name]: value });
+    try {
+      const id = await makeEnded(TaskState.TASK_STATE_FAILED, 'no luck');
+      for (const command of [
+        'list',
+        `show ${id}`,
+        `watch ${id}`,
+        `logs ${id}`,
+        'list --state done',
+        '--help',
+      ]) {
+        const { out, err } = await baton(`tasks ${command}`);
+        expect([command, out + err]).toEqual([command, expect.not.stringContaining('\u001b')]);
+      }
+    } finally {
+      environment.restore();
+    }
   });
 
   it('cancels tasks, and says which one cannot be canceled', async () => {

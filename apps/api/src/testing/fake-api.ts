@@ -277,6 +277,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
       childTaskIds: [],
       agentVersion: null,
       events: 1,
+      createdAt: undefined,
     }),
   },
   artifactPages: { page: async () => ({ head: 1, pieces: [], next: undefined }) },

@@ -119,7 +119,11 @@ export async function readLoadFailures(api: ApiClient, path: string): Promise<Lo
 
 /** A line for people: what, where and why. */
 export const failureText = ({ agent, file, line, reason }: LoadFailure): string =>
-  `Agent ${agent ?? '-'} could not be loaded: ${file}${line === null ? '' : `:${line}`}: ${oneLine(reason, 300)}`;
+  `Agent ${agent ?? '-'} could not be loaded: ${placeAndReason({ file, line, reason })}`;
+
+/** Where a fault is, and what it is: `index.mjs:3: Unexpected end of input`. */
+export const placeAndReason = ({ file, line, reason }: Omit<LoadFailure, 'agent'>): string =>
+  `${file}${line === null ? '' : `:${line}`}: ${oneLine(reason.replace(/^could not be loaded: /, ''), 300)}`;
 
 const pathOf = (name: string): string => `agents/${encodeURIComponent(name)}`;
 

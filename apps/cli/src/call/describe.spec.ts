@@ -38,7 +38,8 @@ describe('what an agent said, for people', () => {
       text('\u001b[2J'),
     ];
     const task = { id: 't', contextId: 'c', status: undefined, history: [], metadata: undefined };
-    expect(replyText({ ...task, artifacts: [artifact(...parts), artifact(text('end'))] })).toBe(
+    const thought = { ...artifact(text('First I look.')), metadata: { 'baton.event': 'reasoning' } };
+    expect(replyText({ ...task, artifacts: [thought, artifact(...parts), artifact(text('end'))] })).toBe(
       'see {"a":1}[report.pdf][2J\nend',
     );
   });

@@ -1,4 +1,4 @@
-import { Message, type Part, stateName, StreamResponse, Task, TaskState } from '@baton/a2a';
+import { eventKindOf, Message, type Part, stateName, StreamResponse, Task, TaskState } from '@baton/a2a';
 import { formatTime, oneLine, printable, printNext, type Terminal } from '../output.js';
 import type { NumberedEvent, Payload } from './agent-client.js';
 
@@ -38,10 +38,12 @@ export function printEvent(terminal: Terminal, event: NumberedEvent, asData = fa
 export const replyJson = (reply: Task | Message): unknown =>
   isTask(reply) ? { task: Task.toJSON(reply) } : { message: Message.toJSON(reply) };
 
-/** What the agent said, for people: its artifacts, then its last message. */
+/** What the agent said, for people: its artifacts, then its last message. Tool calls and reasoning are no part of it. */
 export function replyText(reply: Task | Message): string {
   if (!isTask(reply)) return textOf(reply.parts);
-  const artifacts = reply.artifacts.map(({ parts }) => textOf(parts));
+  const artifacts = reply.artifacts
+    .filter((artifact) => eventKindOf(artifact) === undefined)
+    .map(({ parts }) => textOf(parts));
   return [...artifacts, statusText(reply.status)].filter((text) => text !== '').join('\n');
 }
 

@@ -25,7 +25,7 @@ interface SendOptions extends JsonOption {
 }
 
 /** How a turn ended: what decides the exit code and the note after the answer. */
-interface TurnEnd {
+export interface TurnEnd {
   taskId: string;
   state: TaskState;
   text: string;
@@ -83,9 +83,9 @@ export const LOST = 'The connection was lost. Continuing after the last event.';
  * @param taskId the task, if it is known before its first event; errors name it
  * @returns the last state of the task; undefined if there was none
  */
-export async function printEvents(
-  events: AsyncIterable<NumberedEvent>,
-  print: (event: NumberedEvent) => void,
+export async function printEvents<E extends NumberedEvent>(
+  events: AsyncIterable<E>,
+  print: (event: E) => void,
   taskId = '',
 ): Promise<TurnEnd | undefined> {
   let end: TurnEnd | undefined;

@@ -14,6 +14,7 @@ import {
   printRunError,
   printTable,
   printValue,
+  type Terminal,
 } from '../output.js';
 import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { EventTimes } from '../tasks/event-times.js';
@@ -26,13 +27,15 @@ import {
   type StepJson,
   type WholeRequestJson,
 } from '../tasks/requests-client.js';
-import { assertDone, LOST, parseSequence, printEvents } from './call.js';
+import { assertDone, LOST, parseSequence, printEvents, type TurnEnd } from './call.js';
 import { parseCount, sinceOf } from './options.js';
 
 const TITLES = ['task', 'agent', 'state', 'updated', 'context', 'reason'];
 const STEP_TITLES = ['step', 'kind', 'state', 'attempts', 'started', 'ended', 'error'];
 const CALL_TITLES = ['model call', 'took', 'model', 'tokens', 'attempt', 'outcome'];
 const MAX_LISTED = 10_000;
+/** Events that `show` prints: the newest. */
+const MAX_SHOWN_EVENTS = 20;
 
 type Options = TargetOptions & JsonOption;
 
@@ -77,7 +80,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     .action((options: ListOptions) => list(cli, options));
   ofTask(
     'show',
-    'show a task: its state, answer, relations, calls of models, steps, and the last error of its agent',
+    'show a task: its state, answer, relations, calls of models, steps, newest events, and the last error of its agent',
   )
     .option('--tenant <slug>', 'as the operator: tenant of the task; shows no messages')
     .action(async (task: string, { tenant, ...options }: Options & { tenant?: string }) => {
@@ -86,7 +89,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
       const { showTask } = await import('../tasks/operator.js');
       return showTask(cli, task, { tenant, ...options } satisfies ShowOptions);
     });
-  ofTask('watch', 'print the events of a task until it ends')
+  ofTask('watch', 'print the events of a task with their times until it ends')
     .option('--after <sequence>', 'start after the event with this sequence', '0')
     .action((task: string, options: Options & { after: string }) => watch(cli, task, options));
   ofTask('logs', 'print the events of a task so far, with their times, and the last error of its agent')
@@ -144,10 +147,12 @@ const isExplained = (state: string | undefined): boolean =>
 const timeOf = (text: string | undefined): string => formatTime(text === undefined ? null : new Date(text));
 
 async function show(cli: Cli, id: string, options: Options): Promise<void> {
-  const found = await clientOf(cli, options).get(id);
+  const client = clientOf(cli, options);
+  const found = await client.get(id);
   if (options.json) return void printValue(cli.terminal, found);
   const task = Task.fromJSON(found.task);
-  printFields(cli.terminal, fieldsOf(found, task));
+  const slug = (await client.slugs()).get(found.agent_id) ?? found.agent_id;
+  printFields(cli.terminal, fieldsOf(found, task, slug));
   const text = replyText(task);
   if (text !== '') cli.terminal.out(`\n${text}`);
   const { steps = [], model_calls: calls = [], currency = null } = found;
@@ -160,7 +165,24 @@ async function show(cli: Cli, id: string, options: Options): Promise<void> {
     cli.terminal.out('');
     printTable(cli.terminal, STEP_TITLES, steps.map(stepRow), '');
   }
+  await printNewestEvents(cli, client, found);
   if (found.error) printRunError(cli.terminal, errorOf(found.error));
+}
+
+async function printNewestEvents(
+  { terminal }: Cli,
+  client: RequestsClient,
+  { request_id: id, events: head }: WholeRequestJson,
+): Promise<void> {
+  if (head === 0) return;
+  const after = Math.max(0, head - MAX_SHOWN_EVENTS);
+  terminal.out('');
+  await printEvents(
+    timedEvents(client, id, upTo(head, client.subscribe(id, after))),
+    timedPrinter(terminal),
+    id,
+  );
+  if (after > 0) terminal.err(`Earlier events: npx baton tasks logs ${id}`);
 }
 
 const stepRow = ({
@@ -192,14 +214,18 @@ function outcomeOf({ error, finish, tools }: ModelCallJson): string {
   return tools.length > 0 ? `calls ${tools.join(', ')}` : (finish ?? '-');
 }
 
-function fieldsOf(found: WholeRequestJson, { metadata }: Task): [string, string][] {
-  const { input, output } = tokenUsage(metadata);
-  const { parent_id: parent, child_ids: children, approvals = [] } = found;
+function fieldsOf(found: WholeRequestJson, task: Task, slug: string): [string, string][] {
+  const { input, output } = tokenUsage(task.metadata);
+  const { parent_id: parent, child_ids: children, approvals = [], runs: [run] = [] } = found;
   return [
     ['task', found.request_id],
-    ['agent', `${found.agent_id}${found.agent_version === null ? '' : ` (version ${found.agent_version})`}`],
+    ['agent', `${slug}${found.agent_version === null ? '' : ` (version ${found.agent_version})`}`],
     ['state', found.state ?? '-'],
+    ['created', timeOf(found.created_at)],
     ['updated', timeOf(found.updated_at)],
+    ...(run?.state === 'running' && run.worker_id !== null
+      ? [['worker', run.worker_id] satisfies [string, string]]
+      : []),
     ['context', found.context_id],
     ['owner', found.owner ?? '-'],
     ['events', String(found.events)],
@@ -210,14 +236,29 @@ function fieldsOf(found: WholeRequestJson, { metadata }: Task): [string, string]
       'approval',
       `${call}: ${tool} waits for a person`,
     ]),
+    ...task.artifacts.flatMap(({ name, metadata }): [string, string][] => {
+      const decision = metadata?.['baton.approval'] as Decision | undefined;
+      return decision ? [['approval', decisionText(name, decision)]] : [];
+    }),
   ];
 }
 
+/** What a person has decided on a call of a tool: metadata that Baton writes on its artifact. */
+interface Decision {
+  approved: boolean;
+  /** Null: nobody has answered in time. */
+  by: string | null;
+  at: string | null;
+}
+
+const decisionText = (tool: string, { approved, by, at }: Decision): string =>
+  by === null
+    ? `${tool}: nobody has answered in time`
+    : `${tool} ${approved ? 'approved' : 'rejected'} by ${by}, ${timeOf(at ?? undefined)}`;
+
 async function watch(cli: Cli, id: string, options: Options & { after: string }): Promise<void> {
-  const after = parseSequence(options.after);
-  const { terminal } = cli;
-  const print = (event: NumberedEvent): void => printEvent(terminal, event, options.json);
-  const end = await printEvents(followed(cli, id, after, options), print, id);
+  const log = followed(cli, id, parseSequence(options.after), options);
+  const end = await printLog(cli, id, log, options);
   if (end) assertDone(end);
 }
 
@@ -229,29 +270,45 @@ const followed = (cli: Cli, id: string, after: number, options: Options) => {
 };
 
 async function logs(cli: Cli, id: string, options: LogsOptions): Promise<void> {
-  const { terminal } = cli;
   const after = parseSequence(options.after);
   const client = clientOf(cli, options);
   const { events: head } = await client.get(id);
-  const times = new EventTimes((sequence) => client.eventTimes(id, sequence));
-  let at: Date | undefined;
-  const print = (event: NumberedEvent): void => {
-    if (options.json) return printEvent(terminal, event, true);
-    printEvent({ ...terminal, out: (line) => terminal.out(`${timeColumn(at)}  ${line}`) }, event);
-  };
   const log = options.follow
     ? followed(cli, id, after, options)
     : upTo(head, after < head ? client.subscribe(id, after) : nothing());
-  const timed = async function* (events: AsyncIterable<NumberedEvent>): AsyncGenerator<NumberedEvent> {
-    for await (const event of events) {
-      if (!options.json) at = (await times.of(event)) ?? statusTime(event);
-      yield event;
-    }
-  };
-  await printEvents(timed(log), print, id);
+  await printLog(cli, id, log, options);
   const { error } = await client.get(id);
-  if (error && !options.json) printRunError(terminal, errorOf(error));
+  if (error && !options.json) printRunError(cli.terminal, errorOf(error));
 }
+
+/** Prints the events of a task as they come: as data, or as lines that begin with the time. */
+async function printLog(
+  cli: Cli,
+  id: string,
+  events: AsyncIterable<NumberedEvent>,
+  options: Options,
+): Promise<TurnEnd | undefined> {
+  const { terminal } = cli;
+  if (options.json) return printEvents(events, (event) => printEvent(terminal, event, true), id);
+  return printEvents(timedEvents(clientOf(cli, options), id, events), timedPrinter(terminal), id);
+}
+
+type TimedEvent = NumberedEvent & { at: Date | undefined };
+
+/** Adds to each event when it was stored. */
+async function* timedEvents(
+  client: RequestsClient,
+  id: string,
+  events: AsyncIterable<NumberedEvent>,
+): AsyncGenerator<TimedEvent> {
+  const times = new EventTimes((sequence) => client.eventTimes(id, sequence));
+  for await (const event of events) yield { ...event, at: (await times.of(event)) ?? statusTime(event) };
+}
+
+const timedPrinter =
+  (terminal: Terminal) =>
+  ({ at, ...event }: TimedEvent): void =>
+    printEvent({ ...terminal, out: (line) => terminal.out(`${timeColumn(at)}  ${line}`) }, event);
 
 /** Between two looks at the console of a task that goes on. */
 const CONSOLE_POLL_MS = 1_000;

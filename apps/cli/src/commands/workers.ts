@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
+import { placeAndReason } from '../agents/client.js';
 import type { Cli, JsonOption } from '../cli.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
 import { withOperations } from '../operator/platform-operations.js';
-import { formatTime, oneLine, printFields, printTable, printValue } from '../output.js';
+import { formatTime, printFields, printTable, printValue } from '../output.js';
 
 const TITLES = ['host', 'pid', 'runs', 'slots', 'alive', 'memory', 'version', 'started', 'last seen', 'id'];
 const MIB = 1024 * 1024;
@@ -21,10 +22,8 @@ export function addWorkersCommand(program: Command, cli: Cli): void {
       ]);
       printTable(cli.terminal, TITLES, rows, 'No worker has given a sign of life in the last hour.');
       for (const { id, loadFailures } of workers) {
-        for (const { file, line, reason } of loadFailures) {
-          const at = line === null ? '' : `:${line}`;
-          cli.terminal.err(`Worker ${id} could not load ${file}${at}: ${oneLine(reason, 300)}`);
-        }
+        for (const failure of loadFailures)
+          cli.terminal.err(`Worker ${id} could not load ${placeAndReason(failure)}`);
       }
     });
 }

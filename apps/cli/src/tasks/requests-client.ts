@@ -12,6 +12,7 @@ export interface RequestJson {
   context_id: string;
   state?: string;
   updated_at?: string;
+  created_at?: string;
   /** Text of its status. */
   status_message?: string;
   /** The calls that wait for a person. */
@@ -68,6 +69,8 @@ export interface WholeRequestJson extends RequestJson {
   parent_id: string | null;
   child_ids: string[];
   events: number;
+  /** The newest first. */
+  runs?: { state: string; worker_id: string | null }[];
   task: Record<string, unknown>;
   error: RunErrorJson | null;
   /** Unset: the server is of an earlier release. */

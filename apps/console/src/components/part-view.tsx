@@ -18,6 +18,12 @@ const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avi
 /** Longer texts are shown as they are: to make elements of them would stop the page. */
 const MAX_MARKDOWN = 200_000;
 
+/** Characters that are looked at to tell Markdown from text. */
+const MAX_LOOK = 20_000;
+/** Models write Markdown, whatever the format of their answer says: a heading, code, a table, bold text, a link, or a list. */
+const LOOKS_LIKE_MARKDOWN =
+  /^#{1,6} \S|^```|^\|.{1,500}\|\s*$|\*\*\S[^*\n]{0,200}\*\*|\]\(https?:|^(?:[-*]|\d{1,3}\.) .{1,500}\n(?:[-*]|\d{1,3}\.) /m;
+
 /** What Markdown may become. Its images would be loaded from elsewhere, so they are links. HTML in it stays text. */
 const COMPONENTS: Components = {
   img: ({ src, alt }) => (
@@ -36,23 +42,44 @@ const COMPONENTS: Components = {
 export function PartView({ part }: { part: Part }) {
   const { text, data, raw, url, mediaType = '' } = part;
   if (text !== undefined) {
-    if (text.length > MAX_MARKDOWN || (mediaType !== '' && mediaType !== 'text/markdown'))
-      return (
-        <pre className={styles.raw} tabIndex={0}>
-          {text}
-        </pre>
-      );
-    return (
-      <div className={styles.markdown}>
-        <Markdown remarkPlugins={[remarkGfm]} components={COMPONENTS}>
-          {text}
-        </Markdown>
-      </div>
+    if (text.length > MAX_MARKDOWN) return <PlainText text={text} />;
+    if (mediaType === '' || mediaType === 'text/markdown') return <MarkdownText text={text} />;
+    return mediaType === 'text/plain' && LOOKS_LIKE_MARKDOWN.test(text.slice(0, MAX_LOOK)) ? (
+      <EitherText text={text} />
+    ) : (
+      <PlainText text={text} />
     );
   }
   if (raw !== undefined) return <FileView raw={raw} part={part} />;
   if (url !== undefined) return <Text size="sm">File elsewhere: {url}</Text>;
   return <Json value={data} />;
+}
+
+const PlainText = ({ text }: { text: string }) => (
+  <pre className={styles.raw} tabIndex={0}>
+    {text}
+  </pre>
+);
+
+const MarkdownText = ({ text }: { text: string }) => (
+  <div className={styles.markdown}>
+    <Markdown remarkPlugins={[remarkGfm]} components={COMPONENTS}>
+      {text}
+    </Markdown>
+  </div>
+);
+
+/** Text that looks like Markdown: shown as such, or as it is. */
+function EitherText({ text }: { text: string }) {
+  const [isPlain, setPlain] = useState(false);
+  return (
+    <>
+      {isPlain ? <PlainText text={text} /> : <MarkdownText text={text} />}
+      <Anchor component="button" type="button" size="xs" onClick={() => setPlain(!isPlain)}>
+        {isPlain ? 'Show as Markdown' : 'Show as text'}
+      </Anchor>
+    </>
+  );
 }
 
 /** JSON for people. */

@@ -203,6 +203,7 @@ describe('a child', () => {
     await stores.runs.noteAgentVersion({ ...middle, attempt: middle.attempt - 1 }, 2);
     expect(await taskTree.find(root.tenantId, middle.taskId)).toEqual({
       ...{ owner: null, parentTaskId: root.taskId, childTaskIds: [leaf.taskId], agentVersion: 3, events: 2 },
+      createdAt: expect.any(Date) as Date,
     });
     const stranger = randomUUID();
     expect(await taskTree.ancestors(stranger, leaf.taskId)).toEqual([]);
@@ -217,6 +218,7 @@ describe('a child', () => {
     expect(await taskTree.descendants(stranger, root.taskId)).toEqual([]);
     expect(await taskTree.find(stranger, middle.taskId)).toEqual({
       ...{ owner: null, parentTaskId: null, childTaskIds: [], agentVersion: null, events: 0 },
+      createdAt: undefined,
     });
   });
 

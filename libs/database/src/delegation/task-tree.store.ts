@@ -16,6 +16,7 @@ interface RelationsRow {
   children: string[];
   agent_version: number | null;
   last_sequence: number;
+  created_at: Date;
 }
 interface WokenRow {
   /** Suspended runs that were read. */
@@ -51,9 +52,9 @@ SELECT id, agent_id FROM ancestors ORDER BY length`,
 
 /** $1 tenant $2 task */
 export const RELATIONS: Statement = {
-  name: 'task-relations-2',
+  name: 'task-relations-3',
   text: `
-SELECT t.owner, t.parent_task_id, t.last_sequence, ARRAY(
+SELECT t.owner, t.parent_task_id, t.last_sequence, t.created_at, ARRAY(
   SELECT id::text FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 ORDER BY created_at, id
 ) AS children, (
   SELECT agent_version FROM runs WHERE tenant_id = $1 AND task_id = $2 ORDER BY created_at DESC, id DESC LIMIT 1
@@ -212,6 +213,7 @@ export class TaskTreeStore {
       childTaskIds,
       agentVersion: row?.agent_version ?? null,
       events: row?.last_sequence ?? 0,
+      createdAt: row?.created_at,
     };
   }
 

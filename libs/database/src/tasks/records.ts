@@ -257,6 +257,8 @@ export interface TaskRelations {
   agentVersion: number | null;
   /** Events in its log. */
   events: number;
+  /** Undefined: there is no such task. */
+  createdAt: Date | undefined;
 }
 
 /** A task below another one. */

@@ -51,7 +51,7 @@ export const requestSummary = z
       .optional()
       .describe('Text of its status, such as why it has failed: its first 300 characters'),
     updated_at: timeSchema.optional(),
-    created_at: timeSchema.optional().describe('In lists'),
+    created_at: timeSchema.optional().describe('In lists, and of one task'),
     owner: z
       .string()
       .nullable()
@@ -247,12 +247,13 @@ function encodeApprovals({ status }: Task): Pick<z.infer<typeof requestSummary>,
 export const encodeRequestWithTask = (
   task: Task,
   agentId: string,
-  { owner, parentTaskId, childTaskIds, agentVersion, events }: TaskRelations,
+  { owner, parentTaskId, childTaskIds, agentVersion, events, createdAt }: TaskRelations,
 ): Omit<
   z.infer<typeof requestAnswer>,
   'error' | 'runs' | 'steps' | 'descendants' | 'model_calls' | 'currency'
 > => ({
   ...encodeRequest(task, agentId),
+  ...(createdAt && { created_at: createdAt.toISOString() }),
   owner,
   agent_version: agentVersion,
   parent_id: parentTaskId,

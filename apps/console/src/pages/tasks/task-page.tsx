@@ -20,8 +20,17 @@ import {
   type TaskLog,
   useTaskLog,
 } from './task-log';
-import { ModelCalls, Runs, Steps } from './task-work';
-import { isTerminal, isWaiting, StateBadge, type Task } from './task-words';
+import { MAX_MODEL_CALLS, ModelCalls, Runs, Steps } from './task-work';
+import {
+  durationText,
+  isTerminal,
+  isWaiting,
+  lengthOf,
+  reasonOf,
+  shortId,
+  StateBadge,
+  type Task,
+} from './task-words';
 import styles from './tasks.module.css';
 
 const route = getRouteApi('/app/tasks/$id');
@@ -41,11 +50,11 @@ export function TaskPage() {
   });
   const log = useTaskLog(id);
   return (
-    <Page title={`Task ${id.slice(0, 8)}`} actions={task && <Actions task={task} />}>
+    <Page title={`Task ${shortId(id)}`} actions={task && <Actions task={task} />}>
       {error && <ErrorView error={error} retry={() => void refetch()} />}
       {task && (
         <Stack gap="lg">
-          <Facts task={task} />
+          <Facts task={task} events={log.events} />
           {isWaiting(task.state) && <AnswerForm task={task} />}
           {task.error && <Fault error={task.error} />}
           <Console task={task} />
@@ -93,22 +102,57 @@ function Actions({ task: { request_id: id, state } }: { task: Task }) {
   );
 }
 
-function Facts({ task }: { task: Task }) {
+function Facts({ task, events }: { task: Task; events: readonly LogEvent[] }) {
   const names = useAgentNames();
+  const canReadAgents = useCaller().can('agents:read');
   const nameOf = usePrincipalName();
   const { parent_id: parent, owner } = task;
   // The newest is the first.
   const [run] = task.runs;
+  const slug = names.get(task.agent_id);
+  const reason = reasonOf(task);
+  const length = isTerminal(task.state) ? lengthOf(task) : undefined;
+  const approvals = useMemo(() => decisionsOf(events), [events]);
   const facts: [string, React.ReactNode][] = [
     ['State', <StateBadge key="state" state={task.state} />],
+    ...(reason === undefined ? [] : [['Reason', reason] as [string, string]]),
     ['Id', <Code key="id">{task.request_id}</Code>],
-    ['Agent', names.get(task.agent_id) ?? task.agent_id],
-    ['Context', <Code key="context">{task.context_id}</Code>],
+    [
+      'Agent',
+      slug !== undefined && canReadAgents ? (
+        <Link key="agent" to="/agents/$agent" params={{ agent: slug }} className={styles.link}>
+          {slug}
+        </Link>
+      ) : (
+        (slug ?? task.agent_id)
+      ),
+    ],
+    [
+      'Context',
+      <Link
+        key="context"
+        to="/tasks"
+        search={{ agent: task.agent_id, context: task.context_id }}
+        className={styles.link}
+      >
+        {task.context_id}
+      </Link>,
+    ],
     ['Owner', owner === null ? 'an earlier release made it' : ownerText(owner, nameOf(owner))],
     ...(run?.state === 'running' && run.worker_id !== null
       ? [['Worker', <Code key="worker">{run.worker_id}</Code>] as [string, React.ReactNode]]
       : []),
+    ['Created', <Time key="created" at={task.created_at ?? null} />],
     ['Updated', <Time key="updated" at={task.updated_at ?? null} />],
+    ...(length === undefined ? [] : [['Duration', durationText(length)] as [string, string]]),
+    ...usageFacts(task),
+    ...approvals.map(
+      ({ tool, decision }, i) =>
+        [i === 0 ? 'Approvals' : '', <Decided key={i} tool={tool} of={decision} />] as [
+          string,
+          React.ReactNode,
+        ],
+    ),
     ['Events', task.events],
     ...(task.agent_version === null
       ? []
@@ -120,8 +164,8 @@ function Facts({ task }: { task: Task }) {
   return (
     <Table withRowBorders={false} aria-label="About the task">
       <Table.Tbody>
-        {facts.map(([name, value]) => (
-          <Table.Tr key={name}>
+        {facts.map(([name, value], i) => (
+          <Table.Tr key={i}>
             <Table.Th w="12rem" scope="row">
               {name}
             </Table.Th>
@@ -131,6 +175,22 @@ function Facts({ task }: { task: Task }) {
       </Table.Tbody>
     </Table>
   );
+}
+
+/** What the calls of models used and cost, those that failed too. Nothing, if there were none. */
+function usageFacts({ model_calls: calls, currency }: Task): [string, string][] {
+  if (calls.length === 0) return [];
+  const sum = (of: (call: (typeof calls)[number]) => number): number =>
+    calls.reduce((total, call) => total + of(call), 0);
+  const tokens = `${sum((call) => call.input_tokens)} → ${sum((call) => call.output_tokens)} tokens`;
+  const cost = `${Number(sum((call) => call.cost ?? 0).toFixed(6))} ${currency ?? ''}`;
+  const isWhole = calls.length < MAX_MODEL_CALLS;
+  return [
+    [
+      'Usage',
+      `${tokens}${currency === null ? '' : `, ${cost}`}${isWhole ? '' : ' in the newest calls of models'}`,
+    ],
+  ];
 }
 
 const ownerText = (key: string, name: string): string => (name === key ? key : `${name} (${key})`);
@@ -309,6 +369,31 @@ function Decision({ of: { approved, by } }: { of: Approval }) {
       {approved ? 'Approved' : 'Rejected'} by {nameOf(by)}
     </Text>
   );
+}
+
+/** A decision among the facts of a task. */
+function Decided({ tool, of: decision }: { tool: string; of: Approval }) {
+  return (
+    <Group gap="xs">
+      <Code>{tool}</Code>
+      <Decision of={decision} />
+      <Text size="sm" span>
+        <Time at={decision.at} />
+      </Text>
+    </Group>
+  );
+}
+
+/** What people have decided on calls of tools, the oldest first. */
+function decisionsOf(events: readonly LogEvent[]): { tool: string; decision: Approval }[] {
+  const found = new Map<string, { tool: string; decision: Approval }>();
+  for (const { artifactUpdate } of events) {
+    if (!artifactUpdate) continue;
+    const { artifactId, name, metadata } = artifactUpdate.artifact;
+    const decision = metadata?.['baton.approval'] as Approval | undefined;
+    if (decision) found.set(artifactId, { tool: name ?? artifactId, decision });
+  }
+  return [...found.values()];
 }
 
 /** One entry for each event, but one for all pieces of an artifact that come after each other. */

@@ -1,5 +1,6 @@
 import { Badge } from '@mantine/core';
 import type { components } from '../../api/schema';
+import styles from './tasks.module.css';
 
 export type ListedTask = components['schemas']['RequestSummary'];
 export type Task = components['schemas']['Request'];
@@ -31,6 +32,21 @@ export const isWaiting = (state: string | undefined): boolean =>
 /** Why a task has ended badly or waits, as its status says. Undefined: it goes on, has completed, or does not say it. */
 export const reasonOf = ({ state, status_message: text }: ListedTask): string | undefined =>
   state !== 'completed' && (isTerminal(state) || isWaiting(state)) ? text : undefined;
+
+/** The end of an id. Ids of tasks begin with the time, so the beginnings of neighbours are the same. */
+export const shortId = (id: string): string => id.slice(-SHORT_ID);
+
+const SHORT_ID = 8;
+
+/** An id in a list: its end alone where the list is narrow. The whole is copied, searched for and read aloud. */
+export function ListedId({ id }: { id: string }) {
+  return (
+    <>
+      <span className={styles.idStart}>{id.slice(0, -SHORT_ID)}</span>
+      {shortId(id)}
+    </>
+  );
+}
 
 /** The word is the state; the colour only helps. */
 export function StateBadge({ state }: { state?: TaskState | undefined }) {

@@ -5,7 +5,7 @@ import { Time } from '../../components/time';
 import { durationText, type Task } from './task-words';
 
 /** Calls of models that the server shows. */
-const MAX_MODEL_CALLS = 100;
+export const MAX_MODEL_CALLS = 100;
 const CALL_TITLES = ['Time', 'Duration', 'Model', 'Tokens', 'Attempt', 'Outcome'];
 
 /** The calls of models for the task, failed ones too. Nothing, if there were none. */
@@ -71,7 +71,7 @@ export function Runs({ task: { runs } }: { task: Task }) {
           cells: [
             ...[run.state, run.attempt, run.crashes, run.worker_id ?? '–'],
             <Time key="accepted" at={run.created_at} />,
-            run.not_before ?? '–',
+            <Time key="not-before" at={run.not_before} />,
             <Time key="finished" at={run.finished_at} />,
           ],
         }))}

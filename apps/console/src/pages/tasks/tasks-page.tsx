@@ -15,6 +15,7 @@ import { usePrincipalName, usePrincipalNames } from '../../session/principal-nam
 import {
   durationText,
   isTerminal,
+  ListedId,
   lengthOf,
   type ListedTask,
   reasonOf,
@@ -120,6 +121,7 @@ function Filters({ filters }: { filters: TaskFilters }) {
       <Group align="end" gap="sm">
         <TextInput
           label="Search"
+          w="11rem"
           description="First message, context or id"
           placeholder="text"
           maxLength={200}
@@ -141,14 +143,14 @@ function Filters({ filters }: { filters: TaskFilters }) {
         />
         <TextInput
           label="Agent"
-          w="10rem"
+          w="8.5rem"
           placeholder="slug or id"
           defaultValue={filters.agent ?? ''}
           onChange={({ currentTarget }) => changeLater({ agent: currentTarget.value })}
         />
         <TextInput
           label="Context"
-          w="10rem"
+          w="8.5rem"
           description={filters.agent === undefined ? 'Needs an agent' : undefined}
           disabled={filters.agent === undefined}
           defaultValue={filters.context ?? ''}
@@ -156,7 +158,7 @@ function Filters({ filters }: { filters: TaskFilters }) {
         />
         <TextInput
           label="Owner"
-          w="10rem"
+          w="8.5rem"
           placeholder="token:…"
           list={owners}
           defaultValue={filters.owner ?? ''}
@@ -277,12 +279,14 @@ function Cells({
         <StateBadge state={state} />
       </div>
       <div role="cell">
-        <Link to="/tasks/$id" params={{ id }} className={styles.link}>
-          {id}
+        <Link to="/tasks/$id" params={{ id }} className={styles.link} title={id}>
+          <ListedId id={id} />
         </Link>
       </div>
-      <div role="cell">{agent}</div>
-      <div role="cell" title={reasonOf(task)}>
+      <div role="cell" title={agent}>
+        {agent}
+      </div>
+      <div role="cell" title={reasonOf(task)} className={styles.reason}>
         {reasonOf(task) ?? '–'}
       </div>
       <div role="cell">
@@ -292,9 +296,10 @@ function Cells({
           className={styles.link}
           // The fields of the filters take their values once.
           reloadDocument
+          title={context}
           aria-label={`Tasks of the context ${context}`}
         >
-          {context}
+          <ListedId id={context} />
         </Link>
       </div>
       <div role="cell" title={owner ?? undefined}>

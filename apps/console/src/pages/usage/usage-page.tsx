@@ -11,7 +11,7 @@ import {
   Title,
 } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { getRouteApi } from '@tanstack/react-router';
 import { answerOf, api, fetchApi } from '../../api/client';
 import type { components } from '../../api/schema';
 import { EmptyState } from '../../components/empty-state';
@@ -20,33 +20,22 @@ import { ScopedPage } from '../../components/scoped';
 import { useCaller } from '../../session/caller';
 import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../agents/agent-names';
+import { type Key, KEYS, PERIODS, readUsageView, type UsageView } from './usage-view';
 
 type Usage = components['schemas']['Usage'];
-type Key = Usage['by'];
-
-const KEYS: Readonly<Record<Key, string>> = {
-  day: 'Day (UTC)',
-  agent: 'Agent',
-  token: 'Token',
-  owner: 'Owner',
-  model: 'Model',
-};
-const PERIODS = {
-  '1': 'Last 24 hours',
-  '7': 'Last 7 days',
-  '30': 'Last 30 days',
-  '365': 'Last year',
-} as const;
+const route = getRouteApi('/app/usage');
 const DAY_MS = 86_400_000;
 const NUMBER = new Intl.NumberFormat();
 
-const sinceOf = (days: string): string => new Date(Date.now() - Number(days) * DAY_MS).toISOString();
+const sinceOf = (days: number): string => new Date(Date.now() - days * DAY_MS).toISOString();
 
 /** What tasks have used and cost, and how much of the limits of the tenant is used. */
 export function UsagePage() {
   const { can } = useCaller();
-  const [by, setBy] = useState<Key>('day');
-  const [days, setDays] = useState('7');
+  const { by = 'day', days = 7 } = route.useSearch();
+  const navigate = route.useNavigate();
+  const choose = (chosen: UsageView) =>
+    void navigate({ search: (before) => readUsageView({ ...before, ...chosen }), replace: true });
   const usage = useQuery({
     queryKey: ['usage', by, days],
     queryFn: () => answerOf(api.GET('/v1/usage', { params: { query: { by, since: sinceOf(days) } } })),
@@ -57,14 +46,14 @@ export function UsagePage() {
         <NativeSelect
           label="By"
           value={by}
-          onChange={({ currentTarget }) => setBy(currentTarget.value as Key)}
+          onChange={({ currentTarget }) => choose({ by: currentTarget.value as Key })}
           data={Object.entries(KEYS).map(([value, label]) => ({ value, label }))}
         />
         <NativeSelect
           label="Period"
-          value={days}
-          onChange={({ currentTarget }) => setDays(currentTarget.value)}
-          data={Object.entries(PERIODS).map(([value, label]) => ({ value, label }))}
+          value={String(days)}
+          onChange={({ currentTarget }) => choose({ days: Number(currentTarget.value) })}
+          data={[...PERIODS].map(([value, label]) => ({ value: String(value), label }))}
         />
         <Download by={by} days={days} />
       </Group>
@@ -77,7 +66,7 @@ export function UsagePage() {
 }
 
 /** Saves the same as CSV. */
-function Download({ by, days }: { by: Key; days: string }) {
+function Download({ by, days }: { by: Key; days: number }) {
   const save = useMutation({
     mutationFn: async () => {
       const query = new URLSearchParams({ by, since: sinceOf(days), format: 'csv' });
@@ -182,43 +171,45 @@ function Limits() {
       <Title order={2} size="h4" id="limits" mb="xs">
         Limits
       </Title>
-      <Table aria-label="Limits">
-        <Table.Thead>
-          <Table.Tr>
-            {['Limit', 'Used', 'At most', 'Share'].map((title) => (
-              <Table.Th key={title} scope="col">
-                {title}
-              </Table.Th>
-            ))}
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {data.limits.map(({ name, counts, max, used }) => {
-            const share = max === null || used === null ? undefined : Math.min(100, (used / max) * 100);
-            return (
-              <Table.Tr key={name}>
-                <Table.Td>
-                  <Text size="sm" fw={500}>
-                    {name}
-                  </Text>
-                  <Text size="xs">{counts}</Text>
-                </Table.Td>
-                <Table.Td>{used === null ? '–' : NUMBER.format(used)}</Table.Td>
-                <Table.Td>{max === null ? 'no limit' : NUMBER.format(max)}</Table.Td>
-                <Table.Td miw="10rem">
-                  {share !== undefined && (
-                    <Progress
-                      value={share}
-                      color={share >= 90 ? 'red' : 'blue'}
-                      aria-label={`${name} used`}
-                    />
-                  )}
-                </Table.Td>
-              </Table.Tr>
-            );
-          })}
-        </Table.Tbody>
-      </Table>
+      <Table.ScrollContainer minWidth="36rem" type="native" tabIndex={0} role="region" aria-label="Limits">
+        <Table aria-label="Limits">
+          <Table.Thead>
+            <Table.Tr>
+              {['Limit', 'Used', 'At most', 'Share'].map((title) => (
+                <Table.Th key={title} scope="col">
+                  {title}
+                </Table.Th>
+              ))}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {data.limits.map(({ name, counts, max, used }) => {
+              const share = max === null || used === null ? undefined : Math.min(100, (used / max) * 100);
+              return (
+                <Table.Tr key={name}>
+                  <Table.Td>
+                    <Text size="sm" fw={500}>
+                      {name}
+                    </Text>
+                    <Text size="xs">{counts}</Text>
+                  </Table.Td>
+                  <Table.Td>{used === null ? '–' : NUMBER.format(used)}</Table.Td>
+                  <Table.Td>{max === null ? 'no limit' : NUMBER.format(max)}</Table.Td>
+                  <Table.Td miw="10rem">
+                    {share !== undefined && (
+                      <Progress
+                        value={share}
+                        color={share >= 90 ? 'red' : 'blue'}
+                        aria-label={`${name} used`}
+                      />
+                    )}
+                  </Table.Td>
+                </Table.Tr>
+              );
+            })}
+          </Table.Tbody>
+        </Table>
+      </Table.ScrollContainer>
       <Text size="sm" mt="xs">
         Only the operator changes limits.
       </Text>

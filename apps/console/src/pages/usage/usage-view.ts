@@ -1,0 +1,32 @@
+import type { components } from '../../api/schema';
+
+export type Key = components['schemas']['Usage']['by'];
+
+/** What usage is summed up by. */
+export const KEYS: Readonly<Record<Key, string>> = {
+  day: 'Day (UTC)',
+  agent: 'Agent',
+  token: 'Token',
+  owner: 'Owner',
+  model: 'Model',
+};
+
+/** The periods that can be chosen, by their days. */
+export const PERIODS: ReadonlyMap<number, string> = new Map([
+  [1, 'Last 24 hours'],
+  [7, 'Last 7 days'],
+  [30, 'Last 30 days'],
+  [365, 'Last year'],
+]);
+
+/** What the page shows. It is in the URL, so it can be sent to somebody. */
+export interface UsageView {
+  by?: Key;
+  days?: number;
+}
+
+/** Reads the choices of a URL. What is none is left out. */
+export function readUsageView({ by, days }: Record<string, unknown>): UsageView {
+  const key = (Object.keys(KEYS) as Key[]).find((each) => each === by);
+  return { ...(key && { by: key }), ...(typeof days === 'number' && PERIODS.has(days) && { days }) };
+}
