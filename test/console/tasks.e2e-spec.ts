@@ -15,6 +15,15 @@ const HOSTILE = [
   '![a picture](https://elsewhere.example/pixel.png)',
   '[a link](javascript:window.stolen=true)',
 ].join('\n\n');
+/** Elements of the page, of which Node knows no types. */
+interface Shown {
+  innerText: string;
+  querySelector: (selector: string) => { dateTime: string };
+}
+interface Scrolled {
+  scrollWidth: number;
+  clientWidth: number;
+}
 const ASKING = { metadata: { echo: { askInput: true } } };
 
 describeConsole('tasks in the console', () => {
@@ -130,7 +139,10 @@ describeConsole('tasks in the console', () => {
     await approved.getByText('The task has ended.').waitFor();
     await approved.getByText('The tool says: signed').first().waitFor();
     expect(tools.calls).toMatchObject([{ tool: 'sign', input: { page: 3 } }]);
-    await approved.getByText('Approved by test', { exact: true }).waitFor();
+    await approved.getByRole('row', { name: /^Approvals desk_sign Approved by test / }).waitFor();
+    const events = approved.getByRole('list', { name: 'Events of the task' });
+    await events.getByText('Approved by test', { exact: true }).waitFor();
+    await approved.getByRole('row', { name: /^Usage \d+ → \d+ tokens, [\d.]+ EUR$/ }).waitFor();
     const calls = approved.getByRole('table', { name: 'Model calls' }).getByRole('row');
     await calls.filter({ hasText: 'Calls desk_sign' }).getByRole('time').waitFor();
     await calls.filter({ hasText: 'stop' }).getByRole('cell', { name: 'openai-compatible/m' }).waitFor();
@@ -144,7 +156,7 @@ describeConsole('tasks in the console', () => {
       .first()
       .waitFor();
     expect(tools.calls).toHaveLength(1);
-    await refused.getByText('Rejected by test', { exact: true }).waitFor();
+    await refused.getByText('Rejected by test', { exact: true }).first().waitFor();
     await refused.getByRole('row', { name: /^Owner test \(token:.*\)$/ }).waitFor();
     // Names of tokens are for administrators, and for whoever has them.
     const reader = await baton.stack.createToken(tenant.slug, 'tasks:read');
@@ -152,7 +164,10 @@ describeConsole('tasks in the console', () => {
       token: reader,
       path: new URL(refused.url()).pathname.replace('/console', ''),
     });
-    await theirs.getByText(/^Rejected by token:/).waitFor();
+    await theirs
+      .getByText(/^Rejected by token:/)
+      .first()
+      .waitFor();
 
     // A lead asks the signer, and the page of its task has the whole tree.
     await createAgent('lead', { agents: ['signer'] });
@@ -164,6 +179,7 @@ describeConsole('tasks in the console', () => {
 
     const usage = await baton.open({ token: tenant.token, path: '/usage' });
     await usage.getByLabel('By').selectOption('agent');
+    await usage.waitForURL(/by=agent/);
     // Not the id that the API has.
     const cost = usage.getByRole('row', { name: /^signer / }).getByRole('cell', { name: / EUR$/ });
     expect(parseFloat(await cost.innerText())).toBeGreaterThan(0);
@@ -186,6 +202,7 @@ describeConsole('tasks in the console', () => {
     await row.getByRole('cell', { name: 'test', exact: true }).waitFor();
     await baton.expectAccessible(page);
     await page.getByRole('link', { name: id }).click();
+    await page.getByRole('row', { name: /^Reason .*\(401\)/ }).waitFor();
     const calls = page.getByRole('table', { name: 'Model calls' });
     await calls.getByRole('cell', { name: /^Failed: .*\(401\)/ }).waitFor();
   });
@@ -268,6 +285,26 @@ describeConsole('tasks in the console', () => {
     expect(await events.count()).toBe(await events.getByRole('time').count());
   });
 
+  it('show the same times live and after a reload', async () => {
+    const id = await send('ask me', ASKING);
+    const page = await openTask(id);
+    const events = page.getByRole('list', { name: 'Events of the task' }).getByRole('listitem');
+    const shown = async (): Promise<unknown[]> => {
+      await page.getByText('The task has ended.').waitFor();
+      // The times come a moment after the events.
+      await events.filter({ hasNot: page.getByRole('time') }).waitFor({ state: 'detached' });
+      return events.evaluateAll((items: Shown[]) =>
+        items.map((item) => [item.innerText.split('\n')[0], item.querySelector('time').dateTime]),
+      );
+    };
+    await page.getByLabel('Your answer').fill('here it is');
+    await page.getByRole('button', { name: 'Send the answer' }).click();
+    const live = await shown();
+    expect(live.length).toBeGreaterThan(4);
+    await page.reload();
+    expect(await shown()).toEqual(live);
+  });
+
   it('are taken up again where they were when the connection is cut', async () => {
     const id = await send('ask me', ASKING);
     const page = await openTask(id);
@@ -338,6 +375,9 @@ describeConsole('tasks in the console', () => {
     const rows = page.getByRole('table', { name: 'Tasks' }).getByRole('row');
     await rows.nth(5).waitFor();
     expect(await rows.count()).toBeLessThan(100);
+    // All columns are in sight in a window of 1280 pixels.
+    const list = page.getByRole('table', { name: 'Tasks' });
+    expect(await list.evaluate((table: Scrolled) => table.scrollWidth - table.clientWidth)).toBe(0);
     await baton.picture(page, 'tasks');
     await page.getByRole('table', { name: 'Tasks' }).focus();
     await page.keyboard.press('End');
