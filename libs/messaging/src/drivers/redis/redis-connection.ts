@@ -231,6 +231,8 @@ export class RedisChannels {
       this.sent.delete(channel);
       this.inForce.delete(channel);
     }
+    // Both in one packet.
+    if (gone.length > 0 && added.length > 0) this.connection.gather();
     if (gone.length > 0) this.connection.client.unsubscribe(...gone).catch(() => undefined);
     if (added.length > 0) await this.sendSubscribe(added);
   }
