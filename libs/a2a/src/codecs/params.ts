@@ -7,8 +7,16 @@ const MAX_ID_LENGTH = 256;
 const MAX_CONTEXT_ID_LENGTH = 1024;
 const MAX_INT32 = 2 ** 31 - 1;
 
-/** ProtoJSON parsers accept a field under its original name too (`history_length`). */
-const snakeName = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const snakeNames = new Map<string, string>();
+
+/** ProtoJSON parsers accept a field under its original name too (`history_length`). Fields are few, and read for each call. */
+function snakeName(name: string): string {
+  const known = snakeNames.get(name);
+  if (known !== undefined) return known;
+  const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  snakeNames.set(name, snake);
+  return snake;
+}
 
 /**
  * Reads the members of one JSON object. Every read either returns a value of the right type or throws
