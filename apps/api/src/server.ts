@@ -75,6 +75,8 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
   // Controllers read bodies themselves, after the guard: see BodyReader.
   instance.removeAllContentTypeParsers();
   instance.addContentTypeParser('*', (_request, _payload, done) => done(null, undefined));
+  // To look for that parser takes as long as all hooks.
+  for (const method of METHODS) instance.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   return adapter;
 }
 

@@ -12,11 +12,8 @@ afterAll(() => api.close());
 /** A request that the framework refuses. `%agent` in a path stands for the name of an agent or a task. */
 interface Refused {
   name?: string;
-  headers?: Record<string, string>;
   status: number;
   says: RegExp;
-  /** On a path without a body this is no error. */
-  onlyWithBody?: true;
 }
 
 const JSON_HEADERS = { 'content-type': 'application/json', authorization: 'Bearer admin' };
@@ -25,18 +22,13 @@ const JSON_HEADERS = { 'content-type': 'application/json', authorization: 'Beare
 const REFUSED: Readonly<Record<string, Refused>> = {
   FST_ERR_BAD_URL: { name: '%zz', status: 400, says: /percent-encoding/ },
   FST_ERR_MAX_PARAM_LENGTH: { name: 'a'.repeat(300), status: 414, says: /is too long/ },
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: {
-    headers: { 'content-type': ';' },
-    status: 415,
-    says: /./,
-    onlyWithBody: true,
-  },
 };
 
 /** Errors of Fastify that answer callers with less than 500, and which nothing here can cause. */
 const CAN_NOT_COME: Readonly<Record<string, string>> = {
   FST_ERR_NOT_FOUND: 'Nest answers unknown paths',
   FST_ERR_VALIDATION: 'no route has a schema',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'BodyReader reads bodies',
   FST_ERR_CTP_BODY_TOO_LARGE: 'BodyReader reads bodies',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'BodyReader reads bodies',
   FST_ERR_CTP_EMPTY_JSON_BODY: 'BodyReader reads bodies',
@@ -56,13 +48,16 @@ it('every error of Fastify that is about a request is known here', () => {
   expect(ofRequests.sort()).toEqual([...Object.keys(REFUSED), ...Object.keys(CAN_NOT_COME)].sort());
 });
 
-describe.each(Object.entries(REFUSED))('%s', (_, { name = 'echo', headers, status, says, onlyWithBody }) => {
-  const sent = { ...JSON_HEADERS, ...headers };
-
+describe.each(Object.entries(REFUSED))('%s', (_, { name = 'echo', status, says }) => {
   it.each([`/agents/${name}`, `/a2a/${name}`, `/v1/a2a/agents/${name}`])(
     'is a JSON-RPC error at %s',
     async (path) => {
-      const answer = await rawRequest(api.url, { method: 'POST', path, headers: sent, body: {} });
+      const answer = await rawRequest(api.url, {
+        method: 'POST',
+        path,
+        headers: JSON_HEADERS,
+        body: {},
+      });
       expect([answer.status, JSON.parse(answer.text)]).toMatchObject([
         status,
         {
@@ -75,13 +70,7 @@ describe.each(Object.entries(REFUSED))('%s', (_, { name = 'echo', headers, statu
   );
 
   it.each([`/v1/schedules/${name}`, `/v1/secrets/${name}`])('is an error of HTTP at %s', async (path) => {
-    const method = onlyWithBody ? 'PUT' : 'DELETE';
-    const answer = await rawRequest(api.url, {
-      method,
-      path,
-      headers: sent,
-      ...(onlyWithBody && { body: {} }),
-    });
+    const answer = await rawRequest(api.url, { method: 'DELETE', path, headers: JSON_HEADERS });
     if (answer.status === 405) return;
     expect([answer.status, JSON.parse(answer.text)]).toMatchObject([
       status,
@@ -97,6 +86,37 @@ describe.each(Object.entries(REFUSED))('%s', (_, { name = 'echo', headers, statu
 
   it('leaves no error in the log', () => {
     expect(api.log.filter(({ level }) => level === 'error')).toEqual([]);
+  });
+});
+
+describe('a media type that cannot be read', () => {
+  const headers = { ...JSON_HEADERS, 'content-type': ';' };
+
+  it.each(['/agents/echo', '/a2a/echo', '/v1/a2a/agents/echo', '/v1/agents'])(
+    'is refused with 415 at %s',
+    async (path) => {
+      const answer = await rawRequest(api.url, { method: 'POST', path, headers, body: {} });
+      expect([answer.status, JSON.parse(answer.text)]).toMatchObject([
+        415,
+        {
+          error: {
+            code: expect.any(Number),
+            message: expect.stringMatching(/Content-Type .* is not supported/),
+          },
+        },
+      ]);
+    },
+  );
+
+  it('is not read before the token', async () => {
+    const { authorization: _, ...anonymous } = headers;
+    const answer = await rawRequest(api.url, {
+      method: 'POST',
+      path: '/agents/echo',
+      headers: anonymous,
+      body: {},
+    });
+    expect(answer.status).toBe(401);
   });
 });
 
