@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { type Environment, loadEnvironment } from '@baton/config';
-import { Database, awaitMigrations } from '@baton/database';
+import { Database, TaskStore, awaitMigrations } from '@baton/database';
 import { PlatformReadiness } from '@baton/tasks';
 import {
   Logger,
@@ -25,6 +25,8 @@ async function main(): Promise<void> {
   );
   prepareApi(app);
   warnOfUnknownSettings(app.get(Logger));
+  const readiness = app.get(PlatformReadiness, { strict: false });
+  readiness.prepareWith(() => app.get(TaskStore, { strict: false }).prepare());
   const { url, managementUrl, grpcPort } = await listen(app).catch((error: unknown) => {
     throw explain(error, environment);
   });
@@ -36,7 +38,7 @@ async function main(): Promise<void> {
   // It listens: /readyz says what it waits for.
   process.send?.({ type: 'ready', url, managementUrl, grpcPort });
   await awaitMigrations(app.get(Database), logger, { isAwayFine: false });
-  await app.get(PlatformReadiness, { strict: false }).untilReady();
+  await readiness.untilReady();
   logger.info('api is ready', { url });
 }
 

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { Environment, loadEnvironment } from '@baton/config';
-import { Database, awaitMigrations } from '@baton/database';
+import { Database, RunStore, awaitMigrations } from '@baton/database';
 import { ActiveRuns, PlatformReadiness } from '@baton/tasks';
 import {
   createLogger,
@@ -32,8 +32,10 @@ async function main(): Promise<void> {
   const active = app.get(ActiveRuns, { strict: false });
   startWatchdog({ processName: 'worker', limitMs: loopStallMs, inHand: () => active.size, logger });
   stopOnSignals(logger, workerGraceMs, () => app.close());
+  const readiness = app.get(PlatformReadiness, { strict: false });
+  readiness.prepareWith(() => app.get(RunStore, { strict: false }).prepare());
   process.send?.({ type: 'ready' });
-  await app.get(PlatformReadiness, { strict: false }).untilReady();
+  await readiness.untilReady();
   logger.info('worker is ready', { slots: workerConcurrency });
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { Database, DatabaseUnavailableError, isTransient } from '../index.js';
+import { Database, DatabaseUnavailableError, isTransient, RunStore, TaskStore } from '../index.js';
 import { type Stores, newTask, openStores, sql, startTask } from '../stores.fixture.js';
 
 let stores: Stores;
@@ -110,6 +110,25 @@ describe('a transaction', () => {
     expect(row).toEqual({ texts, numbers, bools: [true, null, false] });
     const [empty] = await stores.database.systemQuery(statement, [[], undefined, []]);
     expect(empty).toEqual({ texts: [], numbers: null, bools: [] });
+  });
+
+  it('of prepared statements reads the columns of each, on every call', async () => {
+    const calls = [
+      { name: 'test-texts', text: `SELECT 'a' AS text, NULL::text AS none, 7 AS number` },
+      { name: 'test-nothing', text: 'DELETE FROM task_messages WHERE false' },
+      { name: 'test-rows', text: `SELECT n, '{"n": 1}'::json AS object FROM generate_series(1, 2) AS n` },
+    ].map((statement) => [statement, []] as [typeof statement, []]);
+    const answers = [];
+    for (let i = 0; i < 4; i++) answers.push(await stores.database.tenantQueries(tenantId, calls));
+    const expected = [
+      [{ text: 'a', none: null, number: 7 }],
+      [],
+      [
+        { n: 1, object: { n: 1 } },
+        { n: 2, object: { n: 1 } },
+      ],
+    ];
+    expect(answers).toEqual([expected, expected, expected, expected]);
   });
 
   it('prepares a named statement again that failed the first time', async () => {
@@ -226,6 +245,34 @@ describe('a lost connection', () => {
     while ((await sql(stores, active)).length === 0);
   }
 });
+
+it.each([
+  { of: 'tasks', store: TaskStore, statements: ['task-create-group'] },
+  { of: 'runs', store: RunStore, statements: ['runs-append', 'runs-claim'] },
+])(
+  'is ready for the first $of: two connections have planned their statements',
+  async ({ store, statements }) => {
+    const database = new Database({ url: stores.url, poolSize: 4 });
+    try {
+      await new store(database).prepare();
+      expect(database.connections).toEqual({ busy: 0, idle: 2, awaited: 0 });
+      type Row = { names: string[]; process: number };
+      const planned = {
+        text: `SELECT (SELECT array_agg(name ORDER BY name) FROM pg_prepared_statements WHERE name = ANY($1::text[]) AND generic_plans > 0)
+        AS names, pg_backend_pid() AS process`,
+      };
+      const ask = (): Promise<Row[]> => database.tenantQuery<Row>(randomUUID(), planned, [statements]);
+      const [[one], [other]] = await Promise.all([ask(), ask()]);
+      expect([one, other]).toMatchObject([{ names: statements }, { names: statements }]);
+      expect(one?.process).not.toBe(other?.process);
+      expect(
+        await sql(stores, `SELECT 1 FROM tasks WHERE tenant_id = '00000000-0000-0000-0000-000000000000'`),
+      ).toEqual([]);
+    } finally {
+      await database.close();
+    }
+  },
+);
 
 it('tells which migrations are missing', async () => {
   expect(await stores.database.pendingMigrations()).toEqual([]);

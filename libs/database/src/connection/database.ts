@@ -1,11 +1,14 @@
 import {
   type Client,
   type ClientBase,
+  type FieldDef,
   Pool,
   type PoolClient,
   Query,
   type QueryResult,
   type QueryResultRow,
+  Result,
+  types,
   utils,
 } from 'pg';
 import {
@@ -15,6 +18,7 @@ import {
   PLATFORM,
 } from '../audit/audit-records.js';
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
+import { MAX_FLUSHES } from './group-commit.js';
 import { migrationNames } from './migrations-folder.js';
 import { assertBound, beginIn, type Plans, scopeOf, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { isReadOnly, plainError } from './transient.js';
@@ -106,6 +110,9 @@ const settingsOf = ({ statementMs }: DatabaseTimeouts): Statement => ({
     .join(', ')}`,
 });
 
+/** There is no such tenant. */
+const NOBODY = '00000000-0000-0000-0000-000000000000';
+
 const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, answerMs: 20_000 };
 
 /**
@@ -193,6 +200,18 @@ export class Database {
     return this.pipeline(tenantScope(tenantId), calls, plans);
   }
 
+  /**
+   * Opens as many connections as one tenant's groups use at a time, and has each plan these statements of groups. So the first
+   * calls need not wait for either.
+   * @param callsOf the statements for a tenant, with a group of nothing
+   */
+  async prepare(callsOf: (tenantId: string) => readonly [Statement, Values][]): Promise<void> {
+    const calls = callsOf(NOBODY);
+    await Promise.all(
+      Array.from({ length: MAX_FLUSHES }, () => this.tenantQueries(NOBODY, calls, 'generic')),
+    );
+  }
+
   /** A transaction as the tenant. Commits when `work` resolves, rolls back when it rejects. */
   async inTenant<T>(tenantId: string, work: (transaction: Transaction) => Promise<T>): Promise<T> {
     return this.transact(tenantScope(tenantId), work);
@@ -253,7 +272,7 @@ export class Database {
     let refused: unknown;
     try {
       const results = await this.send(client, scoped);
-      return results.slice(before.length + 1).map(({ rows }) => rows as QueryResultRow[]);
+      return results.slice(before.length + 1).map(({ rows }) => rows);
     } catch (error) {
       refused = error;
       throw plainError(error);
@@ -262,7 +281,7 @@ export class Database {
     }
   }
 
-  private send(client: PoolClient, calls: [Statement, Values][]): Promise<QueryResult[]> {
+  private send(client: PoolClient, calls: [Statement, Values][]): Promise<readonly Answer[]> {
     if (!this.settings) return (isPrepared(client, calls) ? inOneMessage : oneByOne)(client, calls);
     // A statement without a name may be one that works in a transaction block only.
     const canShare = calls.every(([{ name }]) => name !== undefined);
@@ -357,27 +376,101 @@ const isPrepared = (client: PoolClient, calls: readonly [Statement, Values][]): 
   return calls.every(([{ name, text }]) => name !== undefined && parsedStatements[name] === text);
 };
 
+/** What a statement has answered. */
+interface Answer {
+  rows: QueryResultRow[];
+}
+
+/** The columns of a prepared statement, and how the values of a row are read. */
+interface RowShape {
+  addFields(fields: readonly FieldDef[]): void;
+  parseRow(values: readonly (string | null)[]): QueryResultRow;
+}
+
+/**
+ * Columns of the statements that connections have prepared. They stay as they are: Postgres refuses a prepared statement whose
+ * columns have changed.
+ */
+const shapes = new WeakMap<Wire['parsedStatements'], Map<string, RowShape>>();
+
+function shapesOf({ parsedStatements }: Wire): Map<string, RowShape> {
+  const known = shapes.get(parsedStatements) ?? new Map<string, RowShape>();
+  shapes.set(parsedStatements, known);
+  return known;
+}
+
 /**
  * Statements up to one Sync: prepared ones, and those without a name. To Postgres this is a transaction, without BEGIN and COMMIT. It answers once, when it
- * has committed. For each statement of its own that ends with a Sync it would wake this process once more.
+ * has committed. For each statement of its own that ends with a Sync it would wake this process once more. Postgres describes
+ * the columns of a prepared statement once.
  */
 class Batch extends Query {
+  private readonly answers: Answer[];
+  /** What the columns of each are, as far as it is known. */
+  private readonly shapes: (RowShape | undefined)[] = [];
+  private known: Map<string, RowShape> | undefined;
+  /** The statement whose answer comes. */
+  private current = 0;
+  private unreadable: unknown;
+
+  /** Set by `Query`. The client replaces it by one that also ends its timeout. */
+  declare callback: (error: unknown, answers?: readonly Answer[]) => void;
+
   constructor(
     private readonly calls: readonly [Statement, Values][],
-    callback: (error: Error | undefined, results: unknown) => void,
+    callback: (error: unknown, answers: readonly Answer[]) => void,
   ) {
-    super({ text: '', queryMode: 'extended' } as { text: string }, callback);
+    super('', callback);
+    this.answers = calls.map(() => ({ rows: [] }));
+  }
+
+  /** Asked by `submit`. */
+  requiresPreparation(): boolean {
+    return true;
   }
 
   /** Called by `submit`. */
   prepare(wire: Wire): void {
+    this.known = shapesOf(wire);
     for (const [{ name = '', text }, values] of this.calls) {
+      const shape = this.known.get(name);
+      this.shapes.push(shape);
       if (name === '') wire.parse({ name, text });
       wire.bind({ statement: name, values });
-      wire.describe({ type: 'P', name: '' });
+      if (!shape) wire.describe({ type: 'P', name: '' });
       wire.execute({ portal: '' });
     }
     wire.sync();
+  }
+
+  handleRowDescription({ fields }: { fields: readonly FieldDef[] }): void {
+    const shape = new Result('object', types) as unknown as RowShape;
+    shape.addFields(fields);
+    this.shapes[this.current] = shape;
+    const name = this.calls[this.current]?.[0].name;
+    if (name !== undefined) this.known?.set(name, shape);
+  }
+
+  handleDataRow({ fields }: { fields: readonly (string | null)[] }): void {
+    const shape = this.shapes[this.current];
+    try {
+      if (!shape) throw new Error('A row without columns');
+      this.answers[this.current]?.rows.push(shape.parseRow(fields));
+    } catch (error) {
+      this.unreadable ??= error;
+    }
+  }
+
+  handleCommandComplete(): void {
+    this.current += 1;
+  }
+
+  handleEmptyQuery(): void {
+    this.current += 1;
+  }
+
+  handleReadyForQuery(): void {
+    this.callback(this.unreadable, this.answers);
   }
 }
 
@@ -385,11 +478,12 @@ class Batch extends Query {
 async function inOneMessage(
   client: PoolClient,
   calls: readonly [Statement, Values][],
-): Promise<QueryResult[]> {
+): Promise<readonly Answer[]> {
   try {
     return await new Promise((resolve, reject) => {
-      const done = (error: Error | null | undefined, results: unknown): void =>
-        error ? reject(error) : resolve(results as QueryResult[]);
+      const done = (error: unknown, answers: readonly Answer[]): void =>
+        // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- it is what the package has thrown
+        error ? reject(error) : resolve(answers);
       client.query(new Batch(calls, done));
     });
   } catch (error) {

@@ -32,7 +32,7 @@ interface Lane<Item, Outcome> {
 }
 
 /** Two, so that a slow flush holds nobody who comes after it. */
-const MAX_FLUSHES = 2;
+export const MAX_FLUSHES = 2;
 const MAX_WEIGHT = 1024 * 1024;
 
 /**

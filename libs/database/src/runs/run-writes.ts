@@ -76,7 +76,7 @@ type Outcome = Written | { alone: Promise<Written> };
 export class RunWrites {
   private readonly groups: GroupCommit<Write, Outcome>;
 
-  constructor(private readonly database: Pick<Database, 'tenantQueries'>) {
+  constructor(private readonly database: Pick<Database, 'tenantQueries' | 'prepare'>) {
     this.groups = new GroupCommit((tenantId, writes) => this.flush(tenantId, writes), {
       maxItems: MAX_GROUP,
       maxWeight: MAX_GROUP_CHARS,
@@ -85,6 +85,16 @@ export class RunWrites {
       identify: ({ claim, batch, version }) =>
         claim?.runId ?? batch?.taskId ?? `version of ${version?.runId}`,
     });
+  }
+
+  /** Has connections ready for the first runs. */
+  prepare(): Promise<void> {
+    const working = statusNow(TaskState.TASK_STATE_WORKING);
+    return this.database.prepare((tenantId) => [
+      [WAIT_SHORTLY, []],
+      claimStatement(tenantId, [], working),
+      appendStatement(tenantId, []),
+    ]);
   }
 
   /** @returns undefined if another worker has the run, or it is over */

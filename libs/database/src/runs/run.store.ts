@@ -44,6 +44,11 @@ export class RunStore {
     this.writes = new RunWrites(database);
   }
 
+  /** Has connections ready for the first runs of this process. Writes nothing. */
+  prepare(): Promise<void> {
+    return this.writes.prepare();
+  }
+
   /**
    * Compare-and-set: queued → running, attempt + 1. Undefined: another worker has it, or it is over. Then reads the
    * task's content, within the budget.

@@ -73,6 +73,11 @@ export class TaskStore {
     this.creations = new TaskCreation(database);
   }
 
+  /** Has connections ready for the first tasks of this process. Writes nothing. */
+  prepare(): Promise<void> {
+    return this.creations.prepare();
+  }
+
   /**
    * One transaction: task, message, event 1 and a queued run; and its alias or its key, if it has one. Of several
    * creates with the same key, or the same alias and previous task, one creates its task, the others learn its id.

@@ -343,11 +343,11 @@ SELECT named AS task_id, known_content AS content, dispatched FROM judged ORDER 
 };
 
 /** The values of `CREATE`. They have one tenant, one retry policy, and one quota but for the runs in flight. */
-function createValues(rows: readonly TaskRow[]): Values {
+function createValues(tenantId: string, rows: readonly TaskRow[]): Values {
   const column = <T>(value: (row: TaskRow) => T): T[] => rows.map(value);
   const [first] = rows;
   return [
-    first?.input.tenantId,
+    tenantId,
     column(({ input }) => input.task.id),
     column(({ input }) => input.agentId),
     column(({ input }) => input.task.contextId),
@@ -389,6 +389,11 @@ export class TaskCreation {
     });
   }
 
+  /** Has connections ready for the first tasks. */
+  prepare(): Promise<void> {
+    return this.database.prepare((tenantId) => [[CREATE, createValues(tenantId, [])]]);
+  }
+
   /** What has become of it. What only its own transaction can have goes alone. */
   async create(input: NewTask): Promise<sql.CreatedRow | undefined> {
     const row = rowOf(input);
@@ -406,7 +411,7 @@ export class TaskCreation {
     if (!first) return [];
     const { tenantId, quota } = first.input;
     return acceptTurns<sql.CreatedRow>(this.database, {
-      ...{ tenantId, statement: CREATE, values: createValues(rows), quota },
+      ...{ tenantId, statement: CREATE, values: createValues(tenantId, rows), quota },
       written: (outcomes) =>
         rows.flatMap((row, i) => {
           const { id } = row.input.task;

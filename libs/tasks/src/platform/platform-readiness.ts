@@ -22,12 +22,22 @@ export interface ReadinessReport {
 @Injectable()
 export class PlatformReadiness {
   private kept: { report: Promise<ReadinessReport>; until: number } | undefined;
+  private toPrepare: (() => Promise<unknown>) | undefined;
+  private preparing: Promise<unknown> | undefined;
 
   constructor(
     private readonly database: Database,
     private readonly messaging: Messaging,
     private readonly workers: WorkerWatch,
   ) {}
+
+  /**
+   * What this process does once before it is ready, so that its first tasks are not slow. If it fails, they are.
+   * @param prepare called when Postgres has all migrations
+   */
+  prepareWith(prepare: () => Promise<unknown>): void {
+    this.toPrepare = prepare;
+  }
 
   /** At most a second old. Never rejects. */
   report(): Promise<ReadinessReport> {
@@ -75,9 +85,12 @@ export class PlatformReadiness {
       : [`messaging (${this.messaging.driver}) refuses to write (${reason}): tasks are accepted and wait`];
   }
 
+  /** The first time, it prepares this process as well. */
   private async assertMigrated(): Promise<void> {
     const pending = await this.database.pendingMigrations();
     if (pending.length > 0) throw new Error(pendingText(pending));
+    this.preparing ??= this.toPrepare?.().catch(() => undefined);
+    await this.preparing;
   }
 }
 
