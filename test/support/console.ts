@@ -28,9 +28,7 @@ const NAMES = [
 /** Chromium of this machine: CHROMIUM_PATH, or the first on PATH. */
 const CHROMIUM = [
   process.env.CHROMIUM_PATH ?? [],
-  ...NAMES.flatMap((name) =>
-    (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, name)),
-  ),
+  ...NAMES.flatMap((name) => (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, name))),
 ]
   .flat()
   .find(isExecutable);
