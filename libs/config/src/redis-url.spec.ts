@@ -35,6 +35,17 @@ describe('REDIS_URL', () => {
         },
       },
     ],
+    [
+      'redis://user:secret@one?cluster=true&hosts=two:7000',
+      {
+        ...{ host: 'one', port: 6379, db: 0, family: 0, username: 'user', password: 'secret' },
+        cluster: [
+          { host: 'one', port: 6379 },
+          { host: 'two', port: 7000 },
+        ],
+      },
+    ],
+    ['redis://one?cluster=false', { host: 'one', port: 6379, db: 0, family: 0 }],
   ])('reads %s', (url, address) => {
     expect(parseRedisUrl(url)).toEqual(address);
   });

@@ -15,6 +15,8 @@ export interface RedisAddress extends RedisHost {
   tls?: { cacert?: string; cert?: string; key?: string };
   /** Ask these Sentinels where the primary is that they know by this name. Otherwise `host` and `port` are its own. */
   sentinel?: { name: string; hosts: RedisHost[]; username?: string; password?: string };
+  /** Nodes of a Redis Cluster. */
+  cluster?: RedisHost[];
 }
 
 const REMEDY =
@@ -22,7 +24,7 @@ const REMEDY =
 
 const PARAMETERS = [
   ...['cacert', 'cert', 'key', 'db', 'family'],
-  ...['sentinel', 'hosts', 'sentinelUser', 'sentinelPassword'],
+  ...['sentinel', 'hosts', 'sentinelUser', 'sentinelPassword', 'cluster'],
 ];
 
 /** Reads REDIS_URL. Throws an Error that says what to set instead, without any value of the URL. */
@@ -45,19 +47,27 @@ export function parseRedisUrl(text: string): RedisAddress {
   const family = Number(parameters.get('family') ?? 0);
   if (![0, 4, 6].includes(family)) throw new Error('set its parameter family to 4 or 6');
   const sentinelName = parameters.get('sentinel');
-  if (!sentinelName && ['hosts', 'sentinelUser', 'sentinelPassword'].some((name) => parameters.has(name))) {
-    throw new Error(
-      'give it the parameter sentinel, the name of the primary: hosts and sentinel… are for Sentinel',
-    );
+  const cluster = parameters.get('cluster') ?? 'false';
+  if (!['true', 'false'].includes(cluster))
+    throw new Error('set its parameter cluster to true, or leave it out');
+  const isCluster = cluster === 'true';
+  if (sentinelName && isCluster) throw new Error('give it sentinel or cluster, not both');
+  if (!sentinelName && ['sentinelUser', 'sentinelPassword'].some((name) => parameters.has(name))) {
+    throw new Error('give it the parameter sentinel, the name of the primary: sentinel… are for Sentinel');
+  }
+  if (!sentinelName && !isCluster && parameters.has('hosts')) {
+    throw new Error('give it cluster=true, or sentinel with the name of the primary: hosts is for these');
   }
   const db = Number(url.pathname.slice(1) || (parameters.get('db') ?? 0));
   if (!Number.isSafeInteger(db) || db < 0)
     throw new Error('let it end with the number of a database, such as /0');
+  if (isCluster && db !== 0) throw new Error('leave out the number of a database: a Redis Cluster has one');
   const [username, password] = [url.username, url.password].map(decoded);
   const first = {
     host: bare(url.hostname) || '127.0.0.1',
     port: Number(url.port || (sentinelName ? 26_379 : 6379)),
   };
+  const hosts = [first, ...hostsOf(parameters.get('hosts') ?? '')];
   const [user, secret] = ['sentinelUser', 'sentinelPassword'].map((name) => parameters.get(name));
   return {
     ...first,
@@ -69,11 +79,12 @@ export function parseRedisUrl(text: string): RedisAddress {
     ...(sentinelName && {
       sentinel: {
         name: sentinelName,
-        hosts: [first, ...hostsOf(parameters.get('hosts') ?? '')],
+        hosts,
         ...(user && { username: user }),
         ...(secret && { password: secret }),
       },
     }),
+    ...(isCluster && { cluster: hosts }),
   };
 }
 

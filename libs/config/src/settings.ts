@@ -152,7 +152,7 @@ const services = group('Services', {
   ),
   redisUrl: optional(
     redisUrl,
-    'URL of Redis, such as redis://localhost:6379, or rediss:// for TLS. It can also name Sentinels (docs/operating/redis.md). Carries the queue ' +
+    'URL of Redis, such as redis://localhost:6379, or rediss:// for TLS. It can also name Sentinels or the nodes of a Cluster (docs/operating/redis.md). Carries the queue ' +
       'and the signals between processes. ' +
       'Without it, Postgres does both, at a lower rate. `docker compose` always uses its own.',
     { secret: true },

@@ -25,7 +25,7 @@ export interface RedisFacts {
 
 /** Asks a Redis what an operator must know to mend it. It writes one key, for a second. Rejects if it does not answer. */
 export async function inspectRedis(url: string, namespace = 'baton'): Promise<RedisFacts> {
-  const { address, options } = redisServer(url);
+  const { address, options, prefix } = redisServer(url, namespace);
   const redis = new Redis({
     ...options,
     ...{ lazyConnect: true, connectionName: 'baton-doctor', maxRetriesPerRequest: 0 },
@@ -38,7 +38,7 @@ export async function inspectRedis(url: string, namespace = 'baton'): Promise<Re
   redis.on('error', (error: unknown) => (reason = error));
   try {
     await within(ANSWER_MS, redis.connect(), 'no answer in time');
-    return { address, ...(await within(ANSWER_MS, factsOf(redis, namespace), 'no answer in time')) };
+    return { address, ...(await within(ANSWER_MS, factsOf(redis, prefix), 'no answer in time')) };
   } catch (error) {
     throw new MessagingUnavailableError(
       `Redis at ${address} does not answer: ${redisReasonOf(reason ?? error)}`,
@@ -48,10 +48,10 @@ export async function inspectRedis(url: string, namespace = 'baton'): Promise<Re
   }
 }
 
-async function factsOf(redis: Redis, namespace: string): Promise<Omit<RedisFacts, 'address'>> {
+async function factsOf(redis: Redis, prefix: string): Promise<Omit<RedisFacts, 'address'>> {
   const info = await redis.info();
   const field = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? '';
-  const writes = await redis.set(`${namespace}:doctor`, '1', 'PX', 1_000).then(
+  const writes = await redis.set(`${prefix}:doctor`, '1', 'PX', 1_000).then(
     () => true as const,
     (error: unknown) => reasonOf(error),
   );

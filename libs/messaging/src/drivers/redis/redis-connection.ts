@@ -27,13 +27,15 @@ export function consumerOptions({ options }: RedisServer, readMs: number): Conne
 /** A connection that fails at once while the server is away, and comes back by itself. */
 export class RedisConnection {
   readonly client: Redis;
+  /** Its channels are those of a slot of a Redis Cluster, which other nodes do not hear of. */
+  readonly isSharded: boolean;
   private readonly address: string;
   private lastError: unknown = 'no connection yet';
   private lost = false;
   private gathered: Redis['stream'] | undefined;
 
   constructor(
-    { address, options }: RedisServer,
+    { address, options, isCluster }: RedisServer,
     private readonly purpose: string,
     private readonly log: QuietLog,
   ) {
@@ -51,6 +53,7 @@ export class RedisConnection {
       retryStrategy: reconnectDelay,
     });
     this.address = address;
+    this.isSharded = isCluster;
     this.client.on('error', (error: unknown) => this.noteError(error));
     this.client.on('close', () => this.markLost());
     this.client.on('ready', () => this.markFound());
@@ -118,6 +121,20 @@ export class RedisConnection {
     });
   }
 
+  /** Calls `listener` when the slot of the subscribed channels has another primary. */
+  onMoved(listener: () => void): void {
+    this.client.on('moved', listener);
+  }
+
+  /** Closes the connection and opens another, to where the server is now. */
+  reconnect(): void {
+    this.client.disconnect(true);
+  }
+
+  async publish(channel: string, text: string): Promise<void> {
+    await (this.isSharded ? this.client.spublish(channel, text) : this.client.publish(channel, text));
+  }
+
   close(): void {
     this.client.removeAllListeners('close');
     this.client.disconnect();
@@ -171,8 +188,10 @@ export class RedisChannels {
     private readonly reconnected: () => void,
     private readonly log: QuietLog,
   ) {
-    const { client } = connection;
-    client.on('message', (channel: string, text: string) => this.receive(channel, text));
+    const { client, isSharded } = connection;
+    client.on(isSharded ? 'smessage' : 'message', (channel: string, text: string) =>
+      this.receive(channel, text),
+    );
     client.on('close', () => this.forget());
     client.on('ready', () => void this.restore());
     // A subscriber may receive nothing for hours: only a question shows that the server is gone.
@@ -233,7 +252,10 @@ export class RedisChannels {
     }
     // Both in one packet.
     if (gone.length > 0 && added.length > 0) this.connection.gather();
-    if (gone.length > 0) this.connection.client.unsubscribe(...gone).catch(() => undefined);
+    const { client, isSharded } = this.connection;
+    if (gone.length > 0) {
+      (isSharded ? client.sunsubscribe(...gone) : client.unsubscribe(...gone)).catch(() => undefined);
+    }
     if (added.length > 0) await this.sendSubscribe(added);
   }
 
@@ -245,7 +267,8 @@ export class RedisChannels {
     const batch = ++this.batch;
     for (const channel of channels) this.sent.set(channel, batch);
     try {
-      await this.connection.client.subscribe(...channels);
+      const { client, isSharded } = this.connection;
+      await (isSharded ? client.ssubscribe(...channels) : client.subscribe(...channels));
     } catch (error) {
       // A lost connection: `restore` follows. Any other error, such as a missing permission, must be logged.
       this.log.warn('SUBSCRIBE failed', error);

@@ -46,6 +46,7 @@ export class RedisMessaging extends Messaging {
   private readonly signals = new SignalDecoder();
   private readonly rates: RateCounters;
   private readonly log: QuietLog;
+  private readonly prefix: string;
   private readonly reconnects: ReconnectListeners;
   private board: Promise<QueueBoard> | undefined;
   private underWay = 0;
@@ -54,24 +55,24 @@ export class RedisMessaging extends Messaging {
    * @param url as in docs/operating/redis.md. Throws if a file that it names can't be read
    * @param namespace prefix of every key and channel
    */
-  constructor(
-    url: string,
-    log: MessagingLog,
-    private readonly namespace = 'baton',
-  ) {
+  constructor(url: string, log: MessagingLog, namespace = 'baton') {
     super();
     this.log = new QuietLog(log);
     this.reconnects = new ReconnectListeners(this.log);
-    const server = redisServer(url);
+    const server = redisServer(url, namespace);
+    const { prefix } = server;
+    this.prefix = prefix;
     this.connection = new RedisConnection(server, 'producer', this.log);
     this.subscriber = new RedisConnection(server, 'subscriber', this.log);
+    // Who only listens hears of it first: the next call must not be the one that finds out.
+    this.subscriber.onMoved(() => [this.connection, this.subscriber].forEach((each) => each.reconnect()));
     this.channels = new RedisChannels(this.subscriber, () => this.reconnects.call(), this.log);
     this.rates = new RateCounters(
       (rate) =>
         new RateLimiterRedis({
           ...rate,
           storeClient: this.connection.client,
-          keyPrefix: `${namespace}:rate`,
+          keyPrefix: `${prefix}:rate`,
           rejectIfRedisNotReady: true,
           // This process refuses a key over its rate until the window ends, so a flood does not load Redis.
           inMemoryBlockOnConsumed: rate.points + 1,
@@ -81,7 +82,7 @@ export class RedisMessaging extends Messaging {
     const driver = {
       classes: withBackend<RedisQueueBackend, ConnectionOptions>(createRedisBackend),
       producer: this.connection.client,
-      prefix: namespace,
+      prefix,
     };
     const consumer = (pace: Pace) => consumerOptions(server, pace.drainDelay * 1_000);
     this.queue = new RunQueue({ ...driver, name: 'runs', consumer: consumer(RUNS) }, this.log);
@@ -167,7 +168,7 @@ export class RedisMessaging extends Messaging {
   }
 
   override refusal(): Promise<string | undefined> {
-    return this.connection.refusal(`${this.namespace}:writable`);
+    return this.connection.refusal(`${this.prefix}:writable`);
   }
 
   override queueDepth(): Promise<{ waiting: number; active: number }> {
@@ -187,11 +188,11 @@ export class RedisMessaging extends Messaging {
   }
 
   private taskChannel(tenantId: string, taskId: string): string {
-    return `${this.namespace}:${tenantId}:task:${taskId}`;
+    return `${this.prefix}:${tenantId}:task:${taskId}`;
   }
 
   private get controlChannel(): string {
-    return `${this.namespace}:control`;
+    return `${this.prefix}:control`;
   }
 
   /**
@@ -202,7 +203,7 @@ export class RedisMessaging extends Messaging {
     this.underWay += text.length;
     try {
       this.connection.gather();
-      await this.connection.client.publish(channel, text);
+      await this.connection.publish(channel, text);
     } catch (error) {
       this.log.warn('signal not published', error);
     } finally {

@@ -2,12 +2,17 @@ import { parseRedisUrl, type RedisHost } from '@baton/config';
 import type { RedisOptions } from 'ioredis';
 import { readFileSync } from 'node:fs';
 import { reasonOf } from '../../channels.js';
+import { clusterConnector } from './cluster-connector.js';
 
 /** Where Redis is, and how every connection reaches it. */
 export interface RedisServer {
   /** Such as `127.0.0.1:6379`: without user or password. */
   address: string;
   options: RedisOptions;
+  /** What every key and channel of Baton begins with. In a Cluster its braces keep all of them in one slot. */
+  prefix: string;
+  /** Whether it is a primary of a Redis Cluster: its channels are those of its slots. */
+  isCluster: boolean;
 }
 
 /** A Sentinel that is silent for so long is passed over. */
@@ -17,15 +22,20 @@ const COMMON: RedisOptions = {
   // After a fail-over the old primary is a replica: a connection to it must go, so that the next one finds the new primary.
   reconnectOnError: (error) => error.message.includes('READONLY'),
 };
+const CLUSTER: RedisOptions = {
+  // As above; or the slot has another primary, or this one has lost the others.
+  reconnectOnError: (error) => /^(MOVED|READONLY|CLUSTERDOWN)\b/.test(error.message),
+};
 
 const textOf = ({ host, port }: RedisHost): string => `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
 /**
  * Reads the URL and the files that it names (docs/operating/redis.md). Throws an Error that says what to do if a file can't
  * be read.
+ * @param namespace keeps installations on one server apart
  */
-export function redisServer(url: string): RedisServer {
-  const { tls: files, sentinel, ...single } = parseRedisUrl(url);
+export function redisServer(url: string, namespace: string): RedisServer {
+  const { tls: files, sentinel, cluster, ...single } = parseRedisUrl(url);
   const tls = files && {
     tls: {
       ...fileOf('ca', 'cacert', files),
@@ -33,12 +43,21 @@ export function redisServer(url: string): RedisServer {
       ...fileOf('key', 'key', files),
     },
   };
-  if (!sentinel) return { address: textOf(single), options: { ...single, ...tls, ...COMMON } };
-  const { host: _, port: __, ...account } = single;
+  const { host: _, port: __, db, ...user } = single;
+  if (cluster) {
+    const account = { ...user, ...tls };
+    const prefix = `{${namespace}}`;
+    const Connector = clusterConnector(cluster, account, prefix);
+    const address = `the Cluster of ${cluster.map(textOf).join(', ')}`;
+    return { address, prefix, isCluster: true, options: { ...account, ...CLUSTER, Connector } };
+  }
+  const plain = { prefix: namespace, isCluster: false };
+  if (!sentinel) return { ...plain, address: textOf(single), options: { ...single, ...tls, ...COMMON } };
   return {
+    ...plain,
     address: `${sentinel.name} of Sentinel (${sentinel.hosts.map(textOf).join(', ')})`,
     options: {
-      ...{ ...account, ...tls, ...COMMON },
+      ...{ ...user, db, ...tls, ...COMMON },
       ...{ sentinels: sentinel.hosts, name: sentinel.name },
       ...(sentinel.username && { sentinelUsername: sentinel.username }),
       ...(sentinel.password && { sentinelPassword: sentinel.password }),
