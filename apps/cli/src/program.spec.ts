@@ -22,6 +22,11 @@ describe('the command line', () => {
     expect((await baton('--help')).out).toMatch(/--version +print the version of Baton/);
   });
 
+  it('ends what it says of a wrong option with one full stop', async () => {
+    for (const line of ['usage --by nonsense', 'workers list', 'tasks lst'])
+      expect((await baton(line)).err).toMatch(/^[^\n]+(\n[^\n]+)?[^.]\.\n\(--help/);
+  });
+
   it('prints the same as a table, as JSON and as YAML', async () => {
     const table = await baton('config check --output table');
     expect(table).toEqual(await baton('config check'));
