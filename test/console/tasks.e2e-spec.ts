@@ -187,6 +187,21 @@ describeConsole('tasks in the console', () => {
     await usage.getByRole('cell', { name: 'test', exact: true }).waitFor();
   });
 
+  it('show answers of models as Markdown, or as they were written', async () => {
+    provider.answer(() => ({ text: ['## The pl', 'an\n\n1. Read it.\n', '2. Answer **today**.'] }));
+    await createAgent('planner', {});
+    const agent = new RawCaller(baton.stack.url(0, 'planner'), tenant.token);
+    const { result } = await agent.call('SendMessage', sendParams('plan it'));
+    const { id } = (result as { task: { id: string } }).task;
+    const page = await openTask(id);
+    await page.getByRole('heading', { name: 'The plan' }).waitFor();
+    await baton.expectAccessible(page);
+    await page.getByRole('button', { name: 'Show as text' }).click();
+    await page.getByText('2. Answer **today**.').waitFor();
+    await page.goto(`/console/tasks/${id}/compare?with=${id}`);
+    await page.getByText('## The plan').first().waitFor();
+  });
+
   it('say in their list why they have failed', async () => {
     provider.answer(() => ({ status: 401 }));
     await createAgent('locked-out', {});

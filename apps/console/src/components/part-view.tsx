@@ -75,7 +75,7 @@ function EitherText({ text }: { text: string }) {
   return (
     <>
       {isPlain ? <PlainText text={text} /> : <MarkdownText text={text} />}
-      <Anchor component="button" type="button" size="xs" onClick={() => setPlain(!isPlain)}>
+      <Anchor component="button" type="button" size="xs" ta="start" onClick={() => setPlain(!isPlain)}>
         {isPlain ? 'Show as Markdown' : 'Show as text'}
       </Anchor>
     </>

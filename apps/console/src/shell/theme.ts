@@ -1,4 +1,4 @@
-import { Alert, createTheme, type CSSVariablesResolver, NavLink } from '@mantine/core';
+import { Alert, Badge, createTheme, type CSSVariablesResolver, NavLink } from '@mantine/core';
 
 /** Colours are dark enough to be read on the background of either scheme (WCAG AA). */
 export const theme = createTheme({
@@ -19,6 +19,8 @@ export const theme = createTheme({
     }),
     // The same, while the pointer is on the entry of the page that is shown.
     NavLink: NavLink.extend({ styles: { label: { color: 'var(--mantine-color-text)' } } }),
+    // The kit lets a narrow column cut its text.
+    Badge: Badge.extend({ styles: { root: { minWidth: 'max-content' } } }),
   },
 });
 

@@ -5,7 +5,7 @@ import { answerOf, api } from '../../api/client';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
-import type { Artifact, Message, Part } from './task-log';
+import { type Artifact, joinTexts, type Message, type Part } from './task-log';
 import { durationText, type Task } from './task-words';
 import styles from './tasks.module.css';
 
@@ -166,7 +166,7 @@ function rowsOf(task: Task): [string, string][] {
   const reply = artifacts.filter((each) => kindOf(each) === undefined);
   const calls = artifacts.filter((each) => kindOf(each) !== undefined && kindOf(each) !== 'reasoning');
   const usage = (metadata?.['baton.usage'] ?? {}) as { inputTokens?: number; outputTokens?: number };
-  const output = [...reply.flatMap(({ parts = [] }) => parts), ...(status?.message?.parts ?? [])];
+  const output = [...reply.flatMap(({ parts = [] }) => joinTexts(parts)), ...(status?.message?.parts ?? [])];
   return [
     ['Task', task.request_id],
     ['State', task.state ?? 'unknown'],

@@ -187,14 +187,14 @@ export function artifactsOf(events: readonly LogEvent[]): Artifact[] {
     if (!artifactUpdate) continue;
     const { artifact, append } = artifactUpdate;
     const before = append ? byId.get(artifact.artifactId) : undefined;
-    const parts = joined([...(before?.parts ?? []), ...(artifact.parts ?? [])]);
+    const parts = joinTexts([...(before?.parts ?? []), ...(artifact.parts ?? [])]);
     byId.set(artifact.artifactId, { ...before, ...artifact, parts });
   }
   return [...byId.values()];
 }
 
 /** Pieces of text that follow each other are one text. */
-function joined(parts: readonly Part[]): Part[] {
+export function joinTexts(parts: readonly Part[]): Part[] {
   const all: Part[] = [];
   for (const part of parts) {
     const last = all.at(-1);

@@ -166,7 +166,7 @@ function Facts({ task, events }: { task: Task; events: readonly LogEvent[] }) {
       <Table.Tbody>
         {facts.map(([name, value], i) => (
           <Table.Tr key={i}>
-            <Table.Th w="12rem" scope="row">
+            <Table.Th w={{ base: '7rem', sm: '12rem' }} scope="row">
               {name}
             </Table.Th>
             <Table.Td>{value}</Table.Td>

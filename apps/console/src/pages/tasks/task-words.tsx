@@ -33,8 +33,10 @@ export const isWaiting = (state: string | undefined): boolean =>
 export const reasonOf = ({ state, status_message: text }: ListedTask): string | undefined =>
   state !== 'completed' && (isTerminal(state) || isWaiting(state)) ? text : undefined;
 
-/** The end of an id. Ids of tasks begin with the time, so the beginnings of neighbours are the same. */
-export const shortId = (id: string): string => id.slice(-SHORT_ID);
+/** The end of a UUID. Those of neighbours begin with the same time. Other ids, which callers have made, are whole. */
+export const shortId = (id: string): string => (UUID.test(id) ? id.slice(-SHORT_ID) : id);
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const SHORT_ID = 8;
 
@@ -42,7 +44,7 @@ const SHORT_ID = 8;
 export function ListedId({ id }: { id: string }) {
   return (
     <>
-      <span className={styles.idStart}>{id.slice(0, -SHORT_ID)}</span>
+      <span className={styles.idStart}>{id.slice(0, id.length - shortId(id).length)}</span>
       {shortId(id)}
     </>
   );
