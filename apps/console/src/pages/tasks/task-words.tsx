@@ -44,7 +44,9 @@ const SHORT_ID = 8;
 export function ListedId({ id }: { id: string }) {
   return (
     <>
-      <span className={styles.idStart}>{id.slice(0, id.length - shortId(id).length)}</span>
+      <span className={`${styles.unseen} ${styles.idStart}`}>
+        {id.slice(0, id.length - shortId(id).length)}
+      </span>
       {shortId(id)}
     </>
   );

@@ -297,8 +297,8 @@ function Cells({
           // The fields of the filters take their values once.
           reloadDocument
           title={context}
-          aria-label={`Tasks of the context ${context}`}
         >
+          <span className={styles.unseen}>Tasks of the context </span>
           <ListedId id={context} />
         </Link>
       </div>
