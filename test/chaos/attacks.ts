@@ -1,7 +1,7 @@
 import type { Fault } from './faults.js';
 import { MANNERS } from './hostile-peer.js';
 
-const BOTH = ['redis', 'postgres'] as const;
+const ALL = ['redis', 'postgres', 'cluster'] as const;
 const MIB = 2 ** 20;
 
 /**
@@ -10,7 +10,7 @@ const MIB = 2 ** 20;
  */
 export const ATTACKS = {
   'huge-turn': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: [],
     strike: async ({ attacker }, random) => {
       const flood = { chunks: random.integer(32, 64), bytes: MIB };
@@ -20,19 +20,19 @@ export const ATTACKS = {
     },
   },
   'frozen-loop': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: [],
     strike: async ({ attacker }, random) => ({
       detail: `an endless loop: ${await attacker.send(random, 'frozen')}`,
     }),
   },
   'hostile-schema': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: [],
     strike: async ({ attacker }, random) => ({ detail: await attacker.offerSchema(random) }),
   },
   'hostile-model': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: [],
     strike: async ({ attacker }, random) => {
       const agent = `${random.pick(MANNERS)}-model`;
@@ -40,7 +40,7 @@ export const ATTACKS = {
     },
   },
   'hostile-tools': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: [],
     strike: async ({ attacker }, random) => {
       const agent = `${random.pick(MANNERS)}-tools`;
@@ -48,7 +48,7 @@ export const ATTACKS = {
     },
   },
   'hostile-agent': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: [],
     strike: async ({ attacker }, random) => {
       const agent = `${random.pick(MANNERS)}-agent`;
@@ -56,7 +56,7 @@ export const ATTACKS = {
     },
   },
   'hostile-request': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: [],
     strike: async ({ attacker }, random) => {
       const [name, body] = random.pick([

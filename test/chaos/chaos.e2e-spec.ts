@@ -2,12 +2,13 @@ import { DRIVERS } from '../support/index.js';
 import { runChaos } from './chaos.js';
 import { FAULT_NAMES, type FaultName, faultsOn } from './fault-plan.js';
 import { type Report, renderReport, reportOn } from './report.js';
-import type { Driver } from './services.js';
 
 // The short version of `npm run chaos`. A seed of your own: CHAOS_SEED.
 const SEED = process.env.CHAOS_SEED ?? 'baton-9';
 
 /** Every kind of fault once: those that both drivers have are shared out between them. */
+type Driver = (typeof DRIVERS)[number];
+
 function share(driver: Driver): FaultName[] {
   const place = DRIVERS.indexOf(driver);
   const isShared = (name: FaultName) => DRIVERS.every((each) => faultsOn(each).includes(name));

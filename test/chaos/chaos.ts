@@ -33,7 +33,7 @@ export interface ChaosRun {
 /** Start everything, drive the tasks, strike, and read what is left. Never judges. */
 export async function runChaos(options: ChaosOptions, tell: Progress): Promise<ChaosRun> {
   const started = performance.now();
-  const services = await Services.start(options.driver);
+  const services = await Services.start(options.driver, options.pooler);
   const environment = {
     ...services.environment,
     BATON_AGENTS_DIR: join(__dirname, 'agents'),

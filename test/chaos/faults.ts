@@ -40,14 +40,15 @@ export interface Blow {
 
 const NOBODY: Blow = { detail: 'nobody was there' };
 
-const BOTH: readonly Driver[] = ['redis', 'postgres'];
+const ALL: readonly Driver[] = ['redis', 'postgres', 'cluster'];
 const REDIS: readonly Driver[] = ['redis'];
+const CLUSTER: readonly Driver[] = ['cluster'];
 const AWAY_MS = 10_000;
 
 /** Every fault of what Baton runs on, by its name. A fault excuses only what it must: a killed worker, for one, nothing at all. */
 export const FAULTS = {
   'kill-worker': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: [],
     strike: async (site, random) => {
       const worker = site.cluster.victim('worker', (list) => random.pick(list));
@@ -58,7 +59,7 @@ export const FAULTS = {
     },
   },
   'kill-api': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: ['broken'],
     strike: async ({ cluster }, random) => {
       const api = cluster.victim('api', (list) => random.pick(list));
@@ -68,7 +69,7 @@ export const FAULTS = {
     },
   },
   'stop-worker': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: [],
     strike: async (site, random) => {
       const worker = site.cluster.victim('worker', (list) => random.pick(list));
@@ -81,7 +82,7 @@ export const FAULTS = {
     },
   },
   'stop-api': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: ['silent'],
     strike: async ({ cluster }, random) => {
       const api = cluster.victim('api', (list) => random.pick(list));
@@ -103,7 +104,7 @@ export const FAULTS = {
     },
   },
   'flush-redis': {
-    drivers: REDIS,
+    drivers: [...REDIS, ...CLUSTER],
     excuses: [],
     strike: async ({ services }) => {
       await services.flushRedis();
@@ -121,8 +122,24 @@ export const FAULTS = {
       return { detail: `${mode} for ${AWAY_MS} ms` };
     },
   },
+  'move-slot': {
+    drivers: CLUSTER,
+    excuses: [],
+    strike: async ({ services }) => {
+      await services.redisCluster.moveSlot();
+      return { detail: 'to another primary' };
+    },
+  },
+  'fail-over-redis': {
+    drivers: CLUSTER,
+    excuses: [],
+    strike: async ({ services }) => {
+      await services.redisCluster.failOver();
+      return { detail: 'to its replica' };
+    },
+  },
   'restart-postgres': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: ['unavailable'],
     strike: async ({ services }) => {
       await services.restartPostgres();
@@ -130,12 +147,12 @@ export const FAULTS = {
     },
   },
   'cut-postgres': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: ['unavailable'],
     strike: async ({ services }) => ({ detail: `${await services.terminateConnections()} connections` }),
   },
   'lose-postgres': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: ['unavailable', 'silent'],
     strike: async ({ services }, random) => {
       const mode = random.pick(['blackhole', 'refuse'] as const);
@@ -147,7 +164,7 @@ export const FAULTS = {
     },
   },
   'slow-postgres': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: [],
     strike: async ({ services }, random) => {
       const [late, ms] = [random.integer(20, 150), random.integer(3000, 8000)];
@@ -158,7 +175,7 @@ export const FAULTS = {
     },
   },
   'full-queue': {
-    drivers: BOTH,
+    drivers: ALL,
     excuses: [],
     strike: async (site) => {
       const tasks = site.slots() * 3;

@@ -11,6 +11,8 @@ export interface ChaosOptions {
   /** Everything random follows from it. */
   seed: string;
   driver: Driver;
+  /** Whether Baton reaches Postgres through PgBouncer. */
+  pooler?: boolean;
   tenants: number;
   apis: number;
   workers: number;
@@ -30,7 +32,8 @@ export const USAGE = `npm run chaos -- [options]
   --tasks N        tasks to drive (5000)
   --faults N       faults to strike with (60)
   --seed S         what everything random follows from (a new one)
-  --driver D       redis or postgres (redis)
+  --driver D       redis, postgres, or cluster for a Redis Cluster (redis)
+  --pooler         reach Postgres through PgBouncer
   --tenants N      (4)
   --apis N         API processes (3)
   --workers N      worker processes (3)
@@ -48,6 +51,7 @@ const options = {
   faults: { type: 'string', default: '60' },
   seed: { type: 'string' },
   driver: { type: 'string', default: 'redis' },
+  pooler: { type: 'boolean', default: false },
   tenants: { type: 'string', default: '4' },
   apis: { type: 'string', default: '3' },
   workers: { type: 'string', default: '3' },
@@ -71,13 +75,14 @@ export function readOptions(args: string[]): ChaosOptions & { json: boolean; hel
       throw new Error(`--${name} must be a whole number from ${min}`);
     return value;
   };
-  const { driver, only, logs, seed, json, help } = values;
-  if (driver !== 'redis' && driver !== 'postgres') throw new Error('--driver must be redis or postgres');
+  const { driver, pooler, only, logs, seed, json, help } = values;
+  if (driver !== 'redis' && driver !== 'postgres' && driver !== 'cluster')
+    throw new Error('--driver must be redis, postgres or cluster');
   return {
     ...{ tasks: number('tasks', 1), faults: number('faults', 0), tenants: number('tenants', 1) },
     ...{ apis: number('apis', 1), workers: number('workers', 1), atOnce: number('at-once', 1) },
     ...{ patience: number('patience', 1), pauses: number('pauses', 0) },
-    ...{ seed: seed ?? randomBytes(4).toString('hex'), driver, json, help },
+    ...{ seed: seed ?? randomBytes(4).toString('hex'), driver, pooler, json, help },
     ...(only !== undefined && { only: faultsNamed(only) }),
     ...(logs !== undefined && { logs }),
   };

@@ -4,9 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type QueryResultRow } from 'pg';
 import { findRedisBinary, startPostgres, startRedis } from '../../apps/local/src/services/index.js';
+import { findPgBouncer, type PgBouncer, startPgBouncer } from '../support/pgbouncer.js';
+import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.js';
 import { TcpProxy } from './tcp-proxy.js';
 
-export type Driver = 'redis' | 'postgres';
+/** What carries the queue and the signals. `cluster`: a Redis Cluster, which is reached without a proxy. */
+export type Driver = 'redis' | 'postgres' | 'cluster';
+
+/** Connections that a pooler opens to Postgres. */
+const POOLED = 20;
 
 /** A server that can be struck, and the proxy that everybody but the harness goes through. */
 interface Service {
@@ -26,9 +32,12 @@ export class Services {
     private readonly folder: string,
     private readonly postgres: Service,
     private readonly redis: Service | undefined,
+    private readonly cluster: RedisCluster | undefined,
+    private readonly pooler: PgBouncer | undefined,
   ) {}
 
-  static async start(driver: Driver): Promise<Services> {
+  /** @param isPooled whether Baton reaches Postgres through PgBouncer */
+  static async start(driver: Driver, isPooled = false): Promise<Services> {
     const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
     chmodSync(folder, 0o711); // As root, Postgres runs as another user, who must get in.
     const postgres = await proxied(await startPostgres(join(folder, 'postgres')));
@@ -39,15 +48,21 @@ export class Services {
       driver === 'redis' && binary
         ? await proxied(await startRedis(binary, join(folder, 'redis')))
         : undefined;
-    return new Services(folder, postgres, redis);
+    const cluster = driver === 'cluster' ? await startRedisCluster() : undefined;
+    const bouncer = isPooled ? findPgBouncer() : undefined;
+    if (isPooled && !bouncer) throw new Error('There is no pgbouncer here: leave out --pooler.');
+    const throughProxy = postgres.proxy.through(postgres.url);
+    const pooler = bouncer ? await startPgBouncer(bouncer, throughProxy, POOLED) : undefined;
+    return new Services(folder, postgres, redis, cluster, pooler);
   }
 
   /** The environment of a process that reaches them through the proxies. */
   get environment(): Record<string, string> {
-    const { postgres, redis } = this;
+    const { postgres, redis, cluster, pooler } = this;
+    const direct = postgres.proxy.through(postgres.url);
     return {
-      DATABASE_URL: postgres.proxy.through(postgres.url),
-      REDIS_URL: redis ? redis.proxy.through(redis.url) : '',
+      ...(pooler ? { DATABASE_URL: pooler.url, DATABASE_DIRECT_URL: direct } : { DATABASE_URL: direct }),
+      REDIS_URL: cluster?.url ?? (redis ? redis.proxy.through(redis.url) : ''),
     };
   }
 
@@ -99,12 +114,20 @@ export class Services {
   }
 
   async flushRedis(): Promise<void> {
+    if (this.cluster) return this.cluster.flush();
     const client = new Redis(this.theRedis.url);
     await client.flushall().finally(() => client.disconnect());
   }
 
+  get redisCluster(): RedisCluster {
+    if (!this.cluster) throw new Error('This run has no Redis Cluster.');
+    return this.cluster;
+  }
+
   /** Stop everything and remove the data. */
   async stop(): Promise<void> {
+    await this.pooler?.remove();
+    await this.cluster?.stop();
     for (const service of [this.postgres, this.redis]) {
       service?.proxy.close();
       await service?.process.stop(5000);

@@ -118,7 +118,7 @@ withRedis('a Redis Cluster of three primaries', () => {
   });
 
   it('loses and doubles nothing when the primary of the slot dies', async () => {
-    await underTraffic(() => redis.crashPrimary());
+    await underTraffic(() => redis.failOver());
     await takesTheShortWay();
     expect(await inspectRedis(redis.url)).toMatchObject({
       address: expect.stringMatching(/^the Cluster of 127\.0\.0\.1:/),
