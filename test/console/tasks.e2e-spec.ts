@@ -1,4 +1,6 @@
-import type { Page } from 'playwright-core';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import type { Locator, Page } from 'playwright-core';
 import { Client } from 'pg';
 import { type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
 import { textTool } from '../support/mcp-server/script.js';
@@ -119,6 +121,25 @@ describeConsole('tasks in the console', () => {
     const runs = page.getByRole('table', { name: 'Runs of the task' });
     await runs.getByRole('cell', { name: 'succeeded' }).nth(1).waitFor();
     expect(await page.getByLabel('Your answer').count()).toBe(0);
+  });
+
+  it('are found, opened and answered by the keyboard alone', async () => {
+    const id = await send('ask me', ASKING);
+    const page = await baton.open({ token: tenant.token, path: '/tasks' });
+    const tabTo = async (wanted: Locator): Promise<void> => {
+      await wanted.waitFor();
+      while (
+        !(await wanted.evaluate((it: { matches: (selector: string) => boolean }) => it.matches(':focus')))
+      )
+        await page.keyboard.press('Tab');
+    };
+    await tabTo(page.getByRole('link', { name: id }));
+    await page.keyboard.press('Enter');
+    await tabTo(page.getByLabel('Your answer'));
+    await page.keyboard.type('blue');
+    await tabTo(page.getByRole('button', { name: 'Send the answer' }));
+    await page.keyboard.press('Enter');
+    await page.getByText('The task has ended.').waitFor();
   });
 
   it('have calls of tools approved and refused in place', async () => {
@@ -382,6 +403,21 @@ describeConsole('tasks in the console', () => {
     await page.waitForURL(
       (url) => /\/tasks\/[0-9a-f-]{36}$/.test(url.pathname) && !url.pathname.endsWith(id),
     );
+  });
+
+  it.each(['curl', 'SDK code'])('are sent again by the %s that is copied', async (name) => {
+    const page = await openTask(await send(`it's me with ${name}`));
+    await page.evaluate('navigator.clipboard.writeText = async (text) => { window.copied = text }');
+    await page.getByRole('button', { name: `Copy as ${name}` }).click();
+    await page.getByRole('button', { name: `Copied ${name}` }).waitFor();
+    const copied = await page.evaluate<string>('window.copied');
+    expect(copied).not.toContain(tenant.token);
+    const [program, ...args] =
+      name === 'curl' ? ['sh', '-c', copied] : [process.execPath, '--input-type=module', '-e', copied];
+    const env = { ...process.env, BATON_TOKEN: tenant.token };
+    const { stdout } = await promisify(execFile)(program, args, { env });
+    expect(stdout).toContain(`it's me with ${name}`);
+    expect(stdout).toMatch(/"state": ?("TASK_STATE_COMPLETED"|3)/);
   });
 
   it('are thousands, and few of them are in the page', async () => {

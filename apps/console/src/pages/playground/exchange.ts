@@ -20,7 +20,12 @@ export interface Frame {
 export const HIDDEN_TOKEN = 'Bearer $BATON_TOKEN';
 
 /** The request as a command. It reads the token from the environment. */
-export function curlOf({ method, url, requestHeaders, body }: Exchange): string {
+export function curlOf({
+  method,
+  url,
+  requestHeaders,
+  body,
+}: Pick<Exchange, 'method' | 'url' | 'requestHeaders' | 'body'>): string {
   const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
   return [
     `curl -N -X ${method} ${quoted(url)}`,

@@ -20,6 +20,7 @@ export interface Message {
   messageId?: string;
   role?: string;
   parts?: Part[];
+  metadata?: Record<string, unknown>;
 }
 
 export interface Artifact {

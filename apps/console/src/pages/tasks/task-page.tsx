@@ -11,6 +11,7 @@ import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
 import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../agents/agent-names';
+import { curlOf, HIDDEN_TOKEN } from '../playground/exchange';
 import { AnswerForm } from './answer-form';
 import {
   type Artifact,
@@ -64,7 +65,7 @@ export function TaskPage() {
           <Steps task={task} />
           <Descendants task={task} />
           <Runs task={task} />
-          <Copies task={task} />
+          <Copies task={task} events={log.events} />
         </Stack>
       )}
     </Page>
@@ -484,31 +485,58 @@ function Raw({ seq, events }: { seq: number; events: readonly LogEvent[] }) {
   );
 }
 
-/** The same request for a terminal and for a program. The token is not in it. */
-function Copies({ task: { request_id: id, agent_id: agent } }: { task: Task }) {
-  const origin = window.location.origin;
-  const curl = `curl -N -H "Authorization: Bearer $BATON_TOKEN" ${origin}/v1/requests/${id}/events`;
-  const sdk = [
-    `import { ClientFactory } from '@a2a-js/sdk/client';`,
-    ``,
-    `// Give the factory a fetch that sends your token.`,
-    `const client = await new ClientFactory(options).createFromUrl('${origin}/agents/${agent}/');`,
-    `const task = await client.getTask({ id: '${id}' });`,
-  ].join('\n');
+/** Calls that send the message of the task once more, for a terminal and for a program. The token is not in them. */
+function Copies({ task, events }: { task: Task; events: readonly LogEvent[] }) {
+  const names = useAgentNames();
+  const sent = events[0]?.task?.history?.[0];
+  if (!sent) return null;
+  const url = `${window.location.origin}/agents/${names.get(task.agent_id) ?? task.agent_id}/`;
+  const { role, parts, metadata } = sent;
+  // A message of the same id would be the same message.
+  const message = () => ({ messageId: crypto.randomUUID(), role, parts, metadata });
   return (
-    <Section title="From a program">
+    <Section title="Send it from a program">
       <Group>
-        <CopyButton name="curl" text={curl} />
-        <CopyButton name="SDK code" text={sdk} />
+        <CopyButton name="curl" text={() => curlFor(url, message())} />
+        <CopyButton name="SDK code" text={() => sdkCodeFor(url, message())} />
       </Group>
     </Section>
   );
 }
 
-function CopyButton({ name, text }: { name: string; text: string }) {
+const curlFor = (url: string, message: Message): string =>
+  curlOf({
+    method: 'POST',
+    url,
+    requestHeaders: [
+      ['content-type', 'application/json'],
+      ['a2a-version', '1.0'],
+      ['authorization', HIDDEN_TOKEN],
+    ],
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }),
+  });
+
+/** As in docs/calling/clients.md. */
+const sdkCodeFor = (url: string, message: Message): string =>
+  `// npm install @a2a-js/sdk
+import { Message } from '@a2a-js/sdk';
+import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+
+const authorization = \`Bearer \${process.env.BATON_TOKEN}\`;
+const fetchImpl = (url, init) => fetch(url, { ...init, headers: { ...init?.headers, authorization } });
+const factory = new ClientFactory({
+  transports: [new JsonRpcTransportFactory({ fetchImpl })],
+  cardResolver: new DefaultAgentCardResolver({ fetchImpl }),
+});
+const client = await factory.createFromUrl(${JSON.stringify(url)});
+const message = Message.fromJSON(${JSON.stringify(message, undefined, 2)});
+console.log(JSON.stringify(await client.sendMessage({ message }), undefined, 2));
+`;
+
+function CopyButton({ name, text }: { name: string; text: () => string }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(text());
     setCopied(true);
   };
   return (
