@@ -17,6 +17,7 @@ const CHUNKS = 20;
 const WAIT_MS = 100;
 const STREAM_CLIENTS = 64;
 const IDLE_MS = 20_000;
+const WARM_UP_SECONDS = 20;
 const CPU = ['CPU ms: APIs', 'workers', 'Postgres', 'Redis'];
 
 console.log(circumstances(`${ROUNDS} rounds of ${SECONDS} s: median (min–max).`));
@@ -86,7 +87,8 @@ async function measureApis(count) {
 
 /** What `clients` callers get done a second in each round, and the CPU time of a task in ms, by process. */
 async function throughput(counters, call, clients) {
-  await together(call, Math.min(clients, 16), 3);
+  // A new process is slow at first: V8 compiles what is used most.
+  await together(call, clients, WARM_UP_SECONDS);
   const before = await counters.read();
   let tasks = 0;
   const rate = [];
