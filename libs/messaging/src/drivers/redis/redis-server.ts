@@ -2,7 +2,7 @@ import { parseRedisUrl, type RedisHost } from '@baton/config';
 import type { RedisOptions } from 'ioredis';
 import { readFileSync } from 'node:fs';
 import { reasonOf } from '../../channels.js';
-import { clusterConnector } from './cluster-connector.js';
+import { clusterConnector, PrimaryConnector, ServerConnector } from './connectors.js';
 
 /** Where Redis is, and how every connection reaches it. */
 export interface RedisServer {
@@ -52,7 +52,10 @@ export function redisServer(url: string, namespace: string): RedisServer {
     return { address, prefix, isCluster: true, options: { ...account, ...CLUSTER, Connector } };
   }
   const plain = { prefix: namespace, isCluster: false };
-  if (!sentinel) return { ...plain, address: textOf(single), options: { ...single, ...tls, ...COMMON } };
+  if (!sentinel) {
+    const Connector = ServerConnector as RedisOptions['Connector'];
+    return { ...plain, address: textOf(single), options: { ...single, ...tls, ...COMMON, Connector } };
+  }
   return {
     ...plain,
     address: `${sentinel.name} of Sentinel (${sentinel.hosts.map(textOf).join(', ')})`,
@@ -62,6 +65,7 @@ export function redisServer(url: string, namespace: string): RedisServer {
       ...(sentinel.username && { sentinelUsername: sentinel.username }),
       ...(sentinel.password && { sentinelPassword: sentinel.password }),
       ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tls.tls }),
+      Connector: PrimaryConnector as RedisOptions['Connector'],
       sentinelCommandTimeout: SENTINEL_MS,
       sentinelRetryStrategy: (tries) => Math.min(50 * tries, 1_000),
     },

@@ -5,6 +5,7 @@ import { Inbox } from '../../inbox.fixture.js';
 import { Installation, signalOf, someRun } from '../../installation.fixture.js';
 import type { RunJob, TaskSignal } from '../../messaging.js';
 import { inspectRedis } from './inspect-redis.js';
+import { redisServer } from './redis-server.js';
 
 const withRedis = DRIVERS.includes('redis') ? describe : describe.skip;
 const REFUSED =
@@ -63,6 +64,23 @@ withRedis('messaging on a Redis behind TLS', () => {
     } finally {
       await installation.close();
     }
+  });
+
+  it('survives that a connection is closed in the middle of the handshake', async () => {
+    const { options } = redisServer(withCa(redis.tlsUrl.replace('127.0.0.1', 'localhost')), 'baton');
+    const uncaught = jest.fn();
+    process.on('uncaughtExceptionMonitor', uncaught);
+    const open = async (afterMs: number): Promise<void> => {
+      const client = new Redis({ ...options, lazyConnect: true, retryStrategy: () => 1 });
+      client.on('error', () => undefined);
+      const over = new Promise<void>((resolve) => client.once('end', () => resolve()));
+      client.connect().catch(() => undefined);
+      setTimeout(() => client.disconnect(), afterMs);
+      await over;
+    };
+    await Promise.all(Array.from({ length: 200 }, (_, n) => open(n % 50)));
+    process.off('uncaughtExceptionMonitor', uncaught);
+    expect(uncaught).not.toHaveBeenCalled();
   });
 
   it('names a file of the CA that is not there', async () => {

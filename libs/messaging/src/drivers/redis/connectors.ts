@@ -1,5 +1,5 @@
 import type { RedisHost } from '@baton/config';
-import { AbstractConnector, Redis, type RedisOptions } from 'ioredis';
+import { AbstractConnector, Redis, type RedisOptions, SentinelConnector } from 'ioredis';
 import { createConnection, isIP, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
@@ -17,6 +17,41 @@ type SlotRange = [
   last: number,
   ...nodes: [host: string | null, port: number, ...rest: unknown[]][],
 ];
+
+/**
+ * Opens a connection as ioredis' connectors do, but listens to every error of it. TLS has a second one if the connection is closed
+ * during the handshake. ioredis listens to the first, and the second would end the process.
+ */
+function openSocket(
+  to: { host?: string; port?: number; family?: number },
+  tls: RedisOptions['tls'],
+  failed: (error: Error) => void,
+): Socket {
+  const socket = tls ? connectTls({ ...to, ...tls }) : createConnection({ port: 6379, ...to });
+  return socket.on('error', failed);
+}
+
+/** Connects to one server. */
+export class ServerConnector extends AbstractConnector {
+  constructor(private readonly options: RedisOptions) {
+    super(DISCONNECT_MS);
+  }
+
+  override async connect(): Promise<Socket> {
+    const { host = '127.0.0.1', port = 6379, family = 0, tls } = this.options;
+    this.connecting = true;
+    this.stream = openSocket({ host, port, family }, tls, (error) => (this.firstError ??= error));
+    return this.stream;
+  }
+}
+
+/** Connects to the primary that Sentinels know. */
+export class PrimaryConnector extends SentinelConnector {
+  override async connect(report: (type: string, error: Error) => void): Promise<Socket> {
+    const socket = await super.connect(report);
+    return socket.on('error', () => undefined);
+  }
+}
 
 /**
  * Connects to the primary of a Redis Cluster that has the slot of `key`: all keys and channels of Baton have that slot
@@ -103,8 +138,7 @@ export function clusterConnector(
     private open(node: RedisHost): Socket {
       const tls = tlsFor(node);
       const to = { ...node, family: account.family ?? 0 };
-      this.stream = tls ? connectTls({ ...to, ...tls }) : createConnection(to);
-      this.stream.once('error', (error: Error) => (this.firstError = error));
+      this.stream = openSocket(to, tls, (error) => (this.firstError = error));
       return this.stream;
     }
   };
