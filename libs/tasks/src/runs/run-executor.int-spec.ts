@@ -38,7 +38,7 @@ afterAll(async () => {
 });
 
 /** A run that nobody but the test takes up. */
-async function order(): Promise<RunJob> {
+async function order(contextId?: string): Promise<RunJob> {
   let job: RunJob | undefined;
   const slots = { quotaFor: async () => undefined, enqueue: async (run: RunJob) => void (job = run) };
   const message = {
@@ -46,7 +46,7 @@ async function order(): Promise<RunJob> {
     ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
   };
   const intake = new TurnIntake(worker.get(TaskStore, { strict: false }), slots, { maxAttempts: 3 });
-  await intake.createTask({ tenantId, agent: ECHO, task: newTask(message, {}) });
+  await intake.createTask({ tenantId, agent: ECHO, task: newTask(message, { contextId }) });
   return job!;
 }
 
@@ -105,6 +105,26 @@ it('a run is claimed, its agent speaks, and each word is in the log once and in 
     [5, TaskState.TASK_STATE_COMPLETED],
   ]);
   expect(await runOf(job)).toEqual({ state: 'succeeded', attempt: 1, error: null });
+});
+
+it('an agent is given the earlier tasks of a context, and of a new one without asking Postgres', async () => {
+  const known: string[][] = [];
+  act = async function* (turn) {
+    known.push((await turn.earlierTasks()).map(({ id }) => id));
+    yield status(turn, TaskState.TASK_STATE_COMPLETED);
+  };
+  const listContext = jest.spyOn(worker.get(TaskStore, { strict: false }), 'listContext');
+  const first = await order();
+  await executor.execute(first);
+  expect(listContext).not.toHaveBeenCalled();
+  const { contextId } = await taskOf(first);
+  const second = await order(contextId);
+  await executor.execute(second);
+  const third = await order(contextId);
+  await executor.execute(third);
+  await executor.execute(await order('named by the caller'));
+  expect(known).toEqual([[], [first.taskId], [first.taskId, second.taskId], []]);
+  listContext.mockRestore();
 });
 
 it('a run that somebody else has, or that is over, is not executed', async () => {

@@ -32,6 +32,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { v7 as uuid } from 'uuid';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
 import { retryTransient } from '../core/retry.js';
+import { newContextOf } from '../turns/turn-intake.js';
 import { TaskConsoles } from './task-consoles.js';
 
 const MAX_REFERENCE_TASKS = 16;
@@ -99,6 +100,7 @@ export class TurnBuilder {
     signal: AbortSignal,
   ): Promise<Task[]> {
     const { contextId, id } = snapshot.task;
+    if (contextId === newContextOf(id)) return [];
     const limit = Math.min(count, MAX_EARLIER_TASKS);
     const list = () => this.tasks.listContext(tenantId, agent.id, contextId, id, limit);
     const earlier = await retryTransient(list, { signal });

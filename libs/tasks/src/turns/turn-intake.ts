@@ -13,7 +13,7 @@ import {
 } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import { Inject, Injectable } from '@nestjs/common';
-import { v7 as uuid } from 'uuid';
+import { v5 as derivedId, parse, v7 as uuid } from 'uuid';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 
 /** `Retry-After` when too many tasks of the tenant wait. */
@@ -159,13 +159,26 @@ export class TurnIntake {
   }
 }
 
+/** The namespace of contexts that begin with a task. */
+const NEW_CONTEXTS = parse('c1d3f0a6-52b7-4c0e-9d1b-7b0f4a5e6c28');
+
+/**
+ * The id of the context that begins with a task, when the caller has named none. It is derived from the id of the task. So a
+ * worker knows without a query that there are no earlier tasks in it: nobody can know the id of a task before it is made.
+ */
+export const newContextOf = (taskId: string): string => derivedId(taskId, NEW_CONTEXTS);
+
 /**
  * The first state of a task: submitted, with one message. The message gets the ids of the task. It also gets an id if
  * it has none, because some protocol versions let callers leave it out.
  */
 export function newTask(
   message: Message,
-  { id = uuid(), contextId = uuid(), metadata }: Partial<Pick<Task, 'id' | 'contextId' | 'metadata'>>,
+  {
+    id = uuid(),
+    contextId = newContextOf(id),
+    metadata,
+  }: Partial<Pick<Task, 'id' | 'contextId' | 'metadata'>>,
 ): Task {
   const timestamp = new Date().toISOString();
   return {
