@@ -136,6 +136,12 @@ describe('an agent in code', () => {
     }
   });
 
+  it('ends its turn as it has said, also if its process ends at that moment', async () => {
+    const answer = await ask('hazard', 'exit after the end');
+    expect([stateOf(answer), textOf(answer)]).toEqual(['TASK_STATE_COMPLETED', 'last words']);
+    expect(await attemptsOf(answer.result?.task.id as string)).toEqual([1]);
+  });
+
   it('takes no other agent with it when its process dies, and is given up for the reason', async () => {
     const [echo, one] = await bystanders();
     const ways = ['loop', 'kill', 'heap', 'buffers'];

@@ -1,10 +1,13 @@
 import { AgentEvent } from '@a2a-js/sdk/server';
+import { AsyncResource } from 'node:async_hooks';
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const COMPLETED = 3;
 const textOf = ({ parts }) => parts.map(({ content }) => content?.value).join('');
 const hogs = [];
+/** Code that belongs to no turn. */
+const outside = new AsyncResource('outside');
 /** Those who talk wait for each other, so that they talk at the same time. */
 const talkers = [];
 const LEVELS = ['debug', 'log', 'warn', 'error'];
@@ -46,6 +49,11 @@ const WAYS = {
     for (;;);
   },
   exit: () => process.exit(3),
+  // When the turn has ended, and before the event loop goes on.
+  'exit after the end': (say) => {
+    say('last words', false);
+    outside.runInAsyncScope(() => process.nextTick(() => process.exit(0)));
+  },
   kill: () => process.kill(process.pid, 'SIGKILL'),
   heap: () => {
     for (;;) hogs.push(new Array(500_000).fill({}));

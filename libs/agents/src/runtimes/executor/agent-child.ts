@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { type FromAgent, FrameReader, type ToAgent, encodeFrame } from './protocol.js';
+import { type FromAgent, FrameBatch, FrameReader, type ToAgent } from './protocol.js';
 
 export interface ChildOptions {
   /** The whole environment of the process. */
@@ -36,6 +36,7 @@ export class AgentChild {
   readonly exited: Promise<string>;
   private readonly child: ChildProcess;
   private readonly frames: FrameReader;
+  private readonly unsent = new FrameBatch();
 
   constructor(
     { env, memoryMb, maxEventBytes }: ChildOptions,
@@ -53,8 +54,16 @@ export class AgentChild {
     this.exited = new Promise((resolve) => this.follow(resolve));
   }
 
+  /** What is sent in one turn of the event loop goes in one piece: the process wakes up once, and answers in one piece. */
   send(message: ToAgent): void {
-    (this.pipe(INPUT) as Writable | undefined)?.write(encodeFrame(JSON.stringify(message)));
+    if (this.unsent.isEmpty) setImmediate(() => this.flush());
+    this.unsent.add(JSON.stringify(message));
+    if (this.unsent.isFull) this.flush();
+  }
+
+  private flush(): void {
+    if (this.unsent.isEmpty) return;
+    (this.pipe(INPUT) as Writable | undefined)?.write(this.unsent.take());
   }
 
   /** Kills the process and its children. */

@@ -128,13 +128,44 @@ export function errorDetail(error: unknown): ErrorDetail {
 /** An agent's error may have a name or message that is not a string. */
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : String(value));
 
-/** A frame: the length of the text in bytes (4 bytes, big-endian), then the text in UTF-8. */
-export function encodeFrame(json: string): Buffer {
-  const length = Buffer.byteLength(json);
-  const frame = Buffer.allocUnsafe(4 + length);
-  frame.writeUInt32BE(length, 0);
-  frame.write(json, 4);
-  return frame;
+/** Length of a text in bytes, big-endian. The text follows in UTF-8. Both are a frame. */
+const HEADER_BYTES = 4;
+/** Texts that wait to go together, in characters. */
+const MAX_UNSENT = 256 * 1024;
+
+/** Texts that go to the other process together, as frames in one piece of bytes. */
+export class FrameBatch {
+  private texts: string[] = [];
+  private chars = 0;
+
+  add(text: string): void {
+    this.texts.push(text);
+    this.chars += text.length;
+  }
+
+  get isEmpty(): boolean {
+    return this.texts.length === 0;
+  }
+
+  /** The texts are so large that they should go now. */
+  get isFull(): boolean {
+    return this.chars >= MAX_UNSENT;
+  }
+
+  /** Returns the frames of all texts, in their order, and removes the texts. */
+  take(): Buffer {
+    const { texts } = this;
+    this.texts = [];
+    this.chars = 0;
+    const lengths = texts.map((text) => Buffer.byteLength(text));
+    const frames = Buffer.allocUnsafe(lengths.reduce((sum, length) => sum + HEADER_BYTES + length, 0));
+    let end = 0;
+    for (const [i, text] of texts.entries()) {
+      end = frames.writeUInt32BE(lengths[i] ?? 0, end);
+      end += frames.write(text, end);
+    }
+    return frames;
+  }
 }
 
 /** Reads frames from a stream of bytes. */
@@ -152,18 +183,18 @@ export class FrameReader {
     const texts: string[] = [];
     for (let length = this.length(); length !== undefined; length = this.length()) {
       if (length > this.maxBytes) throw new RangeError(`a message of ${length} bytes`);
-      if (this.size < 4 + length) break;
+      if (this.size < HEADER_BYTES + length) break;
       const bytes = this.joined();
-      texts.push(bytes.toString('utf8', 4, 4 + length));
-      this.chunks = [bytes.subarray(4 + length)];
-      this.size -= 4 + length;
+      texts.push(bytes.toString('utf8', HEADER_BYTES, HEADER_BYTES + length));
+      this.chunks = [bytes.subarray(HEADER_BYTES + length)];
+      this.size -= HEADER_BYTES + length;
     }
     return texts;
   }
 
   private length(): number | undefined {
-    if (this.size < 4) return undefined;
-    if ((this.chunks[0]?.length ?? 0) < 4) this.chunks = [this.joined()];
+    if (this.size < HEADER_BYTES) return undefined;
+    if ((this.chunks[0]?.length ?? 0) < HEADER_BYTES) this.chunks = [this.joined()];
     return this.chunks[0]?.readUInt32BE(0);
   }
 

@@ -8,9 +8,9 @@ import { type ExecutorFactory, loadExecutor, loadFaultOf } from './load-executor
 import {
   type ConsoleLevel,
   type FromAgent,
+  FrameBatch,
   FrameReader,
   type ToAgent,
-  encodeFrame,
   errorDetail,
   cut,
 } from '../protocol.js';
@@ -25,11 +25,16 @@ const MAX_FRAME = 1024 * 1024 * 1024;
 const SHARE_OF_MEMORY = 1 / 4;
 const POLL_MS = 2;
 
+/** Maximum time that a message waits while turns take the thread, in ms. */
+const MAX_UNSENT_MS = 2;
+
 /** The channel to the worker. A write blocks until the pipe has room, because the worker always reads. */
 class Channel {
   private readonly frames = new FrameReader(MAX_FRAME);
   private readonly bytes = Buffer.allocUnsafe(64 * 1024);
   private readonly pause = new Int32Array(new SharedArrayBuffer(4));
+  private readonly unsent = new FrameBatch();
+  private unsentSince = 0;
 
   constructor(private readonly onMessage: (message: ToAgent) => void) {
     const socket = new Socket({ fd: IN, readable: true, writable: false });
@@ -38,11 +43,25 @@ class Channel {
     socket.on('close', endGroup);
   }
 
-  send(json: string): void {
-    const frame = encodeFrame(json);
-    for (let sent = 0; sent < frame.length;) {
+  /** Adds a message. It goes with `flush`, or at once if much waits. */
+  add(json: string): void {
+    if (this.unsent.isEmpty) this.unsentSince = performance.now();
+    this.unsent.add(json);
+    if (this.unsent.isFull) this.flush();
+  }
+
+  /** Sends what has waited for long. Call it before other code takes the thread. */
+  flushIfLate(): void {
+    if (!this.unsent.isEmpty && performance.now() - this.unsentSince > MAX_UNSENT_MS) this.flush();
+  }
+
+  /** Sends all messages in one piece: the worker wakes up once, and stores together what has come together. */
+  flush(): void {
+    if (this.unsent.isEmpty) return;
+    const frames = this.unsent.take();
+    for (let sent = 0; sent < frames.length;) {
       try {
-        sent += writeSync(OUT, frame, sent);
+        sent += writeSync(OUT, frames, sent);
       } catch (error) {
         if (!isBusy(error)) throw error;
         this.sleep();
@@ -52,6 +71,7 @@ class Channel {
 
   /** Handles messages and blocks all other code while the condition holds. */
   block(mustWait: () => boolean): void {
+    this.flush();
     while (mustWait()) if (!this.readNow()) this.sleep();
   }
 
@@ -176,6 +196,7 @@ class Turns implements TurnHost {
   private readonly channel = new Channel((message) => this.onMessage(message));
   private readonly turns = new Map<number, HostedTurn>();
   private readonly toFlush = new Set<HostedTurn>();
+  private isScheduled = false;
   private factory: Promise<ExecutorFactory> | undefined;
   private loaded: ExecutorFactory | undefined;
 
@@ -190,11 +211,14 @@ class Turns implements TurnHost {
   }
 
   send(json: string): void {
-    this.channel.send(json);
+    this.channel.add(json);
+    this.scheduleFlush();
   }
 
+  /** Sends a message at once: the agent's code may take the thread for long, or the process may end. */
   say(message: FromAgent): void {
-    this.channel.send(JSON.stringify(message));
+    this.channel.add(JSON.stringify(message));
+    this.channel.flush();
   }
 
   block(mustWait: () => boolean): void {
@@ -202,18 +226,28 @@ class Turns implements TurnHost {
   }
 
   flushSoon(turn: HostedTurn): void {
-    if (this.toFlush.size === 0) setImmediate(() => this.flush());
     this.toFlush.add(turn);
+    this.scheduleFlush();
   }
 
   ended({ turn }: HostedTurn): void {
     this.turns.delete(turn);
   }
 
-  private flush(): void {
+  /** All that the turns of this process say in one turn of the event loop goes in one piece. */
+  private scheduleFlush(): void {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    setImmediate(() => this.flush());
+  }
+
+  /** Sends all that turns have said so far. */
+  flush(): void {
     const turns = [...this.toFlush];
     this.toFlush.clear();
     for (const turn of turns) turn.flush();
+    this.isScheduled = false;
+    this.channel.flush();
   }
 
   private onMessage(message: ToAgent): void {
@@ -273,6 +307,7 @@ class Turns implements TurnHost {
       // `load` has reported the error to the worker.
       return;
     }
+    this.channel.flushIfLate();
     await hosted.run();
   }
 }
@@ -286,6 +321,8 @@ const onUncaught = (error: unknown): void =>
   turns.say({ type: 'uncaught', turn: turnNow(), error: errorDetail(error) });
 process.on('uncaughtException', onUncaught);
 process.on('unhandledRejection', onUncaught);
+// What was published before counts.
+process.on('exit', () => turns.flush());
 
 // `process.exit` in an agent's code fails its own turn. Other turns of the process continue.
 const exit = process.exit.bind(process);
