@@ -72,7 +72,11 @@ class Channel {
   /** Handles messages and blocks all other code while the condition holds. */
   block(mustWait: () => boolean): void {
     this.flush();
-    while (mustWait()) if (!this.readNow()) this.sleep();
+    while (mustWait()) {
+      if (!this.readNow()) this.sleep();
+      // What the messages have led to: nothing else sends it meanwhile.
+      this.flush();
+    }
   }
 
   private readNow(): boolean {
