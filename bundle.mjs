@@ -116,8 +116,8 @@ const { PerformanceObserver } = require('node:perf_hooks');
 const v8 = require('node:v8');
 const vm = require('node:vm');
 
-/** New objects get 4 MB twice: objects move from one half to the other. */
-const NEW_OBJECTS = 8 * 1024 * 1024;
+/** New objects get 6 MB twice: objects move from one half to the other. */
+const NEW_OBJECTS = 12 * 1024 * 1024;
 
 v8.setFlagsFromString('--heap-growing-percent=50');
 fillNewObjects();
@@ -128,14 +128,16 @@ const cachePath = join(__dirname, 'bundle.cache');
 
 /** Lets the space grow at once. It grows when enough objects have outlived a collection. */
 function fillNewObjects() {
-  v8.setFlagsFromString('--semi-space-growth-factor=4');
+  v8.setFlagsFromString('--semi-space-growth-factor=6');
   const alive = [];
   while (sizeOfNewObjects() < NEW_OBJECTS && alive.length < 1_000) alive.push(new Array(1_000).fill(0));
   limitNewObjects();
 }
 
+/** The space grows in few steps, and not beyond its limit. This runs after a collection: until then the last factor counts. */
 function limitNewObjects() {
-  v8.setFlagsFromString('--semi-space-growth-factor=' + (sizeOfNewObjects() < NEW_OBJECTS ? 2 : 1));
+  const factor = Math.min(3, Math.floor(NEW_OBJECTS / sizeOfNewObjects()));
+  v8.setFlagsFromString('--semi-space-growth-factor=' + Math.max(1, factor));
 }
 
 function sizeOfNewObjects() {
