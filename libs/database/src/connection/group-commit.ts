@@ -37,8 +37,8 @@ const MAX_WEIGHT = 1024 * 1024;
 
 /**
  * Group commit: writes of many callers become one statement in one transaction. What comes while a flush is under way waits
- * and goes with the next one. There is no timer. At light load a group has one item, and it is flushed at once: at the
- * end of this turn of the event loop, so that requests that have arrived together go together.
+ * and goes with the next one. There is no timer. At light load a group has one item, and it is flushed at once. When the last
+ * group had several, a lane waits for the end of this turn of the event loop: requests that have arrived together go together.
  *
  * A lane is what may share a flush: everything of a group has the same scope of row-level security, and whatever else the
  * statement has only once. `flush` writes a whole group in **one transaction** and returns the outcome of each item, in the
@@ -52,6 +52,8 @@ const MAX_WEIGHT = 1024 * 1024;
 export class GroupCommit<Item, Outcome> {
   private readonly lanes = new Map<string, Lane<Item, Outcome>>();
   private readonly limits: Required<GroupLimits<Item>>;
+  /** Number of items of the last group, of any lane. */
+  private lately = 1;
 
   constructor(
     private readonly flush: (lane: string, items: readonly Item[]) => Promise<readonly Outcome[]>,
@@ -86,16 +88,19 @@ export class GroupCommit<Item, Outcome> {
   private schedule(name: string, lane: Lane<Item, Outcome>): void {
     if (lane.isScheduled || lane.waiting.length === 0 || lane.flushes >= this.limits.maxFlushes) return;
     lane.isScheduled = true;
-    setImmediate(() => {
+    const flush = (): void => {
       lane.isScheduled = false;
       void this.flushNext(name, lane);
-    });
+    };
+    if (this.lately > 1 || lane.flushes > 0) setImmediate(flush);
+    else process.nextTick(flush);
   }
 
   private async flushNext(name: string, lane: Lane<Item, Outcome>): Promise<void> {
     const group = this.takeGroup(lane);
     // Everybody waits for a twin: the end of its flush comes here again.
     if (group.length === 0) return;
+    this.lately = group.length;
     lane.flushes += 1;
     // There may be more than one group holds.
     this.schedule(name, lane);
