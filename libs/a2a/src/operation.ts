@@ -201,7 +201,10 @@ export type DecodedCall = OperationCall & {
   clientTaskId?: string;
 };
 
-/** The use cases that answer with one result. `signal` aborts when the caller is gone; that never stops a run. */
+/**
+ * The use cases that answer with one result. `signal` aborts when the caller is gone, and when the call is over, however it
+ * ended. That never stops a run.
+ */
 export type UnaryOperations = {
   [K in UnaryOperationName]: (
     call: CallContext,
@@ -212,6 +215,7 @@ export type UnaryOperations = {
 /**
  * The use cases that answer with a stream. They throw before the first item what goes wrong before it. Items that have come
  * together are yielded together, because each turn of a generator costs as much as an item. The first one comes alone.
+ * `signal` aborts as above.
  */
 export type StreamingOperations = {
   [K in StreamingOperationName]: (

@@ -31,6 +31,7 @@ const PEEK_MS = 1_000;
 
 // One for all: an abort without a reason makes a DOMException with a stack, once a request.
 const CALLER_GONE = new Error('the caller has disconnected');
+const CALL_OVER = new Error('the call is over');
 
 /**
  * Runs operations for callers of any protocol. A caller that disconnects ends the wait, never a run. So does a caller whose
@@ -75,6 +76,7 @@ export class CallRunner {
     } finally {
       this.traffic.remove(caller);
       unwatch();
+      caller.abort(CALL_OVER);
     }
   }
 
@@ -119,6 +121,7 @@ export class CallRunner {
       );
     } finally {
       unwatch();
+      caller.abort(CALL_OVER);
     }
   }
 
@@ -150,7 +153,7 @@ function noteTask(
   if (first) logContextOf(request).taskId ??= answeredTaskId(operation, first);
 }
 
-/** Aborted when the caller is gone. */
+/** Aborted when the caller is gone. Whoever makes it aborts it when the call is over. */
 function abortedWhenGone(reply: CallReply): AbortController {
   const caller = new AbortController();
   reply.raw.once('close', () => {

@@ -128,7 +128,9 @@ export class ReadMemoryPool {
 
 /** The memory of one call. */
 export class ReadLease implements ReadMemory {
-  private readonly over = new AbortController();
+  private isOver = false;
+  /** Ends the wait of a call that waits for memory. Most calls never do. */
+  private waiting: AbortController | undefined;
   private readonly taken: number[] = [];
 
   constructor(
@@ -141,31 +143,33 @@ export class ReadLease implements ReadMemory {
   /** Throws `unavailable` if the call is strict and gets none. */
   async take(bytes: number): Promise<boolean> {
     const { tenantId, isStrict } = this.call;
-    if (this.isOver()) return true;
+    if (this.isOver) return true;
     if (this.taken.length > 0) this.pool.takeMore(tenantId, bytes);
-    else if (!(await this.pool.take(tenantId, bytes, this.over.signal))) {
-      if (isStrict && !this.isOver()) throw busy();
+    else if (!(await this.pool.take(tenantId, bytes, (this.waiting ??= new AbortController()).signal))) {
+      if (isStrict && !this.hasEnded()) throw busy();
       return false;
     }
     this.taken.push(bytes);
     // It was closed while the memory was granted.
-    if (this.isOver()) this.pool.give(tenantId, this.taken.splice(0));
+    if (this.hasEnded()) this.pool.give(tenantId, this.taken.splice(0));
     return true;
   }
 
-  private isOver(): boolean {
-    return this.over.signal.aborted;
+  /** A method, because the compiler takes a field for unchanged after an `await`. */
+  private hasEnded(): boolean {
+    return this.isOver;
   }
 
   /** The answer is sent, or the caller has disconnected. Later reads of the call are small. */
   readonly release = (): void => {
-    if (this.isOver()) return;
-    this.over.abort(ANSWERED);
+    if (this.isOver) return;
+    this.isOver = true;
+    this.waiting?.abort(ANSWERED);
     this.pool.give(this.call.tenantId, this.taken.splice(0));
   };
 }
 
-// One for all: an abort without a reason makes a DOMException with a stack, once a request.
+// One for all: an abort without a reason makes a DOMException with a stack.
 const ANSWERED = new Error('the call has ended');
 
 const busy = (): ProtocolError =>

@@ -15,7 +15,7 @@ import { Environment } from '@baton/config';
 import { type StoredTask, TaskStore } from '@baton/database';
 import type { PublishedEvent } from '@baton/messaging';
 import { Injectable } from '@nestjs/common';
-import { abortWith, NO_LONGER_WATCHED, type TaskWatch, type WatchedEvent } from '../relay/relay.js';
+import type { TaskWatch, WatchedEvent } from '../relay/relay.js';
 import { WorkerWatch } from '../platform/worker-watch.js';
 import { type Opening, TaskFinder, yieldFirst } from './task-finder.js';
 import { MessageRouter } from './message-router.js';
@@ -38,11 +38,10 @@ export class SendOperations {
     signal: AbortSignal,
   ): Promise<SendResult> {
     const historyLength = request.configuration?.historyLength;
-    const watching = new AbortController();
-    const unlink = abortWith(signal, watching);
-    const limit = this.limitWait(call, watching);
+    const wait: Wait = { isOver: false };
+    const limit = this.limitWait(call, wait);
     try {
-      const turn = await this.router.route(call, request, watching.signal);
+      const turn = await this.router.route(call, request, signal);
       const { priorArtifacts } = turn;
       if (request.configuration?.returnImmediately) {
         const value = await this.finder.withHistory(call, turn.snapshot.task, historyLength);
@@ -51,6 +50,8 @@ export class SendOperations {
       const { id } = turn.snapshot.task;
       const seen = new SeenTurn(turn.snapshot);
       if (!turnIsOver(turn.snapshot.task)) {
+        wait.watch = turn.watch;
+        if (wait.isOver) turn.watch.end();
         for await (const events of this.finder.follow(call, id, turn.watch)) {
           for (const event of events) seen.apply(event);
         }
@@ -67,8 +68,6 @@ export class SendOperations {
       return replyOf(call, { ...stored, task }, priorArtifacts);
     } finally {
       clearInterval(limit);
-      unlink();
-      watching.abort(NO_LONGER_WATCHED);
     }
   }
 
@@ -76,8 +75,11 @@ export class SendOperations {
    * Some profiles limit how long a caller waits. Then the wait ends and the run continues. Without such a limit, the
    * wait ends when no worker is alive: nobody would answer before the caller gives up.
    */
-  private limitWait({ rules }: CallContext, watching: AbortController): NodeJS.Timeout {
-    const end = (): void => watching.abort(NO_LONGER_WATCHED);
+  private limitWait({ rules }: CallContext, wait: Wait): NodeJS.Timeout {
+    const end = (): void => {
+      wait.isOver = true;
+      wait.watch?.end();
+    };
     return setInterval(() => {
       if (rules.wait === 'limited') return end();
       // Unknown while Postgres is away.
@@ -94,17 +96,10 @@ export class SendOperations {
     request: SendMessageRequest,
     signal: AbortSignal,
   ): AsyncGenerator<readonly StreamItem[]> {
-    const watching = new AbortController();
-    const unlink = abortWith(signal, watching);
-    try {
-      const opening = await this.open(call, request, watching.signal);
-      yield* yieldFirst(opening);
-      if (opening.isOver) return;
-      yield* this.finder.follow(call, opening.taskId, opening.watch, call.rules.streamEnds);
-    } finally {
-      unlink();
-      watching.abort(NO_LONGER_WATCHED);
-    }
+    const opening = await this.open(call, request, signal);
+    yield* yieldFirst(opening);
+    if (opening.isOver) return;
+    yield* this.finder.follow(call, opening.taskId, opening.watch, call.rules.streamEnds);
   }
 
   private async open(
@@ -121,6 +116,13 @@ export class SendOperations {
       watch,
     };
   }
+}
+
+/** The wait of a blocking caller. */
+interface Wait {
+  isOver: boolean;
+  /** Unset until the message is accepted. */
+  watch?: TaskWatch;
 }
 
 /** Of the signals of a turn, in characters. The task of a larger turn is read from the log, within the budget of reads. */

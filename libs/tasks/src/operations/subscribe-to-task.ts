@@ -10,7 +10,7 @@ import {
 } from '@baton/a2a';
 import type { StoredTask } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { Relay, abortWith, NO_LONGER_WATCHED } from '../relay/relay.js';
+import { Relay } from '../relay/relay.js';
 import { type Opening, TaskFinder, yieldFirst } from './task-finder.js';
 
 /** SubscribeToTask (A2A 1.0 §3.1.6) and tasks/resubscribe (0.3 §7.9). */
@@ -63,18 +63,11 @@ export class SubscribeOperation {
     { taskId, cursor, head }: SubscriptionOpening,
     signal: AbortSignal,
   ): AsyncGenerator<TaskEvent[]> {
-    const watching = new AbortController();
-    const unlink = abortWith(signal, watching);
-    try {
-      const key = { tenantId: call.tenantId, taskId };
-      const watch = await this.relay.watch(key, cursor, head, watching.signal);
-      // The subscription came after the snapshot: events between them are only in the log.
-      watch.refresh();
-      yield* this.finder.follow(call, id, watch);
-    } finally {
-      unlink();
-      watching.abort(NO_LONGER_WATCHED);
-    }
+    const key = { tenantId: call.tenantId, taskId };
+    const watch = await this.relay.watch(key, cursor, head, signal);
+    // The subscription came after the snapshot: events between them are only in the log.
+    watch.refresh();
+    yield* this.finder.follow(call, id, watch);
   }
 }
 

@@ -73,12 +73,15 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   /**
    * Start to follow a task after `cursor`. Once this resolves, no later event is missed.
    * @param head the newest sequence the caller knows of; events up to it are read from the log
-   * @param signal ends the watch and frees its subscription
+   * @param signal ends the watch and frees its subscription: it must abort when the reader's call is over
    */
   async watch(key: TaskKey, cursor: number, head: number, signal: AbortSignal): Promise<TaskWatch> {
-    const watch = new TaskWatch(key, this.log, cursor, head, signal);
-    watch.onLive = (event) => this.observeLag(event);
-    if (signal.aborted) return watch;
+    const watch = new TaskWatch(key, this.log, cursor, head);
+    watch.onLive = this.observeLag;
+    if (signal.aborted) {
+      watch.end();
+      return watch;
+    }
     const subscription = this.messaging.subscribeTask(key.tenantId, key.taskId, (news) => watch.notify(news));
     this.watches.set(watch, subscription);
     signal.addEventListener('abort', () => this.leave(watch), { once: true });
@@ -86,15 +89,16 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     return watch;
   }
 
-  private observeLag(event: WatchedEvent): void {
+  private readonly observeLag = (event: WatchedEvent): void => {
     if (event.isArtifact) return;
     const { payload } = event;
     const said = payload.$case === 'statusUpdate' && payload.value.status?.timestamp;
     if (said) this.lag.observe({}, Math.max(0, Date.now() - Date.parse(said)) / 1000);
-  }
+  };
 
-  /** Free the watch's subscription early, because nobody reads it. */
+  /** End the watch and free its subscription, because nobody reads it. */
   leave(watch: TaskWatch): void {
+    watch.end();
     const subscription = this.watches.get(watch);
     this.watches.delete(watch);
     subscription?.then(
@@ -185,20 +189,8 @@ const MAX_PENDING = 512;
 const MAX_PENDING_CHARS = 256 * 1024;
 const RETRY: Backoff = { firstMs: 250, maxMs: 5_000 };
 
-/** Reason of an abort that ends a watch. One for all: an abort without a reason builds an exception with a stack. */
-export const NO_LONGER_WATCHED = new Error('the task has no readers');
-
-/**
- * Aborts `watching` when `signal` is aborted, for the same reason. `AbortSignal.any` does so with weak references, which take
- * several times as long to make.
- * @returns ends that; call it when the watch is over, because `signal` may last longer
- */
-export function abortWith(signal: AbortSignal, watching: AbortController): () => void {
-  const abort = (): void => watching.abort(signal.reason);
-  if (signal.aborted) abort();
-  else signal.addEventListener('abort', abort, { once: true });
-  return () => signal.removeEventListener('abort', abort);
-}
+/** Reason of an abort that ends a read. One for all: an abort without a reason builds an exception with a stack. */
+const NO_LONGER_WATCHED = new Error('the task has no readers');
 
 /** An event of a watch. All readers in this process that get it from the same signal or page share it. */
 export interface WatchedEvent extends TaskEvent, Partial<Pick<LoggedEvent, 'json' | 'isArtifact'>> {
@@ -238,6 +230,9 @@ export class TaskWatch {
   private pendingChars = 0;
   private stale: boolean;
   private wake: (() => void) | undefined;
+  private isOver = false;
+  /** Ends reads of the log. Most watches never read it. */
+  private reads: AbortController | undefined;
   /** The newest known sequence of the log. */
   private head: number;
   /** Called when the reader gets an event that was written after the watch had begun. */
@@ -249,11 +244,21 @@ export class TaskWatch {
     private cursor: number,
     /** Head of the log when the watch began: an interruption at or before it is an old one. */
     private readonly headAtStart: number,
-    private readonly signal: AbortSignal,
   ) {
     this.stale = headAtStart > cursor;
     this.head = headAtStart;
-    signal.addEventListener('abort', () => this.wake?.(), { once: true });
+  }
+
+  /** Nothing more is yielded, and a read of the log ends at once. */
+  end(): void {
+    this.isOver = true;
+    this.reads?.abort(NO_LONGER_WATCHED);
+    this.wake?.();
+  }
+
+  /** A method, because the compiler takes a field for unchanged after an `await`. */
+  private hasEnded(): boolean {
+    return this.isOver;
   }
 
   /** Sequence of the last event that was yielded. */
@@ -287,12 +292,12 @@ export class TaskWatch {
 
   /**
    * Every event after the cursor, in order, each once, as many at a time as have come. Returns after the event that ends the
-   * turn, or when the signal aborts. While Postgres is away the reader waits. Rejects when the log can't be read for another reason,
+   * turn, or when the watch has ended. While Postgres is away the reader waits. Rejects when the log can't be read for another reason,
    * and with `LogDeletedError` when it is no longer there.
    * @param ends `with-task`: go on over interruptions until the task has ended
    */
   async *events(ends: 'with-turn' | 'with-task' = 'with-turn'): AsyncGenerator<WatchedEvent[]> {
-    while (!this.signal.aborted) {
+    while (!this.hasEnded()) {
       const read: WatchedEvent[] = this.stale ? await this.readLog() : this.takePending();
       const last = read.findIndex((event) => this.isLast(event, ends));
       const events = last === -1 ? read : read.slice(0, last + 1);
@@ -308,7 +313,7 @@ export class TaskWatch {
     this.stale = false;
     const { cursor, head } = this;
     const { events, more } = await this.readPage(cursor);
-    if (this.signal.aborted) return [];
+    if (this.hasEnded()) return [];
     // Retention deletes a log from its beginning. The known head was committed before this read.
     const [first] = events;
     if (first ? first.sequence > cursor + 1 : cursor < head) {
@@ -320,7 +325,7 @@ export class TaskWatch {
 
   /** A page of the log. Waits while Postgres is away. */
   private async readPage(cursor: number): Promise<LogPage> {
-    const { signal } = this;
+    const { signal } = (this.reads ??= new AbortController());
     try {
       return await retryTransient(() => this.log.read(this.key, cursor, signal), { signal, backoff: RETRY });
     } catch (error) {
@@ -366,7 +371,7 @@ export class TaskWatch {
         this.wake = undefined;
         resolve();
       };
-      if (this.signal.aborted) this.wake();
+      if (this.isOver) this.wake();
     });
   }
 }
