@@ -269,6 +269,9 @@ class GrpcStream implements FrameWriter, StreamOutput {
     this.reply.open();
   }
 
+  /** HTTP/2 has sent them by itself. */
+  flush(): void {}
+
   write(bytes: Buffer, onTaken: () => void): void {
     this.reply.message(bytes, onTaken);
   }

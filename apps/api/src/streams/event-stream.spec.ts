@@ -102,7 +102,7 @@ async function* silentAfterOne(signal: AbortSignal): AsyncGenerator<StreamItem[]
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('SSE stream', () => {
-  it('sends its headers before there is anything to say', () => {
+  it('sends its headers before there is anything to say', async () => {
     const response = new SlowResponse();
     const { stream } = open(response);
     expect(response.head).toMatchObject({
@@ -111,6 +111,7 @@ describe('SSE stream', () => {
       'x-accel-buffering': 'no',
       'x-request-id': 'r1',
     });
+    await turn();
     expect(response.flushed).toBe(true);
     stream.close('shutdown', 'the end');
   });
@@ -128,6 +129,16 @@ describe('SSE stream', () => {
     const response = new SlowResponse();
     await open(response).stream.pipe(items(20), encoding);
     expect(response.writes).toHaveLength(1);
+  });
+
+  it('sends headers, items and the end together if they are ready together', async () => {
+    const response = new SlowResponse(0);
+    const done = open(response).stream.pipe(items(2), encoding);
+    const ended = new Promise((resolve) => response.once('ended', resolve));
+    await ended;
+    expect([response.flushed, response.writes.length]).toEqual([false, 1]);
+    response.drain();
+    expect(await done).toBe('completed');
   });
 
   it('does not hold back an item because no other follows', async () => {

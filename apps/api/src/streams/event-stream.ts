@@ -47,13 +47,15 @@ export interface StreamOutput {
   /** What keeps an idle connection busy; undefined: the protocol does. */
   readonly heartbeat: RecordData | undefined;
   readonly destroyed: boolean;
-  /** Sends the headers. @param onClose called once, when nothing more can be sent */
+  /** Takes the headers, which go out with the first bytes. @param onClose called once, when nothing more can be sent */
   open(onClose: () => void): void;
+  /** Sends the headers alone: there is nothing yet to go with them. */
+  flush(): void;
   /** @param onTaken called when the reader has taken it */
   write(bytes: Buffer, onTaken: () => void): void;
   /** The stream ends early, and this tells the reader why. @returns the record that says it, if one does */
   explain(reason: string): RecordData | undefined;
-  /** Nothing follows. */
+  /** Nothing follows. Goes out with the last bytes, if they are written in the same turn of the event loop. */
   end(): void;
   destroy(): void;
 }
@@ -109,10 +111,11 @@ export class EventStream {
     this.buffer = new ReaderBuffer(output, { limit, stallMs, onStall: () => this.onStall() });
   }
 
-  /** Send the headers at once, so that the caller knows of its stream before there is an event. */
+  /** Send the headers soon, so that the caller knows of its stream before there is an event. */
   open(): void {
     this.output.open(this.onClose);
     if (this.output.destroyed) this.onClose();
+    else this.buffer.schedule();
   }
 
   /**
@@ -186,11 +189,11 @@ export class EventStream {
     const { output, buffer, options } = this;
     const destroy = (): void => output.destroy();
     const linger = lingerMs === undefined ? undefined : setTimeout(destroy, lingerMs).unref();
+    buffer.end();
     await buffer.taken();
     clearTimeout(linger);
     if (this.closed) return;
     this.last = setTimeout(destroy, lingerMs ?? options.stallMs).unref();
-    output.end();
   }
 
   private onStall(): void {
@@ -228,6 +231,8 @@ class ReaderBuffer {
   private stall: NodeJS.Timeout | undefined;
   private wake: (() => void)[] = [];
   private closed = false;
+  /** Nothing is added any more. The output ends with the last piece. */
+  private ended = false;
 
   constructor(
     private readonly output: StreamOutput,
@@ -235,7 +240,11 @@ class ReaderBuffer {
   ) {}
 
   get isEmpty(): boolean {
-    return this.size + this.encoded.length === 0 && !this.writing;
+    return this.isWritten && !this.writing;
+  }
+
+  private get isWritten(): boolean {
+    return this.size + this.encoded.length === 0;
   }
 
   get isFull(): boolean {
@@ -247,7 +256,19 @@ class ReaderBuffer {
     if (record === undefined || record.length === 0) return;
     this.records.push(record);
     this.size += record.length;
+    this.schedule();
+  }
+
+  /** Sends what has come by the end of this turn of the event loop: the headers, records, and the end. */
+  schedule(): void {
     if (!this.writing) this.scheduled ??= setImmediate(this.send);
+  }
+
+  /** Ends the output behind what waits. */
+  end(): void {
+    this.ended = true;
+    if (this.writing && this.isWritten) this.output.end();
+    else this.schedule();
   }
 
   /** Resolves when the reader has taken everything, or the buffer is closed. */
@@ -269,12 +290,18 @@ class ReaderBuffer {
 
   private readonly send = (): void => {
     this.scheduled = undefined;
-    if (this.closed || this.output.destroyed) return;
-    const piece = this.nextPiece();
+    const { output } = this;
+    if (this.closed || output.destroyed) return;
+    if (!this.isWritten) this.write(this.nextPiece());
+    else if (!this.ended) output.flush();
+    if (this.ended && this.isWritten) output.end();
+  };
+
+  private write(piece: Buffer): void {
     this.writing = true;
     this.stall = this.stall?.refresh() ?? setTimeout(this.onTimer, this.options.stallMs).unref();
     this.output.write(piece, this.onTaken);
-  };
+  }
 
   private nextPiece(): Buffer {
     if (this.encoded.length === 0) {
@@ -440,10 +467,13 @@ export class SseOutput implements StreamOutput {
       'x-accel-buffering': 'no',
       ...this.headers,
     });
-    response.flushHeaders();
     response.once('close', onClose);
     // A broken connection also closes the response, and that is handled there.
     response.on('error', () => undefined);
+  }
+
+  flush(): void {
+    this.response.flushHeaders();
   }
 
   write(bytes: Buffer, onTaken: () => void): void {
