@@ -98,8 +98,8 @@ async function compare() {
   const results = SCENARIOS.map(({ names }) => names.map(() => sides.map(() => [])));
   for (let round = 0; round < ROUNDS; round++) {
     for (const [s, scenario] of SCENARIOS.entries()) {
-      for (const [i, { target }] of sides.entries()) {
-        const values = await scenario.run(target);
+      for (const i of orderOf(round)) {
+        const values = await scenario.run(sides[i].target);
         for (const [n, value] of values.entries()) results[s][n][i].push(value);
       }
     }
@@ -127,6 +127,16 @@ async function compare() {
       ...others.map((other) => ratio(baton, other)),
     ]),
   );
+}
+
+/**
+ * Each round in another order. A Postgres vacuums and writes checkpoints for a while after its turn, which slows down whoever is
+ * next.
+ */
+function orderOf(round) {
+  const all = [...sides.keys()];
+  const turned = [...all.slice(round % all.length), ...all.slice(0, round % all.length)];
+  return round % 2 === 0 ? turned : turned.reverse();
 }
 
 /** What a task costs on each side, then what Baton takes while it is idle. */
