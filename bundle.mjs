@@ -125,7 +125,7 @@ const NEW_OBJECTS = 12 * 1024 * 1024;
 v8.setFlagsFromString('--heap-growing-percent=50');
 fillNewObjects();
 new PerformanceObserver(limitNewObjects).observe({ type: 'gc' });
-process.on('worker', (thread) => thread.once('online', limitNewObjects));
+process.on('worker', limitWhileStarting);
 const filename = join(__dirname, 'bundle.js');
 const cachePath = join(__dirname, 'bundle.cache');
 
@@ -141,6 +141,16 @@ function fillNewObjects() {
 function limitNewObjects() {
   const factor = Math.min(3, Math.floor(NEW_OBJECTS / sizeOfNewObjects()));
   v8.setFlagsFromString('--semi-space-growth-factor=' + Math.max(1, factor));
+}
+
+/** A thread sets the factor for the whole process, some time before it is online. */
+function limitWhileStarting(thread) {
+  const often = setInterval(limitNewObjects, 1).unref();
+  const end = () => {
+    clearInterval(often);
+    limitNewObjects();
+  };
+  thread.once('online', end).once('exit', end);
 }
 
 function sizeOfNewObjects() {
