@@ -1,4 +1,3 @@
-import type { Agent } from './agent.js';
 import { ProtocolError } from './errors.js';
 
 // Who calls, with which scopes, and which tasks and agents of its tenant that caller reaches. This file is the one place
@@ -73,7 +72,7 @@ export interface ReachedTask {
 }
 
 /** Whether an agent exists for a caller. @param agents that it may know of; undefined = all */
-export const isAllowed = (agents: AllowedAgents | undefined, { slug }: Pick<Agent, 'slug'>): boolean =>
+export const isAllowed = (agents: AllowedAgents | undefined, { slug }: { slug: string }): boolean =>
   agents === undefined || agents.slugs.includes(slug);
 
 /** The same for an agent by its slug or id. */

@@ -21,4 +21,4 @@ export { AgentCrash, AgentError, type ConsoleLevel } from './runtimes/executor/p
 export { checkTools } from './tool-checks.js';
 export { calledUrls } from './called-urls.js';
 export { type SecretUse, secretUses } from './secret-uses.js';
-export { TurnSecrets } from './turn-secrets.js';
+export { type GuardedTurn, SecretGuard } from './secret-guard.js';

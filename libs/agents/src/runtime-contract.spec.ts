@@ -12,6 +12,7 @@ import {
   textPart,
   type Turn,
 } from './runtime.js';
+import type { GuardedTurn } from './secret-guard.js';
 import type { BatonCallContext } from './runtimes/executor/child/steps.js';
 import { BUILTIN_AGENTS } from './builtins.js';
 import { assertConfig } from './runtime-configs.js';
@@ -117,7 +118,8 @@ beforeAll(async () => {
 afterAll(() => bench.stop());
 
 describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata, text = 'hello' }) => {
-  const turn = (fields: Partial<Turn> = {}): Turn => firstTurn(userMessage(text, { metadata }), fields);
+  const turn = (fields: Partial<GuardedTurn> = {}): GuardedTurn =>
+    firstTurn(userMessage(text, { metadata }), fields);
   const never = new AbortController().signal;
 
   it('ends its turn with its only status that ends turns', async () => {

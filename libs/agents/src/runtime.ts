@@ -10,8 +10,8 @@ import {
 } from '@baton/a2a';
 import type { OutboundCalls } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
+import type { Redactor } from './outbound/redactor.js';
 import type { ConsoleLevel } from './runtimes/executor/protocol.js';
-import type { TurnSecrets } from './turn-secrets.js';
 
 /** One entry of a journal. */
 export interface JournalEntry {
@@ -56,6 +56,18 @@ export interface TurnConsole {
   write(level: ConsoleLevel, text: string): string;
 }
 
+/** The secrets of the tenant, as a turn uses them. */
+export interface TurnSecrets {
+  /** Removes the values that the turn has read so far. */
+  readonly redactor: Redactor;
+  /**
+   * A secret of the tenant without white space around it. It must never be shown. Undefined if there is no such secret.
+   * Rejects with an Error whose message is for the tenant if one of the destinations may not receive it.
+   * @param destinations every origin and program that will receive the value
+   */
+  get(name: string, destinations: readonly string[]): Promise<string | undefined>;
+}
+
 /** One turn of a task, as a runtime receives it. */
 export interface Turn {
   tenantId: string;
@@ -80,7 +92,6 @@ export interface Turn {
   journal: TurnJournal;
   log: TurnLog;
   console: TurnConsole;
-  /** The secrets of the tenant. */
   secrets: TurnSecrets;
   /** The only way to call the addresses that a tenant wrote: it goes where the lists of the tenant allow. */
   outbound: OutboundCalls;

@@ -26,7 +26,15 @@ import type { Logger } from './logger.js';
 import type { Metrics } from './metrics.js';
 import { sendLogs } from './otlp-logs.js';
 import { sendMetrics } from './otlp-metrics.js';
-import type { Attributes, Endpoints, Span, SpanOptions, TelemetrySettings, Tracer } from './tracing.js';
+import type {
+  Attributes,
+  Endpoints,
+  Sender,
+  Span,
+  SpanOptions,
+  TelemetrySettings,
+  Tracer,
+} from './tracing.js';
 
 /** W3C Trace Context, version 00 and later ones, which begin the same. */
 const TRACEPARENT = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/;
@@ -34,12 +42,6 @@ const TRACEPARENT = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/;
 const CLOSE_MS = 3_000;
 /** A tenant writes some of the values. */
 const MAX_TEXT = 1_024;
-
-/** Sends one signal, until it is closed. */
-export interface Sender {
-  /** Sends what there is, and stops. */
-  close(): Promise<unknown>;
-}
 
 /**
  * Sends spans, metrics and lines of the log over OTLP (protobuf over HTTP) in batches. What there is no room for is dropped:

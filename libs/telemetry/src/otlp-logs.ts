@@ -2,7 +2,7 @@ import { ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import type { Resource } from '@opentelemetry/resources';
 import { BatchLogRecordProcessor, LoggerProvider, type LogRecordExporter } from '@opentelemetry/sdk-logs';
 import { forwardLogs } from './logger.js';
-import type { Sender } from './open-telemetry.js';
+import type { Sender } from './tracing.js';
 
 /** The numbers of OpenTelemetry's data model of logs. */
 const SEVERITIES: Readonly<Record<string, number>> = {

@@ -9,7 +9,7 @@ import {
 } from '@opentelemetry/sdk-metrics';
 import type { MetricObjectWithValues, MetricValueWithName } from 'prom-client';
 import type { Metrics } from './metrics.js';
-import type { Sender } from './open-telemetry.js';
+import type { Sender } from './tracing.js';
 
 /** Maximum time for a collector to take an export. */
 const EXPORT_MS = 10_000;

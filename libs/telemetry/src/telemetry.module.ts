@@ -2,7 +2,7 @@ import { Environment } from '@baton/config';
 import { type DynamicModule, Global, Module, type Provider } from '@nestjs/common';
 import { createLogger, Logger } from './logger.js';
 import { Metrics } from './metrics.js';
-import { Tracing } from './tracing.js';
+import { endpointsOf, Tracing } from './tracing.js';
 
 const loggerOf = (processName?: string): Provider => ({
   provide: Logger,
@@ -10,10 +10,17 @@ const loggerOf = (processName?: string): Provider => ({
   inject: [Environment],
 });
 
+/** @param processName `api` or `worker`: the service is `baton-<process>`, unless OTEL_SERVICE_NAME names another */
 const tracingOf = (processName?: string): Provider => ({
   provide: Tracing,
-  useFactory: (environment: Environment, logger: Logger, metrics: Metrics) =>
-    Tracing.open(environment, { logger, metrics }, processName),
+  useFactory: async (environment: Environment, logger: Logger, metrics: Metrics) => {
+    const endpoints = endpointsOf(environment);
+    if (Object.keys(endpoints).length === 0) return new Tracing();
+    const { openTelemetry } = await import('./open-telemetry.js');
+    const sources = { logger, metrics };
+    const { tracer, close } = openTelemetry(endpoints, environment, sources, processName ?? 'process');
+    return new Tracing(tracer, close);
+  },
   inject: [Environment, Logger, Metrics],
 });
 

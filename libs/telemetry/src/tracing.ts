@@ -1,7 +1,5 @@
 import type { Environment } from '@baton/config';
 import type { OnApplicationShutdown } from '@nestjs/common';
-import type { Logger } from './logger.js';
-import type { Metrics } from './metrics.js';
 
 /** The value of an attribute of a span. */
 export type Attribute = string | number | boolean | readonly string[];
@@ -52,6 +50,12 @@ export type TelemetrySettings = Pick<
   | 'otelMetricsEveryMs'
 >;
 
+/** Sends one signal, until it is closed. */
+export interface Sender {
+  /** Sends what there is, and stops. */
+  close(): Promise<unknown>;
+}
+
 /** What is sent to a collector, and where each goes. */
 export type Endpoints = Partial<Record<'traces' | 'metrics' | 'logs', string>>;
 
@@ -81,19 +85,6 @@ export class Tracing implements OnApplicationShutdown {
     readonly tracer?: Tracer,
     private readonly close?: () => Promise<void>,
   ) {}
-
-  /** @param processName `api` or `worker`: the service is `baton-<process>`, unless OTEL_SERVICE_NAME names another */
-  static async open(
-    settings: TelemetrySettings,
-    sources: { logger: Logger; metrics: Metrics },
-    processName = 'process',
-  ): Promise<Tracing> {
-    const endpoints = endpointsOf(settings);
-    if (Object.keys(endpoints).length === 0) return new Tracing();
-    const { openTelemetry } = await import('./open-telemetry.js');
-    const { tracer, close } = openTelemetry(endpoints, settings, sources, processName);
-    return new Tracing(tracer, close);
-  }
 
   /** After everything that may still end a span or write a line. */
   async onApplicationShutdown(): Promise<void> {

@@ -1,5 +1,4 @@
 import type { ModelRequest, Reply } from '../model-provider/model-provider.js';
-import type { Places } from './places.js';
 
 /** What an agent is sent. */
 export interface Said {
@@ -11,7 +10,7 @@ export interface Said {
 export interface RuntimeRow {
   agent: string;
   /** Its definition, if it is one of the tenant's own. */
-  definition?: (places: Places) => object;
+  definition?: (servers: Record<'provider' | 'mcp' | 'remote', { url: string }>) => object;
   /** Says something and then, while it is held, no more. */
   stream?: Said;
   /** What is said when nothing holds it. */

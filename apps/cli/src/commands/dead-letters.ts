@@ -3,7 +3,8 @@ import type { OfTenant } from '@baton/tasks';
 import type { Command } from 'commander';
 import { type Cli, type JsonOption, NotFoundError, OperatorError, UsageError } from '../cli.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
-import { type PlatformOperations, refusalOf, withOperations } from '../operator/platform-operations.js';
+import { refusalOf, withOperations } from '../operator/operations.js';
+import type { PlatformOperations } from '../operator/platform-operations.js';
 import { formatTime, oneLine, printFields, printValue, printRunError, printTable } from '../output.js';
 import { unknownTenant } from '../platform.js';
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { type Cli, type JsonOption, NotFoundError, OperatorError } from '../cli.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
-import { refusalOf, withOperations } from '../operator/platform-operations.js';
+import { refusalOf, withOperations } from '../operator/operations.js';
 import { printValue, printTable } from '../output.js';
 import { unknownTenant } from '../platform.js';
 

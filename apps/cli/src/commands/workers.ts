@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { placeAndReason } from '../agents/client.js';
 import type { Cli, JsonOption } from '../cli.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
-import { withOperations } from '../operator/platform-operations.js';
+import { withOperations } from '../operator/operations.js';
 import { formatTime, printFields, printTable, printValue } from '../output.js';
 
 const TITLES = ['host', 'pid', 'runs', 'slots', 'alive', 'memory', 'version', 'started', 'last seen', 'id'];

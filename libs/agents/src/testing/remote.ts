@@ -5,6 +5,7 @@ import { type EgressLists, Outbound } from '@baton/outbound';
 import type { AgentOutput, Turn } from '../runtime.js';
 import { RemoteA2aRuntime } from '../runtimes/remote-a2a/remote-a2a-runtime.js';
 import { RemoteConnector } from '../runtimes/remote-a2a/remote-connection.js';
+import type { GuardedTurn } from '../secret-guard.js';
 import { agent, collect, summary, turnSecrets, turnWith, userMessage } from './turns.js';
 
 /** Remote agents of one test file, and the runtime that calls them. */
@@ -52,7 +53,12 @@ export class Elsewhere {
 }
 
 /** A turn of an agent whose card is at `card`. The tenant has one secret, `key`. */
-export function turnAt(card: string, text: string, config: object = {}, fields: Partial<Turn> = {}): Turn {
+export function turnAt(
+  card: string,
+  text: string,
+  config: object = {},
+  fields: Partial<GuardedTurn> = {},
+): GuardedTurn {
   const made = agent('far', 'remote-a2a');
   const definition = { ...made.definition, config: { card, reconnect: '3s', ...config } };
   const secrets = turnSecrets({ key: 'sesame' });

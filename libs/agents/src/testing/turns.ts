@@ -1,7 +1,7 @@
 import { type Agent, type Message, type Part, Role, TaskState } from '@baton/a2a';
 import { AgentList, type SecretReader } from '../ports.js';
-import { type AgentOutput, type JournalEntry, textPart, type Turn, type TurnJournal } from '../runtime.js';
-import { TurnSecrets } from '../turn-secrets.js';
+import { type AgentOutput, type JournalEntry, textPart, type TurnJournal } from '../runtime.js';
+import { type GuardedTurn, SecretGuard } from '../secret-guard.js';
 
 /** A user's message. */
 export function userMessage(parts: string | Part[], fields: Partial<Message> = {}): Message {
@@ -19,13 +19,13 @@ export function userMessage(parts: string | Part[], fields: Partial<Message> = {
 }
 
 /** The first turn of a task, as a worker gives it to a runtime. */
-export function firstTurn(message: Message | string, fields: Partial<Turn> = {}): Turn {
+export function firstTurn(message: Message | string, fields: Partial<GuardedTurn> = {}): GuardedTurn {
   const asked = typeof message === 'string' ? userMessage(message) : message;
   return turnWith([asked], fields);
 }
 
 /** A later turn. The last message of `history` is the message to answer. */
-export function turnWith(history: Message[], fields: Partial<Turn> = {}): Turn {
+export function turnWith(history: Message[], fields: Partial<GuardedTurn> = {}): GuardedTurn {
   const message = history.at(-1);
   if (!message) throw new Error('a turn needs a message');
   return {
@@ -60,9 +60,9 @@ const refuse = () => Promise.reject(new Error('this turn has no way to the outsi
 const NO_CALLS = { fetch: refuse, fetchWithin: () => refuse };
 
 /** The secrets of a tenant. They may go anywhere, unless `reader` checks it. */
-export function turnSecrets(values: Readonly<Record<string, string>>, reader?: SecretReader): TurnSecrets {
+export function turnSecrets(values: Readonly<Record<string, string>>, reader?: SecretReader): SecretGuard {
   const fixed = { get: (_tenantId: string, name: string) => Promise.resolve(values[name]) };
-  return new TurnSecrets(reader ?? fixed, 'tenant-1');
+  return new SecretGuard(reader ?? fixed, 'tenant-1');
 }
 
 export function agent(slug: string, runtime = 'executor'): Agent {

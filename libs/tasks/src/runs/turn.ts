@@ -14,13 +14,13 @@ import {
   withoutTruncation,
 } from '@baton/a2a';
 import {
+  type GuardedTurn,
   type JournalEntry,
-  type Turn,
   type TurnJournal,
   type TurnLog,
   type AgentOutput,
   SecretReader,
-  TurnSecrets,
+  SecretGuard,
 } from '@baton/agents';
 import { type ClaimedRun, JournalStore, TaskStore, type LoggedSize, type TurnOutcome } from '@baton/database';
 import { LimitsService } from '@baton/identity';
@@ -53,10 +53,16 @@ export class TurnBuilder {
   ) {}
 
   /** The turn of a claimed run. Its later reads are retried while Postgres is away, until `signal` aborts. */
-  async turnOf(run: ClaimedRun, agent: Agent, log: TurnLog, signal: AbortSignal, span?: Span): Promise<Turn> {
+  async turnOf(
+    run: ClaimedRun,
+    agent: Agent,
+    log: TurnLog,
+    signal: AbortSignal,
+    span?: Span,
+  ): Promise<GuardedTurn> {
     const { tenantId, runId, attempt, message, extensions, snapshot, runsAlone } = run;
     const { task } = snapshot;
-    const secrets = new TurnSecrets(this.secrets, tenantId);
+    const secrets = new SecretGuard(this.secrets, tenantId);
     const egress = () => retryTransient(() => this.limits.egress(tenantId), { signal });
     const outbound = () => this.outbound.forTenant(egress);
     const console = () => secrets.console(this.consoles.of(run));

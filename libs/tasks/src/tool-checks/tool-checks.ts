@@ -1,5 +1,5 @@
 import { type AgentDefinition, type FieldViolation, ProtocolError } from '@baton/a2a';
-import { checkTools, SecretReader, TurnSecrets } from '@baton/agents';
+import { checkTools, SecretGuard, SecretReader } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { LimitsService } from '@baton/identity';
 import { Outbound, OutboundModule } from '@baton/outbound';
@@ -45,7 +45,7 @@ export class ToolChecks {
     try {
       const ports = {
         outbound: this.outbound.forTenant(() => this.limits.egress(tenantId)),
-        secrets: new TurnSecrets(this.secrets, tenantId),
+        secrets: new SecretGuard(this.secrets, tenantId),
         environment: this.environment,
         logger: this.logger,
       };

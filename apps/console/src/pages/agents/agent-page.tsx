@@ -10,7 +10,6 @@ import { AgentCard } from './agent-card';
 import { AgentVersions } from './agent-versions';
 import { type Agent, agentQuery, deleteAgent, documentText, secretNames, setEnabled } from './agents-api';
 import { EnabledBadge } from './agents-page';
-import type { AgentTab } from './routes';
 
 const route = getRouteApi('/app/agents/$agent');
 
@@ -48,7 +47,7 @@ export function AgentPage() {
       </Group>
       <Tabs
         value={tab}
-        onChange={(value) => void navigate({ search: { tab: (value ?? 'definition') as AgentTab } })}
+        onChange={(value) => void navigate({ search: { tab: (value ?? 'definition') as typeof tab } })}
         keepMounted={false}
       >
         <Tabs.List aria-label="Views of the agent">

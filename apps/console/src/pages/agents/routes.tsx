@@ -14,7 +14,7 @@ const newAgentRoute = createRoute({
 });
 
 const TABS = ['definition', 'card', 'versions'] as const;
-export type AgentTab = (typeof TABS)[number];
+type AgentTab = (typeof TABS)[number];
 
 const agentRoute = createRoute({
   getParentRoute: () => appRoute,

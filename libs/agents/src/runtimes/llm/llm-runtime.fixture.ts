@@ -4,6 +4,7 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { ModelProvider } from '../../../../../test/support/model-provider/model-provider.js';
 import { Outbound } from '@baton/outbound';
 import type { AgentOutput, Turn } from '../../runtime.js';
+import type { GuardedTurn } from '../../secret-guard.js';
 import { TokenBudget, type TokenCount, TokensExceeded } from '../../ports.js';
 import { agent, collect, firstTurn, textOf, turnSecrets } from '../../testing/turns.js';
 import { LlmRuntime } from './llm-runtime.js';
@@ -72,9 +73,9 @@ export class LlmBench {
   /** A first turn of an agent with these settings. */
   turn(
     config: Record<string, unknown> = {},
-    fields: Partial<Turn> = {},
+    fields: Partial<GuardedTurn> = {},
     message: Turn['message'] | string = 'hi',
-  ): Turn {
+  ): GuardedTurn {
     const { url, origin } = this.provider;
     const model = typeof config.model === 'string' ? config.model : 'openai/gpt-5-mini';
     const baseUrl = model.startsWith('google/') ? `${origin}/v1beta` : url;

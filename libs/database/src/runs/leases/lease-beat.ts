@@ -1,5 +1,4 @@
 import { Database, type DatabaseOptions } from '../../connection/database.js';
-import { nameOf } from './lease-keeper.js';
 import { HEARTBEAT } from './lease-sql.js';
 
 /** A lease to keep. */
@@ -12,6 +11,9 @@ export interface LeaseKey {
 
 /** A lease that another worker has, or whose run is over. */
 export type LostLease = Pick<LeaseKey, 'runId' | 'attempt'>;
+
+/** A text that names one lease. */
+export const nameOf = ({ runId, attempt }: LostLease): string => `${runId}/${attempt}`;
 
 export interface BeatOptions {
   databaseUrl: string;

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import type { BeatNews, BeatOptions, LeaseKey, LostLease } from './lease-beat.js';
+import { type BeatNews, type BeatOptions, type LeaseKey, type LostLease, nameOf } from './lease-beat.js';
 
 /** What the thread is started with. */
 export interface ThreadData {
@@ -199,5 +199,3 @@ export class LeaseKeeper {
     this.thread.postMessage(order);
   }
 }
-
-export const nameOf = ({ runId, attempt }: LostLease): string => `${runId}/${attempt}`;

@@ -9,6 +9,7 @@ import {
   type Turn,
   type TurnConsole,
   type TurnJournal,
+  type TurnSecrets,
 } from './runtime.js';
 import type { ConsoleLevel } from './runtimes/executor/protocol.js';
 
@@ -19,8 +20,7 @@ const CUT = '…';
  * The secrets of one turn. Remembers each value that the turn has read and removes it from all that the turn stores or
  * says, because models, tools and other agents may quote what they were sent.
  */
-export class TurnSecrets {
-  /** Removes the values that the turn has read so far. */
+export class SecretGuard implements TurnSecrets {
   redactor: Redactor = NOTHING_SECRET;
   private readonly values = new Set<string>();
 
@@ -29,11 +29,6 @@ export class TurnSecrets {
     private readonly tenantId: string,
   ) {}
 
-  /**
-   * A secret of the tenant without white space around it. It must never be shown. Undefined if there is no such secret.
-   * Rejects with an Error whose message is for the tenant if one of the destinations may not receive it.
-   * @param destinations every origin and program that will receive the value
-   */
   async get(name: string, destinations: readonly string[]): Promise<string | undefined> {
     const value = (await this.reader.get(this.tenantId, name, destinations))?.trim();
     if (value === undefined) return undefined;
@@ -94,6 +89,11 @@ export class TurnSecrets {
       throw this.redactor.error(error);
     }
   }
+}
+
+/** A turn, and the guard of the secrets that it reads. */
+export interface GuardedTurn extends Turn {
+  secrets: SecretGuard;
 }
 
 /** Whether no artifact goes on after this output. */

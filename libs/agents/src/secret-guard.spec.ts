@@ -15,6 +15,7 @@ import {
   textPart,
   type Turn,
 } from './runtime.js';
+import type { GuardedTurn } from './secret-guard.js';
 import { answerIn, Elsewhere, turnAt } from './testing/remote.js';
 import { collect, firstTurn, MemoryJournal, turnSecrets } from './testing/turns.js';
 
@@ -45,10 +46,10 @@ function expectNoSecret(shown: unknown): void {
 }
 
 /** All output of a turn, as the worker stores it. */
-const outputsOf = (turn: Turn, outputs: AsyncIterable<AgentOutput>): Promise<AgentOutput[]> =>
+const outputsOf = (turn: GuardedTurn, outputs: AsyncIterable<AgentOutput>): Promise<AgentOutput[]> =>
   collect(turn.secrets.scrub(turn, outputs));
 
-async function turnThatRead(...values: string[]): Promise<Turn> {
+async function turnThatRead(...values: string[]): Promise<GuardedTurn> {
   const secrets = turnSecrets(Object.fromEntries(values.map((value, i) => [String(i), value])));
   for (const i of values.keys()) await secrets.get(String(i), []);
   return firstTurn('hi', { secrets });
