@@ -37,7 +37,8 @@ async function main(): Promise<void> {
   stopOnSignals(logger, apiGraceMs, () => shutDown(app));
   // It listens: /readyz says what it waits for.
   process.send?.({ type: 'ready', url, managementUrl, grpcPort });
-  await awaitMigrations(app.get(Database), logger, { isAwayFine: false });
+  await awaitMigrations(app.get(Database), logger, { isAwayFine: false, isLeaving: () => traffic.draining });
+  if (traffic.draining) return;
   await readiness.untilReady();
   logger.info('api is ready', { url });
 }

@@ -12,11 +12,12 @@ export const pendingText = (pending: readonly string[]): string =>
  * Resolves when the database has every migration that this build needs. The log says once that the process waits, for
  * which migrations, and what to do. Keeps the process alive for as long as it waits.
  * @param options.isAwayFine true: resolve at once while Postgres can't be asked; false: wait for it, too
+ * @param options.isLeaving whether the process shuts down: a Postgres that is away is then its own closed pool
  */
 export async function awaitMigrations(
   database: Pick<Database, 'pendingMigrations'>,
   logger: Pick<Logger, 'warn'>,
-  options: { isAwayFine: boolean },
+  options: { isAwayFine: boolean; isLeaving?: () => boolean },
 ): Promise<void> {
   const said = new Set<string>();
   const sayOnce = (text: string, fields: Record<string, unknown>): void => {
@@ -29,7 +30,7 @@ export async function awaitMigrations(
       if (pending.length === 0) return;
       sayOnce(`waiting for migrations: ${pendingText(pending)}`, { pending });
     } catch (error) {
-      if (options.isAwayFine) return;
+      if (options.isAwayFine || options.isLeaving?.()) return;
       sayOnce('waiting for Postgres', { err: error });
     }
     await delay(POLL_MS);
