@@ -29,8 +29,14 @@ export interface ReplicatedPostgres extends TestDatabase {
   restartStandby(): Promise<void>;
 }
 
-/** @param isSynchronous whether commits wait for the standby. The role `baton` may pause what the standby replays. */
-export async function startReplicatedPostgres({ isSynchronous = true } = {}): Promise<ReplicatedPostgres> {
+/**
+ * @param isSynchronous whether commits wait for the standby
+ * @param applyDelayMs the standby replays a commit after this time at the earliest. The role `baton` may pause what it replays.
+ */
+export async function startReplicatedPostgres({
+  isSynchronous = true,
+  applyDelayMs = 0,
+} = {}): Promise<ReplicatedPostgres> {
   const root = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
   chmodSync(root, 0o711);
   const [first, second] = [join(root, 'first'), join(root, 'second')];
@@ -79,6 +85,7 @@ export async function startReplicatedPostgres({ isSynchronous = true } = {}): Pr
   const following = {
     ...secured,
     primary_conninfo: `host=127.0.0.1 port=${port} user=${username} password=${password} sslmode=disable`,
+    recovery_min_apply_delay: `${applyDelayMs}ms`,
   };
   let standby = await startTestPostgres(second, { settings: following });
   const standbyUrl = standby.url;

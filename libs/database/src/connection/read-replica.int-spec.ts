@@ -9,6 +9,8 @@ import { ReadReplica } from './read-replica.js';
 describe('lists with a standby', () => {
   /** What was committed longer ago is in every list. */
   const MAX_LAG_MS = 500;
+  /** By so much the standby is always behind. */
+  const APPLY_DELAY_MS = 50;
   let postgres: ReplicatedPostgres;
   let database: Database;
   let tasks: TaskStore;
@@ -29,7 +31,7 @@ describe('lists with a standby', () => {
     });
 
   beforeAll(async () => {
-    postgres = await startReplicatedPostgres({ isSynchronous: false });
+    postgres = await startReplicatedPostgres({ isSynchronous: false, applyDelayMs: APPLY_DELAY_MS });
   });
   beforeEach(() => {
     [servers, reasons] = [[], []];
@@ -48,8 +50,9 @@ describe('lists with a standby', () => {
     const shown = { pageSize: 10, includeArtifacts: false, mayLag: true };
     return (await store.list({ tenantId, ...shown })).tasks.map(({ task }) => task.id);
   };
-  /** Lists again and again until one of them is right. */
+  /** Lists again and again until one of them is right. Others write all the while, so the standby never has everything. */
   const until = async (tenantId: string, isRight: (ids: string[]) => boolean): Promise<void> => {
+    do await create(randomUUID());
     while (!isRight(await list(tenantId)));
   };
   const byReplica = (): boolean => servers.at(-1) === 'replica';
@@ -83,6 +86,8 @@ describe('lists with a standby', () => {
     expect(await tasks.get(tenantId, second)).toBeDefined();
 
     await until(tenantId, (ids) => ids.includes(second));
+    expect(servers.at(-1)).toBe('primary');
+    await until(tenantId, () => reasons.length > 0);
     expect(servers.at(-1)).toBe('primary');
     expect(reasons).toEqual(['it is further behind than DATABASE_REPLICA_MAX_LAG_MS']);
 

@@ -2,15 +2,18 @@ import type { QueryResultRow } from 'pg';
 import { type Database, DATABASE_IDENTITY, type Reads, type Statement, type Values } from './database.js';
 import { plainError } from './transient.js';
 
-/** Whether the server is a standby of the database $2 that has replayed the log up to $1. */
+/** Whether the server is a standby of the database $2 that has replayed the log up to $1, and up to $3. */
 const HAS_REPLAYED: Statement = {
   name: 'has-replayed',
   text: `SELECT pg_is_in_recovery() AND ${DATABASE_IDENTITY} = $2 AS "isStandby",
-    coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, false) AS replayed`,
+    coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, false) AS replayed,
+    coalesce(pg_last_wal_replay_lsn() >= $3::pg_lsn, false) AS "replayedMissed"`,
 };
 
-/** A replica that has failed is not asked again for so long, and one that is behind for the time that it may be behind. */
+/** A replica that has failed is not asked again for so long. */
 const REST_MS = 5_000;
+/** The end of the log is noted so many times in the time that the replica may be behind, and one that is behind is asked as often. */
+const NOTES = 4;
 
 /** The log of writes of the primary had this end at that time, or a later one. */
 interface Position {
@@ -45,6 +48,8 @@ export class ReadReplica implements Reads {
   /** Oldest first. */
   private positions: Position[] = [];
   private asking: Promise<Position> | undefined;
+  /** What the replica had not replayed when it was asked. */
+  private missed: Position | undefined;
   private restUntil = 0;
   private reason: string | undefined;
 
@@ -63,7 +68,10 @@ export class ReadReplica implements Reads {
 
   async tenantQueries(tenantId: string, calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
     const { primary, onRead } = this.options;
-    const rows = performance.now() < this.restUntil ? undefined : await this.fromStandby(tenantId, calls);
+    const isResting = performance.now() < this.restUntil;
+    // The replica never has the newest position while others write: after the rest there must be one of some age.
+    if (isResting) void this.notePosition();
+    const rows = isResting ? undefined : await this.fromStandby(tenantId, calls);
     onRead(rows ? 'replica' : 'primary');
     return rows ?? primary.tenantQueries(tenantId, calls);
   }
@@ -77,19 +85,21 @@ export class ReadReplica implements Reads {
     tenantId: string,
     calls: readonly [Statement, Values][],
   ): Promise<QueryResultRow[][] | undefined> {
-    const { standby, maxLagMs, onChange } = this.options;
+    const { standby, onChange } = this.options;
     try {
-      const { position, identity } = await this.neededPosition();
-      const check: [Statement, Values] = [HAS_REPLAYED, [position, identity]];
+      const needed = await this.neededPosition();
+      const missed = this.missed ?? needed;
+      const check: [Statement, Values] = [HAS_REPLAYED, [needed.position, needed.identity, missed.position]];
       const [[checked] = [], ...rows] = await standby.tenantQueries(tenantId, [check, ...calls]);
       if (!checked?.isStandby) {
         this.rest(REST_MS, 'DATABASE_REPLICA_URL leads to no standby of the database of DATABASE_URL');
         return undefined;
       }
       if (!checked.replayed) {
-        this.rest(Math.min(maxLagMs, REST_MS), 'it is further behind than DATABASE_REPLICA_MAX_LAG_MS');
+        this.noteMissed(checked.replayedMissed ? needed : missed);
         return undefined;
       }
+      this.missed = undefined;
       if (this.reason !== undefined) {
         this.reason = undefined;
         onChange(undefined);
@@ -103,24 +113,38 @@ export class ReadReplica implements Reads {
     }
   }
 
-  private rest(ms: number, reason: string): void {
+  /** The replica has not replayed `missed`, which is only a fault if that is too long ago. */
+  private noteMissed(missed: Position): void {
+    const { maxLagMs } = this.options;
+    this.missed = missed;
+    const isLate = performance.now() - missed.at > maxLagMs;
+    const reason = isLate ? 'it is further behind than DATABASE_REPLICA_MAX_LAG_MS' : undefined;
+    this.rest(Math.min(maxLagMs / NOTES, REST_MS), reason);
+  }
+
+  private rest(ms: number, reason: string | undefined): void {
     this.restUntil = performance.now() + ms;
+    if (reason === undefined) return;
     if (this.reason === undefined) this.options.onChange(reason);
     this.reason = reason;
   }
 
   /** An end of the log that is not older than `maxLagMs`, the oldest one that is known: the standby has it soonest. */
   private async neededPosition(): Promise<Position> {
+    const newest = this.notePosition();
+    return this.positions[0] ?? newest;
+  }
+
+  /** Forgets positions that are too old, and asks for the end of the log if the newest one has some age. */
+  private notePosition(): Promise<Position> {
     const { maxLagMs } = this.options;
     const now = performance.now();
     this.positions = this.positions.filter(({ at }) => at >= now - maxLagMs);
-    const [oldest] = this.positions;
     const newest = this.positions.at(-1);
-    if (oldest && newest && newest.at >= now - maxLagMs / 4) return oldest;
+    if (newest && newest.at >= now - maxLagMs / NOTES) return Promise.resolve(newest);
     this.asking ??= this.ask();
-    if (!oldest) return this.asking;
     this.asking.catch(() => undefined); // Whoever needs it will ask again.
-    return oldest;
+    return this.asking;
   }
 
   private async ask(): Promise<Position> {
