@@ -115,14 +115,18 @@ const REPLICA_TIMEOUTS = { connectMs: 2_000, statementMs: 8_000, answerMs: 10_00
     },
     {
       provide: CatalogClient,
-      // Readers of the catalog cache what they read: a quarter of the other pool is enough.
-      useFactory: ({ databaseDirectUrl, databaseSystemKey, databasePoolSize, auditStdout }: Environment) =>
+      // People do not change much at a time: a quarter of the other pool is enough.
+      useFactory: (
+        { databaseDirectUrl, databaseSystemKey, databasePoolSize, auditStdout }: Environment,
+        database: Database,
+      ) =>
         new CatalogClient(databaseDirectUrl, {
           systemKey: databaseSystemKey,
           poolSize: Math.max(2, Math.ceil(databasePoolSize / 4)),
           onAudit: auditStdout ? printAuditRecord : undefined,
+          database,
         }),
-      inject: [Environment],
+      inject: [Environment, Database],
     },
     {
       provide: TaskStore,

@@ -38,6 +38,7 @@ const OWN_SLUGS: Statement = {
 };
 /** If all are deleted, the last one. $1 tenant, $2 slug, $3 id or null */
 const FIND_OWN: Statement = {
+  name: 'agent-find-own',
   text: `SELECT id::text, slug, definition, version, enabled, deleted_at AS "deletedAt" FROM agents
     WHERE tenant_id = $1::uuid AND (slug = $2 OR id = $3::uuid) ORDER BY deleted_at DESC NULLS FIRST LIMIT 1`,
 };
@@ -47,7 +48,10 @@ const OPEN: Statement = { text: `SELECT ${OPEN_COLUMNS} FROM installed_agents` }
 const INSTALLED_AGENTS = `SELECT id::text, definition, ${OPEN_COLUMNS} FROM installed_agents`;
 const INSTALLED: Statement = { text: INSTALLED_AGENTS };
 /** $1 slug, $2 id or null */
-const FIND_INSTALLED: Statement = { text: `${INSTALLED_AGENTS} WHERE slug = $1 OR id = $2::uuid` };
+const FIND_INSTALLED: Statement = {
+  name: 'agent-find-installed',
+  text: `${INSTALLED_AGENTS} WHERE slug = $1 OR id = $2::uuid`,
+};
 /** $1 slugs */
 const INSTALLED_NAMED: Statement = { text: `${INSTALLED_AGENTS} WHERE slug = ANY($1::text[])` };
 /** $1 id if it is new, $2 slug, $3 definition, $4 for every tenant, $5 tenants */
@@ -58,7 +62,10 @@ const INSTALL: Statement = {
       tenants = excluded.tenants, updated_at = excluded.updated_at`,
 };
 /** $1 tenant */
-const TENANT_SLUG: Statement = { text: 'SELECT slug FROM tenants WHERE id = $1::uuid' };
+const TENANT_SLUG: Statement = {
+  name: 'agent-tenant-slug',
+  text: 'SELECT slug FROM tenants WHERE id = $1::uuid',
+};
 
 /** Finds agents: a tenant's own rows, and those installed for every tenant. AgentCatalogStore writes the former. */
 @Injectable()

@@ -10,6 +10,7 @@ const MAX_LENGTH = 253;
 
 /** $1 host */
 const FIND: Statement = {
+  name: 'host-find',
   text: `SELECT host, tenant_id::text AS "tenantId", agent, public FROM hosts WHERE host = $1`,
 };
 

@@ -16,6 +16,7 @@ const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 
 /** $1 tenant, $2 name */
 const FIND: Statement = {
+  name: 'secret-find',
   text: `SELECT key_id AS "keyId", nonce, ciphertext, origins FROM secrets WHERE tenant_id = $1::uuid AND name = $2`,
 };
 

@@ -3,7 +3,7 @@ import { Pool, type PoolClient, type QueryResultRow } from 'pg';
 import type { AuditListener, AuditRecord, NewAuditRecord } from '../audit/audit-records.js';
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
 import { Prisma, PrismaClient } from '../generated/client.js';
-import type { Statement, Transaction, Values } from './database.js';
+import { Database, type Statement, type Transaction, type Values } from './database.js';
 import { systemScope, tenantScope } from './row-security.js';
 import { plainError } from './transient.js';
 
@@ -41,12 +41,11 @@ export interface CatalogOptions {
   /** Maximum number of connections. */
   poolSize?: number;
   onAudit?: AuditListener | undefined;
+  /** Executes what is no query of Prisma's. Unset: connections of its own do. */
+  database?: Database | undefined;
 }
 
-/** Leaves the connection's scope for that of a tenant, which cannot read the key, until the transaction ends. $1 tenant */
-const ENTER = `SELECT set_config('baton.tenant', $1, true), set_config('baton.system_key', '', true)`;
-
-/** The same for Prisma. */
+/** Leaves the connection's scope for that of a tenant, which cannot read the key, until the transaction ends. */
 const enter = (tenantId: string): Prisma.Sql =>
   Prisma.sql`set_config('baton.tenant', ${tenantId}, true), set_config('baton.system_key', '', true)`;
 
@@ -65,16 +64,23 @@ function takeOneStatement(client: PoolClient): void {
 /**
  * Prisma for tenants, tokens and agents, on connections of its own. A query for one tenant runs in that tenant's scope
  * (`inTenant`). The others run across tenants, in the scope of the connection: a token is found before its tenant is known,
- * and operators see all tenants. What a call or a run asks is SQL (`query`, `queryInTenant`): most processes never load
- * Prisma.
+ * and operators see all tenants. What a call or a run asks is SQL (`query`, `queryInTenant`), which `Database` executes: most
+ * processes never load Prisma.
  */
 export class CatalogClient {
   private client: PrismaClient | undefined;
   private readonly pool: Pool;
   private readonly onAudit: AuditListener | undefined;
+  private readonly database: Database;
+  private readonly ownsDatabase: boolean;
 
-  constructor(databaseUrl: string, { systemKey, poolSize = POOL_SIZE, onAudit }: CatalogOptions = {}) {
+  constructor(databaseUrl: string, options: CatalogOptions = {}) {
+    const { systemKey, poolSize = POOL_SIZE, onAudit } = options;
     this.onAudit = onAudit;
+    // The role is checked by the `Database` of the process.
+    this.database =
+      options.database ?? new Database({ url: databaseUrl, systemKey, poolSize, allowRlsBypass: true });
+    this.ownsDatabase = options.database === undefined;
     this.pool = new Pool({
       connectionString: databaseUrl,
       max: poolSize,
@@ -105,31 +111,17 @@ export class CatalogClient {
   }
 
   /** One statement across tenants, without Prisma. Rejects like `run`. */
-  async query<Row extends QueryResultRow>({ text }: Statement, values: Values): Promise<Row[]> {
-    const { rows } = await this.pool.query<Row>({ text, values: [...values] }).catch(rethrowPlain);
-    return rows;
+  async query<Row extends QueryResultRow>(statement: Statement, values: Values): Promise<Row[]> {
+    return this.database.systemQuery<Row>(statement, values);
   }
 
   /** Like `query`, as the tenant: row-level security shows the statement that tenant's rows only. */
   async queryInTenant<Row extends QueryResultRow>(
     tenantId: string,
-    { text }: Statement,
+    statement: Statement,
     values: Values,
   ): Promise<Row[]> {
-    const scope = tenantScope(tenantId);
-    const client = await this.pool.connect().catch(rethrowPlain);
-    try {
-      await client.query('BEGIN');
-      await client.query(ENTER, [scope]);
-      const { rows } = await client.query<Row>({ text, values: [...values] });
-      await client.query('COMMIT');
-      client.release();
-      return rows;
-    } catch (error) {
-      // Its transaction is left open.
-      client.release(true);
-      throw plainError(error);
-    }
+    return this.database.tenantQuery<Row>(tenantId, statement, values);
   }
 
   /** Run a query across tenants; a lost connection rejects with `DatabaseUnavailableError`. */
@@ -181,6 +173,7 @@ export class CatalogClient {
 
   async close(): Promise<void> {
     await this.client?.$disconnect();
+    if (this.ownsDatabase) await this.database.close();
     if (!this.pool.ending) await this.pool.end();
   }
 

@@ -10,6 +10,7 @@ import type { PageAfter, Tenant } from './tenant-records.js';
 
 /** $1 tenant */
 const BY_ID: Statement = {
+  name: 'tenant-by-id',
   text: `SELECT id::text, slug, default_agent AS "defaultAgent", index_model AS "indexModel",
     index_model_url AS "indexModelUrl", limits, egress_allow AS "egressAllow", egress_deny AS "egressDeny",
     suspended_at AS "suspendedAt", suspended_reason AS "suspendedReason", deleting_at AS "deletingAt",

@@ -20,6 +20,7 @@ export type TokenPosition = Pick<ApiToken, 'createdAt' | 'id'>;
 
 /** Each side of the OR has an index. A row that says nothing of agents has NULL. $1 hashes */
 const BY_HASHES: Statement = {
+  name: 'tokens-by-hashes',
   text: `SELECT id::text, tenant_id::text AS "tenantId", name, hash, prefix,
     coalesce(scopes, '{}') AS scopes, coalesce(agents, '{}') AS agents,
     requests_per_second AS "requestsPerSecond", expires_at AS "expiresAt", revoked_at AS "revokedAt",
