@@ -110,6 +110,12 @@ const settingsOf = ({ statementMs }: DatabaseTimeouts): Statement => ({
     .join(', ')}`,
 });
 
+/** A transaction of several tenants waits for no lock for long: the other tenants would wait with it. */
+const WAIT_BRIEFLY: Statement = {
+  name: 'wait-briefly',
+  text: `SELECT set_config('lock_timeout', '50ms', true)`,
+};
+
 /** There is no such tenant. */
 const NOBODY = '00000000-0000-0000-0000-000000000000';
 
@@ -201,12 +207,26 @@ export class Database {
   }
 
   /**
+   * Statements of several tenants in one transaction and one round trip. Those of a tenant are executed in its scope, so they see
+   * no rows of the others. All of them find rows by their keys (`plans` of `tenantQueries`). Rejects with a lock timeout rather
+   * than have tenants wait for a lock of one of them.
+   * @param tenants each of them once, in the order of `byTenant`
+   * @returns the rows of each statement, by tenant
+   */
+  async tenantsQueries(
+    tenants: readonly (readonly [string, readonly [Statement, Values][]])[],
+  ): Promise<QueryResultRow[][][]> {
+    const scopes = tenants.map(([tenantId, calls]) => ({ scope: tenantScope(tenantId), calls }));
+    return this.pipelineOf(scopes, 'generic', scopes.length > 1 ? [[WAIT_BRIEFLY, []]] : []);
+  }
+
+  /**
    * Opens as many connections as one tenant's groups use at a time, and has each plan these statements of groups. So the first
    * calls need not wait for either.
    * @param callsOf the statements for a tenant, with a group of nothing
    */
   async prepare(callsOf: (tenantId: string) => readonly [Statement, Values][]): Promise<void> {
-    const calls = callsOf(NOBODY);
+    const calls: [Statement, Values][] = [[WAIT_BRIEFLY, []], ...callsOf(NOBODY)];
     await Promise.all(
       Array.from({ length: MAX_FLUSHES }, () => this.tenantQueries(NOBODY, calls, 'generic')),
     );
@@ -265,14 +285,30 @@ export class Database {
     calls: readonly [Statement, Values][],
     plans: Plans = 'for the values',
   ): Promise<QueryResultRow[][]> {
-    const { values, ...enter } = scopeOf(scope, this.systemKey, plans);
-    const before: [Statement, Values][] = this.settings ? [[this.settings, []]] : [];
-    const scoped = [...before, [enter, values] as [Statement, Values], ...calls].map(ready);
+    const [rows = []] = await this.pipelineOf([{ scope, calls }], plans);
+    return rows;
+  }
+
+  private async pipelineOf(
+    scopes: readonly { scope: string; calls: readonly [Statement, Values][] }[],
+    plans: Plans,
+    before: readonly [Statement, Values][] = [],
+  ): Promise<QueryResultRow[][][]> {
+    const sent: [Statement, Values][] = [
+      ...(this.settings ? [[this.settings, []] as [Statement, Values]] : []),
+      ...before,
+    ];
+    const starts = scopes.map(({ scope, calls }) => {
+      const { values, ...enter } = scopeOf(scope, this.systemKey, plans);
+      return sent.push([enter, values], ...calls) - calls.length;
+    });
     const client = await this.connect();
     let refused: unknown;
     try {
-      const results = await this.send(client, scoped);
-      return results.slice(before.length + 1).map(({ rows }) => rows);
+      const results = await this.send(client, sent.map(ready));
+      return scopes.map(({ calls }, i) =>
+        results.slice(starts[i], (starts[i] ?? 0) + calls.length).map(({ rows }) => rows),
+      );
     } catch (error) {
       refused = error;
       throw plainError(error);

@@ -10,11 +10,10 @@ async function nextTurn(): Promise<void> {
 
 /** A flush that ends when the test says so. */
 function controlled() {
-  const groups: { lane: string; items: readonly string[]; end: () => void; fail: (error: Error) => void }[] =
-    [];
-  const flush = (lane: string, items: readonly string[]): Promise<string[]> =>
+  const groups: { items: readonly string[]; end: () => void; fail: (error: Error) => void }[] = [];
+  const flush = (items: readonly string[]): Promise<string[]> =>
     new Promise((resolve, reject) => {
-      groups.push({ lane, items, end: () => resolve(items.map((item) => `${item} done`)), fail: reject });
+      groups.push({ items, end: () => resolve(items.map((item) => `${item} done`)), fail: reject });
     });
   return { groups, flush };
 }
@@ -22,7 +21,7 @@ function controlled() {
 /** A statement that Postgres refuses if one of these items is in it. */
 const refusing =
   (bad: readonly string[], seen: string[][] = []) =>
-  async (_: string, items: readonly string[]): Promise<string[]> => {
+  async (items: readonly string[]): Promise<string[]> => {
     seen.push([...items]);
     const found = items.find((item) => bad.includes(item));
     if (found !== undefined) throw Object.assign(new Error(`no ${found}`), { code: '23514' });
@@ -73,11 +72,7 @@ describe('a group commit', () => {
     }
     sent.push(commit.submit('b', '5'));
     await nextTurn();
-    expect(groups.map(({ lane, items }) => [lane, ...items])).toEqual([
-      ['a', '1'],
-      ['a', '2'],
-      ['b', '5'],
-    ]);
+    expect(groups.map(({ items }) => items)).toEqual([['1'], ['2'], ['5']]);
     groups[1]?.end();
     expect(await sent[1]).toBe('2 done');
     await nextTurn();
@@ -150,7 +145,7 @@ describe('a group commit', () => {
   it('tries the halves of a group that was in a deadlock', async () => {
     let isFirst = true;
     const commit = new GroupCommit(
-      async (_, items: readonly string[]) => {
+      async (items: readonly string[]) => {
         if (isFirst) {
           isFirst = false;
           throw Object.assign(new Error('deadlock detected'), { code: '40P01' });
@@ -168,5 +163,97 @@ describe('a group commit', () => {
       'only one',
       'The flush has returned no outcome for this item',
     ]);
+  });
+
+  describe('of lanes that share their flushes', () => {
+    const shares = (): boolean => true;
+    const items = ({ items: its }: { items: readonly string[] }): readonly string[] => its;
+
+    it('has as many items of each of them, so that a flood holds up nobody else', async () => {
+      const { groups, flush } = controlled();
+      const commit = new GroupCommit(flush, { maxItems: 4, maxFlushes: 1, shares });
+      const sent = ['a1', 'a2', 'a3', 'a4', 'a5', 'b1', 'c1'].map((item) =>
+        commit.submit(item.charAt(0), item),
+      );
+      await nextTurn();
+      groups[0]?.end();
+      await nextTurn();
+      groups[1]?.end();
+      expect(await told(sent)).toHaveLength(7);
+      expect(groups.map(items)).toEqual([
+        ['a1', 'b1', 'c1', 'a2'],
+        ['a3', 'a4', 'a5'],
+      ]);
+    });
+
+    it('serves the lanes first that were not in the last flush', async () => {
+      const { groups, flush } = controlled();
+      const commit = new GroupCommit(flush, { maxItems: 2, maxFlushes: 1, shares });
+      const sent = ['a1', 'a2', 'b1', 'b2', 'c1'].map((item) => commit.submit(item.charAt(0), item));
+      for (const group of [0, 1, 2]) {
+        await nextTurn();
+        groups[group]?.end();
+      }
+      await told(sent);
+      expect(groups.map(items)).toEqual([['a1', 'b1'], ['c1', 'a2'], ['b2']]);
+    });
+
+    it.each([
+      ['refuses an item', '23514'],
+      ['would wait for a lock', '55P03'],
+    ])('writes each lane alone, and goes on, if Postgres %s', async (_, code) => {
+      const { groups, flush } = controlled();
+      const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares });
+      const sent = ['a1', 'b1', 'b2'].map((item) => commit.submit(item.charAt(0), item));
+      await nextTurn();
+      groups[0]?.fail(Object.assign(new Error('it is a1'), { code }));
+      await nextTurn();
+      const later = ['c1', 'd1'].map((item) => commit.submit(item.charAt(0), item));
+      await nextTurn();
+      expect(groups.map(items)).toEqual([['a1', 'b1', 'b2'], ['a1'], ['b1', 'b2'], ['c1', 'd1']]);
+      groups[1]?.fail(Object.assign(new Error('it is a1'), { code }));
+      for (const { end } of groups.slice(2)) end();
+      expect(await told(sent)).toEqual(['it is a1', 'b1 done', 'b2 done']);
+      expect(await told(later)).toEqual(['c1 done', 'd1 done']);
+
+      // From now on the lane that was to blame is alone, and has its own flushes.
+      const next = ['a2', 'b3', 'c2'].map((item) => commit.submit(item.charAt(0), item));
+      await nextTurn();
+      expect(groups.slice(4).map(items)).toEqual([['a2'], ['b3', 'c2']]);
+      for (const { end } of groups.slice(4)) end();
+      await told(next);
+    });
+
+    it('keeps the others of a lane apart that is slow alone', async () => {
+      const { groups, flush } = controlled();
+      const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares });
+      const sent = ['a1', 'b1'].map((item) => commit.submit(item.charAt(0), item));
+      await nextTurn();
+      groups[0]?.fail(Object.assign(new Error('locked'), { code: '55P03' }));
+      await nextTurn();
+      groups[2]?.end();
+      await nextTurn();
+      // The first write of lane `a` alone is not over.
+      const next = ['a2', 'b2', 'c1'].map((item) => commit.submit(item.charAt(0), item));
+      await nextTurn();
+      expect(groups.slice(3).map(items)).toEqual([['a2'], ['b2', 'c1']]);
+      for (const { end } of groups) end();
+      expect(await told([...sent, ...next])).toEqual(
+        ['a1', 'b1', 'a2', 'b2', 'c1'].map((item) => `${item} done`),
+      );
+    });
+
+    it('writes twins of different flushes one after the other', async () => {
+      const { groups, flush } = controlled();
+      const commit = new GroupCommit(flush, { maxItems: 10, shares, identify: (item) => item });
+      const sent = ['x', 'x', 'y'].map((item) => commit.submit(item === 'y' ? 'b' : 'a', item));
+      await nextTurn();
+      expect(groups.map(items)).toEqual([['x', 'y']]);
+      groups[0]?.end();
+      await nextTurn();
+      expect(groups.map(items)).toEqual([['x', 'y'], ['x']]);
+      groups[1]?.end();
+      expect(await told(sent)).toEqual(['x done', 'x done', 'y done']);
+    });
   });
 });

@@ -1,4 +1,5 @@
-import { isRolledBack } from './transient.js';
+import { LRUCache } from 'lru-cache';
+import { isLockTimeout, isRolledBack } from './transient.js';
 
 /** How much one flush takes. */
 interface GroupLimits<Item> {
@@ -8,13 +9,16 @@ interface GroupLimits<Item> {
   maxWeight?: number;
   /** The weight of an item, for instance its bytes. Unset: nothing weighs anything. */
   weigh?: (item: Item) => number;
-  /** Maximum number of flushes of one lane that are under way at the same time. */
+  /** Maximum number of flushes of one lane that are under way at the same time, and of those that lanes share. */
   maxFlushes?: number;
   /** Two items with the same identity are never written at the same time: the later one waits for the end of the flush. */
   identify?: (item: Item) => string | undefined;
+  /** Whether a lane shares its flushes with other lanes, by one of its items: all of them must say the same. Unset: no. */
+  shares?: (item: Item) => boolean;
 }
 
 interface Waiting<Item, Outcome> {
+  lane: string;
   item: Item;
   weight: number;
   identity: string | undefined;
@@ -22,41 +26,58 @@ interface Waiting<Item, Outcome> {
   reject: (reason: unknown) => void;
 }
 
-/** Items that may go together. */
-interface Lane<Item, Outcome> {
-  waiting: Waiting<Item, Outcome>[];
+/** Whose flushes are counted together: those of a lane, or those that lanes share. */
+interface Slots {
   flushes: number;
-  /** Of the items that are being flushed. */
-  identities: Set<string>;
   isScheduled: boolean;
+}
+
+/** Items that have one scope of row-level security, and all else in common that a statement has only once. */
+interface Lane<Item, Outcome> extends Slots {
+  name: string;
+  shares: boolean;
+  /** Oldest first. */
+  waiting: Waiting<Item, Outcome>[];
 }
 
 /** Two, so that a slow flush holds nobody who comes after it. */
 export const MAX_FLUSHES = 2;
 const MAX_WEIGHT = 1024 * 1024;
+/** How long a lane shares no flushes after it was to blame for one, and how many such lanes are known. */
+const APART_MS = 10_000;
+const MAX_APART = 10_000;
+/** A lane is to blame if its own part of a flush that was rolled back fails as well, or takes as long as this. */
+const SLOW_MS = 100;
 
 /**
- * Group commit: writes of many callers become one statement in one transaction. What comes while a flush is under way waits
- * and goes with the next one. There is no timer. At light load a group has one item, and it is flushed at once. When the last
- * group had several, a lane waits for the end of this turn of the event loop: requests that have arrived together go together.
+ * Group commit: writes of many callers become one transaction. What comes while a flush is under way waits and goes with the
+ * next one. There is no timer. At light load a group has one item, and it is flushed at once. When the last group had several, a
+ * lane waits for the end of this turn of the event loop: requests that have arrived together go together.
  *
- * A lane is what may share a flush: everything of a group has the same scope of row-level security, and whatever else the
- * statement has only once. `flush` writes a whole group in **one transaction** and returns the outcome of each item, in the
- * order of the items. It judges each item on its own; a refusal of one is an outcome like any other, and not an error. It
- * does not reject once the transaction is committed.
+ * A lane is what one statement can write. Lanes that share their flushes are written in one transaction, each with a statement
+ * of its own: a lane has as many items in it as the others, or all it has. `flush` writes a whole group in **one transaction**
+ * and returns the outcome of each item, in the order of the items. It judges each item on its own; a refusal of one is an
+ * outcome like any other, and not an error. It does not reject once the transaction is committed.
  *
- * If `flush` rejects and the transaction is certainly rolled back, the halves of the group are flushed one after the other,
- * and so on: in the end only the item that is to blame rejects. If nobody knows whether it was committed (the connection was
- * lost), or Postgres was too slow, all items of the group reject with that error.
+ * If `flush` rejects and the transaction is certainly rolled back, each of its lanes is flushed alone, all at once. Then the
+ * halves of a lane's group are flushed one after the other, and so on: in the end only the item that is to blame rejects. Its lane
+ * shares no flushes for a while. If nobody knows whether it was committed (the connection was lost), or Postgres was too
+ * slow, all items of the group reject with that error.
  */
 export class GroupCommit<Item, Outcome> {
+  /** Those with items that wait, or with flushes of their own. The one that had its turn last is the last. */
   private readonly lanes = new Map<string, Lane<Item, Outcome>>();
+  private readonly shared: Slots = { flushes: 0, isScheduled: false };
+  /** Of the items that are being flushed. */
+  private readonly identities = new Set<string>();
+  private readonly apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
   private readonly limits: Required<GroupLimits<Item>>;
   /** Number of items of the last group, of any lane. */
   private lately = 1;
 
+  /** @param flush gets the items of one lane, or of lanes that share */
   constructor(
-    private readonly flush: (lane: string, items: readonly Item[]) => Promise<readonly Outcome[]>,
+    private readonly flush: (items: readonly Item[]) => Promise<readonly Outcome[]>,
     limits: GroupLimits<Item>,
   ) {
     this.limits = {
@@ -64,6 +85,7 @@ export class GroupCommit<Item, Outcome> {
       weigh: () => 0,
       maxFlushes: MAX_FLUSHES,
       identify: () => undefined,
+      shares: () => false,
       ...limits,
     };
   }
@@ -75,85 +97,159 @@ export class GroupCommit<Item, Outcome> {
   submit(lane: string, item: Item): Promise<Outcome> {
     const weight = this.limits.weigh(item);
     const identity = this.limits.identify(item);
-    const found = this.lanes.get(lane) ?? {
-      ...{ waiting: [], flushes: 0, identities: new Set(), isScheduled: false },
-    };
-    this.lanes.set(lane, found);
+    const found = this.lanes.get(lane) ?? this.open(lane, item);
     return new Promise((resolve, reject) => {
-      found.waiting.push({ item, weight, identity, resolve, reject });
-      this.schedule(lane, found);
+      found.waiting.push({ lane, item, weight, identity, resolve, reject });
+      this.schedule(found);
     });
   }
 
-  private schedule(name: string, lane: Lane<Item, Outcome>): void {
-    if (lane.isScheduled || lane.waiting.length === 0 || lane.flushes >= this.limits.maxFlushes) return;
-    lane.isScheduled = true;
+  private open(name: string, item: Item): Lane<Item, Outcome> {
+    const shares = this.limits.shares(item);
+    const lane = { name, shares, waiting: [], flushes: 0, isScheduled: false };
+    this.lanes.set(name, lane);
+    return lane;
+  }
+
+  private slotsOf(lane: Lane<Item, Outcome>): Slots {
+    return lane.shares && !this.apart.has(lane.name) ? this.shared : lane;
+  }
+
+  private schedule(lane: Lane<Item, Outcome>): void {
+    const slots = this.slotsOf(lane);
+    if (slots.isScheduled || lane.waiting.length === 0 || slots.flushes >= this.limits.maxFlushes) return;
+    slots.isScheduled = true;
     const flush = (): void => {
-      lane.isScheduled = false;
-      void this.flushNext(name, lane);
+      slots.isScheduled = false;
+      void this.flushNext(slots);
     };
-    if (this.lately > 1 || lane.flushes > 0) setImmediate(flush);
+    if (this.lately > 1 || slots.flushes > 0) setImmediate(flush);
     else process.nextTick(flush);
   }
 
-  private async flushNext(name: string, lane: Lane<Item, Outcome>): Promise<void> {
-    const group = this.takeGroup(lane);
+  private async flushNext(slots: Slots): Promise<void> {
+    const lanes = [...this.lanes.values()].filter((lane) => this.slotsOf(lane) === slots);
+    const group = this.takeGroup(lanes);
     // Everybody waits for a twin: the end of its flush comes here again.
     if (group.length === 0) return;
     this.lately = group.length;
-    lane.flushes += 1;
+    slots.flushes += 1;
     // There may be more than one group holds.
-    this.schedule(name, lane);
-    await this.write(name, group);
-    lane.flushes -= 1;
-    for (const { identity } of group) if (identity !== undefined) lane.identities.delete(identity);
-    if (lane.waiting.length === 0 && lane.flushes === 0) this.lanes.delete(name);
-    else this.schedule(name, lane);
+    for (const lane of lanes) this.schedule(lane);
+    await this.write(group);
+    slots.flushes -= 1;
+    this.goOn();
   }
 
-  /** The oldest items that may go together. None: all of them wait for the end of a flush. */
-  private takeGroup(lane: Lane<Item, Outcome>): Waiting<Item, Outcome>[] {
+  /** After a flush any lane may have its turn: its items may have waited for a twin. */
+  private goOn(): void {
+    for (const lane of [...this.lanes.values()]) {
+      if (lane.waiting.length === 0 && lane.flushes === 0) this.lanes.delete(lane.name);
+      else this.schedule(lane);
+    }
+  }
+
+  /** The oldest items that may go together, of each lane in turn. None: all of them wait for the end of a flush. */
+  private takeGroup(lanes: readonly Lane<Item, Outcome>[]): Waiting<Item, Outcome>[] {
     const { maxItems, maxWeight } = this.limits;
     const group: Waiting<Item, Outcome>[] = [];
-    const later: Waiting<Item, Outcome>[] = [];
-    const { identities } = lane;
+    const turns = lanes.map((lane) => ({ lane, at: 0, twins: [] as Waiting<Item, Outcome>[], taken: 0 }));
     let total = 0;
-    for (const [i, next] of lane.waiting.entries()) {
-      const { weight, identity } = next;
-      if (group.length === maxItems || (group.length > 0 && total + weight > maxWeight)) {
-        later.push(...lane.waiting.slice(i));
-        break;
-      }
-      if (identity !== undefined && identities.has(identity)) {
-        later.push(next);
-        continue;
-      }
-      if (identity !== undefined) identities.add(identity);
-      total += weight;
-      group.push(next);
+    for (let open = turns; open.length > 0;) {
+      open = open.filter((turn) => {
+        if (group.length === maxItems) return false;
+        const next = this.nextOf(turn);
+        if (!next || (group.length > 0 && total + next.weight > maxWeight)) return false;
+        if (next.identity !== undefined) this.identities.add(next.identity);
+        total += next.weight;
+        group.push(next);
+        turn.at += 1;
+        turn.taken += 1;
+        return true;
+      });
     }
-    lane.waiting = later;
+    for (const { lane, at, twins, taken } of turns) {
+      lane.waiting = [...twins, ...lane.waiting.slice(at)];
+      if (taken === 0) continue;
+      this.lanes.delete(lane.name);
+      this.lanes.set(lane.name, lane);
+    }
     return group;
   }
 
-  /** Never rejects: every caller is told. */
-  private async write(lane: string, group: readonly Waiting<Item, Outcome>[]): Promise<void> {
+  /** Passes over items whose twin is being flushed. */
+  private nextOf(turn: {
+    lane: Lane<Item, Outcome>;
+    at: number;
+    twins: Waiting<Item, Outcome>[];
+  }): Waiting<Item, Outcome> | undefined {
+    for (; ; turn.at += 1) {
+      const next = turn.lane.waiting[turn.at];
+      if (next?.identity === undefined || !this.identities.has(next.identity)) return next;
+      turn.twins.push(next);
+    }
+  }
+
+  /** Never rejects: every caller is told. @returns whether the first try has succeeded */
+  private async write(group: readonly Waiting<Item, Outcome>[]): Promise<boolean> {
     let outcomes: readonly Outcome[];
     try {
-      const items = group.map(({ item }) => item);
-      outcomes = await this.flush(lane, items);
+      outcomes = await this.flush(group.map(({ item }) => item));
     } catch (error) {
-      if (group.length === 1 || !isRolledBack(error)) {
-        for (const { reject } of group) reject(error);
-        return;
+      const lanes = groupBy(group, ({ lane }) => lane);
+      const isLost = !isRolledBack(error) && !(lanes.size > 1 && isLockTimeout(error));
+      if (isLost || group.length === 1) {
+        this.settle(group, ({ reject }) => reject(error));
+      } else if (lanes.size > 1) {
+        // Not awaited: other flushes need not wait for these.
+        for (const [lane, its] of lanes) void this.writeApart(lane, its);
+      } else {
+        const half = Math.ceil(group.length / 2);
+        await this.write(group.slice(0, half));
+        await this.write(group.slice(half));
       }
-      const half = Math.ceil(group.length / 2);
-      await this.write(lane, group.slice(0, half));
-      return this.write(lane, group.slice(half));
+      return false;
     }
-    group.forEach(({ resolve, reject }, i) => {
+    this.settle(group, ({ resolve, reject }, i) => {
       if (i < outcomes.length) resolve(outcomes[i] as Outcome);
       else reject(new Error('The flush has returned no outcome for this item'));
     });
+    return true;
+  }
+
+  /** What a lane had in a flush that was rolled back. Until it is written, the lane shares no other one. */
+  private async writeApart(lane: string, group: readonly Waiting<Item, Outcome>[]): Promise<void> {
+    const since = performance.now();
+    this.apart.set(lane, true);
+    const isWell = await this.write(group);
+    if (isWell && performance.now() - since < SLOW_MS) this.apart.delete(lane);
+    this.goOn();
+  }
+
+  private settle(
+    group: readonly Waiting<Item, Outcome>[],
+    tell: (waiting: Waiting<Item, Outcome>, i: number) => void,
+  ): void {
+    for (const { identity } of group) if (identity !== undefined) this.identities.delete(identity);
+    group.forEach(tell);
   }
 }
+
+/** Items by a key, in their order. */
+export function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const others = groups.get(key);
+    if (others) others.push(item);
+    else groups.set(key, [item]);
+  }
+  return groups;
+}
+
+/** Items by their tenant. Sorted, so that two transactions for the same tenants lock rows in the same order. */
+export const byTenant = <Item>(
+  items: readonly Item[],
+  tenantOf: (item: Item) => string,
+): [tenantId: string, items: Item[]][] =>
+  [...groupBy(items, tenantOf)].toSorted(([one], [other]) => (one < other ? -1 : 1));

@@ -11,6 +11,7 @@ import {
   sql,
   startTask,
   type Stores,
+  texts,
 } from '../stores.fixture.js';
 
 const { TASK_STATE_COMPLETED } = TaskState;
@@ -18,17 +19,17 @@ const LEASE_MS = 30_000;
 
 let stores: Stores;
 let runs: RunStore;
-/** The tenant of each transaction. */
-let transactions: string[];
+/** The tenants of each transaction. */
+let transactions: string[][];
 
 beforeEach(async () => {
   stores = await openStores();
   transactions = [];
   const { database } = stores;
-  const query = database.tenantQueries.bind(database);
-  jest.spyOn(database, 'tenantQueries').mockImplementation(async (tenantId, calls) => {
-    transactions.push(tenantId);
-    return query(tenantId, calls);
+  const query = database.tenantsQueries.bind(database);
+  jest.spyOn(database, 'tenantsQueries').mockImplementation(async (tenants) => {
+    transactions.push(tenants.map(([tenantId]) => tenantId));
+    return query(tenants);
   });
   runs = new RunStore(database);
 });
@@ -77,7 +78,7 @@ it('a group is judged run by run: who is refused stops nobody else', async () =>
     { runId: waiting.runId, attempt: 1, message: { parts: [{ content: { value: 'hello' } }] } },
     undefined,
   ]);
-  expect(transactions.toSorted()).toEqual([tenantId, other.tenantId].toSorted());
+  expect(transactions).toEqual([[tenantId, other.tenantId].toSorted()]);
   const logs = await Promise.all([good, ending, stale, canceled, elsewhere, other].map(logOf));
   expect(logs).toEqual([
     [1, 2, 3, 4],
@@ -106,6 +107,35 @@ it('a run of another tenant is neither claimed nor written, also in a group', as
   ]);
   expect(outcomes).toEqual([{ ok: true, firstSequence: 3 }, { ok: false }, undefined]);
   expect([await logOf(theirs), (await claim(waiting))?.attempt]).toEqual([[1, 2], 1]);
+});
+
+it('tasks of two tenants that have the same ids are written apart, in one transaction', async () => {
+  const one = newTask();
+  const other = { ...newTask(), runId: one.runId, task: one.task };
+  await Promise.all([one, other].map((input) => stores.tasks.create(input)));
+  const [mine, theirs] = (await Promise.all([claim(one), claim(other)])) as [ClaimedRun, ClaimedRun];
+  expect([mine, theirs]).toMatchObject([
+    { tenantId: one.tenantId, attempt: 1 },
+    { tenantId: other.tenantId, attempt: 1 },
+  ]);
+  transactions = [];
+  const outcomes = await Promise.all([
+    runs.append(mine, chunks(mine, 'mine')),
+    endTurn({ ...stores, runs }, theirs, 2, TASK_STATE_COMPLETED, [chunk(theirs, 'theirs', false)]),
+  ]);
+  expect(outcomes).toMatchObject([
+    { ok: true, firstSequence: 3 },
+    { ok: true, firstSequence: 3, hasChildren: false },
+  ]);
+  expect(transactions).toEqual([[one.tenantId, other.tenantId].toSorted()]);
+  const found = await Promise.all(
+    [one, other].map(async ({ tenantId, task }) => (await stores.tasks.get(tenantId, task.id))?.task),
+  );
+  expect(found.map((task) => task?.status?.state)).toEqual([
+    TaskState.TASK_STATE_WORKING,
+    TASK_STATE_COMPLETED,
+  ]);
+  expect(found.map((task) => task && texts(task))).toEqual([['mine', 'mine'], ['theirs']]);
 });
 
 it('a run that is claimed twice at once has one owner', async () => {
@@ -141,6 +171,49 @@ it('what Postgres cannot store is told to its writer alone', async () => {
     [1, 2],
     [1, 2, 3, 4],
   ]);
+});
+
+it('what Postgres cannot store of one tenant is told to no other one', async () => {
+  const [one, bad, two] = [await start(randomUUID()), await start(randomUUID()), await start(randomUUID())];
+  const [{ payload }] = chunks(bad, '').events as [AppendBatch['events'][number]];
+  const outcomes = await Promise.allSettled([
+    runs.append(one, chunks(one, 'one')),
+    runs.append(bad, { afterSequence: 2, events: [{ payload, json: '{"no json' }] }),
+    runs.append(two, chunks(two, 'two')),
+  ]);
+  const written = { status: 'fulfilled', value: { ok: true, firstSequence: 3 } };
+  expect(outcomes).toMatchObject([written, { status: 'rejected', reason: { code: '22P02' } }, written]);
+  transactions = [];
+  const next = { ...chunks(one, 'more'), afterSequence: 4 };
+  await Promise.all([runs.append(one, next), runs.append(bad, chunks(bad, 'good')), claim(newTask())]);
+  expect(transactions.map((tenants) => tenants.includes(bad.tenantId))).toEqual([false, true]);
+});
+
+it('a task that somebody has locked holds no other tenant', async () => {
+  const [free, locked] = [await start(randomUUID()), await start(randomUUID())];
+  const client = new Client({ connectionString: stores.url });
+  await client.connect();
+  try {
+    await client.query(`BEGIN; SET LOCAL baton.tenant = '${locked.tenantId}'`);
+    await client.query('SELECT FROM tasks WHERE id = $1 FOR UPDATE', [locked.taskId]);
+    let isWritten = false;
+    const late = runs.append(locked, chunks(locked, 'late')).finally(() => (isWritten = true));
+    expect(await runs.append(free, chunks(free, 'free'))).toEqual({ ok: true, firstSequence: 3 });
+    // Its tenant has transactions of its own for a while.
+    transactions = [];
+    const more = await Promise.all([
+      runs.append(free, { ...chunks(free, 'more'), afterSequence: 4 }),
+      runs.claim(locked.tenantId, randomUUID(), 'worker', LEASE_MS),
+    ]);
+    expect(more).toEqual([{ ok: true, firstSequence: 5 }, undefined]);
+    expect(transactions.flat().toSorted()).toEqual([free.tenantId, locked.tenantId].toSorted());
+    expect(transactions).toHaveLength(2);
+    expect(isWritten).toBe(false);
+    await client.query('COMMIT');
+    expect(await late).toEqual({ ok: true, firstSequence: 3 });
+  } finally {
+    await client.end();
+  }
 });
 
 it('a task that somebody has locked holds its own run alone', async () => {

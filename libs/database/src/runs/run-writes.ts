@@ -1,7 +1,7 @@
 import { endsTurn, type EventPayload, Message, TaskState, TaskStatus } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { Database, Statement, Values } from '../connection/database.js';
-import { GroupCommit } from '../connection/group-commit.js';
+import { byTenant, GroupCommit } from '../connection/group-commit.js';
 import { isLockTimeout } from '../connection/transient.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import type { AppendBatch, ClaimedRun } from '../tasks/records.js';
@@ -21,6 +21,8 @@ import {
 const MAX_GROUP = 64;
 /** Events and artifacts of one transaction, in characters. */
 const MAX_GROUP_CHARS = 1024 * 1024;
+/** Of a write that shares its transaction with other tenants. They would wait for a larger one. */
+const MAX_SHARED_CHARS = 32 * 1024;
 
 /** A worker's claim of a run. */
 interface NewClaim {
@@ -70,20 +72,21 @@ type Written = { claimed?: Claimed; appended?: AppendedRow };
 type Outcome = Written | { alone: Promise<Written> };
 
 /**
- * Claims, appends and versions of agents. Those of one tenant that come while a transaction is under way go together in the next one, and each
- * is judged on its own: whether the attempt is current, the task not terminal and the head as expected.
+ * Claims, appends and versions of agents. Those that come while a transaction is under way go together in the next one, each
+ * tenant's in its own scope. Each write is judged on its own: whether the attempt is current, the task not terminal and the
+ * head as expected.
  */
 export class RunWrites {
   private readonly groups: GroupCommit<Write, Outcome>;
 
-  constructor(private readonly database: Pick<Database, 'tenantQueries' | 'prepare'>) {
-    this.groups = new GroupCommit((tenantId, writes) => this.flush(tenantId, writes), {
+  constructor(private readonly database: Pick<Database, 'tenantsQueries' | 'prepare'>) {
+    this.groups = new GroupCommit((writes) => this.flush(writes), {
       maxItems: MAX_GROUP,
       maxWeight: MAX_GROUP_CHARS,
-      weigh: ({ batch }) => (batch ? batch.bytes + (batch.end?.artifacts?.length ?? 0) : 0),
+      weigh: charsOf,
+      shares: (write) => !isHeavy(write),
       // A statement changes a row once.
-      identify: ({ claim, batch, version }) =>
-        claim?.runId ?? batch?.taskId ?? `version of ${version?.runId}`,
+      identify: (write) => `${tenantOf(write)} ${subjectOf(write)}`,
     });
   }
 
@@ -99,58 +102,80 @@ export class RunWrites {
 
   /** @returns undefined if another worker has the run, or it is over */
   async claim(claim: NewClaim): Promise<Claimed | undefined> {
-    return (await this.submit(claim.tenantId, { claim })).claimed;
+    return (await this.submit({ claim })).claimed;
   }
 
   /** @returns undefined if the batch was refused */
   async append(batch: NewBatch): Promise<AppendedRow | undefined> {
-    return (await this.submit(batch.tenantId, { batch })).appended;
+    return (await this.submit({ batch })).appended;
   }
 
   async noteVersion(version: NewVersion): Promise<void> {
-    await this.submit(version.tenantId, { version });
+    await this.submit({ version });
   }
 
-  private async submit(tenantId: string, write: Write): Promise<Written> {
-    const outcome = await this.groups.submit(tenantId, write);
+  private async submit(write: Write): Promise<Written> {
+    const tenantId = tenantOf(write);
+    const outcome = await this.groups.submit(isHeavy(write) ? `${tenantId} heavy` : tenantId, write);
     return 'alone' in outcome ? outcome.alone : outcome;
   }
 
-  private async flush(tenantId: string, writes: readonly Write[]): Promise<Outcome[]> {
+  private async flush(writes: readonly Write[]): Promise<Outcome[]> {
     try {
-      return await this.write(tenantId, writes);
+      return await this.write(writes);
     } catch (error) {
-      if (writes.length === 1 || !isLockTimeout(error)) throw error;
+      if (writes.length === 1 || !isLockTimeout(error) || byTenant(writes, tenantOf).length > 1) throw error;
       // Not awaited: only the run waits that the lock is about.
-      return writes.map((write) => ({
-        alone: this.write(tenantId, [write]).then(([written = {}]) => written),
-      }));
+      return writes.map((write) => ({ alone: this.write([write]).then(([written = {}]) => written) }));
     }
   }
 
-  /** One transaction. First the claims: an older attempt of the same run is refused then. */
-  private async write(tenantId: string, writes: readonly Write[]): Promise<Written[]> {
-    const claims = writes.flatMap(({ claim }) => claim ?? []);
-    const batches = writes.flatMap(({ batch }) => batch ?? []);
-    const versions = writes.flatMap(({ version }) => version ?? []);
+  /** One transaction, in which the writes of each tenant are in its scope. */
+  private async write(writes: readonly Write[]): Promise<Written[]> {
     const working = statusNow(TaskState.TASK_STATE_WORKING);
-    const calls: [Statement, Values][] = [];
-    if (writes.length > 1) calls.push([WAIT_SHORTLY, []]);
-    if (claims.length > 0) calls.push(claimStatement(tenantId, claims, working));
-    if (batches.length > 0) calls.push(appendStatement(tenantId, batches));
-    if (versions.length > 0) calls.push(versionStatement(versions));
-    const answers = await this.database.tenantQueries(tenantId, calls, 'generic');
-    const answerOf = <Row extends QueryResultRow>(statement: Statement): Row[] =>
-      (answers[calls.findIndex(([called]) => called === statement)] ?? []) as Row[];
-    const claimed = new Map(answerOf<ClaimedRow>(CLAIM).map((row) => [row.run_id, row]));
-    const appended = new Map(answerOf<AppendedRow>(APPEND).map((row) => [row.id, row]));
-    return writes.map(({ claim, batch }) => {
-      const row = claim && claimed.get(claim.runId);
-      if (row) return { claimed: claimedOf(row, working) };
-      const written = batch && appended.get(batch.taskId);
-      return written ? { appended: written } : {};
-    });
+    const tenants = byTenant(writes, tenantOf).map(([tenantId, its]) => ({
+      ...{ tenantId, its },
+      calls: statementsOf(tenantId, its, working),
+    }));
+    const [only, ...others] = tenants;
+    if (writes.length > 1 && others.length === 0) only?.calls.unshift([WAIT_SHORTLY, []]);
+    const answers = await this.database.tenantsQueries(
+      tenants.map(({ tenantId, calls }) => [tenantId, calls]),
+    );
+    const written = new Map<Write, Written>();
+    for (const [i, { its, calls }] of tenants.entries()) {
+      const rowsOf = <Row extends QueryResultRow>(statement: Statement): Row[] =>
+        (answers[i]?.[calls.findIndex(([called]) => called === statement)] ?? []) as Row[];
+      const claimed = new Map(rowsOf<ClaimedRow>(CLAIM).map((row) => [row.run_id, row]));
+      const appended = new Map(rowsOf<AppendedRow>(APPEND).map((row) => [row.id, row]));
+      for (const write of its) {
+        const { claim, batch } = write;
+        const row = claim && claimed.get(claim.runId);
+        if (row) written.set(write, { claimed: claimedOf(row, working) });
+        const appendedRow = batch && appended.get(batch.taskId);
+        if (appendedRow) written.set(write, { appended: appendedRow });
+      }
+    }
+    return writes.map((write) => written.get(write) ?? {});
   }
+}
+
+const charsOf = ({ batch }: Write): number => (batch ? batch.bytes + (batch.end?.artifacts?.length ?? 0) : 0);
+const isHeavy = (write: Write): boolean => charsOf(write) > MAX_SHARED_CHARS;
+const tenantOf = ({ claim, batch, version }: Write): string => (claim ?? batch ?? version).tenantId;
+const subjectOf = ({ claim, batch, version }: Write): string =>
+  claim?.runId ?? batch?.taskId ?? `version of ${version?.runId}`;
+
+/** First the claims: an older attempt of the same run is refused then. */
+function statementsOf(tenantId: string, writes: readonly Write[], working: NewStatus): [Statement, Values][] {
+  const claims = writes.flatMap(({ claim }) => claim ?? []);
+  const batches = writes.flatMap(({ batch }) => batch ?? []);
+  const versions = writes.flatMap(({ version }) => version ?? []);
+  return [
+    ...(claims.length > 0 ? [claimStatement(tenantId, claims, working)] : []),
+    ...(batches.length > 0 ? [appendStatement(tenantId, batches)] : []),
+    ...(versions.length > 0 ? [versionStatement(versions)] : []),
+  ];
 }
 
 /** Sorted: two workers that claim the same runs do not wait for each other. */

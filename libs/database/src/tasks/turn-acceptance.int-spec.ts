@@ -54,17 +54,57 @@ const transactionsOf = (tasks: readonly WrittenTask[]): number =>
   new Set(tasks.map(({ transaction }) => transaction)).size;
 
 describe('tasks that arrive together', () => {
-  it('are written in one transaction for each tenant, in their order', async () => {
+  it('are written in one transaction, in their order', async () => {
     const [one, other] = [randomUUID(), randomUUID()];
     const inputs = [one, other, one, one, other].map((tenantId) => newTask({ tenantId }));
     expect(await create(inputs)).toEqual(inputs.map((input) => created(input)));
+    const all = (await Promise.all([one, other].map(written))).flat();
+    expect(transactionsOf(all)).toBe(1);
     for (const tenantId of [one, other]) {
-      const tasks = await written(tenantId);
+      const tasks = all.filter(({ id }) =>
+        inputs.some(({ task, tenantId: own }) => task.id === id && own === tenantId),
+      );
       const own = inputs.filter((input) => input.tenantId === tenantId);
       expect(idsOf(tasks)).toEqual(own.map(({ task }) => task.id));
       expect(tasks.every(({ events, dispatched }) => events === 1 && dispatched)).toBe(true);
-      expect(transactionsOf(tasks)).toBe(1);
     }
+  });
+
+  it('have the ids and keys of their own tenant', async () => {
+    const [one, other] = [keyed(randomUUID(), 'the same'), keyed(randomUUID(), 'the same')];
+    const twin = { ...other, task: { ...other.task, id: one.task.id } };
+    const content = { content: hash('content of the same') };
+    expect(await create([one, twin])).toEqual([
+      { ...created(one), ...content },
+      { ...created(one), ...content },
+    ]);
+    for (const { tenantId, runId } of [one, twin]) {
+      const rows = await sql(
+        stores,
+        `SELECT active_run_id AS "runId" FROM tasks WHERE tenant_id = '${tenantId}'`,
+      );
+      expect(rows).toEqual([{ runId }]);
+    }
+  });
+
+  it('go without those of the same tenant if it has exact limits or they are large, and all are created', async () => {
+    const tenantIds = Array.from({ length: 3 }, () => randomUUID());
+    const [small, exact, large] = tenantIds as [string, string, string];
+    const inputs = [
+      newTask({ tenantId: small }),
+      limited(exact, { maxInFlight: 5, maxWaiting: 5 }),
+      newTask({ tenantId: large, text: 'x'.repeat(40_000) }),
+      newTask({ tenantId: large }),
+    ];
+    expect(await create(inputs)).toEqual(inputs.map((input) => created(input)));
+    const [[first], [second], [third, fourth]] = (await Promise.all(tenantIds.map(written))) as [
+      WrittenTask[],
+      WrittenTask[],
+      WrittenTask[],
+    ];
+    const small1 = [third, fourth].find((task) => task?.id === inputs[3]?.task.id);
+    expect(small1?.transaction).toBe(first?.transaction);
+    expect(new Set([first, second, third, fourth].map((task) => task?.transaction)).size).toBe(3);
   });
 
   it('are stored as they would be alone', async () => {
@@ -101,10 +141,12 @@ describe('tasks that arrive together', () => {
   it('do not fail with one that cannot be stored', async () => {
     const tenantId = randomUUID();
     const inputs = Array.from({ length: 5 }, () => newTask({ tenantId }));
+    const elsewhere = newTask();
     const [, , bad] = inputs;
     if (bad) bad.owner = 'token:\0';
-    const outcomes = await create(inputs);
+    const [other, ...outcomes] = await create([elsewhere, ...inputs]);
     const good = inputs.filter((input) => input !== bad);
+    expect(other).toEqual(created(elsewhere));
     expect(outcomes.filter((_, i) => inputs[i] !== bad)).toEqual(good.map((input) => created(input)));
     expect(outcomes[2]).toBe('error');
     expect(idsOf(await written(tenantId)).sort()).toEqual(good.map(({ task }) => task.id).sort());

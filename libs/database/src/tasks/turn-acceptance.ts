@@ -3,7 +3,7 @@ import { type RunRetry, StreamResponse, TaskState } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { NewAuditRecord } from '../audit/audit-records.js';
 import type { Database, Statement, Transaction, Values } from '../connection/database.js';
-import { GroupCommit } from '../connection/group-commit.js';
+import { byTenant, GroupCommit, groupBy } from '../connection/group-commit.js';
 import { groupQuotaCte, LOCK_TENANTS } from '../dispatch/dispatch.store.js';
 import { BEGIN_USAGE, countSliceIn, type RoomRow, TAKE_ROOM } from '../tenants/usage.store.js';
 import { putConfig, type TurnPush } from '../push/push-config.store.js';
@@ -245,6 +245,8 @@ const MAX_BYTES = 4 * 1024 * 1024;
 /** A new task as it is written. */
 interface TaskRow {
   input: NewTask;
+  /** What it stores as JSON. */
+  bytes: number;
   state: TaskState;
   status: string;
   statusAt: Date;
@@ -263,20 +265,17 @@ function rowOf(input: NewTask): TaskRow {
   const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
   const { status, history, metadata } = event.task;
   if (history?.length !== 1) throw new TypeError('A new task has one message');
+  const texts = { message: JSON.stringify(history[0]), event: JSON.stringify(event) };
   return {
     input,
+    ...texts,
+    bytes: Buffer.byteLength(texts.message) + Buffer.byteLength(texts.event),
     state: task.status?.state ?? TaskState.TASK_STATE_SUBMITTED,
     status: JSON.stringify(status),
     statusAt: task.status?.timestamp ? new Date(task.status.timestamp) : new Date(),
     metadata: metadata && JSON.stringify(metadata),
-    message: JSON.stringify(history[0]),
-    event: JSON.stringify(event),
   };
 }
-
-/** What a task stores, in bytes of JSON. */
-const bytesOf = ({ message, event }: TaskRow): number =>
-  Buffer.byteLength(message) + Buffer.byteLength(event);
 
 /**
  * A group of tasks of one tenant, each judged on its own, in their order. No two have the same key. Concurrent messages with
@@ -378,14 +377,15 @@ const textArray = (texts: readonly string[]): string =>
 
 /** Creates tasks without an id of the caller's, many in one transaction (`GroupCommit`). */
 export class TaskCreation {
-  private readonly groups: GroupCommit<TaskRow, sql.CreatedRow>;
+  private readonly groups: GroupCommit<TaskRow, sql.CreatedRow | undefined>;
 
   constructor(private readonly database: Database) {
-    this.groups = new GroupCommit((_, rows) => this.write(rows), {
+    this.groups = new GroupCommit((rows) => this.flush(rows), {
       maxItems: MAX_TASKS,
       maxWeight: MAX_BYTES,
-      weigh: bytesOf,
-      identify: ({ input }) => input.key?.hash.toString('base64'),
+      weigh: ({ bytes }) => bytes,
+      identify: ({ input }) => input.key && `${input.tenantId} ${input.key.hash.toString('base64')}`,
+      shares: canShare,
     });
   }
 
@@ -398,9 +398,28 @@ export class TaskCreation {
   async create(input: NewTask): Promise<sql.CreatedRow | undefined> {
     const row = rowOf(input);
     const { child, push } = input;
-    if (!hasExtras({ child, push })) return this.groups.submit(laneOf(input), row);
+    if (!hasExtras({ child, push })) return this.groups.submit(laneOf(row), row);
     const [created] = await this.write([row], { child, push });
     return created;
+  }
+
+  private async flush(rows: readonly TaskRow[]): Promise<(sql.CreatedRow | undefined)[]> {
+    const [first] = rows;
+    if (!first || !canShare(first)) return this.write(rows);
+    const tenants = byTenant(rows, ({ input }) => input.tenantId).map(([tenantId, its]) => {
+      const lanes = [...groupBy(its, laneOf).values()];
+      const calls = lanes.map((lane): [Statement, Values] => [CREATE, createValues(tenantId, lane)]);
+      return { tenantId, lanes, calls };
+    });
+    const answers = await this.database.tenantsQueries(
+      tenants.map(({ tenantId, calls }) => [tenantId, calls]),
+    );
+    const created = new Map<TaskRow, sql.CreatedRow | undefined>();
+    for (const [i, { lanes }] of tenants.entries()) {
+      const answered = (answers[i] ?? []) as sql.CreatedRow[][];
+      lanes.forEach((lane, k) => lane.forEach((row, n) => created.set(row, answered[k]?.[n])));
+    }
+    return rows.map((row) => created.get(row));
   }
 
   private async write(
@@ -415,22 +434,34 @@ export class TaskCreation {
       written: (outcomes) =>
         rows.flatMap((row, i) => {
           const { id } = row.input.task;
-          return outcomes[i]?.task_id === id ? [{ taskId: id, sequence: 1, bytes: bytesOf(row) }] : [];
+          return outcomes[i]?.task_id === id ? [{ taskId: id, sequence: 1, bytes: row.bytes }] : [];
         }),
       ...(extras && { extras }),
     });
   }
 }
 
+/** Of a task that shares its transaction with those of other tenants. They would wait for a larger one. */
+const MAX_SHARED_BYTES = 32 * 1024;
+
+/** Whether the transaction of a task can be that of other tenants, too: it locks nothing of its tenant, and is small. */
+const canShare = (row: TaskRow): boolean => {
+  const { exact, maxStoredBytes = null } = row.input.quota ?? NO_QUOTA;
+  return !exact && maxStoredBytes === null && row.bytes <= MAX_SHARED_BYTES;
+};
+
 /** What the statement has only once for a group. Runs in flight are limited one by one. */
-const laneOf = ({ tenantId, quota, retry }: NewTask): string =>
-  JSON.stringify([
+const laneOf = (row: TaskRow): string => {
+  const { tenantId, quota, retry } = row.input;
+  return JSON.stringify([
     tenantId,
+    canShare(row),
     quota?.exact,
     quota?.maxWaiting,
     quota?.maxStoredBytes,
     retry && policyOf(retry),
   ]);
+};
 
 /** Creates a task under an id of the caller's. */
 export async function createAliased(
@@ -450,7 +481,7 @@ export async function createAliased(
     ...{ tenantId, statement: key ? sql.CREATE_ALIASED_KEYED : sql.CREATE_ALIASED, values, quota },
     written: (rows) =>
       rows.flatMap(({ task_id }) =>
-        task_id === task.id ? [{ taskId: task.id, sequence: 1, bytes: bytesOf(row) }] : [],
+        task_id === task.id ? [{ taskId: task.id, sequence: 1, bytes: row.bytes }] : [],
       ),
     extras: { child: input.child, push: input.push },
   });

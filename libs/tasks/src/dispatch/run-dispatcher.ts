@@ -33,7 +33,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
   private readonly stop = new AbortController();
   private readonly log: FailureLog;
   /** New runs that were accepted at the same moment. */
-  private readonly accepted = new GroupCommit<RunJob, undefined>((_, runs) => this.enqueueAll(runs), {
+  private readonly accepted = new GroupCommit<RunJob, undefined>((runs) => this.enqueueAll(runs), {
     maxItems: MAX_ENQUEUED,
   });
 
