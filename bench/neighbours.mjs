@@ -4,6 +4,7 @@
 // DRIVERS select some (`ATTACKS=spin,flood DRIVERS=postgres`).
 // The target on an idle machine: p99 below one second in every attack.
 import { execFile } from 'node:child_process';
+import { setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { cpus } from 'node:os';
@@ -93,7 +94,8 @@ async function startPeer() {
     if (body.includes('endless')) {
       const large = 'y'.repeat(MIB);
       while (!response.destroyed) {
-        if (!say({ role: 'assistant', content: large })) await new Promise((done) => setTimeout(done, 5));
+        if (!say({ role: 'assistant', content: large }))
+          await new Promise((done) => response.once('drain', done).once('close', done));
       }
       return;
     }
@@ -177,6 +179,7 @@ class Attacker {
     this.signal = undefined;
     await prepare?.(this);
     this.signal = AbortSignal.timeout(seconds * 1000);
+    setMaxListeners(0, this.signal);
     const caller = async () => {
       while (!this.signal.aborted) await act(this);
     };
