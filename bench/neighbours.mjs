@@ -4,7 +4,7 @@
 // DRIVERS select some (`ATTACKS=spin,flood DRIVERS=postgres`).
 // The target on an idle machine: p99 below one second in every attack.
 import { execFile } from 'node:child_process';
-import { setMaxListeners } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { cpus } from 'node:os';
@@ -94,8 +94,7 @@ async function startPeer() {
     if (body.includes('endless')) {
       const large = 'y'.repeat(MIB);
       while (!response.destroyed) {
-        if (!say({ role: 'assistant', content: large }))
-          await new Promise((done) => response.once('drain', done).once('close', done));
+        if (!say({ role: 'assistant', content: large })) await isRead(response);
       }
       return;
     }
@@ -111,6 +110,15 @@ async function startPeer() {
       server.closeAllConnections();
     },
   };
+}
+
+/** Until the reader has taken what was written, or has left. */
+async function isRead(response) {
+  const left = new AbortController();
+  const leave = () => left.abort();
+  response.once('close', leave);
+  await once(response, 'drain', { signal: left.signal }).catch(() => undefined);
+  response.off('close', leave);
 }
 
 function answerMcp(body, response, page) {
