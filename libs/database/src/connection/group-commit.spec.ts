@@ -243,6 +243,25 @@ describe('a group commit', () => {
       );
     });
 
+    it('goes on with what waits when a lane shares again', async () => {
+      const { groups, flush } = controlled();
+      const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares });
+      const sent = ['a1', 'b1'].map((item) => commit.submit(item.charAt(0), item));
+      await nextTurn();
+      groups[0]?.fail(Object.assign(new Error('locked'), { code: '55P03' }));
+      await nextTurn();
+      for (const item of ['a2', 'a3']) {
+        sent.push(commit.submit('a', item));
+        await nextTurn();
+      }
+      expect(groups.map(items)).toEqual([['a1', 'b1'], ['a1'], ['b1'], ['a2']]);
+      groups[1]?.end();
+      await nextTurn();
+      expect(groups.slice(4).map(items)).toEqual([['a3']]);
+      for (const { end } of groups) end();
+      expect(await told(sent)).toEqual(['a1 done', 'b1 done', 'a2 done', 'a3 done']);
+    });
+
     it('writes twins of different flushes one after the other', async () => {
       const { groups, flush } = controlled();
       const commit = new GroupCommit(flush, { maxItems: 10, shares, identify: (item) => item });

@@ -35,6 +35,7 @@ interface Slots {
 /** Items that have one scope of row-level security, and all else in common that a statement has only once. */
 interface Lane<Item, Outcome> extends Slots {
   name: string;
+  /** Whether it shares its flushes. It may change: whoever changes it calls `goOn`. */
   shares: boolean;
   /** Oldest first. */
   waiting: Waiting<Item, Outcome>[];
@@ -43,7 +44,7 @@ interface Lane<Item, Outcome> extends Slots {
 /** Two, so that a slow flush holds nobody who comes after it. */
 export const MAX_FLUSHES = 2;
 const MAX_WEIGHT = 1024 * 1024;
-/** How long a lane shares no flushes after it was to blame for one, and how many such lanes are known. */
+/** How long a lane shares no flushes after it was to blame for one, or until it is empty; and how many such lanes are known. */
 const APART_MS = 10_000;
 const MAX_APART = 10_000;
 /** A lane is to blame if its own part of a flush that was rolled back fails as well, or takes as long as this. */
@@ -70,7 +71,10 @@ export class GroupCommit<Item, Outcome> {
   private readonly shared: Slots = { flushes: 0, isScheduled: false };
   /** Of the items that are being flushed. */
   private readonly identities = new Set<string>();
-  private readonly apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
+  /** Lanes that share no flushes, by their names. */
+  private readonly apart = new LRUCache<string, true>({
+    ...{ maxSize: MAX_APART, sizeCalculation: () => 1, ttl: APART_MS },
+  });
   private readonly limits: Required<GroupLimits<Item>>;
   /** Number of items of the last group, of any lane. */
   private lately = 1;
@@ -105,14 +109,14 @@ export class GroupCommit<Item, Outcome> {
   }
 
   private open(name: string, item: Item): Lane<Item, Outcome> {
-    const shares = this.limits.shares(item);
+    const shares = this.limits.shares(item) && !this.apart.has(name);
     const lane = { name, shares, waiting: [], flushes: 0, isScheduled: false };
     this.lanes.set(name, lane);
     return lane;
   }
 
   private slotsOf(lane: Lane<Item, Outcome>): Slots {
-    return lane.shares && !this.apart.has(lane.name) ? this.shared : lane;
+    return lane.shares ? this.shared : lane;
   }
 
   private schedule(lane: Lane<Item, Outcome>): void {
@@ -218,12 +222,21 @@ export class GroupCommit<Item, Outcome> {
   }
 
   /** What a lane had in a flush that was rolled back. Until it is written, the lane shares no other one. */
-  private async writeApart(lane: string, group: readonly Waiting<Item, Outcome>[]): Promise<void> {
+  private async writeApart(name: string, group: readonly Waiting<Item, Outcome>[]): Promise<void> {
     const since = performance.now();
-    this.apart.set(lane, true);
+    this.apart.set(name, true);
+    this.setShares(name, false);
     const isWell = await this.write(group);
-    if (isWell && performance.now() - since < SLOW_MS) this.apart.delete(lane);
+    if (isWell && performance.now() - since < SLOW_MS) {
+      this.apart.delete(name);
+      this.setShares(name, true);
+    }
     this.goOn();
+  }
+
+  private setShares(name: string, shares: boolean): void {
+    const lane = this.lanes.get(name);
+    if (lane) lane.shares = shares;
   }
 
   private settle(
