@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { Database, DatabaseUnavailableError, isTransient, RunStore, TaskStore } from '../index.js';
+import type { Statement, Values } from './database.js';
 import { type Stores, newTask, openStores, sql, startTask } from '../stores.fixture.js';
 
 let stores: Stores;
@@ -31,6 +32,40 @@ describe('row-level security', () => {
     expect(await stores.database.tenantQuery(mine.tenantId, steal, [])).toEqual([
       { tenant_id: mine.tenantId },
     ]);
+  });
+
+  it('shows each tenant of one transaction its own rows only', async () => {
+    const runs = [await startTask(stores), await startTask(stores)];
+    const [one, other] = runs.map(({ tenantId }) => tenantId).toSorted() as [string, string];
+    const seen: [Statement, Values] = [
+      {
+        name: 'test-tenants-seen',
+        text: 'UPDATE tasks SET agent_id = agent_id RETURNING tenant_id, xmin::text',
+      },
+      [],
+    ];
+    const inserted: [Statement, Values] = [
+      { text: `INSERT INTO task_messages VALUES ('${one}', '${randomUUID()}', 1, '{}')` },
+      [],
+    ];
+    // The connections prepare the statements first, and then know them.
+    for (let i = 0; i < 3; i++) {
+      const answers = await stores.database.tenantsQueries([
+        [one, [seen]],
+        [other, [seen, seen]],
+      ]);
+      expect(answers).toMatchObject([
+        [[{ tenant_id: one }]],
+        [[{ tenant_id: other }], [{ tenant_id: other }]],
+      ]);
+      const transactions = answers.flat(2).map(({ xmin }) => xmin as string);
+      expect(new Set(transactions).size).toBe(1);
+      const forged = stores.database.tenantsQueries([
+        [one, [seen]],
+        [other, [seen, inserted]],
+      ]);
+      await expect(forged).rejects.toThrow('row-level security');
+    }
   });
 
   it('refuses rows of another tenant', async () => {

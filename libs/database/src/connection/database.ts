@@ -122,7 +122,7 @@ const NOBODY = '00000000-0000-0000-0000-000000000000';
 const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, answerMs: 20_000 };
 
 /**
- * The pool of connections to Postgres. Every transaction sets its scope, and row-level security shows it the rows of that
+ * The pool of connections to Postgres. Every statement has a scope, and row-level security shows it the rows of that
  * tenant only. Statements are pipelined: the tenant and the statements travel in one round trip, with the end of the
  * transaction. Should one of them fail, Postgres refuses those after it and rolls all back.
  *
