@@ -22,9 +22,10 @@ const cluster = await startCluster({
   ...{ dist: process.env.DIST, apis: 1, workers: 1 },
   env: { MANAGEMENT_PORT: String(port) },
 });
+let counters;
 try {
   const callers = await tenants(Math.max(...TENANTS));
-  const counters = await Counters.of(cluster);
+  counters = await Counters.of(cluster);
   const results = new Map();
   for (let round = 0; round <= ROUNDS; round++) {
     for (const count of TENANTS) {
@@ -45,7 +46,6 @@ try {
       found.postgres.push(cpu.postgres);
     }
   }
-  await counters.close();
   console.log(circumstances(`${CLIENTS} clients; ${ROUNDS} rounds of ${SECONDS} s: median (min–max).`));
   printTable(
     'One API and one worker process',
@@ -63,6 +63,7 @@ try {
     ]),
   );
 } finally {
+  await counters?.close();
   await cluster.stop();
 }
 process.exit(0);
@@ -89,8 +90,8 @@ async function tenants(count) {
   for (let i = 0; i < count; i++) {
     const slug = `tenant-${i}`;
     await create('', { slug });
-    const { token } = await create(`/${slug}/tokens`, { name: 'bench', scopes: ['agents:call'] });
-    const target = new Target(slug, url, { authorization: `Bearer ${token}` });
+    const { secret } = await create(`/${slug}/tokens`, { name: 'bench', scopes: ['agents:call'] });
+    const target = new Target(slug, url, { authorization: `Bearer ${secret}` });
     // All of them come over the same connections.
     target.agent = agent;
     callers.push(target);
