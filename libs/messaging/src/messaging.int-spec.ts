@@ -385,8 +385,9 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
     });
 
     it('follows a limit that is made larger or smaller', async () => {
-      expect(allowed(await spendings('a', 5, 3))).toBe(3);
-      expect(allowed(await spendings('a', 10, 8))).toBe(3);
+      // None is refused at first: whether refused ones count depends on how soon a process hears of the full window.
+      expect(allowed(await spendings('a', 3, 3))).toBe(3);
+      expect(allowed(await spendings('a', 10, 8))).toBe(5);
       expect(allowed(await spendings('a', 1, 2))).toBe(0);
     });
 
