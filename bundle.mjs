@@ -337,8 +337,11 @@ async function sendFirstCalls(url, token) {
   const messages = {
     '1.0': () => ({ messageId: `first-${++sent}`, role: 'ROLE_USER', parts: [{ text }], metadata }),
     0.3: () => ({
-      ...{ kind: 'message', messageId: `first-${++sent}`, role: 'user' },
-      ...{ parts: [{ kind: 'text', text }], metadata },
+      kind: 'message',
+      messageId: `first-${++sent}`,
+      role: 'user',
+      parts: [{ kind: 'text', text }],
+      metadata,
     }),
   };
   const methods = {

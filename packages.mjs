@@ -51,7 +51,11 @@ async function packAuthor(folder) {
   await build({
     entryPoints: [join(ROOT, 'dist/libs/agents/src/author/index.js')],
     outfile: join(folder, 'index.js'),
-    ...{ bundle: true, platform: 'node', target: 'node20', format: 'cjs', external: ['@a2a-js/sdk'] },
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'cjs',
+    external: ['@a2a-js/sdk'],
   });
   const options = ['--declaration', '--emitDeclarationOnly', '--ignoreConfig', '--skipLibCheck', '--strict'];
   const modules = ['--module', 'nodenext', '--target', 'es2023', '--types', 'node'];
@@ -82,7 +86,9 @@ await pack(
 );
 await pack(
   {
-    ...{ name: author.name, description: author.description, main: 'index.js' },
+    name: author.name,
+    description: author.description,
+    main: 'index.js',
     types: 'types/author/index.d.ts',
     dependencies: { '@a2a-js/sdk': dependencies['@a2a-js/sdk'] },
   },

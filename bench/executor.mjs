@@ -14,7 +14,9 @@ const SINGLE = 50;
 const AGENTS = fileURLToPath(new URL('agents', import.meta.url));
 
 const cluster = await startCluster({
-  ...{ dist: process.env.DIST, apis: 1, workers: 1 },
+  dist: process.env.DIST,
+  apis: 1,
+  workers: 1,
   env: { BATON_AGENTS_DIR: AGENTS },
 });
 try {

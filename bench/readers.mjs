@@ -34,7 +34,9 @@ function post(method, params, more = {}) {
 /** A task whose agent says `chunks` pieces. */
 async function start(chunks, delayMs) {
   const message = {
-    ...{ messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'talk' }] },
+    messageId: randomUUID(),
+    role: 'ROLE_USER',
+    parts: [{ text: 'talk' }],
     metadata: { echo: { chunks, delayMs } },
   };
   let text = '';

@@ -19,7 +19,9 @@ const CLI = 'dist/apps/cli/src/main.js';
 
 const port = await getPort();
 const cluster = await startCluster({
-  ...{ dist: process.env.DIST, apis: 1, workers: 1 },
+  dist: process.env.DIST,
+  apis: 1,
+  workers: 1,
   env: { MANAGEMENT_PORT: String(port) },
 });
 let counters;

@@ -40,7 +40,7 @@ function linkOutside(md) {
           removed = target !== undefined && REPOSITORY === undefined;
           if (target !== undefined && !removed) token.attrSet('href', `${REPOSITORY}/${target}`);
         }
-        if (removed && /^link_/.test(token.type)) {
+        if (removed && token.type.startsWith('link_')) {
           if (token.type === 'link_close') removed = false;
           Object.assign(token, { type: 'text', content: '', attrs: null });
         }

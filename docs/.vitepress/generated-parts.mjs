@@ -51,9 +51,13 @@ function operationOf(
 ) {
   const taken = parameters.map((parameter) => resolved(parameter, components));
   return [
-    ...['', `## \`${name}\``, '', summary ?? ''],
+    '',
+    `## \`${name}\``,
+    '',
+    summary ?? '',
     // The description says which scopes are enough.
-    ...['', description ?? (security?.length > 0 ? token : 'No token.')],
+    '',
+    description ?? (security?.length > 0 ? token : 'No token.'),
     ...(taken.length > 0 ? ['', '| Parameter | In | Meaning |', '| --- | --- | --- |'] : []),
     ...taken.map(
       (each) => `| \`${each.name}\` | ${each.in} | ${(each.description ?? '').replaceAll('|', '\\|')} |`,
@@ -73,7 +77,12 @@ function answerOf(status, response) {
 
 function schemaOf({ content = {} }) {
   return Object.entries(content).flatMap(([type, { schema }]) => [
-    ...['', `::: details ${type}`, '```json', JSON.stringify(schema, null, 2), '```', ':::'],
+    '',
+    `::: details ${type}`,
+    '```json',
+    JSON.stringify(schema, null, 2),
+    '```',
+    ':::',
   ]);
 }
 

@@ -74,7 +74,8 @@ export class Attacker {
   async offerSchema(random: Random): Promise<string> {
     const slug = `schema-${random.hex(6)}`;
     const config = {
-      ...{ model: 'openai-compatible/m', baseUrl: this.peer.url('seven', 'model') },
+      model: 'openai-compatible/m',
+      baseUrl: this.peer.url('seven', 'model'),
       output: { schema: doublingSchema() },
     };
     const dry = await this.create(slug, 'llm', config, '?dryRun=true', random);
@@ -87,7 +88,8 @@ export class Attacker {
   async post(random: Random, path: string, body: string): Promise<Told> {
     const api = random.pick(this.cluster.apis);
     const headers = {
-      ...{ authorization: `Bearer ${this.who.token}`, 'content-type': 'application/json' },
+      authorization: `Bearer ${this.who.token}`,
+      'content-type': 'application/json',
       'a2a-version': '1.0',
     };
     const signal = AbortSignal.timeout(ANSWER_MS);

@@ -102,7 +102,15 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   const marks = Object.fromEntries(tenants.map(({ tenant, mark }) => [tenant, mark]));
   const { crashes } = cluster;
   const observations: Observations = {
-    ...{ records, stored, oddAnswers, faults, struck, foreignAsks, attacks, marks, crashes },
+    records,
+    stored,
+    oddAnswers,
+    faults,
+    struck,
+    foreignAsks,
+    attacks,
+    marks,
+    crashes,
   };
   return { observations, foreignAsked };
 }

@@ -258,7 +258,12 @@ describe('an odd answer', () => {
   };
   const away = { kind: 'error', code: -32603, message: 'Postgres is away' } as const;
   const answer = (more: Partial<OddAnswer> = {}): OddAnswer => ({
-    ...{ task: 'x', method: 'GetTask', api: 7, from: 1500, to: 1600, outcome: away },
+    task: 'x',
+    method: 'GetTask',
+    api: 7,
+    from: 1500,
+    to: 1600,
+    outcome: away,
     ...more,
   });
   const found = (oddAnswer: OddAnswer, faults = [fault]) =>

@@ -54,8 +54,11 @@ const artifactOf = ({ taskId, artifact, append }: Wired): Said => ({
 
 const V1: Dialect = {
   methods: {
-    ...{ send: 'SendMessage', stream: 'SendStreamingMessage', get: 'GetTask' },
-    ...{ cancel: 'CancelTask', subscribe: 'SubscribeToTask' },
+    send: 'SendMessage',
+    stream: 'SendStreamingMessage',
+    get: 'GetTask',
+    cancel: 'CancelTask',
+    subscribe: 'SubscribeToTask',
   },
   sendParams: ({ text, ...message }, how) => ({
     message: { ...message, role: 'ROLE_USER', parts: [{ text }] },
@@ -71,8 +74,11 @@ const V1: Dialect = {
 
 const V03: Dialect = {
   methods: {
-    ...{ send: 'message/send', stream: 'message/stream', get: 'tasks/get' },
-    ...{ cancel: 'tasks/cancel', subscribe: 'tasks/resubscribe' },
+    send: 'message/send',
+    stream: 'message/stream',
+    get: 'tasks/get',
+    cancel: 'tasks/cancel',
+    subscribe: 'tasks/resubscribe',
   },
   sendParams: ({ text, ...message }, how) => ({
     message: { ...message, kind: 'message', role: 'user', parts: [{ kind: 'text', text }] },

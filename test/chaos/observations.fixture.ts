@@ -40,14 +40,12 @@ export function soundEcho(): { record: TaskRecord; stored: StoredTask } {
   );
   const artifacts = { 'echo-1': [TEXT, TEXT, TEXT, TEXT] };
   const record: TaskRecord = {
-    ...{
-      name: 'stream-1',
-      kind: 'stream',
-      tenant: 'tenant-1',
-      generation: '1.0',
-      taskId: 't',
-      finished: true,
-    },
+    name: 'stream-1',
+    kind: 'stream',
+    tenant: 'tenant-1',
+    generation: '1.0',
+    taskId: 't',
+    finished: true,
     expected: { agent: 'echo', text: TEXT, chunks: 4 },
     messageIds: ['m-1'],
     viewers: [
@@ -81,7 +79,12 @@ export function soundScribe(): { record: TaskRecord; stored: StoredTask } {
   const history = [user('m-1'), { messageId: 'q', role: 'agent' as const }, user('m-2')];
   const artifacts = { 'turn-1': said, 'turn-2': more };
   const record: TaskRecord = {
-    ...{ name: 'turns-1', kind: 'turns', tenant: 'tenant-1', generation: '1.0', taskId: 't', finished: true },
+    name: 'turns-1',
+    kind: 'turns',
+    tenant: 'tenant-1',
+    generation: '1.0',
+    taskId: 't',
+    finished: true,
     expected: {
       agent: 'scribe',
       turns: [
@@ -104,16 +107,15 @@ export function observed(
   more: Partial<Observations> = {},
 ): Observations {
   return {
-    ...{
-      records: [record],
-      stored: [stored],
-      oddAnswers: [],
-      faults: [],
-      struck: [],
-      foreignAsks: [],
-      attacks: [],
-    },
-    ...{ marks: { 'tenant-1': MARK, 'tenant-2': OTHER_MARK }, crashes: [] },
+    records: [record],
+    stored: [stored],
+    oddAnswers: [],
+    faults: [],
+    struck: [],
+    foreignAsks: [],
+    attacks: [],
+    marks: { 'tenant-1': MARK, 'tenant-2': OTHER_MARK },
+    crashes: [],
     ...more,
   };
 }

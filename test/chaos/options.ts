@@ -79,10 +79,19 @@ export function readOptions(args: string[]): ChaosOptions & { json: boolean; hel
   if (driver !== 'redis' && driver !== 'postgres' && driver !== 'cluster')
     throw new Error('--driver must be redis, postgres or cluster');
   return {
-    ...{ tasks: number('tasks', 1), faults: number('faults', 0), tenants: number('tenants', 1) },
-    ...{ apis: number('apis', 1), workers: number('workers', 1), atOnce: number('at-once', 1) },
-    ...{ patience: number('patience', 1), pauses: number('pauses', 0) },
-    ...{ seed: seed ?? randomBytes(4).toString('hex'), driver, pooler, json, help },
+    tasks: number('tasks', 1),
+    faults: number('faults', 0),
+    tenants: number('tenants', 1),
+    apis: number('apis', 1),
+    workers: number('workers', 1),
+    atOnce: number('at-once', 1),
+    patience: number('patience', 1),
+    pauses: number('pauses', 0),
+    seed: seed ?? randomBytes(4).toString('hex'),
+    driver,
+    pooler,
+    json,
+    help,
     ...(only !== undefined && { only: faultsNamed(only) }),
     ...(logs !== undefined && { logs }),
   };

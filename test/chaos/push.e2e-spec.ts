@@ -110,16 +110,19 @@ let receivers: Receiver[] = [];
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
   const env = {
-    ...{ OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: randomBytes(32).toString('base64') },
-    ...{
-      PUSH_NOTIFICATIONS: 'all',
-      PUSH_CONCURRENCY: String(CONCURRENCY),
-      PUSH_PER_HOST: '16',
-      PUSH_PER_TENANT: '16',
-    },
+    OUTBOUND_ALLOW: '127.0.0.1',
+    BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+    PUSH_NOTIFICATIONS: 'all',
+    PUSH_CONCURRENCY: String(CONCURRENCY),
+    PUSH_PER_HOST: '16',
+    PUSH_PER_TENANT: '16',
     // What a killed worker had in hand is free for others after this and five seconds.
-    ...{ PUSH_TIMEOUT_MS: '5000', PUSH_FIRST_RETRY_MS: '100', PUSH_MAX_RETRY_MS: '500', LEASE_MS: '3000' },
-    ...{ LEASE_HEARTBEAT_MS: '1000', MAX_ATTEMPTS: '10' },
+    PUSH_TIMEOUT_MS: '5000',
+    PUSH_FIRST_RETRY_MS: '100',
+    PUSH_MAX_RETRY_MS: '500',
+    LEASE_MS: '3000',
+    LEASE_HEARTBEAT_MS: '1000',
+    MAX_ATTEMPTS: '10',
   };
   const driver = DRIVERS.find((each) => each === process.env.PUSH_DRIVER) ?? DRIVERS[0]!;
   stack = await Stack.start({ driver, workers: WORKERS, env });
@@ -144,7 +147,9 @@ async function ask(method: string, path: string, body?: object): Promise<{ id: s
 
 async function send({ id, url, secret }: Receiver): Promise<string> {
   const message = {
-    ...{ messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'hi' }] },
+    messageId: randomUUID(),
+    role: 'ROLE_USER',
+    parts: [{ text: 'hi' }],
     metadata: { echo: { chunks: 3, delayMs: 20 } },
   };
   const authentication = { scheme: 'StandardWebhooks', credentials: secret };

@@ -51,7 +51,10 @@ export function reportOn(options: ChaosOptions, { observations, foreignAsked, se
     tasksByKind: count(records.map(({ kind }) => kind)),
     faults: faults.length,
     faultsByKind: count(faults.map(({ name }) => name)),
-    ...{ oddAnswers: oddAnswers.length, foreignAsked, attacks: attacks.length, defects },
+    oddAnswers: oddAnswers.length,
+    foreignAsked,
+    attacks: attacks.length,
+    defects,
     recovery: {
       all: recoveryOf(struck, records, faults, false),
       alone: recoveryOf(struck, records, faults, true),

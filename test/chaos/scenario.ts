@@ -32,8 +32,15 @@ export class Scenario {
   ) {
     const { name, kind, generation, expected } = plan;
     this.record = {
-      ...{ name, kind, tenant, generation, expected },
-      ...{ messageIds: [], viewers: [], answeredStates: [], finished: false },
+      name,
+      kind,
+      tenant,
+      generation,
+      expected,
+      messageIds: [],
+      viewers: [],
+      answeredStates: [],
+      finished: false,
     };
   }
 

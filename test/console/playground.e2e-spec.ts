@@ -68,7 +68,8 @@ describeConsole('the playground', () => {
     expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
     await page.getByLabel('Data (JSON)').fill('{"n": [1, 2]}');
     await page.locator('input[type=file]').setInputFiles({
-      ...{ name: 'note.txt', mimeType: 'text/plain' },
+      name: 'note.txt',
+      mimeType: 'text/plain',
       buffer: Buffer.from('four'),
     });
     await page.getByRole('button', { name: 'Remove note.txt' }).waitFor();

@@ -71,8 +71,17 @@ const DECIDED: Readonly<Variables> = {
 
 /** Settings of this machine: its command line, its passwords and what Compose itself does with them. */
 const OUTSIDE = new Set([
-  ...['BATON_HOME', 'WORKERS', 'BATON_URL', 'BATON_TOKEN', 'POSTGRES_PASSWORD', 'BATON_DATABASE_PASSWORD'],
-  ...['WORKER_PORT', 'BATON_AGENTS_DIR', 'AGENTS_OFFLINE', 'BATON_ADMIN_URL', 'BATON_OPERATOR_TOKEN'],
+  'BATON_HOME',
+  'WORKERS',
+  'BATON_URL',
+  'BATON_TOKEN',
+  'POSTGRES_PASSWORD',
+  'BATON_DATABASE_PASSWORD',
+  'WORKER_PORT',
+  'BATON_AGENTS_DIR',
+  'AGENTS_OFFLINE',
+  'BATON_ADMIN_URL',
+  'BATON_OPERATOR_TOKEN',
 ]);
 
 /** A value of each setting that is not its default. */
@@ -148,7 +157,8 @@ describe('docker-compose.yml', () => {
         .defaultLimits;
     expect(limitsOf({})).toMatchObject({ requestsPerSecond: 100, tokensPerDay: 10_000_000 });
     expect(limitsOf({ LIMIT_TOKENS_PER_DAY: 'none' })).toMatchObject({
-      ...{ requestsPerSecond: 100, tokensPerDay: null },
+      requestsPerSecond: 100,
+      tokensPerDay: null,
     });
   });
 
@@ -178,10 +188,13 @@ describe('docker-compose.yml', () => {
   it('keeps the passwords of this machine out of the containers that run agents', () => {
     const { BATON_DATABASE_PASSWORD, POSTGRES_PASSWORD, BATON_TOKEN } = containerOf('worker', dotenv);
     expect({ BATON_DATABASE_PASSWORD, POSTGRES_PASSWORD, BATON_TOKEN }).toEqual({
-      ...{ BATON_DATABASE_PASSWORD: '', POSTGRES_PASSWORD: '', BATON_TOKEN: '' },
+      BATON_DATABASE_PASSWORD: '',
+      POSTGRES_PASSWORD: '',
+      BATON_TOKEN: '',
     });
     expect(containerOf('credentials', dotenv)).toMatchObject({
-      ...{ BATON_DATABASE_PASSWORD: 'secret1', POSTGRES_PASSWORD: 'secret2' },
+      BATON_DATABASE_PASSWORD: 'secret1',
+      POSTGRES_PASSWORD: 'secret2',
     });
   });
 
@@ -326,7 +339,9 @@ describe('docker-compose.yml', () => {
     expect(Object.keys(services).filter((name) => !started.includes(name))).toEqual(extra);
     for (const name of extra) {
       expect(services[name]).toMatchObject({
-        ...{ profiles: ['observability'], read_only: true, cap_drop: ['ALL'] },
+        profiles: ['observability'],
+        read_only: true,
+        cap_drop: ['ALL'],
         security_opt: ['no-new-privileges:true'],
       });
       for (const volume of services[name]?.volumes ?? []) {
@@ -351,7 +366,10 @@ describe('docker-compose.yml', () => {
       cards: 'http://localhost:8080',
     });
     expect(look({ PORT: '8391', HOST: '127.0.0.1' })).toEqual({
-      ...{ port: '8391', host: '127.0.0.1', inside: '8080', cards: 'http://localhost:8391' },
+      port: '8391',
+      host: '127.0.0.1',
+      inside: '8080',
+      cards: 'http://localhost:8391',
     });
     expect(look({ PORT: '8391', PUBLIC_URL: 'https://a.example' }).cards).toBe('https://a.example');
     expect(published?.target).toBe(8080);
@@ -362,7 +380,7 @@ describe('docker-compose.yml', () => {
     expect([
       filledIn(deploy?.replicas ?? '', {}),
       filledIn(deploy?.replicas ?? '', { WORKERS: '3' }),
-    ]).toEqual([...['1', '3']]);
+    ]).toEqual(['1', '3']);
     expect(filledIn(volumes?.[0] ?? '', { BATON_AGENTS_DIR: './mine' })).toBe('./mine:/agents:ro');
   });
 

@@ -138,7 +138,8 @@ withHelm('what the chart renders', () => {
       });
       const [container] = containers;
       expect(container.securityContext).toEqual({
-        ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true },
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
         capabilities: { drop: ['ALL'] },
       });
       const settings = Object.fromEntries(container.env.map(({ name, value }) => [name, value]));

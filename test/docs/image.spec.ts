@@ -66,7 +66,7 @@ describe('the image', () => {
 function shippedFiles(): string[] {
   return ['apps/api', 'apps/worker', 'apps/cli', 'libs'].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-      .filter((name) => /\.ts$/.test(name) && !/spec\.ts$|fixture\.ts$|(^|\/)testing\//.test(name))
+      .filter((name) => name.endsWith('.ts') && !/spec\.ts$|fixture\.ts$|(^|\/)testing\//.test(name))
       .map((name) => join(ROOT, folder, name)),
   );
 }

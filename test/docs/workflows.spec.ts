@@ -104,7 +104,10 @@ describe('the release', () => {
 
   it('has a bill of materials with the packages of production, and no others', () => {
     const text = execFileSync('npm', ['run', '--silent', 'sbom'], {
-      ...{ cwd: ROOT, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024, stdio: ['ignore', 'pipe', 'ignore'] },
+      cwd: ROOT,
+      encoding: 'utf8',
+      maxBuffer: 64 * 1024 * 1024,
+      stdio: ['ignore', 'pipe', 'ignore'],
     });
     const bill = JSON.parse(text) as { bomFormat: string; components: { name: string }[] };
     const packages = new Set(bill.components.map(({ name }) => name));

@@ -9,7 +9,10 @@ import { Stack } from '../support/stack.js';
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
 const ENV = {
-  ...{ OUTBOUND_ALLOW: '127.0.0.1', LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300', SWEEP_MS: '200' },
+  OUTBOUND_ALLOW: '127.0.0.1',
+  LEASE_MS: '1000',
+  LEASE_HEARTBEAT_MS: '300',
+  SWEEP_MS: '200',
   BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
   BATON_AGENTS_DIR: join(__dirname, '../agents'),
 };
@@ -66,7 +69,9 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
   async function write(method: string, path: string, body: object): Promise<void> {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
     const response = await fetch(`${stack.apis[0]!.url}/v1/${path}`, {
-      ...{ method, headers, body: JSON.stringify(body) },
+      method,
+      headers,
+      body: JSON.stringify(body),
     });
     if (!response.ok) throw new Error(await response.text());
   }
@@ -131,7 +136,10 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
     expect(task.status.state).toBe(ASKS);
     expect(asked(task)).toMatchObject([
       {
-        ...{ callId: 'call-1-1/call-1-1', tool: 'desk_sign', server: 'desk', input: { page: 3 } },
+        callId: 'call-1-1/call-1-1',
+        tool: 'desk_sign',
+        server: 'desk',
+        input: { page: 3 },
         agents: ['lead', 'clerk'],
       },
     ]);

@@ -71,17 +71,24 @@ describe('baton agents apply', () => {
     expect(dry.out).toContain(`Agent support would be created (${file})\n  + slug: support\n`);
     expect((await baton('agents show support')).err).toContain('There is no agent "support"');
     expect(await baton(`agents apply -f ${file}`)).toMatchObject({
-      ...{ code: 0, err: '', out: expect.stringContaining('Agent support is created') as string },
+      code: 0,
+      err: '',
+      out: expect.stringContaining('Agent support is created') as string,
     });
     expect(await baton(`agents apply -f ${file} --dry-run --exit-code`)).toMatchObject({
-      ...{ code: 0, out: `Agent support is unchanged (${file})` },
+      code: 0,
+      out: `Agent support is unchanged (${file})`,
     });
     write('support.yaml', SUPPORT.replace('questions', 'questions about orders'));
     expect((await baton(`agents apply -f ${file}`)).out).toBe(
       [
         `Agent support is changed to version 2 (${file})`,
-        ...['    slug: support', '    name: Support', '  - description: Answers questions'],
-        ...['  + description: Answers questions about orders', '    version: 1.0.0', '    runtime: echo'],
+        '    slug: support',
+        '    name: Support',
+        '  - description: Answers questions',
+        '  + description: Answers questions about orders',
+        '    version: 1.0.0',
+        '    runtime: echo',
       ].join('\n'),
     );
   });
@@ -119,11 +126,9 @@ describe('baton agents apply', () => {
       version: number | null;
     }[];
     expect(list.map(({ slug, version }) => [slug, version])).toEqual([
-      ...[
-        ['echo', null],
-        ['index', null],
-        ['support', 2],
-      ],
+      ['echo', null],
+      ['index', null],
+      ['support', 2],
     ]);
   });
 
@@ -140,11 +145,9 @@ describe('baton agents apply', () => {
       'Agent support has the contents of version 1 again (version 4).',
     );
     const { out } = await baton('agents versions support');
-    expect(out.split('\n').slice(1)).toEqual([
-      ...[/^4 +yes /, /^3 +yes /, /^2 +yes /, /^1 +yes /].map(
-        (line) => expect.stringMatching(line) as string,
-      ),
-    ]);
+    expect(out.split('\n').slice(1)).toEqual(
+      [/^4 +yes /, /^3 +yes /, /^2 +yes /, /^1 +yes /].map((line) => expect.stringMatching(line) as string),
+    );
     expect((await baton('agents restore support 9')).err).toContain(
       'Version not found: 9 of the agent support',
     );

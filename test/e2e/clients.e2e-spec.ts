@@ -162,7 +162,11 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
     it('set, read, list and delete push configs', async () => {
       const { id: taskId } = (await client.sendMessage(request('hello'))) as Task;
       const config = (id: string) => ({
-        ...{ tenant: '', taskId, id, url: RECEIVER, token: 'my-token' },
+        tenant: '',
+        taskId,
+        id,
+        url: RECEIVER,
+        token: 'my-token',
         authentication: { scheme: 'Bearer', credentials: 'my-key' },
       });
       const shown = {

@@ -21,7 +21,9 @@ let token: string;
 beforeAll(async () => {
   provider = await ModelProvider.start();
   stack = await Stack.start({
-    ...{ driver: DRIVERS[0]!, apis: 2, workers: 0 },
+    driver: DRIVERS[0]!,
+    apis: 2,
+    workers: 0,
     env: { ...ENV, INDEX_MODEL_URL: provider.url },
   });
   await stack.addWorker({ WORKER_CONCURRENCY: '1' });

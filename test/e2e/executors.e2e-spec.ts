@@ -19,8 +19,10 @@ let otherToken: string;
 
 async function start(): Promise<void> {
   const env = {
-    ...{ BATON_AGENTS_DIR: join(__dirname, '../agents'), MAX_ATTEMPTS: '2' },
-    ...{ BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'), SOMETHING_ELSE: 'of the worker' },
+    BATON_AGENTS_DIR: join(__dirname, '../agents'),
+    MAX_ATTEMPTS: '2',
+    BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
+    SOMETHING_ELSE: 'of the worker',
   };
   stack = await Stack.start({ driver: DRIVERS[0]!, env });
   ({ token, slug: tenant } = await stack.createTenant());
@@ -207,8 +209,10 @@ describe('an agent in code', () => {
         return fetch(stack.url(0, 'hazard'), {
           method: 'POST',
           headers: {
-            ...{ authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-            ...{ 'a2a-version': version, ...headers },
+            authorization: `Bearer ${token}`,
+            'content-type': 'application/json',
+            'a2a-version': version,
+            ...headers,
           },
           body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
         });

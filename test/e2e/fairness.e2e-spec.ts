@@ -137,7 +137,9 @@ describe.each(DRIVERS)('tenants on %s', (driver) => {
             'a2a-version': '1.0',
           },
           body: JSON.stringify({
-            ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+            jsonrpc: '2.0',
+            id: 1,
+            method: 'SendMessage',
             params: { ...sendParams('work', { metadata }), configuration },
           }),
         });

@@ -49,7 +49,9 @@ describe('hostile content', () => {
     return { status: answer.status, text: await answer.text() };
   }
   const agent = (schema: object): object => ({
-    ...{ name: 'judge', description: 'Judges.', runtime: 'llm' },
+    name: 'judge',
+    description: 'Judges.',
+    runtime: 'llm',
     config: { model: 'openai/gpt-5-mini', baseUrl: provider.url, retries: 0, output: { schema } },
   });
   const ask = (slug: string) =>

@@ -24,8 +24,11 @@ beforeAll(async () => {
   stack = await Stack.start({
     driver: 'postgres',
     env: {
-      ...{ BATON_MASTER_KEY: randomBytes(32).toString('base64'), OUTBOUND_ALLOW: '127.0.0.1' },
-      ...{ LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300', SWEEP_MS: '200' },
+      BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+      OUTBOUND_ALLOW: '127.0.0.1',
+      LEASE_MS: '1000',
+      LEASE_HEARTBEAT_MS: '300',
+      SWEEP_MS: '200',
     },
   });
   tenant = await stack.createTenant();
@@ -67,9 +70,14 @@ async function connect(slug: keyof typeof AGENTS): Promise<Client> {
 const request = (text: string, contextId = ''): SendMessageRequest => ({
   tenant: '',
   message: {
-    ...{ messageId: randomUUID(), contextId, taskId: '', role: Role.ROLE_USER },
+    messageId: randomUUID(),
+    contextId,
+    taskId: '',
+    role: Role.ROLE_USER,
     parts: [{ content: { $case: 'text', value: text }, metadata: undefined, filename: '', mediaType: '' }],
-    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
   },
   configuration: undefined,
   metadata: undefined,

@@ -238,7 +238,9 @@ describe('npm start beside another that starts at the same time', () => {
       (home, i) =>
         new LocalRun({
           BATON_HOME: home.path,
-          ...{ PORT: '0', MANAGEMENT_PORT: undefined, GRPC_PORT: undefined },
+          PORT: '0',
+          MANAGEMENT_PORT: undefined,
+          GRPC_PORT: undefined,
           DATABASE_URL: databases[i]!.url,
           PATH: '',
         }),

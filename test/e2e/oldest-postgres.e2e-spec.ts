@@ -32,7 +32,8 @@ const title = isThere
   it('takes every migration, and isolates tenants', async () => {
     const facts = await inspectDatabase(stack.database.url, undefined);
     expect({ ...facts, release: facts.version.split('.', 1)[0] }).toMatchObject({
-      ...{ release: RELEASE, rowSecurity: undefined },
+      release: RELEASE,
+      rowSecurity: undefined,
       migrations: { pending: [], unknown: [], unfinished: [] },
     });
   });

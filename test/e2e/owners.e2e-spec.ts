@@ -89,7 +89,9 @@ class Guest {
 
   async call(method: string, params: object, version = '1.0'): Promise<RpcAnswer> {
     const headers = {
-      ...{ host: hostOf(this.agent), 'content-type': 'application/json', 'a2a-version': version },
+      host: hostOf(this.agent),
+      'content-type': 'application/json',
+      'a2a-version': version,
       'baton-guest': this.secret,
     };
     const body = { jsonrpc: '2.0', id: 1, method, params };

@@ -34,7 +34,9 @@ describe('agents that live elsewhere', () => {
       env: {
         OUTBOUND_ALLOW: '127.0.0.1',
         BATON_MASTER_KEY: randomBytes(32).toString('base64'),
-        ...{ LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300', SWEEP_MS: '200' },
+        LEASE_MS: '1000',
+        LEASE_HEARTBEAT_MS: '300',
+        SWEEP_MS: '200',
       },
     });
     tenant = await stack.createTenant('agents:call', 'tasks:read', 'agents:write', 'secrets:write');

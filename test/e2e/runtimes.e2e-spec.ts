@@ -27,8 +27,12 @@ let limited: TestTenant;
 beforeAll(async () => {
   places = await Places.start();
   const env = {
-    ...{ LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300', SWEEP_MS: '200', OUTBOUND_ALLOW: '127.0.0.1' },
-    ...{ BATON_AGENTS_DIR: join(__dirname, '../agents'), HOLD_FILE: places.holdFile },
+    LEASE_MS: '1000',
+    LEASE_HEARTBEAT_MS: '300',
+    SWEEP_MS: '200',
+    OUTBOUND_ALLOW: '127.0.0.1',
+    BATON_AGENTS_DIR: join(__dirname, '../agents'),
+    HOLD_FILE: places.holdFile,
   };
   stack = await Stack.start({ driver: DRIVERS[0]!, workers: 2, env });
   client = new Client({ connectionString: stack.database.url });

@@ -9,8 +9,11 @@ import { Stack } from '../support/stack.js';
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
 const ENV = {
-  ...{ LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300', SWEEP_MS: '400' },
-  ...{ WORKER_CONCURRENCY: '1', MAX_ATTEMPTS: '4' },
+  LEASE_MS: '1000',
+  LEASE_HEARTBEAT_MS: '300',
+  SWEEP_MS: '400',
+  WORKER_CONCURRENCY: '1',
+  MAX_ATTEMPTS: '4',
 };
 const ROOT = join(__dirname, '../..');
 const COMPLETED = 'TASK_STATE_COMPLETED';

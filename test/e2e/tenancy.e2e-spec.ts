@@ -202,7 +202,9 @@ describe('tenants', () => {
     const shown = JSON.parse(await tokens('show', made.prefix!)) as { running: { tasks: object[] } };
     expect(shown).toMatchObject({ id: made.id, running: { tasks: [{ id, agentId: 'echo' }] } });
     expect(JSON.parse(await tokens('revoke', made.id!, '--stop'))).toMatchObject({
-      ...{ state: 'revoked', canceledTasks: 1, running: { tasks: [] } },
+      state: 'revoked',
+      canceledTasks: 1,
+      running: { tasks: [] },
     });
     const reader = caller(await stack.createToken(slug, 'tasks:read'));
     expect((await reader.call('GetTask', { id })).result?.status.state).toBe('TASK_STATE_CANCELED');

@@ -73,7 +73,10 @@ it('shows one trace from the caller through API, queue, runs, models and tools t
 
   const call = await collector.span(named('SendMessage', CALLER_SPAN));
   expect(call).toMatchObject({
-    ...{ service: 'baton-api', kind: 'SERVER', traceId: TRACE, status: 'UNSET' },
+    service: 'baton-api',
+    kind: 'SERVER',
+    traceId: TRACE,
+    status: 'UNSET',
     attributes: { 'gen_ai.agent.name': 'lead', 'baton.task.id': taskId, 'baton.profile': 'spec' },
   });
 
@@ -92,9 +95,12 @@ it('shows one trace from the caller through API, queue, runs, models and tools t
   expect(asked).toMatchObject({
     kind: 'CLIENT',
     attributes: {
-      ...{ 'gen_ai.operation.name': 'chat', 'gen_ai.provider.name': 'openai-compatible' },
-      ...{ 'gen_ai.request.model': 'm', 'gen_ai.response.finish_reasons': ['tool-calls'] },
-      ...{ 'gen_ai.usage.input_tokens': 7, 'gen_ai.usage.output_tokens': 2 },
+      'gen_ai.operation.name': 'chat',
+      'gen_ai.provider.name': 'openai-compatible',
+      'gen_ai.request.model': 'm',
+      'gen_ai.response.finish_reasons': ['tool-calls'],
+      'gen_ai.usage.input_tokens': 7,
+      'gen_ai.usage.output_tokens': 2,
     },
   });
   await collector.span(named('chat m', second.spanId));
@@ -152,7 +158,9 @@ it('sends what /metrics shows and what the log says to the same collector, by th
 
   const line = await collector.log(({ message, traceId }) => message === 'request' && traceId === TRACE);
   expect(line).toMatchObject({
-    ...{ service: 'baton-api', level: 'info', severity: 9 },
+    service: 'baton-api',
+    level: 'info',
+    severity: 9,
     attributes: { tenant: TENANT, agent: 'lead', status: 200 },
   });
   expect(line.spanId).toBe((await collector.span(named('SendMessage', CALLER_SPAN))).spanId);
@@ -168,7 +176,8 @@ it('begins a trace for a caller that sends none, and names what the caller did w
   const call = await collector.span((span) => span.name === 'SendMessage' && span.parentId === '');
   await collector.span(named('invoke_agent echo', call.spanId));
   expect(await collector.span(({ name }) => name === 'GetTask')).toMatchObject({
-    ...{ status: 'UNSET', attributes: { 'error.type': 'task-not-found' } },
+    status: 'UNSET',
+    attributes: { 'error.type': 'task-not-found' },
   });
   expect(collector.spans.length).toBeGreaterThan(before);
 });

@@ -97,8 +97,12 @@ export const fuzzTools = (target: ContentTarget, cases: number, seed: number): P
         ...one.server,
       };
       return {
-        ...{ model: 'openai-compatible/m', baseUrl: `${base}/v1`, key: 'openai' },
-        ...{ steps: 3, retries: 0, tools: { mcp: [server] } },
+        model: 'openai-compatible/m',
+        baseUrl: `${base}/v1`,
+        key: 'openai',
+        steps: 3,
+        retries: 0,
+        tools: { mcp: [server] },
       };
     };
     return runPeer(target, about, { script: toolScript(one), config });

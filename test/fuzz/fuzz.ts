@@ -57,7 +57,8 @@ export async function runFuzz(
     env: {
       BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
       // The odd peers are in this process.
-      ...{ OUTBOUND_ALLOW: '127.0.0.1', COMPUTE_TIMEOUT_MS: '500' },
+      OUTBOUND_ALLOW: '127.0.0.1',
+      COMPUTE_TIMEOUT_MS: '500',
     },
   });
   const peer = await OddPeer.start();
@@ -80,7 +81,12 @@ async function fuzzStack(
     url: stack.apis[0]!.url,
   };
   const report: FuzzReport = {
-    ...{ driver, seed, parts: {}, findings: [], troubles: [], neighbour: { answered: 0, slowestMs: 0 } },
+    driver,
+    seed,
+    parts: {},
+    findings: [],
+    troubles: [],
+    neighbour: { answered: 0, slowestMs: 0 },
   };
   const wire: HttpTarget = await prepareTarget(stack);
   const content = await prepareContent(stack, peer);
@@ -124,7 +130,11 @@ async function prepareContent(stack: Stack, peer: OddPeer): Promise<Omit<Content
   await send('PUT', 'secrets/openai', { value: KEY, origins: [peer.origin, 'https://a.example'] });
   await send('PUT', `agents/${STANDING}`, { name: 'Standing', description: 'Stands', runtime: 'echo' });
   await send('POST', 'schedules', {
-    ...{ name: STANDING, agent: 'echo', text: 'x', cron: '0 0 1 1 *', paused: true },
+    name: STANDING,
+    agent: 'echo',
+    text: 'x',
+    cron: '0 0 1 1 *',
+    paused: true,
   });
   return { url, token, peer };
 }
@@ -165,8 +175,12 @@ export function renderReport({ driver, seed, parts, findings, troubles, neighbou
     .map(({ part, number, problem, input }) => `\n${part} ${number}: ${problem}\n  ${input.slice(0, 1_500)}`);
   const more = findings.length > 20 ? [`\n… and ${findings.length - 20} more`] : [];
   return [
-    ...[`seed ${seed}, driver ${driver}`, `  ${'part'.padEnd(10)}   cases answered findings`, ...rows],
+    `seed ${seed}, driver ${driver}`,
+    `  ${'part'.padEnd(10)}   cases answered findings`,
+    ...rows,
     `  another tenant's echo: ${neighbour.answered} answered, the slowest in ${neighbour.slowestMs} ms`,
-    ...[...troubles.map((trouble) => `  ${trouble}`), ...shown, ...more],
+    ...troubles.map((trouble) => `  ${trouble}`),
+    ...shown,
+    ...more,
   ].join('\n');
 }

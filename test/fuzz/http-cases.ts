@@ -16,13 +16,15 @@ const HEADERS: Record<string, readonly (string | undefined)[]> = {
   'a2a-version': ['1.0', '0.3', '0.1', '0.2', '2.0', '1', '1.0.7', 'x', '', '1.0, 0.3', '9'.repeat(500)],
   accept: ['application/json', 'text/event-stream', '*/*', 'image/png', '', 'application/json;q=0', ',,;;'],
   'content-type': [
-    ...['application/json', 'application/json; charset=utf-8', 'application/a2a+json', 'text/plain', ''],
-    ...[
-      'application/json; charset=latin1',
-      'application/json;;;=',
-      'multipart/form-data; boundary=x',
-      undefined,
-    ],
+    'application/json',
+    'application/json; charset=utf-8',
+    'application/a2a+json',
+    'text/plain',
+    '',
+    'application/json; charset=latin1',
+    'application/json;;;=',
+    'multipart/form-data; boundary=x',
+    undefined,
   ],
   'last-event-id': ['0', '1', '2', '99999', '-1', '1e3', 'x', '', '9'.repeat(400), '1, 2'],
   authorization: [

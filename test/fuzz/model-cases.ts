@@ -25,20 +25,19 @@ const TIMES = { timeout: '4s', firstToken: '2s', stall: '1s' };
 
 const FENCE = '```';
 const ANSWERS = [
-  ...[
-    '{"value":7}',
-    '{"value":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"}',
-    `${FENCE}json\n{"value":1}\n${FENCE}`,
-    'null',
-  ],
-  ...[
-    '{"value":',
-    '{"__proto__":{"a":1},"value":1}',
-    '['.repeat(5_000),
-    `${FENCE}${'\n'.repeat(50_000)}x`,
-    '1e999',
-  ],
-  ...[`{"value":[${'0,'.repeat(120_000)}0]}`, '{"value":1}{"value":2}', '"\\ud800"', 'x'.repeat(2_100_000)],
+  '{"value":7}',
+  '{"value":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"}',
+  `${FENCE}json\n{"value":1}\n${FENCE}`,
+  'null',
+  '{"value":',
+  '{"__proto__":{"a":1},"value":1}',
+  '['.repeat(5_000),
+  `${FENCE}${'\n'.repeat(50_000)}x`,
+  '1e999',
+  `{"value":[${'0,'.repeat(120_000)}0]}`,
+  '{"value":1}{"value":2}',
+  '"\\ud800"',
+  'x'.repeat(2_100_000),
 ];
 const NAMES = [
   'desk_look',
@@ -88,7 +87,8 @@ export const modelCase: fc.Arbitrary<ModelCase> = fc.record({
     .map(([how, schema, hasCallees, retries]) => ({
       ...how,
       ...TIMES,
-      ...{ retries, steps: 3 },
+      retries,
+      steps: 3,
       ...(schema !== undefined && { output: { schema } }),
       ...(hasCallees && { agents: ['echo'] }),
     })),

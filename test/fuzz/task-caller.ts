@@ -62,7 +62,8 @@ export class TaskCaller {
   /** The task of an answer, or what is wrong with the answer; `refused: …` = it is an error, in good form. */
   private async call(slug: string, version: Version, method: string, params: object): Promise<Seen | string> {
     const headers = {
-      ...{ authorization: `Bearer ${this.token}`, 'content-type': 'application/json' },
+      authorization: `Bearer ${this.token}`,
+      'content-type': 'application/json',
       'a2a-version': version,
     };
     const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }));

@@ -154,8 +154,10 @@ beforeAll(async () => {
   const env = {
     // Every client meets heartbeats between its events.
     SSE_HEARTBEAT_MS: '50',
-    ...{ CARD_SIGNING_KEY: JSON.stringify(privateKey.export({ format: 'jwk' })), GRPC_PORT: '0' },
-    ...{ OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: randomBytes(32).toString('base64') },
+    CARD_SIGNING_KEY: JSON.stringify(privateKey.export({ format: 'jwk' })),
+    GRPC_PORT: '0',
+    OUTBOUND_ALLOW: '127.0.0.1',
+    BATON_MASTER_KEY: randomBytes(32).toString('base64'),
   };
   stack = await Stack.start({ driver: 'postgres', env });
   const { token } = await stack.createTenant();

@@ -70,7 +70,11 @@ function methodCases(path: RpcPath, method: string): Case[] {
     const makesOwn = sends && (named || !isOneOf(TASKS, kind));
     return {
       title: `POST ${path.path} ${method} (${codec.version}) by ${kind}`,
-      ...{ kind, scope, sends, open: false, request },
+      kind,
+      scope,
+      sends,
+      open: false,
+      request,
       refused: isOneOf(AGENTS, kind) || (isOneOf([...TASKS, 'alias', 'cursor'], kind) && !makesOwn),
       prepare: preparation(path.path, kind, { sends, named, request }),
     };
@@ -97,7 +101,11 @@ function httpCases(route: HttpRoute): Case[] {
     return {
       title: `${verb} ${path} ${method} (${codec.version}) by ${kind}`,
       // The name of another tenant is refused before anybody's scopes count.
-      ...{ kind, scope: namesTenant ? 'tasks:read' : scope, sends, open: false, request },
+      kind,
+      scope: namesTenant ? 'tasks:read' : scope,
+      sends,
+      open: false,
+      request,
       refused: namesTenant || isOneOf([...AGENTS, ...TASKS, 'cursor'], kind),
       prepare: sends ? preparation(path, kind, { sends, named: false, request }) : undefined,
     };
@@ -174,7 +182,11 @@ function cardCases(path: string): Case[] {
   const kinds: readonly Kind[] = path.includes(':agent') ? AGENTS : ['host'];
   return kinds.map((kind) => ({
     title: `GET ${path} by ${kind}`,
-    ...{ kind, scope: 'tasks:read', sends: false, open: kind === 'host', refused: kind !== 'host' },
+    kind,
+    scope: 'tasks:read',
+    sends: false,
+    open: kind === 'host',
+    refused: kind !== 'host',
     request: (id) => ({
       method: 'GET',
       path: path.replace(':agent', id),

@@ -76,7 +76,8 @@ describe('another tenant, and whoever has no right to ask', () => {
     const owned = await ask(walked, twins.owned, asker, api);
     const unknown = await ask(walked, twins.unknown, asker, api);
     expect({ title: walked.title, asker, ...shownOf(owned, twins.owned) }).toEqual({
-      ...{ title: walked.title, asker },
+      title: walked.title,
+      asker,
       ...shownOf(unknown, twins.unknown),
     });
     expect([walked.title, asker, leakedIn(owned, twins.owned)]).toEqual([walked.title, asker, []]);

@@ -257,7 +257,10 @@ const PREPARED: Partial<Record<Kind, Case['prepare']>> = {
 const casesOf = (method: string, title: string, described: RestRequest): Case[] =>
   described.kinds.map((kind) => ({
     title: `${title} by ${kind}`,
-    ...{ kind, scope: described.scope, open: false, refused: !described.anyName },
+    kind,
+    scope: described.scope,
+    open: false,
+    refused: !described.anyName,
     // Lists are looked at while nothing is made.
     sends: kind in PREPARED,
     prepare: PREPARED[kind],

@@ -35,7 +35,12 @@ function pathOf({ path }: Route, { task, schedule, token, webhook, agent, secret
     webhooks: webhook,
   };
   const names: Record<string, string> = {
-    ...{ agent, name: secret, runId: deadRun, version: '1', card: 'any', file: 'any' },
+    agent,
+    name: secret,
+    runId: deadRun,
+    version: '1',
+    card: 'any',
+    file: 'any',
   };
   return path.replaceAll(/:(\w+)/g, (_, name: string) => {
     const value = name === 'id' ? ids[path.split('/')[2]!] : names[name];

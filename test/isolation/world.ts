@@ -71,10 +71,12 @@ export class World {
     writeFileSync(join(agents, 'limited/agent.yaml'), LIMITED_AGENT);
     writeFileSync(join(folder, 'witness'), '');
     const env = {
-      ...{ BATON_AGENTS_DIR: agents, WITNESS_FILE: join(folder, 'witness') },
+      BATON_AGENTS_DIR: agents,
+      WITNESS_FILE: join(folder, 'witness'),
       BATON_MASTER_KEY: randomBytes(32).toString('base64'),
       // What an answer has of its request alone, and of the time it takes.
-      ...{ PUBLIC_URL: 'http://127.0.0.1:0', SSE_HEARTBEAT_MS: '60000' },
+      PUBLIC_URL: 'http://127.0.0.1:0',
+      SSE_HEARTBEAT_MS: '60000',
     };
     mkdirSync(agents, { recursive: true });
     const world = new World(await Stack.start({ driver: DRIVERS[0]!, apis: 2, env }), folder);
@@ -196,12 +198,23 @@ export class World {
     const schedule = await this.makeSchedule();
     await giveUpPush(stack, ended, MARK);
     this.owned = {
-      ...{ waitingTask: waiting, endedTask: ended, workingTask: working, contextId, host },
-      ...{ agentSlug: 'private', agentId, installedSlug: 'limited', installedId: installed!.id },
-      ...{ pageToken: page.nextPageToken as string, tenantSlug: slugs.owner, tenantId: tenant!.id },
+      waitingTask: waiting,
+      endedTask: ended,
+      workingTask: working,
+      contextId,
+      host,
+      agentSlug: 'private',
+      agentId,
+      installedSlug: 'limited',
+      installedId: installed!.id,
+      pageToken: page.nextPageToken as string,
+      tenantSlug: slugs.owner,
+      tenantId: tenant!.id,
       deadRun: await buryRun(stack, ended, MARK),
       secretName: await this.makeSecret(),
-      ...{ scheduleId: schedule.id, scheduleName: schedule.name, tokenId: await this.makeToken() },
+      scheduleId: schedule.id,
+      scheduleName: schedule.name,
+      tokenId: await this.makeToken(),
       webhookId: await this.makeWebhook(),
     };
   }

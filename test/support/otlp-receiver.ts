@@ -237,7 +237,13 @@ export class OtlpReceiver {
           explicitBounds = [],
         } of dataPoints) {
           this.points.push({
-            ...{ service, name: metric.name, kind, temporality, isMonotonic, sum, bounds: explicitBounds },
+            service,
+            name: metric.name,
+            kind,
+            temporality,
+            isMonotonic,
+            sum,
+            bounds: explicitBounds,
             attributes: attributesOf(attributes),
             value: Number(count ?? asDouble ?? asInt),
             counts: bucketCounts.map(Number),
@@ -253,7 +259,9 @@ export class OtlpReceiver {
       const service = attributesOf(resource?.attributes)['service.name'];
       for (const record of scopeLogs.flatMap(({ logRecords = [] }) => logRecords)) {
         this.logs.push({
-          ...{ service, severity: record.severityNumber, level: record.severityText },
+          service,
+          severity: record.severityNumber,
+          level: record.severityText,
           message: valueOf(record.body ?? {}),
           attributes: attributesOf(record.attributes),
           traceId: hexOf(record.traceId),
@@ -269,7 +277,9 @@ export class OtlpReceiver {
       const service = attributesOf(resource?.attributes)['service.name'];
       for (const span of scopeSpans.flatMap(({ spans = [] }) => spans)) {
         this.spans.push({
-          ...{ service, name: span.name, kind: span.kind },
+          service,
+          name: span.name,
+          kind: span.kind,
           traceId: hexOf(span.traceId),
           spanId: hexOf(span.spanId),
           parentId: hexOf(span.parentSpanId),

@@ -120,8 +120,11 @@ async function startNodes(root: string): Promise<Node[]> {
         startRedis(binary, join(root, String(n)), {
           at: `redis://:${PASSWORD}@127.0.0.1:${port}`,
           settings: [
-            ...['cluster-enabled yes', `cluster-port ${busPort}`, 'cluster-node-timeout 1500'],
-            ...[`masterauth ${PASSWORD}`, `user baton on >of-baton ${RIGHTS}`],
+            'cluster-enabled yes',
+            `cluster-port ${busPort}`,
+            'cluster-node-timeout 1500',
+            `masterauth ${PASSWORD}`,
+            `user baton on >of-baton ${RIGHTS}`,
           ],
         });
       const running = await start();

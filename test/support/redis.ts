@@ -94,7 +94,8 @@ export async function startTlsRedis(): Promise<TlsRedis> {
   const { remove } = redis;
   return Object.assign(redis, {
     tlsUrl: `rediss://:${password}@127.0.0.1:${port}`,
-    ...{ caFile, otherCaFile },
+    caFile,
+    otherCaFile,
     remove: async () => {
       await remove();
       rmSync(folder, { recursive: true, force: true });

@@ -95,7 +95,8 @@ export async function startReplicatedPostgres({
   url.searchParams.set('sslrootcert', caFile);
   return {
     url: url.toString(),
-    ...{ standbyUrl, otherCaFile },
+    standbyUrl,
+    otherCaFile,
     crashPrimary: async () => {
       primary.process.kill();
       await primary.process.exited;

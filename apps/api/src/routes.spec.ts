@@ -6,9 +6,18 @@ import { CARD_PATHS, MANAGEMENT_ROUTES, pathsOf, REST_ROUTES, ROUTES } from './t
 
 /** Paths that name nothing of a tenant's. */
 const OPEN = [
-  ...['/', '/healthz', '/readyz', '/agents/.well-known/:card'],
-  ...['/agent.schema.json', '/v1/agent.schema.json', '/v1/openapi.json', '/.well-known/jwks.json'],
-  ...['/console', '/console/settings.json', '/console/assets/:file', '/console/*'],
+  '/',
+  '/healthz',
+  '/readyz',
+  '/agents/.well-known/:card',
+  '/agent.schema.json',
+  '/v1/agent.schema.json',
+  '/v1/openapi.json',
+  '/.well-known/jwks.json',
+  '/console',
+  '/console/settings.json',
+  '/console/assets/:file',
+  '/console/*',
 ];
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
@@ -67,7 +76,11 @@ it('every other route refuses a caller without a token', async () => {
 
 it('what is for operators is on the management port alone, however its path is spelled', async () => {
   const spellings = (path: string): string[] => [
-    ...[path, `${path}/`, `/${path}`, `${path}?x`, `/%${path.charCodeAt(1).toString(16)}${path.slice(2)}`],
+    path,
+    `${path}/`,
+    `/${path}`,
+    `${path}?x`,
+    `/%${path.charCodeAt(1).toString(16)}${path.slice(2)}`,
   ];
   const statusOf = async (url: string): Promise<number> => (await rawRequest(url, {})).status;
   const own = MANAGEMENT_ROUTES.filter(({ access }) => access === 'public')

@@ -34,14 +34,16 @@ describe('tenants', () => {
     expect((await baton('tenants egress fenced')).out).toMatch(/^allow +all\ndeny +none$/);
     const set = 'tenants egress fenced --allow *.Example.com 10.0.0.0/8 --deny evil.example.com,0x7f.1';
     expect(await json(set)).toEqual({
-      ...{ allow: ['*.example.com', '10.0.0.0/8'], deny: ['evil.example.com', '127.0.0.1'] },
+      allow: ['*.example.com', '10.0.0.0/8'],
+      deny: ['evil.example.com', '127.0.0.1'],
     });
     expect(await refusal('tenants egress fenced --deny a.example https://b.example')).toMatch(
       /^--deny: "https:\/\/b\.example" is no destination: use host names/,
     );
     expect(await refusal('tenants egress nobody')).toMatch(/^There is no tenant "nobody"/);
     expect(await json('tenants egress fenced --allow all')).toMatchObject({
-      ...{ allow: [], deny: ['evil.example.com', '127.0.0.1'] },
+      allow: [],
+      deny: ['evil.example.com', '127.0.0.1'],
     });
   });
 
@@ -50,7 +52,9 @@ describe('tenants', () => {
     const set = (line: string) => json(`tenants set routed --index-model ${line}`);
     const url = 'http://ollama:11434/v1';
     expect(await set(`openai-compatible/llama --index-model-url ${url}`)).toMatchObject({
-      ...{ indexModel: 'openai-compatible/llama', indexModelUrl: url, defaultAgent: 'index' },
+      indexModel: 'openai-compatible/llama',
+      indexModelUrl: url,
+      defaultAgent: 'index',
     });
     expect(await set('none')).toMatchObject({ indexModel: 'none', indexModelUrl: null });
     expect(await set('default')).toMatchObject({ indexModel: null, indexModelUrl: null });
@@ -69,7 +73,9 @@ describe('tenants', () => {
     const { id } = await json<{ id: string }>('tenants create debtor');
     const received = await listen();
     expect(await baton('tenants suspend debtor --reason unpaid --stop')).toEqual({
-      ...{ code: 0, err: '', out: 'Tenant debtor is suspended; canceled tasks: 0.' },
+      code: 0,
+      err: '',
+      out: 'Tenant debtor is suspended; canceled tasks: 0.',
     });
     expect((await baton('tenants list')).out).toMatch(/^debtor +index .* suspended +[-\da-f]+$/m);
     expect(await json('tenants resume debtor')).toMatchObject({ id, suspendedAt: null });
@@ -78,11 +84,16 @@ describe('tenants', () => {
     );
     await json('tokens create --tenant debtor --name ci');
     expect(await baton('tenants delete debtor --yes')).toEqual({
-      ...{ code: 0, err: 'api_tokens: 1 rows deleted\naudit_records: 4 rows deleted' },
+      code: 0,
+      err: 'api_tokens: 1 rows deleted\naudit_records: 4 rows deleted',
       out: `Tenant debtor (${id}) is deleted: 5 rows, 0 running tasks canceled.`,
     });
     expect((await received(5)).map(({ type }) => type)).toEqual([
-      ...['tenant-suspended', 'limits-changed', 'tenant-suspended', 'tenant-suspended', 'catalog-changed'],
+      'tenant-suspended',
+      'limits-changed',
+      'tenant-suspended',
+      'tenant-suspended',
+      'catalog-changed',
     ]);
     for (const command of ['suspend debtor', 'resume debtor', 'delete debtor --yes']) {
       expect(await refusal(`tenants ${command}`)).toBe(
@@ -260,7 +271,10 @@ describe('tokens', () => {
     );
     const shown = await json<Token>(`tokens show --tenant holder ${id}`);
     expect(shown).toMatchObject({
-      ...{ agents: ['echo', 'index'], requestsPerSecond: 5, lastUsedAt: null, previousPrefix: null },
+      agents: ['echo', 'index'],
+      requestsPerSecond: 5,
+      lastUsedAt: null,
+      previousPrefix: null,
       running: { tasks: [], schedules: [], hasMore: false },
     });
     const { out } = await baton(`tokens show --tenant holder ${id}`);
@@ -297,7 +311,12 @@ describe('tokens', () => {
     const { tenantId, store, close } = await scheduleStore('holder');
     const message = Message.fromJSON({ messageId: 'm', parts: [{ text: 'hi' }] });
     const spec = {
-      ...{ name: `of-${id.slice(0, 8)}`, agent: 'echo', message, cron: '@yearly', at: null, timeZone: 'UTC' },
+      name: `of-${id.slice(0, 8)}`,
+      agent: 'echo',
+      message,
+      cron: '@yearly',
+      at: null,
+      timeZone: 'UTC',
       ...({
         overlap: 'skip',
         missed: 'skip',
@@ -306,7 +325,8 @@ describe('tokens', () => {
         endsAt: null,
         maxCount: null,
       } as const),
-      ...{ paused: false, nextAt: new Date(Date.now() + 86_400_000) },
+      paused: false,
+      nextAt: new Date(Date.now() + 86_400_000),
     };
     const schedule = { tenantId, id: randomUUID(), owner: `token:${id}`, ...spec };
     await store.create(schedule);
@@ -317,7 +337,9 @@ describe('tokens', () => {
     expect(out).toContain(`schedule ${spec.name}`);
     expect(err).toBe('These go on without the token. To stop them, run the command again with --stop.');
     expect(await json(`tokens revoke --tenant holder ${id} --stop`)).toMatchObject({
-      ...{ running: { schedules: [] }, canceledTasks: 0, pausedSchedules: 1 },
+      running: { schedules: [] },
+      canceledTasks: 0,
+      pausedSchedules: 1,
     });
     expect((await store.find(tenantId, spec.name))?.paused).toBe(true);
     expect((await store.find(tenantId, 'of-another'))?.paused).toBe(false);
@@ -505,13 +527,26 @@ async function bury(own: Database, tenantId: string, agentId: string): Promise<s
   const [taskId, runId] = [randomUUID(), randomUUID()];
   const timestamp = new Date().toISOString();
   const message = {
-    ...{ messageId: randomUUID(), contextId: 'c', taskId, role: Role.ROLE_USER, parts: [textPart('hi')] },
-    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+    messageId: randomUUID(),
+    contextId: 'c',
+    taskId,
+    role: Role.ROLE_USER,
+    parts: [textPart('hi')],
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
   };
   await new TaskStore(own).create({
-    ...{ tenantId, agentId, runId, extensions: [] },
+    tenantId,
+    agentId,
+    runId,
+    extensions: [],
     task: {
-      ...{ id: taskId, contextId: 'c', artifacts: [], history: [message], metadata: undefined },
+      id: taskId,
+      contextId: 'c',
+      artifacts: [],
+      history: [message],
+      metadata: undefined,
       status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp },
     },
   });

@@ -51,7 +51,8 @@ describe('baton doctor', () => {
     const migrations = async () => (await doctor({})).named('Migrations')[0];
     await set(`migration_name = '29991231_sleeping_runs'`);
     expect(await migrations()).toMatchObject({
-      ...{ status: 'fault', found: '1 is pending: 20261123210000_sleeping_runs' },
+      status: 'fault',
+      found: '1 is pending: 20261123210000_sleeping_runs',
     });
     await set(`migration_name = '20261123210000_sleeping_runs', finished_at = NULL`);
     expect(await migrations()).toMatchObject({ status: 'fault', found: /has begun and not ended/ });

@@ -17,10 +17,18 @@ describe('issuers', () => {
       `issuers add https://id.example.com --tenant landlord ${UNSEEN} --claim org=o1 --subject oid --scopes agents:call,tasks:read --agents echo,desk --requests-per-second 7`,
     );
     expect(added).toEqual({
-      ...{ id: added.id, tenantId: added.tenantId, tenant: 'landlord' },
-      ...{ issuer: 'https://id.example.com', audience: 'baton', selector: { claim: 'org', value: 'o1' } },
-      ...{ jwksUrl: null, subjectClaim: 'oid', scopes: ['agents:call', 'tasks:read'], grants: [] },
-      ...{ agents: ['echo', 'desk'], requestsPerSecond: 7 },
+      id: added.id,
+      tenantId: added.tenantId,
+      tenant: 'landlord',
+      issuer: 'https://id.example.com',
+      audience: 'baton',
+      selector: { claim: 'org', value: 'o1' },
+      jwksUrl: null,
+      subjectClaim: 'oid',
+      scopes: ['agents:call', 'tasks:read'],
+      grants: [],
+      agents: ['echo', 'desk'],
+      requestsPerSecond: 7,
       createdAt: expect.any(String) as string,
     });
     expect(await json('issuers list')).toEqual([added]);

@@ -27,8 +27,12 @@ export async function withProgress<T>(
   if (!stream?.isTTY) return work();
   const known = total === undefined ? '{value} MiB' : '{bar} {percentage} % of {total} MiB';
   const bar = new SingleBar({
-    ...{ stream, format: `${what} ${known}, {duration_formatted}`, clearOnComplete: true, hideCursor: true },
-    ...{ barCompleteChar: '#', barIncompleteChar: '-' },
+    stream,
+    format: `${what} ${known}, {duration_formatted}`,
+    clearOnComplete: true,
+    hideCursor: true,
+    barCompleteChar: '#',
+    barIncompleteChar: '-',
   });
   const begun = setTimeout(() => bar.start(inMib(total ?? 0), inMib(done())), AFTER_MS);
   const ticks = setInterval(() => bar.update(inMib(done())), EVERY_MS);

@@ -24,7 +24,8 @@ describe('secrets', () => {
     expect((await secrets('list --tenant acme')).err).toMatch(/^No secrets yet: npx baton secrets set/);
     const set = await secrets('set openai --tenant acme', { input: `${VALUE}\n` });
     expect(set).toEqual({
-      ...{ code: 0, err: '' },
+      code: 0,
+      err: '',
       out: expect.stringMatching(
         /^Secret openai of acme is set, encrypted with the key [\da-f]{12}\.$/,
       ) as string,

@@ -63,8 +63,10 @@ export class ApiClient {
   send(method: string, path: string, body: Readable, contentType: string): Promise<Response> {
     const { url } = this.target;
     return this.fetch(new URL(`v1/${path}`, url.endsWith('/') ? url : `${url}/`), {
-      ...{ method, headers: { 'content-type': contentType } },
-      ...{ body: Readable.toWeb(body) as ReadableStream, duplex: 'half' },
+      method,
+      headers: { 'content-type': contentType },
+      body: Readable.toWeb(body) as ReadableStream,
+      duplex: 'half',
     });
   }
 

@@ -134,7 +134,8 @@ class OperatorTokenDesk implements TokenDesk {
 }
 
 const shownWork = ({ tasks, ...work }: OpenWork): RunningWork => ({
-  ...{ ...work, tasks: tasks.map(({ state, ...task }) => ({ ...task, state: stateName(state) })) },
+  ...work,
+  tasks: tasks.map(({ state, ...task }) => ({ ...task, state: stateName(state) })),
 });
 
 /** A token as the server writes it. */
@@ -178,7 +179,8 @@ class HttpTokenDesk implements TokenDesk {
   async create(token: Omit<NewToken, 'tenantId'>): Promise<{ secret: string; token: ShownToken }> {
     const { name, scopes, agents, requestsPerSecond, expiresAt } = token;
     return this.issued('POST', this.path, {
-      ...{ name, scopes },
+      name,
+      scopes,
       ...(agents && { agents }),
       ...(requestsPerSecond !== undefined && { requests_per_second: requestsPerSecond }),
       ...(expiresAt && { expires_at: expiresAt.toISOString() }),
@@ -206,7 +208,8 @@ class HttpTokenDesk implements TokenDesk {
     const gone = await this.client.call<WireToken & WireWork>('DELETE', path);
     const { canceled_tasks: canceledTasks = 0, paused_schedules: pausedSchedules = 0 } = gone;
     return {
-      ...{ token: decodeToken(gone), running: decodeWork(gone) },
+      token: decodeToken(gone),
+      running: decodeWork(gone),
       ...(stop && { stopped: { canceledTasks, pausedSchedules } }),
     };
   }
@@ -239,11 +242,18 @@ const noSuchToken = (tenant: string | undefined): OperatorError => {
 const timeOf = (text: string | null): Date | null => (text === null ? null : new Date(text));
 
 const decodeToken = (token: WireToken): ShownToken => ({
-  ...{ id: token.id, name: token.name, prefix: token.prefix, scopes: token.scopes },
-  ...{ agents: token.agents ?? [], requestsPerSecond: token.requests_per_second },
-  ...{ expiresAt: timeOf(token.expires_at), lastUsedAt: timeOf(token.last_used_at) },
-  ...{ previousPrefix: token.previous_prefix, previousUntil: timeOf(token.previous_until) },
-  ...{ revokedAt: timeOf(token.revoked_at), createdAt: new Date(token.created_at) },
+  id: token.id,
+  name: token.name,
+  prefix: token.prefix,
+  scopes: token.scopes,
+  agents: token.agents ?? [],
+  requestsPerSecond: token.requests_per_second,
+  expiresAt: timeOf(token.expires_at),
+  lastUsedAt: timeOf(token.last_used_at),
+  previousPrefix: token.previous_prefix,
+  previousUntil: timeOf(token.previous_until),
+  revokedAt: timeOf(token.revoked_at),
+  createdAt: new Date(token.created_at),
 });
 
 const decodeWork = ({ running }: WireWork): RunningWork => ({

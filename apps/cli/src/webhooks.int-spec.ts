@@ -13,12 +13,14 @@ interface Asked {
 const ID = '019abf5c-22e4-7d7a-9d4a-2f7c0e1b9a11';
 const SECRET = 'whsec_c2VjcmV0';
 const WEBHOOK = {
-  ...{ id: ID, url: 'https://receiver.example/baton', agents: ['helper'], states: null, enabled: true },
-  ...{
-    created_by: 'token:t',
-    created_at: '2026-11-22T15:00:00.000Z',
-    updated_at: '2026-11-22T15:00:00.000Z',
-  },
+  id: ID,
+  url: 'https://receiver.example/baton',
+  agents: ['helper'],
+  states: null,
+  enabled: true,
+  created_by: 'token:t',
+  created_at: '2026-11-22T15:00:00.000Z',
+  updated_at: '2026-11-22T15:00:00.000Z',
 };
 
 let server: Server;
@@ -64,11 +66,13 @@ describe('baton webhooks', () => {
     answer = { status: 201, body: { ...WEBHOOK, secret: SECRET } };
     const line = 'create https://receiver.example/baton --agent helper index --state completed failed';
     expect(await webhooks(line)).toEqual({
-      ...{ code: 0, err: '' },
+      code: 0,
+      err: '',
       out: `Webhook ${ID} is created. Its secret, which is never shown again:\n${SECRET}`,
       asked: [
         {
-          ...{ method: 'POST', path: '/v1/webhooks' },
+          method: 'POST',
+          path: '/v1/webhooks',
           body: {
             url: 'https://receiver.example/baton',
             agents: ['helper', 'index'],
@@ -104,7 +108,9 @@ describe('baton webhooks', () => {
     [`enable ${ID}`, { enabled: true }, 'is enabled'],
   ])('%s changes nothing else', async (line, body, done) => {
     expect(await webhooks(line)).toEqual({
-      ...{ code: 0, err: '', out: `Webhook ${ID} ${done}.` },
+      code: 0,
+      err: '',
+      out: `Webhook ${ID} ${done}.`,
       asked: [{ method: 'PATCH', path: PATH, body }],
     });
   });
@@ -124,12 +130,14 @@ describe('baton webhooks', () => {
   it('test tells what the receiver has answered, and fails if it has not taken it', async () => {
     answer = { body: { delivered: true, status: 204, error: null, duration_ms: 7 } };
     expect(await webhooks(`test ${ID}`)).toMatchObject({
-      ...{ code: 0, out: 'The receiver has answered HTTP 204 after 7 ms.' },
+      code: 0,
+      out: 'The receiver has answered HTTP 204 after 7 ms.',
       asked: [{ method: 'POST', path: `${PATH}/test` }],
     });
     answer = { body: { delivered: false, status: 500, error: null, duration_ms: 7 } };
     expect(await webhooks(`test ${ID}`)).toMatchObject({
-      ...{ code: EXIT.failed, err: 'The receiver has not taken it: it answered HTTP 500.' },
+      code: EXIT.failed,
+      err: 'The receiver has not taken it: it answered HTTP 500.',
     });
     answer = { body: { delivered: false, status: null, error: 'it refused the connection', duration_ms: 7 } };
     expect((await webhooks(`test ${ID}`)).err).toBe(
@@ -140,14 +148,17 @@ describe('baton webhooks', () => {
   it('remove removes', async () => {
     answer = { status: 204 };
     expect(await webhooks(`remove ${ID}`)).toMatchObject({
-      ...{ code: 0, out: `Webhook ${ID} is removed.` },
+      code: 0,
+      out: `Webhook ${ID} is removed.`,
       asked: [{ method: 'DELETE', path: PATH }],
     });
   });
 
   it('asks nothing if nothing is to be changed, or a number is none', async () => {
     expect(await webhooks(`set ${ID}`)).toMatchObject({
-      ...{ code: EXIT.usage, err: 'Nothing to change: give --to, --agent, --state or --all.', asked: [] },
+      code: EXIT.usage,
+      err: 'Nothing to change: give --to, --agent, --state or --all.',
+      asked: [],
     });
     expect(await webhooks(`rotate ${ID} --overlap-hours soon`)).toMatchObject({
       code: EXIT.usage,
@@ -159,7 +170,9 @@ describe('baton webhooks', () => {
     const message = 'url: "10.0.0.1" is not at a public address';
     answer = { status: 400, body: { error: { message, fields: [{ field: 'url', message }] } } };
     expect(await webhooks('create http://10.0.0.1/')).toMatchObject({
-      ...{ code: EXIT.failed, out: '', err: expect.stringContaining(message) as string },
+      code: EXIT.failed,
+      out: '',
+      err: expect.stringContaining(message) as string,
     });
   });
 });

@@ -29,15 +29,16 @@ describe('the tenant of npm start', () => {
 
   it('has no limits whatever the environment sets, until the operator sets some', async () => {
     const none = {
-      ...{
-        requestsPerSecond: null,
-        runsAtOnce: null,
-        tasksWaiting: null,
-        openStreams: null,
-        bodyBytes: null,
-      },
-      ...{ storedBytes: null, tokensPerDay: null, retentionDays: null },
-      ...{ guestRequestsPerSecond: null, guestMessagesPerDay: null },
+      requestsPerSecond: null,
+      runsAtOnce: null,
+      tasksWaiting: null,
+      openStreams: null,
+      bodyBytes: null,
+      storedBytes: null,
+      tokensPerDay: null,
+      retentionDays: null,
+      guestRequestsPerSecond: null,
+      guestMessagesPerDay: null,
     };
     expect(await prepare()).toEqual(none);
     const tenants = new TenantStore(catalog);

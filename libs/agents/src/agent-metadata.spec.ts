@@ -41,8 +41,12 @@ describe('an agent reports tokens and kinds of artifacts, and nothing else in th
           metadata,
           artifacts: [
             {
-              ...{ artifactId: 'a', name: 'a', description: '', extensions: [] },
-              ...{ parts: [part], metadata },
+              artifactId: 'a',
+              name: 'a',
+              description: '',
+              extensions: [],
+              parts: [part],
+              metadata,
             },
           ],
         },

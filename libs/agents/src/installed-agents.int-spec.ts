@@ -78,7 +78,8 @@ describe('installed agents', () => {
       { slug: 'c-yaml', file: 'c-yaml/agent.yaml', line: 1, tenants: [], reason: matching(/./) },
       { slug: 'd-none', file: 'd-none/agent.yaml', line: null, tenants: [], reason: matching(/ENOENT/) },
       expect.objectContaining({
-        ...{ file: 'e-module/agent.yaml', line: 4 },
+        file: 'e-module/agent.yaml',
+        line: 4,
         reason: 'config.module: must be a path inside the folder of the agent',
       }),
       expect.objectContaining({ slug: 'echo', reason: matching(/"echo" is the name of a built-in agent/) }),

@@ -78,7 +78,9 @@ export const failureOf = (
   tenants: string[] | null,
   { file, line, reason }: LoadFault,
 ): LoadFailure => ({
-  ...{ slug, tenants, line: line ?? null },
+  slug,
+  tenants,
+  line: line ?? null,
   file: join(slug, file),
   // Who sees it need not know where the operator keeps the agents.
   reason: reason.replaceAll(join(directory, '/'), ''),
@@ -112,7 +114,8 @@ export async function readAgent(directory: string, slug: string): Promise<Instal
     if (document.errors.length > 0) {
       return document.errors.map(({ message, pos: [start] }) =>
         failureOf(directory, slug, known, {
-          ...{ file: AGENT_FILE, line: lines.linePos(start).line },
+          file: AGENT_FILE,
+          line: lines.linePos(start).line,
           reason: message.replace(/[:.]$/, ''),
         }),
       );

@@ -195,7 +195,10 @@ describe('a hostile model', () => {
   it('does not give the key away in texts, reasoning, calls of tools and their results', async () => {
     const inputs: unknown[] = [];
     bench.tools.push({
-      ...{ name: 'take', description: 't', needsApproval: false, repeat: 'again' as const },
+      name: 'take',
+      description: 't',
+      needsApproval: false,
+      repeat: 'again' as const,
       inputSchema: { type: 'object' },
       execute: async (input) => {
         inputs.push(input);

@@ -263,8 +263,13 @@ function cpuTimeOf(thread: number): number | undefined {
 
 function startThreads(maxThreads: number): Piscina {
   const threads = new Piscina({
-    ...{ filename: THREAD_FILE, minThreads: 0, maxThreads, idleTimeout: IDLE_MS },
-    ...{ resourceLimits: MEMORY, concurrentTasksPerWorker: 1, recordTiming: false },
+    filename: THREAD_FILE,
+    minThreads: 0,
+    maxThreads,
+    idleTimeout: IDLE_MS,
+    resourceLimits: MEMORY,
+    concurrentTasksPerWorker: 1,
+    recordTiming: false,
     // No variable of this process's environment: it contains the platform's keys.
     env: {},
     execArgv: [],

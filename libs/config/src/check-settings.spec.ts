@@ -58,7 +58,11 @@ describe('names that look like a setting and are none', () => {
 describe('a report on the settings', () => {
   it('has what is wrong, what is unknown and what is set, each by its name and without values', () => {
     const report = settingsReport({
-      ...{ BATON_MASTER_KEY: 'hunter2', WORKERS: '0', LIMIT_RUN_AT_ONCE: '3', LEASE_MS: '5000', PORT: '' },
+      BATON_MASTER_KEY: 'hunter2',
+      WORKERS: '0',
+      LIMIT_RUN_AT_ONCE: '3',
+      LEASE_MS: '5000',
+      PORT: '',
     });
     expect(report).toEqual({
       problems: [

@@ -149,7 +149,12 @@ describe('environment', () => {
   it('takes networks, addresses and hosts that agents may call, and nothing else', () => {
     const OUTBOUND_ALLOW = '10.0.0.0/8, fd00::/8 ,::1,[::1]:8080, ollama:11434, models.corp.example.,';
     expect(loadEnvironment({ DATABASE_URL, OUTBOUND_ALLOW }).outboundAllow).toEqual([
-      ...['10.0.0.0/8', 'fd00::/8', '::1', '[::1]:8080', 'ollama:11434', 'models.corp.example.'],
+      '10.0.0.0/8',
+      'fd00::/8',
+      '::1',
+      '[::1]:8080',
+      'ollama:11434',
+      'models.corp.example.',
     ]);
     for (const wrong of ['10.0.0.0/33', 'corp/8', 'http://ollama', '10.1/8', '10.0.0.0/8/8', '*']) {
       expect(problems({ DATABASE_URL, OUTBOUND_ALLOW: wrong })).toEqual([

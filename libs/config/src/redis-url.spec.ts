@@ -16,14 +16,23 @@ describe('REDIS_URL', () => {
     [
       'rediss://host?cacert=/a/ca.pem&cert=/a/cert.pem&key=/a/key.pem',
       {
-        ...{ host: 'host', port: 6379, db: 0, family: 0 },
+        host: 'host',
+        port: 6379,
+        db: 0,
+        family: 0,
         tls: { cacert: '/a/ca.pem', cert: '/a/cert.pem', key: '/a/key.pem' },
       },
     ],
     [
       'rediss://user:secret@one/2?sentinel=main&hosts=two:26380,[::1]:26379&sentinelUser=u&sentinelPassword=p%26q',
       {
-        ...{ host: 'one', port: 26_379, db: 2, family: 0, username: 'user', password: 'secret', tls: {} },
+        host: 'one',
+        port: 26_379,
+        db: 2,
+        family: 0,
+        username: 'user',
+        password: 'secret',
+        tls: {},
         sentinel: {
           name: 'main',
           hosts: [
@@ -31,14 +40,20 @@ describe('REDIS_URL', () => {
             { host: 'two', port: 26_380 },
             { host: '::1', port: 26_379 },
           ],
-          ...{ username: 'u', password: 'p&q' },
+          username: 'u',
+          password: 'p&q',
         },
       },
     ],
     [
       'redis://user:secret@one?cluster=true&hosts=two:7000',
       {
-        ...{ host: 'one', port: 6379, db: 0, family: 0, username: 'user', password: 'secret' },
+        host: 'one',
+        port: 6379,
+        db: 0,
+        family: 0,
+        username: 'user',
+        password: 'secret',
         cluster: [
           { host: 'one', port: 6379 },
           { host: 'two', port: 7000 },

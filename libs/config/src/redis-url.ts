@@ -23,8 +23,16 @@ const REMEDY =
   'set it to a Redis URL such as redis://host:6379, or leave it out to use Postgres for messaging';
 
 const PARAMETERS = [
-  ...['cacert', 'cert', 'key', 'db', 'family'],
-  ...['sentinel', 'hosts', 'sentinelUser', 'sentinelPassword', 'cluster'],
+  'cacert',
+  'cert',
+  'key',
+  'db',
+  'family',
+  'sentinel',
+  'hosts',
+  'sentinelUser',
+  'sentinelPassword',
+  'cluster',
 ];
 
 /** Reads REDIS_URL. Throws an Error that says what to set instead, without any value of the URL. */

@@ -37,22 +37,33 @@ import { UsageStore } from './tenants/usage.store.js';
 import { WebhookStore } from './push/webhook.store.js';
 
 const STORES = [
-  ...[AuditStore, DeadLetterStore],
-  ...[
-    ConsoleLineStore,
-    JournalStore,
-    RetentionStore,
-    OperatorTokenStore,
-    TenantRemovalStore,
-    TenantStore,
-    UsageStore,
-    UsageHoursStore,
-    TokenUsageStore,
-  ],
+  AuditStore,
+  DeadLetterStore,
+  ConsoleLineStore,
+  JournalStore,
+  RetentionStore,
+  OperatorTokenStore,
+  TenantRemovalStore,
+  TenantStore,
+  UsageStore,
+  UsageHoursStore,
+  TokenUsageStore,
   IssuerStore,
-  ...[TokenStore, AgentStore, AgentCatalogStore, HostStore, SecretStore, StreamCountStore],
-  ...[DispatchStore, WorkerStore, QueueStore, TaskTreeStore, ScheduleStore],
-  ...[PushConfigStore, PushDeliveryStore, DeadPushStore, WebhookStore],
+  TokenStore,
+  AgentStore,
+  AgentCatalogStore,
+  HostStore,
+  SecretStore,
+  StreamCountStore,
+  DispatchStore,
+  WorkerStore,
+  QueueStore,
+  TaskTreeStore,
+  ScheduleStore,
+  PushConfigStore,
+  PushDeliveryStore,
+  DeadPushStore,
+  WebhookStore,
 ];
 
 /** One line of JSON for programs that collect standard output. */
@@ -91,10 +102,13 @@ function openDatabase(environment: Environment, logger: Logger, metrics: Metrics
       : logger.warn('the primary serves lists: the replica of Postgres cannot', { reason });
   return new Database({
     ...options,
-    ...{ url: environment.databaseUrl, onAudit },
+    url: environment.databaseUrl,
+    onAudit,
     replica: (primary) =>
       new ReadReplica({
-        ...{ primary, maxLagMs, onChange },
+        primary,
+        maxLagMs,
+        onChange,
         standby: new Database({ ...options, url: databaseReplicaUrl, timeouts: REPLICA_TIMEOUTS }),
         onRead: (server) => reads.inc({ server }),
       }),

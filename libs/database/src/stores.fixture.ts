@@ -18,9 +18,13 @@ export async function openStores(poolSize = 8) {
     await drop();
   };
   return {
-    ...{ url, database, close },
-    ...{ tasks: new TaskStore(database), runs: new RunStore(database) },
-    ...{ dispatch: new DispatchStore(database), workers: new WorkerStore(database) },
+    url,
+    database,
+    close,
+    tasks: new TaskStore(database),
+    runs: new RunStore(database),
+    dispatch: new DispatchStore(database),
+    workers: new WorkerStore(database),
   };
 }
 

@@ -15,7 +15,8 @@ afterEach(() => jest.restoreAllMocks());
 
 const REFUSED = {
   action: 'signin.refused',
-  ...{ route: 'GET /v1/agents', reason: 'the token is not known' },
+  route: 'GET /v1/agents',
+  reason: 'the token is not known',
 } as const;
 const refuse = (address: string): void =>
   log.refuse({ ...REFUSED, by: { kind: 'unknown', key: 'unknown', address } });
@@ -29,7 +30,9 @@ describe('refused requests', () => {
       {
         tenantId: '00000000-0000-0000-0000-000000000000',
         record: {
-          ...{ action: 'signin.refused', outcome: 'refused', detail: { reason: 'the token is not known' } },
+          action: 'signin.refused',
+          outcome: 'refused',
+          detail: { reason: 'the token is not known' },
           target: { kind: 'route', name: 'GET /v1/agents' },
           by: { kind: 'unknown', key: 'unknown', address: '192.0.2.1' },
         },

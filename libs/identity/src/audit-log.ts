@@ -39,7 +39,9 @@ export interface Refusal {
 export class AuditLog {
   /** Refusals of each caller in this minute. */
   private readonly refusals = new LRUCache<string, number>({
-    ...{ maxSize: MAX_CALLERS, sizeCalculation: () => 1, ttl: MINUTE_MS },
+    maxSize: MAX_CALLERS,
+    sizeCalculation: () => 1,
+    ttl: MINUTE_MS,
   });
   /** By tenant: what was written this minute, and what was left out since the last record. */
   private readonly logs = new LRUCache<string, { written: number; left: number }>({ max: MAX_LOGS });
@@ -66,7 +68,8 @@ export class AuditLog {
   ): Promise<{ records: ReturnType<typeof auditJson>[]; last: AuditRecord | undefined }> {
     const { limit } = query;
     const found = await this.store.list({
-      ...{ ...query, limit: limit + 1 },
+      ...query,
+      limit: limit + 1,
       ...(tenantId !== undefined && { tenantId }),
     });
     const page = found.slice(0, limit);

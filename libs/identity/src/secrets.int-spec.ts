@@ -51,9 +51,11 @@ describe('secrets', () => {
   it('are set, read, listed without their values, replaced and removed', async () => {
     const info = await secrets(one).set(acme, 'openai', VALUE);
     expect(info).toEqual({
-      ...{ name: 'openai', keyId: expect.stringMatching(/^[\da-f]{12}$/) as string },
+      name: 'openai',
+      keyId: expect.stringMatching(/^[\da-f]{12}$/) as string,
       origins: ['https://api.openai.com'],
-      ...{ createdAt: expect.any(Date) as Date, updatedAt: expect.any(Date) as Date },
+      createdAt: expect.any(Date) as Date,
+      updatedAt: expect.any(Date) as Date,
     });
     expect(await secrets(one).get(acme, 'openai', [])).toBe(VALUE);
     expect(await secrets(one).list(acme)).toEqual([info]);
@@ -255,7 +257,8 @@ describe('a rotation', () => {
   it('encrypts every secret of every tenant with the newest key; the old one can be dropped after it', async () => {
     const names = await fill(7);
     expect(await secrets(two, one).rotate(3)).toEqual({
-      ...{ rotated: 14, failures: [] },
+      rotated: 14,
+      failures: [],
       keyId: (await secrets(two, one).set(acme, 'new', VALUE)).keyId,
     });
     for (const name of names)

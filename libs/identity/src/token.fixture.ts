@@ -109,6 +109,7 @@ export const refusedAs = (
   reason: RefusedToken,
   { id, tenantId }: Pick<ApiToken, 'id' | 'tenantId'>,
 ): Verification => ({
-  ...{ ok: false, reason },
+  ok: false,
+  reason,
   holder: { tenantId, principal: { kind: 'token', key: `token:${id}` } },
 });

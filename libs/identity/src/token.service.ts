@@ -101,7 +101,9 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   private readonly cache: TenantCache<FoundToken>;
   /** Hashes that no token has. Nobody can guess a secret that is issued later, so they are good for longer. */
   private readonly unknown = new LRUCache<string, true>({
-    ...{ maxSize: MAX_UNKNOWN, sizeCalculation: () => 1, ttl: UNKNOWN_MS },
+    maxSize: MAX_UNKNOWN,
+    sizeCalculation: () => 1,
+    ttl: UNKNOWN_MS,
   });
   private readonly uses: TokenUses;
 
@@ -248,7 +250,10 @@ function callerOf(token: FoundToken, hash: string): Caller {
   const { tenantId, id, scopes, agents, requestsPerSecond } = token;
   const expiresAt = endOf(token);
   return {
-    ...{ tenantId, scopes, principal: tokenPrincipal(id), credential: hash },
+    tenantId,
+    scopes,
+    principal: tokenPrincipal(id),
+    credential: hash,
     ...(expiresAt && { expiresAt }),
     ...(agents.length > 0 && { agents: { slugs: agents, ids: [] } }),
     ...(requestsPerSecond !== null && { requestsPerSecond }),
@@ -308,7 +313,9 @@ const hashSecret = (secret: string): string | undefined => (FORM.test(secret) ? 
 /** When tokens were last used. A process stores it once a minute for each token, beside the requests. */
 class TokenUses {
   private readonly noted = new LRUCache<string, true>({
-    ...{ maxSize: MAX_USED_TOKENS, sizeCalculation: () => 1, ttl: EACH_USE_MS },
+    maxSize: MAX_USED_TOKENS,
+    sizeCalculation: () => 1,
+    ttl: EACH_USE_MS,
   });
   private readonly waiting = new Map<string, { id: string; tenantId: string; at: Date }>();
   private readonly failures: FailureLog;

@@ -11,7 +11,9 @@ const signals = fc.record({
   events: fc.array(
     fc.record(
       {
-        ...{ sequence: fc.nat(), attempt: fc.nat(), json: fc.json({ stringUnit: 'binary' }) },
+        sequence: fc.nat(),
+        attempt: fc.nat(),
+        json: fc.json({ stringUnit: 'binary' }),
         outcome: fc.constantFrom(...OUTCOMES),
       },
       { requiredKeys: ['sequence', 'attempt', 'json'] },

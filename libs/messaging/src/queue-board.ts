@@ -49,7 +49,14 @@ export class QueueBoard {
       override async getJobSchedulers() {
         const found = await this.source.getJobSchedulers(0, MAX_SCHEDULERS - 1, true);
         return found.map(({ key, name, pattern, tz, startDate, next, iterationCount, template }) => ({
-          ...{ id: key, name, pattern, tz, startDate, next: next ?? undefined, iterationCount, template },
+          id: key,
+          name,
+          pattern,
+          tz,
+          startDate,
+          next: next ?? undefined,
+          iterationCount,
+          template,
         }));
       }
     }

@@ -11,7 +11,9 @@ describe('the job catalog', () => {
   it('decodes what it knows and drops what it does not', () => {
     expect(decodeJob('run', 'run', { ...data, extra: 1 })).toEqual(data);
     expect(decodeJob('tick', 'tick', { tenantId: 't', scheduleId: 's', dueAt: 0 })).toEqual({
-      ...{ tenantId: 't', scheduleId: 's', dueAt: new Date(0) },
+      tenantId: 't',
+      scheduleId: 's',
+      dueAt: new Date(0),
     });
   });
 

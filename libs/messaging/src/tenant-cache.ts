@@ -43,7 +43,10 @@ export class TenantCache<V extends object> {
   ) {
     const { ttlMs: ttl, allowStaleOnError = false } = options;
     this.values = new LRUCache({
-      ...{ maxSize: MAX_ENTRIES, sizeCalculation, ttl, noDeleteOnStaleGet: allowStaleOnError },
+      maxSize: MAX_ENTRIES,
+      sizeCalculation,
+      ttl,
+      noDeleteOnStaleGet: allowStaleOnError,
     });
     this.missing = new LRUCache({ maxSize: MAX_MISSING, sizeCalculation, ttl });
   }
@@ -82,10 +85,12 @@ export class TenantCache<V extends object> {
       this.missing.clear();
       return;
     }
-    for (const key of [...this.values.keys()]) {
+    // Copies: the caches lose entries meanwhile.
+    const [known, missing] = [[...this.values.keys()], [...this.missing.keys()]];
+    for (const key of known) {
       if (stale(key, this.values.peek(key))) this.values.delete(key);
     }
-    for (const key of [...this.missing.keys()]) {
+    for (const key of missing) {
       if (stale(key, undefined)) this.missing.delete(key);
     }
   }

@@ -69,9 +69,24 @@ describe('the way out', () => {
       Promise.resolve((answers.shift() ?? []).map((address) => ({ address, family: 4 })));
 
   it.each([
-    ...['127.0.0.1', '2130706433', '0x7f000001', '0177.0.0.1', '127.1', '127.0.0.1.', '0', '[::]', '[::1]'],
-    ...['[::ffff:127.0.0.1]', '[0:0:0:0:0:ffff:7f00:1]', '[64:ff9b::7f00:1]', '[fe80::1]', '169.254.169.254'],
-    ...['localhost', 'LOCALHOST', 'localhost.', '①②⑦.0.0.1'],
+    '127.0.0.1',
+    '2130706433',
+    '0x7f000001',
+    '0177.0.0.1',
+    '127.1',
+    '127.0.0.1.',
+    '0',
+    '[::]',
+    '[::1]',
+    '[::ffff:127.0.0.1]',
+    '[0:0:0:0:0:ffff:7f00:1]',
+    '[64:ff9b::7f00:1]',
+    '[fe80::1]',
+    '169.254.169.254',
+    'localhost',
+    'LOCALHOST',
+    'localhost.',
+    '①②⑦.0.0.1',
   ])('does not lead to %s', async (host) => {
     const refused = expect(outbound([], named(['127.0.0.1'])).fetch(url(host))).rejects;
     await refused.toMatchObject({

@@ -6,8 +6,12 @@ import type { Sender } from './tracing.js';
 
 /** The numbers of OpenTelemetry's data model of logs. */
 const SEVERITIES: Readonly<Record<string, number>> = {
-  ...{ trace: 1, debug: 5, info: 9 },
-  ...{ warn: 13, error: 17, fatal: 21 },
+  trace: 1,
+  debug: 5,
+  info: 9,
+  warn: 13,
+  error: 17,
+  fatal: 21,
 };
 /** A tenant writes some of the values. */
 const MAX_TEXT = 32_768;

@@ -1,14 +1,16 @@
 import { endpointsOf, type TelemetrySettings } from './tracing.js';
 
 const settings = (more: Partial<TelemetrySettings>): TelemetrySettings => ({
-  ...{
-    otelSdkDisabled: false,
-    otelMetricsEveryMs: 60_000,
-    otlpHeaders: undefined,
-    otelServiceName: undefined,
-  },
-  ...{ otelTracesExporter: 'otlp', otelMetricsExporter: 'otlp', otelLogsExporter: 'otlp' },
-  ...{ otlpTracesEndpoint: undefined, otlpMetricsEndpoint: undefined, otlpLogsEndpoint: undefined },
+  otelSdkDisabled: false,
+  otelMetricsEveryMs: 60_000,
+  otlpHeaders: undefined,
+  otelServiceName: undefined,
+  otelTracesExporter: 'otlp',
+  otelMetricsExporter: 'otlp',
+  otelLogsExporter: 'otlp',
+  otlpTracesEndpoint: undefined,
+  otlpMetricsEndpoint: undefined,
+  otlpLogsEndpoint: undefined,
   otlpEndpoint: undefined,
   ...more,
 });

@@ -15,8 +15,14 @@ export default {
   async execute({ taskId, contextId, userMessage, task }, bus) {
     const say = (state, parts) => {
       const message = {
-        ...{ messageId: `${state}`, role: AGENT, parts, taskId, contextId },
-        ...{ metadata: { 'baton.approval': true }, extensions: [], referenceTaskIds: [] },
+        messageId: `${state}`,
+        role: AGENT,
+        parts,
+        taskId,
+        contextId,
+        metadata: { 'baton.approval': true },
+        extensions: [],
+        referenceTaskIds: [],
       };
       bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: { state, message } }));
     };

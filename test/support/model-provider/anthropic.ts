@@ -51,9 +51,14 @@ function blocks(reply: Reply): { start: object; deltas: object[]; whole: object 
 /** Anthropic's messages. */
 export const anthropic: Dialect = {
   whole: (reply, { model }) => ({
-    ...{ id: 'msg_1', type: 'message', role: 'assistant', model },
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model,
     content: blocks(reply).map(({ whole }) => whole),
-    ...{ stop_reason: stopReason(reply), stop_sequence: null, usage: usage(reply) },
+    stop_reason: stopReason(reply),
+    stop_sequence: null,
+    usage: usage(reply),
   }),
 
   events(reply, { model }): ProviderEvent[] {
@@ -61,8 +66,14 @@ export const anthropic: Dialect = {
       {
         type: 'message_start',
         message: {
-          ...{ id: 'msg_1', type: 'message', role: 'assistant', model, content: [] },
-          ...{ stop_reason: null, stop_sequence: null, usage: { ...usage(reply), output_tokens: 1 } },
+          id: 'msg_1',
+          type: 'message',
+          role: 'assistant',
+          model,
+          content: [],
+          stop_reason: null,
+          stop_sequence: null,
+          usage: { ...usage(reply), output_tokens: 1 },
         },
       },
       { type: 'ping' },

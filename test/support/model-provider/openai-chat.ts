@@ -60,14 +60,21 @@ export const openaiChat: Dialect = {
   events(reply, { model, body }: ModelRequest): ProviderEvent[] {
     const chunk = (delta: object, finish: string | null = null) => ({
       data: {
-        ...{ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model },
+        id: 'chatcmpl-1',
+        object: 'chat.completion.chunk',
+        created: 1,
+        model,
         choices: [{ index: 0, delta, finish_reason: finish }],
       },
     });
     const wantsUsage = Boolean((body as { stream_options?: { include_usage?: boolean } }).stream_options);
     const last = {
-      ...{ id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model },
-      ...{ choices: [], usage: usage(reply) },
+      id: 'chatcmpl-1',
+      object: 'chat.completion.chunk',
+      created: 1,
+      model,
+      choices: [],
+      usage: usage(reply),
     };
     return [
       chunk({ role: 'assistant', content: '' }),

@@ -36,8 +36,12 @@ function items(reply: Reply): Item[] {
           },
         ];
   const calls = (reply.calls ?? []).map((call, index) => ({
-    ...{ id: `fc_${index + 1}`, type: 'function_call', status: 'completed' },
-    ...{ call_id: idOf(call, index), name: call.name, arguments: inputOf(call) },
+    id: `fc_${index + 1}`,
+    type: 'function_call',
+    status: 'completed',
+    call_id: idOf(call, index),
+    name: call.name,
+    arguments: inputOf(call),
   }));
   return [...reasoning, ...text, ...calls];
 }
@@ -79,7 +83,10 @@ function itemEvents(item: Item, output_index: number, reply: Reply): Record<stri
         added({ summary: [] }),
         { ...at, type: 'response.reasoning_summary_part.added', summary_index: 0 },
         ...chunksOf(reply.reasoning).map((delta) => ({
-          ...{ ...at, type: 'response.reasoning_summary_text.delta', summary_index: 0, delta },
+          ...at,
+          type: 'response.reasoning_summary_text.delta',
+          summary_index: 0,
+          delta,
         })),
         { ...at, type: 'response.reasoning_summary_part.done', summary_index: 0 },
         done,
@@ -88,7 +95,11 @@ function itemEvents(item: Item, output_index: number, reply: Reply): Record<stri
       return [
         added({ content: [] }),
         ...chunksOf(reply.text).map((delta) => ({
-          ...{ ...at, type: 'response.output_text.delta', content_index: 0, delta, logprobs: [] },
+          ...at,
+          type: 'response.output_text.delta',
+          content_index: 0,
+          delta,
+          logprobs: [],
         })),
         done,
       ];

@@ -143,8 +143,14 @@ export class RemoteAgent {
     for (const { id: taskId, contextId, status } of this.disk.tasks.values()) {
       if (!UNFINISHED.has(status?.state ?? TaskState.TASK_STATE_UNSPECIFIED)) continue;
       const message = {
-        ...{ messageId: randomUUID(), taskId, contextId, role: Role.ROLE_USER, parts: [text('go on')] },
-        ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+        messageId: randomUUID(),
+        taskId,
+        contextId,
+        role: Role.ROLE_USER,
+        parts: [text('go on')],
+        metadata: undefined,
+        extensions: [],
+        referenceTaskIds: [],
       };
       const request = { tenant: '', message, configuration: undefined, metadata: undefined };
       void drain(this.handler().sendMessageStream(request, new ServerCallContext()));
@@ -249,9 +255,15 @@ export class RemoteAgent {
   private cardJson(): object {
     if (this.options.version === '1.0') return AgentCard.toJSON(this.card()) as object;
     return {
-      ...{ protocolVersion: '0.3.0', name: 'Remote', description: 'A remote agent', version: '1.0.0' },
-      ...{ url: this.target, preferredTransport: 'JSONRPC', skills: [] },
-      ...{ defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'] },
+      protocolVersion: '0.3.0',
+      name: 'Remote',
+      description: 'A remote agent',
+      version: '1.0.0',
+      url: this.target,
+      preferredTransport: 'JSONRPC',
+      skills: [],
+      defaultInputModes: ['text/plain'],
+      defaultOutputModes: ['text/plain'],
       capabilities: { streaming: this.options.streaming ?? true },
     };
   }

@@ -5,7 +5,9 @@ const TASK_PATH = /^\/tasks\/([^:]+)(:\w+)?$/;
 const INFO = { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', domain: 'a2a-protocol.org' };
 const NOT_FOUND = {
   error: {
-    ...{ code: 404, status: 'NOT_FOUND', message: 'No such task' },
+    code: 404,
+    status: 'NOT_FOUND',
+    message: 'No such task',
     details: [{ ...INFO, reason: 'TASK_NOT_FOUND' }],
   },
 };

@@ -45,9 +45,12 @@ export const RUNTIME_ROWS: Readonly<Record<string, RuntimeRow>> = {
   },
   executor: {
     agent: 'pacer',
-    ...{ stream: count, reply: { said: count, text: COUNTED }, wait: say('wait') },
+    stream: count,
+    reply: { said: count, text: COUNTED },
+    wait: say('wait'),
     ask: { said: say('ask'), answer: 'b', reply: 'b' },
-    ...{ large: say(LONG), many: say('count 20') },
+    large: say(LONG),
+    many: say('count 20'),
   },
   // All that it says without a model is one event: what agents there are.
   index: {
@@ -58,25 +61,36 @@ export const RUNTIME_ROWS: Readonly<Record<string, RuntimeRow>> = {
   llm: {
     agent: 'model',
     definition: ({ provider, mcp }) => ({
-      ...{ name: 'model', description: `Thinks. ${'A lot. '.repeat(500)}`, runtime: 'llm' },
+      name: 'model',
+      description: `Thinks. ${'A lot. '.repeat(500)}`,
+      runtime: 'llm',
       config: {
-        ...{ model: 'openai-compatible/model-1', baseUrl: provider.url },
+        model: 'openai-compatible/model-1',
+        baseUrl: provider.url,
         tools: { mcp: [{ name: 'shop', url: mcp.url, approval: 'all' }] },
       },
     }),
-    ...{ stream: count, reply: { said: count, text: COUNTED }, wait: say('wait') },
+    stream: count,
+    reply: { said: count, text: COUNTED },
+    wait: say('wait'),
     ask: { said: say('ask'), answer: 'yes', reply: 'ordered' },
-    ...{ large: say('large'), many: say('many') },
+    large: say('large'),
+    many: say('many'),
   },
   'remote-a2a': {
     agent: 'far',
     definition: ({ remote }) => ({
-      ...{ name: 'far', description: 'Lives elsewhere', runtime: 'remote-a2a' },
+      name: 'far',
+      description: 'Lives elsewhere',
+      runtime: 'remote-a2a',
       config: { card: remote.url },
     }),
-    ...{ stream: count, reply: { said: count, text: COUNTED }, wait: say('wait') },
+    stream: count,
+    reply: { said: count, text: COUNTED },
+    wait: say('wait'),
     ask: { said: say('ask'), answer: 'b', reply: 'b' },
-    ...{ large: say(LONG), many: say('count 20') },
+    large: say(LONG),
+    many: say('count 20'),
   },
 };
 

@@ -28,7 +28,8 @@ describe('requests without a good token', () => {
     let guess = 0;
     expect(await statuses(MAX + 2, () => get('/v1/requests', bad(`guess-${String((guess += 1))}`)))).toEqual([
       ...Array.from({ length: MAX }, () => 401),
-      ...[429, 429],
+      429,
+      429,
     ]);
     expect(verified).toHaveBeenCalledTimes(MAX);
     // Nor is anything asked for those without one.

@@ -32,7 +32,9 @@ export class UnauthenticatedLimit {
   /** Bounds the memory of the limiter: what is not in here has no counter. */
   private readonly addresses: LRUCache<string, true>;
   private readonly goodTokens = new LRUCache<string, true>({
-    ...{ maxSize: MAX_TOKENS, sizeCalculation: () => 1, ttl: TOKEN_MS },
+    maxSize: MAX_TOKENS,
+    sizeCalculation: () => 1,
+    ttl: TOKEN_MS,
   });
 
   constructor({ unauthenticatedPerSecond: max }: Environment) {
@@ -40,7 +42,8 @@ export class UnauthenticatedLimit {
     const limiter = new RateLimiterMemory({ points: max * WINDOW_SECONDS, duration: WINDOW_SECONDS });
     this.limiter = limiter;
     this.addresses = new LRUCache({
-      ...{ maxSize: MAX_ADDRESSES, sizeCalculation: () => 1 },
+      maxSize: MAX_ADDRESSES,
+      sizeCalculation: () => 1,
       dispose: (_, address, reason) => {
         if (reason === 'evict') void limiter.delete(address);
       },

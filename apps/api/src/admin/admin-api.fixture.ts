@@ -21,12 +21,20 @@ export let operatorKey: string;
 beforeAll(async () => {
   database = await createDatabase();
   const environment = loadEnvironment({
-    ...{ DATABASE_URL: database.url, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', API_GRACE_MS: '200' },
-    ...{ MANAGEMENT_PORT: '0', UNAUTHENTICATED_PER_SECOND: '0', OUTBOUND_ALLOW: '127.0.0.1' },
+    DATABASE_URL: database.url,
+    HOST: '127.0.0.1',
+    PORT: '0',
+    LOG_LEVEL: 'silent',
+    API_GRACE_MS: '200',
+    MANAGEMENT_PORT: '0',
+    UNAUTHENTICATED_PER_SECOND: '0',
+    OUTBOUND_ALLOW: '127.0.0.1',
     BATON_MASTER_KEY: randomBytes(32).toString('base64'),
   });
   app = await NestFactory.create(ApiModule.use(environment), createFastifyAdapter(environment), {
-    ...{ bodyParser: false, logger: false, abortOnError: false },
+    bodyParser: false,
+    logger: false,
+    abortOnError: false,
   });
   prepareApi(app);
   const listening = await listen(app);

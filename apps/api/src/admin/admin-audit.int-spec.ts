@@ -32,9 +32,12 @@ async function deadRun(slug: string): Promise<string> {
   const issued = { tenantId, name: 'caller', scopes: ['agents:call' as const], expiresAt: null };
   const { secret } = await app.get(TokenService, { strict: false }).issue(issued);
   await fetch(`${url}/agents/echo`, {
-    ...{ method: 'POST', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' } },
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
     body: JSON.stringify({
-      ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'SendMessage',
       params: {
         message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'my secret words' }] },
         configuration: { returnImmediately: true },
@@ -98,32 +101,44 @@ const WRITES: Readonly<Record<string, (slug: string) => Promise<Step>>> = {
     return { path: 'tenants', body: { slug: target }, action: 'tenant.create', target };
   },
   'PATCH /v1/admin/tenants/:tenant': async (slug) => ({
-    ...{ path: `tenants/${slug}`, body: { default_agent: 'echo' }, action: 'tenant.update', target: slug },
+    path: `tenants/${slug}`,
+    body: { default_agent: 'echo' },
+    action: 'tenant.update',
+    target: slug,
   }),
   'DELETE /v1/admin/tenants/:tenant': async (slug) => ({
-    ...{ path: `tenants/${slug}?confirm=${slug}`, action: 'tenant.delete', target: slug, isPlatform: true },
+    path: `tenants/${slug}?confirm=${slug}`,
+    action: 'tenant.delete',
+    target: slug,
+    isPlatform: true,
   }),
   [`${T}/suspend`]: async (slug) => ({
-    ...{
-      path: `tenants/${slug}/suspend`,
-      body: { reason: 'unpaid' },
-      action: 'tenant.suspend',
-      target: slug,
-    },
+    path: `tenants/${slug}/suspend`,
+    body: { reason: 'unpaid' },
+    action: 'tenant.suspend',
+    target: slug,
   }),
   [`${T}/resume`]: async (slug) => {
     await ask('POST', `tenants/${slug}/suspend`, {});
     return { path: `tenants/${slug}/resume`, action: 'tenant.resume', target: slug };
   },
   'PATCH /v1/admin/tenants/:tenant/limits': async (slug) => ({
-    ...{ path: `tenants/${slug}/limits`, body: { openStreams: 5 }, action: 'limits.change', target: slug },
+    path: `tenants/${slug}/limits`,
+    body: { openStreams: 5 },
+    action: 'limits.change',
+    target: slug,
   }),
   // It reads, but what it reads leaves the platform.
   'GET /v1/admin/tenants/:tenant/export': async (slug) => ({
-    ...{ path: `tenants/${slug}/export`, action: 'tenant.export', target: slug },
+    path: `tenants/${slug}/export`,
+    action: 'tenant.export',
+    target: slug,
   }),
   [`${T}/tokens`]: async (slug) => ({
-    ...{ path: `tenants/${slug}/tokens`, body: { name: 'ci' }, action: 'token.create', target: UUID },
+    path: `tenants/${slug}/tokens`,
+    body: { name: 'ci' },
+    action: 'token.create',
+    target: UUID,
   }),
   [`PATCH ${TOKEN}`]: async (slug) => {
     const target = await token(slug);
@@ -141,14 +156,18 @@ const WRITES: Readonly<Record<string, (slug: string) => Promise<Step>>> = {
   [`${T}/issuers`]: async (slug) => ({
     path: `tenants/${slug}/issuers`,
     body: { issuer: `https://${slug}.example.com`, ...ISSUER },
-    ...{ action: 'issuer.add', target: UUID },
+    action: 'issuer.add',
+    target: UUID,
   }),
   'DELETE /v1/admin/tenants/:tenant/issuers/:id': async (slug) => {
     const target = await issuer(slug);
     return { path: `tenants/${slug}/issuers/${target}`, action: 'issuer.remove', target };
   },
   [`${T}/agents`]: async (slug) => ({
-    ...{ path: `tenants/${slug}/agents`, body: ECHO, action: 'agent.create', target: 'second-echo' },
+    path: `tenants/${slug}/agents`,
+    body: ECHO,
+    action: 'agent.create',
+    target: 'second-echo',
   }),
   'DELETE /v1/admin/tenants/:tenant/agents/:agent': async (slug) => {
     await ask('POST', `tenants/${slug}/agents`, ECHO);
@@ -157,7 +176,8 @@ const WRITES: Readonly<Record<string, (slug: string) => Promise<Step>>> = {
   'PUT /v1/admin/tenants/:tenant/secrets/:name': async (slug) => ({
     path: `tenants/${slug}/secrets/crm`,
     body: { value: 'my secret words', origins: ['https://crm.example.com'] },
-    ...{ action: 'secret.set', target: 'crm' },
+    action: 'secret.set',
+    target: 'crm',
   }),
   'PATCH /v1/admin/tenants/:tenant/secrets/:name': async (slug) => {
     const target = await secret(slug);
@@ -307,7 +327,10 @@ describe('every route of operators that writes', () => {
       const { id } = (await ask('GET', `tenants/${action === 'tenant.create' ? String(target) : slug}`)).json;
       expect(written).toMatchObject([
         {
-          ...{ tenantId: isPlatform ? PLATFORM : (id as string), action, outcome: 'ok', source: 'loopback' },
+          tenantId: isPlatform ? PLATFORM : (id as string),
+          action,
+          outcome: 'ok',
+          source: 'loopback',
           actor: { kind: 'operator', key: operatorKey, name: null },
           requestId: expect.any(String) as string,
           target: { name: typeof target === 'string' ? target : (expect.stringMatching(target) as string) },
@@ -328,7 +351,8 @@ describe('every route of operators that writes', () => {
     });
     expect(written).toMatchObject([
       {
-        ...{ action: 'tenant.import', target: { kind: 'tenant', name: 'imported' } },
+        action: 'tenant.import',
+        target: { kind: 'tenant', name: 'imported' },
         actor: { kind: 'operator', key: operatorKey },
       },
     ]);

@@ -54,7 +54,9 @@ describe('/v1/admin/tenants', () => {
 
     expect((await ask('DELETE', 'tenants/acme?confirm=other')).status).toBe(400);
     expect((await ask('DELETE', 'tenants/acme?confirm=acme')).json).toMatchObject({
-      ...{ id: created.json.id, slug: 'acme', rows: { api_tokens: 1 } },
+      id: created.json.id,
+      slug: 'acme',
+      rows: { api_tokens: 1 },
     });
     expect((await list()).status).toBe(401);
     for (const path of ['tenants/acme', 'tenants/acme/tokens', 'tenants/acme/limits', 'tenants/acme/usage']) {
@@ -82,14 +84,12 @@ describe('/v1/admin/tenants', () => {
       expect([wrong, (await ask('PATCH', 'tenants/limited/limits', wrong)).status]).toEqual([wrong, 400]);
     }
     expect((await ask('GET', 'tenants/limited/usage')).json).toEqual({
-      ...{
-        stored_bytes: null,
-        queued_runs: 0,
-        running_runs: 0,
-        suspended_runs: 0,
-        dead_letters: 0,
-        days: [],
-      },
+      stored_bytes: null,
+      queued_runs: 0,
+      running_runs: 0,
+      suspended_runs: 0,
+      dead_letters: 0,
+      days: [],
     });
   });
 
@@ -108,7 +108,8 @@ describe('/v1/admin/tenants', () => {
     ]);
     const [record] = await app.get(AuditStore, { strict: false }).list({ tenantId: id, limit: 1 });
     expect(record).toMatchObject({
-      ...{ action: 'tenant.update', actor: { kind: 'operator' } },
+      action: 'tenant.update',
+      actor: { kind: 'operator' },
       detail: { egressDeny: ['127.0.0.1', '10.0.0.0/8'] },
     });
     for (const [body, field] of [
@@ -147,7 +148,10 @@ describe('/v1/admin/tenants', () => {
       { name: 'ci', scopes: ['agents:call'], agents: null, requests_per_second: null, expires_at: null },
     ]);
     const rights = {
-      ...{ name: 'desk', scopes: ['tasks:read', 'admin'], agents: ['echo'], requests_per_second: 7 },
+      name: 'desk',
+      scopes: ['tasks:read', 'admin'],
+      agents: ['echo'],
+      requests_per_second: 7,
       expires_at: '2100-01-01T00:00:00.000Z',
     };
     const { secret, ...token } = (await ask('POST', 'tenants/rights/tokens', rights)).json;
@@ -170,7 +174,10 @@ describe('/v1/admin/tenants', () => {
     expect(rotated).toMatchObject({ status: 200, json: { id: token.id as string } });
     expect([(await call(secret)).status, (await call(rotated.json.secret)).status]).toEqual([401, 403]);
     expect((await ask('DELETE', `${path}?stop=true`)).json).toMatchObject({
-      ...{ state: 'revoked', running: none, canceled_tasks: 0, paused_schedules: 0 },
+      state: 'revoked',
+      running: none,
+      canceled_tasks: 0,
+      paused_schedules: 0,
     });
     expect((await ask('PATCH', path, { name: 'late' })).status).toBe(409);
     expect((await ask('POST', `${path}/rotate`, {})).status).toBe(409);
@@ -205,7 +212,9 @@ describe('/v1/admin/tenants', () => {
     const file = await exported.text();
     const put = (slug: string, type: string, body: string) =>
       fetch(`${managementUrl}/v1/admin/tenants/${slug}/import`, {
-        ...{ method: 'POST', headers: { ...headers, 'content-type': type }, body },
+        method: 'POST',
+        headers: { ...headers, 'content-type': type },
+        body,
       });
     const imported = await put('target', 'application/x-ndjson', file);
     expect([imported.status, await imported.json()]).toMatchObject([201, { slug: 'target', secrets: [] }]);
@@ -244,7 +253,11 @@ describe('hosts, workers and dead letters', () => {
     const { json: queue } = await ask('GET', 'queue');
     expect(queue).toMatchObject({ slots: 0, dead_letters: 0, dead_pushes: 0, jobs: { active: 0 } });
     expect(queue.classes.map((each: { class: string }) => each.class)).toEqual([
-      ...['waiting', 'backoff', 'queued', 'running', 'suspended'],
+      'waiting',
+      'backoff',
+      'queued',
+      'running',
+      'suspended',
     ]);
     const none = { dead_letters: [], next_cursor: null };
     expect((await ask('GET', 'dead-letters')).json).toEqual(none);
@@ -269,24 +282,29 @@ describe('issuers', () => {
     expect(least).toEqual({
       status: 201,
       json: {
-        ...{
-          id: expect.any(String) as string,
-          tenant: 'trusting',
-          tenant_id,
-          created_at: expect.any(String),
-        },
-        ...{ issuer: 'https://id.example.com', audience: 'baton', selector: null, jwks_url: null },
-        ...{ subject_claim: 'sub', scopes: ['agents:call'], grants: [], agents: null },
+        id: expect.any(String) as string,
+        tenant: 'trusting',
+        tenant_id,
+        created_at: expect.any(String),
+        issuer: 'https://id.example.com',
+        audience: 'baton',
+        selector: null,
+        jwks_url: null,
+        subject_claim: 'sub',
+        scopes: ['agents:call'],
+        grants: [],
+        agents: null,
         requests_per_second: null,
       },
     });
     const rights = {
-      ...{
-        issuer: 'https://more.example.com',
-        selector: { claim: 'org', value: 'o1' },
-        subject_claim: 'oid',
-      },
-      ...{ jwks_url: 'https://more.example.com/keys', scopes: [], agents: ['echo'], requests_per_second: 7 },
+      issuer: 'https://more.example.com',
+      selector: { claim: 'org', value: 'o1' },
+      subject_claim: 'oid',
+      jwks_url: 'https://more.example.com/keys',
+      scopes: [],
+      agents: ['echo'],
+      requests_per_second: 7,
       grants: [{ claim: 'groups', value: 'heads', scopes: ['admin'] }],
     };
     const more = await ask('POST', path, { ...rights, ...UNSEEN });

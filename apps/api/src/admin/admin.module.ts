@@ -13,9 +13,14 @@ import { AdminTokensController } from './tokens.controller.js';
 @Module({
   imports: [HttpModule, TasksModule],
   controllers: [
-    ...[AdminTenantsController, AdminTokensController, AdminIssuersController],
-    ...[AdminAgentsController, AdminSecretsController, AdminAuditController],
-    ...[AdminHostsController, AdminPlatformController],
+    AdminTenantsController,
+    AdminTokensController,
+    AdminIssuersController,
+    AdminAgentsController,
+    AdminSecretsController,
+    AdminAuditController,
+    AdminHostsController,
+    AdminPlatformController,
   ],
 })
 export class AdminModule {}

@@ -90,10 +90,17 @@ export class AdminIssuersController {
 }
 
 const encodeIssuer = (issuer: TrustedIssuer & { tenant: string }): z.infer<typeof issuerAnswer> => ({
-  ...{ id: issuer.id, tenant: issuer.tenant, tenant_id: issuer.tenantId },
-  ...{ issuer: issuer.issuer, audience: issuer.audience, selector: issuer.selector },
-  ...{ jwks_url: issuer.jwksUrl, subject_claim: issuer.subjectClaim },
-  ...{ scopes: issuer.scopes, grants: issuer.grants },
+  id: issuer.id,
+  tenant: issuer.tenant,
+  tenant_id: issuer.tenantId,
+  issuer: issuer.issuer,
+  audience: issuer.audience,
+  selector: issuer.selector,
+  jwks_url: issuer.jwksUrl,
+  subject_claim: issuer.subjectClaim,
+  scopes: issuer.scopes,
+  grants: issuer.grants,
   agents: issuer.agents.length > 0 ? issuer.agents : null,
-  ...{ requests_per_second: issuer.requestsPerSecond, created_at: issuer.createdAt.toISOString() },
+  requests_per_second: issuer.requestsPerSecond,
+  created_at: issuer.createdAt.toISOString(),
 });

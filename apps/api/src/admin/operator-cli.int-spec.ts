@@ -59,27 +59,33 @@ describe('npx baton with --url needs no database', () => {
   it('for issuers', async () => {
     const { id: tenantId } = await must('tenants', 'create', 'remote-issuers');
     const add = (issuer: string, ...args: string[]) => [
-      ...[
-        'issuers',
-        'add',
-        issuer,
-        '--tenant',
-        'remote-issuers',
-        '--audience',
-        'baton',
-        '--no-check',
-        ...args,
-      ],
+      'issuers',
+      'add',
+      issuer,
+      '--tenant',
+      'remote-issuers',
+      '--audience',
+      'baton',
+      '--no-check',
+      ...args,
     ];
     const rights = ['--claim', 'org=o1', '--subject', 'oid', '--scopes', 'agents:call,tasks:read'];
     const more = ['--grant', 'admin if groups=heads', '--agents', 'echo, desk', '--requests-per-second', '7'];
     const added = await must(...add('https://id.example.com', ...rights, ...more));
     expect(added).toEqual({
-      ...{ id: expect.any(String) as string, tenantId, tenant: 'remote-issuers' },
-      ...{ issuer: 'https://id.example.com', audience: 'baton', selector: { claim: 'org', value: 'o1' } },
-      ...{ jwksUrl: null, subjectClaim: 'oid', scopes: ['agents:call', 'tasks:read'] },
+      id: expect.any(String) as string,
+      tenantId,
+      tenant: 'remote-issuers',
+      issuer: 'https://id.example.com',
+      audience: 'baton',
+      selector: { claim: 'org', value: 'o1' },
+      jwksUrl: null,
+      subjectClaim: 'oid',
+      scopes: ['agents:call', 'tasks:read'],
       grants: [{ claim: 'groups', value: 'heads', scopes: ['admin'] }],
-      ...{ agents: ['echo', 'desk'], requestsPerSecond: 7, createdAt: expect.any(String) as string },
+      agents: ['echo', 'desk'],
+      requestsPerSecond: 7,
+      createdAt: expect.any(String) as string,
     });
     expect(await must('issuers', 'list')).toEqual([added]);
     expect(await must('issuers', 'list', '--tenant', 'remote-issuers')).toEqual([added]);
@@ -126,12 +132,12 @@ describe('npx baton with --url needs no database', () => {
     const caller = { tenantId: tenantId as string, name: 'caller', scopes: [...TENANT_SCOPES] };
     const { secret } = await tokens.issue({ ...caller, expiresAt: null });
     const sent = await fetch(`${url}/agents/echo`, {
-      ...{
-        method: 'POST',
-        headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-      },
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
       body: JSON.stringify({
-        ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'SendMessage',
         params: {
           message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: 'a bitter pill' }] },
           configuration: { returnImmediately: true },
@@ -166,7 +172,8 @@ describe('npx baton with --url needs no database', () => {
     };
     expect(await must('dead-letters', 'list')).toMatchObject([{ ...letter, redeliveredAt: null }]);
     expect(await must('dead-letters', 'show', runId)).toMatchObject({
-      ...{ ...letter, message: { parts: [{ content: { $case: 'text', value: 'a bitter pill' } }] } },
+      ...letter,
+      message: { parts: [{ content: { $case: 'text', value: 'a bitter pill' } }] },
       error: { ...error, runId, output: [] },
     });
     const task = ['tasks', 'show', '--tenant', 'remote-dead'];
@@ -191,8 +198,16 @@ describe('npx baton with --url needs no database', () => {
          now() FROM tasks WHERE id = '${taskId}'`,
     );
     const push = {
-      ...{ taskId, tenantId, tenant: 'remote-dead', agentId: 'echo', receiver: 'https://a.example' },
-      ...{ isWebhook: false, status: null, error: 'it answered HTTP 503', failures: 9, waiting: 1 },
+      taskId,
+      tenantId,
+      tenant: 'remote-dead',
+      agentId: 'echo',
+      receiver: 'https://a.example',
+      isWebhook: false,
+      status: null,
+      error: 'it answered HTTP 503',
+      failures: 9,
+      waiting: 1,
       failingSince: expect.stringMatching(/^\d{4}-.*Z$/) as string,
     };
     expect(await must('dead-letters', 'pushes')).toEqual([
@@ -226,8 +241,11 @@ describe('npx baton with --url needs no database', () => {
     const set = await must(...secrets('set', 'crm', '--file', file, '--origin', 'https://crm.example.com'));
     const time = expect.stringMatching(/^\d{4}-.*Z$/) as string;
     expect(set).toEqual({
-      ...{ name: 'crm', keyId: expect.stringMatching(/^[\da-f]{12}$/) as string },
-      ...{ origins: ['https://crm.example.com'], createdAt: time, updatedAt: time },
+      name: 'crm',
+      keyId: expect.stringMatching(/^[\da-f]{12}$/) as string,
+      origins: ['https://crm.example.com'],
+      createdAt: time,
+      updatedAt: time,
     });
     expect(await must(...secrets('list'))).toEqual([set]);
     expect((await baton(...secrets('origins', 'crm'))).out).toBe(
@@ -255,8 +273,14 @@ describe('npx baton with --url needs no database', () => {
     ];
     const made = await must(...agents('create', '--file', file, '--slug', 'second'));
     expect(made).toEqual({
-      ...{ id: expect.any(String) as string, slug: 'second', name: 'Second echo', version: '2.1.0' },
-      ...{ description: 'Says it again', runtime: 'echo', origin: 'catalog', enabled: true },
+      id: expect.any(String) as string,
+      slug: 'second',
+      name: 'Second echo',
+      version: '2.1.0',
+      description: 'Says it again',
+      runtime: 'echo',
+      origin: 'catalog',
+      enabled: true,
     });
     expect(await must(...agents('list'))).toMatchObject([
       { slug: 'echo', origin: 'builtin', version: null, default: false },
@@ -307,8 +331,12 @@ describe('npx baton with --url needs no database', () => {
     );
     expect(token).toMatch(/^baton_/);
     expect(made).toMatchObject({
-      ...{ tenant: 'remote-tokens', name: 'desk', scopes: ['agents:call', 'tasks:read'], agents: ['echo'] },
-      ...{ requestsPerSecond: 7, state: 'active' },
+      tenant: 'remote-tokens',
+      name: 'desk',
+      scopes: ['agents:call', 'tasks:read'],
+      agents: ['echo'],
+      requestsPerSecond: 7,
+      state: 'active',
     });
     const { tenant: _, ...shown } = made;
     expect(await tokens('list')).toEqual([shown]);
@@ -317,7 +345,10 @@ describe('npx baton with --url needs no database', () => {
     const rotated = await tokens('rotate', made.id as string, '--overlap', '12h');
     expect(rotated).toMatchObject({ id: made.id as string, previousPrefix: made.prefix as string });
     expect(await tokens('revoke', made.id as string, '--stop')).toMatchObject({
-      ...{ state: 'revoked', running, canceledTasks: 0, pausedSchedules: 0 },
+      state: 'revoked',
+      running,
+      canceledTasks: 0,
+      pausedSchedules: 0,
     });
     expect(await refusal('tokens', 'list', '--tenant', 'nobody')).toMatch(/^There is no tenant "nobody"/);
     expect(await refusal('tokens', 'show', '--tenant', 'remote-tokens', 'baton_none')).toBe(

@@ -243,14 +243,21 @@ export class AdminPlatformController {
     const { classes, oldestWaiting, jobs, deadLetters, deadPushes, slots } = await this.desk.readQueue();
     return {
       classes: classes.map(({ class: name, runs, more, oldestAt, oldestSeconds }) => ({
-        ...{ class: name, runs, more },
-        ...{ oldest_at: oldestAt?.toISOString() ?? null, oldest_seconds: oldestSeconds },
+        class: name,
+        runs,
+        more,
+        oldest_at: oldestAt?.toISOString() ?? null,
+        oldest_seconds: oldestSeconds,
       })),
       oldest_waiting: oldestWaiting && {
-        ...{ tenant: oldestWaiting.tenant, request_id: oldestWaiting.taskId },
+        tenant: oldestWaiting.tenant,
+        request_id: oldestWaiting.taskId,
         accepted_at: oldestWaiting.acceptedAt.toISOString(),
       },
-      ...{ jobs, dead_letters: deadLetters, dead_pushes: deadPushes, slots },
+      jobs,
+      dead_letters: deadLetters,
+      dead_pushes: deadPushes,
+      slots,
     };
   }
 
@@ -265,8 +272,10 @@ export class AdminPlatformController {
     return {
       workers: workers.map(({ startedAt, seenAt, isAlive, memoryBytes, loadFailures, ...worker }) => ({
         ...worker,
-        ...{ started_at: startedAt.toISOString(), seen_at: seenAt.toISOString() },
-        ...{ alive: isAlive, memory_bytes: memoryBytes },
+        started_at: startedAt.toISOString(),
+        seen_at: seenAt.toISOString(),
+        alive: isAlive,
+        memory_bytes: memoryBytes,
         load_failures: loadFailures.map(encodeWorkerFailure),
       })),
     };
@@ -359,7 +368,8 @@ export class AdminPlatformController {
     );
     const pushes = page.map((push) => ({
       ...encodeDeadPush(push),
-      ...{ tenant: push.tenant, tenant_id: push.tenantId },
+      tenant: push.tenant,
+      tenant_id: push.tenantId,
     }));
     return { dead_pushes: pushes, next_cursor: nextCursor };
   }
@@ -382,7 +392,10 @@ export class AdminPlatformController {
 }
 
 const encodeHost = ({ host, agent, tenantId, public: open }: HostBinding): z.infer<typeof hostAnswer> => ({
-  ...{ host, tenant_id: tenantId, agent, public: open },
+  host,
+  tenant_id: tenantId,
+  agent,
+  public: open,
 });
 
 const encodeError = (error: RunErrorRecord | null | undefined): z.infer<typeof agentError> =>
@@ -390,5 +403,7 @@ const encodeError = (error: RunErrorRecord | null | undefined): z.infer<typeof a
 
 const encodeLetter = (letter: DeadLetter & { tenant: string }): z.infer<typeof tenantLetter> => ({
   ...encodeDeadLetter(letter),
-  ...{ tenant: letter.tenant, tenant_id: letter.tenantId, owner: letter.owner },
+  tenant: letter.tenant,
+  tenant_id: letter.tenantId,
+  owner: letter.owner,
 });

@@ -71,17 +71,28 @@ export const importedTenant = z.object({
 const timeOf = (date: Date | null): string | null => date?.toISOString() ?? null;
 
 export const encodeTenant = (tenant: Tenant): z.infer<typeof tenantAnswer> => ({
-  ...{ id: tenant.id, slug: tenant.slug, default_agent: tenant.defaultAgent },
-  ...{ index_model: tenant.indexModel, index_model_url: tenant.indexModelUrl },
-  ...{ egress_allow: tenant.egressAllow, egress_deny: tenant.egressDeny },
-  ...{ suspended_at: timeOf(tenant.suspendedAt), suspended_reason: tenant.suspendedReason },
-  ...{ deleting_at: timeOf(tenant.deletingAt), created_at: tenant.createdAt.toISOString() },
+  id: tenant.id,
+  slug: tenant.slug,
+  default_agent: tenant.defaultAgent,
+  index_model: tenant.indexModel,
+  index_model_url: tenant.indexModelUrl,
+  egress_allow: tenant.egressAllow,
+  egress_deny: tenant.egressDeny,
+  suspended_at: timeOf(tenant.suspendedAt),
+  suspended_reason: tenant.suspendedReason,
+  deleting_at: timeOf(tenant.deletingAt),
+  created_at: tenant.createdAt.toISOString(),
 });
 
 export const encodeUsage = (usage: TenantUsage): z.infer<typeof tenantUsage> => ({
-  ...{ stored_bytes: usage.storedBytes, queued_runs: usage.queuedRuns, running_runs: usage.runningRuns },
-  ...{ suspended_runs: usage.suspendedRuns, dead_letters: usage.deadLetters },
+  stored_bytes: usage.storedBytes,
+  queued_runs: usage.queuedRuns,
+  running_runs: usage.runningRuns,
+  suspended_runs: usage.suspendedRuns,
+  dead_letters: usage.deadLetters,
   days: usage.days.map(({ day, inputTokens, outputTokens }) => ({
-    ...{ day, input_tokens: inputTokens, output_tokens: outputTokens },
+    day,
+    input_tokens: inputTokens,
+    output_tokens: outputTokens,
   })),
 });

@@ -30,8 +30,11 @@ type Answer = z.infer<typeof tenantAnswer>;
 const newTenantBody = z.strictObject({ slug: z.string() });
 const changeTenantBody = z
   .strictObject({
-    ...{ default_agent: z.string(), index_model: z.string(), index_model_url: z.string() },
-    ...{ egress_allow: z.array(z.string()), egress_deny: z.array(z.string()) },
+    default_agent: z.string(),
+    index_model: z.string(),
+    index_model_url: z.string(),
+    egress_allow: z.array(z.string()),
+    egress_deny: z.array(z.string()),
   })
   .partial();
 const suspendBody = z.strictObject({
@@ -104,9 +107,11 @@ export class AdminTenantsController {
   async change(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<Answer> {
     const body = parseFields(changeTenantBody, await this.bodies.ofOperator(request), '', 'the body');
     const change = {
-      ...{ defaultAgent: body.default_agent, indexModel: body.index_model },
-      ...{ indexModelUrl: body.index_model_url },
-      ...{ egressAllow: body.egress_allow, egressDeny: body.egress_deny },
+      defaultAgent: body.default_agent,
+      indexModel: body.index_model,
+      indexModelUrl: body.index_model_url,
+      egressAllow: body.egress_allow,
+      egressDeny: body.egress_deny,
     };
     const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
     return encodeTenant(await this.settings.change(slug, given, operatorActorOf(request)));

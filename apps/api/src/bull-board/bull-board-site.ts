@@ -50,7 +50,9 @@ export class BullBoardSite {
     const [path = ''] = (request.raw.url ?? '').split('?', 1);
     const name = path.slice(PAGE.length - 1);
     const file = await send(request.raw, name, {
-      ...{ root: join(folder(), 'dist'), dotfiles: 'deny', index: false },
+      root: join(folder(), 'dist'),
+      dotfiles: 'deny',
+      index: false,
       ...(HASHED.test(name) ? { maxAge: YEAR_MS, immutable: true } : { maxAge: 0 }),
     });
     if (file.type !== 'file') {

@@ -199,8 +199,10 @@ describe('the extended card', () => {
     const first = await ask();
     expect(await first.json()).toMatchObject({ description: 'Says it twice', ...shape });
     expect(Object.fromEntries(first.headers)).toMatchObject({
-      ...{ 'content-type': `${type}; charset=utf-8`, 'cache-control': 'private, max-age=60' },
-      ...{ etag: expect.stringMatching(/^"[\w-]{27}"$/) as string, vary: 'Authorization, A2A-Version' },
+      'content-type': `${type}; charset=utf-8`,
+      'cache-control': 'private, max-age=60',
+      etag: expect.stringMatching(/^"[\w-]{27}"$/) as string,
+      vary: 'Authorization, A2A-Version',
     });
     const etag = first.headers.get('etag')!;
     const again = await ask({ 'if-none-match': `"other", ${etag}` });
@@ -276,19 +278,21 @@ describe('the origin in a card', () => {
   );
 
   it.each([
-    ...[
-      '',
-      'a b',
-      'a/b',
-      'evil.example/x?',
-      'user@evil.example',
-      'a:99999',
-      'a:b',
-      '[1::2',
-      '<script>',
-      'a\tb',
-    ],
-    ...['999.999.999.999', `${'a.'.repeat(130)}x`, 'x'.repeat(64), 'evil.example#', 'evil.example:80:80'],
+    '',
+    'a b',
+    'a/b',
+    'evil.example/x?',
+    'user@evil.example',
+    'a:99999',
+    'a:b',
+    '[1::2',
+    '<script>',
+    'a\tb',
+    '999.999.999.999',
+    `${'a.'.repeat(130)}x`,
+    'x'.repeat(64),
+    'evil.example#',
+    'evil.example:80:80',
   ])('is the default for the host %j, which is none', async (host) => {
     expect(await urlOf(api, { host })).toBe(`${api.url}/agents/echo`);
   });

@@ -363,7 +363,9 @@ describe('A2A 0.3 over gRPC', () => {
     expect((lastRequest() as Requests['sendMessage']).message!.parts).toEqual([
       {
         content: { $case: 'url', value: file.fileWithUri },
-        ...{ filename: 'a.pdf', mediaType: 'application/pdf', metadata: { page: 3 } },
+        filename: 'a.pdf',
+        mediaType: 'application/pdf',
+        metadata: { page: 3 },
       },
     ]);
   });

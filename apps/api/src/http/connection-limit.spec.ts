@@ -46,7 +46,8 @@ it('an API that could run out of files refuses connections while it has some lef
   expect(refusals).toMatchObject([
     {
       msg: expect.stringMatching(/^connections refused, 2 are open: raise the limit of open files/) as string,
-      ...{ refused: 1, openFiles: 130 },
+      refused: 1,
+      openFiles: 130,
     },
   ]);
   callers[0]!.destroy();

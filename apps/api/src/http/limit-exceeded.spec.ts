@@ -68,8 +68,12 @@ describe('a tenant over a limit', () => {
     expect(await metrics()).toContain('baton_limit_exceeded_total{limit="tasksWaiting"} 1');
     expect(api.log).toContainEqual(
       expect.objectContaining({
-        ...{ msg: 'request', status: 429, limit: 'tasksWaiting' },
-        ...{ tenantId: 'tenant-1', tenant: 'slug of tenant-1', agent: 'echo' },
+        msg: 'request',
+        status: 429,
+        limit: 'tasksWaiting',
+        tenantId: 'tenant-1',
+        tenant: 'slug of tenant-1',
+        agent: 'echo',
       }),
     );
   });
@@ -147,7 +151,9 @@ describe('guests', () => {
 
   const call = async (body: object, more: Record<string, string> = {}) => {
     const headers = {
-      ...{ host: 'open.example', 'a2a-version': '1.0', 'content-type': 'application/json' },
+      host: 'open.example',
+      'a2a-version': '1.0',
+      'content-type': 'application/json',
       ...more,
     };
     const answer = await rawRequest(`${api.url}/`, { method: 'POST', headers, body });

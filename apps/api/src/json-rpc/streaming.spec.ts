@@ -117,7 +117,9 @@ describe('a stream', () => {
       const response = await api.rpc(body, STREAMS);
       const text = await response.text();
       expect([response.status, typeOf(response), response.headers.get('cache-control')]).toEqual([
-        ...[200, 'text/event-stream', 'no-cache'],
+        200,
+        'text/event-stream',
+        'no-cache',
       ]);
       expect(text).toMatch(/^data: .*\n\n$/);
       return JSON.parse(text.slice('data: '.length)) as Record<string, unknown>;

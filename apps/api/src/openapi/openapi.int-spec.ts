@@ -123,11 +123,18 @@ beforeAll(async () => {
   database = await createDatabase();
   const environment = loadEnvironment({
     OUTBOUND_ALLOW: '127.0.0.1',
-    ...{ DATABASE_URL: database.url, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', API_GRACE_MS: '200' },
-    ...{ MANAGEMENT_PORT: '0', BATON_MASTER_KEY: randomBytes(32).toString('base64') },
+    DATABASE_URL: database.url,
+    HOST: '127.0.0.1',
+    PORT: '0',
+    LOG_LEVEL: 'silent',
+    API_GRACE_MS: '200',
+    MANAGEMENT_PORT: '0',
+    BATON_MASTER_KEY: randomBytes(32).toString('base64'),
   });
   app = await NestFactory.create(ApiModule.use(environment), createFastifyAdapter(environment), {
-    ...{ bodyParser: false, logger: false, abortOnError: false },
+    bodyParser: false,
+    logger: false,
+    abortOnError: false,
   });
   prepareApi(app);
   const { url, managementUrl } = await listen(app);
@@ -155,7 +162,9 @@ async function makeTask(): Promise<string> {
   const answer = await tenant.call('callAgentAtA2aAgents', {
     names: { agent: 'echo' },
     body: {
-      ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'SendMessage',
       params: { message, configuration: { returnImmediately: true } },
     },
     headers: { 'a2a-version': '1.0' },

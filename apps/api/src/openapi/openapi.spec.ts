@@ -11,7 +11,9 @@ let documents: Record<'public' | 'management', { base: string; url: string; docu
 beforeAll(async () => {
   api = await startFakeApi();
   const of = async (base: string, path: string) => ({
-    ...{ base, url: base + path, document: await ApiDocument.from(base + path) },
+    base,
+    url: base + path,
+    document: await ApiDocument.from(base + path),
   });
   documents = {
     public: await of(api.url, '/v1/openapi.json'),

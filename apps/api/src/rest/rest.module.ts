@@ -21,18 +21,20 @@ import { WhoamiController } from './whoami/whoami.controller.js';
 @Module({
   imports: [CoreModule, HttpModule, SecretsModule, TasksModule],
   controllers: [
-    ...[RequestsController, DeadLettersController, SecretsController, SchedulesController, TokensController],
-    ...[
-      DeadPushesController,
-      AgentsController,
-      AgentVersionsController,
-      AgentSchemaController,
-      AuditController,
-      LimitsController,
-      UsageController,
-      WebhooksController,
-      WhoamiController,
-    ],
+    RequestsController,
+    DeadLettersController,
+    SecretsController,
+    SchedulesController,
+    TokensController,
+    DeadPushesController,
+    AgentsController,
+    AgentVersionsController,
+    AgentSchemaController,
+    AuditController,
+    LimitsController,
+    UsageController,
+    WebhooksController,
+    WhoamiController,
   ],
 })
 export class RestModule {}

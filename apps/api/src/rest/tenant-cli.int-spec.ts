@@ -118,8 +118,10 @@ describe('baton tasks', () => {
     );
     const events = (await baton(`tasks show ${id}`)).out.split('\n').slice(-4);
     expect(events).toEqual([
-      ...[timed(`1  task      ${id} submitted`), timed('2  status    working')],
-      ...[timed('3  artifact  reply: hello'), timed('4  status    completed')],
+      timed(`1  task      ${id} submitted`),
+      timed('2  status    working'),
+      timed('3  artifact  reply: hello'),
+      timed('4  status    completed'),
     ]);
     expect(await json(`tasks show ${id}`)).toMatchObject({ request_id: id, events: 4, task: { id } });
     const unknown = randomUUID();
@@ -146,7 +148,9 @@ describe('baton tasks', () => {
     expect(JSON.parse(records)).toMatchObject({ sequence: 4, event: { statusUpdate: {} } });
     const failed = await makeEnded(TaskState.TASK_STATE_FAILED, 'no luck');
     expect(await baton(`tasks watch ${failed} --after 3`)).toEqual({
-      ...{ code: 6, out: timed('4  status    failed: no luck'), err: `Task ${failed} failed: no luck` },
+      code: 6,
+      out: timed('4  status    failed: no luck'),
+      err: `Task ${failed} failed: no luck`,
     });
     const canceled = await makeTask();
     const watching = baton(`tasks watch ${canceled}`);
@@ -230,7 +234,8 @@ describe('baton approvals', () => {
     expect(await json<Json[]>('approvals list')).toMatchObject([{ request_id: other }, { request_id: id }]);
     expect(await baton(`approvals approve ${id} --call call-9`)).toMatchObject({ code: 3, out: '' });
     expect(await baton(`approvals approve ${id}`)).toMatchObject({
-      ...{ code: 0, out: `Call call-1 of task ${id} is approved.` },
+      code: 0,
+      out: `Call call-1 of task ${id} is approved.`,
     });
     const reject = `approvals reject ${other} --call call-2 --reason no`;
     expect(await json(reject)).toEqual({ request_id: other, calls: ['call-2'], approved: false });

@@ -22,7 +22,10 @@ export class ApiDocument {
   constructor(readonly json: Json) {
     this.operations = Object.entries(json.paths as Record<string, Json>).flatMap(([path, methods]) =>
       Object.entries(methods as Record<string, Json>).map(([method, spec]) => ({
-        ...{ id: spec.operationId as string, method: method.toUpperCase(), path, spec },
+        id: spec.operationId as string,
+        method: method.toUpperCase(),
+        path,
+        spec,
       })),
     );
     this.bodies = validatorOf(json);

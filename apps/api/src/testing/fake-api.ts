@@ -310,7 +310,7 @@ function fakesModule({
   counts,
   listeners,
 }: Fakes): new () => object {
-  const unused = [...[TaskStore, TenantStore, TokenStore, IssuerStore, AgentStore, DeadLetterStore]];
+  const unused = [TaskStore, TenantStore, TokenStore, IssuerStore, AgentStore, DeadLetterStore];
   const providers = [
     ...unused.map((provide) => ({ provide, useValue: {} })),
     { provide: OperatorTokenStore, useValue: { byHash: async () => undefined } },
@@ -456,7 +456,9 @@ function tasksModule({
       { provide: ToolChecks, useValue: {} },
       // The API of operators is tested on a real database: admin/admin.int-spec.ts.
       ...OPERATORS.map((provide) => ({ provide, useValue: {} })),
-      ...[PlatformGauges, PlatformReadiness, WorkerWatch],
+      PlatformGauges,
+      PlatformReadiness,
+      WorkerWatch,
     ],
     exports: [
       PlatformReadiness,
@@ -490,7 +492,11 @@ const verifier =
     return {
       ok: true,
       caller: {
-        ...{ tenantId, principal, scopes, expiresAt: expiresAt[secret], credential: secret },
+        tenantId,
+        principal,
+        scopes,
+        expiresAt: expiresAt[secret],
+        credential: secret,
         ...rights[secret],
       },
     };

@@ -12,7 +12,16 @@ describe('the difference of two texts', () => {
     const before = text('1', '2', '3', '4', 'model: a', '6', '7', '8', '9');
     const after = text('1', '2', '3', '4', 'model: b', '6', '7', '8', '9', '10');
     expect(diffLines(before, after)).toEqual([
-      ...['…', '  3', '  4', '- model: a', '+ model: b', '  6', '  7', '  8', '  9', '+ 10'],
+      '…',
+      '  3',
+      '  4',
+      '- model: a',
+      '+ model: b',
+      '  6',
+      '  7',
+      '  8',
+      '  9',
+      '+ 10',
     ]);
   });
 

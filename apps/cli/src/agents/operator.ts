@@ -36,7 +36,14 @@ export async function listAgents(cli: Cli, options: OperatorOptions): Promise<vo
   });
   const { agents, failures, defaultAgent } = await (remote ?? readAgents(cli, options));
   const records = agents.map(({ id, slug, name, description, version, runtime, origin, enabled }) => ({
-    ...{ id, slug, name, description, version, runtime, origin, enabled },
+    id,
+    slug,
+    name,
+    description,
+    version,
+    runtime,
+    origin,
+    enabled,
     default: slug === defaultAgent,
   }));
   const rows = records.map((agent) => [
@@ -64,7 +71,9 @@ async function readAgents({ source }: Cli, { tenant }: OperatorOptions) {
       isMore = page.length === AGENTS_A_PAGE;
     }
     const agents = found.map(({ status, version = null, ...agent }) => ({
-      ...{ ...agent, version, enabled: status === undefined },
+      ...agent,
+      version,
+      enabled: status === undefined,
     }));
     const liveMs = platform.environment.leaseMs * LIVE_LEASES;
     const failures = (await new WorkerStore(database).loadFailures(id, liveMs)).map(

@@ -58,8 +58,13 @@ export async function listOwnAgents(cli: Cli, options: ServerOptions): Promise<v
   const client = clientOf(cli, options);
   const agents = await client.list();
   const rows = agents.map((agent) => [
-    ...[agent.slug, agent.name, agent.runtime, agent.origin],
-    ...[String(agent.version ?? '-'), agent.enabled ? 'yes' : 'no', oneLine(agent.description, 60)],
+    agent.slug,
+    agent.name,
+    agent.runtime,
+    agent.origin,
+    String(agent.version ?? '-'),
+    agent.enabled ? 'yes' : 'no',
+    oneLine(agent.description, 60),
   ]);
   if (options.json) printValue(cli.terminal, agents);
   else printTable(cli.terminal, TITLES, rows, '');
@@ -77,12 +82,10 @@ export async function showAgent(cli: Cli, name: string, options: ServerOptions):
 export async function listVersions(cli: Cli, name: string, options: ServerOptions): Promise<void> {
   const versions = await clientOf(cli, options).versions(name);
   const rows = versions.map(({ version, enabled, created_at: at, created_by: by, erased_at: erased }) => [
-    ...[
-      String(version),
-      enabled ? 'yes' : 'no',
-      formatTime(new Date(at)),
-      erased === null ? by : `${by} (contents erased)`,
-    ],
+    String(version),
+    enabled ? 'yes' : 'no',
+    formatTime(new Date(at)),
+    erased === null ? by : `${by} (contents erased)`,
   ]);
   if (options.json) printValue(cli.terminal, versions);
   else printTable(cli.terminal, VERSION_TITLES, rows, '');

@@ -42,8 +42,10 @@ export class AgentClient {
   /** Send, and wait only until the message is accepted. */
   async post(message: Message): Promise<void> {
     const configuration = {
-      ...{ acceptedOutputModes: [], taskPushNotificationConfig: undefined },
-      ...{ historyLength: 0, returnImmediately: true },
+      acceptedOutputModes: [],
+      taskPushNotificationConfig: undefined,
+      historyLength: 0,
+      returnImmediately: true,
     };
     await this.client.sendMessage({ ...ENVELOPE, configuration, message });
   }

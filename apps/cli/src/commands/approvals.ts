@@ -62,8 +62,13 @@ const rowsOf = (
   slugs: ReadonlyMap<string, string>,
 ): string[][] =>
   approvals.map(({ call_id: call, tool, input, expires_at: expiresAt }) => [
-    ...[id, call, tool, oneLine(JSON.stringify(input), 60)],
-    ...[timeOf(at), timeOf(expiresAt), slugs.get(agent) ?? agent],
+    id,
+    call,
+    tool,
+    oneLine(JSON.stringify(input), 60),
+    timeOf(at),
+    timeOf(expiresAt),
+    slugs.get(agent) ?? agent,
   ]);
 
 const timeOf = (text: string | undefined): string => formatTime(text === undefined ? null : new Date(text));
@@ -79,8 +84,14 @@ async function decide(cli: Cli, taskId: string, approved: boolean, options: Answ
   );
   const agent = await AgentClient.connect(findTarget(cli.source, options), found.agent_id);
   await agent.post({
-    ...{ messageId: randomUUID(), contextId: '', taskId, role: Role.ROLE_USER, parts },
-    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+    messageId: randomUUID(),
+    contextId: '',
+    taskId,
+    role: Role.ROLE_USER,
+    parts,
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
   });
   const verb = approved ? 'approved' : 'rejected';
   if (options.json) return void printValue(cli.terminal, { request_id: taskId, calls, approved });

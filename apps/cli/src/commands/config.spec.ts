@@ -16,7 +16,9 @@ async function check(source: Record<string, string>, ...options: string[]) {
 describe('config check', () => {
   it('names what is set, and nothing else if all is well', async () => {
     expect(await check({ DATABASE_URL, LEASE_MS: '5000' })).toEqual({
-      ...{ code: 0, out: 'Set: DATABASE_URL, LEASE_MS. The other settings have their defaults.', err: '' },
+      code: 0,
+      out: 'Set: DATABASE_URL, LEASE_MS. The other settings have their defaults.',
+      err: '',
     });
     expect(await check({})).toMatchObject({ code: 0, out: 'All settings have their defaults.' });
   });

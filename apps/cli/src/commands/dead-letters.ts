@@ -153,8 +153,13 @@ async function listPushes(cli: Cli, options: TenantOption): Promise<void> {
 }
 
 const pushRow = (push: OfTenant<DeadPush>): string[] => [
-  ...[push.taskId, push.configId, push.tenant, push.receiver, String(push.waiting)],
-  ...[formatTime(push.failingSince), oneLine(push.error ?? '', 60)],
+  push.taskId,
+  push.configId,
+  push.tenant,
+  push.receiver,
+  String(push.waiting),
+  formatTime(push.failingSince),
+  oneLine(push.error ?? '', 60),
 ];
 
 async function redeliverPushes(

@@ -59,7 +59,10 @@ async function listHosts(cli: Cli, options: Options & { tenant?: string }): Prom
   );
   if (json) return void printValue(cli.terminal, records);
   const rows = records.map(({ host, tenant: slug, agent, public: open }) => [
-    ...[host, slug, agent, open ? 'yes' : ''],
+    host,
+    slug,
+    agent,
+    open ? 'yes' : '',
   ]);
   printTable(cli.terminal, TITLES, rows, NONE);
 }

@@ -101,7 +101,9 @@ function parseRate(text: string): number {
 async function addIssuer(cli: Cli, url: string, options: AddOptions): Promise<void> {
   const { tenant, agents, json } = options;
   const issuer: NewIssuer = {
-    ...{ issuer: url, audience: options.audience, subject_claim: options.subject },
+    issuer: url,
+    audience: options.audience,
+    subject_claim: options.subject,
     selector: options.claim === undefined ? null : parseSelector(options.claim),
     jwks_url: options.jwksUrl ?? null,
     scopes: options.scopes === 'none' ? [] : parseScopes(options.scopes),
@@ -109,7 +111,8 @@ async function addIssuer(cli: Cli, url: string, options: AddOptions): Promise<vo
     agents: agents === undefined ? null : agents.split(',').map((slug) => slug.trim()),
     requests_per_second:
       options.requestsPerSecond === undefined ? null : parseRate(options.requestsPerSecond),
-    ...{ allow_http: options.allowHttp ?? false, check: options.check },
+    allow_http: options.allowHttp ?? false,
+    check: options.check,
   };
   const added = await use(cli, options, (operations) => operations.addIssuer(tenant, issuer));
   if (json) printValue(cli.terminal, added);
@@ -139,8 +142,14 @@ async function use<T>(
 
 /** What the fields of the API are called here. */
 const OPTIONS: Readonly<Record<string, string>> = {
-  ...{ issuer: 'Issuer', audience: '--audience', selector: '--claim', jwks_url: '--jwks-url' },
-  ...{ subject_claim: '--subject', scopes: '--scopes', grants: '--grant', agents: '--agents' },
+  issuer: 'Issuer',
+  audience: '--audience',
+  selector: '--claim',
+  jwks_url: '--jwks-url',
+  subject_claim: '--subject',
+  scopes: '--scopes',
+  grants: '--grant',
+  agents: '--agents',
   requests_per_second: '--requests-per-second',
 };
 

@@ -72,7 +72,9 @@ async function ask(source: Cli['source'], path: string, body?: object): Promise<
     throw new OperatorError('Set VAULT_ADDR to the URL of Vault, and VAULT_TOKEN or VAULT_TOKEN_FILE.');
   }
   const headers = {
-    ...{ 'x-vault-request': 'true', 'x-vault-token': token, 'content-type': 'application/json' },
+    'x-vault-request': 'true',
+    'x-vault-token': token,
+    'content-type': 'application/json',
     ...(namespace && { 'x-vault-namespace': namespace }),
   };
   const url = new URL(`/v1/${path}`, address);

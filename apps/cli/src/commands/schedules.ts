@@ -109,8 +109,18 @@ async function list(cli: Cli, options: Options): Promise<void> {
 async function create(cli: Cli, name: string, options: CreateOptions): Promise<void> {
   const { agent, text, cron, at, timeZone, overlap, missed, sameContext, starts, ends, paused } = options;
   const body = {
-    ...{ name, agent, text, cron, at, time_zone: timeZone, overlap, missed },
-    ...{ starts_at: starts, ends_at: ends, paused, context: sameContext ? 'same' : undefined },
+    name,
+    agent,
+    text,
+    cron,
+    at,
+    time_zone: timeZone,
+    overlap,
+    missed,
+    starts_at: starts,
+    ends_at: ends,
+    paused,
+    context: sameContext ? 'same' : undefined,
     max_count: options.maxCount === undefined ? undefined : Number(options.maxCount),
     message: options.message === undefined ? undefined : parseMessage(options.message),
   };
@@ -181,8 +191,13 @@ function nextOf({ paused, waiting, next_at: next }: ScheduleJson): string {
 function rowOf(schedule: ScheduleJson): string[] {
   const { paused, waiting, next_at: next, last_outcome: last, last_task: task } = schedule;
   return [
-    ...[schedule.name, schedule.agent, whenOf(schedule), schedule.time_zone],
+    schedule.name,
+    schedule.agent,
+    whenOf(schedule),
+    schedule.time_zone,
     paused ? 'paused' : waiting ? 'waiting' : formatTime(next === null ? null : new Date(next)),
-    ...[last?.outcome ?? '-', task?.request_id ?? '-', task?.state ?? '-'],
+    last?.outcome ?? '-',
+    task?.request_id ?? '-',
+    task?.state ?? '-',
   ];
 }

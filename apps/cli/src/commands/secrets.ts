@@ -136,8 +136,11 @@ function remoteSecrets(api: ApiClient, tenant: string): SecretOperations {
 }
 
 const infoOf = ({ name, key_id: keyId, origins, ...times }: TenantSecretJson): SecretInfo => ({
-  ...{ name, keyId, origins },
-  ...{ createdAt: new Date(times.created_at), updatedAt: new Date(times.updated_at) },
+  name,
+  keyId,
+  origins,
+  createdAt: new Date(times.created_at),
+  updatedAt: new Date(times.updated_at),
 });
 
 async function setSecret(
@@ -269,7 +272,10 @@ async function setOwnOrigins(cli: Cli, name: string, origins: string[], options:
 export async function listOwnSecrets(cli: Cli, options: Options): Promise<void> {
   const all = await ApiClient.of(cli, options).list<ShownSecret>('secrets', 'secrets');
   const rows = all.map(({ name, origins, created_at: created, updated_at: updated }) => [
-    ...[name, formatTime(new Date(created)), formatTime(new Date(updated)), originsText(origins)],
+    name,
+    formatTime(new Date(created)),
+    formatTime(new Date(updated)),
+    originsText(origins),
   ]);
   if (options.json) printValue(cli.terminal, all);
   else printTable(cli.terminal, OWN_TITLES, rows, 'No secrets yet: npx baton secrets set <name> < file');

@@ -44,8 +44,10 @@ async function printStatus(cli: Cli, options: Options): Promise<void> {
   const { usage } = await api.call<{ usage: Record<string, number>[] }>('GET', path);
   const sum = (name: string): number => usage.reduce((all, group) => all + (group[name] ?? 0), 0);
   const day = {
-    ...{ tasks: sum('tasks'), failed: sum('failed') },
-    ...{ input_tokens: sum('input_tokens'), output_tokens: sum('output_tokens') },
+    tasks: sum('tasks'),
+    failed: sum('failed'),
+    input_tokens: sum('input_tokens'),
+    output_tokens: sum('output_tokens'),
   };
   const failures = await failuresOf(api);
   if (options.json) {

@@ -136,7 +136,11 @@ const rowOf =
     context_id: context,
     status_message: text = '',
   }: RequestJson): string[] => [
-    ...[id, slugs.get(agent) ?? agent, state ?? '-', timeOf(at), context],
+    id,
+    slugs.get(agent) ?? agent,
+    state ?? '-',
+    timeOf(at),
+    context,
     isExplained(state) ? text : '',
   ];
 
@@ -194,7 +198,13 @@ const stepRow = ({
   ended_at: end,
   error,
 }: StepJson): string[] => [
-  ...[name, kind, state, String(attempts), timeOf(at), timeOf(end ?? undefined), error ?? ''],
+  name,
+  kind,
+  state,
+  String(attempts),
+  timeOf(at),
+  timeOf(end ?? undefined),
+  error ?? '',
 ];
 
 const callRow =

@@ -110,7 +110,8 @@ function parseRate(text: string): number {
 async function createToken(cli: Cli, options: CreateOptions): Promise<void> {
   const { name, scopes, agents, requestsPerSecond, expires } = options;
   const wanted = {
-    ...{ name, scopes: parseScopes(scopes) },
+    name,
+    scopes: parseScopes(scopes),
     ...(agents !== undefined && { agents: parseAgents(agents) }),
     ...(requestsPerSecond !== undefined && { requestsPerSecond: parseRate(requestsPerSecond) }),
     expiresAt: expires === undefined ? null : parseExpiry(expires, new Date()),

@@ -52,7 +52,8 @@ export function addUsageCommand(program: Command, cli: Cli): void {
 async function printUsage(cli: Cli, options: Options): Promise<void> {
   const { by, since, until, agent, csv, json } = options;
   const query = new URLSearchParams({
-    ...{ by, since: sinceOf(since).toISOString() },
+    by,
+    since: sinceOf(since).toISOString(),
     ...(until !== undefined && { until: sinceOf(until, undefined, '--until').toISOString() }),
     ...(agent !== undefined && { agent }),
   });
@@ -67,7 +68,11 @@ async function printUsage(cli: Cli, options: Options): Promise<void> {
   const slugs = by === 'agent' && usage.length > 0 ? await new RequestsClient(api).slugs() : undefined;
   const titles = [
     by === 'day' ? 'day (UTC)' : by,
-    ...['tasks', 'failed', 'time', 'input tokens', 'output tokens'],
+    'tasks',
+    'failed',
+    'time',
+    'input tokens',
+    'output tokens',
     ...(currency === null ? [] : [`cost (${currency})`]),
   ];
   const rows = usage.map((group) => rowOf({ ...group, key: slugs?.get(group.key) ?? (group.key || '-') }));
@@ -81,8 +86,12 @@ async function printUsage(cli: Cli, options: Options): Promise<void> {
 }
 
 const rowOf = (group: GroupJson): string[] => [
-  ...[group.key, String(group.tasks), String(group.failed), durationOf(group.seconds)],
-  ...[String(group.input_tokens), String(group.output_tokens)],
+  group.key,
+  String(group.tasks),
+  String(group.failed),
+  durationOf(group.seconds),
+  String(group.input_tokens),
+  String(group.output_tokens),
   ...(group.cost === null ? [] : [group.cost.toFixed(group.cost < 1 ? 4 : 2)]),
 ];
 
@@ -90,14 +99,13 @@ const totalOf = (usage: readonly GroupJson[]): GroupJson => {
   const sum = (name: Exclude<keyof GroupJson, 'key'>): number =>
     usage.reduce((all, one) => all + (one[name] ?? 0), 0);
   return {
-    ...{
-      key: 'total',
-      tasks: sum('tasks'),
-      failed: sum('failed'),
-      seconds: sum('seconds'),
-      calls: sum('calls'),
-    },
-    ...{ input_tokens: sum('input_tokens'), output_tokens: sum('output_tokens') },
+    key: 'total',
+    tasks: sum('tasks'),
+    failed: sum('failed'),
+    seconds: sum('seconds'),
+    calls: sum('calls'),
+    input_tokens: sum('input_tokens'),
+    output_tokens: sum('output_tokens'),
     cost: usage.some(({ cost }) => cost !== null) ? sum('cost') : null,
   };
 };

@@ -143,5 +143,9 @@ async function remove(cli: Cli, id: string, options: Options): Promise<void> {
 const allOr = (names: string[] | null): string => names?.join(', ') ?? 'all';
 const stateOf = ({ enabled }: WebhookJson): string => (enabled ? 'enabled' : 'disabled');
 const rowOf = (webhook: WebhookJson): string[] => [
-  ...[webhook.id, webhook.url, allOr(webhook.agents), allOr(webhook.states), stateOf(webhook)],
+  webhook.id,
+  webhook.url,
+  allOr(webhook.agents),
+  allOr(webhook.states),
+  stateOf(webhook),
 ];

@@ -16,9 +16,16 @@ export function addWorkersCommand(program: Command, cli: Cli): void {
       const workers = await withOperations(cli, options, (operations) => operations.listWorkers());
       if (options.json) return void printValue(cli.terminal, workers);
       const rows = workers.map(({ host, pid, running, concurrency, startedAt, seenAt, ...worker }) => [
-        ...[host, String(pid), String(running), String(concurrency), worker.isAlive ? 'yes' : 'no'],
+        host,
+        String(pid),
+        String(running),
+        String(concurrency),
+        worker.isAlive ? 'yes' : 'no',
         worker.memoryBytes === null ? '-' : `${Math.round(worker.memoryBytes / MIB)} MiB`,
-        ...[worker.version ?? '-', formatTime(startedAt), formatTime(seenAt), worker.id],
+        worker.version ?? '-',
+        formatTime(startedAt),
+        formatTime(seenAt),
+        worker.id,
       ]);
       printTable(cli.terminal, TITLES, rows, 'No worker has given a sign of life in the last hour.');
       for (const { id, loadFailures } of workers) {

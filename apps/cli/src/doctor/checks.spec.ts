@@ -15,18 +15,34 @@ import {
 const GIB = 2 ** 30;
 
 const facts: DatabaseFacts = {
-  ...{ version: '18.4', versionNumber: 180_004, host: 'db:5432', database: 'baton', role: 'baton' },
-  ...{ ownsTables: false, refusedTables: [], rowSecurity: undefined, asksForSystemKey: true },
+  version: '18.4',
+  versionNumber: 180_004,
+  host: 'db:5432',
+  database: 'baton',
+  role: 'baton',
+  ownsTables: false,
+  refusedTables: [],
+  rowSecurity: undefined,
+  asksForSystemKey: true,
   migrations: { pending: [], unknown: [], unfinished: [] },
-  ...{ clockOffsetMs: 12, clockErrorMs: 1, isReadOnly: false },
+  clockOffsetMs: 12,
+  clockErrorMs: 1,
+  isReadOnly: false,
   settings: { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on' },
   connections: { used: 10, max: 100 },
-  ...{ bytes: GIB, dataDirectory: undefined, sealedBy: [] },
+  bytes: GIB,
+  dataDirectory: undefined,
+  sealedBy: [],
 };
 const environment = { databasePoolSize: 16 } as Environment;
 const redis: RedisFacts = {
-  ...{ address: 'redis:6379', version: '8.0.2', policy: 'noeviction', memory: { used: 1000, max: 0 } },
-  ...{ writes: true, isSaving: true, clockOffsetMs: 3 },
+  address: 'redis:6379',
+  version: '8.0.2',
+  policy: 'noeviction',
+  memory: { used: 1000, max: 0 },
+  writes: true,
+  isSaving: true,
+  clockOffsetMs: 3,
 };
 
 /** Those that are not ok, as `status name: remedy`. */
@@ -146,7 +162,8 @@ describe('the other checks', () => {
   it('compare clocks only as exactly as the answer was fast', () => {
     expect(checkClock('Clock', { clockOffsetMs: 4_000, clockErrorMs: 3_500 }).status).toBe('ok');
     expect(checkClock('Clock', { clockOffsetMs: 4_000, clockErrorMs: 10 })).toMatchObject({
-      ...{ status: 'warning', found: 'is 4.0 s ahead of that of this machine' },
+      status: 'warning',
+      found: 'is 4.0 s ahead of that of this machine',
     });
   });
 

@@ -23,10 +23,16 @@ const MIN_REDIS = '6.2';
 
 export const ok = (name: string, found: string): Check => ({ name, status: 'ok', found });
 export const warning = (name: string, found: string, remedy: string): Check => ({
-  ...{ name, status: 'warning', found, remedy },
+  name,
+  status: 'warning',
+  found,
+  remedy,
 });
 export const fault = (name: string, found: string, remedy: string): Check => ({
-  ...{ name, status: 'fault', found, remedy },
+  name,
+  status: 'fault',
+  found,
+  remedy,
 });
 
 /** @param needed as in `engines` of package.json, such as `>=20.19` */

@@ -158,7 +158,11 @@ export class RemoteOperations implements PlatformOperations {
     return workers.map(({ started_at: started, seen_at: seen, load_failures: failures, ...worker }) => {
       const { memory_bytes: memoryBytes, alive: isAlive, ...rest } = worker;
       return {
-        ...{ ...rest, memoryBytes, isAlive, startedAt: new Date(started), seenAt: new Date(seen) },
+        ...rest,
+        memoryBytes,
+        isAlive,
+        startedAt: new Date(started),
+        seenAt: new Date(seen),
         loadFailures: failures.map(({ agent: slug, ...failure }) => ({ slug, ...failure })),
       };
     });
@@ -169,13 +173,20 @@ export class RemoteOperations implements PlatformOperations {
     const { classes, oldest_waiting: oldest, slots } = queue;
     return {
       classes: classes.map(({ class: name, runs, more = false, oldest_at: at, oldest_seconds: seconds }) => ({
-        ...{ class: name, runs, more },
-        ...{ oldestAt: at === null ? null : new Date(at), oldestSeconds: seconds },
+        class: name,
+        runs,
+        more,
+        oldestAt: at === null ? null : new Date(at),
+        oldestSeconds: seconds,
       })),
       oldestWaiting: oldest && {
-        ...{ tenant: oldest.tenant, taskId: oldest.request_id, acceptedAt: new Date(oldest.accepted_at) },
+        tenant: oldest.tenant,
+        taskId: oldest.request_id,
+        acceptedAt: new Date(oldest.accepted_at),
       },
-      ...{ deadLetters: queue.dead_letters, deadPushes: queue.dead_pushes, slots },
+      deadLetters: queue.dead_letters,
+      deadPushes: queue.dead_pushes,
+      slots,
     };
   }
 }
@@ -186,7 +197,10 @@ const ofTenant = (kind: string, slug: string | undefined): string =>
   `admin/${kind}${slug === undefined ? '' : `?tenant=${encodeURIComponent(slug)}`}`;
 
 const hostOf = ({ host, tenant_id: tenantId, agent, public: open }: HostJson): HostBinding => ({
-  ...{ host, tenantId, agent, public: open },
+  host,
+  tenantId,
+  agent,
+  public: open,
 });
 
 const issuerOf = ({
@@ -194,28 +208,52 @@ const issuerOf = ({
   jwks_url: jwksUrl,
   ...json
 }: IssuerJson): OfTenant<TrustedIssuer> => ({
-  ...{ id: json.id, tenantId, tenant: json.tenant, issuer: json.issuer, audience: json.audience },
-  ...{ selector: json.selector, jwksUrl, subjectClaim: json.subject_claim, scopes: json.scopes },
-  ...{ grants: json.grants, agents: json.agents ?? [], requestsPerSecond: json.requests_per_second },
+  id: json.id,
+  tenantId,
+  tenant: json.tenant,
+  issuer: json.issuer,
+  audience: json.audience,
+  selector: json.selector,
+  jwksUrl,
+  subjectClaim: json.subject_claim,
+  scopes: json.scopes,
+  grants: json.grants,
+  agents: json.agents ?? [],
+  requestsPerSecond: json.requests_per_second,
   createdAt: new Date(json.created_at),
 });
 
 const letterOf = (letter: LetterJson): OfTenant<DeadLetter> => ({
-  ...{ runId: letter.run_id, tenant: letter.tenant, tenantId: letter.tenant_id, taskId: letter.request_id },
-  ...{ agentId: letter.agent_id, owner: letter.owner, reason: letter.reason, attempts: letter.attempts },
+  runId: letter.run_id,
+  tenant: letter.tenant,
+  tenantId: letter.tenant_id,
+  taskId: letter.request_id,
+  agentId: letter.agent_id,
+  owner: letter.owner,
+  reason: letter.reason,
+  attempts: letter.attempts,
   diedAt: new Date(letter.died_at),
   redeliveredAt: letter.redelivered_at === null ? null : new Date(letter.redelivered_at),
   redeliveredTaskId: letter.redelivered_as,
 });
 
 const pushOf = (push: PushJson): OfTenant<DeadPush> => ({
-  ...{ tenant: push.tenant, tenantId: push.tenant_id, taskId: push.request_id, configId: push.config_id },
-  ...{ agentId: push.agent_id, isWebhook: push.webhook, receiver: push.receiver, status: push.status },
-  ...{ error: push.error, failures: push.failures, waiting: push.waiting },
+  tenant: push.tenant,
+  tenantId: push.tenant_id,
+  taskId: push.request_id,
+  configId: push.config_id,
+  agentId: push.agent_id,
+  isWebhook: push.webhook,
+  receiver: push.receiver,
+  status: push.status,
+  error: push.error,
+  failures: push.failures,
+  waiting: push.waiting,
   failingSince: new Date(push.failing_since),
 });
 
 export const errorOf = ({ run_id: runId, stack, ...error }: RunErrorJson): RunErrorRecord => ({
-  ...{ ...error, runId },
+  ...error,
+  runId,
   ...(stack !== null && { stack }),
 });

@@ -55,9 +55,11 @@ export class RemoteTenants implements TenantOperations {
 
   async change(slug: string, change: TenantChange): Promise<Tenant> {
     const body = {
-      ...{ default_agent: change.defaultAgent, index_model: change.indexModel },
-      ...{ index_model_url: change.indexModelUrl },
-      ...{ egress_allow: change.egressAllow, egress_deny: change.egressDeny },
+      default_agent: change.defaultAgent,
+      index_model: change.indexModel,
+      index_model_url: change.indexModelUrl,
+      egress_allow: change.egressAllow,
+      egress_deny: change.egressDeny,
     };
     return tenantOf(await this.api.call('PATCH', pathOf(slug), body));
   }
@@ -80,10 +82,15 @@ export class RemoteTenants implements TenantOperations {
   async usage(slug: string): Promise<TenantUsage> {
     const usage = await this.api.call<UsageJson>('GET', `${pathOf(slug)}/usage`);
     return {
-      ...{ storedBytes: usage.stored_bytes, queuedRuns: usage.queued_runs, runningRuns: usage.running_runs },
-      ...{ suspendedRuns: usage.suspended_runs, deadLetters: usage.dead_letters },
+      storedBytes: usage.stored_bytes,
+      queuedRuns: usage.queued_runs,
+      runningRuns: usage.running_runs,
+      suspendedRuns: usage.suspended_runs,
+      deadLetters: usage.dead_letters,
       days: usage.days.map(({ day, input_tokens: inputTokens, output_tokens: outputTokens }) => ({
-        ...{ day, inputTokens, outputTokens },
+        day,
+        inputTokens,
+        outputTokens,
       })),
     };
   }
@@ -150,9 +157,16 @@ const pathOf = (slug: string): string => `admin/tenants/${encodeURIComponent(slu
 const dateOf = (text: string | null): Date | null => (text === null ? null : new Date(text));
 
 const tenantOf = (json: TenantJson): Tenant => ({
-  ...{ id: json.id, slug: json.slug, defaultAgent: json.default_agent, limits: {} },
-  ...{ indexModel: json.index_model, indexModelUrl: json.index_model_url },
-  ...{ egressAllow: json.egress_allow, egressDeny: json.egress_deny },
-  ...{ suspendedAt: dateOf(json.suspended_at), suspendedReason: json.suspended_reason },
-  ...{ deletingAt: dateOf(json.deleting_at), createdAt: new Date(json.created_at) },
+  id: json.id,
+  slug: json.slug,
+  defaultAgent: json.default_agent,
+  limits: {},
+  indexModel: json.index_model,
+  indexModelUrl: json.index_model_url,
+  egressAllow: json.egress_allow,
+  egressDeny: json.egress_deny,
+  suspendedAt: dateOf(json.suspended_at),
+  suspendedReason: json.suspended_reason,
+  deletingAt: dateOf(json.deleting_at),
+  createdAt: new Date(json.created_at),
 });

@@ -76,8 +76,12 @@ interface TaskJson {
 
 const readOverHttp = ({ error, ...task }: TaskJson): ShownTask => ({
   record: {
-    ...{ id: task.request_id, tenant: task.tenant, agentId: task.agent_id, contextId: task.context_id },
-    ...{ state: task.state ?? 'unknown', events: task.events },
+    id: task.request_id,
+    tenant: task.tenant,
+    agentId: task.agent_id,
+    contextId: task.context_id,
+    state: task.state ?? 'unknown',
+    events: task.events,
   },
   error: error && errorOf(error),
 });

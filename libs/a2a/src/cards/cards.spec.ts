@@ -123,7 +123,8 @@ describe('P-11: an agent card', () => {
 describe('an extended card', () => {
   const skill = (id: string, name: string) => ({
     ...card.skills[0]!,
-    ...{ id, name },
+    id,
+    name,
   });
   const extended = {
     description: 'Says it twice',

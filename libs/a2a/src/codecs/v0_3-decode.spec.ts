@@ -124,7 +124,11 @@ describe('decoding other 0.3 methods', () => {
   it('reads push configs, over JSON-RPC and over HTTP+JSON', () => {
     const given = { id: 'c', url: 'https://x', authentication: { schemes: ['Basic'], credentials: 's' } };
     const config = {
-      ...{ tenant: '', taskId: 'a', id: 'c', url: 'https://x', token: '' },
+      tenant: '',
+      taskId: 'a',
+      id: 'c',
+      url: 'https://x',
+      token: '',
       authentication: { scheme: 'Basic', credentials: 's' },
     };
     const set = 'tasks/pushNotificationConfig/set';
@@ -158,7 +162,11 @@ describe('decoding other 0.3 methods', () => {
 
   it('writes push configs, over JSON-RPC and over HTTP+JSON', () => {
     const config = {
-      ...{ tenant: '', taskId: 'a', id: 'c', url: 'https://x', token: '' },
+      tenant: '',
+      taskId: 'a',
+      id: 'c',
+      url: 'https://x',
+      token: '',
       authentication: { scheme: 'Basic', credentials: '' },
     };
     const inside = { id: 'c', url: 'https://x', authentication: { schemes: ['Basic'] } };

@@ -72,12 +72,16 @@ describe('encoding 0.3', () => {
     }),
   );
   const chunks = fc.record({
-    ...{ parts: textParts, metadata, name: fc.constantFrom('', 'n'), description: fc.constantFrom('', 'd') },
+    parts: textParts,
+    metadata,
+    name: fc.constantFrom('', 'n'),
+    description: fc.constantFrom('', 'd'),
     extensions: fc.constantFrom<string[]>([], ['urn:x']),
   });
   /** A chunk as it is stored, which nobody may parse. */
   const stored = (payload: ReturnType<typeof artifactEvent>): StreamItem => ({
-    ...{ sequence: 1, json: serializePayload(payload) },
+    sequence: 1,
+    json: serializePayload(payload),
     get payload(): never {
       throw new Error('nobody needs it');
     },

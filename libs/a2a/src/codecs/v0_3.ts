@@ -103,7 +103,8 @@ export const V0_3: WireVersion = {
         [LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_LIST]: (params) => ({
           ...readConfigTask(params),
           // 0.3 has no pages.
-          ...{ pageSize: MAX_CONFIGS, pageToken: '' },
+          pageSize: MAX_CONFIGS,
+          pageToken: '',
         }),
       },
       encode: ({ configs }) => configs.map(encodeTaskConfig),

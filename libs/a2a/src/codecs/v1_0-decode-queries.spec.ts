@@ -28,7 +28,9 @@ describe('decoding other 1.0 methods', () => {
 
   it('CreateTaskPushNotificationConfig has the config and its task', () => {
     const config = {
-      ...{ id: 'c', url: 'https://x', token: 't' },
+      id: 'c',
+      url: 'https://x',
+      token: 't',
       authentication: { scheme: 'Bearer', credentials: 's' },
     };
     expect(V1_0_CODEC.decode('CreateTaskPushNotificationConfig', { task_id: 't', ...config })).toEqual({
@@ -36,7 +38,12 @@ describe('decoding other 1.0 methods', () => {
       request: { tenant: '', taskId: 't', ...config },
     });
     expect(decode('CreateTaskPushNotificationConfig', { taskId: 't', url: 'https://x' })).toEqual({
-      ...{ tenant: '', taskId: 't', id: '', url: 'https://x', token: '', authentication: undefined },
+      tenant: '',
+      taskId: 't',
+      id: '',
+      url: 'https://x',
+      token: '',
+      authentication: undefined,
     });
     expect(refusalOf(() => decode('CreateTaskPushNotificationConfig', config))).toBe('taskId');
   });
@@ -54,7 +61,10 @@ describe('decoding other 1.0 methods', () => {
   it('ListTaskPushNotificationConfigs has pages', () => {
     const method = 'ListTaskPushNotificationConfigs';
     expect(decode(method, { taskId: 't', pageSize: 3, pageToken: 'p' })).toEqual({
-      ...{ tenant: '', taskId: 't', pageSize: 3, pageToken: 'p' },
+      tenant: '',
+      taskId: 't',
+      pageSize: 3,
+      pageToken: 'p',
     });
     expect(decode(method, { taskId: 't' })).toMatchObject({ pageSize: 0, pageToken: '' });
     expect(refusalOf(() => decode(method, { taskId: 't', pageSize: 101 }))).toBe('pageSize');
@@ -62,7 +72,11 @@ describe('decoding other 1.0 methods', () => {
 
   it('shows configs as ProtoJSON, a page without configs as well', () => {
     const config = {
-      ...{ tenant: '', taskId: 't', id: 'c', url: 'https://x', token: '' },
+      tenant: '',
+      taskId: 't',
+      id: 'c',
+      url: 'https://x',
+      token: '',
       authentication: { scheme: 'Bearer', credentials: '' },
     };
     const shown = { taskId: 't', id: 'c', url: 'https://x', authentication: { scheme: 'Bearer' } };
@@ -107,8 +121,14 @@ describe('decoding other 1.0 methods', () => {
     { statusTimestampAfter: '', contextId: '', pageToken: '', tenant: '' },
   ])('P-18: ListTasks with %j has no such filter', (params) => {
     expect(decode('ListTasks', { ...params, pageSize: 3 })).toEqual({
-      ...{ tenant: '', contextId: '', status: 0, pageSize: 3, pageToken: '' },
-      ...{ historyLength: undefined, statusTimestampAfter: undefined, includeArtifacts: undefined },
+      tenant: '',
+      contextId: '',
+      status: 0,
+      pageSize: 3,
+      pageToken: '',
+      historyLength: undefined,
+      statusTimestampAfter: undefined,
+      includeArtifacts: undefined,
     });
   });
 

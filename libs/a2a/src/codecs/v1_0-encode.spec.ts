@@ -32,7 +32,8 @@ describe('encoding 1.0', () => {
   it('passes the text of a stored event on as it is, without reading it', () => {
     const json = '{"statusUpdate":{"taskId": "as it is" }}';
     const item: StreamItem = {
-      ...{ sequence: 3, json },
+      sequence: 3,
+      json,
       get payload(): never {
         throw new Error('nobody needs it');
       },
@@ -48,7 +49,8 @@ describe('encoding 1.0', () => {
     let reads = 0;
     const payload = statusEvent(TaskState.TASK_STATE_COMPLETED);
     const item: StreamItem = {
-      ...{ sequence: 3, json: serializePayload(payload) },
+      sequence: 3,
+      json: serializePayload(payload),
       get payload() {
         reads += 1;
         return payload;

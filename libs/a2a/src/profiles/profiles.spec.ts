@@ -70,8 +70,17 @@ describe('A2A-Version', () => {
 
 describe('any request at all', () => {
   const METHODS = [
-    ...['tasks/send', 'tasks/sendSubscribe', 'tasks/get', 'tasks/cancel', 'message/send', 'message/stream'],
-    ...['tasks/resubscribe', 'tasks/pushNotificationConfig/set', 'SendMessage', 'ListTasks', 'CancelTask'],
+    'tasks/send',
+    'tasks/sendSubscribe',
+    'tasks/get',
+    'tasks/cancel',
+    'message/send',
+    'message/stream',
+    'tasks/resubscribe',
+    'tasks/pushNotificationConfig/set',
+    'SendMessage',
+    'ListTasks',
+    'CancelTask',
   ];
   const hostile = fc.oneof(fc.jsonValue(), fc.constant({ toString: 1 }), fc.constant({ length: 3 }));
   const part = fc.oneof(

@@ -25,7 +25,8 @@ export function localSteps({ answers = {}, replies = {} }: StepAnswers): Durable
     throw new Error(`the test has nothing for step "${name}": add it to ${option}`);
   };
   return {
-    ...{ step, sleep },
+    step,
+    sleep,
     waitForInput: (name) =>
       step(name, () => known(name, answers, 'answers'), { attempts: 1 }).then((text) =>
         Message.fromJSON({ messageId: name, role: 'ROLE_USER', parts: [{ text }] }),

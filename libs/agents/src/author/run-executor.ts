@@ -51,7 +51,10 @@ export async function runExecutor(
   const contextId = task?.contextId ?? randomUUID();
   const sent = typeof message === 'string' ? userMessage(message) : message;
   const context = requestContext({
-    ...{ tenantId: 'test', taskId, contextId, extensions },
+    tenantId: 'test',
+    taskId,
+    contextId,
+    extensions,
     message: Message.toJSON({ ...sent, taskId, contextId }),
     ...(task && { task: Task.toJSON(task) }),
   });

@@ -135,9 +135,15 @@ function formsOf(secret: string): string[] {
     const json = JSON.stringify(part).slice(1, -1);
     const url = encodeURIComponent(bytes.toString());
     const others = [
-      ...[url, url.replaceAll('%20', '+'), url.replace(/%[\dA-F]{2}/g, (code) => code.toLowerCase())],
-      ...[json, json.replaceAll('/', '\\/'), inAscii(json), ...nestedJson(json)],
-      ...[html(part), bytes.toString('base64').replace(/={1,2}$/, '')],
+      url,
+      url.replaceAll('%20', '+'),
+      url.replace(/%[\dA-F]{2}/g, (code) => code.toLowerCase()),
+      json,
+      json.replaceAll('/', '\\/'),
+      inAscii(json),
+      ...nestedJson(json),
+      html(part),
+      bytes.toString('base64').replace(/={1,2}$/, ''),
     ];
     const risky = [
       part.toLowerCase(),

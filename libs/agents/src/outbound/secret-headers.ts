@@ -8,17 +8,17 @@ const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 /** Headers that control the transfer. The platform sets them. */
 const TRANSFER_HEADERS = new Set([
-  ...[
-    'host',
-    'connection',
-    'keep-alive',
-    'content-length',
-    'content-type',
-    'transfer-encoding',
-    'te',
-    'trailer',
-  ],
-  ...['upgrade', 'expect', 'accept-encoding'],
+  'host',
+  'connection',
+  'keep-alive',
+  'content-length',
+  'content-type',
+  'transfer-encoding',
+  'te',
+  'trailer',
+  'upgrade',
+  'expect',
+  'accept-encoding',
 ]);
 
 const isFree = (name: string): boolean => !TRANSFER_HEADERS.has(name.toLowerCase());

@@ -51,17 +51,31 @@ export function auditValues(
 ): readonly unknown[] {
   const source = by.source ?? (by.address === undefined ? null : sourceOf(by.address));
   return [
-    ...[tenantId, uuid(), by.kind, by.key, source, by.requestId ?? null],
-    ...[action, target.kind, storable(target.name).slice(0, MAX_NAME), outcome, detailJson(detail)],
+    tenantId,
+    uuid(),
+    by.kind,
+    by.key,
+    source,
+    by.requestId ?? null,
+    action,
+    target.kind,
+    storable(target.name).slice(0, MAX_NAME),
+    outcome,
+    detailJson(detail),
   ];
 }
 
 export const auditRecordOf = (row: AuditRow): AuditRecord => ({
-  ...{ tenantId: row.tenant_id, id: row.id, at: row.at },
+  tenantId: row.tenant_id,
+  id: row.id,
+  at: row.at,
   actor: { kind: row.actor_kind, key: row.actor, name: row.actor_name },
-  ...{ source: row.source, requestId: row.request_id, action: row.action },
+  source: row.source,
+  requestId: row.request_id,
+  action: row.action,
   target: { kind: row.target_kind, name: row.target },
-  ...{ outcome: row.outcome, detail: row.detail },
+  outcome: row.outcome,
+  detail: row.detail,
 });
 
 /** `loopback`, or the network of an address, such as 192.0.2.0/24: enough for an audit, and no personal data. */

@@ -51,10 +51,16 @@ describe('a change and its record', () => {
     await new SecretStore(catalog).put({ tenantId: tenant.id, name: 'key' }, SEALED, [], [], BY);
     const [set, created] = await all(tenant.id);
     expect(set).toEqual({
-      ...{ tenantId: tenant.id, id: expect.any(String), at: expect.any(Date) },
+      tenantId: tenant.id,
+      id: expect.any(String),
+      at: expect.any(Date),
       actor: { kind: 'user', key: 'user:someone', name: null },
-      ...{ source: '192.0.2.0/24', requestId: 'r-1', action: 'secret.set' },
-      ...{ target: { kind: 'secret', name: 'key' }, outcome: 'ok', detail: { origins: [] } },
+      source: '192.0.2.0/24',
+      requestId: 'r-1',
+      action: 'secret.set',
+      target: { kind: 'secret', name: 'key' },
+      outcome: 'ok',
+      detail: { origins: [] },
     });
     expect(created).toMatchObject({ action: 'tenant.create', target: { kind: 'tenant', name: 'acme' } });
     expect(heard).toEqual([created, set]);
@@ -90,14 +96,22 @@ describe('a change and its record', () => {
   it('name the token as it was called', async () => {
     const { id: tenantId } = await new TenantStore(catalog).create('tokens');
     const token = await new TokenStore(catalog).create({
-      ...{ tenantId, name: 'CI', hash: randomUUID(), prefix: 'baton_abc', scopes: [], expiresAt: null },
-      ...{ agents: [], requestsPerSecond: null },
+      tenantId,
+      name: 'CI',
+      hash: randomUUID(),
+      prefix: 'baton_abc',
+      scopes: [],
+      expiresAt: null,
+      agents: [],
+      requestsPerSecond: null,
     });
     const by: Actor = { kind: 'token', key: `token:${token.id}`, address: '::1' };
     await new TokenStore(catalog).revoke(tenantId, token.id, by);
     expect((await all(tenantId))[0]).toMatchObject({
       actor: { kind: 'token', key: `token:${token.id}`, name: 'CI (baton_abc)' },
-      ...{ source: 'loopback', action: 'token.revoke', target: { kind: 'token', name: token.id } },
+      source: 'loopback',
+      action: 'token.revoke',
+      target: { kind: 'token', name: token.id },
     });
   });
 
@@ -106,7 +120,10 @@ describe('a change and its record', () => {
     const target = { kind: 'agent', name: `\0${'n'.repeat(1_000)}` } as const;
     await audit.write(tenantId, { action: 'agent.update', target, by: BY, detail: { nul: '\0', ok: 1 } });
     await audit.write(tenantId, {
-      ...{ action: 'agent.update', target, by: BY, detail: { big: 'x'.repeat(5_000) } },
+      action: 'agent.update',
+      target,
+      by: BY,
+      detail: { big: 'x'.repeat(5_000) },
     });
     const [large, strange] = await all(tenantId);
     expect(strange).toMatchObject({ target: { name: 'n'.repeat(256) }, detail: { nul: '', ok: 1 } });
@@ -135,7 +152,9 @@ describe('the log', () => {
     await setSecret(mine, 'mine');
     await setSecret(theirs, 'theirs');
     await audit.write(PLATFORM, {
-      ...{ action: 'secret.rotate', target: { kind: 'database', name: 'secrets' }, by: BY },
+      action: 'secret.rotate',
+      target: { kind: 'database', name: 'secrets' },
+      by: BY,
     });
     expect((await all(mine)).map(({ target }) => target.name)).toEqual(['mine']);
     const seen = await audit.list({ limit: 3 });

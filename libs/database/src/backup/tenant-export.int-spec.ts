@@ -168,9 +168,16 @@ it('schedules are paused, with new ids: two tenants must not tick for each other
   const schedules = new ScheduleStore(stores.database);
   const nextAt = new Date(Date.now() - 1_000);
   const spec = {
-    ...{ name: 'report', agent: 'echo', message: textMessage(ODD), cron: '* * * * *', at: null },
+    name: 'report',
+    agent: 'echo',
+    message: textMessage(ODD),
+    cron: '* * * * *',
+    at: null,
     ...({ timeZone: 'UTC', overlap: 'skip', missed: 'skip', context: 'new' } as const),
-    ...{ startsAt: null, endsAt: null, maxCount: null, paused: false },
+    startsAt: null,
+    endsAt: null,
+    maxCount: null,
+    paused: false,
   };
   const { id } = await schedules.create({ tenantId, id: randomUUID(), nextAt, ...spec });
   const imported = await importTenant(target.url, 'elsewhere', pieces((await exported()).file));

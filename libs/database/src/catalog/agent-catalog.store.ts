@@ -122,7 +122,11 @@ export class AgentCatalogStore {
       }),
     );
     return rows.map(({ version, definition, enabled, createdBy: by, createdAt, erasedAt }) => ({
-      ...{ version, enabled, by, createdAt, erasedAt },
+      version,
+      enabled,
+      by,
+      createdAt,
+      erasedAt,
       definition: definition as unknown as AgentDefinition,
     }));
   }
@@ -231,7 +235,12 @@ async function dropVersions(
 
 function entryOf({ id, slug, version, enabled, createdAt, updatedAt, definition }: EntryRow): CatalogEntry {
   return {
-    ...{ id, slug, origin: 'catalog', version, createdAt, updatedAt },
+    id,
+    slug,
+    origin: 'catalog',
+    version,
+    createdAt,
+    updatedAt,
     definition: definition as AgentDefinition,
     ...(!enabled && { status: 'disabled' }),
   };

@@ -30,13 +30,24 @@ beforeEach(async () => {
 });
 
 const definition = (name: string, more: Partial<AgentDefinition> = {}): AgentDefinition => ({
-  ...{ name, description: 'half \ud800 and \u0000', version: '1', runtime: 'echo', config: {} },
-  ...{ skills: [], inputModes: [], outputModes: [], extensions: [], ...more },
+  name,
+  description: 'half \ud800 and \u0000',
+  version: '1',
+  runtime: 'echo',
+  config: {},
+  skills: [],
+  inputModes: [],
+  outputModes: [],
+  extensions: [],
+  ...more,
 });
 const make = async (slug: string, more: Partial<AgentDefinition> = {}, enabled = true) => ({
   tenantId,
   ...(await entries.create({
-    ...{ tenantId, slug, enabled, by: 'operator' },
+    tenantId,
+    slug,
+    enabled,
+    by: 'operator',
     definition: definition(slug, more),
   })),
 });

@@ -122,7 +122,8 @@ export class AgentStore {
   async own(tenantId: string): Promise<OwnAgent[]> {
     const rows = await this.catalog.queryInTenant<SummaryRow>(tenantId, OWN, [tenantId]);
     return rows.map(({ slug, enabled, summary: { a2aEnabled } }) => ({
-      ...{ slug, definition: a2aEnabled === false ? { a2aEnabled } : {} },
+      slug,
+      definition: a2aEnabled === false ? { a2aEnabled } : {},
       ...(!enabled && { status: 'disabled' }),
     }));
   }
@@ -208,20 +209,31 @@ export function agentSummary({ definition, ...agent }: Agent): AgentSummary {
 function ownSummary({ id, slug, version, enabled, summary }: SummaryRow): AgentSummary {
   const { name, description, runtime } = summary;
   return {
-    ...{ id, slug, origin: 'catalog', version, name, description, runtime },
+    id,
+    slug,
+    origin: 'catalog',
+    version,
+    name,
+    description,
+    runtime,
     ...(!enabled && { status: 'disabled' }),
   };
 }
 
 const installedOf = ({ id, slug, definition }: InstalledRow): Agent => ({
-  ...{ id, slug, origin: 'installed' },
+  id,
+  slug,
+  origin: 'installed',
   definition: definition as unknown as AgentDefinition,
 });
 
 function ownOf({ id, slug, definition, version, enabled, deletedAt }: OwnRow): Agent {
   const status = deletedAt ? ('deleted' as const) : enabled ? undefined : ('disabled' as const);
   return {
-    ...{ id, slug, origin: 'catalog', version },
+    id,
+    slug,
+    origin: 'catalog',
+    version,
     definition: definition as unknown as AgentDefinition,
     ...(status && { status }),
   };

@@ -34,12 +34,22 @@ afterAll(async () => {
 });
 
 const definition = (name: string): AgentDefinition => ({
-  ...{ name, description: 'd \u0000', version: '1', runtime: 'echo', config: { deep: [1, { a: null }] } },
-  ...{ skills: [], inputModes: ['text/plain'], outputModes: ['text/plain'], extensions: [] },
+  name,
+  description: 'd \u0000',
+  version: '1',
+  runtime: 'echo',
+  config: { deep: [1, { a: null }] },
+  skills: [],
+  inputModes: ['text/plain'],
+  outputModes: ['text/plain'],
+  extensions: [],
 });
 
 const newAgent = (tenantId: string, slug: string, name: string) => ({
-  ...{ tenantId, slug, enabled: true, by: 'operator' },
+  tenantId,
+  slug,
+  enabled: true,
+  by: 'operator',
   definition: definition(name),
 });
 
@@ -68,8 +78,10 @@ describe('tenants', () => {
       'eventBytes',
     ]);
     expect(changed?.limits).toEqual({
-      ...{ requestsPerSecond: 5, retentionDays: 0.25 },
-      ...{ weight: 7, bodyBytes: 999_999_999_999_999 },
+      requestsPerSecond: 5,
+      retentionDays: 0.25,
+      weight: 7,
+      bodyBytes: 999_999_999_999_999,
     });
     expect(await tenants.setLimits('nobody', limits)).toBeUndefined();
   });
@@ -92,7 +104,8 @@ describe('tokens', () => {
       hash: randomUUID(),
       prefix: 'bt_abc',
       scopes: ['tasks:read' as const],
-      ...{ agents: [], requestsPerSecond: null },
+      agents: [],
+      requestsPerSecond: null,
     };
     const token = await tokens.create({ ...input, expiresAt });
     expect(token).toMatchObject({ tenantId, name: 'ci', scopes: ['tasks:read'], expiresAt, revokedAt: null });

@@ -73,7 +73,9 @@ export class GroupCommit<Item, Outcome> {
   private readonly identities = new Set<string>();
   /** Lanes that share no flushes, by their names. */
   private readonly apart = new LRUCache<string, true>({
-    ...{ maxSize: MAX_APART, sizeCalculation: () => 1, ttl: APART_MS },
+    maxSize: MAX_APART,
+    sizeCalculation: () => 1,
+    ttl: APART_MS,
   });
   private readonly limits: Required<GroupLimits<Item>>;
   /** Number of items of the last group, of any lane. */
@@ -147,7 +149,7 @@ export class GroupCommit<Item, Outcome> {
 
   /** After a flush any lane may have its turn: its items may have waited for a twin. */
   private goOn(): void {
-    for (const lane of [...this.lanes.values()]) {
+    for (const lane of this.lanes.values()) {
       if (lane.waiting.length === 0 && lane.flushes === 0) this.lanes.delete(lane.name);
       else this.schedule(lane);
     }

@@ -20,10 +20,12 @@ describe('lists with a standby', () => {
 
   const open = (replicaUrl: string): Database =>
     new Database({
-      ...{ url: postgres.url, poolSize: 4 },
+      url: postgres.url,
+      poolSize: 4,
       replica: (primary) =>
         new ReadReplica({
-          ...{ primary, maxLagMs: MAX_LAG_MS },
+          primary,
+          maxLagMs: MAX_LAG_MS,
           standby: new Database({ url: replicaUrl, poolSize: 4 }),
           onRead: (server) => servers.push(server),
           onChange: (reason) => reasons.push(reason),

@@ -117,8 +117,13 @@ it('every table of tenants has and forces one policy, for every command and ever
       name,
       [
         {
-          ...{ enabled: true, forced: true, permissive: 'PERMISSIVE', roles: '{public}', cmd: 'ALL' },
-          ...{ qual: condition, check: condition },
+          enabled: true,
+          forced: true,
+          permissive: 'PERMISSIVE',
+          roles: '{public}',
+          cmd: 'ALL',
+          qual: condition,
+          check: condition,
         },
       ],
     ]);

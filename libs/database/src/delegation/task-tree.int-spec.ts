@@ -202,7 +202,11 @@ describe('a child', () => {
     await stores.runs.noteAgentVersion(middle, 3);
     await stores.runs.noteAgentVersion({ ...middle, attempt: middle.attempt - 1 }, 2);
     expect(await taskTree.find(root.tenantId, middle.taskId)).toEqual({
-      ...{ owner: null, parentTaskId: root.taskId, childTaskIds: [leaf.taskId], agentVersion: 3, events: 2 },
+      owner: null,
+      parentTaskId: root.taskId,
+      childTaskIds: [leaf.taskId],
+      agentVersion: 3,
+      events: 2,
       createdAt: expect.any(Date) as Date,
     });
     const stranger = randomUUID();
@@ -210,14 +214,21 @@ describe('a child', () => {
     const sibling = await startChild(root);
     expect(await taskTree.descendants(root.tenantId, root.taskId)).toEqual(
       [middle, sibling, leaf].map(({ taskId }, index) => ({
-        ...{ taskId, parentTaskId: [root, root, middle][index]!.taskId, agentId: 'echo', owner: null },
+        taskId,
+        parentTaskId: [root, root, middle][index]!.taskId,
+        agentId: 'echo',
+        owner: null,
         state: TASK_STATE_WORKING,
       })),
     );
     expect(await taskTree.descendants(root.tenantId, leaf.taskId)).toEqual([]);
     expect(await taskTree.descendants(stranger, root.taskId)).toEqual([]);
     expect(await taskTree.find(stranger, middle.taskId)).toEqual({
-      ...{ owner: null, parentTaskId: null, childTaskIds: [], agentVersion: null, events: 0 },
+      owner: null,
+      parentTaskId: null,
+      childTaskIds: [],
+      agentVersion: null,
+      events: 0,
       createdAt: undefined,
     });
   });

@@ -222,8 +222,11 @@ export class TaskTreeStore {
     if (!isUuid(taskId)) return [];
     const rows = await this.database.tenantQuery<DescendantRow>(tenantId, DESCENDANTS, [tenantId, taskId]);
     return rows.map((row) => ({
-      ...{ taskId: row.id, parentTaskId: row.parent_task_id, agentId: row.agent_id },
-      ...{ owner: row.owner, state: row.state },
+      taskId: row.id,
+      parentTaskId: row.parent_task_id,
+      agentId: row.agent_id,
+      owner: row.owner,
+      state: row.state,
     }));
   }
 

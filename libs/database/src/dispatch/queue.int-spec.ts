@@ -23,7 +23,9 @@ async function fill(slug: string, runs: number, ageSeconds: number, columns: obj
     `INSERT INTO tenants (id, slug) VALUES ('${tenantId}', '${slug}') ON CONFLICT (slug) DO NOTHING`,
   );
   const { state, enqueued_at, not_before } = {
-    ...{ state: `'queued'`, enqueued_at: 'NULL', not_before: 'NULL' },
+    state: `'queued'`,
+    enqueued_at: 'NULL',
+    not_before: 'NULL',
     ...columns,
   };
   // In slices: a statement has 15 seconds.
@@ -55,7 +57,10 @@ it('has each run in its class, and the oldest of each', async () => {
   await fill('bank', 7, 9_000, { state: `'succeeded'` });
   const classes = await read();
   const seen = Object.entries(classes).map(([name, { runs, more, oldestSeconds }]) => [
-    ...[name, runs, more, Math.floor(oldestSeconds / 10)],
+    name,
+    runs,
+    more,
+    Math.floor(oldestSeconds / 10),
   ]);
   expect(seen).toEqual([
     ['waiting', 3, false, 1],

@@ -141,7 +141,9 @@ export class QueueStore {
         return { class: name, runs: Math.min(runs, MAX_COUNTED), more, ...oldest };
       }),
       oldestWaiting: row?.oldest ? { ...row.oldest, acceptedAt: new Date(row.oldest.acceptedAt) } : null,
-      ...{ deadLetters: rest?.deadLetters ?? 0, deadPushes: rest?.deadPushes ?? 0, slots: rest?.slots ?? 0 },
+      deadLetters: rest?.deadLetters ?? 0,
+      deadPushes: rest?.deadPushes ?? 0,
+      slots: rest?.slots ?? 0,
     };
   }
 }

@@ -83,8 +83,10 @@ const KEYS = `SELECT key_id AS "keyId", count(*)::int AS count FROM (${SEALED.ma
  */
 export async function inspectDatabase(url: string, systemKey: string | undefined): Promise<DatabaseFacts> {
   const client = new Client({
-    ...{ connectionString: url, application_name: 'baton-doctor' },
-    ...{ connectionTimeoutMillis: ANSWER_MS, query_timeout: ANSWER_MS },
+    connectionString: url,
+    application_name: 'baton-doctor',
+    connectionTimeoutMillis: ANSWER_MS,
+    query_timeout: ANSWER_MS,
   });
   client.on('error', () => undefined);
   try {
@@ -105,7 +107,12 @@ async function factsOf(client: Client, systemKey: string | undefined): Promise<D
   return {
     // Packages add their own version: `17.5 (Debian 17.5-1)`.
     version: version.split(' ', 1)[0] ?? version,
-    ...{ versionNumber, role, database, isReadOnly, bytes, host: `${client.host}:${client.port}` },
+    versionNumber,
+    role,
+    database,
+    isReadOnly,
+    bytes,
+    host: `${client.host}:${client.port}`,
     ownsTables: tables.some(({ owns }) => owns),
     refusedTables: tables.filter(({ writes }) => !writes).map(({ name }) => name),
     rowSecurity: await rowSecurityOf(client, systemKey),

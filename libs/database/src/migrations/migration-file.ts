@@ -137,7 +137,9 @@ function indexStep(text: string, { stmt }: RawStmt): IndexStep | undefined {
   if (stmt && 'IndexStmt' in stmt && stmt.IndexStmt.idxname) {
     const { idxname: index, relation, concurrent } = stmt.IndexStmt;
     return {
-      ...{ kind: 'build index', index, label: `build index ${index} on ${relation?.relname}` },
+      kind: 'build index',
+      index,
+      label: `build index ${index} on ${relation?.relname}`,
       text: concurrent ? text : text.replace(/^(CREATE\s+(?:UNIQUE\s+)?INDEX)\b/i, '$1 CONCURRENTLY'),
     };
   }
@@ -149,7 +151,9 @@ function indexStep(text: string, { stmt }: RawStmt): IndexStep | undefined {
   if (others.length > 0 || !last || !('String' in last) || !last.String.sval) return undefined;
   const index = last.String.sval;
   return {
-    ...{ kind: 'drop index', index, label: `drop index ${index}` },
+    kind: 'drop index',
+    index,
+    label: `drop index ${index}`,
     text: `DROP INDEX CONCURRENTLY IF EXISTS ${escapeIdentifier(index)}`,
   };
 }

@@ -152,13 +152,26 @@ export class DeadPushStore {
 }
 
 const valuesOf = (tenantId: string | null, { limit, after, own, agentIds }: DeadPushPage): Values => [
-  ...[tenantId, after?.failingSince, after?.taskId, after?.configId, limit],
-  ...[own?.owner, own?.unowned, agentIds],
+  tenantId,
+  after?.failingSince,
+  after?.taskId,
+  after?.configId,
+  limit,
+  own?.owner,
+  own?.unowned,
+  agentIds,
 ];
 
 const deadPushOf = (row: DeadPushRow): DeadPush => ({
-  ...{ tenantId: row.tenant_id, taskId: row.task_id, configId: row.id, agentId: row.agent_id },
-  ...{ isWebhook: row.is_webhook, status: row.last_status },
+  tenantId: row.tenant_id,
+  taskId: row.task_id,
+  configId: row.id,
+  agentId: row.agent_id,
+  isWebhook: row.is_webhook,
+  status: row.last_status,
   receiver: new URL(row.url).origin,
-  ...{ error: row.last_error, failures: row.failures, failingSince: row.failing_since, waiting: row.waiting },
+  error: row.last_error,
+  failures: row.failures,
+  failingSince: row.failing_since,
+  waiting: row.waiting,
 });

@@ -90,8 +90,16 @@ it('one that is set again goes on where it was, and a delivery under way no long
   await configs.put(run, push('a', { url: 'https://example.org/' }), OWNER);
   expect(await rows(run.taskId)).toEqual([
     {
-      ...{ id: 'a', url: 'https://example.org/', key_id: null, state: 'active', failures: 0, is_due: true },
-      ...{ delivered_sequence: 2, head_sequence: 3, lease_count: 5, lease_owner: null },
+      id: 'a',
+      url: 'https://example.org/',
+      key_id: null,
+      state: 'active',
+      failures: 0,
+      is_due: true,
+      delivered_sequence: 2,
+      head_sequence: 3,
+      lease_count: 5,
+      lease_owner: null,
     },
   ]);
   expect(await countOf(run.taskId)).toBe(1);

@@ -221,8 +221,17 @@ export async function putConfig(
 ): Promise<void> {
   const { id, url, protocol, authScheme, sealed } = config;
   const put = await transaction.query(PUT, [
-    ...[tenantId, taskId, id, url, protocol, authScheme],
-    ...[sealed?.keyId, sealed?.nonce, sealed?.ciphertext, after, head],
+    tenantId,
+    taskId,
+    id,
+    url,
+    protocol,
+    authScheme,
+    sealed?.keyId,
+    sealed?.nonce,
+    sealed?.ciphertext,
+    after,
+    head,
   ]);
   if (put.length === 0) throw new PushConfigTakenError(`Another config has the id ${id}`);
   const [counted] = await transaction.query<{ own: number }>(COUNT, [tenantId, taskId]);

@@ -326,18 +326,23 @@ const keyOf = ({ tenantId, taskId, configId, lease }: ClaimedPush): unknown[] =>
 ];
 
 const claimedOf = (row: ClaimedRow): ClaimedPush => ({
-  ...{ tenantId: row.tenant_id, taskId: row.task_id, configId: row.id, webhookId: row.webhook_id },
-  ...{
-    url: row.url,
-    protocol: row.protocol,
-    authScheme: row.auth_scheme,
-    states: row.states,
-    mode: row.mode,
-  },
+  tenantId: row.tenant_id,
+  taskId: row.task_id,
+  configId: row.id,
+  webhookId: row.webhook_id,
+  url: row.url,
+  protocol: row.protocol,
+  authScheme: row.auth_scheme,
+  states: row.states,
+  mode: row.mode,
   sealed:
     row.key_id !== null && row.nonce && row.ciphertext
       ? { keyId: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext }
       : null,
-  ...{ delivered: row.delivered_sequence, head: row.head_sequence, failures: row.failures },
-  ...{ lease: row.lease_count, waitedSeconds: row.waited_seconds, traces: row.traces ?? [] },
+  delivered: row.delivered_sequence,
+  head: row.head_sequence,
+  failures: row.failures,
+  lease: row.lease_count,
+  waitedSeconds: row.waited_seconds,
+  traces: row.traces ?? [],
 });

@@ -235,9 +235,13 @@ export class WebhookStore {
     const [row] = await this.database.tenantQuery<TargetRow>(tenantId, READ_TARGET, values);
     return (
       row && {
-        ...{ webhookId: row.webhook_id, url: row.url, enabled: row.enabled },
+        webhookId: row.webhook_id,
+        url: row.url,
+        enabled: row.enabled,
         sealed: { keyId: row.key_id, nonce: row.nonce, ciphertext: row.ciphertext },
-        ...{ agentId: row.agent_id, agentSlug: row.agent_slug, stateBefore: row.state_before },
+        agentId: row.agent_id,
+        agentSlug: row.agent_slug,
+        stateBefore: row.state_before,
       }
     );
   }

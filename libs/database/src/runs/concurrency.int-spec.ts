@@ -64,7 +64,10 @@ async function work(
       else if (random.chance(0.5)) held.splice(held.indexOf(mine), 1);
     });
   const actions = [
-    ...[claim, claim, append, append],
+    claim,
+    claim,
+    append,
+    append,
     async () =>
       ofHeld(async ({ run, head }) => {
         const states = [TASK_STATE_COMPLETED, ...Array<TaskState>(3).fill(TASK_STATE_INPUT_REQUIRED)];

@@ -187,9 +187,17 @@ export class JournalStore {
     const values = [tenantId, taskId, limit];
     const rows = await this.database.tenantQuery<ModelCallRow>(tenantId, READ_MODEL_CALLS, values);
     return rows.toReversed().map(({ run_id: runId, usage, tools, ...call }) => ({
-      ...{ runId, attempt: call.attempt, at: call.at, ms: call.ms, model: call.model, finish: call.finish },
-      ...{ inputTokens: usage.inputTokens, outputTokens: usage.outputTokens },
-      ...{ cachedTokens: usage.cachedInputTokens ?? 0, tools: tools ?? [], error: call.error },
+      runId,
+      attempt: call.attempt,
+      at: call.at,
+      ms: call.ms,
+      model: call.model,
+      finish: call.finish,
+      inputTokens: usage.inputTokens,
+      outputTokens: usage.outputTokens,
+      cachedTokens: usage.cachedInputTokens ?? 0,
+      tools: tools ?? [],
+      error: call.error,
     }));
   }
 

@@ -73,7 +73,9 @@ it('a group is judged run by run: who is refused stops nobody else', async () =>
   expect(outcomes).toMatchObject([
     { ok: true, firstSequence: 3 },
     { ok: true, firstSequence: 3, hasChildren: false },
-    ...[{ ok: false }, { ok: false }, { ok: false }],
+    { ok: false },
+    { ok: false },
+    { ok: false },
     { ok: true, firstSequence: 3 },
     { runId: waiting.runId, attempt: 1, message: { parts: [{ content: { value: 'hello' } }] } },
     undefined,

@@ -134,7 +134,8 @@ export class RunWrites {
   private async write(writes: readonly Write[]): Promise<Written[]> {
     const working = statusNow(TaskState.TASK_STATE_WORKING);
     const tenants = byTenant(writes, tenantOf).map(([tenantId, its]) => ({
-      ...{ tenantId, its },
+      tenantId,
+      its,
       calls: statementsOf(tenantId, its, working),
     }));
     const [only, ...others] = tenants;
@@ -191,7 +192,8 @@ function claimStatement(
     sorted.map(({ workerId }) => workerId),
     sorted.map(({ leaseMs }) => leaseMs),
     sorted.map(({ again }) => again),
-    ...[working.json, working.at],
+    working.json,
+    working.at,
   ];
   return [CLAIM, values];
 }
@@ -296,7 +298,13 @@ export function newBatch(
   const artifacts = end?.artifacts && artifactsJson(end.artifacts);
   const isSmall = artifacts !== undefined && Buffer.byteLength(artifacts) <= INLINE_BYTES;
   return {
-    ...{ tenantId, taskId, runId, attempt, head: afterSequence, events, metadata },
+    tenantId,
+    taskId,
+    runId,
+    attempt,
+    head: afterSequence,
+    events,
+    metadata,
     bytes: events.reduce((sum, { json }) => sum + Buffer.byteLength(json) + ','.length, '['.length),
     status: statuses.findLast((status) => status !== undefined),
     end: end && {

@@ -237,7 +237,10 @@ describe('leases', () => {
     const letters = new DeadLetterStore(stores.database);
     expect(await letters.list(run.tenantId, { limit: 10 })).toMatchObject([
       {
-        ...{ runId: run.runId, taskId: run.taskId, agentId: 'echo', attempts: 1 },
+        runId: run.runId,
+        taskId: run.taskId,
+        agentId: 'echo',
+        attempts: 1,
         reason: 'Given up after 1 attempts: no news',
         redeliveredAt: null,
       },

@@ -52,9 +52,20 @@ const SCHEDULE = columns('s.message');
 
 /** What a tenant may say, and the next time; `specValues` in this order. */
 const SPEC = {
-  ...{ name: 'text', agent: 'text', message: 'json', cron: 'text', at: 'timestamptz', time_zone: 'text' },
-  ...{ overlap: 'text', missed: 'text', context: 'text', starts_at: 'timestamptz', ends_at: 'timestamptz' },
-  ...{ max_count: 'int', paused: 'boolean', next_at: 'timestamptz' },
+  name: 'text',
+  agent: 'text',
+  message: 'json',
+  cron: 'text',
+  at: 'timestamptz',
+  time_zone: 'text',
+  overlap: 'text',
+  missed: 'text',
+  context: 'text',
+  starts_at: 'timestamptz',
+  ends_at: 'timestamptz',
+  max_count: 'int',
+  paused: 'boolean',
+  next_at: 'timestamptz',
 };
 const SPEC_COLUMNS = Object.keys(SPEC).join(', ');
 /** Number of the first parameter of the spec. */

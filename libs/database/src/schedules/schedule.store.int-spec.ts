@@ -23,9 +23,19 @@ beforeEach(async () => {
 
 const ago = (ms: number): Date => new Date(Date.now() - ms);
 const spec = (overrides: Partial<ScheduleSpec> = {}): ScheduleSpec => ({
-  ...{ name: 'report', agent: 'echo', message: SAID, cron: '* * * * *', at: null },
-  ...{ timeZone: 'Europe/Berlin', overlap: 'skip', missed: 'fire-once', context: 'new' },
-  ...{ startsAt: null, endsAt: null, maxCount: null, paused: false },
+  name: 'report',
+  agent: 'echo',
+  message: SAID,
+  cron: '* * * * *',
+  at: null,
+  timeZone: 'Europe/Berlin',
+  overlap: 'skip',
+  missed: 'fire-once',
+  context: 'new',
+  startsAt: null,
+  endsAt: null,
+  maxCount: null,
+  paused: false,
   ...overrides,
 });
 const make = (nextAt: Date | null, overrides: Partial<ScheduleSpec> = {}): Promise<Schedule> =>

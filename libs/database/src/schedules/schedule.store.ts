@@ -205,22 +205,51 @@ const nameTaken = ({ name }: ScheduleSpec): NameTakenError =>
   new NameTakenError(`The schedule "${name}" already exists`);
 
 const specValues = (spec: ScheduleSpec, nextAt: Date | null): unknown[] => [
-  ...[spec.name, spec.agent, JSON.stringify(Message.toJSON(spec.message)), spec.cron, spec.at],
-  ...[spec.timeZone, spec.overlap, spec.missed, spec.context, spec.startsAt, spec.endsAt, spec.maxCount],
-  ...[spec.paused, nextAt],
+  spec.name,
+  spec.agent,
+  JSON.stringify(Message.toJSON(spec.message)),
+  spec.cron,
+  spec.at,
+  spec.timeZone,
+  spec.overlap,
+  spec.missed,
+  spec.context,
+  spec.startsAt,
+  spec.endsAt,
+  spec.maxCount,
+  spec.paused,
+  nextAt,
 ];
 
 const dueOf = (row: sql.ScheduleRow): DueSchedule => ({ schedule: scheduleOf(row), now: row.now });
 
 const scheduleOf = (row: sql.ScheduleRow): Schedule => ({
-  ...{ tenantId: row.tenant_id, id: row.id, owner: row.owner, name: row.name, agent: row.agent },
+  tenantId: row.tenant_id,
+  id: row.id,
+  owner: row.owner,
+  name: row.name,
+  agent: row.agent,
   message: Message.fromJSON(row.message ?? {}),
-  ...{ cron: row.cron, at: row.at, timeZone: row.time_zone, startsAt: row.starts_at, endsAt: row.ends_at },
-  ...{ overlap: row.overlap, missed: row.missed, context: row.context, maxCount: row.max_count },
-  ...{ paused: row.paused, fired: row.fired, nextAt: row.next_at, isWaiting: row.is_waiting },
-  ...{ pendingAt: row.pending_at, version: row.version, last: firingOf(row) },
-  ...{ lastTaskId: row.last_task_id, lastTaskState: row.last_task_state },
-  ...{ createdAt: row.created_at, updatedAt: row.updated_at },
+  cron: row.cron,
+  at: row.at,
+  timeZone: row.time_zone,
+  startsAt: row.starts_at,
+  endsAt: row.ends_at,
+  overlap: row.overlap,
+  missed: row.missed,
+  context: row.context,
+  maxCount: row.max_count,
+  paused: row.paused,
+  fired: row.fired,
+  nextAt: row.next_at,
+  isWaiting: row.is_waiting,
+  pendingAt: row.pending_at,
+  version: row.version,
+  last: firingOf(row),
+  lastTaskId: row.last_task_id,
+  lastTaskState: row.last_task_state,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
 });
 
 function firingOf({ last_due_at, last_at, last_outcome, last_reason }: sql.ScheduleRow): Firing | null {

@@ -40,7 +40,12 @@ const tokenWith = async (scopes: Scope[], expiresAt: Date | null = null): Promis
 };
 const approveBy = (by: { approvingToken: string } | { approvingIssuer: string }): Promise<NextTurnResult> =>
   stores.tasks.continue({
-    ...{ tenantId, agentId: 'echo', taskId, runId: randomUUID(), extensions: [], ...by },
+    tenantId,
+    agentId: 'echo',
+    taskId,
+    runId: randomUUID(),
+    extensions: [],
+    ...by,
     message: textMessage('yes'),
   });
 const approve = (approvingToken: string): Promise<NextTurnResult> => approveBy({ approvingToken });
@@ -74,8 +79,15 @@ describe('an approval', () => {
   it('is written for a user while the tenant trusts its issuer, and not after', async () => {
     const issuers = new IssuerStore(catalog);
     const result = await issuers.add({
-      ...{ tenantId, issuer: `https://${randomUUID()}.example.com`, audience: 'baton', selector: null },
-      ...{ jwksUrl: null, subjectClaim: 'sub', scopes: ['tasks:approve'], grants: [], agents: [] },
+      tenantId,
+      issuer: `https://${randomUUID()}.example.com`,
+      audience: 'baton',
+      selector: null,
+      jwksUrl: null,
+      subjectClaim: 'sub',
+      scopes: ['tasks:approve'],
+      grants: [],
+      agents: [],
       requestsPerSecond: null,
     });
     if ('conflict' in result) throw new Error('another issuer is in the way');

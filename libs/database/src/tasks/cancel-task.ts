@@ -43,7 +43,9 @@ export async function cancelTask(
     ok: true,
     snapshot,
     event: { sequence, payload: statusEvent(taskId, snapshot.task.contextId, status) },
-    ...{ runId, parentTaskId: changed.parent_task_id, hasChildren: changed.child_tasks > 0 },
+    runId,
+    parentTaskId: changed.parent_task_id,
+    hasChildren: changed.child_tasks > 0,
     hasPushConfigs: changed.push_configs > 0,
   };
 }

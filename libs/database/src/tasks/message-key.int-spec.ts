@@ -165,8 +165,13 @@ describe('a next turn that comes again', () => {
     return run;
   }
   const answer = ({ tenantId, taskId }: ClaimedRun, more: Partial<NextTurn> = {}): NextTurn => ({
-    ...{ tenantId, taskId, agentId: 'echo', runId: randomUUID() },
-    ...{ message: textMessage('yes'), extensions: [], key: keyOf('yes') },
+    tenantId,
+    taskId,
+    agentId: 'echo',
+    runId: randomUUID(),
+    message: textMessage('yes'),
+    extensions: [],
+    key: keyOf('yes'),
     ...more,
   });
 
@@ -177,7 +182,11 @@ describe('a next turn that comes again', () => {
     const repeated = { ok: false, reason: 'repeated', earlier: { taskId: run.taskId, content: null } };
     expect(results.filter(({ ok }) => !ok)).toEqual(Array(49).fill(repeated));
     expect(await written(run.tenantId)).toEqual({
-      ...{ tasks: 1, runs: 2, task_events: 4, task_messages: 2, message_keys: 1 },
+      tasks: 1,
+      runs: 2,
+      task_events: 4,
+      task_messages: 2,
+      message_keys: 1,
     });
   });
 

@@ -203,7 +203,10 @@ describe('the names that callers give', () => {
   const hash = (text: string): Buffer => createHash('sha256').update(text).digest();
   const EARLIER = hash('as the release before knows it');
   const key = (own: string, more: Partial<MessageKey> = {}): MessageKey => ({
-    ...{ hash: hash(own), earlierHash: EARLIER, content: null, hours: 24 },
+    hash: hash(own),
+    earlierHash: EARLIER,
+    content: null,
+    hours: 24,
     ...more,
   });
 
@@ -239,7 +242,9 @@ describe('the names that callers give', () => {
       message: textMessage('yes'),
     };
     const first = await stores.tasks.continue({
-      ...{ ...turn, runId: randomUUID(), key: { hash: EARLIER, content: null, hours: 24 } },
+      ...turn,
+      runId: randomUUID(),
+      key: { hash: EARLIER, content: null, hours: 24 },
     });
     expect(first.ok).toBe(true);
     const second = await stores.tasks.continue({ ...turn, runId: randomUUID(), key: key(ANNE) });

@@ -265,7 +265,10 @@ function storedTask(
   };
   return {
     task: markTruncated(task, truncation, { events: sequence, bytes: row.size }),
-    ...{ sequence, agentId: row.agent_id, owner: row.owner, outcome: row.outcome },
+    sequence,
+    agentId: row.agent_id,
+    owner: row.owner,
+    outcome: row.outcome,
     ...(row.created_at && { createdAt: row.created_at }),
     ...(Object.keys(truncation).length > 0 && { truncation }),
   };

@@ -220,7 +220,11 @@ describe('reading', () => {
 
 describe('the next turn', () => {
   const next = (run: { tenantId: string; taskId: string }) => ({
-    ...{ tenantId: run.tenantId, taskId: run.taskId, agentId: 'echo', runId: randomUUID(), extensions: [] },
+    tenantId: run.tenantId,
+    taskId: run.taskId,
+    agentId: 'echo',
+    runId: randomUUID(),
+    extensions: [],
     message: textMessage('more'),
   });
 

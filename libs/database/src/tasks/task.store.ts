@@ -131,7 +131,9 @@ export class TaskStore {
     const values = [tenantId, taskId, agentId, runId, json, at, said, extensions, traceparent];
     const statement = key ? sql.CONTINUE_KEYED : sql.CONTINUE;
     const [row] = await acceptTurns<sql.ContinuedRow>(this.database, {
-      ...{ tenantId, statement, quota },
+      tenantId,
+      statement,
+      quota,
       values: [...values, ...(key ? sql.keyValues(key) : []), ...quotaValues(quota, retry)],
       written: (rows) =>
         rows.flatMap(({ sequence }) =>

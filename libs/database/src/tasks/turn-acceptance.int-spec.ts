@@ -160,7 +160,9 @@ describe('tasks that arrive together', () => {
     const [first, , third] = inputs as [NewTask, NewTask, NewTask];
     const content = (said: string) => ({ content: hash(`content of ${said}`) });
     const joined = (task: NewTask, said: string) => ({
-      ...{ created: false, dispatched: false, taskId: task.task.id },
+      created: false,
+      dispatched: false,
+      taskId: task.task.id,
       ...content(said),
     });
     expect(await create(inputs)).toEqual([
@@ -203,8 +205,13 @@ describe('a quota that only a part of a group fits in', () => {
     const inputs = Array.from({ length: 7 }, () => limited(tenantId, quota));
     const [a, b, c, d, e] = inputs as [NewTask, NewTask, NewTask, NewTask, NewTask];
     expect(await create(inputs)).toEqual([
-      ...[created(a), created(b), created(c), created(d, false), created(e, false)],
-      ...['TooManyWaitingError', 'TooManyWaitingError'],
+      created(a),
+      created(b),
+      created(c),
+      created(d, false),
+      created(e, false),
+      'TooManyWaitingError',
+      'TooManyWaitingError',
     ]);
     const tasks = await written(tenantId);
     expect(tasks.map(({ dispatched }) => dispatched)).toEqual([true, true, true, false, false]);

@@ -430,7 +430,10 @@ export class TaskCreation {
     if (!first) return [];
     const { tenantId, quota } = first.input;
     return acceptTurns<sql.CreatedRow>(this.database, {
-      ...{ tenantId, statement: CREATE, values: createValues(tenantId, rows), quota },
+      tenantId,
+      statement: CREATE,
+      values: createValues(tenantId, rows),
+      quota,
       written: (outcomes) =>
         rows.flatMap((row, i) => {
           const { id } = row.input.task;
@@ -471,14 +474,31 @@ export async function createAliased(
   const { tenantId, agentId, owner, runId, task, extensions, traceparent, alias, key, quota, retry } = input;
   const row = rowOf(input);
   const values = [
-    ...[tenantId, task.id, agentId, task.contextId, row.state, row.status, row.statusAt, row.metadata],
-    ...[row.message, row.event, runId, extensions, traceparent, owner],
-    ...[alias.profile, alias.clientId, alias.previousTaskId],
+    tenantId,
+    task.id,
+    agentId,
+    task.contextId,
+    row.state,
+    row.status,
+    row.statusAt,
+    row.metadata,
+    row.message,
+    row.event,
+    runId,
+    extensions,
+    traceparent,
+    owner,
+    alias.profile,
+    alias.clientId,
+    alias.previousTaskId,
     ...(key ? sql.keyValues(key) : []),
     ...quotaValues(quota, retry),
   ];
   const [created] = await acceptTurns<sql.CreatedRow>(database, {
-    ...{ tenantId, statement: key ? sql.CREATE_ALIASED_KEYED : sql.CREATE_ALIASED, values, quota },
+    tenantId,
+    statement: key ? sql.CREATE_ALIASED_KEYED : sql.CREATE_ALIASED,
+    values,
+    quota,
     written: (rows) =>
       rows.flatMap(({ task_id }) =>
         task_id === task.id ? [{ taskId: task.id, sequence: 1, bytes: row.bytes }] : [],

@@ -41,12 +41,20 @@ beforeEach(async () => {
 
 const allow = (storedBytes: number) => tenants.setLimits(slug, { storedBytes });
 const definition = (bytes: number): AgentDefinition => ({
-  ...{ name: 'a', description: 'x'.repeat(bytes), version: '1', runtime: 'echo', config: {} },
-  ...{ skills: [], inputModes: [], outputModes: [], extensions: [] },
+  name: 'a',
+  description: 'x'.repeat(bytes),
+  version: '1',
+  runtime: 'echo',
+  config: {},
+  skills: [],
+  inputModes: [],
+  outputModes: [],
+  extensions: [],
 });
 const content = (bytes: number, enabled = true) => ({
   definition: definition(bytes),
-  ...{ enabled, by: 'operator' },
+  enabled,
+  by: 'operator',
 });
 const makeAgent = async (bytes: number, name = 'mine') => ({
   tenantId,
@@ -60,9 +68,16 @@ const setSecret = (bytes: number, name = 'key') =>
     [],
   );
 const spec = (bytes: number, name: string) => ({
-  ...{ name, agent: 'echo', message: textMessage('x'.repeat(bytes)), cron: '* * * * *', at: null },
+  name,
+  agent: 'echo',
+  message: textMessage('x'.repeat(bytes)),
+  cron: '* * * * *',
+  at: null,
   ...({ timeZone: 'UTC', overlap: 'skip', missed: 'skip', context: 'new' } as const),
-  ...{ startsAt: null, endsAt: null, maxCount: null, paused: false },
+  startsAt: null,
+  endsAt: null,
+  maxCount: null,
+  paused: false,
 });
 const makeSchedule = (bytes: number, name = 'report') =>
   schedules.create({ tenantId, id: randomUUID(), nextAt: null, ...spec(bytes, name) });

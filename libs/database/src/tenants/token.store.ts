@@ -196,7 +196,12 @@ const targetOf = (id: string) => ({ kind: 'token', name: id }) as const;
 
 /** What a token may do, for the audit log. */
 const detailOf = ({ name, prefix, scopes, agents, requestsPerSecond, expiresAt }: ApiToken) => ({
-  ...{ name, prefix, scopes, agents, requestsPerSecond, expiresAt },
+  name,
+  prefix,
+  scopes,
+  agents,
+  requestsPerSecond,
+  expiresAt,
 });
 
 /** The hashes stay in the database. */

@@ -11,7 +11,10 @@ beforeAll(async () => {
 afterAll(() => stores.close());
 
 const spent = (inputTokens: number, outputTokens = 0) => ({
-  ...{ model: 'openai/m', inputTokens, outputTokens, cachedInputTokens: 0 },
+  model: 'openai/m',
+  inputTokens,
+  outputTokens,
+  cachedInputTokens: 0,
 });
 
 const tenant = () => {

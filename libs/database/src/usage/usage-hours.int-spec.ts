@@ -115,7 +115,10 @@ describe('the usage of a tenant', () => {
     const [run] = await sql(stores, `SELECT id FROM runs WHERE tenant_id = '${tenantId}'`);
     const usage = new TokenUsageStore(stores.database);
     const spent = (model: string, inputTokens: number, cachedInputTokens = 0) => ({
-      ...{ model, inputTokens, outputTokens: 2, cachedInputTokens },
+      model,
+      inputTokens,
+      outputTokens: 2,
+      cachedInputTokens,
     });
     const runId = (run as { id: string }).id;
     await usage.record(tenantId, runId, spent('openai/m', 30, 20));

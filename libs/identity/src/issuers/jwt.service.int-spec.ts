@@ -56,9 +56,16 @@ describe('tokens of a real OpenID provider', () => {
 
   const trust = async ({ url: issuer }: OpenIdProvider, audience = 'baton') => {
     const result = await issuers.add({
-      ...{ tenantId: acme, issuer, audience, selector: null, jwksUrl: null, subjectClaim: 'sub' },
-      ...{ scopes: ['agents:call'], grants: [{ claim: 'groups', value: 'staff', scopes: ['tasks:read'] }] },
-      ...{ agents: [], requestsPerSecond: null },
+      tenantId: acme,
+      issuer,
+      audience,
+      selector: null,
+      jwksUrl: null,
+      subjectClaim: 'sub',
+      scopes: ['agents:call'],
+      grants: [{ claim: 'groups', value: 'staff', scopes: ['tasks:read'] }],
+      agents: [],
+      requestsPerSecond: null,
     });
     if ('conflict' in result) throw new Error('the issuer is there already');
     return result.added;

@@ -24,8 +24,17 @@ const MAX_LENGTH = 8192;
 const ISSUER = /^[\x21-\x7e]{1,2048}$/;
 /** Signatures with a private key. With a shared secret (HS256), whoever can check a token can make one. */
 const ALGORITHMS = [
-  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
-  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
 ];
 /** A header without `typ` is that of a JWT. Others are of tokens for other purposes, such as `logout+jwt`. */
 const TYPES: ReadonlySet<string> = new Set(['jwt', 'at+jwt', 'application/jwt', 'application/at+jwt']);
@@ -207,7 +216,10 @@ function callerOf(row: TrustedIssuer, claims: JWTPayload): Caller {
   const expiresAt = new Date(exp * 1000);
   if (expiresAt.getTime() <= Date.now()) throw refused(EXPIRED);
   return {
-    ...{ tenantId: row.tenantId, principal, scopes: scopesOf(row, claims), expiresAt },
+    tenantId: row.tenantId,
+    principal,
+    scopes: scopesOf(row, claims),
+    expiresAt,
     issuer: { url: row.issuer, id: row.id },
     ...(row.agents.length > 0 && { agents: { slugs: row.agents, ids: [] } }),
     ...(row.requestsPerSecond !== null && { requestsPerSecond: row.requestsPerSecond }),

@@ -38,7 +38,8 @@ export class AgentDirectory extends AgentList implements OnModuleInit, OnApplica
       },
     });
     this.slugLists = new LRUCache<string, readonly string[]>({
-      ...{ max: MAX_SLUG_LISTS, ttl: SLUGS_CACHE_MS },
+      max: MAX_SLUG_LISTS,
+      ttl: SLUGS_CACHE_MS,
       fetchMethod: async (tenantId) => [
         ...BUILTIN_AGENTS.map(({ slug }) => slug),
         ...(await agents.slugs(tenantId)),

@@ -43,7 +43,10 @@ export class DeadLetters {
   ): Promise<DeadLetter[]> {
     const { tenantId, agents } = caller;
     return this.letters.list(tenantId, {
-      ...{ limit, after, own: visibleTasks(caller), agentIds: agents?.ids },
+      limit,
+      after,
+      own: visibleTasks(caller),
+      agentIds: agents?.ids,
     });
   }
 

@@ -81,7 +81,12 @@ export class AskingRuntime implements AgentRuntime {
     if (!agent) throw new Error('no such agent');
     const call = async (callId: string, lane: number, said: Order, child?: string): Promise<ChildTask> =>
       this.children().call(turn, {
-        ...{ callId, lane, agent, message: JSON.stringify(said), limits: { depth, tasks }, signal },
+        callId,
+        lane,
+        agent,
+        message: JSON.stringify(said),
+        limits: { depth, tasks },
+        signal,
         ...(child !== undefined && { taskId: child }),
       });
     const made: ChildTask[] = [];

@@ -85,7 +85,10 @@ export class DelegatedTasks extends ChildTasks {
     const rootTaskId = ancestors.at(-1)?.taskId ?? turn.task.id;
     const isMade = await this.intake
       .ensureTask({
-        ...{ tenantId, agent, task: child, traceparent },
+        tenantId,
+        agent,
+        task: child,
+        traceparent,
         child: { parent, rootTaskId, maxTasks: limits.tasks },
       })
       .catch((error: unknown) => {

@@ -60,8 +60,15 @@ afterAll(async () => {
 });
 
 const definitionOf = (name: string): AgentDefinition => ({
-  ...{ name, description: name, version: '1.0.0', runtime: 'asking', config: {} },
-  ...{ skills: [], inputModes: [], outputModes: [], extensions: [] },
+  name,
+  description: name,
+  version: '1.0.0',
+  runtime: 'asking',
+  config: {},
+  skills: [],
+  inputModes: [],
+  outputModes: [],
+  extensions: [],
 });
 
 /** Give an order to an agent; the id of its task. */
@@ -70,13 +77,26 @@ async function order(agent: string, what: Order, contextId: string = randomUUID(
   const [id, runId] = [randomUUID(), randomUUID()];
   const timestamp = new Date().toISOString();
   const message = {
-    ...{ messageId: randomUUID(), contextId, taskId: id, role: Role.ROLE_USER },
-    ...{ parts: [textPart(JSON.stringify(what))], metadata: undefined, extensions: [], referenceTaskIds: [] },
+    messageId: randomUUID(),
+    contextId,
+    taskId: id,
+    role: Role.ROLE_USER,
+    parts: [textPart(JSON.stringify(what))],
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
   };
   await tasks.create({
-    ...{ tenantId, agentId: found!.id, runId, extensions: [] },
+    tenantId,
+    agentId: found!.id,
+    runId,
+    extensions: [],
     task: {
-      ...{ id, contextId, artifacts: [], history: [message], metadata: undefined },
+      id,
+      contextId,
+      artifacts: [],
+      history: [message],
+      metadata: undefined,
       status: { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp },
     },
   });

@@ -43,8 +43,14 @@ afterAll(async () => {
 async function startTask(tenantId: string): Promise<ClaimedRun> {
   const [id, contextId, runId] = [randomUUID(), randomUUID(), randomUUID()];
   const message = {
-    ...{ messageId: randomUUID(), role: Role.ROLE_USER, parts: [textPart('go')], contextId, taskId: id },
-    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+    messageId: randomUUID(),
+    role: Role.ROLE_USER,
+    parts: [textPart('go')],
+    contextId,
+    taskId: id,
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
   };
   const status = {
     state: TaskState.TASK_STATE_SUBMITTED,
@@ -85,8 +91,12 @@ async function say(run: ClaimedRun, head: number, ...said: { id: string; append?
 
 const callOf = (tenantId: string) =>
   ({
-    ...{ tenantId, principal: tokenPrincipal('token'), scopes: ['tasks:read'], access: 'read' },
-    ...{ agent: { id: 'echo' }, rules: SPEC_RULES },
+    tenantId,
+    principal: tokenPrincipal('token'),
+    scopes: ['tasks:read'],
+    access: 'read',
+    agent: { id: 'echo' },
+    rules: SPEC_RULES,
   }) as unknown as CallContext;
 
 async function readAll(

@@ -127,7 +127,14 @@ export class MessageAcceptance {
     const record = approver && approvalRecord(call, stored);
     const continued = await this.intake.continueTask(
       {
-        ...{ tenantId, isGuest, agent, agentId: stored.agentId, message: said, extensions, traceparent, key },
+        tenantId,
+        isGuest,
+        agent,
+        agentId: stored.agentId,
+        message: said,
+        extensions,
+        traceparent,
+        key,
         ...(record && { record, ...approvingBy(call) }),
         push: push?.forTask(taskId),
       },

@@ -31,9 +31,17 @@ it('a config that was given up goes on from where it has stopped, when somebody 
     await task.end();
     expect(await store.list(tenantId, { limit: 10 })).toEqual([
       {
-        ...{ tenantId, taskId, configId: 'a', agentId: 'echo', isWebhook: false },
-        ...{ receiver: new URL(hook.url).origin, status: 503, error: 'it answered HTTP 503', failures: 2 },
-        ...{ failingSince: expect.any(Date) as Date, waiting: 2 },
+        tenantId,
+        taskId,
+        configId: 'a',
+        agentId: 'echo',
+        isWebhook: false,
+        receiver: new URL(hook.url).origin,
+        status: 503,
+        error: 'it answered HTTP 503',
+        failures: 2,
+        failingSince: expect.any(Date) as Date,
+        waiting: 2,
       },
     ]);
     hook.answer = (response) => void response.end();

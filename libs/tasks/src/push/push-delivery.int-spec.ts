@@ -72,12 +72,24 @@ describe('a config of 1.0', () => {
     await task.say('d');
     await task.end();
     expect(await untilTold(task, 7)).toEqual({
-      ...{ state: 'active', mode: 'each', delivered: 7, head: 7, failures: 0, status: 200, error: null },
-      ...{ isDue: false, isLeased: false },
+      state: 'active',
+      mode: 'each',
+      delivered: 7,
+      head: 7,
+      failures: 0,
+      status: 200,
+      error: null,
+      isDue: false,
+      isLeased: false,
     });
     expect(hook.sequences).toEqual([1, 2, 3, 4, 5, 6, 7]);
     expect(hook.received.map((one) => Object.keys(one.json)[0])).toEqual([
-      ...['task', 'statusUpdate', 'artifactUpdate', 'artifactUpdate', 'artifactUpdate', 'artifactUpdate'],
+      'task',
+      'statusUpdate',
+      'artifactUpdate',
+      'artifactUpdate',
+      'artifactUpdate',
+      'artifactUpdate',
       'statusUpdate',
     ]);
     expect(statusOf(hook.received[6]!)).toBe('TASK_STATE_COMPLETED');
@@ -182,14 +194,12 @@ describe('a native webhook', () => {
       type: 'task.state_changed',
       timestamp: expect.any(String),
       data: {
-        ...{
-          webhook_id: id,
-          task_id: task.taskId,
-          context_id: '',
-          agent: 'echo',
-          state: 'completed',
-          sequence: 5,
-        },
+        webhook_id: id,
+        task_id: task.taskId,
+        context_id: '',
+        agent: 'echo',
+        state: 'completed',
+        sequence: 5,
         event: { statusUpdate: expect.objectContaining({ taskId: task.taskId }) },
       },
     });
@@ -477,7 +487,9 @@ describe('a receiver that asks for another mode', () => {
     const { events, sequences } = hook.received[1]!.json as { events: object[]; sequences: number[] };
     expect(events.map((event) => Object.keys(event)[0])).toEqual([
       'statusUpdate',
-      ...['artifactUpdate', 'artifactUpdate', 'artifactUpdate'],
+      'artifactUpdate',
+      'artifactUpdate',
+      'artifactUpdate',
     ]);
     expect(sequences).toEqual([2, 3, 4, 5]);
   });
@@ -509,7 +521,11 @@ describe('a worker', () => {
     expect(await store.advance(claimed!, 1, 1_000)).toBeUndefined();
     expect(
       await store.fail(claimed!, {
-        ...{ status: null, error: '', retryMs: 1, giveUpHours: 0, isGone: true },
+        status: null,
+        error: '',
+        retryMs: 1,
+        giveUpHours: 0,
+        isGone: true,
       }),
     ).toBeUndefined();
     await store.release(claimed!);

@@ -240,7 +240,10 @@ export class PushSender {
       const delivery = { id: deliveryId(taskId, configId, sequence), body, url, taskId, at: new Date() };
       const proofs = await this.signer.headers(delivery, secrets);
       const response = await calls.fetch(url, {
-        ...{ method: 'POST', headers: { ...request.headers, ...proofs }, body, redirect: 'manual' },
+        method: 'POST',
+        headers: { ...request.headers, ...proofs },
+        body,
+        redirect: 'manual',
         signal: AbortSignal.any([signal, timeout.signal]),
       });
       const { status, headers } = response;

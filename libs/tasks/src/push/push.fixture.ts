@@ -111,8 +111,11 @@ export class PushWorkerFixture {
 
   constructor(database: Database, url: string, id: string, settings: Record<string, string> = {}) {
     const environment = loadEnvironment({
-      ...{ DATABASE_URL: url, OUTBOUND_ALLOW: '127.0.0.1', LOG_LEVEL: 'silent' },
-      ...{ PUSH_FIRST_RETRY_MS: '100', PUSH_MAX_RETRY_MS: '300' },
+      DATABASE_URL: url,
+      OUTBOUND_ALLOW: '127.0.0.1',
+      LOG_LEVEL: 'silent',
+      PUSH_FIRST_RETRY_MS: '100',
+      PUSH_MAX_RETRY_MS: '300',
       ...settings,
     });
     this.environment = environment;
@@ -232,8 +235,14 @@ export class RunningTask {
     const { tenantId = randomUUID(), traceparent } = options;
     const [tasks, runs, runId] = [new TaskStore(database), new RunStore(database), randomUUID()];
     const message = {
-      ...{ messageId: '', contextId: '', taskId: '', role: Role.ROLE_USER, parts: [textPart('hello')] },
-      ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+      messageId: '',
+      contextId: '',
+      taskId: '',
+      role: Role.ROLE_USER,
+      parts: [textPart('hello')],
+      metadata: undefined,
+      extensions: [],
+      referenceTaskIds: [],
     };
     const task = newTask(message, {});
     await tasks.create({ tenantId, agentId: 'echo', runId, extensions: [], task, traceparent });
@@ -254,14 +263,22 @@ export class RunningTask {
   async say(...texts: string[]): Promise<void> {
     const { taskId } = this;
     const artifactOf = (text: string) => ({
-      ...{ artifactId: 'reply', name: '', description: '', parts: [textPart(text)] },
-      ...{ metadata: undefined, extensions: [] },
+      artifactId: 'reply',
+      name: '',
+      description: '',
+      parts: [textPart(text)],
+      metadata: undefined,
+      extensions: [],
     });
     await this.append(
       texts.map((text) => ({
         $case: 'artifactUpdate',
         value: {
-          ...{ taskId, contextId: '', artifact: artifactOf(text), append: true, lastChunk: false },
+          taskId,
+          contextId: '',
+          artifact: artifactOf(text),
+          append: true,
+          lastChunk: false,
           metadata: undefined,
         },
       })),
@@ -287,7 +304,8 @@ export class RunningTask {
   private async append(payloads: EventPayload[], end?: TaskState): Promise<void> {
     const events: NewEvent[] = payloads.map((payload) => ({ payload, json: serializePayload(payload) }));
     const batch = {
-      ...{ afterSequence: this.head, events },
+      afterSequence: this.head,
+      events,
       ...(end !== undefined && { end: { state: end, outcome: null } }),
     };
     if (!(await this.runs.append(this.run, batch)).ok) throw new Error('not appended');

@@ -22,8 +22,17 @@ const HEADER_TEXT = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 const SCHEME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/;
 /** Schemes whose credentials depend on each request, or on a question of the receiver. */
 const NOT_STATIC: ReadonlySet<string> = new Set([
-  ...['digest', 'dpop', 'gnap', 'hoba', 'mutual', 'negotiate', 'ntlm', 'oauth'],
-  ...['scram-sha-1', 'scram-sha-256', 'vapid'],
+  'digest',
+  'dpop',
+  'gnap',
+  'hoba',
+  'mutual',
+  'negotiate',
+  'ntlm',
+  'oauth',
+  'scram-sha-1',
+  'scram-sha-256',
+  'vapid',
 ]);
 
 /** Names are looked up by few at a time: the system's resolver has few threads, and callers choose how slow a name is. */

@@ -81,8 +81,14 @@ describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
     const [id, runId] = [randomUUID(), randomUUID()];
     const status = { state: TASK_STATE_SUBMITTED, message: undefined, timestamp: new Date().toISOString() };
     const message = {
-      ...{ messageId: randomUUID(), contextId: '', taskId: id, role: Role.ROLE_USER, metadata: undefined },
-      ...{ parts: [textPart('hello')], extensions: [], referenceTaskIds: [] },
+      messageId: randomUUID(),
+      contextId: '',
+      taskId: id,
+      role: Role.ROLE_USER,
+      metadata: undefined,
+      parts: [textPart('hello')],
+      extensions: [],
+      referenceTaskIds: [],
     };
     const task = { id, contextId: id, status, artifacts: [], history: [message], metadata: undefined };
     await tasks.create({ tenantId, agentId: 'echo', runId, extensions: [], task });
@@ -99,7 +105,8 @@ describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
     });
     const over = states.at(-1) === TASK_STATE_COMPLETED;
     await new RunStore(database).append(run, {
-      ...{ afterSequence: after, events },
+      afterSequence: after,
+      events,
       ...(over && { end: { state: TASK_STATE_COMPLETED, outcome: null, artifacts: [] } }),
     });
     const published = events.map(({ json }, i) => ({ sequence: after + 1 + i, attempt: run.attempt, json }));

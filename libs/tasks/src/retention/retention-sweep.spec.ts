@@ -54,8 +54,14 @@ describe('the retention sweep', () => {
     store.batches = { expire: [{ tasks: 2 }, { tasks: 1 }], purge: [{ events: 10, messages: 3, runs: 0 }] };
     expect(await sweep.runOnce()).toBe(true);
     expect(store.asked).toEqual([
-      ...['expire', 'expire', 'expire', 'purge', 'purge'],
-      ...['keys', 'forget after 90', 'audit after 365'],
+      'expire',
+      'expire',
+      'expire',
+      'purge',
+      'purge',
+      'keys',
+      'forget after 90',
+      'audit after 365',
     ]);
     const { body } = await metrics.render();
     expect(body).toContain('baton_retention_deleted_total{kind="tasks"} 3');

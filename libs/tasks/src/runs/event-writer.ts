@@ -208,7 +208,9 @@ export class EventWriter {
     await this.publish(tenantId, taskId, {
       lastSequence: this.sequence,
       events: events.map(({ json }, i) => ({
-        ...{ sequence: first + i, attempt, json },
+        sequence: first + i,
+        attempt,
+        json,
         ...(end && i === events.length - 1 && !this.hasMetadata && { outcome: end.outcome ?? 'none' }),
       })),
     });

@@ -4,7 +4,10 @@ import { restoreArtifact } from './restore-artifact.js';
 import { TurnOutput } from './turn.js';
 
 const update = (text: string, append: boolean): TaskArtifactUpdateEvent => ({
-  ...{ taskId: 'task', contextId: 'context', lastChunk: false, metadata: undefined },
+  taskId: 'task',
+  contextId: 'context',
+  lastChunk: false,
+  metadata: undefined,
   artifact: artifact('a', text),
   append,
 });

@@ -54,12 +54,21 @@ async function startWorker(runtime: AgentRuntime, graceMs: number): Promise<INes
 async function order(worker: INestApplicationContext, tenantId: string): Promise<string> {
   const [taskId, runId] = [randomUUID(), randomUUID()];
   const message = {
-    ...{ messageId: randomUUID(), contextId: 'c', taskId, role: Role.ROLE_USER, parts: [textPart('hi')] },
-    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+    messageId: randomUUID(),
+    contextId: 'c',
+    taskId,
+    role: Role.ROLE_USER,
+    parts: [textPart('hi')],
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
   };
   const status = { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp: undefined };
   await worker.get(TaskStore, { strict: false }).create({
-    ...{ tenantId, agentId: 'echo', runId, extensions: [] },
+    tenantId,
+    agentId: 'echo',
+    runId,
+    extensions: [],
     task: { id: taskId, contextId: 'c', artifacts: [], history: [message], metadata: undefined, status },
   });
   const job = { tenantId, taskId, runId, attempt: 0 };

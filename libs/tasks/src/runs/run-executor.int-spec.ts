@@ -42,8 +42,14 @@ async function order(contextId?: string): Promise<RunJob> {
   let job: RunJob | undefined;
   const slots = { quotaFor: async () => undefined, enqueue: async (run: RunJob) => void (job = run) };
   const message = {
-    ...{ messageId: randomUUID(), contextId: '', taskId: '', role: Role.ROLE_USER, parts: [textPart('hi')] },
-    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+    messageId: randomUUID(),
+    contextId: '',
+    taskId: '',
+    role: Role.ROLE_USER,
+    parts: [textPart('hi')],
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
   };
   const intake = new TurnIntake(worker.get(TaskStore, { strict: false }), slots, { maxAttempts: 3 });
   await intake.createTask({ tenantId, agent: ECHO, task: newTask(message, { contextId }) });
@@ -62,10 +68,18 @@ const status = ({ task }: Turn, state: TaskState, text?: string): AgentOutput =>
 const chunk = ({ task }: Turn, text: string, append: boolean): AgentOutput => ({
   $case: 'artifactUpdate',
   value: {
-    ...{ taskId: task.id, contextId: task.contextId, append, lastChunk: false, metadata: undefined },
+    taskId: task.id,
+    contextId: task.contextId,
+    append,
+    lastChunk: false,
+    metadata: undefined,
     artifact: {
-      ...{ artifactId: 'a', name: '', description: '', parts: [textPart(text)] },
-      ...{ metadata: undefined, extensions: [] },
+      artifactId: 'a',
+      name: '',
+      description: '',
+      parts: [textPart(text)],
+      metadata: undefined,
+      extensions: [],
     },
   },
 });

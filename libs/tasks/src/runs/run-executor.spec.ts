@@ -15,7 +15,8 @@ it('a worker that is cut off from Postgres gives up a claim, and returns the run
     returnToQueue: async ({ runId }) => returned.push(runId) > 0,
   };
   const active: Pick<ActiveRuns, 'workerId' | 'cutOff' | 'whileClaiming'> = {
-    ...{ workerId: 'worker', cutOff: cutOff.signal },
+    workerId: 'worker',
+    cutOff: cutOff.signal,
     whileClaiming: (_tenantId, _runId, claim) => claim(),
   };
   const enqueued: RunJob[] = [];

@@ -88,8 +88,14 @@ async function queued(maxAttempts = 3): Promise<RunJob> {
   let job: RunJob | undefined;
   const slots = { quotaFor: async () => undefined, enqueue: async (run: RunJob) => void (job = run) };
   const message = {
-    ...{ messageId: '', contextId: '', taskId: '', role: Role.ROLE_USER, parts: [textPart('hello')] },
-    ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+    messageId: '',
+    contextId: '',
+    taskId: '',
+    role: Role.ROLE_USER,
+    parts: [textPart('hello')],
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
   };
   const task = newTask(message, {});
   await new TurnIntake(tasks, slots, { maxAttempts }).createTask({ tenantId, agent: ECHO, task });

@@ -86,7 +86,9 @@ export class TaskConsoles implements OnApplicationShutdown {
   private async writeAll(): Promise<void> {
     this.timer = undefined;
     this.isWriting = true;
-    for (const console of [...this.waiting]) if (!(await this.write(console))) break;
+    // Lines that come meanwhile wait for the next time.
+    const consoles = [...this.waiting];
+    for (const console of consoles) if (!(await this.write(console))) break;
     this.isWriting = false;
     if (this.waiting.size > 0) this.writeSoon();
   }

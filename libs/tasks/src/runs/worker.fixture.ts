@@ -18,13 +18,22 @@ export function compileWorker(
   settings: Record<string, string>,
 ): Promise<TestingModule> {
   const environment = loadEnvironment({
-    ...{ DATABASE_URL: databaseUrl, LOG_LEVEL: 'silent', WORKER_CONCURRENCY: '1', LEASE_MS: '60000' },
+    DATABASE_URL: databaseUrl,
+    LOG_LEVEL: 'silent',
+    WORKER_CONCURRENCY: '1',
+    LEASE_MS: '60000',
     ...settings,
   });
   return Test.createTestingModule({
     imports: [
-      ...[ConfigModule.use(environment), TelemetryModule, DatabaseModule, MessagingModule],
-      ...[LimitsModule, SecretsModule, ComputeModule, WorkerTasksModule],
+      ConfigModule.use(environment),
+      TelemetryModule,
+      DatabaseModule,
+      MessagingModule,
+      LimitsModule,
+      SecretsModule,
+      ComputeModule,
+      WorkerTasksModule,
     ],
   })
     .overrideProvider(RuntimeTable)

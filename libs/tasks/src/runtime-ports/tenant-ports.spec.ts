@@ -59,7 +59,10 @@ describe('the tokens of a tenant', () => {
   it('are not noted for a tenant that is being deleted', async () => {
     const { tokens, asked } = tokensOf(null, { isGone: true });
     await tokens.record('tenant-1', 'run-1', {
-      ...{ model: 'openai/m', inputTokens: 1, outputTokens: 2, cachedInputTokens: 0 },
+      model: 'openai/m',
+      inputTokens: 1,
+      outputTokens: 2,
+      cachedInputTokens: 0,
     });
     expect(asked).toEqual([]);
   });

@@ -88,7 +88,11 @@ describe('a time of a schedule', () => {
     expect(await tasks()).toEqual([taskId]);
     expect(handed).toEqual([taskId]);
     expect(await read(schedule)).toMatchObject({
-      ...{ fired: 1, nextAt: null, pendingAt: null, lastTaskId: taskId, lastTaskState: 1 },
+      fired: 1,
+      nextAt: null,
+      pendingAt: null,
+      lastTaskId: taskId,
+      lastTaskState: 1,
       last: { outcome: 'started', dueAt: schedule.nextAt },
     });
   });

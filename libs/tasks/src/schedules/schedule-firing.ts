@@ -61,8 +61,10 @@ function taskOf(schedule: Schedule, dueAt: Date, id: string): Task {
   const { id: scheduleId, name, message } = schedule;
   const said = {
     ...message,
-    ...{ messageId: '', role: Role.ROLE_USER },
-    ...{ metadata: withoutReserved(message.metadata), parts: partsWithoutReserved(message.parts) },
+    messageId: '',
+    role: Role.ROLE_USER,
+    metadata: withoutReserved(message.metadata),
+    parts: partsWithoutReserved(message.parts),
   };
   return newTask(said, {
     id,

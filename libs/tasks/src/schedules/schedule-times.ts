@@ -9,7 +9,14 @@ const MAX_ZONE = 64;
 const MAX_GAP_MS = (8 * 366 + 1) * 86_400_000;
 const FORMS = 'five fields (minute hour day month weekday), six with seconds first, or @hourly, @daily, …';
 const NICKNAMES: ReadonlySet<string> = new Set([
-  ...['@secondly', '@minutely', '@hourly', '@daily', '@weekly', '@weekdays', '@weekends', '@monthly'],
+  '@secondly',
+  '@minutely',
+  '@hourly',
+  '@daily',
+  '@weekly',
+  '@weekdays',
+  '@weekends',
+  '@monthly',
   '@yearly',
 ]);
 const ZONE = /^[A-Za-z][\w+-]*(\/[\w+-]+){0,2}$/;

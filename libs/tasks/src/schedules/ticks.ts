@@ -5,7 +5,9 @@ import type { TickTimes } from '@baton/messaging';
 export const ticksOf = ({ tenantId, id, ...schedule }: Omit<Schedule, 'message'>): TickTimes => {
   const { cron, at, timeZone, startsAt } = schedule;
   return {
-    ...{ tenantId, scheduleId: id, timeZone },
+    tenantId,
+    scheduleId: id,
+    timeZone,
     ...(cron !== null && { cron }),
     ...(at && { at }),
     ...(startsAt && { startsAt }),

@@ -58,7 +58,9 @@ export class PrincipalWork {
       tasks: found.slice(0, MAX_TASKS),
       hasMore: found.length > MAX_TASKS,
       schedules: (await this.activeSchedules(tenantId, owner)).map(({ id, name, agent }) => ({
-        ...{ id, name, agent },
+        id,
+        name,
+        agent,
       })),
     };
   }

@@ -74,8 +74,14 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
     const limits = worker.get(LimitsService, { strict: false });
     const environment = { tokenCacheMs: 60_000 };
     lifecycle = new TenantLifecycle(
-      ...[tenants, removal, schedules, turnEnds],
-      ...[messaging, limits, environment, Logger.silent()],
+      tenants,
+      removal,
+      schedules,
+      turnEnds,
+      messaging,
+      limits,
+      environment,
+      Logger.silent(),
     );
     tenant = await tenants.create('acme');
     other = await tenants.create('other');
@@ -90,12 +96,21 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
   async function order({ id: tenantId }: Tenant): Promise<string> {
     const [taskId, runId] = [randomUUID(), randomUUID()];
     const message = {
-      ...{ messageId: randomUUID(), contextId: 'c', taskId, role: Role.ROLE_USER, parts: [textPart('hi')] },
-      ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+      messageId: randomUUID(),
+      contextId: 'c',
+      taskId,
+      role: Role.ROLE_USER,
+      parts: [textPart('hi')],
+      metadata: undefined,
+      extensions: [],
+      referenceTaskIds: [],
     };
     const status = { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp: undefined };
     await worker.get(TaskStore, { strict: false }).create({
-      ...{ tenantId, agentId: 'echo', runId, extensions: [] },
+      tenantId,
+      agentId: 'echo',
+      runId,
+      extensions: [],
       task: { id: taskId, contextId: 'c', artifacts: [], history: [message], metadata: undefined, status },
     });
     await worker.get(Messaging, { strict: false }).enqueueRuns([{ tenantId, taskId, runId, attempt: 0 }]);
@@ -166,13 +181,31 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
     const { id } = tenant;
     const nextAt = new Date(Date.now() + 3_600_000);
     const schedule = await worker.get(ScheduleStore, { strict: false }).create({
-      ...{ tenantId: id, id: randomUUID(), name: 'report', agent: 'echo', cron: '0 0 * * *', at: null },
+      tenantId: id,
+      id: randomUUID(),
+      name: 'report',
+      agent: 'echo',
+      cron: '0 0 * * *',
+      at: null,
       message: {
-        ...{ messageId: '', contextId: '', taskId: '', role: Role.ROLE_USER, parts: [textPart('hi')] },
-        ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+        messageId: '',
+        contextId: '',
+        taskId: '',
+        role: Role.ROLE_USER,
+        parts: [textPart('hi')],
+        metadata: undefined,
+        extensions: [],
+        referenceTaskIds: [],
       },
-      ...{ timeZone: 'UTC', overlap: 'skip', missed: 'skip', context: 'new', startsAt: null, endsAt: null },
-      ...{ maxCount: null, paused: false, nextAt },
+      timeZone: 'UTC',
+      overlap: 'skip',
+      missed: 'skip',
+      context: 'new',
+      startsAt: null,
+      endsAt: null,
+      maxCount: null,
+      paused: false,
+      nextAt,
     });
     await worker.get(Messaging, { strict: false }).setTicks(ticksOf(schedule));
     const running = await order(tenant);

@@ -38,8 +38,14 @@ beforeEach(() => {
 });
 
 const said = (text: string): Message => ({
-  ...{ messageId: '', contextId: '', taskId: '', role: Role.ROLE_USER, parts: [textPart(text)] },
-  ...{ metadata: undefined, extensions: [], referenceTaskIds: [] },
+  messageId: '',
+  contextId: '',
+  taskId: '',
+  role: Role.ROLE_USER,
+  parts: [textPart(text)],
+  metadata: undefined,
+  extensions: [],
+  referenceTaskIds: [],
 });
 const request = (id?: string) => ({ tenantId, agent: ECHO, task: newTask(said('hello'), { id }) });
 const keyOf = (text: string) => ({ hash: Buffer.alloc(32, text), content: null, hours: 1 });

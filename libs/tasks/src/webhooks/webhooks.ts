@@ -185,7 +185,9 @@ async function callOnce(
   const begin = performance.now();
   const answered = (status: number | null, error: string | null): WebhookTest => ({
     delivered: status !== null && status >= 200 && status < 300,
-    ...{ status, error, durationMs: Math.round(performance.now() - begin) },
+    status,
+    error,
+    durationMs: Math.round(performance.now() - begin),
   });
   try {
     const sent = { 'content-type': 'application/json', 'user-agent': 'Baton', ...headers };

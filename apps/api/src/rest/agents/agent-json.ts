@@ -117,7 +117,10 @@ export const encodeLoadFailures = (failures: readonly LoadFailure[]) => ({
 });
 
 const encodeLoadFailure = ({ slug, file, line, reason }: LoadFailure): z.infer<typeof loadFailure> => ({
-  ...{ agent: slug, file, line, reason },
+  agent: slug,
+  file,
+  line,
+  reason,
 });
 
 /** As operators see it. */
@@ -171,7 +174,9 @@ export const encodeVersion = (version: AgentVersion): z.infer<typeof versionAnsw
 });
 
 const standingOf = ({ id, slug, origin, version, status }: Omit<Shown, 'definition'>) => ({
-  ...{ id, slug, origin },
+  id,
+  slug,
+  origin,
   enabled: status === undefined,
   version: version ?? null,
 });

@@ -10,7 +10,8 @@ describe('an agent of a tenant', () => {
       status: 201,
       etag: expect.stringMatching(/^"[\da-f-]{36}\.1"$/) as string,
       json: {
-        ...{ outcome: 'created', dry_run: false },
+        outcome: 'created',
+        dry_run: false,
         agent: {
           slug: 'second-echo',
           origin: 'catalog',
@@ -53,7 +54,8 @@ describe('an agent of a tenant', () => {
       json: { outcome: 'created' },
     });
     expect(await tenant.ask('PUT', '/mine', document)).toMatchObject({
-      ...{ status: 200, json: { outcome: 'unchanged', agent: { version: 1 } } },
+      status: 200,
+      json: { outcome: 'unchanged', agent: { version: 1 } },
     });
     const patched = await tenant.ask(
       'PATCH',
@@ -63,13 +65,11 @@ describe('an agent of a tenant', () => {
     );
     expect(patched).toMatchObject({ status: 200, json: { outcome: 'updated', agent: { version: 2 } } });
     expect(patched.json.agent.definition).toEqual({
-      ...{
-        name: 'Second echo',
-        description: 'New',
-        version: '1.0.0',
-        runtime: 'echo',
-        skills: document.skills,
-      },
+      name: 'Second echo',
+      description: 'New',
+      version: '1.0.0',
+      runtime: 'echo',
+      skills: document.skills,
     });
     const put = await tenant.ask('PUT', '/mine', { ...ECHO, slug: 'mine' });
     expect(put.json.agent).toMatchObject({ version: 3 });
@@ -90,14 +90,13 @@ describe('an agent of a tenant', () => {
       next_cursor: '2',
     });
     expect((await tenant.ask('GET', '/mine/versions?cursor=2')).json).toMatchObject({
-      ...{ versions: [{ version: 1, enabled: true }], next_cursor: null },
+      versions: [{ version: 1, enabled: true }],
+      next_cursor: null,
     });
     expect((await tenant.ask('GET', '/mine/versions/1')).json).toMatchObject({ definition: ECHO });
     expect(await tenant.ask('POST', '/mine/versions/1/restore')).toMatchObject({
-      ...{
-        status: 200,
-        json: { outcome: 'updated', agent: { version: 4, enabled: false, definition: ECHO } },
-      },
+      status: 200,
+      json: { outcome: 'updated', agent: { version: 4, enabled: false, definition: ECHO } },
     });
     for (const path of ['/mine/versions/9', '/mine/versions/9/restore']) {
       expect((await tenant.ask(path.endsWith('e') ? 'POST' : 'GET', path)).status).toBe(404);
@@ -186,7 +185,8 @@ describe('an agent of a tenant', () => {
     expect((await tenant.ask('POST', '?dryRun=true', { ...ECHO, runtime: 'x' })).status).toBe(400);
     await tenant.ask('PUT', '/mine', ECHO);
     expect((await tenant.ask('PATCH', '/mine?dryRun=true', { description: 'New' })).json).toMatchObject({
-      ...{ outcome: 'updated', agent: { version: 2, definition: { description: 'New' } } },
+      outcome: 'updated',
+      agent: { version: 2, definition: { description: 'New' } },
     });
     expect((await tenant.ask('GET', '/mine')).json).toMatchObject({ version: 1 });
     expect((await tenant.ask('PUT', '/mine?dryRun=maybe', ECHO)).status).toBe(400);
@@ -196,7 +196,10 @@ describe('an agent of a tenant', () => {
     const tenant = await Tenant.create();
     const definition = { ...ECHO, version: '1', config: { old: true }, skills: [], inputModes: [] };
     await app.get(AgentCatalogStore, { strict: false }).create({
-      ...{ tenantId: tenant.id, slug: 'old', enabled: true, by: 'operator' },
+      tenantId: tenant.id,
+      slug: 'old',
+      enabled: true,
+      by: 'operator',
       definition: { ...definition, outputModes: [], extensions: [] },
     });
     expect((await tenant.ask('PATCH', '/old', { enabled: false })).json).toMatchObject({

@@ -20,13 +20,19 @@ let tenants = 0;
 beforeAll(async () => {
   database = await createDatabase();
   const environment = loadEnvironment({
-    ...{ DATABASE_URL: database.url, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', API_GRACE_MS: '200' },
+    DATABASE_URL: database.url,
+    HOST: '127.0.0.1',
+    PORT: '0',
+    LOG_LEVEL: 'silent',
+    API_GRACE_MS: '200',
     // Receivers of webhooks are on this machine.
     OUTBOUND_ALLOW: '127.0.0.1',
     BATON_MASTER_KEY: randomBytes(32).toString('base64'),
   });
   app = await NestFactory.create(ApiModule.use(environment), createFastifyAdapter(environment), {
-    ...{ bodyParser: false, logger: false, abortOnError: false },
+    bodyParser: false,
+    logger: false,
+    abortOnError: false,
   });
   prepareApi(app);
   ({ url } = await listen(app));
@@ -89,7 +95,9 @@ export class Tenant {
       method: 'POST',
       headers: { authorization: `Bearer ${this.token}`, 'content-type': 'application/json' },
       body: JSON.stringify({
-        ...{ jsonrpc: '2.0', id: 1, method: version === '1.0' ? 'SendMessage' : 'message/send' },
+        jsonrpc: '2.0',
+        id: 1,
+        method: version === '1.0' ? 'SendMessage' : 'message/send',
         params: { message, configuration: { returnImmediately: true, blocking: false } },
       }),
     });

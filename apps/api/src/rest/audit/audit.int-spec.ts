@@ -44,7 +44,9 @@ class Caller {
   /** Sends a message to `echo`, which nobody executes here. */
   async send(message: object = {}) {
     const { json } = await this.ask('POST', '/agents/echo', {
-      ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'SendMessage',
       params: {
         message: {
           messageId: randomUUID(),
@@ -130,7 +132,10 @@ interface Step {
  */
 const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
   'POST /v1/agents': async () => ({
-    ...{ path: '/v1/agents', body: { ...ECHO, slug: 'new' }, action: 'agent.create', target: 'new' },
+    path: '/v1/agents',
+    body: { ...ECHO, slug: 'new' },
+    action: 'agent.create',
+    target: 'new',
   }),
   'PUT /v1/agents/:agent': async () => {
     const target = await agent();
@@ -156,7 +161,10 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     return { path: `/v1/agents/${target}/versions/1/restore`, action: 'agent.update', target };
   },
   'PUT /v1/secrets/:name': async () => ({
-    ...{ path: '/v1/secrets/key', body: { value: 'the value itself' }, action: 'secret.set', target: 'key' },
+    path: '/v1/secrets/key',
+    body: { value: 'the value itself' },
+    action: 'secret.set',
+    target: 'key',
   }),
   'PATCH /v1/secrets/:name': async () => {
     await admin.ask('PUT', '/v1/secrets/bound', { value: 'the value itself' });
@@ -170,7 +178,8 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
   'POST /v1/schedules': async () => ({
     path: '/v1/schedules',
     body: { name: 'daily', agent: 'echo', text: 'my secret words', cron: '0 8 * * *' },
-    ...{ action: 'schedule.create', target: 'daily' },
+    action: 'schedule.create',
+    target: 'daily',
   }),
   'PATCH /v1/schedules/:id': async () => {
     const target = await schedule();
@@ -185,8 +194,10 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     return { path: `/v1/schedules/${target}/run`, action: 'schedule.run', target };
   },
   'POST /v1/webhooks': async () => ({
-    ...{ path: '/v1/webhooks', body: { url: 'http://127.0.0.1:9/' } },
-    ...{ action: 'webhook.create', target: UUID },
+    path: '/v1/webhooks',
+    body: { url: 'http://127.0.0.1:9/' },
+    action: 'webhook.create',
+    target: UUID,
   }),
   'PATCH /v1/webhooks/:id': async () => {
     const target = await webhook();
@@ -205,7 +216,10 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     return { path: `/v1/webhooks/${target}`, action: 'webhook.delete', target };
   },
   'POST /v1/tokens': async () => ({
-    ...{ path: '/v1/tokens', body: { name: 'ci' }, action: 'token.create', target: UUID },
+    path: '/v1/tokens',
+    body: { name: 'ci' },
+    action: 'token.create',
+    target: UUID,
   }),
   'PATCH /v1/tokens/:id': async () => {
     const target = await token();
@@ -256,9 +270,15 @@ describe('every route that writes', () => {
     const written = (await admin.records('limit=100')).filter(({ id }) => !known.has(id));
     expect(written).toEqual([
       {
-        ...{ id: expect.any(String), at: expect.any(String), tenant_id: tenantId },
+        id: expect.any(String),
+        at: expect.any(String),
+        tenant_id: tenantId,
         actor: { kind: 'token', key: admin.principal, name: expect.stringMatching(/^walker \(baton_/) },
-        ...{ source: 'loopback', request_id: requestId, action, outcome: 'ok', detail: expect.any(Object) },
+        source: 'loopback',
+        request_id: requestId,
+        action,
+        outcome: 'ok',
+        detail: expect.any(Object),
         target: { kind: expect.any(String), name: nameOf(target) },
       },
     ]);
@@ -298,7 +318,8 @@ describe('a task', () => {
     const taskId = await taskOf(owner);
     const approval = { callId: 'c-1', tool: 'pay', input: { card: 'my secret words' } };
     const status = {
-      ...{ state: 'TASK_STATE_INPUT_REQUIRED', timestamp: new Date().toISOString() },
+      state: 'TASK_STATE_INPUT_REQUIRED',
+      timestamp: new Date().toISOString(),
       message: { messageId: 'q', role: 'ROLE_AGENT', parts: [{ data: { approval } }] },
     };
     await sql(`UPDATE runs SET state = 'succeeded', finished_at = now() WHERE task_id = '${taskId}'`);
@@ -322,7 +343,8 @@ describe('a task', () => {
     const records = await admin.records('action=approval');
     expect(records).toMatchObject([
       {
-        ...{ action: 'approval.given', target: { kind: 'task', name: taskId } },
+        action: 'approval.given',
+        target: { kind: 'task', name: taskId },
         actor: { key: admin.principal },
         detail: { owner: owner.principal, calls: [{ callId: 'c-1', tool: 'pay' }] },
       },
@@ -356,11 +378,11 @@ describe('a refused request', () => {
     const records = await refusedIn({ tenantId: PLATFORM, action: 'signin.refused' });
     expect(records).toMatchObject([
       {
-        ...{ actor: { kind: 'unknown', key: 'unknown' }, source: 'loopback', outcome: 'refused' },
-        ...{
-          target: { kind: 'route', name: 'GET /v1/agents' },
-          detail: { reason: 'the token is not known' },
-        },
+        actor: { kind: 'unknown', key: 'unknown' },
+        source: 'loopback',
+        outcome: 'refused',
+        target: { kind: 'route', name: 'GET /v1/agents' },
+        detail: { reason: 'the token is not known' },
       },
     ]);
     expect(JSON.stringify(records)).not.toContain('xxxx');
@@ -388,7 +410,9 @@ describe('a refused request', () => {
     const expected = Object.entries(reasons).map(([token, reason]) =>
       expect.objectContaining({
         actor: expect.objectContaining({ kind: 'token', key: `token:${token}` }) as object,
-        ...{ source: 'loopback', outcome: 'refused', detail: { reason } },
+        source: 'loopback',
+        outcome: 'refused',
+        detail: { reason },
         target: { kind: 'route', name: 'GET /v1/agents' },
       }),
     );
@@ -403,7 +427,8 @@ describe('a refused request', () => {
     const records = await refusedIn({ tenantId: id, action: 'access.refused' });
     expect(records).toMatchObject([
       {
-        ...{ actor: { key: caller.principal }, outcome: 'refused' },
+        actor: { key: caller.principal },
+        outcome: 'refused',
         target: { kind: 'route', name: 'DELETE /v1/agents/:agent' },
         detail: { reason: 'the token lacks the scope agents:write' },
       },

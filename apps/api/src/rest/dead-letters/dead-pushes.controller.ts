@@ -101,8 +101,14 @@ function readPosition(key: string): Position {
 }
 
 export const encodeDeadPush = (push: DeadPush): z.infer<typeof deadPush> => ({
-  ...{ request_id: push.taskId, config_id: push.configId, agent_id: push.agentId },
-  ...{ receiver: push.receiver, webhook: push.isWebhook },
-  ...{ status: push.status, error: push.error, failures: push.failures },
-  ...{ failing_since: push.failingSince.toISOString(), waiting: push.waiting },
+  request_id: push.taskId,
+  config_id: push.configId,
+  agent_id: push.agentId,
+  receiver: push.receiver,
+  webhook: push.isWebhook,
+  status: push.status,
+  error: push.error,
+  failures: push.failures,
+  failing_since: push.failingSince.toISOString(),
+  waiting: push.waiting,
 });

@@ -46,8 +46,10 @@ export class LimitsController {
     const used: Partial<Record<string, number | null>> = use;
     return {
       limits: LIMIT_NAMES.map((name) => ({
-        ...{ name, counts: limitRule(name).counts },
-        ...{ max: limits[name], used: used[name] ?? null },
+        name,
+        counts: limitRule(name).counts,
+        max: limits[name],
+        used: used[name] ?? null,
       })),
     };
   }

@@ -235,7 +235,10 @@ function encodeApprovals({ status }: Task): Pick<z.infer<typeof requestSummary>,
   if (asked.length === 0) return {};
   return {
     approvals: asked.map(({ callId, tool, server, description, input, agents, expiresAt }) => ({
-      ...{ call_id: callId, tool, description, input },
+      call_id: callId,
+      tool,
+      description,
+      input,
       ...(server !== undefined && { server }),
       ...(agents && { agents }),
       ...(expiresAt !== undefined && { expires_at: expiresAt }),
@@ -291,7 +294,10 @@ export const encodeDescendant = ({
 });
 
 export const encodeRun = (run: RunRecord): z.infer<typeof runAnswer> => ({
-  ...{ run_id: run.runId, state: run.state, attempt: run.attempt, crashes: run.crashes },
+  run_id: run.runId,
+  state: run.state,
+  attempt: run.attempt,
+  crashes: run.crashes,
   worker_id: run.workerId,
   start_event: run.startSequence,
   created_at: run.createdAt.toISOString(),
@@ -307,15 +313,23 @@ export const encodeRunError = (
   { runId, attempt, at, message, stack, output = [] }: RunErrorRecord,
   isAuthor: boolean,
 ): z.infer<typeof runError> => ({
-  ...{ run_id: runId, attempt, at, message },
+  run_id: runId,
+  attempt,
+  at,
+  message,
   ...(isAuthor && { stack: stack ?? null, output }),
 });
 
 /** The durable steps of a task. They show the code, so they are for the same callers as a stack. */
 export const encodeSteps = (steps: readonly StepRecord[]): z.infer<typeof step>[] =>
   steps.map(({ name, kind, state, attempts, startedAt, endedAt, error }) => ({
-    ...{ name, kind: kind as z.infer<typeof step>['kind'], state, attempts },
-    ...{ started_at: startedAt, ended_at: endedAt, error },
+    name,
+    kind: kind as z.infer<typeof step>['kind'],
+    state,
+    attempts,
+    started_at: startedAt,
+    ended_at: endedAt,
+    error,
   }));
 
 /** A call of a model, without what was said. */
@@ -325,17 +339,29 @@ export function encodeModelCall(
 ): z.infer<typeof modelCall> {
   const price = priceOf(call.model, prices);
   return {
-    ...{ run_id: call.runId, attempt: call.attempt, at: call.at, ms: call.ms, model: call.model },
-    ...{ finish: call.finish, input_tokens: call.inputTokens, output_tokens: call.outputTokens },
+    run_id: call.runId,
+    attempt: call.attempt,
+    at: call.at,
+    ms: call.ms,
+    model: call.model,
+    finish: call.finish,
+    input_tokens: call.inputTokens,
+    output_tokens: call.outputTokens,
     cached_tokens: call.cachedTokens,
     cost: price ? roundedCost(costOf(call, price)) : null,
-    ...{ tools: call.tools, error: call.error },
+    tools: call.tools,
+    error: call.error,
   };
 }
 
 /** A line that an agent's code has written to its console. */
 export const encodeConsoleLine = ({ position, at, level, runId, attempt, text }: ConsoleLineRecord) => ({
-  ...{ position, at: at.toISOString(), level, run_id: runId, attempt, text },
+  position,
+  at: at.toISOString(),
+  level,
+  run_id: runId,
+  attempt,
+  text,
 });
 
 /** The position after which a page of the console begins. Throws `invalid-params` for what is no cursor. */

@@ -194,9 +194,17 @@ describe('the requests of a tenant', () => {
 
   it('have the calls of models with what each has cost', async () => {
     const call = {
-      ...{ runId: 'run-1', attempt: 2, at: '2026-01-31T12:00:00.000Z', ms: 1200, model: 'o/m' },
-      ...{ finish: 'tool-calls', inputTokens: 1000, outputTokens: 10, cachedTokens: 500 },
-      ...{ tools: ['desk_sign'], error: null },
+      runId: 'run-1',
+      attempt: 2,
+      at: '2026-01-31T12:00:00.000Z',
+      ms: 1200,
+      model: 'o/m',
+      finish: 'tool-calls',
+      inputTokens: 1000,
+      outputTokens: 10,
+      cachedTokens: 500,
+      tools: ['desk_sign'],
+      error: null,
     };
     const failed = { ...call, model: 'o/other', finish: null, tools: [], error: 'o failed (500).' };
     api.listing.modelCalls = async () => [failed, call];
@@ -206,9 +214,18 @@ describe('the requests of a tenant', () => {
       model_calls: [
         { model: 'o/other', cost: null, error: 'o failed (500).' },
         {
-          ...{ run_id: 'run-1', attempt: 2, at: '2026-01-31T12:00:00.000Z', ms: 1200, model: 'o/m' },
-          ...{ finish: 'tool-calls', input_tokens: 1000, output_tokens: 10, cached_tokens: 500 },
-          ...{ cost: 0.0016, tools: ['desk_sign'], error: null },
+          run_id: 'run-1',
+          attempt: 2,
+          at: '2026-01-31T12:00:00.000Z',
+          ms: 1200,
+          model: 'o/m',
+          finish: 'tool-calls',
+          input_tokens: 1000,
+          output_tokens: 10,
+          cached_tokens: 500,
+          cost: 0.0016,
+          tools: ['desk_sign'],
+          error: null,
         },
       ],
     });
@@ -249,7 +266,9 @@ describe('a request that is sent again', () => {
   let sent: SendMessageRequest[];
   const first: Message = {
     ...agentMessage({ id: ID, contextId: 'context-1' }, 'm-1', [textPart('hello')]),
-    ...{ role: Role.ROLE_USER, metadata: { mine: 1 }, referenceTaskIds: ['t-0'] },
+    role: Role.ROLE_USER,
+    metadata: { mine: 1 },
+    referenceTaskIds: ['t-0'],
   };
   const later = { ...first, messageId: 'm-2', parts: [textPart('yes')] };
   beforeEach(() => {
@@ -270,7 +289,10 @@ describe('a request that is sent again', () => {
     expect([status, json]).toMatchObject([201, { request_id: 'new', agent_id: 'echo', again_of: ID }]);
     const { message } = sent[0]!;
     expect(message).toEqual({
-      ...{ ...first, messageId: message!.messageId, taskId: '', referenceTaskIds: ['t-0', ID] },
+      ...first,
+      messageId: message!.messageId,
+      taskId: '',
+      referenceTaskIds: ['t-0', ID],
     });
     expect(message!.messageId).not.toBe(first.messageId);
     expect(sent[0]!.configuration).toMatchObject({ returnImmediately: true });
@@ -320,13 +342,12 @@ describe('the artifacts of a request', () => {
 describe('the console of a request', () => {
   it('is read page by page, by tokens that see the task and may change agents', async () => {
     const line = (position: number) => ({
-      ...{
-        position,
-        at: new Date('2026-01-31T12:00:00.000Z'),
-        level: 'warn' as const,
-        text: `line ${position}`,
-      },
-      ...{ runId: 'run-1', attempt: 2 },
+      position,
+      at: new Date('2026-01-31T12:00:00.000Z'),
+      level: 'warn' as const,
+      text: `line ${position}`,
+      runId: 'run-1',
+      attempt: 2,
     });
     const asked: unknown[] = [];
     api.listing.consoleLines = async (tenantId, id, page) => {
@@ -341,8 +362,12 @@ describe('the console of a request', () => {
         request_id: ID,
         lines: [
           {
-            ...{ position: 1, at: '2026-01-31T12:00:00.000Z', level: 'warn', text: 'line 1' },
-            ...{ run_id: 'run-1', attempt: 2 },
+            position: 1,
+            at: '2026-01-31T12:00:00.000Z',
+            level: 'warn',
+            text: 'line 1',
+            run_id: 'run-1',
+            attempt: 2,
           },
         ],
       },

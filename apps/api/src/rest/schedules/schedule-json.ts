@@ -144,12 +144,27 @@ export function encodeSchedule(schedule: Omit<Schedule, 'message'>): z.infer<typ
   const { id, name, agent, cron, at, timeZone, overlap, missed, context, last, lastTaskId } = schedule;
   const { startsAt, endsAt, maxCount, paused, fired, nextAt, isWaiting, lastTaskState: state } = schedule;
   return {
-    ...{ id, name, agent, cron, at: timeOf(at), time_zone: timeZone, overlap, missed, context },
-    ...{ starts_at: timeOf(startsAt), ends_at: timeOf(endsAt), max_count: maxCount, paused, fired },
-    ...{ next_at: timeOf(nextAt), waiting: isWaiting },
+    id,
+    name,
+    agent,
+    cron,
+    at: timeOf(at),
+    time_zone: timeZone,
+    overlap,
+    missed,
+    context,
+    starts_at: timeOf(startsAt),
+    ends_at: timeOf(endsAt),
+    max_count: maxCount,
+    paused,
+    fired,
+    next_at: timeOf(nextAt),
+    waiting: isWaiting,
     last_outcome: last && {
-      ...{ outcome: last.outcome, reason: last.reason },
-      ...{ due_at: last.dueAt.toISOString(), at: last.at.toISOString() },
+      outcome: last.outcome,
+      reason: last.reason,
+      due_at: last.dueAt.toISOString(),
+      at: last.at.toISOString(),
     },
     last_task:
       lastTaskId === null

@@ -13,14 +13,17 @@ afterAll(() => api.close());
 
 const stored = (spec: Partial<ScheduleSpec>): Schedule =>
   ({
-    ...{ tenantId: 'tenant-1', id: ID, fired: 2, nextAt: new Date(0), isWaiting: false, pendingAt: null },
-    ...{
-      version: 3,
-      createdAt: new Date(0),
-      updatedAt: new Date(0),
-      lastTaskId: 'task',
-      lastTaskState: TaskState.TASK_STATE_COMPLETED,
-    },
+    tenantId: 'tenant-1',
+    id: ID,
+    fired: 2,
+    nextAt: new Date(0),
+    isWaiting: false,
+    pendingAt: null,
+    version: 3,
+    createdAt: new Date(0),
+    updatedAt: new Date(0),
+    lastTaskId: 'task',
+    lastTaskState: TaskState.TASK_STATE_COMPLETED,
     last: { dueAt: new Date(0), at: new Date(1), outcome: 'skipped', reason: 'why' },
     ...spec,
   }) as Schedule;
@@ -43,7 +46,8 @@ beforeEach(() => {
 async function ask(method: string, path: string, body?: unknown, token = 'admin') {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const answer = await fetch(`${api.url}/v1/schedules${path}`, {
-    ...{ method, headers },
+    method,
+    headers,
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
   const text = await answer.text();
@@ -86,13 +90,27 @@ describe('a schedule over HTTP', () => {
     expect(said).toMatchObject([
       'tenant-1',
       {
-        ...{ name: 'report', agent: 'echo', cron: '0 8 * * *', at: null, timeZone: 'UTC', overlap: 'skip' },
-        ...{ missed: 'fire-once', context: 'new', startsAt: null, endsAt: null, maxCount: null },
-        ...{ paused: false, message: { parts: [{ content: { $case: 'text', value: 'go' } }] } },
+        name: 'report',
+        agent: 'echo',
+        cron: '0 8 * * *',
+        at: null,
+        timeZone: 'UTC',
+        overlap: 'skip',
+        missed: 'fire-once',
+        context: 'new',
+        startsAt: null,
+        endsAt: null,
+        maxCount: null,
+        paused: false,
+        message: { parts: [{ content: { $case: 'text', value: 'go' } }] },
       },
     ]);
     expect(json).toMatchObject({
-      ...{ id: ID, name: 'report', cron: '0 8 * * *', time_zone: 'UTC', next_at: '1970-01-01T00:00:00.000Z' },
+      id: ID,
+      name: 'report',
+      cron: '0 8 * * *',
+      time_zone: 'UTC',
+      next_at: '1970-01-01T00:00:00.000Z',
       message: { parts: [{ text: 'go' }] },
       last_outcome: { outcome: 'skipped', reason: 'why' },
       last_task: { request_id: 'task', state: 'completed' },
@@ -105,7 +123,9 @@ describe('a schedule over HTTP', () => {
     const times = { at: '2030-01-01T09:00:00+01:00', ends_at: '2031-01-01T00:00:00Z' };
     await ask('POST', '', { name: 'once', agent: 'echo', message, ...times });
     expect(said[1]).toMatchObject({
-      ...{ at: new Date('2030-01-01T08:00:00Z'), endsAt: new Date('2031-01-01T00:00:00Z'), cron: null },
+      at: new Date('2030-01-01T08:00:00Z'),
+      endsAt: new Date('2031-01-01T00:00:00Z'),
+      cron: null,
       message: { parts: [{}, {}], metadata: { k: 1 }, messageId: '', contextId: '' },
     });
   });

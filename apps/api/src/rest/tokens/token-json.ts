@@ -110,8 +110,11 @@ type Given = Partial<z.output<typeof newToken>>;
 export function decodeNewToken(body: unknown, caller?: Caller): TokenRights {
   const given = parseFields(newToken, body, '', 'the body');
   const rights = {
-    ...{ agents: [...(caller?.agents?.slugs ?? [])], requestsPerSecond: caller?.requestsPerSecond ?? null },
-    ...{ expiresAt: (caller && endOf(caller)) ?? null, name: given.name, scopes: given.scopes },
+    agents: [...(caller?.agents?.slugs ?? [])],
+    requestsPerSecond: caller?.requestsPerSecond ?? null,
+    expiresAt: (caller && endOf(caller)) ?? null,
+    name: given.name,
+    scopes: given.scopes,
     ...rightsOf(given),
   };
   assertGives(caller, rights);
@@ -228,14 +231,17 @@ export const encodeRevoked = ({ token, running, stopped }: RevokedToken): z.infe
   ...encodeToken(token),
   running: encodeOpenWork(running),
   ...(stopped && {
-    ...{ canceled_tasks: stopped.canceledTasks, paused_schedules: stopped.pausedSchedules },
+    canceled_tasks: stopped.canceledTasks,
+    paused_schedules: stopped.pausedSchedules,
   }),
 });
 
 /** What goes on without the token. */
 export const encodeOpenWork = ({ tasks, hasMore, schedules }: OpenWork): z.infer<typeof openWork> => ({
   tasks: tasks.map(({ id, agentId, state }) => ({
-    ...{ request_id: id, agent_id: agentId, state: stateName(state) },
+    request_id: id,
+    agent_id: agentId,
+    state: stateName(state),
   })),
   more_tasks: hasMore,
   schedules: schedules.map(({ id, name, agent }) => ({ schedule_id: id, name, agent })),

@@ -22,7 +22,9 @@ async function ask(secret: string, method: string, path: string, body?: object) 
   const response = await fetch(url + path, { method, headers, ...sent });
   const text = await response.text();
   return {
-    ...{ status: response.status, text, location: response.headers.get('location') },
+    status: response.status,
+    text,
+    location: response.headers.get('location'),
     json: (text === '' ? {} : JSON.parse(text)) as Json,
   };
 }
@@ -55,10 +57,19 @@ describe('tokens over HTTP', () => {
     expect([status, location]).toEqual([201, `/v1/tokens/${json.id as string}`]);
     const { secret, ...token } = json;
     expect(token).toEqual({
-      ...{ id: expect.any(String) as string, name: 'ci', prefix: (secret as string).slice(0, 12) },
-      ...{ state: 'active', scopes: ['agents:call'], agents: null, requests_per_second: null },
-      ...{ expires_at: null, last_used_at: null, previous_prefix: null, previous_until: null },
-      ...{ revoked_at: null, created_at: expect.any(String) as string },
+      id: expect.any(String) as string,
+      name: 'ci',
+      prefix: (secret as string).slice(0, 12),
+      state: 'active',
+      scopes: ['agents:call'],
+      agents: null,
+      requests_per_second: null,
+      expires_at: null,
+      last_used_at: null,
+      previous_prefix: null,
+      previous_until: null,
+      revoked_at: null,
+      created_at: expect.any(String) as string,
     });
     expect((await call(secret as string, send())).status).toBe(200);
     expect((await ask(secret as string, 'GET', '/v1/tokens')).status).toBe(403);
@@ -121,8 +132,12 @@ describe('tokens over HTTP', () => {
     expect((await ask(maker, 'GET', `/v1/tokens/${id as string}`)).json).toMatchObject(inherited);
     await create({ agents: ['echo'], requests_per_second: 9, expires_at: SOON }, maker);
     for (const more of [
-      ...[{ agents: null }, { agents: ['echo', 'other'] }, { requests_per_second: 51 }],
-      ...[{ requests_per_second: null }, { expires_at: null }, { expires_at: LATER }],
+      { agents: null },
+      { agents: ['echo', 'other'] },
+      { requests_per_second: 51 },
+      { requests_per_second: null },
+      { expires_at: null },
+      { expires_at: LATER },
     ]) {
       const [field] = Object.keys(more);
       const message = expect.stringMatching(`^${field!}: a token cannot give what it lacks: `) as string;
@@ -186,10 +201,8 @@ describe('tokens over HTTP', () => {
     const { id: scheduleId } = (await ask(secret as string, 'POST', '/v1/schedules', schedule)).json;
     const running = {
       tasks: [{ request_id: own, agent_id: 'echo', state: 'submitted' }],
-      ...{
-        more_tasks: false,
-        schedules: [{ schedule_id: scheduleId as string, name: 'left', agent: 'echo' }],
-      },
+      more_tasks: false,
+      schedules: [{ schedule_id: scheduleId as string, name: 'left', agent: 'echo' }],
     };
     expect((await admin('GET', `/${id as string}`)).json.running).toEqual(running);
     const revoked = await admin('DELETE', `/${id as string}`);

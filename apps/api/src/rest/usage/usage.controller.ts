@@ -127,7 +127,9 @@ export class UsageController {
     const groups = groupsOf(sums, models);
     const unpriced = new Set(sums.filter((each) => isUnpriced(each, models)).map(({ model }) => model));
     const answer: Answer = {
-      ...{ by, since: since.toISOString(), until: until.toISOString() },
+      by,
+      since: since.toISOString(),
+      until: until.toISOString(),
       complete:
         isWhole && groups.length <= MAX_GROUPS && now - since.getTime() <= USAGE_DAYS * DAY_MS + HOUR_MS,
       currency: models ? modelPricesCurrency : null,
@@ -180,19 +182,41 @@ function groupsOf(sums: readonly UsageSums[], prices: ModelPrices | undefined): 
 }
 
 const NOTHING = {
-  ...{ tasks: 0, failed: 0, seconds: 0, calls: 0 },
-  ...{ input_tokens: 0, output_tokens: 0, cached_tokens: 0, unpriced_tokens: 0 },
+  tasks: 0,
+  failed: 0,
+  seconds: 0,
+  calls: 0,
+  input_tokens: 0,
+  output_tokens: 0,
+  cached_tokens: 0,
+  unpriced_tokens: 0,
 };
 
 /** A table with titles. The key has the name of what it is, and the cost that of its currency. */
 function tableOf({ by, currency, usage }: Answer): (string | number | null)[][] {
   const titles = [
-    ...[by, 'tasks', 'failed', 'seconds', 'calls', 'input_tokens', 'output_tokens', 'cached_tokens'],
-    ...[currency === null ? 'cost' : `cost_${currency}`, 'unpriced_tokens'],
+    by,
+    'tasks',
+    'failed',
+    'seconds',
+    'calls',
+    'input_tokens',
+    'output_tokens',
+    'cached_tokens',
+    currency === null ? 'cost' : `cost_${currency}`,
+    'unpriced_tokens',
   ];
   const rows = usage.map((group) => [
-    ...[group.key, group.tasks, group.failed, group.seconds, group.calls],
-    ...[group.input_tokens, group.output_tokens, group.cached_tokens, group.cost, group.unpriced_tokens],
+    group.key,
+    group.tasks,
+    group.failed,
+    group.seconds,
+    group.calls,
+    group.input_tokens,
+    group.output_tokens,
+    group.cached_tokens,
+    group.cost,
+    group.unpriced_tokens,
   ]);
   return [titles, ...rows];
 }

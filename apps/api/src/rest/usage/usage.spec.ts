@@ -51,14 +51,25 @@ describe('the usage of tasks', () => {
   it('is summed up by what is asked for, with the cost of all models that have a price', async () => {
     const answer = await usage(`?by=agent&agent=echo&since=${SINCE}&until=2026-02-01T00:59:59Z`);
     expect(await answer.json()).toEqual({
-      ...{ by: 'agent', since: SINCE, until: '2026-02-01T00:00:00.000Z', complete: true },
-      ...{ currency: 'EUR', unpriced_models: ['own/model'] },
+      by: 'agent',
+      since: SINCE,
+      until: '2026-02-01T00:00:00.000Z',
+      complete: true,
+      currency: 'EUR',
+      unpriced_models: ['own/model'],
       usage: [
         {
-          ...{ key: 'echo', tasks: 4, failed: 1, seconds: 10.5, calls: 6 },
-          ...{ input_tokens: 3_000_000, output_tokens: 300_000, cached_tokens: 1_200_000 },
+          key: 'echo',
+          tasks: 4,
+          failed: 1,
+          seconds: 10.5,
+          calls: 6,
+          input_tokens: 3_000_000,
+          output_tokens: 300_000,
+          cached_tokens: 1_200_000,
           // 0.6 × 2 + 0.4 × 0.5 + 0.1 × 20, and 1 × 1 + 0.1 × 10
-          ...{ cost: 5.4, unpriced_tokens: 1_100_000 },
+          cost: 5.4,
+          unpriced_tokens: 1_100_000,
         },
         expect.objectContaining({ key: '=cmd|"x"', cost: 0, unpriced_tokens: 0 }),
       ],
@@ -110,6 +121,6 @@ it('takes the price under the longest name that fits a model', () => {
   const prices = { 'a/*': short!, 'a/b*': long!, 'a/bc': exact! };
   expect(
     ['a/x', 'a/bcd', 'a/bc', 'c/x', '', 'toString'].map((model) => priceOf(model, prices)?.input),
-  ).toEqual([...[1, 2, 3, undefined, undefined, undefined]]);
+  ).toEqual([1, 2, 3, undefined, undefined, undefined]);
   expect(priceOf('a/x', undefined)).toBeUndefined();
 });

@@ -52,9 +52,14 @@ describe('webhooks over HTTP', () => {
     const { secret, ...made } = await create(tenant, { agents: ['echo'], states: ['completed'] });
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     expect(made).toEqual({
-      ...{ id: expect.any(String), url: RECEIVER, agents: ['echo'], states: ['completed'] },
-      ...{ enabled: true, created_by: expect.stringMatching(/^token:/) },
-      ...{ created_at: expect.any(String), updated_at: expect.any(String) },
+      id: expect.any(String),
+      url: RECEIVER,
+      agents: ['echo'],
+      states: ['completed'],
+      enabled: true,
+      created_by: expect.stringMatching(/^token:/),
+      created_at: expect.any(String),
+      updated_at: expect.any(String),
     });
     const path = `/${made.id as string}`;
     expect((await ask(tenant, 'GET', path)).json).toEqual(made);
@@ -195,7 +200,9 @@ describe('a task is told to', () => {
           'a2a-version': '1.0',
         },
         body: JSON.stringify({
-          ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'SendMessage',
           params: { message, configuration: { returnImmediately: true } },
         }),
       });

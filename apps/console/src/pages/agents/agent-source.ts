@@ -20,7 +20,8 @@ export class AgentSource {
   problems(schema: Schema | undefined): Problem[] {
     if (this.document.errors.length > 0) {
       return this.document.errors.map(({ message, pos: [start] }) => ({
-        ...{ line: this.lineAt(start), severity: 'error' as const },
+        line: this.lineAt(start),
+        severity: 'error' as const,
         message: message.replace(/[:.]$/, ''),
       }));
     }

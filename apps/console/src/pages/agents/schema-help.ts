@@ -88,7 +88,9 @@ interface Help {
 
 const fieldsOf = ({ properties = {} }: Schema): Completion[] =>
   Object.entries(properties as Record<string, Help>).map(([label, { type, description }]) => ({
-    ...{ label, type: 'property', apply: `${label}: ` },
+    label,
+    type: 'property',
+    apply: `${label}: `,
     ...(typeof type === 'string' && { detail: type }),
     ...(description !== undefined && { info: description }),
   }));

@@ -63,7 +63,11 @@ function Found({ tenant, id }: { tenant: string; id: string }) {
         rows={data.runs.map((run) => ({
           key: run.run_id,
           cells: [
-            ...[run.run_id, run.state, nameOf(run.worker_id), run.attempt, run.crashes],
+            run.run_id,
+            run.state,
+            nameOf(run.worker_id),
+            run.attempt,
+            run.crashes,
             <Time key="accepted" at={run.created_at} />,
             <Time key="ended" at={run.finished_at} />,
           ],

@@ -36,8 +36,15 @@ export function WorkersPage() {
           <SimpleTable
             name="Workers"
             titles={[
-              ...['Worker', 'State', 'Slots used', 'Slots free', 'Memory', 'Release', 'Alive since'],
-              ...['Last sign of life', 'Agents not loaded'],
+              'Worker',
+              'State',
+              'Slots used',
+              'Slots free',
+              'Memory',
+              'Release',
+              'Alive since',
+              'Last sign of life',
+              'Agents not loaded',
             ]}
             rows={workers.map((worker) => ({
               key: worker.id,
@@ -88,7 +95,10 @@ function Failures({ workers }: { workers: readonly Worker[] }) {
         rows={failures.map(({ agent, file, line, reason, worker, since }) => ({
           key: `${worker} ${file} ${reason}`,
           cells: [
-            ...[agent ?? '–', line === null ? file : `${file}:${line}`, reason, worker],
+            agent ?? '–',
+            line === null ? file : `${file}:${line}`,
+            reason,
+            worker,
             <Time key="since" at={since} />,
           ],
         }))}

@@ -114,9 +114,12 @@ export class AgentCall {
     const shown = [...headers, ['authorization', HIDDEN_TOKEN] as [string, string]];
     const response = await fetch(url, { ...init, headers: await authorized(headers) });
     this.listener.onExchange({
-      ...{ method: init?.method ?? 'GET', url, requestHeaders: shown },
+      method: init?.method ?? 'GET',
+      url,
+      requestHeaders: shown,
       body: typeof init?.body === 'string' ? init.body : undefined,
-      ...{ status: response.status, responseHeaders: [...response.headers] },
+      status: response.status,
+      responseHeaders: [...response.headers],
     });
     if (!response.body) return response;
     const [forSdk, forPage] = response.body.tee();

@@ -28,8 +28,16 @@ export interface Draft {
 }
 
 export const emptyDraft = (agent: string): Draft => ({
-  ...{ agent, version: '1.0', binding: 'JSON-RPC', isStream: true },
-  ...{ text: 'Hello', data: '', metadata: '', contextId: '', taskId: '', files: [] },
+  agent,
+  version: '1.0',
+  binding: 'JSON-RPC',
+  isStream: true,
+  text: 'Hello',
+  data: '',
+  metadata: '',
+  contextId: '',
+  taskId: '',
+  files: [],
 });
 
 /** What is wrong with a draft, by field. */
@@ -74,7 +82,9 @@ export function messageOf({
     ...files.map(({ name, mediaType, raw }) => ({ raw, filename: name, mediaType })),
   ];
   return {
-    ...{ messageId: crypto.randomUUID(), role: 'ROLE_USER', parts },
+    messageId: crypto.randomUUID(),
+    role: 'ROLE_USER',
+    parts,
     ...(contextId !== '' && { contextId }),
     ...(taskId !== '' && { taskId }),
     ...(metadata.trim() !== '' && { metadata: JSON.parse(metadata) as unknown }),

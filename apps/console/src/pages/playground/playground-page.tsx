@@ -45,7 +45,12 @@ interface Answer {
 }
 
 const NOTHING: Answer = {
-  ...{ state: 'idle', exchange: undefined, frames: [], count: 0, events: [], error: undefined },
+  state: 'idle',
+  exchange: undefined,
+  frames: [],
+  count: 0,
+  events: [],
+  error: undefined,
 };
 
 /** Calls agents as any client does, and shows what goes over the wire. */
@@ -218,7 +223,8 @@ function Request({
 function Files({ files, onChange }: { files: DraftFile[]; onChange: (files: DraftFile[]) => void }) {
   const add = async (chosen: File[]): Promise<void> => {
     const read = chosen.map(async (file) => ({
-      ...{ name: file.name, mediaType: file.type || 'application/octet-stream' },
+      name: file.name,
+      mediaType: file.type || 'application/octet-stream',
       raw: await base64Of(file),
     }));
     onChange([...files, ...(await Promise.all(read))]);

@@ -16,7 +16,10 @@ export function ModelCalls({ task: { model_calls: calls, currency } }: { task: T
     cells: [
       <Time key="at" at={call.at} />,
       call.ms === null ? '–' : durationText(call.ms),
-      ...[call.model, `${call.input_tokens} → ${call.output_tokens}`, call.attempt, outcomeOf(call)],
+      call.model,
+      `${call.input_tokens} → ${call.output_tokens}`,
+      call.attempt,
+      outcomeOf(call),
       ...(currency === null ? [] : [call.cost ?? '–']),
     ],
   }));
@@ -48,7 +51,10 @@ export function Steps({ task: { steps = [] } }: { task: Task }) {
         rows={steps.map((step, i) => ({
           key: String(i),
           cells: [
-            ...[step.name, step.kind, step.state, step.attempts],
+            step.name,
+            step.kind,
+            step.state,
+            step.attempts,
             <Time key="begun" at={step.started_at} />,
             <Time key="ended" at={step.ended_at} />,
             step.error ?? '–',
@@ -69,7 +75,10 @@ export function Runs({ task: { runs } }: { task: Task }) {
         rows={runs.map((run) => ({
           key: run.run_id,
           cells: [
-            ...[run.state, run.attempt, run.crashes, run.worker_id ?? '–'],
+            run.state,
+            run.attempt,
+            run.crashes,
+            run.worker_id ?? '–',
             <Time key="accepted" at={run.created_at} />,
             <Time key="not-before" at={run.not_before} />,
             <Time key="finished" at={run.finished_at} />,

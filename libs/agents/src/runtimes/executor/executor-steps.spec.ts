@@ -15,15 +15,25 @@ type Code = (steps: DurableSteps, bus: ExecutionEventBus, context: RequestContex
 
 const status = (state: TaskState, text: string) =>
   AgentEvent.statusUpdate({
-    ...{ taskId: 'task-1', contextId: 'context-1', metadata: undefined },
+    taskId: 'task-1',
+    contextId: 'context-1',
+    metadata: undefined,
     status: { state, message: userMessage(text), timestamp: undefined },
   });
 const chunk = (text: string, append: boolean) =>
   AgentEvent.artifactUpdate({
-    ...{ taskId: 'task-1', contextId: 'context-1', append, lastChunk: false, metadata: undefined },
+    taskId: 'task-1',
+    contextId: 'context-1',
+    append,
+    lastChunk: false,
+    metadata: undefined,
     artifact: {
-      ...{ artifactId: 'a', name: 'a', description: '', parts: [textPart(text)] },
-      ...{ metadata: undefined, extensions: [] },
+      artifactId: 'a',
+      name: 'a',
+      description: '',
+      parts: [textPart(text)],
+      metadata: undefined,
+      extensions: [],
     },
   });
 
@@ -323,7 +333,8 @@ describe('a call of another agent', () => {
     limits: { depth: 5, tasks: 50 },
   });
   const childIn = (state: TaskState, text: string) => ({
-    ...{ depth: 1, isAtWork: state === TASK_STATE_WORKING },
+    depth: 1,
+    isAtWork: state === TASK_STATE_WORKING,
     task: {
       ...firstTurn('x').task,
       id: 'child-1',

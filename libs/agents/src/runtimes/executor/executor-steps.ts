@@ -286,7 +286,12 @@ export class TurnSteps {
     );
     try {
       const child = await ports.children.call(turn, {
-        ...{ callId, lane: others.length + 1, agent, message, limits: ports.limits, signal },
+        callId,
+        lane: others.length + 1,
+        agent,
+        message,
+        limits: ports.limits,
+        signal,
         ...(data !== undefined && { data }),
         ...(taskId !== undefined && { taskId }),
       });

@@ -3,14 +3,18 @@ import { Conversation, type LlmEntry } from './conversation.js';
 import { NO_USAGE } from './model-usage.js';
 
 const step = (...ids: string[]): LlmEntry => ({
-  ...{ kind: 'step', finish: 'tool-calls', usage: NO_USAGE, model: 'm' },
+  kind: 'step',
+  finish: 'tool-calls',
+  usage: NO_USAGE,
+  model: 'm',
   message: {
     role: 'assistant',
     content: ids.map((toolCallId) => ({ type: 'tool-call', toolCallId, toolName: 't', input: {} })),
   },
 });
 const result = (callId: string, content: string): LlmEntry => ({
-  ...{ kind: 'result', callId },
+  kind: 'result',
+  callId,
   result: { ok: true, content },
 });
 
@@ -25,8 +29,13 @@ function conversationOf(...values: LlmEntry[]): Promise<Conversation> {
 describe('a conversation', () => {
   it('tells apart the calls of models that number them anew with every answer', async () => {
     const conversation = await conversationOf(
-      ...[step('1', '2'), result('2', 'b'), result('1', 'a'), result('1', 'too late')],
-      ...[step('1', '2'), { kind: 'begun', callId: '1' } as const, result('2', 'c')],
+      step('1', '2'),
+      result('2', 'b'),
+      result('1', 'a'),
+      result('1', 'too late'),
+      step('1', '2'),
+      { kind: 'begun', callId: '1' } as const,
+      result('2', 'c'),
     );
     const results = [1, 2].map((at) =>
       conversation.callsOf(at).map((call) => conversation.resultOf(call)?.content),

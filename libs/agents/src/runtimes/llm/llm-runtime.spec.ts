@@ -148,7 +148,9 @@ describe('what a model is given', () => {
   it('is text, data and files as they are, and text files as text', async () => {
     const raw = (value: string, mediaType: string, filename: string) => ({
       content: { $case: 'raw' as const, value: Buffer.from(value) },
-      ...{ metadata: undefined, mediaType, filename },
+      metadata: undefined,
+      mediaType,
+      filename,
     });
     bench.provider.reply({ text: 'ok' });
     const parts = [
@@ -176,7 +178,9 @@ describe('what a model is given', () => {
   it('fails the task if the model does not take it', async () => {
     const video = {
       content: { $case: 'raw' as const, value: Buffer.from('x') },
-      ...{ metadata: undefined, mediaType: 'video/mp4', filename: 'x.mp4' },
+      metadata: undefined,
+      mediaType: 'video/mp4',
+      filename: 'x.mp4',
     };
     const { status } = seen(await bench.say({ model: 'anthropic/claude-sonnet-4-5' }, userMessage([video])));
     expect(status?.state).toBe(FAILED);
@@ -216,7 +220,9 @@ describe('what a model is given', () => {
   it('is a file at a URL only if the platform may call it', async () => {
     const url = (value: string) => ({
       content: { $case: 'url' as const, value },
-      ...{ metadata: undefined, mediaType: 'image/png', filename: '' },
+      metadata: undefined,
+      mediaType: 'image/png',
+      filename: '',
     });
     const { status } = seen(await bench.say({}, userMessage([url('http://10.0.0.1/x.png')])));
     expect(status?.state).toBe(FAILED);

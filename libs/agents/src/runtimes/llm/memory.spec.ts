@@ -5,7 +5,11 @@ import { llmConfig } from './llm-config.js';
 import { memoryOf } from './memory.js';
 
 const artifact = (artifactId: string, parts: Task['artifacts'][number]['parts'], kind?: string) => ({
-  ...{ artifactId, parts, name: '', description: '', extensions: [] },
+  artifactId,
+  parts,
+  name: '',
+  description: '',
+  extensions: [],
   metadata: kind === undefined ? undefined : { [EVENT_KIND]: kind },
 });
 
@@ -69,7 +73,9 @@ describe('the memory of a context', () => {
   it('names files', async () => {
     const file = {
       content: { $case: 'raw' as const, value: Buffer.from('x') },
-      ...{ metadata: undefined, filename: 'plan.pdf', mediaType: 'application/pdf' },
+      metadata: undefined,
+      filename: 'plan.pdf',
+      mediaType: 'application/pdf',
     };
     const [answer] = (await memory({}, [task('q', [artifact('f', [file])])])).slice(1);
     expect(answer?.content).toBe('(a file, plan.pdf, application/pdf)');

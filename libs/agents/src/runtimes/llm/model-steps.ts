@@ -107,7 +107,9 @@ export class ModelSteps {
       span?.end();
       await budget.record(tenantId, runId, { ...progress.usage, model: this.config.model });
       metrics.call({
-        ...{ provider, model, outcome },
+        provider,
+        model,
+        outcome,
         seconds: ms / 1000,
         ...(progress.firstWordMs !== undefined && { firstWordSeconds: progress.firstWordMs / 1000 }),
         tokens: progress.usage,
@@ -115,7 +117,11 @@ export class ModelSteps {
       });
       if (failed !== undefined) {
         progress.failed = {
-          ...{ kind: 'failed-call', at, ms: Math.round(ms), model: this.config.model, usage: progress.usage },
+          kind: 'failed-call',
+          at,
+          ms: Math.round(ms),
+          model: this.config.model,
+          usage: progress.usage,
           error: failed.slice(0, MAX_ERROR),
         };
       }

@@ -105,7 +105,8 @@ function optionsOf({ reasoning }: LlmConfig, provider: Provider): ProviderOption
       // The provider stores nothing, and schemas need not be "strict" in OpenAI's sense.
       return {
         openai: {
-          ...{ store: false, strictJsonSchema: false },
+          store: false,
+          strictJsonSchema: false,
           ...(reasoning && { reasoningEffort: reasoning, reasoningSummary: 'auto' }),
         },
       };

@@ -5,11 +5,19 @@ import { ArtifactMirror, missingParts } from './artifact-mirror.js';
 
 const texts = (...values: string[]): Part[] => values.map(textPart);
 const artifact = (...parts: Part[]): Artifact => ({
-  ...{ artifactId: 'a', name: 'a', description: '', metadata: undefined, extensions: [] },
+  artifactId: 'a',
+  name: 'a',
+  description: '',
+  metadata: undefined,
+  extensions: [],
   parts,
 });
 const chunk = (append: boolean, ...parts: Part[]): TaskArtifactUpdateEvent => ({
-  ...{ taskId: 'r', contextId: 'r', append, lastChunk: false, metadata: undefined },
+  taskId: 'r',
+  contextId: 'r',
+  append,
+  lastChunk: false,
+  metadata: undefined,
   artifact: artifact(...parts),
 });
 

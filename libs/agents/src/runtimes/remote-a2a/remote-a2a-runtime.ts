@@ -126,8 +126,10 @@ function tooLong(config: RemoteConfig): RemoteFailure {
 }
 
 const idsOf = ({ tenantId, runId, task, agent }: Turn) => ({
-  ...{ tenantId, runId },
-  ...{ taskId: task.id, agent: agent.slug },
+  tenantId,
+  runId,
+  taskId: task.id,
+  agent: agent.slug,
 });
 
 /** Waits until the signal aborts, but no longer than `ms`. */

@@ -71,9 +71,16 @@ export function clusterConnector(
     let failure = 'it has no primary for the slot of Baton';
     for (const node of known) {
       const client = new Redis({
-        ...{ ...account, ...node, tls: tlsFor(node) },
-        ...{ lazyConnect: true, enableReadyCheck: false, connectionName: 'baton-cluster' },
-        ...{ connectTimeout: NODE_MS, commandTimeout: NODE_MS, maxRetriesPerRequest: 0, retryStrategy: null },
+        ...account,
+        ...node,
+        tls: tlsFor(node),
+        lazyConnect: true,
+        enableReadyCheck: false,
+        connectionName: 'baton-cluster',
+        connectTimeout: NODE_MS,
+        commandTimeout: NODE_MS,
+        maxRetriesPerRequest: 0,
+        retryStrategy: null,
       });
       // Of the connection; the command says only that there is none.
       let refused: unknown;

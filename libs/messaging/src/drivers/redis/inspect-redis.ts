@@ -28,8 +28,12 @@ export async function inspectRedis(url: string, namespace = 'baton'): Promise<Re
   const { address, options, prefix } = redisServer(url, namespace);
   const redis = new Redis({
     ...options,
-    ...{ lazyConnect: true, connectionName: 'baton-doctor', maxRetriesPerRequest: 0 },
-    ...{ connectTimeout: ANSWER_MS, retryStrategy: () => null, sentinelRetryStrategy: () => null },
+    lazyConnect: true,
+    connectionName: 'baton-doctor',
+    maxRetriesPerRequest: 0,
+    connectTimeout: ANSWER_MS,
+    retryStrategy: () => null,
+    sentinelRetryStrategy: () => null,
     // It asks on, and says that writes are refused.
     reconnectOnError: null,
   });
@@ -61,8 +65,7 @@ async function factsOf(redis: Redis, prefix: string): Promise<Omit<RedisFacts, '
     policy: field('maxmemory_policy'),
     memory: { used: Number(field('used_memory')), max: Number(field('maxmemory')) },
     writes,
-    isSaving:
-      field('rdb_last_bgsave_status') !== 'err' && !/^err/.test(field('aof_last_write_status') || 'ok'),
+    isSaving: field('rdb_last_bgsave_status') !== 'err' && !field('aof_last_write_status').startsWith('err'),
     clockOffsetMs: (seconds ?? 0) * 1000 + (micros ?? 0) / 1000 - Date.now(),
   };
 }

@@ -213,7 +213,7 @@ export class RedisChannels {
   close(): void {
     clearInterval(this.heartbeat);
     this.connection.close();
-    for (const channel of [...this.waiting.keys()]) this.resolveWaiting(channel);
+    for (const channel of this.waiting.keys()) this.resolveWaiting(channel);
   }
 
   private receive(channel: string, text: string): void {

@@ -104,7 +104,8 @@ export class HostedTurn implements EventSink {
     }
     this.bus.finished();
     this.result = {
-      ...{ type: 'returned', turn: this.turn },
+      type: 'returned',
+      turn: this.turn,
       ...(threw && { error: errorDetail(error) }),
       ...(parked && { parked }),
     };

@@ -138,8 +138,25 @@ const approval = z.object({
 const dataAnswer = z.object({ approval: z.union([approval, z.array(approval)]) });
 
 const YES = new Set([
-  ...['y', 'yes', 'yes please', 'ok', 'okay', 'sure', 'approve', 'approved', 'i approve', 'approve all'],
-  ...['yes to all', 'allow', 'allowed', 'allow all', 'confirm', 'confirmed', 'go ahead', 'do it', 'proceed'],
+  'y',
+  'yes',
+  'yes please',
+  'ok',
+  'okay',
+  'sure',
+  'approve',
+  'approved',
+  'i approve',
+  'approve all',
+  'yes to all',
+  'allow',
+  'allowed',
+  'allow all',
+  'confirm',
+  'confirmed',
+  'go ahead',
+  'do it',
+  'proceed',
 ]);
 /** These words also approve or refuse calls of several agents together. */
 const YES_TO_ALL = new Set(['approve all', 'yes to all', 'allow all']);

@@ -30,7 +30,11 @@ const modelRead = async (request: number) => JSON.stringify((await bench.provide
 describe('a call that waits for another task, which asks for approval', () => {
   const ask = { name: 'ask', input: { city: 'Bern' } };
   const asked = (callId: string) => ({
-    ...{ callId, tool: 'pay', description: 'Pays', input: {}, agents: ['helper', 'teller'] },
+    callId,
+    tool: 'pay',
+    description: 'Pays',
+    input: {},
+    agents: ['helper', 'teller'],
   });
   /** What the children were told, by the place of the call; a child asks until it has got its answer. */
   let told: Record<string, (ApprovalAnswer | undefined)[]>;
@@ -70,7 +74,9 @@ describe('a call that waits for another task, which asks for approval', () => {
     const dialogue = new Dialogue(bench);
     const { data, text } = await dialogue.say('pay it');
     expect(data.map((part) => (part as { approval: { callId: string } }).approval.callId)).toEqual([
-      ...['call-1-2', 'call-1-1/call-1-1', 'call-1-3/call-1-1'],
+      'call-1-2',
+      'call-1-1/call-1-1',
+      'call-1-3/call-1-1',
     ]);
     expect(text).toContain('Answer "yes to all" or "no to all", or about each with a data part.');
     expect(await dialogue.say('yes')).toMatchObject({

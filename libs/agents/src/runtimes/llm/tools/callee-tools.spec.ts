@@ -85,7 +85,12 @@ const status = (state: TaskState, text = ''): Task['status'] => ({
   timestamp: undefined,
 });
 const artifact = (parts: Artifact['parts'], metadata?: Artifact['metadata']): Artifact => ({
-  ...{ artifactId: 'a', name: 'a', description: '', parts, metadata, extensions: [] },
+  artifactId: 'a',
+  name: 'a',
+  description: '',
+  parts,
+  metadata,
+  extensions: [],
 });
 
 describe('the agents that an agent may ask', () => {
