@@ -237,6 +237,13 @@ describeConsole('tasks in the console', () => {
     await row.getByRole('cell', { name: 'locked-out', exact: true }).waitFor();
     await row.getByRole('cell', { name: 'test', exact: true }).waitFor();
     await baton.expectAccessible(page);
+    await page.getByLabel('Before').selectOption('1h');
+    await page.getByText('No task is like this').waitFor();
+    expect(new URL(page.url()).searchParams.get('until')).toBe('1h');
+    // Nothing is newer than an hour and older than an hour.
+    await page.getByLabel('Since').selectOption('1h');
+    await row.waitFor();
+    expect(new URL(page.url()).searchParams.get('until')).toBeNull();
     await page.getByRole('link', { name: id }).click();
     await page.getByRole('row', { name: /^Reason .*\(401\)/ }).waitFor();
     const calls = page.getByRole('table', { name: 'Model calls' });

@@ -98,6 +98,8 @@ describe('baton tasks', () => {
     expect(await ids('--since 1h')).toEqual([failed, done]);
     expect(await ids('--state failed --agent echo')).toEqual([failed]);
     expect(await ids('--since 2099-01-01T00:00:00Z')).toEqual([]);
+    expect(await ids('--since 1h --until 2099-01-01T00:00:00Z')).toEqual([failed, done]);
+    expect(await ids('--until 1h')).toEqual([]);
     expect(await ids('--limit 1')).toEqual([failed]);
     const { out } = await baton('tasks list --state failed');
     expect(out).toMatch(
@@ -108,6 +110,10 @@ describe('baton tasks', () => {
     expect(await baton('tasks list --agent nobody')).toMatchObject({ code: 3, out: '' });
     expect(await baton('tasks list --state done')).toMatchObject({ code: 1, out: '' });
     expect((await baton('tasks list --since soon')).code).toBe(2);
+    expect((await baton('tasks list --until soon')).err).toContain('--until: "soon" is neither');
+    expect((await baton('tasks list --since 1h --until 2h')).err).toContain(
+      'until: must be later than `since`',
+    );
     expect((await baton('tasks list --limit 0')).code).toBe(2);
   });
 

@@ -50,6 +50,7 @@ interface ListOptions extends Options {
   agent?: string;
   context?: string;
   since?: string;
+  until?: string;
   search?: string;
   limit: string;
 }
@@ -72,6 +73,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     .option('--agent <agent>', 'only of this agent: its slug or id')
     .option('--context <id>', 'only of this context; needs --agent')
     .option('--since <when>', 'only with a status since then: 2h, 7d, or a time')
+    .option('--until <when>', 'only with a status before then: 1h, 1d, or a time')
     .option(
       '--search <text>',
       'only with this text in the first message, or in the id of the context or task',
@@ -111,12 +113,13 @@ const clientOf = (cli: Cli, options: Options): RequestsClient =>
   new RequestsClient(ApiClient.of(cli, options));
 
 async function list(cli: Cli, options: ListOptions): Promise<void> {
-  const { state, agent, context, since, search, limit } = options;
+  const { state, agent, context, since, until, search, limit } = options;
   const query = {
     ...(state !== undefined && { state }),
     ...(agent !== undefined && { agent }),
     ...(context !== undefined && { context_id: context }),
     ...(since !== undefined && { since: sinceOf(since).toISOString() }),
+    ...(until !== undefined && { until: sinceOf(until, undefined, '--until').toISOString() }),
     ...(search !== undefined && { q: search }),
   };
   const client = clientOf(cli, options);

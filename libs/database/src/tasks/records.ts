@@ -307,8 +307,10 @@ export interface TaskFilter {
   own?: OwnTasks | undefined;
   contextId?: string;
   state?: TaskState;
-  /** Status newer than this. */
+  /** Status not older than this. */
   since?: Date;
+  /** Status older than this. */
+  until?: Date;
   /** Key of the principal that has made them. */
   owner?: string;
   pageSize: number;

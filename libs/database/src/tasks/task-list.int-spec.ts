@@ -138,6 +138,8 @@ describe('a list', () => {
     const changed = new Date(run.snapshot.task.status!.timestamp!);
     expect(await ids({ since: changed })).toContain(working.task.id);
     expect(await ids({ since: new Date(changed.getTime() + 60_000) })).toEqual([]);
+    expect(await ids({ until: changed })).not.toContain(working.task.id);
+    expect(await ids({ since: changed, until: new Date(changed.getTime() + 1) })).toContain(working.task.id);
   });
 
   /** The number of tasks of a list, a thousand after the other. */

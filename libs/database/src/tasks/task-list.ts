@@ -60,7 +60,7 @@ const STATE_GROUPS: readonly StateGroup[] = [
 /** What a list is made of: everything about a page but its position. */
 export type ListedTasks = Pick<
   TaskFilter,
-  'tenantId' | 'agentId' | 'agentIds' | 'own' | 'contextId' | 'state' | 'since' | 'owner'
+  'tenantId' | 'agentId' | 'agentIds' | 'own' | 'contextId' | 'state' | 'since' | 'until' | 'owner'
 >;
 
 /**
@@ -221,7 +221,7 @@ function ofOwners({ own }: ListedTasks, where: Conditions, query: (conditions: s
  * each row. A count does without: two ids of one key would have to be made on purpose.
  */
 function matching(
-  { tenantId, agentId, agentIds, contextId, since, owner }: ListedTasks,
+  { tenantId, agentId, agentIds, contextId, since, until, owner }: ListedTasks,
   context: 'id' | 'key',
 ): Conditions {
   const where = new Conditions();
@@ -235,5 +235,6 @@ function matching(
   }
   if (owner !== undefined) where.add(`t.owner = ${where.value(owner)}`);
   if (since) where.add(`t.status_at >= ${where.value(since)}`);
+  if (until) where.add(`t.status_at < ${where.value(until)}`);
   return where;
 }

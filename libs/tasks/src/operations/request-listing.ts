@@ -33,6 +33,8 @@ export interface RequestFilter {
   state?: TaskState | undefined;
   /** Status not older than this. */
   since?: Date | undefined;
+  /** Status older than this. */
+  until?: Date | undefined;
   /** Key of the principal that has made it. */
   owner?: string | undefined;
 }

@@ -99,6 +99,7 @@ const TEXT = new QueryPipe(
   },
 );
 const SINCE_TIME = timeQuery('Only tasks whose status is not older');
+const UNTIL_TIME = timeQuery('Only tasks whose status is older');
 
 /** A request is a task, in the words of Arbiter's clients. */
 const PROFILE = 'arbiter';
@@ -128,6 +129,7 @@ export class RequestsController {
     @Query('agent', AGENT) agent: string | undefined,
     @Query('context_id', CONTEXT) contextId: string | undefined,
     @Query('since', SINCE_TIME) since: Date | undefined,
+    @Query('until', UNTIL_TIME) until: Date | undefined,
     @Query('owner', OWNER) owner: string | undefined,
     @Query('q', TEXT) text: string | undefined,
   ): Promise<z.infer<typeof requestList>> {
@@ -137,12 +139,16 @@ export class RequestsController {
     if (contextId !== undefined && agent === undefined) {
       throw ProtocolError.invalidParams('context_id', 'needs `agent` as well: a context belongs to an agent');
     }
+    if (since && until && until <= since) {
+      throw ProtocolError.invalidParams('until', 'must be later than `since`');
+    }
     const agentId = await this.finder.idOf(caller, agent);
     const filter = {
       ...(state !== undefined && { state }),
       ...(agentId !== undefined && { agentId }),
       ...(contextId !== undefined && { contextId }),
       ...(since && { since }),
+      ...(until && { until }),
       ...(owner !== undefined && { owner }),
     };
     if (text !== undefined) {

@@ -101,9 +101,10 @@ describe('the requests of a tenant', () => {
       return { tasks: [], more: false };
     };
     const since = '2026-01-31T12:00:00.000Z';
+    const until = '2026-01-31T13:00:00.000Z';
     for (const query of [
       '',
-      `?state=input-required&agent=echo&context_id=c-1&owner=token:1&since=${since}`,
+      `?state=input-required&agent=echo&context_id=c-1&owner=token:1&since=${since}&until=${until}`,
       '?state=',
     ]) {
       expect((await ask(query)).status).toBe(200);
@@ -111,8 +112,19 @@ describe('the requests of a tenant', () => {
     const state = TaskState.TASK_STATE_INPUT_REQUIRED;
     expect(filters).toEqual([
       {},
-      { state, agentId: 'echo', contextId: 'c-1', owner: 'token:1', since: new Date(since) },
+      {
+        state,
+        agentId: 'echo',
+        contextId: 'c-1',
+        owner: 'token:1',
+        since: new Date(since),
+        until: new Date(until),
+      },
       {},
+    ]);
+    expect(await outcome(await ask(`?since=${since}&until=${since}`))).toMatchObject([
+      400,
+      { error: { message: expect.stringContaining('until') as string } },
     ]);
     expect(await outcome(await ask('?agent=nobody'))).toMatchObject([
       404,

@@ -9,7 +9,7 @@ import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { useCaller } from '../../session/caller';
 import { useAgentNames } from '../agents/agent-names';
-import { readFilters, SINCE, type TaskFilters } from './filters';
+import { readFilters, SPANS, type TaskFilters, untilChoices } from './filters';
 import { readTasks, tasksQuery } from './tasks-query';
 import { usePrincipalName, usePrincipalNames } from '../../session/principal-names';
 import {
@@ -139,18 +139,24 @@ function Filters({ filters }: { filters: TaskFilters }) {
           label="Since"
           value={filters.since ?? ''}
           onChange={({ currentTarget }) => change({ since: currentTarget.value })}
-          data={[{ value: '', label: 'any time' }, ...Object.keys(SINCE)]}
+          data={[{ value: '', label: 'any time' }, ...Object.keys(SPANS)]}
+        />
+        <NativeSelect
+          label="Before"
+          value={filters.until ?? ''}
+          onChange={({ currentTarget }) => change({ until: currentTarget.value })}
+          data={[{ value: '', label: 'now' }, ...untilChoices(filters.since)]}
         />
         <TextInput
           label="Agent"
-          w="8.5rem"
+          w="7.5rem"
           placeholder="slug or id"
           defaultValue={filters.agent ?? ''}
           onChange={({ currentTarget }) => changeLater({ agent: currentTarget.value })}
         />
         <TextInput
           label="Context"
-          w="8.5rem"
+          w="7.5rem"
           description={filters.agent === undefined ? 'Needs an agent' : undefined}
           disabled={filters.agent === undefined}
           defaultValue={filters.context ?? ''}
@@ -158,7 +164,7 @@ function Filters({ filters }: { filters: TaskFilters }) {
         />
         <TextInput
           label="Owner"
-          w="8.5rem"
+          w="7.5rem"
           placeholder="token:…"
           list={owners}
           defaultValue={filters.owner ?? ''}
