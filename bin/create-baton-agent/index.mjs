@@ -54,6 +54,11 @@ function readArguments() {
 function write(folder, slug, template) {
   mkdirSync(folder, { recursive: true });
   cpSync(join(HERE, template), folder, { recursive: true });
+  // Not in the templates: there it would apply to the linter of Baton.
+  writeFileSync(
+    join(folder, '.oxlintrc.json'),
+    `${JSON.stringify({ categories: { correctness: 'error' } })}\n`,
+  );
   const title = slug.charAt(0).toUpperCase() + slug.slice(1).replaceAll('-', ' ');
   const file = join(folder, 'agent.yaml');
   writeFileSync(file, readFileSync(file, 'utf8').replaceAll('{{title}}', title));

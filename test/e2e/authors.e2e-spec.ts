@@ -57,6 +57,9 @@ describe("the author's loop", () => {
       '@a2a-js',
       '@bufbuild',
       'jose',
+      'oxlint',
+      '@oxlint',
+      '.bin',
     ]) {
       link(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name));
     }
@@ -88,15 +91,17 @@ describe("the author's loop", () => {
   const LOADED = 'Agent hello is loaded again.';
 
   it.each(['typescript', 'javascript'])(
-    'begins with a new agent in %s, whose test and types are fine',
+    'begins with a new agent in %s, whose test and lint pass also where Git ignores it',
     async (language) => {
       const name = join(agents, `../${language}`);
       const create = join(ROOT, 'bin/create-baton-agent/index.mjs');
       await run(process.execPath, [create, name, ...(language === 'javascript' ? ['--javascript'] : [])]);
       const { stdout } = await run('npm', ['test', '--silent'], { cwd: name });
       expect(stdout).toContain('# pass 1');
-      if (language === 'typescript')
-        await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc')], { cwd: name });
+      // As in `my-agents/` of a clone: a linter that looks for files itself finds none.
+      mkdirSync(join(name, '.git'));
+      writeFileSync(join(name, '.gitignore'), '*');
+      await run('npm', ['run', 'lint', '--silent'], { cwd: name });
     },
   );
 
