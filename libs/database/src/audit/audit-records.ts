@@ -28,7 +28,7 @@ export const AUDIT_ACTIONS = {
   'schedule.update': 'A schedule was changed, paused or resumed. `detail` has the new state.',
   'schedule.delete': 'A schedule was removed.',
   'schedule.run': 'A task was created from a schedule on demand.',
-  'webhook.create': 'A webhook was created. `detail` has its URL and what it is told of.',
+  'webhook.create': 'A webhook was created. `detail` has its URL, agents and states.',
   'webhook.update': 'A webhook was changed. `detail` has the new state.',
   'webhook.rotate': 'A webhook got another signing secret.',
   'webhook.test': 'A webhook was called to try it.',
