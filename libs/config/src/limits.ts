@@ -108,15 +108,15 @@ export const LIMITS = {
   },
   webhooks: {
     counts: 'webhooks',
-    description: 'Maximum webhooks. Each task has a record for each webhook that is told of it.',
+    description: 'Maximum webhooks. Each task has a record for each webhook that gets its events.',
     exceeded: '429, `Retry-After: 60`',
     default: 20,
     min: 1,
     max: 1_000,
   },
   tokens: {
-    counts: 'tokens that were not revoked',
-    description: 'Maximum tokens that were not revoked.',
+    counts: 'tokens that are not revoked',
+    description: 'Maximum tokens that are not revoked.',
     exceeded: '429, `Retry-After: 60`',
     default: 1_000,
     min: 1,

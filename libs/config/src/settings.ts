@@ -122,19 +122,19 @@ const services = group('Services', {
   ),
   databaseReplicaUrl: optional(
     postgresUrl,
-    'URL of a streaming standby of the same database. Lists, usage and the audit log are read there while it keeps up ' +
+    'URL of a streaming standby of the same database. While it keeps up, Baton reads lists, usage and the audit log there ' +
       '(docs/operating/postgres.md).',
     { secret: true },
   ),
   databaseReplicaMaxLagMs: setting(
     integer(100, 3_600_000),
     2_000,
-    'How far the standby of DATABASE_REPLICA_URL may be behind, in ms. If it is further behind, DATABASE_URL serves.',
+    'Maximum lag of the standby of DATABASE_REPLICA_URL, in ms. Beyond it, Baton reads at DATABASE_URL.',
   ),
   databaseSystemKey: optional(
     systemKey,
-    'Key that a process shows the database before it works across tenants: base64 of 32 bytes (`openssl ' +
-      'rand -base64 32`). A new database asks for the key that `npm run migrate` has. `npm start` and ' +
+    'Key that lets a process work across tenants: base64 of 32 bytes (`openssl rand -base64 32`). A new database ' +
+      'asks for the key with which `npm run migrate` has run. `npm start` and ' +
       '`docker compose` make one (docs/operating/security.md).',
     { secret: true },
   ),
@@ -179,7 +179,7 @@ const api = group('API', {
   ),
   grpcPort: optional(
     port,
-    'Port of the API for A2A over gRPC (docs/calling/grpc.md). Without it, nothing of gRPC is loaded. `npm start` ' +
+    'Port of the API for A2A over gRPC (docs/calling/grpc.md). Without it, gRPC is off. `npm start` ' +
       'uses 50051 or a free port; with `docker compose`: its port on this machine.',
   ),
   grpcPublicAddress: optional(
@@ -205,16 +205,15 @@ const api = group('API', {
   trustedProxies: setting(
     networks,
     '',
-    'Addresses and networks of the proxies in front of the API, separated by commas. Only they are believed when ' +
-      'they say where a call comes from (`X-Forwarded-For`) and where it went to (`X-Forwarded-Host`, ' +
-      '`X-Forwarded-Proto`). The first address tells apart guests of a public host who send no secret of their own ' +
-      '(docs/calling/guests.md).',
+    'Addresses and networks of the proxies in front of the API, separated by commas. Baton uses `X-Forwarded-For`, ' +
+      '`X-Forwarded-Host` and `X-Forwarded-Proto` only from them. The address in `X-Forwarded-For` identifies guests of ' +
+      'a public host without a secret (docs/calling/guests.md).',
   ),
   publicUrl: optional(
     publicUrl,
-    'URL under which callers reach the API. Agent cards contain it. Default: the origin that the request for the ' +
-      'card came to; so it is for a URL of `localhost`. Signed cards do not believe what a caller says of that: ' +
-      'without this setting they have http://localhost:PORT.',
+    'URL under which callers reach the API. Agent cards contain it. Without it, or with a URL of `localhost`, they contain the ' +
+      'origin of the request for the card. Without it, signed cards contain http://localhost:PORT, because ' +
+      'callers choose the origin of a request.',
   ),
   corsOrigins: setting(
     origins,
@@ -230,7 +229,7 @@ const api = group('API', {
   previousCardSigningKeys: setting(
     publishedKeys,
     '',
-    'Keys besides CARD_SIGNING_KEY and PUSH_SIGNING_KEY whose public parts are at /.well-known/jwks.json: those before it, or the next one ' +
+    'Earlier or next keys, published at /.well-known/jwks.json beside CARD_SIGNING_KEY and PUSH_SIGNING_KEY ' +
       '(docs/calling/cards.md). Private or public: PEM blocks one after another, a JWK or a JWK Set.',
     { env: 'CARD_SIGNING_KEY_PREVIOUS', secret: true },
   ),
@@ -255,7 +254,7 @@ const api = group('API', {
     integer(0, 1_000_000),
     50,
     'Maximum requests per second, on average over ten seconds, without a valid token from one address (IPv6: from one /64 network), per API ' +
-      'process. Further ones get 429 before anything is asked of Postgres. 0: no limit. Guests of public hosts ' +
+      'process. Further ones get 429 without a query to Postgres. 0: no limit. Guests of public hosts ' +
       'do not count.',
   ),
   headersTimeoutMs: setting(
@@ -317,7 +316,7 @@ const api = group('API', {
   consoleEnabled: setting(
     flag,
     true,
-    'Whether the API shows the console for people at /console (docs/operating/console.md).',
+    'Whether the API serves the console at /console (docs/operating/console.md).',
   ),
   consoleOidcIssuer: optional(
     url(['http:', 'https:'], 'set it to the URL of the OpenID provider, as in the claim iss of its tokens'),
@@ -336,8 +335,8 @@ const api = group('API', {
   ),
   consoleOidcAudience: optional(
     text,
-    'Audience that the console asks the provider for, as `resource` (RFC 8707) and as `audience`. Default: none, for ' +
-      'providers that know the audience by the client.',
+    'Audience that the console asks the provider for, as `resource` (RFC 8707) and as `audience`. Default: none. Some ' +
+      'providers choose the audience by the client.',
   ),
   consoleOidcOrigins: setting(
     origins,
@@ -385,8 +384,8 @@ const worker = group('Worker', {
   scheduleLateMs: setting(
     milliseconds,
     60_000,
-    'A time of a schedule that is late by more than this, in ms, counts as missed (`missed` of the ' +
-      'schedule). Times that are less late are fired one by one.',
+    'If a schedule fires later than this, in ms, its time counts as missed (`missed` of the ' +
+      'schedule). Less late times are fired one by one.',
   ),
   delegationDepth: setting(
     integer(1, 100),
@@ -426,19 +425,19 @@ const worker = group('Worker', {
   pushTimeoutMs: setting(
     integer(1, 300_000),
     10_000,
-    'Maximum time for a receiver to answer a push notification, in ms. The push config of a worker that dies is free for ' +
-      'others after this and 5 s more.',
+    'Maximum time for a receiver to answer a push notification, in ms. After the death of a worker, others take its push ' +
+      'configs after this time and 5 s.',
   ),
   pushResponseBytes: setting(
     integer(0, 16_777_216),
     16_384,
-    "Maximum bytes read of a receiver's answer to a push notification. Its status counts; the rest is dropped.",
+    "Maximum bytes read of a receiver's answer to a push notification. Only its status counts.",
   ),
   pushFirstRetryMs: setting(
     milliseconds,
     1000,
-    'Maximum pause after the first failure of a push notification, in ms. It doubles with each further failure in a row; ' +
-      'the pause is random up to it.',
+    'Maximum pause after the first failure of a push notification, in ms. It doubles with each further failure in a row. ' +
+      'The pause is random, up to this maximum.',
   ),
   pushMaxRetryMs: setting(
     milliseconds,
@@ -448,8 +447,8 @@ const worker = group('Worker', {
   pushGiveUpHours: setting(
     integer(0, 8760),
     24,
-    'Hours after which a push config is given up whose deliveries fail all the time. 0: at the second failure in a row. It ' +
-      'can be delivered again (docs/operating/push.md).',
+    'Hours of failures without a success after which Baton gives a push config up. 0: at the second failure in a row. You ' +
+      'can deliver it again (docs/operating/push.md).',
   ),
   retentionSweepMs: setting(
     milliseconds,
@@ -502,35 +501,35 @@ const everyProcess = group('Every process', {
   otlpEndpoint: optional(
     url(['http:', 'https:'], 'set it to the http(s) URL of an OTLP receiver, such as http://collector:4318'),
     'URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://collector:4318. Turns on traces, ' +
-      'metrics and logs (docs/operating/tracing.md). Without it, nothing of OpenTelemetry is loaded.',
+      'metrics and logs (docs/operating/tracing.md). Without it, OpenTelemetry is off.',
     { env: 'OTEL_EXPORTER_OTLP_ENDPOINT' },
   ),
   otlpTracesEndpoint: optional(
     url(['http:', 'https:'], 'set it to the http(s) URL that takes spans, with its path'),
-    'The same for traces alone, with the whole path. Default: OTEL_EXPORTER_OTLP_ENDPOINT and /v1/traces.',
+    'The same only for traces, with the whole path. Default: OTEL_EXPORTER_OTLP_ENDPOINT and /v1/traces.',
     { env: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT' },
   ),
   otlpMetricsEndpoint: optional(
     url(['http:', 'https:'], 'set it to the http(s) URL that takes metrics, with its path'),
-    'The same for metrics alone. Default: OTEL_EXPORTER_OTLP_ENDPOINT and /v1/metrics.',
+    'The same only for metrics. Default: OTEL_EXPORTER_OTLP_ENDPOINT and /v1/metrics.',
     { env: 'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT' },
   ),
   otlpLogsEndpoint: optional(
     url(['http:', 'https:'], 'set it to the http(s) URL that takes logs, with its path'),
-    'The same for logs alone. Default: OTEL_EXPORTER_OTLP_ENDPOINT and /v1/logs.',
+    'The same only for logs. Default: OTEL_EXPORTER_OTLP_ENDPOINT and /v1/logs.',
     { env: 'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT' },
   ),
   otelTracesExporter: setting(otelExporter, 'otlp', 'none: send no traces.', { env: 'OTEL_TRACES_EXPORTER' }),
   otelMetricsExporter: setting(
     otelExporter,
     'otlp',
-    'none: send no metrics, such as where Prometheus reads /metrics.',
+    'none: send no metrics. Use it if Prometheus reads /metrics.',
     { env: 'OTEL_METRICS_EXPORTER' },
   ),
   otelLogsExporter: setting(
     otelExporter,
     'otlp',
-    'none: send no logs, such as where something reads standard output.',
+    'none: send no logs. Use it if a program collects standard output.',
     { env: 'OTEL_LOGS_EXPORTER' },
   ),
   otelMetricsEveryMs: setting(
@@ -548,21 +547,22 @@ const everyProcess = group('Every process', {
   ),
   otelServiceName: optional(
     text,
-    'Name of the service in what is sent. Default: `baton-api` or `baton-worker`.',
+    'Name of the service in traces, metrics and logs. Default: `baton-api` or `baton-worker`.',
     {
       env: 'OTEL_SERVICE_NAME',
     },
   ),
   otelResourceAttributes: optional(
     text,
-    'Further attributes of the processes in what is sent, such as `deployment.environment.name=production`, separated by commas.',
+    'Further attributes of the processes in traces, metrics and logs, such as `deployment.environment.name=production`, ' +
+      'separated by commas.',
     { env: 'OTEL_RESOURCE_ATTRIBUTES' },
   ),
   otelTracesSampler: setting(
     tracesSampler,
     'parentbased_always_on',
-    'Which traces are sent: always_on, always_off or traceidratio; with `parentbased_` before it, a caller that sends a ' +
-      '`traceparent` decides for its own.',
+    'Which traces are sent: always_on, always_off or traceidratio. With the prefix `parentbased_`, the `traceparent` of a ' +
+      'caller decides for its trace.',
     { env: 'OTEL_TRACES_SAMPLER' },
   ),
   otelTracesSamplerArg: optional(
@@ -570,9 +570,14 @@ const everyProcess = group('Every process', {
     'Share of the traces that traceidratio sends, from 0 to 1. Default: 1.',
     { env: 'OTEL_TRACES_SAMPLER_ARG' },
   ),
-  otelSdkDisabled: setting(flag, false, 'Turn off traces, metrics and logs by OTLP, whatever else is set.', {
-    env: 'OTEL_SDK_DISABLED',
-  }),
+  otelSdkDisabled: setting(
+    flag,
+    false,
+    'Turn off traces, metrics and logs by OTLP. Wins over the other settings.',
+    {
+      env: 'OTEL_SDK_DISABLED',
+    },
+  ),
   auditStdout: setting(
     flag,
     false,
@@ -633,7 +638,7 @@ const everyProcess = group('Every process', {
     pushMode,
     'declared',
     'Agents with push notifications: off = none; declared = those with `pushNotifications: true` in their document; ' +
-      'all = all but those with `pushNotifications: false` (docs/calling/push.md).',
+      'all = all except those with `pushNotifications: false` (docs/calling/push.md).',
   ),
   pushChallenge: setting(
     flag,
@@ -644,8 +649,8 @@ const everyProcess = group('Every process', {
     destinations,
     '',
     'Private addresses that agents may call, separated by commas: networks and hosts, such as ' +
-      '10.0.0.0/8, ollama:11434 (docs/agents/remote-agents.md). By default agents call public addresses ' +
-      'only. `npm start` allows its own machine.',
+      '10.0.0.0/8, ollama:11434 (docs/agents/remote-agents.md). By default agents call only public ' +
+      'addresses. `npm start` allows its own machine.',
   ),
   outboundDeny: setting(
     egressPatterns,
@@ -687,13 +692,13 @@ const everyProcess = group('Every process', {
     integer(2, 64),
     2,
     "Threads per API and worker process for slow work on tenants' input: JSON schemas, patterns, cron " +
-      'expressions. One tenant gets at most all but one of them. At least 2.',
+      'expressions. One thread is always left for other tenants. At least 2.',
   ),
   computeTimeoutMs: setting(
     integer(10, 60_000),
     2000,
     'Maximum CPU time of one such computation, in ms. Then its thread is terminated. On a busy machine it may last ten ' +
-      'times as long. Where the operating system does not tell the CPU time of threads, this is the maximum duration.',
+      'times as long. If the operating system does not report the CPU time of threads, this is the maximum duration.',
   ),
 });
 
@@ -714,8 +719,8 @@ const limits = group(
   {
     prefix: 'LIMIT_',
     introduction:
-      'Defaults for tenants without their own value (`npx baton tenants limits`). Each holds over all processes ' +
-      'together. A limit without a default is off. To lift a limit that has one, set it to `none`, here or for a tenant. ' +
+      'Defaults for tenants without their own value (`npx baton tenants limits`). Each applies to all processes ' +
+      'together. A limit without a default is off. `none` lifts a limit, here or for a tenant. ' +
       'docs/reference/limits.md explains each.',
   },
 );
@@ -743,7 +748,7 @@ const local = group('`npm start`, `docker compose` and `npx baton`', {
   agentsOffline: setting(
     flag,
     false,
-    'With `docker compose`: the workers reach Postgres and Redis only, so agents call nothing outside ' +
+    'With `docker compose`: the workers reach only Postgres and Redis, so agents cannot call other servers ' +
       '(docs/operating/hardening.md).',
   ),
   batonUrl: optional(
@@ -753,7 +758,7 @@ const local = group('`npm start`, `docker compose` and `npx baton`', {
   ),
   batonAdminUrl: optional(
     text,
-    'URL of a management port. `npx baton tenants` then calls it, and needs no DATABASE_URL.',
+    'URL of a management port. The commands of operators then call it, and need no DATABASE_URL.',
   ),
   batonOperatorToken: optional(
     text,
