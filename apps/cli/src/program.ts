@@ -7,7 +7,7 @@ const COMMANDS: Readonly<
   Record<string, { summary: string; add: (program: Command, cli: Cli) => Promise<void> }>
 > = {
   start: {
-    summary: 'run Baton on this machine with services of its own, as `npm start` does in a clone',
+    summary: 'run Baton on this machine with its own services, as `npm start` does in a clone',
     add: async (program) => (await import('./commands/start.js')).addStartCommand(program),
   },
   tenants: {
@@ -60,7 +60,7 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/usage.js')).addUsageCommand(...args),
   },
   status: {
-    summary: 'whether the server is ready, and what runs',
+    summary: 'show whether the server is ready, and what runs',
     add: async (...args) => (await import('./commands/status.js')).addStatusCommand(...args),
   },
   'dead-letters': {
@@ -96,7 +96,7 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/config.js')).addConfigCommands(...args),
   },
   doctor: {
-    summary: 'what is wrong with this installation, and how to mend it',
+    summary: 'find faults of this installation, and their remedies',
     add: async (...args) => (await import('./commands/doctor.js')).addDoctorCommand(...args),
   },
   send: {

@@ -33,8 +33,8 @@ export function addApprovalCommands(program: Command, cli: Cli): void {
       .argument('<task>', 'id of the task')
       .option('--call <ids...>', 'only these calls (default: all that wait now)');
 
-  add('list', 'list the calls of all tasks that the token sees, the latest first')
-    .option('--limit <number>', `most waiting tasks to look at, up to ${MAX_LISTED}`, '1000')
+  add('list', 'list the waiting calls of all tasks that the token sees, latest first')
+    .option('--limit <number>', `maximum number of waiting tasks, up to ${MAX_LISTED}`, '1000')
     .action((options: Options & { limit: string }) => list(cli, options));
   answer('approve', 'make the calls').action((task: string, options: AnswerOptions) =>
     decide(cli, task, true, options),

@@ -41,10 +41,10 @@ export function addAuditCommand(program: Command, cli: Cli): void {
     .option('--action <action>', 'only this action, such as token.create, or all of token')
     .option('--from <time>', 'only since this time, such as 2026-12-31T08:00:00Z')
     .option('--until <time>', 'only before this time')
-    .option('--limit <number>', `most records to print, up to ${MAX_LIMIT}`, String(DEFAULT_LIMIT))
+    .option('--limit <number>', `maximum number of records, up to ${MAX_LIMIT}`, String(DEFAULT_LIMIT))
     .option(...URL_OPTION)
     .option(...TOKEN_OPTION)
-    .option('--lines', 'print JSON lines: one record a line')
+    .option('--lines', 'print JSON lines: one record per line')
     .option(...JSON_OPTION)
     .action((options: Options) => printAudit(cli, options));
 }

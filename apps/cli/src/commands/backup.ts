@@ -25,7 +25,7 @@ import { withProgress } from '../progress.js';
 export function addBackupCommand(program: Command, cli: Cli): void {
   program
     .command('backup')
-    .description('write the whole database to a file, as of one point in time; the system may run')
+    .description('write the whole database to a file, as of one point in time; Baton may run meanwhile')
     .argument('<file>', 'new file, such as baton.tar.gz; - writes to standard output')
     .option(...JSON_OPTION)
     .action((file: string, options: JsonOption) => makeBackup(cli, file, options));

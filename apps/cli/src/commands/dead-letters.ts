@@ -53,7 +53,7 @@ export function addDeadLetterCommands(program: Command, cli: Cli): void {
     .action((options: TenantOption) => listPushes(cli, options));
 
   withOperatorOptions(letters.command('redeliver-pushes'))
-    .description('deliver the push configs of a task again, from where they have stopped')
+    .description('deliver the push configs of a task again, after the last delivered event')
     .argument('<task>', 'id of the task')
     .option('--config <id>', 'only this push config')
     .action((task: string, options: Options & { config?: string }) => redeliverPushes(cli, task, options));

@@ -29,7 +29,7 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
   program
     .command('doctor')
     .description(
-      'check settings, Postgres, row security, migrations, Redis, clocks, keys and disks; says how to mend each fault',
+      'check settings, Postgres, row security, migrations, Redis, clocks, keys and disks; tells the remedy for each fault',
     )
     .option(...JSON_OPTION)
     .action((options: JsonOption) => examine(cli, options));

@@ -42,13 +42,10 @@ export function addIssuerCommands(program: Command, cli: Cli): void {
     .description('trust an issuer; the issuer and the audience of a token select one tenant')
     .argument('<url>', 'issuer, exactly as in the claim iss')
     .requiredOption('--tenant <slug>', 'tenant that its users call')
-    .requiredOption('--audience <audience>', 'what the claim aud of its tokens must contain')
-    .option(
-      '--claim <claim=value>',
-      'accept only tokens with this claim; it selects the tenant among several',
-    )
+    .requiredOption('--audience <audience>', 'audience: value that the claim aud of its tokens must contain')
+    .option('--claim <claim=value>', 'accept only tokens with this claim; it selects one of several tenants')
     .option('--subject <claim>', 'claim that tells its users apart and never changes', 'sub')
-    .option('--scopes <scopes>', 'what each of its users may do, comma-separated; or none', 'agents:call')
+    .option('--scopes <scopes>', 'scopes of each of its users, comma-separated; or none', 'agents:call')
     .option(
       '--grant <rule>',
       `what users with a certain claim may do: "tasks:read,tasks:write if groups=staff"; repeatable. Scopes: ${TENANT_SCOPES.join(', ')}, admin`,

@@ -87,7 +87,7 @@ function addCreateCommand(command: Command, cli: Cli): void {
       '--overlap <policy>',
       'if the previous task is still running: skip, queue, allow, cancel-previous',
     )
-    .option('--missed <policy>', 'for times that nobody could fire: fire-once, skip')
+    .option('--missed <policy>', 'what to do with missed times: fire-once, skip')
     .option('--same-context', 'all tasks share one conversation')
     .option('--starts <time>', 'ignore times before this')
     .option('--ends <time>', 'ignore times after this')

@@ -46,13 +46,13 @@ export function addSecretCommands(program: Command, cli: Cli): void {
     );
 
   command('list')
-    .description('list the secrets: name, key id, dates and what may receive them')
+    .description('list the secrets: name, key id, dates and receivers')
     .action(({ tenant, ...options }: EitherOptions) =>
       tenant === undefined ? listOwnSecrets(cli, options) : listSecrets(cli, { tenant, ...options }),
     );
 
   command('origins')
-    .description('set what may receive a secret; replaces what was set before')
+    .description('set the receivers of a secret; replaces earlier ones')
     .argument('<name>', 'its name')
     .argument(
       '[origin...]',
@@ -76,7 +76,7 @@ export function addSecretCommands(program: Command, cli: Cli): void {
   secrets
     .command('rotate')
     .description(
-      'as the operator: encrypt all secrets again with the newest key; afterwards drop the earlier keys',
+      'as the operator: encrypt all secrets again with the newest key; then you can remove the earlier keys',
     )
     .option(...JSON_OPTION)
     .action((options: JsonOption) => rotateSecrets(cli, options));

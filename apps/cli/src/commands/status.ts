@@ -24,7 +24,7 @@ type Options = TargetOptions & JsonOption;
 export function addStatusCommand(program: Command, cli: Cli): void {
   program
     .command('status')
-    .description('whether the server is ready, what runs and waits, and what the last 24 hours have used')
+    .description('show whether the server is ready, the running and waiting tasks, and the usage of 24 hours')
     .option(...URL_OPTION)
     .option(...TOKEN_OPTION)
     .option(...JSON_OPTION)

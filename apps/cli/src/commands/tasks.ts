@@ -78,7 +78,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
       '--search <text>',
       'only with this text in the first message, or in the id of the context or task',
     )
-    .option('--limit <number>', `most tasks to print, up to ${MAX_LISTED}`, '50')
+    .option('--limit <number>', `maximum number of tasks, up to ${MAX_LISTED}`, '50')
     .action((options: ListOptions) => list(cli, options));
   ofTask(
     'show',

@@ -47,7 +47,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
   withOperatorOptions(tenants.command('set'))
     .description('change settings of a tenant')
     .argument('<slug>', 'slug of the tenant')
-    .option('--default-agent <agent>', 'agent that answers calls that name no agent')
+    .option('--default-agent <agent>', 'agent for calls that name no agent')
     .option(
       '--index-model <model>',
       'model with which the agent `index` routes: provider/model, none, or default (INDEX_MODEL)',
@@ -111,7 +111,7 @@ const nameOptions =
 /** `baton tenants usage …` */
 function addUsageCommand(tenants: Command, cli: Cli): void {
   withOperatorOptions(tenants.command('usage'))
-    .description('what a tenant uses: runs, stored bytes, tokens of models')
+    .description('show the runs, stored bytes and model tokens of a tenant')
     .argument('<slug>', 'slug of the tenant')
     .action(async (slug: string, options: Common) => {
       const usage = await use(cli, options, slug, (operations) => operations.usage(slug));
@@ -144,7 +144,7 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
   withOperatorOptions(tenants.command('suspend'))
     .description('refuse all calls of a tenant and fire none of its schedules; its running tasks go on')
     .argument('<slug>', 'slug of the tenant')
-    .option('--reason <text>', 'what its callers are told')
+    .option('--reason <text>', 'reason for its callers')
     .option('--stop', 'also cancel its running and queued tasks')
     .action(async (slug: string, options: SuspendOptions) => {
       const { reason, stop = false, json } = options;
@@ -167,7 +167,7 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
     });
 
   withOperatorOptions(tenants.command('delete'))
-    .description('DELETE a tenant and everything of it; run it again if it was interrupted')
+    .description('DELETE a tenant and all its data; run it again after an interruption')
     .argument('<slug>', 'slug of the tenant')
     .option('--yes', 'really delete it')
     .action(async (slug: string, options: Common & { yes?: boolean }) => {
@@ -217,7 +217,7 @@ function addArchiveCommands(tenants: Command, cli: Cli): void {
     });
 
   withOperatorOptions(tenants.command('import'))
-    .description('make a new tenant of the export of another one; its schedules are paused')
+    .description('make a new tenant from an export; its schedules are paused')
     .argument('<slug>', 'slug of the new tenant')
     .argument('<file>', 'file made by `baton tenants export`; - reads standard input')
     .action(async (slug: string, file: string, options: Common) => {
@@ -377,10 +377,10 @@ interface EgressOptions extends Common {
 /** `baton tenants egress …`: where the agents of a tenant may call. */
 function addEgressCommand(tenants: Command, cli: Cli): void {
   withOperatorOptions(tenants.command('egress'))
-    .description('show or change where the agents of a tenant may call')
+    .description('show or change the addresses that agents of a tenant may call')
     .argument('<slug>', 'slug of the tenant')
     .option('--allow <patterns...>', 'only these: api.example.com, *.example.com:443, 10.0.0.0/8; or all')
-    .option('--deny <patterns...>', 'never these, whatever --allow says; or none')
+    .option('--deny <patterns...>', 'never these, even if --allow has them; or none')
     .action(async (slug: string, options: EgressOptions) => {
       const change = {
         ...(options.allow && { egressAllow: parsePatterns(options.allow, 'all') }),

@@ -41,7 +41,7 @@ export function addTokenCommands(program: Command, cli: Cli): void {
     .option('--name <name>', 'purpose of the token', 'cli')
     .option('--scopes <scopes>', `comma-separated: ${SCOPES.join(', ')}`, DEFAULT_SCOPES)
     .option('--agents <slugs>', 'comma-separated: the agents that exist for it (default: all)')
-    .option('--requests-per-second <n>', 'its own limit (default: that of the tenant)')
+    .option('--requests-per-second <n>', 'limit of this token (default: that of the tenant)')
     .option('--expires <when>', `${expiry} (default: never)`)
     .action((options: CreateOptions) => createToken(cli, options));
 
@@ -50,12 +50,12 @@ export function addTokenCommands(program: Command, cli: Cli): void {
     .action((options: Options) => listTokens(cli, options));
 
   command('show')
-    .description('show a token, and which of its tasks and schedules go on by themselves')
+    .description('show a token, with its running tasks and schedules')
     .argument('<token>', 'id or prefix of the token')
     .action((name: string, options: Options) => showToken(cli, name, options));
 
   command('rotate')
-    .description('give a token a new secret; the one before stays good for a while')
+    .description('give a token a new secret; the old one stays valid for a while')
     .argument('<token>', 'id or prefix of the token')
     .option('--overlap <time>', 'how long: 30d, 12h, 45m, or 0', '1h')
     .option('--expires <when>', `${expiry} (default: as before)`)

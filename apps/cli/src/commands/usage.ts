@@ -35,12 +35,10 @@ interface UsageJson {
 export function addUsageCommand(program: Command, cli: Cli): void {
   program
     .command('usage')
-    .description(
-      'sum up tasks, their time, the tokens of models and their cost, of the tasks that the token sees',
-    )
-    .addOption(choice('--by <key>', 'what to sum up by', ['day', 'agent', 'owner', 'token', 'model'], 'day'))
-    .option('--since <when>', 'since the hour of: 12h, 30d, or a time', '7d')
-    .option('--until <when>', 'before the hour of: 12h, 30d, or a time')
+    .description('sum up the tasks that the token sees: number, time, model tokens and cost')
+    .addOption(choice('--by <key>', 'group by', ['day', 'agent', 'owner', 'token', 'model'], 'day'))
+    .option('--since <when>', 'begin: 12h or 30d ago, or a time; rounded down to the hour', '7d')
+    .option('--until <when>', 'end: 12h or 30d ago, or a time; rounded down to the hour')
     .option('--agent <agent>', 'only of this agent: its slug or id')
     .option('--csv', 'print CSV, for spreadsheets')
     .option(...URL_OPTION)

@@ -31,7 +31,7 @@ type WithSecret = WebhookJson & { secret: string };
 export function addWebhookCommands(program: Command, cli: Cli): void {
   const webhooks = program
     .command('webhooks')
-    .description('receivers that are told when tasks change their state; needs a token with `admin`');
+    .description('servers that Baton calls when tasks change their state; needs a token with `admin`');
   const add = (name: string, description: string, argument?: string): Command => {
     const command = webhooks.command(name).description(description);
     if (argument) command.argument(argument, 'id of the webhook');
@@ -51,7 +51,7 @@ export function addWebhookCommands(program: Command, cli: Cli): void {
   add('show', 'show a webhook', '<id>').action((id: string, options: Options) => show(cli, id, options));
   withFilters(add('set', 'change a webhook', '<id>'))
     .option('--to <receiver>', 'another URL of the receiver')
-    .option('--all', 'all agents and all states, where no others are named')
+    .option('--all', 'all agents and all states, unless --agent or --state names some')
     .action((id: string, options: ChangeOptions) => set(cli, id, options));
   add('enable', 'send again', '<id>').action((id: string, options: Options) =>
     change(cli, id, { enabled: true }, 'is enabled', options),
@@ -59,13 +59,13 @@ export function addWebhookCommands(program: Command, cli: Cli): void {
   add('disable', 'send nothing until it is enabled again', '<id>').action((id: string, options: Options) =>
     change(cli, id, { enabled: false }, 'is disabled', options),
   );
-  add('rotate', 'print a new secret; the one before goes on signing beside it', '<id>')
-    .option('--overlap-hours <hours>', 'how long the one before goes on', '24')
+  add('rotate', 'print a new secret; the old one also signs for a while', '<id>')
+    .option('--overlap-hours <hours>', 'how long the old secret stays valid', '24')
     .action((id: string, options: Options & { overlapHours: string }) => rotate(cli, id, options));
-  add('test', 'call the receiver once and show what it answers', '<id>').action(
-    (id: string, options: Options) => test(cli, id, options),
+  add('test', 'call the receiver once and show its answer', '<id>').action((id: string, options: Options) =>
+    test(cli, id, options),
   );
-  add('remove', 'remove a webhook, and what it was still to be told', '<id>').action(
+  add('remove', 'remove a webhook and its undelivered events', '<id>').action(
     (id: string, options: Options) => remove(cli, id, options),
   );
 }

@@ -11,7 +11,7 @@ const MIB = 1024 * 1024;
 /** `baton workers`: who executes runs. */
 export function addWorkersCommand(program: Command, cli: Cli): void {
   withOperatorOptions(program.command('workers'))
-    .description('list the workers that have given a sign of life in the last hour, with their runs')
+    .description('list the workers of the last hour, with their runs')
     .action(async (options: JsonOption & OperatorOptions) => {
       const workers = await withOperations(cli, options, (operations) => operations.listWorkers());
       if (options.json) return void printValue(cli.terminal, workers);
@@ -38,7 +38,7 @@ export function addWorkersCommand(program: Command, cli: Cli): void {
 /** `baton queue`: how much work there is, and how long it waits. */
 export function addQueueCommand(program: Command, cli: Cli): void {
   withOperatorOptions(program.command('queue'))
-    .description('how many runs of all tenants wait and run, since when, and what was given up')
+    .description('show the waiting and running runs of all tenants, and the number of dead letters')
     .action(async (options: JsonOption & OperatorOptions) => {
       const queue = await withOperations(cli, options, (operations) => operations.readQueue());
       if (options.json) return void printValue(cli.terminal, queue);
