@@ -58,14 +58,14 @@ export const ERRORS = {
   },
   /** The agent exists and takes no messages at the moment. */
   'agent-disabled': { code: A2A_ERROR_CODE.UNSUPPORTED_OPERATION, http: 200, reason: 'AGENT_DISABLED' },
-  /** What is wrong with the HTTP request itself, where a profile says so by its status. */
+  /** The HTTP request itself is malformed, for profiles that report this by the status. */
   'bad-request': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 400, reason: 'INVALID_REQUEST' },
   unauthenticated: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 401, reason: 'UNAUTHENTICATED' },
   forbidden: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 403, reason: 'PERMISSION_DENIED' },
   /** The operator has suspended the tenant. No token helps. */
   'tenant-suspended': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 403, reason: 'TENANT_SUSPENDED' },
   'not-found': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 404, reason: 'NOT_FOUND' },
-  /** It would contradict what there is. */
+  /** The request conflicts with the present state. */
   conflict: { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 409, reason: 'CONFLICT' },
   /** Somebody else has changed it since the caller read it. */
   'precondition-failed': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 412, reason: 'PRECONDITION_FAILED' },
@@ -73,7 +73,7 @@ export const ERRORS = {
   'secret-refused': { code: A2A_ERROR_CODE.INVALID_PARAMS, http: 422, reason: 'SECRET_REFUSED' },
   /** An agent would call what the operator has closed to its tenant. */
   'egress-refused': { code: A2A_ERROR_CODE.INVALID_PARAMS, http: 422, reason: 'EGRESS_REFUSED' },
-  /** The operator has not set up what it needs. */
+  /** A feature that the operator has not set up. */
   'not-configured': { code: A2A_ERROR_CODE.UNSUPPORTED_OPERATION, http: 501, reason: 'NOT_CONFIGURED' },
   'request-timeout': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 408, reason: 'REQUEST_TIMEOUT' },
   'uri-too-long': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 414, reason: 'URI_TOO_LONG' },
@@ -104,7 +104,7 @@ export interface ErrorDetail {
   retryAfterSeconds?: number;
 }
 
-/** What is known of a task that is past its retention. */
+/** The tombstone of a task that is past its retention. */
 export interface DeletedTask {
   endedAt: Date;
   deletedAt: Date;
@@ -112,7 +112,7 @@ export interface DeletedTask {
   retentionDays: number;
 }
 
-/** An error a caller is told about. Its message is for the caller: never a stack, SQL or a secret. */
+/** An error that callers see. Its message is for the caller: never a stack, SQL or a secret. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
 

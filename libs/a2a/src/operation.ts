@@ -85,7 +85,7 @@ const SEND = {
   historyLengthOf: ({ configuration }: SendMessageRequest) => configuration?.historyLength,
 } as const;
 
-/** A config says where the content of a task goes. So whoever reads one must be allowed to act on the task, as well. */
+/** A config says where the content of a task goes. So its readers must also be allowed to act on the task. */
 const PUSH = {
   scopes: CALL,
   // Guests of one address may be one caller, and nobody knows where they are when their tasks end.
@@ -213,9 +213,9 @@ export type UnaryOperations = {
   ) => Promise<Results[K]>;
 };
 /**
- * The use cases that answer with a stream. They throw before the first item what goes wrong before it. Items that have come
- * together are yielded together, because each turn of a generator costs as much as an item. The first one comes alone.
- * `signal` aborts as above.
+ * The use cases that answer with a stream. They throw errors before the first item. Items that have come together are
+ * yielded together, because each turn of a generator costs as much as an item. The first one comes alone. `signal`
+ * aborts as above.
  */
 export type StreamingOperations = {
   [K in StreamingOperationName]: (

@@ -111,7 +111,7 @@ export function joinTexts(parts: readonly Part[]): Part[] {
 
 const isPlainText = ({ content, metadata }: Part): boolean => content?.$case === 'text' && !metadata;
 
-/** Metadata without what is Baton's own. */
+/** Metadata without Baton's own keys. */
 export function ownMetadata(metadata: Artifact['metadata']): Artifact['metadata'] {
   if (!metadata || !(EVENT_KIND in metadata)) return metadata;
   const { [EVENT_KIND]: _kind, ...rest } = metadata;

@@ -118,6 +118,6 @@ export function assertWritable(caller: Reacher, owner: string | null): void {
   );
 }
 
-/** A guest has no rights on the tenant's tasks, whatever its scopes. */
+/** A guest never has rights on the tenant's tasks. */
 const has = ({ principal, scopes }: Reacher, scope: 'tasks:read' | 'tasks:write'): boolean =>
   principal.kind !== 'guest' && (scopes.includes(scope) || scopes.includes('admin'));

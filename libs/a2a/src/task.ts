@@ -179,10 +179,9 @@ export class LoggedEvent implements TaskEvent {
 }
 
 /**
- * The artifacts of a task, folded from its log (A2A 1.0 §4.2.2). An `append` adds its parts to the artifact
- * of that id, anything else replaces it; an append to an unknown id creates it. A task payload lays its
- * artifacts over the ones there are. Each chunk costs its own size, however long the artifact has become.
- * What is passed in is never changed.
+ * The artifacts of a task, folded from its log (A2A 1.0 §4.2.2). An `append` adds its parts to the artifact of that id,
+ * anything else replaces it; an append to an unknown id creates it. A task payload lays its artifacts over the ones
+ * there are. Each chunk costs its own size, however long the artifact has become. The arguments are never changed.
  */
 export class ArtifactFold {
   private readonly byId = new Map<string, Artifact>();

@@ -5,7 +5,7 @@ import { Messaging, TenantCache } from '@baton/messaging';
 import { type EgressLists, NO_EGRESS_LISTS } from '@baton/outbound';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 
-/** What every request needs to know of its tenant. */
+/** The data of a tenant that every request needs. */
 interface TenantTerms {
   /** Undefined if there is no such tenant. */
   slug: string | undefined;

@@ -76,7 +76,7 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
 
   /** Ends the calls of those of the tenants that are suspended. Never rejects. */
   private async checkTenants(tenantIds: ReadonlySet<string>): Promise<void> {
-    // First everybody who hears of a change forgets what was true before.
+    // First let all caches drop their old values.
     await Promise.resolve();
     for (const tenantId of tenantIds) {
       try {

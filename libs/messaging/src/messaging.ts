@@ -21,7 +21,7 @@ export interface RunJob {
  */
 export type RunHandler = (job: RunJob, claimed: () => void) => Promise<void>;
 
-/** A task has events that its push configs wait for. What is due is in Postgres. */
+/** A task has events that its push configs wait for. Postgres has the due configs. */
 export interface PushJob {
   tenantId: string;
   taskId: string;
@@ -118,7 +118,10 @@ export abstract class Messaging {
   abstract setTicks(times: TickTimes): Promise<void>;
   /** The schedule no longer fires. Rejects fast (≤ 2 s) when the server is away. */
   abstract stopTicks(scheduleId: string): Promise<void>;
-  /** Take ticks; each reaches one consumer. The handler must never reject. A tick may be lost: Postgres knows what is due. */
+  /**
+   * Take ticks; each reaches one consumer. The handler must never reject. A tick may be lost: Postgres has the due
+   * schedules.
+   */
   abstract consumeTicks(take: (tick: Tick) => Promise<void>): Consumer;
   /**
    * Tell the workers of tasks whose push configs have something due. Telling of a task again while that waits is a no-op.
@@ -126,8 +129,8 @@ export abstract class Messaging {
    */
   abstract enqueuePushes(jobs: readonly PushJob[]): Promise<void>;
   /**
-   * Take such news; each reaches one consumer. The handler must never reject. News may be lost: Postgres knows what is
-   * due.
+   * Take such news; each reaches one consumer. The handler must never reject. A notification may be lost: Postgres has
+   * the due configs.
    */
   abstract consumePushes(concurrency: number, take: (job: PushJob) => Promise<void>): Consumer;
   /** Publish to every subscriber of the task. Never rejects: the relay finds the events of a lost signal. */

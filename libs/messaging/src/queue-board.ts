@@ -27,8 +27,8 @@ export const BOARD_SETTINGS: UIConfig = {
 };
 
 /**
- * Bull Board over queues, for reading alone: it has no route that writes, and knows its queues as read-only besides. Jobs hold
- * ids; nothing of what is in a task is on a queue.
+ * Bull Board over queues, for reading alone: it has no route that writes, and knows its queues as read-only besides.
+ * Jobs hold only ids, and no contents of tasks.
  */
 export class QueueBoard {
   private queues: BullBoardQueues = new Map();

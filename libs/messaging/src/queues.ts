@@ -44,10 +44,10 @@ export interface Pace {
   drainDelay: number;
 }
 
-/** Of queues whose jobs are mere news: if one is lost, a sweep finds in Postgres what it was about. */
+/** For queues whose jobs are only notifications: if one is lost, a sweep finds the work in Postgres. */
 export const NEWS: Pace = { lockDuration: 15_000, stalledInterval: 15_000, drainDelay: 30 };
 
-/** A queue on BullMQ, whichever server it lives on. */
+/** A queue on BullMQ, with Redis or Postgres. */
 export abstract class JobQueue<B extends IQueueBackend, C> {
   protected readonly queue: Pick<
     Queue,

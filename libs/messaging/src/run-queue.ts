@@ -140,7 +140,7 @@ class RunSlots {
     // In a new job: this one is still there, and its id with it.
     if (rest.length > 0) await this.giveBack(rest);
     await Promise.all(claims);
-    // The end of a job is a millisecond of work that nobody waits for: first the runs write what they have.
+    // Nobody waits for the end of a job, which takes a millisecond. So the runs write their first events before it.
     await turnOfLoop();
     await turnOfLoop();
     while (this.isFull && !this.isClosed) await this.change('jobs');

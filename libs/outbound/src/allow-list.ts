@@ -23,7 +23,7 @@ export class AllowList {
     }
   }
 
-  /** Whether an entry names this host, whatever its address. */
+  /** Whether an entry names this host, with any address. */
   allowsName(host: string, port: string): boolean {
     const name = plainHost(host);
     return this.hosts.some((allowed) => allowed.host === name && (allowed.port ?? port) === port);

@@ -37,7 +37,7 @@ export class EgressList {
     return this.patterns.some(({ network }) => network !== undefined);
   }
 
-  /** Whether a pattern names this host, whatever its address. */
+  /** Whether a pattern names this host, with any address. */
   hasName(host: string, port: string): boolean {
     const plain = plainHost(host);
     return this.patterns.some(

@@ -86,7 +86,7 @@ class GuardedHost {
     private readonly port: string,
   ) {}
 
-  /** Why it may not be called, as far as that can be said without its addresses. */
+  /** Why it may not be called, without its addresses. */
   refusal(): OutboundRefused | undefined {
     const { host, port } = this;
     const { allowed, denied, egress } = this.rules;

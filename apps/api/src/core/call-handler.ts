@@ -39,7 +39,7 @@ export interface FrameWriter {
 }
 
 /**
- * Answers decoded calls. A binding maps its requests to calls and writes the answers; whatever lies between is here, and
+ * Answers decoded calls. A binding maps its requests to calls and writes the answers. The steps between are here, and
  * the same for all bindings.
  */
 @Injectable()
@@ -54,7 +54,7 @@ export class CallHandler {
   /**
    * Does what a call asks for, and answers with its result or its stream.
    * @param writer unset: nobody waits for the result, and nothing is answered
-   * @throws ProtocolError for whatever is wrong before there is an answer
+   * @throws ProtocolError for every fault before the answer
    */
   async answer(decoded: DecodedRequest, exchange: Exchange, writer: AnswerWriter | undefined): Promise<void> {
     const { tracer } = this.tracing;

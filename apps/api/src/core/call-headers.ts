@@ -55,7 +55,7 @@ const EXTENSION_HEADERS = ['A2A-Extensions', 'X-A2A-Extensions'] as const;
 
 /** The negotiated extensions. */
 export interface NegotiatedExtensions {
-  /** URIs the caller asked for and the agent declares: what the runtime of the agent is told. */
+  /** URIs that the caller asked for and the agent declares. The runtime of the agent gets them. */
   active: readonly string[];
   /**
    * Tells the caller which are active, under the header names it used itself.

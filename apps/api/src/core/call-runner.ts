@@ -81,8 +81,8 @@ export class CallRunner {
   }
 
   /**
-   * Streams what an operation yields until the stream is over, in a slot of the tenant's `openStreams`. Rejects with
-   * what goes wrong before the first item, so that it can be a plain answer.
+   * Streams what an operation yields until the stream is over, in a slot of the tenant's `openStreams`. Rejects with an
+   * error before the first item, so that the answer can be a plain error.
    */
   stream(
     call: StreamingCall,
@@ -153,7 +153,7 @@ function noteTask(
   if (first) logContextOf(request).taskId ??= answeredTaskId(operation, first);
 }
 
-/** Aborted when the caller is gone. Whoever makes it aborts it when the call is over. */
+/** Aborted when the caller is gone. Its creator aborts it when the call is over. */
 function abortedWhenGone(reply: CallReply): AbortController {
   const caller = new AbortController();
   reply.raw.once('close', () => {

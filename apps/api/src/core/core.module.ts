@@ -10,7 +10,7 @@ import { CallRunner } from './call-runner.js';
 import { CardSigner } from './card-signer.js';
 import { AgentFinder, CallResolver } from './request-context.js';
 
-/** Calls of operations, whatever protocol they come in: who calls which agent, and the answer or the stream. */
+/** Calls of operations in any protocol: who calls which agent, and the answer or the stream. */
 @Module({
   imports: [AccessModule, HttpModule, TasksModule],
   providers: [

@@ -170,7 +170,7 @@ function agentNotFound(slugOrId: string, near: readonly string[] = []): Protocol
   });
 }
 
-/** Whoever has one of these may list the agents, or try their names. */
+/** A token with one of these scopes may list the agents, or try their names. */
 const NAMING_SCOPES: ReadonlySet<Scope> = new Set(['agents:call', 'agents:read', 'admin']);
 
 /** No slug is longer. */

@@ -16,7 +16,7 @@ const MALFORMED: [number, string] = [400, 'this is not a well-formed HTTP/1.1 re
 const UNKNOWN_EXPECTATION = [417, 'the Expect header can only be 100-continue'] as const;
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 
-/** What is known of one connection. */
+/** The state of one connection. */
 interface Connection {
   current: ServerResponse | undefined;
   waiting: number;

@@ -9,6 +9,6 @@ import { Traffic } from './requests.js';
 
 const SHARED = [Failures, BodyReader, ManagementPort, PublicUrl, ReadMemoryPool, Traffic];
 
-/** What every endpoint shares: errors, bodies, requests in flight, memory for large tasks, the server's own URL. */
+/** Shared by all endpoints: errors, bodies, requests in flight, memory for large tasks, the server's own URL. */
 @Module({ providers: [{ provide: APP_FILTER, useClass: ErrorFilter }, ...SHARED], exports: SHARED })
 export class HttpModule {}

@@ -6,7 +6,7 @@
  * - a part is `{text}`, `{file: {fileWithUri | fileWithBytes, mimeType, name}}` or `{data: {data: {…}}}`;
  * - a result and a frame have a wrapper member (`task`, `message`, `statusUpdate`, `artifactUpdate`);
  * - `configuration.blocking` left out is false, as defaults are left out; without `configuration` a send blocks.
- * What is written as in 0.3 over JSON-RPC is read as well.
+ * Messages in the form of 0.3 over JSON-RPC are read as well.
  */
 import { roleFromJSON } from '@a2a-js/sdk';
 import { LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_SET } from '@a2a-js/sdk/compat/v0_3';

@@ -49,8 +49,8 @@ const SEQUENCES = `SELECT relname AS name FROM pg_class
 
 /**
  * Writes all rows of the database to `out`, as of one point in time, while the system runs. It checks that the role
- * sees every row, counts the rows of each table, and compares the number with what was written. Holds a few MiB in
- * memory, whatever the size of the tables.
+ * sees every row, and compares the number of rows of each table with the file. Holds a few MiB in memory, whatever the
+ * size of the tables.
  * @throws BackupError with the remedy, if the backup would be incomplete
  */
 export async function backUp(

@@ -26,7 +26,7 @@ export interface RestoreOptions {
   /** Opens the backup. Called once if it can be read only once. */
   open: () => AsyncIterable<Uint8Array>;
   canBeReadTwice: boolean;
-  /** Delete what is in the database first. */
+  /** Delete everything in the database first. */
   force: boolean;
   report: Report;
 }

@@ -125,10 +125,10 @@ export class BackupSession {
   }
 
   /**
-   * Proves that this session sees all rows of the tables; throws BackupError that names the first of which it does
-   * not. Where row-level security binds the role, the condition of each policy must hold in this session's scope for a
-   * row of which nothing is known: then it holds for every row. Where it does not, Postgres is told to refuse
-   * statements from which a policy would hide something.
+   * Proves that this session sees all rows of the tables; throws BackupError that names the first of which it does not.
+   * Where row-level security binds the role, the condition of each policy must hold in this session's scope for a row
+   * of which nothing is known: then it holds for every row. Otherwise Postgres refuses statements for which a policy
+   * would hide a row (`row_security = off`).
    */
   async assertSeesAll(tables: readonly Table[]): Promise<void> {
     for (const table of tables.filter(({ isBound }) => isBound)) {

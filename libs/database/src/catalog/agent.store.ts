@@ -154,7 +154,7 @@ export class AgentStore {
     // Postgres has no text with U+0000, so nothing is called that.
     if (slugOrId.includes('\0')) return undefined;
     const id = isUuid(slugOrId) ? slugOrId : null;
-    // The queries are the same whatever exists, so the duration does not reveal agents of other tenants.
+    // The queries are always the same, so the duration does not reveal agents of other tenants.
     const [[own], installed, names] = await Promise.all([
       this.catalog.queryInTenant<OwnRow>(tenantId, FIND_OWN, [tenantId, slugOrId, id]),
       this.catalog.query<InstalledRow>(FIND_INSTALLED, [slugOrId, id]),

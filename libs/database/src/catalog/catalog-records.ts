@@ -52,7 +52,7 @@ export interface AgentSummary
 /** An agent of the tenant's own catalog, as far as it says whether it takes messages. */
 export interface OwnAgent extends MaybeEnabled, Pick<Agent, 'slug'> {}
 
-/** What a version of an agent says of it. */
+/** The facts about a version of an agent. */
 export interface AgentContent {
   definition: AgentDefinition;
   enabled: boolean;

@@ -181,7 +181,7 @@ export class SecretStore {
   }
 }
 
-/** What a secret takes. Whoever would change it meanwhile waits. Undefined: there is none. */
+/** What a secret takes. Other writers of this secret wait. Undefined: there is none. */
 async function lockedBytes(
   prisma: Prisma.TransactionClient,
   { tenantId, name }: SecretKey,

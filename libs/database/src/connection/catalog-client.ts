@@ -41,7 +41,7 @@ export interface CatalogOptions {
   /** Maximum number of connections. */
   poolSize?: number;
   onAudit?: AuditListener | undefined;
-  /** Executes what is no query of Prisma's. Unset: connections of its own do. */
+  /** Executes plain SQL, without Prisma. Unset: connections of its own do. */
   database?: Database | undefined;
 }
 

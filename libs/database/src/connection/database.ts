@@ -131,8 +131,8 @@ const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, ans
  */
 export class Database {
   /**
-   * For lists, history and sums, which may be a little old. A read that must show what its caller has just done, or that
-   * decides what is written, asks the database itself. This is the database itself, too, if it has no replica.
+   * For lists, history and sums, which may be a little old. Reads that must show the caller's last write, and reads
+   * before a write, ask the database itself. This is the database itself, too, if it has no replica.
    */
   readonly lists: Reads;
   private readonly replica: { close(): Promise<void> } | undefined;
@@ -442,7 +442,7 @@ function shapesOf({ parsedStatements }: Wire): Map<string, RowShape> {
  */
 class Batch extends Query {
   private readonly answers: Answer[];
-  /** What the columns of each are, as far as it is known. */
+  /** The columns of each statement, if they are known. */
   private readonly shapes: (RowShape | undefined)[] = [];
   private known: Map<string, RowShape> | undefined;
   /** The statement whose answer comes. */
@@ -523,7 +523,7 @@ async function inOneMessage(
       client.query(new Batch(calls, done));
     });
   } catch (error) {
-    // Whoever gets this connection next must find it ready again, or known as lost.
+    // The next user of this connection must find it ready, or known as lost.
     await client.query('SELECT').catch(() => undefined);
     throw error;
   }
@@ -559,8 +559,8 @@ function assertCommitted(result: QueryResult | undefined): void {
 }
 
 /**
- * Give the connection back, unless a transaction is left open on it, or it leads to a server that is no primary any more: the
- * next one may lead to the new primary.
+ * Give the connection back. Close it if a transaction is open on it, or if its server is no longer the primary: the
+ * next connection may lead to the new primary.
  */
 function release(client: PoolClient, refused: unknown): void {
   client.release(client.getTransactionStatus() !== 'I' || isReadOnly(refused));

@@ -35,7 +35,7 @@ interface Slots {
 /** Items that have one scope of row-level security, and all else in common that a statement has only once. */
 interface Lane<Item, Outcome> extends Slots {
   name: string;
-  /** Whether it shares its flushes. It may change: whoever changes it calls `goOn`. */
+  /** Whether it shares its flushes. It may change. Call `goOn` after a change. */
   shares: boolean;
   /** Oldest first. */
   waiting: Waiting<Item, Outcome>[];
@@ -51,8 +51,8 @@ const MAX_APART = 10_000;
 const SLOW_MS = 100;
 
 /**
- * Group commit: writes of many callers become one transaction. What comes while a flush is under way waits and goes with the
- * next one. There is no timer. At light load a group has one item, and it is flushed at once. When the last group had several, a
+ * Group commit: writes of many callers become one transaction. Items that come during a flush wait for the next one.
+ * There is no timer. At light load a group has one item, and it is flushed at once. When the last group had several, a
  * lane waits for the end of this turn of the event loop: requests that have arrived together go together.
  *
  * A lane is what one statement can write. Lanes that share their flushes are written in one transaction, each with a statement
@@ -196,7 +196,7 @@ export class GroupCommit<Item, Outcome> {
     }
   }
 
-  /** Never rejects: every caller is told. @returns whether the first try has succeeded */
+  /** Never rejects: every caller gets its own outcome. @returns whether the first try has succeeded */
   private async write(group: readonly Waiting<Item, Outcome>[]): Promise<boolean> {
     let outcomes: readonly Outcome[];
     try {

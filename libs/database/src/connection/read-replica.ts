@@ -29,7 +29,7 @@ export interface ReplicaOptions {
   primary: Database;
   /** The standby, with row-level security as at the primary. */
   standby: Database;
-  /** Milliseconds. What was committed longer ago is in every answer. */
+  /** Milliseconds. Every answer contains all older commits. */
   maxLagMs: number;
   /** Called after each read, with the server that has answered it. */
   onRead?: (server: 'replica' | 'primary') => void;
@@ -143,13 +143,13 @@ export class ReadReplica implements Reads {
     const newest = this.positions.at(-1);
     if (newest && newest.at >= now - maxLagMs / NOTES) return Promise.resolve(newest);
     this.asking ??= this.ask();
-    this.asking.catch(() => undefined); // Whoever needs it will ask again.
+    this.asking.catch(() => undefined); // The next reader asks again.
     return this.asking;
   }
 
   private async ask(): Promise<Position> {
     try {
-      // Before the question: what was committed until then is in the answer.
+      // Taken before the question: the answer contains all commits until then.
       const at = performance.now();
       const position = { at, ...(await this.options.primary.logPosition()) };
       this.positions.push(position);

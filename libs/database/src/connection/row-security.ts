@@ -84,7 +84,7 @@ export class RowSecurityError extends Error {
   override readonly name = 'RowSecurityError';
 }
 
-/** `row_security_active` is false for whoever bypasses it, and for tables that do not have or force it. */
+/** `row_security_active` is false for roles that bypass it, and for tables that do not have or force it. */
 const BOUND = `
 SELECT r.rolname AS role, r.rolsuper OR r.rolbypassrls AS bypasses,
   to_regprocedure('system_scope_granted()') IS NOT NULL AS "hasKey", ARRAY(

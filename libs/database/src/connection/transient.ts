@@ -82,8 +82,8 @@ const isConnectionError = (error: Error): boolean => {
 
 /**
  * Whether the same call may succeed when it is made again: Postgres was away, the connection was cut, or two
- * transactions got into each other's way. After a cut connection nobody knows whether the transaction was
- * committed, so whatever is repeated must be safe to repeat.
+ * transactions got into each other's way. After a cut connection nobody knows whether the transaction was committed. So
+ * repeat only work that is safe to repeat.
  */
 export function isTransient(error: unknown): boolean {
   if (!isError(error)) return false;
@@ -113,8 +113,7 @@ const UNSTORABLE_STATE = /^(22|54)/;
 const TOO_LARGE_MESSAGE = /^(invalid memory alloc request size|out of memory|string buffer exceeds maximum)/;
 
 /**
- * Whether a value cannot be stored, however often it is tried: Postgres refuses it, or Node.js cannot make a string of
- * it.
+ * Whether a value can never be stored: Postgres refuses it, or Node.js cannot make a string of it.
  */
 export function isUnstorable(error: unknown): boolean {
   if (!isError(error) || isTransient(error)) return false;

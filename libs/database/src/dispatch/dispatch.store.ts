@@ -81,7 +81,7 @@ interface SlotUsageRow {
 
 /**
  * $1 how long ago a worker may have given a sign of life, in ms $2 the tenant after which to begin $3 most tenants.
- * Steps from tenant to tenant through the index of waiting runs, however many runs wait.
+ * Steps from tenant to tenant through the index of waiting runs, so its cost does not depend on the number of runs.
  */
 export const READ_SLOT_USAGE: Statement = {
   name: 'dispatch-read-slot-usage',

@@ -10,7 +10,7 @@ import { WAITING } from './dispatch.store.js';
 export const RUN_CLASSES = ['waiting', 'backoff', 'queued', 'running', 'suspended'] as const;
 export type RunClass = (typeof RUN_CLASSES)[number];
 
-/** What is counted of each kind. So an answer costs no more when a million runs wait. */
+/** The numbers of each kind. So an answer costs no more when a million runs wait. */
 export const MAX_COUNTED = 10_000;
 /** Tenants whose oldest waiting runs are looked up. */
 const MAX_TENANTS = 10_000;
@@ -36,7 +36,7 @@ export interface WaitingRun {
   acceptedAt: Date;
 }
 
-/** The work of all tenants at one moment. It names tasks, and has nothing of what is in them. */
+/** The work of all tenants at one moment. It has ids of tasks, and none of their contents. */
 export interface QueueState {
   /** All classes, in the order of `RUN_CLASSES`. */
   classes: RunsOfClass[];

@@ -153,7 +153,7 @@ export class WorkerStore {
     return row?.is_eldest === true;
   }
 
-  /** Called at boot. What is wrong with the agents in code of a worker is known until the worker ends. */
+  /** Called at boot. The load failures of a worker stay stored until it ends. */
   async reportFailures(worker: WorkerProcess, failures: readonly LoadFailure[]): Promise<void> {
     const kept = failures.slice(0, MAX_FAILURES).map((failure) => ({
       ...failure,

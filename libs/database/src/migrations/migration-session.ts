@@ -152,7 +152,7 @@ export class MigrationSession {
   }
 }
 
-/** Whether a statement has failed only because another session held what it needs. */
+/** Whether a statement has failed only because another session held a lock. */
 export const hasGivenWay = (error: unknown): boolean => GAVE_WAY.has((error as { code?: string }).code ?? '');
 
 /** `pid 12 (psql, idle in transaction, for 34 s)`. */

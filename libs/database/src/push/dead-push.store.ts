@@ -11,7 +11,7 @@ export interface DeadPush {
   agentId: string;
   /** Made by a native webhook of the tenant. */
   isWebhook: boolean;
-  /** Origin of its URL. The rest may be a secret of whoever has made it. */
+  /** Origin of its URL. The rest of the URL may be a secret of its owner. */
   receiver: string;
   /** HTTP status of the last answer; null = there was none. */
   status: number | null;
@@ -77,7 +77,7 @@ const FIND_TENANT: Statement = {
   text: `SELECT tenant_id FROM push_configs WHERE state = 'dead' AND task_id = $1 LIMIT 1`,
 };
 
-/** Whoever appends to the task waits, and wakes the configs afterwards. $1 tenant $2 task */
+/** Writers of the task's log wait, and wake the configs afterwards. $1 tenant $2 task */
 const LOCK_TASK: Statement = {
   name: 'dead-push-lock-task',
   text: 'SELECT FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',

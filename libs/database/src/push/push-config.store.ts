@@ -17,7 +17,7 @@ export interface PushConfigKey {
   id: string;
 }
 
-/** Who is told of the events of a task, as a caller asks for it. */
+/** A receiver of the events of a task, as a caller asks for it. */
 export interface NewPushConfig {
   id: string;
   url: string;
@@ -49,7 +49,7 @@ export class PushConfigTakenError extends Error {
   override readonly name = 'PushConfigTakenError';
 }
 
-/** Whoever appends to the task waits, and wakes the config afterwards. $1 tenant $2 task */
+/** Writers of the task's log wait, and wake the config afterwards. $1 tenant $2 task */
 const LOCK_TASK: Statement = {
   name: 'push-lock-task',
   text: `SELECT last_sequence, owner FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 FOR UPDATE`,
@@ -116,7 +116,10 @@ const LIST: Statement = {
 ORDER BY id LIMIT $4`,
 };
 
-/** Configs of callers: who is told of the events of a task. The values of their secrets cannot be read without the master key. */
+/**
+ * Configs of callers: the receivers of the events of a task. The values of their secrets cannot be read without the
+ * master key.
+ */
 @Injectable()
 export class PushConfigStore {
   constructor(private readonly database: Database) {}
@@ -205,7 +208,7 @@ export class PushConfigStore {
 interface PutConfig extends TurnPush {
   tenantId: string;
   taskId: string;
-  /** What the receiver of a new config knows: it is told of the events that follow. */
+  /** A new config gets the events after this sequence. */
   after: number;
   /** Head of the log. */
   head: number;

@@ -118,10 +118,10 @@ const roomOf = (host: string): string =>
   `($4::int - coalesce((SELECT b.requests FROM busy b WHERE b.host = ${host}), 0))`;
 
 /**
- * Leases for due configs: of the tenant with the fewest leases first, of one tenant the oldest first. What is read does not
- * grow with the configs that are due or wait for another try. If the oldest of a tenant are for hosts without room, it goes
- * from host to host of the tenant: a host without room costs one step, however much is due there. Without a name: it is
- * planned for the table as it is.
+ * Leases for due configs: of the tenant with the fewest leases first, of one tenant the oldest first. The number of
+ * rows that it reads does not grow with the configs that are due or wait for another try. If the oldest of a tenant are
+ * for hosts without room, it goes from host to host of the tenant: a host without room costs one step, however much is
+ * due there. Without a name: it is planned for the table as it is.
  * $1 worker $2 lease in ms $3 limit $4 per host $5 per tenant
  */
 export const CLAIM: Statement = {
@@ -299,7 +299,7 @@ export class PushDeliveryStore {
     return row?.state;
   }
 
-  /** Gives the lease back: whoever claims it next goes on. */
+  /** Gives the lease back. The next worker that claims the config continues. */
   async release(claimed: ClaimedPush): Promise<void> {
     await this.database.tenantQuery(claimed.tenantId, RELEASE, keyOf(claimed));
   }

@@ -10,14 +10,14 @@ import type { PageAfter } from '../tenants/tenant-records.js';
 import { keepInRoom } from '../tenants/tenant-room.js';
 import { hostOf, IS_THERE, NOW, OF_WEBHOOK, REVOKE, untilRequestsEnd } from './push-lease.js';
 
-/** A receiver of a tenant that is told of all tasks, or of those of some agents. */
+/** A receiver of a tenant for the state changes of all tasks, or of those of some agents. */
 export interface Webhook {
   tenantId: string;
   id: string;
   url: string;
   /** Slugs of agents; none = all. */
   agents: string[];
-  /** The states it is told of; none = all. */
+  /** The states that it gets; none = all. */
   states: TaskState[];
   enabled: boolean;
   /** Key of the principal that has made it. */
@@ -31,7 +31,7 @@ export type NewWebhook = Pick<Webhook, 'tenantId' | 'id' | 'url' | 'agents' | 's
 /** What of a webhook can change. */
 export type WebhookPatch = Partial<Pick<Webhook, 'url' | 'agents' | 'states' | 'enabled'>>;
 
-/** What a delivery of a webhook needs to know of it as it is now. */
+/** The present values that a delivery of a webhook needs. */
 export interface WebhookTarget {
   webhookId: string;
   url: string;
@@ -82,7 +82,9 @@ const TERMINAL_STATES = Object.values(TaskState)
   .filter((state) => typeof state === 'number' && isTerminal(state))
   .join();
 
-/** What is to be told is told at the new URL. Configs of tasks that have ended, and are told, stay. $1 tenant $2 webhook $3 URL */
+/**
+ * Waiting events go to the new URL. Configs of tasks that have ended, and are told, stay. $1 tenant $2 webhook $3 URL
+ */
 const MOVE: Statement = {
   name: 'webhook-move',
   text: `

@@ -79,8 +79,8 @@ export class ConsoleLineStore {
   constructor(private readonly database: Database) {}
 
   /**
-   * Appends lines to the console of a task, in their order. Also lines of an attempt that is over: they say what it did.
-   * Nothing is written for a task that is gone.
+   * Appends lines to the console of a task, in their order. Lines of an ended attempt are stored, too: they show its
+   * work. Nothing is written for a task that is gone.
    * @returns whether the task takes no more lines
    */
   async append(

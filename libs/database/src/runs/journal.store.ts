@@ -28,7 +28,7 @@ const READABLE_ENTRIES = String.raw`(
   FROM turn_journal WHERE tenant_id = $1 AND task_id = $2
 ) e`;
 
-/** What the journal of an executor's task says of its steps, without their results: $1 tenant $2 task */
+/** The steps in the journal of an executor's task, without their results: $1 tenant $2 task */
 const READ_STEPS: Statement = {
   name: 'journal-steps',
   text: `

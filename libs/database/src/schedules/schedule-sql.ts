@@ -107,7 +107,7 @@ SELECT ${SCHEDULE} FROM schedules s
 WHERE s.tenant_id = $1 AND ($2::uuid IS NULL OR s.id = $2) AND ($3::text IS NULL OR s.name = $3)`,
 };
 
-/** $1 tenant $2 id $3 the version it was read at, then the spec. What is being fired stays so. */
+/** $1 tenant $2 id $3 the version it was read at, then the spec. A time that is being fired stays so. */
 export const CHANGE: Statement = {
   name: 'schedule-change-2',
   text: `

@@ -147,7 +147,7 @@ export class ScheduleStore {
     return row && dueOf(row);
   }
 
-  /** Its next time is being fired: its task is made, whoever makes it. @returns undefined = see `change` */
+  /** Its next time is being fired: some process makes its task. @returns undefined = see `change` */
   async begin({ tenantId, id, version }: ScheduleKey): Promise<number | undefined> {
     const values = [tenantId, id, version];
     const [row] = await this.database.tenantQuery<{ version: number }>(tenantId, sql.BEGIN, values);

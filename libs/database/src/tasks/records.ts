@@ -32,7 +32,7 @@ export interface StoredTask extends TaskSnapshot {
 export interface NewTask {
   tenantId: string;
   agentId: string;
-  /** Key of the principal that makes it. A child has the owner of its parent, whatever this says. */
+  /** Key of the principal that makes it. Ignored for a child: it has the owner of its parent. */
   owner?: string | null;
   runId: string;
   /** Submitted, with the user's message as its whole history. Becomes event 1. */

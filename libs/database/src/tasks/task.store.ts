@@ -274,8 +274,8 @@ export class TaskStore {
   }
 
   /**
-   * Compare-and-set to `canceled`, with its event; finishes the active run as canceled. Whatever is in its log, a task
-   * can be canceled: no more of it is read than comes with its row.
+   * Compare-and-set to `canceled`, with its event; finishes the active run as canceled. A task with a log of any size
+   * can be canceled, because only its row is read.
    * @param agentId null = whichever agent the task belongs to
    * @param options.metadata keys merged into the task's metadata, if it is canceled by this call
    * @param options.own the task must be one of these; unset = whosever it is

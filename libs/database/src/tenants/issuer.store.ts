@@ -12,7 +12,7 @@ export class IssuerStore {
 
   /**
    * Add an issuer, unless one of its tokens could then select two rows, or keys of two places.
-   * @returns what is stored now, or the row that is in the way
+   * @returns the stored row, or the existing row that conflicts with it
    */
   async add(
     issuer: Omit<TrustedIssuer, 'id' | 'createdAt'>,

@@ -7,8 +7,8 @@ import type { Tenant } from './tenant-records.js';
 
 /**
  * The tables with rows of tenants, from the catalog of the database: a table of a later migration is deleted without a
- * word here. `tasks` comes first, because whoever still works on a task writes nothing once it is gone. A table that
- * others refer to comes behind them.
+ * word here. `tasks` comes first, because workers write nothing for a task that is gone. A table that others refer to
+ * comes behind them.
  */
 const TABLES: Statement = {
   text: `

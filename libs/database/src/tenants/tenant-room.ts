@@ -15,7 +15,7 @@ export class LimitReachedError extends Error {
   }
 }
 
-/** How many a tenant has of what is limited in number: $1 tenant */
+/** The number of a tenant's rows of each limited kind: $1 tenant */
 const COUNTS = {
   agents: 'SELECT count(*)::int AS count FROM agents WHERE tenant_id = $1 AND deleted_at IS NULL',
   secrets: 'SELECT count(*)::int AS count FROM secrets WHERE tenant_id = $1',
@@ -59,8 +59,8 @@ SELECT (stored_bytes + catalog_bytes)::float8 AS bytes, is_counted FROM tenant_u
 };
 
 /**
- * Takes room in a tenant for what the transaction has written before, and gives room back for what it has deleted. The
- * usage of a tenant is the last row that a transaction locks: call it last.
+ * Counts the bytes that the transaction has written as used, and those that it has deleted as free. The usage of a
+ * tenant is the last row that a transaction locks: call it last.
  * @param defaults the limits of tenants without their own
  * @throws LimitReachedError if there is no room; the transaction must roll back then
  */
@@ -84,7 +84,7 @@ export async function keepInRoom(
   if (total !== null && total > storedBytes) throw new LimitReachedError('storedBytes', storedBytes);
 }
 
-/** What the tenant keeps in all, with what was just added. Null: its tasks are being counted, which takes a while. */
+/** All bytes of the tenant, including the new ones. Null: its tasks are being counted, which takes a while. */
 async function countedBytes(
   transaction: Pick<Transaction, 'query'>,
   tenantId: string,

@@ -118,8 +118,8 @@ export const SECRET_BYTES = 'octet_length(ciphertext) + coalesce(octet_length(or
 export const SCHEDULE_BYTES = 'octet_length(message::text)';
 
 /**
- * Sums up what the tenant keeps besides its tasks. The usage is locked: whoever has written and not committed yet waits
- * for it, and adds to the sum. An index has the bytes of versions. $1 tenant
+ * Sums up what the tenant keeps besides its tasks. The usage is locked: open transactions with writes wait for it, and
+ * then add to the sum. An index has the bytes of versions. $1 tenant
  */
 export const COUNT_CATALOG: Statement = {
   name: 'usage-count-catalog',
@@ -219,7 +219,7 @@ export class UsageStore {
   /**
    * The tenants of these whose count is under way, or that nobody has counted for so many seconds. Those that were
    * never counted come first, then those that were counted longest ago.
-   * @param limited all that have a limit; what is known of others is forgotten
+   * @param limited all tenants with a limit; the sums of others are deleted
    */
   async due(limited: readonly string[], seconds: number): Promise<string[]> {
     await this.database.systemQuery(DROP_USAGE, [limited]);

@@ -36,7 +36,7 @@ ON CONFLICT (tenant_id, run_id) DO UPDATE SET tokens = excluded.tokens, expires_
 RETURNING tokens`,
 };
 
-/** What is reserved by runs that are gone, and days that are long over: $1 tenant */
+/** Reservations of runs that are gone, and old days: $1 tenant */
 const FORGET: Statement = {
   name: 'tokens-forget',
   text: `

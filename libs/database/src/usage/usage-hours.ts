@@ -161,9 +161,9 @@ export type UsageFilter = Pick<ListedTasks, 'tenantId' | 'agentId' | 'agentIds' 
   until: Date;
 };
 
-/** What was used by one key with one model. */
+/** The usage of one key with one model. */
 export interface UsageSums {
-  /** A day (UTC), or the id or key of what is summed up by. */
+  /** The key of the group: a day (UTC), or an id. */
   key: string;
   /** `provider/model`; empty = none. */
   model: string;
@@ -216,7 +216,7 @@ WITH open AS MATERIALIZED (
 SELECT (SELECT count(*)::int FROM open) AS live, g.* FROM (SELECT) one LEFT JOIN grouped g ON true`,
 });
 
-/** What tenants have used: exact, however many tasks there were. */
+/** The usage of tenants: exact for any number of tasks. */
 @Injectable()
 export class UsageHoursStore {
   constructor(private readonly database: Database) {}

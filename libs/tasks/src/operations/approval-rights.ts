@@ -34,7 +34,7 @@ export function approverFor(
   return { principal: principal.key, at: new Date().toISOString() };
 }
 
-/** What the audit log says of an answer to a task that waits for approval. Its words stay in the task. */
+/** The audit record of an answer to a task that waits for approval. Its words stay in the task. */
 export function approvalRecord(
   call: Pick<CallContext, 'principal' | 'address' | 'requestId'>,
   { task: { id, status }, owner }: Pick<StoredTask, 'task' | 'owner'>,

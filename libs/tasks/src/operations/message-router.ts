@@ -39,7 +39,7 @@ interface TaskAlias {
   previousTaskId?: string | undefined;
 }
 
-/** What is stored together with a message. */
+/** The data that is stored together with a message. */
 interface Brought {
   key?: MessageKey | undefined;
   push?: PreparedPush | undefined;
@@ -224,7 +224,7 @@ export class MessageRouter {
     return key && { ...key, hours: hours || HEADER_HOURS };
   }
 
-  /** A message makes one turn, however often it arrives. Repetitions join it. */
+  /** A message makes one turn, even if it arrives several times. Repetitions join it. */
   private async routeNew(sent: Sent): Promise<AcceptedTurn> {
     const { call, request, message, signal, key, push } = sent;
     for (let look = 0; look < MAX_LOOKS; look++) {

@@ -35,7 +35,7 @@ export interface PreparedPush {
   forTask(taskId: string): TurnPush;
 }
 
-/** Who is told of the events of a task (A2A 1.0 §3.1.7 to §3.1.10). What a config keeps secret is in no answer. */
+/** The receivers of the events of a task (A2A 1.0 §3.1.7 to §3.1.10). What a config keeps secret is in no answer. */
 @Injectable()
 export class PushOperations {
   constructor(

@@ -52,7 +52,7 @@ const seenBy = (caller: Reacher & { tenantId: string }) => ({
   agentIds: caller.agents?.ids,
 });
 
-/** The tasks of a tenant, whichever agent they belong to, newest status first. */
+/** The tasks of all agents of a tenant, newest status first. */
 @Injectable()
 export class RequestListing {
   constructor(

@@ -47,7 +47,7 @@ export const deliveryId = (taskId: string, configId: string, sequence: number): 
 /** Whether a text is meant as a secret for `webhook-signature`. */
 export const isSigningSecret = (text: string): boolean => text.startsWith(SIGNING_PREFIX);
 
-/** What is wrong with such a secret, to be said after the name of its field; undefined if nothing is. */
+/** The fault of such a secret, as the end of a sentence after the field's name; undefined if there is none. */
 export function signingSecretProblem(secret: string): string | undefined {
   const text = secret.slice(SIGNING_PREFIX.length);
   const { length } = Buffer.from(text, 'base64');
@@ -80,7 +80,7 @@ export class DeliverySigner {
   /** Names are in lower case. */
   async headers(delivery: Delivery, secrets: ReceiverSecrets): Promise<Record<string, string>> {
     const { token, scheme = 'Bearer', credentials, signingSecrets = [] } = secrets;
-    // A signing secret proves knowledge of itself. Whoever sends it gives it away.
+    // A signing secret proves knowledge of itself. Sending it would reveal it.
     const isSecret = credentials !== undefined && isSigningSecret(credentials);
     const jwt = this.#key && (await this.jwt(delivery, this.#key));
     const asBearer = secrets.scheme?.toLowerCase() === 'bearer' && credentials === undefined && jwt;

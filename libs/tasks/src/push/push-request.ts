@@ -11,7 +11,7 @@ import {
 import type { ClaimedPush, WebhookTarget } from '@baton/database';
 import { webhookBody } from './webhook-payload.js';
 
-/** What a config is told by one request. */
+/** The contents of one request to a receiver. */
 export interface PushRequest {
   /** The event that it tells of, or the last one of several. */
   sequence: number;
@@ -22,7 +22,7 @@ export interface PushRequest {
   body: string;
 }
 
-/** A thing to tell: an event, or a task as it is after some events. */
+/** One entry of a request: an event, or the task as of an event. */
 interface Told {
   first: number;
   sequence: number;
@@ -42,7 +42,7 @@ const FORMS: Record<ClaimedPush['protocol'], Form> = {
 
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
-/** Whether a config is told of these events with the task as it is now. */
+/** Whether the request for these events contains the present task. */
 export const needsTask = ({ protocol, mode }: ClaimedPush, events: readonly TaskEvent[]): boolean =>
   protocol === '0.3' || (protocol === '1.0' && mode === 'newest' && events.length > 1);
 
@@ -80,8 +80,8 @@ export function pushRequests(
 
 /**
  * 1.0 tells each event. 0.3 knows only tasks: there is one for each status, and one for what has come after the last of
- * them. A task shows all artifacts, so more would say nothing new. A native webhook is told of another state, if it
- * asks for that one.
+ * them. A task shows all artifacts, so more would say nothing new. A native webhook gets a change of state, if it asks
+ * for this state.
  */
 function toldBy(
   { protocol, states }: ClaimedPush,

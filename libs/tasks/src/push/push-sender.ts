@@ -32,7 +32,7 @@ const WAIT = histogram(
   'Time for which a push config was due before a worker took it',
 );
 
-/** How much longer than a request a lease is: for what is asked of Postgres before and after it. */
+/** How much longer than a request a lease is: time for the statements before and after it. */
 const LEASE_MARGIN_MS = 5_000;
 /** Events that one read of the log returns, and about how large they may be together. */
 const PAGE = { limit: 100, bytes: 1024 * 1024 };
@@ -103,7 +103,7 @@ export class PushSender {
   }
 
   /**
-   * Tell a claimed config what it does not know yet. Never rejects. After any failure its row says what is left to do.
+   * Send a claimed config its next events. Never rejects. After any failure its row shows the remaining work.
    * @param claimedAt when the claim was sent, in ms as `performance.now()`
    */
   async deliver(
@@ -117,7 +117,7 @@ export class PushSender {
     const lease = { endsAt: claimedAt + this.leaseMs, stopping, signal };
     try {
       const hasEnded = await this.tellAll(config, lease, log).catch((error: unknown) => {
-        // Whoever stopped this worker did not fail the delivery, and neither did Postgres.
+        // A stop of this worker is no failed delivery, and neither is a fault of Postgres.
         if (signal.aborted) return false;
         if (isTransient(error)) throw error;
         log.error('push notification could not be prepared', { err: error });

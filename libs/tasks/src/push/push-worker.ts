@@ -102,7 +102,7 @@ export class PushWorker extends RepeatedWork implements BeforeApplicationShutdow
     return this.environment.pushConcurrency - this.deliveries.size;
   }
 
-  /** Fill the free slots. One claim at a time; whoever asks during one causes one more. Never rejects. */
+  /** Fill the free slots. One claim at a time; a request during a claim causes one more. Never rejects. */
   private fill(): Promise<void> {
     this.isAskedAgain = true;
     if (!this.isFilling) this.filling = this.fillUp();

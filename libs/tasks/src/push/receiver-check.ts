@@ -49,12 +49,12 @@ export interface NamedReceiver {
   field: string;
   /** What a delivery to it proves itself with. */
   secrets: ReceiverSecrets;
-  /** What the receiver is told with the challenge: what it is to be a receiver of. */
+  /** The subject of the challenge: the agent or webhook whose events the receiver would get. */
   of: { agent: string } | { webhook_id: string };
   taskId?: string;
 }
 
-/** Checks what a caller says of a receiver, before it is stored: each delivery checks the address again. */
+/** Checks a receiver before it is stored. Each delivery checks the address again. */
 @Injectable()
 export class ReceiverCheck {
   private readonly lookups = pLimit(LOOKUPS_AT_ONCE);
@@ -212,7 +212,7 @@ function assertSecrets(
   if (problem !== undefined) throw ProtocolError.invalidParams(credentialsField, problem);
 }
 
-/** What is sent in a header must not be able to end it. No error shows a secret. */
+/** A value for a header must not contain a line break. No error shows a secret. */
 function assertHeaderText(text: string, field: string): void {
   if (text === '') return;
   if (text.length > MAX_SECRET_LENGTH)

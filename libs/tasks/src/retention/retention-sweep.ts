@@ -25,7 +25,7 @@ const MAX_REST_MS = 5_000;
 
 /**
  * Deletes ended tasks whose retention is over. One worker at a time sweeps, in small batches. It first makes a task
- * invisible, then deletes its log in slices. If the worker dies, the next sweep finds what is left.
+ * invisible, then deletes its log in slices. If the worker dies, the next sweep continues.
  */
 @Injectable()
 export class RetentionSweep extends RepeatedWork {

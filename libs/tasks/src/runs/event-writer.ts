@@ -216,7 +216,7 @@ export class EventWriter {
     });
   }
 
-  /** Not awaited: a queue that is away must not hold up the run. The sweep finds what is due. */
+  /** Not awaited: a queue that is away must not hold up the run. The sweep finds due configs. */
   private wakePushes(): void {
     const { tenantId, taskId } = this.run;
     this.ports.messaging.enqueuePushes([{ tenantId, taskId }]).catch(() => undefined);

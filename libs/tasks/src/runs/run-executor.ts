@@ -114,7 +114,7 @@ export class RunExecutor {
   }
 
   /**
-   * Execute the run that a job names. Never rejects. After any failure the run's row shows what is left to do, and the
+   * Execute the run that a job names. Never rejects. After any failure the run's row shows the remaining work, and the
    * sweeper finds it.
    * @param claimed called when Postgres has said who has the run
    */
@@ -330,7 +330,7 @@ export class RunExecutor {
     const event = { sequence, attempt: run.attempt, json: serializePayload(payload) };
     const { tenantId, taskId } = run;
     void this.messaging.publishTask(tenantId, taskId, { lastSequence: sequence, events: [event] });
-    // Of the event that accepted the turn as well. If the queue is away, the sweep finds what is due.
+    // Of the event that accepted the turn as well. If the queue is away, the sweep finds due configs.
     if (run.hasPushConfigs) this.messaging.enqueuePushes([{ tenantId, taskId }]).catch(() => undefined);
   }
 

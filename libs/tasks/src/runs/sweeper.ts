@@ -52,7 +52,10 @@ export class Sweeper extends RepeatedWork {
     this.reclaimGuard = new ReclaimGuard(environment.leaseMs, environment.sweepMs * MAX_PAUSE);
   }
 
-  /** Postgres has taken a sign of life of this worker, or has not. Whoever takes over knows from it whether to trust leases. */
+  /**
+   * Postgres has taken a sign of life of this worker, or has not. The next sweeping worker knows from it whether to
+   * trust leases.
+   */
   noteBeat(isTaken: boolean): void {
     this.reclaimGuard[isTaken ? 'answered' : 'failed'](performance.now());
   }

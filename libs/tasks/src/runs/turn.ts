@@ -92,7 +92,7 @@ export class TurnBuilder {
     };
   }
 
-  /** Only tasks of the same conversation partner: whoever names a task need not be allowed to read it. */
+  /** Only tasks that the owner of this task may read: a caller can name any task. */
   private async referenceTasks({ tenantId, message, owner }: ClaimedRun): Promise<Task[]> {
     const ids = message.referenceTaskIds.slice(0, MAX_REFERENCE_TASKS);
     const found = await Promise.all(ids.map((id) => this.tasks.get(tenantId, id)));

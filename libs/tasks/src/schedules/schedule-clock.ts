@@ -42,7 +42,7 @@ export class ScheduleClock extends RepeatedWork {
     await Promise.all([super.onModuleDestroy(), this.consumer?.close()]);
   }
 
-  /** Fire what is due and overdue. Rejects when Postgres is away. */
+  /** Fire due and overdue schedules. Rejects when Postgres is away. */
   async runOnce(): Promise<void> {
     for (let full = true; full && !this.signal.aborted;) {
       const found = await this.store.takeDue(this.environment.leaseMs, OVERDUE_MS, AT_ONCE);

@@ -18,7 +18,7 @@ import { PassThrough, type Readable } from 'node:stream';
 import { LIVE_LEASES } from '../platform/worker-watch.js';
 import { TenantSettings } from './tenant-settings.js';
 
-/** The work of all tenants, and what is on the queue of it. */
+/** The runs of all tenants, and the jobs on the queue. */
 export interface PlatformQueue extends QueueState {
   /** Entries of the queue. Null: its server does not answer. */
   jobs: { waiting: number; active: number } | null;
@@ -40,7 +40,7 @@ export class OperatorDesk {
     return this.workers.list(this.environment.leaseMs * LIVE_LEASES);
   }
 
-  /** How much work there is and how long it waits, over all tenants. Nothing of what is in a task. */
+  /** How much work there is and how long it waits, over all tenants. Without contents of tasks. */
   async readQueue(): Promise<PlatformQueue> {
     const [state, jobs] = await Promise.all([
       this.queue.read(this.environment.leaseMs * LIVE_LEASES),

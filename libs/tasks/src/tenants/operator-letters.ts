@@ -11,7 +11,7 @@ import { Injectable } from '@nestjs/common';
 import { DeadLetters, refusalOf } from '../dead-letters/dead-letters.js';
 import { type OfTenant, TenantSettings } from './tenant-settings.js';
 
-/** A dead letter with what was said, and with what went wrong. */
+/** A dead letter with its message and its error. */
 export interface ShownLetter extends OfTenant<DeadLetter> {
   /** Null if its task was deleted by retention. */
   message: Message | null;

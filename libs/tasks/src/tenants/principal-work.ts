@@ -35,7 +35,7 @@ export interface StoppedWork {
   pausedSchedules: number;
 }
 
-/** The tasks and schedules of one principal, for whoever takes its token away. */
+/** The running tasks and schedules of one principal, shown when its token is revoked. */
 @Injectable()
 export class PrincipalWork {
   constructor(

@@ -120,7 +120,7 @@ export class TurnEnds {
       runId && this.messaging.publishControl({ type: 'run-canceled', tenantId, taskId, runId }),
       hasChildren && this.cancelChildren(tenantId, taskId),
       parentTaskId && this.wake(tenantId, parentTaskId),
-      // If the queue is away, the sweep finds what is due.
+      // If the queue is away, the sweep finds due configs.
       hasPushConfigs && this.messaging.enqueuePushes([{ tenantId, taskId }]).catch(() => undefined),
     ]);
   }

@@ -4,7 +4,7 @@ import { AgentDirectoryModule } from '../catalog/catalog.module.js';
 import { ReceiversModule } from '../push/receiver-check.js';
 import { Webhooks } from './webhooks.js';
 
-/** The webhooks of tenants, for the API. Workers deliver what they are told. */
+/** The webhooks of tenants, for the API. Workers deliver their events. */
 @Module({
   imports: [AgentDirectoryModule, OutboundModule, ReceiversModule],
   providers: [Webhooks],

@@ -60,7 +60,7 @@ export class Webhooks {
   async create(viewer: Viewer, spec: WebhookSpec, by: Actor): Promise<{ webhook: Webhook; secret: string }> {
     const { tenantId } = viewer;
     this.assertMasterKey();
-    // A caller with a list of agents is told of these, and of no others.
+    // A caller with a list of agents gets only the events of these agents.
     const agents = spec.agents.length > 0 ? spec.agents : [...(viewer.agents?.slugs ?? [])];
     await this.assertAgents(viewer, agents);
     const key = { tenantId, id: uuid() };
@@ -108,13 +108,13 @@ export class Webhooks {
     return { webhook: webhook ?? missing(id), secret };
   }
 
-  /** It is told of nothing any more. */
+  /** It gets no more events. */
   async remove(viewer: Viewer, id: string, by: Actor): Promise<void> {
     await this.find(viewer, id);
     if (!(await this.store.remove(viewer.tenantId, id, by))) missing(id);
   }
 
-  /** Call the receiver once, with an event of the type `webhook.test`, and say what it answers. */
+  /** Call the receiver once, with an event of the type `webhook.test`, and return its answer. */
   async test(viewer: Viewer, id: string, by: Actor): Promise<WebhookTest> {
     const { webhook, sealed } = await this.read(viewer, id);
     this.assertMasterKey();

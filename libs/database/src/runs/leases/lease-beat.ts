@@ -5,7 +5,7 @@ import { HEARTBEAT } from './lease-sql.js';
 export interface LeaseKey {
   tenantId: string;
   runId: string;
-  /** 0: a claim in progress, whatever attempt it gets. */
+  /** 0: a claim in progress, whose attempt is not known yet. */
   attempt: number;
 }
 

@@ -11,7 +11,7 @@ const DISCONNECT_MS = 2_000;
 
 type ConnectorConstructor = NonNullable<RedisOptions['Connector']>;
 
-/** What `CLUSTER SLOTS` says of a range: its first and last slot, the primary, the replicas. */
+/** A range in the answer to `CLUSTER SLOTS`: its first and last slot, the primary, the replicas. */
 type SlotRange = [
   first: number,
   last: number,

@@ -27,7 +27,7 @@ export function consumerOptions({ options }: RedisServer, readMs: number): Conne
 /** A connection that fails at once while the server is away, and comes back by itself. */
 export class RedisConnection {
   readonly client: Redis;
-  /** Its channels are those of a slot of a Redis Cluster, which other nodes do not hear of. */
+  /** Its channels are sharded: only the nodes of their slot of a Redis Cluster get the messages. */
   readonly isSharded: boolean;
   private readonly address: string;
   private lastError: unknown = 'no connection yet';

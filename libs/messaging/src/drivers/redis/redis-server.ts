@@ -9,7 +9,7 @@ export interface RedisServer {
   /** Such as `127.0.0.1:6379`: without user or password. */
   address: string;
   options: RedisOptions;
-  /** What every key and channel of Baton begins with. In a Cluster its braces keep all of them in one slot. */
+  /** Prefix of every key and channel of Baton. In a Cluster its braces keep all of them in one slot. */
   prefix: string;
   /** Whether it is a primary of a Redis Cluster: its channels are those of its slots. */
   isCluster: boolean;
