@@ -299,7 +299,7 @@ export class AdminPlatformController {
     }
     const { task, agentId, sequence } = found.stored;
     const error = encodeError(found.error);
-    // What is to be approved, and what the agent has said, is the tenant's.
+    // Pending approvals and output of the agent are the tenant's, so they are left out.
     const { approvals: _, status_message: __, ...request } = encodeRequest(task, agentId);
     const runs = await this.requests.runs(tenantId, id);
     return { ...request, tenant: slug, events: sequence, runs: runs.map(encodeRun), error };
@@ -376,7 +376,7 @@ export class AdminPlatformController {
 
   @Describe({
     id: 'redeliverDeadPushes',
-    summary: 'Delivers the push configs of a task again that were given up, from where they have stopped',
+    summary: 'Delivers the given-up push configs of a task again, after the last delivered event',
     answer: pushRedelivery,
   })
   @Post('dead-pushes/:id/redeliver')

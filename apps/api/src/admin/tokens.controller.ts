@@ -77,7 +77,7 @@ export class AdminTokensController {
 
   @Describe({
     id: 'getToken',
-    summary: 'Shows a token, and its tasks and schedules that go on by themselves',
+    summary: 'Shows a token, with its running tasks and schedules',
     answer: tokenWithWork,
   })
   @Get(':token')
@@ -108,7 +108,7 @@ export class AdminTokensController {
 
   @Describe({
     id: 'rotateToken',
-    summary: 'Gives a token a new `secret`. The one before stays good for a while',
+    summary: 'Gives a token a new `secret`. The old one stays valid for a while',
     body: tokenRotation,
     answer: issuedToken,
   })
@@ -127,7 +127,7 @@ export class AdminTokensController {
 
   @Describe({
     id: 'revokeToken',
-    summary: 'Revokes a token, and shows what it leaves running and what of it was stopped',
+    summary: 'Revokes a token, and shows its running tasks and schedules, or the stopped ones',
     answer: revokedToken,
   })
   @Delete(':token')

@@ -77,7 +77,7 @@ export class AgentVersionsController {
 
   @Describe({
     id: 'restoreAgentVersion',
-    summary: 'Makes the agent what it was at that version, as a new version',
+    summary: 'Makes a new version of the agent with the contents of that version',
     answer: agentWrite,
     requestHeaders: ['If-Match', 'If-None-Match'],
     answerHeaders: ['ETag'],

@@ -58,7 +58,7 @@ export class DeadPushesController {
 
   @Describe({
     id: 'redeliverDeadPushes',
-    summary: 'Delivers the push configs of a task again that were given up, from where they have stopped',
+    summary: 'Delivers the given-up push configs of a task again, after the last delivered event',
     answer: pushRedelivery,
   })
   @RequireScope(...OPERATIONS.sendMessage.scopes)

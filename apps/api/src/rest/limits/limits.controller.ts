@@ -35,7 +35,7 @@ export class LimitsController {
 
   @Describe({
     id: 'getLimits',
-    summary: 'Lists the limits of the tenant, and how much of each is used now',
+    summary: 'Lists the limits of the tenant and their present use',
     answer: limitsAnswer,
   })
   @RequireScope('tasks:read')

@@ -42,7 +42,7 @@ export class TokensController {
 
   @Describe({
     id: 'listTokens',
-    summary: 'Lists the tokens, the newest first, also those that are no longer good',
+    summary: 'Lists the tokens, the newest first, also expired and revoked ones',
     answer: tokenPage,
   })
   @Get()
@@ -81,7 +81,7 @@ export class TokensController {
 
   @Describe({
     id: 'getToken',
-    summary: 'Shows a token, and its tasks and schedules that go on by themselves',
+    summary: 'Shows a token, with its running tasks and schedules',
     answer: tokenWithWork,
   })
   @Get(':id')
@@ -110,7 +110,7 @@ export class TokensController {
 
   @Describe({
     id: 'rotateToken',
-    summary: 'Gives a token a new `secret`. The one before stays good for a while',
+    summary: 'Gives a token a new `secret`. The old one stays valid for a while',
     body: tokenRotation,
     answer: issuedToken,
   })
@@ -130,7 +130,7 @@ export class TokensController {
 
   @Describe({
     id: 'revokeToken',
-    summary: 'Revokes a token, and shows what it leaves running and what of it was stopped',
+    summary: 'Revokes a token, and shows its running tasks and schedules, or the stopped ones',
     answer: revokedToken,
   })
   @Delete(':id')

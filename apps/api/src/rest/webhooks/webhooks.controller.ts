@@ -27,7 +27,7 @@ import {
 type Answer = z.infer<typeof webhookAnswer>;
 type WithSecret = z.infer<typeof webhookWithSecret>;
 
-/** A tenant's webhooks, for its administrators: a webhook is told of the tasks of everybody in the tenant. */
+/** A tenant's webhooks, for its administrators: a webhook gets the tasks of everybody in the tenant. */
 @RequireScope('admin')
 @Controller('v1/webhooks')
 export class WebhooksController {
@@ -88,7 +88,7 @@ export class WebhooksController {
 
   @Describe({
     id: 'rotateWebhookSecret',
-    summary: 'Gives a webhook a new `secret`. The one before goes on signing for a while, beside it',
+    summary: 'Gives a webhook a new `secret`. The old one also signs for a while',
     body: webhookRotation,
     answer: webhookWithSecret,
   })
@@ -112,7 +112,7 @@ export class WebhooksController {
     return encodeWebhookTest(await this.webhooks.test(callerOf(request), id, actorOf(request)));
   }
 
-  @Describe({ id: 'deleteWebhook', summary: 'Deletes a webhook, and what it was still to be told' })
+  @Describe({ id: 'deleteWebhook', summary: 'Deletes a webhook and its undelivered events' })
   @Delete(':id')
   @HttpCode(204)
   async remove(@Param('id') id: string, @Req() request: FastifyRequest): Promise<void> {
