@@ -65,7 +65,7 @@ export class NotFoundError extends OperatorError {
   }
 }
 
-/** Something failed that was about one task. What is said of it names the task. */
+/** Something failed that was about one task. Its sentence names the task. */
 export class OfTaskError extends Error {
   override readonly name = 'OfTaskError';
 

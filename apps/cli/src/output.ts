@@ -2,7 +2,7 @@ import type { RunErrorRecord } from '@baton/database';
 
 /** Where a command writes. */
 export interface Terminal {
-  /** What was asked for: tables, JSON, an agent's answer. */
+  /** Results: tables, JSON, an agent's answer. */
   out(text: string): void;
   /** Everything else: errors and notes. */
   err(text: string): void;

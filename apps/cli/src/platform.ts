@@ -92,7 +92,7 @@ export function findEnvironment(source: EnvironmentSource): Environment {
       'No database is configured: set DATABASE_URL, or start Baton with `npm start` in this folder.',
     );
   }
-  // The processes of `npm start` talk over a Redis of their own, whoever runs their database.
+  // The processes of `npm start` use their own Redis, also with an external database.
   const ownRedisUrl = databaseUrl === running?.databaseUrl ? textOf(running.redisUrl) : undefined;
   return loadEnvironment({
     ...source,

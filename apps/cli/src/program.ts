@@ -143,7 +143,7 @@ export async function run(args: readonly string[], cli: Cli): Promise<number> {
 /** @param args only the commands that are named in it have their options */
 export async function buildProgram(args: readonly string[], cli: Cli): Promise<Command> {
   const program = createProgram(cli);
-  // What is completed may be any of them.
+  // The word to complete may be any command.
   const isCompletion = args.includes('complete');
   for (const [name, { summary, add }] of Object.entries(COMMANDS)) {
     if (isCompletion || args.includes(name)) await add(program, cli);

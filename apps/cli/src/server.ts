@@ -45,7 +45,7 @@ export class ApiClient {
     return (text === '' ? undefined : JSON.parse(text)) as T;
   }
 
-  /** Like `call`, for whoever needs the headers of the answer. */
+  /** Like `call`, for callers that need the headers of the answer. */
   open(
     method: string,
     path: string,

@@ -28,7 +28,7 @@ export async function prepareDemo(environment: Environment, home: Home): Promise
     await messaging.start(MESSAGING_MS);
     const tenants = new TenantStore(catalog);
     const tenant = (await tenants.bySlug(SLUG)) ?? (await tenants.create(SLUG));
-    // No limits for people who try Baton, whatever the defaults of the environment are.
+    // No limits for people who try Baton, also if the environment sets defaults.
     if (Object.keys(tenant.limits).length === 0) await tenants.setLimits(SLUG, LIFTED);
     const tokens = new TokenService(new TokenStore(catalog, environment), messaging, log, environment);
     const token = (await keptToken(tokens, home, tenant.id)) ?? (await newToken(tokens, tenant.id));

@@ -120,7 +120,7 @@ export class StartError extends Error {
   override readonly name = 'StartError';
 }
 
-/** Whatever was thrown, as text for a person. */
+/** A thrown value, as text for a person. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The same promise, whose rejection tells the person at the terminal what to do about it. */

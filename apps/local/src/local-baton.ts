@@ -81,7 +81,7 @@ export class LocalBaton {
     return { demo, grpc, metrics, notes: [postgres.note, redis.note, this.agentsNote(), reachNote(host)] };
   }
 
-  /** Stops everything in good order. The same promise however often it is called. */
+  /** Stops everything in good order. Each call returns the same promise. */
   stop(): Promise<void> {
     this.stopping ??= this.stopRows();
     return this.stopping;

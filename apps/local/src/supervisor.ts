@@ -56,7 +56,7 @@ export class Supervisor {
   /** Ends it for good. */
   async stop(): Promise<void> {
     this.stopped.abort();
-    await this.launched.catch(() => undefined); // What is about to come up must not be left behind.
+    await this.launched.catch(() => undefined); // A starting process must not be left behind.
     await this.running?.stop(this.process.stopTimeoutMs);
   }
 

@@ -16,7 +16,7 @@ import { WorkerModule } from './worker.module.js';
 
 async function main(): Promise<void> {
   await migrated();
-  // Silent until our own log is there: what fails before is said in one sentence below.
+  // Silent until our own log is there. Earlier failures get one sentence below.
   const app = await NestFactory.createApplicationContext(WorkerModule, {
     logger: false,
     abortOnError: false,
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
   logger.info('worker is ready', { slots: workerConcurrency });
 }
 
-/** On an old schema every claim and every sweep would fail. A Postgres that is away is waited for by whoever needs it. */
+/** On an old schema every claim and every sweep would fail. If Postgres is away, its users wait for it. */
 async function migrated(): Promise<void> {
   const {
     databaseDirectUrl: url,

@@ -10,8 +10,8 @@ import { HealthServer } from './health-server.js';
 import { InstalledAgents } from './installed-agents.js';
 
 /**
- * The composition root of a worker: runs and what they need. Left out on purpose: tokens, profiles and
- * operations. A worker answers no caller, so it holds nothing that could.
+ * The composition root of a worker: runs and their dependencies. Left out on purpose: tokens, profiles and operations.
+ * A worker answers no caller, so it holds nothing that could.
  */
 @Module({
   imports: [

@@ -13,7 +13,7 @@ interface WatchOptions {
   report: (level: 'info' | 'error', text: string) => void;
   /** Tells the author why an agent could not be loaded. */
   reportFailure: (failure: LoadFailure) => void;
-  /** Replaces what is known of agents that could not be loaded. */
+  /** Replaces the list of agents that could not be loaded. */
   storeFailures: (failures: readonly LoadFailure[]) => Promise<void>;
 }
 

@@ -31,7 +31,7 @@ export interface Approver {
   at: string;
 }
 
-/** What a person has said about a call. */
+/** The decision of a person about a call. */
 export interface Decision {
   callId: string;
   approved: boolean;

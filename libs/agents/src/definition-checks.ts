@@ -25,7 +25,7 @@ export function parseWholeDocument(raw: unknown): AgentDocument {
   }
 }
 
-/** What is wrong in the settings of the runtime, if the document names a runtime. */
+/** The faults in the settings of the runtime, if the document names a runtime. */
 function faultsOfConfig(raw: unknown): ProtocolError | undefined {
   const { runtime, config = {} } = (raw ?? {}) as { runtime?: unknown; config?: unknown };
   if (typeof runtime !== 'string' || typeof config !== 'object' || config === null) return undefined;

@@ -105,8 +105,7 @@ export class ComputePool {
   }
 
   /**
-   * What is wrong with a value, with the path of each field; undefined if nothing is wrong, or if the schema is
-   * invalid.
+   * The faults of a value, with the path of each field; undefined if there are none, or if the schema is invalid.
    * @param value as JSON
    * @throws ComputeRefused
    */

@@ -1,6 +1,6 @@
 /** The declaration of one limit of a tenant. */
 export interface LimitRule {
-  /** What is counted, in a few words, as the command line and docs/reference/limits.md show it. */
+  /** The unit, in a few words, as the command line and docs/reference/limits.md show it. */
   counts: string;
   /** Sentences for `.env.example` and docs/reference/settings.md. */
   description: string;

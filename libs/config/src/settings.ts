@@ -32,7 +32,7 @@ import {
   url,
 } from './values.js';
 
-/** One setting: what it is called, what it may be, and what `.env.example` and the docs say about it. */
+/** One setting: its name, its values, and its text in `.env.example` and the docs. */
 export interface Setting<T = unknown> {
   /** Reads the text of the environment; `undefined` where nothing is set. */
   value: z.ZodType<T, string | undefined>;

@@ -20,7 +20,7 @@ const REDACTED = SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${f
 const hidden = new LRUCache<string, (line: string) => string>({ max: 2_000, ttl: 25 * 3_600_000 });
 
 /**
- * Removes a secret from all lines of this process, whoever writes them, for a day and an hour: a turn may take a day.
+ * Removes a secret from all lines of this process for a day and an hour, because a turn may take a day.
  * @param redact removes the value, in all spellings that a line may have, from the JSON text of a line
  */
 export function hideInLogs(value: string, redact: (line: string) => string): void {

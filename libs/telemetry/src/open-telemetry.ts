@@ -44,8 +44,9 @@ const CLOSE_MS = 3_000;
 const MAX_TEXT = 1_024;
 
 /**
- * Sends spans, metrics and lines of the log over OTLP (protobuf over HTTP) in batches. What there is no room for is dropped:
- * telemetry never holds up a task. Nothing is registered globally, so libraries that trace themselves send nothing.
+ * Sends spans, metrics and lines of the log over OTLP (protobuf over HTTP) in batches. If the buffer is full, entries
+ * are dropped: telemetry never delays a task. Nothing is registered globally, so libraries that trace themselves send
+ * nothing.
  */
 export function openTelemetry(
   endpoints: Endpoints,

@@ -39,8 +39,7 @@ export class OutageLog {
 }
 
 /**
- * Logs failures of repeated work: once for each reason, however often it fails, and once when it works again. Postgres
- * may be away for an hour.
+ * Logs failures of repeated work: once for each reason, and once when it works again. Postgres may be away for an hour.
  */
 export class FailureLog {
   private readonly reasons = new Set<string>();

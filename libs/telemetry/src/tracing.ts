@@ -5,7 +5,7 @@ import type { OnApplicationShutdown } from '@nestjs/common';
 export type Attribute = string | number | boolean | readonly string[];
 export type Attributes = Readonly<Record<string, Attribute | undefined>>;
 
-/** What a span is about, and what it belongs to. */
+/** The subject of a span, and its parent. */
 export interface SpanOptions {
   /** As OpenTelemetry defines it. Default: `internal`. */
   kind?: 'internal' | 'server' | 'client' | 'producer' | 'consumer';
@@ -16,7 +16,7 @@ export interface SpanOptions {
 
 /** Work that is measured and shown in a trace. */
 export interface Span {
-  /** The W3C `traceparent` of whatever this work leads to, in this process or elsewhere. */
+  /** The W3C `traceparent` for all further work of this span, in this process or elsewhere. */
   readonly traceparent: string;
   /** A span for a part of this work. */
   start(name: string, options?: SpanOptions): Span;
@@ -52,11 +52,11 @@ export type TelemetrySettings = Pick<
 
 /** Sends one signal, until it is closed. */
 export interface Sender {
-  /** Sends what there is, and stops. */
+  /** Sends the waiting entries, and stops. */
   close(): Promise<unknown>;
 }
 
-/** What is sent to a collector, and where each goes. */
+/** The signals that are sent to a collector, and their URLs. */
 export type Endpoints = Partial<Record<'traces' | 'metrics' | 'logs', string>>;
 
 /** The paths are those of the specification of OTLP exporters. A signal without an endpoint is not sent. */

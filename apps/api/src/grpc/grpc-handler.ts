@@ -134,7 +134,7 @@ export class GrpcHandler {
     }
   }
 
-  /** grpc-js has refused what is too large for everybody. */
+  /** grpc-js has already refused messages that are too large for every tenant. */
   private async assertSize(bytes: Buffer, request: GrpcRequest): Promise<void> {
     const { bodyBytes } = await this.shared.limits.of(callerOf(request).tenantId);
     if (bodyBytes !== null && bytes.length > bodyBytes)

@@ -84,7 +84,7 @@ export class GrpcServer {
     this.injector.drain(graceMs);
   }
 
-  /** Breaks off what is left, after the last answers have reached their callers. */
+  /** Ends the remaining calls, after the last answers have reached their callers. */
   async close(): Promise<void> {
     this.injector.destroy();
     // A connection that was asked to close does so when its answers are out.

@@ -12,7 +12,7 @@ import {
 } from '@grpc/grpc-js';
 import { decodeMessage, encodeMessage, protoFiles, serviceOf } from './protobuf.js';
 
-/** Registers a service; what it is sent and what it answers are bytes. */
+/** Registers a service. Its requests and answers are bytes. */
 export function addService(server: Server, name: string, handlers: Record<string, UntypedHandleCall>): void {
   const bytes = (value: Buffer): Buffer => value;
   const rpcs = Object.keys(handlers).map((rpc) => {
@@ -132,7 +132,7 @@ export class GrpcReflection {
     }
   }
 
-  /** Undefined for what is no question. */
+  /** Undefined for a message that is no request. */
   private answerIn(
     { input, output }: Pick<DescMethod, 'input' | 'output'>,
     bytes: Buffer,

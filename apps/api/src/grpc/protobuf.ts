@@ -37,8 +37,9 @@ export function messageOf(name: string): DescMessage {
 }
 
 /**
- * The ProtoJSON of a message of a caller. Values and depth are counted before anything is made of the bytes: two bytes can
- * stand for an object. Throws `parse` for what is no such message, and `invalid-request` for one with too much in it.
+ * The ProtoJSON of a message of a caller. Values and depth are counted before anything is made of the bytes: two bytes
+ * can stand for an object. Throws `parse` for bytes that are no such message, and `invalid-request` for one with too
+ * many values.
  */
 export function decodeMessage(message: DescMessage, bytes: Uint8Array): Record<string, unknown> {
   try {

@@ -146,7 +146,7 @@ class RpcHandler {
   /** Answers one request. Never rejects: every failure becomes an answer, unless the caller has disconnected. */
   async handle(path: RpcPath, pathAgent: string | undefined, exchange: HttpExchange): Promise<void> {
     const { request } = exchange;
-    // It knows more after each step. An error has the form that fits what is known.
+    // It knows more after each step. The form of an error depends on the part of the request that was read.
     let answer = RpcAnswer.at(path, exchange);
     try {
       const envelope = await this.readEnvelope(profileFor(path), request);

@@ -44,7 +44,7 @@ function sheetOf(document: object): Sheet {
   return { json, etag: `"${hash}"` };
 }
 
-/** The routes below `/v1` of one of the ports, whichever module they are in. */
+/** The routes below `/v1` of one of the ports, in all modules. */
 const routesAt = (discovery: DiscoveryService, isManagement: boolean): Route[] =>
   discovery
     .getControllers()

@@ -26,7 +26,7 @@ export interface RouteDescription<A = unknown, B = unknown> {
   statuses?: readonly number[];
   /** Answers besides a success that do not have the form of all errors. */
   otherAnswers?: Readonly<Record<number, z.ZodType<B>>>;
-  /** What it answers all its errors with; left out = the form of the REST API. */
+  /** The form of its errors; left out = that of the REST API. */
   errors?: z.ZodType;
   /** Headers of the request that it reads. */
   requestHeaders?: readonly RequestHeader[];

@@ -35,7 +35,7 @@ export const rpcAnswerSchema = z
   })
   .meta({ id: 'JsonRpcAnswer' });
 
-/** What every error is answered with, unless a route says otherwise: `ErrorFilter`. */
+/** The form of every error, unless a route declares another: `ErrorFilter`. */
 export const errorSchema = z
   .object({
     error: z.object({

@@ -87,10 +87,10 @@ const LINGER: Partial<Record<StreamEnd, number>> = {
 };
 
 /**
- * One stream of events to one reader. It owns the bounded buffer and the end; the source of the items knows nothing of the
- * reader, and the output nothing of the source. `caller` is aborted when the
- * stream is over for whatever reason, which ends the source. That never stops a run. If somebody else aborts `caller` with
- * a ProtocolError, the stream ends with that error.
+ * One stream of events to one reader. It owns the bounded buffer and the end; the source of the items knows nothing of
+ * the reader, and the output nothing of the source. `caller` is aborted at every end of the stream, which ends the
+ * source. That never stops a run. If somebody else aborts `caller` with a ProtocolError, the stream ends with that
+ * error.
  */
 export class EventStream {
   /** Sequence of the last frame written; 0 before the first. */
@@ -224,7 +224,7 @@ interface ReaderBufferOptions {
 class ReaderBuffer {
   private records: RecordData[] = [];
   private size = 0;
-  /** The rest of what was taken out of `records` and is not yet with the socket. */
+  /** The bytes that were taken out of `records` and are not yet with the socket. */
   private encoded = NOTHING;
   private writing = false;
   private scheduled: NodeJS.Immediate | undefined;

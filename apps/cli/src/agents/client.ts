@@ -41,7 +41,7 @@ export interface ShownVersion {
 export interface Written {
   outcome: 'created' | 'updated' | 'unchanged';
   agent: ShownAgent;
-  /** What is allowed and fails when the agent runs. */
+  /** Settings that are accepted but fail when the agent runs. */
   warnings?: { field: string; description: string; agent?: string }[];
   /** MCP servers that were not asked for their tools. */
   unchecked_tools?: { field: string; description: string }[];
@@ -121,7 +121,7 @@ export async function readLoadFailures(api: ApiClient, path: string): Promise<Lo
 export const failureText = ({ agent, file, line, reason }: LoadFailure): string =>
   `Agent ${agent ?? '-'} could not be loaded: ${placeAndReason({ file, line, reason })}`;
 
-/** Where a fault is, and what it is: `index.mjs:3: Unexpected end of input`. */
+/** The place of a fault and its reason: `index.mjs:3: Unexpected end of input`. */
 export const placeAndReason = ({ file, line, reason }: Omit<LoadFailure, 'agent'>): string =>
   `${file}${line === null ? '' : `:${line}`}: ${oneLine(reason.replace(/^could not be loaded: /, ''), 300)}`;
 

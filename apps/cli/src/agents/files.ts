@@ -30,8 +30,8 @@ export interface PlannedChange extends Change {
 }
 
 /**
- * What the files would change, checked by the server file by file; nothing is written. Throws OperatorError that
- * names every file that is wrong, and what is wrong in it.
+ * What the files would change, checked by the server file by file; nothing is written. Throws OperatorError with every
+ * faulty file and its faults.
  * @param options `checkTools`: the server also asks the MCP servers for the tools that the files name
  */
 export async function planChanges(

@@ -38,7 +38,10 @@ export function printEvent(terminal: Terminal, event: NumberedEvent, asData = fa
 export const replyJson = (reply: Task | Message): unknown =>
   isTask(reply) ? { task: Task.toJSON(reply) } : { message: Message.toJSON(reply) };
 
-/** What the agent said, for people: its artifacts, then its last message. Tool calls and reasoning are no part of it. */
+/**
+ * The answer of the agent, for people: its artifacts, then its last message. Tool calls and reasoning are no part of
+ * it.
+ */
 export function replyText(reply: Task | Message): string {
   if (!isTask(reply)) return textOf(reply.parts);
   const artifacts = reply.artifacts
@@ -49,7 +52,7 @@ export function replyText(reply: Task | Message): string {
 
 export const isTask = (reply: Task | Message): reply is Task => !('messageId' in reply);
 
-/** The text of parts, what is no text as JSON or by its name. */
+/** The text of parts; other parts as JSON or by their name. */
 export const textOf = (parts: readonly Part[]): string => printable(parts.map(partText).join(''));
 
 /** The text of a status' message. */

@@ -44,7 +44,7 @@ export async function* follow(
           return;
       }
       if (isLast || !cursor) return;
-      // Closed without the end. If the task has ended meanwhile, what is missing is still in its log.
+      // Closed without the end. If the task has ended meanwhile, its log still has the missing events.
       isLast = isOver(await client.stateOf(cursor.taskId));
     } catch (error) {
       failures += 1;

@@ -73,7 +73,7 @@ const rowsOf = (
 
 const timeOf = (text: string | undefined): string => formatTime(text === undefined ? null : new Date(text));
 
-/** Sends the answer and does not wait for what comes of it. */
+/** Sends the answer and does not wait for the outcome. */
 async function decide(cli: Cli, taskId: string, approved: boolean, options: AnswerOptions): Promise<void> {
   const client = new RequestsClient(ApiClient.of(cli, options));
   const found = await client.get(taskId);

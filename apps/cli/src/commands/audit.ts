@@ -21,7 +21,7 @@ interface Options extends TargetOptions, JsonOption {
   lines?: boolean;
 }
 
-/** What every way of reading the log asks for. */
+/** The filters of every way to read the log. */
 interface Wanted {
   action?: string | undefined;
   from?: Date | undefined;

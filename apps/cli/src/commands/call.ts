@@ -108,14 +108,14 @@ function endIn(payload: Payload): TurnEnd | undefined {
   return { taskId, state: stateIn(payload) ?? TaskState.TASK_STATE_UNSPECIFIED, text: textOf(parts) };
 }
 
-/** The states in which a task did not do what it was asked. */
+/** The states of a task that did not succeed. */
 const EXIT_OF: Partial<Record<TaskState, number>> = {
   [TaskState.TASK_STATE_FAILED]: EXIT.taskFailed,
   [TaskState.TASK_STATE_REJECTED]: EXIT.taskFailed,
   [TaskState.TASK_STATE_CANCELED]: EXIT.taskCanceled,
 };
 
-/** Throws OperatorError when the task did not do what it was asked. */
+/** Throws OperatorError when the task did not succeed. */
 export function assertDone({ taskId, state, text }: TurnEnd): void {
   const exitCode = EXIT_OF[state];
   if (exitCode === undefined) return;

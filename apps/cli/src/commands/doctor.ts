@@ -24,7 +24,7 @@ import { explain } from '../explain.js';
 import { oneLine, printValue } from '../output.js';
 import { findEnvironment } from '../platform.js';
 
-/** `baton doctor`: what is wrong with an installation, and how to mend it. It changes nothing. */
+/** `baton doctor`: the faults of an installation, and their remedies. It changes nothing. */
 export function addDoctorCommand(program: Command, cli: Cli): void {
   program
     .command('doctor')

@@ -289,8 +289,8 @@ export async function removeOwnSecret(cli: Cli, name: string, options: Options):
 }
 
 /**
- * The value of a secret: of a file, or what comes over standard input. One line break at its end is left out:
- * editors and `echo` put it there. Throws OperatorError if there is none to be read.
+ * The value of a secret, from a file or from standard input. One line break at its end is left out: editors and `echo`
+ * put it there. Throws OperatorError if there is none to be read.
  *
  * Never an argument: every user of the machine sees those, and the shell remembers them.
  */

@@ -31,7 +31,7 @@ interface UsageJson {
   usage: GroupJson[];
 }
 
-/** `baton usage`: what tasks have used, and what it cost. */
+/** `baton usage`: the usage of tasks, and its cost. */
 export function addUsageCommand(program: Command, cli: Cli): void {
   program
     .command('usage')

@@ -27,7 +27,7 @@ interface WebhookJson {
 }
 type WithSecret = WebhookJson & { secret: string };
 
-/** `baton webhooks …`: receivers that are told when tasks change their state. */
+/** `baton webhooks …`: servers that Baton calls when tasks change their state. */
 export function addWebhookCommands(program: Command, cli: Cli): void {
   const webhooks = program
     .command('webhooks')

@@ -2,7 +2,7 @@ import type { Environment } from '@baton/config';
 import type { DatabaseFacts } from '@baton/database';
 import type { RedisFacts } from '@baton/messaging';
 
-/** What was looked at, and what was found there. No text holds a secret. */
+/** The subject of a check, and its finding. No text holds a secret. */
 export interface Check {
   name: string;
   status: 'ok' | 'warning' | 'fault';
@@ -42,7 +42,7 @@ export function checkNode(version: string, needed: string): Check {
   return fault(name, `${version} is too old`, `Install Node.js ${needed.replace('>=', '')} or later.`);
 }
 
-/** What is wrong with a database that answers. */
+/** The faults of a database that answers. */
 export function checkDatabase(facts: DatabaseFacts, environment: Environment): Check[] {
   return [
     checkPostgres(facts),
@@ -115,7 +115,7 @@ function checkRole({ role, ownsTables, refusedTables }: DatabaseFacts): Check {
 function checkRowSecurity({ rowSecurity }: DatabaseFacts, { allowRlsBypass }: Environment): Check {
   const name = 'Row security';
   if (rowSecurity === undefined) return ok(name, 'binds the role on every table of tenants');
-  // The sentence says what is wrong, then what to do.
+  // The sentence names the fault, then the remedy.
   const colon = rowSecurity.indexOf(': ');
   const [found, text] = [rowSecurity.slice(0, colon), sentence(rowSecurity.slice(colon + 2))];
   return allowRlsBypass ? warning(name, `${found} (ALLOW_RLS_BYPASS)`, text) : fault(name, found, text);
@@ -181,7 +181,7 @@ function checkConnections({ connections }: DatabaseFacts, { databasePoolSize }: 
   return warning(name, found, 'Raise max_connections of Postgres, or lower DATABASE_POOL_SIZE.');
 }
 
-/** What is wrong with a Redis that answers. */
+/** The faults of a Redis that answers. */
 export function checkRedis(facts: RedisFacts): Check[] {
   const { address, version, policy, memory, writes, isSaving } = facts;
   const name = 'Redis';

@@ -43,7 +43,7 @@ class Channels implements Pick<
     await (await this.open())?.enqueueRuns(runs).catch(() => undefined);
   }
 
-  /** If the queue is away, the sweep finds what is due. */
+  /** If the queue is away, the sweep finds due configs. */
   async enqueuePushes(pushes: readonly PushJob[]): Promise<void> {
     await (await this.open())?.enqueuePushes(pushes).catch(() => undefined);
   }

@@ -176,7 +176,7 @@ async function separateOwner(
   renameSync(`${ownerFile}.new`, ownerFile);
 }
 
-/** Runs a program to its end. Throws with what it said on standard error if it fails. */
+/** Runs a program to its end. If it fails, throws with its standard error. */
 function run(command: string, args: string[], account: Account | undefined, input = ''): Promise<void> {
   return new Promise((resolve, reject) => {
     const ids = account ? { uid: account.uid, gid: account.gid } : {};

@@ -202,7 +202,7 @@ export class AgentsController {
     return { ...written, ...(unchecked.length > 0 && { unchecked_tools: unchecked }) };
   }
 
-  /** What is allowed and will fail when the agent runs: agents that there are not, commands that are not allowed. */
+  /** Settings that are accepted but will fail when the agent runs: unknown agents, commands that are not allowed. */
   private async warningsOf(
     tenantId: string,
     { definition }: Pick<CatalogWrite['entry'], 'definition'>,

@@ -332,7 +332,7 @@ export const encodeSteps = (steps: readonly StepRecord[]): z.infer<typeof step>[
     error,
   }));
 
-/** A call of a model, without what was said. */
+/** A call of a model, without prompt and answer. */
 export function encodeModelCall(
   call: ModelCallRecord,
   prices: ModelPrices | undefined,
@@ -364,7 +364,7 @@ export const encodeConsoleLine = ({ position, at, level, runId, attempt, text }:
   text,
 });
 
-/** The position after which a page of the console begins. Throws `invalid-params` for what is no cursor. */
+/** The position after which a page of the console begins. Throws `invalid-params` for an invalid cursor. */
 export function readConsoleCursor(cursor: string | undefined): number {
   if (cursor === undefined || cursor === '') return 0;
   const { after } = readPage(1, cursor);

@@ -352,8 +352,8 @@ export class RequestsController {
   }
 
   /**
-   * The context of a call about a task of the tenant, whichever agent the task belongs to. Throws `task-not-found` for an
-   * unknown id or another tenant's.
+   * The context of a call about a task of any agent of the tenant. Throws `task-not-found` for an unknown id or another
+   * tenant's.
    */
   private async contextFor(
     operation: OperationName,

@@ -106,7 +106,7 @@ export function assertMasterKey({ masterKey }: Pick<Environment, 'masterKey'>): 
 export const noSuchSecret = (name: string): ProtocolError =>
   new ProtocolError('not-found', `Secret not found: ${name}`);
 
-/** Throws what is wrong with a secret as `invalid-params`. */
+/** Throws `invalid-params` for a fault of a secret. */
 export function explainSecret(error: unknown): never {
   if (!(error instanceof SecretError)) throw error;
   const { message, field } = error;

@@ -103,7 +103,7 @@ export const revokedToken = tokenWithWork
 type Given = Partial<z.output<typeof newToken>>;
 
 /**
- * Reads a new token. What is left out is what the caller itself has.
+ * Reads a new token. Omitted members have the values of the caller's own token.
  * @param caller gives only what it has; unset = an operator
  * @throws ProtocolError `invalid-params`, `forbidden`
  */
@@ -141,7 +141,7 @@ export function decodeRotation(
     'the body',
   );
   const end = expiresAt === undefined ? {} : { expiresAt };
-  // Whoever rotates a token has all that it may do.
+  // The caller gets all rights of a token that it rotates.
   assertGives(caller, { ...token, ...end });
   return { overlapMs: seconds * 1000, ...end };
 }
@@ -236,7 +236,7 @@ export const encodeRevoked = ({ token, running, stopped }: RevokedToken): z.infe
   }),
 });
 
-/** What goes on without the token. */
+/** The running tasks and schedules of the token. */
 export const encodeOpenWork = ({ tasks, hasMore, schedules }: OpenWork): z.infer<typeof openWork> => ({
   tasks: tasks.map(({ id, agentId, state }) => ({
     request_id: id,

@@ -22,7 +22,7 @@ export interface StepPorts {
   limits: { depth: number; tasks: number };
 }
 
-/** What every entry of the journal has. */
+/** The members of every entry of the journal. */
 interface EntryHead {
   /**
    * Executions of a task count from 1. An execution is one call of `execute`, with all its later attempts, and with the
@@ -151,7 +151,7 @@ export class TurnSteps {
     return undefined;
   }
 
-  /** The parts of a question. Throws AgentError for what is no part. */
+  /** The parts of a question. Throws AgentError for a value that is no part. */
   questionOf({ question }: NonNullable<Parked['input']>): Part[] {
     try {
       const { parts } = Message.fromJSON({ parts: question });

@@ -49,7 +49,7 @@ export interface RecordedStep {
   ended?: { order: number; result?: string; error?: StepFailure };
 }
 
-/** From the process: what has become of a step. Results are JSON texts. */
+/** From the process: the outcome of a step. Results are JSON texts. */
 export type StepMessage = { id: number } & (
   | {
       op: 'begin';

@@ -13,7 +13,7 @@ interface Mirrored {
 
 /**
  * Mirrors the artifacts of a remote task. Chunks are relayed. From a snapshot only the missing parts are relayed, and
- * different content is replaced. So nothing is lost or doubled, however often the connection breaks.
+ * different content is replaced. So nothing is lost or doubled when the connection breaks, also several times.
  */
 export class ArtifactMirror {
   private readonly known: Map<string, Mirrored>;

@@ -64,7 +64,7 @@ export class TaskRelay {
     return status.message && !isOld ? this.progress(status.message, metadata) : [];
   }
 
-  /** A progress message. This task stays `working`, whatever the state of the remote task is. */
+  /** A progress message. This task stays `working` in every state of the remote task. */
   private progress(message: Message, metadata?: Record<string, unknown>): AgentOutput[] {
     const key = message.messageId || JSON.stringify(message.parts);
     if (key === this.lastSaid) return [];

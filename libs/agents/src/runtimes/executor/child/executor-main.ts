@@ -50,7 +50,7 @@ class Channel {
     if (this.unsent.isFull) this.flush();
   }
 
-  /** Sends what has waited for long. Call it before other code takes the thread. */
+  /** Sends messages that have waited too long. Call it before other code takes the thread. */
   flushIfLate(): void {
     if (!this.unsent.isEmpty && performance.now() - this.unsentSince > MAX_UNSENT_MS) this.flush();
   }
@@ -245,7 +245,7 @@ class Turns implements TurnHost {
     setImmediate(() => this.flush());
   }
 
-  /** Sends all that turns have said so far. */
+  /** Sends all waiting output of the turns. */
   flush(): void {
     const turns = [...this.toFlush];
     this.toFlush.clear();

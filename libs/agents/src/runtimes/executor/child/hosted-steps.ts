@@ -379,7 +379,7 @@ function rejection(signal: AbortSignal): Promise<never> {
   return rejected;
 }
 
-/** @throws TypeError for what JSON can not hold, RangeError for what is too large */
+/** @throws TypeError for a value that JSON cannot hold, RangeError for one that is too large */
 function jsonOf(value: unknown, what: string): string | undefined {
   let json: string | undefined;
   try {

@@ -44,7 +44,7 @@ export interface TurnHost {
 export class HostedTurn implements EventSink {
   private readonly bus: TurnBus;
   private executor: AgentExecutor | undefined;
-  /** What the executor is told of the call; it notes there which extensions it activates. */
+  /** The context of the call for the executor. It stores there the extensions that the executor activates. */
   private call: ServerCallContext | undefined;
   private readonly steps: HostedSteps;
   /** Resolves with what the turn waits for if all its steps wait. */

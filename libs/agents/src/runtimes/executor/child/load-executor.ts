@@ -58,8 +58,8 @@ const MAX_STACK = 10_000;
 
 /**
  * Loads the executor of an agent's folder. The default export (or `module.exports`) is an executor or a class. An
- * executor serves every turn. Of a class, every turn gets an instance of its own. TypeScript runs as it is, its types
- * unchecked. Stacks then name its files and lines.
+ * executor serves every turn. Of a class, every turn gets an instance of its own. TypeScript runs without a build and
+ * without a check of types. Stacks then name its files and lines.
  *
  * @param folder absolute path of the agent's folder
  * @param module path of the module inside it; default: `index` as JavaScript, else as TypeScript

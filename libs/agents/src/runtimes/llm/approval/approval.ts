@@ -12,9 +12,9 @@ import type { LlmConfig } from '../llm-config.js';
 import type { Conversation } from '../conversation.js';
 
 /**
- * Take this turn's message in, unless an earlier attempt has done so: as the answer about calls that wait for
- * approval, or else as a prompt. Only a person approves calls; what an agent says about them is no answer. Calls whose
- * time was over when the message was accepted are refused, whatever it says.
+ * Take this turn's message in, unless an earlier attempt has done so: as the answer about calls that wait for approval,
+ * or else as a prompt. Only a person approves calls; what an agent says about them is no answer. Calls that had expired
+ * when the message was accepted are refused, also if it approves them.
  * @returns why it is no answer, where one is waited for
  */
 export async function takeMessage(turn: Turn, conversation: Conversation): Promise<string | undefined> {
