@@ -86,7 +86,7 @@ function checkSettings(source: Cli['source']): Check[] {
     ...problems.map((problem) => fault(name, problem, 'docs/reference/settings.md has all settings.')),
     ...unknown.map((problem) => warning(name, problem, 'Correct the name, or remove it.')),
   ];
-  return wrong.length > 0 ? wrong : [ok(name, `${set.length} are set, and all are valid`)];
+  return wrong.length > 0 ? wrong : [ok(name, `${set.length} set, all valid`)];
 }
 
 async function databaseChecks(environment: Environment): Promise<Check[]> {

@@ -192,7 +192,7 @@ export function checkRedis(facts: RedisFacts): Check[] {
   return [
     server,
     writes === true
-      ? ok('Redis writes', 'are taken')
+      ? ok('Redis writes', 'are accepted')
       : fault(
           'Redis writes',
           `are refused: ${writes}`,

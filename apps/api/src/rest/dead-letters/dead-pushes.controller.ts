@@ -33,7 +33,7 @@ export const pushRedelivery = z.object({
 
 export const CONFIG = textQuery('Only this push config. Left out: all of the task that were given up');
 
-/** Push configs that were given up. They can be delivered again, from where they have stopped. */
+/** Push configs that were given up. They can be delivered again, after the last delivered event. */
 @Controller('v1/dead-pushes')
 export class DeadPushesController {
   constructor(private readonly deadPushes: DeadPushes) {}

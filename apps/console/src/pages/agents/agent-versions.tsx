@@ -130,8 +130,8 @@ function RestoreDialog({
     >
       <Stack>
         <Text size="sm">
-          This makes version {(agent.version ?? 0) + 1} with the contents of version {version}. New messages
-          use it. Running tasks finish with what they have begun with.
+          This makes version {(agent.version ?? 0) + 1} with the contents of version {version}. New turns use
+          it. Running turns finish with their version.
         </Text>
         <Difference slug={agent.slug} from={agent.version ?? 1} to={version} />
         {restore.error && <ErrorView error={restore.error} />}

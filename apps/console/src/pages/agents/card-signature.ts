@@ -9,7 +9,7 @@ export async function verifySignature(
   const keys = createRemoteJWKSet(new URL('/.well-known/jwks.json', window.location.origin));
   try {
     await verifyAgentCardSignature((kid) => keys({ alg: 'ES256', kid }))(card as never);
-    return { isGood: true, text: 'Signed by this server. The signature is good.' };
+    return { isGood: true, text: 'Signed by this server. The signature is valid.' };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return { isGood: false, text: `The signature is not good: ${reason}` };

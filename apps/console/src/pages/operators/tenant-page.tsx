@@ -113,7 +113,7 @@ function Suspend({ slug }: { slug: string }) {
       <Text size="sm">
         All calls of its tokens, users and guests are refused at once. Nothing is deleted.
       </Text>
-      <TextInput name="reason" label="Reason" description="Callers see it in the refusal." maxLength={200} />
+      <TextInput name="reason" label="Reason" description="Callers see it in the error." maxLength={200} />
       <Checkbox name="stop" label="Cancel its tasks that have not ended" />
     </FormButton>
   );

@@ -309,7 +309,7 @@ function Kept({ draft, onChange }: { draft: Draft; onChange: (draft: Draft) => v
 const STATES: Readonly<Record<CallState, string>> = {
   idle: 'Nothing is sent yet.',
   running: 'The answer is coming in …',
-  cut: 'The connection is cut. The task goes on. Resume reads on after the last frame.',
+  cut: 'The connection is cut. The task goes on. Resume continues after the last frame.',
   done: 'The answer has ended.',
   failed: 'The call has failed.',
 };

@@ -94,7 +94,7 @@ function UsageTable({ usage }: { usage: Usage }) {
   const principalName = usePrincipalName();
   if (rows.length === 0) {
     return (
-      <EmptyState title="Nothing was used in this time" command={'npx baton send echo "Hello"'}>
+      <EmptyState title="No usage in this time" command={'npx baton send echo "Hello"'}>
         Choose a longer period, or send a message to an agent.
       </EmptyState>
     );
