@@ -3,6 +3,7 @@ const { tmpdir } = require('node:os');
 const { join } = require('node:path');
 const vm = require('node:vm');
 const { Cost } = require('./cost.js');
+const { removeLeftovers } = require('./leftovers.js');
 const { LegacyFakeTimers, ModernFakeTimers } = require('@jest/fake-timers');
 const { ModuleMocker } = require('jest-mock');
 
@@ -141,6 +142,7 @@ module.exports = class {
     this.fakeTimers.dispose();
     this.fakeTimersModern.dispose();
     this.moduleMocker.restoreAllMocks();
+    removeLeftovers();
     globalThis.console = this.console;
     process.exit = this.exit;
     for (const name of Object.keys(process.env)) {
