@@ -17,7 +17,7 @@ const FREEZES = `
   let pings = 0;
   process.on('message', () => {
     process.send({ type: 'pong' });
-    if (++pings === 3) setImmediate(() => { for (;;); });
+    if (++pings === 3) setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0));
   });`;
 
 it('kills a process that no longer answers pings', async () => {

@@ -98,7 +98,7 @@ describe('a check against a JSON schema', () => {
 
 describe('what does not end', () => {
   it.each(Object.keys(ENDLESS))('is given up: %s', async (what) => {
-    const pool = poolOf(500);
+    const pool = poolOf(150);
     const [schema, value] = ENDLESS[what]!;
     expect(schemaExcess(schema)).toBeUndefined();
     expect(['computeTime', 'computeMemory']).toContain(
@@ -137,7 +137,7 @@ describe('what does not end', () => {
   });
 
   it('does not keep another tenant waiting', async () => {
-    const pool = poolOf(500);
+    const pool = poolOf(300);
     const [schema, value] = ENDLESS['a pattern']!;
     const order: string[] = [];
     const attacks = Array.from({ length: 5 }, () =>

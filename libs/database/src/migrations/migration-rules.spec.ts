@@ -17,7 +17,9 @@ const REMOVALS = [
   'renaming-column',
   'renaming-table',
 ];
-const SQUAWK = require.resolve('squawk-cli/js/bin/squawk');
+/** Not its command, which starts a Node.js to start the program. */
+// oxlint-disable-next-line typescript/no-require-imports -- it has no types
+const SQUAWK = (require('squawk-cli/js/index.js') as { getBinaryPath(): string }).getBinaryPath();
 const folder = mkdtempSync(join(tmpdir(), 'baton-rules-'));
 
 beforeAll(() => loadModule());
@@ -42,10 +44,10 @@ function squawk(migration: Migration): string[] {
     '--exclude',
     rule,
   ]);
-  const args = [SQUAWK, '--reporter', 'json', ...excluded, file];
+  const args = ['--reporter', 'json', ...excluded, file];
   let found: string;
   try {
-    found = execFileSync(process.execPath, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    found = execFileSync(SQUAWK, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
   } catch (error) {
     found = (error as { stdout: string }).stdout;
   }
