@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { findRedisBinary, startRedis } from '../../apps/local/src/services/index.js';
 import { migrate } from '../../libs/database/src/migrations/migrate.js';
 import { asAdministrator, TEMPLATE } from './database.js';
-import { CHEAP_LOGINS, keepSeed, startTestPostgres } from './postgres.js';
+import { CHEAP_LOGINS, keepSeed, spreadDatabases, startTestPostgres } from './postgres.js';
 
 const PREFIX = 'baton-test-';
 
@@ -37,6 +37,7 @@ export async function startServices(): Promise<() => Promise<void>> {
     await migrate(first.url);
     await first.process.stop(5000);
     keepSeed(join(folder, 'postgres'), join(folder, 'seed'));
+    spreadDatabases(join(folder, 'postgres'));
     const postgres = await startTestPostgres(join(folder, 'postgres'), { ...options, at: first.url });
     running.push(postgres.process);
     process.env.TEST_DATABASE_URL = postgres.url;
