@@ -1,6 +1,6 @@
 import { type Agent, Role, TaskState, textOf, textPart } from '@baton/a2a';
 import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
-import { Database, RunStore, TaskStore, TenantStore } from '@baton/database';
+import { Database, DatabaseUnavailableError, RunStore, TaskStore, TenantStore } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import type { INestApplicationContext } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
@@ -139,6 +139,40 @@ it('an agent is given the earlier tasks of a context, and of a new one without a
   await executor.execute(await order('named by the caller'));
   expect(known).toEqual([[], [first.taskId], [first.taskId, second.taskId], []]);
   listContext.mockRestore();
+});
+
+it('a run that comes twice, in an outage, is executed once', async () => {
+  let turns = 0;
+  act = async function* (turn) {
+    turns += 1;
+    yield chunk(turn, 'one', false);
+    yield status(turn, TaskState.TASK_STATE_COMPLETED);
+  };
+  const runs = worker.get(RunStore, { strict: false });
+  const claim = runs.claim.bind(runs);
+  // Neither job hears what has become of its claim. Both ask again.
+  const claims = jest.spyOn(runs, 'claim');
+  for (let i = 0; i < 2; i++) {
+    claims.mockImplementationOnce(async (...asked) => {
+      await claim(...asked);
+      throw new DatabaseUnavailableError('the connection was lost');
+    });
+  }
+  const job = await order();
+  const claimed: string[] = [];
+  await Promise.all([
+    executor.execute(job, () => claimed.push('one')),
+    executor.execute({ ...job }, () => claimed.push('other')),
+  ]);
+  claims.mockRestore();
+  expect(turns).toBe(1);
+  expect(claimed.toSorted()).toEqual(['one', 'other']);
+  expect(await runOf(job)).toEqual({ state: 'succeeded', attempt: 1, error: null });
+  // The next job of the run is executed as ever.
+  const next = await order();
+  await executor.execute(next);
+  await executor.execute(next);
+  expect(turns).toBe(2);
 });
 
 it('a run that somebody else has, or that is over, is not executed', async () => {

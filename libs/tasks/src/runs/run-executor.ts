@@ -84,6 +84,8 @@ export class RunExecutor {
   private readonly durations: MetricOf<typeof RUN_SECONDS>;
   private readonly firstOutput: MetricOf<typeof FIRST_OUTPUT>;
   private readonly written: ReturnType<typeof writerMetrics>;
+  /** Names of the jobs that are claimed or executed here. */
+  private readonly underWay = new Set<string>();
 
   constructor(
     private readonly runs: RunStore,
@@ -116,9 +118,22 @@ export class RunExecutor {
   /**
    * Execute the run that a job names. Never rejects. After any failure the run's row shows the remaining work, and the
    * sweeper finds it.
+   *
+   * A job may come twice. After a lost answer a worker may claim again what it has, so Postgres would give the run to both.
    * @param claimed called when Postgres has said who has the run
    */
   async execute(job: RunJob, claimed: () => void = NOTHING): Promise<void> {
+    const name = `${job.runId} ${job.attempt}`;
+    if (this.underWay.has(name)) return void claimed();
+    this.underWay.add(name);
+    try {
+      await this.executeOnce(job, claimed);
+    } finally {
+      this.underWay.delete(name);
+    }
+  }
+
+  private async executeOnce(job: RunJob, claimed: () => void): Promise<void> {
     // Made when there is something to say: most runs have nothing.
     const { tenantId, taskId, runId } = job;
     let traceparent: string | null = null;
