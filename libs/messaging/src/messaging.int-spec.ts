@@ -271,7 +271,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       const tasks = Array.from({ length: 200 }, () => randomUUID());
       await Promise.all(
         tasks.map(async (task) => {
-          await other.subscribeTask(tenantId, task, () => inbox.push(task));
+          await other.subscribeTask(tenantId, task, () => inbox.push(task)).inForce;
           await one.publishTask(tenantId, task, signalOf(1));
         }),
       );
@@ -280,7 +280,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
 
     it('keep the order of the publisher', async () => {
       const inbox = new Inbox<number>();
-      await other.subscribeTask(tenantId, taskId, ({ lastSequence }) => inbox.push(lastSequence));
+      await other.subscribeTask(tenantId, taskId, ({ lastSequence }) => inbox.push(lastSequence)).inForce;
       const sequences = Array.from({ length: 500 }, (_, index) => index + 1);
       await Promise.all(sequences.map((sequence) => one.publishTask(tenantId, taskId, signalOf(sequence))));
       expect(await inbox.reach(500)).toEqual(sequences);
@@ -288,7 +288,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
 
     it('carry the JSON of an event as it is', async () => {
       const inbox = new Inbox<TaskSignal>();
-      await other.subscribeTask(tenantId, taskId, inbox.push);
+      await other.subscribeTask(tenantId, taskId, inbox.push).inForce;
       const json = '{"text": "a\\u0000b \\ud800 é 漢 \\n", "n": 1.0}';
       const signal = { lastSequence: 9, events: [{ sequence: 9, attempt: 2, json }] };
       await one.publishTask(tenantId, taskId, signal);
@@ -297,7 +297,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
 
     it('tell only the last sequence when the events are too big', async () => {
       const inbox = new Inbox<TaskSignal>();
-      await other.subscribeTask(tenantId, taskId, inbox.push);
+      await other.subscribeTask(tenantId, taskId, inbox.push).inForce;
       const limit = driver === 'redis' ? 64 * 1024 : 7_500;
       await one.publishTask(tenantId, taskId, signalOf(1, limit));
       await one.publishTask(tenantId, taskId, signalOf(2, limit - 100));
@@ -309,13 +309,14 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
     it('reach every listener of the task until it leaves, and nobody else', async () => {
       const inboxes = [new Inbox<number>(), new Inbox<number>(), new Inbox<number>()] as const;
       const into = (inbox: Inbox<number>) => (signal: TaskSignal) => inbox.push(signal.lastSequence);
-      const leave = await other.subscribeTask(tenantId, taskId, into(inboxes[0]));
-      await other.subscribeTask(tenantId, taskId, into(inboxes[1]));
-      await other.subscribeTask(randomUUID(), taskId, into(inboxes[2]));
+      const first = other.subscribeTask(tenantId, taskId, into(inboxes[0]));
+      await first.inForce;
+      await other.subscribeTask(tenantId, taskId, into(inboxes[1])).inForce;
+      await other.subscribeTask(randomUUID(), taskId, into(inboxes[2])).inForce;
       await one.publishTask(tenantId, taskId, signalOf(1));
       await Promise.all([inboxes[0].reach(1), inboxes[1].reach(1)]);
-      leave();
-      leave();
+      first.end();
+      first.end();
       await one.publishTask(tenantId, taskId, signalOf(2));
       expect(await inboxes[1].reach(2)).toEqual([1, 2]);
       expect(inboxes[0].items).toEqual([1]);
@@ -325,12 +326,13 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
     it('can be left and joined again at once', async () => {
       const inbox = new Inbox<number>();
       for (let round = 1; round <= 50; round++) {
-        const leave = await other.subscribeTask(tenantId, taskId, (signal) =>
+        const { inForce, end } = other.subscribeTask(tenantId, taskId, (signal) =>
           inbox.push(signal.lastSequence),
         );
+        await inForce;
         await one.publishTask(tenantId, taskId, signalOf(round));
         await inbox.reach(round);
-        leave();
+        end();
       }
       expect(inbox.items).toHaveLength(50);
     });

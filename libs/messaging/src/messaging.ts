@@ -60,6 +60,14 @@ export type ControlMessage =
 
 export type Unsubscribe = () => void;
 
+/** A subscription to a channel. */
+export interface Subscription {
+  /** Resolves when the subscription is in force: later messages reach the listener. It may never do so. */
+  inForce: Promise<void>;
+  /** Ends the subscription, also one that is not in force yet. Nothing is kept of it. */
+  end: Unsubscribe;
+}
+
 /** Whether something is allowed now, and if not, after how many milliseconds to ask again. */
 export interface Spending {
   allowed: boolean;
@@ -135,12 +143,11 @@ export abstract class Messaging {
   abstract consumePushes(concurrency: number, take: (job: PushJob) => Promise<void>): Consumer;
   /** Publish to every subscriber of the task. Never rejects: the relay finds the events of a lost signal. */
   abstract publishTask(tenantId: string, taskId: string, signal: TaskSignal): Promise<void>;
-  /** Resolves when the subscription is in force: later signals reach `listener`. */
   abstract subscribeTask(
     tenantId: string,
     taskId: string,
     listener: (signal: TaskSignal) => void,
-  ): Promise<Unsubscribe>;
+  ): Subscription;
   abstract publishControl(message: ControlMessage): Promise<void>;
   abstract subscribeControl(listener: (message: ControlMessage) => void): Promise<Unsubscribe>;
   /**

@@ -1,7 +1,7 @@
 import { type TaskEvent, TaskState, serializePayload } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import type { TaskStore } from '@baton/database';
-import type { Messaging, TaskSignal } from '@baton/messaging';
+import type { Messaging, Subscription, TaskSignal } from '@baton/messaging';
 import { Logger, Metrics } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { Relay } from './relay.js';
@@ -13,6 +13,7 @@ const TEST_MS = 15_000;
 /** Messaging whose connection the test loses, and whose signals the test sends or leaves out. */
 class FakeMessaging {
   reconnected: () => void = () => undefined;
+  inForce: Promise<void> = Promise.resolve();
   private readonly listeners = new Map<string, (signal: TaskSignal) => void>();
 
   onReconnect(listener: () => void) {
@@ -20,9 +21,13 @@ class FakeMessaging {
     return () => undefined;
   }
 
-  async subscribeTask(_tenantId: string, taskId: string, listener: (signal: TaskSignal) => void) {
+  subscribeTask(_tenantId: string, taskId: string, listener: (signal: TaskSignal) => void): Subscription {
     this.listeners.set(taskId, listener);
-    return () => void this.listeners.delete(taskId);
+    return { inForce: this.inForce, end: () => void this.listeners.delete(taskId) };
+  }
+
+  get subscribed(): number {
+    return this.listeners.size;
   }
 
   signal(taskId: string, events: TaskEvent[]): void {
@@ -127,6 +132,15 @@ describe('the relay', () => {
     messaging.reconnected();
     await isCompared;
     expect(tries).toBe(3);
+  });
+
+  it('keeps nothing of a call that ends while messaging is away', async () => {
+    messaging.inForce = new Promise(() => undefined);
+    const watching = relay.watch({ tenantId: 'tenant', taskId: 'task' }, 0, 0, end.signal);
+    expect(messaging.subscribed).toBe(1);
+    end.abort();
+    expect([messaging.subscribed, relay.size]).toEqual([0, 0]);
+    await watching;
   });
 
   it(

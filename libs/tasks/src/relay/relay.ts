@@ -35,7 +35,8 @@ const HEADS_AT_ONCE = 1_000;
  */
 @Injectable()
 export class Relay implements OnModuleInit, OnModuleDestroy {
-  private readonly watches = new Map<TaskWatch, Promise<Unsubscribe>>();
+  /** With each what ends its subscription. */
+  private readonly watches = new Map<TaskWatch, Unsubscribe>();
   private timer: NodeJS.Timeout | undefined;
   private stopReconnect: Unsubscribe | undefined;
   private readonly log: LogReader;
@@ -49,7 +50,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     private readonly tasks: TaskStore,
     private readonly messaging: Messaging,
     private readonly environment: Environment,
-    private readonly logger: Logger,
+    logger: Logger,
     private readonly metrics: Metrics,
   ) {
     this.lag = metrics.of(EVENT_LAG);
@@ -82,10 +83,12 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
       watch.end();
       return watch;
     }
-    const subscription = this.messaging.subscribeTask(key.tenantId, key.taskId, (news) => watch.notify(news));
-    this.watches.set(watch, subscription);
+    const { inForce, end } = this.messaging.subscribeTask(key.tenantId, key.taskId, (news) =>
+      watch.notify(news),
+    );
+    this.watches.set(watch, end);
     signal.addEventListener('abort', () => this.leave(watch), { once: true });
-    await this.waitFor(subscription);
+    await this.waitFor(inForce);
     return watch;
   }
 
@@ -99,12 +102,8 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   /** End the watch and free its subscription, because nobody reads it. */
   leave(watch: TaskWatch): void {
     watch.end();
-    const subscription = this.watches.get(watch);
+    this.watches.get(watch)?.();
     this.watches.delete(watch);
-    subscription?.then(
-      (unsubscribe) => unsubscribe(),
-      () => undefined,
-    );
   }
 
   /** Number of watches open in this process. */
@@ -113,15 +112,11 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   }
 
   /** Wait for the subscription, but not for long: without it the watch uses the slow tick. */
-  private async waitFor(subscription: Promise<Unsubscribe>): Promise<void> {
+  private async waitFor(inForce: Promise<void>): Promise<void> {
     let late = false;
-    const done = subscription.then(
-      () => {
-        if (late) void this.catchUp();
-      },
-      (error: unknown) =>
-        this.logger.warn('task channel not subscribed; following the log only', { err: error }),
-    );
+    const done = inForce.then(() => {
+      if (late) void this.catchUp();
+    });
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<void>((resolve) => {
       timer = setTimeout(() => {

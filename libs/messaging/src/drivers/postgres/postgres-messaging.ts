@@ -26,6 +26,7 @@ import {
   type RunHandler,
   type RunJob,
   type Spending,
+  type Subscription,
   type TaskSignal,
   type Tick,
   type TickTimes,
@@ -159,7 +160,7 @@ export class PostgresMessaging extends Messaging {
     tenantId: string,
     taskId: string,
     listener: (signal: TaskSignal) => void,
-  ): Promise<Unsubscribe> {
+  ): Subscription {
     return this.listen(taskKey(tenantId, taskId), (text) => listener(this.signals.decode(text)));
   }
 
@@ -168,7 +169,8 @@ export class PostgresMessaging extends Messaging {
   }
 
   override subscribeControl(listener: (message: ControlMessage) => void): Promise<Unsubscribe> {
-    return this.listen(this.controlChannel, (text) => listener(JSON.parse(text) as ControlMessage));
+    const { end } = this.listen(this.controlChannel, (text) => listener(JSON.parse(text) as ControlMessage));
+    return Promise.resolve(end);
   }
 
   override spend(key: string, limit: number, perSeconds: number): Promise<Spending> {
@@ -246,9 +248,9 @@ export class PostgresMessaging extends Messaging {
     );
   }
 
-  private listen(key: string, listener: (text: string) => void): Promise<Unsubscribe> {
+  private listen(key: string, listener: (text: string) => void): Subscription {
     this.listeners.add(key, listener);
-    return Promise.resolve(() => void this.listeners.remove(key, listener));
+    return { inForce: Promise.resolve(), end: () => void this.listeners.remove(key, listener) };
   }
 
   /** The result of the work. Rejects with a plain reason after `ms`. */

@@ -52,7 +52,7 @@ describe('messaging when Postgres fails', () => {
     const signals = new Inbox<TaskSignal>();
     const control = new Inbox<ControlMessage>();
     worker.consumeRuns(10, async (job) => runs.push(job));
-    await api.subscribeTask(tenantId, taskId, signals.push);
+    await api.subscribeTask(tenantId, taskId, signals.push).inForce;
     await api.subscribeControl(control.push);
     await api.enqueueRuns([someRun()]);
     await runs.reach(1);
@@ -73,7 +73,7 @@ describe('messaging when Postgres fails', () => {
       const behind = installation.create({ databaseUrl: proxy.url });
       await behind.start(10_000);
       const signals = new Inbox<TaskSignal>();
-      await behind.subscribeTask(tenantId, taskId, signals.push);
+      await behind.subscribeTask(tenantId, taskId, signals.push).inForce;
       const back = connectionBack(behind);
       proxy.cut(5);
       await back;

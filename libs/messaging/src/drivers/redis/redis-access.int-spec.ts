@@ -43,7 +43,7 @@ withRedis('messaging as a user of Redis with few rights', () => {
         new Inbox<ControlMessage>(),
       ];
       worker.consumeRuns(10, async (job) => runs.push(job));
-      await api.subscribeTask(tenantId, taskId, signals.push);
+      await api.subscribeTask(tenantId, taskId, signals.push).inForce;
       await api.subscribeControl(control.push);
       await api.enqueueRuns([someRun(), someRun()]);
       await api.enqueueNewRuns([someRun()]);

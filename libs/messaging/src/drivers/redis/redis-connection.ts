@@ -1,7 +1,7 @@
 import type { ConnectionOptions } from 'bullmq';
 import { Redis } from 'ioredis';
 import { within, type QuietLog, ChannelListeners } from '../../channels.js';
-import { MessagingUnavailableError, type Unsubscribe } from '../../messaging.js';
+import { MessagingUnavailableError, type Subscription } from '../../messaging.js';
 import { isCertificateRefused, redisReasonOf, type RedisServer } from './redis-server.js';
 
 /** After this time without a due answer the connection counts as dead and is replaced. */
@@ -177,7 +177,8 @@ export class RedisChannels {
   /** Channel → the batch whose SUBSCRIBE for it was the last word on this connection. */
   private readonly sent = new Map<string, number>();
   private readonly inForce = new Set<string>();
-  private readonly waiting = new Map<string, (() => void)[]>();
+  /** Of subscriptions that are not in force yet, by channel. */
+  private readonly waiting = new Map<string, Set<() => void>>();
   private changed = new Set<string>();
   private batch = 0;
   private wasReady = false;
@@ -199,15 +200,21 @@ export class RedisChannels {
     this.heartbeat.unref();
   }
 
-  /** Resolves when the server has acknowledged the subscription (after its return, if it is away). */
-  async subscribe(channel: string, listener: (text: string) => void): Promise<Unsubscribe> {
+  /** In force when the server has acknowledged it (after its return, if it is away). */
+  subscribe(channel: string, listener: (text: string) => void): Subscription {
     if (this.listeners.add(channel, listener)) this.change(channel);
-    if (!this.inForce.has(channel)) await this.acknowledged(channel);
-    return () => {
+    let acknowledge = (): void => undefined;
+    const inForce = new Promise<void>((resolve) => (acknowledge = resolve));
+    if (this.inForce.has(channel)) acknowledge();
+    else this.await(channel, acknowledge);
+    const end = (): void => {
+      // Calls come and go while the server is away: nothing may stay of them until it is back.
+      this.waiting.get(channel)?.delete(acknowledge);
       if (!this.listeners.remove(channel, listener)) return;
+      this.waiting.delete(channel);
       this.change(channel);
-      this.resolveWaiting(channel);
     };
+    return { inForce, end };
   }
 
   close(): void {
@@ -220,18 +227,16 @@ export class RedisChannels {
     this.listeners.dispatch(channel, text, (error) => this.log.warn('channel listener failed', error));
   }
 
-  private acknowledged(channel: string): Promise<void> {
-    return new Promise((resolve) => {
-      const waiting = this.waiting.get(channel);
-      if (waiting) waiting.push(resolve);
-      else this.waiting.set(channel, [resolve]);
-    });
+  private await(channel: string, acknowledge: () => void): void {
+    const waiting = this.waiting.get(channel);
+    if (waiting) waiting.add(acknowledge);
+    else this.waiting.set(channel, new Set([acknowledge]));
   }
 
   private resolveWaiting(channel: string): void {
     const waiting = this.waiting.get(channel) ?? [];
     this.waiting.delete(channel);
-    for (const resolve of waiting) resolve();
+    for (const acknowledge of waiting) acknowledge();
   }
 
   private change(channel: string): void {

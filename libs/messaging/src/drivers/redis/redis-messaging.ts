@@ -8,6 +8,7 @@ import {
   type RunHandler,
   type RunJob,
   type Spending,
+  type Subscription,
   type TaskSignal,
   type Tick,
   type TickTimes,
@@ -139,7 +140,7 @@ export class RedisMessaging extends Messaging {
     tenantId: string,
     taskId: string,
     listener: (signal: TaskSignal) => void,
-  ): Promise<Unsubscribe> {
+  ): Subscription {
     return this.channels.subscribe(this.taskChannel(tenantId, taskId), (text) =>
       listener(this.signals.decode(text)),
     );
@@ -149,10 +150,12 @@ export class RedisMessaging extends Messaging {
     return this.publish(this.controlChannel, JSON.stringify(message));
   }
 
-  override subscribeControl(listener: (message: ControlMessage) => void): Promise<Unsubscribe> {
-    return this.channels.subscribe(this.controlChannel, (text) =>
+  override async subscribeControl(listener: (message: ControlMessage) => void): Promise<Unsubscribe> {
+    const { inForce, end } = this.channels.subscribe(this.controlChannel, (text) =>
       listener(JSON.parse(text) as ControlMessage),
     );
+    await inForce;
+    return end;
   }
 
   override spend(key: string, limit: number, perSeconds: number): Promise<Spending> {

@@ -3,7 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { DRIVERS, type PrivateRedis, startPrivateRedis } from '../../../../../test/support/index.js';
 import { Inbox, inTime } from '../../inbox.fixture.js';
 import { Installation, signalOf, someRun } from '../../installation.fixture.js';
-import type { ControlMessage, Messaging, RunJob, Spending, TaskSignal } from '../../messaging.js';
+import type {
+  ControlMessage,
+  Messaging,
+  RunJob,
+  Spending,
+  Subscription,
+  TaskSignal,
+} from '../../messaging.js';
 
 const withRedis = DRIVERS.includes('redis') ? describe : describe.skip;
 
@@ -86,7 +93,7 @@ withRedis('messaging when Redis fails', () => {
     const signals = new Inbox<TaskSignal>();
     const control = new Inbox<ControlMessage>();
     worker.consumeRuns(10, async (job) => runs.push(job));
-    await api.subscribeTask(tenantId, taskId, signals.push);
+    await api.subscribeTask(tenantId, taskId, signals.push).inForce;
     await api.subscribeControl(control.push);
     const back = Promise.all([connectionBack(api), connectionBack(worker)]);
     await redis.crash();
@@ -127,11 +134,27 @@ withRedis('messaging when Redis fails', () => {
       await api.publishControl({ type: 'catalog-changed', tenantId: null });
       const signals = new Inbox<number>();
       const back = connectionBack(api);
-      const subscribed = api.subscribeTask(tenantId, taskId, (signal) => signals.push(signal.lastSequence));
+      const { inForce } = api.subscribeTask(tenantId, taskId, (signal) => signals.push(signal.lastSequence));
       await comeBack();
-      await Promise.all([back, subscribed]);
+      await Promise.all([back, inForce]);
       await api.publishTask(tenantId, taskId, signalOf(2));
       expect(await signals.reach(1)).toEqual([2]);
+    });
+
+    it('keeps nothing of a subscription that ends before it is in force', async () => {
+      const [ended, left] = [randomUUID(), randomUUID()];
+      api.subscribeTask(tenantId, ended, () => undefined).end();
+      const [one, other] = [0, 1].map(() => api.subscribeTask(tenantId, left, jest.fn())) as [
+        Subscription,
+        Subscription,
+      ];
+      one.end();
+      await comeBack();
+      await other.inForce;
+      const client = new Redis(redis.url);
+      const channels = (await client.pubsub('CHANNELS', `*:${tenantId}:task:*`)) as string[];
+      client.disconnect();
+      expect(channels).toEqual([expect.stringMatching(left)]);
     });
 
     it('lets each process count for itself what keys may spend, and counts together afterwards', async () => {

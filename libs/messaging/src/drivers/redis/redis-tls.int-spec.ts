@@ -28,7 +28,7 @@ withRedis('messaging on a Redis behind TLS', () => {
       const [tenantId, taskId] = [randomUUID(), randomUUID()];
       const [runs, signals] = [new Inbox<RunJob>(), new Inbox<TaskSignal>()];
       worker.consumeRuns(10, async (job) => runs.push(job));
-      await api.subscribeTask(tenantId, taskId, signals.push);
+      await api.subscribeTask(tenantId, taskId, signals.push).inForce;
       await api.enqueueRuns([someRun(), someRun()]);
       await worker.publishTask(tenantId, taskId, signalOf(1));
       await Promise.all([runs.reach(2), signals.reach(1)]);
