@@ -73,6 +73,13 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
     if (terms?.state === 'gone') throw new ProtocolError('unauthenticated', 'the token is not known');
   }
 
+  /** Those of the tenants that `assertActive` refuses, as the database has it now. One statement, whatever their number. */
+  async inactive(tenantIds: readonly string[]): Promise<ReadonlySet<string>> {
+    const inactive = new Set(await this.tenants.inactive(tenantIds));
+    if (inactive.size > 0) this.cache.forget((tenantId) => inactive.has(tenantId));
+    return inactive;
+  }
+
   /** Whether a name means this tenant: its slug, or its id. */
   async isNamed(tenantId: string, name: string): Promise<boolean> {
     return name === tenantId || name === (await this.cache.get(tenantId))?.slug;

@@ -28,6 +28,7 @@ beforeEach(async () => {
     assertActive: async (tenantId: string): Promise<void> => {
       if (suspended.has(tenantId)) throw new ProtocolError('tenant-suspended', 'the tenant is suspended');
     },
+    inactive: async (tenantIds: readonly string[]) => new Set(tenantIds.filter((id) => suspended.has(id))),
   } as Partial<LimitsService> as LimitsService;
   open = new OpenCalls(service, jwts, limits, control as unknown as Messaging, Logger.silent());
   await service.onModuleInit();
@@ -81,6 +82,27 @@ describe('open calls', () => {
     await answered();
     const reason = 'tenant-suspended: the tenant is suspended';
     expect([ours.reasons, guests.reasons, theirs.reasons]).toEqual([[reason, reason], [reason], []]);
+  });
+
+  it('end within a second of a suspension that nobody was told of, those of guests too', async () => {
+    const { caller: of } = await caller();
+    const { credential: _, ...guest } = of;
+    const [ours, guests, theirs] = [calls(of), calls(guest), calls({ ...of, tenantId: 'other' })];
+    suspended.add('acme');
+    await jest.advanceTimersByTimeAsync(1_000);
+    const reason = 'tenant-suspended: the tenant is suspended';
+    expect([ours.reasons, guests.reasons, theirs.reasons]).toEqual([[reason], [reason], []]);
+  });
+
+  it('are not read when another tenant changes its tokens', async () => {
+    const [ours, theirs] = [await caller(), await caller()];
+    calls({ ...ours.caller, tenantId: 'other' });
+    const { reasons } = calls(theirs.caller);
+    const reads = read();
+    await service.revoke('acme', theirs.id);
+    await answered();
+    expect(reasons).toEqual(['unauthenticated: the token was revoked']);
+    expect(reads.mock.calls).toEqual([[[theirs.caller.credential]]]);
   });
 
   it('end within a second of a revocation that nobody was told of, and the cache forgets the token', async () => {

@@ -6,7 +6,7 @@ import { JwtService } from './issuers/jwt.service.js';
 import { LimitsService } from './limits.service.js';
 import { type Caller, type RefusedToken, RefusedTokenError, TokenService } from './token.service.js';
 
-/** A call ends within twice this time after its token, even if the control message about it is lost. */
+/** A call ends within twice this time after its token or its tenant, even if the control message about it is lost. */
 const CHECK_MS = 400;
 /** Callers whose tokens one statement reads. */
 const CALLERS_AT_ONCE = 1_000;
@@ -20,19 +20,19 @@ interface OpenCall {
 /**
  * The calls that this process is answering. It ends them when their tenant is suspended, and when their token expires, is
  * revoked or loses rights: at once when a control message says so, otherwise at the next tick. A tick reads the tokens of
- * all calls that are open for longer in one statement, and nothing if there are none. It also ends the calls of users whose
- * issuer is no longer trusted.
+ * all calls that are open for longer in one statement, their tenants in another, and nothing if there are none. It also ends
+ * the calls of users whose issuer is no longer trusted.
  */
 @Injectable()
 export class OpenCalls implements OnModuleInit, OnModuleDestroy {
   private readonly calls = new Set<OpenCall>();
   private readonly failures: FailureLog;
   private timer: NodeJS.Timeout | undefined;
-  private readonly subscriptions: Unsubscribe[] = [];
+  private stopControl: Unsubscribe | undefined;
   /** The check of tokens that is under way. */
   private checking: Promise<void> | undefined;
-  /** Whether a token was revoked after that check had begun. */
-  private isCheckDue = false;
+  /** What the next check is about: calls of tenants with a token that was changed, and after a tick those open for longer. */
+  private due = { tenants: new Set<string>(), isTick: false };
 
   constructor(
     private readonly tokens: TokenService,
@@ -45,22 +45,20 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
   }
 
   async onModuleInit(): Promise<void> {
-    this.subscriptions.push(
-      await this.messaging.subscribeControl((message) => {
-        if (message.type === 'token-revoked') this.check(Infinity);
-        if (message.type === 'tenant-suspended') void this.checkTenants(new Set([message.tenantId]));
-      }),
-      // A message may have been lost meanwhile.
-      this.messaging.onReconnect(() => {
-        void this.checkTenants(new Set([...this.calls].map(({ caller }) => caller.tenantId)));
-      }),
-    );
+    this.stopControl = await this.messaging.subscribeControl((message) => {
+      // Those of other tenants are as they were: whoever changes tokens often must not have all of them read.
+      if (message.type === 'token-revoked') {
+        this.due.tenants.add(message.tenantId);
+        this.check();
+      }
+      if (message.type === 'tenant-suspended') void this.checkTenants(new Set([message.tenantId]));
+    });
     this.timer = setInterval(() => this.tick(), CHECK_MS).unref();
   }
 
   onModuleDestroy(): void {
     clearInterval(this.timer);
-    for (const unsubscribe of this.subscriptions.splice(0)) unsubscribe();
+    this.stopControl?.();
   }
 
   /**
@@ -94,18 +92,21 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
     this.endAll(({ caller: { expiresAt } }) =>
       expiresAt && expiresAt.getTime() <= now ? 'expired' : undefined,
     );
-    // The guard has just verified the tokens of newer calls, and most calls are short.
-    this.check(performance.now() - CHECK_MS);
+    this.due.isTick = true;
+    this.check();
   }
 
-  /** @param before only tokens of calls that began before, by `performance.now()` */
-  private check(before: number): void {
-    if (this.checking) {
-      this.isCheckDue ||= before === Infinity;
-      return;
-    }
+  /** One check at a time. */
+  private check(): void {
+    const { tenants, isTick } = this.due;
+    if (this.checking || (tenants.size === 0 && !isTick)) return;
+    this.due = { tenants: new Set(), isTick: false };
+    // The guard has just verified the tokens of newer calls, and most calls are short.
+    const before = isTick ? performance.now() - CHECK_MS : -Infinity;
     const callers: Caller[] = [];
-    for (const { caller, since } of this.calls) if (since <= before) callers.push(caller);
+    for (const { caller, since } of this.calls) {
+      if (since <= before || tenants.has(caller.tenantId)) callers.push(caller);
+    }
     if (callers.length === 0) return;
     this.checking = this.endRefused(callers)
       .then(
@@ -114,9 +115,7 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
       )
       .finally(() => {
         this.checking = undefined;
-        if (!this.isCheckDue) return;
-        this.isCheckDue = false;
-        this.check(Infinity);
+        this.check();
       });
   }
 
@@ -127,6 +126,8 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
         if (refused.size > 0) this.endAll(({ caller }) => refused.get(caller));
       }
     }
+    const tenantIds = new Set(callers.map(({ tenantId }) => tenantId));
+    await this.checkTenants(await this.limits.inactive([...tenantIds]));
   }
 
   private endAll(reasonOf: (call: OpenCall) => RefusedToken | undefined): void {

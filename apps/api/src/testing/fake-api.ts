@@ -333,6 +333,7 @@ function fakesModule({
             throw new ProtocolError('tenant-suspended', 'the tenant is suspended: unpaid bill');
           }
         },
+        inactive: async (ids: readonly string[]) => new Set(ids.filter((id) => suspended.has(id))),
       },
     },
     { provide: StreamCountStore, useValue: counts },

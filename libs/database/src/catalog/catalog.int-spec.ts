@@ -86,6 +86,21 @@ describe('tenants', () => {
     expect(await tenants.setLimits('nobody', limits)).toBeUndefined();
   });
 
+  it('that are suspended, deleted or unknown are told from those that are called', async () => {
+    const [active, suspended, deleting] = await Promise.all(
+      ['active', 'to-suspend', 'to-delete'].map((slug) => tenants.create(slug)),
+    );
+    await tenants.suspend('to-suspend', null);
+    await tenants.markDeleting('to-delete');
+    const ids = [active, suspended, deleting].map((tenant) => tenant?.id ?? '');
+    const unknown = randomUUID();
+    const inactive = await tenants.inactive([...ids, unknown]);
+    expect(inactive.toSorted()).toEqual([...ids.slice(1), unknown].toSorted());
+    expect(await tenants.inactive([])).toEqual([]);
+    await tenants.resume('to-suspend');
+    expect(await tenants.inactive(ids)).toEqual(ids.slice(2));
+  });
+
   it('can not have a slug twice', async () => {
     await tenants.create('twice');
     const again = tenants.create('twice');

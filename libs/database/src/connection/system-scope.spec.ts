@@ -31,7 +31,8 @@ const USERS: Readonly<Record<string, string>> = {
   'tenants/stream-count.store.ts': 'the heartbeat of an API process: its streams of many tenants at once',
   'tasks/task.store.ts': "the relay's tick: heads of the logs of many tenants at once",
   'tenants/tenant-removal.store.ts': 'the record of a deletion outlives the tenant',
-  'tenants/tenant.store.ts': 'operators create, list and find tenants by their slug',
+  'tenants/tenant.store.ts':
+    'operators create, list and find tenants by their slug; which of the tenants with open calls are suspended',
   'tenants/usage.store.ts': 'which tenants are to be counted',
   'tenants/token.store.ts': 'a token is looked up before its tenant is known',
   'tenants/operator-token.store.ts': 'tokens of operators belong to no tenant',

@@ -18,6 +18,13 @@ const BY_ID: Statement = {
     FROM tenants WHERE id = $1::uuid`,
 };
 
+/** $1 tenants */
+const INACTIVE: Statement = {
+  name: 'tenants-inactive',
+  text: `SELECT k.id::text FROM unnest($1::uuid[]) AS k(id)
+    WHERE NOT EXISTS (SELECT FROM tenants t WHERE t.id = k.id AND t.suspended_at IS NULL AND t.deleting_at IS NULL)`,
+};
+
 /** Tenants. */
 @Injectable()
 export class TenantStore {
@@ -55,6 +62,12 @@ export class TenantStore {
     if (!isUuid(id)) return undefined;
     const [tenant] = await this.catalog.queryInTenant<Tenant>(id, BY_ID, [id]);
     return tenant;
+  }
+
+  /** Those of these tenants that are suspended, are being deleted, or do not exist. */
+  async inactive(ids: readonly string[]): Promise<string[]> {
+    const rows = await this.catalog.query<{ id: string }>(INACTIVE, [ids]);
+    return rows.map(({ id }) => id);
   }
 
   /** Tasks counted so far by the first count of the tenant's stored bytes; undefined unless that count is running. */
