@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { QuietLog } from './channels.js';
-import { RateCounters } from './rate-counters.js';
+import { type Rate, RateCounters } from './rate-counters.js';
 
 /** Answers when it is told to, and remembers what it was asked. */
 class SlowCounter extends RateLimiterMemory {
@@ -58,5 +58,23 @@ describe('request rates', () => {
     const allowed = (await Promise.all(all)).map((spending) => spending.allowed);
     expect(allowed).toEqual(Array.from({ length: 40 }, (_, i) => i < 10));
     expect(asked).toEqual([1]);
+  });
+
+  it('have no counters of their own without end: a token can be given any rate', async () => {
+    const made: number[] = [];
+    const share = (rate: Rate): RateLimiterMemory => {
+      made.push(rate.points);
+      return new RateLimiterMemory(rate);
+    };
+    const rates = new RateCounters(share, silent);
+    for (let limit = 1; limit <= 1_001; limit++) {
+      expect(await rates.spend('key', limit, 60)).toEqual({ allowed: true, retryAfterMs: 0 });
+      await rates.spend('key', 1_000_000, 60);
+    }
+    // The first was used longest ago.
+    await rates.spend('key', 1_000_000, 60);
+    await rates.spend('key', 1, 60);
+    expect(made.filter((points) => points === 1_000_000)).toHaveLength(1);
+    expect(made.filter((points) => points === 1)).toHaveLength(2);
   });
 });

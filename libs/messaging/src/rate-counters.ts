@@ -1,9 +1,12 @@
+import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
 import { within, type QuietLog } from './channels.js';
 import type { Spending } from './messaging.js';
 
 /** Maximum time that one question to the shared counter takes. */
 const SPEND_MS = 500;
+/** Rates with counters. Operators set few different ones, but tenants give their tokens any. */
+const MAX_RATES = 1_000;
 
 /** Maximum number of points in a window of `duration` seconds. */
 export interface Rate {
@@ -34,7 +37,10 @@ interface Limiters {
  * one row that counts it.
  */
 export class RateCounters {
-  private readonly limiters = new Map<string, Limiters>();
+  private readonly limiters = new LRUCache<string, Limiters>({
+    maxSize: MAX_RATES,
+    sizeCalculation: () => 1,
+  });
 
   /** @param share creates the shared counter for one rate */
   constructor(
@@ -87,7 +93,7 @@ export class RateCounters {
     }
   }
 
-  /** One pair of counters for each rate. Operators set few different rates. */
+  /** One pair of counters for each rate. If those of a rate are made anew, its windows go on in the shared one. */
   private limitersFor(rate: Rate): Limiters {
     const name = `${rate.points}/${rate.duration}`;
     let limiters = this.limiters.get(name);
