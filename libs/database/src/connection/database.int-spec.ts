@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import { Database, DatabaseUnavailableError, isTransient, RunStore, TaskStore } from '../index.js';
 import type { Statement, Values } from './database.js';
+import { failedTenantOf } from './transient.js';
 import { type Stores, newTask, openStores, sql, startTask } from '../stores.fixture.js';
 
 let stores: Stores;
@@ -66,6 +67,40 @@ describe('row-level security', () => {
       ]);
       await expect(forged).rejects.toThrow('row-level security');
     }
+  });
+
+  it('says whose statement has failed a transaction of several tenants', async () => {
+    const [one, other, third] = [randomUUID(), randomUUID(), randomUUID()].toSorted() as [
+      string,
+      string,
+      string,
+    ];
+    const divide = { name: 'test-tenants-divide', text: 'SELECT 6 / $1::int AS result' };
+    const failedOf = (...by: number[]): Promise<string | undefined> =>
+      stores.database
+        .tenantsQueries(
+          [one, other, third].map((tenantId, i) => [
+            tenantId,
+            [
+              [divide, [1]],
+              [divide, [by[i]]],
+            ],
+          ]),
+        )
+        .then(
+          () => 'nobody',
+          (error: unknown) => failedTenantOf(error),
+        );
+    // The connections prepare the statements first, and then know them.
+    for (let i = 0; i < 3; i++) {
+      expect(await failedOf(1, 1, 1)).toBe('nobody');
+      expect(await failedOf(1, 0, 1)).toBe(other);
+      expect(await failedOf(1, 0, 0)).toBe(other);
+      expect(await failedOf(0, 1, 1)).toBe(one);
+      expect(await failedOf(1, 1, 0)).toBe(third);
+    }
+    const alone = stores.database.tenantQuery(one, divide, [0]);
+    expect(failedTenantOf(await alone.catch((error: unknown) => error))).toBeUndefined();
   });
 
   it('refuses rows of another tenant', async () => {

@@ -1,6 +1,7 @@
 import {
   type Client,
   type ClientBase,
+  DatabaseError,
   type FieldDef,
   Pool,
   type PoolClient,
@@ -21,7 +22,7 @@ import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audi
 import { MAX_FLUSHES } from './group-commit.js';
 import { migrationNames } from './migrations-folder.js';
 import { assertBound, beginIn, type Plans, scopeOf, SYSTEM_SCOPE, tenantScope } from './row-security.js';
-import { isReadOnly, plainError } from './transient.js';
+import { isReadOnly, noteFailedTenant, plainError } from './transient.js';
 
 declare module 'pg' {
   /** Missing in the types of this package. */
@@ -311,6 +312,11 @@ export class Database {
       );
     } catch (error) {
       refused = error;
+      if (scopes.length > 1 && error instanceof DatabaseError) {
+        const failed = failedCalls.get(error) ?? -1;
+        const scope = scopes[starts.findLastIndex((start) => start <= failed)]?.scope;
+        if (scope !== undefined) noteFailedTenant(error, scope);
+      }
       throw plainError(error);
     } finally {
       release(client, refused);
@@ -445,8 +451,8 @@ class Batch extends Query {
   /** The columns of each statement, if they are known. */
   private readonly shapes: (RowShape | undefined)[] = [];
   private known: Map<string, RowShape> | undefined;
-  /** The statement whose answer comes. */
-  private current = 0;
+  /** The statement whose answer comes. After the last one, that of the commit. */
+  current = 0;
   private unreadable: unknown;
 
   /** Set by `Query`. The client replaces it by one that also ends its timeout. */
@@ -510,19 +516,30 @@ class Batch extends Query {
   }
 }
 
+/** Which statement of a transaction has failed, by its error. */
+const failedCalls = new WeakMap<object, number>();
+
+function noteFailedCall(error: unknown, index: number): void {
+  // Only an error of Postgres is about a statement.
+  if (error instanceof DatabaseError) failedCalls.set(error, index);
+}
+
 /** @returns the result of each */
 async function inOneMessage(
   client: PoolClient,
   calls: readonly [Statement, Values][],
 ): Promise<readonly Answer[]> {
+  let batch: Batch | undefined;
   try {
     return await new Promise((resolve, reject) => {
       const done = (error: unknown, answers: readonly Answer[]): void =>
         // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- it is what the package has thrown
         error ? reject(error) : resolve(answers);
-      client.query(new Batch(calls, done));
+      batch = new Batch(calls, done);
+      client.query(batch);
     });
   } catch (error) {
+    if (batch && batch.current < calls.length) noteFailedCall(error, batch.current);
     // The next user of this connection must find it ready, or known as lost.
     await client.query('SELECT').catch(() => undefined);
     throw error;
@@ -540,7 +557,12 @@ async function oneByOne(client: PoolClient, calls: readonly [Statement, Values][
     client.query('COMMIT'),
   ];
   stream.uncork();
-  const [, ...results] = (await Promise.allSettled(sent)).map(resultOf);
+  const settled = await Promise.allSettled(sent);
+  const failed = settled.findIndex(({ status }) => status === 'rejected');
+  if (0 < failed && failed <= calls.length) {
+    noteFailedCall((settled[failed] as PromiseRejectedResult).reason, failed - 1);
+  }
+  const [, ...results] = settled.map(resultOf);
   assertCommitted(results.pop());
   return results;
 }

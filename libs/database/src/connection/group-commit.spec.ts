@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { GroupCommit } from './group-commit.js';
-import { DatabaseUnavailableError } from './transient.js';
+import { DatabaseUnavailableError, noteFailedTenant } from './transient.js';
 
 /** Until a flush that may begin has begun. */
 async function nextTurn(): Promise<void> {
@@ -222,6 +222,45 @@ describe('a group commit', () => {
       expect(groups.slice(4).map(items)).toEqual([['a2'], ['b3', 'c2']]);
       for (const { end } of groups.slice(4)) end();
       await told(next);
+    });
+
+    it('writes the lane alone that Postgres names, at once and for a while, and the others together', async () => {
+      const { groups, flush } = controlled();
+      const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares });
+      const sent = ['a1', 'b1', 'c1'].map((item) => commit.submit(item.charAt(0), item));
+      await nextTurn();
+      const locked = Object.assign(new Error('locked'), { code: '55P03' });
+      noteFailedTenant(locked, 'a');
+      groups[0]?.fail(locked);
+      await nextTurn();
+      expect(groups.slice(1).map(items)).toEqual([['a1'], ['b1', 'c1']]);
+      // It is well now. But it could be in the way of each next flush for as short a time.
+      for (const { end } of groups) end();
+      expect(await told(sent)).toEqual(['a1 done', 'b1 done', 'c1 done']);
+      const next = ['a2', 'b2', 'c2'].map((item) => commit.submit(item.charAt(0), item));
+      await nextTurn();
+      expect(groups.slice(3).map(items)).toEqual([['a2'], ['b2', 'c2']]);
+      for (const { end } of groups) end();
+      await told(next);
+    });
+
+    it('writes each lane alone if what is left without the lane to blame fails, too', async () => {
+      const { groups, flush } = controlled();
+      const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares });
+      const sent = ['a1', 'b1', 'c1'].map((item) => commit.submit(item.charAt(0), item));
+      for (const [group, lane] of [
+        [0, 'a'],
+        [2, 'b'],
+      ] as const) {
+        await nextTurn();
+        const locked = Object.assign(new Error('locked'), { code: '55P03' });
+        noteFailedTenant(locked, lane);
+        groups[group]?.fail(locked);
+      }
+      await nextTurn();
+      expect(groups.map(items)).toEqual([['a1', 'b1', 'c1'], ['a1'], ['b1', 'c1'], ['b1'], ['c1']]);
+      for (const { end } of groups) end();
+      expect(await told(sent)).toEqual(['a1 done', 'b1 done', 'c1 done']);
     });
 
     it('keeps the others of a lane apart that is slow alone', async () => {

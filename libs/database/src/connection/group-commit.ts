@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { isLockTimeout, isRolledBack } from './transient.js';
+import { failedTenantOf, isLockTimeout, isRolledBack } from './transient.js';
 
 /** How much one flush takes. */
 interface GroupLimits<Item> {
@@ -47,7 +47,7 @@ const MAX_WEIGHT = 1024 * 1024;
 /** How long a lane shares no flushes after it was to blame for one, or until it is empty; and how many such lanes are known. */
 const APART_MS = 10_000;
 const MAX_APART = 10_000;
-/** A lane is to blame if its own part of a flush that was rolled back fails as well, or takes as long as this. */
+/** Of a flush that was rolled back, nobody knows why, a lane is to blame if its own part fails as well, or takes as long as this. */
 const SLOW_MS = 100;
 
 /**
@@ -60,9 +60,10 @@ const SLOW_MS = 100;
  * and returns the outcome of each item, in the order of the items. It judges each item on its own; a refusal of one is an
  * outcome like any other, and not an error. It does not reject once the transaction is committed.
  *
- * If `flush` rejects and the transaction is certainly rolled back, each of its lanes is flushed alone, all at once. Then the
- * halves of a lane's group are flushed one after the other, and so on: in the end only the item that is to blame rejects. Its lane
- * shares no flushes for a while. If nobody knows whether it was committed (the connection was lost), or Postgres was too
+ * If `flush` rejects and the transaction is certainly rolled back, the lanes of the tenant that is to blame are flushed alone, and
+ * share no flushes for a while; the other lanes are flushed once more together. If it is not known who is to blame, or that fails
+ * as well, each lane is flushed alone, all at once. Then the halves of a lane's group are flushed one after the other, and so on:
+ * in the end only the item that is to blame rejects. If nobody knows whether it was committed (the connection was lost), or Postgres was too
  * slow, all items of the group reject with that error.
  */
 export class GroupCommit<Item, Outcome> {
@@ -98,6 +99,7 @@ export class GroupCommit<Item, Outcome> {
 
   /**
    * Write an item with others of its lane.
+   * @param lane has the id of its tenant in its name
    * @returns its outcome, after the commit
    */
   submit(lane: string, item: Item): Promise<Outcome> {
@@ -196,8 +198,12 @@ export class GroupCommit<Item, Outcome> {
     }
   }
 
-  /** Never rejects: every caller gets its own outcome. @returns whether the first try has succeeded */
-  private async write(group: readonly Waiting<Item, Outcome>[]): Promise<boolean> {
+  /**
+   * Never rejects: every caller gets its own outcome.
+   * @param isRest of a group without the lanes that were to blame
+   * @returns whether the first try has succeeded
+   */
+  private async write(group: readonly Waiting<Item, Outcome>[], isRest = false): Promise<boolean> {
     let outcomes: readonly Outcome[];
     try {
       outcomes = await this.flush(group.map(({ item }) => item));
@@ -207,8 +213,12 @@ export class GroupCommit<Item, Outcome> {
       if (isLost || group.length === 1) {
         this.settle(group, ({ reject }) => reject(error));
       } else if (lanes.size > 1) {
+        const blamed = isRest ? [] : lanesToBlame(error, lanes);
         // Not awaited: other flushes need not wait for these.
-        for (const [lane, its] of lanes) void this.writeApart(lane, its);
+        for (const lane of blamed) void this.writeApart(lane, lanes.get(lane) ?? [], true);
+        const rest = group.filter(({ lane }) => !blamed.includes(lane));
+        if (blamed.length > 0) return await (rest.length > 0 && this.write(rest, true));
+        for (const [lane, its] of lanes) void this.writeApart(lane, its, false);
       } else {
         const half = Math.ceil(group.length / 2);
         await this.write(group.slice(0, half));
@@ -223,13 +233,20 @@ export class GroupCommit<Item, Outcome> {
     return true;
   }
 
-  /** What a lane had in a flush that was rolled back. Until it is written, the lane shares no other one. */
-  private async writeApart(name: string, group: readonly Waiting<Item, Outcome>[]): Promise<void> {
+  /**
+   * What a lane had in a flush that was rolled back. Until it is written, the lane shares no other one.
+   * @param isToBlame whether it then shares none for a while, however it is written now
+   */
+  private async writeApart(
+    name: string,
+    group: readonly Waiting<Item, Outcome>[],
+    isToBlame: boolean,
+  ): Promise<void> {
     const since = performance.now();
     this.apart.set(name, true);
     this.setShares(name, false);
     const isWell = await this.write(group);
-    if (isWell && performance.now() - since < SLOW_MS) {
+    if (isWell && !isToBlame && performance.now() - since < SLOW_MS) {
       this.apart.delete(name);
       this.setShares(name, true);
     }
@@ -248,6 +265,12 @@ export class GroupCommit<Item, Outcome> {
     for (const { identity } of group) if (identity !== undefined) this.identities.delete(identity);
     group.forEach(tell);
   }
+}
+
+/** The names of those of the tenant whose statement has failed. */
+function lanesToBlame(error: unknown, lanes: ReadonlyMap<string, unknown>): string[] {
+  const tenantId = failedTenantOf(error);
+  return tenantId === undefined ? [] : [...lanes.keys()].filter((name) => name.includes(tenantId));
 }
 
 /** Items by a key, in their order. */

@@ -107,6 +107,16 @@ export const isReadOnly = (error: unknown): boolean => isError(error) && codeOf(
 /** Whether a statement waited longer for a lock than it may (`lock_timeout`). */
 export const isLockTimeout = (error: unknown): boolean => isError(error) && codeOf(error) === '55P03';
 
+const failedTenants = new WeakMap<Error, string>();
+
+/** In a transaction of several tenants, a statement of this one has failed. */
+export const noteFailedTenant = (error: Error, tenantId: string): void =>
+  void failedTenants.set(error, tenantId);
+
+/** The tenant whose statement has failed a transaction of several tenants, if Postgres has said so. */
+export const failedTenantOf = (error: unknown): string | undefined =>
+  isError(error) ? failedTenants.get(error) : undefined;
+
 /** SQLSTATEs of values that Postgres cannot store: data exceptions, and values that are too large. */
 const UNSTORABLE_STATE = /^(22|54)/;
 /** Postgres has no code of its own for a value over 1 GiB. */

@@ -218,6 +218,43 @@ it('a task that somebody has locked holds no other tenant', async () => {
   }
 });
 
+it('a tenant whose tasks are locked for moments holds up other tenants once', async () => {
+  const locked = [await start(randomUUID())];
+  const [{ tenantId }] = locked as [ClaimedRun];
+  locked.push(await start(tenantId), await start(tenantId));
+  const [one, other] = [await start(randomUUID()), await start(randomUUID())];
+  const query = stores.database.tenantsQueries.bind(stores.database);
+  const client = new Client({ connectionString: stores.url });
+  await client.connect();
+  let refusals = 0;
+  stores.database.tenantsQueries = (tenants) =>
+    query(tenants).catch(async (error: unknown) => {
+      refusals += 1;
+      // What the tenant writes alone is written at once.
+      await client.query('COMMIT');
+      throw error;
+    });
+  try {
+    for (const [i, run] of locked.entries()) {
+      transactions = [];
+      await client.query(`BEGIN; SET LOCAL baton.tenant = '${tenantId}'`);
+      await client.query('SELECT FROM tasks WHERE id = $1 FOR UPDATE', [run.taskId]);
+      const more = [one, other].map((free) =>
+        runs.append(free, { ...chunks(free, 'more'), afterSequence: 2 + 2 * i }),
+      );
+      const late = runs.append(run, chunks(run, 'late'));
+      await Promise.all(more);
+      const both = [one.tenantId, other.tenantId].toSorted();
+      expect(transactions.map((tenants) => tenants.toSorted())).toContainEqual(both);
+      await client.query('COMMIT');
+      expect(await late).toEqual({ ok: true, firstSequence: 3 });
+    }
+    expect(refusals).toBe(1);
+  } finally {
+    await client.end();
+  }
+});
+
 it('a task that somebody has locked holds its own run alone', async () => {
   const tenantId = randomUUID();
   const [free, locked] = [await start(tenantId), await start(tenantId)];
