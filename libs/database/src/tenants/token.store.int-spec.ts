@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { type ApiToken, CatalogClient, TenantStore, TokenStore } from '../index.js';
 
@@ -72,6 +73,30 @@ describe('a token', () => {
       lastUsedAt: new Date(0),
       name: 'ci',
     });
+  });
+
+  it('is locked in the order of its id when its use is stored: processes do not deadlock', async () => {
+    const [first, last] = [await make(), await make()].toSorted((one, other) =>
+      one.id < other.id ? -1 : 1,
+    ) as [ApiToken, ApiToken];
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    try {
+      const lock = async ({ id }: ApiToken): Promise<unknown> =>
+        client.query('SELECT FROM api_tokens WHERE id = $1 FOR UPDATE NOWAIT', [id]);
+      await client.query(`BEGIN; SET LOCAL baton.tenant = 'system'`);
+      await lock(first);
+      const at = new Date();
+      const stored = tokens.noteUses([last, first].map(({ id, tenantId }) => ({ id, tenantId, at })));
+      const waiting = 'SELECT FROM pg_locks WHERE NOT granted';
+      while ((await client.query(waiting)).rows.length === 0);
+      await lock(last);
+      await client.query('COMMIT');
+      await stored;
+      expect(await tokens.find(last.tenantId, last.id)).toMatchObject({ lastUsedAt: at });
+    } finally {
+      await client.end();
+    }
   });
 
   it('is listed in pages, the newest first, also one that an earlier release made', async () => {

@@ -178,10 +178,12 @@ export class TokenStore {
 
   /** Stores when tokens were used, of many tenants at once. A later time stays. */
   async noteUses(uses: readonly { id: string; tenantId: string; at: Date }[]): Promise<void> {
+    // Two processes that store the same tokens do not deadlock.
+    const sorted = uses.toSorted((one, other) => (one.id < other.id ? -1 : 1));
     const [tenants, ids, times] = [
-      uses.map(({ tenantId }) => tenantId),
-      uses.map(({ id }) => id),
-      uses.map(({ at }) => at),
+      sorted.map(({ tenantId }) => tenantId),
+      sorted.map(({ id }) => id),
+      sorted.map(({ at }) => at),
     ];
     await this.catalog.query(NOTE_USES, [tenants, ids, times]);
   }
