@@ -1,5 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
+import { setImmediate as turnOfLoop } from 'node:timers/promises';
 import { Client } from 'pg';
 import { type AppendBatch, type ClaimedRun, type NewTask, RunStore } from '../index.js';
 import {
@@ -269,6 +270,27 @@ it('a task that somebody has locked holds its own run alone', async () => {
     expect(isWritten).toBe(false);
     await client.query('COMMIT');
     expect(await late).toEqual({ ok: true, firstSequence: 3 });
+  } finally {
+    await client.end();
+  }
+});
+
+it('tasks that somebody has locked leave connections for other tenants', async () => {
+  const tenantId = randomUUID();
+  const locked = await Promise.all(Array.from({ length: 20 }, () => start(tenantId)));
+  const free = await start(randomUUID());
+  const client = new Client(stores.url);
+  await client.connect();
+  try {
+    await client.query(`BEGIN; SET LOCAL baton.tenant = '${tenantId}'`);
+    await client.query('SELECT FROM tasks FOR UPDATE');
+    transactions = [];
+    const late = Promise.all(locked.map((run) => runs.append(run, chunks(run, 'late'))));
+    // A group, and then some of them one by one.
+    while (transactions.length < 5) await turnOfLoop();
+    expect(await runs.append(free, chunks(free, 'early'))).toMatchObject({ ok: true });
+    await client.query('COMMIT');
+    expect((await late).map(({ ok }) => ok)).toEqual(locked.map(() => true));
   } finally {
     await client.end();
   }

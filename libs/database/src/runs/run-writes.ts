@@ -24,6 +24,9 @@ const MAX_GROUP_CHARS = 1024 * 1024;
 /** Of a write that shares its transaction with other tenants. They would wait for a larger one. */
 const MAX_SHARED_CHARS = 32 * 1024;
 
+/** Writes of a tenant that wait for locks at the same time. Each has a connection, and other tenants need some, too. */
+const MAX_ALONE = 4;
+
 /** A worker's claim of a run. */
 interface NewClaim {
   tenantId: string;
@@ -78,6 +81,11 @@ type Outcome = Written | { alone: Promise<Written> };
  */
 export class RunWrites {
   private readonly groups: GroupCommit<Write, Outcome>;
+  /** Writes that wait for a lock, each in a transaction of its own. */
+  private readonly alone = new GroupCommit<Write, Written>((writes) => this.write(writes), {
+    maxItems: 1,
+    maxFlushes: MAX_ALONE,
+  });
 
   constructor(private readonly database: Pick<Database, 'tenantsQueries' | 'prepare'>) {
     this.groups = new GroupCommit((writes) => this.flush(writes), {
@@ -126,7 +134,7 @@ export class RunWrites {
     } catch (error) {
       if (writes.length === 1 || !isLockTimeout(error) || byTenant(writes, tenantOf).length > 1) throw error;
       // Not awaited: only the run waits that the lock is about.
-      return writes.map((write) => ({ alone: this.write([write]).then(([written = {}]) => written) }));
+      return writes.map((write) => ({ alone: this.alone.submit(tenantOf(write), write) }));
     }
   }
 
