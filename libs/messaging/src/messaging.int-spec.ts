@@ -123,6 +123,20 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       expect(inbox.items).toHaveLength(60);
     });
 
+    it('says of a run that it was put on the queue ahead of its commit, and takes it again when it is over', async () => {
+      const [run, first, second] = [someRun(), someRun(), someRun()];
+      const shared = [{ ...first, isAhead: true }, second];
+      const inbox = new Inbox<RunJob>();
+      consume(other, inbox);
+      await one.enqueueNewRuns([{ ...run, isAhead: true }]);
+      expect(await inbox.reach(1)).toEqual([{ ...run, isAhead: true }]);
+      while ((await one.queueDepth()).active > 0);
+      await one.enqueueNewRuns([run]);
+      await inbox.reach(2);
+      await one.enqueueNewRuns(shared);
+      expect((await inbox.reach(4)).slice(1)).toEqual([run, ...shared]);
+    });
+
     it('is done with a run once it is claimed, and the run keeps its slot until it is over', async () => {
       const [mine, others] = [new Inbox<RunJob>(), new Inbox<RunJob>()];
       const finish: (() => void)[] = [];

@@ -12,6 +12,8 @@ export interface RunJob {
   runId: string;
   /** How often the run was claimed before; makes the job's id unique per try, so that adding twice is harmless. */
   attempt: number;
+  /** It was put on the queue ahead of the commit of its task, which may not be there yet or never come. */
+  isAhead?: boolean | undefined;
 }
 
 /**

@@ -294,6 +294,7 @@ const runJob = z.object({
   taskId: id,
   runId: id,
   attempt: z.int().min(0),
+  isAhead: z.boolean().optional(),
 }) satisfies z.ZodType<RunJob>;
 
 /** Execute several runs. */

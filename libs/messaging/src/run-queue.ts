@@ -80,8 +80,8 @@ export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
   }
 }
 
-const entryOf = ({ tenantId, taskId, runId, attempt }: RunJob): Entry => {
-  const data: RunJob = { tenantId, taskId, runId, attempt };
+const entryOf = ({ tenantId, taskId, runId, attempt, isAhead }: RunJob): Entry => {
+  const data: RunJob = { tenantId, taskId, runId, attempt, ...(isAhead && { isAhead }) };
   return { name: 'run', data, opts: { jobId: jobIdOf(data) } };
 };
 

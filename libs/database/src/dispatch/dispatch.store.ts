@@ -72,6 +72,7 @@ SELECT pg_advisory_xact_lock(key) FROM (
 
 interface SlotUsageRow {
   slots: number;
+  claims_ahead: boolean | null;
   /** Runs in flight, by tenant. */
   in_flight: Record<string, number> | null;
   waiting: string[];
@@ -97,6 +98,8 @@ WITH RECURSIVE waiting AS (
 SELECT
   (SELECT coalesce(sum(concurrency), 0)::int FROM workers
    WHERE seen_at > clock_timestamp() - $1::int * interval '1 millisecond') AS slots,
+  (SELECT bool_and(version IS NOT NULL) FROM workers
+   WHERE seen_at > clock_timestamp() - $1::int * interval '1 millisecond') AS claims_ahead,
   (SELECT json_object_agg(tenant_id, n) FROM (
      SELECT tenant_id, count(*) AS n FROM runs WHERE ${IN_FLIGHT} GROUP BY tenant_id) o) AS in_flight,
   ARRAY(SELECT tenant_id::text FROM waiting WHERE tenant_id IS NOT NULL) AS waiting,
@@ -140,6 +143,8 @@ const FIRST = '00000000-0000-0000-0000-000000000000';
 export interface SlotUsage {
   /** How many runs the live workers can execute at once. */
   workerSlots: number;
+  /** There are workers, and each waits for the commit of a run that is on the queue ahead of it. Those of release 0.1.0 do not. */
+  claimsAhead: boolean;
   /** Runs on the queue or running, by tenant. */
   inFlight: ReadonlyMap<string, number>;
   /** Tenants with runs that wait for a slot, and what the operator has set for them. */
@@ -172,6 +177,7 @@ export class DispatchStore {
     if (partial && waiting.length === 0) return this.readSlotUsage(liveMs);
     return {
       workerSlots: row?.slots ?? 0,
+      claimsAhead: row?.claims_ahead ?? false,
       inFlight: new Map(Object.entries(row?.in_flight ?? {})),
       waiting: new Map(waiting.map((tenantId) => [tenantId, row?.limits?.[tenantId] ?? {}])),
     };

@@ -3,6 +3,7 @@ import { DispatchSlots, capacityOf, freeDispatchSlots } from './run-dispatcher.j
 /** A reading: so many runs of one tenant are in flight, and who waits. */
 const look = (workerSlots: number, runs: number, ...waiting: string[]) => ({
   workerSlots,
+  claimsAhead: true,
   inFlight: new Map([['flooding', runs]]), // prettier-ignore
   waiting: new Map(waiting.map((tenantId) => [tenantId, {}])),
 });

@@ -82,6 +82,22 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     await this.accepted.submit(ALL, run);
   }
 
+  /**
+   * Put a run on the queue ahead of the commit of its task. A worker then has its job when the task is there
+   * (docs/inside/adr/0049-runs-ahead-of-their-commit.md). Never rejects.
+   * @returns whether it is on the queue. It is not while the queue is away, or a worker of an earlier release lives.
+   */
+  async enqueueAhead(run: RunJob): Promise<boolean> {
+    if (!this.slots.claimsAhead) return false;
+    try {
+      await this.messaging.enqueueNewRuns([{ ...run, isAhead: true }]);
+      return true;
+    } catch {
+      // After the commit it is tried once more, and a failure is told then.
+      return false;
+    }
+  }
+
   /** Never rejects. */
   private async enqueueAll(runs: readonly RunJob[]): Promise<undefined[]> {
     try {
@@ -182,6 +198,8 @@ export const capacityOf = (workerSlots: number): number =>
  */
 export class DispatchSlots {
   private workerSlots = 0;
+  /** Whether workers claim runs that are on the queue ahead of their commit. */
+  claimsAhead = false;
   private lookedAt = -Infinity;
   private waiting: ReadonlySet<string> = new Set();
   private free = 0;
@@ -191,8 +209,9 @@ export class DispatchSlots {
   constructor(private readonly now: () => number = () => performance.now()) {}
 
   /** Store what was read. @param dispatched runs that were put on the queue after the read */
-  update({ workerSlots, inFlight, waiting }: SlotUsage, dispatched: number): void {
+  update({ workerSlots, claimsAhead, inFlight, waiting }: SlotUsage, dispatched: number): void {
     this.workerSlots = workerSlots;
+    this.claimsAhead = claimsAhead;
     this.waiting = new Set(waiting.keys());
     this.lookedAt = this.now();
     this.isGuess = false;

@@ -37,10 +37,17 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-/** A run that nobody but the test takes up. */
-async function order(contextId?: string): Promise<RunJob> {
+/** A run that nobody but the test takes up. @param onAhead called with the run before it is in Postgres */
+async function order(contextId?: string, onAhead?: (run: RunJob) => unknown): Promise<RunJob> {
   let job: RunJob | undefined;
-  const slots = { quotaFor: async () => undefined, enqueue: async (run: RunJob) => void (job = run) };
+  const slots = {
+    quotaFor: async () => undefined,
+    enqueue: async (run: RunJob) => void (job = run),
+    enqueueAhead: async (run: RunJob) => {
+      onAhead?.(run);
+      return onAhead !== undefined && (job = run) === run;
+    },
+  };
   const message = {
     messageId: randomUUID(),
     contextId: '',
@@ -139,6 +146,45 @@ it('an agent is given the earlier tasks of a context, and of a new one without a
   await executor.execute(await order('named by the caller'));
   expect(known).toEqual([[], [first.taskId], [first.taskId, second.taskId], []]);
   listContext.mockRestore();
+});
+
+it('a run that is on the queue ahead of its commit is claimed when it is there', async () => {
+  act = async function* (turn) {
+    yield status(turn, TaskState.TASK_STATE_COMPLETED);
+  };
+  const [runs, tasks] = [RunStore, TaskStore].map((store) => worker.get(store, { strict: false })) as [
+    RunStore,
+    TaskStore,
+  ];
+  const [claim, create] = [runs.claim.bind(runs), tasks.create.bind(tasks)];
+  let isRefused!: () => void;
+  const refused = new Promise<void>((resolve) => (isRefused = resolve));
+  const claims = jest.spyOn(runs, 'claim').mockImplementation(async (...asked) => {
+    const claimed = await claim(...asked);
+    isRefused();
+    return claimed;
+  });
+  const creates = jest.spyOn(tasks, 'create').mockImplementation(async (task) => {
+    await refused;
+    return create(task);
+  });
+  let executed: Promise<void> | undefined;
+  const job = await order(undefined, (run) => (executed = executor.execute({ ...run, isAhead: true })));
+  await executed;
+  expect(claims.mock.calls.length).toBeGreaterThan(1);
+  for (const spy of [claims, creates]) spy.mockRestore();
+  expect(await runOf(job)).toEqual({ state: 'succeeded', attempt: 1, error: null });
+});
+
+it('a run that is on the queue ahead of a commit that never comes is given up', async () => {
+  const claims = jest.spyOn(worker.get(RunStore, { strict: false }), 'claim');
+  let claimed = 0;
+  const job = { tenantId, taskId: randomUUID(), runId: randomUUID(), attempt: 0 };
+  await executor.execute({ ...job, isAhead: true }, () => (claimed += 1));
+  expect([claims.mock.calls.length, claimed]).toEqual([10, 1]);
+  await executor.execute(job, () => (claimed += 1));
+  expect([claims.mock.calls.length, claimed]).toEqual([11, 2]);
+  claims.mockRestore();
 });
 
 it('a run that comes twice, in an outage, is executed once', async () => {

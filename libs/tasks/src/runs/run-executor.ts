@@ -171,13 +171,15 @@ export class RunExecutor {
    * After a lost connection nobody knows whether the claim was committed: this worker asks for it again. If it is cut off
    * from Postgres, it gives up, because other workers get the run only when this one no longer has its job.
    */
-  private async claim({ tenantId, runId }: RunJob): Promise<ClaimedRun | undefined> {
+  private async claim({ tenantId, runId, isAhead = false }: RunJob): Promise<ClaimedRun | undefined> {
     const { workerId, cutOff } = this.active;
     const { leaseMs } = this.environment;
-    const claiming = retryTransient(
-      (failedTries) => this.runs.claim(tenantId, runId, workerId, leaseMs, failedTries > 0),
-      { maxTries: MAX_CLAIM_TRIES, signal: cutOff },
-    );
+    const claim = () =>
+      retryTransient((failedTries) => this.runs.claim(tenantId, runId, workerId, leaseMs, failedTries > 0), {
+        maxTries: MAX_CLAIM_TRIES,
+        signal: cutOff,
+      });
+    const claiming = isAhead ? untilCommitted(claim, cutOff) : claim();
     return unlessCutOff(
       claiming,
       cutOff,
@@ -444,6 +446,26 @@ function stoppedBy(signal: AbortSignal): <T>(next: Promise<T>) => Promise<T> {
 /** How long a run is postponed while another is in quarantine: at least, and at most so much longer. */
 const POSTPONE_MS = 500;
 const SPREAD_MS = 1_000;
+/**
+ * Pauses between the claims of a run that is on the queue ahead of its commit, in ms. If the commit takes longer than `AHEAD_MS`
+ * (turn-intake.ts), the run comes once more.
+ */
+const AHEAD_PAUSES = [0, 1, 2, 4, 8, 16, 32, 64, 128];
+
+/** Claims a run whose task may not be committed yet. Undefined: it is still not there, or is another worker's. */
+async function untilCommitted<T>(
+  claim: () => Promise<T | undefined>,
+  cutOff: AbortSignal,
+): Promise<T | undefined> {
+  let run = await claim();
+  for (const ms of AHEAD_PAUSES) {
+    if (run || cutOff.aborted) break;
+    if (ms > 0) await delay(ms);
+    run = await claim();
+  }
+  return run;
+}
+
 const NOTHING = (): void => undefined;
 
 /**

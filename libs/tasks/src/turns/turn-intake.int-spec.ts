@@ -143,6 +143,88 @@ describe('a new task', () => {
   });
 });
 
+describe('a run that goes on the queue ahead of its commit', () => {
+  let ahead: RunJob[];
+  let goesAhead: (run: RunJob) => Promise<boolean>;
+  beforeEach(() => {
+    ahead = [];
+    goesAhead = async () => true;
+    const slots = {
+      quotaFor: async () => quota,
+      enqueue: async (run: RunJob, dispatched: boolean) => void (dispatched && onQueue.push(run)),
+      enqueueAhead: async (run: RunJob) => {
+        ahead.push(run);
+        return goesAhead(run);
+      },
+    };
+    intake = new TurnIntake(tasks, slots, { maxAttempts: 3 });
+  });
+
+  it('is there once, and not before its caller watches it', async () => {
+    const { task } = request();
+    let watched = -1;
+    await intake.createTask({ tenantId, agent: ECHO, task }, async () => {
+      await runsOf(task.id);
+      watched = ahead.length;
+    });
+    const [run] = await runsOf(task.id);
+    expect(watched).toBe(0);
+    expect(ahead).toEqual([{ tenantId, taskId: task.id, runId: run?.id, attempt: 0 }]);
+    expect(onQueue).toEqual([]);
+  });
+
+  it('is enqueued after the commit if that did not work', async () => {
+    goesAhead = async () => false;
+    await intake.createTask(request());
+    expect(onQueue).toEqual(ahead);
+  });
+
+  it('is enqueued once more if the commit took so long that a worker may have given it up', async () => {
+    let skippedMs = 0;
+    const now = performance.now.bind(performance);
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => now() + skippedMs);
+    goesAhead = async () => {
+      skippedMs = 1_000;
+      return true;
+    };
+    await intake.createTask(request());
+    clock.mockRestore();
+    expect([ahead.length, onQueue]).toEqual([1, ahead]);
+  });
+
+  it('is alone: while another task is made, runs wait for their commit', async () => {
+    await Promise.all([intake.createTask(request()), intake.createTask(request())]);
+    expect([ahead.length, onQueue.length]).toEqual([1, 1]);
+    await intake.createTask(request());
+    expect([ahead.length, onQueue.length]).toEqual([2, 1]);
+  });
+
+  it('is not one that a limit may refuse or let wait, and not a child', async () => {
+    const none: RunQuota = { maxInFlight: null, maxWaiting: null, exact: false };
+    for (const limit of [{ exact: true }, { maxInFlight: 1 }, { maxStoredBytes: 1_000_000 }]) {
+      quota = { ...none, ...limit };
+      await intake.createTask(request());
+    }
+    quota = none;
+    const parent = { tenantId, taskId: randomUUID(), runId: randomUUID(), attempt: 1 };
+    const child = { parent, rootTaskId: parent.taskId, maxTasks: 1 };
+    await expect(intake.createTask({ ...request(), child })).rejects.toThrow();
+    expect(ahead).toEqual([]);
+  });
+
+  it('whose message is known starts nothing: the caller learns of the earlier task', async () => {
+    const key = keyOf('k');
+    const first = request();
+    await intake.createTask({ ...first, key });
+    expect(await intake.createTask({ ...request(), key })).toMatchObject({
+      created: false,
+      earlier: { taskId: first.task.id },
+    });
+    expect([ahead.length, onQueue.length]).toEqual([2, 0]);
+    expect(await runsOf(first.task.id)).toHaveLength(1);
+  });
+});
+
 describe('the next turn of a task', () => {
   const next = (taskId: string) => ({ tenantId, agent: ECHO, message: { ...said('go on'), taskId } });
 

@@ -21,6 +21,14 @@ const RETRY_SECONDS = 1;
 /** `Retry-After` when the storage is full: retention deletes tasks from time to time. */
 const FULL_RETRY_SECONDS = 60;
 
+/**
+ * If the commit takes longer, in ms, a run that went ahead of it goes on the queue once more. This is less than half of the time for
+ * which a worker tries to claim such a run (`AHEAD_PAUSES` in run-executor.ts).
+ */
+const AHEAD_MS = 100;
+
+const NO_LIMITS: RunQuota = { maxInFlight: null, maxWaiting: null, exact: false };
+
 /** A new task of an agent. With `ensureTask`, every caller computes the same id. */
 export type TaskRequest = Pick<
   NewTask,
@@ -57,6 +65,11 @@ export interface RunSlots {
   quotaFor(tenantId: string, isGuest?: boolean): Promise<RunQuota | undefined>;
   /** Put a new run on the queue if it has a slot. Never rejects. */
   enqueue(run: RunJob, dispatched: boolean): Promise<void>;
+  /**
+   * Put a run on the queue ahead of the commit of its task. Unset: no run goes ahead. Never rejects.
+   * @returns whether it is on the queue
+   */
+  enqueueAhead?(run: RunJob): Promise<boolean>;
 }
 
 /**
@@ -65,6 +78,9 @@ export interface RunSlots {
  */
 @Injectable()
 export class TurnIntake {
+  /** Tasks that this process is creating now. */
+  private creating = 0;
+
   constructor(
     private readonly tasks: TaskStore,
     @Inject(RunDispatcher) private readonly slots: RunSlots,
@@ -73,7 +89,9 @@ export class TurnIntake {
 
   /**
    * Make a task, unless there is one under its key or its alias.
-   * @param open called beside the transaction; the run is enqueued when both are done
+   * While this process creates no other task, the run goes on the queue as soon as `open` is done, ahead of the commit
+   * (docs/inside/adr/0049-runs-ahead-of-their-commit.md).
+   * @param open called beside the transaction; the run is not on the queue before it is done
    * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room; nothing was written then
    * @throws ParentOverError, TooManyChildrenError if it may not be a child; nothing was written then
    */
@@ -83,21 +101,29 @@ export class TurnIntake {
   ): Promise<CreatedTurn<T>> {
     const { agent, extensions = [], isGuest, ...input } = request;
     const { tenantId, task } = input;
-    const runId = uuid();
+    const run: RunJob = { tenantId, taskId: task.id, runId: uuid(), attempt: 0 };
     const quota = await this.slots.quotaFor(tenantId, isGuest);
-    const [opened, { created, dispatched, ...earlier }] = await Promise.all([
-      open(),
-      this.tasks.create({
+    const startedAt = performance.now();
+    const goesAhead = this.creating === 0 && mayGoAhead(request, quota);
+    this.creating += 1;
+    const creating = this.tasks
+      .create({
         ...input,
         agentId: agent.id,
-        runId,
+        runId: run.runId,
         extensions,
         retry: this.retryOf(agent),
         ...(quota && { quota }),
-      }),
-    ]).catch(explainQuota(quota));
+      })
+      .finally(() => (this.creating -= 1));
+    const opening = open();
+    const goneAhead = goesAhead && opening.then(() => this.slots.enqueueAhead?.(run), isNot);
+    const [opened, { created, dispatched, ...earlier }] = await Promise.all([opening, creating]).catch(
+      explainQuota(quota),
+    );
     if (!created) return { opened, created, earlier };
-    await this.slots.enqueue({ tenantId, taskId: task.id, runId, attempt: 0 }, dispatched);
+    const isQueued = dispatched && (await goneAhead) && performance.now() - startedAt < AHEAD_MS;
+    if (!isQueued) await this.slots.enqueue(run, dispatched);
     return { opened, created };
   }
 
@@ -197,6 +223,13 @@ export const withMessageId = (message: Message): Message => ({
   messageId: message.messageId || uuid(),
 });
 
+/** Whether the task is written by one statement, and Postgres has no limit by which it may refuse it or let it wait. */
+const mayGoAhead = (
+  { alias, child, push }: TaskRequest,
+  { exact, maxInFlight, maxStoredBytes = null }: RunQuota = NO_LIMITS,
+): boolean => !alias && !child && !push && !exact && maxInFlight === null && maxStoredBytes === null;
+
+const isNot = (): boolean => false;
 const nothing = async <T>(): Promise<T> => undefined as T;
 
 /** The error for a caller whose turn is refused as it is written. */
