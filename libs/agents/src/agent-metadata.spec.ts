@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { fromAgent } from './agent-metadata.js';
-import { type AgentOutput, artifactChunk, status, textPart } from './runtime.js';
+import { type AgentOutput, artifactChunk, status, textPart } from './agent-runtime.js';
 import { firstTurn } from './testing/turns.js';
 
 const turn = firstTurn('hi');

@@ -6,7 +6,7 @@ import {
   partsWithoutReserved,
   withoutReserved,
 } from '@baton/a2a';
-import type { AgentOutput } from './runtime.js';
+import type { AgentOutput } from './agent-runtime.js';
 
 /** What agents report under the platform's own keys: the kind of an artifact, and the tokens that they have used. */
 const REPORTED = [EVENT_KIND, USAGE];

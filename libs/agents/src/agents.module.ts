@@ -1,5 +1,5 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
-import { type AgentRuntime, RuntimeTable } from './runtime.js';
+import { type AgentRuntime, RuntimeTable } from './agent-runtime.js';
 import { RemoteConnector } from './runtimes/remote-a2a/remote-connection.js';
 import { RUNTIMES } from './runtimes.js';
 import { IndexRouter } from './runtimes/index-agent/index-runtime.js';

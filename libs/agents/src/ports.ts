@@ -1,6 +1,6 @@
 import type { Agent, ListedAgent, Task } from '@baton/a2a';
 import type { ApprovalAnswer } from './approvals.js';
-import type { Turn } from './runtime.js';
+import type { Turn } from './agent-runtime.js';
 
 /** Lists the agents that a tenant can call. The worker binds it to the platform's catalog. */
 export abstract class AgentList {

@@ -11,7 +11,7 @@ import {
   completed,
   textPart,
   type Turn,
-} from './runtime.js';
+} from './agent-runtime.js';
 import type { GuardedTurn } from './secret-guard.js';
 import type { BatonCallContext } from './runtimes/executor/child/steps.js';
 import { BUILTIN_AGENTS } from './builtins.js';

@@ -14,7 +14,7 @@ import {
   status,
   textPart,
   type Turn,
-} from './runtime.js';
+} from './agent-runtime.js';
 import type { GuardedTurn } from './secret-guard.js';
 import { answerIn, Elsewhere, turnAt } from './testing/remote.js';
 import { collect, firstTurn, MemoryJournal, turnSecrets } from './testing/turns.js';

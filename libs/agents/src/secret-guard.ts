@@ -10,7 +10,7 @@ import {
   type TurnConsole,
   type TurnJournal,
   type TurnSecrets,
-} from './runtime.js';
+} from './agent-runtime.js';
 import type { ConsoleLevel } from './runtimes/executor/protocol.js';
 
 /** With this a text ends that was cut (`cut` of the executor's protocol). */

@@ -7,7 +7,7 @@ import { llmConfigSchema } from './runtimes/llm/llm-config.js';
 import { fitsOne, type McpServerConfig } from './runtimes/llm/tools/mcp/mcp-config.js';
 import type * as Links from './runtimes/llm/tools/mcp/links.js';
 import type * as Connection from './runtimes/llm/tools/mcp/mcp-connection.js';
-import type { TurnSecrets } from './runtime.js';
+import type { TurnSecrets } from './agent-runtime.js';
 
 /** Servers that are asked at the same time. Each may send a list of 1 MiB. */
 const MAX_CONCURRENT = 4;

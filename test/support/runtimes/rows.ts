@@ -1,3 +1,4 @@
+import type { RuntimeName } from '@baton/agents';
 import type { ModelRequest, Reply } from '../model-provider/model-provider.js';
 
 /** What an agent is sent. */
@@ -32,7 +33,7 @@ const LONG = 'long '.repeat(1_000);
 const count = { text: 'count 4' };
 const say = (text: string): Said => ({ text });
 
-export const RUNTIME_ROWS: Readonly<Record<string, RuntimeRow>> = {
+export const RUNTIME_ROWS: Readonly<Record<RuntimeName, RuntimeRow>> = {
   echo: {
     agent: 'echo',
     stream: { text: 'a ', metadata: { echo: { chunks: 6, delayMs: 700 } } },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { TurnSecrets } from '../runtime.js';
+import type { TurnSecrets } from '../agent-runtime.js';
 
 /** Header names (RFC 9110, section 5.1). */
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;

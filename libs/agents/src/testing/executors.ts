@@ -1,6 +1,6 @@
 import type { Logger } from '@baton/telemetry';
 import type { AgentExecutor } from '@a2a-js/sdk/server';
-import type { AgentOutput, Turn } from '../runtime.js';
+import type { AgentOutput, Turn } from '../agent-runtime.js';
 import { converse, TurnStream } from '../runtimes/executor/executor-turn.js';
 import { HostedTurn, type TurnHost } from '../runtimes/executor/child/hosted-turn.js';
 import type { FromAgent, ToAgent } from '../runtimes/executor/protocol.js';

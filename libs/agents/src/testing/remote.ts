@@ -2,7 +2,7 @@ import { RemoteAgent, type RemoteAgentOptions } from '../../../../test/support/r
 import type { Disk } from '../../../../test/support/remote-agent/surviving-tasks.js';
 import { Logger, Metrics } from '@baton/telemetry';
 import { type EgressLists, Outbound } from '@baton/outbound';
-import type { AgentOutput, Turn } from '../runtime.js';
+import type { AgentOutput, Turn } from '../agent-runtime.js';
 import { RemoteA2aRuntime } from '../runtimes/remote-a2a/remote-a2a-runtime.js';
 import { RemoteConnector } from '../runtimes/remote-a2a/remote-connection.js';
 import type { GuardedTurn } from '../secret-guard.js';

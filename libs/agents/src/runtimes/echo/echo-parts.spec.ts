@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { dataPart, textPart } from '../../runtime.js';
+import { dataPart, textPart } from '../../agent-runtime.js';
 import { userMessage } from '../../testing/turns.js';
 import { echoParts, textOfBytes } from './echo-runtime.js';
 

@@ -1,4 +1,4 @@
-import { type AgentOutput, dataPart, textPart, type Turn } from '../../runtime.js';
+import { type AgentOutput, dataPart, textPart, type Turn } from '../../agent-runtime.js';
 import { type Message, Role, TaskState } from '@baton/a2a';
 import { collect, firstTurn, summary, turnWith, userMessage } from '../../testing/turns.js';
 import { EchoRuntime } from './echo-runtime.js';

@@ -12,7 +12,7 @@ import {
   textPart,
   type Turn,
   turnNumber,
-} from '../../runtime.js';
+} from '../../agent-runtime.js';
 import { wholeNumber } from '../../setting-fields.js';
 
 export const MAX_CHUNKS = 100_000;

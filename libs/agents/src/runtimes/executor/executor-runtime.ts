@@ -3,7 +3,7 @@ import { Logger } from '@baton/telemetry';
 import { agentOrigin, Message, Role, Task, TaskState } from '@baton/a2a';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { AgentList, ChildTasks } from '../../ports.js';
-import { type AgentOutput, type AgentRuntime, type Turn, historyBefore } from '../../runtime.js';
+import { type AgentOutput, type AgentRuntime, type Turn, historyBefore } from '../../agent-runtime.js';
 import { AgentPool } from './agent-pool.js';
 import { converse, type TurnPorts } from './executor-turn.js';
 import { processOptions } from './executor-config.js';

@@ -2,7 +2,7 @@ import { TaskState } from '@baton/a2a';
 import { Logger } from '@baton/telemetry';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
 import type { BatonCallContext, DurableSteps } from './child/steps.js';
-import { type AgentOutput, type JournalEntry, Suspension, type Turn, textPart } from '../../runtime.js';
+import { type AgentOutput, type JournalEntry, Suspension, type Turn, textPart } from '../../agent-runtime.js';
 import { ChildRefusal, type ChildRequest } from '../../ports.js';
 import { converseHere } from '../../testing/executors.js';
 import { MemoryJournal, agent, firstTurn, summary, turnWith, userMessage } from '../../testing/turns.js';

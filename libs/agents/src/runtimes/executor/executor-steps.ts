@@ -1,6 +1,12 @@
 import { Message, type Part, textPart } from '@baton/a2a';
 import { type AgentList, ChildRefusal, type ChildTasks } from '../../ports.js';
-import { type AgentOutput, type JournalEntry, historyBefore, Suspension, type Turn } from '../../runtime.js';
+import {
+  type AgentOutput,
+  type JournalEntry,
+  historyBefore,
+  Suspension,
+  type Turn,
+} from '../../agent-runtime.js';
 import { replyOf } from '../llm/tools/callee-tools.js';
 import { AgentError, cut } from './protocol.js';
 import {

@@ -6,7 +6,7 @@ import {
   type ExecutionEventBus,
   type RequestContext,
 } from '@a2a-js/sdk/server';
-import { type AgentOutput, textPart, type Turn } from '../../runtime.js';
+import { type AgentOutput, textPart, type Turn } from '../../agent-runtime.js';
 import { converseHere } from '../../testing/executors.js';
 import {
   agent,

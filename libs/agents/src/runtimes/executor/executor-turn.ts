@@ -1,7 +1,7 @@
 import { type TaskStatus, endsTurn, StreamResponse } from '@baton/a2a';
 import type { Logger } from '@baton/telemetry';
 import { fromAgent } from '../../agent-metadata.js';
-import { type AgentOutput, inputRequired, type Turn, type TurnConsole } from '../../runtime.js';
+import { type AgentOutput, inputRequired, type Turn, type TurnConsole } from '../../agent-runtime.js';
 import type { TurnSteps } from './executor-steps.js';
 import {
   type ConsoleLevel,

@@ -10,7 +10,7 @@ import {
   textPart,
   type Turn,
   turnNumber,
-} from '../../runtime.js';
+} from '../../agent-runtime.js';
 import { llmConfigSchema, modelKey, splitModel } from '../llm/llm-config.js';
 import { LlmRuntime } from '../llm/llm-runtime.js';
 

@@ -8,7 +8,7 @@ import type {
   ToolResultPart,
 } from 'ai';
 import type { Decision, ApprovalAnswer } from '../../approvals.js';
-import { type JournalEntry, historyBefore, type Turn } from '../../runtime.js';
+import { type JournalEntry, historyBefore, type Turn } from '../../agent-runtime.js';
 import type { ToolResult } from './tools/agent-tool.js';
 import { type Usage, NO_USAGE, add } from './model-usage.js';
 

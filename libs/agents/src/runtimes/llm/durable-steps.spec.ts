@@ -1,5 +1,5 @@
 import { ArtifactFold, type Task, TaskState } from '@baton/a2a';
-import type { AgentOutput, Turn } from '../../runtime.js';
+import type { AgentOutput, Turn } from '../../agent-runtime.js';
 import { MemoryJournal, textOf } from '../../testing/turns.js';
 import { LlmBench, toolOf } from './llm-runtime.fixture.js';
 

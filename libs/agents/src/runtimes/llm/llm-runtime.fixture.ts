@@ -3,7 +3,7 @@ import { ComputePool } from '@baton/compute';
 import { Logger, Metrics } from '@baton/telemetry';
 import { ModelProvider } from '../../../../../test/support/model-provider/model-provider.js';
 import { Outbound } from '@baton/outbound';
-import type { AgentOutput, Turn } from '../../runtime.js';
+import type { AgentOutput, Turn } from '../../agent-runtime.js';
 import type { GuardedTurn } from '../../secret-guard.js';
 import { TokenBudget, type TokenCount, TokensExceeded } from '../../ports.js';
 import { agent, collect, firstTurn, textOf, turnSecrets } from '../../testing/turns.js';

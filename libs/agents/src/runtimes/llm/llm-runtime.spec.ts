@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { userMessage } from '../../testing/turns.js';
-import { dataPart, textPart } from '../../runtime.js';
+import { dataPart, textPart } from '../../agent-runtime.js';
 import { LlmBench, reply, seen, toolOf } from './llm-runtime.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;

@@ -13,7 +13,7 @@ import {
   inputRequired,
   status,
   type Turn,
-} from '../../runtime.js';
+} from '../../agent-runtime.js';
 import { TokenBudget, TokensExceeded } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
 import { approvalRequest, takeMessage, waitingEntry, withTerms } from './approval/approval.js';

@@ -1,6 +1,6 @@
 import { type Message, type Part, Role, type Task, eventKindOf } from '@baton/a2a';
 import type { ModelMessage } from 'ai';
-import type { Turn } from '../../runtime.js';
+import type { Turn } from '../../agent-runtime.js';
 import type { LlmConfig } from './llm-config.js';
 import { estimateTokens } from './model-usage.js';
 

@@ -9,7 +9,7 @@ import {
   streamText,
   tool,
 } from 'ai';
-import type { AgentOutput } from '../../runtime.js';
+import type { AgentOutput } from '../../agent-runtime.js';
 import type { LlmConfig } from './llm-config.js';
 import { boundedAnswer, grouped, Watchdog } from './answer-stream.js';
 import type { FailedCall, ModelStep } from './conversation.js';

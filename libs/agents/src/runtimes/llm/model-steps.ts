@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Attributes, Span } from '@baton/telemetry';
-import type { AgentOutput, Turn } from '../../runtime.js';
+import type { AgentOutput, Turn } from '../../agent-runtime.js';
 import { TokenBudget, TokensExceeded } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
 import type { LlmConfig } from './llm-config.js';

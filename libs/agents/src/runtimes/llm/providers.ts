@@ -1,7 +1,7 @@
 import { type LanguageModel, type streamText, wrapLanguageModel } from 'ai';
 import { MODEL_PROVIDER_URLS } from '@baton/a2a';
 import { withoutEndSlashes } from '@baton/outbound';
-import type { TurnSecrets } from '../../runtime.js';
+import type { TurnSecrets } from '../../agent-runtime.js';
 import { AgentFailure } from './agent-failure.js';
 import { type LlmConfig, type Provider, modelKey, splitModel } from './llm-config.js';
 

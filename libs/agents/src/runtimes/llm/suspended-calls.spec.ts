@@ -1,4 +1,4 @@
-import { Suspension } from '../../runtime.js';
+import { Suspension } from '../../agent-runtime.js';
 import { MemoryJournal } from '../../testing/turns.js';
 import { LlmBench, toolOf } from './llm-runtime.fixture.js';
 import type { ToolCallContext } from './tools/agent-tool.js';

@@ -1,7 +1,14 @@
 import { EVENT_KIND, textOf, type Artifact } from '@baton/a2a';
 import { isDeepStrictEqual } from 'node:util';
 import type { Decision } from '../../approvals.js';
-import { type AgentOutput, artifactChunk, textPart, type Turn, dataPart, filePart } from '../../runtime.js';
+import {
+  type AgentOutput,
+  artifactChunk,
+  textPart,
+  type Turn,
+  dataPart,
+  filePart,
+} from '../../agent-runtime.js';
 import {
   type Conversation,
   type RecordedCall,

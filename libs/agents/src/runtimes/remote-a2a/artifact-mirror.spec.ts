@@ -1,5 +1,5 @@
 import type { Artifact, Part, TaskArtifactUpdateEvent } from '@baton/a2a';
-import { type AgentOutput, dataPart, textPart } from '../../runtime.js';
+import { type AgentOutput, dataPart, textPart } from '../../agent-runtime.js';
 import { firstTurn } from '../../testing/turns.js';
 import { ArtifactMirror, missingParts } from './artifact-mirror.js';
 

@@ -1,6 +1,6 @@
 import { type Artifact, Part, type TaskArtifactUpdateEvent } from '@baton/a2a';
 import { isDeepStrictEqual } from 'node:util';
-import type { AgentOutput, Turn } from '../../runtime.js';
+import type { AgentOutput, Turn } from '../../agent-runtime.js';
 
 /** Approximate size of the pieces of a snapshot, so that each fits into an event. */
 const PIECE_BYTES = 64 * 1024;

@@ -1,6 +1,6 @@
 import { type Task, TaskState } from '@baton/a2a';
 import { Disk } from '../../../../../test/support/remote-agent/surviving-tasks.js';
-import type { AgentOutput } from '../../runtime.js';
+import type { AgentOutput } from '../../agent-runtime.js';
 import { Elsewhere, answerIn, counted, endOf, turnAt } from '../../testing/remote.js';
 import { MemoryJournal, collect, summary } from '../../testing/turns.js';
 

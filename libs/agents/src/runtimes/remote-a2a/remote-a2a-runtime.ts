@@ -1,7 +1,7 @@
 import { Logger, Metrics, type Span } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type AgentOutput, type AgentRuntime, failed, type Turn } from '../../runtime.js';
+import { type AgentOutput, type AgentRuntime, failed, type Turn } from '../../agent-runtime.js';
 import { FIRST_TIMEOUT_MS, RemoteTurn, TurnStop } from './remote-turn.js';
 import { Backoff } from './remote-calls.js';
 import { type RemoteConfig, cardUrlOf, remoteConfigSchema } from './remote-config.js';

@@ -13,7 +13,7 @@ import { LRUCache } from 'lru-cache';
 import { type OutboundCalls, OutboundRefused, timeoutSignal } from '@baton/outbound';
 import type { Redactor } from '../../outbound/redactor.js';
 import { readSecretHeaders } from '../../outbound/secret-headers.js';
-import type { Turn } from '../../runtime.js';
+import type { Turn } from '../../agent-runtime.js';
 import { type RemoteConfig, cardUrlOf, originsOf } from './remote-config.js';
 import { RemoteFailure, remoteFailure, HttpFailure } from './remote-failure.js';
 

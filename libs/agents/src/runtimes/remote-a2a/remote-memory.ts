@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Turn } from '../../runtime.js';
+import type { Turn } from '../../agent-runtime.js';
 
 const entry = z.object({
   remote: z.object({

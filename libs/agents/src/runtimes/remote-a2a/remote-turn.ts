@@ -1,6 +1,6 @@
 import { type Message, Role, type TaskState, isInterrupted } from '@baton/a2a';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { AgentOutput, Turn } from '../../runtime.js';
+import type { AgentOutput, Turn } from '../../agent-runtime.js';
 import { Backoff, RemoteCalls, type Said } from './remote-calls.js';
 import type { RemoteConfig } from './remote-config.js';
 import type { RemoteConnection } from './remote-connection.js';

@@ -1,5 +1,5 @@
 import { TaskState } from '@baton/a2a';
-import type { AgentOutput } from '../../runtime.js';
+import type { AgentOutput } from '../../agent-runtime.js';
 import { Elsewhere, answerIn, counted, endOf, turnAt } from '../../testing/remote.js';
 import { MemoryJournal, summary, turnWith, userMessage } from '../../testing/turns.js';
 

@@ -1,6 +1,6 @@
 import { type Message, Role, TaskState, type TaskStatus, endsTurn } from '@baton/a2a';
 import { fromAgent } from '../../agent-metadata.js';
-import type { AgentOutput, Turn } from '../../runtime.js';
+import type { AgentOutput, Turn } from '../../agent-runtime.js';
 import { ArtifactMirror } from './artifact-mirror.js';
 import type { Redactor } from '../../outbound/redactor.js';
 import type { Said } from './remote-calls.js';

@@ -1,5 +1,5 @@
 import type { AgentExecutor } from '@a2a-js/sdk/server';
-import { textPart } from '../../../runtime.js';
+import { textPart } from '../../../agent-runtime.js';
 import { firstTurn } from '../../../testing/turns.js';
 import { HostedTurn, type TurnHost } from './hosted-turn.js';
 import { type FromAgent, WINDOW } from '../protocol.js';

@@ -1,4 +1,4 @@
-import { dataPart, textPart } from '../../../runtime.js';
+import { dataPart, textPart } from '../../../agent-runtime.js';
 import { userMessage } from '../../../testing/turns.js';
 import { readAnswer } from './approval.js';
 

@@ -1,5 +1,5 @@
 import { TaskState } from '@baton/a2a';
-import { dataPart } from '../../../runtime.js';
+import { dataPart } from '../../../agent-runtime.js';
 import { LlmBench, toolOf } from '../llm-runtime.fixture.js';
 import { Dialogue, endOf } from './dialogue.fixture.js';
 

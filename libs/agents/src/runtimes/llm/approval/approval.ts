@@ -7,7 +7,7 @@ import {
   isSentByAgent,
   MAX_REASON,
 } from '../../../approvals.js';
-import { dataPart, textPart, type Turn } from '../../../runtime.js';
+import { dataPart, textPart, type Turn } from '../../../agent-runtime.js';
 import type { LlmConfig } from '../llm-config.js';
 import type { Conversation } from '../conversation.js';
 

@@ -1,5 +1,5 @@
 import type { Message } from '@baton/a2a';
-import type { AgentOutput, Turn } from '../../../runtime.js';
+import type { AgentOutput, Turn } from '../../../agent-runtime.js';
 import { MemoryJournal, textOf, userMessage } from '../../../testing/turns.js';
 import type { LlmBench } from '../llm-runtime.fixture.js';
 

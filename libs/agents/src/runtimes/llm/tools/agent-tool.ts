@@ -1,5 +1,5 @@
 import type { ApprovalAnswer } from '../../../approvals.js';
-import type { Turn } from '../../../runtime.js';
+import type { Turn } from '../../../agent-runtime.js';
 import type { LlmConfig } from '../llm-config.js';
 import { AgentFailure } from '../agent-failure.js';
 

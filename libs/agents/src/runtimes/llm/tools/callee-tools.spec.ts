@@ -8,7 +8,7 @@ import {
   type ChildTask,
   ChildTasks,
 } from '../../../ports.js';
-import { Suspension } from '../../../runtime.js';
+import { Suspension } from '../../../agent-runtime.js';
 import { FixedAgents, agent, firstTurn, userMessage } from '../../../testing/turns.js';
 import { ApprovalsPending } from '../approval/approval.js';
 import { llmConfig } from '../llm-config.js';

@@ -13,7 +13,7 @@ import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { AgentList, ChildRefusal, type ChildTask, ChildTasks } from '../../../ports.js';
 import { approvalsOf, asksForApproval, raised } from '../../../approvals.js';
-import { Suspension, type Turn } from '../../../runtime.js';
+import { Suspension, type Turn } from '../../../agent-runtime.js';
 import { ApprovalsPending } from '../approval/approval.js';
 import type { LlmConfig, Callees } from '../llm-config.js';
 import type {

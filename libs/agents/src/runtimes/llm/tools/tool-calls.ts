@@ -1,6 +1,6 @@
 import { histogram, type Metrics, type Span } from '@baton/telemetry';
 import type { ApprovalRequest } from '../../../approvals.js';
-import { type AgentOutput, artifactChunk, Suspension, type Turn } from '../../../runtime.js';
+import { type AgentOutput, artifactChunk, Suspension, type Turn } from '../../../agent-runtime.js';
 import { ApprovalsPending } from '../approval/approval.js';
 import { type Conversation, type RecordedCall, callIdOf } from '../conversation.js';
 import type { SchemaChecks } from '../schema-checks.js';

@@ -7,7 +7,7 @@ import type { FetchLike, Transport } from '@modelcontextprotocol/sdk/shared/tran
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type OutboundCalls, OutboundRefused } from '@baton/outbound';
-import type { TurnSecrets } from '../../../../runtime.js';
+import type { TurnSecrets } from '../../../../agent-runtime.js';
 import {
   type McpServerConfig,
   type RemoteMcpServer,

@@ -3,7 +3,7 @@ import type { Environment } from '@baton/config';
 import type { Logger, Metrics } from '@baton/telemetry';
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import pLimit from 'p-limit';
-import type { Turn, TurnSecrets } from '../../../../runtime.js';
+import type { Turn, TurnSecrets } from '../../../../agent-runtime.js';
 import { AgentFailure } from '../../agent-failure.js';
 import type { LlmConfig } from '../../llm-config.js';
 import type { AgentTool, OpenTools } from '../agent-tool.js';

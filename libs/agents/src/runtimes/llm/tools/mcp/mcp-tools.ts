@@ -1,7 +1,7 @@
 import { Environment } from '@baton/config';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import type { Turn } from '../../../../runtime.js';
+import type { Turn } from '../../../../agent-runtime.js';
 import type { LlmConfig } from '../../llm-config.js';
 import type { OpenTools, ToolSource } from '../agent-tool.js';
 
