@@ -72,7 +72,7 @@ SELECT pg_advisory_xact_lock(key) FROM (
 
 interface SlotUsageRow {
   slots: number;
-  claims_ahead: boolean | null;
+  claims_ahead: boolean;
   /** Runs in flight, by tenant. */
   in_flight: Record<string, number> | null;
   waiting: string[];
@@ -96,15 +96,16 @@ WITH RECURSIVE waiting AS (
   FROM waiting w WHERE w.tenant_id IS NOT NULL AND n < $3::int
 )
 SELECT
-  (SELECT coalesce(sum(concurrency), 0)::int FROM workers
-   WHERE seen_at > clock_timestamp() - $1::int * interval '1 millisecond') AS slots,
-  (SELECT bool_and(version IS NOT NULL) FROM workers
-   WHERE seen_at > clock_timestamp() - $1::int * interval '1 millisecond') AS claims_ahead,
+  workers.slots, workers.claims_ahead,
   (SELECT json_object_agg(tenant_id, n) FROM (
      SELECT tenant_id, count(*) AS n FROM runs WHERE ${IN_FLIGHT} GROUP BY tenant_id) o) AS in_flight,
   ARRAY(SELECT tenant_id::text FROM waiting WHERE tenant_id IS NOT NULL) AS waiting,
   (SELECT json_object_agg(id, limits) FROM tenants
-   WHERE id = ANY(ARRAY(SELECT tenant_id FROM waiting)) AND limits::text <> '{}') AS limits`,
+   WHERE id = ANY(ARRAY(SELECT tenant_id FROM waiting)) AND limits::text <> '{}') AS limits
+FROM (
+  SELECT coalesce(sum(concurrency), 0)::int AS slots, coalesce(bool_and(version IS NOT NULL), false) AS claims_ahead
+  FROM workers WHERE seen_at > clock_timestamp() - $1::int * interval '1 millisecond'
+) workers`,
 };
 
 /**

@@ -62,6 +62,11 @@ const SLOTS = gauge('baton_worker_slots', 'Slots of this worker by state', ['sta
 
 /** The sum of these pauses is longer than a restart of Postgres. After them the run is left to the sweeper. */
 const MAX_CLAIM_TRIES = 61;
+/**
+ * Pauses between the claims of a run that is on the queue ahead of its commit, in ms. If the commit takes longer than `AHEAD_MS`
+ * (turn-intake.ts), the run comes once more.
+ */
+const AHEAD_PAUSES = [0, 1, 2, 4, 8, 16, 32, 64, 128];
 /** Attempts with a figure of their own. An agent may have up to 100. */
 const MAX_COUNTED = 3;
 /** Maximum time for a stopped runtime to end, in ms. After that the worker does not wait for it. */
@@ -119,7 +124,7 @@ export class RunExecutor {
    * Execute the run that a job names. Never rejects. After any failure the run's row shows the remaining work, and the
    * sweeper finds it.
    *
-   * A job may come twice. After a lost answer a worker may claim again what it has, so Postgres would give the run to both.
+   * A job may come twice. A worker whose answer was lost may claim its run again, so Postgres would give the run to both.
    * @param claimed called when Postgres has said who has the run
    */
   async execute(job: RunJob, claimed: () => void = NOTHING): Promise<void> {
@@ -443,15 +448,6 @@ function stoppedBy(signal: AbortSignal): <T>(next: Promise<T>) => Promise<T> {
     });
 }
 
-/** How long a run is postponed while another is in quarantine: at least, and at most so much longer. */
-const POSTPONE_MS = 500;
-const SPREAD_MS = 1_000;
-/**
- * Pauses between the claims of a run that is on the queue ahead of its commit, in ms. If the commit takes longer than `AHEAD_MS`
- * (turn-intake.ts), the run comes once more.
- */
-const AHEAD_PAUSES = [0, 1, 2, 4, 8, 16, 32, 64, 128];
-
 /** Claims a run whose task may not be committed yet. Undefined: it is still not there, or is another worker's. */
 async function untilCommitted<T>(
   claim: () => Promise<T | undefined>,
@@ -466,6 +462,9 @@ async function untilCommitted<T>(
   return run;
 }
 
+/** How long a run is postponed while another is in quarantine: at least, and at most so much longer. */
+const POSTPONE_MS = 500;
+const SPREAD_MS = 1_000;
 const NOTHING = (): void => undefined;
 
 /**

@@ -27,8 +27,6 @@ const FULL_RETRY_SECONDS = 60;
  */
 const AHEAD_MS = 100;
 
-const NO_LIMITS: RunQuota = { maxInFlight: null, maxWaiting: null, exact: false };
-
 /** A new task of an agent. With `ensureTask`, every caller computes the same id. */
 export type TaskRequest = Pick<
   NewTask,
@@ -88,9 +86,8 @@ export class TurnIntake {
   ) {}
 
   /**
-   * Make a task, unless there is one under its key or its alias.
-   * While this process creates no other task, the run goes on the queue as soon as `open` is done, ahead of the commit
-   * (docs/inside/adr/0049-runs-ahead-of-their-commit.md).
+   * Make a task, unless there is one under its key or its alias. While this process creates no other task, the run goes on
+   * the queue as soon as `open` is done, ahead of the commit (docs/inside/adr/0049-runs-ahead-of-their-commit.md).
    * @param open called beside the transaction; the run is not on the queue before it is done
    * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room; nothing was written then
    * @throws ParentOverError, TooManyChildrenError if it may not be a child; nothing was written then
@@ -117,7 +114,12 @@ export class TurnIntake {
       })
       .finally(() => (this.creating -= 1));
     const opening = open();
-    const goneAhead = goesAhead && opening.then(() => this.slots.enqueueAhead?.(run), isNot);
+    const goneAhead =
+      goesAhead &&
+      opening.then(
+        () => this.slots.enqueueAhead?.(run),
+        () => false,
+      );
     const [opened, { created, dispatched, ...earlier }] = await Promise.all([opening, creating]).catch(
       explainQuota(quota),
     );
@@ -224,12 +226,13 @@ export const withMessageId = (message: Message): Message => ({
 });
 
 /** Whether the task is written by one statement, and Postgres has no limit by which it may refuse it or let it wait. */
-const mayGoAhead = (
-  { alias, child, push }: TaskRequest,
-  { exact, maxInFlight, maxStoredBytes = null }: RunQuota = NO_LIMITS,
-): boolean => !alias && !child && !push && !exact && maxInFlight === null && maxStoredBytes === null;
+function mayGoAhead({ alias, child, push }: TaskRequest, quota: RunQuota | undefined): boolean {
+  if (alias || child || push) return false;
+  if (!quota) return true;
+  const { exact, maxInFlight, maxStoredBytes = null } = quota;
+  return !exact && maxInFlight === null && maxStoredBytes === null;
+}
 
-const isNot = (): boolean => false;
 const nothing = async <T>(): Promise<T> => undefined as T;
 
 /** The error for a caller whose turn is refused as it is written. */
