@@ -46,7 +46,7 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
 
   async onModuleInit(): Promise<void> {
     this.stopControl = await this.messaging.subscribeControl((message) => {
-      // Those of other tenants are as they were: whoever changes tokens often must not have all of them read.
+      // Only its own tokens are read. Else a tenant could make every API read the tokens of all open calls.
       if (message.type === 'token-revoked') {
         this.due.tenants.add(message.tenantId);
         this.check();

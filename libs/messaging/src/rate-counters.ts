@@ -93,7 +93,7 @@ export class RateCounters {
     }
   }
 
-  /** One pair of counters for each rate. If those of a rate are made anew, its windows go on in the shared one. */
+  /** One pair of counters for each rate. A rate that was dropped and comes back finds its count on the server. */
   private limitersFor(rate: Rate): Limiters {
     const name = `${rate.points}/${rate.duration}`;
     let limiters = this.limiters.get(name);

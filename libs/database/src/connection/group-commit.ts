@@ -47,7 +47,7 @@ const MAX_WEIGHT = 1024 * 1024;
 /** How long a lane shares no flushes after it was to blame for one, or until it is empty; and how many such lanes are known. */
 const APART_MS = 10_000;
 const MAX_APART = 10_000;
-/** Of a flush that was rolled back, nobody knows why, a lane is to blame if its own part fails as well, or takes as long as this. */
+/** If nobody knows who is to blame for a rollback: a lane is if its own part fails as well, or takes as long as this. */
 const SLOW_MS = 100;
 
 /**

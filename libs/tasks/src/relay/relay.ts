@@ -35,7 +35,7 @@ const HEADS_AT_ONCE = 1_000;
  */
 @Injectable()
 export class Relay implements OnModuleInit, OnModuleDestroy {
-  /** With each what ends its subscription. */
+  /** Each with the function that ends its subscription. */
   private readonly watches = new Map<TaskWatch, Unsubscribe>();
   private timer: NodeJS.Timeout | undefined;
   private stopReconnect: Unsubscribe | undefined;
