@@ -3,13 +3,19 @@ import { Logger, Metrics, NestLogger } from '@baton/telemetry';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import FindMyWay from 'find-my-way';
-import { allowOrigins, securityHeaders, setAnswerHeaders } from './http/answer-headers.js';
 import { limitConnections, openFilesLimit } from './http/connection-limit.js';
 import { Connections } from './http/connections.js';
 import { refusePath, sendPlainError } from './http/errors.js';
 import { GrpcPort } from './grpc/grpc.module.js';
 import { PublicUrl } from './http/public-url.js';
-import { Traffic, logRequests, requestIdOf } from './http/requests.js';
+import {
+  allowOrigins,
+  logRequests,
+  requestIdOf,
+  securityHeaders,
+  setAnswerHeaders,
+  Traffic,
+} from './http/requests.js';
 import { ConsoleSite } from './console/console-site.js';
 import { isBrowser, sendToConsole, sendWelcome } from './http/welcome.js';
 import { httpJsonErrorFormatAt } from './http-json/http-json.controller.js';

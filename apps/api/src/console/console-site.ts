@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HostBindings } from '../access/host-bindings.js';
-import { vary } from '../http/answer-headers.js';
+import { vary } from '../http/requests.js';
 import { sendPlainError } from '../http/errors.js';
 
 /** Where `apps/console/build.mjs` writes: `dist/console`, seen from the compiled file. */

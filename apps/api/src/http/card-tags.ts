@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import fresh from 'fresh';
 import { LRUCache } from 'lru-cache';
-import { vary } from './answer-headers.js';
+import { vary } from './requests.js';
 
 /** How long caches may keep a card, in seconds. */
 const MAX_AGE = 60;

@@ -7,7 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { RequireScope } from '../../access/access.guard.js';
 import { AgentFinder } from '../../core/request-context.js';
-import { vary } from '../../http/answer-headers.js';
+import { vary } from '../../http/requests.js';
 import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
