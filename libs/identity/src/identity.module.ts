@@ -3,7 +3,6 @@ import { SecretStore } from '@baton/database';
 import { OutboundModule } from '@baton/outbound';
 import { Global, Module } from '@nestjs/common';
 import { AuditLog } from './audit-log.js';
-import { BearerStrategy } from './bearer.js';
 import { JwtService } from './issuers/jwt.service.js';
 import { LimitsService } from './limits.service.js';
 import { OpenCalls } from './open-calls.js';
@@ -14,11 +13,11 @@ import { TokenService } from './token.service.js';
 
 // Each expects the stores and Messaging to be provided globally. A worker needs no tokens.
 
-/** Provides TokenService, JwtService, OpenCalls, AuditLog, OperatorTokens, and what BearerGuard needs. */
+/** Provides TokenService, JwtService, OpenCalls, AuditLog and OperatorTokens. */
 @Global()
 @Module({
   imports: [OutboundModule],
-  providers: [TokenService, JwtService, OpenCalls, BearerStrategy, AuditLog, OperatorTokens],
+  providers: [TokenService, JwtService, OpenCalls, AuditLog, OperatorTokens],
   exports: [TokenService, JwtService, OpenCalls, AuditLog, OperatorTokens],
 })
 export class IdentityModule {}

@@ -1,5 +1,4 @@
 export { AuditLog } from './audit-log.js';
-export { BearerGuard, callerOf } from './bearer.js';
 export { IdentityModule, LimitsModule, SecretsModule } from './identity.module.js';
 export { IssuerError, readIssuerKeys } from './issuers/issuer-keys.js';
 export { JwtService } from './issuers/jwt.service.js';
@@ -7,6 +6,8 @@ export { explainLimit, LimitsService } from './limits.service.js';
 export { OpenCalls } from './open-calls.js';
 export {
   type Caller,
+  callerOf,
+  isJwt,
   type IssuedToken,
   MAX_TOKEN_AGENTS,
   MAX_TOKEN_REQUESTS_PER_SECOND,

@@ -16,6 +16,8 @@ import { hash, randomBytes } from 'node:crypto';
 import { explainLimit } from './limits.service.js';
 
 const FORM = /^baton_[A-Za-z0-9_-]{43}$/;
+/** Three parts in base64url (RFC 7515 §7.1). No token of Baton has a dot. */
+const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 /** Of a secret, to recognise it by: enough to tell a tenant's tokens apart, too little to guess one (222 of 256 bits stay unknown). */
 const PREFIX_LENGTH = 'baton_'.length + 6;
 
@@ -48,6 +50,16 @@ export interface Caller {
   /** The limit of the token itself, besides that of its tenant. Unset: none. */
   readonly requestsPerSecond?: number;
 }
+
+/** The caller that a guard has found. Throws if the route has no guard, which is a bug. */
+export function callerOf(request: object): Caller {
+  const caller = (request as { user?: Caller }).user;
+  if (!caller) throw new Error('callerOf: the route has no guard that finds its caller');
+  return caller;
+}
+
+/** Whether a bearer token has the form of a JWT. */
+export const isJwt = (token: string): boolean => JWT.test(token);
 
 export type RefusedToken = 'unknown' | 'expired' | 'revoked' | 'rotated' | 'changed' | 'untrusted';
 
@@ -156,7 +168,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
       return { ok: false, reason, holder: { tenantId: token.tenantId, principal: tokenPrincipal(token.id) } };
     }
     this.uses.note(token);
-    return { ok: true, caller: callerOf(token, hash) };
+    return { ok: true, caller: callerWith(token, hash) };
   }
 
   /**
@@ -246,7 +258,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   }
 }
 
-function callerOf(token: FoundToken, hash: string): Caller {
+function callerWith(token: FoundToken, hash: string): Caller {
   const { tenantId, id, scopes, agents, requestsPerSecond } = token;
   const expiresAt = endOf(token);
   return {

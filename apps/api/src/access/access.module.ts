@@ -2,7 +2,7 @@ import { IdentityModule } from '@baton/identity';
 import { TasksModule } from '@baton/tasks';
 import { Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { AccessGuard } from './access.guard.js';
+import { AccessGuard, BearerStrategy } from './access.guard.js';
 import { HostBindings } from './host-bindings.js';
 import { RequestRates, UnauthenticatedLimit } from './rate-limits.js';
 
@@ -11,6 +11,7 @@ import { RequestRates, UnauthenticatedLimit } from './rate-limits.js';
   imports: [IdentityModule, TasksModule],
   providers: [
     AccessGuard,
+    BearerStrategy,
     { provide: APP_GUARD, useExisting: AccessGuard },
     HostBindings,
     RequestRates,

@@ -6,8 +6,8 @@ import type { EgressLists, Outbound } from '@baton/outbound';
 import { Logger } from '@baton/telemetry';
 import { type CryptoKey, SignJWT, UnsecuredJWT, exportSPKI, importJWK } from 'jose';
 import { ControlInMemory } from '../token.fixture.js';
+import { isJwt } from '../token.service.js';
 import { FakeIssuer, trust } from './issuer.fixture.js';
-import { isJwt } from '../bearer.js';
 import { JwtService } from './jwt.service.js';
 
 const UNTRUSTED = 'the token is not signed by an issuer that is trusted here';

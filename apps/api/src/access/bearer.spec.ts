@@ -1,4 +1,5 @@
 import { ProtocolError } from '@baton/a2a';
+import { type Caller, callerOf, JwtService, TokenService } from '@baton/identity';
 import {
   type ArgumentsHost,
   Catch,
@@ -11,10 +12,12 @@ import {
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import type { FastifyReply } from 'fastify';
-import { BearerGuard, BearerStrategy, callerOf } from './bearer.js';
-import { JwtService } from './issuers/jwt.service.js';
-import { ControlInMemory, tokenService, TokensInMemory } from './token.fixture.js';
-import { type Caller, TokenService } from './token.service.js';
+import {
+  ControlInMemory,
+  tokenService,
+  TokensInMemory,
+} from '../../../../libs/identity/src/token.fixture.js';
+import { BearerGuard, BearerStrategy } from './access.guard.js';
 
 @Controller()
 @UseGuards(BearerGuard)
