@@ -9,7 +9,13 @@ export { Database, type DatabaseOptions } from './connection/database.js';
 export { DatabaseModule } from './database.module.js';
 export { GroupCommit } from './connection/group-commit.js';
 export { CatalogClient, NameTakenError } from './connection/catalog-client.js';
-export { DatabaseUnavailableError, isTransient, isUnstorable } from './connection/transient.js';
+export {
+  type Backoff,
+  DatabaseUnavailableError,
+  isTransient,
+  isUnstorable,
+  retryTransient,
+} from './connection/transient.js';
 export type { BeatNews, LeaseKey } from './runs/leases/lease-beat.js';
 export { LeaseKeeper } from './runs/leases/lease-keeper.js';
 export { type DatabaseFacts, inspectDatabase } from './inspection/inspect-database.js';

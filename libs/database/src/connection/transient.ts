@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { types } from 'node:util';
 
 /** Postgres can't be reached, or the connection was lost; the same call may succeed a moment later. */
@@ -90,6 +91,47 @@ export function isTransient(error: unknown): boolean {
   if (error instanceof DatabaseUnavailableError || isConnectionError(error)) return true;
   return RETRYABLE_CODES.has(codeOf(error)) || isTransient(error.cause);
 }
+
+/** Pauses between tries, in milliseconds: the first one, doubled each time up to the longest. */
+export interface Backoff {
+  firstMs: number;
+  maxMs: number;
+}
+
+export interface RetryOptions {
+  /** Ends the retries: the last error is thrown then. */
+  signal?: AbortSignal;
+  /** Unset: a quarter of a second each time. */
+  backoff?: Backoff;
+  /** Unset: no limit. */
+  maxTries?: number;
+}
+
+const STEADY: Backoff = { firstMs: 250, maxMs: 250 };
+
+/**
+ * Retry until Postgres answers, because an outage must not fail a task. Only for reads and idempotent writes. Rejects
+ * with an error that is not transient, or with the last error when the signal aborts or no try is left.
+ * @param work gets the number of failed tries: above 0, an earlier try may have been committed and its answer lost
+ */
+export async function retryTransient<T>(
+  work: (failedTries: number) => Promise<T>,
+  { signal, backoff = STEADY, maxTries = Infinity }: RetryOptions = {},
+): Promise<T> {
+  let pauseMs = backoff.firstMs;
+  for (let tries = 0; ; tries++) {
+    try {
+      return await work(tries);
+    } catch (error) {
+      if (signal?.aborted || tries + 1 >= maxTries || !isTransient(error)) throw error;
+      await delay(pauseMs * spread(backoff), undefined, { signal }).catch(() => undefined);
+      pauseMs = Math.min(2 * pauseMs, backoff.maxMs);
+    }
+  }
+}
+
+/** Growing pauses are random, so that thousands of readers do not try at the same time. */
+const spread = ({ firstMs, maxMs }: Backoff): number => (maxMs > firstMs ? 0.5 + Math.random() / 2 : 1);
 
 /** Deadlock and serialization failure: Postgres has rolled the transaction back at once. */
 const COLLISION_CODES = new Set(['40001', '40P01']);

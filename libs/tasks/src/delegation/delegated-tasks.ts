@@ -32,11 +32,11 @@ import {
   type StoredTask,
   TaskStore,
   TooManyChildrenError,
+  retryTransient,
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { TurnIntake, newTask } from '../turns/turn-intake.js';
 import { AppendRefused } from '../core/errors.js';
-import { retryTransient } from '../core/retry.js';
 import { answerKeyOf, approvalKeyOf, childIdOf, contextOf, messageIdOf } from './child-ids.js';
 
 /** A child's metadata names its parent under this key. Callers can write the key too, so nothing depends on it. */

@@ -5,6 +5,7 @@ import {
   PUSH_MODES,
   PushDeliveryStore,
   type PushMode,
+  retryTransient,
   TaskStore,
   WebhookStore,
 } from '@baton/database';
@@ -12,7 +13,6 @@ import { LimitsService, PushSecrets, SecretError } from '@baton/identity';
 import { failureReason, Outbound } from '@baton/outbound';
 import { counter, histogram, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { retryTransient } from '../core/retry.js';
 import { deliveryId, DeliverySigner, type ReceiverSecrets } from './delivery-signer.js';
 import { needsTask, type PushRequest, pushRequests } from './push-request.js';
 import { retryAfterMs, retryPause } from './retry-plan.js';

@@ -1,11 +1,10 @@
 import { LoggedEvent, type TaskEvent, endsTurn, isTerminal } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { TaskStore } from '@baton/database';
+import { type Backoff, retryTransient, TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe, type PublishedEvent, type TaskSignal } from '@baton/messaging';
 import { FailureLog, gauge, histogram, Logger, type MetricOf, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Backoff, retryTransient } from '../core/retry.js';
 import { LogReader, type TaskKey, type LogPage } from './log-reader.js';
 
 /** Streams, and calls that wait for the end of a turn. */

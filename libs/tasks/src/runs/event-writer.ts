@@ -8,12 +8,13 @@ import {
   TaskStore,
   type TurnOutcome,
   isUnstorable,
+  type Backoff,
+  retryTransient,
 } from '@baton/database';
 import type { Messaging, TaskSignal } from '@baton/messaging';
 import { counter, histogram, type Metrics } from '@baton/telemetry';
 import type { EventAllowance } from './turn.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
-import { type Backoff, retryTransient } from '../core/retry.js';
 import type { EndedTurn } from '../turns/turn-ends.js';
 
 const EVENTS_APPENDED = counter('baton_events_appended_total', 'Events appended to task logs');

@@ -1,6 +1,5 @@
-import type { ClaimedRun, TaskStore } from '@baton/database';
+import { type ClaimedRun, retryTransient, type TaskStore } from '@baton/database';
 import type { EventWriter } from './event-writer.js';
-import { retryTransient } from '../core/retry.js';
 
 /**
  * Invariant 10 for artifacts that are too large for memory. Before a new attempt continues such an artifact, this

@@ -1,5 +1,5 @@
 import { Environment } from '@baton/config';
-import { RunStore, type ClaimedRun, TaskStore } from '@baton/database';
+import { type ClaimedRun, retryTransient, RunStore, TaskStore } from '@baton/database';
 import { type Consumer, Messaging, type RunJob } from '@baton/messaging';
 import {
   Logger,
@@ -28,7 +28,6 @@ import { LimitsService } from '@baton/identity';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
-import { retryTransient } from '../core/retry.js';
 import { type EndedTurn, TurnEnds } from '../turns/turn-ends.js';
 import { ActiveRuns } from './active-runs.js';
 import { WorkerIdentity } from './worker-presence.js';

@@ -22,7 +22,14 @@ import {
   SecretReader,
   SecretGuard,
 } from '@baton/agents';
-import { type ClaimedRun, JournalStore, TaskStore, type LoggedSize, type TurnOutcome } from '@baton/database';
+import {
+  type ClaimedRun,
+  JournalStore,
+  TaskStore,
+  type LoggedSize,
+  type TurnOutcome,
+  retryTransient,
+} from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Outbound } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
@@ -31,7 +38,6 @@ import type { TenantLimits } from '@baton/config';
 import { isDeepStrictEqual } from 'node:util';
 import { v7 as uuid } from 'uuid';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
-import { retryTransient } from '../core/retry.js';
 import { newContextOf } from '../turns/turn-intake.js';
 import { TaskConsoles } from './task-consoles.js';
 

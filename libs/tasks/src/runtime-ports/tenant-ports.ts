@@ -7,11 +7,10 @@ import {
   TokensExceeded,
 } from '@baton/agents';
 import { Environment } from '@baton/config';
-import { TenantStore, TokenUsageStore } from '@baton/database';
+import { retryTransient, TenantStore, TokenUsageStore } from '@baton/database';
 import { LimitsService, Secrets } from '@baton/identity';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { retryTransient } from '../core/retry.js';
 
 /** How long a run waits for Postgres to give it a secret. */
 const READ_SECRET_MS = 60_000;

@@ -1,9 +1,15 @@
 import { type OwnTasks, TaskState } from '@baton/a2a';
-import { type Actor, type Schedule, ScheduleStore, type StoredTask, TaskStore } from '@baton/database';
+import {
+  type Actor,
+  retryTransient,
+  type Schedule,
+  ScheduleStore,
+  type StoredTask,
+  TaskStore,
+} from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Inject, Injectable } from '@nestjs/common';
-import { retryTransient } from '../core/retry.js';
 import { TurnEnds } from '../turns/turn-ends.js';
 
 /** States of tasks that have not ended. */

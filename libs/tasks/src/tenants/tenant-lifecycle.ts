@@ -1,12 +1,18 @@
 import { ProtocolError } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { type Actor, ScheduleStore, type Tenant, TenantRemovalStore, TenantStore } from '@baton/database';
+import {
+  type Actor,
+  retryTransient,
+  ScheduleStore,
+  type Tenant,
+  TenantRemovalStore,
+  TenantStore,
+} from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { type ControlMessage, Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Inject, Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { retryTransient } from '../core/retry.js';
 import { BatchSize } from '../retention/batch-size.js';
 import { TurnEnds } from '../turns/turn-ends.js';
 

@@ -7,12 +7,12 @@ import {
   TaskTreeStore,
   type RunKey,
   TaskStore,
+  retryTransient,
 } from '@baton/database';
 import type { Suspension } from '@baton/agents';
 import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Inject, Injectable } from '@nestjs/common';
-import { retryTransient } from '../core/retry.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 
 /** How a turn has ended. */

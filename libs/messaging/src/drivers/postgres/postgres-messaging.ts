@@ -273,8 +273,8 @@ export class PostgresMessaging extends Messaging {
 
 /**
  * Tries again while no connection is made in time: a process that starts on a busy machine may be too slow to read the
- * answer. Rejects at once if the server refuses. Not `retryTransient` of libs/tasks: that one waits until an outage is over,
- * and a start must fail then.
+ * answer. Rejects at once if the server refuses. Not `retryTransient` of libs/database: that one waits until an outage is
+ * over, and a start must fail then.
  */
 async function retryTimeouts<T>(connect: () => Promise<T>): Promise<T> {
   for (let retries = MAX_CONNECT_RETRIES; ; retries--) {

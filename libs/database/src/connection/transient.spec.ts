@@ -1,5 +1,4 @@
-import { DatabaseUnavailableError } from '@baton/database';
-import { retryTransient } from './retry.js';
+import { DatabaseUnavailableError, retryTransient } from './transient.js';
 
 const away = new DatabaseUnavailableError('Postgres is not available');
 
