@@ -27,7 +27,6 @@ export * from './operation.js';
 export * from './page-token.js';
 export * from './parse-fields.js';
 export * from './profiles/index.js';
-export { assertParts } from './profiles/parts.js';
 export * from './profiles/profile.js';
 export * from './reply.js';
 export * from './rights.js';

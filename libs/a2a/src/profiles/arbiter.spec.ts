@@ -3,8 +3,7 @@ import { ProtocolError } from '../errors.js';
 import { type SendMessageRequest, TaskState } from '../model.js';
 import { sampleArtifact, sampleMessage, textPart } from '../testing/samples.js';
 import { CONTEXT, decode, errorOf, replyMessage, resultOf, taskIn, wireOf } from '../testing/profile.js';
-import { assertParts } from './parts.js';
-import { rulesFor } from './profile.js';
+import { assertParts, rulesFor } from './profile.js';
 import { ARBITER_PROFILE as arbiter } from './arbiter.js';
 
 const COMPLETED = TaskState.TASK_STATE_COMPLETED;

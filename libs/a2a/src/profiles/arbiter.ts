@@ -11,8 +11,7 @@ import { V0_3 } from '../codecs/v0_3.js';
 import { V1_0 } from '../codecs/v1_0.js';
 import { isPush, type OperationName, type PushOperationName } from '../operation.js';
 import { ARBITER_SHAPE } from './arbiter-shape.js';
-import { type KindRule, refuseKind } from './parts.js';
-import { defineProfile } from './profile.js';
+import { defineProfile, type KindRule, refuseKind } from './profile.js';
 
 const PARTS: KindRule = { always: ['text'], refusal: 'content-type-not-supported' };
 

@@ -13,8 +13,7 @@ import {
   taskIn,
   wireOf,
 } from '../testing/profile.js';
-import { assertParts } from './parts.js';
-import { assertAccept, assertEnvelopeId } from './profile.js';
+import { assertAccept, assertEnvelopeId, assertParts } from './profile.js';
 import { SPEC_PROFILE } from './spec.js';
 import { LANGSMITH_PROFILE as langsmith } from './langsmith.js';
 

@@ -1,7 +1,7 @@
 import type { Part } from '../model.js';
 import { sampleMessage, textPart } from '../testing/samples.js';
 import { errorOf } from '../testing/profile.js';
-import { assertParts } from './parts.js';
+import { assertParts } from './profile.js';
 import { SPEC_PROFILE } from './spec.js';
 
 const agentWith = (inputModes: string[], ofSkill: string[] = []) =>

@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { ProtocolError } from '../errors.js';
 import type { SendMessageRequest } from '../model.js';
 import { PROFILES, rpcPaths } from './index.js';
-import { assertParts } from './parts.js';
-import { type Profile, profileFor } from './profile.js';
+import { assertParts, type Profile, profileFor } from './profile.js';
 
 const paths = rpcPaths();
 const at = (path: string) => paths.find((row) => row.path === path)!;

@@ -2,7 +2,7 @@ import { ProtocolError } from '../errors.js';
 import { type Part, type SendMessageRequest, TaskState } from '../model.js';
 import { sampleArtifact, textPart } from '../testing/samples.js';
 import { CONTEXT, decode, errorOf, replyMessage, resultOf, taskIn, wireOf } from '../testing/profile.js';
-import { assertParts } from './parts.js';
+import { assertParts } from './profile.js';
 import { SOCIETY_PROFILE as society } from './society.js';
 
 const context = { ...CONTEXT, clientTaskId: 'task-123' };
