@@ -5,8 +5,7 @@ import { HttpModule } from '../http/http.module.js';
 import { EventStreams } from '../streams/event-stream.js';
 import { StreamQuota } from '../streams/stream-quota.js';
 import { AgentCards } from './agent-cards.js';
-import { CallHandler } from './call-handler.js';
-import { CallRunner } from './call-runner.js';
+import { CallHandler, CallRunner } from './call-handler.js';
 import { CardSigner } from './card-signer.js';
 import { AgentFinder, CallResolver } from './request-context.js';
 
