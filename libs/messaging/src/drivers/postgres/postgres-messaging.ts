@@ -34,8 +34,7 @@ import {
 } from '../../messaging.js';
 import { RateCounters } from '../../rate-counters.js';
 import { type BoardAnswer, QueueBoard } from '../../queue-board.js';
-import { PushQueue, TickQueue } from '../../queues.js';
-import { RunQueue } from '../../run-queue.js';
+import { PushQueue, RunQueue, TickQueue } from '../../queues.js';
 import { PostgresListener, PostgresPublisher } from './postgres-channels.js';
 
 /** A payload of NOTIFY has at most 8,000 bytes; the rest is for the task's ids. */

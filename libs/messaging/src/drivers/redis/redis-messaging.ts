@@ -22,9 +22,8 @@ import {
   encodeSignal,
 } from '../../channels.js';
 import { RateCounters } from '../../rate-counters.js';
-import { NEWS, type Pace, PushQueue, TickQueue } from '../../queues.js';
+import { NEWS, type Pace, PushQueue, RunQueue, RUNS, TickQueue } from '../../queues.js';
 import { type BoardAnswer, QueueBoard } from '../../queue-board.js';
-import { RUNS, RunQueue } from '../../run-queue.js';
 import { RedisChannels, consumerOptions, RedisConnection } from './redis-connection.js';
 import { redisServer } from './redis-server.js';
 
