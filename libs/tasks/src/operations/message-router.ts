@@ -322,7 +322,6 @@ const usedOtherwise = ({ idempotencyKey }: CallContext): ProtocolError =>
     `"${idempotencyKey ?? ''}" was sent before with another message: use a new key for each message`,
   );
 
-/** Throws if the agent takes no new messages. */
 /**
  * The message without metadata that only the platform writes. `baton.sender` stays: another Baton says with it that an
  * agent has sent the message, which takes rights away.
@@ -333,6 +332,7 @@ const fromCaller = (message: Message): Message => ({
   parts: partsWithoutReserved(message.parts),
 });
 
+/** Throws if the agent takes no new messages. */
 function assertEnabled({ slug, status }: Agent): void {
   if (status === undefined) return;
   throw new ProtocolError(
