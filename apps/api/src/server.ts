@@ -3,6 +3,7 @@ import { Logger, Metrics, NestLogger } from '@baton/telemetry';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import FindMyWay from 'find-my-way';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import { limitConnections, openFilesLimit } from './http/connection-limit.js';
 import { Connections } from './http/connections.js';
 import { refusePath, sendPlainError } from './http/errors.js';
@@ -20,7 +21,7 @@ import { ConsoleSite } from './console/console-site.js';
 import { isBrowser, sendToConsole, sendWelcome } from './http/welcome.js';
 import { httpJsonErrorFormatAt } from './http-json/http-json.controller.js';
 import { rpcErrorFormatAt } from './json-rpc/json-rpc.controller.js';
-import { isManagement, LISTENER_CONSTRAINT, ManagementPort } from './management/management-port.js';
+import { MANAGEMENT, ManagementPort } from './management/management-port.js';
 import { EventStreams } from './streams/event-stream.js';
 
 /** Longer than proxies keep their side open, so that a kept connection is never closed under a request. */
@@ -34,6 +35,40 @@ const FLUSH_MS = 500;
 
 const ROUTER_OPTIONS = { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength: 256 };
 const METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
+/** Requests that came in on the management port. */
+const managementRequests = new WeakSet<IncomingMessage>();
+
+/** Whether a request came in on the management port. */
+const isManagement = (request: IncomingMessage): boolean => managementRequests.has(request);
+
+/** Answers the requests of the management port. */
+const answerManagement =
+  (fastify: FastifyInstance): RequestListener =>
+  (request, response) => {
+    managementRequests.add(request);
+    fastify.routing(request, response);
+  };
+
+type Strategy = Parameters<FastifyInstance['addConstraintStrategy']>[0];
+type RouteHandler = Parameters<ReturnType<Strategy['storage']>['set']>[1];
+
+/**
+ * The listener as a constraint of Fastify's router. A request on the management port matches only routes that are declared
+ * for it, and a request on the public port never matches one of these, however its path is spelled.
+ */
+const LISTENER_CONSTRAINT: Strategy = {
+  name: 'listener',
+  storage: () => {
+    const handlers = new Map<unknown, RouteHandler>();
+    return {
+      get: (listener) => handlers.get(listener) ?? null,
+      set: (listener, handler) => void handlers.set(listener, handler),
+    };
+  },
+  deriveConstraint: (request) => (isManagement(request) ? MANAGEMENT : undefined),
+  mustMatchWhenDerived: true,
+};
 
 /** Fastify as this server needs it. Timeouts are about requests: an open stream has none. */
 export function createFastifyAdapter(environment: Environment): FastifyAdapter {
@@ -116,7 +151,8 @@ export async function listen(app: NestFastifyApplication): Promise<Listening> {
   const publicUrl = app.get(PublicUrl, { strict: false });
   const grpcPort = await app.get(GrpcPort, { strict: false }).open();
   if (typeof address === 'object') publicUrl.listening(address.port, grpcPort);
-  const managementUrl = await app.get(ManagementPort, { strict: false }).open(fastify);
+  const management = app.get(ManagementPort, { strict: false });
+  const managementUrl = await management.open(answerManagement(fastify), KEEP_ALIVE_MS);
   return { url: publicUrl.value, managementUrl, grpcPort };
 }
 
