@@ -89,9 +89,11 @@ export function sourceOf(ip: string): string {
 }
 
 function detailJson(detail: object): string {
-  const json = storable(JSON.stringify(detail));
+  const json = JSON.stringify(detail, (_key, value: unknown) =>
+    typeof value === 'string' ? storable(value) : value,
+  );
   return Buffer.byteLength(json) <= MAX_DETAIL_BYTES ? json : '{"truncated":true}';
 }
 
 /** Postgres has no text with U+0000. */
-const storable = (text: string): string => text.replaceAll(/\0|\\u0000/g, '');
+const storable = (text: string): string => text.replaceAll('\0', '');

@@ -201,5 +201,6 @@ export class WorkerStore {
   }
 }
 
-/** Postgres stores no U+0000. */
-const textOf = (text: string): string => text.replaceAll('\0', '').slice(0, MAX_TEXT);
+/** Postgres stores neither U+0000 nor half of a surrogate pair, which the cut may leave. */
+const textOf = (text: string): string =>
+  Buffer.from(text.replaceAll('\0', '').slice(0, MAX_TEXT)).toString();

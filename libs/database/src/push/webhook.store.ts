@@ -60,6 +60,12 @@ interface TargetRow {
 /** Events among which the state before is searched. If it is not there, the next one counts as another state. */
 const MAX_EVENTS_BACK = 1_000;
 
+/**
+ * The state in an event that has one. It is found in the text, because Postgres' operators of JSON fail for texts with U+0000 or
+ * half a surrogate pair. A status stands before all that callers and agents say, and a quote in what they say is escaped.
+ */
+const STATE_OF_EVENT = `substring(e.payload::text FROM '"status":\\{"state":"([A-Z_]+)"')`;
+
 /** $1 tenant $2 task $3 config $4 an event */
 const READ_TARGET: Statement = {
   name: 'webhook-target',
@@ -68,7 +74,7 @@ SELECT w.id AS webhook_id, w.url, w.enabled, w.key_id, w.nonce, w.ciphertext, t.
   (SELECT slug FROM agents a WHERE a.tenant_id = $1 AND a.id = CASE WHEN length(t.agent_id) = 36 THEN t.agent_id::uuid END),
   (SELECT slug FROM installed_agents i WHERE i.id = CASE WHEN length(t.agent_id) = 36 THEN t.agent_id::uuid END)
 ) AS agent_slug, (
-  SELECT coalesce(e.payload->'statusUpdate', e.payload->'task')->'status'->>'state' FROM task_events e
+  SELECT ${STATE_OF_EVENT} FROM task_events e
   WHERE e.tenant_id = $1 AND e.task_id = $2 AND e.sequence <= $4 AND e.sequence > $4 - ${MAX_EVENTS_BACK} AND e.artifact = 0
   ORDER BY e.sequence DESC LIMIT 1
 ) AS state_before

@@ -206,6 +206,18 @@ describe('a native webhook', () => {
     for (const each of hook.received) expect(verifies(secret, each)).toBe(true);
   });
 
+  it('is told of states whose messages have characters that Postgres cannot read, or look like a status', async () => {
+    const { id } = await create();
+    const text = 'nul \u0000, half \ud800, "status":{"state":"TASK_STATE_FAILED"}';
+    const task = await RunningTask.start(database, { tenantId, text });
+    await told(task, id, 2);
+    await task.work(text);
+    await told(task, id, 3);
+    await task.end();
+    await told(task, id, 4);
+    expect(hook.sequences).toEqual([1, 2, 4]);
+  });
+
   it('is told of the states that it wants alone', async () => {
     const { id } = await create({ states: [TaskState.TASK_STATE_COMPLETED] });
     const task = await RunningTask.start(database, { tenantId });

@@ -1,4 +1,4 @@
-import { type EventPayload, Role, serializePayload, TaskState, textPart } from '@baton/a2a';
+import { type EventPayload, type Message, Role, serializePayload, TaskState, textPart } from '@baton/a2a';
 import { type Environment, loadEnvironment } from '@baton/config';
 import {
   CatalogClient,
@@ -223,6 +223,24 @@ export async function configOf(
   return row;
 }
 
+const messageOf = (role: Role, text: string): Message => ({
+  messageId: '',
+  contextId: '',
+  taskId: '',
+  role,
+  parts: [textPart(text)],
+  metadata: undefined,
+  extensions: [],
+  referenceTaskIds: [],
+});
+
+interface StartOptions {
+  tenantId?: string;
+  traceparent?: string;
+  /** What the caller says. */
+  text?: string;
+}
+
 /** A task whose run this test is the worker of. Its log has `submitted` and `working`. */
 export class RunningTask {
   private constructor(
@@ -231,20 +249,10 @@ export class RunningTask {
     private head: number,
   ) {}
 
-  static async start(database: Database, options: { tenantId?: string; traceparent?: string } = {}) {
-    const { tenantId = randomUUID(), traceparent } = options;
+  static async start(database: Database, options: StartOptions = {}) {
+    const { tenantId = randomUUID(), traceparent, text = 'hello' } = options;
     const [tasks, runs, runId] = [new TaskStore(database), new RunStore(database), randomUUID()];
-    const message = {
-      messageId: '',
-      contextId: '',
-      taskId: '',
-      role: Role.ROLE_USER,
-      parts: [textPart('hello')],
-      metadata: undefined,
-      extensions: [],
-      referenceTaskIds: [],
-    };
-    const task = newTask(message, {});
+    const task = newTask(messageOf(Role.ROLE_USER, text), {});
     await tasks.create({ tenantId, agentId: 'echo', runId, extensions: [], task, traceparent });
     const run = await runs.claim(tenantId, runId, 'worker', 600_000);
     if (!run) throw new Error('not claimed');
@@ -289,12 +297,14 @@ export class RunningTask {
     await this.append([this.statusOf(state)], state);
   }
 
-  async work(): Promise<void> {
-    await this.append([this.statusOf(TaskState.TASK_STATE_WORKING)]);
+  /** @param text what the agent says with the status */
+  async work(text?: string): Promise<void> {
+    const message = text === undefined ? undefined : messageOf(Role.ROLE_AGENT, text);
+    await this.append([this.statusOf(TaskState.TASK_STATE_WORKING, message)]);
   }
 
-  private statusOf(state: TaskState): EventPayload {
-    const status = { state, message: undefined, timestamp: new Date().toISOString() };
+  private statusOf(state: TaskState, message?: Message): EventPayload {
+    const status = { state, message, timestamp: new Date().toISOString() };
     return {
       $case: 'statusUpdate',
       value: { taskId: this.taskId, contextId: '', status, metadata: undefined },

@@ -263,4 +263,18 @@ describe('agents in code that workers could not load', () => {
     await workers.remove('w-2');
     expect(await seen(tenant)).toBeUndefined();
   });
+
+  it('are listed whatever stands in their errors', async () => {
+    const tenant = await Tenant.create();
+    const workers = app.get(WorkerStore, { strict: false });
+    // The cut at 1,000 characters is in the middle of the emoji.
+    const reason = `nul \0, half \ud800, ${'x'.repeat(985)}😀`;
+    const failure = { slug: 'mine', file: 'mine/index.mjs', line: 3, reason, tenants: [tenant.slug] };
+    await workers.reportFailures({ id: 'w-3', host: 'w', pid: 7, concurrency: 4 }, [failure]);
+    const { load_failures: shown } = (await tenant.ask('GET', '')).json;
+    expect(shown).toEqual([
+      expect.objectContaining({ reason: `nul , half \ufffd, ${'x'.repeat(985)}\ufffd` }),
+    ]);
+    await workers.remove('w-3');
+  });
 });
