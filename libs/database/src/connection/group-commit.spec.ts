@@ -166,6 +166,7 @@ describe('a group commit', () => {
   });
 
   describe('of lanes that share their flushes', () => {
+    const tenantOf = (item: string) => item.charAt(0);
     const shares = (): boolean => true;
     const items = ({ items: its }: { items: readonly string[] }): readonly string[] => its;
 
@@ -226,7 +227,7 @@ describe('a group commit', () => {
 
     it('writes the lane alone that Postgres names, at once and for a while, and the others together', async () => {
       const { groups, flush } = controlled();
-      const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares });
+      const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares, tenantOf });
       const sent = ['a1', 'b1', 'c1'].map((item) => commit.submit(item.charAt(0), item));
       await nextTurn();
       const locked = Object.assign(new Error('locked'), { code: '55P03' });
@@ -246,7 +247,7 @@ describe('a group commit', () => {
 
     it('writes each lane alone if what is left without the lane to blame fails, too', async () => {
       const { groups, flush } = controlled();
-      const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares });
+      const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares, tenantOf });
       const sent = ['a1', 'b1', 'c1'].map((item) => commit.submit(item.charAt(0), item));
       for (const [group, lane] of [
         [0, 'a'],

@@ -15,6 +15,8 @@ interface GroupLimits<Item> {
   identify?: (item: Item) => string | undefined;
   /** Whether a lane shares its flushes with other lanes, by one of its items: all of them must say the same. Unset: no. */
   shares?: (item: Item) => boolean;
+  /** Whose item it is. Needed where lanes share: to know the lanes of a tenant that is to blame. */
+  tenantOf?: (item: Item) => string | undefined;
 }
 
 interface Waiting<Item, Outcome> {
@@ -93,13 +95,13 @@ export class GroupCommit<Item, Outcome> {
       maxFlushes: MAX_FLUSHES,
       identify: () => undefined,
       shares: () => false,
+      tenantOf: () => undefined,
       ...limits,
     };
   }
 
   /**
    * Write an item with others of its lane.
-   * @param lane has the id of its tenant in its name
    * @returns its outcome, after the commit
    */
   submit(lane: string, item: Item): Promise<Outcome> {
@@ -213,7 +215,7 @@ export class GroupCommit<Item, Outcome> {
       if (isLost || group.length === 1) {
         this.settle(group, ({ reject }) => reject(error));
       } else if (lanes.size > 1) {
-        const blamed = isRest ? [] : lanesToBlame(error, lanes);
+        const blamed = isRest ? [] : this.lanesToBlame(error, group);
         // Not awaited: other flushes need not wait for these.
         for (const lane of blamed) void this.writeApart(lane, lanes.get(lane) ?? [], true);
         const rest = group.filter(({ lane }) => !blamed.includes(lane));
@@ -253,6 +255,14 @@ export class GroupCommit<Item, Outcome> {
     this.goOn();
   }
 
+  /** The lanes of the tenant whose statement has failed. */
+  private lanesToBlame(error: unknown, group: readonly Waiting<Item, Outcome>[]): string[] {
+    const tenantId = failedTenantOf(error);
+    if (tenantId === undefined) return [];
+    const its = group.filter(({ item }) => this.limits.tenantOf(item) === tenantId);
+    return [...new Set(its.map(({ lane }) => lane))];
+  }
+
   private setShares(name: string, shares: boolean): void {
     const lane = this.lanes.get(name);
     if (lane) lane.shares = shares;
@@ -265,12 +275,6 @@ export class GroupCommit<Item, Outcome> {
     for (const { identity } of group) if (identity !== undefined) this.identities.delete(identity);
     group.forEach(tell);
   }
-}
-
-/** The names of those of the tenant whose statement has failed. */
-function lanesToBlame(error: unknown, lanes: ReadonlyMap<string, unknown>): string[] {
-  const tenantId = failedTenantOf(error);
-  return tenantId === undefined ? [] : [...lanes.keys()].filter((name) => name.includes(tenantId));
 }
 
 /** Items by a key, in their order. */

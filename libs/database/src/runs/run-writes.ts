@@ -93,6 +93,7 @@ export class RunWrites {
       maxWeight: MAX_GROUP_CHARS,
       weigh: charsOf,
       shares: (write) => !isHeavy(write),
+      tenantOf,
       // A statement changes a row once.
       identify: (write) => `${tenantOf(write)} ${subjectOf(write)}`,
     });

@@ -386,6 +386,7 @@ export class TaskCreation {
       weigh: ({ bytes }) => bytes,
       identify: ({ input }) => input.key && `${input.tenantId} ${input.key.hash.toString('base64')}`,
       shares: canShare,
+      tenantOf: ({ input }) => input.tenantId,
     });
   }
 
