@@ -132,6 +132,8 @@ try {
     for (const file of own) files.add(file);
     console.log(`${name}: ${own.size} files, ${functions.length} functions`);
   }
+  if (files.size === 0)
+    throw new Error('No file was counted: the build has no source maps. Run `npm run build`');
   if (process.env.LIST) console.log([...files].sort().join('\n'));
   console.log(`One streamed message: ${files.size} files`);
   for (const each of inspected) each.close();
