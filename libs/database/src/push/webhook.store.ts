@@ -62,9 +62,10 @@ const MAX_EVENTS_BACK = 1_000;
 
 /**
  * The state in an event that has one. It is found in the text, because Postgres' operators of JSON fail for texts with U+0000 or
- * half a surrogate pair. A status stands before all that callers and agents say, and a quote in what they say is escaped.
+ * half a surrogate pair. Only ids stand before the status.
  */
-const STATE_OF_EVENT = `substring(e.payload::text FROM '"status":\\{"state":"([A-Z_]+)"')`;
+const STATE_OF_EVENT = String.raw`substring(e.payload::text
+    FROM '^\{"(?:task|statusUpdate)":\{(?:"\w+":"(?:[^"\\]|\\.)*",)*"status":\{"state":"([A-Z_]+)"')`;
 
 /** $1 tenant $2 task $3 config $4 an event */
 const READ_TARGET: Statement = {
