@@ -77,6 +77,9 @@ async function refusalOf(
   }
 }
 
+const CHARACTERS = Array.from({ length: 200 }, (_, i) =>
+  String.fromCharCode(0x4e00 + ((i * 7919) % 20_000)),
+).join('');
 const auth = (scheme: string, credentials: string) => ({ authentication: { scheme, credentials } });
 
 it.each([
@@ -99,6 +102,11 @@ it.each([
   [{ url: 'ftp://receiver.example' }, 'config.url: must be a URL'],
   [{ url: 'https://a:b@receiver.example' }, 'config.url: must not hold a user name'],
   [{ url: `https://x.example/${'x'.repeat(2048)}` }, 'config.url: must not be longer'],
+  [{ url: `https://${'x'.repeat(250)}.example` }, 'config.url: must have a host name of at most 253'],
+  // Each of these characters is several in the name that is looked up.
+  [{ url: `https://${CHARACTERS}.example` }, 'config.url: must have a host name of at most 253'],
+  // No soft hyphen is in the name that is looked up.
+  [{ url: `https://${'\u00ad'.repeat(250)}x.example` }, 'config.url: must have a host name of at most 253'],
   [{ url: 'http://169.254.169.254/' }, 'config.url: "169.254.169.254" is not at a public address'],
   [{ url: 'http://[::1]/' }, 'config.url: "[::1]" is not at a public address'],
   [{ token: 'a\r\nx: y' }, 'config.token: must have visible ASCII'],

@@ -13,6 +13,10 @@ import {
 } from './delivery-signer.js';
 
 const MAX_URL_LENGTH = 2048;
+/** Of a name in the DNS. The host is in an index (`push-lease.ts`), whose entries must be short. */
+const MAX_HOST_LENGTH = 253;
+/** The host as the index has it, which may be longer than the name that is looked up. */
+const WRITTEN_HOST = /^[^:/?#]+:\/\/([^/?#]*)/;
 /** Of a token, and of credentials. */
 const MAX_SECRET_LENGTH = 4096;
 const MAX_SCHEME_LENGTH = 64;
@@ -175,6 +179,12 @@ function readUrl(text: string, field: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.hostname === '')
     throw ProtocolError.invalidParams(field, 'must be a URL that begins with https:// or http://');
+  const written = WRITTEN_HOST.exec(text)?.[1] ?? '';
+  if (Math.max(url.hostname.length, written.length) > MAX_HOST_LENGTH)
+    throw ProtocolError.invalidParams(
+      field,
+      `must have a host name of at most ${MAX_HOST_LENGTH} characters`,
+    );
   if (url.username !== '' || url.password !== '')
     throw ProtocolError.invalidParams(
       field,
