@@ -1,6 +1,7 @@
 import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
+import { plainText } from '../connection/plain-text.js';
 import type { RunKey } from '../dispatch/run-key.js';
 
 /** A line that an agent has written to its console. */
@@ -90,8 +91,7 @@ export class ConsoleLineStore {
     const columns = [
       lines.map(({ at }) => at.toISOString()),
       lines.map(({ level }) => level),
-      // Postgres has no text with U+0000.
-      lines.map(({ text }) => text.replaceAll('\0', '\uFFFD')),
+      lines.map(({ text }) => plainText(text)),
     ];
     const [, [row] = []] = await this.database.tenantQueries(tenantId, [
       [LOCK_TASK, [tenantId, taskId]],

@@ -2,6 +2,7 @@ import { endsTurn, type EventPayload, Message, TaskState, TaskStatus } from '@ba
 import type { QueryResultRow } from 'pg';
 import type { Database, Statement, Values } from '../connection/database.js';
 import { byTenant, GroupCommit } from '../connection/group-commit.js';
+import { plainText } from '../connection/plain-text.js';
 import { isLockTimeout } from '../connection/transient.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import type { AppendBatch, ClaimedRun } from '../tasks/records.js';
@@ -370,6 +371,3 @@ function runState(state: TaskState): string {
   if (state === TaskState.TASK_STATE_FAILED) return 'failed';
   return state === TaskState.TASK_STATE_CANCELED ? 'canceled' : 'succeeded';
 }
-
-/** Text columns can't hold U+0000. */
-const plainText = (text: string): string => text.replaceAll('\0', '\uFFFD');

@@ -42,6 +42,12 @@ describe('the tokens of a tenant', () => {
     expect(await reserve(650)).toBe(true);
   });
 
+  it('count whatever the model is called', async () => {
+    const { tenantId, reserve } = tenant();
+    await usage.record(tenantId, randomUUID(), { ...spent(600), model: 'openai-compatible/m\0' });
+    expect(await reserve(401)).toBe(false);
+  });
+
   it('that a run had reserved before are its own: an attempt after one that died takes no more', async () => {
     const { reserve } = tenant();
     const run = randomUUID();

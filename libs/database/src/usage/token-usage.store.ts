@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, tenantLock } from '../connection/database.js';
+import { plainText } from '../connection/plain-text.js';
 import { RECORD_CALL } from './usage-hours.js';
 
 /** How many days of a tenant are kept. */
@@ -93,7 +94,8 @@ export class TokenUsageStore {
     const { model, inputTokens, outputTokens, cachedInputTokens } = spent;
     await this.database.tenantQueries(tenantId, [
       [RECORD, [tenantId, inputTokens, outputTokens]],
-      [RECORD_CALL, [tenantId, runId, model, inputTokens, outputTokens, cachedInputTokens]],
+      // The author of an agent chooses the name.
+      [RECORD_CALL, [tenantId, runId, plainText(model), inputTokens, outputTokens, cachedInputTokens]],
       [RELEASE, [tenantId, runId]],
     ]);
   }

@@ -162,6 +162,20 @@ describe('the usage of a tenant', () => {
     expect((await report(randomUUID(), 'day')).sums).toEqual([]);
   });
 
+  it('is rolled up whatever the tasks of an hour report together', async () => {
+    const tenantId = randomUUID();
+    await fill(tenantId, 10_000);
+    await sql(
+      stores,
+      `UPDATE tasks SET metadata = '{"baton.usage": {"inputTokens": 999999999999999, "outputTokens": 999999999999}}', owner = NULL,
+         agent_id = 'echo', status_at = date_trunc('hour', now()) - interval '1 min' WHERE tenant_id = '${tenantId}'`,
+    );
+    expect(await rollUp(tenantId)).toBe(10_000);
+    const [tasks, failed, input, output] = totals(await report(tenantId, 'day'));
+    expect([tasks, failed, input]).toEqual([10_000, 1_000, 0]);
+    expect(output).toBeCloseTo(1e16, -10);
+  });
+
   it('leaves the tasks that have just ended to later, names the tenants that have some, and says if too many wait', async () => {
     const tenantId = randomUUID();
     await sql(

@@ -35,9 +35,12 @@ const ADD_SUMS = SUMS.map((name) => `${name} = u.${name} + excluded.${name}`).jo
 const ownerOf = (owner: string): string =>
   `CASE WHEN ${owner} LIKE 'guest:%' THEN 'guest' ELSE coalesce(${owner}, '') END`;
 
-/** SQL of a number of tokens that an agent reports. It can write anything there. */
+/**
+ * SQL of a number of tokens that an agent reports. It can write anything there. A number of more than 12 digits counts as 0: the sum
+ * of an hour must fit into a bigint, or else the roll-up and the deletion of tasks fail, for all tenants.
+ */
 const reported = (name: string): string =>
-  `CASE WHEN x.usage ->> 'metered' IS DISTINCT FROM 'true' AND x.usage ->> '${name}' ~ '^[0-9]{1,15}$'
+  `CASE WHEN x.usage ->> 'metered' IS DISTINCT FROM 'true' AND x.usage ->> '${name}' ~ '^[0-9]{1,12}$'
       THEN (x.usage ->> '${name}')::bigint ELSE 0 END`;
 
 /**
