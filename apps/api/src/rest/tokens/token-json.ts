@@ -23,6 +23,8 @@ import { stateSchema, timeSchema } from '../../openapi/schemas.js';
 import { nextCursor } from '../paging.js';
 
 const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z, or null';
+/** Prisma stores a time after it, but does not read it again. */
+const YEAR_10000 = new Date('+010000-01-01T00:00:00Z');
 /** How long the former secret of a rotated token stays good, unless the request says. */
 const OVERLAP_SECONDS = 3_600;
 const MAX_OVERLAP_SECONDS = 30 * 86_400;
@@ -48,6 +50,7 @@ const members = {
     .datetime({ offset: true, error: TIME })
     .transform((text) => new Date(text))
     .refine((time) => time > new Date(), { error: 'must be in the future' })
+    .refine((time) => time < YEAR_10000, { error: 'must be before the year 10000' })
     .nullable(),
 };
 /** `agents:call` is the least with which a token is of use. */

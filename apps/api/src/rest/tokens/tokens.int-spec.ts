@@ -107,6 +107,8 @@ describe('tokens over HTTP', () => {
     [{ name: 'x', requests_per_second: 0 }, 'requests_per_second'],
     [{ name: 'x', expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
     [{ name: 'x', expires_at: 'soon' }, 'expires_at'],
+    // With its offset it is in the year 10000.
+    [{ name: 'x', expires_at: '9999-12-31T23:59:59-01:00' }, 'expires_at'],
     [{ name: 'x', secret: 'mine' }, 'secret'],
     [{}, 'name'],
   ])('are not made from %j: the error names the field', async (body, field) => {
