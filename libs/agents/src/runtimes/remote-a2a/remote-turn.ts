@@ -14,6 +14,10 @@ export const FIRST_TIMEOUT_MS = 10_000;
 const SILENCE_MS = 60_000;
 /** Maximum events of a turn, also counting events without news. */
 const MAX_EVENTS = 200_000;
+/** Of an id that the remote agent gives. Baton itself takes no longer one. */
+const MAX_ID_LENGTH = 1024;
+/** Changes of the ids that an attempt keeps. All entries of a journal are read at once, and an agent may change them with each event. */
+const MAX_NOTES = 100;
 const VERIFY_TRIES = 3;
 const VERIFY_PAUSE_MS = 200;
 
@@ -30,6 +34,8 @@ export class RemoteTurn {
   private isAboutTask = false;
   /** Whether the journal says that this turn's message arrived. */
   private noted = false;
+  /** Entries that this attempt has written. */
+  private notes = 0;
   private readonly relay: TaskRelay;
   private readonly calls: RemoteCalls;
 
@@ -183,11 +189,15 @@ export class RemoteTurn {
     const taskId = $case === 'task' ? value.id : $case === 'message' ? '' : value.taskId;
     const isNews = (known: string | undefined, said: string): boolean => said !== '' && said !== known;
     if (this.noted && !isNews(this.taskId, taskId) && !isNews(this.contextId, value.contextId)) return;
+    if (Math.max(taskId.length, value.contextId.length) > MAX_ID_LENGTH)
+      throw this.failure(`gave an id of more than ${MAX_ID_LENGTH} characters`);
     this.taskId = taskId || this.taskId;
     this.contextId = value.contextId || this.contextId;
     this.noted = true;
     if (this.taskId !== undefined) this.stop.allowAbort();
-    if (!this.stop.isRequested) await this.memory.note(this.ids());
+    if (this.stop.isRequested || this.notes >= MAX_NOTES) return;
+    this.notes += 1;
+    await this.memory.note(this.ids());
   }
 
   private ids() {
