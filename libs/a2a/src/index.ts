@@ -16,6 +16,7 @@ export {
   assertJsonLimits,
   describeExcess,
   excessError,
+  isDeeper,
   jsonExcess,
   JsonScanner,
   MAX_JSON_DEPTH,

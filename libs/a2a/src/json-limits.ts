@@ -145,6 +145,16 @@ export function assertJsonLimits(value: unknown, max = MAX_JSON_DEPTH): void {
   }
 }
 
+/** Whether a JSON value is nested deeper than `max`. Iterative, too. */
+export function isDeeper(value: unknown, max: number): boolean {
+  let level: object[] = isNode(value) ? [value] : [];
+  for (let depth = 1; level.length > 0; depth += 1) {
+    if (depth > max) return true;
+    level = level.flatMap((node) => Object.values(node).filter(isNode));
+  }
+  return false;
+}
+
 function collectChildren(node: object, into: object[]): void {
   if (!Array.isArray(node)) assertSafeKeys(node);
   for (const child of Object.values(node)) if (isNode(child)) into.push(child);

@@ -50,6 +50,35 @@ describe('TurnOutput', () => {
     expect(output.entries(chunk({ ...artifact('a', 'text'), ...most }, false))).toHaveLength(1);
   });
 
+  it('fails a turn whose data or metadata are nested too deep', () => {
+    const nested = (levels: number) => {
+      let value: Record<string, unknown> = {};
+      for (let depth = 1; depth < levels; depth += 1) value = { value };
+      return value;
+    };
+    const merged: object[] = [];
+    const output = new TurnOutput(claimedRun(), (added) => merged.push(added));
+    const said = (value: Record<string, unknown>): AgentOutput[] => {
+      const part = { ...message('', Role.ROLE_AGENT).parts[0]!, content: { $case: 'data' as const, value } };
+      const asked = status(TaskState.TASK_STATE_WORKING, 'x');
+      if (asked.$case === 'statusUpdate') asked.value.metadata = value;
+      const reply = { ...message('', Role.ROLE_AGENT), parts: [part] };
+      const task = { ...claimedRun().snapshot.task, metadata: value };
+      return [
+        asked,
+        { $case: 'message', value: reply },
+        chunk({ ...artifact('a', ''), parts: [part] }, false),
+        chunk({ ...artifact('b', ''), metadata: value }, false),
+        { $case: 'task', value: task },
+      ];
+    };
+    for (const each of said(nested(401))) {
+      expect(() => output.entries(each)).toThrow('data that is nested deeper than 400 levels');
+    }
+    expect(merged).toEqual([]);
+    for (const each of said(nested(400))) expect(() => output.entries(each)).not.toThrow();
+  });
+
   it('puts the ids of the task, the role of the agent and the time of the platform on what an agent says', () => {
     const metadata: object[] = [];
     const output = new TurnOutput(claimedRun(), (added) => metadata.push(added));

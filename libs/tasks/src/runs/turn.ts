@@ -10,7 +10,9 @@ import {
   TaskState,
   type TaskStatus,
   endsTurn,
+  isDeeper,
   isTruncated,
+  MAX_JSON_DEPTH,
   withoutTruncation,
 } from '@baton/a2a';
 import {
@@ -195,9 +197,12 @@ export class TurnOutput {
   /** The events that an output stands for, in order. */
   entries(output: AgentOutput): LogEntry[] {
     switch (output.$case) {
-      case 'statusUpdate':
-        if (output.value.metadata) this.onMetadata(withoutTruncation(output.value.metadata));
-        return [this.status(output.value.status, output.value.metadata)];
+      case 'statusUpdate': {
+        const { status, metadata } = output.value;
+        const entry = this.status(status, metadata);
+        if (metadata) this.onMetadata(withoutTruncation(metadata));
+        return [entry];
+      }
       case 'artifactUpdate':
         return [this.artifact(output.value)];
       case 'message':
@@ -231,6 +236,7 @@ export class TurnOutput {
     const state = status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
     if (state <= TaskState.TASK_STATE_UNSPECIFIED)
       throw new TurnFailure('The agent sent a status without a state');
+    assertDepth(status?.message?.parts ?? [], metadata, status?.message?.metadata);
     const { id: taskId, contextId } = this.run.snapshot.task;
     const message = status?.message && this.message(status.message);
     const timestamp = new Date().toISOString();
@@ -256,6 +262,7 @@ export class TurnOutput {
     if (!artifact?.artifactId) throw new TurnFailure('The agent sent an artifact without an artifactId');
     assertLength('artifactId', artifact.artifactId, MAX_ARTIFACT_ID_BYTES);
     assertLength('name', artifact.name, MAX_ARTIFACT_NAME_BYTES);
+    assertDepth(artifact.parts, update.metadata, artifact.metadata);
     const { id: taskId, contextId } = this.run.snapshot.task;
     const first = !this.seen.has(artifact.artifactId);
     this.seen.add(artifact.artifactId);
@@ -285,6 +292,7 @@ export class TurnOutput {
 
   /** A whole task as output: its artifacts, its metadata and its status, if they are new. */
   private takeOver(task: Task): LogEntry[] {
+    assertDepth([], task.metadata);
     if (task.metadata) this.onMetadata(withoutTruncation(task.metadata));
     const artifacts = task.artifacts
       .filter((artifact) => !this.seen.has(artifact.artifactId) && this.isNews(artifact))
@@ -321,6 +329,19 @@ function assertLength(field: 'artifactId' | 'name', value: string, max: number):
   throw new TurnFailure(
     `The agent sent an artifact whose ${field} has ${bytes} bytes, and the maximum is ${max}`,
   );
+}
+
+/** Twice what callers and other servers may send, because Baton shows it inside of other data. */
+const MAX_DEPTH = 2 * MAX_JSON_DEPTH;
+
+/** Deeper JSON cannot be written as protobuf and overflows the stack of readers: the task could not be read, or a list with it. */
+function assertDepth(parts: readonly Part[], ...metadata: (Metadata | undefined)[]): void {
+  const data = parts.map(({ content }) =>
+    content?.$case === 'data' ? (content.value as unknown) : undefined,
+  );
+  const values: unknown[] = [...metadata, ...data, ...parts.map((part) => part.metadata)];
+  if (!values.some((value) => isDeeper(value, MAX_DEPTH))) return;
+  throw new TurnFailure(`The agent sent data that is nested deeper than ${MAX_DEPTH} levels`);
 }
 
 const NO_UPDATE = { taskId: '', contextId: '', metadata: undefined };
