@@ -202,5 +202,4 @@ export class WorkerStore {
 }
 
 /** Postgres stores neither U+0000 nor half of a surrogate pair, which the cut may leave. */
-const textOf = (text: string): string =>
-  Buffer.from(text.replaceAll('\0', '').slice(0, MAX_TEXT)).toString();
+const textOf = (text: string): string => Buffer.from(text.replaceAll('\0', '').slice(0, MAX_TEXT)).toString();
