@@ -14,7 +14,8 @@ export interface Terminal {
 
 const GAP = '  ';
 // C0 and C1 controls except tab and newline: names and answers come from others and must not control the terminal.
-const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+// Those for the direction of a text could show what waits for approval as something else.
+const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Bidi_Control}]/gu;
 
 /** The text without the characters a terminal would act upon. */
 export const printable = (text: string): string => text.replace(CONTROLS, '');

@@ -47,6 +47,17 @@ describe('a call that somebody must approve', () => {
     expect(written).toEqual([]);
   });
 
+  it('is shown as it will be made, whatever the order in which its characters would be shown', async () => {
+    const city = 'Bern\u202e"moR" :"ytic"\u2066\u2028';
+    bench.provider.reply({ calls: [{ name: 'write', input: { city } }] });
+    const { text, data } = (await new Dialogue(bench).say('write it down')) as {
+      text: string;
+      data: unknown;
+    };
+    expect(text).toContain(String.raw`"city": "Bern\u202e\"moR\" :\"ytic\"\u2066\u2028"`);
+    expect(data).toMatchObject([{ approval: { input: { city } } }]);
+  });
+
   it.each([
     ['in words', 'yes'],
     ['as data', approval({ callId: 'call-1-1', approved: true })],

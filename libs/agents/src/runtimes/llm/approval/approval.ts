@@ -118,8 +118,15 @@ function whoAsks(agents: readonly string[] = []): string {
   return asking === undefined ? '' : `${asking} (asked by ${askedBy.join(', by ')}): `;
 }
 
+/** Characters that change in which order a text is shown, or where its lines end. */
+const REORDERING = /[\p{Bidi_Control}\u2028\u2029]/gu;
+
+/** The model has written it: a person must see it as the tool gets it. */
 function shown(input: unknown): string {
-  const json = JSON.stringify(input, null, 2);
+  const json = JSON.stringify(input, null, 2).replace(
+    REORDERING,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
   return json.length <= MAX_SHOWN ? json : `${json.slice(0, MAX_SHOWN)}… (the data part has all of it)`;
 }
 
