@@ -336,11 +336,10 @@ const MAX_DEPTH = 2 * MAX_JSON_DEPTH;
 
 /** Deeper JSON cannot be written as protobuf and overflows the stack of readers: the task could not be read, or a list with it. */
 function assertDepth(parts: readonly Part[], ...metadata: (Metadata | undefined)[]): void {
-  const data = parts.map(({ content }) =>
-    content?.$case === 'data' ? (content.value as unknown) : undefined,
-  );
-  const values: unknown[] = [...metadata, ...data, ...parts.map((part) => part.metadata)];
-  if (!values.some((value) => isDeeper(value, MAX_DEPTH))) return;
+  const isTooDeep = (value: unknown): boolean => value !== undefined && isDeeper(value, MAX_DEPTH);
+  const isDeepPart = (part: Part): boolean =>
+    isTooDeep(part.metadata) || (part.content?.$case === 'data' && isTooDeep(part.content.value));
+  if (!metadata.some(isTooDeep) && !parts.some(isDeepPart)) return;
   throw new TurnFailure(`The agent sent data that is nested deeper than ${MAX_DEPTH} levels`);
 }
 
