@@ -109,6 +109,17 @@ describeConsole('tasks in the console', () => {
     await baton.expectAccessible(page);
   });
 
+  it('show JSON in its own order, so that what is approved looks like what it is', async () => {
+    const { message } = sendParams('');
+    const parts = [{ data: { to: '\u202eexample' } }];
+    const { result } = await caller.call('SendMessage', { message: { ...message, parts } });
+    const page = await openTask((result as { task: { id: string } }).task.id);
+    await page
+      .getByText(String.raw`"to": "\u202eexample"`)
+      .first()
+      .waitFor();
+  });
+
   it('are answered in place, and the log goes on without another look', async () => {
     const id = await send('ask me', ASKING);
     const page = await openTask(id);

@@ -82,11 +82,17 @@ function EitherText({ text }: { text: string }) {
   );
 }
 
-/** JSON for people. */
+/** Characters that change in which order a text is shown, or where its lines end. */
+const REORDERING = /[\p{Bidi_Control}\u2028\u2029]/gu;
+const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+/** JSON for people, who may have to approve it: it is shown in its own order. */
 export function Json({ value }: { value: unknown }) {
+  // Undefined has no JSON.
+  const json = JSON.stringify(value, null, 2) as string | undefined;
   return (
     <pre className={styles.raw} tabIndex={0}>
-      {JSON.stringify(value, null, 2)}
+      {json?.replace(REORDERING, escaped)}
     </pre>
   );
 }
