@@ -93,6 +93,8 @@ describeConsole('tasks in the console', () => {
     await page.goto(`/console/tasks/${id}`);
     await page.getByRole('alert').first().waitFor();
     expect(await page.content()).not.toContain('a secret of the first tenant');
+    // What it is refused later would be a fault of the next test.
+    await page.close();
   });
 
   it('show what an agent has written as text that runs and loads nothing', async () => {
