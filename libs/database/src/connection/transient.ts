@@ -159,6 +159,9 @@ export const noteFailedTenant = (error: Error, tenantId: string): void =>
 export const failedTenantOf = (error: unknown): string | undefined =>
   isError(error) ? failedTenants.get(error) : undefined;
 
+/** The text as Postgres can store it: a column of the type text has no U+0000. */
+export const plainText = (text: string): string => text.replaceAll('\0', '\uFFFD');
+
 /** SQLSTATEs of values that Postgres cannot store: data exceptions, and values that are too large. */
 const UNSTORABLE_STATE = /^(22|54)/;
 /** Postgres has no code of its own for a value over 1 GiB. */

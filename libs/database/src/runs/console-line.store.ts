@@ -1,7 +1,7 @@
 import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
-import { plainText } from '../connection/plain-text.js';
+import { plainText } from '../connection/transient.js';
 import type { RunKey } from '../dispatch/run-key.js';
 
 /** A line that an agent has written to its console. */

@@ -2,8 +2,7 @@ import { endsTurn, type EventPayload, Message, TaskState, TaskStatus } from '@ba
 import type { QueryResultRow } from 'pg';
 import type { Database, Statement, Values } from '../connection/database.js';
 import { byTenant, GroupCommit } from '../connection/group-commit.js';
-import { plainText } from '../connection/plain-text.js';
-import { isLockTimeout } from '../connection/transient.js';
+import { isLockTimeout, plainText } from '../connection/transient.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import type { AppendBatch, ClaimedRun } from '../tasks/records.js';
 import { artifactKey } from '../tasks/task-content.js';

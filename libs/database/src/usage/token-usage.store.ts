@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, tenantLock } from '../connection/database.js';
-import { plainText } from '../connection/plain-text.js';
+import { plainText } from '../connection/transient.js';
 import { RECORD_CALL } from './usage-hours.js';
 
 /** How many days of a tenant are kept. */
