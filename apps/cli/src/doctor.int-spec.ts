@@ -106,6 +106,7 @@ describe('baton doctor', () => {
     expect(out).not.toContain('geheim');
   });
 
+  // A machine without Redis tests Postgres alone.
   (DRIVERS.includes('redis') ? it : it.skip)('looks at how Redis is set up', async () => {
     const redis = await startPrivateRedis();
     try {

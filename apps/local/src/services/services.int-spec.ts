@@ -132,6 +132,7 @@ describe('services of our own', () => {
     );
   });
 
+  // Only root can make a folder that the account of Postgres may not enter.
   const asRoot = process.getuid?.() === 0 ? it : it.skip;
   asRoot(
     'below a folder that only root may enter, Postgres keeps its data elsewhere and finds it again',
@@ -150,6 +151,7 @@ describe('services of our own', () => {
     },
   );
 
+  // There may be no redis-server on this machine.
   const binary = findRedisBinary();
   (binary ? it : it.skip)('Redis comes back under the URL it had, for whoever has the password', async () => {
     const data = join(folder, 'redis');

@@ -95,7 +95,7 @@ const writePosition = ({ failingSince, taskId, configId }: Position): string =>
 function readPosition(key: string): Position {
   const [at = '', taskId = '', ...id] = key.split(' ');
   const position = { failingSince: new Date(at), taskId, configId: id.join(' ') };
-  // Postgres has no time of some other years.
+  // Postgres does not have all years that JavaScript writes with a sign.
   const isTime = /^\d{4}-/.test(at) && !Number.isNaN(position.failingSince.getTime());
   if (isTime && isUuid(taskId) && writePosition(position) === key) return position;
   throw ProtocolError.invalidParams('cursor', 'must be the next_cursor of an earlier page, or be left out');

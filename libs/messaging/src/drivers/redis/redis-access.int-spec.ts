@@ -5,6 +5,7 @@ import { Inbox } from '../../inbox.fixture.js';
 import { Installation, signalOf, someRun } from '../../installation.fixture.js';
 import type { ControlMessage, RunJob, TaskSignal } from '../../messaging.js';
 
+// A machine without Redis tests Postgres alone.
 const withRedis = DRIVERS.includes('redis') ? describe : describe.skip;
 
 /** As in docs/operating/redis.md, with `baton` for the namespace. */

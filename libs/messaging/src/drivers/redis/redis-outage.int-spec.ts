@@ -12,6 +12,7 @@ import type {
   TaskSignal,
 } from '../../messaging.js';
 
+// A machine without Redis tests Postgres alone.
 const withRedis = DRIVERS.includes('redis') ? describe : describe.skip;
 
 withRedis('messaging when Redis fails', () => {

@@ -7,6 +7,7 @@ import type { RunJob, TaskSignal } from '../../messaging.js';
 import { inspectRedis } from './inspect-redis.js';
 import { redisServer } from './redis-server.js';
 
+// A machine without Redis tests Postgres alone.
 const withRedis = DRIVERS.includes('redis') ? describe : describe.skip;
 const REFUSED =
   /does not answer: its certificate is refused \(.+\): name the file of its CA in the URL \(cacert\)/;
