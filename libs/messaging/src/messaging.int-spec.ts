@@ -3,10 +3,19 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setImmediate } from 'node:timers/promises';
 import { DRIVERS } from '../../../test/support/index.js';
 import { Inbox } from './inbox.fixture.js';
 import { Installation, signalOf, someRun } from './installation.fixture.js';
-import type { ControlMessage, Messaging, PushJob, RunJob, Spending, TaskSignal } from './messaging.js';
+import type {
+  ClaimedRunNews,
+  ControlMessage,
+  Messaging,
+  PushJob,
+  RunJob,
+  Spending,
+  TaskSignal,
+} from './messaging.js';
 
 describe.each(DRIVERS)('messaging on %s', (driver) => {
   let installation: Installation;
@@ -123,18 +132,52 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       expect(inbox.items).toHaveLength(60);
     });
 
-    it('says of a run that it was put on the queue ahead of its commit, and takes it again when it is over', async () => {
-      const [run, first, second] = [someRun(), someRun(), someRun()];
-      const shared = [{ ...first, isAhead: true }, second];
+    it('takes a run again when it is over', async () => {
+      const run = someRun();
       const inbox = new Inbox<RunJob>();
       consume(other, inbox);
-      await one.enqueueNewRuns([{ ...run, isAhead: true }]);
-      expect(await inbox.reach(1)).toEqual([{ ...run, isAhead: true }]);
-      while ((await one.queueDepth()).active > 0);
-      await one.enqueueNewRuns([run]);
-      await inbox.reach(2);
-      await one.enqueueNewRuns(shared);
-      expect((await inbox.reach(4)).slice(1)).toEqual([run, ...shared]);
+      for (const times of [1, 2]) {
+        await one.enqueueNewRuns([run]);
+        expect(await inbox.reach(times)).toEqual(Array.from({ length: times }, () => run));
+        while ((await one.queueDepth()).active > 0);
+      }
+    });
+
+    it('executes a run that comes by itself in a slot of the worker, if one is free', async () => {
+      const finish: (() => void)[] = [];
+      const untilFinished = () => new Promise<void>((resolve) => finish.push(resolve));
+      const others = new Inbox<RunJob>();
+      const consumer = one.consumeRuns(1, async (job) => others.push(job));
+      expect(consumer.begin(untilFinished)).toBe(true);
+      expect(consumer.begin(untilFinished)).toBe(false);
+      await one.enqueueNewRuns([someRun()]);
+      finish.pop()!();
+      await others.reach(1);
+      consumer.pause();
+      expect(consumer.begin(untilFinished)).toBe(false);
+      consumer.resume();
+      while (!consumer.begin(untilFinished)) await setImmediate();
+      const closed = consumer.close();
+      expect(consumer.begin(untilFinished)).toBe(false);
+      finish.pop()!();
+      await closed;
+    });
+
+    it('tells a worker of a run, and says whether somebody has heard of it', async () => {
+      const { attempt: _, ...run } = someRun();
+      const inbox = new Inbox<ClaimedRunNews>();
+      const end = other.listenAsWorker('worker', (news) => inbox.push(news));
+      expect(one.tellsWorkers).toBe(one.driver === 'redis');
+      if (!one.tellsWorkers) return expect(await one.tellWorker('worker', run)).toBe(false);
+      while (!(await one.tellWorker('worker', run)));
+      expect(await inbox.reach(1)).toEqual([run]);
+      expect(await one.tellWorker('another', run)).toBe(false);
+      // Whoever is told that the worker has heard of a run can rely on it, also while it ends.
+      const ended = end();
+      let heard = 1;
+      while (await one.tellWorker('worker', run)) heard += 1;
+      await ended;
+      expect(inbox.items).toHaveLength(heard);
     });
 
     it('is done with a run once it is claimed, and the run keeps its slot until it is over', async () => {

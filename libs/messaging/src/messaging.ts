@@ -12,9 +12,10 @@ export interface RunJob {
   runId: string;
   /** How often the run was claimed before; makes the job's id unique per try, so that adding twice is harmless. */
   attempt: number;
-  /** It was put on the queue ahead of the commit of its task, which may not be there yet or never come. */
-  isAhead?: boolean | undefined;
 }
+
+/** A run that was claimed for a worker as it was made. */
+export type ClaimedRunNews = Pick<RunJob, 'tenantId' | 'taskId' | 'runId'>;
 
 /**
  * Executes a run. Must never reject.
@@ -106,6 +107,15 @@ export interface Consumer {
   close(): Promise<void>;
 }
 
+/** A consumer of the queue of runs. */
+export interface RunConsumption extends Consumer {
+  /**
+   * Execute a run that did not come by the queue, in one of the slots of this consumer.
+   * @returns false: no slot is free, or it takes no runs now
+   */
+  begin(execute: () => Promise<void>): boolean;
+}
+
 /**
  * The queue and the channels between processes. Nothing it holds is needed to rebuild: flush it and the
  * sweeper re-enqueues every queued run from Postgres, and every relay re-reads its log.
@@ -123,7 +133,20 @@ export abstract class Messaging {
    */
   abstract enqueueNewRuns(jobs: readonly RunJob[]): Promise<void>;
   /** Take runs, and execute at most `concurrency` at a time. */
-  abstract consumeRuns(concurrency: number, handle: RunHandler): Consumer;
+  abstract consumeRuns(concurrency: number, handle: RunHandler): RunConsumption;
+  /** Whether a worker can be told of a run now. Only on Redis: Postgres does not say whether somebody listens. */
+  abstract get tellsWorkers(): boolean;
+  /**
+   * Tell a worker of a run that was claimed for it.
+   * @returns false: nobody heard of it. Undefined: nobody knows whether somebody did
+   */
+  abstract tellWorker(workerId: string, run: ClaimedRunNews): Promise<boolean | undefined>;
+  /**
+   * Hear of such runs.
+   * @returns what ends it. It resolves when whoever tells of a run from then on learns that nobody hears; the listener hears of
+   *   all others.
+   */
+  abstract listenAsWorker(workerId: string, listener: (run: ClaimedRunNews) => void): () => Promise<void>;
   /** Set when a schedule fires. Replaces earlier times. Rejects fast (≤ 2 s) when the server is away. */
   abstract setTicks(times: TickTimes): Promise<void>;
   /** The schedule no longer fires. Rejects fast (≤ 2 s) when the server is away. */

@@ -3,7 +3,7 @@ import { CronExpressionParser } from 'cron-parser';
 import { randomUUID } from 'node:crypto';
 import { setImmediate as turnOfLoop, setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import type { Consumer, PushJob, RunHandler, RunJob, Tick, TickTimes } from './messaging.js';
+import type { Consumer, PushJob, RunConsumption, RunHandler, RunJob, Tick, TickTimes } from './messaging.js';
 import { type QuietLog, within } from './channels.js';
 
 /** Ticks that one process handles at a time; each takes a few milliseconds. */
@@ -167,19 +167,30 @@ export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
   }
 
   /** Takes runs from now on. */
-  consume(concurrency: number, execute: RunHandler): Consumer {
+  consume(concurrency: number, execute: RunHandler): RunConsumption {
     const slots = new RunSlots(concurrency, execute, (rest) => this.addJobs([givenBack(rest)]), this.log);
     this.slots.add(slots);
     const consumer = this.open(Math.min(concurrency, MAX_DELIVERIES), ({ name, data }) =>
       slots.deliver(name === 'runs' ? decodeJob('runs', name, data).runs : [decodeJob('run', name, data)]),
     );
-    const close = async (): Promise<void> => {
-      slots.close();
-      await consumer.close();
-      await slots.over();
-      this.slots.delete(slots);
+    let isPaused = false;
+    return {
+      pause: () => {
+        isPaused = true;
+        consumer.pause();
+      },
+      resume: () => {
+        isPaused = false;
+        consumer.resume();
+      },
+      begin: (run) => !isPaused && slots.beginNow(run),
+      close: async () => {
+        slots.close();
+        await consumer.close();
+        await slots.over();
+        this.slots.delete(slots);
+      },
     };
-    return { ...consumer, close };
   }
 
   override async close(): Promise<void> {
@@ -201,8 +212,8 @@ export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
   }
 }
 
-const entryOf = ({ tenantId, taskId, runId, attempt, isAhead }: RunJob): Entry => {
-  const data: RunJob = { tenantId, taskId, runId, attempt, ...(isAhead && { isAhead }) };
+const entryOf = ({ tenantId, taskId, runId, attempt }: RunJob): Entry => {
+  const data: RunJob = { tenantId, taskId, runId, attempt };
   return { name: 'run', data, opts: { jobId: jobIdOf(data) } };
 };
 
@@ -267,6 +278,13 @@ class RunSlots {
     while (this.isFull && !this.isClosed) await this.change('jobs');
   }
 
+  /** Executes a run that comes by itself. @returns false: it would have to wait */
+  beginNow(execute: () => Promise<void>): boolean {
+    if (this.isFull || this.isClosed) return false;
+    void this.occupy(execute());
+    return true;
+  }
+
   /** Begin no more runs. */
   close(): void {
     this.isClosed = true;
@@ -285,23 +303,22 @@ class RunSlots {
   /** Resolves when the run is claimed or over. */
   private begin(run: RunJob): Promise<void> {
     return new Promise((claimed) => {
-      const over = this.run(run, claimed).then(() => {
-        this.running.delete(over);
-        claimed();
-        const [next] = this.waiting.runs.size > 0 ? this.waiting.runs : this.waiting.jobs;
-        next?.();
-      });
-      this.running.add(over);
+      void this.occupy(this.execute(run, claimed)).then(claimed);
     });
   }
 
-  private async run(run: RunJob, claimed: () => void): Promise<void> {
-    try {
-      await this.execute(run, claimed);
-    } catch (error) {
+  /** A slot is taken until the run is over. Never rejects. */
+  private occupy(run: Promise<void>): Promise<void> {
+    const over = run
       // BullMQ must not see the error: Postgres decides whether a run failed, and its lease brings it back.
-      this.log.warn('job dropped', error);
-    }
+      .catch((error: unknown) => this.log.warn('job dropped', error))
+      .then(() => {
+        this.running.delete(over);
+        const [next] = this.waiting.runs.size > 0 ? this.waiting.runs : this.waiting.jobs;
+        next?.();
+      });
+    this.running.add(over);
+    return over;
   }
 
   /** Waits for a free slot, or for the end. @returns false when the time is up */
@@ -489,7 +506,6 @@ const runJob = z.object({
   taskId: id,
   runId: id,
   attempt: z.int().min(0),
-  isAhead: z.boolean().optional(),
 }) satisfies z.ZodType<RunJob>;
 
 /** Execute several runs. */

@@ -114,7 +114,13 @@ describe('a new run', () => {
     await stores.tasks.create({ ...first, quota, key });
     await accept(tenantId, 1, quota);
     const again = await stores.tasks.create({ ...newTask({ tenantId }), quota, key });
-    expect(again).toEqual({ created: false, dispatched: false, taskId: first.task.id, content: null });
+    expect(again).toEqual({
+      created: false,
+      dispatched: false,
+      claimed: false,
+      taskId: first.task.id,
+      content: null,
+    });
   });
 });
 

@@ -72,7 +72,7 @@ SELECT pg_advisory_xact_lock(key) FROM (
 
 interface SlotUsageRow {
   slots: number;
-  claims_ahead: boolean;
+  workers: string[] | null;
   /** Runs in flight, by tenant. */
   in_flight: Record<string, number> | null;
   waiting: string[];
@@ -96,16 +96,17 @@ WITH RECURSIVE waiting AS (
   FROM waiting w WHERE w.tenant_id IS NOT NULL AND n < $3::int
 )
 SELECT
-  workers.slots, workers.claims_ahead,
+  live.slots, live.workers,
   (SELECT json_object_agg(tenant_id, n) FROM (
      SELECT tenant_id, count(*) AS n FROM runs WHERE ${IN_FLIGHT} GROUP BY tenant_id) o) AS in_flight,
   ARRAY(SELECT tenant_id::text FROM waiting WHERE tenant_id IS NOT NULL) AS waiting,
   (SELECT json_object_agg(id, limits) FROM tenants
    WHERE id = ANY(ARRAY(SELECT tenant_id FROM waiting)) AND limits::text <> '{}') AS limits
 FROM (
-  SELECT coalesce(sum(concurrency), 0)::int AS slots, coalesce(bool_and(version IS NOT NULL), false) AS claims_ahead
+  SELECT coalesce(sum(concurrency), 0)::int AS slots,
+    array_agg(id) FILTER (WHERE version IS NOT NULL AND seen_at > clock_timestamp() - $1::int / 4 * interval '1 millisecond') AS workers
   FROM workers WHERE seen_at > clock_timestamp() - $1::int * interval '1 millisecond'
-) workers`,
+) live`,
 };
 
 /**
@@ -144,8 +145,11 @@ const FIRST = '00000000-0000-0000-0000-000000000000';
 export interface SlotUsage {
   /** How many runs the live workers can execute at once. */
   workerSlots: number;
-  /** There are workers, and each waits for the commit of a run that is on the queue ahead of it. Those of release 0.1.0 do not. */
-  claimsAhead: boolean;
+  /**
+   * Ids of those that have given a sign of life in the last quarter of that time. Not those of release 0.1.0: they do not
+   * listen for runs that are claimed for them.
+   */
+  workers: readonly string[];
   /** Runs on the queue or running, by tenant. */
   inFlight: ReadonlyMap<string, number>;
   /** Tenants with runs that wait for a slot, and what the operator has set for them. */
@@ -178,7 +182,7 @@ export class DispatchStore {
     if (partial && waiting.length === 0) return this.readSlotUsage(liveMs);
     return {
       workerSlots: row?.slots ?? 0,
-      claimsAhead: row?.claims_ahead ?? false,
+      workers: row?.workers ?? [],
       inFlight: new Map(Object.entries(row?.in_flight ?? {})),
       waiting: new Map(waiting.map((tenantId) => [tenantId, row?.limits?.[tenantId] ?? {}])),
     };

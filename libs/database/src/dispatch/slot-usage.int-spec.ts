@@ -50,7 +50,7 @@ describe('a look', () => {
     await sql(stores, `INSERT INTO tenants (id, slug, limits) VALUES ('${two}', 'two', '{"weight": 3}')`);
     expect(await stores.dispatch.readSlotUsage(LIVE_MS)).toEqual({
       workerSlots: 15,
-      claimsAhead: false,
+      workers: [],
       inFlight: new Map([[one, 3]]), // prettier-ignore
       waiting: new Map<string, object>([
         [one, {}],
@@ -61,16 +61,14 @@ describe('a look', () => {
     expect((await stores.dispatch.readSlotUsage(LIVE_MS)).workerSlots).toBe(5);
   });
 
-  it('sees whether all live workers claim runs ahead of their commit: those of an earlier release have no version', async () => {
-    const claimsAhead = async () => (await stores.dispatch.readSlotUsage(LIVE_MS)).claimsAhead;
-    expect(await claimsAhead()).toBe(false);
+  it('sees for which workers runs may be claimed: not for silent ones, nor for those of release 0.1.0, which have no version', async () => {
+    const workers = async () => [...(await stores.dispatch.readSlotUsage(LIVE_MS)).workers].sort();
     const worker = { host: 'h', pid: 1, concurrency: 10, version: '0.2.0' };
-    await stores.workers.seen({ ...worker, id: 'new' }, 1000);
-    expect(await claimsAhead()).toBe(true);
+    for (const id of ['one', 'silent', 'two']) await stores.workers.seen({ ...worker, id }, 1000);
     await stores.workers.seen({ id: 'old', host: 'h', pid: 2, concurrency: 5 }, 1000);
-    expect(await claimsAhead()).toBe(false);
-    await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds' WHERE id = 'old'`);
-    expect(await claimsAhead()).toBe(true);
+    expect(await workers()).toEqual(['one', 'silent', 'two']);
+    await sql(stores, `UPDATE workers SET seen_at = now() - interval '16 seconds' WHERE id = 'silent'`);
+    expect(await workers()).toEqual(['one', 'two']);
   });
 
   it('sees every tenant that waits, in turns if they are many', async () => {

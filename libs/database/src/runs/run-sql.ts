@@ -207,6 +207,32 @@ FROM task LEFT JOIN LATERAL (
 ) m ON true`,
 };
 
+/**
+ * The task of a run that was claimed for this worker as it was made, if the worker has yet to begin it and its lease lasts:
+ * $1 tenants $2 runs $3 worker of each $4 how long the lease must last, of each, in ms. Changes nothing.
+ */
+export const PICK_UP: Statement = {
+  name: 'runs-pick-up',
+  text: `
+SELECT k.run_id, r.attempt, true AS started, 2 AS last_sequence, t.id, t.agent_id, t.owner, t.context_id, ${metadataColumns},
+  (t.stored_bytes + t.open_bytes)::float8 AS size, t.parent_task_id, t.push_configs, r.start_sequence, r.extensions,
+  r.traceparent, NULL AS error_detail, extract(epoch FROM clock_timestamp() - r.created_at)::float8 AS waited_seconds,
+  m.message, octet_length(m.message::text) AS message_bytes
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::int[]) AS k(tenant_id, run_id, worker_id, least_ms), LATERAL (
+  SELECT r.task_id, r.attempt, r.start_sequence, r.extensions, r.traceparent, r.created_at FROM runs r
+  WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.worker_id = k.worker_id AND r.attempt = 1
+    AND ${hasState('running')} AND r.lease_expires_at > ${leaseEnd('k.least_ms')}
+  OFFSET 0
+) r, LATERAL (
+  SELECT t.* FROM tasks t
+  WHERE t.tenant_id = ${keyOfTenant('k.tenant_id')} AND t.id = r.task_id AND t.active_run_id = k.run_id AND t.last_sequence = 1
+  OFFSET 0
+) t, LATERAL (
+  SELECT message FROM task_messages WHERE tenant_id = k.tenant_id AND task_id = t.id AND sequence = 1
+  OFFSET 0
+) m`,
+};
+
 /** What a batch that was appended says of its task. */
 export interface AppendedRow {
   id: string;

@@ -13,6 +13,7 @@ import {
   CLAIM,
   type ClaimedRow,
   type ClaimedTaskRow,
+  PICK_UP,
   NOTE_AGENT_VERSIONS,
   WAIT_SHORTLY,
 } from './run-sql.js';
@@ -37,8 +38,17 @@ interface NewClaim {
   again: boolean;
 }
 
+/** A run that was claimed for this worker as it was made. */
+interface NewPickUp {
+  tenantId: string;
+  runId: string;
+  workerId: string;
+  /** How long its lease must last. */
+  leastMs: number;
+}
+
 /** A run that was claimed. */
-interface Claimed {
+export interface Claimed {
   attempt: number;
   workingEvent: ClaimedRun['workingEvent'];
   /** The task, if it is new and its message small. */
@@ -66,16 +76,17 @@ interface NewVersion extends RunKey {
 }
 
 type Write =
-  | { claim: NewClaim; batch?: never; version?: never }
-  | { batch: NewBatch; claim?: never; version?: never }
-  | { version: NewVersion; claim?: never; batch?: never };
+  | { claim: NewClaim; pickUp?: never; batch?: never; version?: never }
+  | { pickUp: NewPickUp; claim?: never; batch?: never; version?: never }
+  | { batch: NewBatch; claim?: never; pickUp?: never; version?: never }
+  | { version: NewVersion; claim?: never; pickUp?: never; batch?: never };
 /** Nothing: it was refused. */
 type Written = { claimed?: Claimed; appended?: AppendedRow };
 /** Or it was written in a transaction of its own. */
 type Outcome = Written | { alone: Promise<Written> };
 
 /**
- * Claims, appends and versions of agents. Those that come while a transaction is under way go together in the next one, each
+ * Claims, what was claimed already, appends and versions of agents. Those that come while a transaction is under way go together in the next one, each
  * tenant's in its own scope. Each write is judged on its own: whether the attempt is current, the task not terminal and the
  * head as expected.
  */
@@ -105,6 +116,7 @@ export class RunWrites {
     return this.database.prepare((tenantId) => [
       [WAIT_SHORTLY, []],
       claimStatement(tenantId, [], working),
+      pickUpStatement([]),
       appendStatement(tenantId, []),
     ]);
   }
@@ -112,6 +124,11 @@ export class RunWrites {
   /** @returns undefined if another worker has the run, or it is over */
   async claim(claim: NewClaim): Promise<Claimed | undefined> {
     return (await this.submit({ claim })).claimed;
+  }
+
+  /** @returns undefined if it is no longer this worker's to begin */
+  async pickUp(pickUp: NewPickUp): Promise<Claimed | undefined> {
+    return (await this.submit({ pickUp })).claimed;
   }
 
   /** @returns undefined if the batch was refused */
@@ -157,11 +174,14 @@ export class RunWrites {
       const rowsOf = <Row extends QueryResultRow>(statement: Statement): Row[] =>
         (answers[i]?.[calls.findIndex(([called]) => called === statement)] ?? []) as Row[];
       const claimed = new Map(rowsOf<ClaimedRow>(CLAIM).map((row) => [row.run_id, row]));
+      const pickedUp = new Map(rowsOf<ClaimedRow>(PICK_UP).map((row) => [row.run_id, row]));
       const appended = new Map(rowsOf<AppendedRow>(APPEND).map((row) => [row.id, row]));
       for (const write of its) {
-        const { claim, batch } = write;
+        const { claim, pickUp, batch } = write;
         const row = claim && claimed.get(claim.runId);
-        if (row) written.set(write, { claimed: claimedOf(row, working) });
+        if (row) written.set(write, { claimed: claimedOf(row, working, true) });
+        const pickedUpRow = pickUp && pickedUp.get(pickUp.runId);
+        if (pickedUpRow) written.set(write, { claimed: claimedOf(pickedUpRow, working, false) });
         const appendedRow = batch && appended.get(batch.taskId);
         if (appendedRow) written.set(write, { appended: appendedRow });
       }
@@ -172,17 +192,20 @@ export class RunWrites {
 
 const charsOf = ({ batch }: Write): number => (batch ? batch.bytes + (batch.end?.artifacts?.length ?? 0) : 0);
 const isHeavy = (write: Write): boolean => charsOf(write) > MAX_SHARED_CHARS;
-const tenantOf = ({ claim, batch, version }: Write): string => (claim ?? batch ?? version).tenantId;
-const subjectOf = ({ claim, batch, version }: Write): string =>
-  claim?.runId ?? batch?.taskId ?? `version of ${version?.runId}`;
+const tenantOf = ({ claim, pickUp, batch, version }: Write): string =>
+  (claim ?? pickUp ?? batch ?? version).tenantId;
+const subjectOf = ({ claim, pickUp, batch, version }: Write): string =>
+  (claim ?? pickUp)?.runId ?? batch?.taskId ?? `version of ${version?.runId}`;
 
 /** First the claims: an older attempt of the same run is refused then. */
 function statementsOf(tenantId: string, writes: readonly Write[], working: NewStatus): [Statement, Values][] {
   const claims = writes.flatMap(({ claim }) => claim ?? []);
+  const pickUps = writes.flatMap(({ pickUp }) => pickUp ?? []);
   const batches = writes.flatMap(({ batch }) => batch ?? []);
   const versions = writes.flatMap(({ version }) => version ?? []);
   return [
     ...(claims.length > 0 ? [claimStatement(tenantId, claims, working)] : []),
+    ...(pickUps.length > 0 ? [pickUpStatement(pickUps)] : []),
     ...(batches.length > 0 ? [appendStatement(tenantId, batches)] : []),
     ...(versions.length > 0 ? [versionStatement(versions)] : []),
   ];
@@ -207,6 +230,16 @@ function claimStatement(
   return [CLAIM, values];
 }
 
+const pickUpStatement = (pickUps: readonly NewPickUp[]): [Statement, Values] => [
+  PICK_UP,
+  [
+    pickUps.map(({ tenantId }) => tenantId),
+    pickUps.map(({ runId }) => runId),
+    pickUps.map(({ workerId }) => workerId),
+    pickUps.map(({ leastMs }) => leastMs),
+  ],
+];
+
 const versionStatement = (versions: readonly NewVersion[]): [Statement, Values] => [
   NOTE_AGENT_VERSIONS,
   [
@@ -217,7 +250,8 @@ const versionStatement = (versions: readonly NewVersion[]): [Statement, Values] 
   ],
 ];
 
-function claimedOf(row: ClaimedRow, { status, at }: NewStatus): Claimed {
+/** @param isAppended whether the `working` event is in the log, if there is one */
+function claimedOf(row: ClaimedRow, { status, at }: NewStatus, isAppended: boolean): Claimed {
   const { attempt, started, last_sequence: sequence, message } = row;
   const payload = statusEvent(row.id, row.context_id, status);
   // Field by field: two spreads of so many members take five times as long as this, and a tenth of all memory of a turn.
@@ -251,7 +285,7 @@ function claimedOf(row: ClaimedRow, { status, at }: NewStatus): Claimed {
   };
   return {
     attempt,
-    workingEvent: started ? { sequence, payload } : null,
+    workingEvent: started ? { sequence, payload, isAppended } : null,
     task: task ?? undefined,
   };
 }

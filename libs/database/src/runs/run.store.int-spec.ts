@@ -1,4 +1,4 @@
-import { TaskState } from '@baton/a2a';
+import { serializePayload, TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { DeadLetterStore } from '../index.js';
 import {
@@ -108,6 +108,123 @@ describe('claim', () => {
     await endTurn(stores, run, 2);
     await expire(run.runId);
     expect(await stores.runs.claim(run.tenantId, run.runId, 'w', LEASE_MS)).toBeUndefined();
+  });
+});
+
+describe('a run that is claimed as it is made', () => {
+  const claimFor = { workerId: 'mine', leaseMs: LEASE_MS };
+  const stateOf = async (runId: string) =>
+    (
+      await sql(
+        stores,
+        `SELECT r.state, r.attempt, r.worker_id, t.state AS task, t.last_sequence AS head
+         FROM runs r JOIN tasks t ON t.id = r.task_id WHERE r.id = '${runId}'`,
+      )
+    )[0];
+
+  it('is for its worker alone, who finds the task working and writes that with its first events', async () => {
+    const input = { ...newTask(), claimFor };
+    expect(await stores.tasks.create(input)).toMatchObject({
+      created: true,
+      dispatched: true,
+      claimed: true,
+    });
+    expect(await stateOf(input.runId)).toEqual({
+      state: 'running',
+      attempt: 1,
+      worker_id: 'mine',
+      task: TaskState.TASK_STATE_SUBMITTED,
+      head: 1,
+    });
+    const { tenantId, runId, task } = input;
+    expect(await stores.runs.pickUp(tenantId, runId, 'another', 1)).toBeUndefined();
+    expect(await stores.runs.pickUp(randomUUID(), runId, 'mine', 1)).toBeUndefined();
+    expect(await stores.runs.claim(tenantId, runId, 'another', LEASE_MS)).toBeUndefined();
+    const run = (await stores.runs.pickUp(tenantId, runId, 'mine', 1))!;
+    expect(run).toMatchObject({
+      attempt: 1,
+      startSequence: 1,
+      message: task.history[0],
+      workingEvent: { sequence: 2, isAppended: false },
+      snapshot: { sequence: 2, task: { status: { state: TASK_STATE_WORKING } } },
+    });
+    const { payload } = run.workingEvent!;
+    const events = [{ payload, json: serializePayload(payload) }, chunk(run, 'answer', false)];
+    expect(await stores.runs.append(run, { afterSequence: 1, events })).toMatchObject({ ok: true });
+    expect(await stateOf(runId)).toMatchObject({ task: TASK_STATE_WORKING, head: 3 });
+    expect(await stores.runs.pickUp(tenantId, runId, 'mine', 1)).toBeUndefined();
+  });
+
+  it('is as one from the queue for whoever reads it', async () => {
+    const [told, queued] = [{ ...newTask(), claimFor }, newTask()];
+    for (const input of [told, queued]) await stores.tasks.create(input);
+    const pickedUp = (await stores.runs.pickUp(told.tenantId, told.runId, 'mine', 1))!;
+    const claimed = (await stores.runs.claim(queued.tenantId, queued.runId, 'mine', LEASE_MS))!;
+    expect(Object.keys(pickedUp).sort()).toEqual(Object.keys(claimed).sort());
+    const { logged, artifactsAtStart, artifactsAreWhole, extensions, hasPushConfigs, runsAlone } = claimed;
+    const { events } = logged;
+    expect(pickedUp).toMatchObject({
+      artifactsAtStart,
+      artifactsAreWhole,
+      extensions,
+      hasPushConfigs,
+      runsAlone,
+    });
+    expect(pickedUp.logged.events).toBe(events);
+  });
+
+  it('waits for no slot: one that has none is claimed for nobody', async () => {
+    const quota = { maxInFlight: 0, maxWaiting: null, exact: true };
+    const input = { ...newTask(), claimFor, quota };
+    expect(await stores.tasks.create(input)).toMatchObject({ dispatched: false, claimed: false });
+    expect(await stateOf(input.runId)).toMatchObject({ state: 'queued', attempt: 0, worker_id: null });
+  });
+
+  it('is not one with a large message, which is read in pieces', async () => {
+    const input = newTask();
+    const [message] = input.task.history;
+    message!.parts = textMessage('x'.repeat(40_000)).parts;
+    expect(await stores.tasks.create({ ...input, claimFor })).toMatchObject({
+      dispatched: true,
+      claimed: false,
+    });
+  });
+
+  it('is not begun once it was canceled, or once its lease is about to end', async () => {
+    const [canceled, late] = [
+      { ...newTask(), claimFor },
+      { ...newTask(), claimFor },
+    ];
+    for (const input of [canceled, late]) await stores.tasks.create(input);
+    expect(await stores.tasks.cancel(canceled.tenantId, null, canceled.task.id)).toMatchObject({ ok: true });
+    expect(await stores.runs.pickUp(canceled.tenantId, canceled.runId, 'mine', 1)).toBeUndefined();
+    expect(await stores.runs.pickUp(late.tenantId, late.runId, 'mine', LEASE_MS)).toBeUndefined();
+  });
+
+  it('that its worker never hears of goes on the queue when its lease has run out, and the worker comes too late', async () => {
+    const input = { ...newTask(), claimFor };
+    await stores.tasks.create(input);
+    const { tenantId, runId, task } = input;
+    await expire(runId);
+    expect(await reclaim()).toEqual([{ tenantId, taskId: task.id, runId, attempt: 1 }]);
+    expect(await stores.runs.pickUp(tenantId, runId, 'mine', 1)).toBeUndefined();
+    expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({
+      attempt: 2,
+      workingEvent: { sequence: 2, isAppended: true },
+    });
+  });
+
+  it('is given back without a crash, and begun by another worker', async () => {
+    const input = { ...newTask(), claimFor };
+    await stores.tasks.create(input);
+    const { tenantId, runId, task } = input;
+    expect(await stores.runs.returnToQueue({ tenantId, taskId: task.id, runId, attempt: 1 })).toBe(true);
+    expect(await stores.runs.pickUp(tenantId, runId, 'mine', 1)).toBeUndefined();
+    expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({
+      attempt: 2,
+      message: task.history[0],
+      workingEvent: { sequence: 2 },
+    });
   });
 });
 

@@ -11,7 +11,7 @@ import { INLINE_BYTES, type TaskRow } from '../tasks/task-row.js';
 import { GET, type MetadataRow, READ_METADATA } from '../tasks/task-sql.js';
 import { failPoisonedRun } from './poisoned-run.js';
 import * as sql from './run-sql.js';
-import { appendStatement, newBatch, RunWrites } from './run-writes.js';
+import { appendStatement, type Claimed, newBatch, RunWrites } from './run-writes.js';
 
 /** Metadata grow with every status that has some. */
 const MAX_METADATA_CHARS = 4 * 1024 * 1024;
@@ -64,8 +64,29 @@ export class RunStore {
     if (!isUuid(tenantId) || !isUuid(runId)) return undefined;
     const claimed = await this.writes.claim({ tenantId, runId, workerId, leaseMs, again });
     const task = claimed?.task ?? (claimed && (await this.readClaimed(tenantId, runId, workerId)));
-    if (!claimed || !task) return undefined;
-    const { attempt, workingEvent } = claimed;
+    return claimed && task && this.claimedRun({ tenantId, runId }, claimed, task);
+  }
+
+  /**
+   * A run that was claimed for this worker as it was made (`NewTask.claimFor`), in the form of `claim`. Undefined: it is over, was
+   * canceled, has been begun, or its lease has less than `leastMs` left.
+   */
+  async pickUp(
+    tenantId: string,
+    runId: string,
+    workerId: string,
+    leastMs: number,
+  ): Promise<ClaimedRun | undefined> {
+    if (!isUuid(tenantId) || !isUuid(runId)) return undefined;
+    const claimed = await this.writes.pickUp({ tenantId, runId, workerId, leastMs });
+    return claimed?.task && this.claimedRun({ tenantId, runId }, claimed, claimed.task);
+  }
+
+  private async claimedRun(
+    { tenantId, runId }: { tenantId: string; runId: string },
+    { attempt, workingEvent }: Claimed,
+    task: sql.ClaimedTaskRow,
+  ): Promise<ClaimedRun> {
     const content = await this.contentFor(tenantId, task, attempt);
     const { owner, snapshot, artifactsAtStart, artifactsAreWhole } = content;
     return {

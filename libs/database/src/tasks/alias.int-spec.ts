@@ -40,6 +40,7 @@ describe('a task with an id of its caller', () => {
     expect(await stores.tasks.create(aliased(input))).toEqual({
       created: true,
       dispatched: true,
+      claimed: false,
       taskId: task.id,
       content: null,
     });
@@ -110,6 +111,7 @@ describe('a new turn under the same id', () => {
     expect(await stores.tasks.create(late)).toEqual({
       created: false,
       dispatched: false,
+      claimed: false,
       taskId: created[0]?.taskId,
       content: null,
     });

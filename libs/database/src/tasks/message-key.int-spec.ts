@@ -52,7 +52,7 @@ describe('a message that comes again', () => {
   it('finds the task at work, and when it has ended', async () => {
     const tenantId = randomUUID();
     const run = await startTask(stores, keyed(tenantId));
-    const again = { created: false, dispatched: false, taskId: run.taskId, content: null };
+    const again = { created: false, dispatched: false, claimed: false, taskId: run.taskId, content: null };
     expect(await stores.tasks.create(keyed(tenantId))).toEqual(again);
     await endTurn(stores, run, 2);
     expect(await stores.tasks.create(keyed(tenantId))).toEqual(again);
@@ -65,6 +65,7 @@ describe('a message that comes again', () => {
       expect(await stores.tasks.create(input)).toEqual({
         created: true,
         dispatched: true,
+        claimed: false,
         taskId: input.task.id,
         content: null,
       });
@@ -129,7 +130,7 @@ describe('a message that comes again', () => {
     expect(results.map((result) => result.taskId)).toEqual(Array(20).fill(taskId));
     expect(await written(tenantId)).toEqual(ONE);
     // The key is known: the other id names nothing.
-    const again = { created: false, dispatched: false, taskId, content: null };
+    const again = { created: false, dispatched: false, claimed: false, taskId, content: null };
     expect(await stores.tasks.create(named('other job', keyOf('one')))).toEqual(again);
     const own = { owner: 'token:a', unowned: true };
     const other = { tenantId, profile: 'orloj', clientId: 'other job', own };

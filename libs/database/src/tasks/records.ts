@@ -50,6 +50,11 @@ export interface NewTask {
   child?: NewChild;
   /** Who is told of its events, from the first one on. */
   push?: TurnPush | undefined;
+  /**
+   * The worker for which the run is claimed as it is made, and for how long, unless the run has to wait or the task is large.
+   * Without effect on a task with `alias`.
+   */
+  claimFor?: { workerId: string; leaseMs: number } | undefined;
 }
 
 /** The quota of a new run. It waits behind the waiting runs of its tenant, oldest first. */
@@ -98,8 +103,10 @@ export interface NewAlias extends TaskAlias {
 /** `created: false`: alias or key name another task, which is `taskId`, and nothing was written. */
 export interface CreatedTask extends EarlierTurn {
   created: boolean;
-  /** The run must be enqueued now; else it waits for a slot. */
+  /** The run must be enqueued now, or is claimed; else it waits for a slot. */
   dispatched: boolean;
+  /** The run is claimed: its worker must be told now. */
+  claimed: boolean;
 }
 
 /** The next turn of an interrupted task. */
@@ -160,8 +167,11 @@ export interface ClaimedRun extends RunKey {
   runsAlone: boolean;
   /** Since the run was made. */
   waitedSeconds: number;
-  /** The `working` event the claim appended; absent when the task was already working. */
-  workingEvent: { sequence: number; payload: EventPayload } | null;
+  /**
+   * The `working` event with which it begins; null: the task was already working. Of a run that was claimed as it was made the
+   * writer appends it, with the first events of the agent.
+   */
+  workingEvent: { sequence: number; payload: EventPayload; isAppended: boolean } | null;
 }
 
 /** How much a task has stored: events of its log, and bytes of its messages and events as JSON. */

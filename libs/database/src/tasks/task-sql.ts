@@ -87,6 +87,8 @@ export interface CreatedRow {
   task_id: string | null;
   content?: Buffer | null;
   dispatched: boolean;
+  /** Its run is claimed for the worker that was named. */
+  claimed?: boolean;
 }
 export type ContinuedRow = ChangedRow & { dispatched: boolean; refused: boolean };
 export interface EventRow {

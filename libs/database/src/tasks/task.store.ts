@@ -93,11 +93,12 @@ export class TaskStore {
     if (row?.task_id) {
       const { task_id: taskId, content = null } = row;
       const created = taskId === task.id;
-      return { created, dispatched: created && row.dispatched, taskId, content };
+      const { dispatched, claimed = false } = row;
+      return { created, dispatched: created && dispatched, claimed: created && claimed, taskId, content };
     }
     const earlier = key && (await this.earlierTurn(tenantId, key));
     if (!earlier) throw new TooManyWaitingError();
-    return { ...earlier, created: false, dispatched: false };
+    return { ...earlier, created: false, dispatched: false, claimed: false };
   }
 
   /**

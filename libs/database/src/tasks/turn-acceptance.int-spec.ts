@@ -29,6 +29,7 @@ async function create(inputs: readonly NewTask[]): Promise<(CreatedTask | string
 const created = ({ task }: NewTask, dispatched = true): CreatedTask => ({
   created: true,
   dispatched,
+  claimed: false,
   taskId: task.id,
   content: null,
 });
@@ -162,6 +163,7 @@ describe('tasks that arrive together', () => {
     const joined = (task: NewTask, said: string) => ({
       created: false,
       dispatched: false,
+      claimed: false,
       taskId: task.task.id,
       ...content(said),
     });

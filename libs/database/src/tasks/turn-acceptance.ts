@@ -7,6 +7,7 @@ import { byTenant, GroupCommit, groupBy } from '../connection/group-commit.js';
 import { groupQuotaCte, LOCK_TENANTS } from '../dispatch/dispatch.store.js';
 import { BEGIN_USAGE, countSliceIn, type RoomRow, TAKE_ROOM } from '../tenants/usage.store.js';
 import { putConfig, type TurnPush } from '../push/push-config.store.js';
+import { leaseEnd } from '../runs/leases/lease-sql.js';
 import type { NewAlias, NewChild, NewTask, RunQuota } from './records.js';
 import * as sql from './task-sql.js';
 
@@ -283,9 +284,13 @@ function rowOf(input: NewTask): TaskRow {
  * one array each: Postgres takes its elements as they were sent. The tasks of a group differ by a microsecond, because the
  * oldest one goes first.
  *
+ * A run that need not wait is claimed at once, as its first attempt, if a worker is named for it
+ * (docs/inside/adr/0050-acceptance-claims-runs.md).
+ *
  * $1 tenant $2 tasks $3 agents $4 contexts $5 states $6 statuses $7 at $8 metadata $9 messages (JSON array) $10 events (JSON
  * array) $11 runs $12 extensions $13 traceparents $14 owners $15 keys $16 contents $17 hours $18 tasks that are gone $19 keys
- * of an earlier release $20 how many runs may be in flight, of each $21 how many may wait $22 the retry policy
+ * of an earlier release $20 how many runs may be in flight, of each $21 how many may wait $22 the retry policy $23 the workers
+ * for which the runs are claimed, NULL = none $24 their leases in ms
  */
 export const CREATE: Statement = {
   name: 'task-create-group',
@@ -295,9 +300,9 @@ WITH item AS MATERIALIZED (
     unnest($2::uuid[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[], $8::text[]),
     json_array_elements($9::json), json_array_elements($10::json),
     unnest($11::uuid[], $12::text[], $13::text[], $14::text[], $15::bytea[], $16::bytea[], $17::int[], $18::uuid[],
-      $19::bytea[], $20::int[])
+      $19::bytea[], $20::int[], $23::text[], $24::int[])
   ) WITH ORDINALITY AS i(task_id, agent_id, context_id, state, status, status_at, metadata, message, event, run_id,
-    extensions, traceparent, owner, key, content, hours, gone, earlier_key, max_in_flight, position)
+    extensions, traceparent, owner, key, content, hours, gone, earlier_key, max_in_flight, worker_id, lease_ms, position)
 ), looked_up AS MATERIALIZED (
   SELECT i.*, before.task_id AS before_task, before.sequence AS before_sequence, before.content AS before_content,
     before.task_id IS NOT NULL OR coalesce((
@@ -317,15 +322,15 @@ WITH item AS MATERIALIZED (
   RETURNING k.key, k.task_id, k.content
 ), judged AS MATERIALIZED (
   SELECT p.*, CASE WHEN NOT p.refused THEN coalesce(k.task_id, p.task_id) END AS named, k.content AS known_content,
-    now() + (p.position - 1) * interval '1 microsecond' AS created_at
+    now() + (p.position - 1) * interval '1 microsecond' AS created_at, p.dispatched AND p.worker_id IS NOT NULL AS claimed
   FROM placed p LEFT JOIN known k ON k.key = p.key
 ), created AS MATERIALIZED (
   SELECT * FROM judged WHERE named = task_id
 ), task AS (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
-    last_sequence, artifacts_sequence, active_run_id, stored_bytes, owner, push_configs, created_at)
+    last_sequence, artifacts_sequence, active_run_id, attempt, stored_bytes, owner, push_configs, created_at)
   SELECT $1, task_id, agent_id, context_id, md5(context_id)::uuid, state, status::json, status_at, metadata::json,
-    1, 1, run_id, octet_length(message::text) + octet_length(event::text), owner,
+    1, 1, run_id, claimed::int, octet_length(message::text) + octet_length(event::text), owner,
     ${sql.webhooksOf('task_id', 'agent_id')}, created_at
   FROM created
 ), message AS (
@@ -334,11 +339,13 @@ WITH item AS MATERIALIZED (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
   SELECT $1, task_id, 1, 0, event, 0, octet_length(event::text) FROM created
 ), run AS (
-  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, created_at, ${sql.RETRY})
-  SELECT $1, run_id, task_id, 'queued', 1, extensions::text[], traceparent, CASE WHEN dispatched THEN now() END, created_at,
-    ${sql.retryValues(22)} FROM created
+  INSERT INTO runs (tenant_id, id, task_id, state, attempt, worker_id, lease_expires_at, start_sequence, extensions, traceparent,
+    enqueued_at, created_at, ${sql.RETRY})
+  SELECT $1, run_id, task_id, CASE WHEN claimed THEN 'running' ELSE 'queued' END, claimed::int, CASE WHEN claimed THEN worker_id END,
+    CASE WHEN claimed THEN ${leaseEnd('lease_ms')} END, 1, extensions::text[], traceparent,
+    CASE WHEN dispatched THEN now() END, created_at, ${sql.retryValues(22)} FROM created
 )
-SELECT named AS task_id, known_content AS content, dispatched FROM judged ORDER BY position`,
+SELECT named AS task_id, known_content AS content, dispatched, claimed FROM judged ORDER BY position`,
 };
 
 /** The values of `CREATE`. They have one tenant, one retry policy, and one quota but for the runs in flight. */
@@ -368,6 +375,8 @@ function createValues(tenantId: string, rows: readonly TaskRow[]): Values {
     column(({ input }) => input.quota?.maxInFlight),
     first?.input.quota?.maxWaiting,
     policyOf(first?.input.retry),
+    column((row) => claimOf(row)?.workerId),
+    column((row) => claimOf(row)?.leaseMs),
   ];
 }
 
@@ -447,6 +456,10 @@ export class TaskCreation {
 
 /** Of a task that shares its transaction with those of other tenants. They would wait for a larger one. */
 const MAX_SHARED_BYTES = 32 * 1024;
+
+/** The claim that a task asks for. `RunStore.pickUp` reads it whole, so a larger one goes through the queue. */
+const claimOf = ({ bytes, input }: TaskRow): NewTask['claimFor'] =>
+  bytes <= MAX_SHARED_BYTES ? input.claimFor : undefined;
 
 /** Whether the transaction of a task can be that of other tenants, too: it locks nothing of its tenant, and is small. */
 const canShare = (row: TaskRow): boolean => {

@@ -3,7 +3,7 @@ import { DispatchSlots, capacityOf, freeDispatchSlots } from './run-dispatcher.j
 /** A reading: so many runs of one tenant are in flight, and who waits. */
 const look = (workerSlots: number, runs: number, ...waiting: string[]) => ({
   workerSlots,
-  claimsAhead: true,
+  workers: ['one', 'two'],
   inFlight: new Map([['flooding', runs]]), // prettier-ignore
   waiting: new Map(waiting.map((tenantId) => [tenantId, {}])),
 });
@@ -47,6 +47,18 @@ describe('dispatch slots', () => {
     expect(takeAll(slots)).toBe(0);
     slots.update(look(20, 0), 0);
     expect(takeAll(slots)).toBe(15);
+  });
+
+  it('of workers that are free go by half to runs that are claimed as they are made', () => {
+    slots.update(look(8, 2), 0);
+    const taken = Array.from({ length: 4 }, () => slots.takeWorker());
+    expect(taken).toEqual(['one', 'two', 'one', undefined]);
+    // The others are a reserve on the queue.
+    slots.update(look(8, 8), 0);
+    expect([slots.takeWorker(), slots.take()]).toEqual([undefined, true]);
+    slots.update(look(8, 2), 0);
+    now += 1_500;
+    expect([slots.takeWorker(), slots.take()]).toEqual([undefined, true]);
   });
 
   it('that a run leaves are wanted by whoever waits for one', () => {

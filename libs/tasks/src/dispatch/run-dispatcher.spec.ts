@@ -1,5 +1,5 @@
 import type { Environment } from '@baton/config';
-import type { DispatchStore } from '@baton/database';
+import type { DispatchStore, RunKey, RunStore } from '@baton/database';
 import type { LimitsService } from '@baton/identity';
 import type { Messaging, RunJob } from '@baton/messaging';
 import type { Logger } from '@baton/telemetry';
@@ -16,10 +16,10 @@ const job = (runId: string): RunJob => ({
 function dispatcherOn(enqueueNewRuns: Messaging['enqueueNewRuns']) {
   const warned: unknown[] = [];
   const logger = { warn: (...said: unknown[]) => warned.push(said) } as unknown as Logger;
-  const unused = {} as DispatchStore & LimitsService & Environment;
+  const unused = {} as DispatchStore & RunStore & LimitsService & Environment;
   return {
     warned,
-    dispatcher: new RunDispatcher(unused, unused, { enqueueNewRuns } as Messaging, unused, logger),
+    dispatcher: new RunDispatcher(unused, unused, unused, { enqueueNewRuns } as Messaging, unused, logger),
   };
 }
 
@@ -43,47 +43,101 @@ describe('new runs with a slot', () => {
   });
 });
 
-describe('a run ahead of its commit', () => {
-  const usage = { workerSlots: 4, claimsAhead: true, inFlight: new Map(), waiting: new Map() };
+describe('a run that is claimed for a worker as it is made', () => {
+  let tellsWorkers: boolean;
+  let isHeard: boolean | undefined;
+  let told: string[];
+  let returned: RunKey[];
+  let isReturned: () => Promise<boolean>;
+  let enqueued: RunJob[];
+  let warned: unknown[];
+  beforeEach(() => {
+    [tellsWorkers, isHeard] = [true, true];
+    [told, returned, enqueued, warned] = [[], [], [], []];
+    isReturned = async () => true;
+  });
 
-  /** A dispatcher that has read how the workers are. */
-  async function informed(claimsAhead: boolean, enqueueNewRuns: Messaging['enqueueNewRuns']) {
+  /** A dispatcher that has read which workers there are. */
+  async function informed(workers: string[], running = 0) {
     let isRead!: () => void;
     const read = new Promise<void>((resolve) => (isRead = resolve));
-    const store = { readSlotUsage: async () => ({ ...usage, claimsAhead }) } as unknown as DispatchStore;
-    const environment = { leaseMs: 1_000, defaultLimits: {} } as Environment;
-    // The refill that has read it puts no run on the queue, and ends.
+    const usage = { workerSlots: 4, workers, inFlight: new Map([['tenant', running]]), waiting: new Map() }; // prettier-ignore
+    const store = { readSlotUsage: async () => usage } as unknown as DispatchStore;
+    const runs = {
+      returnToQueue: async (run: RunKey) => {
+        returned.push(run);
+        return isReturned();
+      },
+    } as unknown as RunStore;
     const messaging = {
-      enqueueNewRuns: async (jobs: readonly RunJob[]) =>
-        jobs.length === 0 ? isRead() : enqueueNewRuns(jobs),
-    };
-    const dispatcher = new RunDispatcher(store, {} as LimitsService, messaging as Messaging, environment, {
-      warn: () => undefined,
-    } as unknown as Logger);
+      get tellsWorkers() {
+        return tellsWorkers;
+      },
+      tellWorker: async (workerId: string, { runId }: RunJob) => {
+        told.push(`${workerId} ${runId}`);
+        return isHeard;
+      },
+      // The refill that has read it puts no run on the queue, and ends.
+      enqueueNewRuns: async () => isRead(),
+      enqueueRuns: async (jobs: readonly RunJob[]) => void enqueued.push(...jobs),
+    } as unknown as Messaging;
+    const environment = { leaseMs: 1_000, defaultLimits: {} } as Environment;
+    const logger = { warn: (...said: unknown[]) => warned.push(said) } as unknown as Logger;
+    const limits = {} as LimitsService;
+    const dispatcher = new RunDispatcher(store, runs, limits, messaging, environment, logger);
     dispatcher.refill();
     await read;
     return dispatcher;
   }
+  const workersOf = (dispatcher: RunDispatcher) =>
+    [1, 2, 3].map(() => dispatcher.workerFor()).map((claim) => claim && `${claim.workerId} ${claim.leaseMs}`);
 
-  it('goes on the queue, and its job says so', async () => {
-    const jobs: RunJob[] = [];
-    const dispatcher = await informed(true, async (added) => void jobs.push(...added));
-    expect(await dispatcher.enqueueAhead(job('a'))).toBe(true);
-    expect(jobs).toEqual([{ ...job('a'), isAhead: true }]);
+  it('is for one worker after the other, as long as slots are known to be free', async () => {
+    expect(workersOf(await informed(['one', 'two']))).toEqual(['one 1000', 'two 1000', undefined]);
+    expect(workersOf(await informed(['one'], 2))).toEqual(['one 1000', undefined, undefined]);
+    expect(workersOf(await informed(['one'], 4))).toEqual([undefined, undefined, undefined]);
   });
 
-  it('does not while a worker would drop its job, or nobody knows', async () => {
-    const jobs: RunJob[] = [];
-    const enqueue: Messaging['enqueueNewRuns'] = async (added) => void jobs.push(...added);
-    expect(await (await informed(false, enqueue)).enqueueAhead(job('a'))).toBe(false);
-    expect(await dispatcherOn(enqueue).dispatcher.enqueueAhead(job('a'))).toBe(false);
-    expect(jobs).toEqual([]);
+  it('is not while no worker is known, or none can be told', async () => {
+    expect(dispatcherOn(async () => undefined).dispatcher.workerFor()).toBeUndefined();
+    expect((await informed([])).workerFor()).toBeUndefined();
+    const dispatcher = await informed(['one']);
+    tellsWorkers = false;
+    expect(dispatcher.workerFor()).toBeUndefined();
   });
 
-  it('does not while the queue is away', async () => {
-    const dispatcher = await informed(true, async () => {
-      throw new Error('no queue');
-    });
-    expect(await dispatcher.enqueueAhead(job('a'))).toBe(false);
+  it('is told to its worker, and on no queue', async () => {
+    const dispatcher = await informed(['one']);
+    await dispatcher.tell(job('a'), 'one');
+    expect(told).toEqual(['one a']);
+    expect([...returned, ...enqueued]).toEqual([]);
+  });
+
+  it('goes on the queue if nobody hears of it, and nothing more is for that worker', async () => {
+    const dispatcher = await informed(['one', 'two']);
+    isHeard = false;
+    await dispatcher.tell(job('a'), 'one');
+    const run = { ...job('a'), attempt: 1 };
+    expect([returned, enqueued]).toEqual([[run], [run]]);
+    expect(workersOf(dispatcher)).toEqual(['two 1000', 'two 1000', undefined]);
+  });
+
+  it('is left to its lease if nobody knows whether the worker has heard of it', async () => {
+    const dispatcher = await informed(['one']);
+    isHeard = undefined;
+    await dispatcher.tell(job('a'), 'one');
+    expect([...returned, ...enqueued]).toEqual([]);
+    expect(dispatcher.workerFor()).toBeUndefined();
+  });
+
+  it('is given back unless it has ended, and left to the sweeper while Postgres is away', async () => {
+    const dispatcher = await informed(['one']);
+    isReturned = async () => false;
+    await dispatcher.giveBack(job('a'));
+    isReturned = async () => {
+      throw new Error('no Postgres');
+    };
+    await dispatcher.giveBack(job('b'));
+    expect([returned.length, enqueued.length, warned.length]).toEqual([2, 0, 1]);
   });
 });

@@ -1,5 +1,13 @@
 import { Environment, guestLimits } from '@baton/config';
-import { DispatchStore, type Grant, GroupCommit, type SlotUsage, type RunQuota } from '@baton/database';
+import {
+  DispatchStore,
+  type Grant,
+  GroupCommit,
+  type NewTask,
+  type RunQuota,
+  RunStore,
+  type SlotUsage,
+} from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Messaging, type RunJob } from '@baton/messaging';
 import { FailureLog, Logger } from '@baton/telemetry';
@@ -39,6 +47,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
 
   constructor(
     private readonly store: DispatchStore,
+    private readonly runs: RunStore,
     private readonly limits: LimitsService,
     private readonly messaging: Messaging,
     private readonly environment: Environment,
@@ -83,18 +92,33 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   /**
-   * Put a run on the queue ahead of the commit of its task. A worker then has its job when the task is there
-   * (docs/inside/adr/0049-runs-ahead-of-their-commit.md). Never rejects.
-   * @returns whether it is on the queue. It is not while the queue is away, or a worker of an earlier release lives.
+   * The worker for which a new run may be claimed as it is made, and for how long. Undefined: no slot is known to be free, or
+   * no worker can be told.
    */
-  async enqueueAhead(run: RunJob): Promise<boolean> {
-    if (!this.slots.claimsAhead) return false;
+  workerFor(): NewTask['claimFor'] {
+    if (!this.messaging.tellsWorkers) return undefined;
+    const workerId = this.slots.takeWorker();
+    return workerId === undefined ? undefined : { workerId, leaseMs: this.environment.leaseMs };
+  }
+
+  /**
+   * Tell a worker of the run that was claimed for it. If nobody hears of it, the run goes on the queue. If nobody knows whether
+   * somebody did, the lease decides. Never rejects.
+   */
+  async tell(run: RunJob, workerId: string): Promise<void> {
+    const isHeard = await this.messaging.tellWorker(workerId, run);
+    if (isHeard) return;
+    this.slots.forget(workerId);
+    if (isHeard === false) await this.giveBack(run);
+  }
+
+  /** Put a run on the queue that was claimed as it was made and not begun. Never rejects. */
+  async giveBack({ tenantId, taskId, runId }: Pick<RunJob, 'tenantId' | 'taskId' | 'runId'>): Promise<void> {
+    const run: RunJob = { tenantId, taskId, runId, attempt: 1 };
     try {
-      await this.messaging.enqueueNewRuns([{ ...run, isAhead: true }]);
-      return true;
-    } catch {
-      // After the commit it is tried once more, and a failure is told then.
-      return false;
+      if (await this.runs.returnToQueue(run)) await this.messaging.enqueueRuns([run]);
+    } catch (error) {
+      this.logger.warn('a run could not be given back; the sweeper will enqueue it', { err: error, ...run });
     }
   }
 
@@ -198,8 +222,9 @@ export const capacityOf = (workerSlots: number): number =>
  */
 export class DispatchSlots {
   private workerSlots = 0;
-  /** Whether workers claim runs that are on the queue ahead of their commit. */
-  claimsAhead = false;
+  private workers: string[] = [];
+  /** New runs that may be claimed as they are made: for half of the slots of workers that are free. */
+  private claims = 0;
   private lookedAt = -Infinity;
   private waiting: ReadonlySet<string> = new Set();
   private free = 0;
@@ -209,13 +234,28 @@ export class DispatchSlots {
   constructor(private readonly now: () => number = () => performance.now()) {}
 
   /** Store what was read. @param dispatched runs that were put on the queue after the read */
-  update({ workerSlots, claimsAhead, inFlight, waiting }: SlotUsage, dispatched: number): void {
+  update({ workerSlots, workers, inFlight, waiting }: SlotUsage, dispatched: number): void {
     this.workerSlots = workerSlots;
-    this.claimsAhead = claimsAhead;
+    this.workers = [...workers];
     this.waiting = new Set(waiting.keys());
     this.lookedAt = this.now();
     this.isGuess = false;
     this.setFree(Math.max(0, freeDispatchSlots({ workerSlots, inFlight }) - dispatched));
+  }
+
+  /** Take a slot of a worker, after `take`. Undefined: none is known to be free. The workers take turns. */
+  takeWorker(): string | undefined {
+    if (this.claims === 0 || this.age > STALE_MS) return undefined;
+    const worker = this.workers.shift();
+    if (worker === undefined) return undefined;
+    this.workers.push(worker);
+    this.claims -= 1;
+    return worker;
+  }
+
+  /** The worker does not answer: take it no more, until the next read. */
+  forget(worker: string): void {
+    this.workers = this.workers.filter((id) => id !== worker);
   }
 
   /** Take a slot for a new run; false if none is known to be free. */
@@ -254,6 +294,7 @@ export class DispatchSlots {
   private setFree(count: number): void {
     this.free = count;
     this.credit = Math.ceil(count / 2);
+    this.claims = Math.floor(Math.max(0, count - (capacityOf(this.workerSlots) - this.workerSlots)) / 2);
   }
 }
 

@@ -91,6 +91,12 @@ export class EventWriter {
   ) {
     this.sequence = run.snapshot.sequence;
     this.artifacts = new SmallArtifacts(run);
+    const { workingEvent } = run;
+    if (workingEvent && !workingEvent.isAppended) {
+      this.sequence = workingEvent.sequence - 1;
+      this.take(workingEvent.payload, false);
+      this.flushSoon();
+    }
   }
 
   /**
@@ -104,7 +110,7 @@ export class EventWriter {
     this.refusal.throwIfAborted();
     this.take(payload, isAgents);
     if (payload.$case === 'statusUpdate' || this.isFull()) await this.flush();
-    else this.timer ??= setTimeout(() => void this.flush().catch(() => undefined), MAX_BATCH_MS);
+    else this.flushSoon();
   }
 
   /** From now on apply this budget to the agent. */
@@ -173,6 +179,10 @@ export class EventWriter {
     const isFirst = this.artifacts.apply(payload, json.length);
     this.pending.push({ payload, json, isFirst });
     this.pendingBytes += json.length;
+  }
+
+  private flushSoon(): void {
+    this.timer ??= setTimeout(() => void this.flush().catch(() => undefined), MAX_BATCH_MS);
   }
 
   private isFull(): boolean {

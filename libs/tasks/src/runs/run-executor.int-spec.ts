@@ -1,6 +1,13 @@
 import { type Agent, Role, TaskState, textOf, textPart } from '@baton/a2a';
 import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
-import { Database, DatabaseUnavailableError, RunStore, TaskStore, TenantStore } from '@baton/database';
+import {
+  Database,
+  DatabaseUnavailableError,
+  type NewTask,
+  RunStore,
+  TaskStore,
+  TenantStore,
+} from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import type { INestApplicationContext } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
@@ -9,6 +16,7 @@ import { createDatabase, type TestDatabase } from '../../../../test/support/inde
 import { TurnEnds } from '../turns/turn-ends.js';
 import { TurnIntake, newTask } from '../turns/turn-intake.js';
 import { RunExecutor } from './run-executor.js';
+import { WorkerIdentity } from './worker-presence.js';
 import { compileWorker } from './worker.fixture.js';
 
 const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
@@ -37,16 +45,14 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-/** A run that nobody but the test takes up. @param onAhead called with the run before it is in Postgres */
-async function order(contextId?: string, onAhead?: (run: RunJob) => unknown): Promise<RunJob> {
+/** A run that nobody but the test takes up. @param claimFor the worker for which it is claimed as it is made */
+async function order(contextId?: string, claimFor?: NewTask['claimFor']): Promise<RunJob> {
   let job: RunJob | undefined;
   const slots = {
     quotaFor: async () => undefined,
     enqueue: async (run: RunJob) => void (job = run),
-    enqueueAhead: async (run: RunJob) => {
-      onAhead?.(run);
-      return onAhead !== undefined && (job = run) === run;
-    },
+    workerFor: () => claimFor,
+    tell: async (run: RunJob) => void (job = run),
   };
   const message = {
     messageId: randomUUID(),
@@ -148,43 +154,68 @@ it('an agent is given the earlier tasks of a context, and of a new one without a
   listContext.mockRestore();
 });
 
-it('a run that is on the queue ahead of its commit is claimed when it is there', async () => {
-  act = async function* (turn) {
-    yield status(turn, TaskState.TASK_STATE_COMPLETED);
-  };
-  const [runs, tasks] = [RunStore, TaskStore].map((store) => worker.get(store, { strict: false })) as [
-    RunStore,
-    TaskStore,
-  ];
-  const [claim, create] = [runs.claim.bind(runs), tasks.create.bind(tasks)];
-  let isRefused!: () => void;
-  const refused = new Promise<void>((resolve) => (isRefused = resolve));
-  const claims = jest.spyOn(runs, 'claim').mockImplementation(async (...asked) => {
-    const claimed = await claim(...asked);
-    isRefused();
-    return claimed;
-  });
-  const creates = jest.spyOn(tasks, 'create').mockImplementation(async (task) => {
-    await refused;
-    return create(task);
-  });
-  let executed: Promise<void> | undefined;
-  const job = await order(undefined, (run) => (executed = executor.execute({ ...run, isAhead: true })));
-  await executed;
-  expect(claims.mock.calls.length).toBeGreaterThan(1);
-  for (const spy of [claims, creates]) spy.mockRestore();
-  expect(await runOf(job)).toEqual({ state: 'succeeded', attempt: 1, error: null });
-});
+describe('a run that was claimed for this worker as it was made', () => {
+  const claimFor = () => ({ workerId: worker.get(WorkerIdentity, { strict: false }).id, leaseMs: 60_000 });
 
-it('a run that is on the queue ahead of a commit that never comes is given up', async () => {
-  const claims = jest.spyOn(worker.get(RunStore, { strict: false }), 'claim');
-  let claimed = 0;
-  const job = { tenantId, taskId: randomUUID(), runId: randomUUID(), attempt: 0 };
-  await executor.execute({ ...job, isAhead: true }, () => (claimed += 1));
-  expect([claims.mock.calls.length, claimed]).toEqual([10, 1]);
-  await executor.execute(job, () => (claimed += 1));
-  expect([claims.mock.calls.length, claimed]).toEqual([11, 2]);
-  claims.mockRestore();
+  it('is executed, and its log is as that of any other', async () => {
+    act = async function* (turn) {
+      expect(turn.task.status?.state).toBe(TaskState.TASK_STATE_WORKING);
+      yield chunk(turn, 'one', false);
+      yield status(turn, TaskState.TASK_STATE_COMPLETED);
+    };
+    const job = await order(undefined, claimFor());
+    await executor.executeClaimed(job);
+    expect(await logOf(job)).toEqual([
+      [1, TaskState.TASK_STATE_SUBMITTED],
+      [2, TaskState.TASK_STATE_WORKING],
+      [3, 'one'],
+      [4, TaskState.TASK_STATE_COMPLETED],
+    ]);
+    expect(await runOf(job)).toEqual({ state: 'succeeded', attempt: 1, error: null });
+  });
+
+  it('is seen to be worked on while its agent says nothing', async () => {
+    let finish!: () => void;
+    const finished = new Promise<void>((resolve) => (finish = resolve));
+    act = async function* (turn) {
+      await finished;
+      yield status(turn, TaskState.TASK_STATE_COMPLETED);
+    };
+    const job = await order(undefined, claimFor());
+    const executed = executor.executeClaimed(job);
+    while ((await taskOf(job)).status?.state !== TaskState.TASK_STATE_WORKING);
+    finish();
+    await executed;
+    expect(await logOf(job)).toHaveLength(3);
+  });
+
+  it('fails in the log as any other', async () => {
+    act = async function* () {
+      throw new Error('broken');
+    };
+    const job = await order(undefined, claimFor());
+    await executor.executeClaimed(job);
+    expect((await logOf(job)).map(([, said]) => said)).toEqual([
+      TaskState.TASK_STATE_SUBMITTED,
+      TaskState.TASK_STATE_WORKING,
+      TaskState.TASK_STATE_FAILED,
+    ]);
+  });
+
+  it('is left alone if it is for another worker, or over', async () => {
+    let turns = 0;
+    act = async function* (turn) {
+      turns += 1;
+      yield status(turn, TaskState.TASK_STATE_COMPLETED);
+    };
+    const others = await order(undefined, { workerId: 'another', leaseMs: 60_000 });
+    await executor.executeClaimed(others);
+    const mine = await order(undefined, claimFor());
+    await Promise.all([executor.executeClaimed(mine), executor.executeClaimed(mine)]);
+    await executor.executeClaimed(mine);
+    expect(turns).toBe(1);
+    expect(await runOf(others)).toEqual({ state: 'running', attempt: 1, error: null });
+  });
 });
 
 it('a run that comes twice, in an outage, is executed once', async () => {

@@ -1,6 +1,6 @@
 import { Environment } from '@baton/config';
 import { type ClaimedRun, retryTransient, RunStore, TaskStore } from '@baton/database';
-import { type Consumer, Messaging, type RunJob } from '@baton/messaging';
+import { type ClaimedRunNews, Messaging, type RunConsumption, type RunJob } from '@baton/messaging';
 import {
   Logger,
   type MetricOf,
@@ -61,11 +61,6 @@ const SLOTS = gauge('baton_worker_slots', 'Slots of this worker by state', ['sta
 
 /** The sum of these pauses is longer than a restart of Postgres. After them the run is left to the sweeper. */
 const MAX_CLAIM_TRIES = 61;
-/**
- * Pauses between the claims of a run that is on the queue ahead of its commit, in ms. If the commit takes longer than `AHEAD_MS`
- * (turn-intake.ts), the run comes once more.
- */
-const AHEAD_PAUSES = [0, 1, 2, 4, 8, 16, 32, 64, 128];
 /** Attempts with a figure of their own. An agent may have up to 100. */
 const MAX_COUNTED = 3;
 /** Maximum time for a stopped runtime to end, in ms. After that the worker does not wait for it. */
@@ -127,24 +122,41 @@ export class RunExecutor {
    * @param claimed called when Postgres has said who has the run
    */
   async execute(job: RunJob, claimed: () => void = NOTHING): Promise<void> {
+    await this.once(job, claimed, () => this.claim(job));
+  }
+
+  /** Execute a run that was claimed for this worker as it was made. Never rejects, as `execute`. */
+  async executeClaimed(news: ClaimedRunNews): Promise<void> {
+    await this.once({ ...news, attempt: 0 }, NOTHING, () => this.pickUp(news));
+  }
+
+  private async once(
+    job: RunJob,
+    claimed: () => void,
+    claim: () => Promise<ClaimedRun | undefined>,
+  ): Promise<void> {
     const name = `${job.runId} ${job.attempt}`;
     if (this.underWay.has(name)) return void claimed();
     this.underWay.add(name);
     try {
-      await this.executeOnce(job, claimed);
+      await this.claimAndRun(job, claimed, claim);
     } finally {
       this.underWay.delete(name);
     }
   }
 
-  private async executeOnce(job: RunJob, claimed: () => void): Promise<void> {
+  private async claimAndRun(
+    job: RunJob,
+    claimed: () => void,
+    claim: () => Promise<ClaimedRun | undefined>,
+  ): Promise<void> {
     // Made when there is something to say: most runs have nothing.
     const { tenantId, taskId, runId } = job;
     let traceparent: string | null = null;
     const log = (): Logger => this.logger.child({ tenantId, taskId, runId, ...traceIdsOf(traceparent) });
     let span: Span | undefined;
     try {
-      const run = await this.active.whileClaiming(job.tenantId, job.runId, () => this.claim(job));
+      const run = await this.active.whileClaiming(tenantId, runId, claim);
       claimed();
       // No row: another worker has the run, or it is over. The queue only delivers; Postgres decides.
       if (!run) return;
@@ -153,7 +165,7 @@ export class RunExecutor {
       const startedAt = performance.now();
       if (this.tracing.tracer) span = startSpan(this.tracing.tracer, run);
       ({ traceparent } = run);
-      const ended = await this.executeClaimed(run, log, span);
+      const ended = await this.runTurn(run, log, span);
       const outcome = ended ? taskStateToJSON(ended.state) : 'TURN_GOES_ON';
       this.durations.observe(
         { outcome },
@@ -175,23 +187,30 @@ export class RunExecutor {
    * After a lost connection nobody knows whether the claim was committed: this worker asks for it again. If it is cut off
    * from Postgres, it gives up, because other workers get the run only when this one no longer has its job.
    */
-  private async claim({ tenantId, runId, isAhead = false }: RunJob): Promise<ClaimedRun | undefined> {
-    const { workerId, cutOff } = this.active;
+  private claim({ tenantId, runId }: RunJob): Promise<ClaimedRun | undefined> {
+    const { workerId } = this.active;
     const { leaseMs } = this.environment;
-    const claim = () =>
-      retryTransient((failedTries) => this.runs.claim(tenantId, runId, workerId, leaseMs, failedTries > 0), {
-        maxTries: MAX_CLAIM_TRIES,
-        signal: cutOff,
-      });
-    const claiming = isAhead ? untilCommitted(claim, cutOff) : claim();
+    return this.ask((failedTries) => this.runs.claim(tenantId, runId, workerId, leaseMs, failedTries > 0));
+  }
+
+  /** If Postgres says no, the run was canceled, or this worker heard too late and the sweeper enqueues the run. */
+  private pickUp({ tenantId, runId }: ClaimedRunNews): Promise<ClaimedRun | undefined> {
+    const leastMs = this.environment.leaseMs / 2;
+    return this.ask(() => this.runs.pickUp(tenantId, runId, this.active.workerId, leastMs));
+  }
+
+  private ask(
+    claim: (failedTries: number) => Promise<ClaimedRun | undefined>,
+  ): Promise<ClaimedRun | undefined> {
+    const { cutOff } = this.active;
     return unlessCutOff(
-      claiming,
+      retryTransient(claim, { maxTries: MAX_CLAIM_TRIES, signal: cutOff }),
       cutOff,
       (run) => run && void this.returnToQueue(run).catch(() => undefined),
     );
   }
 
-  private async executeClaimed(
+  private async runTurn(
     run: ClaimedRun,
     log: () => Logger,
     span: Span | undefined,
@@ -346,7 +365,7 @@ export class RunExecutor {
   }
 
   private publishWorking(run: ClaimedRun): void {
-    if (!run.workingEvent) return;
+    if (!run.workingEvent?.isAppended) return;
     const { sequence, payload } = run.workingEvent;
     const event = { sequence, attempt: run.attempt, json: serializePayload(payload) };
     const { tenantId, taskId } = run;
@@ -447,20 +466,6 @@ function stoppedBy(signal: AbortSignal): <T>(next: Promise<T>) => Promise<T> {
     });
 }
 
-/** Claims a run whose task may not be committed yet. Undefined: it is still not there, or is another worker's. */
-async function untilCommitted<T>(
-  claim: () => Promise<T | undefined>,
-  cutOff: AbortSignal,
-): Promise<T | undefined> {
-  let run = await claim();
-  for (const ms of AHEAD_PAUSES) {
-    if (run || cutOff.aborted) break;
-    if (ms > 0) await delay(ms);
-    run = await claim();
-  }
-  return run;
-}
-
 /** How long a run is postponed while another is in quarantine: at least, and at most so much longer. */
 const POSTPONE_MS = 500;
 const SPREAD_MS = 1_000;
@@ -507,15 +512,18 @@ export class Quarantine {
   }
 }
 
-/** Takes runs from the queue while the worker lives. */
+/** Takes runs from the queue, and those that are claimed for this worker, while it lives. */
 @Injectable()
 export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private consumer: Consumer | undefined;
+  private consumer: RunConsumption | undefined;
+  /** Ends the news of runs that are claimed for this worker as they are made. */
+  private endNews: (() => Promise<void>) | undefined;
 
   constructor(
     private readonly messaging: Messaging,
     private readonly executor: RunExecutor,
     private readonly quarantine: Quarantine,
+    private readonly dispatcher: RunDispatcher,
     private readonly active: ActiveRuns,
     private readonly environment: Environment,
     private readonly worker: WorkerIdentity,
@@ -526,6 +534,10 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
     const { workerConcurrency } = this.environment;
     const consumer = this.messaging.consumeRuns(workerConcurrency, (job, claimed) => this.take(job, claimed));
     this.consumer = consumer;
+    this.endNews = this.messaging.listenAsWorker(this.worker.id, (run) => {
+      // An API may think that a slot is free that another one has just taken.
+      if (!consumer.begin(() => this.executor.executeClaimed(run))) void this.dispatcher.giveBack(run);
+    });
     // A worker that does not reach Postgres can claim nothing: the jobs are for the others.
     this.active.onPostgres = (isReached) => (isReached ? consumer.resume() : consumer.pause());
     this.logger.info('worker takes runs', { workerId: this.worker.id, workerConcurrency });
@@ -547,7 +559,8 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
   /** Take no more runs, let the current ones finish within the grace time, return the rest to the queue. */
   async beforeApplicationShutdown(): Promise<void> {
     if (!this.consumer) return;
-    const finished = this.consumer.close();
+    // Runs that it is told of meanwhile are given back.
+    const finished = Promise.all([this.consumer.close(), this.endNews?.()]);
     const grace = new AbortController();
     const graceOver = delay(this.environment.workerGraceMs, undefined, { signal: grace.signal });
     await Promise.race([finished, graceOver.catch(() => undefined)]);

@@ -143,73 +143,52 @@ describe('a new task', () => {
   });
 });
 
-describe('a run that goes on the queue ahead of its commit', () => {
-  let ahead: RunJob[];
-  let goesAhead: (run: RunJob) => Promise<boolean>;
+describe('a run that is claimed for a worker as it is made', () => {
+  let told: string[];
   beforeEach(() => {
-    ahead = [];
-    goesAhead = async () => true;
+    told = [];
     const slots = {
       quotaFor: async () => quota,
       enqueue: async (run: RunJob, dispatched: boolean) => void (dispatched && onQueue.push(run)),
-      enqueueAhead: async (run: RunJob) => {
-        ahead.push(run);
-        return goesAhead(run);
-      },
+      workerFor: () => ({ workerId: 'worker', leaseMs: 60_000 }),
+      tell: async ({ runId }: RunJob, workerId: string) => void told.push(`${workerId} ${runId}`),
     };
     intake = new TurnIntake(tasks, slots, { maxAttempts: 3 });
   });
 
-  it('is there once, and not before its caller watches it', async () => {
+  it('is told to the worker when its caller watches it, and is on no queue', async () => {
     const { task } = request();
     let watched = -1;
     await intake.createTask({ tenantId, agent: ECHO, task }, async () => {
-      await runsOf(task.id);
-      watched = ahead.length;
+      while ((await runsOf(task.id)).length === 0);
+      watched = told.length;
     });
     const [run] = await runsOf(task.id);
-    expect(watched).toBe(0);
-    expect(ahead).toEqual([{ tenantId, taskId: task.id, runId: run?.id, attempt: 0 }]);
-    expect(onQueue).toEqual([]);
+    expect(run).toMatchObject({ state: 'running' });
+    expect([watched, told, onQueue]).toEqual([0, [`worker ${run?.id}`], []]);
   });
 
-  it('is enqueued after the commit if that did not work', async () => {
-    goesAhead = async () => false;
-    await intake.createTask(request());
-    expect(onQueue).toEqual(ahead);
+  it('is not one that has to wait, and not one of a tenant without room', async () => {
+    quota = { maxInFlight: 0, maxWaiting: null, exact: true };
+    const { task } = request();
+    await intake.createTask({ tenantId, agent: ECHO, task });
+    expect(await runsOf(task.id)).toMatchObject([{ state: 'queued' }]);
+    quota = { maxInFlight: null, maxWaiting: null, maxStoredBytes: 1, exact: false };
+    await expect(intake.createTask(request())).rejects.toMatchObject({ kind: 'limit-exceeded' });
+    expect([told, onQueue]).toEqual([[], []]);
   });
 
-  it('is enqueued once more if the commit took so long that a worker may have given it up', async () => {
-    let skippedMs = 0;
-    const now = performance.now.bind(performance);
-    const clock = jest.spyOn(performance, 'now').mockImplementation(() => now() + skippedMs);
-    goesAhead = async () => {
-      skippedMs = 1_000;
-      return true;
-    };
-    await intake.createTask(request());
-    clock.mockRestore();
-    expect([ahead.length, onQueue]).toEqual([1, ahead]);
-  });
-
-  it('is alone: while another task is made, runs wait for their commit', async () => {
-    await Promise.all([intake.createTask(request()), intake.createTask(request())]);
-    expect([ahead.length, onQueue.length]).toEqual([1, 1]);
-    await intake.createTask(request());
-    expect([ahead.length, onQueue.length]).toEqual([2, 1]);
-  });
-
-  it('is not one that a limit may refuse or let wait, and not a child', async () => {
-    const none: RunQuota = { maxInFlight: null, maxWaiting: null, exact: false };
-    for (const limit of [{ exact: true }, { maxInFlight: 1 }, { maxStoredBytes: 1_000_000 }]) {
-      quota = { ...none, ...limit };
-      await intake.createTask(request());
-    }
-    quota = none;
-    const parent = { tenantId, taskId: randomUUID(), runId: randomUUID(), attempt: 1 };
-    const child = { parent, rootTaskId: parent.taskId, maxTasks: 1 };
-    await expect(intake.createTask({ ...request(), child })).rejects.toThrow();
-    expect(ahead).toEqual([]);
+  it.each([
+    ['may be tried twice', { mode: 'restart', attempts: 2 }],
+    ['may be tried once', { mode: 'none' }],
+    [
+      'is tried again after a pause',
+      { mode: 'restart', backoff: { initialMs: 1_000, factor: 2, maxMs: 9_000 } },
+    ],
+  ])('is not one of an agent that %s: a lost message would cost an attempt', async (_, retry) => {
+    const agent = { ...ECHO, definition: { retry } } as unknown as Agent;
+    await intake.createTask({ ...request(), agent });
+    expect([told.length, onQueue.length]).toEqual([0, 1]);
   });
 
   it('whose message is known starts nothing: the caller learns of the earlier task', async () => {
@@ -220,7 +199,7 @@ describe('a run that goes on the queue ahead of its commit', () => {
       created: false,
       earlier: { taskId: first.task.id },
     });
-    expect([ahead.length, onQueue.length]).toEqual([2, 0]);
+    expect([told.length, onQueue.length]).toEqual([1, 0]);
     expect(await runsOf(first.task.id)).toHaveLength(1);
   });
 });

@@ -1,4 +1,12 @@
-import { type Agent, type Message, ProtocolError, type Task, TaskState, runRetry } from '@baton/a2a';
+import {
+  type Agent,
+  type Message,
+  ProtocolError,
+  type RunRetry,
+  type Task,
+  TaskState,
+  runRetry,
+} from '@baton/a2a';
 import { Environment } from '@baton/config';
 import {
   ApproverError,
@@ -20,12 +28,6 @@ import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 const RETRY_SECONDS = 1;
 /** `Retry-After` when the storage is full: retention deletes tasks from time to time. */
 const FULL_RETRY_SECONDS = 60;
-
-/**
- * If the commit takes longer, in ms, a run that went ahead of it goes on the queue once more. This is less than half of the time for
- * which a worker tries to claim such a run (`AHEAD_PAUSES` in run-executor.ts).
- */
-const AHEAD_MS = 100;
 
 /** A new task of an agent. With `ensureTask`, every caller computes the same id. */
 export type TaskRequest = Pick<
@@ -63,22 +65,19 @@ export interface RunSlots {
   quotaFor(tenantId: string, isGuest?: boolean): Promise<RunQuota | undefined>;
   /** Put a new run on the queue if it has a slot. Never rejects. */
   enqueue(run: RunJob, dispatched: boolean): Promise<void>;
-  /**
-   * Put a run on the queue ahead of the commit of its task. Unset: no run goes ahead. Never rejects.
-   * @returns whether it is on the queue
-   */
-  enqueueAhead?(run: RunJob): Promise<boolean>;
+  /** Who may begin a new run at once. Unset: every run goes through the queue. */
+  workerFor?(): NewTask['claimFor'];
+  /** Tell the worker of the run that was claimed for it. Never rejects. */
+  tell?(run: RunJob, workerId: string): Promise<void>;
 }
 
 /**
  * Every task and every turn begins here. One transaction writes task, message, run and event. Then the run goes on the
- * queue. The queued row is the outbox: if the queue is away, the sweeper enqueues the run later (invariant 1).
+ * queue. The queued row is the outbox: if the queue is away, the sweeper enqueues the run later (invariant 1). While a worker has
+ * free slots, the transaction also claims the run for it, and the worker is told (docs/inside/adr/0050-acceptance-claims-runs.md).
  */
 @Injectable()
 export class TurnIntake {
-  /** Tasks that this process is creating now. */
-  private creating = 0;
-
   constructor(
     private readonly tasks: TaskStore,
     @Inject(RunDispatcher) private readonly slots: RunSlots,
@@ -86,9 +85,8 @@ export class TurnIntake {
   ) {}
 
   /**
-   * Make a task, unless there is one under its key or its alias. While this process creates no other task, the run goes on
-   * the queue as soon as `open` is done, ahead of the commit (docs/inside/adr/0049-runs-ahead-of-their-commit.md).
-   * @param open called beside the transaction; the run is not on the queue before it is done
+   * Make a task, unless there is one under its key or its alias.
+   * @param open called beside the transaction; no worker hears of the run before it is done
    * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room; nothing was written then
    * @throws ParentOverError, TooManyChildrenError if it may not be a child; nothing was written then
    */
@@ -100,32 +98,24 @@ export class TurnIntake {
     const { tenantId, task } = input;
     const run: RunJob = { tenantId, taskId: task.id, runId: uuid(), attempt: 0 };
     const quota = await this.slots.quotaFor(tenantId, isGuest);
-    const startedAt = performance.now();
-    const goesAhead = this.creating === 0 && mayGoAhead(request, quota);
-    this.creating += 1;
-    const creating = this.tasks
-      .create({
-        ...input,
-        agentId: agent.id,
-        runId: run.runId,
-        extensions,
-        retry: this.retryOf(agent),
-        ...(quota && { quota }),
-      })
-      .finally(() => (this.creating -= 1));
-    const opening = open();
-    const goneAhead =
-      goesAhead &&
-      opening.then(
-        () => this.slots.enqueueAhead?.(run),
-        () => false,
-      );
-    const [opened, { created, dispatched, ...earlier }] = await Promise.all([opening, creating]).catch(
-      explainQuota(quota),
-    );
+    const retry = this.retryOf(agent);
+    const claimFor = mayBeClaimed(request, retry) ? this.slots.workerFor?.() : undefined;
+    const creating = this.tasks.create({
+      ...input,
+      agentId: agent.id,
+      runId: run.runId,
+      extensions,
+      retry,
+      claimFor,
+      ...(quota && { quota }),
+    });
+    const [opened, { created, dispatched, claimed, ...earlier }] = await Promise.all([
+      open(),
+      creating,
+    ]).catch(explainQuota(quota));
     if (!created) return { opened, created, earlier };
-    const isQueued = dispatched && (await goneAhead) && performance.now() - startedAt < AHEAD_MS;
-    if (!isQueued) await this.slots.enqueue(run, dispatched);
+    if (claimed && claimFor) await this.slots.tell?.(run, claimFor.workerId);
+    else await this.slots.enqueue(run, dispatched);
     return { opened, created };
   }
 
@@ -225,13 +215,15 @@ export const withMessageId = (message: Message): Message => ({
   messageId: message.messageId || uuid(),
 });
 
-/** Whether the task is written by one statement, and Postgres has no limit by which it may refuse it or let it wait. */
-function mayGoAhead({ alias, child, push }: TaskRequest, quota: RunQuota | undefined): boolean {
-  if (alias || child || push) return false;
-  if (!quota) return true;
-  const { exact, maxInFlight, maxStoredBytes = null } = quota;
-  return !exact && maxInFlight === null && maxStoredBytes === null;
-}
+/** Attempts of a run that may be claimed as it is made: one is lost if its worker does not hear of it. */
+const LEAST_ATTEMPTS = 3;
+
+/**
+ * Whether the run of a new task may be claimed as it is made. An agent that must not be tried again, or only after a pause, is not
+ * charged with an attempt that it did not begin.
+ */
+const mayBeClaimed = ({ alias, child, push }: TaskRequest, { maxAttempts, backoff }: RunRetry): boolean =>
+  !alias && !child && !push && maxAttempts >= LEAST_ATTEMPTS && backoff.initialMs === 0;
 
 const nothing = async <T>(): Promise<T> => undefined as T;
 

@@ -23,6 +23,7 @@ import {
   Messaging,
   MessagingUnavailableError,
   type PushJob,
+  type RunConsumption,
   type RunHandler,
   type RunJob,
   type Spending,
@@ -126,8 +127,21 @@ export class PostgresMessaging extends Messaging {
     await this.ask(ENQUEUE_MS, () => this.started.runs.enqueueNew(jobs));
   }
 
-  override consumeRuns(concurrency: number, handle: RunHandler): Consumer {
+  override consumeRuns(concurrency: number, handle: RunHandler): RunConsumption {
     return this.started.runs.consume(concurrency, handle);
+  }
+
+  /** NOTIFY does not say whether somebody listens. */
+  override get tellsWorkers(): boolean {
+    return false;
+  }
+
+  override async tellWorker(): Promise<boolean> {
+    return false;
+  }
+
+  override listenAsWorker(): () => Promise<void> {
+    return () => Promise.resolve();
   }
 
   override setTicks(times: TickTimes): Promise<void> {

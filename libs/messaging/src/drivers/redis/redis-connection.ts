@@ -131,8 +131,11 @@ export class RedisConnection {
     this.client.disconnect(true);
   }
 
-  async publish(channel: string, text: string): Promise<void> {
-    await (this.isSharded ? this.client.spublish(channel, text) : this.client.publish(channel, text));
+  /** @returns how many connections have got it */
+  async publish(channel: string, text: string): Promise<number> {
+    return this.isSharded
+      ? Number(await this.client.spublish(channel, text))
+      : this.client.publish(channel, text);
   }
 
   close(): void {
@@ -215,6 +218,14 @@ export class RedisChannels {
       this.change(channel);
     };
     return { inForce, end };
+  }
+
+  /** Resolves when the server sends nothing more on the channel. Its listeners have all that was published before. */
+  async drain(channel: string): Promise<void> {
+    const { client, isSharded } = this.connection;
+    const leave = () => (isSharded ? client.sunsubscribe(channel) : client.unsubscribe(channel));
+    // A server that is away sends nothing either.
+    await this.connection.ask(PING_MS, leave).catch(() => undefined);
   }
 
   close(): void {

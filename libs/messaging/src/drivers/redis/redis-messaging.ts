@@ -1,10 +1,12 @@
 import { type ConnectionOptions, createRedisBackend, type RedisQueueBackend, withBackend } from 'bullmq';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import {
+  type ClaimedRunNews,
   type Consumer,
   type ControlMessage,
   Messaging,
   type PushJob,
+  type RunConsumption,
   type RunHandler,
   type RunJob,
   type Spending,
@@ -107,8 +109,38 @@ export class RedisMessaging extends Messaging {
     await this.connection.ask(ENQUEUE_MS, () => this.queue.enqueueNew(jobs));
   }
 
-  override consumeRuns(concurrency: number, handle: RunHandler): Consumer {
+  override consumeRuns(concurrency: number, handle: RunHandler): RunConsumption {
     return this.queue.consume(concurrency, handle);
+  }
+
+  override get tellsWorkers(): boolean {
+    return this.connection.connected;
+  }
+
+  override async tellWorker(workerId: string, run: ClaimedRunNews): Promise<boolean | undefined> {
+    if (!this.connection.connected) return false;
+    this.connection.gather();
+    const { tenantId, taskId, runId } = run;
+    return this.connection
+      .ask(ENQUEUE_MS, () =>
+        this.connection.publish(this.workerChannel(workerId), `${tenantId} ${taskId} ${runId}`),
+      )
+      .then(
+        (receivers) => receivers > 0,
+        () => undefined,
+      );
+  }
+
+  override listenAsWorker(workerId: string, listener: (run: ClaimedRunNews) => void): () => Promise<void> {
+    const channel = this.workerChannel(workerId);
+    const { end } = this.channels.subscribe(channel, (text) => {
+      const [tenantId = '', taskId = '', runId = ''] = text.split(' ');
+      listener({ tenantId, taskId, runId });
+    });
+    return async () => {
+      await this.channels.drain(channel);
+      end();
+    };
   }
 
   override setTicks(times: TickTimes): Promise<void> {
@@ -191,6 +223,10 @@ export class RedisMessaging extends Messaging {
 
   private taskChannel(tenantId: string, taskId: string): string {
     return `${this.prefix}:${tenantId}:task:${taskId}`;
+  }
+
+  private workerChannel(workerId: string): string {
+    return `${this.prefix}:worker:${workerId}`;
   }
 
   private get controlChannel(): string {
