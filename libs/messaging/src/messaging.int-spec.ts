@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setImmediate } from 'node:timers/promises';
 import { DRIVERS } from '../../../test/support/index.js';
 import { Inbox } from './inbox.fixture.js';
 import { Installation, signalOf, someRun } from './installation.fixture.js';
@@ -144,23 +143,29 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
     });
 
     it('executes a run that comes by itself in a slot of the worker, if one is free', async () => {
-      const finish: (() => void)[] = [];
-      const untilFinished = () => new Promise<void>((resolve) => finish.push(resolve));
+      let finish!: () => void;
+      const finished = new Promise<void>((resolve) => (finish = resolve));
       const others = new Inbox<RunJob>();
-      const consumer = one.consumeRuns(1, async (job) => others.push(job));
-      expect(consumer.begin(untilFinished)).toBe(true);
-      expect(consumer.begin(untilFinished)).toBe(false);
-      await one.enqueueNewRuns([someRun()]);
-      finish.pop()!();
-      await others.reach(1);
-      consumer.pause();
-      expect(consumer.begin(untilFinished)).toBe(false);
-      consumer.resume();
-      while (!consumer.begin(untilFinished)) await setImmediate();
-      const closed = consumer.close();
-      expect(consumer.begin(untilFinished)).toBe(false);
-      finish.pop()!();
-      await closed;
+      const consumer = one.consumeRuns(2, async (job) => others.push(job));
+      const begin = (run = finished): boolean => consumer.begin(() => run);
+      try {
+        expect(begin()).toBe(true);
+        consumer.pause();
+        expect(begin()).toBe(false);
+        consumer.resume();
+        const short = new Promise<void>((resolve) => setImmediate(resolve));
+        expect(begin(short)).toBe(true);
+        expect(begin()).toBe(false);
+        // The slot is free again for a run of the queue.
+        await one.enqueueNewRuns([someRun()]);
+        await others.reach(1);
+        const closed = consumer.close();
+        expect(begin()).toBe(false);
+        finish();
+        await closed;
+      } finally {
+        finish();
+      }
     });
 
     it('tells a worker of a run, and says whether somebody has heard of it', async () => {

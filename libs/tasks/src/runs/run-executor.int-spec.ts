@@ -187,6 +187,7 @@ describe('a run that was claimed for this worker as it was made', () => {
     finish();
     await executed;
     expect(await logOf(job)).toHaveLength(3);
+    expect(await runOf(job)).toMatchObject({ attempt: 1 });
   });
 
   it('fails in the log as any other', async () => {
