@@ -1,6 +1,6 @@
 // npm run bench:scale-out: what more processes bring, and what they cost. Agents that wait 100 ms on 1 to 8 workers; streams on
 // 1 to 4 APIs. Prints the tables of docs/operating/sizing.md.
-// ROUNDS (3), SECONDS (8), WORKERS (1,2,4,8) and APIS (1,2,4): the sizes.
+// ROUNDS (3), SECONDS (8), WORKER_COUNTS (1,2,4,8) and API_COUNTS (1,2,4): the sizes.
 // CONCURRENCY (10): runs of a worker at one time. Few, so that the workers are what a run waits for.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { query, startCluster } from './cluster.mjs';
@@ -22,7 +22,7 @@ const CPU = ['CPU ms: APIs', 'workers', 'Postgres', 'Redis'];
 
 console.log(circumstances(`${ROUNDS} rounds of ${SECONDS} s: median (min–max).`));
 const workers = [];
-for (const count of list('WORKERS', '1,2,4,8')) workers.push(await measureWorkers(count));
+for (const count of list('WORKER_COUNTS', '1,2,4,8')) workers.push(await measureWorkers(count));
 printTable(
   `Agents that wait ${WAIT_MS} ms: one API, ${CONCURRENCY} runs a worker, twice as many clients as that`,
   ['workers', 'sends/s', 'most possible', 'until claimed, half loaded: p50 ms', 'p99 ms', ...CPU],
@@ -47,7 +47,7 @@ printTable(
 );
 
 const apis = [];
-for (const count of list('APIS', '1,2,4')) apis.push(await measureApis(count));
+for (const count of list('API_COUNTS', '1,2,4')) apis.push(await measureApis(count));
 printTable(
   `Streams of ${CHUNKS}: two workers, ${STREAM_CLIENTS} clients`,
   ['APIs', 'events/s', ...CPU],

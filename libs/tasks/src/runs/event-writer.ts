@@ -32,6 +32,8 @@ const MAX_BATCH_MS = 5;
 /** … or when it holds this much, so that one append stays small. */
 const MAX_BATCH_BYTES = 64 * 1024;
 const MAX_BATCH_EVENTS = 256;
+/** How long the `working` event of a run waits for the first output of its agent, in ms, so that one append has both. */
+const MAX_SILENCE_MS = 2;
 const RETRY: Backoff = { firstMs: 100, maxMs: 100 };
 /** How long a batch waits for its signal to be sent. Without the signal, readers find the events in the log. */
 const PUBLISH_WAIT_MS = 1_000;
@@ -95,7 +97,7 @@ export class EventWriter {
     if (workingEvent && !workingEvent.isAppended) {
       this.sequence = workingEvent.sequence - 1;
       this.take(workingEvent.payload, false);
-      this.flushSoon();
+      this.flushIn(MAX_SILENCE_MS);
     }
   }
 
@@ -110,7 +112,7 @@ export class EventWriter {
     this.refusal.throwIfAborted();
     this.take(payload, isAgents);
     if (payload.$case === 'statusUpdate' || this.isFull()) await this.flush();
-    else this.flushSoon();
+    else this.flushIn(MAX_BATCH_MS);
   }
 
   /** From now on apply this budget to the agent. */
@@ -181,8 +183,9 @@ export class EventWriter {
     this.pendingBytes += json.length;
   }
 
-  private flushSoon(): void {
-    this.timer ??= setTimeout(() => void this.flush().catch(() => undefined), MAX_BATCH_MS);
+  /** Unless it flushes sooner. */
+  private flushIn(ms: number): void {
+    this.timer ??= setTimeout(() => void this.flush().catch(() => undefined), ms);
   }
 
   private isFull(): boolean {
