@@ -1,12 +1,13 @@
 import { Role, TaskState, textPart } from '@baton/a2a';
 import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
-import { Database, TaskStore, TenantStore } from '@baton/database';
-import { Messaging } from '@baton/messaging';
+import { Database, type NewTask, TaskStore, TenantStore } from '@baton/database';
+import { type ClaimedRunNews, Messaging, type RunJob } from '@baton/messaging';
 import { Metrics } from '@baton/telemetry';
 import type { INestApplicationContext } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { ActiveRuns } from './active-runs.js';
 import { RunConsumer } from './run-executor.js';
 import { compileWorker } from './worker.fixture.js';
 
@@ -50,8 +51,12 @@ async function startWorker(runtime: AgentRuntime, graceMs: number): Promise<INes
   return testing.init();
 }
 
-/** A run on the queue; its id. */
-async function order(worker: INestApplicationContext, tenantId: string): Promise<string> {
+/** A run in Postgres. @param claimFor the worker for which it is claimed as it is made */
+async function create(
+  worker: INestApplicationContext,
+  tenantId: string,
+  claimFor?: NewTask['claimFor'],
+): Promise<RunJob> {
   const [taskId, runId] = [randomUUID(), randomUUID()];
   const message = {
     messageId: randomUUID(),
@@ -70,16 +75,59 @@ async function order(worker: INestApplicationContext, tenantId: string): Promise
     runId,
     extensions: [],
     task: { id: taskId, contextId: 'c', artifacts: [], history: [message], metadata: undefined, status },
+    claimFor,
   });
-  const job = { tenantId, taskId, runId, attempt: 0 };
+  return { tenantId, taskId, runId, attempt: 0 };
+}
+
+/** A run on the queue; its id. */
+async function order(worker: INestApplicationContext, tenantId: string): Promise<string> {
+  const job = await create(worker, tenantId);
   await worker.get(Messaging, { strict: false }).enqueueRuns([job]);
-  return runId;
+  return job.runId;
 }
 
 const runOf = async (runId: string): Promise<object> => {
   const text = `SELECT state, attempt, deaths FROM runs WHERE id = '${runId}'`;
   return (await database.systemQuery({ text }, []))[0]!;
 };
+
+it('a worker begins a run that was claimed for it in a free slot, and gives it back to the queue if it has none', async () => {
+  const runtime = new HeldRuntime();
+  const testing = await compileWorker(testDatabase.url, () => runtime, { WORKER_GRACE_MS: '1' });
+  const workers: string[] = [];
+  let tell!: (run: ClaimedRunNews) => void;
+  jest
+    .spyOn(testing.get(Messaging, { strict: false }), 'listenAsWorker')
+    .mockImplementation((workerId: string, listener: typeof tell) => {
+      workers.push(workerId);
+      tell = listener;
+      return () => Promise.resolve();
+    });
+  const worker = await testing.init();
+  const { id } = await worker.get(TenantStore, { strict: false }).create('told');
+  // No thread extends leases here, so the worker may count as cut off from Postgres, and would take no run.
+  const active = worker.get(ActiveRuns, { strict: false });
+  active.onHeartbeat({ type: 'back' });
+  active.onPostgres = undefined;
+  const [workerId = ''] = workers;
+  const [first, second] = [
+    await create(worker, id, { workerId, leaseMs: 60_000 }),
+    await create(worker, id, { workerId, leaseMs: 60_000 }),
+  ];
+  tell(first);
+  const { runId, signal } = await runtime.begun;
+  expect(runId).toBe(first.runId);
+  tell(second);
+  while (JSON.stringify(await runOf(second.runId)).includes('running'));
+  expect(await runOf(second.runId)).toEqual({ state: 'queued', attempt: 1, deaths: 0 });
+  expect(signal.aborted).toBe(false);
+  // It comes again by the queue, when the slot is free.
+  while (!JSON.stringify(await runOf(second.runId)).includes('succeeded')) runtime.letGo();
+  await worker.close();
+  expect(await runOf(first.runId)).toEqual({ state: 'succeeded', attempt: 1, deaths: 0 });
+  expect(await runOf(second.runId)).toEqual({ state: 'succeeded', attempt: 2, deaths: 0 });
+});
 
 it('a worker that is told to stop lets the run in hand end within WORKER_GRACE_MS, and takes no other', async () => {
   const runtime = new HeldRuntime();

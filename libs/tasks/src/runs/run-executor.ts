@@ -54,7 +54,7 @@ const FIRST_OUTPUT = histogram(
 );
 const CLAIMS = counter(
   'baton_runs_claimed_total',
-  'Runs that this worker has begun, by attempt: more than 1 after a crash or a suspension',
+  'Runs that this worker has begun, by attempt: more than 1 after a crash or a suspension, or if a worker gave the run back',
   ['attempt'],
 );
 const SLOTS = gauge('baton_worker_slots', 'Slots of this worker by state', ['state']);
