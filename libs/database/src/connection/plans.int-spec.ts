@@ -8,6 +8,7 @@ import {
   GIVE_UP,
   IS_SUSPECT,
   NOTE_AGENT_VERSIONS,
+  PICK_UP,
   POSTPONE,
   READ_CLAIMED,
   RETURN_TO_QUEUE,
@@ -178,6 +179,10 @@ describe.each(['before the first ANALYZE', 'after an ANALYZE'])(
           ).not.toEqual([]);
           expect(await tasks.cancel(tenantId, null, canceled!)).toMatchObject({ ok: true });
           await endTurn({ ...stores, runs }, claimed[2]!, 3);
+          const told = { ...newTask({ tenantId }), claimFor: { workerId: 'worker', leaseMs: 30_000 } };
+          expect(await tasks.create(told)).toMatchObject({ claimed: true });
+          const pickedUp = (await runs.pickUp(tenantId, told.runId, 'worker', 1))!;
+          await endTurn({ ...stores, runs }, pickedUp, 1);
         };
         await work();
         if (when === 'after an ANALYZE') await client.query('ANALYZE');
@@ -214,7 +219,7 @@ it('a plan kept from a small table finds each row by its key, however small it w
     await client.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
   }
   const tenantId = randomUUID();
-  const groups = [CREATE, CLAIM, APPEND, NOTE_AGENT_VERSIONS, HEARTBEAT];
+  const groups = [CREATE, CLAIM, PICK_UP, APPEND, NOTE_AGENT_VERSIONS, HEARTBEAT];
   const single = [CANCEL, IS_SUSPECT, POSTPONE, READ_CLAIMED, RETURN_TO_QUEUE, GIVE_UP];
   const scans: string[] = [];
   let filled = 0;
