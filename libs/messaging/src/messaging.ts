@@ -137,7 +137,7 @@ export abstract class Messaging {
   /** Whether a worker can be told of a run now. Only on Redis: Postgres does not say whether somebody listens. */
   abstract get tellsWorkers(): boolean;
   /**
-   * Tell a worker of a run that was claimed for it.
+   * Tell a worker of a run that was claimed for it. Never rejects.
    * @returns false: nobody heard of it. Undefined: nobody knows whether somebody did
    */
   abstract tellWorker(workerId: string, run: ClaimedRunNews): Promise<boolean | undefined>;

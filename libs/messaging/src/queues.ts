@@ -92,7 +92,7 @@ abstract class JobQueue<B extends IQueueBackend, C> {
   }
 
   /** Take jobs from now on, at most `concurrency` at a time. */
-  protected open(concurrency: number, take: Deliver): Consumer {
+  protected open(concurrency: number, take: Deliver): Consumer & { isPaused(): boolean } {
     const open = (deliver: Deliver): Worker => {
       const { classes, consumer, name, prefix } = this.driver;
       const worker = new classes.Worker(
@@ -118,6 +118,7 @@ abstract class JobQueue<B extends IQueueBackend, C> {
     return {
       pause: () => worker.pause(),
       resume: () => worker.resume(),
+      isPaused: () => worker.isPaused,
       close: async () => {
         await worker.close();
         this.workers.delete(worker);
@@ -173,17 +174,9 @@ export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
     const consumer = this.open(Math.min(concurrency, MAX_DELIVERIES), ({ name, data }) =>
       slots.deliver(name === 'runs' ? decodeJob('runs', name, data).runs : [decodeJob('run', name, data)]),
     );
-    let isPaused = false;
     return {
-      pause: () => {
-        isPaused = true;
-        consumer.pause();
-      },
-      resume: () => {
-        isPaused = false;
-        consumer.resume();
-      },
-      begin: (run) => !isPaused && slots.beginNow(run),
+      ...consumer,
+      begin: (run) => !consumer.isPaused() && slots.beginNow(run),
       close: async () => {
         slots.close();
         await consumer.close();
@@ -390,7 +383,7 @@ class QueueWorker {
   private readonly stop = new AbortController();
   private readonly opening: Promise<void>;
   private worker: Worker | undefined;
-  private isPaused = false;
+  isPaused = false;
   private closing: Promise<void> | undefined;
 
   constructor(

@@ -146,7 +146,7 @@ export interface SlotUsage {
   /** How many runs the live workers can execute at once. */
   workerSlots: number;
   /**
-   * Ids of those that have given a sign of life in the last quarter of that time. Not those of release 0.1.0: they do not
+   * Ids of those that have given a sign of life in the last quarter of `liveMs`. Not those of release 0.1.0: they do not
    * listen for runs that are claimed for them.
    */
   workers: readonly string[];

@@ -39,10 +39,7 @@ interface NewClaim {
 }
 
 /** A run that was claimed for this worker as it was made. */
-interface NewPickUp {
-  tenantId: string;
-  runId: string;
-  workerId: string;
+interface NewPickUp extends Pick<NewClaim, 'tenantId' | 'runId' | 'workerId'> {
   /** How long its lease must last. */
   leastMs: number;
 }
@@ -86,9 +83,9 @@ type Written = { claimed?: Claimed; appended?: AppendedRow };
 type Outcome = Written | { alone: Promise<Written> };
 
 /**
- * Claims, what was claimed already, appends and versions of agents. Those that come while a transaction is under way go together in the next one, each
- * tenant's in its own scope. Each write is judged on its own: whether the attempt is current, the task not terminal and the
- * head as expected.
+ * Claims, looks at runs that are claimed already, appends and versions of agents. Those that come while a transaction is under
+ * way go together in the next one, each tenant's in its own scope. Each is judged on its own: whether the attempt is current, the
+ * task not terminal and the head as expected.
  */
 export class RunWrites {
   private readonly groups: GroupCommit<Write, Outcome>;
@@ -173,15 +170,14 @@ export class RunWrites {
     for (const [i, { its, calls }] of tenants.entries()) {
       const rowsOf = <Row extends QueryResultRow>(statement: Statement): Row[] =>
         (answers[i]?.[calls.findIndex(([called]) => called === statement)] ?? []) as Row[];
-      const claimed = new Map(rowsOf<ClaimedRow>(CLAIM).map((row) => [row.run_id, row]));
-      const pickedUp = new Map(rowsOf<ClaimedRow>(PICK_UP).map((row) => [row.run_id, row]));
+      const rows = [...rowsOf<ClaimedRow>(CLAIM), ...rowsOf<ClaimedRow>(PICK_UP)];
+      const claimed = new Map(rows.map((row) => [row.run_id, row]));
       const appended = new Map(rowsOf<AppendedRow>(APPEND).map((row) => [row.id, row]));
       for (const write of its) {
         const { claim, pickUp, batch } = write;
-        const row = claim && claimed.get(claim.runId);
-        if (row) written.set(write, { claimed: claimedOf(row, working, true) });
-        const pickedUpRow = pickUp && pickedUp.get(pickUp.runId);
-        if (pickedUpRow) written.set(write, { claimed: claimedOf(pickedUpRow, working, false) });
+        const { runId } = claim ?? pickUp ?? {};
+        const row = runId === undefined ? undefined : claimed.get(runId);
+        if (row) written.set(write, { claimed: claimedOf(row, working, claim !== undefined) });
         const appendedRow = batch && appended.get(batch.taskId);
         if (appendedRow) written.set(write, { appended: appendedRow });
       }

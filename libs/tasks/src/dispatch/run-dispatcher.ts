@@ -4,12 +4,13 @@ import {
   type Grant,
   GroupCommit,
   type NewTask,
+  type RunKey,
   type RunQuota,
   RunStore,
   type SlotUsage,
 } from '@baton/database';
 import { LimitsService } from '@baton/identity';
-import { Messaging, type RunJob } from '@baton/messaging';
+import { type ClaimedRunNews, Messaging, type RunJob } from '@baton/messaging';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -113,13 +114,17 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   /** Put a run on the queue that was claimed as it was made and not begun. Never rejects. */
-  async giveBack({ tenantId, taskId, runId }: Pick<RunJob, 'tenantId' | 'taskId' | 'runId'>): Promise<void> {
+  async giveBack({ tenantId, taskId, runId }: ClaimedRunNews): Promise<void> {
     const run: RunJob = { tenantId, taskId, runId, attempt: 1 };
-    try {
-      if (await this.runs.returnToQueue(run)) await this.messaging.enqueueRuns([run]);
-    } catch (error) {
+    await this.returnToQueue(run).catch((error: unknown) => {
       this.logger.warn('a run could not be given back; the sweeper will enqueue it', { err: error, ...run });
-    }
+    });
+  }
+
+  /** Put a claimed run on the queue, unless its attempt is over. This does not count as a crash. */
+  async returnToQueue({ tenantId, taskId, runId, attempt }: RunKey): Promise<void> {
+    const run: RunJob = { tenantId, taskId, runId, attempt };
+    if (await this.runs.returnToQueue(run)) await this.messaging.enqueueRuns([run]);
   }
 
   /** Never rejects. */

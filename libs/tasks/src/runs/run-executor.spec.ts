@@ -2,6 +2,7 @@ import type { ClaimedRun, RunStore } from '@baton/database';
 import type { Messaging, RunJob } from '@baton/messaging';
 import { Logger, Metrics } from '@baton/telemetry';
 import type { ActiveRuns } from './active-runs.js';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { RunExecutor } from './run-executor.js';
 
 const JOB: RunJob = { tenantId: 'tenant', taskId: 'task', runId: 'run', attempt: 0 };
@@ -28,13 +29,12 @@ it('a worker that is cut off from Postgres gives up a claim, and returns the run
       },
     };
     const unused = undefined as never;
-    const services = [runs, unused, unused, messaging, new Metrics(), unused, unused, active, unused, unused];
-    const environment = { leaseMs: 3_000 };
-    const executor = new RunExecutor(
-      ...([...services, environment, Logger.silent()] as unknown as ConstructorParameters<
-        typeof RunExecutor
-      >),
-    );
+    const logger = Logger.silent();
+    const queue = [unused, runs, unused, messaging, unused, logger] as unknown;
+    const dispatcher = new RunDispatcher(...(queue as ConstructorParameters<typeof RunDispatcher>));
+    const claims = [runs, unused, unused, messaging, new Metrics(), unused, unused, active, unused, unused];
+    const services = [...claims, dispatcher, { leaseMs: 3_000 }, logger] as unknown;
+    const executor = new RunExecutor(...(services as ConstructorParameters<typeof RunExecutor>));
     const executing = executor.execute(JOB);
     cutOff.abort(new Error('no Postgres'));
     void executing.then(() => answer({ ...JOB, attempt: 1 } as ClaimedRun));

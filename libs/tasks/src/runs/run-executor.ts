@@ -97,6 +97,7 @@ export class RunExecutor {
     private readonly active: ActiveRuns,
     private readonly runtimes: RuntimeTable,
     private readonly directory: AgentDirectory,
+    private readonly dispatcher: RunDispatcher,
     private readonly environment: Environment,
     private readonly logger: Logger,
     private readonly tracing: Tracing,
@@ -206,7 +207,7 @@ export class RunExecutor {
     return unlessCutOff(
       retryTransient(claim, { maxTries: MAX_CLAIM_TRIES, signal: cutOff }),
       cutOff,
-      (run) => run && void this.returnToQueue(run).catch(() => undefined),
+      (run) => run && void this.dispatcher.returnToQueue(run).catch(() => undefined),
     );
   }
 
@@ -240,7 +241,7 @@ export class RunExecutor {
       writer.discard();
       this.active.release(run);
     }
-    if (controller.signal.reason === 'shutdown') await this.returnToQueue(run);
+    if (controller.signal.reason === 'shutdown') await this.dispatcher.returnToQueue(run);
     return writer.ended;
   }
 
@@ -372,12 +373,6 @@ export class RunExecutor {
     void this.messaging.publishTask(tenantId, taskId, { lastSequence: sequence, events: [event] });
     // Of the event that accepted the turn as well. If the queue is away, the sweep finds due configs.
     if (run.hasPushConfigs) this.messaging.enqueuePushes([{ tenantId, taskId }]).catch(() => undefined);
-  }
-
-  private async returnToQueue(run: ClaimedRun): Promise<void> {
-    if (!(await this.runs.returnToQueue(run))) return;
-    const { tenantId, taskId, runId, attempt } = run;
-    await this.messaging.enqueueRuns([{ tenantId, taskId, runId, attempt }]);
   }
 }
 
