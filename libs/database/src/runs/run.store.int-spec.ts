@@ -285,7 +285,7 @@ describe('append', () => {
     const run = await startTask(stores);
     const second = `INSERT INTO runs (tenant_id, id, task_id, state, start_sequence)
       VALUES ('${run.tenantId}', '${randomUUID()}', '${run.taskId}', 'queued', 1)`;
-    await expect(sql(stores, second)).rejects.toThrow('runs_active_key');
+    await expect(sql(stores, second)).rejects.toThrow('runs_out_key');
   });
 });
 

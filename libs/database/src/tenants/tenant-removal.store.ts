@@ -3,6 +3,7 @@ import { escapeIdentifier } from 'pg';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { MAY_DELETE_AUDIT } from '../audit/audit-sql.js';
 import { Database, type Statement } from '../connection/database.js';
+import { WAITING } from '../dispatch/dispatch.store.js';
 import type { Tenant } from './tenant-records.js';
 
 /**
@@ -38,9 +39,15 @@ const DELETE_TENANT: Statement = { text: 'DELETE FROM tenants WHERE id = $1 RETU
 const ACTIVE_TASKS: Statement = {
   name: 'tasks-active',
   text: `
-SELECT task_id FROM runs
-WHERE tenant_id = $1 AND task_id > $2 AND state IN ('queued', 'running', 'suspended')
-ORDER BY task_id LIMIT $3`,
+SELECT task_id FROM (
+  SELECT task_id FROM runs WHERE tenant_id = $1 AND task_id > $2 AND state = 'running'
+  UNION ALL
+  SELECT task_id FROM runs WHERE tenant_id = $1 AND task_id > $2 AND state = 'queued' AND enqueued_at IS NOT NULL
+  UNION ALL
+  SELECT task_id FROM runs WHERE tenant_id = $1 AND task_id > $2 AND ${WAITING}
+  UNION ALL
+  SELECT task_id FROM runs WHERE tenant_id = $1 AND task_id > $2 AND state = 'suspended'
+) active ORDER BY task_id LIMIT $3`,
 };
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
