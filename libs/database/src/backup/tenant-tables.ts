@@ -46,7 +46,7 @@ export const EXPORTED: readonly ExportedTable[] = [
     order: 'task_id, artifact, sequence',
     where: `EXISTS ${ENDED}`,
   },
-  { kind: 'run', table: 'runs', order: 'task_id, id', where: `EXISTS ${ENDED}` },
+  { kind: 'run', table: 'runs', order: 'id', where: `EXISTS ${ENDED}` },
   { kind: 'journal_entry', table: 'turn_journal', order: 'task_id, position', where: `EXISTS ${ENDED}` },
   { kind: 'console_line', table: 'console_lines', order: 'task_id, position', where: `EXISTS ${ENDED}` },
   { kind: 'alias', table: 'task_aliases', order: 'profile, client_key', where: `NOT EXISTS ${RUNNING}` },

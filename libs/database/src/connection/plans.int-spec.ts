@@ -18,6 +18,8 @@ import { RECORD_CALL } from '../usage/usage-hours.js';
 import { RunStore } from '../runs/run.store.js';
 import { CREATE } from '../tasks/turn-acceptance.js';
 import { TaskStore } from '../tasks/task.store.js';
+import { TaskTreeStore } from '../delegation/task-tree.store.js';
+import { TenantRemovalStore } from '../tenants/tenant-removal.store.js';
 import { RetentionStore } from '../retention/retention.store.js';
 import { chunk, endTurn, newTask, type Stores, openStores, textMessage } from '../stores.fixture.js';
 import { Database } from './database.js';
@@ -55,6 +57,14 @@ async function fill(tenantId: string): Promise<void> {
   );
 }
 
+/** A run of each task that has ended. @param id SQL of the id of each, for a task's `id` */
+async function endedRuns(id: string): Promise<void> {
+  await client.query(
+    `INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, finished_at)
+     SELECT tenant_id, ${id}, id, 'succeeded', 1, now() FROM tasks WHERE active_run_id IS NULL`,
+  );
+}
+
 /** Rows of tables and entries of indexes that Postgres has read in this database. */
 async function rowsRead(): Promise<number> {
   // A session reports what it has read when it ends, this one when it is asked to.
@@ -89,9 +99,11 @@ async function readBy(work: (database: Database) => Promise<unknown>): Promise<n
 }
 
 describe.each(['without statistics', 'with statistics'])('of many tasks, %s', (statistics) => {
-  it('a page, a slice of a count, a context and a retention read as many as they are about', async () => {
+  it('a page, a slice of a count, a context, runs and a retention read as many as they are about', async () => {
     const tenantId = randomUUID();
     await fill(tenantId);
+    await endedRuns('id');
+    await endedRuns('gen_random_uuid()');
     if (statistics === 'with statistics') await client.query('ANALYZE');
     const { rows } = await client.query<{ id: string; context_id: string }>(
       'SELECT id, context_id FROM tasks ORDER BY created_at DESC LIMIT 1',
@@ -125,9 +137,21 @@ describe.each(['without statistics', 'with statistics'])('of many tasks, %s', (s
       context: await readBy((database) =>
         new TaskStore(database).listContext(tenantId, 'echo', contextId, last!.id, 20),
       ),
-      retention: await readBy((database) =>
-        new RetentionStore(database).expire([{ tenantId, days: 1e-6 }], 100),
-      ),
+      runs: await readBy(async (database) => {
+        const runs = new RunStore(database);
+        expect(await runs.ofTask(tenantId, last!.id)).toHaveLength(2);
+        await runs.lastError(tenantId, last!.id);
+      }),
+      ofTree: await readBy(async (database) => {
+        await new TaskTreeStore(database).find(tenantId, last!.id);
+        await new TaskTreeStore(database).wake(tenantId, last!.id);
+      }),
+      active: await readBy((database) => new TenantRemovalStore(database).activeTasks(tenantId)),
+      retention: await readBy(async (database) => {
+        const retention = new RetentionStore(database);
+        expect(await retention.expire([{ tenantId, days: 1e-6 }], 100)).toEqual({ tasks: 100 });
+        expect(await retention.purge(100)).toMatchObject({ runs: 200 });
+      }),
     };
     expect(Object.entries(read).filter(([, rows]) => rows >= 2_000)).toEqual([]);
   });
@@ -189,10 +213,7 @@ describe.each(['before the first ANALYZE', 'after an ANALYZE'])(
         // After five executions Postgres makes a plan that it keeps.
         for (let i = 0; i < 7; i++) await work();
         await fill(tenantId);
-        await client.query(
-          `INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, finished_at)
-         SELECT tenant_id, gen_random_uuid(), id, 'succeeded', 1, now() FROM tasks WHERE active_run_id IS NULL`,
-        );
+        await endedRuns('gen_random_uuid()');
         await client.query(
           `INSERT INTO message_keys (tenant_id, key, task_id, sequence, expires_at)
          SELECT tenant_id, sha256(id::text::bytea), id, 1, now() + interval '1 h' FROM tasks WHERE active_run_id IS NULL`,

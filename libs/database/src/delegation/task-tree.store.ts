@@ -2,7 +2,7 @@ import { keyOfTenant } from '../connection/row-security.js';
 import { isUuid, type TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
-import type { RunKey } from '../dispatch/run-key.js';
+import { isRunOf, type RunKey } from '../dispatch/run-key.js';
 import type { Ancestor, Descendant, TaskRelations } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 
@@ -57,7 +57,7 @@ export const RELATIONS: Statement = {
 SELECT t.owner, t.parent_task_id, t.last_sequence, t.created_at, ARRAY(
   SELECT id::text FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 ORDER BY created_at, id
 ) AS children, (
-  SELECT agent_version FROM runs WHERE tenant_id = $1 AND task_id = $2 ORDER BY created_at DESC, id DESC LIMIT 1
+  SELECT agent_version FROM runs r WHERE ${isRunOf('r', '$1', '$2')} ORDER BY created_at DESC, id DESC LIMIT 1
 ) AS agent_version
 FROM tasks t WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = $2`,
 };
@@ -131,7 +131,7 @@ export const WAKE: Statement = {
   name: 'run-wake-2',
   text: `
 UPDATE runs r SET ${WOKEN}
-WHERE r.tenant_id = $1 AND r.task_id = $2 AND r.state = 'suspended' AND NOT ${stillWaits('r')}
+WHERE ${isRunOf('r', '$1', '$2')} AND r.state = 'suspended' AND NOT ${stillWaits('r')}
 RETURNING r.id`,
 };
 

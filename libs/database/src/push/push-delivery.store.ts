@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
 import type { SealedSecret } from '../catalog/catalog-records.js';
+import { isRunOf } from '../dispatch/run-key.js';
 import { hostOf, NOW, ONE_CONFIG } from './push-lease.js';
 
 /** What the receiver of a config gets when several events wait: each by itself, the newest state alone, or all at once. */
@@ -181,7 +182,7 @@ FROM chosen c WHERE p.tenant_id = c.tenant_id AND p.task_id = c.task_id AND p.id
 RETURNING p.tenant_id, p.task_id, p.id, p.webhook_id, p.url, p.protocol, p.auth_scheme, p.key_id, p.nonce, p.ciphertext,
   p.states, p.mode, p.delivered_sequence, p.head_sequence, p.failures, p.lease_count, c.waited_seconds,
   (SELECT json_agg(json_build_array(start_sequence, traceparent) ORDER BY start_sequence DESC) FROM (
-    SELECT start_sequence, traceparent FROM runs r WHERE r.tenant_id = p.tenant_id AND r.task_id = p.task_id
+    SELECT start_sequence, traceparent FROM runs r WHERE ${isRunOf('r', 'p.tenant_id', 'p.task_id')}
     ORDER BY start_sequence DESC LIMIT ${MAX_TRACES}
   ) r) AS traces`,
 };

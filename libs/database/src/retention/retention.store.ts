@@ -5,6 +5,7 @@ import { MAY_DELETE_AUDIT } from '../audit/audit-sql.js';
 import { Database, type Statement, type Values } from '../connection/database.js';
 import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
 import { GONE_USAGE_CTES, LOCK_ROLLUP } from '../usage/usage-hours.js';
+import { firstOf } from '../log/log-rows.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 
 // These statements never wait for the lock of a row: they skip locked rows. They hold locks only for a short time, because batches
@@ -84,14 +85,18 @@ WITH waiting AS (
 ), event AS (
   DELETE FROM task_events e USING slice s
   WHERE e.tenant_id = s.tenant_id AND e.task_id = s.task_id AND e.sequence > s.after AND e.sequence <= s.upto
-  RETURNING 1
+  RETURNING e.sequence - ${firstOf('e')} + 1 AS events
 ), message AS (
   DELETE FROM task_messages m USING slice s
   WHERE m.tenant_id = s.tenant_id AND m.task_id = s.task_id AND m.sequence > s.after AND m.sequence <= s.upto
   RETURNING 1
 ), run AS (
   DELETE FROM runs r USING slice s
-  WHERE s.upto = s.last_sequence AND r.tenant_id = s.tenant_id AND r.task_id = s.task_id
+  WHERE s.upto = s.last_sequence AND r.tenant_id = s.tenant_id AND r.id = s.task_id
+  RETURNING 1
+), later_run AS (
+  DELETE FROM runs r USING slice s
+  WHERE s.upto = s.last_sequence AND r.tenant_id = s.tenant_id AND r.task_id = s.task_id AND r.id <> r.task_id
   RETURNING 1
 ), journal AS (
   DELETE FROM turn_journal j USING slice s
@@ -106,8 +111,8 @@ WITH waiting AS (
   UPDATE task_tombstones t SET purged_to = s.upto
   FROM slice s WHERE t.tenant_id = s.tenant_id AND t.task_id = s.task_id
 )
-SELECT (SELECT count(*) FROM event)::int AS events, (SELECT count(*) FROM message)::int AS messages,
-  (SELECT count(*) FROM run)::int AS runs`,
+SELECT (SELECT coalesce(sum(events), 0) FROM event)::int AS events, (SELECT count(*) FROM message)::int AS messages,
+  ((SELECT count(*) FROM run) + (SELECT count(*) FROM later_run))::int AS runs`,
 };
 
 /** Tombstones that have stood long enough, with the aliases that still name them: $1 days $2 limit */

@@ -1,6 +1,6 @@
 import { keyOfTenant } from '../connection/row-security.js';
 import { WAITING } from '../dispatch/dispatch.store.js';
-import { RUN_COLUMNS, type RunRow } from '../dispatch/run-key.js';
+import { isRunOf, RUN_COLUMNS, type RunRow } from '../dispatch/run-key.js';
 import { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
 import {
@@ -57,8 +57,8 @@ WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND attempt = $3 AND ${hasSta
 export const LAST_ERROR: Statement = {
   name: 'run-last-error',
   text: `
-SELECT id AS run_id, error_detail FROM runs
-WHERE tenant_id = $1 AND task_id = $2 AND error_detail IS NOT NULL
+SELECT id AS run_id, error_detail FROM runs r
+WHERE ${isRunOf('r', '$1', '$2')} AND error_detail IS NOT NULL
 ORDER BY created_at DESC, id DESC LIMIT 1`,
 };
 
@@ -70,7 +70,7 @@ SELECT r.id AS "runId", r.state, r.attempt, r.deaths AS crashes, r.worker_id AS 
   r.start_sequence AS "startSequence", r.created_at AS "createdAt", r.not_before AS "notBefore",
   r.finished_at AS "finishedAt"
 FROM runs r
-WHERE r.tenant_id = $1 AND r.task_id = $2
+WHERE ${isRunOf('r', '$1', '$2')}
 ORDER BY r.created_at DESC, r.id DESC LIMIT 100`,
 };
 

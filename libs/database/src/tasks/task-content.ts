@@ -2,14 +2,15 @@ import { keyOfTenant } from '../connection/row-security.js';
 import type { ReadMemory } from '@baton/a2a';
 import { createHash } from 'node:crypto';
 import type { Statement } from '../connection/database.js';
+import { firstOf } from '../log/log-rows.js';
 import { estimateOf, isContent, sizeOfEvent } from './task-row.js';
 
 // The content of a task is read page by page. Each statement reads the sizes of some rows, and the content of only
 // those rows that fit into the budget.
 
-/** One row of a page. */
+/** One row of a page: a message, or one event of a log or several. */
 export interface ContentRow {
-  /** Null = the page is empty. */
+  /** Of its last event. Null = the page is empty. */
   sequence: number | null;
   /** Null = it does not fit any more. */
   json: string | null;
@@ -28,7 +29,7 @@ SELECT p.sequence, CASE WHEN p.size <= $6 THEN p.payload::text END AS json, p.si
 FROM tasks t LEFT JOIN LATERAL (
   SELECT c.sequence, c.payload, sum(${sizeOfEvent('c')}) OVER (ORDER BY c.sequence) AS size FROM (
     SELECT e.sequence, e.payload, e.bytes FROM task_events e
-    WHERE e.tenant_id = $1 AND e.task_id = $2 AND e.sequence > $3 AND e.sequence <= $4 ${of}
+    WHERE e.tenant_id = $1 AND e.task_id = $2 AND e.sequence > $3 AND ${firstOf('e')} <= $4 ${of}
       AND ${isContent('e', '$4')}
     ORDER BY e.sequence LIMIT $5
   ) c
@@ -70,7 +71,7 @@ export const IS_TOUCHED: Statement = {
   text: `
 SELECT EXISTS (
   SELECT FROM task_events e
-  WHERE e.tenant_id = $1 AND e.task_id = $2 AND e.sequence > $3 AND e.sequence <= $4
+  WHERE e.tenant_id = $1 AND e.task_id = $2 AND e.sequence > $3 AND ${firstOf('e')} <= $4
     AND (e.artifact IS NULL OR e.artifact = $5)
 ) AS touched`,
 };
@@ -153,7 +154,7 @@ interface RowsToRead {
 export async function readRows(
   ask: ReadPage,
   { from, pageRows, limit, budget, atLeastOne = false }: RowsToRead,
-  onRow: (json: string) => void,
+  onRow: (json: string, sequence: number) => void,
 ): Promise<Progress | undefined> {
   let position = from;
   for (let left = limit; left > 0;) {
@@ -173,7 +174,7 @@ export async function readRows(
         if (!atLeastOne || position !== from) return { isWhole: false, position };
         budget.take(budget.bytes);
       }
-      onRow(json);
+      onRow(json, sequence);
       position = sequence;
       left -= 1;
     }

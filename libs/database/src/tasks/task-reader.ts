@@ -1,17 +1,16 @@
 import {
   Artifact,
   ArtifactFold,
-  type EventPayload,
   markTruncated,
   Message,
-  parsePayload,
-  StreamResponse,
   Task,
   type TaskArtifactUpdateEvent,
+  taskStateToJSON,
   TaskStatus,
   type Truncation,
 } from '@baton/a2a';
 import type { Database, Statement } from '../connection/database.js';
+import { payloadsOf, payloadsWithin } from '../log/log-rows.js';
 import type { StoredTask } from './records.js';
 import {
   artifactKey,
@@ -64,6 +63,7 @@ export interface WantedArtifacts {
 
 /** A page of the artifact events of a log. */
 export interface ArtifactPage {
+  /** They need not have the ids of their task. */
   updates: TaskArtifactUpdateEvent[];
   /** The position of the next page; undefined = this was the last one. */
   next: number | undefined;
@@ -119,11 +119,12 @@ export class TaskReader {
     const updates: TaskArtifactUpdateEvent[] = [];
     const budget = new ReadBudget(bytes);
     const rows = { from: after, pageRows: CONTENT_ROWS, limit: Infinity, budget, atLeastOne: true };
-    const progress = await readRows(ask, rows, (json) => {
-      const payload = parsePayload(json);
-      if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) return;
-      if ((artifactId ?? payload.value.artifact.artifactId) === payload.value.artifact.artifactId) {
-        updates.push(payload.value);
+    const progress = await readRows(ask, rows, (json, sequence) => {
+      for (const payload of payloadsWithin(json, sequence, after, snapshot.head)) {
+        if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) continue;
+        if ((artifactId ?? payload.value.artifact.artifactId) === payload.value.artifact.artifactId) {
+          updates.push(payload.value);
+        }
       }
     });
     return { updates, next: progress && !progress.isWhole ? progress.position : undefined };
@@ -194,17 +195,18 @@ export class TaskReader {
     if (inline && tail) {
       if (!budget.take(tail.bytes ?? 0))
         return { artifacts: fold.artifacts(), progress: { isWhole: false, position: folded } };
-      for (const event of tail.events) fold.apply(parsedPayload(event));
+      for (const payload of tail.events.flatMap(payloadsOf)) fold.apply(payload);
       progress = { isWhole: !isPartial(tail, tail.events.length), position: tail.to ?? folded };
     }
     if (rowOnly || progress.isWhole || !(await budget.granted()))
       return { artifacts: fold.artifacts(), progress };
     const ask = this.contentPages(snapshot, READ_CONTENT);
+    const { position } = progress;
     progress = await readRows(
       ask,
-      { from: progress.position, pageRows: CONTENT_ROWS, limit: Infinity, budget },
-      (json) => {
-        fold.apply(parsePayload(json));
+      { from: position, pageRows: CONTENT_ROWS, limit: Infinity, budget },
+      (json, sequence) => {
+        for (const payload of payloadsWithin(json, sequence, position, snapshot.head)) fold.apply(payload);
       },
     );
     return { artifacts: fold.artifacts(), progress };
@@ -253,9 +255,9 @@ function storedTask(
   snapshot: Truncation,
 ): StoredTask {
   const { id, state, metadata_cut: metadataCut, last_sequence: sequence } = row;
-  const status: TaskStatus = row.status
-    ? TaskStatus.fromJSON(row.status)
-    : { state, message: undefined, timestamp: row.status_at.toISOString() };
+  // What is not stored with it, the row has in other columns.
+  const own = { state: taskStateToJSON(state), timestamp: row.status_at.toISOString() };
+  const status = TaskStatus.fromJSON({ ...own, ...row.status });
   const { metadata } = Task.fromJSON({ metadata: row.metadata ?? undefined });
   const task: Task = { id, contextId: row.context_id, status, artifacts, history, metadata };
   const truncation: Truncation = {
@@ -273,5 +275,3 @@ function storedTask(
     ...(Object.keys(truncation).length > 0 && { truncation }),
   };
 }
-
-const parsedPayload = (event: object): EventPayload => StreamResponse.fromJSON(event).payload as EventPayload;

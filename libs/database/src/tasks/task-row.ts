@@ -42,7 +42,7 @@ export interface TaskRow {
   context_id: string;
   state: TaskState;
   status_at: Date;
-  /** Null = too large. */
+  /** State and time may be left out. Null = too large. */
   status: object | null;
   metadata: object | null;
   /** There are metadata, and they are too large. */
@@ -74,11 +74,12 @@ interface HistoryStart {
 
 /** The next events of a log that its artifacts are made of. */
 interface TailStart {
+  /** The payloads of its rows, see `payloadsOf`. */
   events: object[];
   /** Sequence of the last of them. */
   to: number | null;
   bytes: number | null;
-  /** Events that were looked at, those included that were too large. */
+  /** Rows that were looked at, those included that were too large. */
   rows: number;
 }
 

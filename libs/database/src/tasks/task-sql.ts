@@ -91,15 +91,6 @@ export interface CreatedRow {
   claimed?: boolean;
 }
 export type ContinuedRow = ChangedRow & { dispatched: boolean; refused: boolean };
-export interface EventRow {
-  sequence: number;
-  attempt: number;
-  json: string;
-}
-export interface PageRow extends EventRow {
-  /** Of the page up to here. */
-  bytes: number;
-}
 export interface HeadRow {
   id: string;
   last_sequence: number;
@@ -317,45 +308,6 @@ SELECT ${taskColumns('NULL::int', true, 'list')} FROM (
       ELSE c.owner = (SELECT owner FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $4) END
   ORDER BY c.created_at DESC, c.id DESC LIMIT $5
 ) t ORDER BY t.created_at, t.id`,
-};
-
-/** $1 tenant $2 task $3 after $4 limit */
-export const READ_EVENTS: Statement = {
-  name: 'task-read-events',
-  text: `
-SELECT sequence, attempt, payload::text AS json FROM task_events
-WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT $4`,
-};
-
-/** $1 tenant $2 task $3 after $4 limit */
-export const EVENT_TIMES: Statement = {
-  name: 'task-event-times',
-  text: `
-SELECT sequence, created_at AS at FROM task_events
-WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT $4`,
-};
-
-/**
- * $1 tenant $2 task $3 after $4 limit $5 bytes. Event by event, since how large one is shows only when it is read
- * (Postgres knows how large it is compressed, which says little): the page ends with the one that reaches $5.
- */
-export const READ_PAGE: Statement = {
-  name: 'task-read-page',
-  text: `
-WITH RECURSIVE page AS (
-  (SELECT sequence, attempt, payload::text AS json, 1 AS number, octet_length(payload::text) AS bytes
-    FROM task_events
-    WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT 1)
-  UNION ALL
-  SELECT e.sequence, e.attempt, e.json, page.number + 1, page.bytes + octet_length(e.json)
-  FROM page CROSS JOIN LATERAL (
-    SELECT sequence, attempt, payload::text AS json FROM task_events
-    WHERE tenant_id = $1 AND task_id = $2 AND sequence = page.sequence + 1
-    LIMIT 1
-  ) e
-  WHERE page.number < $4 AND page.bytes < $5
-)
-SELECT sequence, attempt, json, bytes FROM page`,
 };
 
 /** Of deleted tasks, the heads they had. $1 tenants $2 tasks */

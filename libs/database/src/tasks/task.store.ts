@@ -4,7 +4,6 @@ import {
   LoggedEvent,
   Message,
   type OwnTasks,
-  parsePayload,
   type ReadMemory,
   type TaskEvent,
   TaskState,
@@ -25,6 +24,14 @@ import type {
   TaskAlias,
   TaskFilter,
 } from './records.js';
+import {
+  EVENT_TIMES,
+  eventJson,
+  type EventRow,
+  type PageRow,
+  READ_EVENTS,
+  READ_PAGE,
+} from '../log/log-rows.js';
 import { ReadBudget } from './task-content.js';
 import {
   type CountCursor,
@@ -296,8 +303,12 @@ export class TaskStore {
   async readEvents(tenantId: string, taskId: string, after: number, limit: number): Promise<TaskEvent[]> {
     if (!isUuid(taskId)) return [];
     const values = [tenantId, taskId, Math.min(after, MAX_INT), Math.min(limit, MAX_INT)];
-    const rows = await this.database.tenantQuery<sql.EventRow>(tenantId, sql.READ_EVENTS, values);
-    return rows.map(taskEvent);
+    const rows = await this.database.tenantQuery<EventRow>(tenantId, READ_EVENTS, values);
+    return loggedEvents(rows, taskId).map(({ sequence, attempt, payload }) => ({
+      sequence,
+      attempt,
+      payload,
+    }));
   }
 
   /** When the events after `after` were stored, in order, at most `limit`. */
@@ -309,12 +320,12 @@ export class TaskStore {
   ): Promise<{ sequence: number; at: Date }[]> {
     if (!isUuid(taskId)) return [];
     const values = [tenantId, taskId, Math.min(after, MAX_INT), limit];
-    return this.database.tenantQuery<{ sequence: number; at: Date }>(tenantId, sql.EVENT_TIMES, values);
+    return this.database.tenantQuery<{ sequence: number; at: Date }>(tenantId, EVENT_TIMES, values);
   }
 
   /**
-   * The next events after `after`, in order: at most `limit`, and no more after `bytes` of JSON. `more`: whether
-   * there may be events after them.
+   * The next events after `after`, in order: no more after `limit` of them or `bytes` of JSON. `more`: whether there may be
+   * events after them.
    */
   async readPage(
     { tenantId, taskId }: { tenantId: string; taskId: string },
@@ -323,10 +334,10 @@ export class TaskStore {
   ): Promise<{ events: LoggedEvent[]; more: boolean }> {
     if (!isUuid(taskId)) return { events: [], more: false };
     const values = [tenantId, taskId, Math.min(after, MAX_INT), limit, bytes];
-    const rows = await this.database.tenantQuery<sql.PageRow>(tenantId, sql.READ_PAGE, values);
-    const size = rows.at(-1)?.bytes ?? 0;
-    const events = rows.map((row) => new LoggedEvent(row.sequence, row.attempt, row.json));
-    return { events, more: rows.length === limit || size >= bytes };
+    const rows = await this.database.tenantQuery<PageRow>(tenantId, READ_PAGE, values);
+    const read = rows.at(-1);
+    const more = read !== undefined && (read.number >= limit || read.bytes >= bytes);
+    return { events: loggedEvents(rows, taskId), more };
   }
 
   /** What the log says of artifacts up to an event, page by page (`TaskReader.artifactPage`). */
@@ -368,11 +379,12 @@ export class TaskStore {
   }
 }
 
-const taskEvent = ({ sequence, attempt, json }: sql.EventRow): TaskEvent => ({
-  sequence,
-  attempt,
-  payload: parsePayload(json),
-});
+/** Of a task that was deleted meanwhile: none. */
+const loggedEvents = (rows: readonly EventRow[], taskId: string): LoggedEvent[] =>
+  rows.flatMap((row) => {
+    const json = eventJson(row, taskId);
+    return json === undefined ? [] : [new LoggedEvent(row.sequence, row.attempt, json)];
+  });
 
 const historyLimit = (length: number | undefined): number | null =>
   length === undefined ? null : Math.min(length, MAX_INT);

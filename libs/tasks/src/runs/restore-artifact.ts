@@ -24,7 +24,7 @@ export async function restoreArtifact(
     const from: number = after;
     const page = await retryTransient(() => tasks.artifactPage(atStart, from, { artifactId }), { signal });
     for (const update of page.updates) {
-      const value = { ...update, append: begun && update.append };
+      const value = { ...update, taskId, contextId: snapshot.task.contextId, append: begun && update.append };
       await writer.write({ $case: 'artifactUpdate', value }, false);
       begun = true;
     }

@@ -96,7 +96,8 @@ export class TurnIntake {
   ): Promise<CreatedTurn<T>> {
     const { agent, extensions = [], isGuest, ...input } = request;
     const { tenantId, task } = input;
-    const run: RunJob = { tenantId, taskId: task.id, runId: uuid(), attempt: 0 };
+    // The first run has the id of its task, so that no index must say whose it is (`isRunOf`).
+    const run: RunJob = { tenantId, taskId: task.id, runId: task.id, attempt: 0 };
     const quota = await this.slots.quotaFor(tenantId, isGuest);
     const retry = this.retryOf(agent);
     const claimFor = mayBeClaimed(request, retry) ? this.slots.workerFor?.() : undefined;

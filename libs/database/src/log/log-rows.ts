@@ -1,0 +1,140 @@
+import { type EventPayload, StreamResponse } from '@baton/a2a';
+import { keyOfTenant } from '../connection/row-security.js';
+import type { Statement } from '../connection/database.js';
+
+// The rows of a task's log hold less than what readers get, because each byte is also written to Postgres' log of writes:
+// - Neighbouring events may share a row. Its payload is then a JSON array, `sequence` that of the last one.
+// - An event may leave out the ids of its task and context: every event of the log has the same.
+// - The first event may have no row: message 1 stands for it, and `accepted_at` is the time of its status.
+// Rows of earlier releases have one event each, whole. Readers take both.
+
+/** What every event of a log says of its task. */
+export interface TaskIds {
+  taskId: string;
+  contextId: string;
+}
+
+/** An event of a log as `EVENTS` and `PAGE` select it. */
+export interface EventRow {
+  sequence: number;
+  attempt: number;
+  /** Null: the task was deleted. */
+  context_id: string | null;
+  /** Of the first event, if message 1 stands for it: the message. */
+  json: string;
+  /** Of the first event, if message 1 stands for it. */
+  accepted_at: Date | null;
+}
+
+export interface PageRow extends EventRow {
+  /** Events of the rows up to here, those included that the page leaves out. */
+  number: number;
+  /** Of the rows up to here. */
+  bytes: number;
+}
+
+/** The kinds of events that name their task, and how their text begins. */
+const KINDS = ['{"statusUpdate":{', '{"artifactUpdate":{'] as const;
+
+const idsText = ({ taskId, contextId }: TaskIds): string =>
+  `"taskId":${JSON.stringify(taskId)},"contextId":${JSON.stringify(contextId)},`;
+
+/** The first event of a task that says nothing but its message, as `serializePayload` writes it. @param message JSON */
+function firstEvent({ taskId, contextId }: TaskIds, message: string, acceptedAt: Date): string {
+  const ids = `"id":${JSON.stringify(taskId)},"contextId":${JSON.stringify(contextId)}`;
+  const status = `{"state":"TASK_STATE_SUBMITTED","timestamp":"${acceptedAt.toISOString()}"}`;
+  return `{"task":{${ids},"status":${status},"history":[${message}]}}`;
+}
+
+/**
+ * The text of an event as readers get it: as `serializePayload` wrote it.
+ * @returns nothing if the task was deleted
+ */
+export function eventJson(row: EventRow, taskId: string): string | undefined {
+  const { json, context_id: contextId, accepted_at: acceptedAt } = row;
+  if (contextId === null) return undefined;
+  if (acceptedAt) return firstEvent({ taskId, contextId }, json, acceptedAt);
+  const kind = KINDS.find((start) => json.startsWith(start));
+  if (!kind || json.startsWith('"taskId":', kind.length)) return json;
+  return kind + idsText({ taskId, contextId }) + json.slice(kind.length);
+}
+
+/** The payloads in a row of a log. They need not have the ids of their task. @param payload of the row, parsed */
+export const payloadsOf = (payload: object): EventPayload[] =>
+  [payload].flat().map((event) => StreamResponse.fromJSON(event).payload as EventPayload);
+
+/** Those of a row that come after one event and up to another. @param json payload of the row @param last its sequence */
+export function payloadsWithin(json: string, last: number, after: number, upTo: number): EventPayload[] {
+  const payloads = payloadsOf(JSON.parse(json) as object);
+  const first = last - payloads.length + 1;
+  return payloads.slice(Math.max(after + 1 - first, 0), Math.max(upTo + 1 - first, 0));
+}
+
+/** SQL of the sequence of the first event in a row `r`. */
+export const firstOf = (r: string): string => `coalesce(${r}.first_sequence, ${r}.sequence)`;
+
+/** SQL of the events in a row `r`, one row each: `n`, from 1, and `payload`. The text of each stays as it is. */
+export const eventsIn = (r: string): string =>
+  `json_array_elements(CASE WHEN ${r}.first_sequence IS NULL THEN json_build_array(${r}.payload) ELSE ${r}.payload END)
+    WITH ORDINALITY AS e(payload, n)`;
+
+/** SQL of message 1 as a row of the log, if it stands for the first event and $3 is before it. */
+const FIRST_EVENT = `SELECT 1 AS first_sequence, 1 AS sequence, 0 AS attempt, json_build_array(m.message) AS payload, m.accepted_at
+  FROM task_messages m
+  WHERE $3 < 1 AND m.tenant_id = $1 AND m.task_id = $2 AND m.sequence = 1 AND m.accepted_at IS NOT NULL`;
+
+/** SQL of the next rows of the log after $3. */
+const rowsAfter = (
+  limit: string,
+): string => `SELECT first_sequence, sequence, attempt, payload, NULL::timestamptz AS accepted_at
+  FROM task_events WHERE tenant_id = $1 AND task_id = $2 AND sequence > $3 ORDER BY sequence LIMIT ${limit}`;
+
+const CONTEXT_ID = `(SELECT context_id FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2) AS context_id`;
+
+/** $1 tenant $2 task $3 after $4 limit */
+export const READ_EVENTS: Statement = {
+  name: 'task-read-events',
+  text: `
+SELECT ${firstOf('r')} + e.n::int - 1 AS sequence, r.attempt, e.payload::text AS json, r.accepted_at, ${CONTEXT_ID}
+FROM (${FIRST_EVENT} UNION ALL (${rowsAfter('$4')})) r, ${eventsIn('r')}
+WHERE ${firstOf('r')} + e.n - 1 > $3 ORDER BY 1 LIMIT $4`,
+};
+
+/** $1 tenant $2 task $3 after $4 limit */
+export const EVENT_TIMES: Statement = {
+  name: 'task-event-times',
+  text: `
+SELECT s.sequence, r.at FROM (
+  SELECT 1 AS first, 1 AS last, accepted_at AS at FROM task_messages
+  WHERE $3 < 1 AND tenant_id = $1 AND task_id = $2 AND sequence = 1 AND accepted_at IS NOT NULL
+  UNION ALL (
+    SELECT ${firstOf('l')}, l.sequence, l.created_at FROM task_events l
+    WHERE l.tenant_id = $1 AND l.task_id = $2 AND l.sequence > $3 ORDER BY l.sequence LIMIT $4
+  )
+) r, generate_series(r.first, r.last) AS s(sequence)
+WHERE s.sequence > $3 ORDER BY 1 LIMIT $4`,
+};
+
+/**
+ * $1 tenant $2 task $3 after $4 limit $5 bytes. Row by row, since how large one is shows only when it is read
+ * (Postgres knows how large it is compressed, which says little): the page ends with the one that reaches $4 or $5.
+ */
+export const READ_PAGE: Statement = {
+  name: 'task-read-page',
+  text: `
+WITH RECURSIVE page AS (
+  (SELECT r.*, r.sequence - ${firstOf('r')} + 1 AS number, octet_length(r.payload::text) AS bytes
+    FROM (${FIRST_EVENT} UNION ALL (${rowsAfter('1')})) r ORDER BY r.sequence LIMIT 1)
+  UNION ALL
+  SELECT r.*, NULL::timestamptz, page.number + r.sequence - ${firstOf('r')} + 1, page.bytes + octet_length(r.payload::text)
+  FROM page CROSS JOIN LATERAL (
+    SELECT first_sequence, sequence, attempt, payload FROM task_events l
+    WHERE tenant_id = $1 AND task_id = $2 AND sequence > page.sequence
+    ORDER BY sequence LIMIT 1
+  ) r
+  WHERE page.number < $4 AND page.bytes < $5 AND ${firstOf('r')} = page.sequence + 1
+)
+SELECT ${firstOf('r')} + e.n::int - 1 AS sequence, r.attempt, e.payload::text AS json, r.accepted_at, r.number, r.bytes, ${CONTEXT_ID}
+FROM page r, ${eventsIn('r')}
+WHERE ${firstOf('r')} + e.n - 1 > $3 ORDER BY 1`,
+};
