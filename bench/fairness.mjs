@@ -43,8 +43,8 @@ async function probe({ id, targets }, count, pauseMs) {
     cluster.databaseUrl,
     `SELECT extract(epoch FROM e.created_at - r.created_at)::float * 1000 AS ms, (
        SELECT count(*)::int FROM task_events o
-       WHERE o.sequence = 2 AND o.created_at > r.created_at AND o.created_at < e.created_at) AS ahead
-     FROM runs r JOIN task_events e ON e.tenant_id = r.tenant_id AND e.task_id = r.task_id AND e.sequence = 2
+       WHERE coalesce(o.first_sequence, o.sequence) = 2 AND o.created_at > r.created_at AND o.created_at < e.created_at) AS ahead
+     FROM runs r JOIN task_events e ON e.tenant_id = r.tenant_id AND e.task_id = r.task_id AND coalesce(e.first_sequence, e.sequence) = 2
      WHERE r.tenant_id = $1 AND r.created_at > $2`,
     [id, now],
   );

@@ -109,10 +109,9 @@ async function added(client, count, work) {
 /** Milliseconds from the acceptance of a task to its claim, of the newest tasks that were sent. */
 async function claims({ client, demo }) {
   const { rows } = await client.query(
-    `SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY extract(epoch FROM c.created_at - a.created_at) * 1000) AS ms
-     FROM (SELECT tenant_id, id FROM tasks WHERE tenant_id = $1 AND state = 3 ORDER BY status_at DESC, id DESC LIMIT $2) t
-     JOIN task_events a ON a.tenant_id = t.tenant_id AND a.task_id = t.id AND a.sequence = 1
-     JOIN task_events c ON c.tenant_id = t.tenant_id AND c.task_id = t.id AND c.sequence = 2`,
+    `SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY extract(epoch FROM c.created_at - t.created_at) * 1000) AS ms
+     FROM (SELECT tenant_id, id, created_at FROM tasks WHERE tenant_id = $1 AND state = 3 ORDER BY status_at DESC, id DESC LIMIT $2) t
+     JOIN task_events c ON c.tenant_id = t.tenant_id AND c.task_id = t.id AND coalesce(c.first_sequence, c.sequence) = 2`,
     [demo, ROUNDS * CALLS],
   );
   const [p50, p99] = rows[0].ms.map((value) => value.toFixed(0));

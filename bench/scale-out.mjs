@@ -107,7 +107,7 @@ async function untilClaimed({ databaseUrl }, { id }, start) {
   const rows = await query(
     databaseUrl,
     `SELECT extract(epoch FROM e.created_at - r.created_at)::float * 1000 AS ms
-     FROM runs r JOIN task_events e ON e.tenant_id = r.tenant_id AND e.task_id = r.task_id AND e.sequence = 2
+     FROM runs r JOIN task_events e ON e.tenant_id = r.tenant_id AND e.task_id = r.task_id AND coalesce(e.first_sequence, e.sequence) = 2
      WHERE r.tenant_id = $1 AND r.created_at > $2 ORDER BY ms`,
     [id, start],
   );

@@ -3,6 +3,7 @@ import { type ApiAddress, Caller, type Credentials, type Witness } from './calle
 import { isTerminal } from './dialects.js';
 import type { Frame, StoredTask, TaskRecord } from './observations.js';
 import type { Services } from './services.js';
+import { LOG } from '../support/log-sql.js';
 
 const AT_ONCE = 16;
 const PAGE = 100;
@@ -106,7 +107,7 @@ export class Harvest {
   /** Which attempt wrote each event, by task: only Postgres knows. */
   private async attempts(): Promise<Map<string, number[]>> {
     const rows = await this.services.query<{ task_id: string; attempts: number[] }>(
-      `SELECT task_id, array_agg(attempt ORDER BY sequence) AS attempts FROM task_events GROUP BY task_id`,
+      `SELECT task_id, array_agg(attempt ORDER BY sequence) AS attempts FROM ${LOG} e GROUP BY task_id`,
     );
     return new Map(rows.map(({ task_id: id, attempts }) => [id, attempts]));
   }

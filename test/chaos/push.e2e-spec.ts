@@ -10,6 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { DRIVERS } from '../support/index.js';
 import { Stack } from '../support/stack.js';
+import { LOG } from '../support/log-sql.js';
 
 // Workers and receivers are killed while they work, and Redis forgets everything once. More events, and what became of them:
 // PUSH_EVENTS=10000. The other driver: PUSH_DRIVER=postgres.
@@ -179,7 +180,7 @@ async function wantedFromLog(): Promise<Wanted> {
     await client.query(`SET baton.tenant = 'system'`);
     const { rows } = await client.query<{ task_id: string; sequence: number; state: string | null }>(
       `SELECT task_id, sequence, coalesce(payload->'statusUpdate', payload->'task')->'status'->>'state' AS state
-       FROM task_events ORDER BY task_id, sequence`,
+       FROM ${LOG} e ORDER BY task_id, sequence`,
     );
     const wanted: Wanted = { changes: new Map(), all: new Map() };
     const states = new Map<string, string>();

@@ -13,6 +13,7 @@ import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import { increasing, textsOf } from '../support/streams.js';
 import type { Wired } from '../support/wire.js';
+import { LOG } from '../support/log-sql.js';
 
 const CLI = join(__dirname, '../../dist/apps/cli/src/main.js');
 const KEY = randomBytes(32).toString('base64');
@@ -165,7 +166,7 @@ describe('a backup made under traffic, and restored elsewhere', () => {
 
     const rows = await select(
       `SELECT t.id, t.last_sequence AS head, count(e.sequence)::int AS events, max(e.sequence) AS last
-       FROM tasks t LEFT JOIN task_events e ON e.tenant_id = t.tenant_id AND e.task_id = t.id GROUP BY t.id, 2`,
+       FROM tasks t LEFT JOIN ${LOG} e ON e.tenant_id = t.tenant_id AND e.task_id = t.id GROUP BY t.id, 2`,
     );
     const tasks = rows as { head: number; events: number; last: number }[];
     expect(tasks.length).toBeGreaterThan(4);

@@ -5,6 +5,7 @@ import { Client } from 'pg';
 import { DRIVERS } from '../support/index.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
+import { LOG } from '../support/log-sql.js';
 
 const AGENTS = join(__dirname, '../agents');
 const LEASES = { LEASE_MS: '2000', LEASE_HEARTBEAT_MS: '500', SWEEP_MS: '300' };
@@ -91,10 +92,9 @@ describe.each(DRIVERS)('tenants on %s', (driver) => {
       const [order] = await rows<{ before: number; waiting: number }>(
         `SELECT count(*) FILTER (WHERE o.created_at > mine.accepted AND o.created_at < mine.begun)::int AS before,
            (SELECT count(*)::int FROM runs WHERE state = 'queued' AND enqueued_at IS NULL) AS waiting
-         FROM task_events o, (
-           SELECT max(created_at) FILTER (WHERE sequence = 1) AS accepted,
-             max(created_at) FILTER (WHERE sequence = 2) AS begun
-           FROM task_events WHERE task_id = $1) mine
+         FROM ${LOG} o, (
+           SELECT (SELECT created_at FROM tasks WHERE id = $1) AS accepted, created_at AS begun
+           FROM ${LOG} e WHERE task_id = $1 AND sequence = 2) mine
          WHERE o.sequence = 2`,
         [result!.task.id],
       );

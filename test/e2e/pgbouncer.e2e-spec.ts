@@ -4,6 +4,7 @@ import { startPrivatePostgres } from '../support/postgres.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import { completes, followToCompletion, increasing, textsOf } from '../support/streams.js';
+import { LOG } from '../support/log-sql.js';
 
 /** Of PgBouncer to Postgres. Baton wants more at the same time, so that its transactions share them. */
 const CONNECTIONS = 3;
@@ -79,7 +80,7 @@ const title = binary
     await stack.workers[0]!.kill();
     await bouncer.restart();
     expectWhole(await done);
-    const ends = await select(`SELECT count(*)::int AS count FROM task_events GROUP BY tenant_id, task_id
+    const ends = await select(`SELECT count(*)::int AS count FROM ${LOG} e GROUP BY tenant_id, task_id
       HAVING max(sequence) <> count(*)`);
     expect(ends).toEqual([]);
   });

@@ -8,6 +8,7 @@ import { type PrivatePostgres, startPrivatePostgres } from '../support/postgres.
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type StackOptions } from '../support/stack.js';
 import { completes, followToCompletion, increasing, textsOf } from '../support/streams.js';
+import { LOG } from '../support/log-sql.js';
 
 const LEASE_MS = 3000;
 const CHUNKS = 30;
@@ -120,7 +121,7 @@ async function runningAt({ pid }: BatonProcess): Promise<string[]> {
 }
 
 /** Events that an attempt wrote after a later one had begun. */
-const WRITTEN_LATE = `SELECT a.task_id, a.sequence FROM task_events a JOIN task_events b USING (tenant_id, task_id)
+const WRITTEN_LATE = `SELECT a.task_id, a.sequence FROM ${LOG} a JOIN ${LOG} b USING (tenant_id, task_id)
   WHERE a.attempt > 0 AND b.attempt > a.attempt AND b.sequence < a.sequence`;
 
 describe.each(DRIVERS)('on %s', (driver) => {

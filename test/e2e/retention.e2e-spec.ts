@@ -184,14 +184,14 @@ describe('retention', () => {
     );
     const last = grown.rows[0]!.last_sequence;
     await database.query(
-      `UPDATE task_events SET sequence = $2 WHERE task_id = $1 AND sequence = $2::int - $3::int`,
+      `UPDATE task_events SET sequence = $2, first_sequence = first_sequence + $3 WHERE task_id = $1 AND sequence = $2::int - $3::int`,
       [id, last, events],
     );
     await database.query(
       `INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload)
-       SELECT e.tenant_id, e.task_id, s, 1, e.payload FROM task_events e, generate_series($2::int - $3::int, $2::int - 1) s
-       WHERE e.task_id = $1 AND e.sequence = 2`,
-      [id, last, events],
+       SELECT e.tenant_id, e.task_id, coalesce(e.first_sequence, e.sequence) - s, 1, $4 FROM task_events e, generate_series(1, $3::int) s
+       WHERE e.task_id = $1 AND e.sequence = $2`,
+      [id, last, events, '{"statusUpdate":{"status":{"state":"TASK_STATE_WORKING"}}}'],
     );
     return id;
   }

@@ -9,6 +9,7 @@ import { RUNTIME_ROWS, type RuntimeRow, type Said } from '../support/runtimes/ro
 import { type LogEntry, defectsOf, readLog } from '../support/runtimes/task-log.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import type { Wired } from '../support/wire.js';
+import { LOG } from '../support/log-sql.js';
 
 const ROWS = Object.entries(RUNTIME_ROWS);
 const having = <K extends keyof RuntimeRow>(key: K) =>
@@ -214,7 +215,7 @@ describe('a limit of the tenant', () => {
 
   /** After the first event of a stream, each waits until what the one before has said is in the log, as far as it may be. */
   const pace = async (sent: number): Promise<void> => {
-    const text = `SELECT count(*)::int AS chunks FROM task_events e JOIN runs r USING (task_id, attempt)
+    const text = `SELECT count(*)::int AS chunks FROM ${LOG} e JOIN runs r USING (task_id, attempt)
       WHERE task_id = (SELECT max(id::text)::uuid FROM tasks) AND payload::jsonb ? 'artifactUpdate'`;
     const chunks = async () => (await client.query<{ chunks: number }>(text)).rows[0]!.chunks;
     while ((await chunks()) < Math.min(sent - 1, MOST_EVENTS)) await delay(20);

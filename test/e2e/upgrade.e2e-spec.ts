@@ -13,6 +13,7 @@ import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { RELEASED, releasedBuild } from '../support/released-build.js';
 import { completes, increasing, textsOf } from '../support/streams.js';
 import { insertTenant, insertToken } from '../support/tenants.js';
+import { LOG } from '../support/log-sql.js';
 
 const ROOT = join(__dirname, '../..');
 const PRESENT = join(ROOT, 'dist');
@@ -21,7 +22,7 @@ const STREAMS = 3;
 /** The traffic goes on while processes start: it must leave them time for that. */
 const SEND_PAUSE_MS = 250;
 const FINISHED_TASKS = 2_000;
-/** The last release does not know it. */
+/** The database does not ask for it until the old processes are gone. */
 const SYSTEM_KEY = randomBytes(32).toString('base64');
 
 /** What a later release may bring for the tables with the most traffic: a column that is filled, and an index. */
@@ -41,7 +42,7 @@ const FILL = `INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_ke
 
 /** Every task that a caller was told of has ended as completed, and its log is 1..n. */
 const NOT_WHOLE = `SELECT t.id, t.state, t.last_sequence, count(e.sequence)::int AS events FROM tasks t
-  LEFT JOIN task_events e ON e.tenant_id = t.tenant_id AND e.task_id = t.id WHERE t.context_id <> 'old'
+  LEFT JOIN ${LOG} e ON e.tenant_id = t.tenant_id AND e.task_id = t.id WHERE t.context_id <> 'old'
   GROUP BY t.tenant_id, t.id HAVING t.state <> 3 OR count(*) <> t.last_sequence OR max(e.sequence) <> t.last_sequence`;
 
 /**
@@ -133,8 +134,8 @@ class Traffic {
   }
 }
 
-async function migrate(dist: string, url: string, ...args: string[]): Promise<string> {
-  const env = { ...process.env, DATABASE_URL: url, DATABASE_SYSTEM_KEY: SYSTEM_KEY };
+async function migrate(dist: string, url: string, key: string, ...args: string[]): Promise<string> {
+  const env = { ...process.env, DATABASE_URL: url, DATABASE_SYSTEM_KEY: key };
   const script = join(dist, 'libs/database/src/migrate-main.js');
   return (await promisify(execFile)(process.execPath, [script, ...args], { env })).stdout;
 }
@@ -161,7 +162,7 @@ describe.each(DRIVERS)('the release before this one on %s', (driver) => {
     mkdirSync(join(migrations, '99990101000000_later'));
     writeFileSync(join(migrations, '99990101000000_later/migration.sql'), LATER_MIGRATION);
     await asAdministrator(`CREATE DATABASE ${new URL(url).pathname.slice(1)}`);
-    await migrate(released, url);
+    await migrate(released, url, '');
     redis = driver === 'redis' ? await startPrivateRedis() : undefined;
     client = new Client({ connectionString: url });
     await client.connect();
@@ -201,7 +202,7 @@ describe.each(DRIVERS)('the release before this one on %s', (driver) => {
     await traffic.more(5);
 
     const before = traffic.done;
-    const printed = await migrate(PRESENT, url, '--folder', migrations);
+    const printed = await migrate(PRESENT, url, SYSTEM_KEY, '--folder', migrations);
     expect(printed).toMatch(/backfill tasks: 2\d slices/);
     expect(printed).toContain('The database is up to date.');
     expect(printed).toContain('DATABASE_SYSTEM_KEY is set, but the database does not ask for it yet.');
@@ -219,10 +220,10 @@ describe.each(DRIVERS)('the release before this one on %s', (driver) => {
     await traffic.more(5);
 
     // No process of the old release is left: the database may ask for the key, and no longer before they come back.
-    await migrate(PRESENT, url, '--folder', migrations, '--system-key', 'enforce');
+    await migrate(PRESENT, url, SYSTEM_KEY, '--folder', migrations, '--system-key', 'enforce');
     await expect(client.query('SELECT FROM tasks')).rejects.toThrow('needs the key of this database');
     await traffic.more(10);
-    await migrate(PRESENT, url, '--folder', migrations, '--system-key', 'release');
+    await migrate(PRESENT, url, SYSTEM_KEY, '--folder', migrations, '--system-key', 'release');
 
     // Back again: the old release starts on the migrated schema.
     const apiAgain = await start('api', released);

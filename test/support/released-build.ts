@@ -8,9 +8,9 @@ const run = promisify(execFile);
 
 /** The last release: the commit it was made from, and the last migration it has. Whoever cuts a release sets both. */
 export const RELEASED = {
-  version: '0.1.0',
-  commit: '6ecbb114502e78524c3ee8c71a528aab54293e2f',
-  lastMigration: '20261121134000_run_agent_version',
+  version: '0.2.0',
+  commit: 'bc3d6bbc87418e4c90892a0a29eef69bba85045e',
+  lastMigration: '20261124092000_later_runs',
 } as const;
 
 /**

@@ -1,7 +1,8 @@
 import type { Client } from 'pg';
 import type { Wired } from '../wire.js';
+import { LOG } from '../log-sql.js';
 
-/** One entry of a task's log, as it is stored. */
+/** One event of a task's log, as it is stored. */
 export interface LogEntry {
   sequence: number;
   attempt: number;
@@ -10,7 +11,7 @@ export interface LogEntry {
 
 export async function readLog(client: Client, taskId: string): Promise<LogEntry[]> {
   const { rows } = await client.query<LogEntry>(
-    'SELECT sequence, attempt, payload FROM task_events WHERE task_id = $1 ORDER BY sequence',
+    `SELECT sequence, attempt, payload FROM ${LOG} e WHERE task_id = $1 ORDER BY sequence`,
     [taskId],
   );
   return rows;

@@ -90,7 +90,7 @@ const read = async ({ database }: Stores, tenant: string, taskId: string) => {
   const events = await database.tenantQuery<{ payload: string }>(
     tenant,
     {
-      text: 'SELECT sequence, payload::text, artifact, bytes, created_at FROM task_events WHERE task_id = $1 ORDER BY 1',
+      text: 'SELECT sequence, first_sequence, payload::text, artifact, bytes, created_at FROM task_events WHERE task_id = $1 ORDER BY 1',
     },
     [taskId],
   );
@@ -99,7 +99,11 @@ const read = async ({ database }: Stores, tenant: string, taskId: string) => {
     ...event,
     payload: JSON.parse(payload) as unknown,
   }));
-  return { task: await tasks.get(tenant, taskId), events: parsed };
+  return {
+    task: await tasks.get(tenant, taskId),
+    log: await tasks.readEvents(tenant, taskId, 0, 100),
+    events: parsed,
+  };
 };
 
 it('an imported tenant has the same tasks, logs, ids, agents and versions', async () => {
@@ -122,7 +126,7 @@ it('an imported tenant has the same tasks, logs, ids, agents and versions', asyn
     agent: 1,
     agent_version: 1,
     task: 2,
-    event: 9,
+    event: 5,
     alias: 1,
     message_key: 1,
     run: 2,

@@ -29,6 +29,7 @@ async function writtenTask(): Promise<ClaimedRun> {
   const input = newTask({ text: HARD_TEXT });
   const run = await startTask(stores, input);
   const ids = { taskId: run.taskId, contextId: input.task.contextId };
+  const { contextId } = ids;
   const own = (event: ReturnType<typeof artifactChunk>) =>
     entry({ ...event.payload, value: { ...event.payload.value, ...ids } } as typeof event.payload);
   const said = (state: TaskState, text: string) =>
@@ -43,6 +44,7 @@ async function writtenTask(): Promise<ClaimedRun> {
   const chunk = (id: string, text: string, append: boolean) => own(artifactChunk(run, id, text, append));
   await stores.runs.append(run, {
     afterSequence: 2,
+    contextId,
     events: [
       said(TASK_STATE_WORKING, HARD_TEXT),
       chunk('one', HARD_TEXT, false),
@@ -52,10 +54,12 @@ async function writtenTask(): Promise<ClaimedRun> {
   });
   await stores.runs.append(run, {
     afterSequence: 6,
+    contextId,
     events: [chunk('two', 'second', false), chunk('two', ' try', true)],
   });
   await stores.runs.append(run, {
     afterSequence: 8,
+    contextId,
     events: [said(TASK_STATE_INPUT_REQUIRED, 'and?')],
     end: { state: TASK_STATE_INPUT_REQUIRED, outcome: null },
   });
@@ -124,6 +128,18 @@ async function rewrite({ tenantId, taskId }: ClaimedRun, rows: readonly Row[]): 
     await stores.database.systemQuery({ text }, [tenantId, taskId, sequence, first, attempt, json, artifact]);
 }
 
+/** Writes a log as releases before 0.3.0 did, a row for each event, and as 0.1.0 did, without its artifacts. */
+async function asEarlierReleases(run: ClaimedRun): Promise<Row[]> {
+  const page = await stores.tasks.readPage(run, 0, { limit: 100, bytes: 1e6 });
+  const rows = page.events.map(({ sequence, attempt, json }): Row => {
+    const artifact = json.startsWith('{"artifactUpdate"') ? null : '0';
+    return { sequence, first_sequence: null, attempt, json, artifact: artifact! };
+  });
+  await rewrite(run, rows);
+  await sql(stores, `UPDATE task_messages SET accepted_at = NULL WHERE task_id = '${run.taskId}'`);
+  return rows;
+}
+
 it('reads the same, however its events are stored', async () => {
   const run = await writtenTask();
   const { contextId } = run.snapshot.task;
@@ -132,14 +148,14 @@ it('reads the same, however its events are stored', async () => {
   expect(before.artifacts).toEqual([HARD_TEXT, 'more', ' at the end', 'second', ' try']);
   expect(before.history).toEqual([HARD_TEXT, HARD_TEXT, 'and?', 'go on']);
 
-  // As release 0.1.0 has written it: a row for each event, whole.
-  const whole = before.pages[0]!.map(({ sequence, attempt, json }): Row => {
-    const artifact = json.startsWith('{"artifactUpdate"') ? null : '0';
-    return { sequence, first_sequence: null, attempt, json, artifact: artifact! };
-  });
-  await rewrite(run, whole);
-  await sql(stores, `UPDATE task_messages SET accepted_at = NULL WHERE task_id = '${run.taskId}'`);
+  const written = await rowsOf(run);
+  expect(written.map(({ sequence }) => sequence)).toEqual([2, 5, 6, 8, 9, 10, 11, 13]);
+  expect(written.slice(0, -1).filter(({ json }) => json.includes(run.taskId))).toEqual([]);
+
+  const whole = await asEarlierReleases(run);
   expect(await readings(run)).toEqual(before);
+
+  expect(await rowsOf(run)).toHaveLength(13);
 
   // Neighbours together, without the ids of the task, and message 1 for the first event.
   const without = (json: string) => json.replace(`"taskId":"${run.taskId}","contextId":"${contextId}",`, '');
@@ -172,7 +188,7 @@ it('reads the same, however its events are stored', async () => {
 
 it('a page ends with the row that reaches its limit', async () => {
   const run = await writtenTask();
-  const whole = await rowsOf(run);
+  const whole = await asEarlierReleases(run);
   const rows = whole.slice(2, 8).map(({ json }) => json);
   await rewrite(run, [
     ...whole.slice(0, 2),

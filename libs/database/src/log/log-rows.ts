@@ -39,6 +39,70 @@ const KINDS = ['{"statusUpdate":{', '{"artifactUpdate":{'] as const;
 const idsText = ({ taskId, contextId }: TaskIds): string =>
   `"taskId":${JSON.stringify(taskId)},"contextId":${JSON.stringify(contextId)},`;
 
+/** Events that belong to no artifact. */
+const NO_ARTIFACT = '0';
+/** Of the events that share a row. Postgres compresses what is larger, which costs more than another row. */
+const MAX_ROW_BYTES = 1_900;
+
+/** A row as it is written. */
+export interface NewLogRow {
+  json: string;
+  bytes: number;
+  /** Positions of its first and last event in the batch, from 1. First unset: it has one event. */
+  first: number | undefined;
+  last: number;
+  artifact: string;
+}
+
+/**
+ * The rows of a batch.
+ * @param ids of the task; unset: events keep those that they have
+ */
+export function logRows(
+  events: readonly { json: string; artifact: string | undefined }[],
+  ids: TaskIds | undefined,
+): NewLogRow[] {
+  const rows: { texts: string[]; bytes: number; last: number; artifact: string }[] = [];
+  for (const [i, { json, artifact = NO_ARTIFACT }] of events.entries()) {
+    const text = ids ? withoutIds(json, ids) : json;
+    const bytes = Buffer.byteLength(text) + ','.length;
+    const row = rows.at(-1);
+    const isAlike = artifact === NO_ARTIFACT || row?.artifact === NO_ARTIFACT || row?.artifact === artifact;
+    if (!row || !isAlike || row.bytes + bytes > MAX_ROW_BYTES) {
+      rows.push({ texts: [text], bytes, last: i + 1, artifact });
+      continue;
+    }
+    row.texts.push(text);
+    row.bytes += bytes;
+    row.last = i + 1;
+    if (artifact !== NO_ARTIFACT) row.artifact = artifact;
+  }
+  return rows.map(({ texts: [only = '', ...more], bytes, last, artifact }) => {
+    const isOne = more.length === 0;
+    return {
+      json: isOne ? only : `[${[only, ...more].join()}]`,
+      bytes: isOne ? bytes - ','.length : bytes + '['.length,
+      first: isOne ? undefined : last - more.length,
+      last,
+      artifact,
+    };
+  });
+}
+
+function withoutIds(json: string, ids: TaskIds): string {
+  const kind = KINDS.find((start) => json.startsWith(start));
+  const text = idsText(ids);
+  return kind && json.startsWith(text, kind.length) ? kind + json.slice(kind.length + text.length) : json;
+}
+
+/** SQL of the payload of a status event, without the ids of its task. @param status SQL of the ProtoJSON of a TaskStatus */
+export const statusEventSql = (status: string): string =>
+  `('{"statusUpdate":{"status":' || ${status}::json::text || '}}')::json`;
+
+/** Whether message 1 can stand for the first event of a task: it says nothing else. */
+export const isSaidByMessage = (event: string, ids: TaskIds, message: string, acceptedAt: Date): boolean =>
+  event === firstEvent(ids, message, acceptedAt);
+
 /** The first event of a task that says nothing but its message, as `serializePayload` writes it. @param message JSON */
 function firstEvent({ taskId, contextId }: TaskIds, message: string, acceptedAt: Date): string {
   const ids = `"id":${JSON.stringify(taskId)},"contextId":${JSON.stringify(contextId)}`;

@@ -219,7 +219,7 @@ it.each([
   ['ALTER TABLE "tasks" DROP COLUMN "a";', 'ban-drop-column'],
   ['ALTER TABLE "tasks" RENAME COLUMN "a" TO "b";', 'renaming-column'],
   ['DROP TABLE "runs";', 'ban-drop-table'],
-  ['-- baton: contract after=0.2.0\nDROP TABLE "runs";', 'what release 0.1.0 may use'],
+  ['-- baton: contract after=0.3.0\nDROP TABLE "runs";', 'what release 0.2.0 may use'],
   [
     'ALTER TABLE "tasks" ALTER COLUMN "a" DROP DEFAULT;',
     'AT_ColumnDefault on a table that the last release uses',

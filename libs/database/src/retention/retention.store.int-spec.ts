@@ -1,3 +1,4 @@
+import { LOG } from '../../../../test/support/log-sql.js';
 import { TaskState } from '@baton/a2a';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { ConsoleLineStore, JournalStore, RetentionStore, type RunKey } from '../index.js';
@@ -23,9 +24,9 @@ beforeAll(async () => {
 afterAll(async () => stores.close());
 
 const { TASK_STATE_CANCELED, TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_INPUT_REQUIRED } = TaskState;
-const TABLES = ['tasks', 'task_events', 'task_messages', 'runs', 'turn_journal', 'console_lines'];
+const TABLES = ['tasks', `${LOG} e`, 'task_messages', 'runs', 'turn_journal', 'console_lines'];
 
-/** How many rows of each table belong to the task. */
+/** How many rows of each table, or events of the log, belong to the task. */
 const rowsOf = async ({ taskId }: { taskId: string }): Promise<number[]> =>
   Promise.all(
     TABLES.map(async (table) => {

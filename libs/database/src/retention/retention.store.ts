@@ -5,7 +5,6 @@ import { MAY_DELETE_AUDIT } from '../audit/audit-sql.js';
 import { Database, type Statement, type Values } from '../connection/database.js';
 import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
 import { GONE_USAGE_CTES, LOCK_ROLLUP } from '../usage/usage-hours.js';
-import { firstOf } from '../log/log-rows.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 
 // These statements never wait for the lock of a row: they skip locked rows. They hold locks only for a short time, because batches
@@ -85,7 +84,6 @@ WITH waiting AS (
 ), event AS (
   DELETE FROM task_events e USING slice s
   WHERE e.tenant_id = s.tenant_id AND e.task_id = s.task_id AND e.sequence > s.after AND e.sequence <= s.upto
-  RETURNING e.sequence - ${firstOf('e')} + 1 AS events
 ), message AS (
   DELETE FROM task_messages m USING slice s
   WHERE m.tenant_id = s.tenant_id AND m.task_id = s.task_id AND m.sequence > s.after AND m.sequence <= s.upto
@@ -111,7 +109,7 @@ WITH waiting AS (
   UPDATE task_tombstones t SET purged_to = s.upto
   FROM slice s WHERE t.tenant_id = s.tenant_id AND t.task_id = s.task_id
 )
-SELECT (SELECT coalesce(sum(events), 0) FROM event)::int AS events, (SELECT count(*) FROM message)::int AS messages,
+SELECT (SELECT coalesce(sum(upto - after), 0) FROM slice)::int AS events, (SELECT count(*) FROM message)::int AS messages,
   ((SELECT count(*) FROM run) + (SELECT count(*) FROM later_run))::int AS runs`,
 };
 

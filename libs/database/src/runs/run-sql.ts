@@ -3,10 +3,10 @@ import { WAITING } from '../dispatch/dispatch.store.js';
 import { isRunOf, RUN_COLUMNS, type RunRow } from '../dispatch/run-key.js';
 import { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
+import { statusEventSql } from '../log/log-rows.js';
 import {
   INLINE_BYTES,
   metadataColumns,
-  statusEventSql,
   taskColumns,
   type TaskRow,
   TERMINAL_STATES,
@@ -187,7 +187,7 @@ WITH held AS (
     held.id AS task_id, held.state <> ${WORKING} AS started
 ), task AS (
   UPDATE tasks t SET attempt = run.attempt, state = ${WORKING},
-    status = CASE WHEN run.started THEN $6 ELSE t.status END,
+    status = CASE WHEN run.started THEN '{}' ELSE t.status END,
     status_at = CASE WHEN run.started THEN $7 ELSE t.status_at END,
     last_sequence = t.last_sequence + run.started::int
   FROM run WHERE t.tenant_id = ${keyOfTenant('run.tenant_id')} AND t.id = run.task_id
@@ -244,8 +244,9 @@ export interface AppendedRow {
  * One batch for each of these runs: events, history, task and, at the end of the turn, the run.
  * $1 tenants $2 tasks $3 runs $4 attempts $5 heads that the writers know $6 numbers of events $7 bytes $8 states $9 statuses $10 at
  * $11 metadata $12 whether the turn ends $13 artifacts, NULL = too large for the row $14 outcomes $15 states of the runs
- * $16 their errors. Of all events together: $17 the events (JSON array) $18 the batch of each $19 its position in it, from
- * 1 $20 its artifact $21 the events that begin an artifact anew $22 those that say a message and $23 the messages.
+ * $16 their errors. The rows of all events (`logRows`): $17 their payloads (JSON array) $18 the batch of each, from 1 $19 the position of
+ * its last event in the batch, from 1 $20 that of the first, NULL = it has one $21 its artifact. Events that begin an artifact anew: $22 the
+ * batch of each $23 its position $24 the artifact. Events that say a message: $25 the batch of each $26 its position $27 the message.
  */
 export const APPEND: Statement = {
   name: 'runs-append',
@@ -269,18 +270,18 @@ WITH task AS (
   RETURNING t.tenant_id, t.id, t.open_bytes, t.child_tasks, t.push_configs, t.attempt, k.run_id, k.head, k.ends, k.run_state, k.error,
     k.batch
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
-  SELECT task.tenant_id, task.id, task.head + ($19::int[])[e.n], task.attempt, e.payload, ($20::bigint[])[e.n],
-    octet_length(e.payload::text)
+  INSERT INTO task_events (tenant_id, task_id, sequence, first_sequence, attempt, payload, artifact, bytes)
+  SELECT task.tenant_id, task.id, task.head + ($19::int[])[e.n], task.head + ($20::int[])[e.n], task.attempt, e.payload,
+    ($21::bigint[])[e.n], octet_length(e.payload::text)
   FROM json_array_elements($17::json) WITH ORDINALITY AS e(payload, n), task WHERE task.batch = ($18::int[])[e.n]
 ), start AS (
   INSERT INTO artifact_starts (tenant_id, task_id, artifact, sequence)
-  SELECT task.tenant_id, task.id, ($20::bigint[])[s.n], task.head + ($19::int[])[s.n]
-  FROM unnest($21::int[]) AS s(n), task WHERE task.batch = ($18::int[])[s.n]
+  SELECT task.tenant_id, task.id, s.artifact, task.head + s.position
+  FROM unnest($22::int[], $23::int[], $24::bigint[]) AS s(batch, position, artifact), task WHERE task.batch = s.batch
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message)
-  SELECT task.tenant_id, task.id, task.head + ($19::int[])[m.n], m.message::json
-  FROM unnest($22::int[], $23::text[]) AS m(n, message), task WHERE task.batch = ($18::int[])[m.n]
+  SELECT task.tenant_id, task.id, task.head + m.position, m.message::json
+  FROM unnest($25::int[], $26::int[], $27::text[]) AS m(batch, position, message), task WHERE task.batch = m.batch
 ), run AS (
   UPDATE runs r SET state = task.run_state, error = task.error, finished_at = now(), lease_expires_at = NULL
   FROM task WHERE task.ends AND r.tenant_id = ${keyOfTenant('task.tenant_id')} AND r.id = task.run_id

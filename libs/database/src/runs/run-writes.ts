@@ -5,8 +5,16 @@ import { byTenant, GroupCommit } from '../connection/group-commit.js';
 import { isLockTimeout, plainText } from '../connection/transient.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import type { AppendBatch, ClaimedRun } from '../tasks/records.js';
+import { logRows, type NewLogRow } from '../log/log-rows.js';
 import { artifactKey } from '../tasks/task-content.js';
-import { artifactsJson, INLINE_BYTES, type NewStatus, statusEvent, statusNow } from '../tasks/task-row.js';
+import {
+  artifactsJson,
+  INLINE_BYTES,
+  type NewStatus,
+  statusEvent,
+  statusJson,
+  statusNow,
+} from '../tasks/task-row.js';
 import {
   APPEND,
   type AppendedRow,
@@ -55,9 +63,15 @@ export interface Claimed {
 /** A batch as it is stored. */
 interface NewBatch extends RunKey {
   head: number;
-  events: AppendBatch['events'];
-  /** The bytes of its events, as a JSON array. */
+  /** How many events it has. */
+  count: number;
+  rows: readonly NewLogRow[];
+  /** The bytes of its rows. */
   bytes: number;
+  /** Positions, from 1, of events that replace their artifact. */
+  starts: readonly { position: number; artifact: string }[];
+  /** Positions, from 1, of events that say a message; as JSON. */
+  said: readonly { position: number; message: string }[];
   /** The last status of the batch. */
   status: TaskStatus | undefined;
   /** Texts to merge into the task, as JSON. */
@@ -288,11 +302,12 @@ function claimedOf(row: ClaimedRow, { status, at }: NewStatus, isAppended: boole
 
 /** The statement that appends these batches. Each is of another task. */
 export function appendStatement(tenantId: string, batches: readonly NewBatch[]): [Statement, Values] {
-  const events = batches.flatMap((batch) => batch.events);
-  const said = events.flatMap(({ payload }, i) => {
-    const message = statusOf(payload)?.message;
-    return message ? [{ event: i + 1, json: JSON.stringify(Message.toJSON(message)) }] : [];
-  });
+  /** What the batches have of something, each with the number of its batch, from 1. */
+  const ofAll = <T extends object>(part: (batch: NewBatch) => readonly T[]): (T & { batch: number })[] =>
+    batches.flatMap((batch, i) => part(batch).map((item) => ({ ...item, batch: i + 1 })));
+  const rows = ofAll((batch) => batch.rows);
+  const starts = ofAll((batch) => batch.starts);
+  const said = ofAll((batch) => batch.said);
   const ofEach = <T>(column: (batch: NewBatch) => T): T[] => batches.map(column);
   const values = [
     ofEach(() => tenantId),
@@ -300,10 +315,10 @@ export function appendStatement(tenantId: string, batches: readonly NewBatch[]):
     ofEach(({ runId }) => runId),
     ofEach(({ attempt }) => attempt),
     ofEach(({ head }) => head),
-    ofEach((batch) => batch.events.length),
+    ofEach(({ count }) => count),
     ofEach(({ bytes }) => bytes),
     ofEach(({ status }) => status?.state),
-    ofEach(({ status }) => status && JSON.stringify(TaskStatus.toJSON(status))),
+    ofEach(({ status }) => status && statusJson(status, statusTime(status))),
     ofEach(({ status }) => status && statusTime(status)),
     ofEach(({ metadata }) => metadata),
     ofEach(({ end }) => end !== undefined),
@@ -311,13 +326,17 @@ export function appendStatement(tenantId: string, batches: readonly NewBatch[]):
     ofEach(({ end }) => end?.outcome),
     ofEach(({ end }) => end?.runState),
     ofEach(({ end }) => end?.error),
-    jsonArray(events),
-    batches.flatMap((batch, i) => batch.events.map(() => i + 1)),
-    batches.flatMap((batch) => batch.events.map((_, i) => i + 1)),
-    batches.flatMap((batch) => keysOf(batch.events)),
-    startsOf(events),
-    said.map(({ event }) => event),
-    said.map(({ json }) => json),
+    `[${rows.map(({ json }) => json).join(',')}]`,
+    rows.map(({ batch }) => batch),
+    rows.map(({ last }) => last),
+    rows.map(({ first }) => first),
+    rows.map(({ artifact }) => artifact),
+    starts.map(({ batch }) => batch),
+    starts.map(({ position }) => position),
+    starts.map(({ artifact }) => artifact),
+    said.map(({ batch }) => batch),
+    said.map(({ position }) => position),
+    said.map(({ message }) => message),
   ];
   return [APPEND, values];
 }
@@ -328,10 +347,15 @@ export function appendStatement(tenantId: string, batches: readonly NewBatch[]):
  */
 export function newBatch(
   key: RunKey,
-  { events, end, afterSequence }: AppendBatch,
+  { events, end, afterSequence, contextId }: AppendBatch,
   metadata?: string,
 ): NewBatch {
   const { tenantId, taskId, runId, attempt } = key;
+  const keys = keysOf(events);
+  const rows = logRows(
+    events.map(({ json }, i) => ({ json, artifact: keys[i] })),
+    contextId === undefined ? undefined : { taskId, contextId },
+  );
   const statuses = events.map(({ payload }) => statusOf(payload));
   checkEnd(statuses, end?.state);
   const artifacts = end?.artifacts && artifactsJson(end.artifacts);
@@ -342,9 +366,19 @@ export function newBatch(
     runId,
     attempt,
     head: afterSequence,
-    events,
+    count: events.length,
+    rows,
+    bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0),
+    starts: events.flatMap(({ isFirst, payload }, i) => {
+      const [position, artifact] = [i + 1, keys[i]];
+      const replaces = payload.$case === 'artifactUpdate' && !payload.value.append && !isFirst;
+      return replaces && artifact !== undefined ? [{ position, artifact }] : [];
+    }),
+    said: statuses.flatMap((status, i) => {
+      const message = status?.message;
+      return message ? [{ position: i + 1, message: JSON.stringify(Message.toJSON(message)) }] : [];
+    }),
     metadata,
-    bytes: events.reduce((sum, { json }) => sum + Buffer.byteLength(json) + ','.length, '['.length),
     status: statuses.findLast((status) => status !== undefined),
     end: end && {
       artifacts: isSmall ? artifacts : undefined,
@@ -355,28 +389,17 @@ export function newBatch(
   };
 }
 
-const jsonArray = (events: AppendBatch['events']): string => `[${events.map(({ json }) => json).join(',')}]`;
-
-/** Events that belong to no artifact. */
-const NO_ARTIFACT = '0';
-
-/** Which artifact each event belongs to. */
-function keysOf(events: AppendBatch['events']): string[] {
+/** The key of the artifact that each event belongs to. */
+function keysOf(events: AppendBatch['events']): (string | undefined)[] {
   const keys = new Map<string, string>();
   return events.map(({ payload }) => {
-    if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) return NO_ARTIFACT;
+    if (payload.$case !== 'artifactUpdate' || !payload.value.artifact) return undefined;
     const { artifactId } = payload.value.artifact;
     const key = keys.get(artifactId) ?? artifactKey(artifactId);
     keys.set(artifactId, key);
     return key;
   });
 }
-
-/** The positions, from 1, of the events that replace their artifact. */
-const startsOf = (events: AppendBatch['events']): number[] =>
-  events.flatMap(({ payload, isFirst }, i) =>
-    payload.$case === 'artifactUpdate' && !payload.value.append && !isFirst ? [i + 1] : [],
-  );
 
 function statusOf(payload: EventPayload): TaskStatus | undefined {
   return payload.$case === 'artifactUpdate' ? undefined : payload.value.status;

@@ -1,3 +1,4 @@
+import { LOG } from '../../../../test/support/log-sql.js';
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import type { NewAlias, NewTask } from '../index.js';
@@ -19,16 +20,18 @@ const OWN = { owner: 'token:a', unowned: true };
 const find = (tenantId: string, where: Where = {}) =>
   stores.tasks.findAlias({ tenantId, profile: 'orloj', clientId: 'job-1', own: OWN, ...where });
 
+const TABLES = ['tasks', 'runs', `${LOG} e`, 'task_messages', 'task_aliases'];
+
 /** Everything that creates have written for the tenant. */
 const written = async (tenantId: string): Promise<object[]> =>
   Promise.all(
-    ['tasks', 'runs', 'task_events', 'task_messages', 'task_aliases'].map(async (table) => {
+    TABLES.map(async (table) => {
       const rows = await sql(stores, `SELECT 1 FROM ${table} WHERE tenant_id = '${tenantId}'`);
       return { table, rows: rows.length };
     }),
   );
 
-const one = ['tasks', 'runs', 'task_events', 'task_messages', 'task_aliases'].map((table) => ({
+const one = TABLES.map((table) => ({
   table,
   rows: 1,
 }));

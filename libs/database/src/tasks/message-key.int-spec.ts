@@ -1,3 +1,4 @@
+import { LOG } from '../../../../test/support/log-sql.js';
 import { TaskState } from '@baton/a2a';
 import { createHash, randomUUID } from 'node:crypto';
 import type { ClaimedRun, MessageKey, NewTask, NextTurn } from '../index.js';
@@ -18,16 +19,22 @@ const keyOf = (text: string, more: Partial<MessageKey> = {}): MessageKey => ({
 });
 const keyed = (tenantId: string, key = keyOf('hello')): NewTask => ({ ...newTask({ tenantId }), key });
 
-const WRITTEN = ['tasks', 'runs', 'task_events', 'task_messages', 'message_keys'];
-/** How many rows the tenant has in each table. */
+const WRITTEN = {
+  tasks: 'tasks',
+  runs: 'runs',
+  events: `${LOG} e`,
+  task_messages: 'task_messages',
+  message_keys: 'message_keys',
+};
+/** How many rows the tenant has in each table, and how many events. */
 const written = async (tenantId: string): Promise<Record<string, number>> => {
-  const counts = WRITTEN.map(async (table) => {
+  const counts = Object.entries(WRITTEN).map(async ([name, table]) => {
     const rows = await sql(stores, `SELECT 1 FROM ${table} WHERE tenant_id = '${tenantId}'`);
-    return [table, rows.length] as const;
+    return [name, rows.length] as const;
   });
   return Object.fromEntries(await Promise.all(counts));
 };
-const ONE = { tasks: 1, runs: 1, task_events: 1, task_messages: 1, message_keys: 1 };
+const ONE = { tasks: 1, runs: 1, events: 1, task_messages: 1, message_keys: 1 };
 
 /** As if the keys of the tenant had been written long ago. */
 const expire = (tenantId: string) =>
@@ -185,7 +192,7 @@ describe('a next turn that comes again', () => {
     expect(await written(run.tenantId)).toEqual({
       tasks: 1,
       runs: 2,
-      task_events: 4,
+      events: 4,
       task_messages: 2,
       message_keys: 1,
     });

@@ -197,6 +197,8 @@ export interface AppendBatch {
    */
   afterSequence: number;
   events: readonly NewEvent[];
+  /** Context of the task. Set: the log leaves out the ids of task and context where an event has just these. */
+  contextId?: string;
   /** Set when the batch ends the turn: the run is finished in the same transaction. */
   end?: {
     state: TaskState;

@@ -211,6 +211,10 @@ export interface NewStatus {
   at: Date;
 }
 
+/** JSON of a status as the row of its task has it: nothing, if it is no more than the state and the time `at` (ISO 8601). */
+export const statusJson = (status: TaskStatus, at: string): string =>
+  status.message || status.timestamp !== at ? JSON.stringify(TaskStatus.toJSON(status)) : '{}';
+
 /** A status of this moment. */
 export function statusNow(state: TaskState, message?: Message): NewStatus {
   const at = new Date();
@@ -218,15 +222,7 @@ export function statusNow(state: TaskState, message?: Message): NewStatus {
   return { status, json: JSON.stringify(TaskStatus.toJSON(status)), at };
 }
 
-/**
- * SQL of a status event's payload; contextId is known to the task `t` only. The text is as `serializePayload` writes it,
- * because readers get it as it is stored.
- */
-export const statusEventSql = (status: string): string =>
-  `('{"statusUpdate":{"taskId":' || to_json(t.id)::text || ',"contextId":' || to_json(t.context_id)::text
-    || ',"status":' || ${status}::json::text || '}}')::json`;
-
-/** The payload that `statusEventSql` writes. */
+/** The payload of an event that has this status alone. */
 export const statusEvent = (taskId: string, contextId: string, status: TaskStatus): EventPayload => ({
   $case: 'statusUpdate',
   value: { taskId, contextId, status, metadata: undefined },

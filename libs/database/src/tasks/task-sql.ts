@@ -3,9 +3,10 @@ import { keyOfTenant } from '../connection/row-security.js';
 import { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
 import { quotaCte } from '../dispatch/dispatch.store.js';
+import { statusEventSql } from '../log/log-rows.js';
 import { sizeOf, USAGE_CTE } from '../tenants/usage.store.js';
 import type { MessageKey } from './records.js';
-import { INTERRUPTED_STATES, statusEventSql, taskColumns, TERMINAL_STATES } from './task-row.js';
+import { INTERRUPTED_STATES, taskColumns, TERMINAL_STATES } from './task-row.js';
 
 /**
  * What a key names from now on: another turn if it has expired or names the task that is gone, else what it has named before.
@@ -136,13 +137,14 @@ const create = (name: string, first: number, id: string, condition: string, resu
 WITH ${quotaCte(first, first + 1)}, ${id} task AS (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
     last_sequence, artifacts_sequence, active_run_id, stored_bytes, owner, push_configs)
-  SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11, ${sizeOf('$9')} + ${sizeOf('$10')},
+  SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11, ${sizeOf('$9')} + coalesce(${sizeOf('$10')}, 0),
     $14::text, ${webhooksOf('$2', '$3')} ${condition}
 ), message AS (
-  INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT $1, $2, 1, $9 ${condition}
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message, accepted_at)
+  SELECT $1, $2, 1, $9, CASE WHEN $10::json IS NULL THEN $7::timestamptz END ${condition}
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
-  SELECT $1, $2, 1, 0, $10, 0, ${sizeOf('$10')} ${condition}
+  SELECT * FROM (SELECT $1::uuid, $2::uuid, 1, 0, $10::json AS payload, 0, ${sizeOf('$10')} ${condition}) e WHERE payload IS NOT NULL
 ), run AS (
   INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, ${RETRY})
   SELECT $1, $11, $2, 'queued', 1, $12, $13, CASE WHEN quota.dispatched THEN now() END,
@@ -203,7 +205,7 @@ WITH held AS (
   SELECT state, active_run_id, last_sequence FROM tasks
   WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND (agent_id = $3) IS TRUE FOR UPDATE
 ), ${quotaCte(first, first + 1)}, ${known} task AS (
-  UPDATE tasks t SET state = ${TaskState.TASK_STATE_SUBMITTED}, status = $5, status_at = $6,
+  UPDATE tasks t SET state = ${TaskState.TASK_STATE_SUBMITTED}, status = '{}', status_at = $6,
     last_sequence = t.last_sequence + 1, active_run_id = $4, attempt = 0, outcome = NULL,
     stored_bytes = t.stored_bytes + ${sizeOf('$7')}, open_bytes = 0
   FROM ${from}
@@ -268,7 +270,7 @@ WITH held AS (
   WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND ($3::text IS NULL OR agent_id = $3)
     AND ($6::text IS NULL OR owner = $6 OR owner IS NULL AND $7::boolean) FOR UPDATE
 ), task AS (
-  UPDATE tasks t SET state = ${TaskState.TASK_STATE_CANCELED}, status = $4, status_at = $5,
+  UPDATE tasks t SET state = ${TaskState.TASK_STATE_CANCELED}, status = '{}', status_at = $5,
     last_sequence = t.last_sequence + 1, active_run_id = NULL, metadata = coalesce($8::json, t.metadata),
     stored_bytes = t.stored_bytes + CASE WHEN t.active_run_id IS NULL THEN 0 ELSE t.open_bytes END
   FROM held

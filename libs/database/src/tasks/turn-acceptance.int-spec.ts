@@ -1,3 +1,4 @@
+import { LOG } from '../../../../test/support/log-sql.js';
 import { createHash, randomUUID } from 'node:crypto';
 import { type CreatedTask, Database, type NewTask, type RunQuota, TaskStore } from '../index.js';
 import { type Stores, newTask, openStores, sql } from '../stores.fixture.js';
@@ -46,7 +47,7 @@ const written = (tenantId: string) =>
   sql(
     stores,
     `SELECT t.id, r.enqueued_at IS NOT NULL AS dispatched, t.xmin::text AS transaction,
-       (SELECT count(*)::int FROM task_events e WHERE e.tenant_id = t.tenant_id AND e.task_id = t.id) AS events
+       (SELECT count(*)::int FROM ${LOG} e WHERE e.tenant_id = t.tenant_id AND e.task_id = t.id) AS events
      FROM tasks t JOIN runs r ON r.tenant_id = t.tenant_id AND r.id = t.active_run_id AND r.task_id = t.id
      WHERE t.tenant_id = '${tenantId}' ORDER BY t.created_at`,
   ) as Promise<WrittenTask[]>;
@@ -126,7 +127,7 @@ describe('tasks that arrive together', () => {
         stores,
         `SELECT r.extensions, r.traceparent, r.max_attempts, r.backoff_factor,
            t.stored_bytes = (SELECT octet_length(m.message::text) FROM task_messages m WHERE m.task_id = t.id)
-             + (SELECT octet_length(e.payload::text) FROM task_events e WHERE e.task_id = t.id) AS bytes
+             + coalesce((SELECT octet_length(e.payload::text) FROM task_events e WHERE e.task_id = t.id), 0) AS bytes
          FROM runs r JOIN tasks t ON t.id = r.task_id WHERE r.id = '${runId}'`,
       );
       expect(row).toEqual({

@@ -7,8 +7,10 @@ import { byTenant, GroupCommit, groupBy } from '../connection/group-commit.js';
 import { groupQuotaCte, LOCK_TENANTS } from '../dispatch/dispatch.store.js';
 import { BEGIN_USAGE, countSliceIn, type RoomRow, TAKE_ROOM } from '../tenants/usage.store.js';
 import { putConfig, type TurnPush } from '../push/push-config.store.js';
+import { isSaidByMessage } from '../log/log-rows.js';
 import { leaseEnd } from '../runs/leases/lease-sql.js';
 import type { NewAlias, NewChild, NewTask, RunQuota } from './records.js';
+import { statusJson, statusNow } from './task-row.js';
 import * as sql from './task-sql.js';
 
 const NO_QUOTA: RunQuota = { maxInFlight: null, maxWaiting: null, exact: false };
@@ -240,7 +242,7 @@ async function takeRoom(
 
 /** Tasks of one transaction. */
 const MAX_TASKS = 64;
-/** A message is in the group twice: as it was said, and in the first event of its task. */
+/** A message may be in the group twice: as it was said, and in the first event of its task. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /** A new task as it is written. */
@@ -253,27 +255,34 @@ interface TaskRow {
   statusAt: Date;
   metadata: string | undefined;
   message: string;
-  event: string;
+  /** Unset: the message stands for the first event. */
+  event: string | undefined;
 }
 
 /** ProtoJSON of event 1, as far as the task's row needs it. */
 interface CreatedEvent {
-  task: { status?: object; history?: object[]; metadata?: object };
+  task: { history?: object[]; metadata?: object };
 }
 
 function rowOf(input: NewTask): TaskRow {
   const { task } = input;
   const event = StreamResponse.toJSON({ payload: { $case: 'task', value: task } }) as CreatedEvent;
-  const { status, history, metadata } = event.task;
+  const { history, metadata } = event.task;
   if (history?.length !== 1) throw new TypeError('A new task has one message');
-  const texts = { message: JSON.stringify(history[0]), event: JSON.stringify(event) };
+  const message = JSON.stringify(history[0]);
+  const { status = statusNow(TaskState.TASK_STATE_SUBMITTED).status } = task;
+  const statusAt = status.timestamp ? new Date(status.timestamp) : new Date();
+  const text = JSON.stringify(event);
+  const ids = { taskId: task.id, contextId: task.contextId };
+  const stored = isSaidByMessage(text, ids, message, statusAt) ? undefined : text;
   return {
     input,
-    ...texts,
-    bytes: Buffer.byteLength(texts.message) + Buffer.byteLength(texts.event),
-    state: task.status?.state ?? TaskState.TASK_STATE_SUBMITTED,
-    status: JSON.stringify(status),
-    statusAt: task.status?.timestamp ? new Date(task.status.timestamp) : new Date(),
+    message,
+    event: stored,
+    bytes: Buffer.byteLength(message) + Buffer.byteLength(stored ?? ''),
+    state: status.state,
+    status: statusJson(status, statusAt.toISOString()),
+    statusAt,
     metadata: metadata && JSON.stringify(metadata),
   };
 }
@@ -287,8 +296,8 @@ function rowOf(input: NewTask): TaskRow {
  * A run that need not wait is claimed at once, as its first attempt, if a worker is named for it
  * (docs/inside/adr/0050-acceptance-claims-runs.md).
  *
- * $1 tenant $2 tasks $3 agents $4 contexts $5 states $6 statuses $7 at $8 metadata $9 messages (JSON array) $10 events (JSON
- * array) $11 runs $12 extensions $13 traceparents $14 owners $15 keys $16 contents $17 hours $18 tasks that are gone $19 keys
+ * $1 tenant $2 tasks $3 agents $4 contexts $5 states $6 statuses $7 at $8 metadata $9 messages (JSON array) $10 events,
+ * NULL = the message stands for it $11 runs $12 extensions $13 traceparents $14 owners $15 keys $16 contents $17 hours $18 tasks that are gone $19 keys
  * of an earlier release $20 how many runs may be in flight, of each $21 how many may wait $22 the retry policy $23 the workers
  * for which the runs are claimed, NULL = none $24 their leases in ms
  */
@@ -298,8 +307,7 @@ export const CREATE: Statement = {
 WITH item AS MATERIALIZED (
   SELECT * FROM ROWS FROM (
     unnest($2::uuid[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[], $8::text[]),
-    json_array_elements($9::json), json_array_elements($10::json),
-    unnest($11::uuid[], $12::text[], $13::text[], $14::text[], $15::bytea[], $16::bytea[], $17::int[], $18::uuid[],
+    json_array_elements($9::json), unnest($10::text[], $11::uuid[], $12::text[], $13::text[], $14::text[], $15::bytea[], $16::bytea[], $17::int[], $18::uuid[],
       $19::bytea[], $20::int[], $23::text[], $24::int[])
   ) WITH ORDINALITY AS i(task_id, agent_id, context_id, state, status, status_at, metadata, message, event, run_id,
     extensions, traceparent, owner, key, content, hours, gone, earlier_key, max_in_flight, worker_id, lease_ms, position)
@@ -330,14 +338,15 @@ WITH item AS MATERIALIZED (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
     last_sequence, artifacts_sequence, active_run_id, attempt, stored_bytes, owner, push_configs, created_at)
   SELECT $1, task_id, agent_id, context_id, md5(context_id)::uuid, state, status::json, status_at, metadata::json,
-    1, 1, run_id, claimed::int, octet_length(message::text) + octet_length(event::text), owner,
+    1, 1, run_id, claimed::int, octet_length(message::text) + coalesce(octet_length(event), 0), owner,
     ${sql.webhooksOf('task_id', 'agent_id')}, created_at
   FROM created
 ), message AS (
-  INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT $1, task_id, 1, message FROM created
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message, accepted_at)
+  SELECT $1, task_id, 1, message, CASE WHEN event IS NULL THEN status_at END FROM created
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
-  SELECT $1, task_id, 1, 0, event, 0, octet_length(event::text) FROM created
+  SELECT $1, task_id, 1, 0, event::json, 0, octet_length(event) FROM created WHERE event IS NOT NULL
 ), run AS (
   INSERT INTO runs (tenant_id, id, task_id, state, attempt, worker_id, lease_expires_at, start_sequence, extensions, traceparent,
     enqueued_at, created_at, ${sql.RETRY})
@@ -362,7 +371,7 @@ function createValues(tenantId: string, rows: readonly TaskRow[]): Values {
     column(({ statusAt }) => statusAt),
     column(({ metadata }) => metadata),
     `[${column(({ message }) => message).join()}]`,
-    `[${column(({ event }) => event).join()}]`,
+    column(({ event }) => event),
     column(({ input }) => input.runId),
     column(({ input }) => textArray(input.extensions)),
     column(({ input }) => input.traceparent),

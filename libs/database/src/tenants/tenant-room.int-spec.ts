@@ -178,7 +178,7 @@ describe('what a tenant keeps besides its tasks', () => {
     const quota = { maxInFlight: null, maxWaiting: null, maxStoredBytes: 20_000, exact: false };
     const create = (text: string) => stores.tasks.create({ ...newTask({ tenantId, text }), quota });
     await expect(create('x'.repeat(5000))).rejects.toThrow(StorageFullError);
-    await create('x'.repeat(1000));
+    await create('x'.repeat(2000));
     await expect(setSecret(3000)).rejects.toMatchObject(isFull);
     expect((await usage.report(tenantId)).storedBytes).toBeGreaterThan(17_000);
   });

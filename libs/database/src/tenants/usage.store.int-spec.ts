@@ -1,3 +1,4 @@
+import { LOG } from '../../../../test/support/log-sql.js';
 import { StreamResponse, TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { type RunQuota, RetentionStore, StorageFullError, UsageStore } from '../index.js';
@@ -71,7 +72,7 @@ describe('what a tenant has stored', () => {
     const first = (await added(tenantId))!;
     expect(first).toBe(await summed(tenantId));
     expect(first - opened!).toBeGreaterThan(800);
-    // The message of the task stands in its first event and by itself; the platform's `working` is not counted.
+    // The message of the task is stored once; the platform's `working` is not counted.
     const log = await read(tenantId, run.taskId);
     expect(Math.abs(first - log)).toBeLessThan(600);
 
@@ -97,7 +98,7 @@ describe('what a tenant has stored', () => {
     expect(refused).toHaveLength(16);
     for (const { reason } of refused) expect(reason).toBeInstanceOf(StorageFullError);
     expect(await sql(stores, `SELECT 1 FROM runs WHERE tenant_id = '${tenantId}'`)).toHaveLength(5);
-    expect(await sql(stores, `SELECT 1 FROM task_events WHERE tenant_id = '${tenantId}'`)).toHaveLength(5);
+    expect(await sql(stores, `SELECT 1 FROM ${LOG} e WHERE tenant_id = '${tenantId}'`)).toHaveLength(5);
     expect(await added(tenantId)).toBe(await summed(tenantId));
   });
 

@@ -203,6 +203,7 @@ export class EventWriter {
     const batch: AppendBatch = {
       afterSequence: this.sequence,
       events,
+      contextId: this.run.snapshot.task.contextId,
       end: end && { ...end, artifacts: this.artifacts.all() },
       metadata: this.metadata,
     };
