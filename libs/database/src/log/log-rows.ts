@@ -14,15 +14,15 @@ export interface TaskIds {
   contextId: string;
 }
 
-/** An event of a log as `EVENTS` and `PAGE` select it. */
+/** An event of a log as `READ_EVENTS` and `READ_PAGE` select it. */
 export interface EventRow {
   sequence: number;
   attempt: number;
   /** Null: the task was deleted. */
   context_id: string | null;
-  /** Of the first event, if message 1 stands for it: the message. */
+  /** As it is stored, or message 1 if that stands for it. */
   json: string;
-  /** Of the first event, if message 1 stands for it. */
+  /** Set if message 1 stands for it. */
   accepted_at: Date | null;
 }
 
