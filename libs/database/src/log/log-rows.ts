@@ -63,8 +63,10 @@ export function logRows(
   ids: TaskIds | undefined,
 ): NewLogRow[] {
   const rows: { texts: string[]; bytes: number; last: number; artifact: string }[] = [];
+  const named = ids && KINDS.map((kind) => ({ kind, start: kind + idsText(ids) }));
   for (const [i, { json, artifact = NO_ARTIFACT }] of events.entries()) {
-    const text = ids ? withoutIds(json, ids) : json;
+    const head = named?.find(({ start }) => json.startsWith(start));
+    const text = head ? head.kind + json.slice(head.start.length) : json;
     const bytes = Buffer.byteLength(text) + ','.length;
     const row = rows.at(-1);
     const isAlike = artifact === NO_ARTIFACT || row?.artifact === NO_ARTIFACT || row?.artifact === artifact;
@@ -87,12 +89,6 @@ export function logRows(
       artifact,
     };
   });
-}
-
-function withoutIds(json: string, ids: TaskIds): string {
-  const kind = KINDS.find((start) => json.startsWith(start));
-  const text = idsText(ids);
-  return kind && json.startsWith(text, kind.length) ? kind + json.slice(kind.length + text.length) : json;
 }
 
 /** SQL of the payload of a status event, without the ids of its task. @param status SQL of the ProtoJSON of a TaskStatus */
