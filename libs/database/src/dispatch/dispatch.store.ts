@@ -4,7 +4,7 @@ import { Database, type Statement, type Values } from '../connection/database.js
 import { RUN_COLUMNS, runOf, type RunRow, type RunToEnqueue } from './run-key.js';
 
 /** A run in flight. The condition must contain the predicate of the index word by word. */
-const IN_FLIGHT = `(state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL))`;
+export const IN_FLIGHT = `(state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL))`;
 /** A waiting run: it has no slot yet. */
 export const WAITING = `state = 'queued' AND enqueued_at IS NULL`;
 

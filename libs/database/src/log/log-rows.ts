@@ -138,10 +138,12 @@ export const eventsIn = (r: string): string =>
   `json_array_elements(CASE WHEN ${r}.first_sequence IS NULL THEN json_build_array(${r}.payload) ELSE ${r}.payload END)
     WITH ORDINALITY AS e(payload, n)`;
 
-/** SQL of message 1 as a row of the log, if it stands for the first event and $3 is before it. */
-const FIRST_EVENT = `SELECT 1 AS first_sequence, 1 AS sequence, 0 AS attempt, json_build_array(m.message) AS payload, m.accepted_at
-  FROM task_messages m
+/** SQL: FROM and WHERE of message 1, if it stands for the first event and $3 is before it. */
+const OF_FIRST_EVENT = `FROM task_messages m
   WHERE $3 < 1 AND m.tenant_id = $1 AND m.task_id = $2 AND m.sequence = 1 AND m.accepted_at IS NOT NULL`;
+/** SQL of it as a row of the log. */
+const FIRST_EVENT = `SELECT 1 AS first_sequence, 1 AS sequence, 0 AS attempt, json_build_array(m.message) AS payload, m.accepted_at
+  ${OF_FIRST_EVENT}`;
 
 /** SQL of the next rows of the log after $3. */
 const rowsAfter = (
@@ -165,8 +167,7 @@ export const EVENT_TIMES: Statement = {
   name: 'task-event-times',
   text: `
 SELECT s.sequence, r.at FROM (
-  SELECT 1 AS first, 1 AS last, accepted_at AS at FROM task_messages
-  WHERE $3 < 1 AND tenant_id = $1 AND task_id = $2 AND sequence = 1 AND accepted_at IS NOT NULL
+  SELECT 1 AS first, 1 AS last, m.accepted_at AS at ${OF_FIRST_EVENT}
   UNION ALL (
     SELECT ${firstOf('l')}, l.sequence, l.created_at FROM task_events l
     WHERE l.tenant_id = $1 AND l.task_id = $2 AND l.sequence > $3 ORDER BY l.sequence LIMIT $4

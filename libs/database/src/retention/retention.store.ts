@@ -65,7 +65,8 @@ SELECT count(*)::int AS tasks FROM gone`,
 
 /**
  * Deletes the next events of the logs of deleted tasks, from the beginning of each log. With the last event it deletes
- * the task's runs. A tombstone stores the position, so deleted rows are not searched again. $1 limit of events
+ * the task's runs: the first and the later ones are found by an index each (`isRunOf`), which one condition would not do for all tasks
+ * at once. A tombstone stores the position, so deleted rows are not searched again. $1 limit of events
  */
 const PURGE: Statement = {
   text: `

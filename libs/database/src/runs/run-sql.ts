@@ -1,5 +1,5 @@
 import { keyOfTenant } from '../connection/row-security.js';
-import { WAITING } from '../dispatch/dispatch.store.js';
+import { IN_FLIGHT, WAITING } from '../dispatch/dispatch.store.js';
 import { isRunOf, RUN_COLUMNS, type RunRow } from '../dispatch/run-key.js';
 import { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
@@ -488,10 +488,10 @@ export const COUNT_ACTIVE: Statement = {
   text: `
 WITH active AS MATERIALIZED (
   SELECT tenant_id, 'waiting' AS state, count(*)::int AS runs, min(created_at) AS oldest
-  FROM runs WHERE state = 'queued' AND enqueued_at IS NULL GROUP BY tenant_id
+  FROM runs WHERE ${WAITING} GROUP BY tenant_id
   UNION ALL
   SELECT tenant_id, state, count(*)::int, min(created_at)
-  FROM runs WHERE state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL) GROUP BY tenant_id, state
+  FROM runs WHERE ${IN_FLIGHT} GROUP BY tenant_id, state
   UNION ALL
   SELECT tenant_id, state, count(*)::int, NULL FROM runs WHERE state = 'suspended' GROUP BY tenant_id, state
 )

@@ -297,8 +297,8 @@ function rowOf(input: NewTask): TaskRow {
  * (docs/inside/adr/0050-acceptance-claims-runs.md).
  *
  * $1 tenant $2 tasks $3 agents $4 contexts $5 states $6 statuses $7 at $8 metadata $9 messages (JSON array) $10 events,
- * NULL = the message stands for it $11 runs $12 extensions $13 traceparents $14 owners $15 keys $16 contents $17 hours $18 tasks that are gone $19 keys
- * of an earlier release $20 how many runs may be in flight, of each $21 how many may wait $22 the retry policy $23 the workers
+ * NULL = the message stands for it $11 runs $12 extensions $13 traceparents $14 owners $15 keys $16 contents $17 hours $18 tasks that
+ * are gone $19 keys of an earlier release $20 how many runs may be in flight, of each $21 how many may wait $22 the retry policy $23 the workers
  * for which the runs are claimed, NULL = none $24 their leases in ms
  */
 export const CREATE: Statement = {
@@ -307,7 +307,8 @@ export const CREATE: Statement = {
 WITH item AS MATERIALIZED (
   SELECT * FROM ROWS FROM (
     unnest($2::uuid[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[], $8::text[]),
-    json_array_elements($9::json), unnest($10::text[], $11::uuid[], $12::text[], $13::text[], $14::text[], $15::bytea[], $16::bytea[], $17::int[], $18::uuid[],
+    json_array_elements($9::json),
+    unnest($10::text[], $11::uuid[], $12::text[], $13::text[], $14::text[], $15::bytea[], $16::bytea[], $17::int[], $18::uuid[],
       $19::bytea[], $20::int[], $23::text[], $24::int[])
   ) WITH ORDINALITY AS i(task_id, agent_id, context_id, state, status, status_at, metadata, message, event, run_id,
     extensions, traceparent, owner, key, content, hours, gone, earlier_key, max_in_flight, worker_id, lease_ms, position)

@@ -3,7 +3,7 @@ import { escapeIdentifier } from 'pg';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { MAY_DELETE_AUDIT } from '../audit/audit-sql.js';
 import { Database, type Statement } from '../connection/database.js';
-import { WAITING } from '../dispatch/dispatch.store.js';
+import { IN_FLIGHT, WAITING } from '../dispatch/dispatch.store.js';
 import type { Tenant } from './tenant-records.js';
 
 /**
@@ -35,14 +35,12 @@ const DELETE_RATES: Statement = { text: 'DELETE FROM rate_counters WHERE strpos(
 /** $1 tenant */
 const DELETE_TENANT: Statement = { text: 'DELETE FROM tenants WHERE id = $1 RETURNING id' };
 
-/** Tasks with a run that is not over: $1 tenant $2 after this task $3 limit */
+/** Tasks with a run that is not over, those of each kind from its index: $1 tenant $2 after this task $3 limit */
 const ACTIVE_TASKS: Statement = {
   name: 'tasks-active',
   text: `
 SELECT task_id FROM (
-  SELECT task_id FROM runs WHERE tenant_id = $1 AND task_id > $2 AND state = 'running'
-  UNION ALL
-  SELECT task_id FROM runs WHERE tenant_id = $1 AND task_id > $2 AND state = 'queued' AND enqueued_at IS NOT NULL
+  SELECT task_id FROM runs WHERE tenant_id = $1 AND task_id > $2 AND ${IN_FLIGHT}
   UNION ALL
   SELECT task_id FROM runs WHERE tenant_id = $1 AND task_id > $2 AND ${WAITING}
   UNION ALL

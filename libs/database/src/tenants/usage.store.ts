@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement, type Transaction } from '../connection/database.js';
+import { IN_FLIGHT } from '../dispatch/dispatch.store.js';
 
 // What a task stores are the bytes of its messages, events and journal as JSON. Those of a turn that is running are
 // `open_bytes`; they are added to `stored_bytes`, and to the tenant's usage, in the statement that ends the turn.
@@ -171,7 +172,7 @@ SELECT (SELECT (stored_bytes + coalesce(catalog_bytes, 0))::float8 FROM tenant_u
 /** What counts against limits of a tenant: $1 tenant */
 const LIMIT_USE: Statement = {
   text: `
-SELECT (SELECT count(*) FROM runs WHERE tenant_id = $1 AND (state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL)))::float8
+SELECT (SELECT count(*) FROM runs WHERE tenant_id = $1 AND ${IN_FLIGHT})::float8
     AS "runsAtOnce",
   (SELECT count(*) FROM runs WHERE tenant_id = $1 AND state = 'queued' AND enqueued_at IS NULL)::float8 AS "tasksWaiting",
   (SELECT sum(streams) FROM stream_counts WHERE tenant_id = $1 AND seen_at > clock_timestamp() - interval '15 seconds')::float8
