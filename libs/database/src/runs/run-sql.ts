@@ -351,30 +351,35 @@ export interface SweepFindings {
 
 /**
  * $1 age in ms at which a run on the queue counts as lost. The record in the log of writes proves that Postgres commits to
- * the disk, as a heartbeat does. It has no name: it is planned for the tables as they are, not as they once were.
+ * the disk, as a heartbeat does. It has no name: it is planned for the tables as they are, not as they once were. The outer
+ * columns are always qualified: the same bare name in a subquery would be a column of its table, if there is one.
  */
 export const LOOK: Statement = {
   text: `
-SELECT at::text AS at, pg_logical_emit_message(true, 'baton', 'sweep') IS NOT NULL AS written,
-  coalesce(leases.first < at, false) AS "expiredRuns",
+SELECT look.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'sweep') IS NOT NULL AS written,
+  coalesce(leases.first_end < look.started_at, false) AS "expiredRuns",
   (extract(epoch FROM least(
-    leases.next, (SELECT min(not_before) FROM runs WHERE ${WAITING} AND not_before > at),
-    (SELECT min(due_at) FROM push_configs WHERE due_at > at),
-    (SELECT min(not_before) FROM runs WHERE state = 'suspended' AND not_before > at)
-  ) - at) * 1000)::float8 AS "nextMs",
+    leases.next_end, (SELECT min(not_before) FROM runs WHERE ${WAITING} AND not_before > look.started_at),
+    (SELECT min(due_at) FROM push_configs WHERE due_at > look.started_at),
+    (SELECT min(not_before) FROM runs WHERE state = 'suspended' AND not_before > look.started_at)
+  ) - look.started_at) * 1000)::float8 AS "nextMs",
   EXISTS (
     SELECT FROM runs
-    WHERE state = 'queued' AND enqueued_at IS NOT NULL AND enqueued_at < at - $1::int * interval '1 millisecond'
+    WHERE state = 'queued' AND enqueued_at IS NOT NULL
+      AND enqueued_at < look.started_at - $1::int * interval '1 millisecond'
   ) AS "staleQueuedRuns",
-  EXISTS (SELECT FROM runs WHERE ${WAITING} AND (not_before IS NULL OR not_before <= at)) AS "waitingRuns",
+  EXISTS (
+    SELECT FROM runs WHERE ${WAITING} AND (not_before IS NULL OR not_before <= look.started_at)
+  ) AS "waitingRuns",
   EXISTS (SELECT FROM runs WHERE state = 'suspended') AS "suspendedRuns",
   EXISTS (
     SELECT FROM tasks WHERE parent_task_id IS NOT NULL AND state NOT IN (${TERMINAL_STATES})
   ) AS "openChildren",
-  EXISTS (SELECT FROM schedules WHERE wake_at <= at) AS "dueSchedules",
-  EXISTS (SELECT FROM push_configs WHERE due_at <= at) AS "duePushes"
-FROM (SELECT clock_timestamp() AS at) now, LATERAL (
-  SELECT min(lease_expires_at) AS first, min(lease_expires_at) FILTER (WHERE lease_expires_at >= at) AS next
+  EXISTS (SELECT FROM schedules WHERE wake_at <= look.started_at) AS "dueSchedules",
+  EXISTS (SELECT FROM push_configs WHERE due_at <= look.started_at) AS "duePushes"
+FROM (SELECT clock_timestamp() AS started_at) look, LATERAL (
+  SELECT min(lease_expires_at) AS first_end,
+    min(lease_expires_at) FILTER (WHERE lease_expires_at >= look.started_at) AS next_end
   FROM runs WHERE state = 'running'
 ) leases`,
 };

@@ -104,6 +104,17 @@ describe('schedules', () => {
 });
 
 describe('a schedule that is due', () => {
+  it.each([
+    ['cron', {}],
+    ['at', { cron: null, at: ago(1_000) }],
+  ])('is found by the sweep, when it has %s', async (_kind, overrides) => {
+    const found = async () => (await stores.runs.lookForWork(60_000)).dueSchedules;
+    await make(new Date(Date.now() + 60_000), { ...overrides, name: 'later' });
+    expect(await found()).toBe(false);
+    await make(ago(1_000), overrides);
+    expect(await found()).toBe(true);
+  });
+
   it('is taken by one of many, for a while', async () => {
     const made = await make(ago(10));
     await make(new Date(Date.now() + 60_000), { name: 'later' });

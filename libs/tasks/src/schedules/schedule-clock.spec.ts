@@ -21,8 +21,9 @@ function clock(options: {
   stored?: Partial<Schedule>;
   next?: Date | null | undefined;
   queueIsAway?: boolean;
+  queueHangs?: boolean;
 }): ScheduleClock {
-  const { due, stored, next, queueIsAway } = options;
+  const { due, stored, next, queueIsAway, queueHangs } = options;
   const found: DueSchedule[] = due ? [{ schedule: scheduleOf(due), now: AT }] : [];
   const tell = async (...words: unknown[]): Promise<void> => {
     told.push(words);
@@ -34,7 +35,7 @@ function clock(options: {
     find: async () => stored && scheduleOf(stored),
   };
   const messaging = {
-    setTicks: (times: unknown) => tell('tick', times),
+    setTicks: (times: unknown) => (queueHangs ? new Promise(() => undefined) : tell('tick', times)),
     stopTicks: (id: string) => tell('stop', id),
   };
   return new ScheduleClock(
@@ -80,5 +81,9 @@ describe('what the queue is told when it has forgotten to tick', () => {
 
   it('is lost on a queue that is away, and does no harm', async () => {
     await expect(clock({ due: {}, next: AT, queueIsAway: true }).runOnce()).resolves.toBeUndefined();
+  });
+
+  it('delays no schedule on a queue that does not answer', async () => {
+    await expect(clock({ due: {}, next: AT, queueHangs: true }).runOnce()).resolves.toBeUndefined();
   });
 });

@@ -53,7 +53,7 @@ export class ScheduleClock extends RepeatedWork {
 
   private async advanceLate(due: DueSchedule): Promise<void> {
     const nextAt = await this.advancer.advance(due).catch((error: unknown) => this.leave(error, due));
-    if (nextAt) await this.remind(due);
+    if (nextAt) this.remind(due);
   }
 
   /** Handle a tick of the queue. Never rejects. */
@@ -68,10 +68,12 @@ export class ScheduleClock extends RepeatedWork {
     }
   }
 
-  /** Set the ticks again. The queue was emptied, or it was away when the schedule was created. */
-  private async remind({ schedule }: DueSchedule): Promise<void> {
-    // Without ticks the sweep goes on firing the schedule.
-    await this.messaging.setTicks(ticksOf(schedule)).catch(() => undefined);
+  /**
+   * Set the ticks again. The queue was emptied, or it was away when the schedule was created. Not awaited: a queue that is
+   * away must not delay the next schedules. Without ticks the sweep goes on firing the schedule.
+   */
+  private remind({ schedule }: DueSchedule): void {
+    this.messaging.setTicks(ticksOf(schedule)).catch(() => undefined);
   }
 
   private leave(error: unknown, { schedule }: DueSchedule): undefined {
