@@ -48,7 +48,9 @@ module.exports = {
     {
       ...base,
       displayName: 'unit',
-      testMatch: ['<rootDir>/{libs,apps,test/docs,test/chaos,test/fuzz,test/isolation}/**/*.spec.ts'],
+      testMatch: [
+        '<rootDir>/{libs,apps,test/docs,test/chaos,test/fuzz,test/isolation,test/quirks}/**/*.spec.ts',
+      ],
     },
     {
       ...base,

@@ -96,7 +96,7 @@ export function composeNames(composeFile: string): string {
 }
 
 /** A table as Prettier writes it. */
-function table(rows: readonly (readonly string[])[]): string {
+export function table(rows: readonly (readonly string[])[]): string {
   const [titles = [], ...others] = rows;
   const widths = titles.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
   const line = (cells: readonly string[]) =>

@@ -108,7 +108,8 @@ export class ModelProvider {
     if (!reply)
       return void sendError(response, dialect, { status: 400, error: 'the script has no reply left' });
     await reply.after;
-    if (reply.status !== undefined && reply.status >= 400) sendError(response, dialect, reply);
+    if (reply.body !== undefined) sendBody(response, reply.body, reply);
+    else if (reply.status !== undefined && reply.status >= 400) sendError(response, dialect, reply);
     else if (request.streamed) await sendEvents(response, dialect, reply, request);
     else sendJson(response, 200, dialect.whole(reply, request), reply.headers);
   }
@@ -161,6 +162,15 @@ function sendError(response: http.ServerResponse, dialect: Dialect, reply: Reply
   sendJson(response, status, dialect.error(status, reply.error ?? 'scripted error'), reply.headers);
 }
 
+function sendBody(
+  response: http.ServerResponse,
+  body: string | object,
+  { status = 200, headers }: Reply,
+): void {
+  if (typeof body === 'object') return sendJson(response, status, body, headers);
+  response.writeHead(status, { 'content-type': 'text/html', ...headers }).end(body);
+}
+
 /** The reply as a stream, with the fault that the script has for it. */
 async function sendEvents(
   response: http.ServerResponse,
@@ -169,8 +179,8 @@ async function sendEvents(
   request: ModelRequest,
 ): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream', ...reply.headers }).flushHeaders();
-  const { fault } = reply;
-  for (const [index, event] of dialect.events(reply, request).entries()) {
+  const { fault, wire = (events) => events } = reply;
+  for (const [index, event] of wire(dialect.events(reply, request)).entries()) {
     if (fault?.after === index) {
       // What was said before gets there first.
       if (fault.kind === 'break') return void setImmediate(() => response.destroy());
@@ -182,9 +192,9 @@ async function sendEvents(
     if (reply.delayMs) await delay(reply.delayMs);
     await reply.pace?.(index);
     if (response.destroyed) return;
-    response.write(frame(event));
+    response.write(typeof event === 'string' ? event : frame(event));
   }
-  response.end();
+  if (!reply.open) response.end();
 }
 
 const frame = ({ event, data }: ProviderEvent): string =>

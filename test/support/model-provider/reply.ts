@@ -12,9 +12,15 @@ export interface Reply {
   status?: number;
   /** Message of the error. */
   error?: string;
+  /** In place of the provider's own answer: this text, or this object as JSON. With `status` 200 also. */
+  body?: string | object;
   headers?: Record<string, string>;
   /** What goes wrong with a stream, and after how many of its events. */
   fault?: Fault;
+  /** Changes the events of a stream. A string among them is sent as it is. */
+  wire?: (events: ProviderEvent[]) => readonly (ProviderEvent | string)[];
+  /** The connection stays open after the last event. */
+  open?: true;
   /** Nothing is answered before it resolves. */
   after?: Promise<unknown>;
   /** Milliseconds before each event of a stream. */
