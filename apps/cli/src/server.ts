@@ -1,3 +1,4 @@
+import { isEventStream } from '@baton/a2a';
 import { createParser } from 'eventsource-parser';
 import { type EnvironmentSource, loadLocalEnvironment } from '@baton/config';
 import { join } from 'node:path';
@@ -183,8 +184,7 @@ export const isLost = (error: unknown): boolean =>
   // Node's only message for a body that breaks off.
   error instanceof UnreachableError || (error as { message?: unknown } | null)?.message === 'terminated';
 
-const isStream = ({ headers }: Response): boolean =>
-  headers.get('content-type')?.startsWith('text/event-stream') ?? false;
+const isStream = ({ headers }: Response): boolean => isEventStream(headers.get('content-type'));
 
 function tapped(response: Response, tap: SequenceTap): Response {
   const decoder = new TextDecoder();

@@ -24,6 +24,7 @@ export {
   parseJsonBody,
 } from './json-limits.js';
 export * from './json-rpc.js';
+export * from './media-type.js';
 export * from './operation.js';
 export * from './page-token.js';
 export * from './parse-fields.js';

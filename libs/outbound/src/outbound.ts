@@ -1,3 +1,4 @@
+import { isEventStream } from '@baton/a2a';
 import type { Environment } from '@baton/config';
 import type { Logger, Metrics } from '@baton/telemetry';
 import type { OnApplicationShutdown } from '@nestjs/common';
@@ -212,8 +213,8 @@ function firstRequest(input: Parameters<Fetch>[0], init: RequestInit = {}, timeo
 function limited(client: Client, response: Response, { host }: URL, bounds: BodyBounds): Response {
   const { body, headers, status, statusText } = response;
   if (!body) return response;
-  const isEventStream = headers.get('content-type')?.startsWith('text/event-stream') ?? false;
-  const passedOn = body.pipeThrough(limitedBody(bounds, isEventStream, host));
+  const isStream = isEventStream(headers.get('content-type'));
+  const passedOn = body.pipeThrough(limitedBody(bounds, isStream, host));
   return new client.Response(passedOn, { headers, status, statusText });
 }
 

@@ -1,4 +1,4 @@
-import { parseFields, ProtocolError } from '@baton/a2a';
+import { isMediaType, parseFields, ProtocolError } from '@baton/a2a';
 import { LIMIT_NAMES, type LimitName, type LimitOverrides, limitRule } from '@baton/config';
 import { OperatorDesk, TenantLifecycle, TenantSettings } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common';
@@ -227,7 +227,7 @@ export class AdminTenantsController {
     @Param('tenant') slug: string,
     @Req() request: FastifyRequest,
   ): Promise<z.infer<typeof importedTenant>> {
-    if (request.headers['content-type']?.split(';')[0]?.trim() !== NDJSON) {
+    if (!isMediaType(request.headers['content-type'], NDJSON)) {
       throw new ProtocolError('media-type', `send the export of a tenant as ${NDJSON}`);
     }
     const imported = await this.desk.import(slug, request.raw, operatorActorOf(request));

@@ -5,6 +5,7 @@ import {
   HTTP_ROUTES,
   httpErrorWire,
   type HttpRoute,
+  isMediaType,
   paramsOfQuery,
   paramsOfRoute,
   parseJsonBody,
@@ -81,7 +82,7 @@ function answerTypeFor({ headers }: FastifyRequest, version: string): string {
   const own = version.startsWith('0.') ? JSON_TYPE : A2A_TYPE;
   const types = [own, ...[A2A_TYPE, JSON_TYPE].filter((type) => type !== own)];
   const names = (header: string | undefined, type: string): boolean =>
-    header?.split(',').some((range) => range.split(';', 1)[0]?.trim().toLowerCase() === type) === true;
+    header?.split(',').some((range) => isMediaType(range, type)) === true;
   return (
     types.find((type) => names(headers.accept, type)) ??
     types.find((type) => names(headers['content-type'], type)) ??

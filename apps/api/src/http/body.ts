@@ -1,4 +1,4 @@
-import { EnvelopeError, ProtocolError, parseJsonBody } from '@baton/a2a';
+import { charsetOf, EnvelopeError, essenceOf, ProtocolError, parseJsonBody } from '@baton/a2a';
 import { Environment, NO_LIMITS } from '@baton/config';
 import { callerOf, LimitsService } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
@@ -174,12 +174,12 @@ function assertMediaType({ headers }: IncomingMessage, mediaTypes: readonly stri
     if (hasNoBody(headers)) return;
     throw refuse('a body without Content-Type', 'send application/json');
   }
-  const [type = '', ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase());
+  const type = essenceOf(contentType);
   if (!mediaTypes.includes(type)) {
     throw refuse(`Content-Type ${type.slice(0, 100)}`, 'send application/json');
   }
-  const charset = parameters.find((parameter) => parameter.startsWith('charset='))?.slice('charset='.length);
-  if (charset !== undefined && !CHARSETS.has(charset.replaceAll('"', ''))) {
+  const charset = charsetOf(contentType);
+  if (charset !== undefined && !CHARSETS.has(charset)) {
     throw refuse(`charset ${charset.slice(0, 100)}`, 'send UTF-8');
   }
 }

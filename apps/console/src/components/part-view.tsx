@@ -38,9 +38,13 @@ const COMPONENTS: Components = {
   ),
 };
 
+/** A media type without its parameters, in lower case (RFC 9110 §8.3.1). */
+const essenceOf = (mediaType = ''): string => (mediaType.split(';', 1)[0] ?? '').trim().toLowerCase();
+
 /** A part of a message or an artifact. Agents and strangers have written it: nothing of it runs or loads anything. */
 export function PartView({ part }: { part: Part }) {
-  const { text, data, raw, url, mediaType = '' } = part;
+  const { text, data, raw, url } = part;
+  const mediaType = essenceOf(part.mediaType);
   if (text !== undefined) {
     if (text.length > MAX_MARKDOWN) return <PlainText text={text} />;
     if (mediaType === '' || mediaType === 'text/markdown') return <MarkdownText text={text} />;
@@ -100,7 +104,7 @@ export function Json({ value }: { value: unknown }) {
 /** Bytes: an image, or a file to download. */
 function FileView({ raw, part: { mediaType = '', filename = 'file' } }: { raw: string; part: Part }) {
   const [url, setUrl] = useState<string>();
-  const isImage = IMAGES.includes(mediaType);
+  const isImage = IMAGES.includes(essenceOf(mediaType));
   useEffect(() => {
     const bytes = bytesOf(raw);
     if (!bytes) return undefined;

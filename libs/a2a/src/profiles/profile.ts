@@ -4,6 +4,7 @@ import type { Codec } from '../codecs/codec.js';
 import { Fields } from '../codecs/params.js';
 import { ProtocolError } from '../errors.js';
 import type { Envelope, ErrorOverrides } from '../json-rpc.js';
+import { essenceOf } from '../media-type.js';
 import type { Message, Part } from '../model.js';
 import { type OperationCall, requestedTaskId } from '../operation.js';
 
@@ -311,18 +312,18 @@ function assertInputModes(message: Message, { definition }: Agent): void {
 function takes(modes: readonly string[], part: Part): boolean {
   const type = mediaTypeOf(part);
   if (type === '') return takesFile(modes, part);
-  return modes.some((mode) => covers(mode, type) || essence(mode) === kindOf(part));
+  return modes.some((mode) => covers(mode, type) || essenceOf(mode) === kindOf(part));
 }
 
 /** Whether the modes name the media type of a file, or, if it has none, any that only files have. */
 function takesFile(modes: readonly string[], part: Part): boolean {
   const type = mediaTypeOf(part);
-  return modes.some((mode) => !PLAIN_MODES.has(essence(mode)) && (type === '' || covers(mode, type)));
+  return modes.some((mode) => !PLAIN_MODES.has(essenceOf(mode)) && (type === '' || covers(mode, type)));
 }
 
 /** Whether a mode such as `image/*` includes the media type. */
 function covers(mode: string, type: string): boolean {
-  const wanted = essence(mode);
+  const wanted = essenceOf(mode);
   return (
     wanted === '*/*' || wanted === '*' || wanted === type || wanted === `${type.split('/', 1)[0] ?? ''}/*`
   );
@@ -338,10 +339,7 @@ function answersApproval({ taskId }: Message, { content }: Part): boolean {
   return typeof value === 'object' && value !== null && 'approval' in value;
 }
 
-const mediaTypeOf = (part: Part): string => essence(part.mediaType) || DEFAULT_TYPES[kindOf(part)];
-
-/** A media type without its parameters. */
-const essence = (type: string): string => (type.split(';', 1)[0] ?? '').trim().toLowerCase();
+const mediaTypeOf = (part: Part): string => essenceOf(part.mediaType) || DEFAULT_TYPES[kindOf(part)];
 
 function kindOf({ content }: Part): PartKind {
   return content?.$case === 'raw' || content?.$case === 'url' ? 'file' : (content?.$case ?? 'data');

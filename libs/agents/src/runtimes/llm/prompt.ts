@@ -1,4 +1,4 @@
-import type { Message, Part } from '@baton/a2a';
+import { charsetOf, decodeText, essenceOf, type Message, type Part } from '@baton/a2a';
 import type { UserModelMessage } from 'ai';
 import { type OutboundCalls, failureReason } from '@baton/outbound';
 import { AgentFailure } from './agent-failure.js';
@@ -74,7 +74,7 @@ export class PromptReader {
       const response = await fetch(url, { signal });
       if (!response.ok)
         throw new AgentFailure(`The file at ${hostOf(url)} can not be read: ${response.status}.`);
-      const type = mediaType || (response.headers.get('content-type')?.split(';')[0]?.trim() ?? '');
+      const type = typeOfFile(mediaType, response.headers.get('content-type') ?? '');
       const data = Buffer.from(await response.arrayBuffer());
       this.bytes += data.length;
       if (this.bytes > MAX_FILES_BYTES) {
@@ -92,15 +92,22 @@ export class PromptReader {
   }
 }
 
+/** The media type that the sender gave a file counts. Its server may add the charset. */
+function typeOfFile(given: string, served: string): string {
+  const isSame = essenceOf(given) === essenceOf(served) && charsetOf(given) === undefined;
+  return given === '' || isSame ? served : given;
+}
+
 function file(data: Buffer, mediaType: string, filename: string): Content {
-  if (TEXT.test(mediaType)) {
-    const text = data.toString('utf8');
+  const type = essenceOf(mediaType);
+  if (TEXT.test(type)) {
+    const text = decodeText(data, mediaType);
     return { type: 'text', text: filename ? `${filename}:\n${text}` : text };
   }
   // A plain Uint8Array, because JSON of a Buffer is a list of numbers.
   const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  if (mediaType.startsWith('image/')) return { type: 'image', image: bytes, mediaType };
-  return { type: 'file', data: bytes, mediaType: mediaType || STANDARD_TYPE, ...(filename && { filename }) };
+  if (type.startsWith('image/')) return { type: 'image', image: bytes, mediaType: type };
+  return { type: 'file', data: bytes, mediaType: type || STANDARD_TYPE, ...(filename && { filename }) };
 }
 
 const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : 'that address');

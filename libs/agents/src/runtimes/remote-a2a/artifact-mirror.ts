@@ -1,4 +1,4 @@
-import { type Artifact, Part, type TaskArtifactUpdateEvent } from '@baton/a2a';
+import { type Artifact, isMediaType, Part, type TaskArtifactUpdateEvent } from '@baton/a2a';
 import { isDeepStrictEqual } from 'node:util';
 import type { AgentOutput, Turn } from '../../agent-runtime.js';
 
@@ -105,7 +105,7 @@ function plain(part: Part): unknown {
   return {
     ...rest,
     ...(Object.keys(part.metadata ?? {}).length > 0 && { metadata }),
-    ...(mediaType !== undefined && !(isText && mediaType === 'text/plain') && { mediaType }),
+    ...(mediaType !== undefined && !(isText && isMediaType(part.mediaType, 'text/plain')) && { mediaType }),
   };
 }
 

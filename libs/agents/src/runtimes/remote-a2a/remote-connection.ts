@@ -1,4 +1,4 @@
-import { type AgentCard, type AgentInterface, originOf } from '@baton/a2a';
+import { type AgentCard, type AgentInterface, isJsonType, originOf } from '@baton/a2a';
 import {
   type Client,
   ClientFactory,
@@ -210,4 +210,4 @@ export function remoteFetch(
   };
 }
 
-const isJson = ({ headers }: Response): boolean => /[/+]json\b/.test(headers.get('content-type') ?? '');
+const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type'));
