@@ -12,8 +12,8 @@ import {
 
 const STOP = { stop: 'end_turn', length: 'max_tokens', filter: 'refusal' } as const;
 
-const stopReason = ({ calls, finish }: Reply): string =>
-  calls?.length && !finish ? 'tool_use' : STOP[finish ?? 'stop'];
+const stopReason = ({ calls, finish, reason }: Reply): string =>
+  reason ?? (calls?.length && !finish ? 'tool_use' : STOP[finish ?? 'stop']);
 
 function usage(reply: Reply) {
   const { input, output, cached } = usageOf(reply);

@@ -2,6 +2,8 @@ import { type Dialect, type ProviderEvent, type Reply, chunksOf, usageOf, wholeO
 
 const FINISH = { stop: 'STOP', length: 'MAX_TOKENS', filter: 'SAFETY' } as const;
 
+const finishOf = ({ finish, reason }: Reply): string => reason ?? FINISH[finish ?? 'stop'];
+
 function usageMetadata(reply: Reply) {
   const { input, output, cached, reasoning } = usageOf(reply);
   return {
@@ -14,7 +16,9 @@ function usageMetadata(reply: Reply) {
 }
 
 const calls = (reply: Reply) =>
-  (reply.calls ?? []).map(({ name, input }) => ({ functionCall: { name, args: input } }));
+  (reply.calls ?? []).map(({ name, input, id }) => ({
+    functionCall: { name, args: input, ...(id !== undefined && { id }) },
+  }));
 
 /** Google's generateContent. */
 export const google: Dialect = {
@@ -29,7 +33,7 @@ export const google: Dialect = {
             ...calls(reply),
           ],
         },
-        finishReason: FINISH[reply.finish ?? 'stop'],
+        finishReason: finishOf(reply),
         index: 0,
       },
     ],
@@ -49,7 +53,7 @@ export const google: Dialect = {
           candidates: [
             {
               content: { role: 'model', parts: [{ text: '' }] },
-              finishReason: FINISH[reply.finish ?? 'stop'],
+              finishReason: finishOf(reply),
             },
           ],
           usageMetadata: usageMetadata(reply),

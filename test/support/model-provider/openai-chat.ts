@@ -12,7 +12,8 @@ import {
 
 const FINISH = { stop: 'stop', length: 'length', filter: 'content_filter' } as const;
 
-function finishOf({ calls, finish }: Reply): string {
+function finishOf({ calls, finish, reason }: Reply): string {
+  if (reason !== undefined) return reason;
   return calls?.length && !finish ? 'tool_calls' : FINISH[finish ?? 'stop'];
 }
 

@@ -48,7 +48,7 @@ function items(reply: Reply): Item[] {
 
 function response(reply: Reply, model: string, status: string) {
   const { input, output, cached, reasoning } = usageOf(reply);
-  const reason = reply.finish === 'length' ? 'max_output_tokens' : 'content_filter';
+  const reason = reply.reason ?? (reply.finish === 'length' ? 'max_output_tokens' : 'content_filter');
   return {
     id: 'resp_1',
     object: 'response',
@@ -56,7 +56,7 @@ function response(reply: Reply, model: string, status: string) {
     model,
     status,
     error: null,
-    incomplete_details: reply.finish && reply.finish !== 'stop' ? { reason } : null,
+    incomplete_details: isWhole(reply) ? null : { reason },
     output: status === 'in_progress' ? [] : items(reply),
     usage: {
       input_tokens: input,
@@ -67,6 +67,9 @@ function response(reply: Reply, model: string, status: string) {
     },
   };
 }
+
+const isWhole = ({ finish, reason }: Reply): boolean =>
+  reason === undefined && (finish === undefined || finish === 'stop');
 
 /** The events of one item of the output: its beginning, its content in chunks, its end. */
 function itemEvents(item: Item, output_index: number, reply: Reply): Record<string, unknown>[] {
@@ -118,16 +121,15 @@ function itemEvents(item: Item, output_index: number, reply: Reply): Record<stri
 
 /** OpenAI's responses. */
 export const openaiResponses: Dialect = {
-  whole: (reply, { model }) => response(reply, model, reply.finish ? 'incomplete' : 'completed'),
+  whole: (reply, { model }) => response(reply, model, isWhole(reply) ? 'completed' : 'incomplete'),
 
   events(reply, { model }): ProviderEvent[] {
-    const isWhole = !reply.finish || reply.finish === 'stop';
     const events = [
       { type: 'response.created', response: response(reply, model, 'in_progress') },
       ...items(reply).flatMap((item, index) => itemEvents(item, index, reply)),
       {
-        type: isWhole ? 'response.completed' : 'response.incomplete',
-        response: response(reply, model, isWhole ? 'completed' : 'incomplete'),
+        type: isWhole(reply) ? 'response.completed' : 'response.incomplete',
+        response: response(reply, model, isWhole(reply) ? 'completed' : 'incomplete'),
       },
     ];
     return events.map((data, sequence_number) => ({

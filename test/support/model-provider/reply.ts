@@ -8,6 +8,8 @@ export interface Reply {
   calls?: readonly ToolCall[];
   usage?: { input: number; output: number; cached?: number; reasoning?: number };
   finish?: 'stop' | 'length' | 'filter';
+  /** Why the answer ended, in the provider's own word. */
+  reason?: string;
   /** An error in place of an answer: this HTTP status. */
   status?: number;
   /** Message of the error. */

@@ -21,5 +21,5 @@ export class ModelTimeout extends Error {
   }
 }
 
-/** The stream of an answer ended before the answer was complete. */
+/** The stream of an answer ended before the answer was complete. The message says more, or is empty. */
 export class BrokenAnswer extends Error {}

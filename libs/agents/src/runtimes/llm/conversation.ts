@@ -9,6 +9,7 @@ import type {
 } from 'ai';
 import type { Decision, ApprovalAnswer } from '../../approvals.js';
 import { type JournalEntry, historyBefore, type Turn } from '../../agent-runtime.js';
+import type { WrongCall } from './answer-calls.js';
 import type { ToolResult } from './tools/agent-tool.js';
 import { type Usage, NO_USAGE, add } from './model-usage.js';
 
@@ -29,8 +30,15 @@ interface CallTime {
 /** A completed call of the model. */
 export interface ModelStep extends CallTime {
   kind: 'step';
+  /** Has calls only if the answer is whole, and all its calls are. */
   message: AssistantModelMessage;
   finish: FinishReason;
+  /** The provider's own reason for the end of the answer. Journals of releases up to 0.2 do not have it. */
+  rawFinish?: string;
+  /** The tools that the answer asks for, if no call of it is made. */
+  notMade?: string[];
+  /** The calls that are the reason for it. The model corrects them once. */
+  wrongCalls?: WrongCall[];
   usage: Usage;
   model: string;
 }
@@ -44,16 +52,22 @@ export interface FailedCall extends CallTime {
   error: string;
 }
 
-/** A tool call that must not be repeated is about to start. */
-interface CallBegun {
-  kind: 'begun';
+/** The two ids of a call. */
+interface CallIds {
+  /** The model's id. Two calls may have the same. Releases up to 0.2 know a call by it, and may run beside this one. */
   callId: string;
+  /** Baton's id (`callIdOf`). Journals of releases up to 0.2 do not have it. */
+  call?: string;
+}
+
+/** A tool call that must not be repeated is about to start. */
+interface CallBegun extends CallIds {
+  kind: 'begun';
 }
 
 /** The result of a tool call. */
-export interface CallResult {
+export interface CallResult extends CallIds {
   kind: 'result';
-  callId: string;
   result: ToolResult;
 }
 
@@ -116,10 +130,19 @@ export interface RecordedCall extends ToolCallPart {
   step: number;
   /** Position among the calls of that step, from 1. */
   index: number;
+  /** The id of the call in requests to the model: the model's own id, or another one if two calls have the same. */
+  sentId: string;
 }
 
-/** The id of a call. It is unique in the task; the ids of some models are only unique in one answer. */
-export const callIdOf = ({ step, index }: RecordedCall): string => `call-${step}-${index}`;
+/** Baton's id of a call. It is unique in the task. The ids of models are not, not even in one answer. */
+export const callIdOf = ({ step, index }: Pick<RecordedCall, 'step' | 'index'>): string =>
+  `call-${step}-${index}`;
+
+/** Both ids of a call for the journal. */
+export const idsOf = (call: RecordedCall): CallIds => ({ callId: call.toolCallId, call: callIdOf(call) });
+
+/** An id for a call whose own id is taken. Mistral takes only ids of nine letters and digits. */
+const replacementId = (number: number): string => `c${number.toString(36).padStart(8, '0')}`;
 
 const NOT_MADE = { ok: false, content: 'The call was not made: the task ended before it.' };
 
@@ -127,10 +150,14 @@ const NOT_MADE = { ok: false, content: 'The call was not made: the task ended be
 export class Conversation {
   private readonly entries: RecordedEntry[] = [];
   private readonly recordedSteps: (ModelStep & RecordedEntry)[] = [];
-  /** Results by step and by the model's id of the call. The ids of some models are only unique in one answer. */
+  /** The calls of each step. */
+  private readonly calls: RecordedCall[][] = [];
+  /** Ids in requests to the model. */
+  private readonly sentIds = new Set<string>();
+  /** Results by Baton's id of the call. */
   private readonly results = new Map<string, CallResult['result']>();
-  /** Journal position of the last `begun` entry of a call. */
-  private readonly begun = new Map<string, number>();
+  /** Calls with a `begun` entry, by Baton's id. */
+  private readonly begun = new Set<string>();
   private readonly decisions = new Map<string, Decision>();
 
   private constructor(
@@ -179,11 +206,8 @@ export class Conversation {
   }
 
   /** The tool calls of a step. Steps count from 1. */
-  callsOf(step: number): RecordedCall[] {
-    const content = this.steps()[step - 1]?.message.content;
-    const calls =
-      typeof content === 'string' ? [] : (content ?? []).filter(({ type }) => type === 'tool-call');
-    return (calls as ToolCallPart[]).map((call, i) => ({ ...call, step, index: i + 1 }));
+  callsOf(step: number): readonly RecordedCall[] {
+    return this.calls[step - 1] ?? [];
   }
 
   /** The tool calls of the last step that have no result yet. */
@@ -247,13 +271,13 @@ export class Conversation {
   }
 
   /** The result of a tool call, if there is one. */
-  resultOf({ toolCallId, step }: RecordedCall): CallResult['result'] | undefined {
-    return this.results.get(`${step}/${toolCallId}`);
+  resultOf(call: RecordedCall): CallResult['result'] | undefined {
+    return this.results.get(callIdOf(call));
   }
 
   /** Whether a crashed worker may have made a call that must not be repeated. */
-  hasBegun({ toolCallId, step }: RecordedCall): boolean {
-    return (this.begun.get(toolCallId) ?? 0) > (this.recordedSteps[step - 1]?.position ?? 0);
+  hasBegun(call: RecordedCall): boolean {
+    return this.begun.has(callIdOf(call));
   }
 
   /** Tokens of the whole task, and of this turn. Failed calls count. */
@@ -278,15 +302,30 @@ export class Conversation {
       if (entry.kind === 'correction') messages.push({ role: 'user', content: entry.text });
       if (entry.kind !== 'step') continue;
       step += 1;
-      messages.push(entry.message, ...this.resultsOf(step));
+      messages.push(this.sentMessage(entry, step), ...this.resultsOf(step));
     }
     return messages;
+  }
+
+  /** The model's answer as it goes back to the model. */
+  private sentMessage(entry: ModelStep, step: number): AssistantModelMessage {
+    const { message } = entry;
+    // Reasoning and ids of a provider are only valid together with the calls.
+    if (entry.wrongCalls) return { role: 'assistant', content: textOfStep(entry) };
+    if (typeof message.content === 'string') return message;
+    const calls = this.callsOf(step).values();
+    const content = message.content.map((part) =>
+      part.type === 'tool-call'
+        ? { ...part, toolCallId: calls.next().value?.sentId ?? part.toolCallId }
+        : part,
+    );
+    return { ...message, content };
   }
 
   private resultsOf(step: number): ToolModelMessage[] {
     const content = this.callsOf(step).map((call) => ({
       type: 'tool-result' as const,
-      toolCallId: call.toolCallId,
+      toolCallId: call.sentId,
       toolName: call.toolName,
       output: resultOutput(this.resultOf(call) ?? NOT_MADE),
     }));
@@ -296,15 +335,42 @@ export class Conversation {
   /** Adds an entry to the indexes, so that lookups need no search. */
   private take(entry: RecordedEntry): void {
     this.entries.push(entry);
-    if (entry.kind === 'step') this.recordedSteps.push(entry);
-    if (entry.kind === 'begun') this.begun.set(entry.callId, entry.position);
+    if (entry.kind === 'step') this.takeStep(entry);
+    if (entry.kind === 'begun') for (const id of this.idsIn(entry)) this.begun.add(id);
     if (entry.kind === 'result') {
-      const key = `${this.recordedSteps.length}/${entry.callId}`;
-      if (!this.results.has(key)) this.results.set(key, entry.result);
+      for (const id of this.idsIn(entry)) if (!this.results.has(id)) this.results.set(id, entry.result);
     }
     for (const decision of entry.kind === 'answered' ? entry.decisions : []) {
       if (!this.decisions.has(decision.callId)) this.decisions.set(decision.callId, decision);
     }
+  }
+
+  private takeStep(entry: ModelStep & RecordedEntry): void {
+    this.recordedSteps.push(entry);
+    const step = this.recordedSteps.length;
+    const { content } = entry.message;
+    const parts = typeof content === 'string' ? [] : content;
+    const calls = parts.filter((part): part is ToolCallPart => part.type === 'tool-call');
+    this.calls.push(
+      calls.map((call, i) => ({ ...call, step, index: i + 1, sentId: this.unusedId(call.toolCallId) })),
+    );
+  }
+
+  private unusedId(id: string): string {
+    let unused = id;
+    for (let number = this.sentIds.size; unused === '' || this.sentIds.has(unused); number++) {
+      unused = replacementId(number);
+    }
+    this.sentIds.add(unused);
+    return unused;
+  }
+
+  /** Baton's ids of the calls that an entry is about. An entry of releases up to 0.2 is about calls of the last step. */
+  private idsIn({ callId, call }: CallIds): string[] {
+    if (call !== undefined) return [call];
+    return this.callsOf(this.recordedSteps.length)
+      .filter(({ toolCallId }) => toolCallId === callId)
+      .map(callIdOf);
   }
 
   private waiting() {

@@ -17,12 +17,15 @@ import {
 import { TokenBudget, TokensExceeded } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
 import { approvalRequest, takeMessage, waitingEntry, withTerms } from './approval/approval.js';
-import { type LlmConfig, llmConfigSchema } from './llm-config.js';
+import { callCorrection, type WrongCall, wrongCallsFailure } from './answer-calls.js';
+import { partialAnswer } from './finish-reason.js';
+import { type LlmConfig, llmConfigSchema, splitModel } from './llm-config.js';
 import { Conversation, type FailedCall, type ModelStep, textOfStep } from './conversation.js';
 import { leftovers } from './turn-artifacts.js';
 import { memoryOf } from './memory.js';
 import { ModelMetrics } from './model-usage.js';
 import { PromptReader } from './prompt.js';
+import { sendable } from './sendable.js';
 import { SchemaChecks, structuredAnswer } from './schema-checks.js';
 import { type AgentTool, ToolSources } from './tools/agent-tool.js';
 import { runToolCalls } from './tools/tool-calls.js';
@@ -121,6 +124,7 @@ export class LlmRuntime implements AgentRuntime {
     const context = await this.context(open);
     if (turn.attempt > 1) yield* leftovers(turn, conversation, config.output !== undefined);
     for (;;) {
+      assertWhole(conversation, config);
       const waiting = yield* runToolCalls(turn, conversation, tools, checks, signal, this.metrics);
       if (signal.aborted) return;
       if (waiting.length > 0) {
@@ -130,9 +134,12 @@ export class LlmRuntime implements AgentRuntime {
         return;
       }
       const last = conversation.last();
-      const isAnswer =
-        last?.kind === 'step' && conversation.callsOf(conversation.steps().length).length === 0;
-      if (isAnswer && (yield* this.end(open, last))) return;
+      if (last?.kind === 'step' && last.wrongCalls) await this.correctCalls(open, last.wrongCalls);
+      else {
+        const isAnswer =
+          last?.kind === 'step' && conversation.callsOf(conversation.steps().length).length === 0;
+        if (isAnswer && (yield* this.end(open, last))) return;
+      }
       this.assertSteps(config, conversation);
       const request = { messages: await context(), tools, maxOutputTokens: undefined };
       const maxOutputTokens = roomInBudget(config, conversation.usage().run, request);
@@ -151,7 +158,8 @@ export class LlmRuntime implements AgentRuntime {
     const memory = await memoryOf(turn, config.memory);
     const reader = new PromptReader(turn.outbound);
     const prompt = (at: number) => reader.prompt(turn.task.history[at] ?? turn.message, signal);
-    return async () => [...memory, ...(await conversation.messages(prompt))];
+    const { provider } = splitModel(config.model);
+    return async () => sendable([...memory, ...(await conversation.messages(prompt))], provider);
   }
 
   /**
@@ -160,7 +168,6 @@ export class LlmRuntime implements AgentRuntime {
    */
   private async *end(open: OpenTurn, answer: ModelStep): AsyncGenerator<AgentOutput, boolean> {
     const { turn, config, conversation, checks } = open;
-    assertWhole(answer, config);
     const text = textOfStep(answer);
     if (config.output) {
       const { schema } = config.output;
@@ -179,6 +186,14 @@ export class LlmRuntime implements AgentRuntime {
     return true;
   }
 
+  /** Tells the model once why its calls were not made. If they are wrong again, the turn fails. */
+  private async correctCalls({ config, conversation }: OpenTurn, calls: readonly WrongCall[]): Promise<void> {
+    const steps = conversation.stepsOfThisRun();
+    const isCorrected = steps.at(-2)?.wrongCalls !== undefined;
+    if (isCorrected || steps.length >= config.steps) throw new AgentFailure(wrongCallsFailure(calls));
+    await conversation.add({ kind: 'correction', text: callCorrection(calls) });
+  }
+
   private assertSteps({ steps }: LlmConfig, conversation: Conversation): void {
     if (conversation.stepsOfThisRun().length < steps) return;
     throw new AgentFailure(
@@ -187,17 +202,13 @@ export class LlmRuntime implements AgentRuntime {
   }
 }
 
-/** Throws AgentFailure if the provider cut off the answer. */
-function assertWhole({ finish }: ModelStep, { maxOutputTokens, budget }: LlmConfig): void {
-  if (finish === 'content-filter') {
-    throw new AgentFailure("The provider's filter has stopped the answer: put the question differently.");
-  }
-  if (finish !== 'length') return;
-  const setting = budget.tokens === undefined ? 'maxOutputTokens' : 'maxOutputTokens or budget.tokens';
-  const bound = maxOutputTokens === undefined ? '' : ` of ${maxOutputTokens}`;
-  throw new AgentFailure(
-    `The answer was cut off at the limit${bound} of its tokens: raise ${setting} of the agent's settings.`,
-  );
+/** Throws AgentFailure if the model's last answer is not whole: its calls must not be made. */
+function assertWhole(conversation: Conversation, config: LlmConfig): void {
+  const last = conversation.steps().at(-1);
+  if (!last) return;
+  const hasCalls = (last.notMade ?? []).length > 0 || conversation.pendingCalls().length > 0;
+  const reason = partialAnswer(last, hasCalls, config);
+  if (reason !== undefined) throw new AgentFailure(reason);
 }
 
 const correction = (wrong: string): string =>

@@ -1,6 +1,5 @@
 import {
-  type FinishReason,
-  type LanguageModelUsage,
+  type AssistantModelMessage,
   type ModelMessage,
   type TextStreamPart,
   type ToolSet,
@@ -10,10 +9,12 @@ import {
   tool,
 } from 'ai';
 import type { AgentOutput } from '../../agent-runtime.js';
-import type { LlmConfig } from './llm-config.js';
+import { type LlmConfig, splitModel } from './llm-config.js';
+import { AnswerCalls } from './answer-calls.js';
 import { boundedAnswer, grouped, Watchdog } from './answer-stream.js';
 import type { FailedCall, ModelStep } from './conversation.js';
 import { BrokenAnswer } from './agent-failure.js';
+import { endingOf, finishOf, MAX_REASON } from './finish-reason.js';
 import type { OpenModel } from './providers.js';
 import type { Speech } from './turn-artifacts.js';
 import type { AgentTool } from './tools/agent-tool.js';
@@ -53,8 +54,9 @@ const WORDS = new Set<Part['type']>([
 const isWord = ({ type }: Part): boolean => WORDS.has(type) || type === 'tool-call';
 
 /**
- * Calls the model once. Yields its output as it arrives, and returns the complete step. Rejects with the provider's
- * error, or with ModelTimeout.
+ * Calls the model once. Yields its output as it arrives, and returns the complete step. A step has calls of tools only
+ * if the provider says that the answer is whole, and all its calls are. Rejects with the provider's error, BrokenAnswer
+ * or ModelTimeout.
  */
 export async function* callModel(
   open: OpenModel,
@@ -67,21 +69,27 @@ export async function* callModel(
   const watchdog = new Watchdog(config, stop);
   try {
     const result = streamText({ ...callOptions(open, config, request), abortSignal: watchdog.signal });
-    const finish = yield* relayAnswer(
-      boundedAnswer(watchdog.over(result.fullStream, isWord)),
-      config,
-      speech,
-      progress,
-    );
+    const calls = new AnswerCalls();
+    const parts = boundedAnswer(watchdog.over(result.fullStream, isWord));
+    const finish = yield* relayAnswer(parts, config, speech, progress, calls);
     progress.usage = usageOf(finish?.totalUsage, {
       inputTokens: estimateInput(config, request),
       outputTokens: estimateTokens(progress.characters),
     });
-    const reason = wholeAnswer(finish);
+    const reasons = reasonsOf(finish, calls);
     const { messages } = await result.response;
     const said = messages.find((message) => message.role === 'assistant');
+    const step = { kind: 'step' as const, ...reasons, usage: progress.usage, model: config.model };
     const message = said ?? { role: 'assistant' as const, content: '' };
-    return { kind: 'step', message, finish: reason, usage: progress.usage, model: config.model };
+    const ending = endingOf(reasons);
+    const wrongCalls = ending === 'unreadable-call' ? [UNREADABLE] : ending === 'whole' ? calls.wrong() : [];
+    if (ending === 'whole' && wrongCalls.length === 0) return { ...step, message };
+    return {
+      ...step,
+      message: withoutCalls(message),
+      notMade: calls.tools(),
+      ...(wrongCalls.length > 0 && { wrongCalls }),
+    };
   } finally {
     watchdog.end();
   }
@@ -93,12 +101,17 @@ async function* relayAnswer(
   config: LlmConfig,
   speech: Speech,
   progress: CallProgress,
+  calls: AnswerCalls,
 ): AsyncGenerator<AgentOutput, Finish | undefined> {
   const began = performance.now();
   let finish: Finish | undefined;
   for await (const group of grouped(parts, GROUP_MS)) {
     const failure = group.find((part) => part.type === 'error' || part.type === 'abort');
     finish ??= group.find((part) => part.type === 'finish');
+    for (const part of group) {
+      calls.take(part);
+      if (part.type === 'tool-input-delta') progress.characters += part.delta.length;
+    }
     if (group.some(isWord)) progress.firstWordMs ??= performance.now() - began;
     yield* say(group, speech, config, progress, finish !== undefined);
     if (failure) throw failure.type === 'error' ? failure.error : new BrokenAnswer();
@@ -120,9 +133,14 @@ function callOptions({ model, options }: OpenModel, config: LlmConfig, request: 
     // The SDK runs one step and one try. The runtime journals each step and does the retries.
     stopWhen: stepCountIs(1),
     maxRetries: 0,
+    // AnswerCalls compares the calls with the chunks. Of other interfaces the AI SDK loses no pieces.
+    includeRawChunks: request.tools.length > 0 && hasChatCompletions(config),
     onError: () => undefined,
   };
 }
+
+const hasChatCompletions = ({ model, api }: LlmConfig): boolean =>
+  splitModel(model).provider === 'openai-compatible' || api === 'chat';
 
 /** Estimated input tokens of a request. A file counts as a thousand. */
 export function estimateInput({ prompt = '' }: LlmConfig, { messages, tools }: ModelRequest): number {
@@ -159,16 +177,31 @@ function* say(
   }
 }
 
-/** A stream that a gateway cut off may look complete. Only a complete answer has a reason why it ended. */
-function wholeAnswer(finish: Finish | undefined): FinishReason {
-  if (!finish || finish.finishReason === 'error') throw new BrokenAnswer();
-  const { finishReason, rawFinishReason, totalUsage } = finish;
-  if (finishReason === 'other' && rawFinishReason === undefined && !isKnown(totalUsage))
-    throw new BrokenAnswer();
-  return finishReason;
+/**
+ * Why the answer ended. A stream that a gateway cut off may look complete: only a complete answer has a reason. Throws
+ * BrokenAnswer if there is none, and if another try may give a whole answer.
+ */
+function reasonsOf(finish: Finish | undefined, calls: AnswerCalls) {
+  if (!finish) throw new BrokenAnswer();
+  const rawFinish = finish.rawFinishReason?.trim().slice(0, MAX_REASON) || undefined;
+  const ending = endingOf({ finish: finish.finishReason, rawFinish });
+  if (ending === 'broken') throw new BrokenAnswer();
+  if (ending === 'failed') throw new BrokenAnswer(rawFinish && `its reason is "${rawFinish}"`);
+  if (ending === 'whole') calls.assertEnded();
+  return {
+    finish: finishOf(ending, calls.tools().length > 0),
+    ...(rawFinish !== undefined && { rawFinish }),
+  };
 }
 
-const isKnown = ({ outputTokens }: LanguageModelUsage): boolean => outputTokens !== undefined;
+/** Stands for a call that the provider itself could not read. The provider does not show it. */
+const UNREADABLE = { tool: '', received: '', wrong: 'the provider could not read the call' };
+
+/** What remains of an answer whose calls are not made. */
+function withoutCalls(message: AssistantModelMessage): AssistantModelMessage {
+  if (typeof message.content === 'string') return message;
+  return { ...message, content: message.content.filter(({ type }) => type !== 'tool-call') };
+}
 
 function toolSet(tools: readonly AgentTool[]): ToolSet | undefined {
   if (tools.length === 0) return undefined;

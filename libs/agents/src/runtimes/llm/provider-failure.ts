@@ -49,7 +49,8 @@ export function explain(error: unknown, model: OpenModel): ProviderFailure {
   if (network) {
     return { reason: `${provider} can not be reached: ${network}.`, kind: 'network', retryable: true };
   }
-  const detail = cause instanceof BrokenAnswer ? '' : ` (${said(cause, model)})`;
+  const isBare = cause instanceof BrokenAnswer && cause.message === '';
+  const detail = isBare ? '' : ` (${said(cause, model)})`;
   return { reason: `${provider} broke off its answer${detail}.`, kind: 'broken', retryable: true };
 }
 

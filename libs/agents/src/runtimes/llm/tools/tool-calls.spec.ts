@@ -39,7 +39,6 @@ describe('a tool', () => {
       { name: 'weather', input: { city: 7 } },
       'The input of "weather" is not valid: /city',
     ],
-    ['with broken JSON', { name: 'weather', input: '{"city": ' }, 'The input of "weather" is not valid'],
   ])('%s is an error that the model can mend', async (_, call, error) => {
     let made = 0;
     bench.tools.push(toolOf('weather', () => (made += 1)));

@@ -2,7 +2,7 @@ import { histogram, type Metrics, type Span } from '@baton/telemetry';
 import type { ApprovalRequest } from '../../../approvals.js';
 import { type AgentOutput, artifactChunk, Suspension, type Turn } from '../../../agent-runtime.js';
 import { ApprovalsPending } from '../approval/approval.js';
-import { type Conversation, type RecordedCall, callIdOf } from '../conversation.js';
+import { type Conversation, type RecordedCall, callIdOf, idsOf } from '../conversation.js';
 import type { SchemaChecks } from '../schema-checks.js';
 import type { AgentTool, ToolResult } from './agent-tool.js';
 import { callArtifact, fileArtifacts } from '../turn-artifacts.js';
@@ -37,7 +37,7 @@ export async function* runToolCalls(
       'tool' in one
         ? await measured(turn, metrics, one, (span) => makeCall(one, conversation, signal, span))
         : one.result;
-    await conversation.add({ kind: 'result', callId: one.call.toolCallId, result });
+    await conversation.add({ kind: 'result', ...idsOf(one.call), result });
     return result;
   });
   // The first failure ends the turn. Handle the rejections of the others.
@@ -129,7 +129,7 @@ async function makeCall(
   signal: AbortSignal,
   span: Span | undefined,
 ): Promise<ToolResult> {
-  const { toolName, toolCallId, input, step, index } = call;
+  const { toolName, input, step, index } = call;
   if (tool.repeat === 'never') {
     if (conversation.hasBegun(call)) {
       return failed(
@@ -137,7 +137,7 @@ async function makeCall(
           'It was not made again.',
       );
     }
-    await conversation.add({ kind: 'begun', callId: toolCallId });
+    await conversation.add({ kind: 'begun', ...idsOf(call) });
   }
   const lanes = conversation
     .callsOf(step)
