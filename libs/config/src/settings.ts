@@ -15,6 +15,7 @@ import {
   milliseconds,
   otelExporter,
   modelPrices,
+  nameServers,
   networks,
   orNone,
   origins,
@@ -657,6 +658,12 @@ const everyProcess = group('Every process', {
     '',
     'Destinations that no agent may call, separated by commas: names, names below one, addresses and networks, ' +
       'such as *.example.com, 192.0.2.0/24 (docs/operating/egress.md). It wins over OUTBOUND_ALLOW.',
+  ),
+  outboundDns: setting(
+    nameServers,
+    '',
+    'Name servers for the names that tenants write, separated by commas, such as 10.0.0.2, [fd00::2]:5353 ' +
+      '(docs/operating/egress.md). Default: those of the system.',
   ),
   outboundProxy: optional(
     proxyUrl,

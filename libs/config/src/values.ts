@@ -157,6 +157,19 @@ export const networks = list.refine(
   { error: 'set it to addresses and networks with commas between them, such as 10.0.0.0/8, ::1' },
 );
 
+const NAME_SERVER = /^(?:\[([\da-f:]{2,45})\]|([\d.]{7,15}))(?::\d{1,5})?$/i;
+
+/** An address, perhaps with a port. IPv6 addresses with a port are in brackets. */
+function isNameServer(entry: string): boolean {
+  const [, ipv6 = '', ipv4 = ''] = NAME_SERVER.exec(entry) ?? [];
+  return isIP(entry) !== 0 || isIP(ipv6) === 6 || isIP(ipv4) === 4;
+}
+
+/** Addresses of name servers. */
+export const nameServers = list.refine((entries) => entries.every(isNameServer), {
+  error: 'set it to addresses of name servers with commas between them, such as 10.0.0.2, [fd00::2]:5353',
+});
+
 /** Command lines, each as its words. */
 export const commandLines = list.transform((lines) => lines.map((line) => line.split(/\s+/)));
 

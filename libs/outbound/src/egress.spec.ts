@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createLogger } from '@baton/telemetry';
 import { egressRefusal } from './egress.js';
-import type { Resolve } from './guarded-connect.js';
+import type { Resolve } from './names/name-resolver.js';
 import { Outbound } from './outbound.js';
 
 const DENIED = 'egress_deny';
@@ -95,7 +95,7 @@ describe('calls of a tenant with lists', () => {
   }
   const url = (host: string, path = '/'): string => `http://${host}:${port}${path}`;
   const reach = async (outbound: Outbound, lists: { allow?: string[]; deny?: string[] }, host: string) => {
-    const calls = outbound.forTenant(() => Promise.resolve({ allow: [], deny: [], ...lists }));
+    const calls = outbound.forTenant('tenant', () => Promise.resolve({ allow: [], deny: [], ...lists }));
     return calls.fetch(url(host)).then(
       (response) => response.text(),
       (error: unknown) => /egress_\w+|is not at a public address/.exec(String(error))?.[0] ?? String(error),
@@ -132,14 +132,14 @@ describe('calls of a tenant with lists', () => {
 
   it('follow a change of the lists with the next request', async () => {
     const lists = { allow: [] as string[], deny: [] as string[] };
-    const { fetch } = guard().forTenant(() => Promise.resolve(lists));
+    const { fetch } = guard().forTenant('tenant', () => Promise.resolve(lists));
     expect(await (await fetch(url('a.example'))).text()).toBe('hello');
     lists.deny = ['a.example'];
     await expect(fetch(url('a.example'))).rejects.toThrow(DENIED);
   });
 
   it('do not follow a redirect to elsewhere', async () => {
-    const { fetch } = guard().forTenant(() => Promise.resolve({ allow: ['a.example'], deny: [] }));
+    const { fetch } = guard().forTenant('tenant', () => Promise.resolve({ allow: ['a.example'], deny: [] }));
     await expect(fetch(url('a.example', '/away'))).rejects.toThrow('redirects to http://other.example');
   });
 

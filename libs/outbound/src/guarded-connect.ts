@@ -1,21 +1,12 @@
-import { lookup as systemLookup } from 'node:dns';
 import { type LookupFunction, isIP } from 'node:net';
-import { promisify } from 'node:util';
 import { buildConnector } from 'undici';
 import { type AllowList, plainHost } from './allow-list.js';
 import { type EgressList, type TenantEgress, portOf } from './egress.js';
 import { OutboundRefused } from './failure-reason.js';
+import type { Resolve } from './names/name-resolver.js';
+import type { ResolvedAddress } from './names/resolved-address.js';
 import { type Proxy, ProxyError } from './proxy.js';
 import { isPublicAddress, reachedAddress } from './public-address.js';
-
-/** An address of a host. */
-export interface ResolvedAddress {
-  address: string;
-  family: number;
-}
-
-/** Finds all addresses of a host name. */
-export type Resolve = (hostname: string) => Promise<ResolvedAddress[]>;
 
 /** Where connections may lead, and by which way. */
 export interface ConnectRules {
@@ -25,7 +16,8 @@ export interface ConnectRules {
   denied: EgressList;
   /** The lists of the tenant. */
   egress: TenantEgress;
-  resolve?: Resolve | undefined;
+  /** The lookups of the tenant. */
+  resolve: Resolve;
   proxy?: Proxy | undefined;
   /** The proxy resolves names. Then their addresses are not known here. */
   proxyResolves?: boolean;
@@ -38,9 +30,6 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_TUNNELS = 4;
 /** Names of the machine that resolves them (RFC 6761, section 6.3). */
 const LOCALHOST = /^(.+\.)?localhost$/;
-
-/** Resolves names with the system: hosts file, then DNS. */
-const resolveWithSystem: Resolve = (hostname) => promisify(systemLookup)(hostname, { all: true });
 
 /**
  * Makes connections for undici, only to allowed addresses. A name is resolved once, and the socket connects to the
@@ -56,8 +45,11 @@ export function guardedConnect(rules: ConnectRules): buildConnector.connector {
     const refusal = host.refusal();
     if (refusal) return callback(refusal, null);
     if (!proxy) {
-      const lookup = guardedLookup(() => host.addresses());
-      buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup })(options, callback);
+      // The lookup has a limit of its own. The time to connect begins after it.
+      host.lookup().then(
+        (lookup) => buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup })(options, callback),
+        (error: unknown) => callback(error as Error, null),
+      );
       return;
     }
     host.tunnel(proxy).then(
@@ -104,7 +96,7 @@ class GuardedHost {
   /** Its addresses that may be called, at least one. Rejects with OutboundRefused. */
   async addresses(): Promise<ResolvedAddress[]> {
     const { host, port } = this;
-    const { resolve = resolveWithSystem, allowed, egress } = this.rules;
+    const { resolve, allowed, egress } = this.rules;
     const found = await resolve(host).catch((error: unknown) => {
       // What the operator has named is no secret, and may be away for a moment.
       if ((error as NodeJS.ErrnoException).code !== 'ENOTFOUND' || allowed.allowsName(host, port))
@@ -121,6 +113,11 @@ class GuardedHost {
     const usable = reachable.filter((_, i) => refusals[i] === undefined);
     if (usable.length === 0 && refusals[0]) throw refusals[0];
     return usable;
+  }
+
+  /** The lookup for its socket: the addresses that were checked. An address needs none. */
+  async lookup(): Promise<LookupFunction | undefined> {
+    return isIP(this.host) ? undefined : lookupOf(await this.addresses());
   }
 
   /** Rejects with OutboundRefused if none of its addresses may be called, as far as they are known here. */
@@ -171,16 +168,10 @@ class GuardedHost {
   }
 }
 
-/** A lookup for sockets with addresses that were checked. */
-function guardedLookup(find: () => Promise<ResolvedAddress[]>): LookupFunction {
-  return (_hostname, options, callback) => {
-    find().then(
-      (addresses) => {
-        const [first] = addresses;
-        if (options.all || !first) callback(null, addresses);
-        else callback(null, first.address, first.family);
-      },
-      (error: unknown) => callback(error as NodeJS.ErrnoException, ''),
-    );
+const lookupOf =
+  (addresses: ResolvedAddress[]): LookupFunction =>
+  (_hostname, options, callback) => {
+    const [first] = addresses;
+    if (options.all || !first) callback(null, addresses);
+    else callback(null, first.address, first.family);
   };
-}

@@ -2,7 +2,7 @@ import { type IncomingMessage, type Server, type ServerResponse, createServer } 
 import type { AddressInfo } from 'node:net';
 import { createLogger } from '@baton/telemetry';
 import { failureReason } from './failure-reason.js';
-import type { Resolve } from './guarded-connect.js';
+import type { Resolve } from './names/name-resolver.js';
 import { Outbound } from './outbound.js';
 import { outboundUrl } from './outbound-url.js';
 

@@ -7,10 +7,11 @@ import type * as undici from 'undici';
 import type { RequestInit, Response } from 'undici';
 import { AllowList } from './allow-list.js';
 import { EgressList, type EgressLists, NO_EGRESS_LISTS, TenantEgress } from './egress.js';
-import type { ConnectRules, Resolve } from './guarded-connect.js';
+import type { ConnectRules } from './guarded-connect.js';
 import { type BodyBounds, limitedBody } from './limited-body.js';
 import { checkOutboundUrl } from './outbound-url.js';
 import { OutboundRefused } from './failure-reason.js';
+import { NameResolver, type Resolve } from './names/name-resolver.js';
 import { nextRequest } from './redirect.js';
 import { timeoutSignal } from './timeout-signal.js';
 
@@ -31,7 +32,7 @@ export interface OutboundLimits extends Partial<BodyBounds> {
 
 /** Where calls may lead, and by which way: these settings of the environment. */
 export type OutboundSettings = Pick<Environment, 'outboundAllow'> &
-  Partial<Pick<Environment, 'outboundDeny' | 'outboundProxy' | 'outboundProxyResolves'>>;
+  Partial<Pick<Environment, 'outboundDeny' | 'outboundDns' | 'outboundProxy' | 'outboundProxyResolves'>>;
 
 /** Calls to addresses that a tenant wrote. */
 export interface OutboundCalls {
@@ -44,30 +45,37 @@ export interface OutboundCalls {
   fetchWithin(limits: OutboundLimits): Fetch;
 }
 
-/** Sets of lists whose connections are kept apart. A set that is pushed out ends its connections when they are idle. */
+/** Tenants whose connections are kept. One that is pushed out ends its connections when they are idle. */
 const MAX_CLIENTS = 1_000;
+/** Whose calls they are that no tenant makes. */
+const PLATFORM = '';
 
 /**
  * The guard for all calls to addresses that a tenant wrote: model providers, MCP servers, remote agents. It allows
  * public addresses and those of OUTBOUND_ALLOW, and no others (docs/agents/remote-agents.md), and of these what the lists
- * of the tenant leave (docs/operating/egress.md). Connecting may take 10 s. An answer must start within 15 minutes and may
- * pause for 5 minutes. There is a proxy only if OUTBOUND_PROXY names one.
+ * of the tenant leave (docs/operating/egress.md). A lookup of a name may take 5 s, connecting 10 s more. An answer must start
+ * within 15 minutes and may pause for 5 minutes. There is a proxy only if OUTBOUND_PROXY names one.
  */
 export class Outbound implements OutboundCalls, OnApplicationShutdown {
   private readonly operator: Pick<ConnectRules, 'allowed' | 'denied'>;
-  /** By the lists of tenants: a connection that one tenant may have must not serve another one. */
+  private readonly names: Pick<NameResolver, 'forTenant'>;
+  /** By tenant and its lists: a connection or lookup of one tenant serves and delays no other one. */
   private readonly clients = new LRUCache<string, Promise<Client>>({ max: MAX_CLIENTS });
 
   /**
-   * @param resolve finds the addresses of a host name. Default: the system's resolver
+   * @param resolve finds the addresses of a host name, for all tenants. Default: a NameResolver
    * @param log gets the reasons of refusals that a tenant is not told
    */
   constructor(
     private readonly settings: OutboundSettings,
     private readonly metrics?: Metrics,
-    private readonly resolve?: Resolve,
+    resolve?: Resolve,
     private readonly log?: Logger,
   ) {
+    const onExcess = (): void => metrics?.limitExceeded.inc({ limit: 'nameLookups' });
+    this.names = resolve
+      ? { forTenant: () => resolve }
+      : new NameResolver({ servers: settings.outboundDns ?? [], onExcess });
     this.operator = {
       allowed: new AllowList(settings.outboundAllow),
       denied: new EgressList(settings.outboundDeny ?? []),
@@ -79,11 +87,12 @@ export class Outbound implements OutboundCalls, OnApplicationShutdown {
   }
 
   /**
-   * The calls of one tenant.
+   * The calls of one tenant. They have connections and lookups of their own.
+   * @param tenantId the tenant, or another name for a caller with a share of its own
    * @param lists asked before each request, so that a change counts at once
    */
-  forTenant(lists: () => Promise<EgressLists>): OutboundCalls {
-    const fetchWithin = (limits: OutboundLimits): Fetch => this.fetchOf(limits, lists);
+  forTenant(tenantId: string, lists: () => Promise<EgressLists>): OutboundCalls {
+    const fetchWithin = (limits: OutboundLimits): Fetch => this.fetchOf(limits, tenantId, lists);
     return { fetch: fetchWithin({}), fetchWithin };
   }
 
@@ -92,11 +101,11 @@ export class Outbound implements OutboundCalls, OnApplicationShutdown {
    * looked up for the moment.
    * @throws OutboundRefused with the reason for the tenant, as its calls would be refused
    */
-  async assertReachable(url: URL, lists: EgressLists): Promise<void> {
+  async assertReachable(url: URL, tenantId: string, lists: EgressLists): Promise<void> {
     checkOutboundUrl(url);
     const { assertReachable } = await import('./guarded-connect.js');
     try {
-      await assertReachable(this.rulesFor(lists), url);
+      await assertReachable(this.rulesFor(tenantId, lists), url);
     } catch (error) {
       if (error instanceof OutboundRefused) throw error;
       this.log?.info('a name could not be looked up', { host: url.host, err: error });
@@ -108,35 +117,36 @@ export class Outbound implements OutboundCalls, OnApplicationShutdown {
 
   /** The same with limits. */
   fetchWithin(limits: OutboundLimits): Fetch {
-    return this.fetchOf(limits, () => Promise.resolve(NO_EGRESS_LISTS));
+    return this.fetchOf(limits, PLATFORM, () => Promise.resolve(NO_EGRESS_LISTS));
   }
 
-  private fetchOf(limits: OutboundLimits, lists: () => Promise<EgressLists>): Fetch {
+  private fetchOf(limits: OutboundLimits, tenantId: string, lists: () => Promise<EgressLists>): Fetch {
+    const open = async (): Promise<Client> => this.open(tenantId, await lists());
     const guarded = async (input: Parameters<Fetch>[0], init?: RequestInit) =>
-      this.follow(input, init, limits, lists);
+      this.follow(input, init, limits, open);
     // The types of undici and of Node's built-in copy differ only in names.
     return guarded as unknown as Fetch;
   }
 
   /** Loads undici with the first call, because it is large. */
-  private open(lists: EgressLists): Promise<Client> {
-    const key = JSON.stringify([lists.allow, lists.deny]);
+  private open(tenantId: string, lists: EgressLists): Promise<Client> {
+    const key = JSON.stringify([tenantId, lists.allow, lists.deny]);
     let client = this.clients.get(key);
     if (!client) {
-      client = openClient(this.rulesFor(lists), this.settings.outboundProxy);
+      client = openClient(this.rulesFor(tenantId, lists), this.settings.outboundProxy);
       this.clients.set(key, client);
     }
     return client;
   }
 
-  private rulesFor(lists: EgressLists): ConnectRules {
+  private rulesFor(tenantId: string, lists: EgressLists): ConnectRules {
     const { outboundProxyResolves: proxyResolves = false } = this.settings;
     const onRefused = (host: string, reason: string): void =>
       this.log?.info('outbound call refused', { host, reason });
     return {
       ...this.operator,
       egress: new TenantEgress(lists),
-      resolve: this.resolve,
+      resolve: this.names.forTenant(tenantId),
       proxyResolves,
       onRefused,
     };
@@ -146,12 +156,12 @@ export class Outbound implements OutboundCalls, OnApplicationShutdown {
     input: Parameters<Fetch>[0],
     init: RequestInit | undefined,
     limits: OutboundLimits,
-    lists: () => Promise<EgressLists>,
+    open: () => Promise<Client>,
   ): Promise<Response> {
     let { url, request } = firstRequest(input, init, limits.timeoutMs);
     for (let redirects = 0; ; redirects++) {
       checkOutboundUrl(url);
-      const client = await this.open(await lists());
+      const client = await open();
       const response = await call(client, url, request);
       const next = request.redirect === 'manual' ? undefined : nextRequest(url, request, response);
       const { maxBytes, limit } = limits;

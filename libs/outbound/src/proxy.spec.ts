@@ -3,7 +3,7 @@ import { type AddressInfo, type Server, createServer as createTcpServer } from '
 import { createLogger } from '@baton/telemetry';
 import { ConnectProxy } from '../../../test/support/connect-proxy.js';
 import { failureReason } from './failure-reason.js';
-import type { Resolve } from './guarded-connect.js';
+import type { Resolve } from './names/name-resolver.js';
 import { Outbound } from './outbound.js';
 
 describe('calls through the proxy of the operator', () => {
@@ -109,7 +109,7 @@ describe('calls through the proxy of the operator', () => {
     const calls = outbound(named('10.0.0.1'));
     await expect(calls.fetch('http://internal.example/')).rejects.toThrow('is not at a public address');
     await expect(calls.fetch('http://169.254.169.254/')).rejects.toThrow('is not at a public address');
-    const tenant = calls.forTenant(() => Promise.resolve({ allow: [], deny: ['127.0.0.1'] }));
+    const tenant = calls.forTenant('tenant', () => Promise.resolve({ allow: [], deny: ['127.0.0.1'] }));
     await expect(tenant.fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow('egress_deny');
     expect([proxy.asked, hosts]).toEqual([[], []]);
   });
@@ -161,7 +161,7 @@ describe('calls through the proxy of the operator', () => {
       ['http://elsewhere.test/', 'egress_allow'],
     ])('do not lead to %s', async (url, reason) => {
       const lists = { allow: ['*.example', '192.0.2.0/24'], deny: ['denied.example'] };
-      const tenant = resolving().forTenant(() => Promise.resolve(lists));
+      const tenant = resolving().forTenant('tenant', () => Promise.resolve(lists));
       await expect(tenant.fetch(url)).rejects.toThrow(reason);
       expect(proxy.asked).toEqual([]);
     });

@@ -43,7 +43,7 @@ export class Elsewhere {
   /** What the runtime says in a turn. */
   say(turn: Turn, signal = new AbortController().signal): AsyncIterable<AgentOutput> {
     const runtime = new RemoteA2aRuntime(new RemoteConnector(), Logger.silent(), new Metrics());
-    const outbound = this.outbound.forTenant(() => Promise.resolve(this.lists));
+    const outbound = this.outbound.forTenant(turn.tenantId, () => Promise.resolve(this.lists));
     return runtime.run({ ...turn, outbound }, signal);
   }
 

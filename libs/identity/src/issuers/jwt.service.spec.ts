@@ -30,7 +30,7 @@ describe('tokens of an issuer that a tenant trusts', () => {
         return Promise.resolve(rows.filter((row) => row.issuer === url));
       },
     };
-    const outbound = { forTenant: (own: () => Promise<EgressLists>) => issuer.wayOf(own) };
+    const outbound = { forTenant: (_share: string, own: () => Promise<EgressLists>) => issuer.wayOf(own) };
     const started = new JwtService(
       store as IssuerStore,
       control as unknown as Messaging,

@@ -151,7 +151,8 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
           err: reason ? undefined : error,
         });
       };
-      const outbound = this.outbound.forTenant(() => Promise.resolve(lists));
+      // Several tenants wait for these keys, so that no single tenant's share may delay them.
+      const outbound = this.outbound.forTenant(`issuer ${issuer}`, () => Promise.resolve(lists));
       keys = new IssuerKeys(() => readIssuerKeys(outbound, { issuer, jwksUrl }), onFailure);
       this.keys.set(name, keys);
     }

@@ -234,7 +234,7 @@ export class PushSender {
     const { pushTimeoutMs } = this.environment;
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), pushTimeoutMs);
-    const calls = this.outbound.forTenant(() => this.limits.egress(tenantId));
+    const calls = this.outbound.forTenant(tenantId, () => this.limits.egress(tenantId));
     try {
       const { body, sequence } = request;
       const delivery = { id: deliveryId(taskId, configId, sequence), body, url, taskId, at: new Date() };

@@ -1,9 +1,8 @@
 import { type Agent, ProtocolError, type PushFields, type TaskPushNotificationConfig } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { LimitsService } from '@baton/identity';
-import { failureReason, Outbound, OutboundModule, OutboundRefused, timeoutSignal } from '@baton/outbound';
+import { failureReason, Outbound, OutboundModule, OutboundRefused } from '@baton/outbound';
 import { Injectable, Module } from '@nestjs/common';
-import pLimit from 'p-limit';
 import { randomBytes } from 'node:crypto';
 import {
   DeliverySigner,
@@ -39,9 +38,6 @@ const NOT_STATIC: ReadonlySet<string> = new Set([
   'vapid',
 ]);
 
-/** Names are looked up by few at a time: the system's resolver has few threads, and callers choose how slow a name is. */
-const LOOKUPS_AT_ONCE = 2;
-const LOOKUP_MS = 5_000;
 const CHALLENGE_MS = 10_000;
 const CHALLENGE_BYTES = 4_096;
 
@@ -61,8 +57,6 @@ export interface NamedReceiver {
 /** Checks a receiver before it is stored. Each delivery checks the address again. */
 @Injectable()
 export class ReceiverCheck {
-  private readonly lookups = pLimit(LOOKUPS_AT_ONCE);
-
   constructor(
     private readonly outbound: Outbound,
     private readonly limits: LimitsService,
@@ -102,7 +96,7 @@ export class ReceiverCheck {
     const url = readUrl(receiver.url, field);
     const lists = await this.limits.egress(tenantId);
     try {
-      await this.lookups(() => inTime(this.outbound.assertReachable(url, lists)));
+      await this.outbound.assertReachable(url, tenantId, lists);
     } catch (error) {
       if (!(error instanceof OutboundRefused)) throw error;
       throw ProtocolError.invalidParams(field, error.message);
@@ -117,7 +111,7 @@ export class ReceiverCheck {
     const about = taskId === undefined ? {} : { taskId };
     const delivery = { id: `challenge:${challenge}`, body, url, at: new Date(), ...about };
     const headers = await this.signer.headers(delivery, secrets);
-    const calls = this.outbound.forTenant(() => this.limits.egress(tenantId));
+    const calls = this.outbound.forTenant(tenantId, () => this.limits.egress(tenantId));
     const fetch = calls.fetchWithin({ timeoutMs: CHALLENGE_MS, maxBytes: CHALLENGE_BYTES });
     let answer: string;
     try {
@@ -161,15 +155,6 @@ function echoes(answer: string, challenge: string): boolean {
     return false;
   }
 }
-
-/** A name that nobody answers for in time may be right: deliveries look it up again. */
-const inTime = (lookup: Promise<void>): Promise<void> => {
-  const late = timeoutSignal(LOOKUP_MS);
-  return Promise.race([
-    lookup,
-    new Promise<void>((resolve) => late.addEventListener('abort', () => resolve(), { once: true })),
-  ]);
-};
 
 function readUrl(text: string, field: string): URL {
   if (text === '')

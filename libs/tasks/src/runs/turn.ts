@@ -72,7 +72,7 @@ export class TurnBuilder {
     const { task } = snapshot;
     const secrets = new SecretGuard(this.secrets, tenantId);
     const egress = () => retryTransient(() => this.limits.egress(tenantId), { signal });
-    const outbound = () => this.outbound.forTenant(egress);
+    const outbound = () => this.outbound.forTenant(tenantId, egress);
     const console = () => secrets.console(this.consoles.of(run));
     return {
       tenantId,

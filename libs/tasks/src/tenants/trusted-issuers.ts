@@ -77,7 +77,7 @@ export class TrustedIssuers {
     const { id: tenantId, egressAllow: allow, egressDeny: deny } = await this.settings.find(tenant);
     const entry = readNewIssuer(document);
     assertAllowed(entry.issuer, { allow, deny }, tenant);
-    if (entry.check) await this.assertKeys(entry.issuer, { allow, deny });
+    if (entry.check) await this.assertKeys(tenantId, entry.issuer, { allow, deny });
     const result = await this.issuers.add({ ...entry.issuer, tenantId }, by);
     if ('conflict' in result) {
       const [{ tenant: whose } = { tenant: '' }] = await this.settings.named([result.conflict]);
@@ -96,9 +96,9 @@ export class TrustedIssuers {
     return { ...removed, tenant };
   }
 
-  private async assertKeys(issuer: KeySource, lists: EgressLists): Promise<void> {
+  private async assertKeys(tenantId: string, issuer: KeySource, lists: EgressLists): Promise<void> {
     try {
-      const calls = this.outbound.forTenant(() => Promise.resolve(lists));
+      const calls = this.outbound.forTenant(tenantId, () => Promise.resolve(lists));
       const { keys } = await readIssuerKeys(calls, issuer);
       if (keys.length === 0) throw new IssuerError('it has no keys');
     } catch (error) {

@@ -44,7 +44,7 @@ export class ToolChecks {
     this.checking.add(tenantId);
     try {
       const ports = {
-        outbound: this.outbound.forTenant(() => this.limits.egress(tenantId)),
+        outbound: this.outbound.forTenant(tenantId, () => this.limits.egress(tenantId)),
         secrets: new SecretGuard(this.secrets, tenantId),
         environment: this.environment,
         logger: this.logger,

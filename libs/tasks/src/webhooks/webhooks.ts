@@ -128,7 +128,7 @@ export class Webhooks {
     const delivery = { id: `test:${id}:${uuid()}`, body, url, at };
     const signingSecrets = this.secrets.inForce(webhook, sealed);
     const headers = await this.signer.headers(delivery, { signingSecrets });
-    const calls = this.outbound.forTenant(async () => this.limits.egress(tenantId));
+    const calls = this.outbound.forTenant(tenantId, () => this.limits.egress(tenantId));
     const result = await callOnce(calls.fetchWithin({ timeoutMs: TEST_MS }), url, headers, body);
     await this.store.noteTest(webhook, by, result.status);
     return result;

@@ -1,0 +1,5 @@
+/** An address of a host. */
+export interface ResolvedAddress {
+  address: string;
+  family: number;
+}
