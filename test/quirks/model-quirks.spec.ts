@@ -26,7 +26,12 @@ it.each(CASES)(
   'When $peer $when, the task is $task',
   async ({ peer, replies, config, task, calls, caller, model, executed = [] }) => {
     const inputs: object[] = [];
-    bench.tools.push(toolOf('weather', (input: object) => (inputs.push(input), 'sunny')));
+    bench.tools.push(
+      toolOf('weather', (input: object) => {
+        inputs.push(input);
+        return 'sunny';
+      }),
+    );
     bench.provider.reply(...(typeof replies === 'function' ? replies(peer) : replies));
     const { status, artifacts } = seen(await bench.say({ ...MODEL_PEERS[peer], ...config }));
     const text = Object.entries(artifacts).findLast(([id]) => id.startsWith('reply-'))?.[1].text;

@@ -3,7 +3,7 @@ import { ComputePool, ComputeRefused } from '@baton/compute';
 import { z } from 'zod';
 import type { RuntimeName } from './runtimes.js';
 import { executorConfig } from './runtimes/executor/executor-config.js';
-import { llmConfigSchema } from './runtimes/llm/llm-config.js';
+import { llmConfigSchema, savedLlmConfigSchema } from './runtimes/llm/llm-config.js';
 import { remoteConfigSchema } from './runtimes/remote-a2a/remote-config.js';
 
 const noSettings = (runtime: string) => z.strictObject({}, `the ${runtime} runtime takes no settings`);
@@ -16,7 +16,7 @@ export const RUNTIME_CONFIGS: Readonly<Record<RuntimeName, z.ZodType>> = {
   echo: noSettings('echo'),
   executor: executorConfig,
   index: noSettings('index'),
-  llm: llmConfigSchema,
+  llm: savedLlmConfigSchema,
   'remote-a2a': remoteConfigSchema,
 };
 

@@ -48,6 +48,14 @@ function blocks(reply: Reply): { start: object; deltas: object[]; whole: object 
   return [...(thinking ? [thinking] : []), ...(text ? [text] : []), ...calls];
 }
 
+const ERRORS: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  429: 'rate_limit_error',
+  529: 'overloaded_error',
+};
+
 /** Anthropic's messages. */
 export const anthropic: Dialect = {
   whole: (reply, { model }) => ({
@@ -94,7 +102,7 @@ export const anthropic: Dialect = {
 
   error: (status, message) => ({
     type: 'error',
-    error: { type: status === 429 ? 'rate_limit_error' : 'invalid_request_error', message },
+    error: { type: ERRORS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error'), message },
   }),
   errorEvent: (message) => ({
     event: 'error',

@@ -20,6 +20,14 @@ const calls = (reply: Reply) =>
     functionCall: { name, args: input, ...(id !== undefined && { id }) },
   }));
 
+const ERRORS: Readonly<Record<number, string>> = {
+  401: 'UNAUTHENTICATED',
+  403: 'PERMISSION_DENIED',
+  404: 'NOT_FOUND',
+  429: 'RESOURCE_EXHAUSTED',
+  503: 'UNAVAILABLE',
+};
+
 /** Google's generateContent. */
 export const google: Dialect = {
   whole: (reply) => ({
@@ -63,7 +71,11 @@ export const google: Dialect = {
   },
 
   error: (status, message) => ({
-    error: { code: status, message, status: status === 429 ? 'RESOURCE_EXHAUSTED' : 'INVALID_ARGUMENT' },
+    error: {
+      code: status,
+      message,
+      status: ERRORS[status] ?? (status < 500 ? 'INVALID_ARGUMENT' : 'INTERNAL'),
+    },
   }),
   errorEvent: (message) => ({ data: { error: { code: 500, message, status: 'INTERNAL' } } }),
 };

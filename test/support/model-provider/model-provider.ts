@@ -27,6 +27,8 @@ type Script = (request: ModelRequest) => Reply | Promise<Reply>;
 export class ModelProvider {
   /** What it was asked, oldest first. */
   readonly requests: ModelRequest[] = [];
+  /** How many connections it has had. */
+  connections = 0;
   private readonly queue: Reply[] = [];
   private readonly sockets = new Set<Socket>();
   private readonly wakers = new Set<() => void>();
@@ -42,6 +44,7 @@ export class ModelProvider {
       this.take(request, response).catch(() => response.destroy());
     });
     server.on('connection', (socket) => {
+      this.connections += 1;
       this.sockets.add(socket);
       socket.once('close', () => this.sockets.delete(socket));
     });
@@ -108,6 +111,9 @@ export class ModelProvider {
     if (!reply)
       return void sendError(response, dialect, { status: 400, error: 'the script has no reply left' });
     await reply.after;
+    const { demands = '' } = reply;
+    if (!JSON.stringify(request.body).includes(demands))
+      return void sendError(response, dialect, { status: 400, error: `the request lacks ${demands}` });
     if (reply.body !== undefined) sendBody(response, reply.body, reply);
     else if (reply.status !== undefined && reply.status >= 400) sendError(response, dialect, reply);
     else if (request.streamed) await sendEvents(response, dialect, reply, request);

@@ -94,7 +94,11 @@ export const openaiChat: Dialect = {
   },
 
   error: (status, message) => ({
-    error: { message, type: status === 429 ? 'rate_limit_error' : 'invalid_request_error', code: null },
+    error: {
+      message,
+      type: status === 429 ? 'rate_limit_error' : status < 500 ? 'invalid_request_error' : 'server_error',
+      code: null,
+    },
   }),
   errorEvent: (message) => ({ data: { error: { message, type: 'server_error', code: null } } }),
 };

@@ -141,7 +141,7 @@ export const openaiResponses: Dialect = {
   error: (status, message) => ({
     error: {
       message,
-      type: status === 429 ? 'rate_limit_exceeded' : 'invalid_request_error',
+      type: status === 429 ? 'rate_limit_exceeded' : status < 500 ? 'invalid_request_error' : 'server_error',
       code: null,
       param: null,
     },

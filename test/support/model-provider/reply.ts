@@ -19,6 +19,8 @@ export interface Reply {
   headers?: Record<string, string>;
   /** What goes wrong with a stream, and after how many of its events. */
   fault?: Fault;
+  /** The request must contain this text of JSON. If not, the answer is an error with status 400. */
+  demands?: string;
   /** Changes the events of a stream. A string among them is sent as it is. */
   wire?: (events: ProviderEvent[]) => readonly (ProviderEvent | string)[];
   /** The connection stays open after the last event. */

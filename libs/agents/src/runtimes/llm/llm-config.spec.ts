@@ -1,4 +1,4 @@
-import { llmConfig } from './llm-config.js';
+import { llmConfig, llmConfigSchema } from './llm-config.js';
 
 describe('the settings of an llm agent', () => {
   it('have standard values for all but the model', () => {
@@ -50,7 +50,41 @@ describe('the settings of an llm agent', () => {
       { model: 'openai/m', output: { schema: { type: 'object', title: 'x'.repeat(70_000) } } },
       'config.output.schema: is larger than 65536 bytes',
     ],
+    [
+      { model: 'anthropic/claude-3-5-haiku-latest', reasoning: 'low' },
+      'config.reasoning: "claude-3-5-haiku-latest" does not reason: remove it, or choose another model',
+    ],
+    [{ model: 'openai/gpt-4.1', reasoning: 'low' }, 'config.reasoning: "gpt-4.1" does not reason'],
+    [{ model: 'google/gemini-2.0-flash', reasoning: 'low' }, 'config.reasoning: "gemini-2.0-flash" does not'],
+    [{ model: 'openai/gpt-5-pro', reasoning: 'low' }, 'config.reasoning: must be "high" with "gpt-5-pro"'],
+    [
+      { model: 'google/gemini-3-pro-preview', reasoning: 'medium' },
+      'config.reasoning: must be "low" or "high" with "gemini-3-pro-preview"',
+    ],
+    [
+      { model: 'openai/gpt-5-mini', temperature: 1 },
+      'config.temperature: is not taken by "gpt-5-mini": remove it',
+    ],
+    [{ model: 'anthropic/claude-opus-4-7', topP: 1 }, 'config.topP: is not taken by "claude-opus-4-7"'],
+    [
+      { model: 'anthropic/claude-sonnet-4-5', reasoning: 'low', temperature: 1 },
+      'config.temperature: is not taken together with reasoning: remove it',
+    ],
+    [
+      { model: 'anthropic/claude-sonnet-4-5', temperature: 1, topP: 1 },
+      'config.topP: is not taken together with temperature by "claude-sonnet-4-5": remove one of them',
+    ],
+    [{ model: 'anthropic/m', temperature: 1.5 }, 'config.temperature: must be a number from 0 to 1'],
+    [
+      { model: 'anthropic/claude-sonnet-4-5', reasoning: 'low', maxOutputTokens: 2000 },
+      'config.maxOutputTokens: must be at least 2048 with reasoning, which is part of it',
+    ],
   ])('%j: %s', (raw, reason) => {
     expect(() => llmConfig(raw)).toThrow(reason);
+  });
+
+  it('still run if they were saved before a rule about their model', () => {
+    const config = { model: 'openai/gpt-5-mini', temperature: 1 };
+    expect(llmConfigSchema.safeParse(config).success).toBe(true);
   });
 });

@@ -2,6 +2,7 @@ import { schemaExcess } from '@baton/compute';
 import { MODEL_PROVIDER_URLS, SLUG, originOf } from '@baton/a2a';
 import { z } from 'zod';
 import { duration, durationText, wholeNumber } from '../../setting-fields.js';
+import { EFFORTS, refusedSettings } from './model-features.js';
 import { mcpServers } from './tools/mcp/mcp-config.js';
 
 const fraction = (max: number) =>
@@ -79,7 +80,7 @@ export const llmConfigSchema = z
     topP: fraction(1).optional(),
     maxOutputTokens: wholeNumber(1, 10_000_000).optional(),
     /** Amount of reasoning before the answer, for models that support it. */
-    reasoning: z.enum(['low', 'medium', 'high'], 'must be "low", "medium" or "high"').optional(),
+    reasoning: z.enum(EFFORTS, 'must be "low", "medium" or "high"').optional(),
     /** Makes the reply a data part: a JSON value of this schema. */
     output: z.strictObject({ schema: jsonSchema }).optional(),
     /** How much of the context's earlier tasks the model reads. */
@@ -130,6 +131,17 @@ export const llmConfigSchema = z
     }
   });
 
+/**
+ * The settings of an llm agent that is saved: with the rules of its model. An agent that was saved before a rule was
+ * known goes on to run.
+ */
+export const savedLlmConfigSchema = llmConfigSchema.superRefine((config, context) => {
+  const { provider, name } = splitModel(config.model);
+  for (const { field, message } of refusedSettings(provider, name, config)) {
+    context.addIssue({ code: 'custom', path: [field], message });
+  }
+});
+
 /** The settings of an llm agent with defaults filled in. Durations are in milliseconds. */
 export type LlmConfig = z.output<typeof llmConfigSchema>;
 
@@ -138,7 +150,7 @@ export type Callees = z.output<typeof callees>;
 
 /** Parses the settings of an llm agent. Throws an Error with the path of the wrong field. */
 export function llmConfig(raw: Record<string, unknown>): LlmConfig {
-  const result = llmConfigSchema.safeParse(raw);
+  const result = savedLlmConfigSchema.safeParse(raw);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
   const unknown = issue?.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];

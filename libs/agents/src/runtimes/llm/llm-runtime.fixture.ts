@@ -1,6 +1,6 @@
 import { type TaskState, USAGE, eventKindOf } from '@baton/a2a';
 import { ComputePool } from '@baton/compute';
-import { Logger, Metrics } from '@baton/telemetry';
+import { createLogger, Metrics } from '@baton/telemetry';
 import { ModelProvider } from '../../../../../test/support/model-provider/model-provider.js';
 import { Outbound } from '@baton/outbound';
 import type { AgentOutput, Turn } from '../../agent-runtime.js';
@@ -35,6 +35,8 @@ export class LlmBench {
   readonly metrics = new Metrics();
   readonly tokens = new CountedTokens();
   readonly tools: AgentTool[] = [];
+  /** Lines of the operator's log. */
+  readonly logged: string[] = [];
   /** Generous: what it checks is quick, on whatever machine. */
   private readonly pool = new ComputePool({ threads: 2, timeoutMs: 30_000 });
   private readonly outbound = new Outbound({ outboundAllow: ['127.0.0.1'] }, this.metrics);
@@ -46,7 +48,7 @@ export class LlmBench {
       this.tokens,
       new ToolSources([source]),
       this.metrics,
-      Logger.silent(),
+      createLogger({ logLevel: 'info' }, 'worker', { write: (line) => void this.logged.push(line) }),
       this.pool,
     );
     this.runtime.firstPauseMs = 20;
@@ -59,6 +61,7 @@ export class LlmBench {
   reset(): void {
     this.provider.reset();
     this.tools.length = 0;
+    this.logged.length = 0;
     this.tokens.isFull = false;
     this.tokens.reserved.length = 0;
     this.tokens.spent.length = 0;

@@ -118,9 +118,15 @@ export class LlmRuntime implements AgentRuntime {
     ]);
     const answers = turn.outbound.fetchWithin(ANSWER_BOUNDS);
     const model = await openModel(config, turn.secrets, answers);
-    const { budget, modelMetrics: metrics, firstPauseMs } = this;
+    const { budget, modelMetrics: metrics, firstPauseMs, logger } = this;
     const onFailedCall = (call: FailedCall): Promise<void> => conversation.add(call);
-    const steps = new ModelSteps(turn, config, model, { budget, metrics, firstPauseMs, onFailedCall });
+    const steps = new ModelSteps(turn, config, model, {
+      budget,
+      metrics,
+      logger,
+      firstPauseMs,
+      onFailedCall,
+    });
     const context = await this.context(open);
     if (turn.attempt > 1) yield* leftovers(turn, conversation, config.output !== undefined);
     for (;;) {

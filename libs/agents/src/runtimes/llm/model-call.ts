@@ -11,6 +11,7 @@ import {
 import type { AgentOutput } from '../../agent-runtime.js';
 import { type LlmConfig, splitModel } from './llm-config.js';
 import { AnswerCalls } from './answer-calls.js';
+import { withMemory } from './chat-memory.js';
 import { boundedAnswer, grouped, Watchdog } from './answer-stream.js';
 import type { FailedCall, ModelStep } from './conversation.js';
 import { BrokenAnswer } from './agent-failure.js';
@@ -80,7 +81,7 @@ export async function* callModel(
     const { messages } = await result.response;
     const said = messages.find((message) => message.role === 'assistant');
     const step = { kind: 'step' as const, ...reasons, usage: progress.usage, model: config.model };
-    const message = said ?? { role: 'assistant' as const, content: '' };
+    const message = withMemory(said ?? { role: 'assistant', content: '' }, await result.providerMetadata);
     const ending = endingOf(reasons);
     const wrongCalls = ending === 'unreadable-call' ? [UNREADABLE] : ending === 'whole' ? calls.wrong() : [];
     if (ending === 'whole' && wrongCalls.length === 0) return { ...step, message };

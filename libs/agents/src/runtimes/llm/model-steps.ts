@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Attributes, Span } from '@baton/telemetry';
+import type { Attributes, Logger, Span } from '@baton/telemetry';
 import type { AgentOutput, Turn } from '../../agent-runtime.js';
 import { TokenBudget, TokensExceeded } from '../../ports.js';
 import { AgentFailure } from './agent-failure.js';
@@ -7,7 +7,7 @@ import type { LlmConfig } from './llm-config.js';
 import type { FailedCall, ModelStep } from './conversation.js';
 import { type CallProgress, type ModelRequest, callModel, estimateInput } from './model-call.js';
 import { type ModelMetrics, NO_USAGE, type Usage, estimateTokens, tokensOf } from './model-usage.js';
-import { type ProviderFailure, explain } from './provider-failure.js';
+import { type ProviderFailure, causeOf, explain } from './provider-failure.js';
 import type { OpenModel } from './providers.js';
 import { Speech } from './turn-artifacts.js';
 
@@ -24,6 +24,7 @@ const MAX_ERROR = 1_000;
 export interface StepPorts {
   budget: TokenBudget;
   metrics: ModelMetrics;
+  logger: Logger;
   /** Keeps a failed call, before it is retried or ends the turn. */
   onFailedCall: (call: FailedCall) => Promise<void>;
   /** Maximum pause before the first retry, in ms. It doubles with each retry. */
@@ -61,7 +62,9 @@ export class ModelSteps {
         return step;
       } catch (error) {
         if (progress.failed) await this.ports.onFailedCall(progress.failed);
-        if (signal.aborted || error instanceof AgentFailure || error instanceof TokensExceeded) throw error;
+        const cause = causeOf(error);
+        if (signal.aborted || error instanceof TokensExceeded) throw error;
+        if (cause instanceof AgentFailure) throw cause;
         const failure = explain(error, this.model);
         await this.pauseAfter(failure, retries, signal);
         speech.restart();
@@ -90,13 +93,16 @@ export class ModelSteps {
     try {
       const step = yield* callModel(this.model, this.config, request, speech, progress, signal);
       outcome = 'ok';
+      this.logIgnored();
       span?.set({ 'gen_ai.response.finish_reasons': [step.finish] });
       return { ...step, at, ms: Math.round(elapsed()) };
     } catch (error) {
       if (!signal.aborted) {
         const failure = explain(error, this.model);
         outcome = failure.kind;
-        failed = error instanceof AgentFailure ? error.message : failure.reason;
+        const cause = causeOf(error);
+        failed = cause instanceof AgentFailure ? cause.message : failure.reason;
+        this.log('model call failed', { reason: failed, answer: failure.complaint });
       }
       throw error;
     } finally {
@@ -126,6 +132,20 @@ export class ModelSteps {
         };
       }
     }
+  }
+
+  private log(event: string, fields: object): void {
+    const { tenantId, runId, task } = this.turn;
+    const { provider, name: model } = this.model;
+    this.ports.logger.warn(event, { tenantId, taskId: task.id, runId, provider, model, ...fields });
+  }
+
+  /** Logs once per turn which settings the model does not take. */
+  private logIgnored(): void {
+    const { ignored } = this.model;
+    if (ignored.size === 0) return;
+    this.log('model settings ignored', { settings: [...ignored].map((text) => text.slice(0, MAX_ERROR)) });
+    ignored.clear();
   }
 
   /** The span of one call (OpenTelemetry, GenAI: inference). Messages and answers are not in it. */

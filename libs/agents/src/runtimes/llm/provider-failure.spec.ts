@@ -21,13 +21,25 @@ describe('a provider that fails', () => {
   };
 
   it.each([
-    [400, `bad ${KEY}\n thing`, 'openai refused the request (400): bad [key] thing.'],
-    [401, `Incorrect API key ${KEY}`, 'openai refused the key (401): check the secret "openai".'],
-    [403, 'no', 'openai refused the key (403): check the secret "openai".'],
+    [
+      400,
+      `bad ${KEY}\n thing`,
+      'openai refused the request (400): bad [key] thing. Check the settings of the agent for "gpt-5-mini".',
+    ],
+    [
+      401,
+      `Incorrect API key ${KEY}`,
+      'openai refused the key (401): Incorrect API key [key]. Check the secret "openai".',
+    ],
+    [
+      403,
+      'no',
+      'openai refused the request (403): no. Check what the key "openai" may do, and whether it may use "gpt-5-mini".',
+    ],
     [
       404,
       'no',
-      'openai has no model "gpt-5-mini" at this address (404): check model and baseUrl of the agent.',
+      'openai has no such model or address (404): no. Check model ("gpt-5-mini") and baseUrl of the agent.',
     ],
   ])('with %i is not asked again: the task fails', async (status, error, text) => {
     bench.provider.reply({ status, error });
@@ -48,10 +60,55 @@ describe('a provider that fails', () => {
     expect(status).toEqual({ state: COMPLETED });
   });
 
+  it('is in the log of the operator, with its own words and without secrets', async () => {
+    bench.provider.reply({
+      status: 400,
+      body: { error: { code: 'bad_field', type: 'odd', message: `no ${KEY}` } },
+    });
+    await bench.say();
+    const line = JSON.parse(
+      bench.logged.find((text) => text.includes('model call failed')) ?? '{}',
+    ) as object;
+    expect(line).toMatchObject({
+      tenantId: 'tenant-1',
+      provider: 'openai',
+      model: 'gpt-5-mini',
+      answer: { status: 400, code: 'bad_field', type: 'odd', message: 'no [key]' },
+    });
+    expect(bench.logged.join()).not.toContain(KEY);
+  });
+
+  it('does not take a setting: it is left out, and that is in the log of the operator', async () => {
+    bench.provider.reply({ text: 'ok' });
+    await bench.say({ temperature: 1 });
+    const line = JSON.parse(bench.logged.find((text) => text.includes('settings ignored')) ?? '{}') as object;
+    expect(line).toMatchObject({ settings: [expect.stringContaining('temperature')] });
+  });
+
+  it('waits as long as the body of a 429 asks for', async () => {
+    const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '0.3s' }];
+    bench.provider.reply(
+      { status: 429, body: { error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'no', details } } },
+      { text: 'a' },
+    );
+    const began = performance.now();
+    expect(seen(await bench.say({ model: 'google/gemini-2.5-flash' })).status).toEqual({ state: COMPLETED });
+    expect(performance.now() - began).toBeGreaterThanOrEqual(300);
+  });
+
+  it('is called again over the same connection after a whole answer', async () => {
+    bench.tools.push(toolOf('weather', () => 'sun'));
+    bench.provider.reply({ calls: [{ name: 'weather', input: { city: 'Bern' } }] }, { text: 'Sunny.' });
+    const before = bench.provider.connections;
+    await bench.say();
+    expect(bench.provider.requests).toHaveLength(2);
+    expect(bench.provider.connections - before).toBeLessThanOrEqual(1);
+  });
+
   it('is given up after the retries of the agent', async () => {
     bench.provider.answer(() => ({ status: 500 }));
     expect(await explained({ retries: 1 })).toBe(
-      'openai failed (500): try again later. It was tried 2 times.',
+      'openai failed (500): scripted error. Try again later. It was tried 2 times.',
     );
     bench.provider.reply({ status: 429, headers: { 'retry-after': '3600' } });
     expect(await explained()).toMatch(
@@ -75,10 +132,10 @@ describe('a provider that fails', () => {
       .map(({ value }) => value as Entry)
       .filter(({ kind }) => kind === 'step' || kind === 'failed-call');
     expect(calls.map(({ kind, error }) => [kind, error])).toEqual([
-      ['failed-call', 'openai failed (500): try again later.'],
+      ['failed-call', 'openai failed (500): no [key]. Try again later.'],
       ['failed-call', expect.stringMatching(/^openai /)],
       ['step', undefined],
-      ['failed-call', 'openai refused the key (401): check the secret "openai".'],
+      ['failed-call', 'openai refused the key (401): scripted error. Check the secret "openai".'],
     ]);
     const times = calls.map(({ at }) => Date.parse(at));
     expect(times).toEqual([...times].sort((a, b) => a - b));

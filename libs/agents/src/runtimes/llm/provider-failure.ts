@@ -1,8 +1,9 @@
-import { APICallError, RetryError } from 'ai';
 import { OutboundRefused, failureReason } from '@baton/outbound';
 import { Redactor } from '../../outbound/redactor.js';
-import { BrokenAnswer, ModelTimeout } from './agent-failure.js';
+import { AgentFailure, BrokenAnswer, ModelTimeout } from './agent-failure.js';
+import { remedyOf } from './provider-remedies.js';
 import type { OpenModel } from './providers.js';
+import { type Complaint, ProviderError } from './wire/provider-error.js';
 
 /** Why a model call failed, and whether a retry may help. */
 export interface ProviderFailure {
@@ -13,6 +14,8 @@ export interface ProviderFailure {
   retryable: boolean;
   /** The wait that the provider asks for, in ms. */
   retryAfterMs?: number;
+  /** For the log of the operator: what the provider has answered, without secrets. */
+  complaint?: Complaint;
 }
 
 const MAX_MESSAGE = 300;
@@ -25,21 +28,19 @@ const LATE = {
 /** Explains an error in plain words, without the key and without a stack. */
 export function explain(error: unknown, model: OpenModel): ProviderFailure {
   const { provider } = model;
-  const cause = RetryError.isInstance(error) ? error.lastError : error;
+  const cause = causeOf(error);
+  if (cause instanceof ProviderError) return ofComplaint(cause.complaint, model);
   if (cause instanceof ModelTimeout) {
     const { setting, ms } = cause;
     const reason = `${provider} ${LATE[setting]} within ${ms / 1000} s (${setting} of the agent's settings).`;
     return { reason, kind: 'timeout', retryable: true };
   }
-  if (isRefused(cause)) {
+  if (cause instanceof OutboundRefused) {
     return {
       reason: `${provider} can not be called: ${failureReason(cause)}.`,
       kind: 'refused',
       retryable: false,
     };
-  }
-  if (APICallError.isInstance(cause) && cause.statusCode !== undefined && cause.statusCode >= 400) {
-    return ofStatus(cause, cause.statusCode, model);
   }
   if (isNotTaken(cause)) {
     const reason = `${provider} does not take this in the model "${model.name}": ${said(cause, model)}.`;
@@ -54,52 +55,46 @@ export function explain(error: unknown, model: OpenModel): ProviderFailure {
   return { reason: `${provider} broke off its answer${detail}.`, kind: 'broken', retryable: true };
 }
 
-function ofStatus(error: APICallError, status: number, model: OpenModel): ProviderFailure {
-  const { provider, name, keyName } = model;
-  const kind = String(status);
-  if (status === 401 || status === 403) {
-    const reason = `${provider} refused the key (${status}): check the secret "${keyName}".`;
-    return { reason, kind, retryable: false };
+/** The error that Baton knows among an error and its causes: the AI SDK wraps those of its fetch. */
+export function causeOf(error: unknown): unknown {
+  for (let cause = error, depth = 0; cause instanceof Error && depth < 10; cause = cause.cause, depth++) {
+    if (KNOWN.some((known) => cause instanceof known)) return cause;
   }
-  if (status === 404) {
-    const reason = `${provider} has no model "${name}" at this address (404): check model and baseUrl of the agent.`;
-    return { reason, kind, retryable: false };
-  }
-  const retryable = status === 408 || status === 409 || status === 429 || status >= 500;
-  const retryAfterMs = retryable ? retryAfter(error.responseHeaders) : undefined;
-  const reason =
-    status === 429
-      ? `${provider} takes no more requests for now (429): try again later, or check the quota of the key.`
-      : retryable
-        ? `${provider} failed (${status}): try again later.`
-        : `${provider} refused the request (${status}): ${said(error, model)}.`;
-  return { reason, kind, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  return error;
 }
 
-/** Reads `Retry-After` (RFC 9110, section 10.2.3), or the header in milliseconds that some providers send. */
-function retryAfter(headers: Record<string, string> | undefined): number | undefined {
-  const ms = Number(headers?.['retry-after-ms'] ?? NaN);
-  if (ms >= 0) return ms;
-  const text = headers?.['retry-after'];
-  if (text === undefined) return undefined;
-  const seconds = Number(text);
-  const at = Number.isNaN(seconds) ? Date.parse(text) - Date.now() : seconds * 1000;
-  return Number.isNaN(at) ? undefined : Math.max(0, at);
+const KNOWN = [ProviderError, ModelTimeout, OutboundRefused, BrokenAnswer, AgentFailure];
+
+function ofComplaint(raw: Complaint, model: OpenModel): ProviderFailure {
+  const { status, retryAfterMs } = raw;
+  const complaint = { ...raw, ...(raw.message !== undefined && { message: clean(raw.message, model) }) };
+  const words = complaint.message?.replace(/\.$/, '').slice(0, MAX_MESSAGE) ?? '';
+  const remedy = remedyOf(complaint, model);
+  const isRetryable = remedy.retryable && complaint.shouldRetry !== false;
+  const said = words === '' ? '' : `: ${words}`;
+  return {
+    reason: `${model.provider} ${remedy.problem} (${status})${said}. ${remedy.remedy}`,
+    kind: String(status),
+    retryable: isRetryable,
+    ...(isRetryable && retryAfterMs !== undefined && { retryAfterMs }),
+    complaint,
+  };
 }
 
-/** The provider's message on one line and without the key. */
-function said(error: unknown, { key }: OpenModel): string {
+/** The message of an error on one line and without secrets. */
+function said(error: unknown, model: OpenModel): string {
   const message: unknown = (error as { message?: unknown } | null)?.message;
-  const text = typeof message === 'string' ? message : 'it gave no reason';
-  const open = new Redactor(key ? [key] : [], '[key]').text(text);
-  return open.replace(/\s+/g, ' ').trim().replace(/\.$/, '').slice(0, MAX_MESSAGE);
+  const text = clean(typeof message === 'string' ? message : 'it gave no reason', model);
+  return text.replace(/\.$/, '').slice(0, MAX_MESSAGE);
 }
 
-function isRefused(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof OutboundRefused) return true;
-  }
-  return false;
+/** Text of a provider on one line and without secrets, also not with the end of a key after stars. */
+function clean(text: string, { key, redactor }: OpenModel): string {
+  const open = redactor.text(new Redactor(key ? [key] : [], '[key]').text(text));
+  return open
+    .replace(/[^\s"'`]{0,200}\*{3,200}[^\s"'`.,]{0,200}/g, '[key]')
+    .replace(/\s+/g, ' ')
+    .trim();
 }
 
 /** Whether the SDK refused content that the provider's interface does not support. */

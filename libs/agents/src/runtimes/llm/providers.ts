@@ -2,15 +2,27 @@ import { type LanguageModel, type streamText, wrapLanguageModel } from 'ai';
 import { MODEL_PROVIDER_URLS } from '@baton/a2a';
 import { withoutEndSlashes } from '@baton/outbound';
 import type { TurnSecrets } from '../../agent-runtime.js';
+import type { Redactor } from '../../outbound/redactor.js';
 import { AgentFailure } from './agent-failure.js';
+import { ChatMemory, restoreReasoning } from './chat-memory.js';
 import { type LlmConfig, type Provider, modelKey, splitModel } from './llm-config.js';
+import { BUDGETS, EFFORTS, type Effort, featuresOf, reasoningBudget } from './model-features.js';
+import type { Api } from './wire/answer-reader.js';
+import type { Json } from './wire/json.js';
+import { objectsOf } from './wire/json.js';
+import { providerFetch } from './wire/provider-fetch.js';
 
-// The SDK prints warnings about unsupported settings. They are for an agent's author, not for a worker's log.
+// The SDK prints its warnings about settings. Baton logs them itself: see OpenModel.ignored.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
 type Fetch = typeof globalThis.fetch;
 type Model = Exclude<LanguageModel, string>;
 type ModelV3 = Extract<Model, { specificationVersion: 'v3' }>;
+type Middleware = Exclude<Parameters<typeof wrapLanguageModel>[0]['middleware'], readonly unknown[]>;
+type CallParams = Parameters<ModelV3['doStream']>[0];
+type StreamResult = Awaited<ReturnType<ModelV3['doStream']>>;
+type StreamPart = StreamResult['stream'] extends ReadableStream<infer Part> ? Part : never;
+type Warning = Extract<StreamPart, { type: 'stream-start' }>['warnings'][number];
 type ProviderOptions = NonNullable<Parameters<typeof streamText>[0]['providerOptions']>;
 
 /** A model, with its names for errors and metrics. */
@@ -21,11 +33,12 @@ export interface OpenModel {
   /** The key, to remove it from errors, and the name of its secret. */
   key: string | undefined;
   keyName: string;
+  /** Removes all secrets of the turn. */
+  redactor: Redactor;
+  /** Settings that the SDK does not pass on, in plain words. Filled with the first call. */
+  ignored: Set<string>;
   options: ProviderOptions;
 }
-
-/** Token budget for reasoning, for providers that need a number. */
-const THINKING = { low: 2_048, medium: 8_192, high: 24_576 } as const;
 
 /**
  * Opens the model of an agent with the tenant's key.
@@ -42,10 +55,33 @@ export async function openModel(config: LlmConfig, secrets: TurnSecrets, fetch: 
       `There is no key for ${provider}: set the secret "${keyName}" (npx baton secrets set ${keyName} --tenant …).`,
     );
   }
-  const plain = await create(config, provider, name, key, fetch);
-  const model = config.output ? jsonOnly(plain, config.output.schema) : plain;
-  return { model, provider, name, key, keyName, options: optionsOf(config, provider) };
+  const ignored = new Set<string>();
+  const plain = await create(config, provider, name, key, providerFetch(fetch, apiOf(config, provider)));
+  const model = wrapLanguageModel({
+    model: plain,
+    middleware: [settingsOf(config, provider, name, ignored), notes(ignored)],
+  });
+  const { redactor } = secrets;
+  return {
+    model,
+    provider,
+    name,
+    key,
+    keyName,
+    redactor,
+    ignored,
+    options: optionsOf(config, provider, name),
+  };
 }
+
+const APIS: Readonly<Record<Exclude<Provider, 'openai'>, Api>> = {
+  'openai-compatible': 'chat',
+  anthropic: 'anthropic',
+  google: 'google',
+};
+
+const apiOf = ({ api }: LlmConfig, provider: Provider): Api =>
+  provider === 'openai' ? (api ?? 'responses') : APIS[provider];
 
 /** Shows the reason why a secret can not be read to the tenant. */
 function rethrowPlain(error: unknown): never {
@@ -64,9 +100,10 @@ async function create(
   const baseURL = config.baseUrl && withoutEndSlashes(config.baseUrl);
   switch (provider) {
     case 'openai': {
+      if (config.api === 'chat')
+        return chatModel(name, baseURL ?? MODEL_PROVIDER_URLS.openai, apiKey, fetch, openAiBody);
       const { createOpenAI } = await import('@ai-sdk/openai');
-      const openai = createOpenAI({ baseURL: baseURL ?? MODEL_PROVIDER_URLS.openai, apiKey, fetch });
-      return config.api === 'chat' ? openai.chat(name) : openai.responses(name);
+      return createOpenAI({ baseURL: baseURL ?? MODEL_PROVIDER_URLS.openai, apiKey, fetch }).responses(name);
     }
     case 'anthropic': {
       const { createAnthropic } = await import('@ai-sdk/anthropic');
@@ -78,47 +115,142 @@ async function create(
         name,
       );
     }
-    case 'openai-compatible': {
-      const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-      const settings = { name: 'compatible', baseURL: baseURL ?? '', fetch };
-      const reports = { includeUsage: true, supportsStructuredOutputs: true };
-      return createOpenAICompatible({ ...settings, ...reports, ...(apiKey && { apiKey }) })(name);
-    }
+    case 'openai-compatible':
+      return chatModel(name, baseURL ?? '', apiKey, fetch, (body) => body);
   }
 }
 
-/** Requests JSON of a schema. The SDK's own way would parse the whole text again for each piece. */
-function jsonOnly(model: ModelV3, schema: Record<string, unknown>): ModelV3 {
-  return wrapLanguageModel({
-    model,
-    middleware: {
-      specificationVersion: 'v3',
-      transformParams: ({ params }) =>
-        Promise.resolve({ ...params, responseFormat: { type: 'json', name: 'answer', schema } }),
+/**
+ * A model behind chat completions. For OpenAI too: the SDK's own model for it drops reasoning and signatures, which
+ * other servers want back.
+ * @param change what the server takes in another way
+ */
+async function chatModel(
+  name: string,
+  baseURL: string,
+  apiKey: string,
+  fetch: Fetch,
+  change: (body: Json, baseURL: string) => Json,
+): Promise<ModelV3> {
+  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+  return createOpenAICompatible({
+    // Under this name the SDK keeps the signatures of Gemini, and under no other name it sends them back.
+    name: CHAT,
+    baseURL,
+    fetch,
+    includeUsage: true,
+    supportsStructuredOutputs: true,
+    ...(apiKey && { apiKey }),
+    metadataExtractor: {
+      extractMetadata: () => Promise.resolve(undefined),
+      createStreamExtractor: () => new ChatMemory(),
     },
-  });
+    transformRequestBody: (body) => change(restoreReasoning(body), baseURL),
+  })(name);
 }
 
-function optionsOf({ reasoning }: LlmConfig, provider: Provider): ProviderOptions {
+/** Name of the SDK's options of chat completions. */
+const CHAT = 'google';
+
+/** What OpenAI's own reasoning models take in another way than servers that are compatible with it. */
+function openAiBody(body: Json, baseURL: string): Json {
+  const { max_tokens, messages, ...rest } = body;
+  // Others may not know it.
+  const stored =
+    new URL(baseURL).origin === new URL(MODEL_PROVIDER_URLS.openai).origin ? { store: false } : {};
+  if (featuresOf('openai', String(body.model)).sampling) return { ...body, ...stored };
+  const asDeveloper = objectsOf(messages).map((message) =>
+    message.role === 'system' ? { ...message, role: 'developer' } : message,
+  );
+  return { ...rest, ...stored, messages: asDeveloper, max_completion_tokens: max_tokens };
+}
+
+/**
+ * Completes each request with what depends on its maximum of tokens, and with the schema of the answer. Leaves out
+ * settings that the model would refuse: agents of before the rule have them.
+ */
+function settingsOf(config: LlmConfig, provider: Provider, name: string, ignored: Set<string>): Middleware {
+  const { output, reasoning } = config;
+  const { sampling, reasoning: form } = featuresOf(provider, name);
+  return {
+    specificationVersion: 'v3',
+    transformParams: ({ params }) => {
+      const changed = { ...params };
+      // The SDK's own way would parse the whole text again for each piece.
+      if (output) changed.responseFormat = { type: 'json', name: 'answer', schema: output.schema };
+      for (const setting of ['temperature', 'topP'] as const) {
+        if (sampling || changed[setting] === undefined) continue;
+        ignored.add(`${setting}: the model does not take it`);
+        delete changed[setting];
+      }
+      if (provider === 'anthropic' && form === 'budget' && reasoning) addBudget(changed, reasoning);
+      return Promise.resolve(changed);
+    },
+  };
+}
+
+/** Asks for reasoning within the maximum of tokens. Without room for it there is none in this step. */
+function addBudget(params: CallParams, effort: Effort): void {
+  const { maxOutputTokens } = params;
+  const budgetTokens = reasoningBudget(effort, maxOutputTokens);
+  if (budgetTokens === undefined) return;
+  const anthropic = { ...params.providerOptions?.anthropic, thinking: { type: 'enabled', budgetTokens } };
+  params.providerOptions = { ...params.providerOptions, anthropic };
+  // The SDK adds the budget to the maximum again.
+  if (maxOutputTokens !== undefined) params.maxOutputTokens = maxOutputTokens - budgetTokens;
+}
+
+/** Collects the SDK's warnings about settings that it does not pass on. */
+function notes(ignored: Set<string>): Middleware {
+  return {
+    specificationVersion: 'v3',
+    wrapStream: async ({ doStream }) => {
+      const result = await doStream();
+      const note = new TransformStream<StreamPart, StreamPart>({
+        transform(part, controller) {
+          if (part.type === 'stream-start')
+            for (const warning of part.warnings) ignored.add(textOfWarning(warning));
+          controller.enqueue(part);
+        },
+      });
+      return { ...result, stream: result.stream.pipeThrough(note) };
+    },
+  };
+}
+
+const textOfWarning = (warning: Warning): string =>
+  warning.type === 'other' ? warning.message : `${warning.feature}: ${warning.details ?? 'is not passed on'}`;
+
+/** What the SDK is told beside the standard settings. */
+function optionsOf({ reasoning, api }: LlmConfig, provider: Provider, name: string): ProviderOptions {
+  const { reasoning: form, efforts = EFFORTS } = featuresOf(provider, name);
+  // An agent of before a rule may ask for an effort that the model does not take.
+  const wanted = reasoning && form !== 'none' ? reasoning : undefined;
+  const effort = wanted && (efforts.includes(wanted) ? wanted : efforts.at(-1));
   switch (provider) {
     case 'openai':
-      // The provider stores nothing, and schemas need not be "strict" in OpenAI's sense.
+      // Schemas need not be "strict" in OpenAI's sense.
+      if (api === 'chat')
+        return { [CHAT]: { strictJsonSchema: false, ...(effort && { reasoningEffort: effort }) } };
       return {
         openai: {
+          // The provider stores nothing.
           store: false,
           strictJsonSchema: false,
-          ...(reasoning && { reasoningEffort: reasoning, reasoningSummary: 'auto' }),
+          // The SDK takes names that it does not know for models without reasoning.
+          ...(effort && { reasoningEffort: effort, reasoningSummary: 'auto', forceReasoning: true }),
         },
       };
     case 'anthropic':
-      return reasoning
-        ? { anthropic: { thinking: { type: 'enabled', budgetTokens: THINKING[reasoning] } } }
-        : {};
-    case 'google':
-      return reasoning
-        ? { google: { thinkingConfig: { includeThoughts: true, thinkingBudget: THINKING[reasoning] } } }
-        : {};
+      // A budget is added with each request.
+      if (form !== 'adaptive' || !effort) return {};
+      return { anthropic: { thinking: { type: 'adaptive', display: 'summarized' }, effort } };
+    case 'google': {
+      if (!effort) return {};
+      const amount = form === 'level' ? { thinkingLevel: effort } : { thinkingBudget: BUDGETS[effort] };
+      return { google: { thinkingConfig: { includeThoughts: true, ...amount } } };
+    }
     case 'openai-compatible':
-      return reasoning ? { compatible: { reasoningEffort: reasoning } } : {};
+      return effort ? { [CHAT]: { reasoningEffort: effort } } : {};
   }
 }

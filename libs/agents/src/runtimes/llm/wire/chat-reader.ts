@@ -1,0 +1,75 @@
+import type { AnswerReader } from './answer-reader.js';
+import { type Json, isObject, jsonTextOf, numberOf, numbersOf, objectOf, objectsOf, textOf } from './json.js';
+
+/** Reads chat completions of OpenAI and of servers that are compatible with it. */
+export class ChatReader implements AnswerReader {
+  state: AnswerReader['state'] = 'open';
+  private hasSaid = false;
+  private hasReason = false;
+  private hasCalls = false;
+  private isRefusal = false;
+
+  read(chunk: Json): Json[] {
+    const choice = objectsOf(chunk.choices).find(({ index = 0 }) => index === 0 || index === null);
+    const usage = numbersOf(chunk.usage);
+    if (!choice && !usage) return [];
+    const { id, created, model } = chunk;
+    const head = { id: textOf(id), created: numberOf(created), model: textOf(model) };
+    return [{ ...head, choices: choice ? [this.choiceOf(choice)] : [], ...(usage && { usage }) }];
+  }
+
+  /** `[DONE]` ends an answer also without a reason. */
+  close(): Json[] {
+    if (this.state !== 'over' || this.hasReason || !this.hasSaid) return [];
+    return [{ choices: [{ index: 0, delta: {}, finish_reason: this.hasCalls ? 'tool_calls' : 'stop' }] }];
+  }
+
+  private choiceOf(choice: Json): Json {
+    const delta = this.deltaOf(objectOf(choice.delta));
+    const reason = textOf(choice.finish_reason);
+    if (!reason) return { index: 0, delta };
+    this.state = 'finished';
+    this.hasReason = true;
+    return {
+      index: 0,
+      delta,
+      finish_reason: this.isRefusal && reason === 'stop' ? 'content_filter' : reason,
+    };
+  }
+
+  private deltaOf(delta: Json): Json {
+    const { reasoning_content, reasoning, reasoning_details, extra_content } = delta;
+    const refusal = textOf(delta.refusal);
+    if (refusal) this.isRefusal = true;
+    const content = refusal ?? contentOf(delta.content);
+    const calls = objectsOf(delta.tool_calls).filter((call) => isObject(call.function));
+    this.hasCalls ||= calls.length > 0;
+    this.hasSaid ||= this.hasCalls || Boolean(content);
+    return {
+      ...(content !== undefined && { content }),
+      reasoning_content: textOf(reasoning_content),
+      reasoning: textOf(reasoning),
+      ...(calls.length > 0 && { tool_calls: calls.map(callOf) }),
+      // The SDK does not read these. ChatMemory does.
+      ...(Array.isArray(reasoning_details) && { reasoning_details: objectsOf(reasoning_details) }),
+      ...(isObject(extra_content) && { extra_content }),
+    };
+  }
+}
+
+/** Mistral sends a list of parts, others a text. */
+function contentOf(content: unknown): string | Json[] | undefined {
+  if (!Array.isArray(content)) return textOf(content);
+  return objectsOf(content).filter(({ type }) => typeof type === 'string');
+}
+
+function callOf(call: Json): Json {
+  const { name, arguments: input } = objectOf(call.function);
+  const signature = textOf(objectOf(objectOf(call.extra_content).google).thought_signature);
+  return {
+    index: numberOf(call.index),
+    id: textOf(call.id),
+    function: { name: textOf(name), arguments: jsonTextOf(input) },
+    ...(signature !== undefined && { extra_content: { google: { thought_signature: signature } } }),
+  };
+}

@@ -1,0 +1,27 @@
+/** A JSON object of a provider, of which nothing is known yet. */
+export type Json = Record<string, unknown>;
+
+export const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+export const objectOf = (value: unknown): Json => (isObject(value) ? value : {});
+
+export const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+
+export const numberOf = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) ? value : undefined;
+
+export const objectsOf = (value: unknown): Json[] => (Array.isArray(value) ? value.filter(isObject) : []);
+
+/** The numbers of an object and of the objects in it. Providers add members of other types to usage. */
+export function numbersOf(value: unknown): Json | undefined {
+  if (!isObject(value)) return undefined;
+  const entries = Object.entries(value).map(
+    ([key, each]) => [key, numberOf(each) ?? numbersOf(each)] as const,
+  );
+  return Object.fromEntries(entries.filter(([, each]) => each !== undefined));
+}
+
+/** Text of a member that some providers send as JSON and not as a string. */
+export const jsonTextOf = (value: unknown): string | undefined =>
+  isObject(value) ? JSON.stringify(value) : textOf(value);

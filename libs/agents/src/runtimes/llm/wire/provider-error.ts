@@ -1,0 +1,186 @@
+import { type Json, isObject, numberOf, objectOf, objectsOf, textOf } from './json.js';
+
+/** Maximum characters of a provider's error that are read. */
+export const MAX_ERROR_BODY = 65_536;
+const MAX_MESSAGE = 2_000;
+
+/** What a provider says about a failure: with an HTTP status, or as an event of its answer. */
+export interface Complaint {
+  /** HTTP status. For an event, the one that its code or type stands for. */
+  status: number;
+  /** The provider's own words, if there are any. Not redacted. */
+  message?: string;
+  code?: string;
+  type?: string;
+  /** The wait that the provider asks for, in ms. */
+  retryAfterMs?: number;
+  /** The provider's own word on whether a retry may help. */
+  shouldRetry?: boolean;
+  /**
+   * What the answer was, if it was not the stream of events that was asked for: a web page, or a document that is not an
+   * answer of a model.
+   */
+  document?: 'page' | 'json' | 'text';
+}
+
+/** A provider has answered with an error. Its message is for logs; `explain` makes the one for callers. */
+export class ProviderError extends Error {
+  override readonly name = 'ProviderError';
+
+  constructor(readonly complaint: Complaint) {
+    super(`${complaint.status} ${complaint.message ?? ''}`);
+  }
+}
+
+/**
+ * The complaint of a response with an error status, or with a document instead of a stream.
+ * @param body the beginning of its body
+ */
+export function complaintOf(status: number, headers: Headers, body: string): Complaint {
+  const json = jsonOf(body);
+  const said = json === undefined ? {} : wordsOf(json);
+  const isOk = status < 400;
+  const document = json === undefined ? (isPage(body) ? 'page' : 'text') : 'json';
+  const text = document === 'text' && body.trim() !== '' ? { message: cut(body) } : {};
+  const retryAfterMs = retryAfter(headers) ?? said.retryAfterMs;
+  const shouldRetry = headers.get('x-should-retry');
+  return {
+    ...text,
+    ...said,
+    status: isOk && said.message !== undefined ? statusOf(said, 400) : status,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(shouldRetry !== null && { shouldRetry: shouldRetry === 'true' }),
+    ...((isOk || document === 'page') && { document }),
+  };
+}
+
+/**
+ * The complaint of an event.
+ * @param name the name of the event
+ * @returns undefined if the event is no error
+ */
+export function complaintOfEvent(event: Json, name: string | undefined): Complaint | undefined {
+  const isError =
+    name === 'error' ||
+    event.type === 'error' ||
+    event.type === 'response.failed' ||
+    event.object === 'error' ||
+    isObject(event.error) ||
+    (typeof event.error === 'string' && event.error !== '') ||
+    (event.detail !== undefined && event.choices === undefined && event.type === undefined);
+  if (!isError) return undefined;
+  const said = wordsOf(event);
+  return { ...said, status: statusOf(said, 500) };
+}
+
+type Words = Omit<Complaint, 'status'>;
+
+/**
+ * Finds what providers say in their errors: `{error: {message, code, type}}`, `{error: text}`, `{detail}`, `{message}`, a
+ * list of these, and the error of a response of OpenAI.
+ */
+function wordsOf(value: unknown): Words {
+  const first: unknown = Array.isArray(value) ? value[0] : value;
+  const outer = objectOf(first);
+  const inner = outer.error ?? objectOf(outer.response).error ?? objectsOf(outer.errors)[0] ?? first;
+  const error = objectOf(inner);
+  const message = textOf(inner) ?? messageOf(error) ?? messageOf(outer);
+  // OpenRouter puts the words of the provider behind it here.
+  const behind = objectOf(error.metadata).raw;
+  const raw = textOf(behind) ?? (isObject(behind) ? JSON.stringify(behind) : undefined);
+  const words = [message, raw].filter((text) => text !== undefined && text.trim() !== '').join(': ');
+  const code = codeOf(error.code) ?? codeOf(outer.code);
+  const type = namedType(error) ?? namedType(outer);
+  const details = objectsOf(error.details);
+  const retryAfterMs = retryInfo(details);
+  const perDay = details.some((detail) => JSON.stringify(detail.violations ?? null).includes('PerDay'));
+  return {
+    ...(words !== '' && { message: cut(words) }),
+    ...(code !== undefined && { code }),
+    ...(type !== undefined && { type }),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    // A quota of a day is not there again before the next one.
+    ...(perDay && { shouldRetry: false }),
+  };
+}
+
+function messageOf({ message, detail, msg, error }: Json): string | undefined {
+  const found = textOf(message) ?? textOf(detail) ?? textOf(msg) ?? textOf(error);
+  if (found !== undefined) return found;
+  // FastAPI: a list of fields with what is wrong with each.
+  const fields = objectsOf(detail).map(
+    ({ loc, msg: wrong }) => `${Array.isArray(loc) ? loc.join('.') : ''} ${String(wrong)}`,
+  );
+  return fields.length > 0 ? fields.join('; ').trim() : textOf(objectOf(message).message);
+}
+
+const codeOf = (code: unknown): string | undefined =>
+  typeof code === 'string' || typeof code === 'number' ? String(code).slice(0, 100) : undefined;
+
+/** `type`, or `status` as Google calls it. The type of the event itself says nothing. */
+function namedType({ type, status }: Json): string | undefined {
+  const name = textOf(type);
+  const isOwn = name !== undefined && name !== 'error' && !name.startsWith('response.');
+  return (isOwn ? name : textOf(status))?.slice(0, 100);
+}
+
+/** Status that the code or the type of an error stands for. The more special come first. */
+const STATUS_OF: readonly [RegExp, number][] = [
+  [/quota|rate_?limit|too_many|resource_exhausted|throttl/i, 429],
+  [/overload/i, 529],
+  [/auth|invalid_api_key|unauthorized/i, 401],
+  [/permission|forbidden/i, 403],
+  [/billing|payment|insufficient_(balance|credit)/i, 402],
+  [/not_?found|does_not_exist/i, 404],
+  [/too_large/i, 413],
+  [
+    /invalid|bad_?request|context_length|failed_precondition|unsupported|not_supported|content_(policy|filter)|validation/i,
+    400,
+  ],
+  [/timeout|deadline/i, 504],
+  [/unavailable/i, 503],
+];
+
+/** @param other the status of an error whose code and type say nothing */
+function statusOf({ code = '', type = '', message = '' }: Words, other: number): number {
+  const number = Number(code);
+  if (number >= 400 && number <= 599) return number;
+  const names = `${code} ${type}`;
+  const found = STATUS_OF.find(([pattern]) => pattern.test(names));
+  if (found) return found[1];
+  return other === 400 && /endpoint|not found/i.test(message) ? 404 : other;
+}
+
+/** `Retry-After` (RFC 9110, section 10.2.3), or the header in milliseconds that some providers send. */
+function retryAfter(headers: Headers): number | undefined {
+  const ms = headers.get('retry-after-ms');
+  if (ms !== null && Number(ms) >= 0) return Number(ms);
+  const text = headers.get('retry-after');
+  if (text === null) return undefined;
+  const seconds = Number(text);
+  const at = Number.isNaN(seconds) ? Date.parse(text) - Date.now() : seconds * 1000;
+  return Number.isNaN(at) ? undefined : Math.max(0, at);
+}
+
+/** The delay in Google's details: `{"@type": "…/google.rpc.RetryInfo", "retryDelay": "34.07s"}`. */
+function retryInfo(details: readonly Json[]): number | undefined {
+  const delays = details.map(
+    ({ retryDelay }) => /^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(textOf(retryDelay) ?? '')?.[1],
+  );
+  const seconds = delays.find((delay) => delay !== undefined);
+  return numberOf(seconds === undefined ? undefined : Number(seconds) * 1000);
+}
+
+function jsonOf(body: string): unknown {
+  try {
+    // oxlint-disable-next-line no-restricted-properties -- the outbound guard bounds its depth, MAX_ERROR_BODY its size
+    const value: unknown = JSON.parse(body);
+    return typeof value === 'object' ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const isPage = (body: string): boolean => /^\s*</.test(body);
+
+const cut = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, MAX_MESSAGE);

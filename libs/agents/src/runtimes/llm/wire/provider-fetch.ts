@@ -1,0 +1,172 @@
+import { createParser } from 'eventsource-parser';
+import { BrokenAnswer } from '../agent-failure.js';
+import { AnthropicReader } from './anthropic-reader.js';
+import type { AnswerReader, Api } from './answer-reader.js';
+import { ChatReader } from './chat-reader.js';
+import { GoogleReader } from './google-reader.js';
+import { isObject } from './json.js';
+import { MAX_ERROR_BODY, ProviderError, complaintOf, complaintOfEvent } from './provider-error.js';
+import { ResponsesReader } from './responses-reader.js';
+
+type Fetch = typeof globalThis.fetch;
+type Source = ReadableStreamDefaultReader<Uint8Array>;
+
+const READERS: Readonly<Record<Api, new () => AnswerReader>> = {
+  chat: ChatReader,
+  responses: ResponsesReader,
+  anthropic: AnthropicReader,
+  google: GoogleReader,
+};
+
+/** How long a connection may stay open after the last event, in ms. One that ends by then is used again. */
+const OVER_MS = 100;
+/** How long to wait for usage after the reason of the end, in ms. */
+const FINISHED_MS = 1_000;
+
+/**
+ * Wraps the fetch for a model provider, whose answers the AI SDK reads too strictly. It
+ * - leaves out events that the SDK does not know;
+ * - ends an answer at its last event, also if the connection stays open;
+ * - rejects with ProviderError, or fails the body with it, if the provider answers with an error, within a stream too.
+ *
+ * @param api the interface that the provider speaks
+ */
+export function providerFetch(fetch: Fetch, api: Api): Fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    const { status, headers } = response;
+    const source = response.body?.getReader();
+    const start = await beginning(source, !response.ok);
+    if (!response.ok || !source || start.isDocument) {
+      throw new ProviderError(complaintOf(status, headers, await documentOf(start.bytes, source)));
+    }
+    return new Response(answerBody(source, start.bytes, new READERS[api]()), { status, headers });
+  };
+}
+
+/** Reads up to the first character of the body: streams of events begin with a letter or a colon. */
+async function beginning(source: Source | undefined, isDocument: boolean) {
+  const bytes: Uint8Array[] = [];
+  while (source && !isDocument) {
+    const { done, value } = await source.read();
+    if (done) break;
+    bytes.push(value);
+    const first = /[^\s\uFEFF]/.exec(Buffer.from(value).toString('utf8'))?.[0];
+    if (first !== undefined) return { bytes, isDocument: '{[<"'.includes(first) };
+  }
+  return { bytes, isDocument };
+}
+
+/** The first characters of a document. */
+async function documentOf(bytes: readonly Uint8Array[], source: Source | undefined): Promise<string> {
+  const pieces = [...bytes];
+  for (let size = bytes.reduce((sum, { length }) => sum + length, 0); source && size < MAX_ERROR_BODY;) {
+    const { done, value } = await source.read().catch(() => ({ done: true, value: undefined }));
+    if (done || value === undefined) break;
+    pieces.push(value);
+    size += value.length;
+  }
+  void source?.cancel().catch(() => undefined);
+  return Buffer.concat(pieces).subarray(0, MAX_ERROR_BODY).toString('utf8');
+}
+
+/** The events of an answer, as its reader passes them on. */
+function answerBody(
+  source: Source,
+  start: readonly Uint8Array[],
+  reader: AnswerReader,
+): ReadableStream<Uint8Array> {
+  const chunks = chunksOf(source, start, () => reader.state);
+  const decoder = new TextDecoder();
+  const encoder = new TextEncoder();
+  let parts: object[] = [];
+  const parser = createParser({
+    onEvent: ({ event, data }) => {
+      if (reader.state !== 'over' && data.trim() !== '') parts.push(...partsOf(reader, event, data));
+    },
+  });
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        for (;;) {
+          const { done, value } = await chunks.next();
+          try {
+            parser.feed(done ? decoder.decode() + '\n\n' : decoder.decode(value, { stream: true }));
+          } catch (error) {
+            void source.cancel().catch(() => undefined);
+            throw error;
+          }
+          if (done) parts.push(...reader.close());
+          const text = parts.map((part) => `data: ${JSON.stringify(part)}\n\n`).join('');
+          parts = [];
+          if (text !== '') controller.enqueue(encoder.encode(text));
+          if (done) controller.close();
+          if (done || text !== '') return;
+        }
+      },
+      cancel: (reason) => source.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+function partsOf(reader: AnswerReader, name: string | undefined, data: string): object[] {
+  if (data.trim() === '[DONE]') {
+    reader.state = 'over';
+    return [];
+  }
+  const event = jsonOf(data);
+  // What goes wrong after a complete answer does not matter.
+  const isComplete = reader.state !== 'open';
+  if (event === undefined && !isComplete) throw new BrokenAnswer('it sent an event that is not JSON');
+  if (!isObject(event)) return [];
+  const complaint = complaintOfEvent(event, name);
+  if (!complaint) return reader.read(event);
+  if (isComplete) return [];
+  throw new ProviderError(complaint);
+}
+
+function jsonOf(data: string): unknown {
+  try {
+    // oxlint-disable-next-line no-restricted-properties -- the outbound guard bounds each event
+    return JSON.parse(data);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The pieces of a body, up to the end of the answer or of the connection. */
+async function* chunksOf(
+  source: Source,
+  start: readonly Uint8Array[],
+  state: () => AnswerReader['state'],
+): AsyncGenerator<Uint8Array, undefined> {
+  yield* start;
+  for (;;) {
+    const wait = state() === 'over' ? OVER_MS : state() === 'finished' ? FINISHED_MS : undefined;
+    const next = await within(source.read(), wait, state() !== 'open');
+    if (next === undefined || next.done) break;
+    yield next.value;
+  }
+  void source.cancel().catch(() => undefined);
+}
+
+/**
+ * Waits for a piece.
+ * @param ms how long; undefined = without a limit
+ * @param isEnough whether the answer is complete: then a connection that breaks has ended
+ * @returns undefined if nothing more comes
+ */
+async function within<T>(
+  piece: Promise<T>,
+  ms: number | undefined,
+  isEnough: boolean,
+): Promise<T | undefined> {
+  const read = isEnough ? piece.catch(() => undefined) : piece;
+  if (ms === undefined) return read;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), ms);
+  });
+  return Promise.race([read, late]).finally(() => clearTimeout(timer));
+}

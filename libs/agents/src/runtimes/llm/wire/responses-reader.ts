@@ -1,0 +1,88 @@
+import type { AnswerReader } from './answer-reader.js';
+import { type Json, isObject, jsonTextOf, numberOf, objectOf, textOf } from './json.js';
+
+const ENDS = new Set(['response.completed', 'response.incomplete']);
+/** Events of one item of the output. */
+const OF_ITEM = new Set([
+  'response.output_text.delta',
+  'response.refusal.delta',
+  'response.refusal.done',
+  'response.function_call_arguments.delta',
+  'response.function_call_arguments.done',
+  'response.reasoning_summary_part.added',
+  'response.reasoning_summary_text.delta',
+  'response.reasoning_summary_part.done',
+]);
+const ITEMS = new Set(['message', 'reasoning', 'function_call']);
+
+/** Reads OpenAI's responses. */
+export class ResponsesReader implements AnswerReader {
+  state: AnswerReader['state'] = 'open';
+  /** Ids of the items that are passed on, by their position. */
+  private readonly items = new Map<number, string>();
+
+  read(event: Json): Json[] {
+    const type = textOf(event.type) ?? '';
+    if (ENDS.has(type)) {
+      this.state = 'over';
+      return [{ ...event, response: endOf(objectOf(event.response)) }];
+    }
+    if (type === 'response.created') return [event];
+    if (type === 'response.output_item.added') return this.itemOf(event, 'in_progress');
+    if (type === 'response.output_item.done') return this.itemOf(event, 'completed');
+    if (!OF_ITEM.has(type)) return [];
+    const index = numberOf(event.output_index) ?? 0;
+    const id = textOf(event.item_id) ?? this.items.get(index);
+    return id !== undefined && this.isKnown(id) ? [{ ...event, item_id: id, logprobs: undefined }] : [];
+  }
+
+  close(): Json[] {
+    return [];
+  }
+
+  /** Fills in what some servers leave out. */
+  private itemOf(event: Json, status: string): Json[] {
+    if (!isObject(event.item)) return [];
+    const { item } = event;
+    if (!ITEMS.has(textOf(item.type) ?? '')) return [];
+    const index = numberOf(event.output_index) ?? this.items.size;
+    const id = textOf(item.id) ?? this.items.get(index) ?? `item_${index}`;
+    this.items.set(index, id);
+    const call = { call_id: textOf(item.call_id) ?? id, arguments: jsonTextOf(item.arguments) ?? '' };
+    const whole = { ...item, id, status: textOf(item.status) ?? status };
+    return [
+      {
+        ...event,
+        output_index: index,
+        item: item.type === 'function_call' ? { ...whole, ...call } : whole,
+      },
+    ];
+  }
+
+  private isKnown(id: string): boolean {
+    return [...this.items.values()].includes(id);
+  }
+}
+
+/** The end of a response. It repeats the whole answer, which the SDK does not read. */
+function endOf({ incomplete_details, usage }: Json): Json {
+  return {
+    incomplete_details: isObject(incomplete_details) ? incomplete_details : null,
+    usage: usageOf(usage),
+  };
+}
+
+function usageOf(usage: unknown): Json | undefined {
+  if (!isObject(usage)) return undefined;
+  const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = usage;
+  const [input, output] = [numberOf(input_tokens), numberOf(output_tokens)];
+  if (input === undefined || output === undefined) return undefined;
+  const cached = numberOf(objectOf(input_tokens_details).cached_tokens);
+  const reasoning = numberOf(objectOf(output_tokens_details).reasoning_tokens);
+  return {
+    input_tokens: input,
+    output_tokens: output,
+    ...(cached !== undefined && { input_tokens_details: { cached_tokens: cached } }),
+    ...(reasoning !== undefined && { output_tokens_details: { reasoning_tokens: reasoning } }),
+  };
+}
