@@ -5,7 +5,8 @@ import { isClean, renderReport, runFuzz, sharesOf } from './fuzz.js';
 // The short version of `npm run fuzz`. A seed of your own: FUZZ_SEED.
 const SEED = Number(process.env.FUZZ_SEED ?? 20261121);
 const CASES = Number(process.env.FUZZ_CASES ?? 1_000);
-const CONTENT: readonly Part[] = ['settings', 'model', 'tool'];
+// Streams have a spec of their own.
+const CONTENT: readonly Part[] = ['stream', 'settings', 'model', 'tool'];
 const WIRE = PARTS.filter((part) => !CONTENT.includes(part));
 
 describe.each(DRIVERS)('with %s, whatever is sent', (driver) => {

@@ -5,6 +5,7 @@ import { type Finding, type Outcome, PARTS, type Part } from './finding.js';
 import { type ContentTarget, fuzzModels, fuzzSettings, fuzzTools } from './fuzz-content.js';
 import { fuzzHttp, fuzzRaw, type HttpTarget, prepareTarget } from './fuzz-http.js';
 import { KEY } from './judge.js';
+import { fuzzStreams } from './fuzz-streams.js';
 import { Neighbour } from './neighbour.js';
 import { OddPeer } from './odd-peer.js';
 import { STANDING } from './settings-cases.js';
@@ -15,7 +16,7 @@ export type Driver = 'redis' | 'postgres';
 export type Cases = Readonly<Record<Part, number>>;
 
 /** Of a hundred cases: those of content are slow, since each is an agent of its own and a task. */
-const SHARES: Cases = { codec: 40, http: 46, raw: 5, settings: 5, model: 2, tool: 2 };
+const SHARES: Cases = { codec: 39, stream: 1, http: 46, raw: 5, settings: 5, model: 2, tool: 2 };
 
 /** `cases` of all parts together, or of some of them. */
 export function sharesOf(cases: number, only: readonly Part[] = PARTS): Cases {
@@ -93,6 +94,7 @@ async function fuzzStack(
   const neighbour = new Neighbour(url, (await stack.createTenant()).token);
   const runs: Record<Part, (count: number, target: ContentTarget) => Outcome | Promise<Outcome>> = {
     codec: (count) => fuzzCodecs(count, seed),
+    stream: (count, { ended }) => fuzzStreams(count, seed, ended),
     http: (count) => fuzzHttp(wire, count, seed),
     raw: (count) => fuzzRaw(wire, count, seed),
     settings: (count, target) => fuzzSettings(target, count, seed),

@@ -21,7 +21,7 @@ const READERS: Readonly<Record<Api, new () => AnswerReader>> = {
 /** How long a connection may stay open after the last event, in ms. One that ends by then is used again. */
 const OVER_MS = 100;
 /** How long to wait for usage after the reason of the end, in ms. */
-const FINISHED_MS = 1_000;
+const FINISHED_MS = 500;
 
 /**
  * Wraps the fetch for a model provider, whose answers the AI SDK reads too strictly. It
