@@ -39,12 +39,12 @@ async function tryStream(
 ): Promise<string | undefined> {
   bench.reset();
   const inputs: string[] = [];
-  bench.tools.push(
-    toolOf('weather', (input: object) => {
-      inputs.push(JSON.stringify(input));
-      return 'sunny';
-    }),
-  );
+  const note = (input: object): string => {
+    inputs.push(JSON.stringify(input));
+    return 'sunny';
+  };
+  // It takes any input, so that nothing else stops a wrong one.
+  bench.tools.push(toolOf('weather', note, { inputSchema: { type: 'object' } }));
   bench.provider.reply({ wire: () => [text], ...(isOpen && { open: true }) });
   bench.provider.answer(() => ({ text: 'Done.' }));
   const outputs = await bench.say({ ...TIMES, retries: 0, steps: 3, ...config });

@@ -181,7 +181,7 @@ function settingsOf(config: LlmConfig, provider: Provider, name: string, ignored
       for (const setting of ['temperature', 'topP'] as const) {
         if (sampling || changed[setting] === undefined) continue;
         ignored.add(`${setting}: the model does not take it`);
-        delete changed[setting];
+        changed[setting] = undefined;
       }
       if (provider === 'anthropic' && form === 'budget' && reasoning) addBudget(changed, reasoning);
       return Promise.resolve(changed);

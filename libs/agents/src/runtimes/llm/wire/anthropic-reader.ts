@@ -1,3 +1,4 @@
+import { BrokenAnswer } from '../agent-failure.js';
 import type { AnswerReader } from './answer-reader.js';
 import { type Json, isObject, numbersOf, objectOf, textOf } from './json.js';
 
@@ -9,11 +10,15 @@ const BLOCKS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   tool_use: { input_json_delta: 'partial_json' },
 };
 
+const DELTAS = new Set(Object.values(BLOCKS).flatMap((deltas) => Object.keys(deltas)));
+
 /** Reads Anthropic's messages. Anthropic adds events and blocks, and asks clients to ignore unknown ones. */
 export class AnthropicReader implements AnswerReader {
   state: AnswerReader['state'] = 'open';
   /** Types of the blocks that are open, by index. */
   private readonly open = new Map<number, string>();
+  /** Indexes of the blocks that are left out. */
+  private readonly ignored = new Set<number>();
 
   read(event: Json): Json[] {
     const index = typeof event.index === 'number' ? event.index : -1;
@@ -42,14 +47,21 @@ export class AnthropicReader implements AnswerReader {
 
   private start(index: number, block: Json): Json[] {
     const type = textOf(block.type) ?? '';
-    if (!Object.hasOwn(BLOCKS, type)) return [];
+    if (!Object.hasOwn(BLOCKS, type)) {
+      this.ignored.add(index);
+      return [];
+    }
     this.open.set(index, type);
     return [{ type: 'content_block_start', index, content_block: blockOf(type, block) }];
   }
 
   private delta(index: number, delta: Json): Json[] {
     const type = textOf(delta.type) ?? '';
-    const member = BLOCKS[this.open.get(index) ?? '']?.[type];
+    const block = this.open.get(index);
+    if (block === undefined && !this.ignored.has(index) && DELTAS.has(type)) {
+      throw new BrokenAnswer('it sent a part of a block that is not open');
+    }
+    const member = BLOCKS[block ?? '']?.[type];
     const text = member === undefined ? undefined : textOf(delta[member]);
     if (member === undefined || text === undefined) return [];
     return [{ type: 'content_block_delta', index, delta: { type, [member]: text } }];
@@ -62,11 +74,11 @@ export class AnthropicReader implements AnswerReader {
     return [{ type: 'message_delta', delta: { stop_reason: reason }, usage: counted }];
   }
 
-  /** Ends blocks that the provider has not ended. */
+  /** Ends texts that the provider has not ended. A call that has not ended may lack a part. */
   private stops(): Json[] {
-    const stops = [...this.open.keys()].map((index) => ({ type: 'content_block_stop', index }));
+    const texts = [...this.open].filter(([, type]) => type !== 'tool_use');
     this.open.clear();
-    return stops;
+    return texts.map(([index]) => ({ type: 'content_block_stop', index }));
   }
 }
 

@@ -18,10 +18,10 @@ export class ChatReader implements AnswerReader {
     return [{ ...head, choices: choice ? [this.choiceOf(choice)] : [], ...(usage && { usage }) }];
   }
 
-  /** `[DONE]` ends an answer also without a reason. */
+  /** `[DONE]` ends a text also without a reason. A call may lack a part then. */
   close(): Json[] {
-    if (this.state !== 'over' || this.hasReason || !this.hasSaid) return [];
-    return [{ choices: [{ index: 0, delta: {}, finish_reason: this.hasCalls ? 'tool_calls' : 'stop' }] }];
+    if (this.state !== 'over' || this.hasReason || this.hasCalls || !this.hasSaid) return [];
+    return [{ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }];
   }
 
   private choiceOf(choice: Json): Json {
@@ -44,7 +44,7 @@ export class ChatReader implements AnswerReader {
     const content = refusal ?? contentOf(delta.content);
     const calls = objectsOf(delta.tool_calls).filter((call) => isObject(call.function));
     this.hasCalls ||= calls.length > 0;
-    this.hasSaid ||= this.hasCalls || Boolean(content);
+    this.hasSaid ||= Boolean(content);
     return {
       ...(content !== undefined && { content }),
       reasoning_content: textOf(reasoning_content),
