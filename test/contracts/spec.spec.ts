@@ -269,7 +269,8 @@ describeContract(
         url: expect.stringMatching(/\/agents\/echo$/),
         preferredTransport: 'JSONRPC',
         protocolVersion: expect.stringMatching(/^0\.3/),
-        additionalInterfaces: [{ transport: 'JSONRPC' }],
+        // What a client of 0.3 can use: one that speaks HTTP+JSON alone finds it here.
+        additionalInterfaces: [{ transport: 'JSONRPC' }, { transport: 'HTTP+JSON' }],
       });
       const flat = await api.get(`${path()}/.well-known/agent.json`);
       expect(flat.json).toMatchObject({

@@ -50,6 +50,7 @@ const metadataOf =
 
 const ENV = {
   GRPC_PORT: '0',
+  GRPC_PUBLIC_ADDRESS: 'localhost:0',
   PUSH_NOTIFICATIONS: 'all',
   OUTBOUND_ALLOW: '127.0.0.1',
   BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),

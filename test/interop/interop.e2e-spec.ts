@@ -156,6 +156,7 @@ beforeAll(async () => {
     SSE_HEARTBEAT_MS: '50',
     CARD_SIGNING_KEY: JSON.stringify(privateKey.export({ format: 'jwk' })),
     GRPC_PORT: '0',
+    GRPC_PUBLIC_ADDRESS: 'localhost:0',
     OUTBOUND_ALLOW: '127.0.0.1',
     BATON_MASTER_KEY: randomBytes(32).toString('base64'),
   };

@@ -91,7 +91,7 @@ export class Principals {
       driver: 'postgres',
       apis: 1,
       workers: 1,
-      env: { ...env, GRPC_PORT: '0' },
+      env: { ...env, GRPC_PORT: '0', GRPC_PUBLIC_ADDRESS: 'localhost:0' },
     });
     const principals = new Principals(stack, openId);
     try {

@@ -67,6 +67,10 @@ describe('an agent definition', () => {
     [{ ...minimal, retry: { mode: 'restart', attempts: 11 } }, ['retry.attempts']],
     [{ ...minimal, retry: { mode: 'restart', backoff: { factor: 2 } } }, ['retry.backoff.initialMs']],
     [{ ...minimal, desciption: 'typo' }, ['desciption']],
+    [{ ...minimal, documentationUrl: 'javascript:alert(1)' }, ['documentationUrl']],
+    [{ ...minimal, iconUrl: 'data:image/svg+xml,<svg/>' }, ['iconUrl']],
+    [{ ...minimal, provider: { organization: 'O', url: 'file:///etc/passwd' } }, ['provider.url']],
+    [{ ...minimal, extended: { documentationUrl: ' JavaScript:alert(1)' } }, ['extended.documentationUrl']],
     [{ ...minimal, extended: {} }, ['extended']],
     [{ ...minimal, extended: { description: 'd', scopes: ['root'] } }, ['extended.scopes[0]']],
     [
@@ -118,5 +122,22 @@ describe('an agent file', () => {
     expect(
       Object.keys(writeAgentDefinition(parseAgentDefinition({ runtime: 'a', description: 'b', name: 'c' }))),
     ).toEqual(['name', 'description', 'version', 'runtime']);
+  });
+
+  it('leaves out links with other schemes than http and https, which earlier releases have stored', () => {
+    const extended = { description: 'More', skills: [] };
+    const stored = {
+      ...parseAgentDefinition({ ...minimal, extended, documentationUrl: 'https://o.example/docs' }),
+      iconUrl: 'javascript:alert(1)',
+      provider: { organization: 'O', url: 'vbscript:x' },
+      extended: { ...extended, documentationUrl: 'data:text/html,x' },
+    };
+    const written = writeAgentDefinition(stored);
+    expect(written).toMatchObject({
+      documentationUrl: 'https://o.example/docs',
+      extended: { description: 'More' },
+    });
+    expect(JSON.stringify(written)).not.toMatch(/javascript|vbscript|data:/);
+    expect(() => parseAgentDefinition(written)).not.toThrow();
   });
 });

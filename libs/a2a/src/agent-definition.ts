@@ -4,13 +4,13 @@ import { ProtocolError } from './errors.js';
 import type { AgentSkill } from './model.js';
 import { parseFields } from './parse-fields.js';
 import { SCOPES } from './rights.js';
+import { isWebUrl, webUrl } from './web-url.js';
 
 const text = z.string().trim().min(1);
 /** Other agents and models read all of them at once, so none may be long. */
 const MAX_NAME = 200;
 const MAX_DESCRIPTION = 4_000;
 const texts = z.array(text).default([]);
-const url = z.url();
 
 const skill = z
   .strictObject({
@@ -41,7 +41,7 @@ const extended = z
       .optional()
       .describe('A token needs one of these to read it; left out = every token that may read the card'),
     description: text.optional().describe('In place of that of the card'),
-    documentationUrl: url.optional().describe('In place of that of the card'),
+    documentationUrl: webUrl.optional().describe('In place of that of the card'),
     skills: z
       .array(skill)
       .default([])
@@ -74,9 +74,9 @@ export const agentFile = z.strictObject({
     .optional()
     .describe('Whether callers may ask for push notifications; left out = PUSH_NOTIFICATIONS'),
   a2aEnabled: z.boolean().optional().describe('False: hidden from callers of other systems'),
-  provider: z.strictObject({ organization: text, url }).optional(),
-  documentationUrl: url.optional(),
-  iconUrl: url.optional(),
+  provider: z.strictObject({ organization: text, url: webUrl }).optional(),
+  documentationUrl: webUrl.optional(),
+  iconUrl: webUrl.optional(),
   retry: retryPolicy.optional().describe('What becomes of a turn whose worker died'),
   idempotencyHours: z
     .int()
@@ -133,9 +133,10 @@ export function parseAgentDocument(raw: unknown): AgentDocument {
 
 /**
  * A definition as its author would write it: in the order of the file, without what is the same when it is left
- * out. Parsed, it is the same definition again.
+ * out. Parsed, it is the same definition again, without links that `withoutUnsafeLinks` leaves out.
  */
-export function writeAgentDefinition(definition: AgentDefinition): Record<string, unknown> {
+export function writeAgentDefinition(stored: AgentDefinition): Record<string, unknown> {
+  const definition = withoutUnsafeLinks(stored);
   const skills = definition.skills.map(writeSkill);
   const extensions = definition.extensions.map(withoutEmpty);
   const extended = definition.extended && writeExtended(definition.extended);
@@ -143,6 +144,21 @@ export function writeAgentDefinition(definition: AgentDefinition): Record<string
   const fields: Record<string, unknown> = { ...definition, skills, extensions, extended, retry };
   const ordered = Object.keys(agentFile.shape).filter((key) => key in fields);
   return withoutEmpty(Object.fromEntries(ordered.map((key) => [key, fields[key]])));
+}
+
+/** A definition without links of other schemes than http and https, which earlier releases have stored. */
+export function withoutUnsafeLinks(definition: AgentDefinition): AgentDefinition {
+  const { documentationUrl, iconUrl, provider, extended, ...others } = definition;
+  const { documentationUrl: extendedUrl, ...extendedOthers } = extended ?? { skills: [] };
+  return {
+    ...others,
+    ...(isWebUrl(documentationUrl) && { documentationUrl }),
+    ...(isWebUrl(iconUrl) && { iconUrl }),
+    ...(provider && isWebUrl(provider.url) && { provider }),
+    ...(extended && {
+      extended: { ...extendedOthers, ...(isWebUrl(extendedUrl) && { documentationUrl: extendedUrl }) },
+    }),
+  };
 }
 
 const writeSkill = ({ securityRequirements: _, ...fields }: AgentSkill): Record<string, unknown> =>

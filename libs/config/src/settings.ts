@@ -185,9 +185,10 @@ const api = group('API', {
   ),
   grpcPublicAddress: optional(
     hostAndPort,
-    'Name and port under which callers reach the gRPC port, such as grpc.example.com:443. Agent cards contain it. ' +
-      'Default: the host name of PUBLIC_URL, or that of the request for the card, with GRPC_PORT. Of an address of ' +
-      '`localhost` only the port is used.',
+    'Name and port under which callers reach the gRPC port, such as grpc.example.com:443. Agent cards list it. With ' +
+      '`localhost`, such as localhost:50051, cards list the host name of PUBLIC_URL, or that of the request for the card, ' +
+      'with this port. Without it, cards list no gRPC: some clients refuse a card with such an address ' +
+      '(docs/calling/grpc.md).',
   ),
   grpcTlsCert: optional(
     pem,

@@ -151,6 +151,33 @@ describe('the gRPC port', () => {
   });
 });
 
+describe('a gRPC port without GRPC_PUBLIC_ADDRESS', () => {
+  it('is on no card: Google ADK refuses cards with an address that is not http(s) and of their own origin', async () => {
+    const api = await startFakeApi({ GRPC_PORT: '0' });
+    const grpc = new GrpcCaller(api.grpcAddress);
+    try {
+      const cards: string[] = [];
+      for (const path of ['/agents/echo/.well-known/agent-card.json', '/.well-known/agent-card.json']) {
+        for (const card of [path, path.replace('agent-card.json', 'agent.json')]) {
+          for (const version of [{}, { 'a2a-version': '1.0' }, { 'a2a-version': '0.3' }]) {
+            const headers = { authorization: 'Bearer caller', ...version };
+            cards.push(await (await fetch(api.url + card, { headers })).text());
+          }
+        }
+      }
+      const urls = cards.flatMap((card) => card.match(/(?<="url":")[^"]*/g) ?? []);
+      expect(urls.length).toBeGreaterThan(cards.length);
+      for (const url of urls) expect(new URL(url).origin).toBe(api.url);
+      expect(cards.join()).not.toContain('GRPC');
+      // The port is served all the same.
+      expect((await grpc.ask('Check', {}, { service: HEALTH })).json).toEqual({ status: 'SERVING' });
+    } finally {
+      grpc.close();
+      await api.close();
+    }
+  });
+});
+
 describe('a gRPC port with a certificate', () => {
   it('speaks TLS alone', async () => {
     const api = await startFakeApi({ GRPC_PORT: '0', GRPC_TLS_CERT: CERTIFICATE, GRPC_TLS_KEY: KEY });

@@ -12,13 +12,16 @@ import { type FakeApi, recordCalls, type RecordedCall, startFakeApi } from '../t
 import { GrpcCaller, V0_3_SERVICE } from '../testing/grpc-caller.js';
 import { request, statusItem, taskItem } from '../testing/samples.js';
 
+/** The gRPC port is on the cards, at the host that the caller names. */
+const GRPC = { GRPC_PORT: '0', GRPC_PUBLIC_ADDRESS: 'localhost:0' };
+
 let api: FakeApi;
 let grpc: GrpcCaller;
 /** What operations were called with. */
 let calls: RecordedCall[];
 
 beforeAll(async () => {
-  api = await startFakeApi({ GRPC_PORT: '0', BODY_LIMIT_BYTES: '100000', REQUEST_TIMEOUT_MS: '2000' });
+  api = await startFakeApi({ ...GRPC, BODY_LIMIT_BYTES: '100000', REQUEST_TIMEOUT_MS: '2000' });
   grpc = new GrpcCaller(api.grpcAddress);
 });
 afterAll(async () => {
@@ -430,8 +433,8 @@ describe('an extended card', () => {
   it('names PUBLIC_URL wherever there is one, and with a signing key no host that a caller makes up', async () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const CARD_SIGNING_KEY = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
-    const signing = await startFakeApi({ GRPC_PORT: '0', CARD_SIGNING_KEY });
-    const named = await startFakeApi({ GRPC_PORT: '0', PUBLIC_URL: 'https://agents.example' });
+    const signing = await startFakeApi({ ...GRPC, CARD_SIGNING_KEY });
+    const named = await startFakeApi({ ...GRPC, PUBLIC_URL: 'https://agents.example' });
     try {
       useCards(signing);
       useCards(named);

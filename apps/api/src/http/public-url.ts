@@ -22,6 +22,7 @@ export class PublicUrl {
   private url: string;
   private readonly isSet: boolean;
   private readonly signs: boolean;
+  private readonly listsGrpc: boolean;
   private readonly grpcAddress: string | undefined;
   private grpcPort: number | undefined;
 
@@ -30,6 +31,7 @@ export class PublicUrl {
     this.isSet = new URL(publicUrl).hostname !== 'localhost';
     this.signs = cardSigningKey !== undefined;
     const isNamed = grpcPort !== undefined && grpcPublicAddress !== undefined;
+    this.listsGrpc = isNamed;
     this.grpcPort = isNamed ? Number(grpcPublicAddress.split(':').at(-1)) : grpcPort;
     this.grpcAddress = isNamed && !grpcPublicAddress.startsWith('localhost:') ? grpcPublicAddress : undefined;
   }
@@ -60,14 +62,17 @@ export class PublicUrl {
     return this.of(request) === this.url;
   }
 
-  /** Name and port of the gRPC port for this caller; undefined if there is none. */
+  /**
+   * Name and port of the gRPC port as cards list it for this caller. Undefined without GRPC_PUBLIC_ADDRESS: Google ADK refuses
+   * a card with an address that is not http(s) or has another origin than the card (wire contract P-20).
+   */
   grpcOf(request: Asked): string | undefined {
     return this.grpcAddress ?? this.grpcAt(this.of(request));
   }
 
-  /** The gRPC port at the host of another URL of this server. */
+  /** The same at the host of another URL of this server. */
   grpcAt(url: string): string | undefined {
-    if (this.grpcPort === undefined) return undefined;
+    if (!this.listsGrpc) return undefined;
     return `${new URL(url).hostname}:${String(this.grpcPort)}`;
   }
 

@@ -1,4 +1,5 @@
 import { type Agent, hasPush, type PushPolicy } from '../agent.js';
+import { withoutUnsafeLinks } from '../agent-definition.js';
 import { AgentCard, type AgentExtension, type AgentInterface, type AgentSkill } from '../model.js';
 
 /** Every binding of HTTP and version an agent is served with, the preferred one first. A new binding is one row. */
@@ -26,7 +27,7 @@ export const RESUME_EXTENSION: AgentExtension = {
 
 /**
  * The card of an agent as this server offers it at `publicUrl` (A2A 1.0 §4.4.1), unsigned.
- * @param grpcAddress name and port of the gRPC port, if there is one
+ * @param grpcAddress name and port of the gRPC port, if the card lists it
  * @param push which agents have push notifications
  */
 export function buildAgentCard(
@@ -35,7 +36,8 @@ export function buildAgentCard(
   grpcAddress?: string,
   push: PushPolicy = 'declared',
 ): AgentCard {
-  const { slug, definition } = agent;
+  const { slug } = agent;
+  const definition = withoutUnsafeLinks(agent.definition);
   const { inputModes, outputModes } = definition;
   return {
     name: definition.name,
@@ -129,14 +131,7 @@ export function encodeCard(card: AgentCard, form: CardForm): JsonObject {
   if (form === '0.2') return flattenCard(card);
   const json = AgentCard.toJSON(card) as JsonObject;
   if (form === '1.0') return json;
-  // The contract P-11 has one additional interface here, without gRPC; `supportedInterfaces` has them all.
-  const [main] = card.supportedInterfaces;
-  const flat = flattenCard({
-    ...card,
-    supportedInterfaces: card.supportedInterfaces.filter(
-      ({ protocolBinding }) => protocolBinding === main?.protocolBinding || protocolBinding === 'GRPC',
-    ),
-  });
+  const flat = flattenCard(card);
   return { ...flat, ...json, securitySchemes: mergeSchemes(flat.securitySchemes, json.securitySchemes) };
 }
 

@@ -39,6 +39,18 @@ describe('P-11: an agent card', () => {
     ]);
   });
 
+  it('leaves out links with other schemes than http and https that are stored, in every form', () => {
+    const bad = { organization: 'Acme', url: 'javascript:alert(1)' };
+    const extended = { description: 'More', documentationUrl: 'javascript:alert(2)', skills: [] };
+    const definition = { ...agent.definition, extended, provider: bad, iconUrl: 'data:text/html,x' };
+    const stored: Agent = { ...agent, definition: { ...definition, documentationUrl: 'ftp://acme.example' } };
+    for (const each of [stored, extendAgent(stored)!]) {
+      const built = buildAgentCard(each, 'https://host');
+      const texts = (['1.0', 'both', '0.2'] as const).map((form) => JSON.stringify(encodeCard(built, form)));
+      for (const text of texts) expect(text).not.toMatch(/javascript:|data:text|ftp:/);
+    }
+  });
+
   it('always names a skill and its modes', () => {
     expect(card.skills).toMatchObject([
       { id: 'echo', name: 'Echo', description: 'Says it again', tags: ['echo'] },
@@ -75,7 +87,7 @@ describe('P-11: an agent card', () => {
       preferredTransport: 'JSONRPC',
       additionalInterfaces: [
         { url: ENDPOINT, transport: 'JSONRPC' },
-        ...(form === 'both' ? [] : [{ url: ENDPOINT, transport: 'HTTP+JSON' }]),
+        { url: ENDPOINT, transport: 'HTTP+JSON' },
       ],
       security: [{ bearer: [] }],
       // In both letters they are the same scheme (RFC 9110 §11.1).
