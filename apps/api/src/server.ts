@@ -8,6 +8,7 @@ import { limitConnections, openFilesLimit } from './http/connection-limit.js';
 import { Connections } from './http/connections.js';
 import { refusePath, sendPlainError } from './http/errors.js';
 import { GrpcPort } from './grpc/grpc.module.js';
+import { LingeringResponse } from './http/lingering-response.js';
 import { PublicUrl } from './http/public-url.js';
 import {
   allowOrigins,
@@ -24,8 +25,6 @@ import { rpcErrorFormatAt } from './json-rpc/json-rpc.controller.js';
 import { MANAGEMENT, ManagementPort } from './management/management-port.js';
 import { EventStreams } from './streams/event-stream.js';
 
-/** Longer than proxies keep their side open, so that a kept connection is never closed under a request. */
-const KEEP_ALIVE_MS = 75_000;
 /** After this time the server asks whether the peer of a silent connection is there; ten seconds later it closes it. */
 const PROBE_MS = 30_000;
 /** `BodyReader` refuses a slow body in the caller's protocol. Node's own limit comes this much later. */
@@ -85,7 +84,8 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
     // Without proxies, what a caller sends as `X-Forwarded-For` says nothing.
     trustProxy: environment.trustedProxies.length > 0 && [...environment.trustedProxies],
     bodyLimit: environment.bodyLimitBytes,
-    keepAliveTimeout: KEEP_ALIVE_MS,
+    // Longer than the proxy in front keeps its side open, so that a kept connection is never closed under a request.
+    keepAliveTimeout: environment.keepAliveSeconds * 1000,
     requestTimeout,
     connectionTimeout: 0,
     clientErrorHandler: connections.refuse,
@@ -94,6 +94,7 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
       refusePath(request, reply, error, httpJsonErrorFormatAt(request) ?? rpcErrorFormatAt(request));
     },
     http: {
+      ServerResponse: LingeringResponse,
       headersTimeout,
       requestTimeout,
       // We refuse it ourselves: Node would answer without a body.
@@ -152,7 +153,7 @@ export async function listen(app: NestFastifyApplication): Promise<Listening> {
   const grpcPort = await app.get(GrpcPort, { strict: false }).open();
   if (typeof address === 'object') publicUrl.listening(address.port, grpcPort);
   const management = app.get(ManagementPort, { strict: false });
-  const managementUrl = await management.open(answerManagement(fastify), KEEP_ALIVE_MS);
+  const managementUrl = await management.open(answerManagement(fastify));
   return { url: publicUrl.value, managementUrl, grpcPort };
 }
 

@@ -269,6 +269,12 @@ const api = group('API', {
     120_000,
     'Maximum time for a caller to send a whole request, in ms. Then it gets 408.',
   ),
+  keepAliveSeconds: setting(
+    integer(1, 86_400),
+    75,
+    'How long an idle connection of a caller stays open, in seconds. Set it higher than the proxy in front of the API keeps its ' +
+      'side open, or some requests get 502 (docs/operating/proxies.md).',
+  ),
   sendWaitMs: setting(
     milliseconds,
     30_000,

@@ -159,8 +159,8 @@ describe('a gRPC port without GRPC_PUBLIC_ADDRESS', () => {
       const cards: string[] = [];
       for (const path of ['/agents/echo/.well-known/agent-card.json', '/.well-known/agent-card.json']) {
         for (const card of [path, path.replace('agent-card.json', 'agent.json')]) {
-          for (const version of [{}, { 'a2a-version': '1.0' }, { 'a2a-version': '0.3' }]) {
-            const headers = { authorization: 'Bearer caller', ...version };
+          for (const version of ['', '1.0', '0.3']) {
+            const headers = { authorization: 'Bearer caller', 'a2a-version': version };
             cards.push(await (await fetch(api.url + card, { headers })).text());
           }
         }

@@ -6,11 +6,6 @@ import type { FastifyRequest } from 'fastify';
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 
-/** A refused body is read and thrown away up to this multiple of its limit, so that the caller can read the error. */
-const DISCARD_FACTOR = 16;
-/** Minimum number of bytes thrown away where the limit is a tenant's own, which may be very small. */
-const MIN_DISCARDED_BYTES = 16 * 1024 * 1024;
-
 /** Number of small chunks that are joined into one. */
 const SMALL_CHUNKS = 256;
 /** Media types of JSON-RPC requests. */
@@ -79,15 +74,13 @@ interface BodyLimit {
 
 /**
  * The whole body of a request.
- * @param limit a larger body is refused with `too-large`, a slower one with `request-timeout`; both name it
+ * @param limit a larger body is refused with `too-large`, a slower one with `request-timeout`; both name it. The rest of it is
+ *   dropped after the answer (`LingeringResponse`).
  * @throws CallerLeft if the connection breaks before the end
  */
 function readBody(request: IncomingMessage, limit: BodyLimit): Promise<Buffer> {
   const { bytes, ms } = limit;
-  if (Number(request.headers['content-length']) > bytes) {
-    discard(request, discardable(limit));
-    return Promise.reject(tooLarge(limit));
-  }
+  if (Number(request.headers['content-length']) > bytes) return Promise.reject(tooLarge(limit));
   return new Promise((resolve, reject) => {
     const body = new Chunks();
     const late = setTimeout(() => finish(() => reject(tooSlow(ms))), ms);
@@ -102,9 +95,7 @@ function readBody(request: IncomingMessage, limit: BodyLimit): Promise<Buffer> {
     request.on('end', onEnd).on('error', onGone).on('close', onGone);
     request.on('data', (chunk: Buffer) => {
       body.add(chunk);
-      if (body.length <= bytes) return;
-      finish(() => reject(tooLarge(limit)));
-      discard(request, discardable(limit));
+      if (body.length > bytes) finish(() => reject(tooLarge(limit)));
     });
   });
 }
@@ -132,9 +123,6 @@ class Chunks {
   }
 }
 
-const discardable = ({ bytes, name }: BodyLimit): number =>
-  name === undefined ? bytes * DISCARD_FACTOR : Math.max(bytes * DISCARD_FACTOR, MIN_DISCARDED_BYTES);
-
 /** The refusal of a request that is larger than a limit. @param limit its size, and its name if it is the tenant's own */
 export function tooLarge({ bytes, name }: Pick<BodyLimit, 'bytes' | 'name'>): ProtocolError {
   const limit = name === undefined ? 'the limit of' : `the limit ${name} of this tenant,`;
@@ -151,19 +139,6 @@ function tooSlow(ms: number): ProtocolError {
     `the request body did not arrive within ${String(ms)} ms: send it again, in one go`,
     { metadata: { limitMs: String(ms) } },
   );
-}
-
-/**
- * Read and drop up to `limit` bytes. Closing at once would reset the connection of a caller that is still sending, and
- * the caller would see a broken pipe instead of the answer.
- */
-function discard(request: IncomingMessage, limit: number): void {
-  let length = 0;
-  request.on('error', () => undefined);
-  request.on('data', (chunk: Buffer) => {
-    length += chunk.length;
-    if (length > limit) request.destroy();
-  });
 }
 
 function assertMediaType({ headers }: IncomingMessage, mediaTypes: readonly string[]): void {

@@ -6,6 +6,7 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { LingeringResponse } from './lingering-response.js';
 
 /** Of a stream: the time to its first frame. */
 const REQUEST_DURATION = histogram(
@@ -189,7 +190,9 @@ export function logRequests(
     reply.raw.once('close', () => {
       traffic.ended();
       const { statusCode: status, writableFinished } = reply.raw;
-      record(request, { startedAt, url: request.url, status, isAnswered: writableFinished });
+      const answeredAt = reply.raw instanceof LingeringResponse ? reply.raw.answeredAt : undefined;
+      const isAnswered = writableFinished || answeredAt !== undefined;
+      record(request, { startedAt, answeredAt, url: request.url, status, isAnswered });
     });
     done();
   });
@@ -199,6 +202,8 @@ export function logRequests(
 export interface RequestEnd {
   /** By `performance.now()`. */
   startedAt: number;
+  /** When the answer was sent, if the caller has gone on sending after that. */
+  answeredAt?: number | undefined;
   url: string;
   /** Of HTTP; for a call of gRPC the one that its status stands for. */
   status: number;
@@ -214,7 +219,7 @@ export function requestRecorder(
   const durations = metrics.of(REQUEST_DURATION);
   const calls = metrics.of(CALL_DURATION);
   return (request, end) => {
-    const endedAt = performance.now();
+    const endedAt = end.answeredAt ?? performance.now();
     const { streamedAt = endedAt, limit, operation, errorKind, traceparent } = logContextOf(request);
     const { startedAt, status } = end;
     const labels = {

@@ -87,6 +87,18 @@ describe('what the server does with a URL', () => {
     expect(headers['keep-alive']).toBe('timeout=75');
   });
 
+  it('keeps idle connections for KEEP_ALIVE_SECONDS, on both ports', async () => {
+    const patient = await startFakeApi({ KEEP_ALIVE_SECONDS: '610' });
+    try {
+      for (const url of [patient.url, patient.managementUrl]) {
+        const { headers } = await rawRequest(`${url}/healthz`, { headers: { connection: 'keep-alive' } });
+        expect(headers['keep-alive']).toBe('timeout=610');
+      }
+    } finally {
+      await patient.close();
+    }
+  });
+
   it('answers OPTIONS with what there is, and HEAD as GET without its body', async () => {
     const options = await fetch(`${api.url}/agents/echo/`, { method: 'OPTIONS' });
     expect([options.status, options.headers.get('allow')]).toEqual([204, 'POST, OPTIONS']);

@@ -5,6 +5,7 @@ import { RouteConfig, RouteConstraints } from '@nestjs/platform-fastify';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { LingeringResponse } from '../http/lingering-response.js';
 
 /** The listener of routes at the management port (`LISTENER_CONSTRAINT`). */
 export const MANAGEMENT = 'management';
@@ -30,17 +31,14 @@ export class ManagementPort implements OnApplicationShutdown {
     private readonly logger: Logger,
   ) {}
 
-  /**
-   * Listens, and resolves with the URL. Undefined without a port. Rejects if the port can't be had.
-   * @param keepAliveMs how long a connection without a request stays open
-   */
-  async open(onRequest: RequestListener, keepAliveMs: number): Promise<string | undefined> {
-    const { managementPort, managementHost } = this.environment;
+  /** Listens, and resolves with the URL. Undefined without a port. Rejects if the port can't be had. */
+  async open(onRequest: RequestListener): Promise<string | undefined> {
+    const { managementPort, managementHost, keepAliveSeconds } = this.environment;
     if (managementPort === undefined) return undefined;
-    const server = createServer(onRequest);
+    const server = createServer({ ServerResponse: LingeringResponse }, onRequest);
     // The import of a tenant is one long request.
     server.requestTimeout = IMPORT_MS;
-    server.keepAliveTimeout = keepAliveMs;
+    server.keepAliveTimeout = keepAliveSeconds * 1000;
     this.server = server;
     server.listen(managementPort, managementHost);
     await once(server, 'listening');
