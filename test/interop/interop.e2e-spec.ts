@@ -29,7 +29,17 @@ function without(...names: string[]): string[] {
   return CHECKS.filter((check) => !names.includes(check));
 }
 
-/** The checks of each version and binding that an SDK speaks. */
+const CHECKS_OF_ADK = [
+  'send',
+  'chunks',
+  'input required',
+  'files',
+  'bare message',
+  'failed task',
+  'no agent',
+];
+
+/** The checks of each version and binding that an SDK speaks, and of frameworks whose agents are clients. */
 const LANGUAGES: Record<string, Record<string, string[]>> = {
   javascript: {
     '1.0 JSON-RPC': CHECKS,
@@ -60,6 +70,14 @@ const LANGUAGES: Record<string, Record<string, string[]>> = {
     '0.3 JSON-RPC': CHECKS_OF_0_3,
     '0.3 HTTP+JSON': without('signed card', 'list', ...ERRORS),
     '0.3 gRPC': without('signed card', 'list', 'task that cannot be canceled'),
+  },
+  // ADK takes both SDKs, Strands that of 0.3. Strands sends only text, and always streams.
+  frameworks: {
+    'Google ADK 0.3, streaming': CHECKS_OF_ADK,
+    'Google ADK 0.3, blocking': CHECKS_OF_ADK,
+    'Google ADK 1.0, streaming': CHECKS_OF_ADK,
+    'Google ADK 1.0, blocking': CHECKS_OF_ADK,
+    'Strands Agents': ['send', 'stream', 'input required', 'bare message', 'no agent'],
   },
 };
 
@@ -156,17 +174,24 @@ beforeAll(async () => {
     SSE_HEARTBEAT_MS: '50',
     CARD_SIGNING_KEY: JSON.stringify(privateKey.export({ format: 'jwk' })),
     GRPC_PORT: '0',
-    GRPC_PUBLIC_ADDRESS: 'localhost:0',
     OUTBOUND_ALLOW: '127.0.0.1',
+    BATON_AGENTS_DIR: join(__dirname, '../../examples/agents'),
     BATON_MASTER_KEY: randomBytes(32).toString('base64'),
   };
   stack = await Stack.start({ driver: 'postgres', env });
   const { token } = await stack.createTenant();
-  const { url } = stack.apis[0]!;
+  // The cards of the first API list what cards list by default, those of the second gRPC as well. ADK refuses these.
+  const [{ url }, { url: urlWithGrpc }] = [
+    stack.apis[0]!,
+    await stack.addApi({ GRPC_PUBLIC_ADDRESS: 'localhost:0' }),
+  ];
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   await fetch(`${url}/v1/agents`, { method: 'POST', headers, body: JSON.stringify(AGENT) });
-  caller = { BATON_URL: `${url}/agents/interop/`, BATON_TOKEN: token };
-  const runs = present.map(async (language) => [language, await run(language, caller)] as const);
+  caller = { BATON_URL: `${urlWithGrpc}/agents/interop/`, BATON_TOKEN: token };
+  const ofFrameworks = { ...caller, BATON_URL: `${url}/agents/interop/` };
+  const runs = present.map(async (language) => {
+    return [language, await run(language, language === 'frameworks' ? ofFrameworks : caller)] as const;
+  });
   said = Object.fromEntries(await Promise.all(runs));
 });
 afterAll(async () => {

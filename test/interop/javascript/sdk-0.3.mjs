@@ -68,9 +68,7 @@ const reasonOf = ({ name, message }) =>
 
 /** Connects as users do: from the card of the agent. */
 export async function connect(binding, { baseUrl, fetchAs }) {
-  // A card that is asked for without a version lists only JSON-RPC of 0.3 where this SDK looks.
-  const fetchCard = (input, init) => fetchAs(input, { ...init, headers: { 'a2a-version': '0.3' } });
-  const resolver = new DefaultAgentCardResolver({ fetchImpl: fetchCard });
+  const resolver = new DefaultAgentCardResolver({ fetchImpl: fetchAs });
   const factory = new ClientFactory({
     transports: [new TRANSPORTS[binding]({ fetchImpl: fetchAs })],
     cardResolver: resolver,

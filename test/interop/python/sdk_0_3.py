@@ -93,8 +93,6 @@ class Client:
         """Connects as users do: from the card of the agent."""
         self = cls()
         self.base_url, self.http = base_url, http
-        # A card that is asked for without a version lists only JSON-RPC of 0.3 where this SDK looks.
-        http.headers['A2A-Version'] = '0.3'
         self.resolver = A2ACardResolver(http, base_url)
         card = await self.resolver.get_agent_card()
         transports = [BINDINGS[binding]]
