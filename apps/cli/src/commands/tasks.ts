@@ -222,9 +222,13 @@ const callRow =
     ...(hasPrices ? [call.cost === null ? '-' : String(call.cost)] : []),
   ];
 
-function outcomeOf({ error, finish, tools }: ModelCallJson): string {
+function outcomeOf(call: ModelCallJson): string {
+  const { error, finish, provider_finish: word, tools, tools_not_made: notMade } = call;
   if (error !== null) return `failed: ${error}`;
-  return tools.length > 0 ? `calls ${tools.join(', ')}` : (finish ?? '-');
+  const differs = word != null && word.toLowerCase().replaceAll('_', '-') !== finish;
+  const reason = differs ? ` (${word})` : '';
+  if (notMade) return `${finish ?? '-'}${reason}, not called: ${tools.join(', ')}`;
+  return tools.length > 0 ? `calls ${tools.join(', ')}${reason}` : `${finish ?? '-'}${reason}`;
 }
 
 function fieldsOf(found: WholeRequestJson, task: Task, slug: string): [string, string][] {

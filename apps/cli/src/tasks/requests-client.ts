@@ -55,10 +55,14 @@ export interface ModelCallJson {
   ms: number | null;
   model: string;
   finish: string | null;
+  /** Unset: the server is of an earlier release. */
+  provider_finish?: string | null;
   input_tokens: number;
   output_tokens: number;
   cost: number | null;
   tools: string[];
+  /** Unset: the server is of an earlier release. */
+  tools_not_made?: boolean;
   error: string | null;
 }
 

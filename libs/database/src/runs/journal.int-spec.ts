@@ -66,20 +66,39 @@ describe('the journal of a task', () => {
         message: { role: 'assistant', content },
         ...time,
       },
+      {
+        kind: 'step',
+        model: 'o/m',
+        usage,
+        finish: 'length',
+        rawFinish: 'max_tokens',
+        notMade: ['desk_sign'],
+        message: { role: 'assistant', content: [{ type: 'text', text: 'half' }] },
+        ...time,
+      },
       'a text \u0000',
       // As an earlier release has written it.
       { kind: 'step', model: 'o/m', usage, finish: 'stop', message: { role: 'assistant', content: 'ok' } },
     ];
     for (const [i, value] of values.entries()) await journal.append(run, i + 1, value);
     const tokens = { inputTokens: 5, outputTokens: 2, cachedTokens: 1 };
-    const known = { runId, attempt, model: 'o/m', ...tokens, error: null, tools: [] };
+    const answered = { error: null, tools: [], providerFinish: null, isNotMade: false };
+    const known = { runId, attempt, model: 'o/m', ...tokens, ...answered };
     const calls = [
       { ...known, ...time, finish: null, error: 'o failed (500).' },
       { ...known, ...time, finish: 'tool-calls', tools: ['a"b', '…'] },
+      {
+        ...known,
+        ...time,
+        finish: 'length',
+        providerFinish: 'max_tokens',
+        tools: ['desk_sign'],
+        isNotMade: true,
+      },
       { ...known, at: null, ms: null, finish: 'stop' },
     ];
     expect(await journal.modelCalls(tenantId, taskId, 100)).toEqual(calls);
-    expect(await journal.modelCalls(tenantId, taskId, 2)).toEqual(calls.slice(1));
+    expect(await journal.modelCalls(tenantId, taskId, 2)).toEqual(calls.slice(2));
     expect(await journal.modelCalls(randomUUID(), taskId, 100)).toEqual([]);
     expect(await journal.modelCalls(tenantId, 'no-uuid', 100)).toEqual([]);
   });

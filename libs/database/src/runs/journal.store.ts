@@ -49,8 +49,9 @@ const READ_MODEL_CALLS: Statement = {
   name: 'journal-model-calls',
   text: `
 SELECT position, run_id, attempt, value->'at' AS at, value->'ms' AS ms, value->'model' AS model, value->'finish' AS finish,
-  value->'usage' AS usage, value->'error' AS error,
-  CASE WHEN json_typeof(value->'message'->'content') = 'array' THEN (
+  value->'rawFinish' AS raw_finish, value->'notMade' IS NOT NULL AS not_made, value->'usage' AS usage, value->'error' AS error,
+  CASE WHEN json_typeof(value->'notMade') = 'array' THEN value->'notMade'
+  WHEN json_typeof(value->'message'->'content') = 'array' THEN (
     SELECT json_agg(CASE WHEN length(part->>'toolName') <= 128 THEN part->'toolName' ELSE '"…"'::json END) FROM (
       SELECT part FROM json_array_elements(value->'message'->'content') part
       WHERE part->>'type' = 'tool-call' LIMIT ${MAX_TOOLS}
@@ -130,6 +131,8 @@ interface ModelCallRow {
   ms: number | null;
   model: string;
   finish: string | null;
+  raw_finish: string | null;
+  not_made: boolean;
   usage: { inputTokens: number; outputTokens: number; cachedInputTokens?: number };
   error: string | null;
   tools: string[] | null;
@@ -145,14 +148,18 @@ export interface ModelCallRecord {
   ms: number | null;
   /** provider/model */
   model: string;
-  /** Why the answer ended: stop, tool-calls, length, content-filter, other. Null: the call failed. */
+  /** Why the answer ended: stop, tool-calls, length, content-filter, error, other. Null: the call failed. */
   finish: string | null;
+  /** The same in the provider's own word. Null: it gave none, or an earlier release made the call. */
+  providerFinish: string | null;
   inputTokens: number;
   outputTokens: number;
   /** Those of the input tokens that came from the provider's cache. */
   cachedTokens: number;
   /** Names of the tools that the answer asks for, at most 20. */
   tools: string[];
+  /** Whether Baton has made no call of the answer, because it was not whole. */
+  isNotMade: boolean;
   /** Why it failed. Null: it did not. */
   error: string | null;
 }
@@ -193,10 +200,12 @@ export class JournalStore {
       ms: call.ms,
       model: call.model,
       finish: call.finish,
+      providerFinish: call.raw_finish,
       inputTokens: usage.inputTokens,
       outputTokens: usage.outputTokens,
       cachedTokens: usage.cachedInputTokens ?? 0,
-      tools: tools ?? [],
+      tools: (tools ?? []).slice(0, MAX_TOOLS),
+      isNotMade: call.not_made && (tools ?? []).length > 0,
       error: call.error,
     }));
   }

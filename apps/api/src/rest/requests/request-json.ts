@@ -102,13 +102,20 @@ const modelCall = z
       .string()
       .nullable()
       .describe(
-        'Why the answer ended: `stop`, `tool-calls`, `length`, `content-filter` or `other`. Null: the call failed',
+        'Why the answer ended: `stop`, `tool-calls`, `length`, `content-filter`, `error` or `other`. Null: the call failed',
+      ),
+    provider_finish: z
+      .string()
+      .nullable()
+      .describe(
+        "The same in the provider's own word. Null: it gave none, or an earlier release made the call",
       ),
     input_tokens: z.number(),
     output_tokens: z.number(),
     cached_tokens: z.number().describe('Those of the input tokens that came from the cache of the provider'),
     cost: z.number().nullable().describe('In `currency`. Null: the operator has set no price of the model'),
     tools: z.array(z.string()).describe('Names of the tools that the answer asks for, at most 20'),
+    tools_not_made: z.boolean().describe('No call of the answer was made, because it was not whole'),
     error: z.string().nullable().describe('Why it failed. Null: it did not'),
   })
   .meta({ id: 'ModelCall' });
@@ -345,11 +352,13 @@ export function encodeModelCall(
     ms: call.ms,
     model: call.model,
     finish: call.finish,
+    provider_finish: call.providerFinish,
     input_tokens: call.inputTokens,
     output_tokens: call.outputTokens,
     cached_tokens: call.cachedTokens,
     cost: price ? roundedCost(costOf(call, price)) : null,
     tools: call.tools,
+    tools_not_made: call.isNotMade,
     error: call.error,
   };
 }

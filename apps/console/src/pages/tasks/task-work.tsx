@@ -35,9 +35,13 @@ export function ModelCalls({ task: { model_calls: calls, currency } }: { task: T
   );
 }
 
-function outcomeOf({ error, finish, tools }: Task['model_calls'][number]): string {
+function outcomeOf(call: Task['model_calls'][number]): string {
+  const { error, finish, provider_finish: word, tools, tools_not_made: notMade } = call;
   if (error !== null) return `Failed: ${error}`;
-  return tools.length > 0 ? `Calls ${tools.join(', ')}` : (finish ?? '–');
+  const differs = word !== null && word.toLowerCase().replaceAll('_', '-') !== finish;
+  const reason = differs ? ` (${word})` : '';
+  if (notMade) return `${finish ?? '–'}${reason}, not called: ${tools.join(', ')}`;
+  return tools.length > 0 ? `Calls ${tools.join(', ')}${reason}` : `${finish ?? '–'}${reason}`;
 }
 
 /** The durable steps of an agent in code, for those who may change agents. Nothing, if there were none. */

@@ -94,7 +94,10 @@ export class ModelSteps {
       const step = yield* callModel(this.model, this.config, request, speech, progress, signal);
       outcome = 'ok';
       this.logIgnored();
-      span?.set({ 'gen_ai.response.finish_reasons': [step.finish] });
+      span?.set({
+        'gen_ai.response.finish_reasons': [step.finish],
+        'baton.response.provider_finish': step.rawFinish,
+      });
       return { ...step, at, ms: Math.round(elapsed()) };
     } catch (error) {
       if (!signal.aborted) {
