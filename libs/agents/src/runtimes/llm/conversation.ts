@@ -391,5 +391,6 @@ export function resultOutput({ ok, content, text }: ToolResult): ToolResultPart[
   const cut = whole.length - MAX_CHARACTERS;
   const value =
     cut > 0 ? `${whole.slice(0, MAX_CHARACTERS)}\n… (${cut} more characters were cut off)` : whole;
-  return { type: ok ? 'text' : 'error-text', value };
+  // Anthropic refuses errors without a text.
+  return { type: ok ? 'text' : 'error-text', value: value.trim() === '' ? '(no output)' : value };
 }

@@ -163,7 +163,10 @@ export class LlmRuntime implements AgentRuntime {
   private async context({ turn, config, conversation, signal }: OpenTurn) {
     const memory = await memoryOf(turn, config.memory);
     const reader = new PromptReader(turn.outbound);
-    const prompt = (at: number) => reader.prompt(turn.task.history[at] ?? turn.message, signal);
+    const prompt = (at: number) => {
+      const message = turn.task.history[at] ?? turn.message;
+      return reader.prompt(message, signal, message.messageId !== turn.message.messageId);
+    };
     const { provider } = splitModel(config.model);
     return async () => sendable([...memory, ...(await conversation.messages(prompt))], provider);
   }

@@ -49,15 +49,25 @@ describe('the memory of a context', () => {
       { role: 'user', content: 'second' },
       { role: 'assistant', content: '{"n":1}' },
       { role: 'user', content: 'third' },
-      { role: 'assistant', content: 'it failed' },
+    ]);
+  });
+
+  it('has no blank message, and begins with the user', async () => {
+    const blank = [textPart(' \n')];
+    const tasks = [
+      task('  ', []),
+      task(' ', [artifact('a', [textPart('one')])]),
+      task('q', [artifact('a', blank)]),
+    ];
+    expect(await memory({}, tasks)).toEqual([
+      { role: 'user', content: '(an empty message)' },
+      { role: 'assistant', content: 'one' },
+      { role: 'user', content: 'q' },
     ]);
   });
 
   it('goes back as far as the agent says, in turns', async () => {
-    expect(await memory({ turns: 1 })).toEqual([
-      { role: 'user', content: 'third' },
-      { role: 'assistant', content: 'it failed' },
-    ]);
+    expect(await memory({ turns: 1 })).toEqual([{ role: 'user', content: 'third' }]);
   });
 
   it('goes back as far as the agent says, in tokens, and forgets whole turns only', async () => {

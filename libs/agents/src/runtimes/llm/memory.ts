@@ -1,8 +1,9 @@
-import { type Message, type Part, Role, type Task, eventKindOf } from '@baton/a2a';
+import { type Message, type Part, Role, type Task, TaskState, eventKindOf } from '@baton/a2a';
 import type { ModelMessage } from 'ai';
 import type { Turn } from '../../agent-runtime.js';
 import type { LlmConfig } from './llm-config.js';
 import { estimateTokens } from './model-usage.js';
+import { EMPTY_MESSAGE } from './prompt.js';
 
 /**
  * The memory of an agent: question and answer of the context's latest earlier tasks within the limits, oldest first.
@@ -27,11 +28,17 @@ function messagesOf(task: Task) {
   const answered = task.artifacts
     .filter((artifact) => eventKindOf(artifact) === undefined)
     .map(({ parts }) => recalled(parts));
-  const answer = answered.join('\n').trim() || recalled(task.status?.message?.parts ?? []);
-  return [
-    { role: 'user' as const, content: asked.join('\n') },
-    { role: 'assistant' as const, content: answer },
-  ].filter(({ content }) => content !== '');
+  // Other statuses have a text of Baton: why the task has failed, or a request for approval.
+  const isCompleted = task.status?.state === TaskState.TASK_STATE_COMPLETED;
+  const status = isCompleted ? recalled(task.status?.message?.parts ?? []) : '';
+  const question = asked.join('\n');
+  const answer = answered.join('\n').trim() || status.trim();
+  const messages = [];
+  // Providers refuse blank messages, and some a conversation that begins with an answer.
+  if (question.trim() !== '') messages.push({ role: 'user' as const, content: question });
+  else if (answer !== '') messages.push({ role: 'user' as const, content: EMPTY_MESSAGE });
+  if (answer !== '') messages.push({ role: 'assistant' as const, content: answer });
+  return messages;
 }
 
 /** The text of a message or artifact for the memory. Files are reduced to their names. */

@@ -127,7 +127,7 @@ function callOptions({ model, options }: OpenModel, config: LlmConfig, request: 
     messages: request.messages,
     tools: toolSet(request.tools),
     providerOptions: options,
-    ...(prompt !== undefined && { system: prompt }),
+    ...(prompt !== undefined && prompt.trim() !== '' && { system: prompt }),
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { topP }),
     ...(request.maxOutputTokens !== undefined && { maxOutputTokens: request.maxOutputTokens }),

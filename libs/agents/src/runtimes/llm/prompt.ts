@@ -15,6 +15,9 @@ const FILES_AT_ONCE = 3;
 const TEXT = /^(text\/.*|application\/(json|xml|yaml|x-yaml|javascript|.*\+(json|xml)))$/;
 const STANDARD_TYPE = 'application/octet-stream';
 
+/** Stands for a message without text, data and files. Providers refuse blank messages. */
+export const EMPTY_MESSAGE = '(an empty message)';
+
 /** Converts messages of callers to prompts: text and data become text, files stay files. */
 export class PromptReader {
   private files = 0;
@@ -23,38 +26,52 @@ export class PromptReader {
 
   constructor(private readonly outbound: OutboundCalls) {}
 
-  /** Downloads files at URLs once, through the outbound guard. Rejects with AgentFailure if that fails. */
-  prompt(message: Message, signal: AbortSignal): Promise<UserModelMessage> {
+  /**
+   * Downloads files at URLs once, through the outbound guard. Rejects with AgentFailure if that fails.
+   * @param isEarlier an earlier turn has read the files: a file that is gone since then becomes a note for the model
+   */
+  prompt(message: Message, signal: AbortSignal, isEarlier = false): Promise<UserModelMessage> {
     let prompt = this.read.get(message);
     if (!prompt) {
-      prompt = this.contentOf(message.parts, signal).then((content) => ({ role: 'user', content }));
+      prompt = this.contentOf(message.parts, signal, isEarlier).then((content) => ({
+        role: 'user',
+        content,
+      }));
       prompt.catch(() => undefined);
       this.read.set(message, prompt);
     }
     return prompt;
   }
 
-  private async contentOf(parts: readonly Part[], signal: AbortSignal): Promise<Content[]> {
+  private async contentOf(
+    parts: readonly Part[],
+    signal: AbortSignal,
+    isEarlier: boolean,
+  ): Promise<Content[]> {
     const contents: (Content | undefined)[] = [];
     for (let i = 0; i < parts.length; i += FILES_AT_ONCE) {
-      const some = parts.slice(i, i + FILES_AT_ONCE).map((part) => this.content(part, signal));
+      const some = parts.slice(i, i + FILES_AT_ONCE).map((part) => this.content(part, signal, isEarlier));
       contents.push(...(await Promise.all(some)));
     }
     const said = contents.filter((content) => content !== undefined);
-    return said.length > 0 ? said : [{ type: 'text', text: '(an empty message)' }];
+    return said.length > 0 ? said : [{ type: 'text', text: EMPTY_MESSAGE }];
   }
 
-  private async content(part: Part, signal: AbortSignal): Promise<Content | undefined> {
+  private async content(part: Part, signal: AbortSignal, isEarlier: boolean): Promise<Content | undefined> {
     const { content, filename, mediaType } = part;
     switch (content?.$case) {
       case 'text':
-        return content.value === '' ? undefined : { type: 'text', text: content.value };
+        return content.value.trim() === '' ? undefined : { type: 'text', text: content.value };
       case 'data':
         return { type: 'text', text: JSON.stringify(content.value ?? null) };
       case 'raw':
         return file(content.value, mediaType, filename);
       case 'url':
-        return this.fetched(content.value, mediaType, filename, signal);
+        return this.fetched(content.value, mediaType, filename, signal).catch((error: unknown) => {
+          const isGone = isEarlier && error instanceof AgentFailure && error.limit === undefined;
+          if (!isGone) throw error;
+          return { type: 'text' as const, text: `(a file that is gone: ${error.message})` };
+        });
       case undefined:
         return undefined;
     }
@@ -100,9 +117,11 @@ function typeOfFile(given: string, served: string): string {
 
 function file(data: Buffer, mediaType: string, filename: string): Content {
   const type = essenceOf(mediaType);
+  if (data.length === 0) return { type: 'text', text: `(an empty file${filename && `, ${filename}`})` };
   if (TEXT.test(type)) {
     const text = decodeText(data, mediaType);
-    return { type: 'text', text: filename ? `${filename}:\n${text}` : text };
+    const named = filename ? `${filename}:\n${text}` : text;
+    return { type: 'text', text: named.trim() === '' ? '(a file of blanks)' : named };
   }
   // A plain Uint8Array, because JSON of a Buffer is a list of numbers.
   const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
