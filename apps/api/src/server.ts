@@ -3,7 +3,7 @@ import { Logger, Metrics, NestLogger } from '@baton/telemetry';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import FindMyWay from 'find-my-way';
-import type { IncomingMessage, RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { limitConnections, openFilesLimit } from './http/connection-limit.js';
 import { Connections } from './http/connections.js';
 import { refusePath, sendPlainError } from './http/errors.js';
@@ -153,7 +153,8 @@ export async function listen(app: NestFastifyApplication): Promise<Listening> {
   const grpcPort = await app.get(GrpcPort, { strict: false }).open();
   if (typeof address === 'object') publicUrl.listening(address.port, grpcPort);
   const management = app.get(ManagementPort, { strict: false });
-  const managementUrl = await management.open(answerManagement(fastify));
+  const managementServer = createServer({ ServerResponse: LingeringResponse }, answerManagement(fastify));
+  const managementUrl = await management.open(managementServer);
   return { url: publicUrl.value, managementUrl, grpcPort };
 }
 

@@ -3,9 +3,8 @@ import { Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { RouteConfig, RouteConstraints } from '@nestjs/platform-fastify';
 import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { LingeringResponse } from '../http/lingering-response.js';
 
 /** The listener of routes at the management port (`LISTENER_CONSTRAINT`). */
 export const MANAGEMENT = 'management';
@@ -31,11 +30,10 @@ export class ManagementPort implements OnApplicationShutdown {
     private readonly logger: Logger,
   ) {}
 
-  /** Listens, and resolves with the URL. Undefined without a port. Rejects if the port can't be had. */
-  async open(onRequest: RequestListener): Promise<string | undefined> {
+  /** Lets the server listen, and resolves with the URL. Undefined without a port. Rejects if the port can't be had. */
+  async open(server: Server): Promise<string | undefined> {
     const { managementPort, managementHost, keepAliveSeconds } = this.environment;
     if (managementPort === undefined) return undefined;
-    const server = createServer({ ServerResponse: LingeringResponse }, onRequest);
     // The import of a tenant is one long request.
     server.requestTimeout = IMPORT_MS;
     server.keepAliveTimeout = keepAliveSeconds * 1000;
