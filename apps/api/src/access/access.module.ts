@@ -17,6 +17,6 @@ import { RequestRates, UnauthenticatedLimit } from './rate-limits.js';
     RequestRates,
     UnauthenticatedLimit,
   ],
-  exports: [AccessGuard, HostBindings, RequestRates],
+  exports: [AccessGuard, HostBindings, RequestRates, UnauthenticatedLimit],
 })
 export class AccessModule {}

@@ -6,6 +6,7 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import type { Metadata, ServerInterceptingCall } from '@grpc/grpc-js';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { type AccessGuard, AllowGuests, type HostCaller } from '../access/access.guard.js';
+import type { UnauthenticatedLimit } from '../access/rate-limits.js';
 import { requestedVersion } from '../core/call-headers.js';
 import type { CallHandler } from '../core/call-handler.js';
 import { tooLarge } from '../http/body.js';
@@ -40,6 +41,7 @@ export interface Shared {
   failures: Failures;
   limits: LimitsService;
   guard: AccessGuard;
+  unauthenticated: UnauthenticatedLimit;
   calls: CallHandler;
 }
 

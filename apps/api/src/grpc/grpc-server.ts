@@ -20,6 +20,7 @@ import {
 } from 'node:net';
 import { limitConnections, openFilesLimit } from '../http/connection-limit.js';
 import { type GrpcExchange, GrpcHandler, type Shared } from './grpc-handler.js';
+import { OpenCalls } from './open-calls.js';
 import { addService, GrpcHealth, GrpcReflection, methodOf } from './grpc-services.js';
 
 /** After this time the server asks whether the peer of a silent connection is there. */
@@ -31,6 +32,9 @@ const IDLE_MS = 300_000;
 const MAX_AGE_MS = 3_600_000;
 const MAX_AGE_GRACE_MS = 600_000;
 
+/** Above this size of what one connection holds, it gets no new calls. */
+const SESSION_MEGABYTES = 32;
+
 /** How long the last answers of a shutdown may take to reach their callers. */
 const FLUSH_MS = 500;
 
@@ -39,6 +43,7 @@ const SERVICES: readonly string[] = [...new Set(GRPC_METHODS.map(({ service }) =
 /** The gRPC port of an API process. */
 export class GrpcServer {
   private readonly handler: GrpcHandler;
+  private readonly openCalls: OpenCalls;
   private readonly isProxy: (address: string) => boolean;
   private readonly health = new GrpcHealth(SERVICES);
   private readonly server: Server;
@@ -52,6 +57,7 @@ export class GrpcServer {
   constructor(private readonly shared: Shared) {
     const { environment, logger } = shared;
     this.handler = new GrpcHandler(shared);
+    this.openCalls = new OpenCalls(shared.unauthenticated, environment, logger);
     this.isProxy = inNetworks(environment.trustedProxies);
     this.server = new Server(this.options());
     this.addServices();
@@ -106,6 +112,8 @@ export class GrpcServer {
       'grpc.max_connection_age_ms': MAX_AGE_MS,
       'grpc.max_connection_age_grace_ms': MAX_AGE_GRACE_MS,
       'grpc.enable_channelz': 0,
+      // In MB: headers and unread answers of one connection. Without it a connection may hold any number.
+      'grpc-node.max_session_memory': SESSION_MEGABYTES,
     };
   }
 
@@ -126,21 +134,21 @@ export class GrpcServer {
     new GrpcReflection(SERVICES).register(this.server);
   }
 
-  /** Checks the caller before the message is read. Health and reflection are open to everybody. */
+  /** Checks the caller before the message is read. Health and reflection need no token. */
   private readonly intercept: ServerInterceptor = ({ path }, call) => {
-    if (!SERVICES.includes(path.split('/')[1] ?? '')) return new ServerInterceptingCall(call);
+    const origin = {
+      path,
+      authority: call.getHost(),
+      peer: this.addressOf(call),
+      isProxy: this.isProxy,
+      secure: this.secure,
+    };
+    if (!SERVICES.includes(path.split('/')[1] ?? '')) return this.openCalls.intercept(origin, call);
     let exchange: GrpcExchange | undefined;
     const intercepted = new ServerInterceptingCall(call, {
       start: (next) =>
         next({
           onReceiveMetadata: (metadata, admit) => {
-            const origin = {
-              path,
-              authority: call.getHost(),
-              peer: this.addressOf(call),
-              isProxy: this.isProxy,
-              secure: this.secure,
-            };
             const begun = this.handler.begin(origin, metadata, intercepted);
             exchange = begun;
             this.admitted.set(metadata, begun);

@@ -3,6 +3,7 @@ import { LimitsService } from '@baton/identity';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { AccessGuard } from '../access/access.guard.js';
+import { UnauthenticatedLimit } from '../access/rate-limits.js';
 import { AccessModule } from '../access/access.module.js';
 import { CallHandler } from '../core/call-handler.js';
 import { CoreModule } from '../core/core.module.js';
@@ -24,15 +25,26 @@ export class GrpcPort implements OnApplicationShutdown {
     private readonly failures: Failures,
     private readonly limits: LimitsService,
     private readonly guard: AccessGuard,
+    private readonly unauthenticated: UnauthenticatedLimit,
     private readonly calls: CallHandler,
   ) {}
 
   /** Listens, and resolves with the port. Undefined without GRPC_PORT. Rejects if the port can't be had. */
   async open(): Promise<number | undefined> {
-    const { environment, logger, metrics, traffic, failures, limits, guard, calls } = this;
+    const { environment, logger, metrics, traffic, failures, limits, guard, unauthenticated, calls } = this;
     if (environment.grpcPort === undefined) return undefined;
     const { GrpcServer } = await import('./grpc-server.js');
-    this.server = new GrpcServer({ environment, logger, metrics, traffic, failures, limits, guard, calls });
+    this.server = new GrpcServer({
+      environment,
+      logger,
+      metrics,
+      traffic,
+      failures,
+      limits,
+      guard,
+      unauthenticated,
+      calls,
+    });
     return this.server.open();
   }
 

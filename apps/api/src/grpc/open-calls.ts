@@ -1,0 +1,113 @@
+import { ProtocolError } from '@baton/a2a';
+import type { Environment } from '@baton/config';
+import type { Logger } from '@baton/telemetry';
+import { ServerInterceptingCall, type ServerInterceptingCallInterface } from '@grpc/grpc-js';
+import type { UnauthenticatedLimit } from '../access/rate-limits.js';
+import { networkOf } from '../access/guests.js';
+import { type CallOrigin, GrpcReply, GrpcRequest } from './grpc-call.js';
+import { encodingOf, limitMessages } from './message-limit.js';
+
+/** Questions of health and reflection are small. */
+const MAX_MESSAGE_BYTES = 4_096;
+/** Maximum time until the first message is there. */
+const MESSAGE_MS = 10_000;
+/** Maximum duration of a call. Tools ask all their questions in less. */
+const CALL_MS = 30_000;
+/** A watch of health goes on until its connection is too old. */
+const WATCH = '/grpc.health.v1.Health/Watch';
+/** Open calls of one address (IPv6: one /64 network), and of all. */
+const MAX_OF_ADDRESS = 32;
+const MAX_OPEN = 512;
+
+const TOO_MANY = 'too many open calls of health and reflection: end some of them, or try again later';
+
+/**
+ * Lets callers without a token ask the open services, health and reflection. They count as unauthenticated requests, their
+ * messages are small and not compressed, and their number and their time are bounded.
+ */
+export class OpenCalls {
+  private readonly byAddress = new Map<string, number>();
+  private open = 0;
+
+  constructor(
+    private readonly unauthenticated: UnauthenticatedLimit,
+    private readonly environment: Pick<Environment, 'requestTimeoutMs'>,
+    private readonly logger: Logger,
+  ) {}
+
+  /** The call as the service gets it. A refused call is answered, and its service never sees it. */
+  intercept(origin: CallOrigin, call: ServerInterceptingCallInterface): ServerInterceptingCall {
+    limitMessages(call, MAX_MESSAGE_BYTES);
+    let ended = (): void => undefined;
+    let arrived = (): void => undefined;
+    const intercepted: ServerInterceptingCall = new ServerInterceptingCall(call, {
+      start: (next) =>
+        next({
+          onReceiveMetadata: (metadata, admit) => {
+            const request = new GrpcRequest(origin, metadata);
+            const reply = new GrpcReply(intercepted, request);
+            const timers = this.timers(origin.path, reply);
+            arrived = () => clearTimeout(timers.message);
+            const leave = this.enter(networkOf(request.ip));
+            ended = () => {
+              for (const timer of Object.values(timers)) clearTimeout(timer);
+              leave?.();
+              ended = () => undefined;
+            };
+            void this.admit(request, encodingOf(call), leave !== undefined).then(
+              () => admit(metadata),
+              (error: unknown) => this.refuse(reply, error),
+            );
+          },
+          onReceiveMessage: (message, next) => {
+            arrived();
+            next(message);
+          },
+          onCancel: () => ended(),
+        }),
+    });
+    return intercepted;
+  }
+
+  private timers(path: string, reply: GrpcReply): Record<'message' | 'call', NodeJS.Timeout | undefined> {
+    const end = (what: string, ms: number) => {
+      const seconds = String(ms / 1000);
+      return setTimeout(() => {
+        reply.fail(new ProtocolError('request-timeout', `${what} within ${seconds} s: call again`));
+      }, ms);
+    };
+    const messageMs = Math.min(this.environment.requestTimeoutMs, MESSAGE_MS);
+    return {
+      message: end('no message arrived', messageMs),
+      call: path === WATCH ? undefined : end('the call did not end', CALL_MS),
+    };
+  }
+
+  /** Counts the call. @returns what ends the counting; undefined if there are too many */
+  private enter(address: string): (() => void) | undefined {
+    const ofAddress = this.byAddress.get(address) ?? 0;
+    if (ofAddress >= MAX_OF_ADDRESS || this.open >= MAX_OPEN) return undefined;
+    this.byAddress.set(address, ofAddress + 1);
+    this.open += 1;
+    return () => {
+      this.open -= 1;
+      const left = (this.byAddress.get(address) ?? 1) - 1;
+      if (left > 0) this.byAddress.set(address, left);
+      else this.byAddress.delete(address);
+    };
+  }
+
+  private async admit(request: GrpcRequest, encoding: string, hasRoom: boolean): Promise<void> {
+    if (encoding !== 'identity') {
+      throw new ProtocolError('media-type', `messages of this service must not be compressed (${encoding})`);
+    }
+    if (!hasRoom) throw new ProtocolError('limit-exceeded', TOO_MANY, { retryAfterSeconds: 1 });
+    await this.unauthenticated.admit(request);
+  }
+
+  private refuse(reply: GrpcReply, error: unknown): void {
+    if (error instanceof ProtocolError) return reply.fail(error);
+    this.logger.error('an open call of gRPC failed', { err: error });
+    reply.fail(new ProtocolError('internal', 'the server could not take the call'));
+  }
+}
