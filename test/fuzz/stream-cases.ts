@@ -44,6 +44,8 @@ export interface StreamCase {
   config: object;
   /** The bytes of the answer. */
   text: string;
+  /** A call may be apart from its input. Then it looks like one without input. */
+  mayBeEmpty: boolean;
   /** The connection stays open after them. */
   isOpen: boolean;
 }
@@ -72,7 +74,8 @@ export const streamCase: fc.Arbitrary<StreamCase> = fc
     );
     const bytes = Buffer.from(events.map(frameOf).join(''));
     const text = bytes.subarray(0, Math.ceil((bytes.length * part) / 1_000)).toString('latin1');
-    return { config: by.config, text, isOpen };
+    const mayBeEmpty = damages.some(({ act }) => act === 'mix' || act === 'swap');
+    return { config: by.config, text, mayBeEmpty, isOpen };
   });
 
 const eventsOf = (dialect: Dialect, reply: Reply): ProviderEvent[] =>

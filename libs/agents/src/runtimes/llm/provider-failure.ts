@@ -1,3 +1,4 @@
+import { APICallError } from 'ai';
 import { OutboundRefused, failureReason } from '@baton/outbound';
 import { Redactor } from '../../outbound/redactor.js';
 import { AgentFailure, BrokenAnswer, ModelTimeout } from './agent-failure.js';
@@ -50,10 +51,15 @@ export function explain(error: unknown, model: OpenModel): ProviderFailure {
   if (network) {
     return { reason: `${provider} can not be reached: ${network}.`, kind: 'network', retryable: true };
   }
-  const isBare = cause instanceof BrokenAnswer && cause.message === '';
-  const detail = isBare ? '' : ` (${said(cause, model)})`;
+  const detail = isTold(cause) ? ` (${said(cause, model)})` : '';
   return { reason: `${provider} broke off its answer${detail}.`, kind: 'broken', retryable: true };
 }
+
+/** Whether the message of an error is for callers: those of other errors are about the inside of the AI SDK. */
+const isTold = (error: unknown): boolean =>
+  error instanceof BrokenAnswer
+    ? error.message !== ''
+    : error instanceof Error && error.name.startsWith('AI_') && !APICallError.isInstance(error);
 
 /** The error that Baton knows among an error and its causes: the AI SDK wraps those of its fetch. */
 export function causeOf(error: unknown): unknown {

@@ -18,8 +18,10 @@ const ITEMS = new Set(['message', 'reasoning', 'function_call']);
 /** Reads OpenAI's responses. */
 export class ResponsesReader implements AnswerReader {
   state: AnswerReader['state'] = 'open';
-  /** Ids of the items that are passed on, by their position. */
+  /** Ids of the items that are open and passed on, by their position. */
   private readonly items = new Map<number, string>();
+  /** Items that have ended. An end that is sent twice must not make a call twice. */
+  private readonly ended = new Set<string>();
 
   read(event: Json): Json[] {
     const type = textOf(event.type) ?? '';
@@ -28,8 +30,8 @@ export class ResponsesReader implements AnswerReader {
       return [{ ...event, response: endOf(objectOf(event.response)) }];
     }
     if (type === 'response.created') return [event];
-    if (type === 'response.output_item.added') return this.itemOf(event, 'in_progress');
-    if (type === 'response.output_item.done') return this.itemOf(event, 'completed');
+    if (type === 'response.output_item.added') return this.added(event);
+    if (type === 'response.output_item.done') return this.done(event);
     if (!OF_ITEM.has(type)) return [];
     const index = numberOf(event.output_index) ?? 0;
     const id = textOf(event.item_id) ?? this.items.get(index);
@@ -40,23 +42,41 @@ export class ResponsesReader implements AnswerReader {
     return [];
   }
 
+  private added(event: Json): Json[] {
+    const whole = this.itemOf(event, 'in_progress');
+    if (!whole) return [];
+    this.items.set(whole.output_index, whole.item.id);
+    return [whole];
+  }
+
+  /** An item that ends without a beginning begins here: the SDK fails otherwise. */
+  private done(event: Json): Json[] {
+    const whole = this.itemOf(event, 'completed');
+    if (!whole) return [];
+    const key = `${whole.output_index} ${whole.item.id}`;
+    if (this.ended.has(key)) return [];
+    this.ended.add(key);
+    const isOpen = this.items.delete(whole.output_index);
+    const { item } = whole;
+    const start = { ...whole, type: 'response.output_item.added', item: { ...item, status: 'in_progress' } };
+    if (item.type === 'function_call') start.item = { ...start.item, arguments: '' } as typeof item;
+    return isOpen ? [whole] : [start, whole];
+  }
+
   /** Fills in what some servers leave out. */
-  private itemOf(event: Json, status: string): Json[] {
-    if (!isObject(event.item)) return [];
+  private itemOf(event: Json, status: string) {
+    if (!isObject(event.item)) return undefined;
     const { item } = event;
-    if (!ITEMS.has(textOf(item.type) ?? '')) return [];
-    const index = numberOf(event.output_index) ?? this.items.size;
+    if (!ITEMS.has(textOf(item.type) ?? '')) return undefined;
+    const index = numberOf(event.output_index) ?? this.ended.size;
     const id = textOf(item.id) ?? this.items.get(index) ?? `item_${index}`;
-    this.items.set(index, id);
     const call = { call_id: textOf(item.call_id) ?? id, arguments: jsonTextOf(item.arguments) ?? '' };
-    const whole = { ...item, id, status: textOf(item.status) ?? status };
-    return [
-      {
-        ...event,
-        output_index: index,
-        item: item.type === 'function_call' ? { ...whole, ...call } : whole,
-      },
-    ];
+    const whole = { ...item, type: textOf(item.type), id, status: textOf(item.status) ?? status };
+    return {
+      ...event,
+      output_index: index,
+      item: item.type === 'function_call' ? { ...whole, ...call } : whole,
+    };
   }
 
   private isKnown(id: string): boolean {
