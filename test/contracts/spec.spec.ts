@@ -94,7 +94,7 @@ describeContract(
         filename: 'a.bin',
         mediaType: 'image/png',
       };
-      const parts = [{ text: 'a\u0000b' }, { data: { n: 1.5, deep: [null, { x: '\ud800' }] } }, file];
+      const parts = [{ text: 'a\u0000b' }, { data: { n: 1.5, deep: [null, { x: '\u{1f600}' }] } }, file];
       const sends: [agent: string, more: object][] = [
         ...['teller', 'recall', 'forger', 'echo'].map((agent): [string, object] => [agent, {}]),
         ...[{ chunks: 3 }, { fail: 'failed' }, { askInput: true }].map((options): [string, object] => [

@@ -110,7 +110,7 @@ describe('a backup made under traffic, and restored elsewhere', () => {
     await native(before, 'PUT', 'secrets/openai', { value: 'sk-hunter2' });
     const monthly = { name: 'monthly', agent: 'twice', text: 'report', cron: '0 0 1 1 *' };
     await native(before, 'POST', 'schedules', monthly);
-    const awkward = 'nul \u0000 and half \ud800 and ☃';
+    const awkward = 'nul \u0000 and \u2028 and ☃';
     const sent = sendParams(awkward, { metadata: { echo: { chunks: 12 } } });
     for await (const frame of caller(before, 'twice').stream('SendStreamingMessage', sent))
       seen.log.push(frame);

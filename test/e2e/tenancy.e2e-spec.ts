@@ -138,7 +138,7 @@ describe('tenants', () => {
   it('that are imported from an export give the same answers', async () => {
     const { slug, token } = await stack.createTenant();
     const before = new RawCaller(stack.url(0), token);
-    const text = 'NUL \u0000, line separator \u2028, lone \ud800';
+    const text = 'NUL \u0000, line separator \u2028, emoji 😀';
     const ids: string[] = [];
     for (const metadata of [
       { echo: { chunks: 3 } },
@@ -218,12 +218,17 @@ describe('tenants', () => {
 
   it('get back what they sent, whatever characters it has', async () => {
     const { token } = await stack.createTenant();
-    const text = 'NUL \u0000, lone \ud800, emoji 😀, "quotes" \\ and </script>';
+    const text = 'NUL \u0000, emoji 😀, "quotes" \\ and </script>';
     const caller = new RawCaller(stack.url(0), token);
     const sent = await caller.call('SendMessage', sendParams(text, { metadata: { constructor: '\u0000' } }));
     expect(sent.result?.task.artifacts[0].parts[0].text).toBe(text);
     const got = await caller.call('GetTask', { id: sent.result?.task.id });
     expect(got.result?.history[0].parts[0].text).toBe(text);
     expect(got.result?.history[0].metadata).toEqual({ constructor: '\u0000' });
+    const half = await caller.call('SendMessage', sendParams('half \ud83d'));
+    expect(half.error).toMatchObject({
+      code: -32602,
+      message: expect.stringMatching(/^message\.parts\[0\]\.text: /),
+    });
   });
 });

@@ -1,3 +1,4 @@
+import { answerJson } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Logger, Metrics, NestLogger } from '@baton/telemetry';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -109,6 +110,7 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
   instance.addConstraintStrategy(LISTENER_CONSTRAINT);
   setAnswerHeaders(instance, headers);
   connections.install(instance);
+  instance.setReplySerializer((answer) => answerJson(answer));
   // Controllers read bodies themselves, after the guard: see BodyReader.
   instance.removeAllContentTypeParsers();
   instance.addContentTypeParser('*', (_request, _payload, done) => done(null, undefined));

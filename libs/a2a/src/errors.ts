@@ -173,6 +173,9 @@ export class ProtocolError extends Error {
   }
 }
 
-/** The text as far as an error quotes it. */
-export const shortened = (text: string, max: number): string =>
-  text.length > max ? `${text.slice(0, max)}…` : text;
+/** The text as far as an error quotes it. It is cut between two characters. */
+export const shortened = (text: string, max: number): string => {
+  if (text.length <= max) return text;
+  const isInsidePair = (text.codePointAt(max - 1) ?? 0) > 0xffff;
+  return `${text.slice(0, isInsidePair ? max - 1 : max)}…`;
+};

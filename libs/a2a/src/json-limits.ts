@@ -1,4 +1,5 @@
 import { ProtocolError } from './errors.js';
+import { assertWellFormed } from './well-formed.js';
 
 /** Deepest nesting that JSON of others may have. Far above any real message, far below what overflows a stack. */
 export const MAX_JSON_DEPTH = 200;
@@ -107,8 +108,8 @@ export function excessError(excess: JsonExcess): ProtocolError {
 }
 
 /**
- * The JSON value of a request's body, of bounded depth and size, without keys that would reach a prototype.
- * Throws `parse` if it is no JSON, `invalid-request` naming the bound or the key.
+ * The JSON value of a request's body, of bounded depth and size, without keys that would reach a prototype, and well-formed.
+ * Throws `parse` if it is no JSON, `invalid-request` naming the bound or the key, `invalid-params` naming the field.
  */
 export function parseJsonBody(text: string): unknown {
   if (text.trim() === '') throw new ProtocolError('parse', 'the body is missing: send JSON');
@@ -121,6 +122,7 @@ export function parseJsonBody(text: string): unknown {
     throw new ProtocolError('parse', 'the body is not JSON: correct it');
   }
   assertJsonLimits(value);
+  assertWellFormed(value, 'the body');
   return value;
 }
 

@@ -48,6 +48,7 @@ export function decodeEnvelope(bodyText: string): Envelope {
   if (typeof request.method !== 'string' || request.method === '') {
     throw refuseField('method', 'must be the name of a method, as a string', id);
   }
+  if (!request.method.isWellFormed()) throw refuseField('method', 'must be well-formed Unicode', id);
   return { id, hasId: Object.hasOwn(request, 'id'), method: request.method, params: request.params };
 }
 
@@ -103,6 +104,7 @@ function readId(request: Record<string, unknown>): RpcId {
   const { id } = request;
   if (id === undefined || id === null) return null;
   if (typeof id === 'string') {
+    if (!id.isWellFormed()) throw refuseField('id', 'must be well-formed Unicode', null);
     if (id.length <= MAX_ID_LENGTH) return id;
     throw refuseField('id', `must not be longer than ${MAX_ID_LENGTH} characters`, null);
   }

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { type FieldViolation, ProtocolError, shortened } from './errors.js';
+import { assertWellFormed } from './well-formed.js';
 
 type Issue = z.core.$ZodIssue;
 
@@ -12,11 +13,12 @@ const UNKNOWN_KEY = 'is not known here: correct its name or take it out';
 
 /**
  * What `schema` makes of a value that a person wrote. Throws `invalid-params` naming the path of every wrong
- * field, such as `config.tools.mcp[0].url`; of more than 20 the first ones.
+ * field, such as `config.tools.mcp[0].url`; of more than 20 the first ones. So it does for text that is not well-formed Unicode.
  * @param at path of the value itself; empty for a whole document
  * @param whole what a whole document is called where no field of it is to blame
  */
 export function parseFields<T extends z.ZodType>(schema: T, raw: unknown, at = '', whole = at): z.output<T> {
+  assertWellFormed(raw, at || whole);
   const parsed = schema.safeParse(raw);
   if (parsed.success) return parsed.data;
   const all = parsed.error.issues.flatMap((issue) => violationsOf(issue, at === '' ? [] : [at]));

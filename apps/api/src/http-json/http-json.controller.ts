@@ -1,4 +1,5 @@
 import {
+  answerJson,
   encodeHttpError,
   encodeRpcError,
   type Framing,
@@ -52,7 +53,7 @@ class HttpAnswer implements AnswerWriter {
     const { request, reply } = this.exchange;
     const etag = this.isCard ? signedCardTag(result as object) : undefined;
     if (etag !== undefined && isKnownCard(etag, 'private', request, reply)) reply.status(304).send();
-    else this.send(200, JSON.stringify(result));
+    else this.send(200, answerJson(result));
   }
 
   /** The error with its HTTP status and headers. */
@@ -67,7 +68,7 @@ class HttpAnswer implements AnswerWriter {
 
   encodeError(failure: ProtocolError): string {
     logContextOf(this.exchange.request).rpcError = encodeRpcError(failure).code;
-    return JSON.stringify(encodeHttpError(failure, this.version));
+    return answerJson(encodeHttpError(failure, this.version));
   }
 
   private send(status: number, json: string): void {

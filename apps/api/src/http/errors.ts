@@ -1,5 +1,12 @@
 import { STATUS_CODES } from 'node:http';
-import { type ErrorKind, type FieldViolation, httpErrorWire, ProtocolError, errorWire } from '@baton/a2a';
+import {
+  answerJson,
+  type ErrorKind,
+  type FieldViolation,
+  httpErrorWire,
+  ProtocolError,
+  errorWire,
+} from '@baton/a2a';
 import { Database, isTransient } from '@baton/database';
 import { Messaging, MessagingUnavailableError } from '@baton/messaging';
 import { Logger, OutageLog } from '@baton/telemetry';
@@ -156,7 +163,7 @@ export function sendPlainError(reply: FastifyReply, status: number, message: str
 /** The body of an error in HTTP's own words. */
 export function errorText(code: number, message: string): string {
   const status = (STATUS_CODES[code] ?? 'error').toUpperCase().replaceAll(/\W+/g, '_');
-  return JSON.stringify({ error: { code, status, message } });
+  return answerJson({ error: { code, status, message } });
 }
 
 function sendJson(
@@ -169,7 +176,7 @@ function sendJson(
   reply
     .status(code)
     .header('content-type', JSON_TYPE)
-    .send(JSON.stringify({ error: { code, status, message, ...(fields && { fields }) } }));
+    .send(answerJson({ error: { code, status, message, ...(fields && { fields }) } }));
 }
 
 /**

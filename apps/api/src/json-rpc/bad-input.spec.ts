@@ -238,12 +238,37 @@ describe('params', () => {
     expect(keys).toEqual([key]);
   });
 
-  it.each([
-    ['NUL in text', send({ ...good, parts: [{ text: 'a\0b' }] })],
-    ['a lone surrogate in text', send({ ...good, parts: [{ text: '\ud800' }] })],
-  ])('%s is kept', async (_what, body) => {
-    expect((await api.rpc(body)).status).toBe(200);
+  it('NUL in text is kept', async () => {
+    expect((await api.rpc(send({ ...good, parts: [{ text: 'a\0b' }] }))).status).toBe(200);
   });
+
+  it.each([
+    [
+      'text',
+      send({ ...good, parts: [{ text: 'ok' }, { text: 'half an emoji \ud83d' }] }),
+      'message.parts[1].text',
+    ],
+    ['data', send({ ...good, parts: [{ data: { a: ['\ude00'] } }] }), 'message.parts[0].data.a[0]'],
+    ['a key of data', send({ ...good, parts: [{ data: { '\ud83d': 1 } }] }), 'message.parts[0].data'],
+    [
+      'the name of a file',
+      send({ ...good, parts: [{ url: 'u:', filename: '\ud83d' }] }),
+      'message.parts[0].filename',
+    ],
+    ['metadata', send({ ...good, metadata: { a: '\ud83d' } }), 'message.metadata.a'],
+    ['an id', send({ ...good, messageId: '\ud83d' }), 'message.messageId'],
+    ['a number', send({ ...good, parts: [{ data: [1, 'n/a'] }] }), 'message.parts[0].data[1]'],
+  ])(
+    '%s that protocol buffers cannot carry is refused by its field, in either version',
+    async (_what, body, field) => {
+      const newer = JSON.stringify(body).replace('"n/a"', '-1e999');
+      const older = newer.replace('"SendMessage"', '"message/send"').replace('"ROLE_USER"', '"user"');
+      for (const [version, text] of [['1.0', newer] as const, ['0.3', older] as const]) {
+        const { code, message } = await refusal(await api.rpc(text, { 'a2a-version': version }));
+        expect([code, message?.split(':')[0]]).toEqual([-32602, field]);
+      }
+    },
+  );
 
   it('of a doubled key the last one counts, as everywhere in JavaScript', async () => {
     const body = '{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"one","id":"two"}}';

@@ -55,7 +55,7 @@ describe('a JSON-RPC call', () => {
     });
   });
 
-  it.each(['a', '', 7, -1, 0, null, '\ud800'])('echoes the id %j', async (id) => {
+  it.each(['a', '', 7, -1, 0, null, '\u{1f600}'])('echoes the id %j', async (id) => {
     const response = await api.rpc({ ...request.get, id });
     expect(await response.json()).toMatchObject({ id });
   });

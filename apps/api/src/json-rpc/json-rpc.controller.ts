@@ -1,4 +1,5 @@
 import {
+  answerJson,
   type Codec,
   type Envelope,
   type Framing,
@@ -66,7 +67,7 @@ class RpcAnswer implements AnswerWriter {
   /** HTTP 200 with `result`. */
   result(result: unknown): void {
     const { reply } = this.exchange;
-    const json = JSON.stringify(encodeEnvelope(this.known.id, result));
+    const json = answerJson(encodeEnvelope(this.known.id, result));
     reply.status(200).header('content-type', JSON_TYPE).send(json);
   }
 
@@ -106,7 +107,7 @@ class RpcAnswer implements AnswerWriter {
     const error = encodeRpcError(failure, this.known.profile.errors, this.version());
     logContextOf(this.exchange.request).rpcError = error.code;
     const id = failure instanceof EnvelopeError ? failure.id : this.known.id;
-    return JSON.stringify(encodeErrorEnvelope(id, error));
+    return answerJson(encodeErrorEnvelope(id, error));
   }
 
   private version(): string {

@@ -1,6 +1,7 @@
 import { type Agent, hasPush, type PushPolicy } from '../agent.js';
 import { withoutUnsafeLinks } from '../agent-definition.js';
 import { AgentCard, type AgentExtension, type AgentInterface, type AgentSkill } from '../model.js';
+import { wellFormed } from '../well-formed.js';
 
 /** Every binding of HTTP and version an agent is served with, the preferred one first. A new binding is one row. */
 const INTERFACES: readonly { binding: string; version: string; path: (slug: string) => string }[] = [
@@ -37,7 +38,8 @@ export function buildAgentCard(
   push: PushPolicy = 'declared',
 ): AgentCard {
   const { slug } = agent;
-  const definition = withoutUnsafeLinks(agent.definition);
+  // Earlier releases have stored what is not well-formed Unicode.
+  const definition = wellFormed(withoutUnsafeLinks(agent.definition));
   const { inputModes, outputModes } = definition;
   return {
     name: definition.name,

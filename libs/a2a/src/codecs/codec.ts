@@ -13,6 +13,7 @@ import {
   type UnaryOperationName,
   historyLengthOf,
 } from '../operation.js';
+import { assertWellFormed, wellFormedJson } from '../well-formed.js';
 import { Fields } from './params.js';
 
 /** What an answer may have to say besides its result. */
@@ -174,6 +175,7 @@ export function defineCodec(wire: WireVersion): Codec {
     decode(method, params) {
       const decode = decoders.get(method);
       if (!decode) throw ProtocolError.methodNotFound(method);
+      assertWellFormed(params, 'params');
       return decode(Fields.ofParams(params));
     },
     encodeResult: (operation, result, context = EMPTY_CONTEXT) => encoders[operation].encode(result, context),
@@ -254,10 +256,16 @@ const shapeResults = (operations: WireOperations, shape: Shape): WireOperations 
   },
 });
 
+/** Characters at which some clients end a line, although server-sent events do not. JSON has them in texts alone. */
+const LINE_ENDS = /[\u0085\u2028\u2029]/g;
+
+const escapeOf = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
 /** One server-sent event of a stream; `sequence` is left out where the event belongs to no task. */
 export function sseRecord(json: string, { event, sequence }: { event?: string; sequence?: number }): string {
   const id = sequence === undefined ? '' : `id: ${sequence}\n`;
-  return `${id}${event === undefined ? '' : `event: ${event}\n`}data: ${json}\n\n`;
+  const data = wellFormedJson(json).replace(LINE_ENDS, escapeOf);
+  return `${id}${event === undefined ? '' : `event: ${event}\n`}data: ${data}\n\n`;
 }
 
 /** What a frame says, for bindings that do not write JSON. */

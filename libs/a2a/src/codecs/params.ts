@@ -6,6 +6,17 @@ const MAX_ID_LENGTH = 256;
 /** A contextId may be any string a caller uses to name a conversation. */
 const MAX_CONTEXT_ID_LENGTH = 1024;
 const MAX_INT32 = 2 ** 31 - 1;
+const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?$/i;
+const TIMESTAMP =
+  /^(\d{4}-\d{2}-\d{2})T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/i;
+const FIRST_TIMESTAMP = new Date('0001-01-01T00:00:00Z');
+const LAST_TIMESTAMP = new Date('9999-12-31T23:59:59.999Z');
+
+/** Whether the calendar has the day. A Date takes February 30 for March 2. */
+function isDay(day: string): boolean {
+  const at = new Date(`${day}T00:00:00Z`);
+  return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(day);
+}
 
 const snakeNames = new Map<string, string>();
 
@@ -40,6 +51,11 @@ export class Fields {
   /** Path of a member, as errors name it. */
   at(name: string): string {
     return this.path === '' ? name : `${this.path}.${name}`;
+  }
+
+  /** A member that is there and says null, which is a value only where the field is a google.protobuf.Value. */
+  isNull(name: string): boolean {
+    return !this.has(name) && (this.source[name] === null || this.source[snakeName(name)] === null);
   }
 
   get(name: string): unknown {
@@ -88,13 +104,24 @@ export class Fields {
     throw this.mismatch(name, 'true or false');
   }
 
-  /** An integer between `min` and `max`. */
+  /** An integer between `min` and `max`, as a number or as the text of one: ProtoJSON has both. */
   integer(name: string, min: number, max: number): number | undefined {
     const value = this.get(name);
     if (value === undefined) return undefined;
-    if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max)
-      return value as number;
+    const number = typeof value === 'string' && JSON_NUMBER.test(value) ? Number(value) : value;
+    if (Number.isInteger(number) && (number as number) >= min && (number as number) <= max)
+      return number as number;
     throw this.mismatch(name, `an integer between ${min} and ${max}`);
+  }
+
+  /** A moment of RFC 3339, with any offset and up to nanoseconds, as ProtoJSON writes a Timestamp. Cut to milliseconds. */
+  timestamp(name: string): Date | undefined {
+    const text = this.string(name);
+    if (text === undefined || text === '') return undefined;
+    const [, day] = TIMESTAMP.exec(text) ?? [];
+    const at = new Date(text);
+    if (day !== undefined && isDay(day) && at >= FIRST_TIMESTAMP && at <= LAST_TIMESTAMP) return at;
+    throw this.mismatch(name, 'a timestamp such as "2026-01-31T12:00:00.000Z"');
   }
 
   /** Unset = all messages, 0 = none, n = the last n. */
@@ -146,11 +173,10 @@ function shown(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }
 
-/** Ids are stored as text and compared byte by byte, which NUL and lone surrogates do not survive. */
+/** Ids are stored as text and compared byte by byte, which NUL does not survive. */
 function assertId(id: string, path: string, max: number): string {
   if (id.length > max) throw ProtocolError.invalidParams(path, `must not be longer than ${max} characters`);
   if (id.includes('\0')) throw ProtocolError.invalidParams(path, 'must not contain the NUL character');
-  if (/\p{Surrogate}/u.test(id)) throw ProtocolError.invalidParams(path, 'must be well-formed Unicode');
   return id;
 }
 
@@ -233,7 +259,10 @@ export const WRAPPED_DATA = 'data_part_compat';
 export function readPart(value: unknown, path: string): Part {
   const fields = Fields.of(value, path);
   const file = fields.child('file');
-  const [content, ...others] = file ? [...readMembers(fields), ...readFile(file)] : readMembers(fields);
+  const contents = file ? [...readMembers(fields), ...readFile(file)] : readMembers(fields);
+  // Many clients write null for members that are not there. So null is a value only if nothing else is one.
+  if (contents.length === 0 && fields.isNull('data')) contents.push({ $case: 'data', value: null });
+  const [content, ...others] = contents;
   if (!content) throw fields.refuse('content', `is missing: ${fields.names()}; a part must have ${FORMS}`);
   if (others.length > 0) throw fields.refuse('content', `is ambiguous: a part must have exactly ${FORMS}`);
   const kind = fields.string('kind') ?? fields.string('type') ?? kindOf(content);
@@ -269,13 +298,15 @@ function readUrl(fields: Fields, name: string): Content[] {
 function readRaw(fields: Fields, name: string): Content[] {
   const text = fields.string(name);
   if (text === undefined) return [];
-  if (!BASE64.test(text) || digitsOf(text) % 4 === 1) throw fields.refuse(name, 'must be base64');
+  if (!isBase64(text)) throw fields.refuse(name, 'must be base64');
   return [{ $case: 'raw', value: Buffer.from(text, 'base64') }];
 }
 
-/** Length of a base64 text without its padding, of which there are two characters at most. */
-const digitsOf = (text: string): number =>
-  text.length - (text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0);
+/** Base64 of either alphabet, with all of its padding or with none. */
+function isBase64(text: string): boolean {
+  if (!BASE64.test(text)) return false;
+  return text.endsWith('=') ? text.length % 4 === 0 : text.length % 4 !== 1;
+}
 
 const kindOf = ({ $case }: Content): string => ($case === 'text' || $case === 'data' ? $case : 'file');
 
@@ -284,8 +315,6 @@ function unwrapData(part: Part): Part {
   const { [WRAPPED_DATA]: wrapped, ...metadata } = part.metadata ?? {};
   const value: unknown = part.content.value;
   if (wrapped !== true || typeof value !== 'object' || value === null || !('value' in value)) return part;
-  // A bare null has no place in the stored form; it stays wrapped.
-  if (value.value === null) return part;
   return {
     ...part,
     content: { $case: 'data', value: value.value },

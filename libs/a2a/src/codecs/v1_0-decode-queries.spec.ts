@@ -116,6 +116,27 @@ describe('decoding other 1.0 methods', () => {
     expect(decode('ListTasks', undefined)).toMatchObject({ status: 0, pageToken: '', pageSize: undefined });
   });
 
+  it.each([7, '7', '7.0', '7e0', '70E-1', '0.7e+1'])('reads the page size %j', (pageSize) => {
+    expect(decode('ListTasks', { pageSize })).toMatchObject({ pageSize: 7 });
+    expect(decode('GetTask', { id: 'a', history_length: pageSize })).toMatchObject({ historyLength: 7 });
+  });
+
+  it.each([2, 'TASK_STATE_WORKING'])('reads the state %j', (status) => {
+    expect(decode('ListTasks', { status })).toMatchObject({ status: TaskState.TASK_STATE_WORKING });
+  });
+
+  it.each([
+    ['2028-02-29T00:00:00Z', '2028-02-29T00:00:00.000Z'],
+    ['2026-01-31T12:00:00.1Z', '2026-01-31T12:00:00.100Z'],
+    ['2026-01-31T12:00:00.123456789-03:30', '2026-01-31T15:30:00.123Z'],
+    ['2026-12-31T23:59:59-23:59', '2027-01-01T23:58:59.000Z'],
+    ['2026-01-31t12:00:00z', '2026-01-31T12:00:00.000Z'],
+    ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000Z'],
+    ['9999-12-31T23:59:59.999999999Z', '9999-12-31T23:59:59.999Z'],
+  ])('reads the timestamp %s', (statusTimestampAfter, at) => {
+    expect(decode('ListTasks', { statusTimestampAfter })).toMatchObject({ statusTimestampAfter: at });
+  });
+
   it.each([
     ...[undefined, null, '', 0, 'TASK_STATE_UNSPECIFIED', 'UNRECOGNIZED'].map((status) => ({ status })),
     { statusTimestampAfter: '', contextId: '', pageToken: '', tenant: '' },
@@ -141,7 +162,7 @@ describe('decoding other 1.0 methods', () => {
 
   it.each([
     [{ status: 'working' }, /^status: must be a task state such as "TASK_STATE_COMPLETED", not "working"$/],
-    [{ pageSize: '10' }, /^pageSize: must be an integer between 1 and 100, not "10"$/],
+    [{ pageSize: 'ten' }, /^pageSize: must be an integer between 1 and 100, not "ten"$/],
     [{ includeArtifacts: [] }, /^includeArtifacts: must be true or false, not a list$/],
     [{ contextId: { a: 'secret' } }, /^contextId: must be a string, not an object$/],
     [{ status: 'x'.repeat(10_000) }, /^.{0,150}$/],
@@ -154,7 +175,10 @@ describe('decoding other 1.0 methods', () => {
     [{ pageSize: -1 }, 'pageSize'],
     [{ pageSize: 101 }, 'pageSize'],
     [{ pageSize: 1.5 }, 'pageSize'],
-    [{ pageSize: '10' }, 'pageSize'],
+    ...['', ' 10', '+10', '0x10', '010', '1.5', '101', '1e3', 'ten'].map((pageSize): [object, string] => [
+      { pageSize },
+      'pageSize',
+    ]),
     [{ pageToken: 'forged' }, 'pageToken'],
     [{ pageToken: 7 }, 'pageToken'],
     [{ status: 'working' }, 'status'],
@@ -162,7 +186,28 @@ describe('decoding other 1.0 methods', () => {
     [{ status: {} }, 'status'],
     [{ statusTimestampAfter: 'yesterday' }, 'statusTimestampAfter'],
     [{ statusTimestampAfter: '2026-13-01T00:00:00Z' }, 'statusTimestampAfter'],
-    [{ statusTimestampAfter: '2026-01-01' }, 'statusTimestampAfter'],
+    ...[
+      '2026-01-01',
+      '2026-02-30T00:00:00Z',
+      '2026-02-29T00:00:00Z',
+      '2026-04-31T00:00:00+02:00',
+      '2026-00-10T00:00:00Z',
+      '2026-01-01T24:00:00Z',
+      '2026-01-01T23:60:00Z',
+      '2026-01-01T23:59:60Z',
+      '2026-01-01T00:00:00',
+      '2026-01-01 00:00:00Z',
+      '2026-01-01T00:00Z',
+      '2026-01-01T00:00:00.Z',
+      '2026-01-01T00:00:00.1234567890Z',
+      '2026-01-01T00:00:00+24:00',
+      '2026-01-01T00:00:00+01:60',
+      '2026-01-01T00:00:00+0100',
+      '0000-12-31T23:59:59Z',
+      '0001-01-01T00:00:00+00:01',
+      '9999-12-31T23:59:59-00:01',
+      '12026-01-01T00:00:00Z',
+    ].map((statusTimestampAfter): [object, string] => [{ statusTimestampAfter }, 'statusTimestampAfter']),
     [{ statusTimestampAfter: 5 }, 'statusTimestampAfter'],
     [{ includeArtifacts: 'true' }, 'includeArtifacts'],
     [{ historyLength: -1 }, 'historyLength'],

@@ -26,7 +26,7 @@ describe('decoding a 1.0 send', () => {
         role: Role.ROLE_USER,
         parts: [
           {
-            content: { $case: 'text', value: 'hé \u0000 \ud800' },
+            content: { $case: 'text', value: 'hé \u0000 \u{1f600}' },
             metadata: { a: 1 },
             filename: '',
             mediaType: '',
@@ -127,6 +127,15 @@ describe('decoding a 1.0 send', () => {
     [{ raw: '_-8=' }, { $case: 'raw', value: Buffer.from([255, 239]) }],
     [{ raw: '' }, { $case: 'raw', value: Buffer.from([]) }],
     [{ data: 0 }, { $case: 'data', value: 0 }],
+    [{ data: null }, { $case: 'data', value: null }],
+    [
+      { kind: 'data', data: null },
+      { $case: 'data', value: null },
+    ],
+    [
+      { text: 't', data: null },
+      { $case: 'text', value: 't' },
+    ],
   ])('takes the part %j', (part, content) => {
     expect(partOf(part)?.content).toEqual(content);
     if ('file' in part) expect(partOf(part)).toMatchObject({ filename: 'n', mediaType: 'a/b' });
@@ -134,7 +143,6 @@ describe('decoding a 1.0 send', () => {
 
   it.each([
     [{}, 'content'],
-    [{ data: null }, 'content'],
     [{ kind: 'text' }, 'content'],
     [{ kind: 'file', file: {} }, 'content'],
     [{ text: 'a', url: 'https://x' }, 'content'],
@@ -148,6 +156,8 @@ describe('decoding a 1.0 send', () => {
     [{ raw: 'not base64!' }, 'raw'],
     [{ raw: 'AAAAA' }, 'raw'],
     [{ raw: 'A=AA' }, 'raw'],
+    [{ raw: 'AP8==' }, 'raw'],
+    [{ raw: 'AAAA=' }, 'raw'],
     [{ raw: 9 }, 'raw'],
     [{ url: 9 }, 'url'],
     [{ url: '' }, 'url'],
@@ -236,7 +246,7 @@ describe('decoding a 1.0 send', () => {
     [{ configuration: { historyLength: -1 } }, 'configuration.historyLength'],
     [{ configuration: { historyLength: 1.5 } }, 'configuration.historyLength'],
     [{ configuration: { historyLength: 2 ** 31 } }, 'configuration.historyLength'],
-    [{ configuration: { historyLength: '1' } }, 'configuration.historyLength'],
+    [{ configuration: { historyLength: ' 1' } }, 'configuration.historyLength'],
     [{ configuration: { returnImmediately: 'yes' } }, 'configuration.returnImmediately'],
     [{ configuration: { acceptedOutputModes: [1] } }, 'configuration.acceptedOutputModes'],
     [{ configuration: { acceptedOutputModes: {} } }, 'configuration.acceptedOutputModes'],

@@ -8,6 +8,7 @@ import {
   dataPart,
   endsTurn,
   textPart,
+  wellFormed,
 } from '@baton/a2a';
 import {
   type ChildAnswer,
@@ -227,7 +228,8 @@ const userMessage = (
   ...ids,
   messageId: messageIdOf(turn, callId),
   role: Role.ROLE_USER,
-  parts: [textPart(message), ...(data === undefined ? [] : [dataPart(data)])],
+  // Models write it.
+  parts: wellFormed([textPart(message), ...(data === undefined ? [] : [dataPart(data)])]),
   metadata: SENT_BY_AGENT,
   extensions: [],
   referenceTaskIds: [turn.task.id],
@@ -243,7 +245,9 @@ const answerMessage = (
   messageId: messageIdOf(turn, name),
   role: Role.ROLE_USER,
   parts: decisions.map(({ callId, approved, reason }) =>
-    dataPart({ approval: { callId, approved, ...(reason && { reason: reason.slice(0, MAX_REASON) }) } }),
+    dataPart({
+      approval: { callId, approved, ...(reason && { reason: reason.slice(0, MAX_REASON).toWellFormed() }) },
+    }),
   ),
   metadata: undefined,
   extensions: [],

@@ -7,6 +7,7 @@ import {
   taskStateToJSON,
   V0_3_CODEC,
   V1_0_CODEC,
+  wellFormedJson,
 } from '@baton/a2a';
 import type { ClaimedPush, WebhookTarget } from '@baton/database';
 import { webhookBody } from './webhook-payload.js';
@@ -154,5 +155,5 @@ function requestOf(
     ...(first < sequence && { 'baton-first-sequence': String(first) }),
     ...(trace && TRACEPARENT.test(trace) && { traceparent: trace }),
   };
-  return { sequence, through, headers, body };
+  return { sequence, through, headers, body: wellFormedJson(body) };
 }

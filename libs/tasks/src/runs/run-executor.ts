@@ -344,6 +344,7 @@ export class RunExecutor {
     const state = TaskState.TASK_STATE_FAILED;
     const outcome = own ? null : 'agent-threw';
     const reason = reasonOf(error);
+    for (const { payload } of output.rest()) await writer.write(payload, false);
     await writer.end(output.platformStatus(state, text), { state, outcome, error: reason });
     this.finished.inc({ outcome: taskStateToJSON(state) });
   }

@@ -13,6 +13,8 @@ import {
   isDeeper,
   isTruncated,
   MAX_JSON_DEPTH,
+  textPart,
+  wellFormed,
   withoutTruncation,
 } from '@baton/a2a';
 import {
@@ -42,6 +44,7 @@ import { v7 as uuid } from 'uuid';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
 import { newContextOf } from '../turns/turn-intake.js';
 import { TaskConsoles } from './task-consoles.js';
+import { WellFormedOutput } from './well-formed-output.js';
 
 const MAX_REFERENCE_TASKS = 16;
 /** Number of earlier tasks of the context that a runtime gets: the default, and the maximum. */
@@ -68,8 +71,9 @@ export class TurnBuilder {
     signal: AbortSignal,
     span?: Span,
   ): Promise<GuardedTurn> {
-    const { tenantId, runId, attempt, message, extensions, snapshot, runsAlone } = run;
-    const { task } = snapshot;
+    const { tenantId, runId, attempt, extensions, runsAlone } = run;
+    // Earlier releases have stored what is not well-formed Unicode.
+    const { message, task } = wellFormed({ message: run.message, task: run.snapshot.task });
     const secrets = new SecretGuard(this.secrets, tenantId);
     const egress = () => retryTransient(() => this.limits.egress(tenantId), { signal });
     const outbound = () => this.outbound.forTenant(tenantId, egress);
@@ -104,7 +108,9 @@ export class TurnBuilder {
   private async referenceTasks({ tenantId, message, owner }: ClaimedRun): Promise<Task[]> {
     const ids = message.referenceTaskIds.slice(0, MAX_REFERENCE_TASKS);
     const found = await Promise.all(ids.map((id) => this.tasks.get(tenantId, id)));
-    return found.flatMap((stored) => (stored && isReadableBy(owner, stored) ? [stored.task] : []));
+    return found.flatMap((stored) =>
+      stored && isReadableBy(owner, stored) ? [wellFormed(stored.task)] : [],
+    );
   }
 
   private async earlierTasks(
@@ -118,7 +124,7 @@ export class TurnBuilder {
     const limit = Math.min(count, MAX_EARLIER_TASKS);
     const list = () => this.tasks.listContext(tenantId, agent.id, contextId, id, limit);
     const earlier = await retryTransient(list, { signal });
-    return earlier.map((stored) => stored.task);
+    return earlier.map((stored) => wellFormed(stored.task));
   }
 }
 
@@ -183,6 +189,7 @@ type Metadata = Record<string, unknown>;
  */
 export class TurnOutput {
   private readonly seen = new Set<string>();
+  private readonly text = new WellFormedOutput();
   private readonly baseArtifacts: Map<string, Artifact>;
 
   constructor(
@@ -194,8 +201,17 @@ export class TurnOutput {
     this.baseArtifacts = new Map(base.map((artifact) => [artifact.artifactId, artifact]));
   }
 
-  /** The events that an output stands for, in order. */
+  /** The events that an output stands for, in order. Their texts are well-formed Unicode. */
   entries(output: AgentOutput): LogEntry[] {
+    return this.text.of(output).flatMap((each) => this.entriesOf(each));
+  }
+
+  /** The agent says no more: the events of what was held for its next output. */
+  rest(): LogEntry[] {
+    return this.text.rest().map(({ value }) => this.artifact(value));
+  }
+
+  private entriesOf(output: AgentOutput): LogEntry[] {
     switch (output.$case) {
       case 'statusUpdate': {
         const { status, metadata } = output.value;
@@ -222,7 +238,7 @@ export class TurnOutput {
     const message: Message = {
       messageId: uuid(),
       role: Role.ROLE_AGENT,
-      parts: [{ content: { $case: 'text', value: text }, metadata: undefined, filename: '', mediaType: '' }],
+      parts: [textPart(text.toWellFormed())],
       contextId: '',
       taskId: '',
       metadata: undefined,

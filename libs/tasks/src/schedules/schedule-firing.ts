@@ -5,6 +5,7 @@ import {
   type Task,
   partsWithoutReserved,
   schedulePrincipal,
+  wellFormed,
   withoutReserved,
 } from '@baton/a2a';
 import type { Schedule } from '@baton/database';
@@ -58,7 +59,9 @@ export class ScheduleFiring {
 }
 
 function taskOf(schedule: Schedule, dueAt: Date, id: string): Task {
-  const { id: scheduleId, name, message } = schedule;
+  const { id: scheduleId, name } = schedule;
+  // Earlier releases have stored what is not well-formed Unicode.
+  const message = wellFormed(schedule.message);
   const said = {
     ...message,
     messageId: '',
