@@ -35,4 +35,4 @@ export * from './rights.js';
 export * from './secret-origins.js';
 export * from './task.js';
 export * from './turn-of-alias.js';
-export { answerJson, assertWellFormed, wellFormed, wellFormedJson } from './well-formed.js';
+export { answerJson, wellFormed, wellFormedJson } from './well-formed.js';
