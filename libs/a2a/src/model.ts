@@ -32,17 +32,18 @@ export {
 } from '@a2a-js/sdk';
 export type { AgentCapabilities, AgentExtension, AgentInterface, AgentSkill } from '@a2a-js/sdk';
 
-// The SDK reads `{"data": null}` as a part without content, and writes it as `{}` (a2a-js#642). It is a google.protobuf.Value like
-// any other. Messages, artifacts and tasks are read and written with these two functions, so they are mended here, once.
-const { fromJSON, toJSON } = SdkPart;
+// The SDK reads `{"data": null}` as a part without content, and writes such a part as `{}` (a2a-js#642). Null is a value like any
+// other (google.protobuf.Value). The SDK reads and writes messages, artifacts and tasks with these two functions, so they are
+// replaced here, once.
+const sdk = { ...SdkPart };
 SdkPart.fromJSON = (object: { data?: unknown }) => {
-  const part = fromJSON(object);
+  const part = sdk.fromJSON(object);
   return part.content === undefined && object.data === null
     ? { ...part, content: { $case: 'data', value: null } }
     : part;
 };
 SdkPart.toJSON = (part) => {
-  const json = toJSON(part) as object;
+  const json = sdk.toJSON(part) as object;
   return part.content === undefined ? { data: null, ...json } : json;
 };
 

@@ -21,9 +21,7 @@ const { value } = fc.letrec<{ value: unknown }>((tie) => ({
   ),
 }));
 /** Not empty: metadata without members may as well be left out. */
-const struct = fc.dictionary(name, value, { minKeys: 1, maxKeys: 3 }) as fc.Arbitrary<
-  Record<string, unknown>
->;
+const struct = fc.dictionary(name, value, { minKeys: 1, maxKeys: 3 });
 
 const content: fc.Arbitrary<NonNullable<Part['content']>> = fc.oneof(
   fc.record({ $case: fc.constant('text' as const), value: text }),
