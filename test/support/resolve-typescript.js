@@ -12,7 +12,8 @@ Module._resolveFilename = function (request, parent, ...rest) {
     if (existsSync(source)) return source;
   }
   // Threads whose code is TypeScript.
-  if (request === 'piscina' && parent?.filename?.endsWith('.ts')) return resolve(__dirname, 'jest/piscina.js');
+  if (request === 'piscina' && parent?.filename?.endsWith('.ts'))
+    return resolve(__dirname, 'jest/piscina.js');
   const [, library] = /^@baton\/([^/]+)$/.exec(request) ?? [];
   if (library) return resolve(__dirname, '../../libs', library, 'src/index.ts');
   return resolveFilename.call(this, request, parent, ...rest);
