@@ -18,12 +18,14 @@ to the provider: 1 means that Baton does not retry.
 const MODELS_INTRO =
   "`<provider>` and `<model>` are the names in `model` of the agent's settings, `<key>` is the name of the secret.";
 
-const SERVERS_INTRO = 'These are MCP servers of `tools.mcp`.';
+const SERVERS_INTRO =
+  'These are MCP servers of `tools.mcp`, over HTTP with JSON or streams as answers, or programs. "Calls" counts the calls of ' +
+  'the tool: 1 means that Baton does not repeat it.';
 
 function page(): string {
   const models = section('Model providers', MODELS_INTRO, Object.keys(MODEL_PEERS), MODEL_QUIRKS);
   const servers = section('Tool servers', SERVERS_INTRO, TOOL_SERVER_PEERS, TOOL_SERVER_QUIRKS);
-  return [INTRO, models, ...(TOOL_SERVER_QUIRKS.length > 0 ? [servers] : [])].join('\n') + '\n';
+  return `${INTRO}\n${models}\n\n${servers}\n`;
 }
 
 it('docs/agents/provider-behaviour.md is up to date; if not, run `npm run generate`', () => {

@@ -7,6 +7,8 @@ import { llmConfigSchema } from './runtimes/llm/llm-config.js';
 import { fitsOne, type McpServerConfig } from './runtimes/llm/tools/mcp/mcp-config.js';
 import type * as Links from './runtimes/llm/tools/mcp/links.js';
 import type * as Connection from './runtimes/llm/tools/mcp/mcp-connection.js';
+import type * as Failure from './runtimes/llm/tools/mcp/mcp-failure.js';
+import { type LeftOutTool, ToolList } from './runtimes/llm/tools/mcp/tool-list.js';
 import type { TurnSecrets } from './agent-runtime.js';
 
 /** Servers that are asked at the same time. Each may send a list of 1 MiB. */
@@ -26,83 +28,126 @@ export interface ToolCheckPorts {
   logger: Logger;
 }
 
+/** What a check has found. Each names a field. */
+interface ToolCheck {
+  /** Servers that can not be used, and names and patterns that no usable tool of their server has. */
+  faults: FieldViolation[];
+  /** Servers that were not asked, and tools that the agent does not get. */
+  unchecked: FieldViolation[];
+}
+
 /**
- * Asks the MCP servers of a definition for their tools, as a turn would.
+ * Asks the MCP servers of a definition for their tools, as a turn would. Servers that are programs are not asked, because only
+ * workers start programs.
  * @param timeoutMs maximum time for all servers together
- * @returns `faults`: servers that can not be used, and names and patterns that no tool of their server has; `unchecked`: servers
- * that are programs, because only workers start programs. Both name the field.
  */
 export async function checkTools(
   { runtime, config }: Pick<AgentDefinition, 'runtime' | 'config'>,
   ports: ToolCheckPorts,
   timeoutMs: number,
-): Promise<{ faults: FieldViolation[]; unchecked: FieldViolation[] }> {
+): Promise<ToolCheck> {
   const servers = runtime === 'llm' ? llmConfigSchema.parse(config).tools.mcp : [];
   if (servers.length === 0) return { faults: [], unchecked: [] };
   // The MCP SDK is large. A process loads it when somebody needs it.
   const sdk = {
     ...(await import('./runtimes/llm/tools/mcp/links.js')),
     ...(await import('./runtimes/llm/tools/mcp/mcp-connection.js')),
+    ...(await import('./runtimes/llm/tools/mcp/mcp-failure.js')),
   };
   const signal = AbortSignal.timeout(timeoutMs);
   const limit = pLimit(MAX_CONCURRENT);
-  const unchecked: FieldViolation[] = [];
-  const faults = await Promise.all(
+  const checks = await Promise.all(
     servers.map(async (server, i) => {
       const field = `config.tools.mcp[${i}]`;
-      if (!('command' in server)) return limit(() => faultsOf(server, field, sdk, ports, signal));
+      if (!('command' in server)) return limit(() => checkServer(server, field, sdk, ports, signal));
       const description = 'its tools are not checked: only workers start programs';
-      unchecked.push({ field: `${field}.command`, description });
-      return [];
+      return { faults: [], unchecked: [{ field: `${field}.command`, description }] };
     }),
   );
-  return { faults: faults.flat().slice(0, MAX_FAULTS), unchecked };
+  return {
+    faults: checks.flatMap(({ faults }) => faults).slice(0, MAX_FAULTS),
+    unchecked: checks.flatMap(({ unchecked }) => unchecked),
+  };
 }
 
-type McpSdk = Pick<typeof Links, 'linksTo'> & Pick<typeof Connection, 'McpConnection' | 'serverFailure'>;
+type McpSdk = Pick<typeof Links, 'linksTo'> &
+  Pick<typeof Connection, 'McpConnection'> &
+  Pick<typeof Failure, 'whyUnusable'>;
 
-async function faultsOf(
+async function checkServer(
   server: McpServerConfig,
   field: string,
-  { linksTo, McpConnection, serverFailure }: McpSdk,
+  { linksTo, McpConnection, whyUnusable }: McpSdk,
   { outbound, secrets, environment, logger: log }: ToolCheckPorts,
   signal: AbortSignal,
-): Promise<FieldViolation[]> {
+): Promise<ToolCheck> {
   let connection: Connection.McpConnection | undefined;
   try {
     const links = await linksTo(server, { outbound, secrets, environment, log });
     const { connectTimeout, timeout } = server;
     connection = new McpConnection({ links, connectTimeout, timeout, onError: () => undefined });
-    const tools = secrets.redactor.value(await connection.listTools(signal));
-    const names = tools.map(({ name }) => name);
-    return unmatched(server, names, field);
+    const list = new ToolList(server.allow);
+    await connection.listTools(list, signal);
+    const { redactor } = secrets;
+    const leftOut = redactor.value(list.leftOut);
+    const tools = [...list.names].map((name) => redactor.text(name));
+    const usable = list.tools.map(({ name }) => redactor.text(name));
+    const faults = unmatched(server, { tools, usable, leftOut }, field);
+    if (faults.length === 0 && list.problem !== undefined) throw new Error(list.problem);
+    return {
+      faults,
+      unchecked: leftOutTools(server, leftOut, list.leftOutCount, field),
+    };
   } catch (error) {
-    const reason = signal.aborted ? 'it gives no answer in time' : serverFailure(error, secrets.redactor);
-    return [
-      { field: `${field}.url`, description: `the MCP server "${server.name}" can't be used: ${reason}` },
-    ];
+    const reason = signal.aborted ? 'it gives no answer in time' : whyUnusable(error, secrets.redactor);
+    const description = `the MCP server "${server.name}" can't be used: ${reason}`;
+    return { faults: [{ field: `${field}.url`, description }], unchecked: [] };
   } finally {
     await connection?.close();
   }
 }
 
-/** The names and patterns that fit none of the tools. */
-function unmatched(server: McpServerConfig, tools: readonly string[], field: string): FieldViolation[] {
+/** The names and patterns that fit none of the tools, and those of `allow` that fit only tools that can't be used. */
+function unmatched(
+  server: McpServerConfig,
+  {
+    tools,
+    usable,
+    leftOut,
+  }: Record<'tools' | 'usable', readonly string[]> & { leftOut: readonly LeftOutTool[] },
+  field: string,
+): FieldViolation[] {
   return PATTERN_FIELDS.flatMap((name) => {
     const patterns = server[name];
     if (patterns === undefined || patterns === 'all') return [];
-    return patterns.flatMap((pattern, i) =>
-      tools.some((tool) => fitsOne(pattern, tool))
-        ? []
-        : [
-            {
-              field: `${field}.${name}[${i}]`,
-              description: `"${pattern}" fits no tool of the MCP server "${server.name}". ${offered(tools)}`,
-            },
-          ],
-    );
+    return patterns.flatMap((pattern, i) => {
+      const given = name === 'allow' ? usable : tools;
+      if (given.some((tool) => fitsOne(pattern, tool))) return [];
+      const odd = leftOut.find((tool) => fitsOne(pattern, tool.name));
+      const description = odd
+        ? `${nameOf(odd.name)} of the MCP server "${server.name}" can't be used: it ${odd.reason}`
+        : `"${pattern}" fits no tool of the MCP server "${server.name}". ${offered(tools)}`;
+      return [{ field: `${field}.${name}[${i}]`, description }];
+    });
   });
 }
+
+/** The tools that the agent does not get, as far as they are named, and how many more there are. */
+function leftOutTools(
+  server: McpServerConfig,
+  leftOut: readonly LeftOutTool[],
+  count: number,
+  field: string,
+): FieldViolation[] {
+  const told = leftOut
+    .slice(0, MAX_NAMED)
+    .map(({ name, reason }) => `${nameOf(name)} is left out: it ${reason}`);
+  const more = count - told.length;
+  if (more > 0) told.push(`${more} more tools of the MCP server "${server.name}" are left out`);
+  return told.map((description) => ({ field, description }));
+}
+
+const nameOf = (tool: string): string => `the tool "${tool.slice(0, MAX_NAME)}"`;
 
 function offered(tools: readonly string[]): string {
   if (tools.length === 0) return 'It has no tools';

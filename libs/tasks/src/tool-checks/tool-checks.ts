@@ -30,7 +30,7 @@ export class ToolChecks {
   ) {}
 
   /**
-   * @returns the servers that were not asked, and why
+   * @returns the servers that were not asked and the tools that the agent does not get, and why
    * @throws ProtocolError `invalid-params` with a violation for each fault; `unavailable` while other checks run
    */
   async check(

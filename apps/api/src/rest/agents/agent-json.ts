@@ -91,7 +91,9 @@ export const agentWrite = z
     unchecked_tools: z
       .array(z.object({ field: z.string(), description: z.string() }))
       .optional()
-      .describe('With `checkTools`: the MCP servers that were not asked'),
+      .describe(
+        'With `checkTools`: the MCP servers that were not asked, and tools that the agent does not get',
+      ),
   })
   .meta({ id: 'AgentWrite' });
 

@@ -3,6 +3,7 @@ import { createServer, type Socket } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { type TestMcpServer, startMcpServer } from '../../../../../test/support/mcp-server/mcp-server.js';
 import { textTool } from '../../../../../test/support/mcp-server/script.js';
+import { RawMcpServer } from '../../../../../test/support/mcp-server/raw-server.js';
 import { Tenant, url } from './catalog-api.fixture.js';
 
 const SECRET = 's3cret-of-the-desk';
@@ -10,6 +11,7 @@ const SECRET = 's3cret-of-the-desk';
 describe('the tools of an agent that is about to be written', () => {
   let tenant: Tenant;
   let server: TestMcpServer;
+  let raw: RawMcpServer | undefined;
   beforeAll(async () => {
     [tenant, server] = await Promise.all([
       Tenant.create(),
@@ -21,7 +23,7 @@ describe('the tools of an agent that is about to be written', () => {
     await setSecret('desk', SECRET);
     await setSecret('wrong', 'another-secret');
   });
-  afterAll(() => server.stop());
+  afterAll(() => Promise.all([server.stop(), raw?.stop()]));
 
   async function setSecret(name: string, value: string): Promise<void> {
     const response = await fetch(`${url}/v1/secrets/${name}`, {
@@ -84,11 +86,44 @@ describe('the tools of an agent that is about to be written', () => {
     expect(status).toBe(400);
     const prefix = (name: string) => `the MCP server "${name}" can't be used: `;
     expect(fields).toMatchObject({
-      'config.tools.mcp[0].url': `${prefix('refused')}it does not accept the credentials (HTTP 401)`,
+      'config.tools.mcp[0].url': `${prefix('refused')}it does not accept the credentials (HTTP 401): "who are you?". Put a token that the server accepts into headers`,
       'config.tools.mcp[1].url': expect.stringContaining(prefix('private')),
       'config.tools.mcp[2].url': expect.stringContaining('the secret "missing"'),
     });
     expect(text).not.toContain('another-secret');
+  });
+
+  it('are left out where they can not be used: the warning says why, and it is a fault if `allow` names one', async () => {
+    const list = (name: unknown, inputSchema: unknown) => ({ name, inputSchema });
+    const tools = [
+      list('good', { type: 'object' }),
+      list('odd', { type: 'array' }),
+      list(7, {}),
+      list('good', {}),
+    ];
+    raw = await RawMcpServer.start({ quirks: { 'tools/list': { result: { tools } } } });
+    const server = { name: 'raw', url: raw.url, connectTimeout: '50s' };
+    const why = 'an input schema of type "array", not "object"';
+    expect(await check([server])).toMatchObject({
+      status: 200,
+      json: {
+        unchecked_tools: [
+          { field: 'config.tools.mcp[0]', description: `the tool "odd" is left out: it has ${why}` },
+          {
+            description: expect.stringContaining(
+              '"number 3 of its list" is left out: it has a name that is a number',
+            ),
+          },
+          { description: 'the tool "good" is left out: it is listed a second time' },
+        ],
+      },
+    });
+    expect((await check([{ ...server, allow: ['good', 'odd'], approval: ['odd'] }])).fields).toEqual({
+      'config.tools.mcp[0].allow[1]': `the tool "odd" of the MCP server "raw" can't be used: it has ${why}`,
+    });
+    expect((await check([{ ...server, allow: ['g*'] }])).json).toMatchObject({
+      unchecked_tools: [{ description: 'the tool "good" is left out: it is listed a second time' }],
+    });
   });
 
   it('are checked of new agents and of changes as well', async () => {

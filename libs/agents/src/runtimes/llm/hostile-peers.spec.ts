@@ -99,7 +99,7 @@ describe('an MCP server that offers too much', () => {
   it.each([
     [
       'bytes',
-      [tool('a', { title: 'x'.repeat(1_100_000) })],
+      Array.from({ length: 20 }, (_, i) => tool(`a${String(i)}`, { title: 'x'.repeat(60_000) })),
       /list of tools is larger than 1048576 bytes/,
       'toolList',
     ],
@@ -121,12 +121,7 @@ describe('an MCP server that offers too much', () => {
       /an (answer|event) that is nested deeper than 200 levels/,
       'toolAnswer',
     ],
-    [
-      'letters in a name',
-      [tool('a'.repeat(200), {})],
-      /has a name of more than 128 characters: leave it out/,
-      'toolList',
-    ],
+    ['letters in a name', [tool('a'.repeat(200), {})], /has a name of more than 128 characters/, 'toolList'],
   ])('is refused for its %s', async (_what, tools, reason, limit) => {
     const { url } = await bench.serve({ transport: 'http', json: true, tools });
     const before = await exceeded(bench, limit);

@@ -4,9 +4,8 @@ import type { Logger } from '@baton/telemetry';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { FetchLike, Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { ErrorCode } from '@modelcontextprotocol/sdk/types.js';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type OutboundCalls, OutboundRefused } from '@baton/outbound';
+import type { OutboundCalls } from '@baton/outbound';
 import type { TurnSecrets } from '../../../../agent-runtime.js';
 import {
   type McpServerConfig,
@@ -15,7 +14,10 @@ import {
   type StdioMcpServer,
   whyNotAllowed,
 } from './mcp-config.js';
+import type { LinkReport } from './link-report.js';
 import { StdioProcess } from './stdio-process.js';
+import { WireAnswers } from './wire-answers.js';
+import { WireFetch } from './wire-fetch.js';
 
 /** Maximum size of an answer, or of an event of a stream. */
 const MAX_BYTES = 8 * 1024 * 1024;
@@ -65,8 +67,12 @@ function stdioLink(
   };
   return () => {
     const transport = new StdioProcess({ command, args, env }, onStderr);
-    // The SDK closes only an open transport. A crashed server may have left child processes.
-    return { transport, leave: () => transport.close() };
+    return {
+      transport,
+      report: () => transport.report(),
+      // The SDK closes only an open transport. A crashed server may have left child processes.
+      leave: () => transport.close(),
+    };
   };
 }
 
@@ -95,6 +101,8 @@ async function valueOf(
 /** A link to an MCP server, not yet connected. */
 export interface Link {
   transport: Transport;
+  /** What is known of the server when a request has failed, and the SDK does not tell. Never rejects. */
+  report(): Promise<LinkReport>;
   /** Ends the session at the server. Takes up to a second and never rejects. The caller closes the transport after it. */
   leave(): Promise<void>;
 }
@@ -113,7 +121,7 @@ export function httpLink(kind: HttpKind, url: URL, headers: Record<string, strin
 }
 
 function streamableLink(url: URL, headers: Record<string, string>, send: FetchLike): Link {
-  const watched = new WatchedFetch(send);
+  const watched = new WireFetch(send, new WireAnswers(), true);
   const transport = new StreamableHTTPClientTransport(url, {
     fetch: watched.fetch,
     requestInit: { headers },
@@ -125,12 +133,14 @@ function streamableLink(url: URL, headers: Record<string, string>, send: FetchLi
   };
   return {
     transport,
+    // Failures of its requests are told. A stream of other messages is optional.
+    report: () => Promise.resolve({}),
     leave: () => Promise.race([leave(), delay(GOODBYE_MS, undefined, { ref: false })]),
   };
 }
 
 function sseLink(url: URL, headers: Record<string, string>, send: FetchLike): Link {
-  const watched = new WatchedFetch(send);
+  const watched = new WireFetch(send, new WireAnswers(), false);
   const transport = new SSEClientTransport(url, { fetch: watched.fetch, requestInit: { headers } });
   // This transport has one stream for all answers. When it breaks, no more answers arrive.
   const start = transport.start.bind(transport);
@@ -145,70 +155,9 @@ function sseLink(url: URL, headers: Record<string, string>, send: FetchLike): Li
   const settled = (): Promise<unknown> => watched.settled();
   return {
     transport,
+    report: () => Promise.resolve({ failure: watched.refusal }),
     leave: async () => {
       await Promise.race([settled(), delay(GOODBYE_MS, undefined, { ref: false })]);
     },
   };
-}
-
-const encoder = new TextEncoder();
-
-/**
- * The fetch of an MCP connection. If the stream of a response ends early, the SDK waits until the request times out. So
- * this adds an error response as the last event. It also tracks the notifications that are being sent.
- */
-export class WatchedFetch {
-  private readonly notifying = new Set<Promise<unknown>>();
-
-  constructor(private readonly send: FetchLike) {}
-
-  /** Resolves when all notifications have been delivered or have failed. */
-  async settled(): Promise<void> {
-    await Promise.allSettled(this.notifying);
-  }
-
-  readonly fetch: FetchLike = async (url, init) => {
-    const sending = this.send(url, init);
-    const id = requestId(init);
-    if (init?.method === 'POST' && id === undefined) this.follow(sending);
-    const response = await sending;
-    const { body, status, headers } = response;
-    const isStream = headers.get('content-type')?.startsWith('text/event-stream');
-    if (id === undefined || !response.ok || !body || !isStream) return response;
-    return new Response(ReadableStream.from(withAnswer(body, id)), { status, headers });
-  };
-
-  private follow(sending: Promise<unknown>): void {
-    this.notifying.add(sending);
-    const done = (): boolean => this.notifying.delete(sending);
-    sending.then(done, done);
-  }
-}
-
-type RequestId = string | number;
-
-/** Adds an error response if the stream ends early. */
-async function* withAnswer(body: ReadableStream<Uint8Array>, id: RequestId): AsyncGenerator<Uint8Array> {
-  let resumable = false;
-  let reason = 'the connection ended before the answer';
-  try {
-    for await (const chunk of body) {
-      // The SDK resumes a stream whose events have ids.
-      resumable ||= /^id:/m.test(Buffer.from(chunk).toString('latin1'));
-      yield chunk;
-    }
-  } catch (error) {
-    if (resumable) throw error;
-    if (error instanceof OutboundRefused) reason = error.message;
-  }
-  if (resumable) return;
-  const error = { code: ErrorCode.ConnectionClosed, message: reason };
-  yield encoder.encode(`\n\ndata: ${JSON.stringify({ jsonrpc: '2.0', id, error })}\n\n`);
-}
-
-function requestId(init: RequestInit | undefined): RequestId | undefined {
-  if (typeof init?.body !== 'string') return undefined;
-  // oxlint-disable-next-line no-restricted-properties -- the SDK in this process wrote it
-  const { id, method } = JSON.parse(init.body) as { id?: RequestId; method?: string };
-  return method === undefined ? undefined : id;
 }

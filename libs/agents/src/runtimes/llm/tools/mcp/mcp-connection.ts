@@ -1,25 +1,24 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import {
-  type CallToolResult,
-  CallToolResultSchema,
-  ListToolsResultSchema,
-  type Tool,
-  ErrorCode,
-  McpError,
-} from '@modelcontextprotocol/sdk/types.js';
-import { SseError } from '@modelcontextprotocol/sdk/client/sse.js';
-import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Link } from './links.js';
-import { failureReason } from '@baton/outbound';
-import { NOTHING_SECRET } from '../../../../outbound/redactor.js';
+import {
+  McpFailure,
+  failureOf,
+  isTimeout,
+  isTransient,
+  isUnknown,
+  isUnknownTransport,
+  lostSession,
+  silence,
+  unreadable,
+  wasNotStarted,
+} from './mcp-failure.js';
+import type { ToolList } from './tool-list.js';
 
 const TRIES = 3;
 const BACKOFF_MS = 100;
 const MAX_PAGES = 100;
-const MAX_TOOLS = 1000;
-/** Maximum size of a server's tool list, as JSON. */
-const MAX_LIST_BYTES = 1024 * 1024;
 const CLIENT = { name: 'baton', version: '1.0.0' };
 
 export interface ConnectionOptions {
@@ -37,9 +36,6 @@ interface Connected {
   link: Link;
 }
 
-/** A tool, or the list of tools, is too large. */
-export class ToolListExcess extends Error {}
-
 /** A connection to one MCP server, for one turn. It reconnects if the server has dropped the session. */
 export class McpConnection {
   private current: Promise<Connected> | undefined;
@@ -48,47 +44,54 @@ export class McpConnection {
 
   constructor(private readonly options: ConnectionOptions) {}
 
-  /** Connects if needed, and lists all tools page by page. Rejects if the server is unreachable. */
-  async listTools(signal: AbortSignal): Promise<Tool[]> {
-    const { client } = await this.connected(signal);
-    if (!client.getServerCapabilities()?.tools) return [];
-    const tools: Tool[] = [];
-    let bytes = 0;
-    let cursor: string | undefined;
-    for (let page = 0; page < MAX_PAGES; page++) {
-      const request = { method: 'tools/list' as const, params: cursor === undefined ? {} : { cursor } };
-      const options = { timeout: this.options.timeout, signal: ownSignal(signal) };
-      // Not `client.listTools`, because it compiles the output schemas of the server.
-      const listed = await client.request(request, ListToolsResultSchema, options);
-      bytes += Buffer.byteLength(JSON.stringify(listed.tools));
-      if (bytes > MAX_LIST_BYTES)
-        throw new ToolListExcess(
-          `its list of tools is larger than ${MAX_LIST_BYTES} bytes: have it offer less`,
-        );
-      for (const tool of listed.tools) tools.push(tool);
-      cursor = listed.nextCursor;
-      if (cursor === undefined || tools.length >= MAX_TOOLS) break;
+  /**
+   * Connects if needed, and adds all tools page by page. Rejects with an McpFailure or another Error if the server is unreachable or
+   * its list cannot be read, with ToolListExcess if it is too large.
+   */
+  async listTools(list: ToolList, signal: AbortSignal): Promise<void> {
+    const connected = await this.connected(signal);
+    if (!connected.client.getServerCapabilities()?.tools) return;
+    const seen = new Set<unknown>();
+    let cursor: unknown;
+    for (let page = 0; page < MAX_PAGES && !list.isFull; page++) {
+      const listed = await this.request(
+        connected,
+        'tools/list',
+        cursor === undefined ? {} : { cursor },
+        signal,
+      );
+      const { tools, nextCursor } = (listed ?? {}) as { tools?: unknown; nextCursor?: unknown };
+      if (!Array.isArray(tools)) throw notAList(listed);
+      list.add(tools);
+      // Some servers send an empty cursor or null after the last page, some the same cursor again and again.
+      if (typeof nextCursor !== 'string' || nextCursor === '' || seen.has(nextCursor)) return;
+      seen.add(nextCursor);
+      cursor = nextCursor;
     }
-    return tools.slice(0, MAX_TOOLS);
   }
 
   /**
-   * Calls a tool. When `signal` aborts, this cancels the call at the server and rejects.
-   * @param repeat `again` repeats a call once if the connection broke during it
+   * Calls a tool. When `signal` aborts, this cancels the call at the server and rejects. A call that the server has answered is not
+   * made again, whatever the answer is.
+   * @param repeat `again` repeats a call once if the connection broke before an answer
+   * @returns the result as the server wrote it
    */
   async callTool(
     name: string,
     input: Record<string, unknown>,
     { repeat, signal }: { repeat: 'again' | 'never'; signal: AbortSignal },
-  ): Promise<CallToolResult> {
+  ): Promise<unknown> {
     const used = this.connected(signal);
+    const params = { name, arguments: input };
     try {
-      return await this.request(await used, name, input, signal);
+      return await this.request(await used, 'tools/call', params, signal);
     } catch (error) {
       signal.throwIfAborted();
-      if (!wasNotStarted(error) && !(repeat === 'again' && isUnknown(error))) throw error;
-      if (this.current === used) this.current = undefined;
-      return this.request(await this.connected(signal), name, input, signal);
+      const wasLost = isUnknown(error);
+      const isNew = wasNotStarted(error);
+      if ((isNew || wasLost || lostSession(error)) && this.current === used) this.current = undefined;
+      if (!isNew && !(repeat === 'again' && wasLost)) throw error;
+      return this.request(await this.connected(signal), 'tools/call', params, signal);
     }
   }
 
@@ -103,20 +106,25 @@ export class McpConnection {
     );
   }
 
-  private request(
-    { client }: Connected,
-    name: string,
-    input: Record<string, unknown>,
+  /** @returns the result, which may be any JSON value */
+  private async request(
+    { client, link }: Connected,
+    method: 'tools/list' | 'tools/call',
+    params: Record<string, unknown>,
     signal: AbortSignal,
-  ): Promise<CallToolResult> {
-    const request = { method: 'tools/call' as const, params: { name, arguments: input } };
-    return client.request(request, CallToolResultSchema, {
-      signal: ownSignal(signal),
-      timeout: this.options.timeout,
-      // With a handler the SDK asks the server for progress, and progress resets the timeout.
-      onprogress: () => undefined,
-      resetTimeoutOnProgress: true,
-    });
+  ): Promise<unknown> {
+    try {
+      // WireAnswers has put the result there. The schemas of the SDK reject a whole answer for one odd part.
+      const { value } = await client.request({ method, params }, ResultSchema, {
+        signal: ownSignal(signal),
+        timeout: this.options.timeout,
+        // With a handler the SDK asks the server for progress, and progress resets the timeout.
+        ...(method === 'tools/call' && { onprogress: () => undefined, resetTimeoutOnProgress: true }),
+      });
+      return value;
+    } catch (error) {
+      throw await explained(error, link, () => silence('timeout', this.options.timeout));
+    }
   }
 
   /** The shared connection of all calls. A failed one is replaced. */
@@ -144,14 +152,18 @@ export class McpConnection {
 
   /** Connects by the first link that the server supports. */
   private async connectOnce(signal: AbortSignal): Promise<Connected> {
-    const [first, ...others] = this.options.links;
+    const [first, other] = this.options.links;
     if (!first) throw new Error('there is no way to the server');
     try {
       return await this.connectBy(first(), signal);
     } catch (error) {
-      const [other] = others;
       if (!other || !isUnknownTransport(error)) throw error;
-      return this.connectBy(other(), signal);
+      try {
+        return await this.connectBy(other(), signal);
+      } catch (otherError) {
+        // The server knows neither transport. Its first answer says more: the second one is mostly about the method GET.
+        throw isUnknownTransport(otherError) ? error : otherError;
+      }
     }
   }
 
@@ -159,9 +171,9 @@ export class McpConnection {
     const timeout = this.options.connectTimeout;
     const client = new Client(CLIENT);
     client.onerror = this.options.onError;
+    const late = silence('connectTimeout', timeout);
     const gone = new Promise<never>((_resolve, reject) => {
-      const stop = (): void =>
-        reject(new Error(signal.aborted ? 'the turn was stopped' : 'it gives no answer in time'));
+      const stop = (): void => reject(signal.aborted ? new Error('the turn was stopped') : late);
       AbortSignal.any([signal, AbortSignal.timeout(timeout)]).addEventListener('abort', stop, { once: true });
     });
     try {
@@ -170,92 +182,29 @@ export class McpConnection {
       this.made.push(connected);
       return connected;
     } catch (error) {
+      const reason = await explained(error, link, () => late);
       await link.transport.close().catch(() => undefined);
-      throw error;
+      throw reason;
     }
   }
 }
 
-/** A server of the older SSE transport answers the first message of the newer one like this. */
-const isUnknownTransport = (error: unknown): boolean => [400, 404, 405].includes(httpStatus(error) ?? 0);
+/** What a failed request failed of: from the error, or else from what the link knows of its server. */
+async function explained(error: unknown, link: Link, late: () => McpFailure): Promise<unknown> {
+  const known = isTimeout(error) ? late() : failureOf(error);
+  const isClear = known !== undefined && known.kind !== 'broken' && known.kind !== 'silent';
+  if (isClear && known.details.status === undefined) return known;
+  const { failure, said } = await link.report();
+  if (failure) return failure;
+  return known?.kind === 'silent'
+    ? new McpFailure('silent', known.message, { ...known.details, said: said ?? '' })
+    : (known ?? error);
+}
+
+function notAList(listed: unknown): McpFailure {
+  const { details } = unreadable(JSON.stringify(listed));
+  return new McpFailure('unreadable', 'its answer to tools/list has no list of tools', details);
+}
 
 /** The SDK leaves a listener on each request's signal. A derived signal keeps the turn's signal free of them. */
 const ownSignal = (signal: AbortSignal): AbortSignal => AbortSignal.any([signal]);
-
-const MAX_LENGTH = 300;
-
-/**
- * Explains an error of an MCP server to the tenant: a clause about the server.
- * @param redactor removes secrets that were sent to the server
- */
-export function serverFailure(error: unknown, redactor = NOTHING_SECRET): string {
-  const status = httpStatus(error);
-  if (status === 401 || status === 403) return `it does not accept the credentials (HTTP ${status})`;
-  if (status !== undefined) return `it answers with HTTP ${status}`;
-  const isTimeout = error instanceof McpError && hasCode(error, ErrorCode.RequestTimeout);
-  if (isTimeout) return 'it gives no answer in time';
-  if (isUnknown(error)) return 'the connection broke, and what became of it is not known';
-  if (codesOf(error).includes('ENOENT')) return 'its command was not found';
-  const said = failureReason(error) ?? causesOf(error).at(-1)?.message ?? String(error);
-  return redactor.text(said).slice(0, MAX_LENGTH);
-}
-
-/** The HTTP status of a server's refusal; undefined for other errors. */
-export function httpStatus(error: unknown): number | undefined {
-  const isHttp = error instanceof StreamableHTTPError || error instanceof SseError;
-  return isHttp && error.code !== undefined && error.code > 0 ? error.code : undefined;
-}
-
-/** Whether a retry of the connection may succeed. */
-export function isTransient(error: unknown): boolean {
-  const status = httpStatus(error);
-  if (status !== undefined) return status === 429 || status >= 500;
-  return codesOf(error).some((code) => code !== 'ENOENT');
-}
-
-const NOT_SENT = new Set([
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'UND_ERR_CONNECT_TIMEOUT',
-]);
-
-/** Whether the server certainly has not started the call. Then any call can be repeated. */
-export function wasNotStarted(error: unknown): boolean {
-  if (httpStatus(error) === 404 || isError(error, 'Not connected')) return true;
-  return codesOf(error).some((code) => NOT_SENT.has(code));
-}
-
-const BROKEN = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
-
-/** Whether the connection broke during the call, so that the outcome is unknown. */
-export function isUnknown(error: unknown): boolean {
-  if (error instanceof McpError) return hasCode(error, ErrorCode.ConnectionClosed);
-  return codesOf(error).some((code) => BROKEN.has(code));
-}
-
-const hasCode = (error: McpError, code: number): boolean => error.code === code;
-
-interface Cause {
-  message: string;
-  code?: unknown;
-  cause?: unknown;
-}
-
-/** The error and its causes: fetch wraps errors. */
-function causesOf(error: unknown): Cause[] {
-  const chain: Cause[] = [];
-  let cause = error;
-  while (typeof cause === 'object' && cause !== null && 'message' in cause && chain.length < 10) {
-    chain.push(cause as Cause);
-    cause = (cause as Cause).cause;
-  }
-  return chain;
-}
-
-/** Error codes of the system and the HTTP client. Codes of the protocol are numbers. */
-const codesOf = (error: unknown): string[] =>
-  causesOf(error).flatMap(({ code }) => (typeof code === 'string' ? [code] : []));
-
-const isError = (error: unknown, message: string): boolean => causesOf(error)[0]?.message === message;

@@ -1,7 +1,5 @@
-import { schemaExcess } from '@baton/compute';
 import type { Environment } from '@baton/config';
 import type { Logger, Metrics } from '@baton/telemetry';
-import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import pLimit from 'p-limit';
 import type { Turn, TurnSecrets } from '../../../../agent-runtime.js';
 import { AgentFailure } from '../../agent-failure.js';
@@ -9,8 +7,10 @@ import type { LlmConfig } from '../../llm-config.js';
 import type { AgentTool, OpenTools } from '../agent-tool.js';
 import { linksTo } from './links.js';
 import { fits, type McpServerConfig } from './mcp-config.js';
-import { McpConnection, ToolListExcess, serverFailure } from './mcp-connection.js';
-import { MAX_BLOCKS, namesForModel, toolOutput } from './tool-output.js';
+import { McpConnection } from './mcp-connection.js';
+import { serverFailure, whyUnusable } from './mcp-failure.js';
+import { type ListedTool, ToolList, ToolListExcess } from './tool-list.js';
+import { namesForModel, toolOutput } from './tool-output.js';
 
 /** Dependencies of connections to MCP servers. */
 export interface McpPorts {
@@ -26,7 +26,7 @@ interface OpenServer {
   config: McpServerConfig;
   connection: McpConnection;
   secrets: TurnSecrets;
-  tools: Tool[];
+  tools: ListedTool[];
   /** Maximum size of a result's files, because they must fit into an event. */
   maxFileBytes: number;
   /** Called when a result has more items than the model sees. */
@@ -72,9 +72,16 @@ async function openServer(
       log.debug('MCP connection', { reason: serverFailure(error, secrets.redactor) });
     const { connectTimeout, timeout } = config;
     connection = new McpConnection({ links, connectTimeout, timeout, onError });
-    const listed = (await connection.listTools(signal)).filter((tool) => isUsable(tool, config));
-    const tools = secrets.redactor.value(listed);
-    for (const tool of tools) assertBounds(tool);
+    const list = new ToolList(config.allow);
+    await connection.listTools(list, signal);
+    const { tools, leftOut } = secrets.redactor.value({ tools: list.tools, leftOut: list.leftOut });
+    if (list.hasExcess) metrics.limitExceeded.inc({ limit: 'toolList' });
+    if (list.problem !== undefined) throw new Error(list.problem);
+    if (leftOut.length > 0)
+      log.warn('MCP tools left out', {
+        count: list.leftOutCount,
+        tools: leftOut.map(({ name, reason }) => `${name}: ${reason}`),
+      });
     const maxFileBytes = Math.floor(environment.maxEventBytes / 2);
     const onExcess = (): void => metrics.limitExceeded.inc({ limit: 'toolResult' });
     return { config, connection, secrets, tools, maxFileBytes, onExcess };
@@ -82,7 +89,7 @@ async function openServer(
     await connection?.close();
     signal.throwIfAborted();
     if (error instanceof ToolListExcess) metrics.limitExceeded.inc({ limit: 'toolList' });
-    const reason = `The MCP server "${config.name}" can't be used: ${serverFailure(error, secrets.redactor)}`;
+    const reason = `The MCP server "${config.name}" can't be used: ${whyUnusable(error, secrets.redactor)}`;
     log.warn('MCP server not usable', { reason });
     if (config.optional) return undefined;
     throw new AgentFailure(reason);
@@ -92,7 +99,6 @@ async function openServer(
 /** Maximum tools of all servers of an agent, and their total size as JSON. */
 const MAX_TOOLS = 2_000;
 const MAX_LIST_BYTES = 4 * 1024 * 1024;
-const MAX_NAME = 128;
 
 /** The problem if the tools of all servers exceed the limits; undefined if not. */
 function excessOf(servers: readonly OpenServer[]): string | undefined {
@@ -105,20 +111,6 @@ function excessOf(servers: readonly OpenServer[]): string | undefined {
     : undefined;
 }
 
-/** Throws ToolListExcess with the tool and the remedy. */
-function assertBounds({ name, inputSchema }: Tool): void {
-  const excess =
-    name.length > MAX_NAME
-      ? `has a name of more than ${MAX_NAME} characters`
-      : schemaExcess(inputSchema) && `has an input schema that ${schemaExcess(inputSchema) ?? ''}`;
-  if (excess)
-    throw new ToolListExcess(`its tool "${name.slice(0, MAX_NAME)}" ${excess}: leave it out of allow`);
-}
-
-/** A model can not use a tool that works only as an MCP task. */
-const isUsable = ({ name, execution }: Tool, { allow }: McpServerConfig): boolean =>
-  (allow === undefined || fits(allow, name)) && execution?.taskSupport !== 'required';
-
 function toolsOf(servers: readonly OpenServer[], model: string): AgentTool[] {
   const all = servers.flatMap((server) => server.tools.map((tool) => ({ server, tool })));
   const names = namesForModel(
@@ -130,8 +122,8 @@ function toolsOf(servers: readonly OpenServer[], model: string): AgentTool[] {
 /** OpenAI rejects longer descriptions, and object schemas without `properties`. */
 const MAX_OPENAI_DESCRIPTION = 1024;
 
-function asTakenBy(model: string, tool: Tool): Tool {
-  const { description = tool.title ?? '' } = tool;
+function asTakenBy(model: string, tool: ListedTool): ListedTool {
+  const { description } = tool;
   const isLong = model.startsWith('openai') && description.length > MAX_OPENAI_DESCRIPTION;
   return {
     ...tool,
@@ -143,12 +135,12 @@ function asTakenBy(model: string, tool: Tool): Tool {
 function agentTool(
   name: string,
   { config, connection, secrets, maxFileBytes, onExcess }: OpenServer,
-  tool: Tool,
+  tool: ListedTool,
 ): AgentTool {
   const repeat = fits(config.neverRepeat, tool.name) ? 'never' : 'again';
   return {
     name,
-    description: tool.description ?? '',
+    description: tool.description,
     inputSchema: tool.inputSchema,
     needsApproval: fits(config.approval, tool.name),
     server: config.name,
@@ -159,15 +151,13 @@ function agentTool(
           repeat,
           signal,
         });
-        if (result.content.length > MAX_BLOCKS) onExcess();
         // Before it is cut: a part of a secret would not be recognized.
-        return toolOutput(name, secrets.redactor.value(result), config.resultLimit, maxFileBytes);
+        const clean = secrets.redactor.value(result);
+        return toolOutput(name, clean, { limit: config.resultLimit, maxFileBytes, onExcess });
       } catch (error) {
         signal.throwIfAborted();
-        return {
-          ok: false,
-          content: `The call of ${tool.name} at ${config.name} failed: ${serverFailure(error, secrets.redactor)}`,
-        };
+        const failed = `The call of ${tool.name} at ${config.name} failed: ${serverFailure(error, secrets.redactor)}`;
+        return { ok: false, content: failed };
       }
     },
   };

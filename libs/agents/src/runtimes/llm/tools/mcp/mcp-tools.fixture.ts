@@ -30,6 +30,11 @@ export class McpBench {
     return server;
   }
 
+  /** What to end after the test. */
+  atReset(end: () => Promise<void>): void {
+    this.cleanup.push(end);
+  }
+
   /** Begin a turn of an agent that has these servers. */
   async open(
     servers: object[],

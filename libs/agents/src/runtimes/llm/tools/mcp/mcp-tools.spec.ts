@@ -173,7 +173,7 @@ describe('MCP tools', () => {
     await server.called('busy');
     expect(await call(opened, 'a_wait')).toEqual({
       ok: false,
-      content: 'The call of wait at a failed: it gives no answer in time',
+      content: 'The call of wait at a failed: it gives no answer in time (timeout is 1s)',
     });
     expect(await finished).toMatchObject({ ok: true, content: 'finished' });
   });

@@ -1,15 +1,21 @@
 import { JsonScanner, describeExcess } from '@baton/a2a';
 import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { ReadBuffer, serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
+import { serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { LinkReport } from './link-report.js';
+import { MAX_SAID, McpFailure } from './mcp-failure.js';
+import { WireAnswers } from './wire-answers.js';
 
 /** Time for a server to end after its input is closed, and again after SIGTERM. */
 const GRACE_MS = 500;
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
+/** Time to read what an ended process has written. Its children may hold its output open. */
+const DRAIN_MS = 200;
 
 export interface StdioCommand {
   command: string;
@@ -26,8 +32,19 @@ export class StdioProcess implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  private readonly buffer = new ReadBuffer({ maxBufferSize: MAX_LINE_BYTES });
+  private readonly answers = new WireAnswers();
   private scanner = new JsonScanner();
+  /** The line that is not complete. */
+  private pieces: Buffer[] = [];
+  private held = 0;
+  /** The end of its standard error. */
+  private errors = '';
+  /** The last line on standard output that is not a message. */
+  private stray = '';
+  /** Why there are no more answers. */
+  private failure: McpFailure | undefined;
+  /** Resolves when an ended process has been read to its end. */
+  private drained: Promise<unknown> = Promise.resolve();
   private child: ChildProcessWithoutNullStreams | undefined;
 
   constructor(
@@ -48,17 +65,50 @@ export class StdioProcess implements Transport {
     const fail = (error: Error): void => this.onerror?.(error);
     child.stdin.on('error', fail);
     child.stdout.on('data', (chunk: Buffer) => this.read(chunk)).on('error', fail);
-    child.stderr.setEncoding('utf8').on('data', this.onStderr).on('error', fail);
-    child.once('exit', () => this.onclose?.());
-    await once(child, 'spawn');
-    child.on('error', fail);
+    child.stderr
+      .setEncoding('utf8')
+      .on('data', (text: string) => {
+        this.errors = (this.errors + text).slice(-MAX_SAID);
+        this.onStderr(text);
+      })
+      .on('error', fail);
+    child.once('exit', (code, signal) => {
+      if (this.child === child) this.failure = endOf(code, signal);
+      // Its last answer and the reason of its end may still be in the pipes.
+      const closed = once(child, 'close').catch(() => undefined);
+      this.drained = Promise.race([closed, delay(DRAIN_MS, undefined, { ref: false })]);
+      void this.drained.then(() => this.onclose?.());
+    });
     this.child = child;
+    try {
+      await once(child, 'spawn');
+    } catch (error) {
+      this.child = undefined;
+      throw error;
+    }
+    child.on('error', fail);
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    const input = this.child?.stdin;
-    if (!input?.writable) throw new Error('the process has ended');
-    if (!input.write(serializeMessage(message))) await once(input, 'drain');
+    const { child } = this;
+    this.answers.sent(message);
+    try {
+      if (!child?.stdin.writable) throw new Error('the process has ended');
+      if (!child.stdin.write(serializeMessage(message))) await once(child.stdin, 'drain');
+    } catch (error) {
+      // The input of a process that ends is closed before its exit code is known. The SDK then closes this transport at once.
+      if (child) await hasEnded(child);
+      throw error;
+    }
+  }
+
+  /** How the process ended, and the end of what it has written besides messages. */
+  async report(): Promise<LinkReport> {
+    await this.drained;
+    const said = this.errors.trim() === '' ? this.stray : this.errors;
+    const { kind, message, details } = this.failure ?? {};
+    if (kind === undefined || message === undefined) return { said };
+    return { said, failure: new McpFailure(kind, message, { ...details, said, fromEnd: true }) };
   }
 
   /** Ends the process and its children: closes the input, then SIGTERM, then SIGKILL. */
@@ -75,41 +125,53 @@ export class StdioProcess implements Transport {
     signalGroup(child, 'SIGKILL');
   }
 
+  /** Each line is a message. Some servers also write their log to it. */
   private read(chunk: Buffer): void {
-    try {
-      this.assertBounds(chunk);
-      this.buffer.append(chunk);
-    } catch (error) {
-      // The line is too long, or its JSON is too deep.
-      this.onerror?.(error as Error);
-      void this.close();
-      return;
-    }
-    while (this.readMessage());
-  }
-
-  /** Each line is a message. */
-  private assertBounds(chunk: Buffer): void {
     for (let from = 0; from < chunk.length;) {
       const end = chunk.indexOf(0x0a, from);
-      const excess = this.scanner.scan(chunk.subarray(from, end < 0 ? chunk.length : end));
-      if (excess) throw new Error(`it sent a message that ${describeExcess(excess)}`);
+      const piece = chunk.subarray(from, end < 0 ? chunk.length : end);
+      this.held += piece.length;
+      const excess = this.scanner.scan(piece);
+      if (excess || this.held > MAX_LINE_BYTES) {
+        const what = excess ? describeExcess(excess) : `is larger than ${MAX_LINE_BYTES} bytes`;
+        this.failure = new McpFailure('unreadable', `it sent a message that ${what}`);
+        this.onerror?.(this.failure);
+        void this.close();
+        return;
+      }
+      this.pieces.push(piece);
       if (end < 0) return;
+      this.readLine(Buffer.concat(this.pieces).toString('utf8'));
+      this.pieces = [];
+      this.held = 0;
       this.scanner = new JsonScanner();
       from = end + 1;
     }
   }
 
-  private readMessage(): boolean {
-    try {
-      const message = this.buffer.readMessage();
-      if (message) this.onmessage?.(message);
-      return message !== null;
-    } catch (error) {
-      this.onerror?.(error as Error);
-      return true;
-    }
+  private readLine(line: string): void {
+    if (line.trim() === '') return;
+    const messages = this.answers.read(parsed(line));
+    for (const message of messages) this.onmessage?.(message);
+    if (messages.length === 0) this.stray = line.slice(0, MAX_SAID);
   }
+}
+
+/** The JSON of a line, which is within bounds; undefined if it is none. */
+function parsed(line: string): unknown {
+  try {
+    // oxlint-disable-next-line no-restricted-properties -- `read` bounds it
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+function endOf(code: number | null, signal: NodeJS.Signals | null): McpFailure {
+  const how = signal === null ? `ended with exit code ${code ?? 0}` : `was ended by ${signal}`;
+  const remedy =
+    'Check command, args and env: does the program start, and does it speak MCP on its standard output';
+  return new McpFailure('ended', `its program ${how} before it answered`, { remedy });
 }
 
 async function hasEnded(child: ChildProcessWithoutNullStreams): Promise<boolean> {

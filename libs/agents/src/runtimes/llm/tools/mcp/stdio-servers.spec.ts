@@ -58,6 +58,29 @@ describe('MCP tools of a command', () => {
   });
 });
 
+describe('a command that is no MCP server', () => {
+  const shell = (script: string, more: object = {}) => {
+    bench.stdioAllow = 'NOTES_TOKEN= /bin/sh';
+    return bench.open([{ name: 'notes', command: '/bin/sh', args: ['-c', script], ...more }]);
+  };
+
+  it('and ends: the reason has what it wrote on standard error, without secrets', async () => {
+    const opening = shell('echo "the token $NOTES_TOKEN is refused" >&2; exit 2', {
+      connectTimeout: '5m',
+      env: { NOTES_TOKEN: { secret: 'tracker' } },
+    });
+    const reason = 'its program ended with exit code 2 before it answered: "the token [secret] is refused"';
+    await expect(opening).rejects.toThrow(reason);
+  });
+
+  it('and stays: the reason names the setting, and what it wrote on standard output', async () => {
+    const opening = shell('echo "Usage: notes FILE"; cat >/dev/null', { connectTimeout: '3s' });
+    await expect(opening).rejects.toThrow(
+      'it gives no answer in time (connectTimeout is 3s): "Usage: notes FILE". Raise connectTimeout',
+    );
+  });
+});
+
 /** A process that has ended may stay in the table of processes, as a zombie. */
 function isAlive(pid: number): boolean {
   try {

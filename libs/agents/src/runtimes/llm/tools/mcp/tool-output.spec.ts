@@ -3,17 +3,19 @@ import { toolOutput } from './tool-output.js';
 const PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
 
+const LIMITS = { limit: 1000, maxFileBytes: 100_000 };
+
 describe('the result of a call', () => {
   it('is its structured content, which the model reads once', () => {
     const structuredContent = { temperature: 21 };
     const twice = { content: [{ type: 'text' as const, text: '{"temperature": 21}' }], structuredContent };
-    expect(toolOutput('weather', twice, 1000, 100_000)).toEqual({
+    expect(toolOutput('weather', twice, LIMITS)).toEqual({
       ok: true,
       content: structuredContent,
       text: '{"temperature": 21}',
     });
     const summary = { content: [{ type: 'text' as const, text: 'It is warm.' }], structuredContent };
-    expect(toolOutput('weather', summary, 1000, 100_000).text).toBe('It is warm.\n{"temperature":21}');
+    expect(toolOutput('weather', summary, LIMITS).text).toBe('It is warm.\n{"temperature":21}');
   });
 
   it('gives images and files to the callers, and tells the model so', () => {
@@ -29,8 +31,7 @@ describe('the result of a call', () => {
           { type: 'resource_link', uri: 'https://x.example/doc', name: 'doc' },
         ],
       },
-      1000,
-      100_000,
+      LIMITS,
     );
     expect(result.files).toEqual([
       { name: 'draw-1.png', mediaType: 'image/png', base64: PIXEL },
@@ -52,8 +53,7 @@ describe('the result of a call', () => {
     const { text, content } = toolOutput(
       'long',
       { content: [{ type: 'text', text: 'x'.repeat(5000) }], structuredContent: { all: 'y'.repeat(5000) } },
-      1000,
-      100_000,
+      LIMITS,
     );
     expect(text).toMatch(/^x{1000}\n\[cut off: these are the first 1000 of \d+ characters\]$/);
     expect(content).toBe(text);
@@ -61,12 +61,7 @@ describe('the result of a call', () => {
 
   it('leaves out files that no event can hold', () => {
     const data = Buffer.alloc(100_001).toString('base64');
-    const result = toolOutput(
-      'draw',
-      { content: [{ type: 'image', data, mimeType: 'image/png' }] },
-      1000,
-      100_000,
-    );
+    const result = toolOutput('draw', { content: [{ type: 'image', data, mimeType: 'image/png' }] }, LIMITS);
     expect(result.files).toBeUndefined();
     expect(result.text).toContain('left out: too large');
   });

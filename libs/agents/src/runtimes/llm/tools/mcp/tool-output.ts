@@ -1,60 +1,155 @@
-import { jsonExcess } from '@baton/a2a';
-import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/sdk/types.js';
+import { essenceOf, jsonExcess } from '@baton/a2a';
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { ToolFile, ToolResult } from '../agent-tool.js';
 
 /** Maximum content blocks of a result. */
 export const MAX_BLOCKS = 200;
+/** Maximum characters of JSON that are shown of an item that can't be read. */
+const MAX_ODD = 500;
+
+type Json = Record<string, unknown>;
 
 /**
  * Converts the result of a call for the model and for callers. Images and other files become files of the task, and
- * the model reads that they exist.
+ * the model reads that they exist. The tool has run: so what can be read is told, and what can't is named.
  *
+ * @param result as the server wrote it: any JSON value
  * @param limit maximum characters that the model sees
  * @param maxFileBytes maximum size of all files of the result
+ * @param onExcess called if the result has more items than the model sees
  */
 export function toolOutput(
   tool: string,
-  result: CallToolResult,
-  limit: number,
-  maxFileBytes: number,
+  result: unknown,
+  { limit, maxFileBytes, onExcess }: { limit: number; maxFileBytes: number; onExcess?: () => void },
 ): ToolResult {
   const files: ToolFile[] = [];
-  const left = result.content.length - MAX_BLOCKS;
-  const texts = result.content
+  const { blocks, structured, isError } = readResult(result);
+  const left = blocks.length - MAX_BLOCKS;
+  const texts = blocks
     .slice(0, MAX_BLOCKS)
     .map((block) =>
       describe(block, (file) => keep(files, named(file, `${tool}-${files.length + 1}`), maxFileBytes)),
     );
   if (left > 0) texts.push(`[${left} more items were left out: a result has ${MAX_BLOCKS} at most]`);
-  const { structuredContent } = result;
-  const hasJson = texts.some(isJson);
-  const parts = structuredContent && !hasJson ? [...texts, JSON.stringify(structuredContent)] : texts;
+  if (left > 0) onExcess?.();
+  const isTold = structured === undefined || texts.some((text) => tells(text, structured));
+  const parts = isTold ? texts : [...texts, JSON.stringify(structured)];
+  if (parts.every((part) => part.trim() === ''))
+    parts.push(isError ? 'The tool failed and gave no reason.' : '(The tool gave no output.)');
   const text = cut(parts.join('\n'), limit);
-  const content =
-    structuredContent && JSON.stringify(structuredContent).length <= limit ? structuredContent : text;
-  return { ok: result.isError !== true, content, text, ...(files.length > 0 && { files }) };
+  const isWhole = isObject(structured) && JSON.stringify(structured).length <= limit;
+  return { ok: !isError, content: isWhole ? structured : text, text, ...(files.length > 0 && { files }) };
+}
+
+interface ReadResult {
+  blocks: unknown[];
+  structured: unknown;
+  isError: boolean;
+}
+
+/** A CallToolResult, and what servers write in its place. */
+function readResult(result: unknown): ReadResult {
+  if (!isObject(result))
+    return {
+      blocks: [odd('a result that is not one of MCP', result)],
+      structured: undefined,
+      isError: false,
+    };
+  const { content, structuredContent, isError, toolResult, _meta, ...rest } = result;
+  const structured = structuredContent ?? undefined;
+  const failed = isError === true || isError === 'true' || isError === 1;
+  if (Array.isArray(content)) return { blocks: content, structured, isError: failed };
+  // One block without its list.
+  if (content !== undefined && content !== null) return { blocks: [content], structured, isError: failed };
+  // The protocol of 2024-10 wrote `toolResult`. Some servers write their result without any of these.
+  const other = toolResult ?? (Object.keys(rest).length > 0 && structured === undefined ? rest : undefined);
+  const blocks = other === undefined ? [] : [typeof other === 'string' ? other : JSON.stringify(other)];
+  return { blocks, structured, isError: failed };
 }
 
 type Keep = (file: ToolFile) => string;
 
-function describe(block: ContentBlock, keepFile: Keep): string {
-  switch (block.type) {
+/** The text about a content block for the model. */
+function describe(block: unknown, keepFile: Keep): string {
+  if (typeof block === 'string') return block;
+  if (!isObject(block)) return odd('an item that is no object', block);
+  const { type, text } = block;
+  switch (type) {
     case 'text':
-      return block.text;
+      return typeof text === 'string' ? text : odd('a text item without text', text);
     case 'image':
     case 'audio':
-      return keepFile({ name: '', mediaType: block.mimeType, base64: block.data });
+      return (
+        fileOf(block.data, block.mimeType, '', keepFile) ??
+        odd(`an item of type ${type} without data in Base64`, cutItem(block))
+      );
     case 'resource_link':
-      return `[resource ${block.title ?? block.name}: ${block.uri}]`;
-    case 'resource': {
-      const { resource } = block;
-      if ('text' in resource) return `[resource ${resource.uri}]\n${resource.text}`;
-      const mediaType = resource.mimeType ?? 'application/octet-stream';
-      return keepFile({ name: resource.uri.split('/').at(-1) ?? '', mediaType, base64: resource.blob });
+      return linkText(block);
+    case 'resource':
+      return resourceText(block.resource, keepFile);
+    default: {
+      if (typeof type !== 'string')
+        return typeof text === 'string' ? text : odd('an item without a type', block);
+      const what = `an item of the unknown type "${type.slice(0, 40)}"`;
+      return typeof text === 'string' ? `[${what}]\n${text}` : odd(what, block);
     }
   }
 }
+
+function linkText(block: Json): string {
+  const { title, name, uri } = block;
+  const label = [title, name].find((each) => typeof each === 'string' && each !== '');
+  if (typeof uri !== 'string') return odd('a link without its uri', block);
+  return label === undefined ? `[resource ${uri}]` : `[resource ${label as string}: ${uri}]`;
+}
+
+function resourceText(resource: unknown, keepFile: Keep): string {
+  if (!isObject(resource)) return odd('a resource without content', resource);
+  const { text, blob, mimeType } = resource;
+  const uri = typeof resource.uri === 'string' ? resource.uri : '';
+  if (typeof text === 'string') return `[resource${uri === '' ? '' : ` ${uri}`}]\n${text}`;
+  const name = uri.split('/').at(-1) ?? '';
+  return (
+    fileOf(blob, mimeType, name, keepFile) ??
+    odd('a resource without text or data in Base64', cutItem(resource))
+  );
+}
+
+/** Keeps a file. @returns undefined if its data is not Base64 */
+function fileOf(data: unknown, mimeType: unknown, name: string, keepFile: Keep): string | undefined {
+  if (typeof data !== 'string') return undefined;
+  // Some servers write a data URL.
+  const [, inUrl, ofUrl] = /^data:([^,]{0,200}?)(?:;base64),(.*)$/s.exec(data) ?? [];
+  const base64 = (ofUrl ?? data).replace(/\s+/g, '');
+  if (base64 === '' || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(base64)) return undefined;
+  const given = typeof mimeType === 'string' ? essenceOf(mimeType) : '';
+  const mediaType =
+    [given, essenceOf(inUrl)].find((type) => /^[^\s/]+\/[^\s/]+$/.test(type)) ?? STANDARD_TYPE;
+  return keepFile({ name, mediaType, base64: base64.replaceAll('-', '+').replaceAll('_', '/') });
+}
+
+const STANDARD_TYPE = 'application/octet-stream';
+
+/** Names what can't be read, and shows it. */
+function odd(what: string, value: unknown): string {
+  const json = JSON.stringify(value) as string | undefined;
+  if (json === undefined) return `[${what}]`;
+  return `[${what}: ${json.length > MAX_ODD ? `${json.slice(0, MAX_ODD)}…` : json}]`;
+}
+
+/** A file item without most of its data. */
+const cutItem = (item: Json): Json =>
+  Object.fromEntries(
+    Object.entries(item).map(([key, value]) => [
+      key,
+      typeof value === 'string' ? value.slice(0, 100) : value,
+    ]),
+  );
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Gives a file without a name one with the extension of its type. */
 function named(file: ToolFile, name: string): ToolFile {
@@ -78,12 +173,18 @@ function cut(text: string, limit: number): string {
   return `${text.slice(0, limit)}\n[cut off: these are the first ${limit} of ${text.length} characters]`;
 }
 
-function isJson(text: string): boolean {
-  if (jsonExcess(text)) return false;
+/** Whether a text says the same as structured content. Some servers wrap what is no object: `{"result": 3}` beside the text `3`. */
+function tells(text: string, structured: unknown): boolean {
+  if (isSameJson(text, structured)) return true;
+  if (!isObject(structured) || Object.keys(structured).join() !== 'result') return false;
+  return text === structured.result || isSameJson(text, structured.result);
+}
+
+function isSameJson(text: string, value: unknown): boolean {
+  if (!/^\s*[[{"\dtfn-]/.test(text) || jsonExcess(text)) return false;
   try {
     // oxlint-disable-next-line no-restricted-properties -- bounded above
-    JSON.parse(text);
-    return true;
+    return isDeepStrictEqual(JSON.parse(text), value);
   } catch {
     return false;
   }

@@ -1,0 +1,246 @@
+import { SseError } from '@modelcontextprotocol/sdk/client/sse.js';
+import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
+import { failureReason } from '@baton/outbound';
+import { NOTHING_SECRET } from '../../../../outbound/redactor.js';
+
+/**
+ * - `error`: the server's own JSON-RPC error. `refused`: an HTTP status of 300 or more. `unreadable`: an answer that is not MCP.
+ * - `cut`: the connection broke in the middle of an answer. With these four the server has dealt with the request.
+ * - `broken`: the connection broke before an answer. `ended`: the server's process ended. What became of the request is unknown.
+ * - `silent`: no answer in time.
+ */
+export type McpFailureKind = 'error' | 'refused' | 'unreadable' | 'cut' | 'broken' | 'ended' | 'silent';
+
+export interface McpFailureDetails {
+  /** Text of the server, at most MAX_SAID characters. It may quote secrets. */
+  said?: string;
+  /** Show the end of `said`, not its beginning. */
+  fromEnd?: boolean;
+  /** HTTP status. */
+  status?: number;
+  /** The refused request named a session. */
+  hadSession?: boolean;
+  /** What the agent's author can change: a sentence without its period. */
+  remedy?: string;
+}
+
+/** Maximum characters of a server's text that a failure keeps, and that it shows. */
+export const MAX_SAID = 16_000;
+const MAX_SHOWN = 300;
+
+/** A failure of an MCP server. The message is a clause about the server. */
+export class McpFailure extends Error {
+  constructor(
+    readonly kind: McpFailureKind,
+    message: string,
+    readonly details: McpFailureDetails = {},
+  ) {
+    super(message);
+  }
+}
+
+/** Explains an error for the author of the agent: a clause about the server, and what to change. */
+export function whyUnusable(error: unknown, redactor = NOTHING_SECRET): string {
+  const clause = serverFailure(error, redactor);
+  const remedy = error instanceof McpFailure ? error.details.remedy : remedyOf(error);
+  return remedy === undefined ? clause : `${clause}. ${remedy}`;
+}
+
+/**
+ * Explains an error of an MCP server to the tenant: a clause about the server.
+ * @param redactor removes secrets that were sent to the server
+ */
+export function serverFailure(error: unknown, redactor = NOTHING_SECRET): string {
+  if (error instanceof McpFailure) {
+    const { said = '', fromEnd = false } = error.details;
+    // Before it is cut: a part of a secret would not be recognized.
+    const shown = excerpt(redactor.text(said), fromEnd);
+    const message = redactor.text(error.message);
+    return shown === '' ? message : `${message}: "${shown}"`;
+  }
+  const reason = SPAWN_REASONS.find(([code]) => codesOf(error).includes(code))?.[1];
+  const said = reason ?? failureReason(error) ?? causesOf(error).at(-1)?.message ?? String(error);
+  return redactor.text(said).slice(0, MAX_SHOWN);
+}
+
+const SPAWN_REASONS = [
+  ['ENOENT', 'its command was not found'],
+  ['EACCES', 'its command may not be executed'],
+] as const;
+
+/** Text of a server in one line. */
+function excerpt(text: string, fromEnd: boolean): string {
+  // oxlint-disable-next-line no-control-regex -- servers color what they write
+  const line = text
+    .replace(/\u001b\[[\d;]*m/g, '')
+    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .trim();
+  if (line.length <= MAX_SHOWN) return line;
+  return fromEnd ? `…${line.slice(-MAX_SHOWN)}` : `${line.slice(0, MAX_SHOWN)}…`;
+}
+
+const CHECK_URL = 'Check url: it must be the MCP endpoint of the server, often with the path /mcp or /sse';
+const CHECK_SIGN_IN = 'If the server wants a sign-in, put a token into headers';
+
+function remedyOf(error: unknown): string | undefined {
+  const codes = codesOf(error);
+  if (codes.includes('ENOENT')) return 'Correct command, or install the program on the workers';
+  if (codes.includes('EACCES')) return 'Make the program executable for the user of the workers';
+  if (codes.includes('ECONNREFUSED')) return 'Check host and port of url, and that the server runs';
+  return codes.includes('ENOTFOUND') ? 'Check the host of url' : undefined;
+}
+
+/** A refusal by HTTP status (RFC 9110 §15). */
+export function httpRefusal(
+  status: number,
+  { said = '', hadSession = false }: { said?: string; hadSession?: boolean } = {},
+): McpFailure {
+  const details = { status, said, hadSession };
+  if (status === 401 || status === 403) {
+    const remedy = 'Put a token that the server accepts into headers';
+    return new McpFailure('refused', `it does not accept the credentials (HTTP ${status})`, {
+      ...details,
+      remedy,
+    });
+  }
+  if (status < 400) {
+    const remedy = `${CHECK_URL}. ${CHECK_SIGN_IN}`;
+    return new McpFailure('refused', `it redirects to another address (HTTP ${status})`, {
+      ...details,
+      remedy,
+    });
+  }
+  const isLater = status === 429 || status >= 500;
+  return new McpFailure('refused', `it answers with HTTP ${status}`, {
+    ...details,
+    ...(!isLater && { remedy: CHECK_URL }),
+  });
+}
+
+/** An answer that is not MCP. */
+export function unreadable(text: string): McpFailure {
+  const remedy = CHECK_URL;
+  if (text.trim() === '') return new McpFailure('unreadable', 'its answer is empty', { remedy });
+  if (isHtml(text)) {
+    const details = { said: textOfPage(text), remedy: `${CHECK_URL}. ${CHECK_SIGN_IN}` };
+    return new McpFailure('unreadable', 'it answers with a web page, not as an MCP server', details);
+  }
+  const said = text.slice(0, MAX_SAID);
+  return new McpFailure('unreadable', 'its answer is not one of an MCP server', { said, remedy });
+}
+
+const isHtml = (text: string): boolean => /^\s*<(!doctype html|html|head|body)\b/i.test(text.slice(0, 1_000));
+
+/** The title of a page, or else its beginning. */
+export function textOfPage(text: string): string {
+  const beginning = text.slice(0, MAX_SAID);
+  if (!isHtml(beginning)) return beginning;
+  return /<title[^<>]*>([^<]*)/i.exec(beginning)?.[1] ?? beginning;
+}
+
+/** No answer within a time that the definition sets. */
+export function silence(setting: 'connectTimeout' | 'timeout', ms: number, said = ''): McpFailure {
+  const duration = ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`;
+  const why =
+    setting === 'timeout'
+      ? 'it needs longer'
+      : 'it starts slowly, such as a program that is downloaded first';
+  return new McpFailure('silent', `it gives no answer in time (${setting} is ${duration})`, {
+    said,
+    fromEnd: true,
+    remedy: `Raise ${setting} if ${why}`,
+  });
+}
+
+const BREAKS = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+
+export const BROKEN = new McpFailure('broken', 'the connection broke, and what became of it is not known');
+
+/** The failure that an error of the SDK stands for. */
+export function failureOf(error: unknown): McpFailure | undefined {
+  if (error instanceof McpFailure) return error;
+  const status = httpStatus(error);
+  // WireFetch leaves redirects to the SDK.
+  if (status !== undefined)
+    return httpRefusal(status, {
+      said: (error as Error).message.replace(/^.*to endpoint: | \(redirectPolicy.*$/g, ''),
+    });
+  if (codesOf(error).some((code) => BREAKS.has(code))) return BROKEN;
+  if (!(error instanceof McpError)) return undefined;
+  // WireAnswers writes every error answer with a failure as its data. The SDK's own errors have none.
+  const { kind, message, details } = (error.data ?? {}) as Partial<McpFailure>;
+  if (kind !== undefined && message !== undefined) return new McpFailure(kind, message, details);
+  return hasCode(error, ErrorCode.ConnectionClosed) ? BROKEN : undefined;
+}
+
+/** Whether the SDK gave up waiting. */
+export const isTimeout = (error: unknown): boolean =>
+  error instanceof McpError && hasCode(error, ErrorCode.RequestTimeout);
+
+const hasCode = (error: McpError, code: number): boolean => error.code === code;
+
+function httpStatus(error: unknown): number | undefined {
+  const isHttp = error instanceof StreamableHTTPError || error instanceof SseError;
+  return isHttp && error.code !== undefined && error.code > 0 ? error.code : undefined;
+}
+
+/** Whether a retry of the connection may succeed. */
+export function isTransient(error: unknown): boolean {
+  if (error instanceof McpFailure) {
+    const { status } = error.details;
+    return error.kind === 'broken' || (status !== undefined && (status === 429 || status >= 500));
+  }
+  return codesOf(error).some((code) => !SPAWN_REASONS.some(([spawn]) => spawn === code));
+}
+
+const NOT_SENT = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/** Whether the server certainly has not started the call. Then any call can be repeated. */
+export function wasNotStarted(error: unknown): boolean {
+  if (error instanceof McpFailure) return error.details.status === 404 && error.details.hadSession === true;
+  if (causesOf(error)[0]?.message === 'Not connected') return true;
+  return codesOf(error).some((code) => NOT_SENT.has(code));
+}
+
+/** Whether the server refused a request because of its session. MCP says 404; many servers say 400. */
+export const lostSession = (error: unknown): boolean =>
+  error instanceof McpFailure &&
+  error.details.hadSession === true &&
+  [400, 404].includes(error.details.status ?? 0);
+
+/** Whether the connection broke before an answer, so that the outcome is unknown. */
+export const isUnknown = (error: unknown): boolean =>
+  error instanceof McpFailure && (error.kind === 'broken' || error.kind === 'ended');
+
+/** A server of the older SSE transport, or none of MCP, answers the first message of the newer one like this. */
+export const isUnknownTransport = (error: unknown): boolean =>
+  error instanceof McpFailure &&
+  (error.kind === 'unreadable' || [400, 404, 405].includes(error.details.status ?? 0));
+
+interface Cause {
+  message: string;
+  code?: unknown;
+  cause?: unknown;
+}
+
+/** The error and its causes: fetch wraps errors. */
+function causesOf(error: unknown): Cause[] {
+  const chain: Cause[] = [];
+  let cause = error;
+  while (typeof cause === 'object' && cause !== null && 'message' in cause && chain.length < 10) {
+    chain.push(cause as Cause);
+    cause = (cause as Cause).cause;
+  }
+  return chain;
+}
+
+/** Error codes of the system and the HTTP client. Codes of the protocol are numbers. */
+const codesOf = (error: unknown): string[] =>
+  causesOf(error).flatMap(({ code }) => (typeof code === 'string' ? [code] : []));

@@ -1,0 +1,111 @@
+import { type JSONRPCMessage, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
+import { MAX_SAID, McpFailure, unreadable } from './mcp-failure.js';
+
+export type RequestId = string | number;
+type Json = Record<string, unknown>;
+
+/**
+ * Reads the messages of a server before the SDK does, and writes them anew for it. The SDK drops an answer that is not exactly MCP,
+ * so that its request waits for nothing. It also uses the error codes of servers for its own errors. So:
+ *
+ * - a result becomes `{value: <result>}`, which the SDK takes whatever it is; that of `initialize` becomes what Baton uses of it;
+ * - an error becomes an error whose `data` is an McpFailure. What comes from the server is never there, so an error of the SDK
+ *   without such data is the SDK's own.
+ */
+export class WireAnswers {
+  /** Methods of the requests that have no answer yet. */
+  private readonly pending = new Map<RequestId, string>();
+
+  /** Notes what is sent. @returns the id of a request; undefined for a notification or an answer */
+  sent(message: unknown): RequestId | undefined {
+    const { id, method, params } = message as { id?: RequestId; method?: string; params?: Json };
+    if (method === 'notifications/cancelled') this.pending.delete(params?.requestId as RequestId);
+    if (id === undefined || method === undefined) return undefined;
+    this.pending.set(id, method);
+    return id;
+  }
+
+  isPending(id: RequestId): boolean {
+    return this.pending.has(id);
+  }
+
+  /**
+   * The messages for the SDK.
+   * @param value a message of the server, or a batch
+   * @param about the request to which the server answered with this
+   */
+  read(value: unknown, about?: RequestId): JSONRPCMessage[] {
+    if (Array.isArray(value)) return value.flatMap((each) => this.read(each, about));
+    if (typeof value !== 'object' || value === null) return [];
+    const { id, method, result, error } = value as Json;
+    if (typeof method === 'string') {
+      const { data, success } = JSONRPCMessageSchema.safeParse(value);
+      return success ? [data] : [];
+    }
+    const isError = error !== undefined && error !== null;
+    const request = this.requestOf(id) ?? (isError || id === undefined || id === null ? about : undefined);
+    if (request === undefined || !this.isPending(request)) return [];
+    if (isError) return [this.fail(request, serverError(error) ?? unreadable(JSON.stringify(value)))];
+    return [
+      result === undefined
+        ? this.fail(request, unreadable(JSON.stringify(value)))
+        : this.succeed(request, result),
+    ];
+  }
+
+  /** The answer that ends a request with a failure. */
+  fail(id: RequestId, { kind, message, details }: McpFailure): JSONRPCMessage {
+    this.pending.delete(id);
+    return { jsonrpc: '2.0', id, error: { code: 0, message, data: { kind, message, details } } };
+  }
+
+  private succeed(id: RequestId, value: unknown): JSONRPCMessage {
+    if (this.pending.get(id) !== 'initialize') {
+      this.pending.delete(id);
+      return { jsonrpc: '2.0', id, result: { value } };
+    }
+    const result = initialized(value);
+    if (!result) return this.fail(id, unreadable(JSON.stringify(value)));
+    this.pending.delete(id);
+    return { jsonrpc: '2.0', id, result };
+  }
+
+  /** Some servers send the id as a text. */
+  private requestOf(id: unknown): RequestId | undefined {
+    if (typeof id !== 'string' && typeof id !== 'number') return undefined;
+    return [id, Number(id)].find((each) => this.isPending(each));
+  }
+}
+
+/** An error object of JSON-RPC (§5.1), of any code. */
+function serverError(error: unknown): McpFailure | undefined {
+  if (typeof error !== 'object' || error === null) return undefined;
+  const { code, message } = error as Json;
+  if (code === undefined && message === undefined) return undefined;
+  const said = typeof message === 'string' ? message : JSON.stringify(message ?? '');
+  const isCode = typeof code === 'number' || typeof code === 'string';
+  const named = isCode ? `the error ${String(code).slice(0, 40)}` : 'an error';
+  return new McpFailure('error', `it answers with ${named}`, { said: said.slice(0, MAX_SAID) });
+}
+
+/** A JSON-RPC error in the body of an HTTP error: its code and message. */
+export function errorInBody(body: unknown): string | undefined {
+  const { error } = (typeof body === 'object' && body !== null ? body : {}) as Json;
+  const { code, message } = (typeof error === 'object' && error !== null ? error : {}) as Json;
+  return typeof message === 'string' && typeof code === 'number' ? `${code} ${message}` : undefined;
+}
+
+/** What Baton uses of the answer to `initialize`; undefined if that is not one. */
+function initialized(value: unknown): Json | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { protocolVersion, capabilities } = value as Json;
+  if (typeof protocolVersion !== 'string') return undefined;
+  const isKnown = typeof capabilities === 'object' && capabilities !== null;
+  // A server that declares nothing is asked. In PHP an empty object is written as a list.
+  const hasTools = !isKnown || Boolean((capabilities as Json).tools);
+  return {
+    protocolVersion,
+    capabilities: hasTools ? { tools: {} } : {},
+    serverInfo: { name: 'server', version: '' },
+  };
+}

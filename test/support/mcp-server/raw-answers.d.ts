@@ -1,0 +1,1 @@
+export function answerTo(request: { id?: unknown; method: string }, quirk?: object): unknown;
