@@ -78,6 +78,8 @@ export const ERRORS = {
   'request-timeout': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 408, reason: 'REQUEST_TIMEOUT' },
   'uri-too-long': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 414, reason: 'URI_TOO_LONG' },
   'too-large': { code: A2A_ERROR_CODE.INVALID_REQUEST, http: 413, reason: 'REQUEST_TOO_LARGE' },
+  /** The process has no memory for the body at the moment. The same request may be sent again. */
+  overloaded: { code: A2A_ERROR_CODE.INTERNAL_ERROR, http: 503, reason: 'OVERLOADED' },
   'media-type': {
     code: A2A_ERROR_CODE.CONTENT_TYPE_NOT_SUPPORTED,
     http: 415,

@@ -247,6 +247,12 @@ const api = group('API', {
     16_777_216,
     'Maximum size of a request body, in bytes.',
   ),
+  bodyTotalBytes: setting(
+    integer(1024, 1_099_511_627_776),
+    134_217_728,
+    'Maximum bytes of bodies that an API process receives at the same time, over HTTP and gRPC. A tenant has a tenth ' +
+      'of it, or BODY_LIMIT_BYTES if that is more. Further ones get 503. The first 16 KiB of a body do not count.',
+  ),
   smallBodyLimitBytes: setting(
     integer(1024, 1_073_741_824),
     1_048_576,

@@ -51,6 +51,7 @@ const TABLE: Readonly<
   'invalid-params': { code: -32602, http: 400, status: 'INVALID_ARGUMENT', reason: 'INVALID_PARAMS' },
   internal: { code: -32603, http: 500, status: 'INTERNAL', reason: 'INTERNAL_ERROR' },
   unavailable: { code: -32603, http: 503, status: 'UNAVAILABLE', reason: 'UNAVAILABLE' },
+  overloaded: { code: -32603, http: 503, status: 'UNAVAILABLE', reason: 'OVERLOADED', rpcHttp: 503 },
   'task-not-found': { code: -32001, http: 404, status: 'NOT_FOUND', reason: 'TASK_NOT_FOUND' },
   'agent-not-found': {
     code: -32001,

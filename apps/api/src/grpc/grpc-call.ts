@@ -9,7 +9,7 @@ import {
 import { Metadata, type ServerInterceptingCall, status as Status } from '@grpc/grpc-js';
 import { EventEmitter } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { ServerHttp2Stream } from 'node:http2';
+import { constants, type ServerHttp2Stream } from 'node:http2';
 import { isIP } from 'node:net';
 import type { AnswerWriter, FrameWriter } from '../core/call-handler.js';
 import {
@@ -167,6 +167,12 @@ export class GrpcReply implements CallReply {
     this.end(code, message, metadata, httpErrorWire(failure.kind).http);
   }
 
+  /** The same for a call whose message is not complete: the caller is told to send no more, and what has arrived is freed. */
+  failUnread(failure: ProtocolError): void {
+    this.fail(failure);
+    this.stream?.close(constants.NGHTTP2_NO_ERROR);
+  }
+
   /** The call is over: everything was sent, its deadline has passed, or the caller has left. */
   close(): void {
     if (this.raw.destroyed) return;
@@ -177,9 +183,14 @@ export class GrpcReply implements CallReply {
 
   /** Breaks the stream off. grpc-js has no way to do so for a reader that takes nothing. */
   destroy(): void {
-    const { nextCall } = this.call as unknown as { nextCall?: { stream?: ServerHttp2Stream } };
-    nextCall?.stream?.destroy();
+    this.stream?.destroy();
     this.close();
+  }
+
+  /** What grpc-js keeps to itself. */
+  private get stream(): ServerHttp2Stream | undefined {
+    const { nextCall } = this.call as unknown as { nextCall?: { stream?: ServerHttp2Stream } };
+    return nextCall?.stream;
   }
 
   private end(code: Status, details: string, metadata: Metadata, httpStatus: number): void {

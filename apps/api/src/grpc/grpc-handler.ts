@@ -9,7 +9,8 @@ import { type AccessGuard, AllowGuests, type HostCaller } from '../access/access
 import type { UnauthenticatedLimit } from '../access/rate-limits.js';
 import { requestedVersion } from '../core/call-headers.js';
 import type { CallHandler } from '../core/call-handler.js';
-import { tooLarge } from '../http/body.js';
+import { holderOf, tooLarge } from '../http/body.js';
+import type { BodyMemoryPool } from '../http/body-memory.js';
 import type { Failures } from '../http/errors.js';
 import { logContextOf, requestRecorder, type Traffic } from '../http/requests.js';
 import { type CallOrigin, type Encode, GrpcAnswer, GrpcReply, GrpcRequest } from './grpc-call.js';
@@ -40,6 +41,7 @@ export interface Shared {
   traffic: Traffic;
   failures: Failures;
   limits: LimitsService;
+  bodyMemory: BodyMemoryPool;
   guard: AccessGuard;
   unauthenticated: UnauthenticatedLimit;
   calls: CallHandler;
@@ -72,7 +74,7 @@ export class GrpcHandler {
     const startedAt = performance.now();
     const { requestTimeoutMs: ms } = environment;
     const late = setTimeout(() => {
-      reply.fail(
+      reply.failUnread(
         new ProtocolError(
           'request-timeout',
           `the message did not arrive within ${String(ms)} ms: send it again`,
@@ -105,6 +107,14 @@ export class GrpcHandler {
       reply.fail(failures.of(error, request));
       return false;
     }
+  }
+
+  /** Counts the bytes of a message as they arrive. If there is no memory for more, the call ends. */
+  countBytes({ request, reply }: GrpcExchange): (bytes: number) => void {
+    const onRefused = (refusal: ProtocolError): void => reply.failUnread(refusal);
+    const lease = this.shared.bodyMemory.lease(holderOf(request), onRefused);
+    reply.raw.once('close', () => lease.end());
+    return (bytes) => lease.take(bytes);
   }
 
   /** Answers a call that was admitted. Never rejects. */

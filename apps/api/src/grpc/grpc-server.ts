@@ -20,6 +20,7 @@ import {
 } from 'node:net';
 import { limitConnections, openFilesLimit } from '../http/connection-limit.js';
 import { type GrpcExchange, GrpcHandler, type Shared } from './grpc-handler.js';
+import { onReceivedBytes } from './message-limit.js';
 import { OpenCalls } from './open-calls.js';
 import { addService, GrpcHealth, GrpcReflection, methodOf } from './grpc-services.js';
 
@@ -153,7 +154,9 @@ export class GrpcServer {
             exchange = begun;
             this.admitted.set(metadata, begun);
             void this.handler.admit(begun).then((isAdmitted) => {
-              if (isAdmitted) admit(metadata);
+              if (!isAdmitted) return;
+              onReceivedBytes(call, this.handler.countBytes(begun));
+              admit(metadata);
             });
           },
           onReceiveHalfClose: (next) => {

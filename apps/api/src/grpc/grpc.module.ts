@@ -7,6 +7,7 @@ import { UnauthenticatedLimit } from '../access/rate-limits.js';
 import { AccessModule } from '../access/access.module.js';
 import { CallHandler } from '../core/call-handler.js';
 import { CoreModule } from '../core/core.module.js';
+import { BodyMemoryPool } from '../http/body-memory.js';
 import { Failures } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
 import { Traffic } from '../http/requests.js';
@@ -24,6 +25,7 @@ export class GrpcPort implements OnApplicationShutdown {
     private readonly traffic: Traffic,
     private readonly failures: Failures,
     private readonly limits: LimitsService,
+    private readonly bodyMemory: BodyMemoryPool,
     private readonly guard: AccessGuard,
     private readonly unauthenticated: UnauthenticatedLimit,
     private readonly calls: CallHandler,
@@ -31,7 +33,18 @@ export class GrpcPort implements OnApplicationShutdown {
 
   /** Listens, and resolves with the port. Undefined without GRPC_PORT. Rejects if the port can't be had. */
   async open(): Promise<number | undefined> {
-    const { environment, logger, metrics, traffic, failures, limits, guard, unauthenticated, calls } = this;
+    const {
+      environment,
+      logger,
+      metrics,
+      traffic,
+      failures,
+      limits,
+      bodyMemory,
+      guard,
+      unauthenticated,
+      calls,
+    } = this;
     if (environment.grpcPort === undefined) return undefined;
     const { GrpcServer } = await import('./grpc-server.js');
     this.server = new GrpcServer({
@@ -41,6 +54,7 @@ export class GrpcPort implements OnApplicationShutdown {
       traffic,
       failures,
       limits,
+      bodyMemory,
       guard,
       unauthenticated,
       calls,

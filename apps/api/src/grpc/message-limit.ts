@@ -1,4 +1,5 @@
 import type { ServerInterceptingCallInterface } from '@grpc/grpc-js';
+import type { ServerHttp2Stream } from 'node:http2';
 
 /**
  * What grpc-js keeps of a call. It has one limit of messages for a whole server, and tells interceptors neither the encoding
@@ -8,6 +9,7 @@ interface ReceivingCall {
   maxReceiveMessageSize: number;
   incomingEncoding: string;
   decoder: { maxReadMessageLength: number };
+  stream: ServerHttp2Stream;
 }
 
 const receiving = (call: ServerInterceptingCallInterface): ReceivingCall => call as unknown as ReceivingCall;
@@ -17,6 +19,14 @@ export function limitMessages(call: ServerInterceptingCallInterface, bytes: numb
   const received = receiving(call);
   received.maxReceiveMessageSize = bytes;
   received.decoder.maxReadMessageLength = bytes;
+}
+
+/** Calls back with the size of each part of the call's messages, as it arrives. */
+export function onReceivedBytes(
+  call: ServerInterceptingCallInterface,
+  onBytes: (bytes: number) => void,
+): void {
+  receiving(call).stream.on('data', (chunk: Buffer) => onBytes(chunk.length));
 }
 
 /** The compression of the call's messages: `identity` without one. */

@@ -73,7 +73,7 @@ export class OpenCalls {
     const end = (what: string, ms: number) => {
       const seconds = String(ms / 1000);
       return setTimeout(() => {
-        reply.fail(new ProtocolError('request-timeout', `${what} within ${seconds} s: call again`));
+        reply.failUnread(new ProtocolError('request-timeout', `${what} within ${seconds} s: call again`));
       }, ms);
     };
     const messageMs = Math.min(this.environment.requestTimeoutMs, MESSAGE_MS);
@@ -106,8 +106,8 @@ export class OpenCalls {
   }
 
   private refuse(reply: GrpcReply, error: unknown): void {
-    if (error instanceof ProtocolError) return reply.fail(error);
+    if (error instanceof ProtocolError) return reply.failUnread(error);
     this.logger.error('an open call of gRPC failed', { err: error });
-    reply.fail(new ProtocolError('internal', 'the server could not take the call'));
+    reply.failUnread(new ProtocolError('internal', 'the server could not take the call'));
   }
 }

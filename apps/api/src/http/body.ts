@@ -5,6 +5,9 @@ import { Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import { networkOf } from '../access/guests.js';
+import { type BodyLease, BodyMemoryPool } from './body-memory.js';
+import type { CallRequest } from './requests.js';
 
 /** Number of small chunks that are joined into one. */
 const SMALL_CHUNKS = 256;
@@ -26,13 +29,15 @@ export class BodyReader {
   constructor(
     private readonly limits: LimitsService,
     private readonly environment: Environment,
+    private readonly memory: BodyMemoryPool,
   ) {}
 
   /**
    * The text of a body that must be JSON, within a limit of the installation and that of the caller's tenant.
    * @param size which limit of the installation holds; `operator`: that of small bodies, and no tenant's
    * @param mediaTypes the accepted media types
-   * @throws ProtocolError `media-type`, `too-large`, `request-timeout`, or `parse` if it is not UTF-8
+   * @throws ProtocolError `media-type`, `too-large`, `request-timeout`, `overloaded` if there is no memory for it, or `parse`
+   *   if it is not UTF-8
    * @throws CallerLeft if the connection breaks before the end
    */
   async text(
@@ -48,6 +53,7 @@ export class BodyReader {
     const body = await readBody(
       request.raw,
       isOfTenant ? { bytes: bodyBytes, ms, name: 'bodyBytes' } : { bytes, ms },
+      (onRefused) => this.memory.lease(size === 'operator' ? 'operator' : holderOf(request), onRefused),
     );
     if (!isUtf8(body)) throw new EnvelopeError('parse', 'the body is not UTF-8', null);
     return body.toString('utf8');
@@ -64,6 +70,12 @@ export class BodyReader {
   }
 }
 
+/** Whose memory a body takes: a tenant's, or that of an address of guests. */
+export function holderOf(request: CallRequest): string {
+  const { tenantId, principal } = callerOf(request);
+  return principal.kind === 'guest' ? `${tenantId} ${networkOf(request.ip)}` : tenantId;
+}
+
 /** Maximum size of a body, and maximum time until it is complete. */
 interface BodyLimit {
   bytes: number;
@@ -76,16 +88,23 @@ interface BodyLimit {
  * The whole body of a request.
  * @param limit a larger body is refused with `too-large`, a slower one with `request-timeout`; both name it. The rest of it is
  *   dropped after the answer (`LingeringResponse`).
+ * @param leaseFor makes the lease that counts its bytes; a refusal ends the reading
  * @throws CallerLeft if the connection breaks before the end
  */
-function readBody(request: IncomingMessage, limit: BodyLimit): Promise<Buffer> {
+function readBody(
+  request: IncomingMessage,
+  limit: BodyLimit,
+  leaseFor: (onRefused: (refusal: ProtocolError) => void) => BodyLease,
+): Promise<Buffer> {
   const { bytes, ms } = limit;
   if (Number(request.headers['content-length']) > bytes) return Promise.reject(tooLarge(limit));
   return new Promise((resolve, reject) => {
     const body = new Chunks();
     const late = setTimeout(() => finish(() => reject(tooSlow(ms))), ms);
+    const lease = leaseFor((refusal) => finish(() => reject(refusal)));
     const finish = (outcome: () => void): void => {
       clearTimeout(late);
+      lease.end();
       request.removeAllListeners('data').off('end', onEnd).off('error', onGone).off('close', onGone);
       outcome();
     };
@@ -96,6 +115,7 @@ function readBody(request: IncomingMessage, limit: BodyLimit): Promise<Buffer> {
     request.on('data', (chunk: Buffer) => {
       body.add(chunk);
       if (body.length > bytes) finish(() => reject(tooLarge(limit)));
+      else lease.take(chunk.length);
     });
   });
 }
