@@ -64,6 +64,55 @@ async function startReceiver(origin, version) {
   return { url, bodies: bodies(), close: () => server.close() };
 }
 
+/** Each kind of character: controls, those that end lines somewhere, and those outside of the basic plane. */
+const CHARACTERS = [
+  '\0',
+  '\n',
+  '\r',
+  '\x1c',
+  '\x85',
+  '\u2028',
+  '\u2029',
+  '\ufeff',
+  '\ufffe',
+  '"',
+  '\\',
+  'é',
+  '漢',
+  '😀',
+  '\u{10ffff}',
+];
+
+/** Numbers below `max` that are the same in every run. */
+function drawing(seed) {
+  let state = seed;
+  return (max) => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state % max;
+  };
+}
+
+const anyText = (draw) => Array.from({ length: draw(8) }, () => CHARACTERS[draw(CHARACTERS.length)]).join('');
+
+function anyValue(draw, depth = 3) {
+  const scalars = [null, true, false, draw(2 ** 31), -draw(2 ** 31) / 7 - 1, 1e300, 5e-324, anyText(draw)];
+  const form = depth === 0 ? 0 : draw(4);
+  if (form < 2) return scalars[draw(scalars.length)];
+  if (form === 2) return Array.from({ length: draw(4) }, () => anyValue(draw, depth - 1));
+  return anyStruct(draw, depth);
+}
+
+const anyStruct = (draw, depth = 3) =>
+  Object.fromEntries(Array.from({ length: draw(4) }, () => [anyText(draw), anyValue(draw, depth - 1)]));
+
+/** Data of 0.3 are objects. */
+function anyPart(draw, sdk) {
+  const bytes = Buffer.from(Array.from({ length: draw(9) }, () => draw(256))).toString('base64');
+  const file = { bytes, mediaType: 'a/b', filename: `x${anyText(draw)}` };
+  const data = sdk.version === '1.0' ? anyValue(draw) : anyStruct(draw);
+  return [{ text: anyText(draw) }, { data }, sdk.forgetsFileNames ? omitName(file) : file][draw(3)];
+}
+
 export const CHECKS = {
   async card(sdk, { baseUrl }) {
     const card = await sdk.card();
@@ -147,6 +196,34 @@ export const CHECKS = {
     const task = await sdk.send(parts);
     assert.deepEqual(task.parts, parts);
     assert.deepEqual((await sdk.get(task.id)).parts, parts);
+  },
+
+  // Whatever the specification allows comes back as it was sent.
+  async 'any values'(sdk, { without }) {
+    const draw = drawing(1);
+    const contextId = randomUUID();
+    const sent = Array.from({ length: 4 }, () => Array.from({ length: 30 }, () => anyPart(draw, sdk)));
+    for (const parts of sent) {
+      const task = await sdk.send(parts, { contextId });
+      assert.deepEqual(task.parts, parts);
+      assert.deepEqual((await sdk.get(task.id)).parts, parts);
+      assert.equal((await last(sdk.stream(parts))).state, 'completed');
+    }
+    if (without.includes('list')) return;
+    const { tasks } = await sdk.list({ contextId, pageSize: 10 });
+    assert.deepEqual(
+      tasks.map(({ parts }) => parts),
+      sent.toReversed(),
+    );
+  },
+
+  // Earlier releases have stored half of a character.
+  async 'old text'(sdk) {
+    const contextId = process.env.BATON_OLD_CONTEXT;
+    if (contextId === undefined) return;
+    const { tasks } = await sdk.list({ contextId, pageSize: 10 });
+    assert.deepEqual(tasks.map(texts), [['half \ufffd']]);
+    assert.deepEqual(texts(await sdk.get(tasks[0].id)), ['half \ufffd']);
   },
 
   async push(sdk, { origin }) {

@@ -36,7 +36,8 @@ const toPart = ({ text, bytes, url, data, mediaType = '', filename = '' }) => {
   return { content, mediaType, filename, metadata: undefined };
 };
 
-const fromPart = ({ content, mediaType, filename }) => {
+// The SDK reads data that is null as no content.
+const fromPart = ({ content = { $case: 'data', value: null }, mediaType, filename }) => {
   const key = content.$case === 'raw' ? 'bytes' : content.$case;
   const value = content.$case === 'raw' ? Buffer.from(content.value).toString('base64') : content.value;
   return { [key]: value, ...(mediaType && { mediaType }), ...(filename && { filename }) };

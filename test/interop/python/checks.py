@@ -6,7 +6,9 @@
 import asyncio
 import contextlib
 import hashlib
+import os
 import queue
+import random
 import threading
 import uuid
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -127,6 +129,59 @@ async def files_and_data(sdk):
     equal((await sdk.get(task['id']))['parts'], parts)
 
 
+# Each kind of character: controls, those that end lines somewhere, and those outside of the basic plane.
+CHARACTERS = ['\0', '\n', '\r', '\x1c', '\x85', '\u2028', '\u2029', '\ufeff', '\ufffe', '"', '\\', 'é', '漢', '😀', '\U0010ffff']
+
+
+def any_text(draw):
+    return ''.join(draw.choice(CHARACTERS) for _ in range(draw.randrange(8)))
+
+
+def any_value(draw, depth=3):
+    scalars = [None, True, False, draw.randrange(-(2**53), 2**53), draw.uniform(-1e300, 1e300), 5e-324, any_text(draw)]
+    if depth == 0 or draw.random() < 0.4:
+        return draw.choice(scalars)
+    if draw.random() < 0.5:
+        return [any_value(draw, depth - 1) for _ in range(draw.randrange(4))]
+    return any_struct(draw, depth)
+
+
+def any_struct(draw, depth=3):
+    return {any_text(draw): any_value(draw, depth - 1) for _ in range(draw.randrange(4))}
+
+
+def any_part(draw, sdk):
+    # Data of 0.3 are objects.
+    data = any_value(draw) if sdk.VERSION == '1.0' else any_struct(draw)
+    file = {'bytes': draw.randbytes(draw.randrange(9)), 'media_type': 'a/b', 'filename': 'x' + any_text(draw)}
+    return draw.choice([{'text': any_text(draw)}, {'data': data}, file])
+
+
+async def any_values(sdk):
+    """Whatever the specification allows comes back as it was sent. The seed makes every run the same."""
+    draw = random.Random(1)
+    context_id = str(uuid.uuid4())
+    sent = [[any_part(draw, sdk) for _ in range(30)] for _ in range(4)]
+    for parts in sent:
+        task = await sdk.send(parts, context_id=context_id)
+        equal(task['parts'], parts)
+        equal((await sdk.get(task['id']))['parts'], parts)
+        equal((await collect(sdk.stream(parts)))[-1]['state'], 'completed')
+    if 'list' not in sdk.WITHOUT:
+        listed, _ = await sdk.list(context_id, page_size=10)
+        equal([task['parts'] for task in reversed(listed)], sent)
+
+
+async def old_text(sdk):
+    """Earlier releases have stored half of a character."""
+    context_id = os.environ.get('BATON_OLD_CONTEXT')
+    if context_id is None:
+        return
+    [task], _ = await sdk.list(context_id, page_size=10)
+    equal(texts(task), ['half \ufffd'])
+    equal(texts(await sdk.get(task['id'])), ['half \ufffd'])
+
+
 @contextlib.contextmanager
 def receiver():
     """A receiver of push notifications: its URL, and what it gets."""
@@ -205,6 +260,8 @@ CHECKS = {
     'subscribe': subscribe,
     'multi-turn': multi_turn,
     'files and data': files_and_data,
+    'any values': any_values,
+    'old text': old_text,
     'push': push,
     'unknown task': unknown_task,
     'task that cannot be canceled': not_cancelable,

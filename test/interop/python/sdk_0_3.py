@@ -23,7 +23,7 @@ from a2a.types import (
 
 BINDINGS = {'JSON-RPC': 'JSONRPC', 'HTTP+JSON': 'HTTP+JSON'}
 # 0.3 cannot list tasks, and its cards are not signed.
-WITHOUT = ['list', 'signed card']
+WITHOUT = ['list', 'signed card', 'old text']
 
 
 def to_part(part):
@@ -84,6 +84,7 @@ def from_config(config):
 
 
 class Client:
+    WITHOUT = WITHOUT
     VERSION = '0.3'
     # Its client cannot list and delete them.
     LISTS_CONFIGS = False

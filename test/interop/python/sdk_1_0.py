@@ -96,6 +96,7 @@ def to_request(parts, echo=None, task_id='', context_id=''):
 
 class Client:
     VERSION = '1.0'
+    WITHOUT = WITHOUT
     LISTS_CONFIGS = True
     # The SDK has an error class for each reason.
     SHOWN = {

@@ -61,7 +61,7 @@ describe('decoding a 0.3 send', () => {
     expect(parts).toMatchObject([
       { content: { value: [1, 2] }, metadata: undefined },
       { content: { value: { value: [1, 2] } }, metadata: { x: 1 } },
-      { content: { value: { value: null } }, metadata: { data_part_compat: true } },
+      { content: { value: null }, metadata: undefined },
     ]);
   });
 
