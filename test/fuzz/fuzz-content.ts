@@ -1,5 +1,8 @@
 import fc from 'fast-check';
+import { existsSync, readFileSync } from 'node:fs';
 import http from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 import { exchange } from './exchange.js';
 import type { Finding, Outcome } from './finding.js';
@@ -9,7 +12,7 @@ import { modelCase, modelScript } from './model-cases.js';
 import { OddPeer, type PeerScript } from './odd-peer.js';
 import { type SettingsCase, settingsCases } from './settings-cases.js';
 import { type Ending, TaskCaller, type Version } from './task-caller.js';
-import { toolCase, toolScript } from './tool-cases.js';
+import { type CallCounts, programOf, repeated, toolCase, toolScript } from './tool-cases.js';
 
 const AT_ONCE = 8;
 /** For everything that a turn waits for by its settings, and a machine that has much else to do. */
@@ -85,16 +88,17 @@ export const fuzzModels = (target: ContentTarget, cases: number, seed: number): 
 
 /** What tools answer, and what they are said to be. */
 export const fuzzTools = (target: ContentTarget, cases: number, seed: number): Promise<Outcome> =>
-  overCases('tool', toolCase, cases, seed, (one, about) => {
+  overCases('tool', toolCase, cases, seed, async (one, about) => {
+    const counts: CallCounts = new Map();
+    const file = join(tmpdir(), `calls-${seed}-${about.number}`);
     const config = (base: string) => {
       const headers = { authorization: { secret: 'openai', prefix: 'Bearer ' } };
       const server = {
         name: 'desk',
-        url: `${base}/mcp`,
-        connectTimeout: '2s',
         timeout: '2s',
-        headers,
-        ...one.server,
+        ...(one.isProgram
+          ? { ...programOf(one, file), connectTimeout: '30s' }
+          : { url: `${base}/mcp`, connectTimeout: '2s', headers, ...one.server }),
       };
       return {
         model: 'openai-compatible/m',
@@ -105,7 +109,9 @@ export const fuzzTools = (target: ContentTarget, cases: number, seed: number): P
         tools: { mcp: [server] },
       };
     };
-    return runPeer(target, about, { script: toolScript(one), config });
+    const outcome = await runPeer(target, about, { script: toolScript(one, counts), config });
+    if (existsSync(file)) counts.set('look', readFileSync(file, 'utf8').split('\n').length - 1);
+    return { ...outcome, problem: outcome.problem ?? repeated(one, counts) };
   });
 
 /** One agent of its own for each case, and one message to it. */

@@ -9,6 +9,7 @@ import { fuzzStreams } from './fuzz-streams.js';
 import { Neighbour } from './neighbour.js';
 import { OddPeer } from './odd-peer.js';
 import { STANDING } from './settings-cases.js';
+import { PROGRAM } from './tool-cases.js';
 
 export type Driver = 'redis' | 'postgres';
 
@@ -60,6 +61,7 @@ export async function runFuzz(
       // The odd peers are in this process.
       OUTBOUND_ALLOW: '127.0.0.1',
       COMPUTE_TIMEOUT_MS: '500',
+      MCP_STDIO_ALLOW: `${process.execPath} ${PROGRAM}`,
     },
   });
   const peer = await OddPeer.start();

@@ -1,11 +1,16 @@
 import fc from 'fast-check';
 import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { openaiChat } from '../support/model-provider/openai-chat.js';
 import type { ModelRequest } from '../support/model-provider/reply.js';
 import { hostileChanges, objectSchema } from './hostile-values.js';
 import { junk, oddText } from './junk.js';
 import { type Mutation, mutate } from './mutate.js';
+import { type RecordedAnswer, recordedAnswer, textOf } from './recorded-answers.js';
 import { type Manner, type PeerRequest, type PeerScript, manner, sendOddly } from './odd-peer.js';
+
+/** A program that the workers of the run may start. */
+export const PROGRAM = join(__dirname, '../support/mcp-server/raw-stdio.js');
 
 const STEPS = [
   'initialize',
@@ -30,6 +35,10 @@ export interface ToolCase {
   nextCursor: string | undefined;
   /** What the model says as input of a tool. */
   input: string;
+  /** The answer to calls, in place of `result`. */
+  recorded: RecordedAnswer | undefined;
+  /** The server is a program, which is odd in `recorded` alone. */
+  isProgram: boolean;
 }
 
 const tool = fc.record(
@@ -101,13 +110,31 @@ export const toolCase: fc.Arbitrary<ToolCase> = fc.record({
     '[]',
     '{"value":"aaaaaaaaaaaaaaaaaaaaaaaaaaaa!"}',
   ),
+  recorded: fc.option(recordedAnswer, { nil: undefined, freq: 1 }),
+  isProgram: fc.nat(5).map((n) => n === 0),
 });
+
+/** How often each tool was called. */
+export type CallCounts = Map<string, number>;
+
+/** The program of a case that has one; it adds a line to the file for each call. */
+export const programOf = ({ recorded }: ToolCase, file: string): { command: string; args: string[] } => {
+  const quirks = recorded ? { 'tools/call': { raw: textOf(recorded, 'lines') } } : {};
+  return { command: process.execPath, args: [PROGRAM, JSON.stringify(quirks), file] };
+};
+
+/** A call is made once. It is made again only if the connection broke before an answer, and the settings allow it. */
+export function repeated({ server }: ToolCase, counts: CallCounts): string | undefined {
+  const most = 'neverRepeat' in server ? 1 : 2;
+  const found = [...counts].find(([, times]) => times > most);
+  return found && `the tool ${found[0].slice(0, 40)} was called ${found[1]} times`;
+}
 
 /** Model and MCP server of a case: the model calls the first two tools that it is given, and then says that it is done. */
 export const toolScript =
-  (one: ToolCase): PeerScript =>
+  (one: ToolCase, counts: CallCounts): PeerScript =>
   async (request, response) => {
-    if (request.path.startsWith('/mcp')) return answerMcp(one, request, response);
+    if (request.path.startsWith('/mcp')) return answerMcp(one, counts, request, response);
     const { tools = [], messages = [] } = request.body as {
       tools?: { function: { name: string } }[];
       messages?: { role: string }[];
@@ -124,19 +151,34 @@ export const toolScript =
     await sendOddly(response, { kind: 'plain', at: 0 }, { type: 'text/event-stream', text: text.join('') });
   };
 
-async function answerMcp(one: ToolCase, request: PeerRequest, response: ServerResponse): Promise<void> {
-  const message = (request.body ?? {}) as { id?: unknown; method?: string };
+async function answerMcp(
+  one: ToolCase,
+  counts: CallCounts,
+  request: PeerRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const message = (request.body ?? {}) as { id?: unknown; method?: string; params?: { name?: string } };
   const step = request.method === 'POST' ? message.method : request.method;
   const isOdd = step === one.step;
+  // A redirected call has not been made.
+  if (step === 'tools/call' && !(isOdd && one.manner.kind === 'redirect')) {
+    const name = message.params?.name ?? '';
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
   if (!isOdd && (request.method !== 'POST' || message.id === undefined)) {
     return void response.writeHead(request.method === 'POST' ? 202 : 405).end();
   }
   const right = { jsonrpc: '2.0', id: message.id, result: resultOf(one, step) };
   const said = isOdd ? mutate(right, one.changes) : right;
-  const text = (JSON.stringify(said) as string | undefined) ?? '';
+  const bytes =
+    step === 'tools/call' && one.recorded
+      ? textOf(one.recorded, one.inStream ? 'stream' : 'json')
+      : undefined;
+  const json = (JSON.stringify(said) as string | undefined) ?? '';
+  const text = bytes?.replaceAll('$id', String(message.id)) ?? json;
   const key = /sk-[\w-]+/.exec(JSON.stringify(request.headers))?.[0];
   const answer = one.inStream
-    ? { type: 'text/event-stream', text: `event: message\ndata: ${text}\n\n` }
+    ? { type: 'text/event-stream', text: bytes === undefined ? `event: message\ndata: ${text}\n\n` : text }
     : { type: 'application/json', text };
   await sendOddly(response, isOdd ? one.manner : { kind: 'plain', at: 0 }, {
     ...answer,
