@@ -36,7 +36,11 @@ const kitStyles: Plugin = {
 
 export default defineConfig({
   root: HERE,
+  // The server puts the path of PUBLIC_URL in front where the page names a file. Scripts name each other by relative paths.
   base: '/console/',
+  experimental: {
+    renderBuiltUrl: (_, { hostType }) => (hostType === 'html' ? undefined : { relative: true }),
+  },
   plugins: [react(), firstReads, kitStyles],
   // The server puts a nonce in its place in each answer.
   html: { cspNonce: '__CSP_NONCE__' },

@@ -147,7 +147,7 @@ export async function listen(app: NestFastifyApplication): Promise<Listening> {
   const fastify: FastifyInstance = app.getHttpAdapter().getInstance();
   const paths = collectPaths(fastify);
   await app.init();
-  refuseOtherMethods(fastify, paths, app.get(ConsoleSite, { strict: false }));
+  refuseOtherMethods(fastify, paths, app);
   limitConnections(app.getHttpServer(), openFilesLimit(), app.get(Logger));
   await fastify.listen({ host, port });
   const [address] = fastify.addresses();
@@ -237,12 +237,18 @@ function collectPaths(instance: FastifyInstance): RoutedPaths {
  * would be 404, which sends people looking for a typing error in the URL. Looks for the path once there is such a request:
  * routes for all of these methods would take a fifth of the time of a start.
  */
-function refuseOtherMethods(instance: FastifyInstance, paths: RoutedPaths, site: ConsoleSite): void {
+function refuseOtherMethods(
+  instance: FastifyInstance,
+  paths: RoutedPaths,
+  app: NestFastifyApplication,
+): void {
+  const site = app.get(ConsoleSite, { strict: false });
+  const { path: base } = app.get(PublicUrl, { strict: false });
   const find = findPath(paths);
   instance.addHook('preHandler', (request, reply, done) => {
     const isRouted = !request.is404 && request.routeOptions.url !== '*';
     const path = isRouted || ![...METHODS, 'OPTIONS'].includes(request.method) ? undefined : find(request);
-    if (path) refuseMethod(request, reply, path, site).catch(done);
+    if (path) refuseMethod(request, reply, path, { site, base }).catch(done);
     else done();
   });
   // `tasks/:id` would take the other methods of `tasks/:id:cancel`.
@@ -272,14 +278,14 @@ async function refuseMethod(
   request: FastifyRequest,
   reply: FastifyReply,
   { url, methods }: RoutedPath,
-  site: ConsoleSite,
+  { site, base }: { site: ConsoleSite; base: string },
 ): Promise<void> {
   const allowed = METHODS.filter((method) => methods.has(method));
   const allow = [...allowed, ...(allowed.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].join(', ');
   if (request.method === 'OPTIONS') {
     reply.status(204).header('allow', allow).send();
   } else if (url === '/' && isBrowser(request)) {
-    if (await site.isAt(request)) sendToConsole(reply);
+    if (await site.isAt(request)) sendToConsole(reply, base);
     else sendWelcome(reply);
   } else {
     reply.header('allow', allow);

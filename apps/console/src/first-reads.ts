@@ -8,13 +8,18 @@ declare global {
   }
 }
 
+const metaOf = (name: string): string | undefined =>
+  document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content;
+const written = metaOf('baton-base');
+const base = written?.startsWith('/') ? written : '';
+
 /** Which paths the page at this address reads before all others. */
 function firstPaths(): string[] {
-  const audience = document.querySelector<HTMLMetaElement>('meta[name="baton-audience"]')?.content;
+  const audience = metaOf('baton-audience');
   if (audience === 'operators') return ['/v1/admin/whoami'];
   const { pathname, search } = window.location;
   // The list with filters is another one.
-  const isList = pathname === '/console/tasks' && search === '';
+  const isList = pathname === `${base}/console/tasks` && search === '';
   return ['/v1/whoami', ...(isList ? ['/v1/requests?limit=100'] : [])];
 }
 
@@ -34,7 +39,8 @@ function storedToken(): string | undefined {
 const token = storedToken();
 if (token !== undefined) {
   const authorization = `Bearer ${token}`;
-  const reads = firstPaths().map((path): [string, Promise<Response>] => {
+  const reads = firstPaths().map((below): [string, Promise<Response>] => {
+    const path = base + below;
     const read = fetch(path, { headers: { authorization } });
     // Whoever takes the answer reports the failure.
     read.catch(() => undefined);

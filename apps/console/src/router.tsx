@@ -16,6 +16,7 @@ import { tokensRoutes } from './pages/tokens/routes';
 import { usageRoutes } from './pages/usage/routes';
 import { webhooksRoutes } from './pages/webhooks/routes';
 import { appRoute, operatorRoute, rootRoute } from './shell/app-route';
+import { BASE } from './base';
 
 // Each folder of `pages` has a `routes.tsx`. Add its routes here, and its entry in `shell/navigation.ts`.
 const routeTree = rootRoute.addChildren([
@@ -37,7 +38,7 @@ const routeTree = rootRoute.addChildren([
 
 export const router = createRouter({
   routeTree,
-  basepath: '/console',
+  basepath: `${BASE}/console`,
   context: { queryClient },
   defaultErrorComponent: ({ error, reset }) => <ErrorView error={error} retry={reset} />,
   defaultNotFoundComponent: () => (

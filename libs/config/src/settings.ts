@@ -213,7 +213,7 @@ const api = group('API', {
   ),
   publicUrl: optional(
     publicUrl,
-    'URL under which callers reach the API. Agent cards contain it. Without it, or with a URL of `localhost`, they contain the ' +
+    'URL under which callers reach the API. It may have a path, which a proxy strips (docs/operating/proxies.md). Agent cards contain it. Without it, or with a URL of `localhost`, they contain the ' +
       'origin of the request for the card. Without it, signed cards contain http://localhost:PORT, because ' +
       'callers choose the origin of a request.',
   ),

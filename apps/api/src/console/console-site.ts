@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { HostBindings } from '../access/host-bindings.js';
 import { vary } from '../http/requests.js';
 import { sendPlainError } from '../http/errors.js';
+import { PublicUrl } from '../http/public-url.js';
 
 /** Where `apps/console/build.mjs` writes: `dist/console`, seen from the compiled file. */
 const BUILT = join(__dirname, '../../../../console');
@@ -16,6 +17,10 @@ const ASSETS = '/console/assets/';
 const NONCE = /__CSP_NONCE__/g;
 /** Stands there where the page reads for whom it is. */
 const AUDIENCE = '__CONSOLE_AUDIENCE__';
+/** Stands there where the page reads the path of PUBLIC_URL. */
+const BASE = '__CONSOLE_BASE__';
+/** Where the page names a file of the console. */
+const FILE = /(?<=(?:src|href)=")\/console\//g;
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
 
 /** For whom a console is: people of a tenant, or operators, at the management port alone. */
@@ -38,6 +43,7 @@ export class ConsoleSite {
   constructor(
     private readonly environment: Environment,
     private readonly hosts: HostBindings,
+    private readonly publicUrl: PublicUrl,
   ) {}
 
   /**
@@ -65,7 +71,13 @@ export class ConsoleSite {
   async sendPage(reply: FastifyReply, audience: ConsoleAudience): Promise<void> {
     this.page ??= readFile(join(BUILT, 'index.html'), 'utf8');
     const nonce = randomBytes(16).toString('base64url');
-    const html = (await this.page).replace(NONCE, nonce).replace(AUDIENCE, audience);
+    // Operators are at the management port, which PUBLIC_URL does not name.
+    const base = audience === 'tenants' ? this.publicUrl.path : '';
+    const html = (await this.page)
+      .replace(NONCE, nonce)
+      .replace(AUDIENCE, audience)
+      .replace(BASE, () => base)
+      .replace(FILE, () => `${base}/console/`);
     // Not stored: a nonce is good for one answer.
     await reply
       .headers({ ...this.headers(nonce, audience), 'content-type': 'text/html; charset=utf-8' })

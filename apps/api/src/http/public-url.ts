@@ -28,7 +28,7 @@ export class PublicUrl {
 
   constructor({ publicUrl, cardSigningKey, grpcPort, grpcPublicAddress }: Environment) {
     this.url = publicUrl;
-    this.isSet = new URL(publicUrl).hostname !== 'localhost';
+    this.isSet = new URL(publicUrl).hostname !== 'localhost' || this.path !== '';
     this.signs = cardSigningKey !== undefined;
     const isNamed = grpcPort !== undefined && grpcPublicAddress !== undefined;
     this.listsGrpc = isNamed;
@@ -39,6 +39,11 @@ export class PublicUrl {
   /** The one for everybody, without a slash at the end. */
   get value(): string {
     return this.url;
+  }
+
+  /** Its path without a slash at the end: empty, or such as `/baton` where a proxy has Baton below a path and strips it. */
+  get path(): string {
+    return new URL(this.url).pathname.replace(/\/+$/, '');
   }
 
   /**

@@ -31,9 +31,12 @@ There is nothing to click here: programs call it.</p>
 export const isBrowser = ({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): boolean =>
   method === 'GET' && /\btext\/html\b/.test(headers.accept ?? '');
 
-/** Leads people from the root to the console. */
-export function sendToConsole(reply: FastifyReply): void {
-  reply.status(302).headers({ location: '/console', vary: 'accept' }).send();
+/** Leads people from the root to the console. @param base path of PUBLIC_URL, without a slash at its end */
+export function sendToConsole(reply: FastifyReply, base: string): void {
+  reply
+    .status(302)
+    .headers({ location: `${base}/console`, vary: 'accept' })
+    .send();
 }
 
 /** What people see at the root of a host without a console, where programs send JSON-RPC by POST. */

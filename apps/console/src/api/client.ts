@@ -3,6 +3,7 @@ import createClient, { type Middleware } from 'openapi-fetch';
 import { ApiError, errorOf } from './api-error';
 import type { paths as OperatorPaths } from './operator-schema';
 import type { paths } from './schema';
+import { BASE, SERVER_URL } from '../base';
 
 let tokenSource: () => Promise<string | undefined> = async () => undefined;
 
@@ -44,11 +45,11 @@ const authorize: Middleware = {
  * The REST API with the token of whoever has signed in. Paths, parameters, bodies and answers have the types of its OpenAPI
  * document. Every call rejects with an `ApiError` if it is not a success: `const list = await answerOf(api.GET('/v1/agents'))`.
  */
-export const api = createClient<paths>({ baseUrl: window.location.origin, fetch: send });
+export const api = createClient<paths>({ baseUrl: SERVER_URL, fetch: send });
 api.use(authorize);
 
 /** The API of operators in the same way. It is at the management port alone. */
-export const operatorApi = createClient<OperatorPaths>({ baseUrl: window.location.origin, fetch: send });
+export const operatorApi = createClient<OperatorPaths>({ baseUrl: SERVER_URL, fetch: send });
 operatorApi.use(authorize);
 
 /** The body of a successful answer. Rejects with an `ApiError`. */
@@ -58,13 +59,13 @@ export async function answerOf<T>(call: Promise<{ data?: T }>): Promise<T> {
 }
 
 /**
- * A call that is not in the OpenAPI document: A2A, or a stream. @param path from the root, such as `/agents/echo`
+ * A call that is not in the OpenAPI document: A2A, or a stream. @param path below the URL of the server, such as `/agents/echo`
  * @throws ApiError
  */
 export async function fetchApi(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   headers.set('authorization', await authorization());
-  const response = await fetch(path, { ...init, headers }).catch((error: unknown) => {
+  const response = await fetch(BASE + path, { ...init, headers }).catch((error: unknown) => {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw ApiError.unreachable();
   });

@@ -1,5 +1,6 @@
 import { ErrorResponse, type User, UserManager, WebStorageStateStore } from 'oidc-client-ts';
 import { consoleSettings } from './settings';
+import { SERVER_URL } from '../base';
 
 let manager: Promise<UserManager> | undefined;
 
@@ -12,7 +13,7 @@ function userManager(): Promise<UserManager> {
       authority: oidc.issuer,
       client_id: oidc.client_id,
       scope: oidc.scope,
-      redirect_uri: `${window.location.origin}/console/signed-in`,
+      redirect_uri: `${SERVER_URL}/console/signed-in`,
       response_type: 'code',
       automaticSilentRenew: false,
       monitorSession: false,

@@ -1,3 +1,5 @@
+import { BASE } from '../base';
+
 /** What `/console/settings.json` says of the OpenID provider. */
 export interface OidcSettings {
   issuer: string;
@@ -14,7 +16,7 @@ let settings: Promise<ConsoleSettings> | undefined;
 
 /** How people sign in here. */
 export function consoleSettings(): Promise<ConsoleSettings> {
-  settings ??= fetch('/console/settings.json').then(
+  settings ??= fetch(`${BASE}/console/settings.json`).then(
     (response) => response.json() as Promise<ConsoleSettings>,
   );
   settings.catch(() => (settings = undefined));

@@ -3,6 +3,7 @@ import { queryOptions } from '@tanstack/react-query';
 import { stringify } from 'yaml';
 import { answerOf, api } from '../../api/client';
 import type { components } from '../../api/schema';
+import { BASE } from '../../base';
 
 export type Agent = components['schemas']['Agent'];
 export type AgentSummary = components['schemas']['AgentSummary'];
@@ -77,7 +78,7 @@ export const versionTextQuery = (name: string, version: number) =>
 export const schemaQuery = queryOptions({
   queryKey: ['agent-schema'],
   queryFn: async (): Promise<Schema> => {
-    const response = await fetch('/v1/agent.schema.json');
+    const response = await fetch(`${BASE}/v1/agent.schema.json`);
     const { properties = {}, ...schema } = (await response.json()) as Schema;
     const { tenants: _, ...own } = properties as Record<string, Schema>;
     return { ...schema, properties: own };

@@ -1,12 +1,13 @@
 import '../../api/buffer';
 import { verifyAgentCardSignature } from '@a2a-js/sdk';
 import { createRemoteJWKSet } from 'jose';
+import { SERVER_URL } from '../../base';
 
 /** Whether a card is signed by this server. */
 export async function verifySignature(
   card: Record<string, unknown>,
 ): Promise<{ isGood: boolean; text: string }> {
-  const keys = createRemoteJWKSet(new URL('/.well-known/jwks.json', window.location.origin));
+  const keys = createRemoteJWKSet(new URL(`${SERVER_URL}/.well-known/jwks.json`));
   try {
     await verifyAgentCardSignature((kid) => keys({ alg: 'ES256', kid }))(card as never);
     return { isGood: true, text: 'Signed by this server. The signature is valid.' };

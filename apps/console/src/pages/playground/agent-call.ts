@@ -11,6 +11,7 @@ import { createParser } from 'eventsource-parser';
 import { accessToken } from '../../session/session';
 import { type Draft, messageOf } from './draft';
 import { type Exchange, type Frame, HIDDEN_TOKEN } from './exchange';
+import { SERVER_URL } from '../../base';
 
 /** What is told while a call goes on. */
 export interface CallListener {
@@ -100,7 +101,7 @@ export class AgentCall {
           return fetch(ownUrl(input), { ...init, headers: await authorized(headers) });
         },
       }),
-    }).createFromUrl(`${window.location.origin}/agents/${encodeURIComponent(agent)}/`);
+    }).createFromUrl(`${SERVER_URL}/agents/${encodeURIComponent(agent)}/`);
     return this.client;
   }
 

@@ -5,6 +5,7 @@ import { ErrorView } from '../../components/error-view';
 import { beginSession } from '../../session/session';
 import { rootRoute } from '../../shell/app-route';
 import { SignInPage } from './sign-in-page';
+import { BASE } from '../../base';
 
 const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
@@ -33,7 +34,7 @@ const signedInRoute = createRoute({
       </Title>
       <ErrorView error={error} title="You are not signed in" />
       {/* The page is loaded again: nothing of the failed sign-in is left. */}
-      <Button component="a" href="/console/sign-in">
+      <Button component="a" href={`${BASE}/console/sign-in`}>
         Sign in again
       </Button>
     </Stack>

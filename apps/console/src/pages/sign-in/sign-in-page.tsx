@@ -9,6 +9,7 @@ import { isForOperators, operatorQuery } from '../../session/operator';
 import { beginSession, endSession, useSession } from '../../session/session';
 import { consoleSettings } from '../../session/settings';
 import { queryClient } from '../../api/query-client';
+import { BASE } from '../../base';
 
 const route = getRouteApi('/sign-in');
 
@@ -43,7 +44,7 @@ export function SignInPage() {
         throw error;
       }
     },
-    onSuccess: () => router.history.push(`/console${to}`),
+    onSuccess: () => router.history.push(`${BASE}/console${to}`),
   });
   const atProvider = useMutation({
     mutationFn: async () => (await import('../../session/oidc')).signInAtProvider(to),

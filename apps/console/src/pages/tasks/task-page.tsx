@@ -3,6 +3,7 @@ import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tansta
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { answerOf, api } from '../../api/client';
+import { SERVER_URL } from '../../base';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { Json, PartView } from '../../components/part-view';
@@ -490,7 +491,7 @@ function Copies({ task, events }: { task: Task; events: readonly LogEvent[] }) {
   const names = useAgentNames();
   const sent = events[0]?.task?.history?.[0];
   if (!sent) return null;
-  const url = `${window.location.origin}/agents/${names.get(task.agent_id) ?? task.agent_id}/`;
+  const url = `${SERVER_URL}/agents/${names.get(task.agent_id) ?? task.agent_id}/`;
   const { role, parts, metadata } = sent;
   // A message of the same id would be the same message.
   const message = () => ({ messageId: crypto.randomUUID(), role, parts, metadata });
