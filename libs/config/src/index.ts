@@ -25,6 +25,7 @@ export {
   limitRule,
   LIMITS,
   NO_LIMITS,
+  storedLimits,
   type TenantLimits,
 } from './limits.js';
 export { parseRedisUrl, type RedisHost } from './redis-url.js';

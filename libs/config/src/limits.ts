@@ -19,7 +19,10 @@ export interface LimitRule {
 }
 
 /** The largest value. It is exact in JavaScript, in JSON and in Postgres. */
-export const MAX_LIMIT = 999_999_999_999_999;
+const MAX_LIMIT = 999_999_999_999_999;
+
+/** The largest number of runs and tasks: an integer of Postgres. */
+const MAX_COUNT = 2_147_483_647;
 
 const RUN_FAILS = 'The run fails with the reason.';
 
@@ -45,7 +48,7 @@ export const LIMITS = {
     default: null,
     compose: 50,
     min: 1,
-    max: MAX_LIMIT,
+    max: MAX_COUNT,
   },
   tasksWaiting: {
     counts: 'tasks that wait for a run',
@@ -54,7 +57,7 @@ export const LIMITS = {
     default: null,
     compose: 10_000,
     min: 1,
-    max: MAX_LIMIT,
+    max: MAX_COUNT,
   },
   openStreams: {
     counts: 'open streams',
@@ -252,6 +255,28 @@ export const DEFAULT_LIMITS = Object.fromEntries(
 export const NO_LIMITS = Object.fromEntries(
   LIMIT_NAMES.map((name) => [name, limitRule(name).required ? LIMITS[name].default : null]),
 ) as TenantLimits;
+
+/** The largest value that statements and processes take. Earlier releases accepted values above `max`. */
+export const largestLimit = (name: LimitName): number => Math.max(LIMITS[name].max, MAX_COUNT);
+
+/**
+ * What the operator has set for a tenant, as it is stored. A value that an earlier release or a hand has stored, and that no
+ * statement takes, becomes the nearest one that all take: the limits of one tenant must not stop those of others.
+ */
+export function storedLimits(stored: unknown): LimitOverrides {
+  if (typeof stored !== 'object' || stored === null) return {};
+  const values = new Map<string, unknown>(Object.entries(stored));
+  const limits: Record<string, number | null> = {};
+  for (const name of LIMIT_NAMES) {
+    const value = values.get(name);
+    const { min, fractions, required } = limitRule(name);
+    if (value === null && !required) limits[name] = null;
+    if (typeof value !== 'number' || Number.isNaN(value)) continue;
+    const near = Math.min(Math.max(value, min), fractions ? LIMITS[name].max : largestLimit(name));
+    limits[name] = fractions ? near : Math.floor(near);
+  }
+  return limits;
+}
 
 /** Limits that guests share with the callers of the tenant. */
 const SHARED_WITH_GUESTS = ['requestsPerSecond', 'tasksWaiting', 'openStreams', 'storedBytes'] as const;

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { LIMIT_NAMES, type LimitName, limitRule, MAX_LIMIT } from './limits.js';
+import { largestLimit, LIMIT_NAMES, type LimitName, limitRule } from './limits.js';
 import {
   commandLines,
   days,
@@ -725,7 +725,7 @@ const everyProcess = group('Every process', {
 /** The limit of every tenant without its own. It may be above the limit's `max`: earlier releases accepted that. */
 function limitSetting(name: LimitName): Setting<number | null> {
   const { default: preset, description, fractions } = limitRule(name);
-  const value = orNone<number>(fractions ? days : integer(1, MAX_LIMIT));
+  const value = orNone<number>(fractions ? days : integer(1, largestLimit(name)));
   return preset === null
     ? { ...optional(value, description), value: value.optional().transform((limit) => limit ?? null) }
     : setting(value, preset, description);

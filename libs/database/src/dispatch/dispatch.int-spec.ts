@@ -201,6 +201,32 @@ describe('limits of a tenant', () => {
   });
 });
 
+describe('a limit that a hand or an earlier release has stored', () => {
+  it.each(['3000000000', '1e30', '-5', '0', '2.5', '"many"', '[]'])(
+    '%s stops no other tenant',
+    async (value) => {
+      const [bad, good] = [randomUUID(), randomUUID()];
+      for (const [n, tenantId] of [bad, good].entries()) {
+        const limits =
+          tenantId === bad ? `{"runsAtOnce": ${value}, "tasksWaiting": ${value}, "weight": ${value}}` : '{}';
+        await sql(
+          stores,
+          `INSERT INTO tenants (id, slug, limits) VALUES ('${tenantId}', 't-${n}-${tenantId}', '${limits}')`,
+        );
+      }
+      const waiting = [...(await accept(bad, 1)), ...(await accept(good, 1))];
+      const seen = await stores.dispatch.readSlotUsage(1_000);
+      const grants = [...seen.waiting].map(([tenantId, { runsAtOnce = null }]) =>
+        grant(tenantId, 1, runsAtOnce),
+      );
+      expect(idsOf(await stores.dispatch.dispatch(grants, ROOMY)).sort()).toEqual(waiting.sort());
+      // Its own messages are accepted, too.
+      const { runsAtOnce: maxInFlight = null, tasksWaiting: maxWaiting = null } = seen.waiting.get(bad)!;
+      await accept(bad, 1, { maxInFlight, maxWaiting, exact: true });
+    },
+  );
+});
+
 describe('dispatch', () => {
   it('takes the oldest runs of a tenant first', async () => {
     const tenantId = randomUUID();

@@ -1,4 +1,4 @@
-import type { LimitOverrides } from '@baton/config';
+import { type LimitOverrides, storedLimits } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, type Values } from '../connection/database.js';
 import { RUN_COLUMNS, runOf, type RunRow, type RunToEnqueue } from './run-key.js';
@@ -77,7 +77,7 @@ interface SlotUsageRow {
   in_flight: Record<string, number> | null;
   waiting: string[];
   /** What the operator has set for those that wait, if anything. */
-  limits: Record<string, LimitOverrides> | null;
+  limits: Record<string, unknown> | null;
 }
 
 /**
@@ -184,7 +184,7 @@ export class DispatchStore {
       workerSlots: row?.slots ?? 0,
       workers: row?.workers ?? [],
       inFlight: new Map(Object.entries(row?.in_flight ?? {})),
-      waiting: new Map(waiting.map((tenantId) => [tenantId, row?.limits?.[tenantId] ?? {}])),
+      waiting: new Map(waiting.map((tenantId) => [tenantId, storedLimits(row?.limits?.[tenantId])])),
     };
   }
 

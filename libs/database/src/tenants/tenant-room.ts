@@ -1,4 +1,4 @@
-import type { LimitName, LimitOverrides, TenantLimits } from '@baton/config';
+import { type LimitName, storedLimits, type TenantLimits } from '@baton/config';
 import type { QueryResultRow } from 'pg';
 import type { Statement, Transaction } from '../connection/database.js';
 import { BEGIN_USAGE, COUNT_CATALOG, countSliceIn } from './usage.store.js';
@@ -35,7 +35,7 @@ export interface Kept {
 }
 
 interface RoomRow {
-  limits: LimitOverrides;
+  limits: unknown;
   /** Null: they are not counted yet. */
   bytes: number | null;
   /** Null: nothing is counted for the tenant. */
@@ -72,7 +72,7 @@ export async function keepInRoom(
 ): Promise<void> {
   if (added === undefined && bytes === 0) return;
   const [used] = await transaction.query<RoomRow & QueryResultRow>(ADD_BYTES, [tenantId, bytes]);
-  const limits = { ...defaults, ...used?.limits };
+  const limits = { ...defaults, ...storedLimits(used?.limits) };
   const most = added && limits[added];
   if (added && most !== null && most !== undefined) {
     const [row] = await transaction.query<{ count: number }>({ text: COUNTS[added] }, [tenantId]);

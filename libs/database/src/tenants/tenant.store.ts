@@ -1,5 +1,5 @@
 import { isUuid } from '@baton/a2a';
-import type { LimitName, LimitOverrides } from '@baton/config';
+import { type LimitName, type LimitOverrides, storedLimits } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
@@ -61,7 +61,7 @@ export class TenantStore {
   async byId(id: string): Promise<Tenant | undefined> {
     if (!isUuid(id)) return undefined;
     const [tenant] = await this.catalog.queryInTenant<Tenant>(id, BY_ID, [id]);
-    return tenant;
+    return tenant && { ...tenant, limits: storedLimits(tenant.limits) };
   }
 
   /** Those of these tenants that are suspended, are being deleted, or do not exist. */
@@ -167,4 +167,4 @@ export class TenantStore {
 
 const targetOf = (name: string) => ({ kind: 'tenant', name }) as const;
 
-const tenantOf = ({ limits, ...row }: TenantRow): Tenant => ({ ...row, limits: limits as LimitOverrides });
+const tenantOf = ({ limits, ...row }: TenantRow): Tenant => ({ ...row, limits: storedLimits(limits) });
