@@ -4,9 +4,10 @@
 const MAY_IMPORT = {
   a2a: [],
   config: [],
+  postgres: [],
   telemetry: ['config'],
-  database: ['a2a', 'config', 'telemetry'],
-  messaging: ['a2a', 'config', 'telemetry'],
+  database: ['a2a', 'config', 'postgres', 'telemetry'],
+  messaging: ['a2a', 'config', 'postgres', 'telemetry'],
   identity: ['a2a', 'config', 'telemetry', 'database', 'messaging', 'outbound'],
   compute: ['a2a', 'config', 'telemetry'],
   outbound: ['a2a', 'config', 'telemetry'],

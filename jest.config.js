@@ -2,6 +2,9 @@
 
 const { availableParallelism } = require('node:os');
 
+// Of the tests and of all processes that they start. Postgres has another one (test/support/postgres.ts).
+process.env.TZ = 'Asia/Kolkata';
+
 /** @type {import('jest').Config} */
 const base = {
   rootDir: __dirname,

@@ -18,9 +18,16 @@ export const programsOf = (release: string): string =>
 const release = process.env.TEST_POSTGRES;
 export const programs = release === undefined ? undefined : programsOf(release);
 
+/** Neither UTC nor the zone of the processes (jest.config.js): a time that is read or written in the wrong zone fails a test. */
+const ZONE = { timezone: 'America/New_York' };
+
 /** As `startPostgres`, with the release that the tests run on. */
 export const startTestPostgres = (folder: string, options: PostgresOptions = {}): Promise<RunningPostgres> =>
-  startPostgres(folder, programs === undefined ? options : { programs, ...options });
+  startPostgres(folder, {
+    ...(programs !== undefined && { programs }),
+    ...options,
+    settings: { ...ZONE, ...options.settings },
+  });
 
 /** The password is random, so nothing is gained by 4,096 rounds, which a client needs 5 ms for at each connection. */
 export const CHEAP_LOGINS: Record<string, string> =
@@ -42,9 +49,13 @@ export function keepSeed(folder: string, seed: string): void {
  * know the flag.
  */
 export function spreadDatabases(folder: string): void {
+  spawnSync('chattr', ['+T', join(stateFolder(folder), 'data/base')], { stdio: 'ignore' });
+}
+
+/** Its user may not enter every folder: `readableFolder`. */
+function stateFolder(folder: string): string {
   const location = join(folder, 'location');
-  const state = existsSync(location) ? readFileSync(location, 'utf8').trim() : folder;
-  spawnSync('chattr', ['+T', join(state, 'data/base')], { stdio: 'ignore' });
+  return existsSync(location) ? readFileSync(location, 'utf8').trim() : folder;
 }
 
 /** With owners and modes: Postgres refuses the data of another user. */
@@ -56,24 +67,29 @@ export interface PrivatePostgres extends TestDatabase {
   stop(): Promise<void>;
   /** Starts it again under the same URL. */
   restart(): Promise<void>;
+  /** All it has logged. */
+  log(): string;
 }
 
 /** @param options.programs of another release than the tests run on */
-export async function startPrivatePostgres(options: { programs?: string } = {}): Promise<PrivatePostgres> {
+export async function startPrivatePostgres(
+  options: Pick<PostgresOptions, 'programs' | 'settings'> = {},
+): Promise<PrivatePostgres> {
   const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
   const isOther = options.programs !== undefined && options.programs !== programs;
   const seed = isOther ? undefined : process.env.TEST_POSTGRES_SEED;
   if (seed) copyFolder(seed, folder);
   chmodSync(folder, 0o711);
-  const settings = { shared_buffers: '64MB' };
-  let running = await startTestPostgres(folder, { settings, ...options });
+  const settings = { shared_buffers: '64MB', ...options.settings };
+  let running = await startTestPostgres(folder, { ...options, settings });
   const { url } = running;
   if (!seed) await migrate(url);
   return {
     url,
+    log: () => readFileSync(join(stateFolder(folder), 'postgres.log'), 'utf8'),
     stop: () => running.process.stop(5000),
     restart: async () => {
-      running = await startTestPostgres(folder, { settings, at: url, ...options });
+      running = await startTestPostgres(folder, { ...options, settings, at: url });
     },
     drop: async () => {
       await running.process.stop(5000);

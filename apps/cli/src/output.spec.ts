@@ -27,7 +27,7 @@ describe('output', () => {
     (text) => {
       const time = new Date(text);
       const shown = formatTime(time);
-      expect(shown).toMatch(/^2026-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d\d:\d\d$/);
+      expect(shown).toMatch(/^202[67]-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d\d:\d\d$/);
       expect(new Date(shown).getTime()).toBe(Math.floor(time.getTime() / 1000) * 1000);
       expect(Number(shown.slice(11, 13))).toBe(time.getHours());
       expect(formatTime(null)).toBe('-');

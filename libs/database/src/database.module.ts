@@ -20,7 +20,7 @@ import { RetentionStore } from './retention/retention.store.js';
 import { DeadPushStore } from './push/dead-push.store.js';
 import { PushDeliveryStore } from './push/push-delivery.store.js';
 import { ReadReplica } from './connection/read-replica.js';
-import { RowSecurityError } from './connection/row-security.js';
+import { DatabaseSetupError } from './connection/session-check.js';
 import { RunStore } from './runs/run.store.js';
 import { ScheduleStore } from './schedules/schedule.store.js';
 import { SecretStore } from './catalog/secret.store.js';
@@ -169,7 +169,7 @@ export class DatabaseModule implements OnModuleInit, OnApplicationShutdown {
   ) {}
 
   /**
-   * Refuses to start with a role that row-level security does not bind. If Postgres is away, the process starts, and
+   * Refuses to start with a role that row-level security does not bind, or a database that Baton cannot use. If Postgres is away, the process starts, and
    * its first connection is checked later.
    */
   async onModuleInit(): Promise<void> {
@@ -183,7 +183,7 @@ export class DatabaseModule implements OnModuleInit, OnApplicationShutdown {
       );
     }
     await this.database.ping().catch((error: unknown) => {
-      if (error instanceof RowSecurityError) throw error;
+      if (error instanceof DatabaseSetupError) throw error;
     });
   }
 

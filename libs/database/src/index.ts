@@ -18,7 +18,8 @@ export {
 } from './connection/transient.js';
 export type { BeatNews, LeaseKey } from './runs/leases/lease-beat.js';
 export { LeaseKeeper } from './runs/leases/lease-keeper.js';
-export { type DatabaseFacts, inspectDatabase } from './inspection/inspect-database.js';
+export { DatabaseSetupError } from './connection/session-check.js';
+export { type DatabaseFacts, inspectDatabase, inspectPooler } from './inspection/inspect-database.js';
 export { projectFolder } from './connection/migrations-folder.js';
 export { migrate } from './migrations/migrate.js';
 export { ensureSystemKey } from './migrations/system-key.js';

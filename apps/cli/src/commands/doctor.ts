@@ -1,5 +1,5 @@
 import { type Environment, EnvironmentError, settingsReport } from '@baton/config';
-import { inspectDatabase, projectFolder } from '@baton/database';
+import { DatabaseSetupError, inspectDatabase, inspectPooler, projectFolder } from '@baton/database';
 import { SecretBox } from '@baton/identity';
 import { inspectRedis } from '@baton/messaging';
 import type { Command } from 'commander';
@@ -16,6 +16,7 @@ import {
   checkRedis,
   checkReplica,
   fault,
+  faultAndRemedy,
   ok,
   sentence,
   warning,
@@ -66,13 +67,14 @@ async function allChecks(source: Cli['source']): Promise<Check[]> {
     if (error instanceof EnvironmentError) return [...checks, notAsked('The settings above are not valid')];
     return [...checks, notAsked(explain(error).sentence)];
   }
-  const [ofDatabase, ofReplica, ofRedis, disk] = await Promise.all([
+  const [ofDatabase, ofPooler, ofReplica, ofRedis, disk] = await Promise.all([
     databaseChecks(environment),
+    poolerChecks(environment),
     replicaChecks(environment),
     redisChecks(environment),
     diskCheck('Disk', source.BATON_HOME ?? '.baton'),
   ]);
-  return [...checks, ...ofDatabase, ...ofReplica, ...ofRedis, ...disk];
+  return [...checks, ...ofDatabase, ...ofPooler, ...ofReplica, ...ofRedis, ...disk];
 }
 
 const notAsked = (found: string): Check =>
@@ -103,13 +105,30 @@ async function databaseChecks(environment: Environment): Promise<Check[]> {
         : []),
     ];
   } catch (error) {
+    const { sentence: found } = explain(error);
+    if (/startup parameter/.test(found)) {
+      const remedy =
+        'DATABASE_URL leads to a pooler: set DATABASE_DIRECT_URL to Postgres itself (docs/operating/postgres.md#a-pooler).';
+      return [fault('Postgres', found, remedy)];
+    }
     return [
       fault(
         'Postgres',
-        explain(error).sentence,
+        found,
         'Start Postgres, correct DATABASE_URL, and look at the firewall and at pg_hba.conf.',
       ),
     ];
+  }
+}
+
+async function poolerChecks({ isDatabasePooled, databaseUrl }: Environment): Promise<Check[]> {
+  if (!isDatabasePooled) return [];
+  try {
+    await inspectPooler(databaseUrl);
+    return [ok('Pooler', 'answers')];
+  } catch (error) {
+    if (error instanceof DatabaseSetupError) return [fault('Pooler', ...faultAndRemedy(error.message))];
+    return [fault('Pooler', explain(error).sentence, 'Start the pooler, or correct DATABASE_URL.')];
   }
 }
 

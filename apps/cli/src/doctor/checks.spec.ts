@@ -22,6 +22,8 @@ const facts: DatabaseFacts = {
   role: 'baton',
   ownsTables: false,
   refusedTables: [],
+  session: undefined,
+  shiftedTimes: { count: 0, zone: 'UTC', unknownTokens: 0 },
   rowSecurity: undefined,
   asksForSystemKey: true,
   migrations: { pending: [], unknown: [], unfinished: [] },
@@ -76,6 +78,22 @@ describe('the check of a replica', () => {
 describe('the checks of a database', () => {
   it('find nothing wrong with a good one', () => {
     expect(ofDatabase({})).toEqual([]);
+  });
+
+  it('name a session that is not set up, with the remedy', () => {
+    const session = 'The setting jit is on in a session: set DATABASE_DIRECT_URL.';
+    expect(ofDatabase({ session })).toEqual(['fault Session: Set DATABASE_DIRECT_URL.']);
+  });
+
+  it('name times that an earlier release has stored wrongly, and tokens of which nobody knows', () => {
+    const zone = 'America/New_York';
+    expect(ofDatabase({ shiftedTimes: { count: 3, zone, unknownTokens: 1 } })).toEqual([
+      'fault Stored times: Stop all processes of that release, then run `npm run migrate`.',
+    ]);
+    expect(ofDatabase({ shiftedTimes: { count: 0, zone, unknownTokens: 1 } })).toEqual([
+      expect.stringMatching(/^warning Stored times: Give them their end again/),
+    ]);
+    expect(ofDatabase({ shiftedTimes: undefined })).toEqual([]);
   });
 
   it.each<[string, Partial<DatabaseFacts>, RegExp]>([

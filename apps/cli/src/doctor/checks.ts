@@ -46,10 +46,12 @@ export function checkNode(version: string, needed: string): Check {
 export function checkDatabase(facts: DatabaseFacts, environment: Environment): Check[] {
   return [
     checkPostgres(facts),
+    checkSession(facts),
     checkRole(facts),
     checkRowSecurity(facts, environment),
     checkSystemKey(facts, environment),
     checkMigrations(facts),
+    ...checkTimes(facts),
     checkDurability(facts),
     checkConnections(facts, environment),
     checkClock('Clock of Postgres', facts),
@@ -112,12 +114,47 @@ function checkRole({ role, ownsTables, refusedTables }: DatabaseFacts): Check {
   );
 }
 
+/** A sentence that names the fault, then the remedy. */
+export function faultAndRemedy(text: string): [found: string, remedy: string] {
+  const colon = text.indexOf(': ');
+  return [text.slice(0, colon), sentence(text.slice(colon + 2))];
+}
+
+function checkSession({ session }: DatabaseFacts): Check {
+  const name = 'Session';
+  return session === undefined
+    ? ok(name, 'has the settings that statements rely on')
+    : fault(name, ...faultAndRemedy(session));
+}
+
+/** Releases up to 0.2.0 stored times in the time zone of Postgres. */
+function checkTimes({ shiftedTimes }: DatabaseFacts): Check[] {
+  const name = 'Stored times';
+  if (shiftedTimes === undefined) return [];
+  const { count, zone, unknownTokens } = shiftedTimes;
+  if (count > 0) {
+    return [
+      fault(
+        name,
+        `${count} are off, because an earlier release has stored them in the time zone of Postgres: tokens may be good for too long, or too short`,
+        'Stop all processes of that release, then run `npm run migrate`.',
+      ),
+    ];
+  }
+  if (unknownTokens === 0) return [ok(name, 'agree with the audit log')];
+  return [
+    warning(
+      name,
+      `${unknownTokens} tokens may end too early or too late by the offset of ${zone}: the audit log has no record of their beginning`,
+      'Give them their end again: `npx baton tokens rotate` with `--expires`, or revoke them.',
+    ),
+  ];
+}
+
 function checkRowSecurity({ rowSecurity }: DatabaseFacts, { allowRlsBypass }: Environment): Check {
   const name = 'Row security';
   if (rowSecurity === undefined) return ok(name, 'binds the role on every table of tenants');
-  // The sentence names the fault, then the remedy.
-  const colon = rowSecurity.indexOf(': ');
-  const [found, text] = [rowSecurity.slice(0, colon), sentence(rowSecurity.slice(colon + 2))];
+  const [found, text] = faultAndRemedy(rowSecurity);
   return allowRlsBypass ? warning(name, `${found} (ALLOW_RLS_BYPASS)`, text) : fault(name, found, text);
 }
 

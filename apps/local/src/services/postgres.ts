@@ -36,7 +36,7 @@ export interface PostgresOptions {
   programs?: string;
 }
 
-// Durable (fsync and synchronous_commit stay on); no replicas, so the log of writes need not serve any.
+// What is the server's: sessions set what statements rely on (libs/postgres). Durable (fsync and synchronous_commit stay on); no replicas, so the log of writes need not serve any.
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
@@ -47,7 +47,6 @@ const SETTINGS = {
   max_wal_size: '2GB',
   checkpoint_timeout: '15min',
   random_page_cost: '1.1',
-  jit: 'off',
   lc_messages: 'C',
 };
 

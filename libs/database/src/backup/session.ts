@@ -1,6 +1,8 @@
+import { sessionConfig } from '@baton/postgres';
 import type { EventEmitter } from 'node:events';
 import { Client, escapeIdentifier, type QueryResultRow, type Submittable } from 'pg';
 import { beginIn, SYSTEM_SCOPE } from '../connection/row-security.js';
+import { assertSession, NO_TRANSACTION_TIMEOUT } from '../connection/session-check.js';
 import { BackupError } from './archive.js';
 
 /** A table of the database, and what decides whether a role sees all of it. */
@@ -33,11 +35,8 @@ FROM pg_class c
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = current_schema()::regnamespace
 ORDER BY c.relname`;
 
-/** Values have the same form whatever the server's settings are, and no timeout applies. */
-const SETTINGS = `
-SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'iso_8601';
-SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1; SET LOCAL client_encoding = 'UTF8';
-SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = '5min'`;
+/** Like every session, it has no limit for a statement. */
+const SETTINGS = { lock_timeout: '5min' };
 
 /** A condition in which these occur may be true of an unknown value and false of a known one. */
 const NOT_MONOTONIC = /\b(IS|COALESCE|CASE|NULLIF|EXISTS)\b/i;
@@ -58,7 +57,7 @@ export class BackupSession {
     private readonly systemKey: string | undefined,
   ) {
     this.client = new Client({
-      connectionString: databaseUrl,
+      ...sessionConfig(databaseUrl, SETTINGS),
       application_name: 'baton-backup',
       connectionTimeoutMillis: 10_000,
       keepAlive: true,
@@ -78,6 +77,8 @@ export class BackupSession {
     const session = new BackupSession(databaseUrl, systemKey);
     try {
       await session.client.connect();
+      await assertSession(session.client);
+      await session.client.query(NO_TRANSACTION_TIMEOUT);
       return await work(session);
     } finally {
       await session.client.end();
@@ -93,7 +94,6 @@ export class BackupSession {
     for (const statement of beginIn(scope, this.systemKey, `ISOLATION LEVEL REPEATABLE READ ${mode}`)) {
       await this.client.query(statement);
     }
-    await this.client.query(SETTINGS);
     const result = await work();
     await this.client.query('COMMIT');
     return result;

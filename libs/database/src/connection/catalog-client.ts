@@ -1,3 +1,4 @@
+import { sessionConfig } from '@baton/postgres';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { Pool, type PoolClient, type QueryResultRow } from 'pg';
 import type { AuditListener, AuditRecord, NewAuditRecord } from '../audit/audit-records.js';
@@ -5,6 +6,7 @@ import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audi
 import { Prisma, PrismaClient } from '../generated/client.js';
 import { Database, type Statement, type Transaction, type Values } from './database.js';
 import { systemScope, tenantScope } from './row-security.js';
+import { assertSession } from './session-check.js';
 import { plainError } from './transient.js';
 
 /** Default size of the pool, as in the CLI. */
@@ -49,10 +51,6 @@ export interface CatalogOptions {
 const enter = (tenantId: string): Prisma.Sql =>
   Prisma.sql`set_config('baton.tenant', ${tenantId}, true), set_config('baton.system_key', '', true)`;
 
-const rethrowPlain = (error: unknown): never => {
-  throw plainError(error);
-};
-
 /** With the protocol that takes one statement: behind a `;` nothing ends a tenant's transaction. */
 function takeOneStatement(client: PoolClient): void {
   const query = client.query.bind(client) as (...given: unknown[]) => unknown;
@@ -73,6 +71,7 @@ export class CatalogClient {
   private readonly onAudit: AuditListener | undefined;
   private readonly database: Database;
   private readonly ownsDatabase: boolean;
+  private isSetUp = false;
 
   constructor(databaseUrl: string, options: CatalogOptions = {}) {
     const { systemKey, poolSize = POOL_SIZE, onAudit } = options;
@@ -82,14 +81,15 @@ export class CatalogClient {
       options.database ?? new Database({ url: databaseUrl, systemKey, poolSize, allowRlsBypass: true });
     this.ownsDatabase = options.database === undefined;
     this.pool = new Pool({
-      connectionString: databaseUrl,
+      ...sessionConfig(databaseUrl, { statement_timeout: String(STATEMENT_TIMEOUT_MS) }),
       max: poolSize,
       application_name: 'baton-catalog',
       keepAlive: true,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      statement_timeout: STATEMENT_TIMEOUT_MS,
       // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it; its type does not say so
       onConnect: async (client) => {
+        if (!this.isSetUp) await assertSession(client);
+        this.isSetUp = true;
         await client.query(systemScope(systemKey, 'session'));
       },
     });
@@ -126,7 +126,10 @@ export class CatalogClient {
 
   /** Run a query across tenants; a lost connection rejects with `DatabaseUnavailableError`. */
   async run<T>(query: (prisma: PrismaClient) => Promise<T>): Promise<T> {
-    return query(this.prisma).catch(rethrowPlain);
+    return query(this.prisma).catch((error: unknown) => {
+      this.database.noteRefused(error);
+      throw plainError(error);
+    });
   }
 
   /**

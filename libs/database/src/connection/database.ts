@@ -1,3 +1,4 @@
+import { connectionConfig, SESSION_SETTINGS, sessionConfig } from '@baton/postgres';
 import {
   type Client,
   type ClientBase,
@@ -22,7 +23,8 @@ import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audi
 import { MAX_FLUSHES } from './group-commit.js';
 import { migrationNames } from './migrations-folder.js';
 import { assertBound, beginIn, type Plans, scopeOf, SYSTEM_SCOPE, tenantScope } from './row-security.js';
-import { isReadOnly, noteFailedTenant, plainError } from './transient.js';
+import { assertSession, NOT_IN_TRANSACTION } from './session-check.js';
+import { isFull, isReadOnly, noteFailedTenant, plainError } from './transient.js';
 
 declare module 'pg' {
   /** Missing in the types of this package. */
@@ -97,16 +99,22 @@ const APPLIED_MIGRATIONS: Statement = {
  * A connection keeps its plans. A plan made while a table is small would later read the whole large table. So neither
  * single rows nor those of a join are found by reading all there are.
  */
-const NOT_BY_KEY = ['seqscan', 'hashjoin', 'mergejoin', 'material'].map((way) => `enable_${way}`);
-const BY_KEY = NOT_BY_KEY.map((name) => `-c ${name}=off`).join(' ');
+const BY_KEY = Object.fromEntries(
+  ['seqscan', 'hashjoin', 'mergejoin', 'material'].map((way) => [`enable_${way}`, 'off']),
+);
 
-/** The settings of a connection, for one transaction. */
-const settingsOf = ({ statementMs }: DatabaseTimeouts): Statement => ({
+/** What these connections have in addition to `SESSION_SETTINGS`. */
+const settingsOf = ({ statementMs }: DatabaseTimeouts): Record<string, string> => ({
+  ...BY_KEY,
+  statement_timeout: String(statementMs),
+  idle_in_transaction_session_timeout: String(statementMs),
+});
+
+/** Sets all of them for one transaction. */
+const transactionSettings = (timeouts: DatabaseTimeouts): Statement => ({
   name: 'transaction-settings',
-  text: `SELECT ${[
-    ...NOT_BY_KEY.map((name) => [name, 'off']),
-    ...['statement_timeout', 'idle_in_transaction_session_timeout'].map((name) => [name, statementMs]),
-  ]
+  text: `SELECT ${Object.entries({ ...SESSION_SETTINGS, ...settingsOf(timeouts) })
+    .filter(([name]) => !(name in NOT_IN_TRANSACTION) && name !== 'idle_session_timeout')
     .map(([name, value]) => `set_config('${name}', '${value}', true)`)
     .join(', ')}`,
 });
@@ -120,6 +128,9 @@ const WAIT_BRIEFLY: Statement = {
 /** There is no such tenant. */
 const NOBODY = '00000000-0000-0000-0000-000000000000';
 
+/** How long a refused connection is told of. */
+const FULL_MS = 30_000;
+
 const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, answerMs: 20_000 };
 
 /**
@@ -127,7 +138,8 @@ const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, ans
  * tenant only. Statements are pipelined: the tenant and the statements travel in one round trip, with the end of the
  * transaction. Should one of them fail, Postgres refuses those after it and rolls all back.
  *
- * A role that row-level security does not bind gets no connection: everything rejects with `RowSecurityError`.
+ * A role that row-level security does not bind gets no connection: everything rejects with `RowSecurityError`. So does a
+ * session without the settings that statements rely on, with `DatabaseSetupError`.
  * A lost connection rejects with `DatabaseUnavailableError`; see `isTransient`.
  */
 export class Database {
@@ -139,6 +151,9 @@ export class Database {
   private readonly replica: { close(): Promise<void> } | undefined;
   private readonly pool: Pool;
   private isBound: boolean;
+  private isSetUp = false;
+  private fullAt = -Infinity;
+  private readonly isPooled: boolean;
   private readonly onAudit: AuditListener | undefined;
   private readonly systemKey: string | undefined;
   /** What each transaction through a pooler begins with. */
@@ -148,20 +163,15 @@ export class Database {
     const { url, systemKey, poolSize, isPooled = false, allowRlsBypass = false } = options;
     const { timeouts = TIMEOUTS, onAudit } = options;
     this.isBound = allowRlsBypass;
-    this.settings = isPooled ? settingsOf(timeouts) : undefined;
+    this.isPooled = isPooled;
+    this.settings = isPooled ? transactionSettings(timeouts) : undefined;
     this.systemKey = systemKey;
     this.onAudit = onAudit;
     const replica = options.replica?.(this);
     this.replica = replica;
     this.lists = replica ?? this;
     this.pool = new Pool({
-      ...(isPooled
-        ? { connectionString: url }
-        : {
-            ...withOptions(url, BY_KEY),
-            statement_timeout: timeouts.statementMs,
-            idle_in_transaction_session_timeout: timeouts.statementMs,
-          }),
+      ...(isPooled ? connectionConfig(url) : sessionConfig(url, settingsOf(timeouts))),
       max: poolSize,
       application_name: 'baton',
       pipeline: true,
@@ -170,7 +180,7 @@ export class Database {
       connectionTimeoutMillis: timeouts.connectMs,
       query_timeout: timeouts.answerMs,
       // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it; its type does not say so
-      onConnect: (client) => this.assertBound(client),
+      onConnect: (client) => this.check(client),
     });
     // A broken connection must not end the process. The caller that uses it gets the error.
     this.pool.on('error', () => undefined);
@@ -269,15 +279,26 @@ export class Database {
     return { busy: totalCount - idle, idle, awaited };
   }
 
+  /** Whether Postgres has refused a new connection of this process a moment ago, because there are too many. */
+  get isFull(): boolean {
+    return performance.now() - this.fullAt < FULL_MS;
+  }
+
+  /** For connections that others open to the same database: `error` is why there is none. */
+  noteRefused(error: unknown): void {
+    if (isFull(error)) this.fullAt = performance.now();
+  }
+
   /** Close every connection once it is idle. */
   async close(): Promise<void> {
     await Promise.all([this.pool.ending ? undefined : this.pool.end(), this.replica?.close()]);
   }
 
-  /** Once is enough: every connection has the same role. */
-  private async assertBound(client: ClientBase): Promise<void> {
-    if (this.isBound) return;
-    await assertBound(client, this.systemKey);
+  /** Once is enough: every connection has the same role, and goes the same way. */
+  private async check(client: ClientBase): Promise<void> {
+    if (!this.isSetUp) await assertSession(client, this.isPooled);
+    this.isSetUp = true;
+    if (!this.isBound) await assertBound(client, this.systemKey);
     this.isBound = true;
   }
 
@@ -369,7 +390,10 @@ export class Database {
   }
 
   private async connect(): Promise<PoolClient> {
-    return this.pool.connect().catch(rethrowPlain);
+    return this.pool.connect().catch((error: unknown) => {
+      this.noteRefused(error);
+      return rethrowPlain(error);
+    });
   }
 }
 
@@ -586,13 +610,4 @@ function assertCommitted(result: QueryResult | undefined): void {
  */
 function release(client: PoolClient, refused: unknown): void {
   client.release(client.getTransactionStatus() !== 'I' || isReadOnly(refused));
-}
-
-/** The `options` of a URL would replace ours. So both are sent, ours last. */
-function withOptions(databaseUrl: string, ours: string): { connectionString: string; options: string } {
-  if (!databaseUrl.includes('options=')) return { connectionString: databaseUrl, options: ours };
-  const url = new URL(databaseUrl);
-  const theirs = url.searchParams.get('options');
-  url.searchParams.delete('options');
-  return { connectionString: url.toString(), options: [theirs, ours].filter(Boolean).join(' ') };
 }

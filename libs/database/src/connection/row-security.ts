@@ -1,4 +1,5 @@
 import type { ClientBase, QueryConfig } from 'pg';
+import { DatabaseSetupError } from './session-check.js';
 
 /** The scope of work across tenants, such as the sweeper's. `system-scope.spec.ts` lists where it is used, and why. */
 export const SYSTEM_SCOPE = 'system';
@@ -76,11 +77,8 @@ export function scopeOf(
     : { name: 'tenant-scope', text: enter, values: [scope] };
 }
 
-/**
- * The role of DATABASE_URL is not bound by row-level security. The message is one plain sentence with the remedy,
- * shown as it is.
- */
-export class RowSecurityError extends Error {
+/** The role of DATABASE_URL is not bound by row-level security. */
+export class RowSecurityError extends DatabaseSetupError {
   override readonly name = 'RowSecurityError';
 }
 

@@ -6,7 +6,7 @@ export class DatabaseUnavailableError extends Error {
   override readonly name = 'DatabaseUnavailableError';
 }
 
-/** Codes of the socket, and Prisma's for a server that it can't reach or that hung up. */
+/** Codes of the socket, and Prisma's for a server that it can't reach, that hung up, or that has no connection left. */
 const CONNECTION_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -20,10 +20,14 @@ const CONNECTION_CODES = new Set([
   'P1001',
   'P1002',
   'P1008',
+  'P1011',
   'P1017',
+  'P2037',
   'DatabaseNotReachable',
   'ConnectionClosed',
   'SocketTimeout',
+  'TlsConnectionError',
+  'TooManyConnections',
 ]);
 
 /** The driver reports a lost connection by its message alone. */
@@ -40,8 +44,8 @@ const CONNECTION_STATE = /^(08|53|57P0[1-5]|25006)/;
 /** Deadlock, serialization failure, lock or statement timeout; and the like from Prisma. */
 const RETRYABLE_CODES = new Set(['40001', '40P01', '55P03', '57014', 'P2024', 'P2028', 'P2034']);
 
-/** Prisma's code for an error of Postgres that it has no code of its own for; Postgres' own lies inside. */
-const OTHER_DATABASE_ERROR = 'P2039';
+/** Prisma's codes for an error of Postgres that it has no code of its own for, and for that of a raw query; Postgres' own lies inside. */
+const OTHER_DATABASE_ERRORS: readonly unknown[] = ['P2039', 'P2010'];
 
 /** The error of Prisma's driver: Postgres' own code, or at least the kind of error. */
 interface DriverCause {
@@ -59,7 +63,7 @@ interface Coded {
 function driverCauseOf(error: Error): DriverCause | undefined {
   const { code, meta, cause } = error as Coded;
   if (error.name === 'DriverAdapterError') return cause ?? undefined;
-  return code === OTHER_DATABASE_ERROR ? meta?.driverAdapterError?.cause : undefined;
+  return OTHER_DATABASE_ERRORS.includes(code) ? meta?.driverAdapterError?.cause : undefined;
 }
 
 const codeOf = (error: Error): string => {
@@ -142,6 +146,10 @@ const COLLISION_CODES = new Set(['40001', '40P01']);
  */
 export const isRolledBack = (error: unknown): boolean =>
   !isTransient(error) || (isError(error) && COLLISION_CODES.has(codeOf(error)));
+
+/** Whether the server, the database or the role has no connection left. */
+export const isFull = (error: unknown): boolean =>
+  isError(error) && (['53300', 'P2037', 'TooManyConnections'].includes(codeOf(error)) || isFull(error.cause));
 
 /** Whether the server refused a write because it is a standby, or was made one. */
 export const isReadOnly = (error: unknown): boolean => isError(error) && codeOf(error) === '25006';

@@ -1,12 +1,10 @@
+import { sessionConfig } from '@baton/postgres';
 import { Client } from 'pg';
+import { findShiftedTimes, type ShiftedTimes } from '../migrations/shifted-times.js';
+import { Database } from '../connection/database.js';
 import { migrationNames } from '../connection/migrations-folder.js';
-import {
-  assertBound,
-  beginIn,
-  isSystemKeyRefused,
-  RowSecurityError,
-  SYSTEM_SCOPE,
-} from '../connection/row-security.js';
+import { assertBound, beginIn, isSystemKeyRefused, SYSTEM_SCOPE } from '../connection/row-security.js';
+import { assertSession, DatabaseSetupError } from '../connection/session-check.js';
 import { plainError } from '../connection/transient.js';
 
 /** How long to wait for a connection, and for each answer. */
@@ -25,6 +23,10 @@ export interface DatabaseFacts {
   ownsTables: boolean;
   /** Tables that the role may not read or write as Baton does. */
   refusedTables: string[];
+  /** Why sessions do not have what statements rely on, with the remedy; undefined = they do. */
+  session: string | undefined;
+  /** Times that an earlier release has stored wrongly; undefined while migrations are pending, or if it takes too long to find out. */
+  shiftedTimes: ShiftedTimes | undefined;
   /** Why row security does not isolate tenants from this role, with the remedy; undefined = it does. */
   rowSecurity: string | undefined;
   /** Whether the scope of all tenants needs DATABASE_SYSTEM_KEY. */
@@ -83,7 +85,7 @@ const KEYS = `SELECT key_id AS "keyId", count(*)::int AS count FROM (${SEALED.ma
  */
 export async function inspectDatabase(url: string, systemKey: string | undefined): Promise<DatabaseFacts> {
   const client = new Client({
-    connectionString: url,
+    ...sessionConfig(url, { statement_timeout: String(ANSWER_MS) }),
     application_name: 'baton-doctor',
     connectionTimeoutMillis: ANSWER_MS,
     query_timeout: ANSWER_MS,
@@ -91,7 +93,7 @@ export async function inspectDatabase(url: string, systemKey: string | undefined
   client.on('error', () => undefined);
   try {
     await client.connect();
-    return await factsOf(client, systemKey);
+    return await factsOf(client, url, systemKey);
   } catch (error) {
     throw plainError(error);
   } finally {
@@ -99,7 +101,18 @@ export async function inspectDatabase(url: string, systemKey: string | undefined
   }
 }
 
-async function factsOf(client: Client, systemKey: string | undefined): Promise<DatabaseFacts> {
+/** Rejects if a pooler for transactions does not answer, or if its sessions have settings that no transaction can change. */
+export async function inspectPooler(url: string): Promise<void> {
+  const timeouts = { connectMs: ANSWER_MS, statementMs: ANSWER_MS, answerMs: ANSWER_MS };
+  const pooled = new Database({ url, poolSize: 1, isPooled: true, allowRlsBypass: true, timeouts });
+  try {
+    await pooled.ping();
+  } finally {
+    await pooled.close();
+  }
+}
+
+async function factsOf(client: Client, url: string, systemKey: string | undefined): Promise<DatabaseFacts> {
   const about = await one<Row>(client, ABOUT);
   const { version, versionNumber, role, database, isReadOnly, used, max, bytes } = about;
   const tables = (await client.query<{ name: string; owns: boolean; writes: boolean }>(RIGHTS)).rows;
@@ -115,7 +128,8 @@ async function factsOf(client: Client, systemKey: string | undefined): Promise<D
     host: `${client.host}:${client.port}`,
     ownsTables: tables.some(({ owns }) => owns),
     refusedTables: tables.filter(({ writes }) => !writes).map(({ name }) => name),
-    rowSecurity: await rowSecurityOf(client, systemKey),
+    session: await refusalOf(assertSession(client)),
+    rowSecurity: await refusalOf(assertBound(client, systemKey)),
     asksForSystemKey: await isSystemKeyRefused(client, undefined).catch(() => false),
     migrations,
     ...(await clockOf(client)),
@@ -126,7 +140,9 @@ async function factsOf(client: Client, systemKey: string | undefined): Promise<D
     },
     connections: { used, max },
     dataDirectory: await dataDirectoryOf(client),
-    sealedBy: migrations.pending.length === 0 ? await sealedBy(client, systemKey) : [],
+    ...(migrations.pending.length === 0
+      ? await acrossTenants(client, url, systemKey)
+      : { sealedBy: [], shiftedTimes: undefined }),
   };
 }
 
@@ -155,12 +171,12 @@ async function migrationsOf(client: Client): Promise<DatabaseFacts['migrations']
   };
 }
 
-async function rowSecurityOf(client: Client, systemKey: string | undefined): Promise<string | undefined> {
+async function refusalOf(check: Promise<void>): Promise<string | undefined> {
   try {
-    await assertBound(client, systemKey);
+    await check;
     return undefined;
   } catch (error) {
-    if (error instanceof RowSecurityError) return error.message;
+    if (error instanceof DatabaseSetupError) return error.message;
     throw error;
   }
 }
@@ -187,14 +203,22 @@ async function dataDirectoryOf(client: Client): Promise<string | undefined> {
   return folder ?? undefined;
 }
 
-async function sealedBy(client: Client, systemKey: string | undefined): Promise<DatabaseFacts['sealedBy']> {
-  try {
-    for (const statement of beginIn(SYSTEM_SCOPE, systemKey, 'READ ONLY')) await client.query(statement);
-    return (await client.query<DatabaseFacts['sealedBy'][number]>(KEYS)).rows;
-  } catch {
-    // `rowSecurity` and `refusedTables` say why.
-    return [];
-  } finally {
-    await client.query('ROLLBACK').catch(() => undefined);
-  }
+/** What only the scope of all tenants sees. Without it, `rowSecurity` and `refusedTables` say why. */
+async function acrossTenants(
+  client: Client,
+  url: string,
+  systemKey: string | undefined,
+): Promise<Pick<DatabaseFacts, 'sealedBy' | 'shiftedTimes'>> {
+  const inScope = async <T>(ask: () => Promise<T>): Promise<T | undefined> => {
+    try {
+      for (const statement of beginIn(SYSTEM_SCOPE, systemKey, 'READ ONLY')) await client.query(statement);
+      return await ask();
+    } catch {
+      return undefined;
+    } finally {
+      await client.query('ROLLBACK').catch(() => undefined);
+    }
+  };
+  const keys = await inScope(() => client.query<DatabaseFacts['sealedBy'][number]>(KEYS));
+  return { sealedBy: keys?.rows ?? [], shiftedTimes: await inScope(() => findShiftedTimes(client, url)) };
 }

@@ -1,3 +1,4 @@
+import { sessionConfig } from '@baton/postgres';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { bindMigrationAwareSqlAdapterFactory } from '@prisma/driver-adapter-utils';
 import type { MigrationList } from '@prisma/schema-engine-wasm';
@@ -6,10 +7,12 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client, type DatabaseError, Pool } from 'pg';
 import { migrationsFolder } from '../connection/migrations-folder.js';
+import { assertSession, NO_TRANSACTION_TIMEOUT } from '../connection/session-check.js';
 import { plainError } from '../connection/transient.js';
 import type { Migration } from './migration-file.js';
 import { MigrationSession, type StepOptions } from './migration-session.js';
 import { loadSchemaEngine } from './schema-engine.js';
+import { mendShiftedTimes } from './shifted-times.js';
 import { StepRunner } from './step-runner.js';
 import { enforceIfUnused } from './system-key.js';
 
@@ -43,13 +46,22 @@ const LOCK_HOLDER = `SELECT l.pid FROM pg_locks l WHERE locktype = 'advisory' AN
 /**
  * Applies the pending migrations of `prisma/migrations` while the system is in use, and notes them in Prisma's own
  * table as `prisma migrate deploy` does. Safe to run in several processes at once: one works, the others wait for it.
- * After a failure or crash the next call goes on where this one stopped. A database without tenants then asks for the
+ * After a failure or crash the next call goes on where this one stopped. Then it mends times that an earlier release has stored
+ * wrongly (`mendShiftedTimes`). A database without tenants then asks for the
  * `systemKey`.
  * @returns the names of the migrations applied
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
   const applied = await applyPending(databaseUrl, options);
   const { systemKey, report } = options;
+  if (options.folder === undefined) {
+    const mended = await mendShiftedTimes(databaseUrl, systemKey);
+    if (mended > 0) {
+      report?.(
+        `Mended ${mended} times that an earlier release had stored in the time zone of Postgres in place of UTC.`,
+      );
+    }
+  }
   if (systemKey !== undefined && !(await enforceIfUnused(databaseUrl, systemKey))) {
     report?.(
       'DATABASE_SYSTEM_KEY is set, but the database does not ask for it yet. When every process has it, run ' +
@@ -109,16 +121,17 @@ async function readMigrations(folder: string): Promise<Migration[]> {
   return file.readMigrations(folder);
 }
 
-function openSession(connectionString: string): Client {
-  const session = new Client({ connectionString, application_name: 'baton-migrate' });
+function openSession(databaseUrl: string): Client {
+  const session = new Client({ ...sessionConfig(databaseUrl), application_name: 'baton-migrate' });
   session.on('error', () => undefined);
   return session;
 }
 
-/** Overrides the role's defaults: the time to wait for locks is limited, the duration of statements is not. */
+/** Like every session, it has no limit for a statement, or for the wait for a lock. */
 async function prepare(session: Client): Promise<void> {
   await session.connect();
-  await session.query('SET statement_timeout = 0; SET lock_timeout = 0; SET idle_session_timeout = 0');
+  await assertSession(session);
+  await session.query(NO_TRANSACTION_TIMEOUT);
   // The server then ends the statement of a killed process. Not every platform supports this.
   await session.query(`SET client_connection_check_interval = '1s'`).catch(() => undefined);
 }
@@ -214,10 +227,10 @@ class InSteps extends PrismaPg {
   private readonly pool: Pool;
 
   constructor(
-    connectionString: string,
+    databaseUrl: string,
     private readonly execute: (script: string) => Promise<void>,
   ) {
-    const pool = new Pool({ connectionString, application_name: 'baton-migrate' });
+    const pool = new Pool({ ...sessionConfig(databaseUrl), application_name: 'baton-migrate' });
     pool.on('error', () => undefined);
     super(pool);
     this.pool = pool;

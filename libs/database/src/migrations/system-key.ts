@@ -1,3 +1,4 @@
+import { sessionConfig } from '@baton/postgres';
 import { createHash } from 'node:crypto';
 import { Client } from 'pg';
 import { OPERATOR_ACTOR, PLATFORM } from '../audit/audit-records.js';
@@ -119,7 +120,7 @@ async function define(
 }
 
 async function inSession<T>(databaseUrl: string, work: (client: Client) => Promise<T>): Promise<T> {
-  const client = new Client({ connectionString: databaseUrl, application_name: 'baton-migrate' });
+  const client = new Client({ ...sessionConfig(databaseUrl), application_name: 'baton-migrate' });
   client.on('error', () => undefined);
   try {
     await client.connect();

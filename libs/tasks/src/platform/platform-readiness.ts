@@ -67,6 +67,9 @@ export class PlatformReadiness {
       check(async () => warnings.push(...(await this.workersWarning()))),
       check(async () => warnings.push(...(await this.refusalWarning()))),
     ]);
+    if (this.database.isFull) {
+      warnings.push('postgres refuses new connections, because there are too many: some calls fail with 503');
+    }
     const ready = outcomes.every(([, text]) => text === 'ok');
     return { ready, checks: Object.fromEntries(outcomes), warnings: [...warnings] };
   }

@@ -1,3 +1,4 @@
+import { sessionConfig } from '@baton/postgres';
 import {
   createPostgresBackend,
   PostgresConnection,
@@ -305,12 +306,10 @@ function taskKey(tenantId: string, taskId: string): string {
 
 /** The connection options of every connection of this driver. */
 function poolConfig(databaseUrl: string): PostgresPoolConfig {
-  const url = new URL(databaseUrl);
-  // An `options` of the URL would win over ours, and BullMQ's tables would not be found.
-  const options = url.searchParams.get('options');
-  url.searchParams.delete('options');
   return {
-    connectionString: url.toString(),
+    // BullMQ adds the search_path of its schema. Nothing here has to survive a crash of the server (runs are enqueued again
+    // from their rows), so no commit waits for the disk.
+    ...sessionConfig(databaseUrl, { synchronous_commit: 'off', statement_timeout: String(OPEN_MS) }),
     schema: 'bullmq',
     max: 5,
     connectionTimeoutMillis: 1_500,
@@ -321,9 +320,6 @@ function poolConfig(databaseUrl: string): PostgresPoolConfig {
     onConnect: (client: { on(event: 'error', listener: () => void): unknown }) => {
       client.on('error', () => undefined);
     },
-    // Nothing here has to survive a crash of the server (runs are enqueued again from their rows), so no
-    // commit waits for the disk.
-    options: [options, '-c synchronous_commit=off'].filter(Boolean).join(' '),
   };
 }
 

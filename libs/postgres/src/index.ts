@@ -1,0 +1,1 @@
+export { connectionConfig, SESSION_SETTINGS, sessionConfig } from './session-settings.js';

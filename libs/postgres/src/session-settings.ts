@@ -1,0 +1,70 @@
+import { parseIntoClientConfig } from 'pg-connection-string';
+
+/** Options of the driver. A URL has the password as it is. */
+type ClientConfig = ReturnType<typeof parseIntoClientConfig> & { password?: string };
+
+/**
+ * What the SQL of Baton relies on. A server, a database or a role may have other defaults, so every session sets all of these
+ * itself: at its start, or through a pooler in each transaction (docs/inside/adr/0052-settings-of-a-session.md).
+ */
+export const SESSION_SETTINGS = {
+  // Times are written and read. Prisma's adapter writes them without an offset, in UTC.
+  TimeZone: 'UTC',
+  DateStyle: 'ISO, YMD',
+  IntervalStyle: 'iso_8601',
+  // Values are written and read.
+  array_nulls: 'on',
+  bytea_output: 'hex',
+  extra_float_digits: '1',
+  standard_conforming_strings: 'on',
+  // What statements mean.
+  search_path: 'public',
+  row_security: 'on',
+  transform_null_equals: 'off',
+  quote_all_identifiers: 'off',
+  default_transaction_isolation: 'read committed',
+  default_transaction_deferrable: 'off',
+  // Baton's own timeouts apply. Each kind of connection has others.
+  statement_timeout: '0',
+  lock_timeout: '0',
+  idle_in_transaction_session_timeout: '0',
+  idle_session_timeout: '0',
+  // How statements are planned. Compiling one takes longer than any of them: Postgres would do it, because the plans without
+  // sequential scans look expensive to it.
+  jit: 'off',
+  plan_cache_mode: 'auto',
+} as const satisfies Record<string, string>;
+
+/**
+ * The options of a connection to Postgres itself, whose session has `SESSION_SETTINGS` from its start. A pooler for transactions
+ * refuses it: it has no sessions.
+ * @param url as in DATABASE_URL. Its own `options` come first, so that these win.
+ * @param more further settings, or other values
+ */
+export function sessionConfig(url: string, more: Readonly<Record<string, string>> = {}): ClientConfig {
+  const config = connectionConfig(url);
+  const settings = Object.entries({ ...SESSION_SETTINGS, ...more }).map(
+    ([name, value]) => `-c ${name}=${value.replaceAll(/[\\\s]/g, '\\$&')}`,
+  );
+  return { ...config, options: [config.options, ...settings].filter(Boolean).join(' ') };
+}
+
+/** The options of a connection to a pooler for transactions. */
+export function connectionConfig(url: string): ClientConfig {
+  const config: ClientConfig = parseIntoClientConfig(url) as ClientConfig;
+  const database = databaseNameOf(url);
+  return database === undefined ? config : { ...config, database };
+}
+
+/**
+ * The name of the database in a URL. Names may have characters that URLs write as `%2F`, which the driver does not decode.
+ * @returns undefined if the URL names none, or is none, such as a path of a socket
+ */
+function databaseNameOf(url: string): string | undefined {
+  try {
+    const { pathname, protocol } = new URL(url);
+    return protocol === 'socket:' || pathname.length < 2 ? undefined : decodeURIComponent(pathname.slice(1));
+  } catch {
+    return undefined;
+  }
+}
