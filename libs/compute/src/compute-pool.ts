@@ -5,15 +5,11 @@ import { join } from 'node:path';
 import { Piscina } from 'piscina';
 
 /** A piece of work for a thread; schemas and values are JSON texts. */
-export type Work =
-  | { kind: 'compile'; schema: string }
-  | { kind: 'check'; schema: string; value: string }
-  | { kind: 'next-time'; cron: string; timeZone: string; after: number };
+export type Work = { kind: 'compile'; schema: string } | { kind: 'check'; schema: string; value: string };
 
-/** The result: a problem in plain words, or a time in milliseconds since 1970. */
+/** The result: a problem in plain words. */
 export interface WorkResult {
   problem?: string;
-  at?: number;
 }
 
 export interface ComputeOptions {
@@ -51,7 +47,7 @@ interface Waiting {
 
 const JOBS = gauge(
   'baton_compute_jobs',
-  'Checks of JSON schemas and searches for times of schedules in the threads of this process, by state: busy or waiting',
+  'Checks of JSON schemas in the threads of this process, by state: busy or waiting',
   ['state'],
 );
 
@@ -69,8 +65,7 @@ const MAX_SLOWNESS = 10;
 const MAX_WAITING = 256;
 
 /**
- * Runs work that takes more than linear time on tenants' input (JSON schemas with their patterns, the search for a time
- * of a cron expression) in threads. A thread is terminated when the time is over. A tenant gets at most all threads but
+ * Runs work that takes more than linear time on tenants' input (JSON schemas with their patterns) in threads. A thread is terminated when the time is over. A tenant gets at most all threads but
  * one, and waiting tenants take turns. Threads start with the first work and end when there is none.
  */
 export class ComputePool {
@@ -111,17 +106,6 @@ export class ComputePool {
    */
   async check(tenantId: string, schema: object, value: string): Promise<string | undefined> {
     return (await this.run(tenantId, { kind: 'check', schema: JSON.stringify(schema), value })).problem;
-  }
-
-  /** The next time of a cron expression, or why there is none. Rejects with ComputeRefused. */
-  async nextTime(
-    tenantId: string,
-    times: { cron: string; timeZone: string },
-    after: Date,
-  ): Promise<Date | { problem: string }> {
-    const { cron, timeZone } = times;
-    const result = await this.run(tenantId, { kind: 'next-time', cron, timeZone, after: after.getTime() });
-    return result.at === undefined ? { problem: result.problem ?? 'cannot be read' } : new Date(result.at);
   }
 
   private run(tenantId: string, work: Work): Promise<WorkResult> {

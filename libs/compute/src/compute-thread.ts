@@ -1,6 +1,5 @@
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { CronExpressionParser } from 'cron-parser';
 import { readlinkSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import type { Work, WorkResult } from './compute-pool.js';
@@ -41,8 +40,6 @@ export default function compute({ work, started }: { work: Work; started: Int32A
     }
     case 'check':
       return check(work.schema, work.value);
-    case 'next-time':
-      return nextTime(work);
   }
 }
 
@@ -88,13 +85,4 @@ function sentence({ instancePath, message, params }: ErrorObject): string {
   const named = typeof extra === 'string' ? ` (${extra})` : '';
   const text = `${instancePath === '' ? 'the value' : instancePath} ${message ?? 'is not valid'}${named}`;
   return text.length > MAX_REASON ? `${text.slice(0, MAX_REASON)}…` : text;
-}
-
-function nextTime({ cron, timeZone: tz, after }: Extract<Work, { kind: 'next-time' }>): WorkResult {
-  try {
-    const next = CronExpressionParser.parse(cron, { tz, currentDate: new Date(after) }).next();
-    return { at: next.toDate().getTime() };
-  } catch (error) {
-    return { problem: (error instanceof Error ? error.message : 'cannot be read').slice(0, MAX_REASON) };
-  }
 }

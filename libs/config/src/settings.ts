@@ -711,8 +711,8 @@ const everyProcess = group('Every process', {
   computeThreads: setting(
     integer(2, 64),
     2,
-    "Threads per API and worker process for slow work on tenants' input: JSON schemas, patterns, cron " +
-      'expressions. One thread is always left for other tenants. At least 2.',
+    "Threads per API and worker process for slow work on tenants' input: JSON schemas and patterns. " +
+      'One thread is always left for other tenants. At least 2.',
   ),
   computeTimeoutMs: setting(
     integer(10, 60_000),

@@ -1,5 +1,5 @@
+import { CronTimes } from '@baton/cron';
 import type { BackendClasses, IQueueBackend, JobsOptions, Queue, RepeatOptions, Worker } from 'bullmq';
-import { CronExpressionParser } from 'cron-parser';
 import { randomUUID } from 'node:crypto';
 import { setImmediate as turnOfLoop, setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
@@ -483,9 +483,8 @@ function nextTick(after: number, { pattern = '', tz, startDate }: RepeatOptions)
     return at > after ? at : undefined;
   }
   const start = startDate === undefined ? after : new Date(startDate).getTime() - 1;
-  const currentDate = new Date(Math.max(after, start));
   try {
-    return CronExpressionParser.parse(pattern, { tz, currentDate }).next().getTime();
+    return new CronTimes(pattern, tz ?? 'UTC').next(Math.max(after, start));
   } catch {
     return undefined;
   }

@@ -19,6 +19,7 @@ import {
   OperatorTokenStore,
   IssuerStore,
   RunStore,
+  ScheduleStore,
   type SecretInfo,
   SecretStore,
   StreamCountStore,
@@ -342,6 +343,7 @@ function fakesModule({
     { provide: SecretStore, useValue: secretStore() },
     { provide: WorkerStore, useValue: { load: () => database.load() } },
     { provide: RunStore, useValue: { countActive: () => database.countActive() } },
+    { provide: ScheduleStore, useValue: { overdueSeconds: async () => 0 } },
     {
       provide: Messaging,
       useValue: {

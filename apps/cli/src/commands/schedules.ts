@@ -34,6 +34,8 @@ interface ScheduleJson {
   missed: string;
   context: string;
   paused: boolean;
+  paused_reason: string | null;
+  passed: { skipped: number; missed: number; refused: number };
   waiting: boolean;
   fired: number;
   max_count: number | null;
@@ -144,7 +146,7 @@ function parseMessage(text: string): object {
 async function show(cli: Cli, name: string, options: Options): Promise<void> {
   const found = await ApiClient.of(cli, options).call<ScheduleJson>('GET', pathOf(name));
   if (options.json) return void printValue(cli.terminal, found);
-  const { last_outcome: last, last_task: task, fired, max_count: maxCount } = found;
+  const { last_outcome: last, last_task: task, fired, max_count: maxCount, passed } = found;
   const lines = [
     ['name', found.name],
     ['agent', found.agent],
@@ -152,6 +154,7 @@ async function show(cli: Cli, name: string, options: Options): Promise<void> {
     ['next', nextOf(found)],
     ['policy', `overlap ${found.overlap}, missed ${found.missed}, context ${found.context}`],
     ['tasks', maxCount === null ? String(fired) : `${String(fired)} of ${String(maxCount)}`],
+    ['no task', `${passed.skipped} skipped, ${passed.missed} missed, ${passed.refused} refused`],
     [
       'last',
       last ? [`${last.outcome}, due ${timeOf(last.due_at)}`, last.reason].filter(Boolean).join(': ') : '-',
@@ -182,20 +185,33 @@ async function remove(cli: Cli, name: string, options: Options): Promise<void> {
 const timeOf = (text: string): string => formatTime(new Date(text));
 const whenOf = ({ cron, at }: ScheduleJson): string => cron ?? (at === null ? '-' : timeOf(at));
 
-function nextOf({ paused, waiting, next_at: next }: ScheduleJson): string {
-  if (paused) return 'paused';
+function nextOf({ paused, paused_reason: reason, waiting, next_at: next }: ScheduleJson): string {
+  if (paused) return reason === null ? 'paused' : `paused by Baton: ${reason}`;
   if (next === null) return 'no time is left';
   return waiting ? `waiting for the previous task since ${timeOf(next)}` : `next at ${timeOf(next)}`;
 }
 
 function rowOf(schedule: ScheduleJson): string[] {
-  const { paused, waiting, next_at: next, last_outcome: last, last_task: task } = schedule;
+  const {
+    paused,
+    paused_reason: reason,
+    waiting,
+    next_at: next,
+    last_outcome: last,
+    last_task: task,
+  } = schedule;
   return [
     schedule.name,
     schedule.agent,
     whenOf(schedule),
     schedule.time_zone,
-    paused ? 'paused' : waiting ? 'waiting' : formatTime(next === null ? null : new Date(next)),
+    paused
+      ? reason === null
+        ? 'paused'
+        : 'paused by Baton'
+      : waiting
+        ? 'waiting'
+        : formatTime(next === null ? null : new Date(next)),
     last?.outcome ?? '-',
     task?.request_id ?? '-',
     task?.state ?? '-',

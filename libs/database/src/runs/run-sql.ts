@@ -11,6 +11,7 @@ import {
   type TaskRow,
   TERMINAL_STATES,
 } from '../tasks/task-row.js';
+import { isAnyDue } from '../schedules/schedule-sql.js';
 import { GROUP_USAGE_CTE } from '../tenants/usage.store.js';
 import { hasState, leaseEnd } from './leases/lease-sql.js';
 
@@ -375,7 +376,7 @@ SELECT look.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'swee
   EXISTS (
     SELECT FROM tasks WHERE parent_task_id IS NOT NULL AND state NOT IN (${TERMINAL_STATES})
   ) AS "openChildren",
-  EXISTS (SELECT FROM schedules WHERE wake_at <= look.started_at) AS "dueSchedules",
+  ${isAnyDue('look.started_at')} AS "dueSchedules",
   EXISTS (SELECT FROM push_configs WHERE due_at <= look.started_at) AS "duePushes"
 FROM (SELECT clock_timestamp() AS started_at) look, LATERAL (
   SELECT min(lease_expires_at) AS first_end,

@@ -51,6 +51,9 @@ export interface Firing {
   reason: string | null;
 }
 
+/** How many times of a schedule have made no task, by outcome. */
+export type PassedTimes = Record<Exclude<FiringOutcome, 'started'>, number>;
+
 /** A schedule and its state. */
 export interface Schedule extends ScheduleSpec {
   tenantId: string;
@@ -59,6 +62,10 @@ export interface Schedule extends ScheduleSpec {
   owner: string | null;
   /** Tasks that its times have made. */
   fired: number;
+  /** Times that have made no task. */
+  passed: PassedTimes;
+  /** Why Baton has paused it; null = its tenant has, or it is not paused. */
+  pausedReason: string | null;
   /** The next time; null while it is paused, or if there is none. */
   nextAt: Date | null;
   /** `nextAt` has passed and waits for the end of the previous task. */
@@ -87,4 +94,8 @@ export interface FiringResult extends Omit<Firing, 'at'> {
   /** The task that was made. */
   taskId: string | null;
   nextAt: Date | null;
+  /** How many times have made no task: this one, and those until `nextAt`. */
+  passed: PassedTimes;
+  /** Why the schedule is paused from now on; null = it goes on. */
+  pauseReason: string | null;
 }

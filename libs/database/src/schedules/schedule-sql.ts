@@ -1,5 +1,6 @@
 import type { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
+import { TERMINAL_STATES } from '../tasks/task-row.js';
 import { SCHEDULE_BYTES } from '../tenants/usage.store.js';
 import type { FiringOutcome, Missed, Overlap, ScheduleContext } from './schedule-records.js';
 
@@ -21,7 +22,11 @@ export interface ScheduleRow {
   ends_at: Date | null;
   max_count: number | null;
   paused: boolean;
+  paused_reason: string | null;
   fired: number;
+  skipped_count: number;
+  missed_count: number;
+  refused_count: number;
   next_at: Date | null;
   is_waiting: boolean;
   pending_at: Date | null;
@@ -42,10 +47,11 @@ export interface ScheduleRow {
 const columns = (
   message: string,
 ): string => `s.tenant_id, s.id, s.owner, s.name, s.agent, ${message} AS message, s.cron,
-  s.at, s.time_zone, s.overlap, s.missed, s.context, s.starts_at, s.ends_at, s.max_count, s.paused, s.fired,
+  s.at, s.time_zone, s.overlap, s.missed, s.context, s.starts_at, s.ends_at, s.max_count, s.paused, s.paused_reason, s.fired,
+  s.skipped_count, s.missed_count, s.refused_count,
   s.next_at, s.is_waiting, s.pending_at, s.version, s.last_due_at, s.last_at, s.last_outcome, s.last_reason,
   s.last_task_id, s.created_at, s.updated_at, now() AS now, (
-    SELECT state FROM tasks WHERE tenant_id = s.tenant_id AND id = s.last_task_id
+    SELECT t.state FROM tasks t WHERE t.tenant_id = s.tenant_id AND t.id = s.last_task_id
   ) AS last_task_state`;
 
 const SCHEDULE = columns('s.message');
@@ -73,6 +79,7 @@ const FIRST = 4;
 const SPEC_VALUES = Object.values(SPEC)
   .map((type, index) => `$${FIRST + index}::${type}`)
   .join(', ');
+const PAUSED = `$${FIRST + Object.keys(SPEC).indexOf('paused')}::boolean`;
 const NEXT_AT = `$${FIRST + Object.keys(SPEC).length - 1}::timestamptz`;
 
 /** Schedules of a tenant are made one after the other, so that their number is exact. $1 tenant */
@@ -83,7 +90,7 @@ export const LOCK_CREATES: Statement = {
 
 /** $1 tenant $2 id $3 version, then the spec, then the owner. No row: the name is taken. */
 export const CREATE: Statement = {
-  name: 'schedule-create-2',
+  name: 'schedule-create-3',
   text: `
 INSERT INTO schedules AS s (tenant_id, id, version, ${SPEC_COLUMNS}, wake_at, owner)
 VALUES ($1::uuid, $2::uuid, $3::int, ${SPEC_VALUES}, ${NEXT_AT}, $${FIRST + Object.keys(SPEC).length}::text)
@@ -93,7 +100,7 @@ RETURNING ${SCHEDULE}, ${SCHEDULE_BYTES} AS bytes`,
 
 /** By name, without their messages. $1 tenant $2 name before the first $3 limit, NULL = all $4 slugs and ids of agents, NULL = all */
 export const LIST: Statement = {
-  name: 'schedule-list-2',
+  name: 'schedule-list-3',
   text: `
 SELECT ${columns('NULL::json')} FROM schedules s
 WHERE s.tenant_id = $1 AND s.name > $2 AND ($4::text[] IS NULL OR s.agent = ANY($4)) ORDER BY s.name LIMIT $3::int`,
@@ -101,7 +108,7 @@ WHERE s.tenant_id = $1 AND s.name > $2 AND ($4::text[] IS NULL OR s.agent = ANY(
 
 /** $1 tenant $2 id, NULL = any $3 name, NULL = any */
 export const FIND: Statement = {
-  name: 'schedule-find',
+  name: 'schedule-find-2',
   text: `
 SELECT ${SCHEDULE} FROM schedules s
 WHERE s.tenant_id = $1 AND ($2::uuid IS NULL OR s.id = $2) AND ($3::text IS NULL OR s.name = $3)`,
@@ -109,12 +116,13 @@ WHERE s.tenant_id = $1 AND ($2::uuid IS NULL OR s.id = $2) AND ($3::text IS NULL
 
 /** $1 tenant $2 id $3 the version it was read at, then the spec. A time that is being fired stays so. */
 export const CHANGE: Statement = {
-  name: 'schedule-change-2',
+  name: 'schedule-change-3',
   text: `
 WITH present AS (
   SELECT id, ${SCHEDULE_BYTES} AS bytes FROM schedules WHERE tenant_id = $1 AND id = $2 AND version = $3 FOR UPDATE
 )
 UPDATE schedules s SET (${SPEC_COLUMNS}) = ROW(${SPEC_VALUES}), version = s.version + 1, updated_at = now(),
+  paused_reason = CASE WHEN ${PAUSED} THEN s.paused_reason END,
   is_waiting = s.is_waiting AND s.next_at IS NOT DISTINCT FROM ${NEXT_AT},
   wake_at = CASE WHEN s.pending_at IS NULL THEN ${NEXT_AT} ELSE now() END
 FROM present WHERE s.tenant_id = $1 AND s.id = present.id AND s.version = $3
@@ -132,18 +140,48 @@ const TAKE = `version = s.version + 1, wake_at = now() + $1::int * interval '1 m
 
 /** Schedules of a suspended tenant wait. When it is resumed they are overdue, and `missed` says what becomes of that. */
 const IS_ACTIVE =
-  'NOT EXISTS (SELECT FROM tenants WHERE id = schedules.tenant_id AND suspended_at IS NOT NULL)';
+  'NOT EXISTS (SELECT FROM tenants t WHERE t.id = s.tenant_id AND t.suspended_at IS NOT NULL)';
 
-/** The longest overdue first. $1 ms that they are the taker's $2 ms that they are overdue, at least $3 limit */
+/** A time of the schedule `s` waits for the previous task, and that task has ended or is gone. */
+const MAY_GO_ON = `s.is_waiting AND NOT EXISTS (
+    SELECT FROM tasks t
+    WHERE t.tenant_id = s.tenant_id AND t.id = s.last_task_id AND t.state NOT IN (${TERMINAL_STATES})
+  )`;
+
+/** Whether there is a schedule to take. @param at a moment, as SQL */
+export const isAnyDue = (at: string): string => `(
+    EXISTS (SELECT FROM schedules s WHERE s.wake_at <= ${at} AND ${IS_ACTIVE})
+    OR EXISTS (SELECT FROM schedules s WHERE ${MAY_GO_ON} AND ${IS_ACTIVE})
+  )`;
+
+/**
+ * The longest overdue first, one of each tenant after the other: a tenant with many delays no other. $1 ms that they are the
+ * taker's $2 ms that they are overdue, at least $3 limit
+ */
 export const TAKE_DUE: Statement = {
-  name: 'schedule-take-due-2',
+  name: 'schedule-take-due-3',
   text: `
-UPDATE schedules s SET ${TAKE} FROM (
-  SELECT tenant_id, id FROM schedules WHERE wake_at <= now() - $2::int * interval '1 ms' AND ${IS_ACTIVE}
-  ORDER BY wake_at LIMIT $3 FOR UPDATE SKIP LOCKED
-) due
-WHERE s.tenant_id = due.tenant_id AND s.id = due.id
+WITH due AS MATERIALIZED (
+  SELECT s.tenant_id, s.id, s.wake_at, row_number() OVER (PARTITION BY s.tenant_id ORDER BY s.wake_at) AS turn
+  FROM schedules s
+  WHERE (s.wake_at <= now() - $2::int * interval '1 ms' OR (${MAY_GO_ON})) AND ${IS_ACTIVE}
+), taken AS (
+  SELECT one.tenant_id, one.id FROM due JOIN schedules one ON one.tenant_id = due.tenant_id AND one.id = due.id
+  WHERE one.wake_at = due.wake_at
+  ORDER BY due.turn, due.wake_at LIMIT $3 FOR UPDATE OF one SKIP LOCKED
+)
+UPDATE schedules s SET ${TAKE} FROM taken
+WHERE s.tenant_id = taken.tenant_id AND s.id = taken.id
 RETURNING ${SCHEDULE}`,
+};
+
+/** For how long the longest overdue schedule has been so, in seconds. Leased schedules count until their time is handled. */
+export const OVERDUE: Statement = {
+  text: `
+SELECT coalesce(extract(epoch FROM now() - min(coalesce(s.pending_at, s.next_at))), 0)::float8 AS seconds
+FROM schedules s
+WHERE s.wake_at <= now() + interval '10 minutes' AND coalesce(s.pending_at, s.next_at) <= now() AND NOT s.is_waiting
+  AND ${IS_ACTIVE}`,
 };
 
 /** How far ahead of Postgres' clock the queue's may be. */
@@ -154,11 +192,11 @@ const AHEAD = `interval '5 s'`;
  * $3 id
  */
 export const TAKE_ONE: Statement = {
-  name: 'schedule-take-one-2',
+  name: 'schedule-take-one-3',
   text: `
 UPDATE schedules s SET ${TAKE} FROM (
-  SELECT tenant_id, id FROM schedules
-  WHERE tenant_id = $2 AND id = $3 AND wake_at <= least(greatest(now(), $4::timestamptz), now() + ${AHEAD})
+  SELECT s.tenant_id, s.id FROM schedules s
+  WHERE s.tenant_id = $2 AND s.id = $3 AND s.wake_at <= least(greatest(now(), $4::timestamptz), now() + ${AHEAD})
     AND ${IS_ACTIVE}
   FOR UPDATE SKIP LOCKED
 ) due
@@ -174,7 +212,7 @@ UPDATE schedules SET pending_at = next_at, version = version + 1
 WHERE tenant_id = $1 AND id = $2 AND version = $3 RETURNING version`,
 };
 
-/** $1 tenant $2 id $3 version $4 ms until the next look */
+/** The sweep takes it as soon as the previous task has ended. $1 tenant $2 id $3 version $4 ms until it is due without that */
 export const WAIT: Statement = {
   name: 'schedule-wait',
   text: `
@@ -182,14 +220,29 @@ UPDATE schedules SET is_waiting = true, version = version + 1, wake_at = now() +
 WHERE tenant_id = $1 AND id = $2 AND version = $3`,
 };
 
-/** $1 tenant $2 id $3 version $4 due $5 outcome $6 reason $7 task, NULL = none was made $8 next time */
+/**
+ * $1 tenant $2 id $3 version $4 due $5 outcome $6 reason $7 task, NULL = none was made $8 next time, then how many times were
+ * $9 skipped $10 missed $11 refused; $12 why the schedule is paused, NULL = it goes on
+ */
 export const FINISH: Statement = {
-  name: 'schedule-finish',
+  name: 'schedule-finish-2',
   text: `
 UPDATE schedules SET version = version + 1, pending_at = NULL, is_waiting = false, next_at = $8, wake_at = $8,
   fired = fired + CASE WHEN $7::uuid IS NULL THEN 0 ELSE 1 END,
+  skipped_count = skipped_count + $9::int, missed_count = missed_count + $10::int, refused_count = refused_count + $11::int,
+  paused = paused OR $12::text IS NOT NULL, paused_reason = coalesce($12::text, paused_reason),
   last_due_at = $4, last_at = now(), last_outcome = $5, last_reason = $6, last_task_id = coalesce($7, last_task_id)
-WHERE tenant_id = $1 AND id = $2 AND version = $3`,
+WHERE tenant_id = $1 AND id = $2 AND version = $3 RETURNING version`,
+};
+
+/** The time that is due is refused, and there is no next one. $1 tenant $2 id $3 version $4 why */
+export const PAUSE: Statement = {
+  name: 'schedule-pause',
+  text: `
+UPDATE schedules SET version = version + 1, pending_at = NULL, is_waiting = false, next_at = NULL, wake_at = NULL,
+  paused = true, paused_reason = $4, refused_count = refused_count + 1,
+  last_due_at = coalesce(pending_at, next_at, now()), last_at = now(), last_outcome = 'refused', last_reason = $4
+WHERE tenant_id = $1 AND id = $2 AND version = $3 RETURNING version`,
 };
 
 /** Stores the outcome of a run on demand: $1 tenant $2 id $3 when $4 outcome $5 reason $6 task, NULL = none */

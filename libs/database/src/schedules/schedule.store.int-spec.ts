@@ -160,14 +160,78 @@ describe('a schedule that is due', () => {
     const version = await schedules.begin(taken!.schedule);
     expect(await read(made)).toMatchObject({ pendingAt: dueAt, nextAt: dueAt, last: null });
     expect(await schedules.begin(taken!.schedule)).toBeUndefined();
-    const result = { ...started(dueAt), taskId, nextAt };
-    await schedules.finish(taken!.schedule, result);
+    const passed = { skipped: 0, missed: 2, refused: 1 };
+    const result = { ...started(dueAt), taskId, nextAt, passed, pauseReason: null };
+    expect(await schedules.finish(taken!.schedule, result)).toBe(false);
     expect(await read(made)).toMatchObject({ pendingAt: dueAt, fired: 0 });
     const key = { ...taken!.schedule, version: version! };
-    await schedules.finish(key, result);
-    await schedules.finish(key, result);
+    expect(await schedules.finish(key, result)).toBe(true);
+    expect(await schedules.finish(key, result)).toBe(false);
     const last = { dueAt, outcome: 'started' };
-    expect(await read(made)).toMatchObject({ pendingAt: null, fired: 1, nextAt, last, lastTaskId: taskId });
+    const settled = { pendingAt: null, fired: 1, passed, nextAt, last, lastTaskId: taskId };
+    expect(await read(made)).toMatchObject({ ...settled, paused: false, pausedReason: null });
+  });
+
+  it('is paused with its reason, which the audit log has, until it is resumed', async () => {
+    const dueAt = ago(10);
+    const made = await make(dueAt);
+    const [taken] = await schedules.takeDue(0, 0, 10);
+    await schedules.pause(taken!.schedule, 'no such time zone');
+    const last = { outcome: 'refused', dueAt, reason: 'no such time zone' };
+    const paused = { paused: true, pausedReason: 'no such time zone', nextAt: null, last };
+    expect(await read(made)).toMatchObject({ ...paused, passed: { refused: 1 } });
+    expect(await schedules.takeDue(0, 0, 10)).toEqual([]);
+    const records = await sql(
+      stores,
+      `SELECT detail FROM audit_records WHERE tenant_id = '${tenantId}' ORDER BY id`,
+    );
+    expect(records.at(-1)).toMatchObject({ detail: { paused: true, reason: 'no such time zone' } });
+    await schedules.change(await read(made), spec({ agent: 'index', paused: true }), null);
+    expect(await read(made)).toMatchObject({ pausedReason: 'no such time zone' });
+    await schedules.change(await read(made), spec(), ago(0));
+    expect(await read(made)).toMatchObject({ paused: false, pausedReason: null });
+  });
+
+  it('that waits is taken as soon as the previous task has ended, and found by the sweep', async () => {
+    const found = async () => (await stores.runs.lookForWork(60_000)).dueSchedules;
+    const input = newTask({ tenantId });
+    await stores.tasks.create(input);
+    const made = await make(ago(10), { overlap: 'queue' });
+    await schedules.note(made, started(ago(0)), input.task.id);
+    const [taken] = await schedules.takeDue(60_000, 0, 10);
+    await schedules.wait(taken!.schedule, 60_000);
+    expect([await found(), await schedules.takeDue(60_000, 0, 10)]).toEqual([false, []]);
+    await sql(stores, `UPDATE tasks SET state = 3 WHERE id = '${input.task.id}'`);
+    expect(await found()).toBe(true);
+    expect(await schedules.takeDue(60_000, 0, 10)).toMatchObject([
+      { schedule: { id: made.id, isWaiting: true } },
+    ]);
+  });
+
+  it('of one tenant is not taken after all those of another', async () => {
+    const many = await Promise.all(['a', 'b', 'c'].map((name) => make(ago(60_000), { name })));
+    tenantId = randomUUID();
+    await sql(stores, `INSERT INTO tenants (id, slug) VALUES ('${tenantId}', '${tenantId}')`);
+    const other = await make(ago(1_000));
+    const taken = await schedules.takeDue(60_000, 0, 2);
+    expect(taken.map(({ schedule }) => schedule.tenantId).sort()).toEqual(
+      [many[0]!.tenantId, other.tenantId].sort(),
+    );
+  });
+
+  it('counts as overdue until its time is handled, but not of a suspended tenant or while it waits', async () => {
+    expect(await schedules.overdueSeconds()).toBe(0);
+    await make(new Date(Date.now() + 60_000), { name: 'later' });
+    expect(await schedules.overdueSeconds()).toBe(0);
+    await make(ago(20_000));
+    expect(await schedules.overdueSeconds()).toBeCloseTo(20, -1);
+    const [taken] = await schedules.takeDue(60_000, 0, 10);
+    expect(await schedules.overdueSeconds()).toBeGreaterThan(15);
+    await sql(stores, `UPDATE tenants SET suspended_at = now() WHERE id = '${tenantId}'`);
+    expect(await schedules.overdueSeconds()).toBe(0);
+    await sql(stores, `UPDATE tenants SET suspended_at = NULL WHERE id = '${tenantId}'`);
+    await schedules.wait(taken!.schedule, 60_000);
+    expect(await schedules.overdueSeconds()).toBe(0);
   });
 
   it('stays with the next worker when it is changed while it is fired', async () => {

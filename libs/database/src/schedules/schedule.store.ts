@@ -3,7 +3,7 @@ import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { NameTakenError } from '../connection/catalog-client.js';
-import { Database } from '../connection/database.js';
+import { Database, type Statement } from '../connection/database.js';
 import type { PageAfter } from '../tenants/tenant-records.js';
 import { keepInRoom } from '../tenants/tenant-room.js';
 import type { DueSchedule, Firing, Schedule, ScheduleSpec, FiringResult } from './schedule-records.js';
@@ -11,6 +11,7 @@ import * as sql from './schedule-sql.js';
 
 /** Identifies a schedule and the version that was read. */
 export type ScheduleKey = Pick<Schedule, 'tenantId' | 'id' | 'version'>;
+type NamedKey = ScheduleKey & Pick<Schedule, 'name'>;
 
 /**
  * Schedules of tenants. A worker leases a due schedule and finishes it. A worker with an old version changes nothing.
@@ -126,7 +127,8 @@ export class ScheduleStore {
   }
 
   /**
-   * Lease due schedules of all tenants, the longest overdue first.
+   * Lease due schedules of all tenants, the longest overdue first: those whose time has come, and those whose time waits for
+   * a task that has ended.
    * @param forMs duration of the lease
    * @param overdueMs only schedules that are overdue for at least this long
    */
@@ -154,18 +156,55 @@ export class ScheduleStore {
     return row?.version;
   }
 
-  /** Its next time waits for the previous task. Check it again after this many ms. */
+  /** Its next time waits for the previous task. It is taken when that has ended, and after this many ms in any case. */
   async wait({ tenantId, id, version }: ScheduleKey, ms: number): Promise<void> {
     await this.database.tenantQuery(tenantId, sql.WAIT, [tenantId, id, version, ms]);
   }
 
-  /** Store the outcome of a time, and the next time. Does nothing if the schedule has changed since it was read. */
-  async finish(
-    { tenantId, id, version }: ScheduleKey,
-    { dueAt, outcome, reason, taskId, nextAt }: FiringResult,
-  ): Promise<void> {
-    const values = [tenantId, id, version, dueAt, outcome, reason, taskId, nextAt];
-    await this.database.tenantQuery(tenantId, sql.FINISH, values);
+  /**
+   * Store the outcome of a time, and the next time.
+   * @returns false = it did nothing: the schedule has changed since it was read
+   */
+  async finish(key: NamedKey, result: FiringResult): Promise<boolean> {
+    const { tenantId, id, version } = key;
+    const { dueAt, outcome, reason, taskId, nextAt, passed, pauseReason } = result;
+    const counts = [passed.skipped, passed.missed, passed.refused];
+    const values = [tenantId, id, version, dueAt, outcome, reason, taskId, nextAt, ...counts, pauseReason];
+    if (pauseReason !== null) return this.stop(key, sql.FINISH, values, pauseReason);
+    return (await this.database.tenantQuery(tenantId, sql.FINISH, values)).length > 0;
+  }
+
+  /** Refuse the time that is due, and fire no more until the tenant resumes the schedule. Does nothing if the schedule has changed since it was read. */
+  async pause(key: NamedKey, reason: string): Promise<void> {
+    const { tenantId, id, version } = key;
+    await this.stop(key, sql.PAUSE, [tenantId, id, version, reason], reason);
+  }
+
+  /** A statement that pauses a schedule, with its record in the audit log. @returns whether it changed the schedule */
+  private async stop(
+    { tenantId, id, name }: NamedKey,
+    statement: Statement,
+    values: unknown[],
+    reason: string,
+  ): Promise<boolean> {
+    return this.database.inTenant(tenantId, async (transaction) => {
+      const rows = await transaction.query(statement, values);
+      if (rows.length === 0) return false;
+      const detail = { id, paused: true, reason };
+      await transaction.record({
+        action: 'schedule.update',
+        target: targetOf(name),
+        by: PLATFORM_ACTOR,
+        detail,
+      });
+      return true;
+    });
+  }
+
+  /** For how long the longest overdue schedule of all tenants has been so, in seconds; 0 = none is overdue. */
+  async overdueSeconds(): Promise<number> {
+    const [row] = await this.database.systemQuery<{ seconds: number }>(sql.OVERDUE, []);
+    return row?.seconds ?? 0;
   }
 
   /** Store the outcome of a run on demand. */
@@ -241,6 +280,8 @@ const scheduleOf = (row: sql.ScheduleRow): Schedule => ({
   maxCount: row.max_count,
   paused: row.paused,
   fired: row.fired,
+  passed: { skipped: row.skipped_count, missed: row.missed_count, refused: row.refused_count },
+  pausedReason: row.paused_reason,
   nextAt: row.next_at,
   isWaiting: row.is_waiting,
   pendingAt: row.pending_at,

@@ -1,4 +1,4 @@
-import { releaseOf, RunStore } from '@baton/database';
+import { releaseOf, RunStore, ScheduleStore } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { gauge, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
@@ -16,6 +16,10 @@ const TENANT_RUNS = gauge(
   'Runs in Postgres that have not ended, by state, of the 20 tenants that have the most',
   ['tenant', 'state'],
 );
+const SCHEDULES_OVERDUE = gauge(
+  'baton_schedules_overdue_seconds',
+  'For how long the longest overdue schedule of all tenants has been so; 0 if none is',
+);
 const READY = gauge(
   'baton_ready',
   '1 if Postgres, its migrations and the queue answer to this process, as on /readyz; else 0',
@@ -30,6 +34,7 @@ const MAX_TENANTS = 20;
 export class PlatformGauges implements OnModuleInit {
   constructor(
     private readonly runs: RunStore,
+    private readonly schedules: ScheduleStore,
     private readonly messaging: Messaging,
     private readonly readiness: PlatformReadiness,
     private readonly metrics: Metrics,
@@ -49,6 +54,9 @@ export class PlatformGauges implements OnModuleInit {
       }
       this.metrics.of(TENANT_RUNS).reset();
       for (const { runs, ...labels } of tenants) this.metrics.of(TENANT_RUNS).set(labels, runs);
+    });
+    this.metrics.onScrape(async () => {
+      this.metrics.of(SCHEDULES_OVERDUE).set(await this.schedules.overdueSeconds());
     });
     this.metrics.onScrape(async () => {
       const { ready } = await this.readiness.report();

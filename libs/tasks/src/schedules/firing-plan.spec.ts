@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
-import type { Schedule } from '@baton/database';
-import { planFiring, timeAfter } from './firing-plan.js';
+import type { FiringOutcome, Schedule } from '@baton/database';
+import { firingAfter, planFiring } from './firing-plan.js';
 import { scheduleOf } from './schedule.fixture.js';
 
 const DUE = new Date('2026-06-01T12:00:00Z');
@@ -8,8 +8,11 @@ const LATE_MS = 60_000;
 const after = (ms: number): Date => new Date(DUE.getTime() + ms);
 const plan = (overrides: Partial<Schedule>, lateBy = 5) =>
   planFiring({ schedule: scheduleOf(overrides), now: after(lateBy) }, DUE, LATE_MS);
-const next = (overrides: Partial<Schedule>, lateBy = 5, made = true) =>
-  timeAfter({ schedule: scheduleOf({ nextAt: DUE, ...overrides }), now: after(lateBy) }, DUE, LATE_MS, made);
+const following = (overrides: Partial<Schedule>, lateBy = 5, outcome: FiringOutcome = 'started') => {
+  const due = { schedule: scheduleOf({ nextAt: DUE, ...overrides }), now: after(lateBy) };
+  return firingAfter(due, DUE, LATE_MS, outcome);
+};
+const next = (...args: Parameters<typeof following>) => following(...args).nextAt;
 
 const WORKING = { lastTaskId: 'task', lastTaskState: TaskState.TASK_STATE_WORKING };
 
@@ -28,11 +31,9 @@ describe('what is done about a time that has come', () => {
     expect(plan(asking)).toMatchObject({ kind: 'pass', outcome: 'skipped' });
   });
 
-  it('it waits for the task before, and is looked at less and less often', () => {
+  it('it waits for the end of the task before', () => {
     const queued = { ...WORKING, overlap: 'queue' as const };
-    expect(plan(queued)).toEqual({ kind: 'wait', ms: 500 });
-    expect(plan(queued, 20_000)).toEqual({ kind: 'wait', ms: 2_000 });
-    expect(plan(queued, 86_400_000)).toEqual({ kind: 'wait', ms: 30_000 });
+    expect(plan(queued)).toEqual({ kind: 'wait', ms: 30_000 });
   });
 
   it('it is fired or given up when it was missed, as the schedule says', () => {
@@ -58,12 +59,36 @@ describe('the time after', () => {
     expect(next({ isWaiting: true, cron: '* * * * * *' }, 30_000)).toEqual(after(31_000));
   });
 
+  it('leaves no time uncounted', () => {
+    const none = { skipped: 0, missed: 0, refused: 0 };
+    const minute = 60_000;
+    expect(following({}).passed).toEqual(none);
+    expect(following({}, 5, 'skipped').passed).toEqual({ ...none, skipped: 1 });
+    expect(following({}, 5, 'refused').passed).toEqual({ ...none, refused: 1 });
+    expect(following({}, 10 * minute + 1).passed).toEqual({ ...none, missed: 10 });
+    expect(following({}, 10 * minute + 1, 'missed').passed).toEqual({ ...none, missed: 11 });
+    expect(following({ isWaiting: true }, 3 * minute).passed).toEqual({ ...none, skipped: 3 });
+    expect(following({ cron: '* * * * * *' }, 86_400_000).passed).toEqual({ ...none, missed: 1_000 });
+  });
+
+  it.each([
+    ['no time within eight years', { cron: '59 59 23 * 2 1#5' }],
+    ['an unknown time zone', { timeZone: 'Mars/Base' }],
+    ['an expression that cannot be read', { cron: '61 * * * *' }],
+  ])('cannot be computed with %s: the schedule is paused with the reason', (_why, overrides) => {
+    const { nextAt, passed, pauseReason } = following(overrides, 5, 'skipped');
+    expect([nextAt, passed.skipped]).toEqual([null, 1]);
+    expect(pauseReason).toMatch(
+      /^its next time cannot be computed: cron .+ Change cron or time_zone, then resume it\.$/,
+    );
+  });
+
   it('is none when it fires once, has ended, is paused or has made as many as it should', () => {
     expect(next({ cron: null, at: DUE })).toBeNull();
     expect(next({ endsAt: after(59_999) })).toBeNull();
     expect(next({ paused: true, nextAt: null, pendingAt: DUE })).toBeNull();
     expect(next({ maxCount: 3, fired: 2 })).toBeNull();
-    expect(next({ maxCount: 3, fired: 2 }, 5, false)).toEqual(after(60_000));
+    expect(next({ maxCount: 3, fired: 2 }, 5, 'skipped')).toEqual(after(60_000));
   });
 
   it('is what it was changed to while this one was fired', () => {

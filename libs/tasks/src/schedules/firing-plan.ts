@@ -1,16 +1,15 @@
 import { isTerminal } from '@baton/a2a';
-import type { DueSchedule, Schedule } from '@baton/database';
-import { nextTime } from './schedule-times.js';
+import type { DueSchedule, FiringOutcome, PassedTimes, Schedule } from '@baton/database';
+import { countTimes, nextTime, NoTimeError } from './schedule-times.js';
 
-/** A queued time is checked again after a tenth of the time that it has waited, within these bounds (ms). */
-const SHORTEST_LOOK = 500;
-const LONGEST_LOOK = 30_000;
+/** The sweep takes a waiting schedule when its previous task has ended. It is due after this in any case, in ms. */
+const LONGEST_WAIT_MS = 30_000;
 
 /** What to do about a time that is due. */
 export type Plan =
   | { kind: 'fire' }
   | { kind: 'pass'; outcome: 'skipped' | 'missed'; reason: string }
-  /** The previous task is not over. Check again after `ms`. */
+  /** The previous task is not over. Wait for its end, and check again after `ms` in any case. */
   | { kind: 'wait'; ms: number };
 
 /** Whether the time counts as missed. Missed times are not fired one by one. */
@@ -26,7 +25,7 @@ export const isBusy = ({ lastTaskState }: Pick<Schedule, 'lastTaskState'>): bool
  * @param lateMs a time that is later than this counts as missed
  */
 export function planFiring(due: DueSchedule, dueAt: Date, lateMs: number): Plan {
-  const { schedule, now } = due;
+  const { schedule } = due;
   const { overlap, missed, isWaiting } = schedule;
   if (missed === 'skip' && !isWaiting && isLate(due, dueAt, lateMs)) {
     return { kind: 'pass', outcome: 'missed', reason: 'no worker fired it in time' };
@@ -36,23 +35,58 @@ export function planFiring(due: DueSchedule, dueAt: Date, lateMs: number): Plan 
     return { kind: 'pass', outcome: 'skipped', reason: 'the previous task had not ended' };
   }
   if (overlap === 'queue') {
-    const ms = (now.getTime() - dueAt.getTime()) / 10;
-    return { kind: 'wait', ms: Math.round(Math.min(Math.max(ms, SHORTEST_LOOK), LONGEST_LOOK)) };
+    return { kind: 'wait', ms: LONGEST_WAIT_MS };
   }
   return { kind: 'fire' };
 }
 
+/** What follows a time that was handled. */
+export interface NextFiring {
+  /** Null = there is none. */
+  nextAt: Date | null;
+  /** How many times have made no task: this one, and those before `nextAt`. */
+  passed: PassedTimes;
+  /** The next time cannot be computed, and why. The schedule has to be paused. */
+  pauseReason: string | null;
+}
+
 /**
- * The time after `dueAt`; null = there is none. Times that are a little late are fired one by one. Times that were
- * missed, or that came while another one waited, are skipped.
- * @param made whether `dueAt` has made a task
+ * What follows `dueAt`. Times that are a little late are fired one by one. Times that were missed, or that came while another
+ * one waited, make no task and are counted.
+ * @param outcome that of `dueAt`
  */
-export function timeAfter(due: DueSchedule, dueAt: Date, lateMs: number, made: boolean): Date | null {
+export function firingAfter(
+  due: DueSchedule,
+  dueAt: Date,
+  lateMs: number,
+  outcome: FiringOutcome,
+): NextFiring {
+  const passed: PassedTimes = { skipped: 0, missed: 0, refused: 0 };
+  if (outcome !== 'started') passed[outcome] += 1;
+  try {
+    const { nextAt, count } = timesAfter(due, dueAt, lateMs, outcome === 'started');
+    passed[due.schedule.isWaiting ? 'skipped' : 'missed'] += count;
+    return { nextAt, passed, pauseReason: null };
+  } catch (error) {
+    if (!(error instanceof NoTimeError)) throw error;
+    const pauseReason = `its next time cannot be computed: cron ${error.message}. Change cron or time_zone, then resume it.`;
+    return { nextAt: null, passed, pauseReason };
+  }
+}
+
+/** The next time, and the number of those that have passed before it. */
+function timesAfter(
+  due: DueSchedule,
+  dueAt: Date,
+  lateMs: number,
+  made: boolean,
+): { nextAt: Date | null; count: number } {
   const { schedule, now } = due;
   const { nextAt, paused, fired, maxCount, isWaiting } = schedule;
-  if (paused || (maxCount !== null && fired + (made ? 1 : 0) >= maxCount)) return null;
+  if (paused || (maxCount !== null && fired + (made ? 1 : 0) >= maxCount)) return { nextAt: null, count: 0 };
   // The schedule was changed while it was fired. The change has set the next time.
-  if (nextAt && nextAt.getTime() !== dueAt.getTime()) return nextAt;
-  const after = isWaiting || isLate(due, dueAt, lateMs) ? now : dueAt;
-  return nextTime(schedule, after) ?? null;
+  if (nextAt && nextAt.getTime() !== dueAt.getTime()) return { nextAt, count: 0 };
+  const isBehind = now > dueAt && (isWaiting || isLate(due, dueAt, lateMs));
+  const count = isBehind ? countTimes(schedule, dueAt, now) : 0;
+  return { nextAt: nextTime(schedule, isBehind ? now : dueAt) ?? null, count };
 }

@@ -180,4 +180,61 @@ describe('a time of a schedule', () => {
     await worker().advance(await take());
     expect(canceled).toEqual([first]);
   });
+
+  it('is followed by the right one where clocks change by half an hour, and 20 of them hold nobody up', async () => {
+    const [change, times] = [new Date('2027-04-03T15:00:00Z'), { at: null, timeZone: 'Australia/Lord_Howe' }];
+    const dueAt = new Date('2027-04-03T13:00:00Z');
+    const schedules: Schedule[] = [];
+    for (let index = 0; index < 20; index++) {
+      const spec = {
+        ...times,
+        cron: '*/20 0,1,2,3 * * *',
+        nextAt: dueAt,
+        name: `s${index}`,
+        id: randomUUID(),
+      };
+      schedules.push(await store.create(scheduleOf({ tenantId, ...spec })));
+    }
+    const before = process.cpuUsage();
+    for (const schedule of schedules) await worker().advance({ schedule, now: dueAt });
+    const { user } = process.cpuUsage(before);
+    for (const schedule of schedules) {
+      expect((await read(schedule)).nextAt).toEqual(new Date('2027-04-03T13:20:00Z'));
+    }
+    // The search of cron-parser took half a second for each.
+    expect(user).toBeLessThan(20 * 200_000);
+    const after = { ...schedules[0]!, nextAt: change, version: (await read(schedules[0]!)).version };
+    await worker().advance({ schedule: after, now: change });
+    expect((await read(after)).nextAt).toEqual(new Date('2027-04-03T15:30:00Z'));
+  });
+
+  it('is fired once and ends in a pause when the next one cannot be computed', async () => {
+    const schedule = await due({ cron: '59 59 23 * 2 1#5', at: null });
+    await worker().advance(await take());
+    const reason = expect.stringMatching(/has no time within the next eight years/) as string;
+    const paused = { paused: true, pausedReason: reason, nextAt: null, fired: 1 };
+    expect(await read(schedule)).toMatchObject({ ...paused, last: { outcome: 'started' } });
+    expect(await store.takeDue(0, 0, 1)).toEqual([]);
+  });
+
+  it('is tried once, not for ever, when its schedule cannot be advanced', async () => {
+    const schedule = await due();
+    const failing = worker();
+    Object.assign(failing, { environment: undefined });
+    await failing.advance(await take());
+    const last = { outcome: 'refused', reason: 'an internal error of the platform' };
+    expect(await read(schedule)).toMatchObject({ paused: true, pausedReason: last.reason, last });
+    expect(await store.takeDue(0, 0, 1)).toEqual([]);
+  });
+
+  it('that was missed is counted, and so are those after it', async () => {
+    const counted = await due({ cron: '* * * * *', at: null }, 30 * 60_000);
+    await worker().advance(await take());
+    const { fired, passed } = await read(counted);
+    expect(fired).toBe(1);
+    expect(passed.missed).toBeGreaterThanOrEqual(29);
+    expect((await metrics.render()).body).toMatch(
+      new RegExp(`^baton_schedule_firings_total\\{outcome="missed"\\} ${passed.missed}$`, 'm'),
+    );
+  });
 });

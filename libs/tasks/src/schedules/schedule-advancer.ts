@@ -3,13 +3,14 @@ import { Environment } from '@baton/config';
 import {
   type DueSchedule,
   type FiringOutcome,
+  type PassedTimes,
   type Schedule,
   ScheduleStore,
   isTransient,
 } from '@baton/database';
 import { counter, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { planFiring, timeAfter } from './firing-plan.js';
+import { firingAfter, planFiring } from './firing-plan.js';
 import { ScheduleFiring, taskIdAt } from './schedule-firing.js';
 
 const SCHEDULE_FIRINGS = counter(
@@ -39,11 +40,22 @@ export class ScheduleAdvancer {
   ) {}
 
   /**
-   * Fire or skip the time that is due, and store the next one. Rejects when Postgres is away. A worker takes the
-   * schedule again when this worker's lease of it has expired.
+   * Fire or skip the time that is due, and store the next one. A schedule that cannot be advanced is paused with its reason:
+   * a further try would fail as well. Rejects when Postgres is away. A worker takes the schedule again when this worker's
+   * lease of it has expired.
    * @returns the next time; null = there is none; undefined = the time has to wait, or another worker advances it
    */
   async advance(due: DueSchedule): Promise<Date | null | undefined> {
+    try {
+      return await this.tryAdvance(due);
+    } catch (error) {
+      if (isTransient(error)) throw error;
+      await this.store.pause(due.schedule, this.reasonOf(error, due.schedule));
+      return null;
+    }
+  }
+
+  private async tryAdvance(due: DueSchedule): Promise<Date | null | undefined> {
     const { schedule } = due;
     const { scheduleLateMs: lateMs } = this.environment;
     const dueAt = schedule.pendingAt ?? schedule.nextAt;
@@ -61,7 +73,7 @@ export class ScheduleAdvancer {
       : this.fire({ ...due, schedule: { ...schedule, version } }, dueAt);
   }
 
-  private async fire(due: DueSchedule, dueAt: Date): Promise<Date | null> {
+  private async fire(due: DueSchedule, dueAt: Date): Promise<Date | null | undefined> {
     const { schedule } = due;
     const taskId = taskIdAt(schedule, dueAt);
     try {
@@ -78,14 +90,24 @@ export class ScheduleAdvancer {
     dueAt: Date,
     { outcome, reason }: Outcome,
     taskId: string | null,
-  ): Promise<Date | null> {
+  ): Promise<Date | null | undefined> {
     const { tenantId, id } = due.schedule;
-    const nextAt = timeAfter(due, dueAt, this.environment.scheduleLateMs, taskId !== null);
-    await this.store.finish(due.schedule, { dueAt, outcome, reason, taskId, nextAt });
-    this.metrics.of(SCHEDULE_FIRINGS).inc({ outcome });
-    const fields = { tenantId, scheduleId: id, dueAt, outcome, ...(reason !== null && { reason }) };
+    const next = firingAfter(due, dueAt, this.environment.scheduleLateMs, outcome);
+    if (!(await this.store.finish(due.schedule, { dueAt, outcome, reason, taskId, ...next })))
+      return undefined;
+    this.count(outcome, next.passed);
+    const { passed, nextAt, pauseReason } = next;
+    const fields = { tenantId, scheduleId: id, dueAt, outcome, passed, ...(reason !== null && { reason }) };
     this.logger[outcome === 'started' ? 'debug' : 'info']('schedule fired', fields);
+    if (pauseReason !== null)
+      this.logger.warn('schedule paused', { tenantId, scheduleId: id, reason: pauseReason });
     return nextAt;
+  }
+
+  private count(outcome: FiringOutcome, passed: PassedTimes): void {
+    const firings = this.metrics.of(SCHEDULE_FIRINGS);
+    if (outcome === 'started') firings.inc({ outcome });
+    for (const [each, count] of Object.entries(passed)) if (count > 0) firings.inc({ outcome: each }, count);
   }
 
   private reasonOf(error: unknown, { tenantId, id }: Schedule): string {

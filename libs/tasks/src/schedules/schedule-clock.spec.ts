@@ -31,7 +31,7 @@ function clock(options: {
   };
   const store = {
     takeOne: async () => found[0],
-    takeDue: async () => found,
+    takeDue: async () => found.splice(0),
     find: async () => stored && scheduleOf(stored),
   };
   const messaging = {

@@ -42,18 +42,25 @@ export class ScheduleClock extends RepeatedWork {
     await Promise.all([super.onModuleDestroy(), this.consumer?.close()]);
   }
 
-  /** Fire due and overdue schedules. Rejects when Postgres is away. */
+  /** Fire overdue schedules until there is none, or one fails. Rejects when Postgres is away. */
   async runOnce(): Promise<void> {
-    for (let full = true; full && !this.signal.aborted;) {
+    for (let goesOn = true; goesOn && !this.signal.aborted;) {
       const found = await this.store.takeDue(this.environment.leaseMs, OVERDUE_MS, AT_ONCE);
-      await Promise.all(found.map((due) => this.advanceLate(due)));
-      full = found.length === AT_ONCE;
+      const advanced = await Promise.all(found.map((due) => this.advanceLate(due)));
+      goesOn = found.length > 0 && advanced.every(Boolean);
     }
   }
 
-  private async advanceLate(due: DueSchedule): Promise<void> {
-    const nextAt = await this.advancer.advance(due).catch((error: unknown) => this.leave(error, due));
-    if (nextAt) this.remind(due);
+  /** @returns false: it failed, and is left to the next sweep */
+  private async advanceLate(due: DueSchedule): Promise<boolean> {
+    const { tenantId, id } = due.schedule;
+    try {
+      if (await this.advancer.advance(due)) this.remind(due);
+      return true;
+    } catch (error) {
+      this.logger.warn('schedule left to the next sweep', { err: error, tenantId, scheduleId: id });
+      return false;
+    }
   }
 
   /** Handle a tick of the queue. Never rejects. */
@@ -74,10 +81,5 @@ export class ScheduleClock extends RepeatedWork {
    */
   private remind({ schedule }: DueSchedule): void {
     this.messaging.setTicks(ticksOf(schedule)).catch(() => undefined);
-  }
-
-  private leave(error: unknown, { schedule }: DueSchedule): undefined {
-    const { tenantId, id } = schedule;
-    this.logger.warn('schedule left to the next sweep', { err: error, tenantId, scheduleId: id });
   }
 }

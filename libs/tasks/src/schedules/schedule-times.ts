@@ -1,12 +1,12 @@
 import { ProtocolError } from '@baton/a2a';
-import { ComputePool, ComputeRefused } from '@baton/compute';
+import { CronTimes } from '@baton/cron';
 import type { ScheduleTimes } from '@baton/database';
-import { CronExpressionParser } from 'cron-parser';
 
 const MAX_CRON = 200;
 const MAX_ZONE = 64;
-/** The longest gap between two leap days. The search for the next time takes longer for longer gaps. */
-const MAX_GAP_MS = (8 * 366 + 1) * 86_400_000;
+const MAX_REASON = 300;
+/** Maximum number of passed times that are counted one by one. */
+export const MAX_PASSED = 1_000;
 const FORMS = 'five fields (minute hour day month weekday), six with seconds first, or @hourly, @daily, …';
 const NICKNAMES: ReadonlySet<string> = new Set([
   '@secondly',
@@ -21,36 +21,73 @@ const NICKNAMES: ReadonlySet<string> = new Set([
 ]);
 const ZONE = /^[A-Za-z][\w+-]*(\/[\w+-]+){0,2}$/;
 
-/**
- * The first time after `after`; undefined = there is none. A time that the clocks skip in spring is an hour later. A time
- * that comes twice in autumn counts once. An expression for every hour or minute follows real time.
- */
-export function nextTime(times: ScheduleTimes, after: Date): Date | undefined {
-  const { cron, at, timeZone: tz, startsAt, endsAt } = times;
-  if (at) return at > after ? at : undefined;
-  if (cron === null) return undefined;
-  // A time that equals the start counts.
-  const start = startsAt ? startsAt.getTime() - 1 : -Infinity;
-  const currentDate = new Date(Math.max(after.getTime(), start));
-  const next = CronExpressionParser.parse(cron, { tz, currentDate }).next().toDate();
-  return endsAt && next > endsAt ? undefined : next;
+/** The next time of a schedule cannot be computed. The message is a clause about its cron expression. */
+export class NoTimeError extends Error {
+  override readonly name = 'NoTimeError';
 }
 
 /**
- * Check that the times are valid and that one of them is in the future. Rejects with `invalid-params`, which names the
- * field. A thread searches the first time of a cron expression, because the search may take long.
+ * The first time after `after`; undefined = there is none. When the clocks change, see `CronTimes`.
+ * @throws NoTimeError if the expression or the time zone cannot be read, or has no time within eight years
  */
-export async function assertTimes(
-  pool: ComputePool,
-  tenantId: string,
-  times: ScheduleTimes,
-  now: Date,
-): Promise<void> {
+export function nextTime(times: ScheduleTimes, after: Date): Date | undefined {
+  return timesAfter(times, after).next().value;
+}
+
+/**
+ * How many times are after `after` and not after `until`.
+ * @returns at most `MAX_PASSED`
+ * @throws NoTimeError as `nextTime` does
+ */
+export function countTimes(times: ScheduleTimes, after: Date, until: Date): number {
+  let count = 0;
+  for (const time of timesAfter(times, after)) {
+    if (time > until || count === MAX_PASSED) break;
+    count += 1;
+  }
+  return count;
+}
+
+function* timesAfter(
+  { cron, at, timeZone, startsAt, endsAt }: ScheduleTimes,
+  after: Date,
+): Generator<Date, undefined> {
+  if (at && at > after) yield at;
+  if (cron === null) return;
+  const times = readTimes(cron, timeZone);
+  // A time that equals the start counts.
+  let last = Math.max(after.getTime(), startsAt ? startsAt.getTime() - 1 : -Infinity);
+  for (;;) {
+    const next = times.next(last);
+    if (next === undefined) throw new NoTimeError('has no time within the next eight years');
+    if (endsAt && next > endsAt.getTime()) return;
+    yield new Date(next);
+    last = next;
+  }
+}
+
+function readTimes(cron: string, timeZone: string): CronTimes {
+  try {
+    return new CronTimes(cron, timeZone);
+  } catch (error) {
+    throw new NoTimeError((error instanceof Error ? error.message : 'cannot be read').slice(0, MAX_REASON));
+  }
+}
+
+/** Check that the times are valid and that one of them is in the future. Throws `invalid-params`, which names the field. */
+export function assertTimes(times: ScheduleTimes, now: Date): void {
   assertForm(times);
-  if (times.cron !== null) await assertFound(pool, tenantId, times.cron, times, now);
-  if (nextTime(times, now)) return;
+  if (findNext(times, now)) return;
   if (times.at) throw ProtocolError.invalidParams('at', 'has passed: give a time in the future');
   throw ProtocolError.invalidParams('ends_at', 'leaves no time for cron: make it later');
+}
+
+function findNext(times: ScheduleTimes, now: Date): Date | undefined {
+  try {
+    return nextTime(times, now);
+  } catch (error) {
+    throw error instanceof NoTimeError ? refuseCron(error.message) : error;
+  }
 }
 
 function assertForm(times: ScheduleTimes): void {
@@ -66,24 +103,6 @@ function assertForm(times: ScheduleTimes): void {
     throw ProtocolError.invalidParams('ends_at', 'is before starts_at: make it later');
   }
   if (cron !== null) assertCron(cron);
-}
-
-async function assertFound(
-  pool: ComputePool,
-  tenantId: string,
-  cron: string,
-  { timeZone, startsAt }: ScheduleTimes,
-  now: Date,
-): Promise<void> {
-  const after = startsAt && startsAt > now ? startsAt : now;
-  const found = await pool.nextTime(tenantId, { cron, timeZone }, after).catch((error: unknown) => {
-    if (!(error instanceof ComputeRefused)) throw error;
-    if (error.limit === 'computeWaiting') throw error.asLimit();
-    return { problem: error.message };
-  });
-  if (!(found instanceof Date)) throw refuseCron(found.problem);
-  if (found.getTime() - after.getTime() > MAX_GAP_MS)
-    throw refuseCron('has no time within the next eight years');
 }
 
 function assertTimeZone(timeZone: string): void {

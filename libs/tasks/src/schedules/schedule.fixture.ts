@@ -30,6 +30,8 @@ export const scheduleOf = (overrides: Partial<Schedule> = {}): Schedule => ({
   maxCount: null,
   paused: false,
   fired: 0,
+  passed: { skipped: 0, missed: 0, refused: 0 },
+  pausedReason: null,
   nextAt: null,
   isWaiting: false,
   pendingAt: null,

@@ -1,5 +1,4 @@
 import { isAllowed, isAllowedName, ProtocolError } from '@baton/a2a';
-import { ComputePool } from '@baton/compute';
 import {
   type Actor,
   NameTakenError,
@@ -33,7 +32,6 @@ export class Schedules {
     private readonly firing: ScheduleFiring,
     private readonly messaging: Messaging,
     private readonly logger: Logger,
-    private readonly pool: ComputePool,
   ) {}
 
   /** A page by name, without their messages. */
@@ -56,7 +54,7 @@ export class Schedules {
   async create(viewer: Viewer, spec: ScheduleSpec, by?: Actor): Promise<Schedule> {
     const { tenantId } = viewer;
     const now = new Date();
-    await assertTimes(this.pool, tenantId, spec, now);
+    assertTimes(spec, now);
     await this.assertAgent(viewer, spec.agent);
     const nextAt = nextTimeOf(spec, 0, now);
     const made = await this.store
@@ -76,14 +74,13 @@ export class Schedules {
     patch: Partial<ScheduleSpec>,
     by?: Actor,
   ): Promise<Schedule> {
-    const { tenantId } = viewer;
     if (patch.agent !== undefined) await this.assertAgent(viewer, patch.agent);
     for (let look = 0; look < MAX_LOOKS; look++) {
       const found = await this.find(viewer, idOrName);
       const spec = merge(found, patch);
       const now = new Date();
       const isNew = WHEN.some((member) => patch[member] !== undefined);
-      if (isNew && !spec.paused) await assertTimes(this.pool, tenantId, spec, now);
+      if (isNew && !spec.paused) assertTimes(spec, now);
       const nextAt = isNew ? nextTimeOf(spec, found.fired, now) : found.nextAt;
       const changed = await this.store.change(found, spec, nextAt, by).catch(explainRefusal);
       if (!changed) continue;

@@ -110,7 +110,14 @@ const scheduleSummary = z
     ends_at: timeSchema.nullable(),
     max_count: z.int().nullable().describe('It ends after so many tasks'),
     paused: z.boolean(),
+    paused_reason: z
+      .string()
+      .nullable()
+      .describe('Why Baton has paused it; null: you have, or it is not paused'),
     fired: z.int().describe('The number of tasks that its times have made'),
+    passed: z
+      .object({ skipped: z.int(), missed: z.int(), refused: z.int() })
+      .describe('How many of its times have made no task, by outcome'),
     next_at: timeSchema.nullable(),
     waiting: z.boolean().describe('`next_at` has passed and waits for the end of the task before'),
     last_outcome: z
@@ -142,7 +149,18 @@ const timeOf = (date: Date | null): string | null => date?.toISOString() ?? null
 /** A schedule without its message. */
 export function encodeSchedule(schedule: Omit<Schedule, 'message'>): z.infer<typeof scheduleSummary> {
   const { id, name, agent, cron, at, timeZone, overlap, missed, context, last, lastTaskId } = schedule;
-  const { startsAt, endsAt, maxCount, paused, fired, nextAt, isWaiting, lastTaskState: state } = schedule;
+  const {
+    startsAt,
+    endsAt,
+    maxCount,
+    paused,
+    pausedReason,
+    fired,
+    passed,
+    nextAt,
+    isWaiting,
+    lastTaskState: state,
+  } = schedule;
   return {
     id,
     name,
@@ -157,7 +175,9 @@ export function encodeSchedule(schedule: Omit<Schedule, 'message'>): z.infer<typ
     ends_at: timeOf(endsAt),
     max_count: maxCount,
     paused,
+    paused_reason: pausedReason,
     fired,
+    passed,
     next_at: timeOf(nextAt),
     waiting: isWaiting,
     last_outcome: last && {

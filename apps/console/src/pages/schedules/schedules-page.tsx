@@ -57,8 +57,15 @@ export function SchedulesPage() {
           },
           {
             title: 'Next',
-            cell: ({ next_at: at, paused }) =>
-              paused ? <Badge variant="outline">paused</Badge> : <Time at={at} />,
+            cell: ({ next_at: at, paused, paused_reason: reason }) =>
+              paused ? (
+                <>
+                  <Badge variant="outline">{reason === null ? 'paused' : 'paused by Baton'}</Badge>
+                  {reason !== null && <Text size="sm">{reason}</Text>}
+                </>
+              ) : (
+                <Time at={at} />
+              ),
           },
           {
             title: 'Last time',

@@ -1,0 +1,1 @@
+export { CronTimes } from './cron-times.js';
