@@ -7,6 +7,7 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { networkOf } from '../access/guests.js';
 import { type BodyLease, BodyMemoryPool } from './body-memory.js';
+import { assertPlainText } from './plain-text.js';
 import type { CallRequest } from './requests.js';
 
 /** Number of small chunks that are joined into one. */
@@ -64,9 +65,11 @@ export class BodyReader {
     return parseJsonBody(await this.text(request, 'small', mediaTypes));
   }
 
-  /** The parsed body of an operator's request. */
+  /** The parsed body of an operator's request. Throws `invalid-params` also for a text that Postgres cannot store. */
   async ofOperator(request: FastifyRequest): Promise<unknown> {
-    return parseJsonBody(await this.text(request, 'operator', ['application/json']));
+    const body = parseJsonBody(await this.text(request, 'operator', ['application/json']));
+    assertPlainText(body, '');
+    return body;
   }
 }
 

@@ -51,6 +51,10 @@ export const Describe =
     if (method.value) SetMetadata(DESCRIPTION, description)(method.value);
   };
 
+/** What a method of a controller was described with. */
+export const descriptionOf = (handler: object): RouteDescription | undefined =>
+  Reflect.getMetadata(DESCRIPTION, handler) as RouteDescription | undefined;
+
 /** A route as its controller declares it. */
 export interface Route {
   method: string;
@@ -92,7 +96,7 @@ export function routesOf(controller: Type): Route[] {
       isManagement: Reflect.getMetadata(FASTIFY_ROUTE_CONSTRAINTS_METADATA, handler) !== undefined,
       query: queryOf(controller, name),
       status: status ?? (method === RequestMethod.POST ? 201 : 200),
-      description: Reflect.getMetadata(DESCRIPTION, handler) as RouteDescription | undefined,
+      description: descriptionOf(handler),
     }));
   });
 }

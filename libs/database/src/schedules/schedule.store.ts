@@ -73,7 +73,6 @@ export class ScheduleStore {
 
   /** @param idOrName a name that looks like an id is none */
   async find(tenantId: string, idOrName: string): Promise<Schedule | undefined> {
-    if (idOrName.includes('\0')) return undefined;
     if (!isUuid(idOrName)) return this.findNamed(tenantId, idOrName);
     const [row] = await this.database.tenantQuery<sql.ScheduleRow>(tenantId, sql.FIND, [
       tenantId,

@@ -259,13 +259,19 @@ describe('the requests of a tenant', () => {
     expect(requests).toMatchObject([{ state: 'failed', status_message: `${reason.slice(0, 300)}…` }]);
   });
 
-  it.each([`/${UNKNOWN}`, `/${UNKNOWN}/artifacts`, `/${UNKNOWN}/events`, '/not-an-id', '/%00'])(
+  it.each([`/${UNKNOWN}`, `/${UNKNOWN}/artifacts`, `/${UNKNOWN}/events`, '/not-an-id'])(
     'do not have %s',
     async (path) => {
       expect(await outcome(await ask(path))).toMatchObject([404, { error: { status: 'TASK_NOT_FOUND' } }]);
       expect((await ask(path, { token: '' })).status).toBe(401);
     },
   );
+
+  it('have no control characters in their ids', async () => {
+    const refused = { error: { status: 'INVALID_PARAMS', fields: [{ field: 'id' }] } };
+    expect(await outcome(await ask('/%00'))).toMatchObject([400, refused]);
+    expect((await ask('/%00', { token: '' })).status).toBe(401);
+  });
 
   it.each(['', `/${ID}`, `/${ID}/artifacts`, `/${ID}/events`])(
     'need a scope at %j, and GET',

@@ -37,9 +37,10 @@ describe('a tenant’s secrets', () => {
     expect(first.text + second.text).not.toContain('sk-very-secret');
     expect(JSON.stringify(api.log)).not.toContain('sk-very-secret');
     expect(await ask('DELETE', '/v1/secrets/openai')).toMatchObject({ status: 204, text: '' });
-    for (const name of ['openai', 'never-was', '%00']) {
+    for (const name of ['openai', 'never-was']) {
       expect((await ask('DELETE', `/v1/secrets/${name}`)).status).toBe(404);
     }
+    expect((await ask('DELETE', '/v1/secrets/%00')).status).toBe(400);
   });
 
   it.each([

@@ -141,13 +141,13 @@ export class HostedSteps {
 
   /** Finds the record of a step, or makes one. Throws StepOrderError if an earlier attempt took another way. */
   private enter(kind: StepKind, name: string): OpenStep {
-    if (
-      typeof name !== 'string' ||
-      name.trim() === '' ||
-      name.length > STEP_LIMITS.name ||
-      hasControls(name)
-    ) {
+    if (typeof name !== 'string' || name.trim() === '' || name.length > STEP_LIMITS.name) {
       throw new TypeError(`the name of a step must be a text of 1 to ${STEP_LIMITS.name} characters`);
+    }
+    if (hasControls(name)) {
+      throw new TypeError(
+        'the name of a step must not contain control characters, such as line breaks: remove them',
+      );
     }
     const nth = (this.uses.get(name) ?? 0) + 1;
     this.uses.set(name, nth);
