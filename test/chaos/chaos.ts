@@ -10,6 +10,7 @@ import { Load } from './load.js';
 import type { FaultRecord, Observations, StruckRuns } from './observations.js';
 import type { ChaosOptions } from './options.js';
 import { Random } from './random.js';
+import { ScheduleLoad } from './schedule-load.js';
 import { Services } from './services.js';
 import { markOf } from './task-plan.js';
 
@@ -44,6 +45,8 @@ export async function runChaos(options: ChaosOptions, tell: Progress): Promise<C
     LOG_LEVEL: options.logs === undefined ? 'fatal' : 'info',
     // Here workers are killed at random: three in a row say nothing about the run they had in hand.
     MAX_ATTEMPTS: '10',
+    // Short, so that some times of schedules are missed and others only late.
+    SCHEDULE_LATE_MS: '4000',
     // An agent that stands still is ended before its sender gives up.
     EXECUTOR_STALL_MS: '5000',
   };
@@ -70,6 +73,10 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
     ),
   );
   const attacker = await Attacker.start(cluster, await cluster.createTenant('attacker', markOf(seed, -1)));
+  const schedules = new ScheduleLoad(
+    () => cluster.apis,
+    await cluster.createTenant('scheduler', markOf(seed, -2)),
+  );
   const load = new Load(seed, options.seed, cluster, tenants);
   const struck: StruckRuns[] = [];
   const plan = planFaults(seed, options.faults, options.driver, options.only, options.pauses);
@@ -83,6 +90,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
     burst: (tasks) => load.burst(tasks),
     slots: () => SLOTS * cluster.workers.length,
   };
+  await schedules.start(lasts);
   const probing = new AbortController();
   const probes = load.askForForeign(probing.signal);
   const driving = load.run(options.tasks, lasts, options.atOnce);
@@ -100,6 +108,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   const stored = await new Harvest(services, () => cluster.apis, tenants, load).gather(load.records);
   const { records, oddAnswers, foreignAsks, foreignAsked } = load;
   const marks = Object.fromEntries(tenants.map(({ tenant, mark }) => [tenant, mark]));
+  const scheduleRecords = await schedules.outcome(services);
   const { crashes } = cluster;
   const observations: Observations = {
     records,
@@ -109,6 +118,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
     struck,
     foreignAsks,
     attacks,
+    schedules: scheduleRecords,
     marks,
     crashes,
   };

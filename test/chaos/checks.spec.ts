@@ -1,5 +1,5 @@
 import { check, type Defect } from './checks/index.js';
-import type { FaultRecord, Frame, Observations, OddAnswer, Said } from './observations.js';
+import type { FaultRecord, Frame, Observations, OddAnswer, Said, ScheduleRecord } from './observations.js';
 import { MARK, observed, OTHER_MARK, soundEcho, soundScribe } from './observations.fixture.js';
 import { recoveryOf } from './recovery.js';
 
@@ -307,5 +307,55 @@ describe('recovery', () => {
     expect(recoveryOf(struck, [record], [...faults, other], true).runs).toBe(0);
     expect(recoveryOf(struck, [record], [...faults, other], false).runs).toBe(1);
     expect(recoveryOf([{ ...struck[0]!, at: 50 }], [record], faults, false).runs).toBe(0);
+  });
+});
+
+describe('of the times of a schedule the checks', () => {
+  const FIRST = 60_000;
+  /** A schedule of every second: of seven times five made a task. */
+  const sound: ScheduleRecord = {
+    id: 's',
+    name: 'skip',
+    first: FIRST,
+    everyMs: 1_000,
+    readAt: FIRST + 7_100,
+    next: FIRST + 7_000,
+    fired: 5,
+    passed: 2,
+    isBusy: false,
+    tasks: [0, 1, 2, 4, 6].map((second) => FIRST + second * 1_000),
+  };
+  const once: ScheduleRecord = {
+    ...sound,
+    everyMs: undefined,
+    next: undefined,
+    fired: 1,
+    passed: 0,
+    tasks: [FIRST],
+  };
+  const found = (schedule: ScheduleRecord): Defect[] =>
+    defectsOf(observed(soundEcho(), { schedules: [schedule] }));
+
+  it('find nothing if each is one task or one record', () => {
+    expect(found(sound)).toEqual([]);
+    expect(found(once)).toEqual([]);
+    // The task of the next time is there, and not yet recorded.
+    expect(found({ ...sound, tasks: [...sound.tasks, FIRST + 7_000] })).toEqual([]);
+    // It waits for its task.
+    expect(found({ ...sound, readAt: FIRST + 60_000, isBusy: true })).toEqual([]);
+  });
+
+  it.each<[string, Partial<ScheduleRecord>]>([
+    ['one that made no task and no record', { passed: 1 }],
+    ['one that is recorded twice', { passed: 3 }],
+    ['a task that is not there', { tasks: sound.tasks.slice(1) }],
+    ['two tasks of one time', { tasks: [...sound.tasks.slice(1), FIRST + 6_000] }],
+    ['a task at no time of it', { tasks: [...sound.tasks.slice(1), FIRST + 500] }],
+  ])('find %s', (_what, change) => expect(found({ ...sound, ...change })).toContain('mistimed'));
+
+  it('find one that does not fire any more', () => {
+    expect(found({ ...sound, readAt: FIRST + 60_000 })).toContain('stuck');
+    expect(found({ ...once, next: FIRST, fired: 0, tasks: [] })).toEqual([]);
+    expect(found({ ...once, next: FIRST, fired: 0, tasks: [], readAt: FIRST + 60_000 })).toContain('stuck');
   });
 });

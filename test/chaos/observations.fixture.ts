@@ -114,6 +114,7 @@ export function observed(
     struck: [],
     foreignAsks: [],
     attacks: [],
+    schedules: [],
     marks: { 'tenant-1': MARK, 'tenant-2': OTHER_MARK },
     crashes: [],
     ...more,

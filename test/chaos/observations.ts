@@ -111,6 +111,27 @@ export interface FaultRecord {
 /** `unavailable`: 503 or -32603. `broken`: the connection. `silent`: no answer in time. */
 export type Excuse = 'unavailable' | 'broken' | 'silent';
 
+/** A schedule, and what has become of its times. Times are ms since the epoch. */
+export interface ScheduleRecord {
+  id: string;
+  name: string;
+  /** Its first time. */
+  first: number;
+  /** Between two times; undefined = it fires once. */
+  everyMs: number | undefined;
+  /** When the rest was read. */
+  readAt: number;
+  /** Its next time: all times before are over. Undefined = there is none. */
+  next: number | undefined;
+  /** Its times that made a task, and those that are recorded without one. */
+  fired: number;
+  passed: number;
+  /** Its last task has not ended. */
+  isBusy: boolean;
+  /** The due time of each of its tasks. */
+  tasks: number[];
+}
+
 /** The runs that a worker had in hand when it was struck. */
 export interface StruckRuns {
   fault: string;
@@ -147,6 +168,7 @@ export interface Observations {
   marks: Record<string, string>;
   /** What attackers sent must end, too; nothing else of it is judged. */
   attacks: AttackTask[];
+  schedules: ScheduleRecord[];
   /** Baton processes that ended by themselves. */
   crashes: string[];
 }

@@ -23,6 +23,8 @@ export interface Report {
   foreignAsked: number;
   /** Tasks of the tenant that means ill. */
   attacks: number;
+  /** Due times of schedules. */
+  dueTimes: number;
   defects: Record<Defect, number>;
   /** Of the workers' runs, in ms: all, and those during whose healing nothing else was broken. */
   recovery: Record<'all' | 'alone', ReturnType<typeof recoveryOf>>;
@@ -32,7 +34,7 @@ export interface Report {
 
 /** Judge a run. */
 export function reportOn(options: ChaosOptions, { observations, foreignAsked, seconds }: ChaosRun): Report {
-  const { records, stored, faults, struck, oddAnswers, attacks } = observations;
+  const { records, stored, faults, struck, oddAnswers, attacks, schedules } = observations;
   const findings = [...check(observations)];
   const defects = Object.fromEntries(
     Object.keys(DEFECTS).map((defect) => [
@@ -54,6 +56,7 @@ export function reportOn(options: ChaosOptions, { observations, foreignAsked, se
     oddAnswers: oddAnswers.length,
     foreignAsked,
     attacks: attacks.length,
+    dueTimes: schedules.reduce((sum, { fired, passed }) => sum + fired + passed, 0),
     defects,
     recovery: {
       all: recoveryOf(struck, records, faults, false),
@@ -88,6 +91,7 @@ export function renderReport(report: Report): string {
     row('odd answers and broken connections', report.oddAnswers),
     row('asks for others’ tasks', report.foreignAsked),
     row('tasks of the attacker', report.attacks),
+    row('due times of schedules', report.dueTimes),
     '',
     ...Object.entries(defects).map(
       ([defect, n]) => `${row(defect, n)}${n > 0 ? `   ${DEFECTS[defect as Defect]}` : ''}`,

@@ -71,7 +71,7 @@ export class CronExpression {
   /** With both a day of the month and a weekday, one of them is enough. */
   private isDay(midnight: number): boolean {
     const date = new Date(midnight);
-    if (!this.isMonth.has((date.getUTCMonth() + 1) as never)) return false;
+    if (!this.isMonth.has(date.getUTCMonth() + 1)) return false;
     const { dayOfMonth, dayOfWeek } = this.fields;
     if (dayOfMonth.isWildcard) return dayOfWeek.isWildcard || this.isWeekday(date);
     return this.isDayOfMonth(date) || (!dayOfWeek.isWildcard && this.isWeekday(date));

@@ -7,6 +7,7 @@ export const DEFECTS = {
   stuck: 'tasks that did not end',
   afterTerminal: 'events after the end, or ways out of it',
   zombie: 'writes of an attempt that had been replaced',
+  mistimed: 'due times of schedules that are not exactly one task or one record',
   crossTenant: 'frames or answers with what is another tenant’s',
   unexpected: 'answers that no fault of the moment explains, and processes that ended by themselves',
 } as const;

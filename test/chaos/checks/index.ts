@@ -3,6 +3,7 @@ import type { Observations, StoredTask, TaskRecord } from '../observations.js';
 import { checkAnswers } from './check-answers.js';
 import { checkContent } from './check-content.js';
 import { checkLog } from './check-log.js';
+import { checkSchedule } from './check-schedules.js';
 import { checkScribe } from './check-scribe.js';
 import { checkViewer } from './check-viewer.js';
 import type { Finding } from './finding.js';
@@ -25,6 +26,7 @@ export function* check(observations: Observations): Generator<Finding> {
   for (const { id: task, agent, ended } of observations.attacks) {
     if (!ended) yield { defect: 'stuck', task, detail: `an attack with the agent ${agent} does not end` };
   }
+  for (const schedule of observations.schedules) yield* checkSchedule(schedule);
   yield* checkAnswers(observations);
 }
 
