@@ -52,6 +52,15 @@ describe('health', () => {
     ]);
   });
 
+  it('warns that Postgres has no connection left, and stays ready: most calls need no new one', async () => {
+    api.database.isFull = true;
+    const response = await fetch(`${api.managementUrl}/readyz`);
+    const warnings = [
+      'postgres refuses new connections, because there are too many: some calls fail with 503',
+    ];
+    expect([response.status, await response.json()]).toMatchObject([200, { ready: true, warnings }]);
+  });
+
   it('asks its services once, however many ask it at the same time', async () => {
     let pings = 0;
     api.database.ping = async () => void (pings += 1);

@@ -114,6 +114,8 @@ export function agentOf(definition: Partial<Agent['definition']> = {}, slug = 'e
 
 /** Postgres and messaging as the health checks see them; a test may break them. */
 export interface FakeServices {
+  /** Postgres has no connection left. */
+  isFull?: boolean;
   ping(): Promise<void>;
   pendingMigrations(): Promise<string[]>;
   countActive(): Promise<ActiveRunCounts>;
@@ -317,7 +319,13 @@ function fakesModule({
     { provide: OperatorTokenStore, useValue: { byHash: async () => undefined } },
     {
       provide: Database,
-      useValue: { ping: () => database.ping(), pendingMigrations: () => database.pendingMigrations() },
+      useValue: {
+        ping: () => database.ping(),
+        pendingMigrations: () => database.pendingMigrations(),
+        get isFull() {
+          return database.isFull === true;
+        },
+      },
     },
     {
       provide: HostStore,
