@@ -17,7 +17,7 @@ const skill = z
     id: text,
     name: text,
     description: text,
-    tags: texts,
+    tags: texts.describe('Words by which others find it; a card should name at least one'),
     examples: texts,
     inputModes: texts,
     outputModes: texts,
@@ -129,6 +129,17 @@ export function parseAgentDocument(raw: unknown): AgentDocument {
     );
   }
   return { ...(slug !== undefined && { slug }), ...(enabled !== undefined && { enabled }), definition };
+}
+
+/** What a definition leaves out that its card should have, by field. The card is valid without it. */
+export function missingInCard({ skills, extended }: AgentDefinition): { field: string; description: string }[] {
+  const untagged = (list: readonly AgentSkill[], at: string) =>
+    list.flatMap(({ tags }, index) =>
+      tags.length > 0
+        ? []
+        : [{ field: `${at}[${index}].tags`, description: 'is empty: name at least one word that finds the skill' }],
+    );
+  return [...untagged(skills, 'skills'), ...untagged(extended?.skills ?? [], 'extended.skills')];
 }
 
 /**

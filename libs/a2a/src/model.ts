@@ -6,6 +6,7 @@ import { Part as SdkPart } from '@a2a-js/sdk';
 
 export {
   AgentCard,
+  AgentSkill,
   Artifact,
   Message,
   Part,
@@ -30,7 +31,7 @@ export {
   ListTaskPushNotificationConfigsResponse,
   taskStateToJSON,
 } from '@a2a-js/sdk';
-export type { AgentCapabilities, AgentExtension, AgentInterface, AgentSkill } from '@a2a-js/sdk';
+export type { AgentCapabilities, AgentExtension, AgentInterface } from '@a2a-js/sdk';
 
 // The SDK reads `{"data": null}` as a part without content, and writes such a part as `{}` (a2a-js#642). Null is a value like any
 // other (google.protobuf.Value). The SDK reads and writes messages, artifacts and tasks with these two functions, so they are

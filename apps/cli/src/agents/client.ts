@@ -43,6 +43,8 @@ export interface Written {
   agent: ShownAgent;
   /** Settings that are accepted but fail when the agent runs. */
   warnings?: { field: string; description: string; agent?: string }[];
+  /** What the card should have and the definition leaves out. */
+  hints?: { field: string; description: string }[];
   /** MCP servers that were not asked for their tools. */
   unchecked_tools?: { field: string; description: string }[];
 }

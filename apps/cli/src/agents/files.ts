@@ -23,6 +23,8 @@ export interface PlannedChange extends Change {
   document: unknown;
   /** What fails when the agent runs. */
   warnings: NonNullable<Written['warnings']>;
+  /** What the card should have and the file leaves out. */
+  hints: NonNullable<Written['hints']>;
   /** MCP servers that were not asked for their tools. */
   unchecked: NonNullable<Written['unchecked_tools']>;
   /** The version that the change is based on; null = the agent is new. */
@@ -55,13 +57,14 @@ export async function planChanges(
 
 /** A line for everything that the server warns of. An agent that is made by another of the files is there in a moment. */
 export const warningsOf = (plans: readonly PlannedChange[]): string[] =>
-  plans.flatMap(({ file, warnings, unchecked }) => {
+  plans.flatMap(({ file, warnings, hints, unchecked }) => {
     const told = warnings.filter(({ agent }) => !plans.some(({ slug }) => slug === agent));
-    if (told.length + unchecked.length === 0) return [];
+    const others = [...hints, ...unchecked];
+    if (told.length + others.length === 0) return [];
     const source = new SourceFile(readText(file));
     const line = ({ field, description }: WrongField): string =>
       `Warning: ${file}:${source.lineOf(field)}: ${field}: ${description}.`;
-    return [...told.map((each) => `${line(each)} It fails when the agent runs.`), ...unchecked.map(line)];
+    return [...told.map((each) => `${line(each)} It fails when the agent runs.`), ...others.map(line)];
   });
 
 /** Write a planned change, unless somebody else has changed the agent since. Throws OperatorError. */
@@ -90,9 +93,10 @@ async function planChange(
   const current = found?.agent.origin === 'catalog' ? found : undefined;
   const etag = current?.etag ?? null;
   const put = () => client.put(slug, document, { dryRun: true, checkTools, etag });
-  const { outcome, agent, warnings = [], unchecked_tools: unchecked = [] } = await ofFile(file, put);
+  const written = await ofFile(file, put);
+  const { outcome, agent, warnings = [], hints = [], unchecked_tools: unchecked = [] } = written;
   const diff = diffLines(current ? agentText(current.agent) : '', agentText(agent));
-  return { file, slug, document, etag, outcome, diff, warnings, unchecked, version: agent.version };
+  return { file, slug, document, etag, outcome, diff, warnings, hints, unchecked, version: agent.version };
 }
 
 /** What the file says, or what the name in it suggests. */

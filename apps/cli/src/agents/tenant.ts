@@ -30,7 +30,7 @@ export async function applyFiles(cli: Cli, options: ApplyOptions): Promise<void>
   for (const warning of warningsOf(plans)) terminal.err(warning);
   const changes: Change[] = [];
   for (const plan of plans) {
-    const { document: _, etag: __, warnings: ___, unchecked: ____, ...planned } = plan;
+    const { document: _, etag: __, warnings: ___, hints: ____, unchecked: _____, ...planned } = plan;
     const change = options.dryRun ? planned : await writeChange(client, plan);
     changes.push(change);
     if (!options.json) terminal.out([titleOf(change, options), ...change.diff.map(indent)].join('\n'));

@@ -1,6 +1,6 @@
 import { type Agent, hasPush, type PushPolicy } from '../agent.js';
 import { withoutUnsafeLinks } from '../agent-definition.js';
-import { AgentCard, type AgentExtension, type AgentInterface, type AgentSkill } from '../model.js';
+import { AgentCard, type AgentExtension, type AgentInterface, AgentSkill } from '../model.js';
 import { wellFormed } from '../well-formed.js';
 
 /** Every binding of HTTP and version an agent is served with, the preferred one first. A new binding is one row. */
@@ -131,10 +131,21 @@ type JsonObject = Record<string, unknown>;
 /** The JSON of a card (wire contract P-11). */
 export function encodeCard(card: AgentCard, form: CardForm): JsonObject {
   if (form === '0.2') return flattenCard(card);
-  const json = AgentCard.toJSON(card) as JsonObject;
+  const json = withRequiredLists(card);
   if (form === '1.0') return json;
   const flat = flattenCard(card);
   return { ...flat, ...json, securitySchemes: mergeSchemes(flat.securitySchemes, json.securitySchemes) };
+}
+
+/**
+ * ProtoJSON without the lists that are empty, but for those that a card must have (A2A 1.0 §4.4.1, §4.4.5): resolvers that
+ * check the members, such as those of Python and Java for 0.3, refuse a card without them.
+ */
+function withRequiredLists(card: AgentCard): JsonObject {
+  const { supportedInterfaces = [], ...json } = AgentCard.toJSON(card) as JsonObject;
+  const { defaultInputModes, defaultOutputModes } = card;
+  const skills = card.skills.map((skill) => ({ ...(AgentSkill.toJSON(skill) as object), tags: skill.tags }));
+  return { ...json, supportedInterfaces, defaultInputModes, defaultOutputModes, skills };
 }
 
 /**

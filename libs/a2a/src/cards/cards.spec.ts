@@ -59,6 +59,20 @@ describe('P-11: an agent card', () => {
     expect(card.defaultOutputModes).toEqual(['text/plain']);
   });
 
+  // Python's and Java's resolvers of 0.3 refuse a card that lacks one (a2aproject/a2a-python#1261).
+  it.each([
+    ['1.0', ['supportedInterfaces']],
+    ['both', ['supportedInterfaces', 'security']],
+    ['0.2', ['additionalInterfaces', 'security']],
+  ] as const)('in the form %s has every list that a card must have, also an empty one', (form, lists) => {
+    const skill = { ...card.skills[0]!, tags: [] };
+    const bare = { ...card, skills: [skill], defaultInputModes: [], defaultOutputModes: [] };
+    const json = encodeCard(bare, form);
+    expect(json).toMatchObject({ skills: [{ tags: [] }], defaultInputModes: [], defaultOutputModes: [] });
+    for (const list of lists) expect(json[list]).toBeInstanceOf(Array);
+    expect(encodeCard({ ...bare, skills: [] }, form)).toMatchObject({ skills: [] });
+  });
+
   it('asked for 1.0 has no field of an older version', () => {
     const json = encodeCard(card, '1.0');
     expect(AgentCard.toJSON(AgentCard.fromJSON(json))).toEqual(json);

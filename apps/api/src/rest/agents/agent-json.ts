@@ -1,4 +1,4 @@
-import { type Agent, ProtocolError, writeAgentDefinition } from '@baton/a2a';
+import { type Agent, missingInCard, ProtocolError, writeAgentDefinition } from '@baton/a2a';
 import { agentSchema } from '@baton/agents';
 import { callerOf } from '@baton/identity';
 import type {
@@ -88,6 +88,10 @@ export const agentWrite = z
       )
       .optional()
       .describe('What is allowed and fails when the agent runs'),
+    hints: z
+      .array(z.object({ field: z.string(), description: z.string() }))
+      .optional()
+      .describe('What the card should have and the definition leaves out'),
     unchecked_tools: z
       .array(z.object({ field: z.string(), description: z.string() }))
       .optional()
@@ -158,7 +162,13 @@ export const encodeWrite = (
   dry_run: dryRun,
   agent: encodeAgent(entry),
   ...(warnings.length > 0 && { warnings }),
+  ...hintsOf(entry),
 });
+
+function hintsOf({ definition }: CatalogWrite['entry']): Pick<z.infer<typeof agentWrite>, 'hints'> {
+  const hints = missingInCard(definition);
+  return hints.length > 0 ? { hints } : {};
+}
 
 /** A version in a list. */
 export const encodeVersionSummary = (version: AgentVersion): z.infer<typeof versionSummary> => ({

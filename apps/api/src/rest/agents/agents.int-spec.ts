@@ -76,6 +76,25 @@ describe('an agent of a tenant', () => {
     expect(put.json.agent.definition).not.toHaveProperty('skills');
   });
 
+  it('is accepted without tags, and its author is told where they are missing', async () => {
+    const tenant = await Tenant.create();
+    const skill = { id: 's', name: 'S', description: 'd' };
+    const tagged = { ...skill, id: 't', tags: ['t'] };
+    const written = await tenant.ask('PUT', '/mine', {
+      ...ECHO,
+      skills: [tagged, skill],
+      extended: { skills: [skill] },
+    });
+    expect(written).toMatchObject({ status: 201 });
+    const description = 'is empty: name at least one word that finds the skill';
+    expect(written.json.hints).toEqual([
+      { field: 'skills[1].tags', description },
+      { field: 'extended.skills[0].tags', description },
+    ]);
+    const whole = await tenant.ask('PUT', '/mine', { ...ECHO, skills: [tagged] });
+    expect(whole.json).not.toHaveProperty('hints');
+  });
+
   it('has versions, each with its time and its author, and goes back to any of them', async () => {
     const tenant = await Tenant.create();
     await tenant.ask('PUT', '/mine', ECHO);

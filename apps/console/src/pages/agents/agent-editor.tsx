@@ -81,9 +81,9 @@ function Editor({
       if (faults.length > 0) return setChecked({ text, problems: faults });
       try {
         const written = await writeAgent(name, source.value, { ...options, etag });
-        const { outcome, agent, warnings = [], unchecked_tools: unchecked = [] } = written;
+        const { outcome, agent, warnings = [], hints = [], unchecked_tools: unchecked = [] } = written;
         if (options.dryRun) {
-          const found = [...warnings, ...unchecked].map(({ field, description }) =>
+          const found = [...warnings, ...hints, ...unchecked].map(({ field, description }) =>
             source.at(field, description, 'warning'),
           );
           const tools = options.checkTools === true && unchecked.length === 0 ? ` ${TOOLS_FIT}` : '';
