@@ -43,6 +43,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { v7 as uuid } from 'uuid';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
 import { newContextOf } from '../turns/turn-intake.js';
+import { completeOutput } from './complete-output.js';
 import { TaskConsoles } from './task-consoles.js';
 import { WellFormedOutput } from './well-formed-output.js';
 
@@ -203,7 +204,7 @@ export class TurnOutput {
 
   /** The events that an output stands for, in order. Their texts are well-formed Unicode. */
   entries(output: AgentOutput): LogEntry[] {
-    return this.text.of(output).flatMap((each) => this.entriesOf(each));
+    return this.text.of(completeOutput(output)).flatMap((each) => this.entriesOf(each));
   }
 
   /** The agent says no more: the events of what was held for its next output. */
@@ -251,7 +252,7 @@ export class TurnOutput {
   private status(status: TaskStatus | undefined, metadata: Metadata | undefined): LogEntry {
     const state = status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
     if (state <= TaskState.TASK_STATE_UNSPECIFIED)
-      throw new TurnFailure('The agent sent a status without a state');
+      throw new TurnFailure('The agent sent a status without a state: set status.state');
     assertDepth(status?.message?.parts ?? [], metadata, status?.message?.metadata);
     const { id: taskId, contextId } = this.run.snapshot.task;
     const message = status?.message && this.message(status.message);
@@ -275,7 +276,8 @@ export class TurnOutput {
 
   private artifact(update: TaskArtifactUpdateEvent): LogEntry {
     const { artifact } = update;
-    if (!artifact?.artifactId) throw new TurnFailure('The agent sent an artifact without an artifactId');
+    if (!artifact?.artifactId)
+      throw new TurnFailure('The agent sent an artifact without an artifactId: give each artifact an id');
     assertLength('artifactId', artifact.artifactId, MAX_ARTIFACT_ID_BYTES);
     assertLength('name', artifact.name, MAX_ARTIFACT_NAME_BYTES);
     assertDepth(artifact.parts, update.metadata, artifact.metadata);

@@ -85,6 +85,8 @@ describe('what is missing', () => {
     ['nothing of joined text', texts('a', 'b'), texts('ab'), []],
     ['everything of another beginning', texts('a'), texts('b', 'c'), undefined],
     ['everything when data has changed', [dataPart({ n: 1 })], [dataPart({ n: 2 })], undefined],
+    ['nothing of an artifact without parts, which is stored with an empty text', texts(''), [], []],
+    ['nothing beside an empty text', [dataPart({ n: 1 }), textPart('')], [dataPart({ n: 1 })], []],
     ['data', [dataPart({ n: 1 })], [dataPart({ n: 1 }), dataPart({ n: 2 })], [dataPart({ n: 2 })]],
   ])('is %s', (_, known, whole, missing) => {
     expect(missingParts(known, whole)).toEqual(missing);

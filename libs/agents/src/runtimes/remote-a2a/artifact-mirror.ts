@@ -85,8 +85,12 @@ export class ArtifactMirror {
   }
 }
 
-/** The parts of `whole` after `known`; undefined if `whole` does not start with `known`. Agents may join texts. */
-export function missingParts(known: readonly Part[], whole: readonly Part[]): Part[] | undefined {
+/**
+ * The parts of `now` after those of `before`; undefined if `now` does not start with them. Agents may join texts. Empty texts do not
+ * count: an artifact without parts is stored with one.
+ */
+export function missingParts(before: readonly Part[], now: readonly Part[]): Part[] | undefined {
+  const [known, whole] = [before.filter(saysSomething), now.filter(saysSomething)];
   const begins = known.length <= whole.length && known.every((part, i) => isSame(part, whole[i]));
   if (begins) return whole.slice(known.length);
   const [said, all] = [textOf(known), textOf(whole)];
@@ -94,6 +98,9 @@ export function missingParts(known: readonly Part[], whole: readonly Part[]): Pa
   if (said === undefined || all === undefined || !last || !all.startsWith(said)) return undefined;
   return all === said ? [] : [{ ...last, content: { $case: 'text', value: all.slice(said.length) } }];
 }
+
+const saysSomething = ({ content, metadata }: Part): boolean =>
+  content?.$case !== 'text' || content.value !== '' || Object.keys(metadata ?? {}).length > 0;
 
 const isSame = (a: Part, b: Part | undefined): boolean =>
   b !== undefined && isDeepStrictEqual(plain(a), plain(b));
