@@ -132,12 +132,20 @@ export function parseAgentDocument(raw: unknown): AgentDocument {
 }
 
 /** What a definition leaves out that its card should have, by field. The card is valid without it. */
-export function missingInCard({ skills, extended }: AgentDefinition): { field: string; description: string }[] {
+export function missingInCard({
+  skills,
+  extended,
+}: AgentDefinition): { field: string; description: string }[] {
   const untagged = (list: readonly AgentSkill[], at: string) =>
     list.flatMap(({ tags }, index) =>
       tags.length > 0
         ? []
-        : [{ field: `${at}[${index}].tags`, description: 'is empty: name at least one word that finds the skill' }],
+        : [
+            {
+              field: `${at}[${index}].tags`,
+              description: 'is empty: name at least one word that finds the skill',
+            },
+          ],
     );
   return [...untagged(skills, 'skills'), ...untagged(extended?.skills ?? [], 'extended.skills')];
 }

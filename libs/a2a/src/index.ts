@@ -31,6 +31,7 @@ export * from './parse-fields.js';
 export * from './profiles/index.js';
 export * from './profiles/profile.js';
 export * from './reply.js';
+export * from './request-details.js';
 export * from './rights.js';
 export * from './secret-origins.js';
 export * from './task.js';

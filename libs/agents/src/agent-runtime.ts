@@ -3,6 +3,7 @@ import {
   type Artifact,
   type Message,
   type Part,
+  type RequestDetails,
   Role,
   type StreamResponse,
   type Task,
@@ -81,6 +82,8 @@ export interface Turn {
   task: Task;
   /** The message to answer. */
   message: Message;
+  /** What the request of the message said beside it: `metadata` and `configuration`, as the caller sent them. */
+  details: RequestDetails;
   /** The existing tasks of the tenant that `message.referenceTaskIds` names. */
   referenceTasks: Task[];
   /**

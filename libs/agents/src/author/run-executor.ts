@@ -1,4 +1,4 @@
-import { Message, Role, StreamResponse, Task } from '@a2a-js/sdk';
+import { Message, Role, SendMessageRequest, StreamResponse, Task } from '@a2a-js/sdk';
 import type { AgentExecutionEvent } from '@a2a-js/sdk/server';
 import { randomUUID } from 'node:crypto';
 import { TurnBus, requestContext } from '../runtimes/executor/child/hosted-turn.js';
@@ -16,6 +16,8 @@ export interface RunOptions extends StepAnswers {
   secrets?: Readonly<Record<string, string>>;
   /** The stored task, for a second turn: the executor finds it in its context. Default: the task is new. */
   task?: Task;
+  /** `metadata` and `configuration` of the request, beside its message. */
+  request?: Partial<Pick<SendMessageRequest, 'metadata' | 'configuration'>>;
   /** URIs of the extensions that the caller asks for. */
   extensions?: string[];
 }
@@ -43,7 +45,7 @@ const MAX_EVENT_BYTES = 4 * 1024 * 1024;
 export async function runExecutor(
   executor: Executor | (new () => Executor),
   message: string | Message,
-  { task, extensions = [], secrets = {}, ...stepAnswers }: RunOptions = {},
+  { task, request = {}, extensions = [], secrets = {}, ...stepAnswers }: RunOptions = {},
 ): Promise<ExecutorRun> {
   const json: string[] = [];
   const sink = { maxEventBytes: MAX_EVENT_BYTES, event: (text: string) => void json.push(text), finished };
@@ -56,6 +58,12 @@ export async function runExecutor(
     contextId,
     extensions,
     message: Message.toJSON({ ...sent, taskId, contextId }),
+    details: SendMessageRequest.toJSON({
+      tenant: '',
+      message: undefined,
+      metadata: request.metadata,
+      configuration: request.configuration,
+    }),
     ...(task && { task: Task.toJSON(task) }),
   });
   const secret = (name: string): Promise<string> => {

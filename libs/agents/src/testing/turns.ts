@@ -42,6 +42,7 @@ export function turnWith(history: Message[], fields: Partial<GuardedTurn> = {}):
       metadata: undefined,
     },
     message,
+    details: { metadata: undefined, configuration: undefined },
     referenceTasks: [],
     earlierTasks: async () => [],
     journal: new MemoryJournal(),

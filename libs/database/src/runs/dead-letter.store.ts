@@ -1,4 +1,4 @@
-import { isUuid, Message, type OwnTasks } from '@baton/a2a';
+import { detailsFromJson, isUuid, Message, type OwnTasks } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { Database, type Statement } from '../connection/database.js';
@@ -19,6 +19,7 @@ interface DeadLetterRow {
 /** The message to send again; null = the task was deleted. */
 interface SaidRow {
   message: object | null;
+  request: object | null;
   context_id: string;
   extensions: string[] | null;
 }
@@ -53,13 +54,13 @@ const FIND: Statement = {
 const READ_SAID: Statement = {
   name: 'dead-letter-read-said',
   text: `
-SELECT t.context_id, r.extensions, (
-  SELECT message FROM task_messages
-  WHERE tenant_id = $1 AND task_id = r.task_id AND sequence = r.start_sequence
-) AS message
+SELECT t.context_id, r.extensions, m.message, m.request
 FROM (SELECT * FROM runs WHERE tenant_id = $1 AND id = $2) r, LATERAL (
   SELECT context_id FROM tasks WHERE tenant_id = $1 AND id = r.task_id
-) t`,
+) t LEFT JOIN LATERAL (
+  SELECT message, request FROM task_messages
+  WHERE tenant_id = $1 AND task_id = r.task_id AND sequence = r.start_sequence
+) m ON true`,
 };
 
 /**
@@ -136,7 +137,12 @@ export class DeadLetterStore {
     const [row] = await this.database.tenantQuery<SaidRow>(tenantId, READ_SAID, [tenantId, runId]);
     if (!row?.message) return undefined;
     const { context_id: contextId, extensions } = row;
-    return { message: Message.fromJSON(row.message), contextId, extensions: extensions ?? [] };
+    return {
+      message: Message.fromJSON(row.message),
+      details: detailsFromJson(row.request),
+      contextId,
+      extensions: extensions ?? [],
+    };
   }
 
   /**

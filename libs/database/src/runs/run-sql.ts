@@ -98,6 +98,8 @@ export interface RunRecord {
 
 export type ClaimedTaskRow = TaskRow & {
   message: object;
+  /** What its request said beside it; null = nothing. */
+  request: object | null;
   start_sequence: number;
   extensions: string[] | null;
   traceparent: string | null;
@@ -157,6 +159,8 @@ export interface ClaimedRow {
   /** The message of a new task. Null: the task has more than that, or the message is large; `READ_CLAIMED` reads it. */
   message: object | null;
   message_bytes: number | null;
+  /** What the request said beside the message; null = nothing. */
+  request: object | null;
 }
 
 /**
@@ -200,11 +204,12 @@ WITH held AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
   SELECT t.tenant_id, t.id, t.last_sequence, t.attempt, ${statusEventSql('$6')}, 0 FROM task t WHERE t.started
 )
-SELECT task.*, m.message, octet_length(m.message::text) AS message_bytes
+SELECT task.*, m.message, octet_length(m.message::text) AS message_bytes, m.request
 FROM task LEFT JOIN LATERAL (
-  SELECT message FROM task_messages
+  SELECT message, request FROM task_messages
   WHERE task.attempt = 1 AND task.started AND task.last_sequence = 2
-    AND tenant_id = task.tenant_id AND task_id = task.id AND sequence = 1 AND octet_length(message::text) <= ${FIRST_MESSAGE_BYTES}
+    AND tenant_id = task.tenant_id AND task_id = task.id AND sequence = 1
+    AND octet_length(message::text) + coalesce(octet_length(request::text), 0) <= ${FIRST_MESSAGE_BYTES}
 ) m ON true`,
 };
 
@@ -218,7 +223,7 @@ export const PICK_UP: Statement = {
 SELECT k.run_id, r.attempt, true AS started, 2 AS last_sequence, t.id, t.agent_id, t.owner, t.context_id, ${metadataColumns},
   (t.stored_bytes + t.open_bytes)::float8 AS size, t.parent_task_id, t.push_configs, r.start_sequence, r.extensions,
   r.traceparent, NULL AS error_detail, extract(epoch FROM clock_timestamp() - r.created_at)::float8 AS waited_seconds,
-  m.message, octet_length(m.message::text) AS message_bytes
+  m.message, octet_length(m.message::text) AS message_bytes, m.request
 FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::int[]) AS k(tenant_id, run_id, worker_id, least_ms), LATERAL (
   SELECT r.task_id, r.attempt, r.start_sequence, r.extensions, r.traceparent, r.created_at FROM runs r
   WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.worker_id = k.worker_id AND r.attempt = 1
@@ -229,7 +234,7 @@ FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::int[]) AS k(tenant_id, run_i
   WHERE t.tenant_id = ${keyOfTenant('k.tenant_id')} AND t.id = r.task_id AND t.active_run_id = k.run_id AND t.last_sequence = 1
   OFFSET 0
 ) t, LATERAL (
-  SELECT message FROM task_messages WHERE tenant_id = k.tenant_id AND task_id = t.id AND sequence = 1
+  SELECT message, request FROM task_messages WHERE tenant_id = k.tenant_id AND task_id = t.id AND sequence = 1
   OFFSET 0
 ) m`,
 };
@@ -308,9 +313,12 @@ export const READ_CLAIMED: Statement = {
   text: `
 SELECT ${taskColumns('NULL', true)}, t.parent_task_id, t.push_configs, r.start_sequence, r.extensions, r.traceparent, r.error_detail,
   extract(epoch FROM clock_timestamp() - r.created_at)::float8 AS waited_seconds,
-  (SELECT message FROM task_messages
-   WHERE tenant_id = $1 AND task_id = t.id AND sequence = r.start_sequence) AS message
-FROM runs r, tasks t
+  m.message, m.request
+FROM runs r, tasks t, LATERAL (
+  SELECT message, request FROM task_messages
+  WHERE tenant_id = ${keyOfTenant('$1')} AND task_id = t.id AND sequence = r.start_sequence
+  OFFSET 0
+) m
 WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = ${TASK_OF_RUN}
   AND r.tenant_id = ${keyOfTenant('$1')} AND r.id = $2 AND r.worker_id = $3 AND ${hasState('running')}`,
 };

@@ -285,6 +285,7 @@ function claimedOf(row: ClaimedRow, { status, at }: NewStatus, isAppended: boole
     replaced: false,
     tail: { events: [], to: null, bytes: null, rows: 0 },
     message,
+    request: row.request,
     start_sequence: row.start_sequence,
     extensions: row.extensions,
     traceparent: row.traceparent,

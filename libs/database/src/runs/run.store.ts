@@ -1,4 +1,4 @@
-import { isUuid, Message } from '@baton/a2a';
+import { detailsFromJson, isUuid, Message } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database } from '../connection/database.js';
@@ -100,6 +100,7 @@ export class RunStore {
       artifactsAtStart,
       artifactsAreWhole,
       message: Message.fromJSON(task.message),
+      details: detailsFromJson(task.request),
       startSequence: task.start_sequence,
       logged: { events: task.last_sequence, bytes: task.size },
       extensions: task.extensions ?? [],

@@ -3,6 +3,7 @@ import type {
   Message,
   OwnTasks,
   ReadMemory,
+  RequestDetails,
   RunRetry,
   Task,
   TaskSnapshot,
@@ -37,6 +38,8 @@ export interface NewTask {
   runId: string;
   /** Submitted, with the user's message as its whole history. Becomes event 1. */
   task: Task;
+  /** What the request says beside the message. Unset: nothing. */
+  details?: RequestDetails | undefined;
   extensions: readonly string[];
   traceparent?: string;
   /** The id under which the caller knows the task. */
@@ -116,6 +119,8 @@ export interface NextTurn {
   taskId: string;
   runId: string;
   message: Message;
+  /** What the request says beside the message. Unset: nothing. */
+  details?: RequestDetails | undefined;
   extensions: readonly string[];
   traceparent?: string;
   key?: MessageKey;
@@ -155,6 +160,8 @@ export interface ClaimedRun extends RunKey {
   logged: LoggedSize;
   /** The message this turn answers. */
   message: Message;
+  /** What its request said beside it. */
+  details: RequestDetails;
   /** Sequence of the event with which this turn was accepted. */
   startSequence: number;
   extensions: string[];
@@ -372,6 +379,7 @@ export interface DeadLetter {
 /** The message of a dead run. */
 export interface DeadMessage {
   message: Message;
+  details: RequestDetails;
   contextId: string;
   extensions: string[];
 }

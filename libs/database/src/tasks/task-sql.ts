@@ -129,7 +129,8 @@ const aliasCte = (condition = ''): string => `alias AS (
 
 /**
  * A task under the id of a caller, if the id names it. Tasks without such an id are created in groups: turn-acceptance.ts.
- * @param first number of the first parameter of the quota, after all others; then comes the retry policy
+ * @param first number of the first parameter of the quota, after all others; then come the retry policy, and what the request says
+ * beside the message
  */
 const create = (name: string, first: number, id: string, condition: string, result: string): Statement => ({
   name,
@@ -137,11 +138,11 @@ const create = (name: string, first: number, id: string, condition: string, resu
 WITH ${quotaCte(first, first + 1)}, ${id} task AS (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
     last_sequence, artifacts_sequence, active_run_id, stored_bytes, owner, push_configs)
-  SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11, ${sizeOf('$9')} + coalesce(${sizeOf('$10')}, 0),
-    $14::text, ${webhooksOf('$2', '$3')} ${condition}
+  SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11, ${sizeOf('$9')} + coalesce(${sizeOf('$10')}, 0)
+      + coalesce(${sizeOf(`$${first + 3}`)}, 0), $14::text, ${webhooksOf('$2', '$3')} ${condition}
 ), message AS (
-  INSERT INTO task_messages (tenant_id, task_id, sequence, message, accepted_at)
-  SELECT $1, $2, 1, $9, CASE WHEN $10::json IS NULL THEN $7::timestamptz END ${condition}
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message, accepted_at, request)
+  SELECT $1, $2, 1, $9, CASE WHEN $10::json IS NULL THEN $7::timestamptz END, $${first + 3}::json ${condition}
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
   SELECT * FROM (SELECT $1::uuid, $2::uuid, 1, 0, $10::json AS payload, 0, ${sizeOf('$10')} ${condition}) e WHERE payload IS NOT NULL
@@ -155,7 +156,8 @@ SELECT ${result}`,
 
 /**
  * $1 tenant $2 task $3 agent $4 context $5 state $6 status $7 at $8 metadata $9 message $10 event $11 run
- * $12 extensions $13 traceparent $14 owner $15 profile $16 client id $17 previous task … the quota and the retry policy
+ * $12 extensions $13 traceparent $14 owner $15 profile $16 client id $17 previous task … the quota, the retry policy and what the
+ * request says beside the message
  */
 export const CREATE_ALIASED = create(
   'task-create-aliased',
@@ -196,7 +198,8 @@ const TAKES_A_TURN = `held.state IN (${INTERRUPTED_STATES}) AND held.active_run_
 /**
  * The agent is a condition that no index has: with it Postgres may take the index of conversations for the key.
  * The same rows whether or not the message has a key; with one, only if it names this turn.
- * @param first number of the first parameter of the quota, after all others; then comes the retry policy
+ * @param first number of the first parameter of the quota, after all others; then come the retry policy, and what the request says
+ * beside the message
  */
 const next = (name: string, first: number, known: string, from: string, condition: string): Statement => ({
   name,
@@ -207,13 +210,13 @@ WITH held AS (
 ), ${quotaCte(first, first + 1)}, ${known} task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_SUBMITTED}, status = '{}', status_at = $6,
     last_sequence = t.last_sequence + 1, active_run_id = $4, attempt = 0, outcome = NULL,
-    stored_bytes = t.stored_bytes + ${sizeOf('$7')}, open_bytes = 0
+    stored_bytes = t.stored_bytes + ${sizeOf('$7')} + coalesce(${sizeOf(`$${first + 3}`)}, 0), open_bytes = 0
   FROM ${from}
   WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = $2 AND ${TAKES_A_TURN} AND NOT quota.refused ${condition}
   RETURNING t.id, t.context_id, t.last_sequence
 ), message AS (
-  INSERT INTO task_messages (tenant_id, task_id, sequence, message)
-  SELECT $1, t.id, t.last_sequence, $7 FROM task t
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message, request)
+  SELECT $1, t.id, t.last_sequence, $7, $${first + 3}::json FROM task t
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
   SELECT $1, t.id, t.last_sequence, 0, ${statusEventSql('$5')}, 0 FROM task t
@@ -227,7 +230,10 @@ SELECT held.state, task.last_sequence AS sequence, quota.dispatched, quota.refus
 FROM held CROSS JOIN quota LEFT JOIN task ON true`,
 });
 
-/** $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent … the quota and the retry policy */
+/**
+ * $1 tenant $2 task $3 agent $4 run $5 status $6 at $7 message $8 extensions $9 traceparent … the quota, the retry policy and what the
+ * request says beside the message
+ */
 export const CONTINUE = next('task-continue', 10, '', 'held, quota', '');
 /** … $10 key $11 content $12 hours $13 task that is gone $14 key of an earlier release … */
 export const CONTINUE_KEYED = next(

@@ -1,4 +1,5 @@
 import {
+  detailsToJson,
   isTerminal,
   isUuid,
   LoggedEvent,
@@ -132,20 +133,23 @@ export class TaskStore {
    */
   async continue(input: NextTurn): Promise<NextTurnResult> {
     const { tenantId, agentId, taskId, runId, message, extensions, traceparent, key, quota, retry } = input;
-    const { record, approvingToken, approvingIssuer, push } = input;
+    const { record, approvingToken, approvingIssuer, push, details } = input;
     if (!isUuid(taskId)) return { ok: false, reason: 'not-found' };
     const { json, at } = statusNow(TaskState.TASK_STATE_SUBMITTED);
     const said = JSON.stringify(Message.toJSON(message));
+    const asked = details && JSON.stringify(detailsToJson(details));
     const values = [tenantId, taskId, agentId, runId, json, at, said, extensions, traceparent];
     const statement = key ? sql.CONTINUE_KEYED : sql.CONTINUE;
     const [row] = await acceptTurns<sql.ContinuedRow>(this.database, {
       tenantId,
       statement,
       quota,
-      values: [...values, ...(key ? sql.keyValues(key) : []), ...quotaValues(quota, retry)],
+      values: [...values, ...(key ? sql.keyValues(key) : []), ...quotaValues(quota, retry), asked],
       written: (rows) =>
         rows.flatMap(({ sequence }) =>
-          sequence === null ? [] : [{ taskId, sequence, bytes: Buffer.byteLength(said) }],
+          sequence === null
+            ? []
+            : [{ taskId, sequence, bytes: Buffer.byteLength(said) + Buffer.byteLength(asked ?? '') }],
         ),
       extras: { record, approvingToken, approvingIssuer, push },
     });

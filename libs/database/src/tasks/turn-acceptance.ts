@@ -1,5 +1,5 @@
 import { keyOfTenant } from '../connection/row-security.js';
-import { type RunRetry, StreamResponse, TaskState } from '@baton/a2a';
+import { detailsToJson, type RunRetry, StreamResponse, TaskState } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { NewAuditRecord } from '../audit/audit-records.js';
 import type { Database, Statement, Transaction, Values } from '../connection/database.js';
@@ -257,6 +257,8 @@ interface TaskRow {
   message: string;
   /** Unset: the message stands for the first event. */
   event: string | undefined;
+  /** Of the request, beside the message. */
+  details: string | undefined;
 }
 
 /** ProtoJSON of event 1, as far as the task's row needs it. */
@@ -275,11 +277,13 @@ function rowOf(input: NewTask): TaskRow {
   const text = JSON.stringify(event);
   const ids = { taskId: task.id, contextId: task.contextId };
   const stored = isSaidByMessage(text, ids, message, statusAt) ? undefined : text;
+  const details = input.details && JSON.stringify(detailsToJson(input.details));
   return {
     input,
     message,
     event: stored,
-    bytes: Buffer.byteLength(message) + Buffer.byteLength(stored ?? ''),
+    details,
+    bytes: [message, stored, details].reduce((sum, json) => sum + Buffer.byteLength(json ?? ''), 0),
     state: status.state,
     status: statusJson(status, statusAt.toISOString()),
     statusAt,
@@ -299,7 +303,7 @@ function rowOf(input: NewTask): TaskRow {
  * $1 tenant $2 tasks $3 agents $4 contexts $5 states $6 statuses $7 at $8 metadata $9 messages (JSON array) $10 events,
  * NULL = the message stands for it $11 runs $12 extensions $13 traceparents $14 owners $15 keys $16 contents $17 hours $18 tasks that
  * are gone $19 keys of an earlier release $20 how many runs may be in flight, of each $21 how many may wait $22 the retry policy $23 the workers
- * for which the runs are claimed, NULL = none $24 their leases in ms
+ * for which the runs are claimed, NULL = none $24 their leases in ms $25 what the requests say beside the messages, NULL = nothing
  */
 export const CREATE: Statement = {
   name: 'task-create-group',
@@ -309,9 +313,9 @@ WITH item AS MATERIALIZED (
     unnest($2::uuid[], $3::text[], $4::text[], $5::smallint[], $6::text[], $7::timestamptz[], $8::text[]),
     json_array_elements($9::json),
     unnest($10::text[], $11::uuid[], $12::text[], $13::text[], $14::text[], $15::bytea[], $16::bytea[], $17::int[], $18::uuid[],
-      $19::bytea[], $20::int[], $23::text[], $24::int[])
+      $19::bytea[], $20::int[], $23::text[], $24::int[], $25::text[])
   ) WITH ORDINALITY AS i(task_id, agent_id, context_id, state, status, status_at, metadata, message, event, run_id,
-    extensions, traceparent, owner, key, content, hours, gone, earlier_key, max_in_flight, worker_id, lease_ms, position)
+    extensions, traceparent, owner, key, content, hours, gone, earlier_key, max_in_flight, worker_id, lease_ms, request, position)
 ), looked_up AS MATERIALIZED (
   SELECT i.*, before.task_id AS before_task, before.sequence AS before_sequence, before.content AS before_content,
     before.task_id IS NOT NULL OR coalesce((
@@ -339,12 +343,12 @@ WITH item AS MATERIALIZED (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
     last_sequence, artifacts_sequence, active_run_id, attempt, stored_bytes, owner, push_configs, created_at)
   SELECT $1, task_id, agent_id, context_id, md5(context_id)::uuid, state, status::json, status_at, metadata::json,
-    1, 1, run_id, claimed::int, octet_length(message::text) + coalesce(octet_length(event), 0), owner,
+    1, 1, run_id, claimed::int, octet_length(message::text) + coalesce(octet_length(event), 0) + coalesce(octet_length(request), 0), owner,
     ${sql.webhooksOf('task_id', 'agent_id')}, created_at
   FROM created
 ), message AS (
-  INSERT INTO task_messages (tenant_id, task_id, sequence, message, accepted_at)
-  SELECT $1, task_id, 1, message, CASE WHEN event IS NULL THEN status_at END FROM created
+  INSERT INTO task_messages (tenant_id, task_id, sequence, message, accepted_at, request)
+  SELECT $1, task_id, 1, message, CASE WHEN event IS NULL THEN status_at END, request::json FROM created
 ), event AS (
   INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
   SELECT $1, task_id, 1, 0, event::json, 0, octet_length(event) FROM created WHERE event IS NOT NULL
@@ -387,6 +391,7 @@ function createValues(tenantId: string, rows: readonly TaskRow[]): Values {
     policyOf(first?.input.retry),
     column((row) => claimOf(row)?.workerId),
     column((row) => claimOf(row)?.leaseMs),
+    column(({ details }) => details),
   ];
 }
 
@@ -517,6 +522,7 @@ export async function createAliased(
     alias.previousTaskId,
     ...(key ? sql.keyValues(key) : []),
     ...quotaValues(quota, retry),
+    row.details,
   ];
   const [created] = await acceptTurns<sql.CreatedRow>(database, {
     tenantId,

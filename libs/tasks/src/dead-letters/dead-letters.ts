@@ -80,7 +80,8 @@ export class DeadLetters {
     if (!isOpen(letter)) return redeliveredBefore(letter);
     const taskId = letter.redeliveredTaskId;
     const task = taskOf(letter, said, taskId);
-    await this.intake.ensureTask({ tenantId, owner: letter.owner, agent, task, extensions: said.extensions });
+    const { extensions, details } = said;
+    await this.intake.ensureTask({ tenantId, owner: letter.owner, agent, task, details, extensions });
     await this.letters.confirm(tenantId, runId, taskId, by);
     return { ok: true, taskId, letter };
   }

@@ -5,10 +5,12 @@ import {
   type ClientTaskIdRule,
   Message,
   ProtocolError,
+  type RequestDetails,
   type SendMessageRequest,
   type Task,
   type TaskSnapshot,
   TaskState,
+  detailsOf,
   ownTasks,
   partsWithoutReserved,
   turnOfAlias,
@@ -41,6 +43,8 @@ interface TaskAlias {
 
 /** The data that is stored together with a message. */
 interface Brought {
+  /** What the request says beside the message. */
+  details: RequestDetails | undefined;
   key?: MessageKey | undefined;
   push?: PreparedPush | undefined;
 }
@@ -64,7 +68,7 @@ export class MessageAcceptance {
     request: SendMessageRequest,
     message: Message,
     signal: AbortSignal,
-    { alias, key, push }: Brought & { alias?: TaskAlias },
+    { alias, key, push, details }: Brought & { alias?: TaskAlias },
   ): Promise<AcceptedTurn | EarlierTurn> {
     const { tenantId, agent, extensions, traceparent, profile, principal } = call;
     const owner = principal.key;
@@ -82,6 +86,7 @@ export class MessageAcceptance {
         isGuest,
         agent,
         task,
+        details,
         extensions,
         traceparent,
         alias: alias && { profile, ...alias },
@@ -107,7 +112,7 @@ export class MessageAcceptance {
     call: CallContext,
     message: Message,
     signal: AbortSignal,
-    { key, push }: Brought,
+    { key, push, details }: Brought,
   ): Promise<AcceptedTurn | EarlierTurn> {
     const stored = await this.finder.find(call, message.taskId, { historyLength: 0, artifacts: false });
     const { id: taskId, contextId, status } = stored.task;
@@ -132,6 +137,7 @@ export class MessageAcceptance {
         agent,
         agentId: stored.agentId,
         message: said,
+        details,
         extensions,
         traceparent,
         key,
@@ -179,6 +185,7 @@ interface Sent {
   signal: AbortSignal;
   /** Unset: messages are not deduplicated. */
   key?: MessageKey;
+  details: RequestDetails | undefined;
   /** Who is to be told of the turn. A repeated message joins its turn, and changes nothing here. */
   push?: PreparedPush | undefined;
 }
@@ -203,7 +210,8 @@ export class MessageRouter {
     if (!message) throw ProtocolError.invalidParams('message', 'is required');
     const config = configuration?.taskPushNotificationConfig;
     const push = config && (await this.push.prepare(call, config));
-    const sent = { call, request, message, signal, key: this.keyOf(call, request, message), push };
+    const details = detailsOf(request);
+    const sent = { call, request, message, signal, key: this.keyOf(call, request, message), push, details };
     if (!push) return this.routeSent(sent);
     return this.routeSent(sent).catch((error: unknown) =>
       explainPush(error, `${call.rules.pushFields.inSend}.`),
@@ -226,11 +234,11 @@ export class MessageRouter {
 
   /** A message makes one turn, even if it arrives several times. Repetitions join it. */
   private async routeNew(sent: Sent): Promise<AcceptedTurn> {
-    const { call, request, message, signal, key, push } = sent;
+    const { call, request, message, signal, key, push, details } = sent;
     for (let look = 0; look < MAX_LOOKS; look++) {
       const turn = message.taskId
-        ? await this.acceptance.continueTask(call, message, signal, { key, push })
-        : await this.acceptance.createTask(call, request, message, signal, { key, push });
+        ? await this.acceptance.continueTask(call, message, signal, { key, push, details })
+        : await this.acceptance.createTask(call, request, message, signal, { key, push, details });
       const accepted = 'watch' in turn ? turn : await this.join(sent, turn);
       if (accepted) return accepted;
     }
@@ -239,7 +247,7 @@ export class MessageRouter {
 
   /** The caller has chosen the id. It may have used the id before. Then that task decides what the id means. */
   private async routeByAlias(sent: Sent, clientId: string, rule: ClientTaskIdRule): Promise<AcceptedTurn> {
-    const { call, request, message, signal, key, push } = sent;
+    const { call, request, message, signal, key, push, details } = sent;
     const { tenantId, profile, agent } = call;
     const own = ownTasks(call);
     for (let look = 0; look < MAX_LOOKS; look++) {
@@ -256,7 +264,7 @@ export class MessageRouter {
       const turn =
         stored?.agentId === agent.id
           ? await this.routeAfter(sent, stored, alias, rule)
-          : await this.acceptance.createTask(call, request, message, signal, { alias, key, push });
+          : await this.acceptance.createTask(call, request, message, signal, { alias, key, push, details });
       if ('watch' in turn) return turn;
     }
     throw new ProtocolError(
@@ -276,7 +284,7 @@ export class MessageRouter {
   }
 
   private async routeAfter(
-    { call, request, message, signal, key, push }: Sent,
+    { call, request, message, signal, key, push, details }: Sent,
     stored: StoredTask,
     alias: TaskAlias,
     rule: ClientTaskIdRule,
@@ -286,12 +294,17 @@ export class MessageRouter {
       case 'join':
         return this.acceptance.join(call, stored, signal);
       case 'answer':
-        return this.acceptance.continueTask(call, { ...message, taskId, contextId }, signal, { key, push });
+        return this.acceptance.continueTask(call, { ...message, taskId, contextId }, signal, {
+          key,
+          push,
+          details,
+        });
       case 'new-turn':
         return this.acceptance.createTask(call, request, { ...message, contextId }, signal, {
           alias,
           key,
           push,
+          details,
         });
     }
   }

@@ -48,6 +48,7 @@ export function claimedRun(overrides: Partial<ClaimedRun> = {}): ClaimedRun {
     owner: null,
     snapshot: { task, sequence: 2 },
     message: message('hello', Role.ROLE_USER),
+    details: { metadata: undefined, configuration: undefined },
     startSequence: 1,
     artifactsAtStart: [],
     artifactsAreWhole: true,

@@ -72,7 +72,7 @@ export class TurnBuilder {
     signal: AbortSignal,
     span?: Span,
   ): Promise<GuardedTurn> {
-    const { tenantId, runId, attempt, extensions, runsAlone } = run;
+    const { tenantId, runId, attempt, details, extensions, runsAlone } = run;
     // Earlier releases have stored what is not well-formed Unicode.
     const { message, task } = wellFormed({ message: run.message, task: run.snapshot.task });
     const secrets = new SecretGuard(this.secrets, tenantId);
@@ -86,6 +86,7 @@ export class TurnBuilder {
       agent,
       task,
       message,
+      details,
       referenceTasks: await retryTransient(() => this.referenceTasks(run), { signal }),
       earlierTasks: (count = EARLIER_TASKS) => this.earlierTasks(run, agent, count, signal),
       journal: secrets.journal(new RunJournal(this.journals, run, signal)),

@@ -32,7 +32,7 @@ const FULL_RETRY_SECONDS = 60;
 /** A new task of an agent. With `ensureTask`, every caller computes the same id. */
 export type TaskRequest = Pick<
   NewTask,
-  'tenantId' | 'owner' | 'task' | 'traceparent' | 'alias' | 'key' | 'child' | 'push'
+  'tenantId' | 'owner' | 'task' | 'details' | 'traceparent' | 'alias' | 'key' | 'child' | 'push'
 > & {
   agent: Agent;
   extensions?: readonly string[];
@@ -42,7 +42,15 @@ export type TaskRequest = Pick<
 /** The next message of an interrupted task. */
 export type TurnRequest = Pick<
   NextTurn,
-  'tenantId' | 'message' | 'traceparent' | 'key' | 'record' | 'approvingToken' | 'approvingIssuer' | 'push'
+  | 'tenantId'
+  | 'message'
+  | 'details'
+  | 'traceparent'
+  | 'key'
+  | 'record'
+  | 'approvingToken'
+  | 'approvingIssuer'
+  | 'push'
 > & {
   agent: Agent;
   /** Unset: the task belongs to `agent`. */

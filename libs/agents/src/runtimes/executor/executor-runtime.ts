@@ -1,6 +1,6 @@
 import { Environment } from '@baton/config';
 import { Logger } from '@baton/telemetry';
-import { agentOrigin, Message, Role, Task, TaskState } from '@baton/a2a';
+import { agentOrigin, detailsToJson, Message, Role, Task, TaskState } from '@baton/a2a';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { AgentList, ChildTasks } from '../../ports.js';
 import { type AgentOutput, type AgentRuntime, type Turn, historyBefore } from '../../agent-runtime.js';
@@ -113,13 +113,13 @@ class SecretRefusal extends Error {
 
 /**
  * Builds the request that an executor receives for a turn: the message with both ids, the stored task (from the second
- * turn on), the referenced tasks, and those requested extensions that the agent declares. The earlier tasks of the
+ * turn on), the referenced tasks, what the request says beside its message, and those requested extensions that the agent declares. The earlier tasks of the
  * context are among the references, because an executor has no other way to read the conversation. An answer to
  * `waitForInput` is the result of a step, so the request is that of the turn that has asked.
  */
 export async function turnRequest(steps: TurnSteps): Promise<TurnRequest> {
   const turn = steps.firstTurn;
-  const { tenantId, task, message, referenceTasks } = turn;
+  const { tenantId, task, message, details, referenceTasks } = turn;
   const declared = new Set(turn.agent.definition.extensions.map(({ uri }) => uri));
   const named = new Set(referenceTasks.map(({ id }) => id));
   const earlier = (await turn.earlierTasks()).filter(({ id }) => !named.has(id));
@@ -132,6 +132,7 @@ export async function turnRequest(steps: TurnSteps): Promise<TurnRequest> {
     taskId: task.id,
     contextId: task.contextId,
     message: Message.toJSON({ ...message, taskId: task.id, contextId: task.contextId }),
+    details: detailsToJson(details),
     extensions: turn.extensions.filter((uri) => declared.has(uri)),
     ...(stored && { task: Task.toJSON(stored) }),
     ...(recorded.length > 0 && { steps: recorded }),

@@ -50,12 +50,16 @@ class Bench {
   ports: StepPorts | undefined;
 
   /** The next attempt. Yields what it says; what the code returns is said last. */
-  async run(code: Code, { history = [userMessage('hi')], crashAfter = Infinity } = {}): Promise<unknown[]> {
+  async run(
+    code: Code,
+    { history = [userMessage('hi')], crashAfter = Infinity, metadata = undefined as object | undefined } = {},
+  ): Promise<unknown[]> {
     const outputs: AgentOutput[] = [];
     const stop = new AbortController();
     const turn: Turn = {
       ...(history.length === 1 ? firstTurn(history[0]!) : turnWith(history)),
       attempt: ++this.attempt,
+      details: { metadata: metadata && { ...metadata }, configuration: undefined },
       journal: this.crashing(crashAfter),
       log: {
         startedAt: this.logged,
@@ -319,6 +323,20 @@ describe('a question to the caller', () => {
     await expect(next.run(code, { history, crashAfter: 2 })).rejects.toThrow('died');
     expect(await next.run(code, { history })).toEqual([answered(['m-1', 'first', 'Ada', 'last Ada'])]);
     expect(bench.effects).toEqual(['first', 'last Ada', 'last Ada']);
+  });
+});
+
+describe('what the first request says beside its message', () => {
+  it('is there again when the code runs anew with an answer', async () => {
+    const code: Code = async ({ waitForInput }, _bus, { request }) => {
+      await waitForInput('name', 'Your name?');
+      return request.metadata;
+    };
+    await bench.run(code, { metadata: { turn: 'first' } });
+    const question = userMessage('Your name?', { messageId: 'q', role: 2 });
+    const history = [userMessage('hi'), question, userMessage('Ada', { messageId: 'm-2' })];
+    const said = await new NextRun(bench).run(code, { history, metadata: { turn: 'second' } });
+    expect(said).toEqual([{ state: TASK_STATE_COMPLETED, text: '{"turn":"first"}' }]);
   });
 });
 

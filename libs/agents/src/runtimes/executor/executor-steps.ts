@@ -1,4 +1,4 @@
-import { Message, type Part, textPart } from '@baton/a2a';
+import { detailsFromJson, type DetailsJson, detailsToJson, Message, type Part, textPart } from '@baton/a2a';
 import { type AgentList, ChildRefusal, type ChildTasks } from '../../ports.js';
 import {
   type AgentOutput,
@@ -54,6 +54,8 @@ interface Begun extends EntryHead {
   agent?: string;
   /** Of a question: the index of the execution's first message in the history of the task. */
   start?: number;
+  /** Of a question: what the request of the execution's first message said beside it. */
+  details?: DetailsJson;
 }
 interface Failed extends EntryHead {
   event: 'failed';
@@ -76,6 +78,7 @@ type StepEntry = Begun | Failed | Ended;
 interface OpenStep extends RecordedStep {
   agent?: string;
   start?: number;
+  details?: DetailsJson;
 }
 
 /**
@@ -112,16 +115,17 @@ export class TurnSteps {
 
   /** The steps that the code has begun before. */
   get recorded(): RecordedStep[] {
-    return this.steps.map(({ agent: _, start: _start, ...step }) => step);
+    return this.steps.map(({ agent: _, start: _start, details: _details, ...step }) => step);
   }
 
   /** The turn as it was when the execution began: after an answer the code runs again with its first message. */
   get firstTurn(): Turn {
     const { turn } = this;
-    const start = this.steps.find((step) => step.start !== undefined)?.start;
+    const { start, details } = this.steps.find((step) => step.start !== undefined) ?? {};
     const message = start === undefined ? undefined : turn.task.history[start];
     if (start === undefined || !message) return turn;
-    return { ...turn, message, task: { ...turn.task, history: turn.task.history.slice(0, start + 1) } };
+    const task = { ...turn.task, history: turn.task.history.slice(0, start + 1) };
+    return { ...turn, message, details: detailsFromJson(details), task };
   }
 
   /** Stores what a step reports. Resolves when it is durable. Throws AgentError for what no process of Baton sends. */
@@ -207,7 +211,7 @@ export class TurnSteps {
     this.head = entry.head;
     const step = this.steps[entry.id - 1];
     if (entry.event === 'begun') {
-      const { id, name, nth, kind, alone, until, agent, start } = entry;
+      const { id, name, nth, kind, alone, until, agent, start, details } = entry;
       if (step) {
         step.attempts += 1;
         return;
@@ -216,6 +220,7 @@ export class TurnSteps {
         ...(until !== undefined && { until }),
         ...(agent !== undefined && { agent }),
         ...(start !== undefined && { start }),
+        ...(details !== undefined && { details }),
       };
       this.steps.push({ id, name, nth, kind, alone, attempts: 1, failures: 0, ...optional });
     } else if (step && entry.event === 'failed') {
@@ -269,7 +274,7 @@ export class TurnSteps {
         ...({ event: 'begun', id, name, nth, kind, alone } as const),
         ...(until !== undefined && { until }),
         ...(kind === 'agent' && { agent: agent ?? '' }),
-        ...(kind === 'input' && { start: historyBefore(this.firstTurn).length }),
+        ...(kind === 'input' && this.firstMessage()),
       };
       await this.append(entry);
       this.apply({ ...entry, execution: this.execution, at: '', head: this.head ?? 0 });
@@ -278,6 +283,14 @@ export class TurnSteps {
       if (until !== undefined) return { until };
     }
     return kind === 'agent' ? this.call(this.openStep(id), request ?? '', signal) : {};
+  }
+
+  /** Where the message is that the execution began with, and what its request said beside it. */
+  private firstMessage(): Pick<Begun, 'start' | 'details'> {
+    const { firstTurn } = this;
+    const details = detailsToJson(firstTurn.details);
+    const saysSomething = Object.keys(details).length > 0;
+    return { start: historyBefore(firstTurn).length, ...(saysSomething && { details }) };
   }
 
   /** Finds or creates the child of a call, and ends the step if the child has ended its turn. */

@@ -53,6 +53,8 @@ export interface TurnRequest {
   taskId: string;
   contextId: string;
   message: unknown;
+  /** `metadata` and `configuration` of the caller's request, as ProtoJSON. Absent: it has neither. */
+  details?: unknown;
   /** Absent in a task's first turn. */
   task?: unknown;
   referenceTasks?: unknown[];

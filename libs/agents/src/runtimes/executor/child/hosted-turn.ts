@@ -5,7 +5,7 @@ import {
   RequestContext,
   ServerCallContext,
 } from '@a2a-js/sdk/server';
-import { StreamResponse, Message, Task } from '@a2a-js/sdk';
+import { StreamResponse, Message, SendMessageRequest, Task } from '@a2a-js/sdk';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   type FromAgent,
@@ -305,19 +305,15 @@ interface EventJson {
 
 /** The request context that the SDK's own server would create for this turn. Each call creates new objects. */
 export function requestContext(request: TurnRequest): RequestContext {
-  const { tenantId, taskId, contextId, extensions, message, task, referenceTasks } = request;
+  const { tenantId, taskId, contextId, extensions, message, details, task, referenceTasks } = request;
   const call = new ServerCallContext({
     tenant: tenantId,
     user: { isAuthenticated: true, userName: tenantId },
     requestedExtensions: extensions,
     requestedVersion: '1.0',
   });
-  const sent = {
-    tenant: tenantId,
-    message: Message.fromJSON(message),
-    configuration: undefined,
-    metadata: undefined,
-  };
+  const said = Message.fromJSON(message);
+  const sent = { ...SendMessageRequest.fromJSON(details ?? {}), tenant: tenantId, message: said };
   const stored = task === undefined ? undefined : Task.fromJSON(task);
   const references = referenceTasks?.map((reference) => Task.fromJSON(reference));
   return new RequestContext(sent, taskId, contextId, call, stored, references);

@@ -1,0 +1,221 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { GrpcCaller, V0_3_SERVICE } from '../../apps/api/src/testing/grpc-caller.js';
+import { DRIVERS } from '../support/index.js';
+import { Stack } from '../support/stack.js';
+import { freshId } from '../support/wire.js';
+
+type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
+
+const AGENT = 'listener';
+const FOLDER = mkdtempSync(join(tmpdir(), 'baton-details-'));
+/** The agent notes there that it has begun, and holds while there is the other file. */
+const WITNESS_FILE = join(FOLDER, 'begun');
+const HOLD_FILE = join(FOLDER, 'hold');
+const MODES = ['text/markdown', 'application/json'];
+
+let stack: Stack;
+let token: string;
+let grpc: GrpcCaller;
+
+beforeAll(async () => {
+  writeFileSync(WITNESS_FILE, '');
+  stack = await Stack.start({
+    driver: DRIVERS[0]!,
+    workers: 1,
+    env: {
+      BATON_AGENTS_DIR: join(__dirname, '../agents'),
+      WITNESS_FILE,
+      HOLD_FILE,
+      GRPC_PORT: '0',
+      LEASE_MS: '1000',
+      LEASE_HEARTBEAT_MS: '300',
+      SWEEP_MS: '200',
+    },
+  });
+  ({ token } = await stack.createTenant());
+  const card = await fetch(`${stack.url(0, AGENT)}/.well-known/agent-card.json`, { headers: headers('1.0') });
+  const { supportedInterfaces } = (await card.json()) as Json;
+  const { url } = (supportedInterfaces as Json[]).find(({ protocolBinding }) => protocolBinding === 'GRPC')!;
+  grpc = new GrpcCaller(url as string);
+});
+afterAll(async () => {
+  grpc.close();
+  await stack.stop();
+  rmSync(FOLDER, { recursive: true });
+});
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await delay(20);
+}
+
+const headers = (version: string) => ({
+  authorization: `Bearer ${token}`,
+  'content-type': 'application/json',
+  ...(version !== '' && { 'a2a-version': version }),
+});
+
+async function post(path: string, version: string, body: object): Promise<Json> {
+  const url = `${stack.apis[0]!.url}${path}`;
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: headers(version),
+    body: JSON.stringify(body),
+  });
+  return (await response.json()) as Json;
+}
+
+const rpc = async (path: string, version: string, method: string, params: object): Promise<Json> => {
+  const { result, error } = await post(path, version, { jsonrpc: '2.0', id: 1, method, params });
+  if (error) throw new Error(JSON.stringify(error));
+  return result as Json;
+};
+
+interface Sent {
+  text: string;
+  taskId?: string | undefined;
+  metadata: object;
+}
+
+const message = ({ text, taskId }: Sent) => ({
+  messageId: freshId(),
+  role: 'ROLE_USER',
+  parts: [{ text }],
+  ...(taskId && { taskId }),
+});
+const legacy = ({ text, taskId }: Sent) => ({
+  kind: 'message',
+  messageId: freshId(),
+  role: 'user',
+  parts: [{ kind: 'text', text }],
+  ...(taskId && { taskId }),
+});
+const configuration = { acceptedOutputModes: MODES, historyLength: 0 };
+
+/** Sends one message in the words of its version. @returns the task, in the words of any */
+const SENDERS: Record<string, (sent: Sent) => Promise<Json>> = {
+  '1.0 over JSON-RPC': async (sent) => {
+    const params = { message: message(sent), configuration, metadata: sent.metadata };
+    return (await rpc(`/agents/${AGENT}`, '1.0', 'SendMessage', params)).task as Json;
+  },
+  '0.3 over JSON-RPC': (sent) => {
+    const params = { message: legacy(sent), configuration, metadata: sent.metadata };
+    return rpc(`/agents/${AGENT}`, '', 'message/send', params);
+  },
+  '1.0 over HTTP+JSON': async (sent) => {
+    const body = { message: message(sent), configuration, metadata: sent.metadata };
+    return (await post(`/agents/${AGENT}/message:send`, '1.0', body)).task as Json;
+  },
+  '0.3 over HTTP+JSON': async (sent) => {
+    const { messageId, role } = message(sent);
+    const said = {
+      messageId,
+      role,
+      content: [{ text: sent.text }],
+      ...(sent.taskId && { taskId: sent.taskId }),
+    };
+    const asked = { acceptedOutputModes: MODES, historyLength: 0, blocking: true };
+    const body = { message: said, configuration: asked, metadata: sent.metadata };
+    return (await post(`/agents/${AGENT}/v1/message:send`, '0.3', body)).task as Json;
+  },
+  '1.0 over gRPC': async (sent) => {
+    const request = { message: message(sent), configuration, metadata: sent.metadata };
+    const metadata = { authorization: `Bearer ${token}`, 'baton-agent': AGENT };
+    const { json } = await grpc.ask('SendMessage', request, { metadata });
+    return (json as Json).task as Json;
+  },
+  '0.3 over gRPC': async (sent) => {
+    const { messageId, role } = message(sent);
+    const said = {
+      messageId,
+      role,
+      content: [{ text: sent.text }],
+      ...(sent.taskId && { taskId: sent.taskId }),
+    };
+    const asked = { acceptedOutputModes: MODES, historyLength: 0, blocking: true };
+    const request = { request: said, configuration: asked, metadata: sent.metadata };
+    const metadata = { authorization: `Bearer ${token}`, 'baton-agent': AGENT };
+    const { json } = await grpc.ask('SendMessage', request, { metadata, service: V0_3_SERVICE });
+    return (json as Json).task as Json;
+  },
+};
+
+/** What the agent was given, as its artifact says. */
+const heardIn = (task: Json): Json => {
+  const [part] = (task.artifacts as Json[]).at(-1)!.parts as Json[];
+  return (part!.data.data ?? part!.data) as Json;
+};
+
+describe('what a request says beside its message', () => {
+  it.each(Object.keys(SENDERS))('reaches an agent in code in every turn: %s', async (version) => {
+    const send = SENDERS[version]!;
+    const asked = await send({ text: 'ask', metadata: { turn: 'first', 'baton.sender': 'agent' } });
+    expect(heardIn(asked)).toMatchObject({
+      metadata: { turn: 'first' },
+      configuration: { acceptedOutputModes: MODES, historyLength: 0, returnImmediately: false },
+    });
+    // Only the platform writes such metadata.
+    expect(heardIn(asked).metadata).toEqual({ turn: 'first' });
+    const answered = await send({
+      text: 'go on',
+      taskId: asked.id as string,
+      metadata: { turn: 'second', deep: { list: [1] } },
+    });
+    expect(answered.id).toBe(asked.id);
+    expect(heardIn(answered)).toMatchObject({
+      metadata: { turn: 'second', deep: { list: [1] } },
+      configuration: { acceptedOutputModes: MODES },
+    });
+  });
+
+  it('reaches an agent in code in 0.1', async () => {
+    const params = {
+      id: freshId(),
+      message: { role: 'user', parts: [{ type: 'text', text: 'hi' }] },
+      acceptedOutputModes: MODES,
+      metadata: { tone: 'formal' },
+    };
+    const task = await rpc(`/v1/agents/${AGENT}/a2a`, '', 'tasks/send', params);
+    expect(heardIn(task)).toMatchObject({
+      metadata: { tone: 'formal' },
+      configuration: { acceptedOutputModes: MODES },
+    });
+  });
+
+  it('is nothing where the request says nothing', async () => {
+    const params = { message: message({ text: 'hi', metadata: {} }) };
+    const { task } = await rpc(`/agents/${AGENT}`, '1.0', 'SendMessage', params);
+    expect(heardIn(task as Json)).toEqual({});
+  });
+
+  it('is bounded, and the refusal names the field', async () => {
+    const send = SENDERS['1.0 over JSON-RPC']!;
+    await expect(send({ text: 'hi', metadata: { large: 'x'.repeat(300_000) } })).rejects.toThrow(
+      /metadata: has 3000\d\d bytes of JSON, and the maximum is 262144/,
+    );
+  });
+
+  it('reaches the next attempt on another worker, in the first turn and in a later one', async () => {
+    const send = SENDERS['1.0 over JSON-RPC']!;
+    /** The worker dies while the agent works, and another one tries again. */
+    const sendWithCrash = async (sent: Sent) => {
+      writeFileSync(WITNESS_FILE, '');
+      writeFileSync(HOLD_FILE, '');
+      const sending = send(sent);
+      await until(() => readFileSync(WITNESS_FILE, 'utf8') !== '');
+      await Promise.all(stack.workers.splice(0).map((worker) => worker.kill()));
+      rmSync(HOLD_FILE);
+      await stack.addWorker();
+      return sending;
+    };
+    const asked = await sendWithCrash({ text: 'hold, ask', metadata: { turn: 'first' } });
+    const rest = { configuration: { acceptedOutputModes: MODES, historyLength: 0 } };
+    expect(heardIn(asked)).toMatchObject({ metadata: { turn: 'first' }, ...rest });
+    const taskId = asked.id as string;
+    const answered = await sendWithCrash({ text: 'hold', taskId, metadata: { turn: 'second' } });
+    expect(answered).toMatchObject({ id: taskId, status: { state: 'TASK_STATE_COMPLETED' } });
+    expect(heardIn(answered)).toMatchObject({ metadata: { turn: 'second' }, ...rest });
+  });
+});
