@@ -30,6 +30,7 @@ beforeAll(async () => {
       WITNESS_FILE,
       HOLD_FILE,
       GRPC_PORT: '0',
+      GRPC_PUBLIC_ADDRESS: 'localhost:0',
       LEASE_MS: '1000',
       LEASE_HEARTBEAT_MS: '300',
       SWEEP_MS: '200',
@@ -92,7 +93,7 @@ const legacy = ({ text, taskId }: Sent) => ({
   parts: [{ kind: 'text', text }],
   ...(taskId && { taskId }),
 });
-const configuration = { acceptedOutputModes: MODES, historyLength: 0 };
+const configuration = { acceptedOutputModes: MODES, historyLength: 1 };
 
 /** Sends one message in the words of its version. @returns the task, in the words of any */
 const SENDERS: Record<string, (sent: Sent) => Promise<Json>> = {
@@ -116,7 +117,7 @@ const SENDERS: Record<string, (sent: Sent) => Promise<Json>> = {
       content: [{ text: sent.text }],
       ...(sent.taskId && { taskId: sent.taskId }),
     };
-    const asked = { acceptedOutputModes: MODES, historyLength: 0, blocking: true };
+    const asked = { acceptedOutputModes: MODES, historyLength: 1, blocking: true };
     const body = { message: said, configuration: asked, metadata: sent.metadata };
     return (await post(`/agents/${AGENT}/v1/message:send`, '0.3', body)).task as Json;
   },
@@ -124,7 +125,7 @@ const SENDERS: Record<string, (sent: Sent) => Promise<Json>> = {
     const request = { message: message(sent), configuration, metadata: sent.metadata };
     const metadata = { authorization: `Bearer ${token}`, 'baton-agent': AGENT };
     const { json } = await grpc.ask('SendMessage', request, { metadata });
-    return (json as Json).task as Json;
+    return json.task as Json;
   },
   '0.3 over gRPC': async (sent) => {
     const { messageId, role } = message(sent);
@@ -134,11 +135,11 @@ const SENDERS: Record<string, (sent: Sent) => Promise<Json>> = {
       content: [{ text: sent.text }],
       ...(sent.taskId && { taskId: sent.taskId }),
     };
-    const asked = { acceptedOutputModes: MODES, historyLength: 0, blocking: true };
+    const asked = { acceptedOutputModes: MODES, historyLength: 1, blocking: true };
     const request = { request: said, configuration: asked, metadata: sent.metadata };
     const metadata = { authorization: `Bearer ${token}`, 'baton-agent': AGENT };
     const { json } = await grpc.ask('SendMessage', request, { metadata, service: V0_3_SERVICE });
-    return (json as Json).task as Json;
+    return json.task as Json;
   },
 };
 
@@ -154,7 +155,7 @@ describe('what a request says beside its message', () => {
     const asked = await send({ text: 'ask', metadata: { turn: 'first', 'baton.sender': 'agent' } });
     expect(heardIn(asked)).toMatchObject({
       metadata: { turn: 'first' },
-      configuration: { acceptedOutputModes: MODES, historyLength: 0, returnImmediately: false },
+      configuration: { acceptedOutputModes: MODES, historyLength: 1, returnImmediately: false },
     });
     // Only the platform writes such metadata.
     expect(heardIn(asked).metadata).toEqual({ turn: 'first' });
@@ -211,7 +212,7 @@ describe('what a request says beside its message', () => {
       return sending;
     };
     const asked = await sendWithCrash({ text: 'hold, ask', metadata: { turn: 'first' } });
-    const rest = { configuration: { acceptedOutputModes: MODES, historyLength: 0 } };
+    const rest = { configuration: { acceptedOutputModes: MODES, historyLength: 1 } };
     expect(heardIn(asked)).toMatchObject({ metadata: { turn: 'first' }, ...rest });
     const taskId = asked.id as string;
     const answered = await sendWithCrash({ text: 'hold', taskId, metadata: { turn: 'second' } });

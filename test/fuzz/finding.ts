@@ -1,5 +1,5 @@
 /** What is fuzzed. */
-export const PARTS = ['codec', 'stream', 'http', 'raw', 'settings', 'model', 'tool'] as const;
+export const PARTS = ['codec', 'stream', 'http', 'raw', 'settings', 'model', 'tool', 'remote'] as const;
 export type Part = (typeof PARTS)[number];
 
 /** Something that must not be. */

@@ -10,6 +10,7 @@ import { inParallel } from './fuzz-http.js';
 import { judgeNative } from './judge.js';
 import { modelCase, modelScript } from './model-cases.js';
 import { OddPeer, type PeerScript } from './odd-peer.js';
+import { remoteCase, remoteConfig, remoteScript } from './remote-cases.js';
 import { type SettingsCase, settingsCases } from './settings-cases.js';
 import { type Ending, TaskCaller, type Version } from './task-caller.js';
 import { type CallCounts, programOf, repeated, toolCase, toolScript } from './tool-cases.js';
@@ -114,16 +115,32 @@ export const fuzzTools = (target: ContentTarget, cases: number, seed: number): P
     return { ...outcome, problem: outcome.problem ?? repeated(one, counts) };
   });
 
+/** What agents elsewhere answer. A message that was answered must not come again. */
+export const fuzzRemotes = (target: ContentTarget, cases: number, seed: number): Promise<Outcome> =>
+  overCases('remote', remoteCase, cases, seed, async (one, about) => {
+    const counted = { again: 0 };
+    const base = `${target.peer.origin}/${about.number + 1}`;
+    const script = remoteScript(one, counted, () => base);
+    const config = (url: string) => remoteConfig(url, 'openai');
+    const outcome = await runPeer(target, about, { script, config, runtime: 'remote-a2a' });
+    const again = counted.again > 0 ? `the message came ${counted.again} times after its answer` : undefined;
+    return { ...outcome, problem: outcome.problem ?? again };
+  });
+
 /** One agent of its own for each case, and one message to it. */
 async function runPeer(
   { url, token, peer, ended }: ContentTarget,
   { part, number, http: agent }: About,
-  { script, config }: { script: PeerScript; config: (base: string) => object },
+  {
+    script,
+    config,
+    runtime = 'llm',
+  }: { script: PeerScript; config: (base: string) => object; runtime?: string },
 ): Promise<{ problem: string | undefined; answered: boolean }> {
   const slug = `${part}-${number}`;
   const base = peer.play(number + 1, script);
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-  const definition = { name: slug, description: slug, runtime: 'llm', config: config(base) };
+  const definition = { name: slug, description: slug, runtime, config: config(base) };
   const path = `/v1/agents/${slug}`;
   const put = { method: 'PUT', path, headers, body: Buffer.from(JSON.stringify(definition)) };
   const remove = { method: 'DELETE', path, headers, body: undefined };

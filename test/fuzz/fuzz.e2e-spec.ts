@@ -6,14 +6,14 @@ import { isClean, renderReport, runFuzz, sharesOf } from './fuzz.js';
 const SEED = Number(process.env.FUZZ_SEED ?? 20261121);
 const CASES = Number(process.env.FUZZ_CASES ?? 1_000);
 // Streams have a spec of their own.
-const CONTENT: readonly Part[] = ['stream', 'settings', 'model', 'tool'];
+const CONTENT: readonly Part[] = ['stream', 'settings', 'model', 'tool', 'remote'];
 const WIRE = PARTS.filter((part) => !CONTENT.includes(part));
 
 describe.each(DRIVERS)('with %s, whatever is sent', (driver) => {
   it('is answered, in good form and without a word too many, by processes that live on', async () => {
     // What comes over the wire has nothing to do with the driver.
     const wire = sharesOf(CASES, driver === DRIVERS[0] ? WIRE : []);
-    const report = await runFuzz(driver, { ...wire, settings: 40, model: 24, tool: 24 }, SEED);
+    const report = await runFuzz(driver, { ...wire, settings: 40, model: 24, tool: 24, remote: 24 }, SEED);
     process.stdout.write(`${renderReport(report)}\n`);
     if (!isClean(report)) throw new Error(renderReport(report));
   });

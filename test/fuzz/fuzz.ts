@@ -2,7 +2,7 @@ import { isRunning } from '../support/local-run.js';
 import { Stack } from '../support/stack.js';
 import { fuzzCodecs } from './codec-cases.js';
 import { type Finding, type Outcome, PARTS, type Part } from './finding.js';
-import { type ContentTarget, fuzzModels, fuzzSettings, fuzzTools } from './fuzz-content.js';
+import { type ContentTarget, fuzzModels, fuzzRemotes, fuzzSettings, fuzzTools } from './fuzz-content.js';
 import { fuzzHttp, fuzzRaw, type HttpTarget, prepareTarget } from './fuzz-http.js';
 import { KEY } from './judge.js';
 import { fuzzStreams } from './fuzz-streams.js';
@@ -17,7 +17,7 @@ export type Driver = 'redis' | 'postgres';
 export type Cases = Readonly<Record<Part, number>>;
 
 /** Of a hundred cases: those of content are slow, since each is an agent of its own and a task. */
-const SHARES: Cases = { codec: 39, stream: 1, http: 46, raw: 5, settings: 5, model: 2, tool: 2 };
+const SHARES: Cases = { codec: 37, stream: 1, http: 46, raw: 5, settings: 5, model: 2, tool: 2, remote: 2 };
 
 /** `cases` of all parts together, or of some of them. */
 export function sharesOf(cases: number, only: readonly Part[] = PARTS): Cases {
@@ -43,11 +43,12 @@ const MUST_END: Partial<Record<Part, readonly string[]>> = {
   settings: ['taken', 'not taken', 'completed'],
   model: ['completed', 'failed'],
   tool: ['completed', 'failed'],
+  remote: ['completed', 'failed'],
 };
 /** With fewer cases chance decides. */
 const ENOUGH = 20;
 
-/** The whole run: codecs by themselves, then requests, bytes, settings, models and tools at a live stack. */
+/** The whole run: codecs by themselves, then requests, bytes, settings, models, tools and remote agents at a live stack. */
 export async function runFuzz(
   driver: Driver,
   cases: Cases,
@@ -102,6 +103,7 @@ async function fuzzStack(
     settings: (count, target) => fuzzSettings(target, count, seed),
     model: (count, target) => fuzzModels(target, count, seed),
     tool: (count, target) => fuzzTools(target, count, seed),
+    remote: (count, target) => fuzzRemotes(target, count, seed),
   };
   for (const part of PARTS.filter((each) => cases[each] > 0)) {
     const endings: Record<string, number> = {};

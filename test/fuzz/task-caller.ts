@@ -16,6 +16,8 @@ export type Version = keyof typeof VERSIONS;
 interface Seen {
   id: string;
   state: string;
+  /** Whether its status says something. */
+  hasMessage: boolean;
 }
 
 /** What came of a message: how its task ended, or what must not be. */
@@ -56,6 +58,8 @@ export class TaskCaller {
     }
     if (isOngoing(seen.state))
       return { problem: `the task ${id} of ${slug} is ${seen.state} and does not end` };
+    if (plainState(seen.state) === 'failed' && !seen.hasMessage)
+      return { problem: `the task ${id} of ${slug} has failed without a reason` };
     return { state: plainState(seen.state) };
   }
 
@@ -78,9 +82,9 @@ export class TaskCaller {
     if (error) return `refused: ${error.message}`;
     const task = (result && 'task' in result ? result.task : result) as {
       id: string;
-      status: { state: string };
+      status: { state: string; message?: object };
     };
-    return { id: task.id, state: task.status.state };
+    return { id: task.id, state: task.status.state, hasMessage: task.status.message !== undefined };
   }
 }
 

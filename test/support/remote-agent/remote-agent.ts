@@ -35,14 +35,40 @@ export interface Asked {
   params: {
     message?: { messageId?: string; taskId?: string; contextId?: string; metadata?: unknown };
     id?: string;
+    metadata?: unknown;
+    configuration?: unknown;
   };
 }
 
+/** An answer that has nothing to do with the request. */
+interface OddAnswer {
+  status?: number;
+  type?: string;
+  body?: string;
+  location?: string;
+}
+
 /**
- * What happens to a request instead of what it asks for: an HTTP status, a connection that is cut, a method that is not
- * there, a stream whose events come twice or that lacks its first one.
+ * What happens to a request instead of what it asks for: an HTTP status or a whole answer, a connection that is cut, an error of
+ * JSON-RPC by its code. Streams: events come twice, the first one is missing, there is none, the last one is cut in the middle, or
+ * the last chunk of an artifact has no parts, or events do not name their task. `unary`: a streaming call gets the plain result. `foreign id`: the id of another
+ * request. `capitals`: the media type of a stream in capitals.
  */
-export type Mishap = number | 'cut before' | 'cut after' | 'unknown method' | 'twice' | 'no snapshot';
+export type Mishap =
+  | number
+  | OddAnswer
+  | { error: number }
+  | 'cut before'
+  | 'cut after'
+  | 'twice'
+  | 'no snapshot'
+  | 'empty stream'
+  | 'half event'
+  | 'no parts'
+  | 'no ids'
+  | 'unary'
+  | 'foreign id'
+  | 'capitals';
 
 /** An A2A server of the official SDK, in this process, which speaks one version and can be killed and started again. */
 export class RemoteAgent {
@@ -168,9 +194,24 @@ export class RemoteAgent {
     if (mishap === 'cut before') response.destroy();
     else if (typeof mishap === 'number') response.writeHead(mishap).end();
     else if (isRefused) response.writeHead(401).end();
-    else if (mishap === 'unknown method') json(response, { jsonrpc: '2.0', id: call.id, error: NO_METHOD });
-    else if (call.method === 'card') json(response, this.cardJson());
-    else await this.respond(await this.resultOf(request, body), response, mishap);
+    else if (typeof mishap === 'object' && 'error' in mishap)
+      json(response, { jsonrpc: '2.0', id: call.id, error: { code: mishap.error, message: SAID } });
+    else if (call.method === 'card' && typeof mishap !== 'object') json(response, this.cardJson());
+    else if (mishap === 'unary')
+      json(response, await this.resultOf(request, asUnary(body), asUnary(request.url)));
+    else if (typeof mishap === 'object') {
+      // It has got the message, and works on it.
+      if (call.method !== 'card' && (mishap.status ?? 200) === 200)
+        void this.work(await this.resultOf(request, body));
+      const { status = 200, type = 'application/json', body: said = '', location } = mishap;
+      response
+        .writeHead(status, { 'content-type': type, ...(location !== undefined && { location }) })
+        .end(said);
+    } else await this.respond(await this.resultOf(request, body), response, mishap);
+  }
+
+  private async work(result: object): Promise<void> {
+    if (Symbol.asyncIterator in result) await drain(result as AsyncIterable<unknown>);
   }
 
   private callIn(
@@ -183,9 +224,9 @@ export class RemoteAgent {
     return method === 'POST' ? (params as Asked & { id: number }) : { id: 0, method: 'unknown', params: {} };
   }
 
-  private async resultOf(request: IncomingMessage, body: string): Promise<object> {
+  private async resultOf(request: IncomingMessage, body: string, url = request.url ?? ''): Promise<object> {
     const context = this.contextOf(request);
-    if (this.isRest) return handleRest(this.handler(), { path: restPath(request.url ?? ''), body, context });
+    if (this.isRest) return handleRest(this.handler(), { path: restPath(url), body, context });
     return this.transport().handle(body, context);
   }
 
@@ -196,20 +237,24 @@ export class RemoteAgent {
   private async respond(result: object, response: ServerResponse, mishap: Mishap | undefined): Promise<void> {
     if (!(Symbol.asyncIterator in result)) {
       if (mishap === 'cut after') response.destroy();
-      else json(response, result);
+      else json(response, mishap === 'foreign id' ? { ...result, id: FOREIGN } : result);
       return;
     }
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const type = mishap === 'capitals' ? 'Text/Event-Stream; charset=UTF-8' : 'text/event-stream';
+    response.writeHead(200, { 'content-type': type });
     // To the end, whoever listens: what the SDK does not read from its executor it does not store.
     let isFirst = true;
-    for await (const event of result as AsyncIterable<unknown>) {
-      const frame = `data: ${JSON.stringify(event)}\n\n`;
+    for await (const event of result as AsyncIterable<object>) {
+      if (mishap === 'empty stream' || response.writableEnded) continue;
+      const sent = mishap === 'foreign id' ? { ...event, id: FOREIGN } : event;
+      const frame = frameOf(sent, mishap);
       if (mishap === 'cut after') response.destroy();
+      else if (mishap === 'half event' && !isFirst) response.end(frame.slice(0, frame.length / 2));
       else if (!isFirst || mishap !== 'no snapshot') response.write(frame);
       if (mishap === 'twice' && !isFirst) response.write(frame);
       isFirst = false;
     }
-    response.end();
+    if (!response.writableEnded) response.end();
   }
 
   private mishapOf(method: string): Mishap | undefined {
@@ -286,7 +331,39 @@ async function drain(events: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of events);
 }
 
-const NO_METHOD = { code: -32601, message: 'Method not found' };
+/** The message of errors, and the id of another request. */
+const SAID = 'The scales are broken';
+const FOREIGN = 'another';
+
+/** A streaming call as the plain call of its version. */
+const asUnary = (text = ''): string =>
+  text
+    .replace('"SendStreamingMessage"', '"SendMessage"')
+    .replace('"message/stream"', '"message/send"')
+    .replace('/message:stream', '/message:send');
+
+/** The frame of an event, or two. */
+function frameOf(event: object, mishap: Mishap | undefined): string {
+  if (mishap === 'no parts') return partless(event);
+  const isId = (name: string): boolean => name === 'taskId' || name === 'contextId';
+  const text = JSON.stringify(event, (name, value: unknown) =>
+    mishap === 'no ids' && isId(name) ? undefined : value,
+  );
+  return `data: ${text}\n\n`;
+}
+
+/** The frames of an event. The last chunk of an artifact comes as two: what it says, and one without parts that says that it was the last. */
+function partless(event: object): string {
+  const text = JSON.stringify(event);
+  if (!text.includes('"lastChunk":true')) return `data: ${text}\n\n`;
+  const last = JSON.parse(text, (name, value: unknown) => {
+    if (name === 'append') return true;
+    return name === 'parts' ? undefined : value;
+  }) as object;
+  const first = text.replace('"lastChunk":true', '"lastChunk":false');
+  const withAppend = JSON.stringify(last).replace('"lastChunk":true', '"append":true,"lastChunk":true');
+  return `data: ${first}\n\ndata: ${withAppend}\n\n`;
+}
 
 const UNFINISHED: ReadonlySet<TaskState> = new Set([
   TaskState.TASK_STATE_SUBMITTED,

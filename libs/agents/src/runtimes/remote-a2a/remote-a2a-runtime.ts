@@ -80,7 +80,7 @@ export class RemoteA2aRuntime implements AgentRuntime {
       try {
         return await this.connector.connect(turn, config, signal, traceparent);
       } catch (error) {
-        if (!(error instanceof RemoteFailure) || !error.isTransient || backoff.isExpired) throw error;
+        if (!(error instanceof RemoteFailure) || !error.isUnanswered || backoff.isExpired) throw error;
         await backoff.wait();
       }
     }

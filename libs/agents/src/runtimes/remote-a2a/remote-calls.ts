@@ -1,4 +1,4 @@
-import type { Message, StreamResponse, Task } from '@baton/a2a';
+import { Message, type RequestDetails, StreamResponse, Task } from '@baton/a2a';
 import type { RequestOptions } from '@a2a-js/sdk/client';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { RemoteConnection } from './remote-connection.js';
@@ -9,7 +9,6 @@ import { timeoutSignal } from '@baton/outbound';
 export type Said = NonNullable<StreamResponse['payload']>;
 
 const ANSWER_TIMEOUT_MS = 30_000;
-const REQUEST = { tenant: '', metadata: undefined };
 
 /** The calls of a remote agent in one turn. Every error is a RemoteFailure. All calls end when `stop` aborts. */
 export class RemoteCalls {
@@ -20,30 +19,43 @@ export class RemoteCalls {
     private readonly silence: { first: number; between: number },
   ) {}
 
-  /** Sends a message and yields the events of the answer. An agent without streaming gives one event. */
-  async *send(message: Message): AsyncGenerator<Said> {
-    const { client, streams } = this.connection;
+  /**
+   * Sends a message and yields the events of the answer. An agent without streaming gives one event.
+   * @param details of the caller's request. Of its configuration only the output modes are handed on: the rest is about the answer to
+   * the caller
+   * @param streams whether to ask for a stream of events
+   */
+  async *send(
+    message: Message,
+    { metadata, configuration: asked }: RequestDetails,
+    streams: boolean,
+  ): AsyncGenerator<Said> {
+    const { client } = this.connection;
+    const acceptedOutputModes = asked?.acceptedOutputModes ?? [];
+    const common = { acceptedOutputModes, taskPushNotificationConfig: undefined };
     if (streams) {
-      const request = { ...REQUEST, message, configuration: undefined };
+      const configuration =
+        acceptedOutputModes.length > 0 ? { ...common, returnImmediately: false } : undefined;
+      const request = { tenant: '', metadata, message, configuration };
       yield* this.events((options) => client.sendMessageStream(request, options), this.silence.first);
       return;
     }
-    const configuration = {
-      acceptedOutputModes: [],
-      taskPushNotificationConfig: undefined,
-      returnImmediately: true,
-    };
-    const answer = await this.answer((options) =>
-      client.sendMessage({ ...REQUEST, message, configuration }, options),
-    );
-    yield 'messageId' in answer ? { $case: 'message', value: answer } : { $case: 'task', value: answer };
+    const configuration = { ...common, returnImmediately: true };
+    const request = { tenant: '', metadata, message, configuration };
+    yield await this.answer(async (options): Promise<Said> => {
+      const answer = await client.sendMessage(request, options);
+      return 'messageId' in answer
+        ? { $case: 'message', value: this.typed(Message, answer) }
+        : { $case: 'task', value: this.typed(Task, answer) };
+    });
   }
 
   /** Reads the current task, without its history. */
   get(id: string): Promise<Task> {
     const { client } = this.connection;
     return this.answer(
-      (options) => client.getTask({ tenant: '', id, historyLength: 0 }, options),
+      async (options) =>
+        this.typed(Task, await client.getTask({ tenant: '', id, historyLength: 0 }, options)),
       ANSWER_TIMEOUT_MS,
     );
   }
@@ -55,6 +67,15 @@ export class RemoteCalls {
       (options) => client.resubscribeTask({ tenant: '', id }, options),
       this.silence.between,
     );
+  }
+
+  /**
+   * The SDK's client hands on what 0.3 says as it came: members may be missing, or of another type. What it says of 1.0 has been
+   * through this.
+   */
+  private typed<T>(type: { toJSON(value: T): unknown; fromJSON(json: unknown): T }, value: T): T {
+    const isLegacy = this.connection.client.protocolVersion.startsWith('0.');
+    return isLegacy ? type.fromJSON(type.toJSON(value)) : value;
   }
 
   private async answer<T>(call: (options: RequestOptions) => Promise<T>, timeoutMs?: number): Promise<T> {
@@ -78,7 +99,8 @@ export class RemoteCalls {
       for (let timeoutMs = firstMs; ; timeoutMs = this.silence.between) {
         const next = await within(timeoutMs, events.next());
         if (!next || next.done) return;
-        if (next.value.payload) yield next.value.payload;
+        const { payload } = this.typed(StreamResponse, next.value);
+        if (payload) yield payload;
       }
     } catch (error) {
       throw remoteFailure(error, host, redactor);
@@ -126,6 +148,11 @@ export class Backoff {
   reset(): void {
     this.tries = 0;
     this.restartTimeout();
+  }
+
+  /** How often `wait` was called since the last success. */
+  get waits(): number {
+    return this.tries;
   }
 
   /** Whether the timeout is over. */

@@ -1,4 +1,4 @@
-import { type AgentCard, type AgentInterface, isJsonType, originOf } from '@baton/a2a';
+import { type AgentCard, type AgentInterface, isEventStream, originOf } from '@baton/a2a';
 import {
   type Client,
   ClientFactory,
@@ -15,7 +15,8 @@ import type { Redactor } from '../../outbound/redactor.js';
 import { readSecretHeaders } from '../../outbound/secret-headers.js';
 import type { Turn } from '../../agent-runtime.js';
 import { type RemoteConfig, cardUrlOf, originsOf } from './remote-config.js';
-import { RemoteFailure, remoteFailure, HttpFailure } from './remote-failure.js';
+import { toA2aAnswer } from './remote-answer.js';
+import { RemoteFailure, remoteFailure } from './remote-failure.js';
 
 const CARD_CACHE_MS = 60_000;
 const CARD_CACHE_SIZE = 1_000;
@@ -181,12 +182,10 @@ const isLegacy = (version: string | undefined): boolean => !version || version.s
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 /** Maximum size of a card. */
 export const MAX_CARD_BYTES = 1024 * 1024;
-/** Statuses that a proxy or gateway before the agent may answer with. Their body is not an A2A answer. */
-const NOT_OF_THE_AGENT = new Set([401, 403, 407, 408, 413, 429, 502, 503, 504]);
 
 /**
- * A `fetch` for the SDK's client. It uses the outbound guard, adds the agent's headers, and throws HttpFailure for an
- * HTTP error without an A2A answer.
+ * A `fetch` for the SDK's client. It uses the outbound guard, adds the agent's headers, and throws UnfitAnswer for an
+ * answer that is not A2A.
  *
  * @param headers may hold secrets
  * @param origins the origins that may get the headers. A call of another one is refused
@@ -199,15 +198,16 @@ export function remoteFetch(
 ): typeof fetch {
   const guarded = outbound.fetchWithin({ maxBytes, json: true, limit: 'agentAnswer' });
   return async (input, init) => {
-    const origin = originOf(input instanceof Request ? input.url : String(input));
+    const url = input instanceof Request ? input.url : String(input);
+    const origin = originOf(url);
     if (!origins.includes(origin)) throw new OutboundRefused(`"${origin}" is none of this agent's origins`);
     const merged = new Headers(init?.headers);
     for (const [name, value] of Object.entries(headers)) merged.set(name, value);
     const response = await guarded(input, { ...init, headers: [...merged] });
-    if (response.ok || (isJson(response) && !NOT_OF_THE_AGENT.has(response.status))) return response;
-    await response.body?.cancel();
-    throw new HttpFailure(response.status);
+    return toA2aAnswer(response, {
+      url,
+      wantsStream: isEventStream(merged.get('accept')),
+      isLegacy: merged.get('a2a-version')?.startsWith('0.') ?? false,
+    });
   };
 }
-
-const isJson = ({ headers }: Response): boolean => isJsonType(headers.get('content-type'));

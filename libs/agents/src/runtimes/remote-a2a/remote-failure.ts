@@ -1,12 +1,19 @@
 import { A2AError, TaskNotFoundError, UnsupportedOperationError, isRestError } from '@a2a-js/sdk/errors';
 import { failureReason, OutboundRefused } from '@baton/outbound';
 import { NOTHING_SECRET, type Redactor } from '../../outbound/redactor.js';
+import { UnfitAnswer } from './unfit-answer.js';
 
 /**
- * The kind of failure. `unreached`: the call did not reach the agent. `broken`: it may have, but there is no answer.
- * `gone`: the agent does not know the task. `unsupported`: it does not know the method. `final`: a retry fails too.
+ * The kind of failure.
+ * - `unreached`: the call did not reach the agent.
+ * - `broken`: it may have, but there is no answer.
+ * - `failing`: the agent has answered that it failed inside.
+ * - `odd`: it has answered with what is not A2A.
+ * - `gone`: it does not know the task.
+ * - `unsupported`: it does not know the method.
+ * - `final`: a retry fails too.
  */
-export type FailureKind = 'unreached' | 'broken' | 'gone' | 'unsupported' | 'final';
+export type FailureKind = 'unreached' | 'broken' | 'failing' | 'odd' | 'gone' | 'unsupported' | 'final';
 
 const MAX_QUOTE = 300;
 const METHOD_NOT_FOUND = -32601;
@@ -29,19 +36,17 @@ export class RemoteFailure extends Error {
 
   /** Whether a cancel of the remote task is useless. */
   get isOutOfReach(): boolean {
-    return this.isTransient || this.kind === 'gone';
+    return this.isUnanswered || this.kind === 'gone';
   }
 
-  /** Whether the same call may succeed later. */
-  get isTransient(): boolean {
+  /** Whether the call had no answer. A message may be sent again only then: an agent that has answered has the message. */
+  get isUnanswered(): boolean {
     return this.kind === 'unreached' || this.kind === 'broken';
   }
-}
 
-/** An HTTP error without an A2A answer. */
-export class HttpFailure extends Error {
-  constructor(readonly status: number) {
-    super(`HTTP ${status}`);
+  /** Whether it may succeed later to read the task. */
+  get mayPass(): boolean {
+    return this.isUnanswered || this.kind === 'failing' || this.kind === 'odd';
   }
 }
 
@@ -51,8 +56,8 @@ export class HttpFailure extends Error {
  */
 export function remoteFailure(error: unknown, host: string, redactor = NOTHING_SECRET): RemoteFailure {
   if (error instanceof RemoteFailure) return error;
-  const http = causeOf(error, HttpFailure);
-  if (http) return httpFailure(http.status, host);
+  const unfit = causeOf(error, UnfitAnswer);
+  if (unfit) return unfitFailure(unfit, host, redactor);
   const refused = causeOf(error, OutboundRefused);
   if (refused) return new RemoteFailure('final', capital(refused.message));
   const answer = causeOf(error, A2AError);
@@ -60,8 +65,9 @@ export function remoteFailure(error: unknown, host: string, redactor = NOTHING_S
   const reason = failureReason(error);
   const options = { cause: redacted(error, redactor) };
   if (reason === undefined) {
-    // A stream that breaks inside an event gives the same error.
-    return new RemoteFailure('broken', `The agent at ${host} gave an answer that is not A2A`, options);
+    // The SDK's client does not understand the answer, or a stream has ended inside an event.
+    const what = `The agent at ${host} gave an answer that is not A2A${detailOf(error, redactor)}`;
+    return new RemoteFailure('odd', what, options);
   }
   return new RemoteFailure(isUnreached(error) ? 'unreached' : 'broken', unreachable(host, reason), options);
 }
@@ -69,16 +75,60 @@ export function remoteFailure(error: unknown, host: string, redactor = NOTHING_S
 const unreachable = (host: string, reason: string): string =>
   `The agent at ${host} could not be reached: ${reason}`;
 
-function httpFailure(status: number, host: string): RemoteFailure {
-  const answered = `The agent at ${host} answered with HTTP ${status}`;
-  if (status === 401 || status === 403 || status === 407)
-    return new RemoteFailure('final', `${answered}: check the headers and secrets in this agent's settings`);
-  if (status === 429 || status === 503)
-    return new RemoteFailure('unreached', `${answered}: it is overloaded`);
-  if (status === 408 || status >= 500) return new RemoteFailure('broken', answered);
-  if (status === 404)
-    return new RemoteFailure('final', `${answered}: check the URL in this agent's settings`);
-  return new RemoteFailure('final', answered);
+/** What to do about an HTTP status. */
+const REMEDIES: Record<number, string> = {
+  400: 'it does not understand the request: check the URL, and set version and binding of this agent to what it speaks',
+  401: "check the headers and secrets in this agent's settings",
+  403: "check the headers and secrets in this agent's settings, and what they may do at the agent",
+  404: "check the URL in this agent's settings, and the url of the interface in the agent's card",
+  405: "it takes no such calls there: check the url of the interface in the agent's card",
+  407: "check the headers and secrets in this agent's settings",
+  413: 'the message is too large for it: send a smaller one',
+  415: "it takes no JSON there: check the url of the interface in the agent's card",
+  429: 'it takes no more calls for now: send fewer, or ask its operator for more',
+  503: 'it is overloaded or not started',
+};
+
+function unfitFailure(answer: UnfitAnswer, host: string, redactor: Redactor): RemoteFailure {
+  const { status, path } = answer;
+  const said = answer.said === '' ? '' : `"${quoted(answer.said, redactor)}"`;
+  const options = { cause: redacted(answer, redactor) };
+  if (status < 300) {
+    const what = `The agent at ${host} answered at ${path} with ${typeAndRemedy(answer, said && ` (${said})`)}`;
+    return new RemoteFailure('odd', what, options);
+  }
+  const remedy = REMEDIES[status];
+  const text = `The agent at ${host} answered with HTTP ${status}${remedy ? `: ${remedy}` : ''}`;
+  const where = said === '' ? `The path was ${path}` : `At ${path} it said ${said}`;
+  return new RemoteFailure(kindOfStatus(status), `${text}. ${where}`, options);
+}
+
+function kindOfStatus(status: number): FailureKind {
+  if (status === 429 || status === 503) return 'unreached';
+  // A gateway has given up on the agent: it is unknown what the agent has got.
+  if (status === 408 || status === 502 || status === 504) return 'broken';
+  return status >= 500 ? 'failing' : 'final';
+}
+
+/** What an answer of a media type that is not expected is, with what it says, and what to change. */
+function typeAndRemedy({ mediaType, wantedStream }: UnfitAnswer, said: string): string {
+  if (mediaType === 'text/html')
+    return `a web page${said}: check the URL, and add headers if the agent is behind a sign-in`;
+  const expected = wantedStream ? 'text/event-stream' : 'JSON';
+  const got = mediaType === '' ? 'no media type' : mediaType;
+  return `${got} instead of ${expected}${said}: correct its server, or choose another interface with version and binding`;
+}
+
+/** What the SDK's client says about an answer. Other errors are about the insides of the client: `Cannot read properties of …`. */
+function detailOf(error: unknown, redactor: Redactor): string {
+  const isOfClient = error instanceof Error && (error.name === 'Error' || error.name === 'SyntaxError');
+  return isOfClient ? `: ${quoted(error.message.replace(/\.$/, ''), redactor)}` : '';
+}
+
+/** A text of the remote agent, as it may be shown. */
+function quoted(text: string, redactor: Redactor): string {
+  const clean = redactor.text(text);
+  return clean.length > MAX_QUOTE ? `${clean.slice(0, MAX_QUOTE)}…` : clean;
 }
 
 /** The cause for the log. It has no stack, because a stack repeats the message with its secrets. */
@@ -89,17 +139,26 @@ function redacted(error: unknown, redactor: Redactor): { name: string; message: 
 
 function answerFailure(error: A2AError, host: string, redactor: Redactor): RemoteFailure {
   const code = codeOf(error);
-  const said = redactor.text(error.message);
-  const quote = said.length > MAX_QUOTE ? `${said.slice(0, MAX_QUOTE)}…` : said;
-  const message = `The agent at ${host} answered with an error: ${quote}`;
+  const remedy = CODE_REMEDIES[code ?? 0];
+  const number = code === undefined ? '' : ` ${code}`;
+  const said = quoted(error.message, redactor);
+  const message = `The agent at ${host} answered with the error${number}: ${said}${remedy ? ` (${remedy})` : ''}`;
   // `unknown`, because the SDK's error classes have the same shape and the compiler would narrow wrongly.
   const kind: unknown = error;
   if (kind instanceof TaskNotFoundError) return new RemoteFailure('gone', message);
   if (kind instanceof UnsupportedOperationError || code === METHOD_NOT_FOUND)
     return new RemoteFailure('unsupported', message);
   const isInternal = code === INTERNAL_ERROR || (isRestError(error) && error.statusCode >= 500);
-  return new RemoteFailure(isInternal ? 'broken' : 'final', message);
+  return new RemoteFailure(isInternal ? 'failing' : 'final', message);
 }
+
+/** What to do about an error of JSON-RPC or of A2A. */
+const CODE_REMEDIES: Record<number, string> = {
+  [-32005]: 'it does not take this type of content',
+  [-32008]: 'add the extension to the setting extensions of this agent',
+  [-32009]: 'set version of this agent to one that it speaks',
+  [METHOD_NOT_FOUND]: 'set version or binding of this agent to what it speaks',
+};
 
 function codeOf(error: A2AError): number | undefined {
   const { envelopeCode, code } = error as { envelopeCode?: unknown; code?: unknown };

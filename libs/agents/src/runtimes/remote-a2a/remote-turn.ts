@@ -1,6 +1,14 @@
-import { type Message, Role, type TaskState, isInterrupted } from '@baton/a2a';
+import {
+  type Message,
+  type RequestDetails,
+  Role,
+  type TaskState,
+  isInterrupted,
+  withoutReserved,
+} from '@baton/a2a';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentOutput, Turn } from '../../agent-runtime.js';
+import { SENT_BY_AGENT } from '../../approvals.js';
 import { Backoff, RemoteCalls, type Said } from './remote-calls.js';
 import type { RemoteConfig } from './remote-config.js';
 import type { RemoteConnection } from './remote-connection.js';
@@ -18,6 +26,8 @@ const MAX_EVENTS = 200_000;
 const MAX_ID_LENGTH = 1024;
 /** Changes of the ids that an attempt keeps. All entries of a journal are read at once, and an agent may change them with each event. */
 const MAX_NOTES = 100;
+/** Times that a task is read again after an answer that is not A2A. A proxy may give one for a moment. */
+const MAX_ODD_READS = 3;
 const VERIFY_TRIES = 3;
 const VERIFY_PAUSE_MS = 200;
 
@@ -86,14 +96,23 @@ export class RemoteTurn {
     const message = await this.message();
     if (this.config.repeat === 'never') await this.memory.note({ ...this.ids(), sending: true });
     const backoff = new Backoff(Math.min(FIRST_TIMEOUT_MS, this.config.reconnect), this.stop.signal);
+    // Some cards promise streams that there are not. The refusal says that the message was not taken.
+    let { streams } = this.connection;
     for (;;) {
       try {
-        yield* this.readStream(this.calls.send(message));
+        yield* this.readStream(this.calls.send(message, this.details(), streams));
         if (this.hasEvents) return;
-        throw this.failure('ended its answer without a word', 'broken');
+        throw this.failure('ended its answer without a word', 'odd');
       } catch (error) {
-        if (!(error instanceof RemoteFailure) || !error.isTransient) throw error;
-        if (this.hasEvents) return;
+        if (!(error instanceof RemoteFailure)) throw error;
+        // The task is followed, whatever the end of the stream was.
+        if (this.hasEvents && error.mayPass) return;
+        if (streams && !this.hasEvents && error.kind === 'unsupported') {
+          streams = false;
+          continue;
+        }
+        if (error.mayPass && !error.isUnanswered) throw sentOnce(error);
+        if (!error.isUnanswered) throw error;
         if (error.kind === 'broken' && this.config.repeat === 'never')
           throw new RemoteFailure('final', `${error.message}. It ${NOT_KNOWN_IF_SENT}`, { cause: error });
         if (backoff.isExpired) throw error;
@@ -110,14 +129,17 @@ export class RemoteTurn {
     const backoff = new Backoff(this.config.reconnect, this.stop.signal);
     const news = new Backoff(this.config.stall, this.stop.signal);
     while (!this.isOver()) {
+      let isSubscribing = false;
       try {
         yield* this.relayEvent({ $case: 'task', value: await this.calls.get(taskId) }, news);
         backoff.restartTimeout();
-        if (subscribes && !this.isOver()) yield* this.readStream(this.calls.subscribe(taskId), news);
+        isSubscribing = subscribes && !this.isOver();
+        if (isSubscribing) yield* this.readStream(this.calls.subscribe(taskId), news);
         backoff.reset();
         if (!this.isOver()) await this.pause(news);
       } catch (error) {
-        if (subscribes && isUnsupported(error)) subscribes = false;
+        // A task that cannot be subscribed to is read from time to time.
+        if (isSubscribing && (isOfKind(error, 'unsupported') || isOfKind(error, 'odd'))) subscribes = false;
         else await this.waitAfter(error, backoff);
       }
     }
@@ -133,7 +155,8 @@ export class RemoteTurn {
     if (!(error instanceof RemoteFailure)) throw error;
     if (error.kind === 'gone')
       throw this.failure('no longer knows the task: it may have lost it in a restart');
-    if (!error.isTransient || backoff.isExpired) throw error;
+    if (!error.mayPass || backoff.isExpired) throw error;
+    if (error.kind === 'odd' && backoff.waits >= MAX_ODD_READS) throw error;
     await backoff.wait();
   }
 
@@ -216,10 +239,15 @@ export class RemoteTurn {
       contextId: this.contextId ?? '',
       role: Role.ROLE_USER,
       parts: message.parts,
-      metadata: forward.metadata ? message.metadata : undefined,
+      metadata: forward.metadata ? withoutReserved(message.metadata, Object.keys(SENT_BY_AGENT)) : undefined,
       extensions: message.extensions.filter((uri) => this.connection.extensions.includes(uri)),
       referenceTaskIds: await this.memory.referenceTaskIds(),
     };
+  }
+
+  private details(): RequestDetails {
+    const { metadata, configuration } = this.turn.details;
+    return { metadata: this.config.forward.metadata ? withoutReserved(metadata) : undefined, configuration };
   }
 
   private failure(what: string, kind: FailureKind = 'final', limit?: string): RemoteFailure {
@@ -227,8 +255,16 @@ export class RemoteTurn {
   }
 }
 
-const isUnsupported = (error: unknown): boolean =>
-  error instanceof RemoteFailure && error.kind === 'unsupported';
+/** The failure of a message that had an answer. */
+const sentOnce = (error: RemoteFailure): RemoteFailure =>
+  new RemoteFailure(
+    'final',
+    `${error.message}. The message is not sent again, because the agent may have taken it`,
+    { cause: error.cause },
+  );
+
+const isOfKind = (error: unknown, kind: FailureKind): boolean =>
+  error instanceof RemoteFailure && error.kind === kind;
 
 /** Time that a canceled turn waits for the id of the remote task. Without the id the task can not be canceled. */
 const ID_MS = 1_500;

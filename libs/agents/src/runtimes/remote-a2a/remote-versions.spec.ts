@@ -1,7 +1,7 @@
 import { TaskState } from '@baton/a2a';
 import type { AgentOutput } from '../../agent-runtime.js';
 import { Elsewhere, answerIn, counted, endOf, turnAt } from '../../testing/remote.js';
-import { MemoryJournal, summary, turnWith, userMessage } from '../../testing/turns.js';
+import { firstTurn, MemoryJournal, summary, turnWith, userMessage } from '../../testing/turns.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
 const elsewhere = new Elsewhere();
@@ -35,6 +35,41 @@ describe.each(SPOKEN)('an agent elsewhere that speaks $version over $binding', (
       headers: { 'a2a-version': version },
       params: { message: { messageId: 'run-m-1' } },
     });
+  });
+
+  it.each([true, false])('is told what the caller’s request says (streaming: %s)', async (streaming) => {
+    const remote = await elsewhere.start({ version, binding, streaming });
+    const configuration = {
+      acceptedOutputModes: ['text/markdown'],
+      historyLength: 3,
+      returnImmediately: true,
+      taskPushNotificationConfig: {
+        tenant: '',
+        id: 'hook',
+        taskId: '',
+        url: 'https://hooks.example',
+        token: 'hunter2',
+        authentication: undefined,
+      },
+    };
+    const details = { metadata: { tone: 'formal', 'baton.approver': { name: 'Eve' } }, configuration };
+    const message = userMessage('hi', {
+      metadata: { 'baton.sender': 'agent', 'baton.approver': {}, own: 1 },
+    });
+    const { agent } = turnAt(remote.url, 'hi');
+    await elsewhere.run(firstTurn(message, { agent, details }));
+    const [{ params }] = remote.asked.filter(({ params: sent }) => sent.message) as [
+      (typeof remote.asked)[0],
+    ];
+    expect(params).toMatchObject({
+      metadata: { tone: 'formal' },
+      configuration: { acceptedOutputModes: ['text/markdown'] },
+      message: { metadata: { 'baton.sender': 'agent', own: 1 } },
+    });
+    expect(JSON.stringify(params)).not.toMatch(/approver|hunter2|hook|historyLength/);
+    const kept = turnAt(remote.url, 'hi', { forward: { metadata: false } });
+    await elsewhere.run({ ...kept, details });
+    expect(JSON.stringify(remote.asked.at(-1)?.params)).not.toContain('formal');
   });
 
   it('may answer with a bare message', async () => {
@@ -121,7 +156,7 @@ describe.each(SPOKEN)('an agent elsewhere that speaks $version over $binding', (
       if (mishap === 'unknown method' && binding !== 'JSONRPC') return;
       const remote = await elsewhere.start({ version, binding });
       const subscribe = version === '1.0' ? 'SubscribeToTask' : 'tasks/resubscribe';
-      remote.spoil(subscribe, mishap);
+      remote.spoil(subscribe, mishap === 'unknown method' ? { error: -32601 } : mishap);
       remote.executor.holdAfter(2);
       const all: AgentOutput[] = [];
       for await (const output of elsewhere.say(turnAt(remote.url, 'count 6'))) {

@@ -1,0 +1,149 @@
+import { essenceOf, isEventStream, isJsonType } from '@baton/a2a';
+import { setTimeout as delay } from 'node:timers/promises';
+import { completeLegacy, completeLegacyEvents } from './complete-legacy.js';
+import { UnfitAnswer } from './unfit-answer.js';
+
+/** Statuses that a proxy or gateway before the agent may answer with. Their body is not an A2A answer. */
+const NOT_OF_THE_AGENT = new Set([401, 403, 407, 408, 413, 429, 502, 503, 504]);
+
+/** How much of an answer that is not A2A is read, in bytes and in ms. */
+const MAX_READ_BYTES = 16 * 1024;
+const MAX_READ_MS = 2_000;
+/** How much of it is told, in characters. */
+const MAX_SAID = 200;
+
+const EVENT_STREAM = 'text/event-stream';
+
+/** The request that was answered. */
+interface Asked {
+  url: string;
+  /** Whether its caller takes a stream of events. */
+  wantsStream: boolean;
+  /** Whether it is one of A2A 0.3. */
+  isLegacy: boolean;
+}
+
+/**
+ * An answer for the SDK's client. Some servers answer a streaming call with the plain result: it then comes as a stream of one
+ * event, in which the client finds it.
+ * @throws UnfitAnswer for an answer that is not A2A
+ */
+export async function toA2aAnswer(response: Response, asked: Asked): Promise<Response> {
+  const mediaType = mediaTypeOf(response);
+  if (response.ok) {
+    if (asked.wantsStream) {
+      const { body } = response;
+      if (isEventStream(mediaType))
+        return streamOf(body && asked.isLegacy ? completeLegacyEvents(body) : body, response);
+      if (isJsonType(mediaType)) return eventOf(await textOf(response, asked), response);
+      throw await unfit(response, asked);
+    }
+    // Servers of static files call a card what they like.
+    if (isJsonType(mediaType) || !NOT_JSON.test(mediaType))
+      return asked.isLegacy ? copyOf(response, await textOf(response, asked)) : response;
+    throw await unfit(response, asked);
+  }
+  if (!isJsonType(mediaType) || NOT_OF_THE_AGENT.has(response.status)) throw await unfit(response, asked);
+  const text = await response.text();
+  if (!isA2aError(text)) throw unfitText(response, asked, text);
+  return copyOf(response, text);
+}
+
+const textOf = async (response: Response, { isLegacy }: Asked): Promise<string> => {
+  const text = await response.text();
+  return isLegacy ? completeLegacy(text) : text;
+};
+
+/** Media types that are certainly no JSON. */
+const NOT_JSON =
+  /^(text\/(html|event-stream)|application\/(x-ndjson|xhtml\+xml|xml)|image\/.*|audio\/.*|video\/.*)$/;
+
+const mediaTypeOf = ({ headers }: Response): string => essenceOf(headers.get('content-type'));
+
+/** A JSON text as a stream of one event. An error stays as it is: the client reads it before it looks for events. */
+function eventOf(text: string, response: Response): Response {
+  const json = parse(text);
+  if (typeof json !== 'object' || json === null || 'error' in json) return copyOf(response, text);
+  return streamOf(`data: ${JSON.stringify(json)}\n\n`, response);
+}
+
+/** The SDK's client wants the media type in lower case. */
+const streamOf = (body: Response['body'] | string, { status }: Response): Response =>
+  new Response(body, { status, headers: { 'content-type': EVENT_STREAM } });
+
+function copyOf({ status, headers }: Response, text: string): Response {
+  const kept = new Headers(headers);
+  // The text is decoded.
+  for (const name of ['content-length', 'content-encoding']) kept.delete(name);
+  // An answer such as 204 has no body, not even an empty one.
+  return new Response(text === '' ? null : text, { status, headers: kept });
+}
+
+/** Whether it is an error of JSON-RPC, or of HTTP+JSON (A2A 1.0 §11.6). Frameworks answer a wrong path with other JSON. */
+function isA2aError(text: string): boolean {
+  const { error } = (parse(text) ?? {}) as { error?: unknown };
+  if (typeof error !== 'object' || error === null) return false;
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  return Number.isInteger(code) && typeof message === 'string';
+}
+
+async function unfit(response: Response, asked: Asked): Promise<UnfitAnswer> {
+  return unfitText(response, asked, await beginningOf(response));
+}
+
+const unfitText = (response: Response, { url, wantsStream }: Asked, text: string): UnfitAnswer => {
+  const mediaType = mediaTypeOf(response);
+  return new UnfitAnswer(
+    response.status,
+    mediaType,
+    new URL(url).pathname,
+    gistOf(mediaType, text),
+    wantsStream,
+  );
+};
+
+/** The beginning of the body. Never rejects, and cancels the rest. */
+async function beginningOf({ body }: Response): Promise<string> {
+  if (!body) return '';
+  const reader = (body as ReadableStream<Uint8Array>).getReader();
+  const chunks: Uint8Array[] = [];
+  const isLate = delay(MAX_READ_MS, undefined, { ref: false });
+  try {
+    for (let bytes = 0; bytes < MAX_READ_BYTES;) {
+      const next = await Promise.race([reader.read(), isLate]);
+      if (!next?.value) break;
+      chunks.push(next.value);
+      bytes += next.value.byteLength;
+    }
+  } catch {
+    // What was read is enough.
+  }
+  await reader.cancel().catch(() => undefined);
+  return Buffer.concat(chunks).toString('utf8', 0, MAX_READ_BYTES);
+}
+
+/** What a person needs of an answer: the title of a page, the message of an error, or the beginning of a text. */
+function gistOf(mediaType: string, text: string): string {
+  const said = isJsonType(mediaType) ? messageIn(parse(text)) : undefined;
+  const isPage = /html/.test(mediaType) || /^\s*<(!doctype html|html)/i.test(text);
+  const title = isPage ? (/<title[^>]*>([^<]*)/i.exec(text)?.[1] ?? '') : undefined;
+  // oxlint-disable-next-line no-control-regex -- they would change what a terminal shows
+  const line = (said ?? title ?? text).replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ').trim();
+  return line.length > MAX_SAID ? `${line.slice(0, MAX_SAID)}…` : line;
+}
+
+/** The message of an error as frameworks write it: `{error: {message}}`, `{error}`, `{message}`, `{detail}`. */
+function messageIn(json: unknown): string | undefined {
+  if (typeof json !== 'object' || json === null) return undefined;
+  const { error, message, detail } = json as { error?: unknown; message?: unknown; detail?: unknown };
+  return [message, detail, error].find((value) => typeof value === 'string') ?? messageIn(error);
+}
+
+function parse(text: string): unknown {
+  try {
+    // oxlint-disable-next-line no-restricted-properties -- the guard has bounded the text and its depth
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
