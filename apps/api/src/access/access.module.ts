@@ -3,18 +3,16 @@ import { TasksModule } from '@baton/tasks';
 import { Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { AccessGuard, BearerStrategy } from './access.guard.js';
-import { PlainTextGuard } from '../http/plain-text.js';
 import { HostBindings } from './host-bindings.js';
 import { RequestRates, UnauthenticatedLimit } from './rate-limits.js';
 
-/** Guards every route of the process: who calls, how often, with which scopes, and in plain text. */
+/** Guards every route of the process: who calls, how often, and with which scopes. */
 @Module({
   imports: [IdentityModule, TasksModule],
   providers: [
     AccessGuard,
     BearerStrategy,
     { provide: APP_GUARD, useExisting: AccessGuard },
-    { provide: APP_GUARD, useClass: PlainTextGuard },
     HostBindings,
     RequestRates,
     UnauthenticatedLimit,

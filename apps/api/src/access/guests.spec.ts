@@ -1,4 +1,5 @@
-import { guestOf, networkOf } from './guests.js';
+import { networkOf } from '../http/network-of.js';
+import { guestOf } from './guests.js';
 
 const HOST = { tenantId: 'tenant', host: 'open.example' };
 const SECRET = '0b7f9f3e-9d1c-4f57-8a3f-0d3c1f8f6f10';

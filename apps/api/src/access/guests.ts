@@ -1,7 +1,7 @@
 import { type Principal, ProtocolError } from '@baton/a2a';
 import type { HostBinding } from '@baton/database';
-import ipaddr from 'ipaddr.js';
 import { createHmac } from 'node:crypto';
+import { networkOf } from '../http/network-of.js';
 import type { CallRequest } from '../http/requests.js';
 
 const HEADER = 'baton-guest';
@@ -33,13 +33,4 @@ export function guestOf(
     .update(`guest ${tenantId} ${host} ${mark}`)
     .digest('base64url');
   return { kind: 'guest', key: `guest:${host}:${hash.slice(0, HASH_CHARACTERS)}` };
-}
-
-/** An IPv4 address, or the /64 of an IPv6 address: whoever has one address of it has all of them. */
-export function networkOf(ip: string): string {
-  if (!ipaddr.isValid(ip)) return 'unknown';
-  const address = ipaddr.process(ip);
-  if (!(address instanceof ipaddr.IPv6)) return address.toString();
-  const network = address.parts.slice(0, 4).map((part) => part.toString(16));
-  return `${network.join(':')}::/64`;
 }

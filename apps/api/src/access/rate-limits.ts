@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache';
 import { hash } from 'node:crypto';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import type { CallRequest } from '../http/requests.js';
-import { networkOf } from './guests.js';
+import { networkOf } from '../http/network-of.js';
 
 /** The window in which requests are counted, in seconds. It lets a burst through. */
 const WINDOW_SECONDS = 10;

@@ -3,7 +3,7 @@ import type { Environment } from '@baton/config';
 import type { Logger } from '@baton/telemetry';
 import { ServerInterceptingCall, type ServerInterceptingCallInterface } from '@grpc/grpc-js';
 import type { UnauthenticatedLimit } from '../access/rate-limits.js';
-import { networkOf } from '../access/guests.js';
+import { networkOf } from '../http/network-of.js';
 import { type CallOrigin, GrpcReply, GrpcRequest } from './grpc-call.js';
 import { encodingOf, limitMessages } from './message-limit.js';
 

@@ -5,7 +5,7 @@ import { Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { networkOf } from '../access/guests.js';
+import { networkOf } from './network-of.js';
 import { type BodyLease, BodyMemoryPool } from './body-memory.js';
 import { assertPlainText } from './plain-text.js';
 import type { CallRequest } from './requests.js';

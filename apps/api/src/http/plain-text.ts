@@ -1,7 +1,4 @@
 import { ProtocolError } from '@baton/a2a';
-import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
-import type { FastifyRequest } from 'fastify';
-import { descriptionOf } from '../openapi/route.js';
 
 /** Control characters, other than tab and line breaks. */
 // oxlint-disable-next-line no-control-regex -- these are refused
@@ -24,18 +21,5 @@ export function assertPlainText(value: unknown, field: string): void {
     if (!isPlain(name)) throw ProtocolError.invalidParams(field, `has a member whose name ${REMEDY}`);
     const path = Array.isArray(value) ? `${field}[${name}]` : field === '' ? name : `${field}.${name}`;
     assertPlainText(member, path);
-  }
-}
-
-/** Refuses such characters in the path and the query of every route of the REST API and of the operators' API. */
-@Injectable()
-export class PlainTextGuard implements CanActivate {
-  canActivate(context: ExecutionContext): boolean {
-    const description = descriptionOf(context.getHandler());
-    // Routes of A2A answer in the form of their protocol. Their codecs check the ids.
-    if (!description || description.errors) return true;
-    const { params, query } = context.switchToHttp().getRequest<FastifyRequest>();
-    assertPlainText({ ...(params as object), ...(query as object) }, '');
-    return true;
   }
 }

@@ -1,5 +1,5 @@
 import { Controller, Get, Module, Req, Res, type Type } from '@nestjs/common';
-import { DiscoveryModule, DiscoveryService } from '@nestjs/core';
+import { APP_GUARD, DiscoveryModule, DiscoveryService } from '@nestjs/core';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import fresh from 'fresh';
 import { createHash } from 'node:crypto';
@@ -9,6 +9,7 @@ import { HttpModule } from '../http/http.module.js';
 import { PublicUrl } from '../http/public-url.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { buildDocument, type DocumentInfo } from './document.js';
+import { PlainTextGuard } from './plain-text.guard.js';
 import { Describe, type Route, routesOf } from './route.js';
 
 const MAX_AGE = 300;
@@ -108,9 +109,10 @@ export class AdminOpenApiController {
   }
 }
 
-/** The description of all that is below `/v1`, at either port. */
+/** The description of all that is below `/v1`, at either port, and the guard that holds for all that it describes. */
 @Module({
   imports: [DiscoveryModule, HttpModule],
+  providers: [{ provide: APP_GUARD, useClass: PlainTextGuard }],
   controllers: [OpenApiController, AdminOpenApiController],
 })
 export class OpenApiModule {}
