@@ -51,9 +51,19 @@ export function sessionConfig(url: string, more: Readonly<Record<string, string>
 
 /** The options of a connection to a pooler for transactions. */
 export function connectionConfig(url: string): ClientConfig {
-  const config: ClientConfig = parseIntoClientConfig(url) as ClientConfig;
+  const config = parsedConfig(url);
   const database = databaseNameOf(url);
   return database === undefined ? config : { ...config, database };
+}
+
+/** If a file of the URL, such as that of the CA, cannot be read, the driver gets the URL and says so when it connects. */
+function parsedConfig(url: string): ClientConfig {
+  try {
+    return parseIntoClientConfig(url) as ClientConfig;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
+    return { connectionString: url };
+  }
 }
 
 /**

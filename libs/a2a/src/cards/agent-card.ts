@@ -142,7 +142,9 @@ export function encodeCard(card: AgentCard, form: CardForm): JsonObject {
  * check the members, such as those of Python and Java for 0.3, refuse a card without them.
  */
 function withRequiredLists(card: AgentCard): JsonObject {
-  const { supportedInterfaces = [], ...json } = AgentCard.toJSON(card) as JsonObject;
+  const json = AgentCard.toJSON(card) as JsonObject;
+  // A member keeps its place: people read cards from the top.
+  const supportedInterfaces = json['supportedInterfaces'] ?? [];
   const { defaultInputModes, defaultOutputModes } = card;
   const skills = card.skills.map((skill) => ({ ...(AgentSkill.toJSON(skill) as object), tags: skill.tags }));
   return { ...json, supportedInterfaces, defaultInputModes, defaultOutputModes, skills };
