@@ -162,9 +162,9 @@ describe('the limits of a tenant', () => {
       weight: { value: 3, from: 'set' },
       retentionDays: { value: 0.5, from: 'set' },
     });
-    expect(await limits(' --runs-at-once 999999999999999 --default tasks-waiting weight')).toMatchObject({
+    expect(await limits(' --runs-at-once 2147483647 --default tasks-waiting weight')).toMatchObject({
       requestsPerSecond: { value: 10, from: 'set' },
-      runsAtOnce: { value: 999_999_999_999_999, from: 'set' },
+      runsAtOnce: { value: 2_147_483_647, from: 'set' },
       tasksWaiting: { value: null, from: 'none' },
       weight: { value: 1, from: 'default' },
     });
