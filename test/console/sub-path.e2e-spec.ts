@@ -43,7 +43,7 @@ describeConsole('a PUBLIC_URL with a path', () => {
   });
 
   it('has a console: people sign in, open a link into it, and call an agent', async () => {
-    const page = await baton.open({ server, path: '/agents/echo' });
+    const page = await baton.open({ context: { baseURL: server }, path: '/agents/echo' });
     await page.getByRole('heading', { name: 'Sign in to Baton' }).waitFor();
     await page.getByLabel('Token').first().fill(tenant.token);
     await page.keyboard.press('Enter');

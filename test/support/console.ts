@@ -45,9 +45,8 @@ export interface Visit {
   token?: string;
   /** Below `/console`, such as `/tasks?state=TASK_STATE_FAILED`. */
   path?: string;
+  /** `baseURL`: the server as the browser reaches it, which may have a path. Default: the API. */
   context?: BrowserContextOptions;
-  /** URL of the server as the browser reaches it. Unset: that of the API. */
-  server?: string;
 }
 
 /**
@@ -76,8 +75,9 @@ export class ConsoleStack {
   }
 
   /** A page of a browser of its own: nothing is shared with the pages of other visits. */
-  async open({ token, path = '/', context = {}, server = this.url }: Visit = {}): Promise<Page> {
-    const page = await (await this.browser.newContext({ baseURL: server, ...context })).newPage();
+  async open({ token, path = '/', context = {} }: Visit = {}): Promise<Page> {
+    const url = context.baseURL ?? this.url;
+    const page = await (await this.browser.newContext({ baseURL: url, ...context })).newPage();
     // A slow machine takes its time. What never comes is told before Jest ends the test. TEST_PAGE_MS: less, while you write one.
     page.setDefaultTimeout(Number(process.env.TEST_PAGE_MS ?? 4 * 60_000));
     this.watch(page);
@@ -90,7 +90,7 @@ export class ConsoleStack {
          }`,
       );
     }
-    await page.goto(`${server}/console${path}`);
+    await page.goto(`${url}/console${path}`);
     return page;
   }
 
