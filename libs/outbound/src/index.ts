@@ -4,3 +4,4 @@ export { Outbound, type OutboundCalls, type OutboundLimits } from './outbound.js
 export { OutboundModule } from './outbound.module.js';
 export { outboundUrl, withoutEndSlashes } from './outbound-url.js';
 export { timeoutSignal } from './timeout-signal.js';
+export { within } from './within.js';

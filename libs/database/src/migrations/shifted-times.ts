@@ -1,8 +1,8 @@
 import { connectionConfig, sessionConfig } from '@baton/postgres';
-import { Client, type QueryResultRow } from 'pg';
+import type { Client, QueryResultRow } from 'pg';
 import { PLATFORM } from '../audit/audit-records.js';
 import { beginIn, isSystemKeyRefused, SYSTEM_SCOPE } from '../connection/row-security.js';
-import { plainError } from '../connection/transient.js';
+import { inSession } from './in-session.js';
 
 // Releases up to 0.2.0 wrote times of the catalog in UTC, without saying so, into sessions that had the time zone of Postgres. In
 // any other zone than UTC these times are off by its offset. The audit log is right: Postgres wrote the time of each record, in
@@ -152,16 +152,3 @@ const zoneOf = (databaseUrl: string): Promise<{ zone: string; isShifted: boolean
 
 const rowsOf = async <Row extends QueryResultRow>(client: Client, text: string): Promise<Row[]> =>
   (await client.query<Row>(text)).rows;
-
-async function inSession<T>(config: object, work: (client: Client) => Promise<T>): Promise<T> {
-  const client = new Client({ ...config, application_name: 'baton-migrate' });
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    return await work(client);
-  } catch (error) {
-    throw plainError(error);
-  } finally {
-    await client.end().catch(() => undefined);
-  }
-}

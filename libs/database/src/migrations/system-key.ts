@@ -1,10 +1,10 @@
 import { sessionConfig } from '@baton/postgres';
 import { createHash } from 'node:crypto';
-import { Client } from 'pg';
+import type { Client } from 'pg';
 import { OPERATOR_ACTOR, PLATFORM } from '../audit/audit-records.js';
 import { auditValues, RECORD } from '../audit/audit-sql.js';
 import { beginIn, isSystemKeyRefused, SYSTEM_SCOPE } from '../connection/row-security.js';
-import { plainError } from '../connection/transient.js';
+import { inSession } from './in-session.js';
 
 /**
  * Whether a database asks for a key before it opens the scope of all tenants. `open`: it does not. `asks`: it does.
@@ -58,7 +58,7 @@ export async function releaseSystemKey(databaseUrl: string): Promise<void> {
  * @returns whether it asks for a key now
  */
 export async function enforceIfUnused(databaseUrl: string, key: string): Promise<boolean> {
-  const isUnused = await inSession(databaseUrl, async (client) => {
+  const isUnused = await inSession(sessionConfig(databaseUrl), async (client) => {
     if ((await stateOf(client)) !== 'open') return undefined;
     for (const statement of beginIn(SYSTEM_SCOPE, key)) await client.query(statement);
     const { rows } = await client.query('SELECT FROM tenants LIMIT 1');
@@ -71,7 +71,7 @@ export async function enforceIfUnused(databaseUrl: string, key: string): Promise
 
 /** For a database that one installation has for itself: it asks for this key, whatever it asked for before. */
 export async function ensureSystemKey(databaseUrl: string, key: string): Promise<void> {
-  const isDone = await inSession(databaseUrl, async (client) => {
+  const isDone = await inSession(sessionConfig(databaseUrl), async (client) => {
     const state = await stateOf(client);
     if (state !== 'asks') return state === 'unknown';
     return !(await isSystemKeyRefused(client, key)) && !(await isOutdated(client));
@@ -106,7 +106,7 @@ async function define(
   definition: string,
   { action, key, detail }: Change,
 ): Promise<void> {
-  await inSession(databaseUrl, async (client) => {
+  await inSession(sessionConfig(databaseUrl), async (client) => {
     if ((await stateOf(client)) === 'unknown') {
       throw new Error('the database has no place for a key yet: run `npm run migrate` first');
     }
@@ -117,17 +117,4 @@ async function define(
     await client.query(RECORD.text, [...values]);
     await client.query('COMMIT');
   });
-}
-
-async function inSession<T>(databaseUrl: string, work: (client: Client) => Promise<T>): Promise<T> {
-  const client = new Client({ ...sessionConfig(databaseUrl), application_name: 'baton-migrate' });
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    return await work(client);
-  } catch (error) {
-    throw plainError(error);
-  } finally {
-    await client.end().catch(() => undefined);
-  }
 }

@@ -1,5 +1,5 @@
 import { essenceOf, isEventStream, isJsonType } from '@baton/a2a';
-import { setTimeout as delay } from 'node:timers/promises';
+import { beginningOf } from '../../outbound/beginning-of.js';
 import { completeLegacy, completeLegacyEvents } from './complete-legacy.js';
 import { UnfitAnswer } from './unfit-answer.js';
 
@@ -88,7 +88,8 @@ function isA2aError(text: string): boolean {
 }
 
 async function unfit(response: Response, asked: Asked): Promise<UnfitAnswer> {
-  return unfitText(response, asked, await beginningOf(response));
+  const beginning = await beginningOf(response, { bytes: MAX_READ_BYTES, ms: MAX_READ_MS });
+  return unfitText(response, asked, beginning.toString('utf8'));
 }
 
 const unfitText = (response: Response, { url, wantsStream }: Asked, text: string): UnfitAnswer => {
@@ -101,26 +102,6 @@ const unfitText = (response: Response, { url, wantsStream }: Asked, text: string
     wantsStream,
   );
 };
-
-/** The beginning of the body. Never rejects, and cancels the rest. */
-async function beginningOf({ body }: Response): Promise<string> {
-  if (!body) return '';
-  const reader = (body as ReadableStream<Uint8Array>).getReader();
-  const chunks: Uint8Array[] = [];
-  const isLate = delay(MAX_READ_MS, undefined, { ref: false });
-  try {
-    for (let bytes = 0; bytes < MAX_READ_BYTES;) {
-      const next = await Promise.race([reader.read(), isLate]);
-      if (!next?.value) break;
-      chunks.push(next.value);
-      bytes += next.value.byteLength;
-    }
-  } catch {
-    // What was read is enough.
-  }
-  await reader.cancel().catch(() => undefined);
-  return Buffer.concat(chunks).toString('utf8', 0, MAX_READ_BYTES);
-}
 
 /** What a person needs of an answer: the title of a page, the message of an error, or the beginning of a text. */
 function gistOf(mediaType: string, text: string): string {

@@ -1,3 +1,4 @@
+import { within } from '@baton/outbound';
 import { createParser } from 'eventsource-parser';
 import { BrokenAnswer } from '../agent-failure.js';
 import { AnthropicReader } from './anthropic-reader.js';
@@ -144,29 +145,11 @@ async function* chunksOf(
   yield* start;
   for (;;) {
     const wait = state() === 'over' ? OVER_MS : state() === 'finished' ? FINISHED_MS : undefined;
-    const next = await within(source.read(), wait, state() !== 'open');
+    // When the answer is complete, a connection that breaks has ended.
+    const read = state() === 'open' ? source.read() : source.read().catch(() => undefined);
+    const next = await (wait === undefined ? read : within(read, wait));
     if (next === undefined || next.done) break;
     yield next.value;
   }
   void source.cancel().catch(() => undefined);
-}
-
-/**
- * Waits for a piece.
- * @param ms how long; undefined = without a limit
- * @param isEnough whether the answer is complete: then a connection that breaks has ended
- * @returns undefined if nothing more comes
- */
-async function within<T>(
-  piece: Promise<T>,
-  ms: number | undefined,
-  isEnough: boolean,
-): Promise<T | undefined> {
-  const read = isEnough ? piece.catch(() => undefined) : piece;
-  if (ms === undefined) return read;
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms);
-  });
-  return Promise.race([read, late]).finally(() => clearTimeout(timer));
 }

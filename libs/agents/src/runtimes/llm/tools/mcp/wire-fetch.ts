@@ -3,7 +3,7 @@ import { OutboundRefused } from '@baton/outbound';
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { createParser } from 'eventsource-parser';
-import { setTimeout as delay } from 'node:timers/promises';
+import { beginningOf } from '../../../../outbound/beginning-of.js';
 import { BROKEN, MAX_SAID, McpFailure, httpRefusal, textOfPage, unreadable } from './mcp-failure.js';
 import { type RequestId, type WireAnswers, errorInBody } from './wire-answers.js';
 
@@ -72,7 +72,7 @@ export class WireFetch {
       return this.rewritten(response);
     }
     const refusal = response.ok
-      ? unreadable(await beginningOf(response))
+      ? unreadable(await excerptOf(response))
       : await refusalOf(response, hadSession);
     if (!this.hasStream) this.refusal ??= refusal;
     // The SDK would read any page as a stream, and ask for it again and again.
@@ -141,31 +141,16 @@ const textOf = async (response: Response): Promise<string> =>
   decodeText(new Uint8Array(await response.arrayBuffer()), response.headers.get('content-type'));
 
 async function refusalOf(response: Response, hadSession: boolean): Promise<McpFailure> {
-  const text = await beginningOf(response);
+  const text = await excerptOf(response);
   const json = parsed(text) ?? parsed(/^data:(.*)$/m.exec(text)?.[1] ?? '');
   const said = errorInBody(json) ?? textOfPage(text);
   return httpRefusal(response.status, { said, hadSession });
 }
 
-/** The beginning of a body that is only quoted. It may be endless, or break off. Never rejects. */
-async function beginningOf({ body, headers }: Response): Promise<string> {
-  if (!body) return '';
-  const reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-  const deadline = delay(EXCERPT_MS, undefined, { ref: false });
-  const chunks: Uint8Array[] = [];
-  try {
-    for (let size = 0; size < MAX_SAID;) {
-      const read = await Promise.race([reader.read(), deadline]);
-      if (!read?.value) break;
-      chunks.push(read.value);
-      size += read.value.length;
-    }
-  } catch {
-    // What has arrived is quoted.
-  }
-  reader.cancel().catch(() => undefined);
-  return decodeText(Buffer.concat(chunks).subarray(0, MAX_SAID), headers.get('content-type'));
-}
+const excerptOf = async (response: Response): Promise<string> => {
+  const beginning = await beginningOf(response, { bytes: MAX_SAID, ms: EXCERPT_MS });
+  return decodeText(beginning, response.headers.get('content-type'));
+};
 
 /** The JSON value of a text; undefined if it is none. */
 function parsed(text: string): unknown {
