@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { Target } from './client.mjs';
+import { postgresOptions } from './stock.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
 const run = promisify(execFile);
@@ -20,7 +21,7 @@ export async function startCluster({ dist, driver = 'redis', apis, workers, env:
   const root = resolve(dist ?? fileURLToPath(new URL('../dist', import.meta.url)));
   const services = createRequire(import.meta.url)(`${root}/apps/local/src/services/index.js`);
   const home = await temporaryFolder();
-  const postgres = await services.startPostgres(join(home, 'postgres'));
+  const postgres = await services.startPostgres(join(home, 'postgres'), postgresOptions());
   const redis =
     driver === 'redis'
       ? await services.startRedis(services.findRedisBinary(), join(home, 'redis'))

@@ -2,12 +2,13 @@
 // side by side, one almost empty and one filled in compressed time, and are measured in turns. Then both delete old tasks.
 // EVENTS (10000000), in tasks of PER_TASK (50); EXPIRING (200000) of them are deleted; CHUNK (full): or short, see fill.mjs;
 // ROUNDS (5), CALLS per round (20), SENDS (2000) for the figures on disk, KEEP_FREE_GB (10): of the disk.
-import { cpus, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { statfsSync } from 'node:fs';
 import { Caller } from './caller.mjs';
 import { connect, fillHuge, fillTenant, tenantsOf } from './fill.mjs';
 import { burst } from './load.mjs';
 import { measureRetention } from './retention-load.mjs';
+import { circumstances } from './report.mjs';
 import { startBaton } from './servers.mjs';
 import { compared, inTurns } from './single-calls.mjs';
 
@@ -130,9 +131,7 @@ const sides = [];
 try {
   sides.push(await prepare('almost empty', 25_000), await prepare('full', EVENTS));
   const [small, full] = sides;
-  console.log(
-    `\n${cpus().length} cores, ${cpus()[0].model.trim()}, ${shown(full.stored)} events in tasks of ${PER_TASK} (${CHUNK})\n`,
-  );
+  console.log(circumstances(`${shown(full.stored)} events in tasks of ${PER_TASK} (${CHUNK}).`));
   const { target } = small.baton;
   console.log('Bytes that a task with a short answer adds:');
   console.table(await added(small.client, SENDS, () => inParallel(SENDS, () => target.send('hello'))));

@@ -5,13 +5,14 @@
 import { spawn } from 'node:child_process';
 import { cp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Target } from './client.mjs';
 import { connect, fillTenant, tenantsOf } from './fill.mjs';
 import { quantile } from './load.mjs';
+import { circumstances } from './report.mjs';
+import { postgresOptions } from './stock.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
 const require = createRequire(import.meta.url);
@@ -40,7 +41,7 @@ CREATE INDEX "task_events_bench_idx" ON "task_events"("tenant_id", "created_at")
 const released = await releasedBuild();
 if (!released) throw new Error(`No commit ${RELEASED.commit} here: this needs the history of git.`);
 const home = await temporaryFolder();
-const postgres = await startPostgres(join(home, 'postgres'));
+const postgres = await startPostgres(join(home, 'postgres'), postgresOptions());
 const redis =
   process.env.DRIVER !== 'postgres' &&
   findRedisBinary() &&
@@ -131,8 +132,9 @@ async function report(target, folder) {
     ];
   });
   console.log(
-    `\n${cpus().length} cores, ${cpus()[0].model.trim()}, load ${loadavg()[0].toFixed(0)}, Node ${process.version}: ` +
-      `${TASKS.toLocaleString('en')} tasks of ${EVENTS} events, ${CLIENTS} callers, release ${RELEASED.version} to this one\n`,
+    circumstances(
+      `${TASKS.toLocaleString('en')} tasks of ${EVENTS} events, ${CLIENTS} callers, release ${RELEASED.version} to this one.`,
+    ),
   );
   console.table(Object.fromEntries(rows));
   console.log(`failed calls: ${failures.length}${failures.length > 0 ? `, the first: ${failures[0]}` : ''}`);

@@ -1,12 +1,13 @@
 // npm run bench:partitions: what partitions of the log would change (docs/inside/adr/0045-partitions-measured.md). Three copies of
 // `task_events` in one Postgres with fsync: one table as it is, sixteen partitions by a hash of the tenant, and thirty partitions by
 // the id of the task, which is its time. EVENTS (3000000) of 30 days in tasks of 50, of TENANTS (20), READS (3000).
-import { cpus } from 'node:os';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import services from '../dist/apps/local/src/services/index.js';
 import { quantile } from './load.mjs';
+import { circumstances } from './report.mjs';
+import { postgresOptions } from './stock.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
 const number = (name, fallback) => Number(process.env[name] ?? fallback);
@@ -46,7 +47,7 @@ const VARIANTS = {
 };
 
 const folder = await temporaryFolder();
-const postgres = await services.startPostgres(join(folder, 'postgres'));
+const postgres = await services.startPostgres(join(folder, 'postgres'), postgresOptions());
 const client = new pg.Client(postgres.url);
 await client.connect();
 // As the connections of Baton.
@@ -145,9 +146,7 @@ async function measure(variant, statements) {
 try {
   const results = {};
   for (const [name, statements] of Object.entries(VARIANTS)) results[name] = await measure(name, statements);
-  console.log(
-    `${cpus().length} cores, ${cpus()[0].model.trim()}, ${EVENTS.toLocaleString('en')} events of ${TENANTS} tenants`,
-  );
+  console.log(circumstances(`${EVENTS.toLocaleString('en')} events of ${TENANTS} tenants.`));
   console.table(results);
 } finally {
   await client.end();

@@ -4,10 +4,11 @@ import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { quantile } from './load.mjs';
+import { circumstances } from './report.mjs';
+import { postgresOptions } from './stock.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
 const require = createRequire(import.meta.url);
@@ -22,7 +23,7 @@ const CHUNK_MS = 100;
 const CHUNKS = 1_200;
 
 const home = await temporaryFolder();
-const postgres = await startPostgres(join(home, 'postgres'));
+const postgres = await startPostgres(join(home, 'postgres'), postgresOptions());
 const redis = findRedisBinary() && (await startRedis(findRedisBinary(), join(home, 'redis')));
 const table = {};
 try {
@@ -34,9 +35,7 @@ try {
   await Promise.all([postgres.process.stop(), redis?.process.stop()]);
   await rm(home, { recursive: true, force: true });
 }
-console.log(
-  `\n${cpus().length} cores, Node ${process.version}: ${ROUNDS} rounds of ${RUNS} runs, kill -9 to speaking again\n`,
-);
+console.log(circumstances(`${ROUNDS} rounds of ${RUNS} runs, kill -9 to speaking again.`));
 console.table(table);
 
 function figures(times) {

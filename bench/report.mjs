@@ -2,13 +2,14 @@
 import { execFileSync } from 'node:child_process';
 import { cpus, loadavg } from 'node:os';
 import { range } from './load.mjs';
+import { postgresTitle } from './stock.mjs';
 
 /** What the figures depend on, in one line. */
 export function circumstances(what) {
   const [{ model }] = cpus();
   const load = loadavg()[0].toFixed(1);
   const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
-  return `${cpus().length} cores of ${model.trim()} (load ${load}), Node ${process.version}, commit ${commit}. ${what}`;
+  return `${cpus().length} cores of ${model.trim()} (load ${load}), Node ${process.version}, ${postgresTitle()}, commit ${commit}. ${what}`;
 }
 
 /** A table with a title above it. The first column is text, the others are figures. */

@@ -1,5 +1,5 @@
 // npm run bench: Baton beside two skeletons and the official SDK's server. Prints the tables of docs/inside/performance.md.
-// ROUNDS (3), SECONDS per measurement (8), CLIENTS (64), WORKERS (1), SIDES (all: a list of the names below).
+// ROUNDS (3), SECONDS per measurement (8), CLIENTS (64), WORKERS (1), SIDES (a list of the names below).
 // COST_CLIENTS (32): clients while the cost per task is counted. COST=0 leaves the costs out.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counters, perUnit } from './counters.mjs';
@@ -19,6 +19,10 @@ const IDLE_MS = 30_000;
 
 const STARTS = {
   baton: () => startBaton({ workers: WORKERS }),
+  // Baton on other Postgres servers: as `npm start` tunes its own, and releases of npm's packages.
+  embedded: () => startBaton({ workers: WORKERS, postgres: 'embedded' }),
+  'postgres-17': () => startBaton({ workers: WORKERS, postgres: '17' }),
+  'postgres-18': () => startBaton({ workers: WORKERS, postgres: '18' }),
   bare: () => startSkeleton('bare'),
   honest: () => startSkeleton('honest'),
   'sdk-postgres': () => startSdkServer('postgres'),
@@ -57,7 +61,14 @@ const SCENARIOS = [
   },
 ];
 
-const wanted = process.env.SIDES?.split(',') ?? Object.keys(STARTS);
+const wanted = process.env.SIDES?.split(',') ?? [
+  'baton',
+  'embedded',
+  'bare',
+  'honest',
+  'sdk-postgres',
+  'sdk-memory',
+];
 const sides = [];
 try {
   for (const name of wanted) sides.push(await STARTS[name]());

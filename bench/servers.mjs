@@ -1,5 +1,5 @@
 // The sides of the comparisons: Baton as `npm start` runs it, the skeletons, and the official SDK's own server. Each runs in
-// processes of its own, on a Postgres and a Redis of its own like those of `npm start`.
+// processes of its own, on a Postgres (stock.mjs) and a Redis of its own.
 import { fork, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -13,17 +13,25 @@ import { Target } from './client.mjs';
 import { TABLES as SDK_TABLES } from './sdk-server.mjs';
 import { TABLES as BARE_TABLES } from './skeletons/bare.mjs';
 import { TABLES as HONEST_TABLES } from './skeletons/honest.mjs';
+import { postgresOptions } from './stock.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
 const MAIN = fileURLToPath(new URL('../dist/apps/local/src/main.js', import.meta.url));
 
-/** Baton with everything durable: embedded Postgres with fsync, Redis if there is one, API and workers as processes. */
-export async function startBaton({ workers, env: more = {} }) {
+/**
+ * Baton with everything durable: Postgres with fsync, Redis if there is one, API and workers as processes.
+ * @param which Postgres: see `postgresOptions`
+ */
+export async function startBaton({ workers, env: more = {}, postgres: which }) {
   const home = await temporaryFolder();
+  const options = { ...postgresOptions(which), separateOwner: true };
+  const postgres = await services.startPostgres(join(home, 'stock'), options);
   const managementPort = await freePort();
   const env = {
     ...process.env,
     BATON_HOME: home,
+    DATABASE_URL: postgres.url,
+    MIGRATE_DATABASE_URL: postgres.ownerUrl,
     PORT: String(await freePort()),
     MANAGEMENT_PORT: String(managementPort),
     GRPC_PORT: String(await freePort()),
@@ -35,7 +43,8 @@ export async function startBaton({ workers, env: more = {} }) {
   await waitFor(child.stdout, 'curl');
   const { url, token } = JSON.parse(await readFile(join(home, 'demo.json'), 'utf8'));
   const { databaseUrl, redisUrl } = JSON.parse(await readFile(join(home, 'runtime.json'), 'utf8'));
-  const target = new Target('baton', `${url}/agents/echo`, { authorization: `Bearer ${token}` });
+  const name = which === undefined ? 'baton' : `baton on ${which}`;
+  const target = new Target(name, `${url}/agents/echo`, { authorization: `Bearer ${token}` });
   return {
     target,
     url,
@@ -44,11 +53,12 @@ export async function startBaton({ workers, env: more = {} }) {
     home,
     databaseUrl,
     redisUrl,
-    processes: () => processesOf(home, workers),
+    processes: () => ({ ...processesOf(home, workers), postgres: postgres.process.pid }),
     stop: async () => {
       target.close();
       child.kill('SIGTERM');
       await new Promise((resolve) => child.once('exit', resolve));
+      await postgres.process.stop();
       await rm(home, { recursive: true, force: true });
     },
   };
@@ -56,7 +66,7 @@ export async function startBaton({ workers, env: more = {} }) {
 
 /** The processes of Baton by name. Their ids may change: those that end are started again. */
 function processesOf(home, workers) {
-  const files = { api: 'api.process.json', postgres: 'postgres/process.json', redis: 'redis/process.json' };
+  const files = { api: 'api.process.json', redis: 'redis/process.json' };
   for (let i = 1; i <= workers; i++) files[i === 1 ? 'worker' : `worker ${i}`] = `worker-${i}.process.json`;
   const pidIn = (file) => JSON.parse(readFileSync(join(home, file), 'utf8')).pid;
   return Object.fromEntries(Object.entries(files).map(([name, file]) => [name, pidIn(file)]));
@@ -105,7 +115,7 @@ async function ownServices({ tables, redis }) {
   const pids = {};
   const running = [];
   if (tables) {
-    const postgres = await services.startPostgres(join(home, 'postgres'));
+    const postgres = await services.startPostgres(join(home, 'postgres'), postgresOptions());
     running.push(postgres.process);
     pids.postgres = postgres.process.pid;
     env.DATABASE_URL = postgres.url;

@@ -1,9 +1,9 @@
 // npm run bench:ten-million: does Baton stay as fast with ten million events? Two Batons run side by side, one almost empty
 // and one full, and are measured in turns. Then the full one deletes a million events under load.
 // ROUNDS (5), CALLS per round (30), TASKS (200000) of EVENTS (50) each, HUGE (1000000), SECONDS (20) of each load.
-import { cpus } from 'node:os';
 import { Caller } from './caller.mjs';
 import { connect, fillHuge, fillTenant, tenantsOf } from './fill.mjs';
+import { circumstances } from './report.mjs';
 import { measureRetention } from './retention-load.mjs';
 import { compared, inTurns } from './single-calls.mjs';
 import { startBaton } from './servers.mjs';
@@ -37,8 +37,10 @@ const sides = [await prepare('small', 500, 1_000), await prepare('full', TASKS, 
 try {
   const results = await inTurns(sides, ROUNDS, CALLS);
   console.log(
-    `\n${cpus().length} cores, ${cpus()[0].model.trim()}, Node ${process.version}, ${ROUNDS} rounds of ${CALLS} calls, ` +
-      `${TASKS.toLocaleString('en')} tasks of ${EVENTS} events and one of ${HUGE.toLocaleString('en')}; p50 in ms, median (min–max)\n`,
+    circumstances(
+      `${ROUNDS} rounds of ${CALLS} calls, ${TASKS.toLocaleString('en')} tasks of ${EVENTS} events and one of ` +
+        `${HUGE.toLocaleString('en')}; p50 in ms, median (min–max).`,
+    ),
   );
   console.table(compared(results));
   await measureRetention(sides[1], sides[1].others.slice(0, 2), number('SECONDS', 20));

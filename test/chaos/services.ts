@@ -6,6 +6,7 @@ import { Client, type QueryResultRow } from 'pg';
 import { findRedisBinary, startPostgres, startRedis } from '../../apps/local/src/services/index.js';
 import { findPgBouncer, type PgBouncer, startPgBouncer } from '../support/pgbouncer.js';
 import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.js';
+import { stockPostgres } from '../support/stock-postgres.js';
 import { TcpProxy } from './tcp-proxy.js';
 
 /** What carries the queue and the signals. `cluster`: a Redis Cluster, which is reached without a proxy. */
@@ -26,7 +27,7 @@ interface Service {
   proxy: TcpProxy;
 }
 
-/** Postgres and Redis of one run, with data of their own, as `npm start` runs them: everything durable. */
+/** Postgres and Redis of one run, with data of their own, as an operator runs them: everything durable. */
 export class Services {
   private constructor(
     private readonly folder: string,
@@ -40,7 +41,7 @@ export class Services {
   static async start(driver: Driver, isPooled = false): Promise<Services> {
     const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
     chmodSync(folder, 0o711); // As root, Postgres runs as another user, who must get in.
-    const postgres = await proxied(await startPostgres(join(folder, 'postgres')));
+    const postgres = await proxied(await startPostgres(join(folder, 'postgres'), stockPostgres()));
     const binary = findRedisBinary();
     if (driver === 'redis' && !binary)
       throw new Error('There is no redis-server on PATH: use --driver postgres.');
@@ -100,7 +101,8 @@ export class Services {
     process.kill(this.postgres.process.pid, 'SIGQUIT');
     await this.postgres.process.exited;
     const { url } = this.postgres;
-    this.postgres.process = (await startPostgres(join(this.folder, 'postgres'), { at: url })).process;
+    const options = { ...stockPostgres(), at: url };
+    this.postgres.process = (await startPostgres(join(this.folder, 'postgres'), options)).process;
   }
 
   /** `kill -9` and a start with the appendonly file. */

@@ -1,21 +1,19 @@
-import { existsSync } from 'node:fs';
 import { Client } from 'pg';
 import { findPgBouncer, type PgBouncer, startPgBouncer } from '../support/pgbouncer.js';
 import { type PrivatePostgres, programs as testPrograms, startPrivatePostgres } from '../support/postgres.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
+import { debianPostgres } from '../support/stock-postgres.js';
 import { completes, followToCompletion } from '../support/streams.js';
 
-/** As Debian installs it. Others than that of npm compile expensive statements (JIT). */
-const DEBIAN = '/usr/lib/postgresql/15';
-const programs = testPrograms ?? DEBIAN;
-const isThere = existsSync(programs);
+/** Debian's: unlike that of npm, it compiles expensive statements (JIT). */
+const programs = testPrograms ?? debianPostgres();
 const binary = findPgBouncer();
-const title = isThere
+const title = programs
   ? 'A Postgres that compiles statements'
-  : `A Postgres that compiles statements, left out: there is none in ${DEBIAN}`;
+  : 'A Postgres that compiles statements, left out: there is none of Debian';
 
-(isThere ? describe : describe.skip)(title, () => {
+(programs ? describe : describe.skip)(title, () => {
   let postgres: PrivatePostgres;
   let bouncer: PgBouncer | undefined;
   let stack: Stack;
@@ -29,7 +27,7 @@ const title = isThere
       'auto_explain.log_timing': 'off',
       log_line_prefix: '%a: ',
     };
-    postgres = await startPrivatePostgres({ programs, settings });
+    postgres = await startPrivatePostgres({ ...(programs && { programs }), settings });
     stack = await Stack.start({ driver: 'postgres', database: postgres });
     if (binary) {
       bouncer = await startPgBouncer(binary, postgres.url, 3);

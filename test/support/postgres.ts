@@ -9,6 +9,7 @@ import {
 } from '../../apps/local/src/services/index.js';
 import { migrate } from '../../libs/database/src/migrations/migrate.js';
 import type { TestDatabase } from './database.js';
+import { composeTuning } from './stock-postgres.js';
 
 /** Folder with the `bin` of a release that `npm run test:postgres` has fetched. */
 export const programsOf = (release: string): string =>
@@ -21,9 +22,10 @@ export const programs = release === undefined ? undefined : programsOf(release);
 /** Neither UTC nor the zone of the processes (jest.config.js): a time that is read or written in the wrong zone fails a test. */
 const ZONE = { timezone: 'America/New_York' };
 
-/** As `startPostgres`, with the release that the tests run on. */
+/** As `startPostgres`, with the release that the tests run on, set as docker-compose.yml sets it. */
 export const startTestPostgres = (folder: string, options: PostgresOptions = {}): Promise<RunningPostgres> =>
   startPostgres(folder, {
+    tuning: composeTuning(),
     ...(programs !== undefined && { programs }),
     ...options,
     settings: { ...ZONE, ...options.settings },

@@ -24,7 +24,9 @@ export interface RunningPostgres {
 }
 
 export interface PostgresOptions {
-  /** Settings of the server on top of ours, e.g. `fsync: 'off'` for tests. */
+  /** How the server is tuned. Default: as `npm start` tunes its own. `{}` leaves it as Postgres comes. */
+  tuning?: Record<string, string>;
+  /** Settings on top of the tuning, e.g. `fsync: 'off'` for tests. */
   settings?: Record<string, string>;
   /** Attributes of the role `baton`, e.g. `CREATEDB`. */
   roleAttributes?: string;
@@ -36,10 +38,10 @@ export interface PostgresOptions {
   programs?: string;
 }
 
+const ADDRESS = { listen_addresses: '127.0.0.1', unix_socket_directories: '' };
+
 // What is the server's: sessions set what statements rely on (libs/postgres). Durable (fsync and synchronous_commit stay on); no replicas, so the log of writes need not serve any.
-const SETTINGS = {
-  listen_addresses: '127.0.0.1',
-  unix_socket_directories: '',
+const TUNING = {
   max_connections: '300',
   shared_buffers: '256MB',
   wal_level: 'minimal',
@@ -74,7 +76,7 @@ export async function startPostgres(folder: string, options: PostgresOptions = {
   const port =
     options.at === undefined ? await getPort({ host: '127.0.0.1' }) : Number(new URL(options.at).port);
   const logFile = join(state, 'postgres.log');
-  const settings = { ...SETTINGS, ...options.settings, port: String(port) };
+  const settings = { ...ADDRESS, ...(options.tuning ?? TUNING), ...options.settings, port: String(port) };
   const process = startService({
     name: 'postgres',
     command: binaries.postgres,
