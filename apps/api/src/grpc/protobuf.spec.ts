@@ -1,4 +1,4 @@
-import { Part, ProtocolError, Task, V1_0_CODEC } from '@baton/a2a';
+import { GRPC_METHODS, Part, ProtocolError, Task, V1_0_CODEC } from '@baton/a2a';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import fc from 'fast-check';
 import { sampleTask } from '../testing/samples.js';
@@ -6,6 +6,12 @@ import { decodeMessage, encodeMessage, messageOf } from './protobuf.js';
 
 const SEND = messageOf('lf.a2a.v1.SendMessageRequest');
 const TASK = messageOf('lf.a2a.v1.Task');
+
+const SEND_0_3 = messageOf('a2a.v1.SendMessageRequest');
+const TASK_0_3 = messageOf('a2a.v1.Task');
+const SEND_RPC_0_3 = GRPC_METHODS.find(
+  ({ service, rpc }) => service === 'a2a.v1.A2AService' && rpc === 'SendMessage',
+)!;
 
 const text = fc.string({ unit: 'binary' });
 /** Any google.protobuf.Value. JSON has no -0, and what reaches a prototype is refused. */
@@ -22,6 +28,21 @@ const part = fc.oneof(
     metadata: fc.dictionary(fc.constantFrom('a', 'b\u0000', '\u{1f600}'), value),
   }),
 );
+/** Data of 0.3 are an object. */
+const partOf03 = fc.oneof(
+  fc.record({ text }),
+  fc.record({
+    data: fc.record({ data: fc.dictionary(fc.constantFrom('a', 'b\u0000', '\u{1f600}'), value) }),
+  }),
+  fc.record({
+    file: fc.record({
+      fileWithBytes: fc.uint8Array().map((bytes) => Buffer.from(bytes).toString('base64')),
+      mimeType: fc.constantFrom('text/plain', 'image/png'),
+      name: fc.constantFrom('a.txt', '\u{1f600}'),
+    }),
+  }),
+  fc.record({ file: fc.record({ fileWithUri: fc.webUrl() }) }),
+);
 
 describe('messages in protocol buffers', () => {
   it('carry every value that the specification allows, both ways', () => {
@@ -35,6 +56,29 @@ describe('messages in protocol buffers', () => {
         expect(sent).toEqual(parts.map((each) => Part.fromJSON(each)));
         const task = Task.toJSON(sampleTask({ artifacts: [{ ...ARTIFACT, parts: sent }] }));
         expect(decodeMessage(TASK, encodeMessage(TASK, task))).toMatchObject({ artifacts: [{ parts }] });
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('of 0.3 carry every value that its specification allows, both ways', () => {
+    fc.assert(
+      fc.property(fc.array(partOf03, { minLength: 1 }), (content) => {
+        const message = { messageId: 'm', role: 'ROLE_USER', content };
+        const read = decodeMessage(SEND_0_3, encodeMessage(SEND_0_3, { message }));
+        expect(read).toEqual({ message });
+        const { codec, method, params } = SEND_RPC_0_3;
+        const { request } = codec.decode(method, params(read));
+        const sent = (request as { message: { parts: Part[] } }).message.parts;
+        expect(sent).toHaveLength(content.length);
+        const result = {
+          $case: 'task' as const,
+          value: sampleTask({ artifacts: [{ ...ARTIFACT, parts: sent }] }),
+        };
+        const { task } = codec.encodeResult('sendMessage', result) as { task: unknown };
+        expect(decodeMessage(TASK_0_3, encodeMessage(TASK_0_3, task))).toMatchObject({
+          artifacts: [{ parts: content }],
+        });
       }),
       { numRuns: 200 },
     );
