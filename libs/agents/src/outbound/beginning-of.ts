@@ -1,22 +1,29 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** How much of a body is read. */
-export interface Beginning {
-  bytes: number;
-  ms: number;
+/** How long a text that is only quoted is waited for. */
+const QUOTE_MS = 2_000;
+
+/**
+ * The beginning of a body that is only quoted. It may be endless, or break off. Never rejects, and cancels the rest.
+ * @param bytes how much of it
+ */
+export async function beginningOf({ body }: Pick<Response, 'body'>, bytes: number): Promise<Buffer> {
+  return body ? restOfBeginning([], body.getReader(), bytes) : Buffer.alloc(0);
 }
 
-/** The beginning of a body that is only quoted. It may be endless, or break off. Never rejects, and cancels the rest. */
-export async function beginningOf(
-  { body }: Pick<Response, 'body'>,
-  { bytes, ms }: Beginning,
+/**
+ * The same of a body that somebody has begun to read.
+ * @param start what has been read
+ */
+export async function restOfBeginning(
+  start: readonly Uint8Array[],
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  bytes: number,
 ): Promise<Buffer> {
-  if (!body) return Buffer.alloc(0);
-  const reader = body.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-  const late = delay(ms, undefined, { ref: false });
-  const chunks: Uint8Array[] = [];
+  const late = delay(QUOTE_MS, undefined, { ref: false });
+  const chunks = [...start];
   try {
-    for (let size = 0; size < bytes;) {
+    for (let size = Buffer.concat(chunks).length; size < bytes;) {
       const read = await Promise.race([reader.read(), late]);
       if (!read?.value) break;
       chunks.push(read.value);

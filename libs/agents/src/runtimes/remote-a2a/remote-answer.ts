@@ -1,5 +1,6 @@
 import { essenceOf, isEventStream, isJsonType } from '@baton/a2a';
 import { beginningOf } from '../../outbound/beginning-of.js';
+import { isWebPage, titleOf } from '../../outbound/web-page.js';
 import { completeLegacy, completeLegacyEvents } from './complete-legacy.js';
 import { UnfitAnswer } from './unfit-answer.js';
 
@@ -8,7 +9,6 @@ const NOT_OF_THE_AGENT = new Set([401, 403, 407, 408, 413, 429, 502, 503, 504]);
 
 /** How much of an answer that is not A2A is read, in bytes and in ms. */
 const MAX_READ_BYTES = 16 * 1024;
-const MAX_READ_MS = 2_000;
 /** How much of it is told, in characters. */
 const MAX_SAID = 200;
 
@@ -88,7 +88,7 @@ function isA2aError(text: string): boolean {
 }
 
 async function unfit(response: Response, asked: Asked): Promise<UnfitAnswer> {
-  const beginning = await beginningOf(response, { bytes: MAX_READ_BYTES, ms: MAX_READ_MS });
+  const beginning = await beginningOf(response, MAX_READ_BYTES);
   return unfitText(response, asked, beginning.toString('utf8'));
 }
 
@@ -106,8 +106,7 @@ const unfitText = (response: Response, { url, wantsStream }: Asked, text: string
 /** What a person needs of an answer: the title of a page, the message of an error, or the beginning of a text. */
 function gistOf(mediaType: string, text: string): string {
   const said = isJsonType(mediaType) ? messageIn(parse(text)) : undefined;
-  const isPage = /html/.test(mediaType) || /^\s*<(!doctype html|html)/i.test(text);
-  const title = isPage ? (/<title[^>]*>([^<]*)/i.exec(text)?.[1] ?? '') : undefined;
+  const title = isWebPage(text, mediaType) ? titleOf(text) : undefined;
   // oxlint-disable-next-line no-control-regex -- they would change what a terminal shows
   const line = (said ?? title ?? text).replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ').trim();
   return line.length > MAX_SAID ? `${line.slice(0, MAX_SAID)}…` : line;

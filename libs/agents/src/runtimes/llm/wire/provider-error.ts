@@ -1,6 +1,7 @@
+import { isWebPage } from '../../../outbound/web-page.js';
 import { type Json, isObject, numberOf, objectOf, objectsOf, textOf } from './json.js';
 
-/** Maximum characters of a provider's error that are read. */
+/** Maximum bytes of a provider's error that are read. */
 export const MAX_ERROR_BODY = 65_536;
 const MAX_MESSAGE = 2_000;
 
@@ -40,7 +41,8 @@ export function complaintOf(status: number, headers: Headers, body: string): Com
   const json = jsonOf(body);
   const said = json === undefined ? {} : wordsOf(json);
   const isOk = status < 400;
-  const document = json === undefined ? (isPage(body) ? 'page' : 'text') : 'json';
+  const document =
+    json === undefined ? (isWebPage(body, headers.get('content-type') ?? '') ? 'page' : 'text') : 'json';
   const text = document === 'text' && body.trim() !== '' ? { message: cut(body) } : {};
   const retryAfterMs = retryAfter(headers) ?? said.retryAfterMs;
   const shouldRetry = headers.get('x-should-retry');
@@ -180,7 +182,5 @@ function jsonOf(body: string): unknown {
     return undefined;
   }
 }
-
-const isPage = (body: string): boolean => /^\s*</.test(body);
 
 const cut = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, MAX_MESSAGE);

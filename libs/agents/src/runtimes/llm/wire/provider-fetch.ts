@@ -1,5 +1,6 @@
 import { within } from '@baton/outbound';
 import { createParser } from 'eventsource-parser';
+import { restOfBeginning } from '../../../outbound/beginning-of.js';
 import { BrokenAnswer } from '../agent-failure.js';
 import { AnthropicReader } from './anthropic-reader.js';
 import type { AnswerReader, Api } from './answer-reader.js';
@@ -58,17 +59,11 @@ async function beginning(source: Source | undefined, isDocument: boolean) {
   return { bytes, isDocument };
 }
 
-/** The first characters of a document. */
+/** The beginning of a document: a provider may leave its connection open. */
 async function documentOf(bytes: readonly Uint8Array[], source: Source | undefined): Promise<string> {
-  const pieces = [...bytes];
-  for (let size = bytes.reduce((sum, { length }) => sum + length, 0); source && size < MAX_ERROR_BODY;) {
-    const { done, value } = await source.read().catch(() => ({ done: true, value: undefined }));
-    if (done || value === undefined) break;
-    pieces.push(value);
-    size += value.length;
-  }
-  void source?.cancel().catch(() => undefined);
-  return Buffer.concat(pieces).subarray(0, MAX_ERROR_BODY).toString('utf8');
+  if (!source) return '';
+  const beginning = await restOfBeginning(bytes, source, MAX_ERROR_BODY);
+  return beginning.toString('utf8');
 }
 
 /** The events of an answer, as its reader passes them on. */

@@ -3,6 +3,7 @@ import { StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamable
 import { ErrorCode, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { failureReason } from '@baton/outbound';
 import { NOTHING_SECRET } from '../../../../outbound/redactor.js';
+import { isWebPage, titleOf } from '../../../../outbound/web-page.js';
 
 /**
  * - `error`: the server's own JSON-RPC error. `refused`: an HTTP status of 300 or more. `unreadable`: an answer that is not MCP.
@@ -122,7 +123,7 @@ export function httpRefusal(
 export function unreadable(text: string): McpFailure {
   const remedy = CHECK_URL;
   if (text.trim() === '') return new McpFailure('unreadable', 'its answer is empty', { remedy });
-  if (isHtml(text)) {
+  if (isWebPage(text)) {
     const details = { said: textOfPage(text), remedy: `${CHECK_URL}. ${CHECK_SIGN_IN}` };
     return new McpFailure('unreadable', 'it answers with a web page, not as an MCP server', details);
   }
@@ -130,13 +131,10 @@ export function unreadable(text: string): McpFailure {
   return new McpFailure('unreadable', 'its answer is not one of an MCP server', { said, remedy });
 }
 
-const isHtml = (text: string): boolean => /^\s*<(!doctype html|html|head|body)\b/i.test(text.slice(0, 1_000));
-
 /** The title of a page, or else its beginning. */
 export function textOfPage(text: string): string {
   const beginning = text.slice(0, MAX_SAID);
-  if (!isHtml(beginning)) return beginning;
-  return /<title[^<>]*>([^<]*)/i.exec(beginning)?.[1] ?? beginning;
+  return (isWebPage(beginning) && titleOf(beginning)) || beginning;
 }
 
 /** No answer within a time that the definition sets. */

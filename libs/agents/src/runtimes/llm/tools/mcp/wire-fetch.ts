@@ -7,9 +7,6 @@ import { beginningOf } from '../../../../outbound/beginning-of.js';
 import { BROKEN, MAX_SAID, McpFailure, httpRefusal, textOfPage, unreadable } from './mcp-failure.js';
 import { type RequestId, type WireAnswers, errorInBody } from './wire-answers.js';
 
-/** Maximum time to read the body of a refusal. */
-const EXCERPT_MS = 2_000;
-
 const CUT = new McpFailure(
   'cut',
   'the connection broke in the middle of its answer, so its result is not known',
@@ -148,7 +145,7 @@ async function refusalOf(response: Response, hadSession: boolean): Promise<McpFa
 }
 
 const excerptOf = async (response: Response): Promise<string> => {
-  const beginning = await beginningOf(response, { bytes: MAX_SAID, ms: EXCERPT_MS });
+  const beginning = await beginningOf(response, MAX_SAID);
   return decodeText(beginning, response.headers.get('content-type'));
 };
 
