@@ -11,7 +11,7 @@ const AT_ONCE = 50;
 const SILENT = { chunks: 2, delayMs: 600_000 };
 const MB = 1024 * 1024;
 
-const baton = await startBaton({ workers: 1 });
+const baton = await startBaton({ workers: 1, env: { MAX_CONNECTIONS_PER_ADDRESS: '10000' } });
 const { url, headers } = baton.target;
 
 /** One request; the response as soon as its headers are there. */

@@ -33,14 +33,19 @@ export interface BatonProcess {
 /**
  * Start an API on a free port or a worker; resolves when it says that it is ready.
  * @param dist the build it is from; default: this one
+ * @param openFiles its `ulimit -n`
  */
 export async function startProcess(
   kind: BatonProcess['kind'],
   env: Record<string, string>,
   timeoutMs = START_TIMEOUT_MS,
   dist = DIST,
+  openFiles?: number,
 ): Promise<BatonProcess> {
-  const child = spawn(process.execPath, [join(dist, 'apps', kind, 'src/main.js')], {
+  const main = [process.execPath, join(dist, 'apps', kind, 'src/main.js')];
+  const limited =
+    openFiles === undefined ? main : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`, ...main];
+  const child = spawn(limited[0]!, limited.slice(1), {
     env: {
       ...process.env,
       LOG_LEVEL: 'info',

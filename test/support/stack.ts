@@ -52,8 +52,9 @@ export class Stack {
     }
   }
 
-  async addApi(env: Record<string, string> = {}): Promise<BatonProcess> {
-    const api = await startProcess('api', { ...this.env, ...env });
+  /** @param openFiles its `ulimit -n` */
+  async addApi(env: Record<string, string> = {}, openFiles?: number): Promise<BatonProcess> {
+    const api = await startProcess('api', { ...this.env, ...env }, undefined, undefined, openFiles);
     this.apis.push(api);
     return api;
   }

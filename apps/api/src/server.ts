@@ -5,7 +5,7 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import FindMyWay from 'find-my-way';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import { limitConnections, openFilesLimit } from './http/connection-limit.js';
+import { ConnectionLimit, managementConnections } from './http/connection-limit.js';
 import { Connections } from './http/connections.js';
 import { refusePath, sendPlainError } from './http/errors.js';
 import { GrpcPort } from './grpc/grpc.module.js';
@@ -129,6 +129,7 @@ export function prepareApi(app: NestFastifyApplication): void {
   logRequests(instance, logger, app.get(Metrics), traffic);
   refuseWhileDraining(instance, traffic);
   refuseWithoutHost(instance);
+  refuseBeyondLimit(instance, app.get(ConnectionLimit, { strict: false }));
 }
 
 /** Where a server listens. */
@@ -148,7 +149,7 @@ export async function listen(app: NestFastifyApplication): Promise<Listening> {
   const paths = collectPaths(fastify);
   await app.init();
   refuseOtherMethods(fastify, paths, app);
-  limitConnections(app.getHttpServer(), openFilesLimit(), app.get(Logger));
+  app.get(ConnectionLimit, { strict: false }).limit(app.getHttpServer());
   await fastify.listen({ host, port });
   const [address] = fastify.addresses();
   const publicUrl = app.get(PublicUrl, { strict: false });
@@ -156,6 +157,7 @@ export async function listen(app: NestFastifyApplication): Promise<Listening> {
   if (typeof address === 'object') publicUrl.listening(address.port, grpcPort);
   const management = app.get(ManagementPort, { strict: false });
   const managementServer = createServer({ ServerResponse: LingeringResponse }, answerManagement(fastify));
+  managementConnections(app.get(Logger), app.get(Metrics)).limit(managementServer);
   const managementUrl = await management.open(managementServer);
   return { url: publicUrl.value, managementUrl, grpcPort };
 }
@@ -190,6 +192,29 @@ function refuseWhileDraining(instance: FastifyInstance, traffic: Traffic): void 
     }
     reply.headers({ connection: 'close', 'retry-after': '1' });
     sendPlainError(reply, 503, 'this server is shutting down: send the request again');
+  });
+}
+
+/** Probes of health are answered even when all connections are open, or every API process would be restarted. */
+const HEALTH_ROUTES: ReadonlySet<string | undefined> = new Set(['/healthz', '/readyz']);
+
+function refuseBeyondLimit(instance: FastifyInstance, limit: ConnectionLimit): void {
+  instance.addHook('onRequest', ({ raw, routeOptions }, reply, done) => {
+    if (!limit.isSpare(raw.socket)) {
+      done();
+      return;
+    }
+    reply.header('connection', 'close');
+    if (HEALTH_ROUTES.has(routeOptions.url)) {
+      done();
+      return;
+    }
+    reply.header('retry-after', '10');
+    sendPlainError(
+      reply,
+      503,
+      'this server has too many open connections: close some of yours, or try again later',
+    );
   });
 }
 

@@ -258,6 +258,17 @@ const api = group('API', {
     1_048_576,
     'Maximum size of a request body at `/`, `/a2a`, `/v1/agent-systems/` and `/v1/agents/`, in bytes.',
   ),
+  maxConnections: setting(
+    integer(1, 1_000_000),
+    10_000,
+    'Maximum open connections of callers per API process, over HTTP and gRPC. Fewer if the limit of open files (`ulimit -n`) ' +
+      'is lower: some are reserved for Postgres, Redis, probes and the management port.',
+  ),
+  maxConnectionsPerAddress: optional(
+    integer(1, 1_000_000),
+    'Maximum open connections from one address (IPv6: from one /64 network) per API process. Proxies in TRUSTED_PROXIES have no ' +
+      'such limit. Default: a quarter of all.',
+  ),
   unauthenticatedPerSecond: setting(
     integer(0, 1_000_000),
     50,

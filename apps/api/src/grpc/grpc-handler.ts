@@ -10,6 +10,7 @@ import type { UnauthenticatedLimit } from '../access/rate-limits.js';
 import { requestedVersion } from '../core/call-headers.js';
 import type { CallHandler } from '../core/call-handler.js';
 import { holderOf, tooLarge } from '../http/body.js';
+import type { ConnectionLimit } from '../http/connection-limit.js';
 import type { BodyMemoryPool } from '../http/body-memory.js';
 import type { Failures } from '../http/errors.js';
 import { logContextOf, requestRecorder, type Traffic } from '../http/requests.js';
@@ -42,6 +43,7 @@ export interface Shared {
   failures: Failures;
   limits: LimitsService;
   bodyMemory: BodyMemoryPool;
+  connections: ConnectionLimit;
   guard: AccessGuard;
   unauthenticated: UnauthenticatedLimit;
   calls: CallHandler;

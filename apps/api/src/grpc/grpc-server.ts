@@ -10,17 +10,11 @@ import {
 } from '@grpc/grpc-js';
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
-import {
-  type AddressInfo,
-  BlockList,
-  createServer,
-  isIPv6,
-  type Server as Listener,
-  type Socket,
-} from 'node:net';
-import { limitConnections, openFilesLimit } from '../http/connection-limit.js';
+import { type AddressInfo, createServer, type Server as Listener, type Socket } from 'node:net';
+import type { Connection } from '../http/connection.js';
+import { inNetworks } from '../http/networks.js';
 import { type GrpcExchange, GrpcHandler, type Shared } from './grpc-handler.js';
-import { onReceivedBytes } from './message-limit.js';
+import { onClosed, onReceivedBytes } from './message-limit.js';
 import { OpenCalls } from './open-calls.js';
 import { addService, GrpcHealth, GrpcReflection, methodOf } from './grpc-services.js';
 
@@ -51,6 +45,8 @@ export class GrpcServer {
   private readonly secure: boolean;
   private readonly listener: Listener;
   private readonly sockets = new Set<Socket>();
+  /** By the address and port of the peer, which is all that grpc-js tells of the connection of a call. */
+  private readonly connections = new Map<string, Connection>();
   /** The calls that were admitted, until their message is there. */
   private readonly admitted = new WeakMap<Metadata, GrpcExchange>();
   private readonly injector: ReturnType<Server['createConnectionInjector']>;
@@ -66,12 +62,7 @@ export class GrpcServer {
     this.secure = credentials !== undefined;
     this.injector = this.server.createConnectionInjector(credentials ?? ServerCredentials.createInsecure());
     // grpc-js has no limit of connections of its own.
-    this.listener = createServer((socket) => {
-      this.sockets.add(socket);
-      socket.once('close', () => this.sockets.delete(socket));
-      this.injector.injectConnection(socket);
-    });
-    limitConnections(this.listener, openFilesLimit(), logger);
+    this.listener = createServer((socket) => this.take(socket));
   }
 
   /** Listens, and resolves with the port. Rejects if it can't be had. */
@@ -99,6 +90,22 @@ export class GrpcServer {
     await Promise.race([Promise.allSettled(closed), setTimeout(FLUSH_MS, undefined, { ref: false })]);
     this.server.forceShutdown();
     for (const socket of this.sockets) socket.destroy();
+  }
+
+  private take(socket: Socket): void {
+    const connection = this.shared.connections.open(socket);
+    if (!connection) {
+      socket.destroy();
+      return;
+    }
+    const peer = peerOf(socket);
+    this.sockets.add(socket);
+    this.connections.set(peer, connection);
+    socket.once('close', () => {
+      this.sockets.delete(socket);
+      this.connections.delete(peer);
+    });
+    this.injector.injectConnection(socket);
   }
 
   private options(): ServerOptions {
@@ -137,6 +144,9 @@ export class GrpcServer {
 
   /** Checks the caller before the message is read. Health and reflection need no token. */
   private readonly intercept: ServerInterceptor = ({ path }, call) => {
+    const connection = this.connections.get(peerOf(call.getConnectionInfo()));
+    connection?.began();
+    onClosed(call, () => connection?.ended());
     const origin = {
       path,
       authority: call.getHost(),
@@ -174,23 +184,11 @@ export class GrpcServer {
   }
 }
 
-/** Whether an address is in one of these networks. */
-function inNetworks(networks: readonly string[]): (address: string) => boolean {
-  const list = new BlockList();
-  for (const network of networks) {
-    const [address = '', prefix] = network.split('/');
-    const family = familyOf(address);
-    if (prefix === undefined) list.addAddress(address, family);
-    else list.addSubnet(address, Number(prefix), family);
-  }
-  // An IPv4 peer of a listener for both families is written as IPv6.
-  return (address) => {
-    const plain = address.replace(/^::ffff:(?=\d+\.)/i, '');
-    return list.check(plain, familyOf(plain));
-  };
-}
-
-const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIPv6(address) ? 'ipv6' : 'ipv4');
+const peerOf = ({
+  remoteAddress,
+  remotePort,
+}: Partial<Pick<Socket, 'remoteAddress' | 'remotePort'>>): string =>
+  `${String(remoteAddress)} ${String(remotePort)}`;
 
 /** TLS, if there is a certificate. */
 function credentialsOf({ grpcTlsCert, grpcTlsKey }: Shared['environment']): ServerCredentials | undefined {

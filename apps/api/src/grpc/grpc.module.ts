@@ -7,6 +7,7 @@ import { UnauthenticatedLimit } from '../access/rate-limits.js';
 import { AccessModule } from '../access/access.module.js';
 import { CallHandler } from '../core/call-handler.js';
 import { CoreModule } from '../core/core.module.js';
+import { ConnectionLimit } from '../http/connection-limit.js';
 import { BodyMemoryPool } from '../http/body-memory.js';
 import { Failures } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
@@ -26,6 +27,7 @@ export class GrpcPort implements OnApplicationShutdown {
     private readonly failures: Failures,
     private readonly limits: LimitsService,
     private readonly bodyMemory: BodyMemoryPool,
+    private readonly connections: ConnectionLimit,
     private readonly guard: AccessGuard,
     private readonly unauthenticated: UnauthenticatedLimit,
     private readonly calls: CallHandler,
@@ -41,6 +43,7 @@ export class GrpcPort implements OnApplicationShutdown {
       failures,
       limits,
       bodyMemory,
+      connections,
       guard,
       unauthenticated,
       calls,
@@ -55,6 +58,7 @@ export class GrpcPort implements OnApplicationShutdown {
       failures,
       limits,
       bodyMemory,
+      connections,
       guard,
       unauthenticated,
       calls,

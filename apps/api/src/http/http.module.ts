@@ -1,15 +1,27 @@
+import { Environment } from '@baton/config';
+import { Logger, Metrics } from '@baton/telemetry';
 import { Module } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { BodyReader } from './body.js';
 import { BodyMemoryPool } from './body-memory.js';
+import { ConnectionLimit, publicConnections } from './connection-limit.js';
 import { ErrorFilter, Failures } from './errors.js';
 import { PublicUrl } from './public-url.js';
 import { ReadMemoryPool } from './read-memory.js';
 import { ManagementPort } from '../management/management-port.js';
 import { Traffic } from './requests.js';
 
+const CONNECTIONS = {
+  provide: ConnectionLimit,
+  useFactory: (environment: Environment, logger: Logger, metrics: Metrics) =>
+    publicConnections(environment, logger, metrics),
+  inject: [Environment, Logger, Metrics],
+};
 const SHARED = [Failures, BodyMemoryPool, BodyReader, ManagementPort, PublicUrl, ReadMemoryPool, Traffic];
 
 /** Shared by all endpoints: errors, bodies, requests in flight, memory for large tasks, the server's own URL. */
-@Module({ providers: [{ provide: APP_FILTER, useClass: ErrorFilter }, ...SHARED], exports: SHARED })
+@Module({
+  providers: [{ provide: APP_FILTER, useClass: ErrorFilter }, CONNECTIONS, ...SHARED],
+  exports: [ConnectionLimit, ...SHARED],
+})
 export class HttpModule {}
