@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { waitUntil } from '../../apps/local/src/services/service-process.js';
 import { createDatabase, createRedisUrl, DRIVERS } from '../support/index.js';
-import { childrenOf, isRunning, LocalRun, temporaryHome } from '../support/local-run.js';
+import { childrenOf, isRunning, LocalRun, startOnIpv6, temporaryHome } from '../support/local-run.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 
 interface Demo {
@@ -20,6 +20,11 @@ const has = (command: string): boolean =>
   (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, command)));
 
 const linuxIt = process.platform === 'linux' ? it : it.skip;
+
+const BATON = join(__dirname, '../../bin/baton.cjs');
+
+/** Network namespaces need root. */
+const ipv6It = has('unshare') && has('nsenter') && has('ip') && process.getuid?.() === 0 ? it : it.skip;
 
 describe('npm start', () => {
   const home = temporaryHome();
@@ -147,6 +152,30 @@ describe('npm start', () => {
     expect(processes.filter(({ pid }) => isRunning(pid))).toEqual([]);
     expect((await echo().call('GetTask', { id: taskId })).result?.id).toBe(taskId);
     first = again;
+  });
+
+  ipv6It('runs on a machine without IPv4', async () => {
+    const own = temporaryHome();
+    const run = startOnIpv6({ ...environment, BATON_HOME: own.path, HOST: '::1' });
+    runs.push(run);
+    try {
+      await run.ready();
+      const { url, token } = JSON.parse(readFileSync(join(own.path, 'demo.json'), 'utf8')) as Demo;
+      const inside = async (command: string, ...args: string[]): Promise<string> => {
+        const entered = [`--net=/proc/${run.pid}/ns/net`, command, ...args];
+        return (await promisify(execFile)('nsenter', entered)).stdout;
+      };
+      const server = url.replace('localhost', '[::1]');
+      const options = ['--url', server, '--token', token];
+      expect(await inside(process.execPath, BATON, 'send', 'echo', 'Hello', ...options)).toBe('Hello\n');
+      const metrics = /Metrics (http:\S+)/.exec(run.output)?.[1] ?? '';
+      const read = `fetch('${metrics}').then((answer) => answer.text()).then(console.log)`;
+      expect(await inside(process.execPath, '-e', read)).toContain('baton_live_workers 1');
+    } finally {
+      run.signal('SIGTERM');
+      expect(await run.exited).toBe(0);
+      own.remove();
+    }
   });
 
   it('makes a new token when the old one is no longer good', async () => {

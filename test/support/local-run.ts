@@ -36,13 +36,15 @@ export class LocalRun {
    * @param environment on top of ours, without the services the tests themselves use; undefined takes a name out
    * @param folder in which it is started, whose `.env` it reads
    * @param program with its arguments. Default: that of `npm start`
+   * @param command which runs the program. Default: Node.js
    */
   constructor(
     environment: Record<string, string | undefined>,
     folder = process.cwd(),
     program: readonly string[] = [MAIN],
+    command = process.execPath,
   ) {
-    this.child = spawn(process.execPath, program, {
+    this.child = spawn(command, program, {
       cwd: folder,
       env: { ...process.env, DATABASE_URL: '', REDIS_URL: '', ...ownPorts(), ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -99,6 +101,13 @@ export class LocalRun {
   ready(): Promise<void> {
     return this.printed('Ctrl-C stops everything');
   }
+}
+
+/** `npm start` on a machine without IPv4: in a network namespace of its own, whose only address is ::1. Needs root. */
+export function startOnIpv6(environment: Record<string, string | undefined>): LocalRun {
+  const onlyIpv6 = 'ip link set lo up && ip address delete 127.0.0.1/8 dev lo && exec "$@"';
+  const program = ['--net', 'sh', '-c', onlyIpv6, 'sh', process.execPath, MAIN];
+  return new LocalRun(environment, process.cwd(), program, 'unshare');
 }
 
 /** The ids of the processes whose parent this is, by the name of their program. */

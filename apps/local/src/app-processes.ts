@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Home, StartError } from './home.js';
+import { inUrl, LOOPBACK } from './loopback.js';
 import {
   cpuTimeOf,
   forgetProcess,
@@ -41,8 +42,8 @@ function command(
 /** The API process. */
 export function apiProcess(home: Home, environment: Environment, variables: ChildEnvironment): Supervised {
   const { host, port, apiGraceMs } = environment;
-  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-  const readyUrl = `http://${reachable}:${port}/readyz`;
+  const reachable = host === '0.0.0.0' || host === '::' ? LOOPBACK : host;
+  const readyUrl = `http://${inUrl(reachable)}:${port}/readyz`;
   return {
     title: 'The API',
     stopTimeoutMs: apiGraceMs + MARGIN_MS,
@@ -63,12 +64,12 @@ export function workerProcess(
     title: `Worker ${number}`,
     stopTimeoutMs: environment.workerGraceMs + MARGIN_MS,
     start: async () => {
-      const port = await getPort({ host: '127.0.0.1' });
+      const port = await getPort({ host: LOOPBACK });
       return startApp(
         command(home, `worker-${number}`, environment, {
           app: 'worker',
-          environment: { ...variables, HOST: '127.0.0.1', WORKER_PORT: String(port) },
-          readyUrl: `http://127.0.0.1:${port}/readyz`,
+          environment: { ...variables, HOST: LOOPBACK, WORKER_PORT: String(port) },
+          readyUrl: `http://${inUrl(LOOPBACK)}:${port}/readyz`,
         }),
         // All workers load the same agents and say the same of them.
         number === 1 ? onNotice : undefined,

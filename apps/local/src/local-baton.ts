@@ -2,6 +2,7 @@ import getPort from 'get-port';
 import {
   type Environment,
   type EnvironmentSource,
+  listenAddress,
   loadEnvironment,
   type LocalEnvironment,
 } from '@baton/config';
@@ -10,14 +11,13 @@ import { createServer } from 'node:net';
 import { apiProcess, stopLeftoverApps, workerProcess } from './app-processes.js';
 import { prepareDemo } from './demo-tenant.js';
 import { type Demo, type Home, orTell, StartError } from './home.js';
+import { inUrl, LOOPBACK } from './loopback.js';
 import { postgresService, redisService } from './own-services.js';
 import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor.js';
 
 /** Agents may call models, tools and agents on this machine, unless the setting says otherwise. */
 const OWN_MACHINE = '127.0.0.0/8, ::1, localhost';
 
-/** Nobody else reaches the API unless HOST says so. */
-const LOOPBACK = '127.0.0.1';
 /** The management port, or any free one if it is taken. */
 const MANAGEMENT_PORT = 9090;
 /** The gRPC port, or any free one if it is taken. */
@@ -54,7 +54,8 @@ export class LocalBaton {
   /** Rejects with the reason if anything does not come up; `stop` then ends what did. */
   async start(): Promise<Started> {
     await stopLeftoverApps(this.home, this.local.workers);
-    const host = this.source.HOST?.trim() || LOOPBACK;
+    // Nobody else reaches the API unless HOST says so.
+    const host = listenAddress(this.source.HOST?.trim() || LOOPBACK);
     const port = await claimPort(this.local.port, host);
     const postgres = postgresService(this.local, this.home);
     const redis = redisService(this.local, this.home);
@@ -76,7 +77,7 @@ export class LocalBaton {
       workerProcess(this.home, environment, variables, number, (text) => this.events.say(text)),
     );
     const [ports] = await Promise.all([this.launchApi(environment, variables, host), this.launch(workers)]);
-    const metrics = `http://${environment.managementHost}:${ports.MANAGEMENT_PORT}/metrics`;
+    const metrics = `http://${inUrl(environment.managementHost)}:${ports.MANAGEMENT_PORT}/metrics`;
     const grpc = `${new URL(demo.url).hostname}:${ports.GRPC_PORT}`;
     return { demo, grpc, metrics, notes: [postgres.note, redis.note, this.agentsNote(), reachNote(host)] };
   }
@@ -123,7 +124,11 @@ export class LocalBaton {
         return String(free);
       };
       const ports = {
-        MANAGEMENT_PORT: await choose(this.source.MANAGEMENT_PORT, MANAGEMENT_PORT, LOOPBACK),
+        MANAGEMENT_PORT: await choose(
+          this.source.MANAGEMENT_PORT,
+          MANAGEMENT_PORT,
+          environment.managementHost,
+        ),
         GRPC_PORT: await choose(this.source.GRPC_PORT, GRPC_PORT, host),
       };
       try {
@@ -189,17 +194,18 @@ export class LocalBaton {
 }
 
 /** The names that a browser on this machine has for the API. */
-const ownOrigins = (port: string): string => `http://localhost:${port},http://127.0.0.1:${port}`;
+const ownOrigins = (port: string): string =>
+  `http://localhost:${port},http://127.0.0.1:${port},http://[::1]:${port}`;
 
 /** Who can reach the API, and how to change that. */
 const reachNote = (host: string): string =>
-  host === LOOPBACK || host === 'localhost' || host === '::1'
+  ['127.0.0.1', '::1', 'localhost'].includes(host)
     ? 'Reach: this machine only. HOST=0.0.0.0 lets your network in.'
-    : `Reach: everybody who reaches ${host}. HOST=127.0.0.1 keeps to this machine.`;
+    : `Reach: everybody who reaches ${host}. HOST=${LOOPBACK} keeps to this machine.`;
 
 /** The port to use: a free one for 0, otherwise the given one. Throws StartError if it is not available. */
 export async function claimPort(port: number, host: string): Promise<number> {
-  if (port === 0) return getPort({ host: '127.0.0.1' });
+  if (port === 0) return getPort({ host });
   await new Promise<void>((resolve, reject) => {
     const server = createServer();
     server.once('error', (error: NodeJS.ErrnoException) => reject(explain(error, port, host)));

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { LIMITS, type TenantLimits } from './limits.js';
+import { listenAddress } from './listen-address.js';
 import { type MasterKeySource, readMasterKeys } from './master-key.js';
 import {
   environmentName,
@@ -101,7 +102,8 @@ function readProcess(source: EnvironmentSource) {
     databaseDirectUrl: services.databaseDirectUrl ?? services.databaseUrl,
     /** DATABASE_URL leads to a pooler: a session there lasts for one transaction. */
     isDatabasePooled: services.databaseDirectUrl !== undefined,
-    host: api.host ?? '0.0.0.0',
+    host: listenAddress(api.host ?? '0.0.0.0'),
+    managementHost: listenAddress(api.managementHost),
     /** The URL under which callers reach the API, without a slash at the end. */
     publicUrl: api.publicUrl ?? `http://localhost:${api.port}`,
     loopStallMs: everyProcess.loopStallMs ?? Math.max(DEFAULT_LOOP_STALL_MS, worker.leaseMs),

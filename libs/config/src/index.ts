@@ -28,6 +28,7 @@ export {
   storedLimits,
   type TenantLimits,
 } from './limits.js';
+export { listenAddress } from './listen-address.js';
 export { parseRedisUrl, type RedisHost } from './redis-url.js';
 export { isBatonSecret } from './settings.js';
 export type { ModelPrice } from './values.js';

@@ -164,8 +164,8 @@ const api = group('API', {
   port: setting(port, 8080, 'Port of the API. With `docker compose`: its port on this machine.'),
   host: optional(
     text,
-    'Address on which the API listens. Default: 127.0.0.1 with `npm start`, 0.0.0.0 otherwise. With `docker ' +
-      'compose`: its address on this machine.',
+    'Address on which the API listens. Default: 127.0.0.1 with `npm start`, 0.0.0.0 otherwise. `::` is all ' +
+      'addresses, IPv6 and IPv4; without IPv6 it is 0.0.0.0. With `docker compose`: its address on this machine.',
   ),
   managementPort: optional(
     port,

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { inUrl, LOOPBACK } from '../loopback.js';
 import {
   type Account,
   type PostgresBinaries,
@@ -38,7 +39,7 @@ export interface PostgresOptions {
   programs?: string;
 }
 
-const ADDRESS = { listen_addresses: '127.0.0.1', unix_socket_directories: '' };
+const ADDRESS = { listen_addresses: LOOPBACK, unix_socket_directories: '' };
 
 // What is the server's: sessions set what statements rely on (libs/postgres). Durable (fsync and synchronous_commit stay on); no replicas, so the log of writes need not serve any.
 const TUNING = {
@@ -73,8 +74,13 @@ export async function startPostgres(folder: string, options: PostgresOptions = {
     await separateOwner(binaries, data, ownerFile, account);
   }
 
+  const logins = join(data, 'pg_hba.conf');
+  const roles = existsSync(ownerFile) ? [DATABASE, OWNER] : [DATABASE];
+  // Clusters of earlier releases let no role in over IPv6.
+  if (!readFileSync(logins, 'utf8').includes('::1')) writeFileSync(logins, loginsOf(roles));
+
   const port =
-    options.at === undefined ? await getPort({ host: '127.0.0.1' }) : Number(new URL(options.at).port);
+    options.at === undefined ? await getPort({ host: LOOPBACK }) : Number(new URL(options.at).port);
   const logFile = join(state, 'postgres.log');
   const settings = { ...ADDRESS, ...(options.tuning ?? TUNING), ...options.settings, port: String(port) };
   const process = startService({
@@ -88,7 +94,7 @@ export async function startPostgres(folder: string, options: PostgresOptions = {
   });
   await waitUntilReady('Postgres', process, () => isReady(data, process.pid), logFile);
   const urlOf = (role: string, file: string): string =>
-    `postgres://${role}:${readFileSync(file, 'utf8').trim()}@127.0.0.1:${port}/${DATABASE}`;
+    `postgres://${role}:${readFileSync(file, 'utf8').trim()}@${inUrl(LOOPBACK)}:${port}/${DATABASE}`;
   const url = urlOf(DATABASE, passwordFile);
   return { process, url, ownerUrl: options.separateOwner ? urlOf(OWNER, ownerFile) : url };
 }
@@ -130,12 +136,14 @@ async function create(
     account,
     `${statements.join('\n')}\n`,
   );
-  writeFileSync(join(partial, 'pg_hba.conf'), loginsOf(DATABASE));
+  writeFileSync(join(partial, 'pg_hba.conf'), loginsOf([DATABASE]));
   renameSync(partial, data);
 }
 
-const loginsOf = (...roles: string[]): string =>
-  roles.map((role) => `host all ${role} 127.0.0.1/32 scram-sha-256\n`).join('');
+const loginsOf = (roles: readonly string[]): string =>
+  roles
+    .flatMap((role) => ['127.0.0.1/32', '::1/128'].map((from) => `host all ${role} ${from} scram-sha-256\n`))
+    .join('');
 
 /** Relations of the schema, without what belongs to one of them. */
 const OWNED = `SELECT oid::regclass AS name FROM pg_class c WHERE relnamespace = 'public'::regnamespace
@@ -171,7 +179,7 @@ async function separateOwner(
   const login = `ALTER ROLE ${OWNER} LOGIN PASSWORD '${password}'`;
   const statements = [...SEPARATE_OWNER, login, ''].join('\n');
   await run(binaries.postgres, ['--single', '-D', data, DATABASE], account, statements);
-  writeFileSync(join(data, 'pg_hba.conf'), loginsOf(DATABASE, OWNER));
+  writeFileSync(join(data, 'pg_hba.conf'), loginsOf([DATABASE, OWNER]));
   // Last: until it is there, all of this is done again.
   writeFileSync(`${ownerFile}.new`, `${password}\n`, { mode: 0o600 });
   renameSync(`${ownerFile}.new`, ownerFile);

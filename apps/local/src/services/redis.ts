@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { delimiter, join } from 'node:path';
+import { inUrl, LOOPBACK } from '../loopback.js';
 import { type ServiceProcess, startService, stopLeftover, waitUntilReady } from './service-process.js';
 
 /** A private Redis and the URL to reach it. */
@@ -43,13 +44,13 @@ export async function startRedis(
   await stopLeftover(pidFile, 'SIGTERM');
 
   const before = options.at === undefined ? undefined : new URL(options.at);
-  const port = before ? Number(before.port) : await getPort({ host: '127.0.0.1' });
+  const port = before ? Number(before.port) : await getPort({ host: LOOPBACK });
   const password = before?.password ?? randomBytes(18).toString('base64url');
   const configuration = join(folder, 'redis.conf');
   const logFile = join(folder, 'redis.log');
   // In a file, because every user of the machine can see arguments.
   const settings = [
-    'bind 127.0.0.1',
+    `bind ${LOOPBACK}`,
     `port ${port}`,
     `requirepass ${password}`,
     `dir "${folder}"`,
@@ -70,13 +71,13 @@ export async function startRedis(
     stopSignal: 'SIGTERM',
   });
   await waitUntilReady('Redis', process, () => answers(port, password), logFile);
-  return { process, url: `redis://:${password}@127.0.0.1:${port}` };
+  return { process, url: `redis://:${password}@${inUrl(LOOPBACK)}:${port}` };
 }
 
 /** Whether a Redis with this password answers a ping; it refuses while it loads its data. */
 function answers(port: number, password: string): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(`AUTH ${password}\r\nPING\r\n`));
+    const socket = connect(port, LOOPBACK, () => socket.write(`AUTH ${password}\r\nPING\r\n`));
     let text = '';
     socket.setTimeout(1000, () => socket.destroy());
     socket.on('data', (chunk) => {
