@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { parse as parseAddress, parseCIDR } from 'ipaddr.js';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadEnvironment } from '../../libs/config/src/index.js';
 import { SECRET_FILE_NAMES, SETTING_NAMES } from '../../libs/config/src/settings.js';
@@ -12,25 +13,41 @@ const read = (path: string): string => readFileSync(join(CHART, path), 'utf8');
 const templates = readdirSync(join(CHART, 'templates')).map((name) => read(`templates/${name}`));
 
 interface Container {
+  name: string;
   image: string;
   command: string[];
-  env: { name: string; value: string }[];
-  envFrom: { secretRef: { name: string } }[];
+  env: { name: string; value?: string; valueFrom?: object }[];
+  envFrom: { secretRef?: { name: string } }[];
+  volumeMounts: { name: string; mountPath: string; readOnly?: boolean }[];
   securityContext: object;
   lifecycle?: { preStop: { exec: { command: string[] } } };
 }
+interface Metadata {
+  labels: Record<string, string>;
+  annotations?: Record<string, string>;
+}
+interface PodSpec {
+  serviceAccountName?: string;
+  terminationGracePeriodSeconds: number;
+  securityContext: object;
+  initContainers?: Container[];
+  containers: [Container, ...Container[]];
+  volumes: ({ name: string } & Record<string, unknown>)[];
+  topologySpreadConstraints?: { topologyKey: string; labelSelector: { matchLabels: object } }[];
+  nodeSelector?: object;
+  priorityClassName?: string;
+}
 interface Manifest {
   kind: string;
-  metadata: { name: string; labels: Record<string, string>; annotations?: Record<string, string> };
+  metadata: Metadata & { name: string };
   spec: Record<string, unknown> & {
     replicas?: number;
     groups?: { rules: { alert?: string; expr: string; annotations?: Record<string, string> }[] }[];
     triggers?: { metadata: { query: string; threshold: string } }[];
     selector?: { matchLabels?: Record<string, string> } & Record<string, unknown>;
-    template?: {
-      metadata: { labels: Record<string, string> };
-      spec: { terminationGracePeriodSeconds: number; securityContext: object; containers: [Container] };
-    };
+    template?: { metadata: Metadata; spec: PodSpec };
+    egress?: { to?: { ipBlock?: { cidr: string; except?: string[] } }[]; ports?: { port: number }[] }[];
+    ingress?: object[];
   };
   data?: Record<string, string>;
 }
@@ -46,7 +63,8 @@ describe('the chart', () => {
       [...text.matchAll(/name: ([A-Z][A-Z_]+),/g)].map(([, name]) => name!),
     );
     expect(names.length).toBeGreaterThan(8);
-    expect(names.filter((name) => !SETTING_NAMES.includes(name))).toEqual([]);
+    const ofNode = 'NODE_EXTRA_CA_CERTS';
+    expect(names.filter((name) => !SETTING_NAMES.includes(name) && name !== ofNode)).toEqual([]);
     const programs = templates.flatMap((text) =>
       [...text.matchAll(/\bdist\/\S+?\.js/g)].map(([path]) => path),
     );
@@ -101,19 +119,235 @@ withHelm('what the chart renders', () => {
       },
     );
   const render = (file: string): Manifest[] => {
-    const { status, stdout, stderr } = run('--values', join(CHART, 'ci', file));
+    const { status, stdout, stderr } = run('--values', resolve(CHART, 'ci', file));
     expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' });
     return parseAllDocuments(stdout)
       .map((document) => document.toJS() as Manifest | null)
       .filter((manifest) => manifest !== null);
   };
-  const refusal = (values: object): string => {
+  /** @param values as an object, or as JSON with numbers that no double holds */
+  const fileOf = (values: object | string): string => {
     const file = join(folder, 'values.json');
-    writeFileSync(file, JSON.stringify(values));
-    return run('--values', file).stderr;
+    writeFileSync(file, typeof values === 'string' ? values : JSON.stringify(values));
+    return file;
   };
+  const renderValues = (values: object): Manifest[] => render(fileOf(values));
+  const refusal = (values: object | string): string => run('--values', fileOf(values)).stderr;
   const find = (manifests: Manifest[], kind: string, name: string): Manifest =>
     manifests.find((one) => one.kind === kind && one.metadata.name === name)!;
+
+  const podOf = (manifests: Manifest[], component: string) =>
+    find(manifests, component === 'migrate' ? 'Job' : 'Deployment', `acme-baton-${component}`).spec.template!;
+  const settingsOf = ({ env }: Container) => Object.fromEntries(env.map(({ name, value }) => [name, value]));
+  const COMPONENTS = ['api', 'worker', 'migrate'];
+
+  it('gives processes the numbers and texts of the settings as they are written', () => {
+    const manifests = renderValues({
+      existingSecret: 'baton',
+      settings: {
+        LIMIT_RETENTION_DAYS: 1.9,
+        OTEL_TRACES_SAMPLER_ARG: 0.05,
+        LIMIT_STORED_BYTES: 10_737_418_240,
+        LIMIT_EVENT_BYTES: Number.MAX_SAFE_INTEGER,
+        LIMIT_RUNS_AT_ONCE: 1_000_000,
+        LIMIT_AGENTS: 0,
+        AUDIT_STDOUT: true,
+        CONSOLE_ENABLED: false,
+        OTEL_SERVICE_NAME: '0123',
+        OTEL_RESOURCE_ATTRIBUTES: '1e3',
+        MODEL_PRICES: '{"a":1}',
+        CORS_ORIGINS: 'yes',
+        LOG_LEVEL: 'null',
+        INDEX_MODEL: 'a "b" \\ é <c>\nd: $e {{ f }}',
+      },
+      worker: { concurrency: 10_000, graceMs: 86_400_000 },
+      api: { graceMs: 3_600_000 },
+      migrate: { activeDeadlineSeconds: 1_000_000 },
+    });
+    for (const component of COMPONENTS) {
+      expect(settingsOf(podOf(manifests, component).spec.containers[0])).toMatchObject({
+        LIMIT_RETENTION_DAYS: '1.9',
+        OTEL_TRACES_SAMPLER_ARG: '0.05',
+        LIMIT_STORED_BYTES: '10737418240',
+        LIMIT_EVENT_BYTES: '9007199254740991',
+        LIMIT_RUNS_AT_ONCE: '1000000',
+        LIMIT_AGENTS: '0',
+        AUDIT_STDOUT: 'true',
+        CONSOLE_ENABLED: 'false',
+        OTEL_SERVICE_NAME: '0123',
+        OTEL_RESOURCE_ATTRIBUTES: '1e3',
+        MODEL_PRICES: '{"a":1}',
+        CORS_ORIGINS: 'yes',
+        LOG_LEVEL: 'null',
+        INDEX_MODEL: 'a "b" \\ é <c>\nd: $e {{ f }}',
+        WORKER_CONCURRENCY: '10000',
+        WORKER_GRACE_MS: '86400000',
+        API_GRACE_MS: '3600000',
+      });
+    }
+    expect(find(manifests, 'Job', 'acme-baton-migrate').spec.activeDeadlineSeconds).toBe(1_000_000);
+    // YAML would change its last digit.
+    const tooLarge = refusal('{"existingSecret":"baton","settings":{"LIMIT_STORED_BYTES":9007199254740993}}');
+    expect(tooLarge).toContain('/settings/LIMIT_STORED_BYTES');
+  });
+
+  it('gives all pods what is for all, and adds what is for one kind', () => {
+    const manifests = render('everything-values.yaml');
+    const [api, worker, migrate] = COMPONENTS.map((component) => podOf(manifests, component));
+    for (const { metadata, spec } of [api!, worker!, migrate!]) {
+      expect(metadata.labels).toMatchObject({ team: 'agents', 'app.kubernetes.io/name': 'baton' });
+      expect(spec.initContainers).toMatchObject([{ name: 'database-proxy', restartPolicy: 'Always' }]);
+      expect(spec).toMatchObject({ imagePullSecrets: [{ name: 'registry' }] });
+      const [container] = spec.containers;
+      expect(container.env).toContainEqual({
+        name: 'DATABASE_URL',
+        valueFrom: { secretKeyRef: { name: 'postgres-app', key: 'uri' } },
+      });
+      expect(container.envFrom).toContainEqual({ configMapRef: { name: 'more-settings', optional: true } });
+      expect(container.volumeMounts).toContainEqual({ name: 'sockets', mountPath: '/sockets' });
+      const names = spec.volumes.map(({ name }) => name);
+      expect(new Set(names).size).toBe(names.length);
+      expect(container.volumeMounts.filter(({ name }) => !names.includes(name))).toEqual([]);
+    }
+    expect(api!.metadata.labels.tier).toBe('front');
+    expect(COMPONENTS.map((name) => podOf(manifests, name).metadata.annotations)).toEqual([
+      { 'example.com/a': 'api' },
+      { 'example.com/a': 'b' },
+      { 'example.com/a': 'b', 'example.com/kind': 'migration' },
+    ]);
+    const [main, ...beside] = api!.spec.containers;
+    expect(main.env).toContainEqual({ name: 'POD', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } });
+    expect(main.volumeMounts).toContainEqual({
+      name: 'certificate',
+      mountPath: '/certificate',
+      readOnly: true,
+    });
+    expect(beside.map(({ name }) => name)).toEqual(['access-log']);
+    expect(api!.spec.priorityClassName).toBe('system-cluster-critical');
+    expect(worker!.spec.containers[0].envFrom).toContainEqual({
+      secretRef: { name: 'models', optional: true },
+    });
+    expect(worker!.spec.containers[0].volumeMounts).toContainEqual({
+      name: 'agents',
+      mountPath: '/agents',
+      readOnly: true,
+    });
+    expect(settingsOf(worker!.spec.containers[0]).BATON_AGENTS_DIR).toBe('/agents');
+    expect(migrate!.spec).toMatchObject({
+      nodeSelector: { pool: 'agents' },
+      serviceAccountName: 'migrations',
+    });
+    expect(settingsOf(migrate!.spec.containers[0]).OTEL_RESOURCE_ATTRIBUTES).toBe('kind=migration');
+  });
+
+  it('spreads pods over nodes and zones, or as the values say, with the selector of their kind', () => {
+    const spreadOf = (file: string, component: string) =>
+      podOf(render(file), component).spec.topologySpreadConstraints!;
+    for (const component of ['api', 'worker']) {
+      const spread = spreadOf('minimal-values.yaml', component);
+      expect(spread.map(({ topologyKey }) => topologyKey)).toEqual([
+        'kubernetes.io/hostname',
+        'topology.kubernetes.io/zone',
+      ]);
+      for (const { labelSelector } of spread)
+        expect(labelSelector.matchLabels).toMatchObject({ 'app.kubernetes.io/component': component });
+    }
+    expect(spreadOf('everything-values.yaml', 'api')).toEqual([
+      {
+        maxSkew: 2,
+        topologyKey: 'example.com/rack',
+        whenUnsatisfiable: 'DoNotSchedule',
+        labelSelector: {
+          matchLabels: {
+            'app.kubernetes.io/name': 'baton',
+            'app.kubernetes.io/instance': 'acme',
+            'app.kubernetes.io/component': 'api',
+          },
+        },
+      },
+    ]);
+  });
+
+  it.each([
+    ['secret', { secret: { secretName: 'authority' } }],
+    ['configMap', { configMap: { name: 'authority' } }],
+  ])('has every process trust the private authority of a %s', (kind, volume) => {
+    const manifests = renderValues({
+      existingSecret: 'baton',
+      caCertificates: { [kind]: 'authority', key: 'root.pem' },
+    });
+    for (const component of COMPONENTS) {
+      const { containers, volumes } = podOf(manifests, component).spec;
+      const file = settingsOf(containers[0]).NODE_EXTRA_CA_CERTS ?? '';
+      const mount = containers[0].volumeMounts.find(({ mountPath }) => file === `${mountPath}/root.pem`);
+      expect(mount?.readOnly).toBe(true);
+      expect(volumes).toContainEqual({ name: mount?.name, ...volume });
+    }
+    const [first] = podOf(render('minimal-values.yaml'), 'api').spec.containers;
+    expect(settingsOf(first)).not.toHaveProperty('NODE_EXTRA_CA_CERTS');
+  });
+
+  it('listens on IPv6 and IPv4, or where the values say', () => {
+    const listening = (manifests: Manifest[]) => {
+      const { HOST, MANAGEMENT_HOST } = settingsOf(podOf(manifests, 'api').spec.containers[0]);
+      return [HOST, MANAGEMENT_HOST, settingsOf(podOf(manifests, 'worker').spec.containers[0]).HOST];
+    };
+    expect(listening(render('minimal-values.yaml'))).toEqual(['::', '::', '::']);
+    const ipv4 = renderValues({ existingSecret: 'baton', host: '0.0.0.0', ipFamilies: ['IPv4'] });
+    expect(listening(ipv4)).toEqual(['0.0.0.0', '0.0.0.0', '0.0.0.0']);
+    for (const { spec } of ipv4.filter(({ kind }) => kind === 'Service'))
+      expect(spec.ipFamilies).toEqual(['IPv4']);
+    const services = render('everything-values.yaml').filter(({ kind }) => kind === 'Service');
+    expect(services.map(({ spec }) => spec.ipFamilyPolicy)).toEqual([
+      'PreferDualStack',
+      'PreferDualStack',
+      'PreferDualStack',
+    ]);
+  });
+
+  it('lets processes call public addresses of both families, and no others', () => {
+    const manifests = render('minimal-values.yaml');
+    for (const component of ['api', 'worker']) {
+      const { egress = [] } = find(manifests, 'NetworkPolicy', `acme-baton-${component}`).spec;
+      const blocks = egress.flatMap(({ to = [] }) => to.flatMap(({ ipBlock }) => ipBlock ?? []));
+      const mayCall = (text: string) => {
+        const address = parseAddress(text);
+        const isIn = (cidr: string) => {
+          const [network, bits] = parseCIDR(cidr);
+          return network.kind() === address.kind() && address.match(network, bits);
+        };
+        return blocks.some(({ cidr, except = [] }) => isIn(cidr) && !except.some(isIn));
+      };
+      const reached = ['1.1.1.1', '52.0.0.1', '2606:4700::1111', '64:ff9b::101:101'];
+      expect(reached.filter((address) => !mayCall(address))).toEqual([]);
+      const hidden = [
+        '10.1.2.3',
+        '100.64.0.1',
+        '168.63.129.16',
+        '169.254.169.254',
+        '172.20.0.1',
+        '192.168.1.1',
+      ];
+      const behindNat64 = hidden.map((address) => {
+        const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number);
+        return `64:ff9b::${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+      });
+      const ipv6 = ['fd00:ec2::254', 'fc00::1', 'fe80::1', '::ffff:10.0.0.1', 'fec0::1'];
+      expect([...hidden, ...behindNat64, ...ipv6].filter(mayCall)).toEqual([]);
+    }
+  });
+
+  it('adds further rules of the network: what sidecars call, also those of migrations, and what may reach them', () => {
+    const manifests = render('everything-values.yaml');
+    const rulesOf = (component: string) => find(manifests, 'NetworkPolicy', `acme-baton-${component}`).spec;
+    for (const component of COMPONENTS)
+      expect(rulesOf(component).egress).toContainEqual({
+        to: [{ namespaceSelector: {} }],
+        ports: [{ port: 4318 }],
+      });
+    expect(rulesOf('api').ingress).toContainEqual({ ports: [{ port: 9999 }] });
+    expect(rulesOf('migrate').ingress).toEqual([]);
+  });
 
   it('gives processes time to end: the pause, the grace time rounded up, and what they take after it', () => {
     const grace = (manifests: Manifest[], name: string) =>
@@ -142,11 +376,16 @@ withHelm('what the chart renders', () => {
         readOnlyRootFilesystem: true,
         capabilities: { drop: ['ALL'] },
       });
-      const settings = Object.fromEntries(container.env.map(({ name, value }) => [name, value]));
-      expect(container.env.filter(({ name }) => !SETTING_NAMES.includes(name))).toEqual([]);
+      const settings = settingsOf(container);
+      const others = ['NODE_EXTRA_CA_CERTS', 'POD'];
+      expect(
+        Object.keys(settings).filter((name) => !SETTING_NAMES.includes(name) && !others.includes(name)),
+      ).toEqual([]);
+      expect(new Set(container.env.map(({ name }) => name)).size).toBe(container.env.length);
       expect(() => loadEnvironment({ ...settings, DATABASE_URL: 'postgres://x/y' })).not.toThrow();
       expect(container.envFrom[0]).toEqual({ secretRef: { name: 'baton' } });
-      if (kind === 'Deployment') expect(container.envFrom).toHaveLength(1);
+      const secrets = container.envFrom.map(({ secretRef }) => secretRef?.name);
+      if (kind === 'Deployment') expect(secrets).not.toContain('baton-owner');
       expect(spec.template!.metadata.labels).toMatchObject(spec.selector?.matchLabels ?? {});
     }
   });
@@ -212,6 +451,22 @@ withHelm('what the chart renders', () => {
     );
     expect(refusal({ existingSecret: 'baton', worker: { autoscaling: { type: 'keda' } } })).toContain(
       'prometheusAddress',
+    );
+    const twice = { existingSecret: 'baton', settings: { LOG_LEVEL: 'debug' } };
+    for (const extra of [
+      { extraEnv: [{ name: 'LOG_LEVEL', value: 'info' }] },
+      { extraEnv: [{ name: 'A' }], worker: { extraEnv: [{ name: 'A' }] } },
+      { migrate: { extraEnv: [{ name: 'HOST', value: '::1' }] } },
+      { caCertificates: { secret: 'a' }, extraEnv: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/ca' }] },
+    ])
+      expect(refusal({ ...twice, ...extra })).toMatch(
+        /extraEnv: [A-Z_]+ has a value already\. Set it in one/,
+      );
+    expect(refusal({ existingSecret: 'baton', caCertificates: { secret: 'a', configMap: 'b' } })).toContain(
+      'caCertificates: set secret or configMap, and not both',
+    );
+    expect(refusal({ existingSecret: 'baton', api: { extraVolumeMounts: [{ name: 'a' }] } })).toContain(
+      'mountPath',
     );
   });
 });
