@@ -1,0 +1,230 @@
+import type { LimitName } from './limits.js';
+import type { PROCESS_GROUPS } from './settings.js';
+
+type SettingKey = {
+  [Group in keyof typeof PROCESS_GROUPS]: keyof (typeof PROCESS_GROUPS)[Group]['settings'];
+}[Exclude<keyof typeof PROCESS_GROUPS, 'limits'>];
+
+/** A resource that callers of all tenants share, and what keeps one of them from using it up. */
+export interface SharedResource {
+  /** Its name, and the processes that have it. */
+  readonly name: string;
+  /** Settings that bound it. */
+  readonly settings: readonly SettingKey[];
+  /** Limits of a tenant that bound it. */
+  readonly limits: readonly LimitName[];
+  /** Constants that bound it: the file of each, by its name. */
+  readonly constants: Readonly<Record<string, string>>;
+  /** Share of one tenant or address, as a sentence. `{NAME}` is the value of a constant. */
+  readonly share: string;
+  /** What happens at the bound, as a sentence. */
+  readonly exceeded: string;
+  readonly metrics: readonly string[];
+  /** Files of the tests that attack it, from the root of the repository. */
+  readonly tests: readonly string[];
+}
+
+/**
+ * Every shared resource. docs/operating/hardening.md begins with this table (`npm run generate`). A setting or limit whose name
+ * says that it is a bound must be in a row, or in `NO_BOUNDS`.
+ */
+export const SHARED_RESOURCES: readonly SharedResource[] = [
+  {
+    name: 'connections of callers',
+    settings: ['maxConnections', 'maxConnectionsPerAddress', 'keepAliveSeconds', 'headersTimeoutMs'],
+    limits: [],
+    constants: {
+      MANAGEMENT_CONNECTIONS: 'apps/api/src/http/connection-limit.ts',
+      SPARE_CONNECTIONS: 'apps/api/src/http/connection-limit.ts',
+    },
+    share:
+      'An address (IPv6: a /64 network) has a quarter. The management port has {MANAGEMENT_CONNECTIONS} of its own.',
+    exceeded: 'Silent ones are closed. Further ones get 503 or are closed; probes of health are answered.',
+    metrics: ['baton_connections', 'baton_connections_refused_total'],
+    tests: ['apps/api/src/http/connection-limit.spec.ts', 'test/e2e/silent-connections.e2e-spec.ts'],
+  },
+  {
+    name: 'event loop of an API',
+    settings: ['unauthenticatedPerSecond'],
+    limits: ['requestsPerSecond', 'guestShare', 'guestRequestsPerSecond', 'guestMessagesPerDay'],
+    constants: {
+      MAX_JSON_DEPTH: 'libs/a2a/src/json-limits.ts',
+      MAX_JSON_VALUES: 'libs/a2a/src/json-limits.ts',
+    },
+    share:
+      'Requests per second of an address without a token, of a tenant, and of its guests. JSON has {MAX_JSON_DEPTH} levels and {MAX_JSON_VALUES} values.',
+    exceeded: '429 with `Retry-After`. Larger JSON gets 400.',
+    metrics: ['nodejs_eventloop_lag_p99_seconds', 'baton_limit_exceeded_total'],
+    tests: [
+      'apps/api/src/access/rate-limits.spec.ts',
+      'test/e2e/hostile-content.e2e-spec.ts',
+      'test/e2e/limits.e2e-spec.ts',
+    ],
+  },
+  {
+    name: 'threads of libuv',
+    settings: [],
+    limits: [],
+    constants: {},
+    share: 'No work of tenants runs there, except unpacking messages of gRPC with a token.',
+    exceeded: 'Work waits. Names of tenants are looked up elsewhere: see DNS.',
+    metrics: [],
+    tests: ['test/e2e/silent-names.e2e-spec.ts', 'apps/api/src/grpc/open-calls.spec.ts'],
+  },
+  {
+    name: 'compute threads',
+    settings: ['computeThreads', 'computeTimeoutMs'],
+    limits: [],
+    constants: { MAX_WAITING: 'libs/compute/src/compute-pool.ts' },
+    share: 'A tenant has all threads but one, and {MAX_WAITING} pieces of waiting work.',
+    exceeded: 'Tenants take turns. A thread over its time is terminated. Further work is refused.',
+    metrics: ['baton_compute_jobs', 'baton_limit_exceeded_total'],
+    tests: ['libs/compute/src/compute-pool.spec.ts'],
+  },
+  {
+    name: 'memory of an API for bodies',
+    settings: ['bodyTotalBytes', 'bodyLimitBytes', 'smallBodyLimitBytes', 'requestTimeoutMs'],
+    limits: ['bodyBytes'],
+    constants: {},
+    share: 'A tenant, or an address of guests, has a tenth, or one body of the maximum size.',
+    exceeded: 'The slowest body ends, or the new one gets 503 (over gRPC `UNAVAILABLE`).',
+    metrics: ['baton_limit_exceeded_total'],
+    tests: ['apps/api/src/http/body-memory.spec.ts', 'apps/api/src/http/hostile-bodies.spec.ts'],
+  },
+  {
+    name: 'memory of an API for large tasks',
+    settings: ['taskReadTotalBytes', 'taskReadBytes'],
+    limits: [],
+    constants: { MAX_WAITING: 'apps/api/src/http/read-memory.ts' },
+    share: 'A tenant has half, and {MAX_WAITING} waiting calls. Tenants take turns.',
+    exceeded: 'Calls wait, and get 503 after ten seconds.',
+    metrics: ['baton_request_duration_seconds'],
+    tests: ['apps/api/src/http/read-memory.spec.ts'],
+  },
+  {
+    name: 'streams, and memory for slow readers',
+    settings: ['sseBufferBytes', 'sseStallMs'],
+    limits: ['openStreams'],
+    constants: {},
+    share: 'Open streams of a tenant. A stream has its own buffer.',
+    exceeded: '429. A reader that takes nothing is closed, and can resume.',
+    metrics: ['baton_open_streams', 'baton_task_watches'],
+    tests: [
+      'apps/api/src/streams/event-stream.spec.ts',
+      'apps/api/src/streams/stream-quota.int-spec.ts',
+      'test/e2e/streams.e2e-spec.ts',
+    ],
+  },
+  {
+    name: 'calls of gRPC',
+    settings: ['grpcStreamsPerConnection'],
+    limits: [],
+    constants: {
+      MAX_OF_ADDRESS: 'apps/api/src/grpc/open-calls.ts',
+      MAX_OPEN: 'apps/api/src/grpc/open-calls.ts',
+      SESSION_MEGABYTES: 'apps/api/src/grpc/grpc-server.ts',
+    },
+    share:
+      'Health and reflection: {MAX_OF_ADDRESS} calls of an address, {MAX_OPEN} of all. A connection may hold {SESSION_MEGABYTES} MB.',
+    exceeded: 'Calls wait at the client, or get `RESOURCE_EXHAUSTED`.',
+    metrics: ['baton_limit_exceeded_total'],
+    tests: ['apps/api/src/grpc/open-calls.spec.ts', 'apps/api/src/grpc/grpc-port.spec.ts'],
+  },
+  {
+    name: 'connections to Postgres',
+    settings: ['databasePoolSize'],
+    limits: [],
+    constants: { POOL_SHARE: 'libs/tasks/src/relay/relay.ts' },
+    share:
+      'None by tenant. Readers of streams together have {POOL_SHARE} of the pool. An unknown token is looked up once a minute.',
+    exceeded: 'Statements wait, and fail with 503.',
+    metrics: ['baton_database_connections'],
+    tests: ['test/e2e/faults.e2e-spec.ts', 'libs/tasks/src/relay/relay.int-spec.ts'],
+  },
+  {
+    name: 'Redis, or the queue in Postgres',
+    settings: [],
+    limits: ['tasksWaiting', 'runsAtOnce', 'weight'],
+    constants: {},
+    share:
+      'The queue has one and a half entries for each worker slot. A free entry goes to the tenant that has the fewest for its `weight`.',
+    exceeded: 'Runs wait in Postgres. A tenant over `tasksWaiting` gets 429.',
+    metrics: ['baton_queue_depth', 'baton_runs'],
+    tests: ['test/e2e/fairness.e2e-spec.ts', 'test/e2e/limits.e2e-spec.ts'],
+  },
+  {
+    name: 'slots of the workers',
+    settings: ['workerConcurrency', 'maxAttempts', 'delegationDepth', 'delegationTasks'],
+    limits: ['runsAtOnce', 'tokensPerDay'],
+    constants: {},
+    share: 'As above. A task may make a bounded number of tasks.',
+    exceeded: 'Runs wait.',
+    metrics: ['baton_worker_slots', 'baton_oldest_run_seconds', 'baton_tenant_runs'],
+    tests: ['test/e2e/fairness.e2e-spec.ts', 'test/e2e/delegation.e2e-spec.ts'],
+  },
+  {
+    name: 'processes of agents in code',
+    settings: ['executorMemoryMb', 'executorProcesses', 'executorStallMs'],
+    limits: [],
+    constants: {},
+    share: 'An agent that computes for long runs in a process of its own.',
+    exceeded: 'The process is ended, and its runs are tried again apart.',
+    metrics: ['baton_run_seconds'],
+    tests: ['test/e2e/executors.e2e-spec.ts'],
+  },
+  {
+    name: 'DNS',
+    settings: ['outboundDns'],
+    limits: [],
+    constants: {
+      MAX_AT_ONCE: 'libs/outbound/src/names/name-resolver.ts',
+      MAX_WAITING: 'libs/outbound/src/names/name-resolver.ts',
+    },
+    share: 'A tenant has {MAX_AT_ONCE} lookups at the same time, and {MAX_WAITING} waiting ones.',
+    exceeded: 'A lookup ends after 5 seconds. Further ones fail.',
+    metrics: ['baton_limit_exceeded_total'],
+    tests: ['libs/outbound/src/names/name-resolver.spec.ts', 'test/e2e/silent-names.e2e-spec.ts'],
+  },
+  {
+    name: 'outbound connections',
+    settings: ['pushConcurrency', 'pushPerHost', 'pushPerTenant', 'pushResponseBytes', 'pushTimeoutMs'],
+    limits: ['pushConfigs', 'webhooks'],
+    constants: {
+      MAX_CHECKS: 'libs/tasks/src/tool-checks/tool-checks.ts',
+      MAX_SERVERS: 'libs/agents/src/runtimes/llm/tools/mcp/mcp-config.ts',
+    },
+    share:
+      'Tenants share no connection. Pushes have a share for each tenant and each host. A turn opens {MAX_SERVERS} MCP servers at most. An API checks the tools of {MAX_CHECKS} agents at a time.',
+    exceeded: 'Pushes wait. Connecting ends after 10 seconds.',
+    metrics: ['baton_push_wait_seconds', 'baton_push_oldest_due_seconds'],
+    tests: ['libs/outbound/src/outbound.spec.ts', 'test/e2e/hostile-peers.e2e-spec.ts'],
+  },
+  {
+    name: 'disk of Postgres',
+    settings: ['maxEventBytes'],
+    limits: [
+      'storedBytes',
+      'agents',
+      'secrets',
+      'schedules',
+      'tokens',
+      'eventBytes',
+      'eventsPerRun',
+      'bytesPerRun',
+      'eventsPerTask',
+      'bytesPerTask',
+      'retentionDays',
+    ],
+    constants: {},
+    share: 'Stored bytes of a tenant, and numbers of what it keeps.',
+    exceeded: '429. A run over its limits fails with the reason.',
+    metrics: ['baton_limit_exceeded_total'],
+    tests: ['test/e2e/limits.e2e-spec.ts', 'libs/database/src/tenants/usage.store.int-spec.ts'],
+  },
+];
+
+/** Settings whose names look like a bound of a shared resource, and why they are none. */
+export const NO_BOUNDS: Partial<Record<SettingKey, string>> = {
+  pushMaxRetryMs: 'a pause between two deliveries',
+  databaseReplicaMaxLagMs: 'the age of what a standby answers',
+};
