@@ -1,5 +1,15 @@
 /** What is fuzzed. */
-export const PARTS = ['codec', 'stream', 'http', 'raw', 'settings', 'model', 'tool', 'remote'] as const;
+export const PARTS = [
+  'codec',
+  'stream',
+  'http',
+  'raw',
+  'grpc',
+  'settings',
+  'model',
+  'tool',
+  'remote',
+] as const;
 export type Part = (typeof PARTS)[number];
 
 /** Something that must not be. */

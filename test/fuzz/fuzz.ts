@@ -1,8 +1,10 @@
+import getPort from 'get-port';
 import { isRunning } from '../support/local-run.js';
 import { Stack } from '../support/stack.js';
 import { fuzzCodecs } from './codec-cases.js';
 import { type Finding, type Outcome, PARTS, type Part } from './finding.js';
 import { type ContentTarget, fuzzModels, fuzzRemotes, fuzzSettings, fuzzTools } from './fuzz-content.js';
+import { fuzzGrpc, type GrpcTarget } from './fuzz-grpc.js';
 import { fuzzHttp, fuzzRaw, type HttpTarget, prepareTarget } from './fuzz-http.js';
 import { KEY } from './judge.js';
 import { fuzzStreams } from './fuzz-streams.js';
@@ -17,7 +19,17 @@ export type Driver = 'redis' | 'postgres';
 export type Cases = Readonly<Record<Part, number>>;
 
 /** Of a hundred cases: those of content are slow, since each is an agent of its own and a task. */
-const SHARES: Cases = { codec: 37, stream: 1, http: 46, raw: 5, settings: 5, model: 2, tool: 2, remote: 2 };
+const SHARES: Cases = {
+  codec: 37,
+  stream: 1,
+  http: 42,
+  raw: 5,
+  grpc: 4,
+  settings: 5,
+  model: 2,
+  tool: 2,
+  remote: 2,
+};
 
 /** `cases` of all parts together, or of some of them. */
 export function sharesOf(cases: number, only: readonly Part[] = PARTS): Cases {
@@ -55,9 +67,11 @@ export async function runFuzz(
   seed: number,
   progress: (line: string) => void = () => undefined,
 ): Promise<FuzzReport> {
+  const grpcPort = await getPort();
   const stack = await Stack.start({
     driver,
     env: {
+      GRPC_PORT: String(grpcPort),
       BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
       // The odd peers are in this process.
       OUTBOUND_ALLOW: '127.0.0.1',
@@ -67,7 +81,12 @@ export async function runFuzz(
   });
   const peer = await OddPeer.start();
   try {
-    return await fuzzStack({ stack, peer, driver }, cases, seed, progress);
+    return await fuzzStack(
+      { stack, peer, driver, grpcUrl: `http://127.0.0.1:${grpcPort}` },
+      cases,
+      seed,
+      progress,
+    );
   } finally {
     await stack.stop();
     await peer.stop();
@@ -75,7 +94,7 @@ export async function runFuzz(
 }
 
 async function fuzzStack(
-  { stack, peer, driver }: { stack: Stack; peer: OddPeer; driver: Driver },
+  { stack, peer, driver, grpcUrl }: { stack: Stack; peer: OddPeer; driver: Driver; grpcUrl: string },
   cases: Cases,
   seed: number,
   progress: (line: string) => void,
@@ -92,7 +111,7 @@ async function fuzzStack(
     troubles: [],
     neighbour: { answered: 0, slowestMs: 0 },
   };
-  const wire: HttpTarget = await prepareTarget(stack);
+  const wire: HttpTarget & GrpcTarget = { ...(await prepareTarget(stack)), grpcUrl };
   const content = await prepareContent(stack, peer);
   const neighbour = new Neighbour(url, (await stack.createTenant()).token);
   const runs: Record<Part, (count: number, target: ContentTarget) => Outcome | Promise<Outcome>> = {
@@ -100,6 +119,7 @@ async function fuzzStack(
     stream: (count, { ended }) => fuzzStreams(count, seed, ended),
     http: (count) => fuzzHttp(wire, count, seed),
     raw: (count) => fuzzRaw(wire, count, seed),
+    grpc: (count) => fuzzGrpc(wire, count, seed),
     settings: (count, target) => fuzzSettings(target, count, seed),
     model: (count, target) => fuzzModels(target, count, seed),
     tool: (count, target) => fuzzTools(target, count, seed),

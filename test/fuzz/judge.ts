@@ -8,7 +8,7 @@ export const KEY = 'sk-fuzz-0123456789abcdef';
 const MAX_ERROR_CHARS = 100_000;
 
 /** What must never reach a caller. Nothing that is sent looks like this. */
-const LEAK =
+export const LEAK =
   /(\n|\\n)\s+at |node_modules|\/dist\/|\/libs\/|\bTypeError\b|Cannot read prop|is not a function|prisma|violates|syntax error at|invalid input syntax|relation "|ECONNREFUSED|SELECT .* FROM|sk-fuzz-/i;
 const RPC_PATHS =
   /^\/(agents\/[^/]+|v1\/a2a\/agents\/[^/]+|a2a(\/[^/]+)?|v1\/(agent-systems|agents)\/[^/]+\/a2a)?$/;

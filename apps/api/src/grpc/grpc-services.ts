@@ -41,6 +41,10 @@ export function methodOf(service: string, rpc: string): DescMethod {
 type Unary = (call: ServerUnaryCall<Buffer, Buffer>, answer: sendUnaryData<Buffer>) => void;
 
 const HEALTH = 'grpc.health.v1.Health';
+const UNREADABLE = {
+  code: Status.INVALID_ARGUMENT,
+  details: 'the message is not a valid grpc.health.v1.HealthCheckRequest',
+};
 
 /** `grpc.health.v1`: load balancers ask it. It is public, and says only whether this process takes calls. */
 export class GrpcHealth {
@@ -54,11 +58,16 @@ export class GrpcHealth {
   register(server: Server): void {
     const check: Unary = (call, answer) => {
       const name = this.serviceIn('Check', call.request);
-      if (this.isKnown(name)) answer(null, this.answerTo('Check', name));
+      if (name === undefined) answer(UNREADABLE);
+      else if (this.isKnown(name)) answer(null, this.answerTo('Check', name));
       else answer({ code: Status.NOT_FOUND, details: 'there is no such service' });
     };
     const watch = (call: ServerWritableStream<Buffer, Buffer>): void => {
       const name = this.serviceIn('Watch', call.request);
+      if (name === undefined) {
+        call.emit('error', UNREADABLE);
+        return;
+      }
       const tell = (): void => void call.write(this.answerTo('Watch', name));
       this.watching.set(call, tell);
       call.on('cancelled', () => this.watching.delete(call));
@@ -80,9 +89,14 @@ export class GrpcHealth {
     return name === '' || this.services.includes(name);
   }
 
-  private serviceIn(rpc: string, bytes: Buffer): string {
-    const { service = '' } = decodeMessage(methodOf(HEALTH, rpc).input, bytes);
-    return service as string;
+  /** Undefined for a message that is none. */
+  private serviceIn(rpc: string, bytes: Buffer): string | undefined {
+    try {
+      const { service = '' } = decodeMessage(methodOf(HEALTH, rpc).input, bytes);
+      return service as string;
+    } catch {
+      return undefined;
+    }
   }
 
   private answerTo(rpc: string, name: string): Buffer {

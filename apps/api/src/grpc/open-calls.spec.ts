@@ -30,8 +30,8 @@ describe('health and reflection over gRPC', () => {
 
   const check = (service = '', caller = grpc) => caller.ask('Check', { service }, NO_TOKEN);
 
-  /** How a call ended that sends these bytes and leaves its side open. */
-  async function statusOf(path: string, bytes?: Buffer): Promise<unknown> {
+  /** How a call ended that sends these bytes, and leaves its side open unless the message is whole. */
+  async function statusOf(path: string, bytes?: Buffer, isWhole = false): Promise<unknown> {
     const session = http2.connect(`http://${api.grpcAddress}`);
     const stream = session.request({
       ':method': 'POST',
@@ -40,6 +40,7 @@ describe('health and reflection over gRPC', () => {
       te: 'trailers',
     });
     if (bytes) stream.write(bytes);
+    if (isWhole) stream.end();
     const [headers] = (await once(stream, 'response')) as [http2.IncomingHttpHeaders];
     session.destroy();
     return headers['grpc-status'];
@@ -59,6 +60,14 @@ describe('health and reflection over gRPC', () => {
 
   it('refuse a large message when its first bytes are there', async () => {
     expect(await statusOf(`/${REFLECTION}/ServerReflectionInfo`, framed(16_000_000, 10))).toBe('8');
+  });
+
+  it('refuse a message that is none', async () => {
+    // A text that ends after its length.
+    const unreadable = Buffer.from([0, 0, 0, 0, 2, 0x0a, 0x7f]);
+    for (const rpc of [`${HEALTH}/Check`, `${HEALTH}/Watch`, `${REFLECTION}/ServerReflectionInfo`]) {
+      expect(await statusOf(`/${rpc}`, unreadable, true)).toBe('3');
+    }
   });
 
   it('wait for a message no longer than they must', async () => {
