@@ -1,5 +1,5 @@
 import { answerJson } from '@baton/a2a';
-import { Environment } from '@baton/config';
+import { Environment, isManagementHost } from '@baton/config';
 import { Logger, Metrics, NestLogger } from '@baton/telemetry';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -129,6 +129,7 @@ export function prepareApi(app: NestFastifyApplication): void {
   logRequests(instance, logger, app.get(Metrics), traffic);
   refuseWhileDraining(instance, traffic);
   refuseWithoutHost(instance);
+  refuseOtherHosts(instance, app.get(Environment).managementHosts);
   refuseBeyondLimit(instance, app.get(ConnectionLimit, { strict: false }));
 }
 
@@ -192,6 +193,21 @@ function refuseWhileDraining(instance: FastifyInstance, traffic: Traffic): void 
     }
     reply.headers({ connection: 'close', 'retry-after': '1' });
     sendPlainError(reply, 503, 'this server is shutting down: send the request again');
+  });
+}
+
+/** A web page must not read the management port through the browser of an operator. */
+function refuseOtherHosts(instance: FastifyInstance, names: readonly string[]): void {
+  instance.addHook('onRequest', ({ raw }, reply, done) => {
+    if (!isManagement(raw) || isManagementHost(raw.headers.host, names)) {
+      done();
+      return;
+    }
+    sendPlainError(
+      reply,
+      421,
+      'this port does not answer for the name in Host: use its address, or add the name to MANAGEMENT_HOSTS',
+    );
   });
 }
 

@@ -1,8 +1,14 @@
-import { Environment } from '@baton/config';
+import { Environment, isManagementHost } from '@baton/config';
 import { PlatformReadiness } from '@baton/tasks';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+
+const OTHER_HOST =
+  '{"error":"this port does not answer for the name in Host: use its address, or add the name to MANAGEMENT_HOSTS"}';
+/** Connections to it: probes and Prometheus need few. */
+const MAX_CONNECTIONS = 64;
+const SILENT_MS = 10_000;
 
 /** `/healthz`, `/readyz` and `/metrics` of a worker, when `WORKER_PORT` is set. */
 @Injectable()
@@ -19,7 +25,12 @@ export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdo
   async onApplicationBootstrap(): Promise<void> {
     const { workerPort, host } = this.environment;
     if (workerPort === undefined) return;
-    const server = createServer((request, response) => void this.answer(request, response));
+    const server = createServer(
+      { connectionsCheckingInterval: SILENT_MS / 4 },
+      (request, response) => void this.answer(request, response),
+    );
+    server.maxConnections = MAX_CONNECTIONS;
+    server.headersTimeout = SILENT_MS;
     this.server = server;
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
@@ -34,6 +45,9 @@ export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   private async answer({ url = '/', headers }: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (!isManagementHost(headers.host, this.environment.managementHosts)) {
+      return void send(response, 421, 'application/json', OTHER_HOST);
+    }
     const path = url.split('?')[0];
     if (path === '/healthz') return void send(response, 200, 'application/json', '{"status":"ok"}');
     if (path === '/readyz') return this.answerReady(response);

@@ -29,6 +29,7 @@ export {
   type TenantLimits,
 } from './limits.js';
 export { listenAddress } from './listen-address.js';
+export { isManagementHost } from './management-host.js';
 export { parseRedisUrl, type RedisHost } from './redis-url.js';
 export { isBatonSecret } from './settings.js';
 export type { ModelPrice } from './values.js';

@@ -8,6 +8,7 @@ import {
   flag,
   fraction,
   hostAndPort,
+  hostNames,
   integer,
   logLevel,
   masterKey,
@@ -177,6 +178,13 @@ const api = group('API', {
     text,
     '127.0.0.1',
     'Address of the management port. Never open it to callers: only `/v1/admin` asks for a token.',
+  ),
+  managementHosts: setting(
+    hostNames,
+    '',
+    'Names under which operators and their tools reach the management port and WORKER_PORT, separated by commas, such as ' +
+      'baton.ops.example.com. Another name in `Host` gets 421, so that no web page reads the port through the browser of an operator. ' +
+      'Addresses, names without a dot, and names that end with `.localhost`, `.svc`, `.cluster.local` or `.internal` need no entry.',
   ),
   grpcPort: optional(
     port,

@@ -151,6 +151,15 @@ export const egressPatterns = list.transform((entries, context): string[] => {
   return known;
 });
 
+const NAME = /^[a-z\d_-]{1,63}(\.[a-z\d_-]{1,63})*$/;
+
+/** Host names, in lower case. */
+export const hostNames = list
+  .transform((entries) => entries.map((entry) => entry.toLowerCase()))
+  .refine((entries) => entries.every((entry) => entry.length <= 253 && NAME.test(entry)), {
+    error: 'set it to host names without ports, separated by commas, such as baton.ops.example.com',
+  });
+
 /** Addresses and networks. */
 export const networks = list.refine(
   (entries) => entries.every((entry) => isIP(entry.split('/')[0] ?? '') !== 0 && isDestination(entry)),

@@ -1,3 +1,4 @@
+import { get } from 'node:http';
 import { ProtocolError } from '@baton/a2a';
 import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
 import { request, taskItem } from '../testing/samples.js';
@@ -138,5 +139,34 @@ describe('health', () => {
     await closed;
     await expect(fetch(`${api.managementUrl}/metrics`)).rejects.toThrow();
     api = await startFakeApi();
+  });
+});
+
+describe('the management port', () => {
+  it('answers no web page that has given its name the address of the port', async () => {
+    const api = await startFakeApi({ MANAGEMENT_HOSTS: 'ops.example.com' });
+    const port = Number(new URL(api.managementUrl).port);
+    const statusFor = (host: string, path = '/metrics') =>
+      new Promise<{ status: number; body: string }>((resolve, reject) => {
+        get({ port, host: '127.0.0.1', path, headers: { host } }, (response) => {
+          let body = '';
+          response.setEncoding('utf8').on('data', (text: string) => (body += text));
+          response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
+        }).on('error', reject);
+      });
+    try {
+      for (const host of [`127.0.0.1:${port}`, 'localhost', 'api:9090', 'ops.example.com:9090'])
+        expect((await statusFor(host)).status).toBe(200);
+      for (const path of ['/metrics', '/readyz', '/v1/admin/tenants', '/console', '/none']) {
+        const { status, body } = await statusFor(`evil.example:${port}`, path);
+        expect([path, status]).toEqual([path, 421]);
+        expect(body).toContain('MANAGEMENT_HOSTS');
+        expect(body).not.toContain('baton_');
+      }
+      // The public port is for names of all kinds.
+      expect((await fetch(`${api.url}/healthz`)).status).toBe(200);
+    } finally {
+      await api.close();
+    }
   });
 });
