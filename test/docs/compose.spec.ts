@@ -6,7 +6,7 @@ import { parseEnv } from 'node:util';
 import { parse } from 'yaml';
 import { SEPARATE_OWNER } from '../../apps/local/src/services/postgres.js';
 import { parseSigningKey } from '../../libs/a2a/src/index.js';
-import { LIMIT_NAMES, limitRule, loadEnvironment } from '../../libs/config/src/index.js';
+import { ensureKeyFile, LIMIT_NAMES, limitRule, loadEnvironment } from '../../libs/config/src/index.js';
 import { SECRET_FILE_NAMES, SETTING_NAMES } from '../../libs/config/src/settings.js';
 
 const ROOT = join(__dirname, '../..');
@@ -100,12 +100,11 @@ const OTHERS: Readonly<Variables> = {
   GRPC_PUBLIC_ADDRESS: 'grpc.example.com:443',
 };
 
-/** The volume `keys`, filled by the service that makes the master key. */
+/** The volume `keys`, as the service that makes the keys fills it (apps/cli/src/master-key.int-spec.ts). */
 const keys = mkdtempSync(join(tmpdir(), 'baton-keys-'));
-const KEY_FILES = ['master-key', 'database-system-key', 'push-signing-key'];
+const KEY_FILES = ['master-key', 'database-system-key', 'push-signing-key'] as const;
 function makeKeys(): string[] {
-  const [, flag = '', script = ''] = services['master-key']?.command ?? [];
-  execFileSync(process.execPath, [flag, script.replaceAll('/keys/', `${keys}/`)]);
+  for (const name of KEY_FILES) ensureKeyFile(join(keys, name), name);
   return KEY_FILES.map((name) => readFileSync(join(keys, name), 'utf8'));
 }
 /** The environment of a container, on this machine. */
@@ -285,7 +284,7 @@ describe('docker-compose.yml', () => {
         DATABASE_URL: 'postgres://x/y',
       });
       expect([others.masterKey?.length, others.masterKeyFile]).toEqual([32, join(keys, 'master-key')]);
-      const { masterKey: _key, masterKeyFile: _file, ...plain } = others;
+      const { masterKey: _key, masterKeyFile: _file, masterKeySetting: _setting, ...plain } = others;
       const { databaseUrl, redisUrl, workerPort, managementHost, managementPort, agentsDir, ...more } = plain;
       const { grpcPort, ...rest } = more;
       expect(defaults).toMatchObject(rest);
@@ -316,7 +315,11 @@ describe('docker-compose.yml', () => {
         PUSH_SIGNING_KEY_FILE: '/keys/push-signing-key',
       });
     }
-    expect(services['master-key']).toMatchObject({ network_mode: 'none', volumes: ['keys:/keys'] });
+    expect(services['master-key']).toMatchObject({
+      command: ['node', 'dist/apps/cli/src/main.js', 'master-key', 'create', '/keys'],
+      volumes: ['keys:/keys', 'baton-credentials:/run/credentials:ro'],
+      depends_on: { postgres: { condition: 'service_healthy' } },
+    });
     expect(services.migrate?.depends_on).toMatchObject({
       'master-key': { condition: 'service_completed_successfully' },
     });

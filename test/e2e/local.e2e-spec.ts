@@ -1,12 +1,19 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { waitUntil } from '../../apps/local/src/services/service-process.js';
 import { createDatabase, createRedisUrl, DRIVERS } from '../support/index.js';
-import { childrenOf, isRunning, LocalRun, startOnIpv6, temporaryHome } from '../support/local-run.js';
+import {
+  childrenOf,
+  isRunning,
+  LOCAL_MAIN,
+  LocalRun,
+  startOnIpv6,
+  temporaryHome,
+} from '../support/local-run.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 
 interface Demo {
@@ -185,6 +192,24 @@ describe('npm start', () => {
     first = start({ PATH: '' });
     await first.ready();
     expect((await send('hello')).status.state).toBe('TASK_STATE_COMPLETED');
+  });
+
+  it('makes no other master key for its database, unless the key is lost', async () => {
+    first.signal('SIGTERM');
+    expect(await first.exited).toBe(0);
+    const file = join(home.path, 'master-key');
+    const key = readFileSync(file, 'utf8');
+    rmSync(file);
+    const refused = start();
+    expect(await refused.exited).toBe(1);
+    expect(refused.output).toMatch(
+      /master-key is gone, and the database was used with this master key: put the file back/,
+    );
+    expect(existsSync(file)).toBe(false);
+    first = new LocalRun({ ...environment, PATH: '' }, undefined, [LOCAL_MAIN, '--key-lost']);
+    runs.push(first);
+    await first.ready();
+    expect(readFileSync(file, 'utf8')).not.toBe(key);
   });
 
   it('does without Redis where there is none, and says so in one line', () => {

@@ -3,7 +3,8 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const MAIN = join(__dirname, '../../dist/apps/local/src/main.js');
+/** The program of `npm start`. */
+export const LOCAL_MAIN = join(__dirname, '../../dist/apps/local/src/main.js');
 // For a run that hangs: one that ends is told at once.
 const TIMEOUT_MS = 4 * 60_000;
 
@@ -41,7 +42,7 @@ export class LocalRun {
   constructor(
     environment: Record<string, string | undefined>,
     folder = process.cwd(),
-    program: readonly string[] = [MAIN],
+    program: readonly string[] = [LOCAL_MAIN],
     command = process.execPath,
   ) {
     this.child = spawn(command, program, {
@@ -106,7 +107,7 @@ export class LocalRun {
 /** `npm start` on a machine without IPv4: in a network namespace of its own, whose only address is ::1. Needs root. */
 export function startOnIpv6(environment: Record<string, string | undefined>): LocalRun {
   const onlyIpv6 = 'ip link set lo up && ip address delete 127.0.0.1/8 dev lo && exec "$@"';
-  const program = ['--net', 'sh', '-c', onlyIpv6, 'sh', process.execPath, MAIN];
+  const program = ['--net', 'sh', '-c', onlyIpv6, 'sh', process.execPath, LOCAL_MAIN];
   return new LocalRun(environment, process.cwd(), program, 'unshare');
 }
 

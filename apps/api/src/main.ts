@@ -37,8 +37,10 @@ async function main(): Promise<void> {
   stopOnSignals(logger, apiGraceMs, () => shutDown(app));
   // It listens: /readyz says what it waits for.
   process.send?.({ type: 'ready', url, managementUrl, grpcPort });
-  await awaitMigrations(app.get(Database), logger, { isAwayFine: false, isLeaving: () => traffic.draining });
+  const database = app.get(Database);
+  await awaitMigrations(database, logger, { isAwayFine: false, isLeaving: () => traffic.draining });
   if (traffic.draining) return;
+  await database.assertMasterKey();
   await readiness.untilReady();
   logger.info('api is ready', { url });
 }

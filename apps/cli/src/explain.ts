@@ -1,7 +1,7 @@
 import { A2AError } from '@a2a-js/sdk/errors';
 import { ProtocolError } from '@baton/a2a';
 import { EnvironmentError } from '@baton/config';
-import { BackupError, isTransient, NameTakenError } from '@baton/database';
+import { BackupError, DatabaseSetupError, isTransient, NameTakenError } from '@baton/database';
 import { SecretError } from '@baton/identity';
 import { EXIT, OfTaskError, OperatorError } from './cli.js';
 
@@ -42,6 +42,7 @@ function ofTask(taskId: string, { sentence, exitCode }: Explained): Explained {
 function sentenceOf(error: unknown): string {
   if (error instanceof OperatorError || error instanceof EnvironmentError) return error.message;
   if (error instanceof SecretError || error instanceof BackupError) return error.message;
+  if (error instanceof DatabaseSetupError) return error.message;
   if (error instanceof NameTakenError) return `${error.message}: choose another slug.`;
   const answer = chain(error).find((each) => each instanceof A2AError);
   if (answer) return `The server answers: ${reasonOf(answer)}.`;

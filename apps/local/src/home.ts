@@ -1,5 +1,5 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { ensureKeyFile, type KeyName } from '@baton/config';
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { recordedProcess, recordProcess } from './services/service-process.js';
 
@@ -56,20 +56,10 @@ export class Home {
     return short.startsWith('..') ? this.file(...names) : short;
   }
 
-  /** A key made at the first start: `master-key` for BATON_MASTER_KEY, `database-system-key` for DATABASE_SYSTEM_KEY. */
-  key(name: 'master-key' | 'database-system-key'): string {
+  /** A key that is made at the first start. */
+  key(name: KeyName): string {
     const file = this.file(name);
-    if (!existsSync(file)) writeFileSync(file, `${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
-    return readFileSync(file, 'utf8').trim();
-  }
-
-  /** A key for PUSH_SIGNING_KEY, made at the first start. */
-  pushSigningKey(): string {
-    const file = this.file('push-signing-key');
-    if (!existsSync(file)) {
-      const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-      writeFileSync(file, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
-    }
+    ensureKeyFile(file, name);
     return readFileSync(file, 'utf8').trim();
   }
 

@@ -5,12 +5,14 @@ import {
   listenAddress,
   loadEnvironment,
   type LocalEnvironment,
+  masterKeyIdsOf,
 } from '@baton/config';
-import { ensureSystemKey, migrate } from '@baton/database';
+import { Database, ensureSystemKey, hasMasterKey, migrate } from '@baton/database';
+import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { apiProcess, stopLeftoverApps, workerProcess } from './app-processes.js';
 import { prepareDemo } from './demo-tenant.js';
-import { type Demo, type Home, orTell, StartError } from './home.js';
+import { type Demo, type Home, orTell, reasonOf, StartError } from './home.js';
 import { inUrl, LOOPBACK } from './loopback.js';
 import { postgresService, redisService } from './own-services.js';
 import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor.js';
@@ -49,6 +51,8 @@ export class LocalBaton {
     private readonly home: Home,
     private readonly source: EnvironmentSource,
     private readonly events: SupervisorEvents,
+    /** The master key of the database is lost: another one takes its place. */
+    private readonly isKeyLost = false,
   ) {}
 
   /** Rejects with the reason if anything does not come up; `stop` then ends what did. */
@@ -61,15 +65,18 @@ export class LocalBaton {
     const redis = redisService(this.local, this.home);
     await this.launch(postgres.supervised);
     await this.launch(redis.supervised);
-    const variables = this.variables(postgres.url() ?? '', redis.url() ?? '', {
+    const services = this.variables(postgres.url() ?? '', redis.url() ?? '', {
       HOST: host,
       PORT: String(port),
     });
-    const environment = loadEnvironment({ ...this.source, ...variables });
+    const migrating = loadEnvironment({ ...this.source, ...services });
     await orTell(
-      this.migrate(postgres.ownerUrl?.() ?? environment.databaseDirectUrl, environment),
+      this.migrate(postgres.ownerUrl?.() ?? migrating.databaseDirectUrl, migrating),
       postgres.remedy,
     );
+    const variables = { ...services, ...(await this.masterKey(migrating)) };
+    const environment = loadEnvironment({ ...this.source, ...variables });
+    await this.compareMasterKey(environment);
     const demo = await orTell(prepareDemo(environment, this.home), redis.remedy);
     this.home.writeRuntime({ databaseUrl: environment.databaseUrl, redisUrl: environment.redisUrl ?? null });
     const numbers = Array.from({ length: this.local.workers }, (_, index) => index + 1);
@@ -145,6 +152,34 @@ export class LocalBaton {
     }
   }
 
+  /** The variable of the master key, unless the environment has one. A new key would read no secret of a database that has one. */
+  private async masterKey({ databaseUrl, databaseSystemKey }: Environment): Promise<Record<string, string>> {
+    if (this.local.hasMasterKey) return {};
+    const isNew = !existsSync(this.home.file('master-key'));
+    if (isNew && !this.isKeyLost && (await hasMasterKey(databaseUrl, databaseSystemKey))) {
+      throw new StartError(
+        `The file ${this.home.shown('master-key')} is gone, and the database was used with this master key: put the file back. ` +
+          'If the key is lost, `npm start -- --key-lost` makes a new one. Then set the secrets again.',
+      );
+    }
+    return { BATON_MASTER_KEY: this.home.key('master-key') };
+  }
+
+  /** Before any process starts: each would refuse on its own. */
+  private async compareMasterKey(environment: Environment): Promise<void> {
+    const { databaseUrl: url, databaseSystemKey: systemKey } = environment;
+    const masterKeys = masterKeyIdsOf(environment);
+    const database = new Database({ url, systemKey, poolSize: 1, allowRlsBypass: true });
+    try {
+      if (masterKeys && this.isKeyLost) await database.changeMasterKey(masterKeys);
+      else await database.assertMasterKey(masterKeys);
+    } catch (error) {
+      throw new StartError(reasonOf(error));
+    } finally {
+      await database.close();
+    }
+  }
+
   private async migrate(ownerUrl: string, { databaseSystemKey: systemKey }: Environment): Promise<void> {
     const isOwn = this.local.databaseUrl === undefined && systemKey !== undefined;
     // A migration needs the key, which may be another one than before.
@@ -171,8 +206,7 @@ export class LocalBaton {
         this.local.databaseSystemKey === undefined && {
           DATABASE_SYSTEM_KEY: this.home.key('database-system-key'),
         }),
-      PUSH_SIGNING_KEY: this.source.PUSH_SIGNING_KEY?.trim() || this.home.pushSigningKey(),
-      ...(this.local.hasMasterKey ? {} : { BATON_MASTER_KEY: this.home.key('master-key') }),
+      PUSH_SIGNING_KEY: this.source.PUSH_SIGNING_KEY?.trim() || this.home.key('push-signing-key'),
     };
   }
 

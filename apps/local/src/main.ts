@@ -21,7 +21,7 @@ async function main(): Promise<number> {
       resolve(1);
     };
   });
-  const baton = new LocalBaton(local, home, source, { say, giveUp });
+  const baton = new LocalBaton(local, home, source, { say, giveUp }, process.argv.includes('--key-lost'));
   const interrupted = stopOnSignals(baton);
   try {
     const started = await Promise.race([baton.start(), interrupted]);

@@ -15,6 +15,7 @@ export {
   processEnvironment,
 } from './environment.js';
 export { type SettingsReport, settingsReport, unknownSettings } from './check-settings.js';
+export { ensureKeyFile, type KeyName } from './key-file.js';
 export {
   DEFAULT_LIMITS,
   LIMIT_NAMES,
@@ -30,6 +31,7 @@ export {
 } from './limits.js';
 export { listenAddress } from './listen-address.js';
 export { isManagementHost } from './management-host.js';
+export { masterKeyId, type MasterKeyIds, masterKeyIdsOf } from './master-key.js';
 export { parseRedisUrl, type RedisHost } from './redis-url.js';
 export { isBatonSecret } from './settings.js';
 export type { ModelPrice } from './values.js';

@@ -1,4 +1,5 @@
 import { execSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { masterKey } from './values.js';
 
@@ -12,6 +13,16 @@ export interface MasterKeySource {
   masterKeyCommand: string | undefined;
 }
 
+/** The keys of a process, 32 bytes each. */
+export interface MasterKeys {
+  /** Encrypts and decrypts. Undefined: the process cannot use secrets. */
+  masterKey: Buffer | undefined;
+  /** The setting that gives it: BATON_MASTER_KEY, BATON_MASTER_KEY_FILE or BATON_MASTER_KEY_COMMAND. */
+  masterKeySetting: string;
+  /** Only decrypt. */
+  previousMasterKeys: readonly Buffer[];
+}
+
 /** Time for the command, which may ask a server. */
 const COMMAND_MS = 30_000;
 const MAX_BYTES = 65_536;
@@ -23,20 +34,47 @@ const printed = new Map<string, string>();
  * The key that encrypts secrets, and those that still decrypt. Throws an Error with one sentence that names the setting,
  * and never a key.
  */
-export function readMasterKeys(source: MasterKeySource): {
-  masterKey: Buffer | undefined;
-  previousMasterKeys: readonly Buffer[];
-} {
+export function readMasterKeys(source: MasterKeySource): MasterKeys {
   const { masterKeyFile: file, masterKeyCommand: command, previousMasterKeys: previous } = source;
-  if (source.masterKey) return { masterKey: source.masterKey, previousMasterKeys: previous };
+  const none = { masterKey: undefined, masterKeySetting: 'BATON_MASTER_KEY', previousMasterKeys: previous };
+  if (source.masterKey) return { ...none, masterKey: source.masterKey };
   const name = file === undefined ? 'BATON_MASTER_KEY_COMMAND' : 'BATON_MASTER_KEY_FILE';
   const text = file === undefined ? command && printedBy(command) : contentOf(file);
-  if (text === undefined) return { masterKey: undefined, previousMasterKeys: previous };
+  if (text === undefined) return none;
   const lines = text.split('\n').map((line) => line.trim());
   const [newest, ...others] = lines.filter((line) => line !== '').map((line) => keyOf(line, name));
   if (!newest) throw new Error(`${name} gives no key: ${REMEDY}.`);
-  return { masterKey: newest, previousMasterKeys: [...others, ...previous] };
+  return { masterKey: newest, masterKeySetting: name, previousMasterKeys: [...others, ...previous] };
 }
+
+/**
+ * The id of a master key: 48 bits of the SHA-256 of 256 random bits. Each secret is stored with the id of its key, so ids are
+ * no secret, and they reveal nothing of the key.
+ */
+export const masterKeyId = (key: Buffer): string =>
+  createHash('sha256').update('baton master key ').update(key).digest('hex').slice(0, 12);
+
+/** What the database may know of the master keys of a process. */
+export interface MasterKeyIds {
+  /** The id of the key that encrypts. */
+  newest: string;
+  /** Ids of the keys that only decrypt. */
+  previous: readonly string[];
+  /** The setting that gives the newest key. */
+  setting: string;
+}
+
+/** Undefined without a master key. */
+export const masterKeyIdsOf = ({
+  masterKey,
+  masterKeySetting = 'BATON_MASTER_KEY',
+  previousMasterKeys,
+}: Omit<MasterKeys, 'masterKeySetting'> & Partial<MasterKeys>): MasterKeyIds | undefined =>
+  masterKey && {
+    newest: masterKeyId(masterKey),
+    previous: previousMasterKeys.map(masterKeyId),
+    setting: masterKeySetting,
+  };
 
 const REMEDY = 'it must give the base64 of 32 random bytes, e.g. from `openssl rand -base64 32`';
 

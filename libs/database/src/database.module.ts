@@ -1,4 +1,4 @@
-import { Environment } from '@baton/config';
+import { Environment, masterKeyIdsOf } from '@baton/config';
 import { counter, gauge, Logger, Metrics } from '@baton/telemetry';
 import { Global, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { AgentCatalogStore } from './catalog/agent-catalog.store.js';
@@ -92,8 +92,9 @@ function openDatabase(environment: Environment, logger: Logger, metrics: Metrics
     allowRlsBypass: environment.allowRlsBypass,
   };
   const onAudit = environment.auditStdout ? printAuditRecord : undefined;
+  const masterKeys = masterKeyIdsOf(environment);
   if (databaseReplicaUrl === undefined) {
-    return new Database({ ...options, url: environment.databaseUrl, onAudit });
+    return new Database({ ...options, url: environment.databaseUrl, masterKeys, onAudit });
   }
   const reads = metrics.of(LIST_READS);
   const onChange = (reason: string | undefined): void =>
@@ -103,6 +104,7 @@ function openDatabase(environment: Environment, logger: Logger, metrics: Metrics
   return new Database({
     ...options,
     url: environment.databaseUrl,
+    masterKeys,
     onAudit,
     replica: (primary) =>
       new ReadReplica({
@@ -169,7 +171,7 @@ export class DatabaseModule implements OnModuleInit, OnApplicationShutdown {
   ) {}
 
   /**
-   * Refuses to start with a role that row-level security does not bind, or a database that Baton cannot use. If Postgres is away, the process starts, and
+   * Refuses to start with a role that row-level security does not bind, another master key, or a database that Baton cannot use. If Postgres is away, the process starts, and
    * its first connection is checked later.
    */
   async onModuleInit(): Promise<void> {

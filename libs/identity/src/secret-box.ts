@@ -1,5 +1,6 @@
+import { masterKeyId } from '@baton/config';
 import type { SealedSecret, SecretKey } from '@baton/database';
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
 const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
@@ -36,12 +37,12 @@ export class SecretBox {
   constructor({ masterKey, previousMasterKeys }: MasterKeys) {
     const keys = masterKey ? [masterKey, ...previousMasterKeys] : previousMasterKeys;
     this.#newest = masterKey;
-    this.#keys = new Map(keys.map((key) => [idOf(key), key]));
+    this.#keys = new Map(keys.map((key) => [masterKeyId(key), key]));
   }
 
   /** The id of the key that encrypts. Throws `SecretError` if there is none. */
   get keyId(): string {
-    return idOf(this.newest());
+    return masterKeyId(this.newest());
   }
 
   /** Whether it can read what the key of this id has encrypted. */
@@ -56,7 +57,7 @@ export class SecretBox {
     const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
     cipher.setAAD(boundTo(id));
     const ciphertext = Buffer.concat([cipher.update(value, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-    return { keyId: idOf(key), nonce, ciphertext };
+    return { keyId: masterKeyId(key), nonce, ciphertext };
   }
 
   /** Throws `SecretError`, naming the secret and what to do, if the key is missing or is not the right one. */
@@ -87,10 +88,6 @@ export class SecretBox {
     );
   }
 }
-
-/** The id of a key: 48 bits of a hash of 256 random bits. It reveals nothing of the key. */
-const idOf = (key: Buffer): string =>
-  createHash('sha256').update('baton master key ').update(key).digest('hex').slice(0, 12);
 
 /** All ids of tenants have the same length, so no two secrets give the same text. */
 const boundTo = ({ tenantId, name }: SecretKey): Buffer => Buffer.from(`baton secret 1 ${tenantId} ${name}`);

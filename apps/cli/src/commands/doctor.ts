@@ -98,7 +98,7 @@ async function databaseChecks(environment: Environment): Promise<Check[]> {
     const newest = environment.masterKey && box.keyId;
     return [
       ...checkDatabase(facts, environment),
-      checkMasterKey(facts.sealedBy, newest, (keyId) => box.knows(keyId)),
+      checkMasterKey(facts, newest, (keyId) => box.knows(keyId)),
       // On another machine there is another folder of that name, or none.
       ...(facts.dataDirectory !== undefined && isHere(facts.host)
         ? await diskCheck('Disk of Postgres', facts.dataDirectory)

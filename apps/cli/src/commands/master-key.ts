@@ -1,5 +1,8 @@
+import { ensureKeyFile, type KeyName, loadLocalEnvironment } from '@baton/config';
+import { hasMasterKey } from '@baton/database';
 import type { Command } from 'commander';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { type Cli, OperatorError, UsageError } from '../cli.js';
 
@@ -18,13 +21,24 @@ interface VaultOptions {
   wrapped?: string;
 }
 
-/** `baton master-key …`: prints the master key from a key store, for BATON_MASTER_KEY_COMMAND. */
+/** `baton master-key …`: makes the keys of an installation, or prints the master key from a key store. */
 export function addMasterKeyCommands(program: Command, cli: Cli): void {
-  program
+  const masterKey = program
     .command('master-key')
-    .description('print the master key from a key store, for BATON_MASTER_KEY_COMMAND')
+    .description('make the keys of a new installation, or print the master key from a key store');
+  masterKey
+    .command('create')
+    .description(
+      'make the files master-key, database-system-key and push-signing-key, for the database of DATABASE_URL; existing files stay',
+    )
+    .argument('<folder>', 'an existing folder')
+    .option('--lost', 'make a new master key although the database was used with another one, which is lost')
+    .action((folder: string, options: { lost?: boolean }) => createKeys(cli, folder, options));
+  masterKey
     .command('vault')
-    .description('from HashiCorp Vault or OpenBao, at VAULT_ADDR with VAULT_TOKEN or VAULT_TOKEN_FILE')
+    .description(
+      'print the master key, for BATON_MASTER_KEY_COMMAND: from HashiCorp Vault or OpenBao, at VAULT_ADDR with VAULT_TOKEN or VAULT_TOKEN_FILE',
+    )
     .option('--kv <path>', 'a secret of a KV engine, version 2: <mount>/<path>')
     .option('--field <name>', 'its field with the key', 'master_key')
     .option(
@@ -33,6 +47,37 @@ export function addMasterKeyCommands(program: Command, cli: Cli): void {
     )
     .option('--wrapped <file>', 'the file with the wrapped master key: vault:v1:…')
     .action(async (options: VaultOptions) => cli.terminal.out(await vaultKey(cli, options)));
+}
+
+const KEYS: readonly KeyName[] = ['master-key', 'database-system-key', 'push-signing-key'];
+
+/** A new master key for a database that was used with another one would read none of its secrets. */
+async function createKeys(
+  { source, terminal }: Cli,
+  folder: string,
+  { lost }: { lost?: boolean },
+): Promise<void> {
+  const file = join(folder, 'master-key');
+  const { databaseUrl, databaseSystemKey } = loadLocalEnvironment(source);
+  if (databaseUrl === undefined) {
+    throw new UsageError('DATABASE_URL is not set: name the database that the keys are for.');
+  }
+  if (!existsSync(file) && !lost && (await hasMasterKey(databaseUrl, databaseSystemKey))) {
+    throw new OperatorError(
+      `The file ${file} is gone, and the database was used with this master key: put the file back from your copy. ` +
+        'If the key is lost, run this command with --lost, then `npx baton secrets rotate --key-lost` ' +
+        '(docs/operating/security.md#the-master-key).',
+    );
+  }
+  try {
+    for (const name of KEYS) ensureKeyFile(join(folder, name), name);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new OperatorError(
+      `Keys cannot be written to ${folder} (${code ?? 'unknown reason'}): name a folder that this user may write to.`,
+    );
+  }
+  terminal.err(`The keys are in ${folder}. Keep a copy in another safe place: without it secrets are lost.`);
 }
 
 async function vaultKey({ source }: Cli, { kv, field, transit, wrapped }: VaultOptions): Promise<string> {

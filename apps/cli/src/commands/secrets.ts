@@ -1,3 +1,4 @@
+import { masterKeyIdsOf } from '@baton/config';
 import { AuditStore, OPERATOR_ACTOR, PLATFORM, type SecretInfo } from '@baton/database';
 import { Secrets } from '@baton/identity';
 import type { Command } from 'commander';
@@ -5,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { type Cli, JSON_OPTION, type JsonOption, NotFoundError, OperatorError } from '../cli.js';
 import { formatTime, printValue, printTable } from '../output.js';
 import { overAdminApi } from '../operator/admin-target.js';
-import { requireTenant, withDatabase, withPlatform } from '../platform.js';
+import { requireTenant, withDatabase } from '../platform.js';
 import { ApiClient, RefusedError, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 const TITLES = ['name', 'key', 'created', 'updated', 'may be sent to'];
@@ -78,8 +79,9 @@ export function addSecretCommands(program: Command, cli: Cli): void {
     .description(
       'as the operator: encrypt all secrets again with the newest key; then you can remove the earlier keys',
     )
+    .option('--key-lost', 'the key of the database is lost: take the newest key in its place')
     .option(...JSON_OPTION)
-    .action((options: JsonOption) => rotateSecrets(cli, options));
+    .action((options: JsonOption & { keyLost?: boolean }) => rotateSecrets(cli, options));
 }
 
 /** The secrets of a tenant, for its operator. */
@@ -101,12 +103,15 @@ function withSecrets<T>(
   const remote = overAdminApi(cli, options, (api, path) => work(remoteSecrets(api, path)));
   return (
     remote ??
-    withPlatform(cli.source, async ({ environment, secrets: store, tenants }) => {
+    withDatabase(cli.source, async ({ environment, secrets: store, tenants, database }) => {
       const { id } = await requireTenant(tenants, options.tenant);
       const secrets = new Secrets(store, environment);
       return work({
         list: () => secrets.list(id),
-        set: (name, value, origins) => secrets.set(id, name, value, origins, OPERATOR_ACTOR),
+        set: async (name, value, origins) => {
+          await database.assertMasterKey(masterKeyIdsOf(environment));
+          return secrets.set(id, name, value, origins, OPERATOR_ACTOR);
+        },
         setOrigins: (name, origins) => secrets.setOrigins(id, name, origins, OPERATOR_ACTOR),
         remove: (name) => secrets.remove(id, name, OPERATOR_ACTOR),
       });
@@ -200,9 +205,15 @@ async function removeSecret(cli: Cli, name: string, options: TenantOption): Prom
   else cli.terminal.out(`Secret ${name} of ${tenant} is removed.`);
 }
 
-async function rotateSecrets({ source, terminal }: Cli, { json }: JsonOption): Promise<void> {
+async function rotateSecrets(
+  { source, terminal }: Cli,
+  { json, keyLost }: JsonOption & { keyLost?: boolean },
+): Promise<void> {
   const rotation = await withDatabase(source, async ({ environment, secrets, database }) => {
+    const keys = masterKeyIdsOf(environment);
+    if (!keyLost) await database.assertMasterKey(keys);
     const done = await new Secrets(secrets, environment).rotate();
+    if (keys) await database.changeMasterKey(keys);
     await new AuditStore(database).write(PLATFORM, {
       action: 'secret.rotate',
       target: { kind: 'database', name: 'secrets' },
@@ -218,7 +229,9 @@ async function rotateSecrets({ source, terminal }: Cli, { json }: JsonOption): P
     throw new OperatorError(
       [
         ...failures,
-        'Keep the earlier keys in BATON_MASTER_KEY_PREVIOUS until a rotation ends without this warning.',
+        keyLost
+          ? `The key of this database is now ${keyId}. Set these secrets again.`
+          : 'Keep the earlier keys in BATON_MASTER_KEY_PREVIOUS until a rotation ends without this warning.',
       ].join('\n'),
     );
   }

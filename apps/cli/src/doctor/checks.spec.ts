@@ -34,6 +34,7 @@ const facts: DatabaseFacts = {
   connections: { used: 10, max: 100 },
   bytes: GIB,
   dataDirectory: undefined,
+  masterKeyId: undefined,
   sealedBy: [],
 };
 const environment = { databasePoolSize: 16 } as Environment;
@@ -191,12 +192,24 @@ describe('the other checks', () => {
       { keyId: 'new', count: 1 },
     ];
     const status = (newest: string | undefined, ...known: string[]) =>
-      checkMasterKey(sealedBy, newest, (keyId) => known.includes(keyId)).status;
+      checkMasterKey({ sealedBy, masterKeyId: 'new' }, newest, (keyId) => known.includes(keyId)).status;
     expect(status('new', 'new', 'old')).toBe('warning');
     expect(status('new', 'new')).toBe('fault');
     expect(status(undefined)).toBe('fault');
-    expect(checkMasterKey([], undefined, () => false).status).toBe('warning');
-    expect(checkMasterKey([{ keyId: 'new', count: 1 }], 'new', () => true).status).toBe('ok');
+    const none = { sealedBy: [], masterKeyId: undefined };
+    expect(checkMasterKey(none, undefined, () => false).status).toBe('warning');
+    const used = { sealedBy: [{ keyId: 'new', count: 1 }], masterKeyId: 'new' };
+    expect(checkMasterKey(used, 'new', () => true).status).toBe('ok');
+    // Nothing is encrypted yet.
+    expect(checkMasterKey({ ...none, masterKeyId: 'new' }, 'stray', (id) => id === 'stray')).toMatchObject({
+      status: 'fault',
+      found:
+        'the key of this database is new, and the key here is stray: processes with this key do not start',
+    });
+    expect(checkMasterKey({ ...none, masterKeyId: 'old' }, 'new', () => true)).toMatchObject({
+      status: 'warning',
+      remedy: 'Run `npx baton secrets rotate` to end the change of keys.',
+    });
   });
 
   it('look at versions and at disks', () => {

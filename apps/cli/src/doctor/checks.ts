@@ -279,7 +279,7 @@ export function checkClock(
 
 /** Whether the master keys of this environment read all that is stored. @param knows whether there is a key of an id */
 export function checkMasterKey(
-  sealedBy: DatabaseFacts['sealedBy'],
+  { sealedBy, masterKeyId }: Pick<DatabaseFacts, 'sealedBy' | 'masterKeyId'>,
   newest: string | undefined,
   knows: (keyId: string) => boolean,
 ): Check {
@@ -291,7 +291,14 @@ export function checkMasterKey(
     return fault(
       name,
       `${count} stored values are encrypted with a key that is not here: ${ids}`,
-      'Set BATON_MASTER_KEY to that key, or add it to BATON_MASTER_KEY_PREVIOUS. A lost key is lost: set these secrets again.',
+      'Set BATON_MASTER_KEY to that key, or add it to BATON_MASTER_KEY_PREVIOUS. If it is lost, run `npx baton secrets rotate --key-lost` and set these secrets again.',
+    );
+  }
+  if (masterKeyId !== undefined && newest !== undefined && !knows(masterKeyId)) {
+    return fault(
+      name,
+      `the key of this database is ${masterKeyId}, and the key here is ${newest}: processes with this key do not start`,
+      'Set BATON_MASTER_KEY to the key of the database. If it is lost, run `npx baton secrets rotate --key-lost`.',
     );
   }
   if (newest === undefined) {
@@ -302,6 +309,13 @@ export function checkMasterKey(
     );
   }
   const old = sealedBy.filter(({ keyId }) => keyId !== newest);
+  if (old.length === 0 && masterKeyId !== undefined && masterKeyId !== newest) {
+    return warning(
+      name,
+      `the key of this database is ${masterKeyId}, and ${newest} encrypts`,
+      'Run `npx baton secrets rotate` to end the change of keys.',
+    );
+  }
   if (old.length === 0) return ok(name, `${newest} reads all stored secrets`);
   return warning(
     name,

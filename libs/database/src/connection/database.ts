@@ -1,3 +1,4 @@
+import type { MasterKeyIds } from '@baton/config';
 import { connectionConfig, SESSION_SETTINGS, sessionConfig } from '@baton/postgres';
 import {
   type Client,
@@ -21,6 +22,7 @@ import {
 } from '../audit/audit-records.js';
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
 import { MAX_FLUSHES } from './group-commit.js';
+import { assertMasterKey, changeMasterKey, checkMasterKey } from './master-key-check.js';
 import { migrationNames } from './migrations-folder.js';
 import { assertBound, beginIn, type Plans, scopeOf, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { assertSession, NOT_IN_TRANSACTION } from './session-check.js';
@@ -39,6 +41,8 @@ export interface DatabaseOptions {
   url: string;
   /** DATABASE_SYSTEM_KEY: opens the scope of all tenants. */
   systemKey?: string | undefined;
+  /** The master keys of this process. Unset: they are not compared with that of the database. */
+  masterKeys?: MasterKeyIds | undefined;
   /** Maximum number of connections of this process to Postgres. */
   poolSize: number;
   /**
@@ -139,7 +143,7 @@ const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, ans
  * transaction. Should one of them fail, Postgres refuses those after it and rolls all back.
  *
  * A role that row-level security does not bind gets no connection: everything rejects with `RowSecurityError`. So does a
- * session without the settings that statements rely on, with `DatabaseSetupError`.
+ * process with another master key, with `MasterKeyError`, and a session without the settings that statements rely on, with `DatabaseSetupError`.
  * A lost connection rejects with `DatabaseUnavailableError`; see `isTransient`.
  */
 export class Database {
@@ -152,10 +156,12 @@ export class Database {
   private readonly pool: Pool;
   private isBound: boolean;
   private isSetUp = false;
+  private hasRightKey: boolean;
   private fullAt = -Infinity;
   private readonly isPooled: boolean;
   private readonly onAudit: AuditListener | undefined;
   private readonly systemKey: string | undefined;
+  private readonly masterKeys: MasterKeyIds | undefined;
   /** What each transaction through a pooler begins with. */
   private readonly settings: Statement | undefined;
 
@@ -163,6 +169,8 @@ export class Database {
     const { url, systemKey, poolSize, isPooled = false, allowRlsBypass = false } = options;
     const { timeouts = TIMEOUTS, onAudit } = options;
     this.isBound = allowRlsBypass;
+    this.masterKeys = options.masterKeys;
+    this.hasRightKey = options.masterKeys === undefined;
     this.isPooled = isPooled;
     this.settings = isPooled ? transactionSettings(timeouts) : undefined;
     this.systemKey = systemKey;
@@ -273,6 +281,19 @@ export class Database {
     return migrationNames().filter((name) => !names.has(name));
   }
 
+  /**
+   * Rejects with `MasterKeyError` if the key of the database is not one of these, by default those of this process. Connections
+   * that were opened before the migrations have not been compared.
+   */
+  async assertMasterKey(keys = this.masterKeys): Promise<void> {
+    if (keys) await this.inSystem((session) => checkMasterKey(session, keys));
+  }
+
+  /** From now on the newest of these keys is the key of the database. */
+  async changeMasterKey(keys: MasterKeyIds): Promise<void> {
+    await this.inSystem((session) => changeMasterKey(session, keys));
+  }
+
   /** Connections of this process by state, and callers that wait for one. */
   get connections(): Readonly<Record<'busy' | 'idle' | 'awaited', number>> {
     const { totalCount, idleCount: idle, waitingCount: awaited } = this.pool;
@@ -300,6 +321,9 @@ export class Database {
     this.isSetUp = true;
     if (!this.isBound) await assertBound(client, this.systemKey);
     this.isBound = true;
+    if (this.masterKeys && !this.hasRightKey) {
+      this.hasRightKey = await assertMasterKey(client, this.masterKeys, this.systemKey);
+    }
   }
 
   private async pipeline(

@@ -12,6 +12,7 @@ import { Database } from './database.js';
 /** Tables that belong to no tenant, and why each is open to every scope. */
 const WITHOUT_TENANT: Readonly<Record<string, string>> = {
   'public._prisma_migrations': 'which migrations were applied',
+  'public.installation': 'facts about the whole installation, which only the scope system sees',
   'public.installed_agents': "the operator's agents, for all tenants or for those that the row names",
   'public.operator_tokens': 'tokens of operators, which only the scope system sees',
   'public.rate_counters': 'numbers of the last second, by a key; only the messaging connections use them',
@@ -31,7 +32,7 @@ const OWN = (column: string): string =>
   `(${column} = ( SELECT (current_setting('baton.tenant'::text, true))::uuid AS current_setting
       WHERE (length(current_setting('baton.tenant'::text, true)) = 36)))`;
 /** Tables without a tenant that only the scope `system` sees. */
-const SYSTEM_ONLY = ['operator_tokens', 'workers'];
+const SYSTEM_ONLY = ['installation', 'operator_tokens', 'workers'];
 
 interface Table {
   name: string;

@@ -3,6 +3,7 @@ import { Client } from 'pg';
 import { findShiftedTimes, type ShiftedTimes } from '../migrations/shifted-times.js';
 import { Database } from '../connection/database.js';
 import { migrationNames } from '../connection/migrations-folder.js';
+import { FIND_MASTER_KEY } from '../connection/master-key-check.js';
 import { assertBound, beginIn, isSystemKeyRefused, SYSTEM_SCOPE } from '../connection/row-security.js';
 import { assertSession, DatabaseSetupError } from '../connection/session-check.js';
 import { plainError } from '../connection/transient.js';
@@ -55,6 +56,8 @@ export interface DatabaseFacts {
   dataDirectory: string | undefined;
   /** By id: how many values each master key has encrypted. Empty while migrations are pending. */
   sealedBy: { keyId: string; count: number }[];
+  /** The id of the master key of the database; undefined if it has none yet. */
+  masterKeyId: string | undefined;
 }
 
 const SETTINGS = ['fsync', 'synchronous_commit', 'full_page_writes'] as const;
@@ -142,7 +145,7 @@ async function factsOf(client: Client, url: string, systemKey: string | undefine
     dataDirectory: await dataDirectoryOf(client),
     ...(migrations.pending.length === 0
       ? await acrossTenants(client, url, systemKey)
-      : { sealedBy: [], shiftedTimes: undefined }),
+      : { sealedBy: [], masterKeyId: undefined, shiftedTimes: undefined }),
   };
 }
 
@@ -208,7 +211,7 @@ async function acrossTenants(
   client: Client,
   url: string,
   systemKey: string | undefined,
-): Promise<Pick<DatabaseFacts, 'sealedBy' | 'shiftedTimes'>> {
+): Promise<Pick<DatabaseFacts, 'sealedBy' | 'masterKeyId' | 'shiftedTimes'>> {
   const inScope = async <T>(ask: () => Promise<T>): Promise<T | undefined> => {
     try {
       for (const statement of beginIn(SYSTEM_SCOPE, systemKey, 'READ ONLY')) await client.query(statement);
@@ -220,5 +223,10 @@ async function acrossTenants(
     }
   };
   const keys = await inScope(() => client.query<DatabaseFacts['sealedBy'][number]>(KEYS));
-  return { sealedBy: keys?.rows ?? [], shiftedTimes: await inScope(() => findShiftedTimes(client, url)) };
+  const record = await inScope(() => client.query<{ id: string }>(FIND_MASTER_KEY));
+  return {
+    sealedBy: keys?.rows ?? [],
+    masterKeyId: record?.rows[0]?.id,
+    shiftedTimes: await inScope(() => findShiftedTimes(client, url)),
+  };
 }
