@@ -7,7 +7,7 @@ import {
   type LocalEnvironment,
   masterKeyIdsOf,
 } from '@baton/config';
-import { Database, ensureSystemKey, hasMasterKey, migrate } from '@baton/database';
+import { Database, ensureAuditGuard, ensureSystemKey, hasMasterKey, migrate } from '@baton/database';
 import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { apiProcess, stopLeftoverApps, workerProcess } from './app-processes.js';
@@ -186,7 +186,10 @@ export class LocalBaton {
     if (isOwn) await ensureSystemKey(ownerUrl, systemKey);
     await migrate(ownerUrl, { report: this.lateLines(), systemKey });
     // No process of another release uses a database of our own.
-    if (isOwn) await ensureSystemKey(ownerUrl, systemKey);
+    if (isOwn) {
+      await ensureSystemKey(ownerUrl, systemKey);
+      await ensureAuditGuard(ownerUrl, systemKey);
+    }
   }
 
   private variables(

@@ -23,6 +23,7 @@ export { hasMasterKey } from './inspection/has-master-key.js';
 export { type DatabaseFacts, inspectDatabase, inspectPooler } from './inspection/inspect-database.js';
 export { projectFolder } from './connection/migrations-folder.js';
 export { migrate } from './migrations/migrate.js';
+export { ensureAuditGuard } from './migrations/audit-guard.js';
 export { ensureSystemKey } from './migrations/system-key.js';
 export { exportTenant, type TenantExport } from './backup/tenant-export.js';
 export { importTenant, type TenantImport } from './backup/tenant-import.js';

@@ -1,5 +1,6 @@
 import { loadLocalEnvironment } from '@baton/config';
 import { parseArgs } from 'node:util';
+import { enforceAuditGuard, releaseAuditGuard } from './migrations/audit-guard.js';
 import { migrate, pendingMigrations } from './migrations/migrate.js';
 import { enforceSystemKey, releaseSystemKey } from './migrations/system-key.js';
 
@@ -12,7 +13,9 @@ const HELP = `Brings the database of MIGRATE_DATABASE_URL, or else of DATABASE_U
   --lock-patience <ms>      how long to retry a statement before the migration fails (600000)
   --folder <path>           folder with the migrations (prisma/migrations)
   --system-key enforce      then let only processes with DATABASE_SYSTEM_KEY work across tenants (docs/operating/security.md)
-  --system-key release      then ask no process for a key`;
+  --system-key release      then ask no process for a key
+  --audit-log enforce       then let only the owner of the tables delete records of the audit log (docs/operating/audit.md)
+  --audit-log release       then let processes of release 0.2.0 delete such records`;
 
 /** `npm run migrate`, for the database of the environment or of `.env`. Exit code 1 with one plain sentence if it can't. */
 async function main(): Promise<void> {
@@ -23,6 +26,7 @@ async function main(): Promise<void> {
       'lock-patience': { type: 'string', default: '600000' },
       folder: { type: 'string' },
       'system-key': { type: 'string' },
+      'audit-log': { type: 'string' },
       help: { type: 'boolean' },
     },
   });
@@ -34,9 +38,8 @@ async function main(): Promise<void> {
   const { databaseSystemKey: systemKey, databaseSystemKeyPrevious } = settings;
   const url = settings.migrateDatabaseUrl ?? settings.databaseDirectUrl ?? settings.databaseUrl;
   const keys = [systemKey, databaseSystemKeyPrevious].filter((key) => key !== undefined);
-  const order = values['system-key'];
-  if (order !== undefined && order !== 'enforce' && order !== 'release')
-    throw new Error(`--system-key ${order}: write enforce or release.`);
+  const order = orderOf('system-key', values['system-key']);
+  const auditOrder = orderOf('audit-log', values['audit-log']);
   if (order === 'enforce' && systemKey === undefined)
     throw new Error('DATABASE_SYSTEM_KEY is not set: set it to the key that every process has.');
   if (!url) throw new Error('DATABASE_URL is not set: name the Postgres to migrate.');
@@ -56,6 +59,15 @@ async function main(): Promise<void> {
       ? `Applied ${applied.length} migrations in ${seconds} s. The database is up to date.`
       : 'The database is up to date.',
   );
+  // Before the order below: the database may ask for another key after it.
+  if (auditOrder === 'enforce') {
+    await enforceAuditGuard(url, systemKey);
+    console.log('Only the owner of the tables deletes records of the audit log.');
+  }
+  if (auditOrder === 'release') {
+    await releaseAuditGuard(url, systemKey);
+    console.log('Processes of release 0.2.0 may delete records of the audit log.');
+  }
   if (order === 'enforce') {
     await enforceSystemKey(url, keys);
     console.log(`The scope of all tenants now needs DATABASE_SYSTEM_KEY. Keys that open it: ${keys.length}.`);
@@ -64,6 +76,11 @@ async function main(): Promise<void> {
     await releaseSystemKey(url);
     console.log('The scope of all tenants needs no key.');
   }
+}
+
+function orderOf(name: string, text: string | undefined): 'enforce' | 'release' | undefined {
+  if (text === undefined || text === 'enforce' || text === 'release') return text;
+  throw new Error(`--${name} ${text}: write enforce or release.`);
 }
 
 async function plan(url: string, folder?: string): Promise<void> {

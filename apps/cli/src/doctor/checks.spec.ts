@@ -26,6 +26,7 @@ const facts: DatabaseFacts = {
   shiftedTimes: { count: 0, zone: 'UTC', unknownTokens: 0 },
   rowSecurity: undefined,
   asksForSystemKey: true,
+  auditGuard: 'owner',
   migrations: { pending: [], unknown: [], unfinished: [] },
   clockOffsetMs: 12,
   clockErrorMs: 1,
@@ -107,6 +108,11 @@ describe('the checks of a database', () => {
       /^fault Role: As the owner of the tables: GRANT .* TO "baton"/,
     ],
     ['belongs to the role', { ownsTables: true }, /^warning Role: Give the processes another role/],
+    [
+      'lets every process delete records',
+      { auditGuard: 'announced' },
+      /^warning Audit log: When no process of release 0\.2\.0 is left, run `npm run migrate -- --audit-log enforce`/,
+    ],
     ['asks for no key', { asksForSystemKey: false }, /^warning System key: Set DATABASE_SYSTEM_KEY/],
     [
       'has an open table',

@@ -51,6 +51,7 @@ export function checkDatabase(facts: DatabaseFacts, environment: Environment): C
     checkRowSecurity(facts, environment),
     checkSystemKey(facts, environment),
     checkMigrations(facts),
+    ...checkAuditLog(facts),
     ...checkTimes(facts),
     checkDurability(facts),
     checkConnections(facts, environment),
@@ -173,6 +174,23 @@ function checkSystemKey({ asksForSystemKey }: DatabaseFacts, { databaseSystemKey
     'the database opens the scope of all tenants without a key',
     'Set DATABASE_SYSTEM_KEY for every process, then run `npm run migrate -- --system-key enforce`.',
   );
+}
+
+/** A role that owns the tables is a matter of `checkRole`. */
+function checkAuditLog({ auditGuard, ownsTables }: DatabaseFacts): Check[] {
+  const name = 'Audit log';
+  if (auditGuard === 'unknown') return [];
+  if (auditGuard === 'announced') {
+    return [
+      warning(
+        name,
+        'processes may delete its records, as those of release 0.2.0 do',
+        'When no process of release 0.2.0 is left, run `npm run migrate -- --audit-log enforce` (docs/operating/audit.md).',
+      ),
+    ];
+  }
+  if (ownsTables) return [];
+  return [ok(name, 'only the owner of the tables deletes its records')];
 }
 
 function checkMigrations({ migrations }: DatabaseFacts): Check {

@@ -6,7 +6,8 @@ export const AUDIT_ACTIONS = {
   'tenant.update': 'Settings of a tenant were changed.',
   'tenant.suspend': 'A tenant was suspended.',
   'tenant.resume': 'The suspension of a tenant ended.',
-  'tenant.delete': "A tenant was deleted, with its records. This one is the platform's.",
+  'tenant.delete':
+    'The deletion of a tenant began. Its records are deleted, too. This one belongs to the platform.',
   'tenant.export': 'The export of a tenant was begun.',
   'tenant.import': 'A tenant was made of the export of another one.',
   'limits.change': 'Limits of a tenant were set, or reset to the default.',
@@ -50,6 +51,8 @@ export const AUDIT_ACTIONS = {
   'system-key.enforce':
     'The database asks for the key of the scope of all tenants. `detail` has how many keys it takes.',
   'system-key.release': 'The database no longer asks for that key.',
+  'audit-log.enforce': 'Only the owner of the tables may delete records of this log.',
+  'audit-log.release': 'Processes of release 0.2.0 may delete records of this log again.',
   'backup.create': 'A backup of the whole database was written.',
   'backup.restore': 'A backup was restored into this database.',
 } as const;
@@ -100,6 +103,8 @@ export interface AuditTarget {
 
 /** A record to write. */
 export interface NewAuditRecord {
+  /** A uuid, for a record that is written once however often it is asked for. Default: a new one. */
+  id?: string;
   action: AuditAction;
   target: AuditTarget;
   by: Actor;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 import { v7 as uuid } from 'uuid';
 import type { Actor, AuditOutcome, AuditRecord, NewAuditRecord } from './audit-records.js';
@@ -29,7 +30,7 @@ export interface AuditRow {
 export const AUDIT_COLUMNS =
   'tenant_id::text, id::text, at, actor_kind, actor, actor_name, source, request_id, action, target_kind, target, outcome, detail';
 
-/** Writes a record with the name that the token has now. The values are those of `auditValues`. */
+/** Writes a record with the name that the token has now, unless there is one with its id. The values are those of `auditValues`. */
 export const RECORD = {
   name: 'audit-record',
   text: `
@@ -38,21 +39,19 @@ VALUES ($1::uuid, $2::uuid, $3::text, $4::text, (
     SELECT left(name, 200) || ' (' || prefix || ')' FROM api_tokens
     WHERE tenant_id = $1::uuid AND id = substring($4::text FROM '^token:([0-9a-f-]{36})$')::uuid
   ), $5::text, $6::text, $7::text, $8::text, $9::text, $10::text, $11::json)
+ON CONFLICT (tenant_id, id) DO NOTHING
 RETURNING ${AUDIT_COLUMNS}`,
 };
-
-/** Lets this transaction delete records: a trigger refuses it to all others. */
-export const MAY_DELETE_AUDIT = { text: `SET LOCAL baton.audit = 'delete'` };
 
 /** The values of `RECORD`. Ids grow with time: they order the records of one millisecond. */
 export function auditValues(
   tenantId: string,
-  { action, target, by, outcome = 'ok', detail = {} }: NewAuditRecord,
+  { id = uuid(), action, target, by, outcome = 'ok', detail = {} }: NewAuditRecord,
 ): readonly unknown[] {
   const source = by.source ?? (by.address === undefined ? null : sourceOf(by.address));
   return [
     tenantId,
-    uuid(),
+    id,
     by.kind,
     by.key,
     source,
@@ -64,6 +63,16 @@ export function auditValues(
     detailJson(detail),
   ];
 }
+
+/**
+ * The id of the platform's record that a tenant is deleted. The functions that delete records compute the same
+ * (migration `audit_deletion`). A hash, because nothing of a tenant stays, and so not its id.
+ */
+export const deletionRecordId = (tenantId: string): string =>
+  createHash('md5')
+    .update(`tenant.delete ${tenantId}`)
+    .digest('hex')
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 
 export const auditRecordOf = (row: AuditRow): AuditRecord => ({
   tenantId: row.tenant_id,

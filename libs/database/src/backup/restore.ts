@@ -9,6 +9,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { migrationNames, migrationsFolder } from '../connection/migrations-folder.js';
 import { plainError } from '../connection/transient.js';
 import { migrate } from '../migrations/migrate.js';
+import { ensureAuditGuard } from '../migrations/audit-guard.js';
 import { enforceSystemKey } from '../migrations/system-key.js';
 import {
   ArchiveCheck,
@@ -80,6 +81,8 @@ export async function restoreBackup(
     );
     // The key is that of this database: the backup has none.
     if (databaseSystemKey !== undefined) await enforceSystemKey(databaseUrl, [databaseSystemKey]);
+    // No process of any release uses the database.
+    await ensureAuditGuard(databaseUrl, databaseSystemKey);
     return restored;
   } catch (error) {
     throw plainError(error);

@@ -23,6 +23,7 @@ const USERS: Readonly<Record<string, string>> = {
   'push/push-delivery.store.ts': 'workers claim due push configs of all tenants',
   'connection/master-key-check.ts':
     'compares the master key with that of the database, and with those of all secrets',
+  'migrations/audit-guard.ts': 'asks whether there are tenants, and writes the record of the platform',
   'migrations/migration-session.ts': 'a migration changes the rows of all tenants',
   'migrations/shifted-times.ts': 'mends the stored times of all tenants',
   'migrations/system-key.ts': 'asks whether there are tenants, and writes the record of the platform',
@@ -34,7 +35,8 @@ const USERS: Readonly<Record<string, string>> = {
     'an issuer is looked up before the tenant of its token is known; operators list all',
   'tenants/stream-count.store.ts': 'the heartbeat of an API process: its streams of many tenants at once',
   'tasks/task.store.ts': "the relay's tick: heads of the logs of many tenants at once",
-  'tenants/tenant-removal.store.ts': 'the record of a deletion outlives the tenant',
+  'tenants/tenant-removal.store.ts':
+    'the record of a deletion belongs to the platform, and outlives the tenant',
   'tenants/tenant.store.ts':
     'operators create, list and find tenants by their slug; which of the tenants with open calls are suspended',
   'tenants/usage.store.ts': 'which tenants are to be counted',

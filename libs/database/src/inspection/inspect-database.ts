@@ -1,5 +1,6 @@
 import { sessionConfig } from '@baton/postgres';
 import { Client } from 'pg';
+import { type AuditGuard, auditGuardOf } from '../migrations/audit-guard.js';
 import { findShiftedTimes, type ShiftedTimes } from '../migrations/shifted-times.js';
 import { Database } from '../connection/database.js';
 import { migrationNames } from '../connection/migrations-folder.js';
@@ -32,6 +33,8 @@ export interface DatabaseFacts {
   rowSecurity: string | undefined;
   /** Whether the scope of all tenants needs DATABASE_SYSTEM_KEY. */
   asksForSystemKey: boolean;
+  /** Who may delete records of the audit log. */
+  auditGuard: AuditGuard;
   migrations: {
     /** This build needs them, and the database does not have them. */
     pending: string[];
@@ -134,6 +137,7 @@ async function factsOf(client: Client, url: string, systemKey: string | undefine
     session: await refusalOf(assertSession(client)),
     rowSecurity: await refusalOf(assertBound(client, systemKey)),
     asksForSystemKey: await isSystemKeyRefused(client, undefined).catch(() => false),
+    auditGuard: await auditGuardOf(client),
     migrations,
     ...(await clockOf(client)),
     settings: {

@@ -9,6 +9,7 @@ import { Client, type DatabaseError, Pool } from 'pg';
 import { migrationsFolder } from '../connection/migrations-folder.js';
 import { assertSession, NO_TRANSACTION_TIMEOUT } from '../connection/session-check.js';
 import { plainError } from '../connection/transient.js';
+import { guardAuditIfUnused } from './audit-guard.js';
 import type { Migration } from './migration-file.js';
 import { MigrationSession, type StepOptions } from './migration-session.js';
 import { loadSchemaEngine } from './schema-engine.js';
@@ -47,8 +48,8 @@ const LOCK_HOLDER = `SELECT l.pid FROM pg_locks l WHERE locktype = 'advisory' AN
  * Applies the pending migrations of `prisma/migrations` while the system is in use, and notes them in Prisma's own
  * table as `prisma migrate deploy` does. Safe to run in several processes at once: one works, the others wait for it.
  * After a failure or crash the next call goes on where this one stopped. Then it mends times that an earlier release has stored
- * wrongly (`mendShiftedTimes`). A database without tenants then asks for the
- * `systemKey`.
+ * wrongly (`mendShiftedTimes`). A database without tenants then has the guard
+ * of its audit log (`guardAuditIfUnused`), and asks for the `systemKey`.
  * @returns the names of the migrations applied
  */
 export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
@@ -61,6 +62,12 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
         `Mended ${mended} times that an earlier release had stored in the time zone of Postgres in place of UTC.`,
       );
     }
+  }
+  if (options.folder === undefined && !(await guardAuditIfUnused(databaseUrl, systemKey))) {
+    report?.(
+      'Processes may still delete records of the audit log, as release 0.2.0 does. When no process of that release is left, run ' +
+        '`npm run migrate -- --audit-log enforce`.',
+    );
   }
   if (systemKey !== undefined && !(await enforceIfUnused(databaseUrl, systemKey))) {
     report?.(

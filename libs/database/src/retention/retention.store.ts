@@ -1,7 +1,6 @@
 import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
-import { MAY_DELETE_AUDIT } from '../audit/audit-sql.js';
 import { Database, type Statement, type Values } from '../connection/database.js';
 import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
 import { GONE_USAGE_CTES, LOCK_ROLLUP } from '../usage/usage-hours.js';
@@ -144,17 +143,9 @@ WITH expired AS (
 SELECT count(*)::int AS keys FROM gone`,
 };
 
-/** $1 days $2 limit */
+/** The function is of the owner of the table: our role may not delete records. $1 days $2 limit */
 const DROP_AUDIT: Statement = {
-  text: `
-WITH old AS (
-  SELECT tenant_id, id FROM audit_records
-  WHERE at < now() - $1::float8 * interval '1 day' ORDER BY at, id LIMIT $2
-), gone AS (
-  DELETE FROM audit_records a USING old o WHERE a.tenant_id = o.tenant_id AND a.id = o.id
-  RETURNING 1
-)
-SELECT count(*)::int AS "auditRecords" FROM gone`,
+  text: 'SELECT delete_old_audit_records($1::float8, $2::int) AS "auditRecords"',
 };
 
 /** $1 tenant $2 task */
@@ -216,13 +207,9 @@ export class RetentionStore {
     return this.deleted(DROP_KEYS, [limit]);
   }
 
-  /** Delete at most `limit` records of the audit log that are older than that many days. */
+  /** Delete at most `limit` records of the audit log that are older than that many days, and than one day. */
   async dropAudit(days: number, limit: number): Promise<DeletedRows> {
-    const [, [row] = []] = await this.database.systemQueries([
-      [MAY_DELETE_AUDIT, []],
-      [DROP_AUDIT, [days, limit]],
-    ]);
-    return (row as DeletedRows | undefined) ?? {};
+    return this.deleted(DROP_AUDIT, [days, limit]);
   }
 
   /** The tombstone of a deleted task. Undefined: there is none for this tenant. */

@@ -1,10 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { escapeIdentifier } from 'pg';
-import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
-import { MAY_DELETE_AUDIT } from '../audit/audit-sql.js';
 import { Database, type Statement } from '../connection/database.js';
 import { IN_FLIGHT, WAITING } from '../dispatch/dispatch.store.js';
-import type { Tenant } from './tenant-records.js';
 
 /**
  * The tables with rows of tenants, from the catalog of the database: a table of a later migration is deleted without a
@@ -29,11 +26,14 @@ DELETE FROM ${escapeIdentifier(table)} WHERE tenant_id = $1 AND ctid = ANY(ARRAY
 RETURNING 1`,
 });
 
+/** The function is of the owner of the table: our role may not delete records. $1 tenant $2 limit */
+const DELETE_AUDIT: Statement = { text: 'SELECT delete_audit_records_of($1::uuid, $2::int) AS count' };
+
 /** Counters of request rates have the tenant in their key, and no column for it. $1 tenant */
 const DELETE_RATES: Statement = { text: 'DELETE FROM rate_counters WHERE strpos(key, $1) > 0' };
 
 /** $1 tenant */
-const DELETE_TENANT: Statement = { text: 'DELETE FROM tenants WHERE id = $1 RETURNING id' };
+const DELETE_TENANT: Statement = { text: 'DELETE FROM tenants WHERE id = $1' };
 
 /** Tasks with a run that is not over, those of each kind from its index: $1 tenant $2 after this task $3 limit */
 const ACTIVE_TASKS: Statement = {
@@ -71,21 +71,19 @@ export class TenantRemovalStore {
   /** Delete at most `limit` rows of the tenant. @returns how many */
   async deleteSlice(tenantId: string, table: string, limit: number): Promise<number> {
     const values = [tenantId, limit];
-    const [, rows = []] = await this.database.tenantQueries(tenantId, [
-      [MAY_DELETE_AUDIT, []],
-      [deleteSlice(table), values],
-    ]);
-    return rows.length;
+    if (table === 'audit_records') {
+      // Across tenants: the function looks for the record of the deletion in the log of the platform.
+      const [row] = await this.database.systemQuery<{ count: number }>(DELETE_AUDIT, values);
+      return row?.count ?? 0;
+    }
+    return (await this.database.tenantQuery(tenantId, deleteSlice(table), values)).length;
   }
 
   /** Delete the tenant itself. Everything of it must be deleted before, because this is one transaction. */
-  async deleteTenant({ id, slug }: Pick<Tenant, 'id' | 'slug'>, by: Actor = PLATFORM_ACTOR): Promise<void> {
-    // Its own audit log is gone. The record is the platform's.
-    await this.database.inSystem(async (transaction) => {
-      await transaction.query(DELETE_RATES, [id]);
-      const deleted = await transaction.query(DELETE_TENANT, [id]);
-      if (deleted.length === 0) return;
-      await transaction.record({ action: 'tenant.delete', target: { kind: 'tenant', name: slug }, by });
-    });
+  async deleteTenant(id: string): Promise<void> {
+    await this.database.systemQueries([
+      [DELETE_RATES, [id]],
+      [DELETE_TENANT, [id]],
+    ]);
   }
 }

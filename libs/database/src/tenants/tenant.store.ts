@@ -2,7 +2,8 @@ import { isUuid } from '@baton/a2a';
 import { type LimitName, type LimitOverrides, storedLimits } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { type Actor, PLATFORM, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { deletionRecordId } from '../audit/audit-sql.js';
 import { CatalogClient, explainTaken } from '../connection/catalog-client.js';
 import type { Statement } from '../connection/database.js';
 import type { Tenant as TenantRow } from '../generated/client.js';
@@ -131,13 +132,20 @@ export class TenantStore {
     return this.bySlug(slug);
   }
 
-  /** The tenant is to be deleted. It is suspended for good. @returns undefined if there is no such tenant */
-  async markDeleting(slug: string): Promise<Tenant | undefined> {
-    await this.catalog.run(
-      (prisma) => prisma.$executeRaw`
+  /**
+   * The tenant is to be deleted. It is suspended for good. The log of the platform has one record of it: without this record the
+   * database deletes no record of the tenant.
+   * @returns undefined if there is no such tenant
+   */
+  async markDeleting(slug: string, by: Actor = PLATFORM_ACTOR): Promise<Tenant | undefined> {
+    await this.catalog.changeAcross(PLATFORM, async (prisma, record) => {
+      const [found] = await prisma.$queryRaw<{ id: string }[]>`
         UPDATE tenants SET deleting_at = coalesce(deleting_at, now()), suspended_at = coalesce(suspended_at, now())
-        WHERE slug = ${slug}`,
-    );
+        WHERE slug = ${slug} RETURNING id::text`;
+      if (!found) return;
+      const target = { kind: 'tenant', name: slug } as const;
+      await record({ id: deletionRecordId(found.id), action: 'tenant.delete', target, by });
+    });
     return this.bySlug(slug);
   }
 

@@ -89,7 +89,7 @@ export class TenantLifecycle {
     report?: (table: string, rows: number) => void,
     by?: Actor,
   ): Promise<DeletedTenant> {
-    const tenant = assertFound(await this.tenants.markDeleting(slug), slug);
+    const tenant = assertFound(await this.tenants.markDeleting(slug, by), slug);
     const { id } = tenant;
     const since = performance.now();
     const isKnown = await this.inform({ type: 'tenant-suspended', tenantId: id });
@@ -108,7 +108,7 @@ export class TenantLifecycle {
     do {
       await this.cancelTasks(id);
     } while (await this.deleteRows(id, count));
-    await retryTransient(() => this.removal.deleteTenant(tenant, by));
+    await retryTransient(() => this.removal.deleteTenant(id));
     await this.inform({ type: 'tenant-suspended', tenantId: id });
     await this.inform({ type: 'catalog-changed', tenantId: id });
     this.logger.info('tenant deleted', { tenantId: id, slug, canceledTasks, rows });
