@@ -286,14 +286,50 @@ describe('a rotation', () => {
   it('never brings back an old value of a secret that is set while it runs', async () => {
     await fill(1);
     const replace = store.replace.bind(store);
-    jest.spyOn(store, 'replace').mockImplementation(async (...args) => {
-      // Between its reading and its writing.
-      if (args[0].tenantId === acme) await secrets(one).set(acme, 's0', 'set meanwhile');
-      return replace(...args);
-    });
-    expect(await secrets(two, one).rotate()).toMatchObject({ rotated: 1, failures: [] });
+    const setTimes = (times: number) => {
+      let left = times;
+      jest.spyOn(store, 'replace').mockImplementation(async (...args) => {
+        // Between its reading and its writing.
+        if (args[0].tenantId === acme && left-- > 0) await secrets(one).set(acme, 's0', 'set meanwhile');
+        return replace(...args);
+      });
+    };
+    setTimes(Infinity);
+    const { rotated, failures } = await secrets(two, one).rotate();
+    expect([rotated, failures]).toEqual([1, [expect.stringContaining('"s0" was set with an earlier key')]]);
     jest.restoreAllMocks();
     expect(await secrets(two, one).get(acme, 's0', [])).toBe('set meanwhile');
+    setTimes(1);
+    expect(await secrets(two, one).rotate()).toMatchObject({ rotated: 1, failures: [] });
+    jest.restoreAllMocks();
+    expect(await secrets(two).get(acme, 's0', [])).toBe('set meanwhile');
+  });
+
+  it('loses none that processes with either key set while it runs, also behind it', async () => {
+    const names = await fill(6);
+    const list = store.listOutdated.bind(store);
+    let pages = 0;
+    jest.spyOn(store, 'listOutdated').mockImplementation(async (...args) => {
+      const rows = await list(...args);
+      // A process that still has only the old key, in the range that is done.
+      pages += 1;
+      if (pages === 4) await secrets(one).set(acme, 'a-first', 'set behind it');
+      return rows;
+    });
+    const load = (async () => {
+      for (const [i, name] of names.entries())
+        await secrets(...(i % 2 ? [two, one] : [one])).set(other, name, `new ${name}`);
+    })();
+    const [{ failures }] = await Promise.all([secrets(two, one).rotate(2), load]);
+    jest.restoreAllMocks();
+    expect(failures).toEqual([]);
+    expect(await secrets(two).get(acme, 'a-first', [])).toBe('set behind it');
+    // Until a process with the old key alone has set its last secret, a rotation may find more.
+    await secrets(two, one).rotate(2);
+    for (const name of names) {
+      expect(await secrets(two).get(acme, name, [])).toBe(`${acme}/${name}`);
+      expect(await secrets(two).get(other, name, [])).toBe(`new ${name}`);
+    }
   });
 
   it('leaves what it can not read as it is, says why, and does the rest', async () => {

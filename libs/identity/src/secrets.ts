@@ -9,6 +9,8 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const MAX_VALUE_BYTES = 65_536;
 /** Secrets of one batch of a rotation. */
 const BATCH = 1_000;
+/** Passes of a rotation over all secrets. Each looks for those that were set during the one before. */
+const MAX_PASSES = 5;
 
 /** The result of a rotation. */
 export interface Rotation {
@@ -99,20 +101,27 @@ export class Secrets {
 
   /**
    * Encrypt the secrets of all tenants that an earlier key has encrypted with the newest one. Safe while the platform
-   * runs: a secret that is set meanwhile is not overwritten. An interrupted rotation continues when it is started
-   * again.
+   * runs: a secret that is set meanwhile is not overwritten, and is looked at again. An interrupted rotation continues when
+   * it is started again.
    */
   async rotate(batch = BATCH): Promise<Rotation> {
     const { keyId } = this.box;
     const rotation: Rotation = { keyId, rotated: 0, failures: [] };
-    let rows = await this.store.listOutdated(keyId, batch);
-    while (rows.length > 0) {
-      for (const row of rows) {
-        const outcome = await this.reseal(row);
-        if (typeof outcome === 'string') rotation.failures.push(outcome);
-        else if (outcome) rotation.rotated += 1;
+    // A process that still has only the old key may set a secret that this has passed.
+    for (let pass = 1, isDone = false; !isDone; pass++) {
+      isDone = true;
+      rotation.failures = [];
+      let rows = await this.store.listOutdated(keyId, batch);
+      while (rows.length > 0) {
+        for (const row of rows) {
+          const outcome = await this.reseal(row);
+          if (outcome === true) rotation.rotated += 1;
+          if (outcome === false && pass === MAX_PASSES) rotation.failures.push(setAgain(row));
+          if (typeof outcome === 'string') rotation.failures.push(outcome);
+          else isDone = pass === MAX_PASSES;
+        }
+        rows = await this.store.listOutdated(keyId, batch, rows.at(-1));
       }
-      rows = await this.store.listOutdated(keyId, batch, rows.at(-1));
     }
     return rotation;
   }
@@ -128,6 +137,9 @@ export class Secrets {
     }
   }
 }
+
+const setAgain = ({ tenantId, name }: SecretKey): string =>
+  `Tenant ${tenantId}: The secret "${name}" was set with an earlier key meanwhile: restart the processes with the new BATON_MASTER_KEY.`;
 
 function validOrigins(texts: readonly string[]): string[] {
   const read = parseOrigins(texts);

@@ -118,6 +118,36 @@ describe('the journal of a task', () => {
     ]);
   });
 
+  it('shows of entries that no runtime has written only those that are like one', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId } = run;
+    const usage = { inputTokens: 5, outputTokens: 2 };
+    const step = { kind: 'step', model: 'o/m', usage, finish: 'stop', message: { content: [] } };
+    const begun = { execution: 1, id: 1, at: 'now', event: 'begun', name: 'read', kind: 'run' };
+    const forged = [null, [], 0, 'x', { deep: 1 }, [[1]], '__proto__'];
+    const values = [
+      step,
+      begun,
+      ...forged,
+      ...['usage', 'model', 'finish', 'rawFinish', 'at', 'ms', 'message', 'notMade', 'error', 'kind'].flatMap(
+        (name) => forged.map((value) => ({ ...step, [name]: value })),
+      ),
+      ...['execution', 'id', 'event', 'name', 'kind', 'at', 'error'].flatMap((name) =>
+        forged.map((value) => ({ ...begun, [name]: value })),
+      ),
+      { ...step, usage: { inputTokens: '5', outputTokens: {} } },
+      { ...step, message: { content: ['x', null, { type: 'tool-call', toolName: { length: 1 } }] } },
+      { ...step, ...JSON.parse('{"__proto__":{"usage":1},"constructor":{"prototype":{}}}') },
+    ];
+    for (const [i, value] of values.entries()) await journal.append(run, i + 1, value);
+    const calls = await journal.modelCalls(tenantId, taskId, 1_000);
+    expect(calls.length).toBeGreaterThan(0);
+    for (const { model, inputTokens, tools } of calls)
+      expect([typeof model, inputTokens, tools.map((tool) => typeof tool)]).toEqual(['string', 5, []]);
+    expect((await journal.steps(tenantId, taskId))[0]).toMatchObject({ name: 'read', kind: 'run' });
+    expect(({} as { usage?: unknown }).usage).toBeUndefined();
+  });
+
   it('counts towards what its tenant stores', async () => {
     const run = await startTask(stores);
     const bytes = async () => {

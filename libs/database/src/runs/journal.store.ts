@@ -1,6 +1,7 @@
 import { keyOfTenant } from '../connection/row-security.js';
 import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
+import { z } from 'zod';
 import { Database, type Statement } from '../connection/database.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
@@ -97,16 +98,21 @@ export interface JournalRecord {
   value: unknown;
 }
 
+/** Entries of a journal that was imported with its tenant may be anything. What is none of ours is not shown. */
+const entriesOf = <T>(schema: z.ZodType<T>, rows: readonly unknown[]): T[] =>
+  rows.flatMap((row) => schema.safeParse(row).data ?? []);
+
 /** One entry about a durable step of an executor. */
-interface StepRow {
-  execution: number;
-  id: number;
-  event: 'begun' | 'failed' | 'ended';
-  name: string | null;
-  kind: string | null;
-  at: string;
-  error: { name: string; message: string } | null;
-}
+const stepRow = z.object({
+  execution: z.number(),
+  id: z.number(),
+  event: z.enum(['begun', 'failed', 'ended']),
+  name: z.string().nullable(),
+  kind: z.string().nullable(),
+  at: z.string(),
+  error: z.object({ name: z.string(), message: z.string() }).nullable(),
+});
+type StepRow = z.output<typeof stepRow>;
 
 /** A durable step of an executor's task. */
 export interface StepRecord {
@@ -124,19 +130,23 @@ export interface StepRecord {
   error: string | null;
 }
 
-interface ModelCallRow {
-  run_id: string;
-  attempt: number;
-  at: string | null;
-  ms: number | null;
-  model: string;
-  finish: string | null;
-  raw_finish: string | null;
-  not_made: boolean;
-  usage: { inputTokens: number; outputTokens: number; cachedInputTokens?: number };
-  error: string | null;
-  tools: string[] | null;
-}
+const modelCallRow = z.object({
+  run_id: z.string(),
+  attempt: z.number(),
+  at: z.string().nullable(),
+  ms: z.number().nullable(),
+  model: z.string(),
+  finish: z.string().nullable(),
+  raw_finish: z.string().nullable(),
+  not_made: z.boolean(),
+  usage: z.object({
+    inputTokens: z.number(),
+    outputTokens: z.number(),
+    cachedInputTokens: z.number().optional(),
+  }),
+  error: z.string().nullable(),
+  tools: z.array(z.string()).nullable(),
+});
 
 /** A call of a model that Baton has made for an llm agent's task. */
 export interface ModelCallRecord {
@@ -179,9 +189,9 @@ export class JournalStore {
   /** The durable steps of a task in the order in which they began; empty if it has none. */
   async steps(tenantId: string, taskId: string): Promise<StepRecord[]> {
     if (!isUuid(taskId)) return [];
-    const rows = await this.database.tenantQuery<StepRow>(tenantId, READ_STEPS, [tenantId, taskId]);
+    const rows = await this.database.tenantQuery(tenantId, READ_STEPS, [tenantId, taskId]);
     const steps = new Map<string, StepRecord>();
-    for (const row of rows) {
+    for (const row of entriesOf(stepRow, rows)) {
       const key = `${row.execution} ${row.id}`;
       steps.set(key, stepAfter(steps.get(key), row));
     }
@@ -192,8 +202,8 @@ export class JournalStore {
   async modelCalls(tenantId: string, taskId: string, limit: number): Promise<ModelCallRecord[]> {
     if (!isUuid(taskId)) return [];
     const values = [tenantId, taskId, limit];
-    const rows = await this.database.tenantQuery<ModelCallRow>(tenantId, READ_MODEL_CALLS, values);
-    return rows.toReversed().map(({ run_id: runId, usage, tools, ...call }) => ({
+    const rows = await this.database.tenantQuery(tenantId, READ_MODEL_CALLS, values);
+    return entriesOf(modelCallRow, rows.toReversed()).map(({ run_id: runId, usage, tools, ...call }) => ({
       runId,
       attempt: call.attempt,
       at: call.at,

@@ -47,6 +47,24 @@ describe('a call that somebody must approve', () => {
     expect(written).toEqual([]);
   });
 
+  it.each([
+    ['as data', approval({ callId: 'call-1-1', approved: true }, { callId: 'call-1-2', approved: true })],
+    ['as data about all', approval({ approved: true })],
+    ['in words', 'yes to all'],
+  ])('is not made because a message before the question approves it, %s', async (_, parts) => {
+    bench.provider.reply({ calls: [bern] });
+    const dialogue = new Dialogue(bench);
+    expect((await dialogue.say(parts)).state).toBe(ASKS);
+    expect(written).toEqual([]);
+    // An answer to the first call approves no later one.
+    bench.provider.reply({ calls: [rome] });
+    const both = approval({ callId: 'call-1-1', approved: true }, { callId: 'call-2-1', approved: true });
+    await dialogue.say(both);
+    expect(written).toEqual([]);
+    expect((await dialogue.say(approval({ callId: 'call-1-1', approved: true }))).state).toBe(ASKS);
+    expect(written).toEqual([bern.input]);
+  });
+
   it('is shown as it will be made, whatever the order in which its characters would be shown', async () => {
     const city = 'Bern\u202e"moR" :"ytic"\u2066\u2028';
     bench.provider.reply({ calls: [{ name: 'write', input: { city } }] });
