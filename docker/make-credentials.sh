@@ -32,6 +32,5 @@ write baton/database-url "postgresql://baton:$(cat postgres/baton-password)@post
 write owner/database-url "postgresql://baton_owner:$(cat postgres/owner-password)@postgres:5432/baton"
 write baton/redis-url "redis://:$(cat redis/password)@redis:6379"
 write redis/redis.conf "appendonly yes
-maxmemory-policy noeviction
 requirepass $(cat redis/password)
 "

@@ -28,7 +28,23 @@ interface Service {
   networks?: string[];
   command?: string[];
   depends_on?: Record<string, { condition: string }>;
+  image?: string;
+  build?: string;
+  logging?: { driver: string; options: Record<string, string> };
+  mem_limit?: string;
 }
+
+/** A file that adds to docker-compose.yml. `!reset` takes away what that has. */
+const added = (name: string) =>
+  parse(readFileSync(join(ROOT, name), 'utf8'), {
+    merge: true,
+    customTags: [{ tag: '!reset', collection: 'seq', resolve: (items) => items }],
+  }) as {
+    services: Record<string, Service>;
+    networks: Record<string, { internal?: boolean; ipam?: object }>;
+  };
+const BUILD = added('docker-compose.build.yml');
+const PROXY = added('docker-compose.proxy.yml');
 
 const { services, networks } = parse(text, { merge: true }) as {
   services: Record<string, Service>;
@@ -73,6 +89,8 @@ const DECIDED: Readonly<Variables> = {
 const OUTSIDE = new Set([
   'BATON_HOME',
   'WORKERS',
+  'APIS',
+  'BATON_IMAGE',
   'BATON_URL',
   'BATON_TOKEN',
   'POSTGRES_PASSWORD',
@@ -323,6 +341,72 @@ describe('docker-compose.yml', () => {
     expect(services.migrate?.depends_on).toMatchObject({
       'master-key': { condition: 'service_completed_successfully' },
     });
+  });
+
+  it('runs the image of the release, and builds one only if it is asked to', () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+    const ours = [...OURS, 'master-key'].sort();
+    for (const name of ours) {
+      const { image = '', build } = services[name]!;
+      expect([filledIn(image, {}), build]).toEqual([`baton:v${version}`, undefined]);
+      expect(filledIn(image, { BATON_IMAGE: 'registry.example.com/baton:v1' })).toBe(
+        'registry.example.com/baton:v1',
+      );
+      expect(BUILD.services[name]).toEqual({ image: 'baton:local', build: '.' });
+    }
+    expect(Object.keys(BUILD.services).sort()).toEqual(ours);
+  });
+
+  it('bounds the log and the memory of each container', () => {
+    for (const [name, service] of Object.entries({ ...services, proxy: PROXY.services.proxy! })) {
+      expect([name, service.logging]).toEqual([
+        name,
+        { driver: 'json-file', options: { 'max-size': '10m', 'max-file': '5' } },
+      ]);
+      expect([name, service.mem_limit]).toEqual([name, expect.stringMatching(/^\d+[mg]$/)]);
+    }
+  });
+
+  it('keeps Redis below the memory of its container, and from deleting the queue', () => {
+    const { command = [], mem_limit: limit = '' } = services.redis!;
+    const valueOf = (option: string) => command[command.indexOf(option) + 1] ?? '';
+    expect(Number.parseInt(limit, 10)).toBeGreaterThanOrEqual(
+      2 * Number.parseInt(valueOf('--maxmemory'), 10),
+    );
+    expect([limit, valueOf('--maxmemory')].map((text) => text.replace(/^\d+/, ''))).toEqual(['g', 'gb']);
+    expect(valueOf('--maxmemory-policy')).toBe('noeviction');
+  });
+
+  it('has a proxy with TLS whose addresses alone are trusted, and no other port on the machine', () => {
+    const { api, proxy } = PROXY.services as Record<string, Service>;
+    expect(api?.ports).toEqual([]);
+    expect(proxy?.ports).toEqual(['80:80', '443:443', '443:443/udp']);
+    const { networks: added } = PROXY;
+    expect(added.proxied?.internal).toBe(true);
+    expect(added.proxied?.ipam).toEqual({ config: [{ subnet: api?.environment.TRUSTED_PROXIES }] });
+    // Another network of both would give the proxy an address that is not trusted.
+    const inside = [...(services.api?.networks ?? []), ...(api?.networks ?? [])];
+    expect(proxy?.networks?.filter((name) => inside.includes(name))).toEqual(['proxied']);
+    const others = { ...services, ...PROXY.services };
+    const reached = Object.keys(others).filter((name) => others[name]?.networks?.includes('proxied'));
+    expect(reached.sort()).toEqual(['api', 'proxy']);
+    // All processes have the same URL.
+    for (const { environment } of [PROXY.services.worker!, proxy!])
+      expect(environment.PUBLIC_URL).toBe(api?.environment.PUBLIC_URL);
+    expect(
+      [{} as Variables, { APIS: '5' }].map((variables) => filledIn(api?.deploy?.replicas ?? '', variables)),
+    ).toEqual(['2', '5']);
+  });
+
+  it('has a proxy that passes HTTP and gRPC on at once, and never uses a connection that an API closes', () => {
+    const caddyfile = readFileSync(join(ROOT, 'deploy/caddy/Caddyfile'), 'utf8');
+    const ports = [...caddyfile.matchAll(/dynamic a api (\d+)/g)].map(([, port]) => Number(port));
+    expect(ports.sort()).toEqual([50051, 8080]);
+    expect(caddyfile).toContain('flush_interval -1');
+    const idle = [...caddyfile.matchAll(/keepalive (\d+)s/g)].map(([, seconds]) => Number(seconds));
+    const { keepAliveSeconds } = loadEnvironment({ DATABASE_URL: 'postgres://x/y' });
+    expect(idle).toHaveLength(2);
+    for (const seconds of idle) expect(seconds).toBeLessThan(keepAliveSeconds);
   });
 
   it('publishes the two ports of the API and no other, and dashboards on this machine alone', () => {

@@ -91,6 +91,31 @@ describe('the release', () => {
     expect(files.filter((file) => file !== 'dist' && !existsSync(join(ROOT, file)))).toEqual([]);
   });
 
+  it('has files of Docker Compose and a chart that run its image', () => {
+    const runs = jobs.release?.steps.map((step) => step.run ?? '') ?? [];
+    const replaced = (run: string, file: string): string => {
+      const [, pattern = '', text = ''] = /sed -i "s\|([^|]*)\|([^|]*)\|" /.exec(run) ?? [];
+      expect(run).toContain(file);
+      return readFileSync(join(ROOT, file), 'utf8').replace(new RegExp(pattern, 'm'), text);
+    };
+    const compose = runs.find((run) => run.includes('baton-compose-')) ?? '';
+    expect(replaced(compose, '.env.example')).toContain('\nBATON_IMAGE=$IMAGE:$GITHUB_REF_NAME\n');
+    const files = /tar -czf "[^"]*" (.*)/.exec(compose)?.[1]?.split(' ') ?? [];
+    expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
+    const mounted = ['docker-compose.yml', 'docker-compose.proxy.yml'].flatMap((name) => [
+      name,
+      ...[...readFileSync(join(ROOT, name), 'utf8').matchAll(/(?:- |')\.\/([^:]+):\//g)].map(
+        ([, path]) => path!,
+      ),
+    ]);
+    expect(mounted.length).toBeGreaterThan(6);
+    expect(
+      mounted.filter((path) => !files.some((file) => path === file || path.startsWith(`${file}/`))),
+    ).toEqual([]);
+    const chart = runs.find((run) => run.includes('helm package')) ?? '';
+    expect(replaced(chart, 'deploy/helm/baton/values.yaml')).toContain('\n  repository: $IMAGE\n');
+  });
+
   it('signs the provenance of everything that it publishes: image, packages, archive and bill of materials', () => {
     const steps = jobs.release?.steps ?? [];
     const signed = steps.filter(({ uses }) => uses?.startsWith('actions/attest-build-provenance@'));

@@ -772,6 +772,15 @@ const local = group('`npm start`, `docker compose` and `npx baton`', {
     { env: 'BATON_HOME' },
   ),
   workers: setting(integer(1, 64), 1, 'Number of worker processes.'),
+  apis: setting(
+    integer(1, 64),
+    2,
+    'Number of API processes behind the proxy of docker-compose.proxy.yml (docs/start/production.md).',
+  ),
+  batonImage: optional(
+    text,
+    'Image that `docker compose` runs, such as the one of a release in your registry. Default: `baton` with the tag of the release.',
+  ),
   postgresPassword: optional(
     text,
     'Password of the superuser in the Postgres of `docker compose`: letters and digits. Used when the ' +
