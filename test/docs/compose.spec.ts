@@ -378,7 +378,7 @@ describe('docker-compose.yml', () => {
   });
 
   it('has a proxy with TLS whose addresses alone are trusted, and no other port on the machine', () => {
-    const { api, proxy } = PROXY.services as Record<string, Service>;
+    const { api, proxy } = PROXY.services;
     expect(api?.ports).toEqual([]);
     expect(proxy?.ports).toEqual(['80:80', '443:443', '443:443/udp']);
     const { networks: added } = PROXY;
