@@ -779,7 +779,7 @@ const local = group('`npm start`, `docker compose` and `npx baton`', {
   ),
   batonImage: optional(
     text,
-    'Image that `docker compose` runs, such as the one of a release in your registry. Default: `baton` with the tag of the release.',
+    'Image that `docker compose` runs, such as the one of a release. Default: it builds one from the source.',
   ),
   postgresPassword: optional(
     text,
