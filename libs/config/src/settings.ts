@@ -323,6 +323,12 @@ const api = group('API', {
     1_048_576,
     'Maximum bytes that wait for a slow reader of a stream. Then Baton stops reading the log for it.',
   ),
+  sseBufferTotalBytes: setting(
+    integer(1024, 1_099_511_627_776),
+    33_554_432,
+    'Maximum bytes that wait for all slow readers of an API process together. If all are taken, a stream holds an equal share, and at ' +
+      'least one event.',
+  ),
   sseStallMs: setting(
     milliseconds,
     30_000,

@@ -103,10 +103,11 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
   },
   {
     name: 'streams, and memory for slow readers',
-    settings: ['sseBufferBytes', 'sseStallMs'],
+    settings: ['sseBufferTotalBytes', 'sseBufferBytes', 'sseStallMs'],
     limits: ['openStreams'],
     constants: {},
-    share: 'Open streams of a tenant. A stream has its own buffer.',
+    share:
+      'Open streams of a tenant. A stream has its own buffer, and if the total is taken an equal share of it.',
     exceeded: '429. A reader that takes nothing is closed, and can resume.',
     metrics: ['baton_open_streams', 'baton_task_watches'],
     tests: [

@@ -11,7 +11,7 @@ import { requestedVersion } from '../core/call-headers.js';
 import type { CallHandler } from '../core/call-handler.js';
 import { holderOf, tooLarge } from '../http/body.js';
 import type { ConnectionLimit } from '../http/connection-limit.js';
-import type { BodyMemoryPool } from '../http/body-memory.js';
+import type { BodyLease, BodyMemoryPool } from '../http/body-memory.js';
 import type { Failures } from '../http/errors.js';
 import { logContextOf, requestRecorder, type Traffic } from '../http/requests.js';
 import { type CallOrigin, type Encode, GrpcAnswer, GrpcReply, GrpcRequest } from './grpc-call.js';
@@ -30,6 +30,8 @@ const SEQUENCE_KEY = `${RESUME_EXTENSION.uri}/sequence`;
 export interface GrpcExchange {
   readonly request: GrpcRequest;
   readonly reply: GrpcReply;
+  /** The memory of its message, until that has arrived. */
+  memory?: BodyLease;
   /** The whole message has arrived. */
   received(): void;
 }
@@ -91,7 +93,16 @@ export class GrpcHandler {
       const isAnswered = reply.raw.writableFinished;
       this.record(request, { startedAt, url: origin.path, status, isAnswered });
     });
-    return { request, reply, received: () => clearTimeout(late) };
+    const exchange: GrpcExchange = {
+      request,
+      reply,
+      received: () => {
+        clearTimeout(late);
+        // The call may go on for hours, as a stream.
+        exchange.memory?.end();
+      },
+    };
+    return exchange;
   }
 
   /** Resolves with whether the caller may call. If not, the call is answered. Never rejects. */
@@ -111,11 +122,17 @@ export class GrpcHandler {
     }
   }
 
-  /** Counts the bytes of a message as they arrive. If there is no memory for more, the call ends. */
-  countBytes({ request, reply }: GrpcExchange): (bytes: number) => void {
+  /**
+   * Counts the bytes of a message as they arrive. If there is no memory for more, the call ends.
+   * @param reserved bytes that the message may have beside those that arrive, because it is compressed
+   */
+  countBytes(exchange: GrpcExchange, reserved: number): (bytes: number) => void {
+    const { request, reply } = exchange;
     const onRefused = (refusal: ProtocolError): void => reply.failUnread(refusal);
     const lease = this.shared.bodyMemory.lease(holderOf(request), onRefused);
+    exchange.memory = lease;
     reply.raw.once('close', () => lease.end());
+    lease.take(reserved);
     return (bytes) => lease.take(bytes);
   }
 

@@ -14,7 +14,7 @@ import { type AddressInfo, createServer, type Server as Listener, type Socket } 
 import type { Connection } from '../http/connection.js';
 import { inNetworks } from '../http/networks.js';
 import { type GrpcExchange, GrpcHandler, type Shared } from './grpc-handler.js';
-import { onClosed, onReceivedBytes } from './message-limit.js';
+import { encodingOf, limitMessages, onClosed, onReceivedBytes } from './message-limit.js';
 import { OpenCalls } from './open-calls.js';
 import { addService, GrpcHealth, GrpcReflection, methodOf } from './grpc-services.js';
 
@@ -29,6 +29,9 @@ const MAX_AGE_GRACE_MS = 600_000;
 
 /** Above this size of what one connection holds, it gets no new calls. */
 const SESSION_MEGABYTES = 32;
+
+/** What a compressed message may unpack to. A few kilobytes can stand for megabytes, so this much memory counts from the beginning. */
+const MAX_UNPACKED_BYTES = 1_048_576;
 
 /** How long the last answers of a shutdown may take to reach their callers. */
 const FLUSH_MS = 500;
@@ -165,8 +168,11 @@ export class GrpcServer {
             this.admitted.set(metadata, begun);
             void this.handler.admit(begun).then((isAdmitted) => {
               if (!isAdmitted) return;
-              onReceivedBytes(call, this.handler.countBytes(begun));
-              admit(metadata);
+              const reserved = encodingOf(call) === 'identity' ? 0 : MAX_UNPACKED_BYTES;
+              if (reserved > 0)
+                limitMessages(call, Math.min(reserved, this.shared.environment.bodyLimitBytes));
+              onReceivedBytes(call, this.handler.countBytes(begun, reserved));
+              if (!begun.reply.raw.writableFinished) admit(metadata);
             });
           },
           onReceiveHalfClose: (next) => {

@@ -4,7 +4,9 @@ import { Metrics } from '@baton/telemetry';
 import { once } from 'node:events';
 import http2 from 'node:http2';
 import { connect, type Socket } from 'node:net';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { type FakeApi, recordCalls, startFakeApi } from '../testing/fake-api.js';
+import { GrpcCaller } from '../testing/grpc-caller.js';
+import { request, taskItem } from '../testing/samples.js';
 import { BodyMemoryPool } from './body-memory.js';
 
 const KIB = 1024;
@@ -127,5 +129,49 @@ describe('half-sent bodies of one tenant', () => {
     for (const answer of answers) answer.catch(() => undefined);
     expect(await Promise.race(answers)).toBe('14');
     session.destroy();
+  });
+});
+
+describe('messages of gRPC', () => {
+  const MIB = 1024 * KIB;
+  const { message } = request.send.params;
+  let api: FakeApi;
+  let grpc: GrpcCaller;
+  const ECHO = { metadata: { 'baton-agent': 'echo' } };
+  beforeAll(async () => {
+    api = await startFakeApi({ GRPC_PORT: '0' });
+    grpc = new GrpcCaller(api.grpcAddress);
+  });
+  afterAll(async () => {
+    grpc.close();
+    await api.close();
+  });
+  const sendOf = (bytes: number) => ({ message: { ...message, parts: [{ text: 'x'.repeat(bytes) }] } });
+
+  it('that are compressed unpack to at most 1 MiB', async () => {
+    recordCalls(api);
+    const compressing = new GrpcCaller(api.grpcAddress, { 'grpc.default_compression_algorithm': 2 });
+    expect((await compressing.ask('SendMessage', sendOf(MIB / 2), ECHO)).end.status).toBe('OK');
+    const { end } = await compressing.ask('SendMessage', sendOf(2 * MIB), ECHO);
+    compressing.close();
+    expect(end).toMatchObject({
+      status: 'RESOURCE_EXHAUSTED',
+      message: expect.stringContaining('decompresses to a size larger than 1048576') as string,
+    });
+    expect((await grpc.ask('SendMessage', sendOf(2 * MIB), ECHO)).end.status).toBe('OK');
+  });
+
+  it('take no memory any more when they have arrived, however long the stream goes on', async () => {
+    Object.assign(api.operations, {
+      sendStreamingMessage: async function* (_: unknown, __: unknown, signal: AbortSignal) {
+        yield [taskItem()];
+        await new Promise((over) => signal.addEventListener('abort', over));
+      },
+    });
+    const stream = grpc.stream('SendStreamingMessage', sendOf(2 * MIB), ECHO);
+    await once(stream.call, 'data');
+    expect(api.app.get(BodyMemoryPool, { strict: false }).takenBytes).toBe(0);
+    stream.call.cancel();
+    await stream.end;
   });
 });

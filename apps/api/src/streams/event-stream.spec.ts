@@ -11,6 +11,7 @@ import {
   type StreamEnd,
   type StreamOptions,
 } from './event-stream.js';
+import { StreamMemory } from './stream-memory.js';
 
 /** A response whose reader takes at most `takes` writes until `drain` is called. */
 class SlowResponse extends EventEmitter {
@@ -78,6 +79,7 @@ function open(response: SlowResponse, options: Partial<StreamOptions> = {}) {
   const stream = new EventStream(output, caller, {
     bufferBytes: 1024,
     stallMs: 60_000,
+    memory: new StreamMemory(),
     ...options,
   });
   stream.open();
@@ -310,6 +312,7 @@ describe('the streams of a process', () => {
   const environment = {
     sseHeartbeatMs: HEARTBEAT_MS,
     sseBufferBytes: 1024,
+    sseBufferTotalBytes: 2048,
     sseStallMs: 60_000,
   } as Environment;
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
@@ -337,6 +340,30 @@ describe('the streams of a process', () => {
     expect(timers()).toBe(before);
     streams.closeAll();
     await done;
+  });
+
+  it('hold a bounded number of events for slow readers together, and each goes on when its reader does', async () => {
+    const streams = new EventStreams(new Metrics(), environment);
+    const seen: number[][] = [];
+    const slow = Array.from({ length: 20 }, () => new SlowResponse(0));
+    const sent = slow.map((raw, i) => {
+      const reply = { raw, getHeaders: () => ({}), hijack: () => undefined };
+      const target = {
+        writer: { ...encoding, output: () => SseOutput.of(reply as never) },
+        caller: new AbortController(),
+        request: {},
+      } as never;
+      return streams.send(items(50, (seen[i] = [])), target);
+    });
+    for (let n = 0; n < 200; n += 1) await turn();
+    const perEvent = sseRecord(JSON.stringify({ result: 10 }), { sequence: 10 }).length;
+    // One event and what the socket has, beside the total.
+    expect(seen.flat().length * perEvent).toBeLessThan(2048 + 20 * 3 * perEvent);
+    // Nobody is shut out.
+    expect(seen.every((each) => each.length > 0)).toBe(true);
+    for (const response of slow) response.drain();
+    await Promise.all(sent);
+    expect(seen.map((each) => each.length)).toEqual(Array<number>(20).fill(50));
   });
 
   it('all get heartbeats, and not all at once', async () => {

@@ -5,6 +5,7 @@ import { Injectable } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { type CallRequest, logContextOf } from '../http/requests.js';
+import { StreamMemory } from './stream-memory.js';
 
 /** Size of one piece of text for the socket. The rest waits here until the reader has taken the piece. */
 const PIECE_BYTES = 64 * 1024;
@@ -71,6 +72,8 @@ export interface StreamOptions {
   bufferBytes: number;
   /** Maximum time without progress of the reader. Then the stream is closed. */
   stallMs: number;
+  /** What all streams of the process hold. */
+  memory: StreamMemory;
   /** Called once, when the stream is over. */
   onEnd?(end: StreamEnd): void;
 }
@@ -107,8 +110,8 @@ export class EventStream {
     private readonly caller: AbortController,
     private readonly options: StreamOptions,
   ) {
-    const { bufferBytes: limit, stallMs } = options;
-    this.buffer = new ReaderBuffer(output, { limit, stallMs, onStall: () => this.onStall() });
+    const { bufferBytes: limit, stallMs, memory } = options;
+    this.buffer = new ReaderBuffer(output, { limit, stallMs, memory, onStall: () => this.onStall() });
   }
 
   /** Send the headers soon, so that the caller knows of its stream before there is an event. */
@@ -214,6 +217,7 @@ interface ReaderBufferOptions {
   limit: number;
   /** A reader that takes less than one piece (64 KiB) in so many milliseconds has stalled. */
   stallMs: number;
+  memory: StreamMemory;
   onStall(): void;
 }
 
@@ -231,6 +235,8 @@ class ReaderBuffer {
   private stall: NodeJS.Timeout | undefined;
   private wake: (() => void)[] = [];
   private closed = false;
+  /** What `memory` knows of. */
+  private counted = 0;
   /** Nothing is added any more. The output ends with the last piece. */
   private ended = false;
 
@@ -244,11 +250,21 @@ class ReaderBuffer {
   }
 
   private get isWritten(): boolean {
-    return this.size + this.encoded.length === 0;
+    return this.held === 0;
   }
 
   get isFull(): boolean {
-    return this.size + this.encoded.length >= this.options.limit;
+    const { limit, memory } = this.options;
+    return this.held >= limit || memory.isFullFor(this.held);
+  }
+
+  private get held(): number {
+    return this.size + this.encoded.length;
+  }
+
+  private count(): void {
+    this.options.memory.change(this.held - this.counted);
+    this.counted = this.held;
   }
 
   /** Adds a record, if there is one. Texts of one turn of the event loop are sent together. */
@@ -256,6 +272,7 @@ class ReaderBuffer {
     if (record === undefined || record.length === 0) return;
     this.records.push(record);
     this.size += record.length;
+    this.count();
     this.schedule();
   }
 
@@ -285,6 +302,7 @@ class ReaderBuffer {
     this.records = [];
     this.size = 0;
     this.encoded = NOTHING;
+    this.count();
     this.wakeAll();
   }
 
@@ -292,8 +310,11 @@ class ReaderBuffer {
     this.scheduled = undefined;
     const { output } = this;
     if (this.closed || output.destroyed) return;
-    if (!this.isWritten) this.write(this.nextPiece());
-    else if (!this.ended) output.flush();
+    if (!this.isWritten) {
+      const piece = this.nextPiece();
+      this.count();
+      this.write(piece);
+    } else if (!this.ended) output.flush();
     if (this.ended && this.isWritten) output.end();
   };
 
@@ -370,12 +391,14 @@ export class EventStreams {
   private closed = false;
 
   private readonly openStreams: MetricOf<typeof OPEN_STREAMS>;
+  private readonly memory: StreamMemory;
 
   constructor(
     metrics: Metrics,
     private readonly environment: Environment,
   ) {
     this.openStreams = metrics.of(OPEN_STREAMS);
+    this.memory = new StreamMemory(environment.sseBufferTotalBytes);
     const groups = Math.min(BEAT_GROUPS, environment.sseHeartbeatMs);
     this.groups = Array.from({ length: groups }, () => new Set<EventStream>());
   }
@@ -389,13 +412,20 @@ export class EventStreams {
       log.stream = end;
       log.lastSequence = stream.lastSequence;
     };
-    const stream = new EventStream(writer.output(), caller, { bufferBytes, stallMs, onEnd });
+    const stream = new EventStream(writer.output(), caller, {
+      bufferBytes,
+      stallMs,
+      memory: this.memory,
+      onEnd,
+    });
     const group = this.add(stream);
+    this.memory.join();
     try {
       stream.open();
       log.streamedAt = performance.now();
       await stream.pipe(items, writer);
     } finally {
+      this.memory.leave();
       this.remove(stream, group);
     }
   }
