@@ -1,31 +1,51 @@
-// npm run bench:neighbours: how an attack of one tenant delays another tenant's blocking `echo`.
-// Runs `npm start` once with Redis, if installed, and once on Postgres alone. One tenant sends `echo` all the time. The other
-// one attacks, each attack for SECONDS (20) from ATTACKERS (4) callers. CALLERS (2) of `echo`, WORKERS (2). ATTACKS and
-// DRIVERS select some (`ATTACKS=spin,flood DRIVERS=postgres`).
-// The target on an idle machine: p99 below one second in every attack.
+// npm run bench:neighbours: how an attack of one tenant delays another tenant's blocking `echo`, and its calls of a remote agent
+// whose host has a name. Runs `npm start` once with Redis, if installed, and once on Postgres alone. One tenant calls all the
+// time. The other one attacks, each attack for SECONDS (20) from ATTACKERS (4) callers; attacks with sockets and names have
+// MANY_ATTACKERS (60). CALLERS (2) of `echo`, WORKERS (2). ATTACKS and DRIVERS select some (`ATTACKS=spin,flood DRIVERS=postgres`).
+// The targets on an idle machine, in every attack: p99 of `echo` below one second, p50 of the remote agent at most twice that
+// without an attack, and at most 400 MB of memory (RSS) in the API process.
 import { execFile } from 'node:child_process';
 import { once, setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import { connect } from 'node:net';
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { Target } from './client.mjs';
 import { quantile } from './load.mjs';
 import { startBaton } from './servers.mjs';
+import {
+  grpcCalls,
+  gzipBomb,
+  halfSent,
+  largeHealth,
+  post,
+  silentConnections,
+  unread,
+} from './socket-attacks.mjs';
 
 const path = (name) => fileURLToPath(new URL(`../${name}`, import.meta.url));
 const number = (name, fallback) => Number(process.env[name] ?? fallback);
 const names = (name, fallback) => (process.env[name] ? process.env[name].split(',') : fallback);
 const SECONDS = number('SECONDS', 20);
 const ATTACKERS = number('ATTACKERS', 4);
+const MANY_ATTACKERS = number('MANY_ATTACKERS', 60);
 const CALLERS = number('CALLERS', 2);
 const WORKERS = number('WORKERS', 2);
 /** How long the platform may rest before the next attack. */
 const REST_MS = 3_000;
 const MIB = 1_048_576;
 
-const { findRedisBinary } = createRequire(import.meta.url)(path('dist/apps/local/src/services/index.js'));
+const require = createRequire(import.meta.url);
+const { findRedisBinary } = require(path('dist/apps/local/src/services/index.js'));
+require(path('test/support/load-typescript.js'));
+const { NameServer } = require(path('test/support/name-server.ts'));
+/** Of an agent at a name. No name server answers for any other name. */
+const FRIEND = 'friend.example';
+/** Guests reach the public agents of the attacker at these hosts. */
+const [GUESTS, GUESTS_OF_ECHO] = ['guests.example', 'echo.example'];
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /** A schema whose validation takes exponential time, in a few bytes. */
@@ -53,10 +73,10 @@ const ATTACKS = {
     prepare: (a) => a.putAgent('nested', { output: { schema: nestedSchema(28) } }),
     act: (a) => a.send('nested', 'json'),
   },
-  'large schema, dry run': {
+  'large schema: dry run': {
     act: (a) => a.putAgent('large', { output: { schema: a.largeSchema } }, '?dryRun=true'),
   },
-  'brackets, 16 MB': { act: (a) => a.request('POST', '/agents/echo', '['.repeat(16 * MIB - 1)) },
+  'brackets: 16 MB': { act: (a) => a.request('POST', '/agents/echo', '['.repeat(16 * MIB - 1)) },
   'model answer of newlines': {
     prepare: (a) => a.putAgent('fence', { output: { schema: { type: 'object' } } }),
     act: (a) => a.send('fence', 'newlines'),
@@ -65,7 +85,7 @@ const ATTACKS = {
     prepare: (a) => a.putAgent('endless', {}),
     act: (a) => a.send('endless', 'endless'),
   },
-  'tools, 30 pages of 15 MB': {
+  'tools: 30 pages of 15 MB': {
     prepare: (a) => a.putAgent('tools', { tools: { mcp: [{ name: 'desk', url: `${a.peer}/mcp` }] } }),
     act: (a) => a.send('tools', 'json'),
   },
@@ -74,7 +94,110 @@ const ATTACKS = {
     act: (a) =>
       Promise.all(Array.from({ length: 50 }, () => a.send('echo', 'flood', { echo: { delayMs: 50 } }, true))),
   },
+  'silent names: files of guests': {
+    isMany: true,
+    prepare: (a) => a.putAgent('reader', {}),
+    act: (a) => a.ask(post('/', { host: GUESTS, 'a2a-version': '1.0' }, sendBody(silentFiles()))),
+  },
+  'silent names: files': {
+    isMany: true,
+    prepare: (a) => a.putAgent('reader', {}),
+    act: (a) => a.request('POST', '/agents/reader', sendBody(silentFiles())),
+  },
+  'silent names: remote agents': {
+    isMany: true,
+    prepare: (a) => Promise.all(names16.map((name) => a.putRemote(name, `http://${name}.example`))),
+    act: (a) => a.send(pick(names16), 'hello', {}, true).then(() => sleep(200)),
+  },
+  'silent names: webhooks': {
+    isMany: true,
+    act: (a) => a.request('POST', '/v1/webhooks', JSON.stringify({ url: `https://${silentName()}/` })),
+  },
+  'silent names: push configs': {
+    isMany: true,
+    act: (a) =>
+      a.request(
+        'POST',
+        '/agents/echo',
+        sendBody([{ text: 'x' }], { taskPushNotificationConfig: { url: `https://${silentName()}/` } }),
+      ),
+  },
+  'gRPC: large health checks': { isMany: true, act: (a) => a.note(largeHealth(a.grpc, a.signal)) },
+  'gRPC: gzip to reflection': { isMany: true, act: (a) => a.note(gzipBomb(a.grpc, a.signal)) },
+  'gRPC: gzip with a token': {
+    isMany: true,
+    act: (a) =>
+      a.note(
+        grpcCalls(
+          a.grpc,
+          { path: '/lf.a2a.v1.A2AService/GetTask', headers: a.bearer, message: a.bomb, isCompressed: true },
+          1,
+          a.signal,
+        ),
+      ),
+  },
+  'half-sent bodies': {
+    isMany: true,
+    act: (a) => a.note(halfSent(a.url, '/agents/echo', a.bearer, a.signal)),
+  },
+  'half-sent bodies of guests': {
+    isMany: true,
+    act: (a) => a.note(halfSent(a.url, '/', { host: GUESTS_OF_ECHO }, a.signal, 1)),
+  },
+  'half-sent: management port': {
+    isMany: true,
+    act: (a) => a.note(halfSent(a.management, '/v1/admin/tenants', {}, a.signal)),
+  },
+  'silent connections': {
+    isMany: true,
+    act: (a) => a.note(silentConnections([a.url, a.grpc], `127.0.1.${1 + (a.turn++ % 250)}`, 50, a.signal)),
+  },
+  'unread answers': {
+    isMany: true,
+    prepare: (a) => a.makeLarge(),
+    act: (a) => a.note(unread(a.url, a.largeReads('/agents/echo').repeat(20), a.signal)),
+  },
+  'unread streams': {
+    isMany: true,
+    prepare: (a) => a.makeLarge(),
+    act: (a) =>
+      a.note(
+        unread(a.url, post('/agents/echo', { ...a.bearer, 'a2a-version': '1.0' }, a.streamBody()), a.signal),
+      ),
+  },
+  'unread answers of gRPC': {
+    isMany: true,
+    prepare: (a) => a.makeLarge(),
+    act: (a) =>
+      a.note(
+        grpcCalls(
+          a.grpc,
+          {
+            path: '/lf.a2a.v1.A2AService/GetTask',
+            headers: { ...a.bearer, 'baton-agent': 'echo' },
+            message: a.largeId(),
+            isUnread: true,
+          },
+          20,
+          a.signal,
+        ),
+      ),
+  },
 };
+
+const names16 = Array.from({ length: 16 }, (_, i) => `silent-${i}`);
+const pick = (list) => list[Math.floor(Math.random() * list.length)];
+const silentName = () => `n${Math.random().toString(36).slice(2)}.example`;
+const silentFiles = () => [
+  { text: 'json' },
+  ...Array.from({ length: 20 }, () => ({ url: `http://${silentName()}/a.txt`, mediaType: 'text/plain' })),
+];
+
+/** The body of a message with these parts. */
+function sendBody(parts, configuration = {}, metadata = {}, method = 'SendMessage') {
+  const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts, metadata };
+  return JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { message, configuration } });
+}
 
 /** A model provider and an MCP server that do what a hostile one would. */
 async function startPeer() {
@@ -84,6 +207,7 @@ async function startPeer() {
     for await (const chunk of request.setEncoding('utf8')) body += chunk;
     request.on('error', () => undefined);
     response.on('error', () => undefined);
+    if (request.headers.host?.startsWith(FRIEND)) return answerAsAgent(request, body, response);
     if (request.url.startsWith('/mcp')) return answerMcp(body, response, page);
     const said = body.includes('newlines') ? '```' + '\n'.repeat(100_000) + 'x' : '{}';
     response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -121,6 +245,25 @@ async function isRead(response) {
   response.off('close', leave);
 }
 
+/** An agent of A2A 1.0 that answers at once. */
+function answerAsAgent(request, body, response) {
+  const url = `http://${request.headers.host}`;
+  const card = {
+    name: 'Friend',
+    description: 'Answers.',
+    version: '1',
+    capabilities: { streaming: false },
+    defaultInputModes: ['text/plain'],
+    defaultOutputModes: ['text/plain'],
+    skills: [],
+    supportedInterfaces: [{ url: `${url}/rpc`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+  };
+  const task = { id: crypto.randomUUID(), contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' } };
+  response.writeHead(200, { 'content-type': 'application/json' });
+  if (request.method === 'GET') return response.end(JSON.stringify(card));
+  response.end(JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(body).id, result: { task } }));
+}
+
 function answerMcp(body, response, page) {
   let call = {};
   try {
@@ -148,8 +291,65 @@ class Attacker {
   answers = new Map();
   largeSchema = largeSchema();
 
-  constructor(url, token, peer) {
-    Object.assign(this, { url, token, peer });
+  /** Counts connections, for addresses of their own. */
+  turn = 0;
+  bomb = gzipSync(Buffer.alloc(15 * MIB));
+
+  /** @param ports URLs of the ports of the API: `url`, `grpc`, `management` */
+  constructor(ports, token, peer) {
+    Object.assign(this, { ...ports, token, peer, bearer: { authorization: `Bearer ${token}` } });
+  }
+
+  /** Notes what came of something. */
+  async note(outcome) {
+    const answer = await outcome;
+    this.answers.set(answer, (this.answers.get(answer) ?? 0) + 1);
+  }
+
+  /** Sends the bytes of a request without a token, and waits for the first bytes of its answer. */
+  ask(bytes) {
+    const { hostname, port } = new URL(this.url);
+    const answer = new Promise((resolve) => {
+      const socket = connect({ host: hostname, port: Number(port) }, () => socket.write(bytes));
+      this.signal.addEventListener('abort', () => socket.destroy(), { once: true });
+      socket.once('data', (data) => resolve(String(data).slice(9, 12))).on('error', () => undefined);
+      socket.once('close', () => resolve('closed'));
+    });
+    return this.note(answer);
+  }
+
+  putRemote(slug, card) {
+    const agent = { name: slug, description: 'Lives elsewhere.', runtime: 'remote-a2a', config: { card } };
+    return this.request('PUT', `/v1/agents/${slug}`, JSON.stringify(agent));
+  }
+
+  /** A task with an answer of 8 MiB. */
+  async makeLarge() {
+    const echo = { chunks: 16, chunkBytes: MIB / 2 };
+    const body = sendBody([{ text: 'large' }], {}, { echo });
+    const headers = { ...this.bearer, 'content-type': 'application/json', 'a2a-version': '1.0' };
+    const answer = await fetch(`${this.url}/agents/echo`, { method: 'POST', headers, body });
+    this.large = (await answer.json()).result.task.id;
+  }
+
+  largeReads(to) {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id: this.large } });
+    return post(to, { ...this.bearer, 'a2a-version': '1.0' }, body);
+  }
+
+  /** A stream of 32 MiB. */
+  streamBody() {
+    return sendBody(
+      [{ text: 'x' }],
+      {},
+      { echo: { chunks: 64, chunkBytes: MIB / 2 } },
+      'SendStreamingMessage',
+    );
+  }
+
+  /** GetTaskRequest of the large task. */
+  largeId() {
+    return Buffer.concat([Buffer.from([0x12, this.large.length]), Buffer.from(this.large)]);
   }
 
   async request(method, to, body) {
@@ -182,7 +382,7 @@ class Attacker {
   }
 
   /** Attacks for some seconds. */
-  async attack({ prepare, act }, seconds) {
+  async attack({ prepare, act, isMany }, seconds) {
     this.answers.clear();
     this.signal = undefined;
     await prepare?.(this);
@@ -191,40 +391,57 @@ class Attacker {
     const caller = async () => {
       while (!this.signal.aborted) await act(this);
     };
-    await Promise.all(Array.from({ length: ATTACKERS }, caller));
+    await Promise.all(Array.from({ length: isMany ? MANY_ATTACKERS : ATTACKERS }, caller));
   }
 }
 
-/** The figures of the neighbour while `work` goes on: ms of each blocking `echo`, sorted, and those that failed. */
-async function neighbour(target, work) {
-  const times = [];
-  let failed = 0;
+/** Figures of the neighbour while `work` goes on: ms of each blocking call, sorted, and those that failed; memory of the API in MB. */
+async function neighbour({ echo, friend, metricsUrl }, work) {
   let over = false;
-  const caller = async () => {
+  const caller = async (target, figures) => {
     while (!over) {
       const start = performance.now();
-      await target.send('hello').catch(() => (failed += 1));
-      times.push(performance.now() - start);
+      await target.send('hello').catch(() => (figures.failed += 1));
+      figures.times.push(performance.now() - start);
     }
   };
-  const callers = Array.from({ length: CALLERS }, caller);
+  const figures = { echo: { times: [], failed: 0 }, friend: { times: [], failed: 0 }, megabytes: 0 };
+  const watch = async () => {
+    while (!over) {
+      const text = await fetch(metricsUrl).then(
+        (answer) => answer.text(),
+        () => '',
+      );
+      const bytes = Number(/^process_resident_memory_bytes (.*)$/m.exec(text)?.[1] ?? 0);
+      figures.megabytes = Math.max(figures.megabytes, bytes / MIB);
+      await sleep(250);
+    }
+  };
+  const callers = Array.from({ length: CALLERS }, () => caller(echo, figures.echo));
+  const all = [...callers, caller(friend, figures.friend), watch()];
   await work();
   over = true;
-  await Promise.all(callers);
-  times.sort((a, b) => a - b);
-  return { times, failed };
+  await Promise.all(all);
+  for (const { times } of [figures.echo, figures.friend]) times.sort((a, b) => a - b);
+  return figures;
 }
 
-function print(driver, name, { times, failed }, answers = new Map()) {
-  const ms = (q) => quantile(times, q).toFixed(0).padStart(7);
+function print(driver, name, { echo, friend, megabytes }, answers = new Map()) {
+  const ms = (times, q) => (quantile(times, q) ?? 0).toFixed(0).padStart(7);
   const got = [...answers].map(([answer, count]) => `${count}x ${answer}`).join(', ');
-  const line = `${driver.padEnd(9)}${name.padEnd(26)}${String(times.length).padStart(6)}${ms(0.5)}${ms(0.99)}`;
-  console.log(`${line}${times.at(-1).toFixed(0).padStart(7)}${String(failed).padStart(7)}  ${got}`);
+  const columns = [echo, friend].map(
+    ({ times, failed }) =>
+      `${String(times.length).padStart(6)}${ms(times, 0.5)}${ms(times, 0.99)}${times.at(-1).toFixed(0).padStart(7)}${String(failed).padStart(5)}`,
+  );
+  console.log(
+    `${driver.padEnd(9)}${name.padEnd(31)}${columns.join(' |')} |${megabytes.toFixed(0).padStart(6)}  ${got}`,
+  );
 }
 
-async function measure(driver, peer) {
+async function measure(driver, peer, nameServer) {
   const env = {
     OUTBOUND_ALLOW: '127.0.0.1',
+    OUTBOUND_DNS: nameServer.address,
     BATON_AGENTS_DIR: path('test/agents'),
     // Without a PATH there is no Redis to be found.
     ...(driver === 'postgres' && { PATH: '', REDIS_URL: '' }),
@@ -236,40 +453,58 @@ async function measure(driver, peer) {
       const { stdout } = await promisify(execFile)(
         process.execPath,
         [path('bin/baton.cjs'), ...args, '--json'],
-        {
-          env: environment,
-        },
+        { env: environment },
       );
       return JSON.parse(stdout);
     };
     await cli('tenants', 'create', 'neighbour');
-    const { token } = await cli('tokens', 'create', '--tenant', 'neighbour');
-    const target = new Target('neighbour', `${baton.url}/agents/echo`, { authorization: `Bearer ${token}` });
-    const attacker = new Attacker(baton.url, baton.token, peer.url);
-    print(driver, 'no attack', await neighbour(target, () => sleep(SECONDS * 1000)));
+    const { token } = await cli(
+      'tokens',
+      'create',
+      '--tenant',
+      'neighbour',
+      '--scopes',
+      'agents:call,tasks:read,agents:write',
+    );
+    const target = (agent) =>
+      new Target(agent, `${baton.url}/agents/${agent}`, { authorization: `Bearer ${token}` });
+    const ports = { url: baton.url, grpc: baton.grpcUrl, management: new URL(baton.metricsUrl).origin };
+    const friendUrl = `http://${FRIEND}:${new URL(peer.url).port}`;
+    await new Attacker(ports, token, peer.url).putRemote('friend', friendUrl);
+    const victim = { echo: target('echo'), friend: target('friend'), metricsUrl: baton.metricsUrl };
+    const attacker = new Attacker(ports, baton.token, peer.url);
+    await attacker.putAgent('reader', {});
+    for (const [host, agent] of [
+      [GUESTS, 'reader'],
+      [GUESTS_OF_ECHO, 'echo'],
+    ])
+      await cli('hosts', 'bind', host, '--tenant', 'demo', '--agent', agent, '--public');
+    print(driver, 'no attack', await neighbour(victim, () => sleep(SECONDS * 1000)));
     for (const name of names('ATTACKS', Object.keys(ATTACKS))) {
       const attack = ATTACKS[name];
       if (!attack) throw new Error(`There is no attack "${name}": ${Object.keys(ATTACKS).join(', ')}`);
-      print(driver, name, await neighbour(target, () => attacker.attack(attack, SECONDS)), attacker.answers);
+      print(driver, name, await neighbour(victim, () => attacker.attack(attack, SECONDS)), attacker.answers);
       await sleep(REST_MS);
     }
-    target.close();
+    victim.echo.close();
+    victim.friend.close();
   } finally {
     await baton.stop();
   }
 }
 
 const peer = await startPeer();
+const nameServer = await new NameServer({ [FRIEND]: { a: ['127.0.0.1'] }, '*': 'silent' }).start();
 console.log(
-  `${cpus().length} cores, ${SECONDS} s each, ${ATTACKERS} attackers, ${CALLERS} callers, ${WORKERS} workers`,
+  `${cpus().length} cores, ${SECONDS} s each, ${ATTACKERS} or ${MANY_ATTACKERS} attackers, ${CALLERS} callers, ${WORKERS} workers`,
 );
-console.log(
-  'driver   attack                     calls p50 ms p99 ms max ms failed  the attacker was answered',
-);
+const columns = ' calls p50 ms p99 ms max ms fail';
+console.log(`${'driver   attack'.padEnd(40)}${columns} |${columns} |   RSS  the attacker was answered`);
 try {
   for (const driver of names('DRIVERS', findRedisBinary() ? ['redis', 'postgres'] : ['postgres'])) {
-    await measure(driver, peer);
+    await measure(driver, peer, nameServer);
   }
 } finally {
   peer.stop();
+  await nameServer.stop();
 }

@@ -27,6 +27,7 @@ export async function startBaton({ workers, env: more = {}, postgres: which }) {
   const options = { ...postgresOptions(which), separateOwner: true };
   const postgres = await services.startPostgres(join(home, 'stock'), options);
   const managementPort = await freePort();
+  const grpcPort = await freePort();
   const env = {
     ...process.env,
     BATON_HOME: home,
@@ -34,7 +35,7 @@ export async function startBaton({ workers, env: more = {}, postgres: which }) {
     MIGRATE_DATABASE_URL: postgres.ownerUrl,
     PORT: String(await freePort()),
     MANAGEMENT_PORT: String(managementPort),
-    GRPC_PORT: String(await freePort()),
+    GRPC_PORT: String(grpcPort),
     WORKERS: String(workers),
     LOG_LEVEL: 'warn',
     ...more,
@@ -49,6 +50,7 @@ export async function startBaton({ workers, env: more = {}, postgres: which }) {
     target,
     url,
     metricsUrl: `http://127.0.0.1:${managementPort}/metrics`,
+    grpcUrl: `http://127.0.0.1:${grpcPort}`,
     token,
     home,
     databaseUrl,
