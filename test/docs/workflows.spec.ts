@@ -37,9 +37,12 @@ describe.each(names)('the workflow %s', (name) => {
     expect(writing.map(([job]) => job)).toEqual(name === 'release.yml' ? ['release'] : []);
   });
 
-  it('takes actions of known publishers only, each with a version', () => {
-    const used = steps.flatMap(({ uses }) => uses ?? []);
-    expect(used.filter((action) => !/^(actions|docker)\/[\w-]+@v\d+$/.test(action))).toEqual([]);
+  it('takes actions of known publishers only, each by its commit, with the version beside it', () => {
+    const text = readFileSync(join(FOLDER, name), 'utf8');
+    const used = text.split('\n').filter((line) => /\buses:/.test(line));
+    expect(used.length).toBe(steps.filter(({ uses }) => uses !== undefined).length);
+    const pinned = /uses: (actions|docker)\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/;
+    expect(used.filter((line) => !pinned.test(line))).toEqual([]);
   });
 
   it('runs files and scripts that there are', () => {

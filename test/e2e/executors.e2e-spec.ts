@@ -138,6 +138,14 @@ describe('an agent in code', () => {
     }
   });
 
+  it('may publish what it has received, also the value null', async () => {
+    const { message } = sendParams('mirror') as { message: { parts: object[] } };
+    const sent = { message: { ...message, parts: [...message.parts, { data: null }] } };
+    const { result } = await callerOf('hazard').call('SendMessage', sent);
+    expect(result?.task.status.state).toBe('TASK_STATE_COMPLETED');
+    expect(result?.task.artifacts[0].parts).toEqual([{ text: 'mirror' }, { data: null }]);
+  });
+
   it('ends its turn as it has said, also if its process ends at that moment', async () => {
     const answer = await ask('hazard', 'exit after the end');
     expect([stateOf(answer), textOf(answer)]).toEqual(['TASK_STATE_COMPLETED', 'last words']);

@@ -21,5 +21,6 @@ export { assertConfig, assertSchemas } from './runtime-configs.js';
 export { AgentCrash, AgentError, type ConsoleLevel } from './runtimes/executor/protocol.js';
 export { checkTools } from './tool-checks.js';
 export { calledUrls } from './called-urls.js';
+export { withoutHeaderTexts } from './header-texts.js';
 export { type SecretUse, secretUses } from './secret-uses.js';
 export { type GuardedTurn, SecretGuard } from './secret-guard.js';

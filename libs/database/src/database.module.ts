@@ -19,6 +19,7 @@ import { PushConfigStore } from './push/push-config.store.js';
 import { RetentionStore } from './retention/retention.store.js';
 import { DeadPushStore } from './push/dead-push.store.js';
 import { PushDeliveryStore } from './push/push-delivery.store.js';
+import { PushReceiverStore } from './push/push-receiver.store.js';
 import { ReadReplica } from './connection/read-replica.js';
 import { DatabaseSetupError } from './connection/session-check.js';
 import { RunStore } from './runs/run.store.js';
@@ -62,6 +63,7 @@ const STORES = [
   ScheduleStore,
   PushConfigStore,
   PushDeliveryStore,
+  PushReceiverStore,
   DeadPushStore,
   WebhookStore,
 ];

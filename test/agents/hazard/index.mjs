@@ -97,6 +97,10 @@ export default class Hazard {
       do await sleep(50);
       while (i > 1 && gate !== undefined && !existsSync(gate) && !this.#canceled);
     }
+    if (text === 'mirror') {
+      const artifact = { artifactId: 'received', name: 'received', parts: userMessage.parts };
+      bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact, append: false, lastChunk: true }));
+    }
     if (text.startsWith('talk ')) await talk(text.slice(5));
     await WAYS[text]?.(say, context);
     bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: { state: COMPLETED } }));

@@ -146,6 +146,7 @@ export interface FakeApi {
     | 'search'
     | 'relations'
     | 'descendants'
+    | 'firstDetails'
     | 'lastError'
     | 'runs'
     | 'steps'
@@ -272,6 +273,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
     eventTimes: async () => ({ times: [], more: false }),
     usage: async () => ({ sums: [], isWhole: true }),
     descendants: async () => [],
+    firstDetails: async () => undefined,
     search: async () => ({ tasks: [], searched: 0 }),
     list: async () => ({ tasks: [], more: false }),
     relations: async () => ({
@@ -451,6 +453,7 @@ function tasksModule({
           descendants: (...of: Parameters<RequestListing['descendants']>) => listing.descendants(...of),
           lastError: (...of: Parameters<RequestListing['lastError']>) => listing.lastError(...of),
           steps: (...of: Parameters<RequestListing['steps']>) => listing.steps(...of),
+          firstDetails: (...of: Parameters<RequestListing['firstDetails']>) => listing.firstDetails(...of),
           modelCalls: (...of: Parameters<RequestListing['modelCalls']>) => listing.modelCalls(...of),
           consoleLines: (...of: Parameters<RequestListing['consoleLines']>) => listing.consoleLines(...of),
           eventTimes: (...of: Parameters<RequestListing['eventTimes']>) => listing.eventTimes(...of),

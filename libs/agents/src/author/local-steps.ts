@@ -28,9 +28,10 @@ export function localSteps({ answers = {}, replies = {} }: StepAnswers): Durable
     step,
     sleep,
     waitForInput: (name) =>
-      step(name, () => known(name, answers, 'answers'), { attempts: 1 }).then((text) =>
-        Message.fromJSON({ messageId: name, role: 'ROLE_USER', parts: [{ text }] }),
-      ),
+      step(name, () => known(name, answers, 'answers'), { attempts: 1 }).then((text) => ({
+        ...Message.fromJSON({ messageId: name, role: 'ROLE_USER', parts: [{ text }] }),
+        request: { metadata: undefined, configuration: undefined },
+      })),
     callAgent: (name) =>
       step(
         name,

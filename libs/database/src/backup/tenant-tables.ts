@@ -64,6 +64,7 @@ export const STAYS: Readonly<Record<string, string>> = {
   hosts: 'a host name leads to one installation',
   issuers: 'who may sign in is decided where the tenant is',
   push_configs: 'secrets, and where they may be sent; the tasks have ended',
+  push_receivers: 'what has been tried from the installation where it was tried',
   secrets: 'secret values: the header has their names',
   stream_counts: 'counters of the moment',
   tenant_usage: 'counted anew',

@@ -226,6 +226,20 @@ WHERE p.tenant_id = $1 AND p.task_id = $2 AND p.id = $3 AND p.lease_count = $4 A
 RETURNING next.state`,
 };
 
+/** As FAIL, without a try: $1 tenant $2 task $3 config $4 lease $5 error $6 pause in ms $7 hours after which it is given up */
+const POSTPONE: Statement = {
+  name: 'push-postpone',
+  text: `
+UPDATE push_configs p SET state = next.state, failing_since = coalesce(p.failing_since, ${NOW}), last_error = $5, ${NO_LEASE},
+  due_at = CASE next.state WHEN 'active' THEN ${inMs('$6')} END
+FROM (
+  SELECT CASE WHEN failing_since < ${NOW} - $7::float8 * interval '1 hour' THEN 'dead' ELSE 'active' END AS state
+  FROM push_configs WHERE ${IS_MINE} FOR NO KEY UPDATE
+) next
+WHERE p.tenant_id = $1 AND p.task_id = $2 AND p.id = $3 AND p.lease_count = $4 AND p.state = 'active'
+RETURNING next.state`,
+};
+
 /** Also ends the lease if it was revoked meanwhile. $1 tenant $2 task $3 config $4 lease */
 const RELEASE: Statement = {
   name: 'push-release',
@@ -297,6 +311,18 @@ export class PushDeliveryStore {
     const values = [...keyOf(claimed), status, error, retryMs, giveUpHours, isGone];
     type StateRow = { state: 'active' | 'ended' | 'dead' };
     const [row] = await this.database.tenantQuery<StateRow>(claimed.tenantId, FAIL, values);
+    return row?.state;
+  }
+
+  /** Ends the lease without a try. @returns what has become of the config; undefined: it was deleted, or another worker has it */
+  async postpone(
+    claimed: ClaimedPush,
+    { error, waitMs, giveUpHours }: { error: string; waitMs: number; giveUpHours: number },
+  ): Promise<'active' | 'dead' | undefined> {
+    const values = [...keyOf(claimed), error, waitMs, giveUpHours];
+    const [row] = await this.database.tenantQuery<{ state: 'active' | 'dead' }>(
+      ...([claimed.tenantId, POSTPONE, values] as const),
+    );
     return row?.state;
   }
 

@@ -143,6 +143,19 @@ WITH expired AS (
 SELECT count(*)::int AS keys FROM gone`,
 };
 
+/** Deletes what is known of receivers that nothing was sent to for 30 days: $1 limit */
+const DROP_RECEIVERS: Statement = {
+  text: `
+WITH old AS (
+  SELECT tenant_id, host FROM push_receivers
+  WHERE greatest(next_at, answered_at) < now() - interval '30 days' LIMIT $1 FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM push_receivers r USING old o WHERE r.tenant_id = o.tenant_id AND r.host = o.host
+  RETURNING 1
+)
+SELECT count(*)::int AS receivers FROM gone`,
+};
+
 /** The function is of the owner of the table: our role may not delete records. $1 days $2 limit */
 const DROP_AUDIT: Statement = {
   text: 'SELECT delete_old_audit_records($1::float8, $2::int) AS "auditRecords"',
@@ -205,6 +218,11 @@ export class RetentionStore {
   /** Delete at most `limit` keys of messages that have expired. */
   async dropKeys(limit: number): Promise<DeletedRows> {
     return this.deleted(DROP_KEYS, [limit]);
+  }
+
+  /** Delete at most `limit` receivers of push notifications that were tried or confirmed long ago. The next delivery tries them anew. */
+  async dropReceivers(limit: number): Promise<DeletedRows> {
+    return this.deleted(DROP_RECEIVERS, [limit]);
   }
 
   /** Delete at most `limit` records of the audit log that are older than that many days, and than one day. */

@@ -328,3 +328,10 @@ LEFT JOIN tasks t ON t.tenant_id = ${keyOfTenant('k.tenant_id')} AND t.id = k.ta
 LEFT JOIN task_tombstones d ON d.tenant_id = k.tenant_id AND d.task_id = k.task_id
 WHERE coalesce(t.last_sequence, d.last_sequence) IS NOT NULL`,
 };
+
+/** What the request that began the task said beside its message: $1 tenant $2 task */
+export const FIRST_REQUEST: Statement = {
+  name: 'task-first-request',
+  text: `
+SELECT request FROM task_messages WHERE tenant_id = $1 AND task_id = $2 ORDER BY sequence LIMIT 1`,
+};

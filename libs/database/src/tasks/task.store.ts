@@ -1,4 +1,5 @@
 import {
+  detailsFromJson,
   detailsToJson,
   isTerminal,
   isUuid,
@@ -8,6 +9,7 @@ import {
   type ReadMemory,
   type TaskEvent,
   TaskState,
+  type RequestDetails,
 } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { Actor } from '../audit/audit-records.js';
@@ -84,6 +86,15 @@ export class TaskStore {
   /** Has connections ready for the first tasks of this process. Writes nothing. */
   prepare(): Promise<void> {
     return this.creations.prepare();
+  }
+
+  /** What the request that began the task said beside its message. Undefined: there is no such message. */
+  async firstDetails(tenantId: string, taskId: string): Promise<RequestDetails | undefined> {
+    if (!isUuid(taskId)) return undefined;
+    const [row] = await this.database.tenantQuery<{ request: object | null }>(
+      ...([tenantId, sql.FIRST_REQUEST, [tenantId, taskId]] as const),
+    );
+    return row && detailsFromJson(row.request);
   }
 
   /**

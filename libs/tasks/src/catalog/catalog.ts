@@ -12,7 +12,7 @@ import {
   slugOf,
   writeAgentDefinition,
 } from '@baton/a2a';
-import { BUILTIN_AGENTS, assertSchemas, calledUrls, secretUses } from '@baton/agents';
+import { BUILTIN_AGENTS, assertSchemas, calledUrls, secretUses, withoutHeaderTexts } from '@baton/agents';
 import { ComputePool } from '@baton/compute';
 import {
   type Actor,
@@ -160,7 +160,7 @@ export class Catalog {
     number: number,
     options: WriteOptions = {},
   ): Promise<CatalogWrite> {
-    const { definition, erasedAt } = await this.version(author, name, number);
+    const { definition, erasedAt } = await this.storedVersion(author, name, number);
     if (erasedAt) throw versionErased(name, number);
     return this.change(author, name, () => ({ definition }), options);
   }
@@ -204,8 +204,18 @@ export class Catalog {
     return this.entries.versions(viewer.tenantId, id, limit, before);
   }
 
-  /** Throws `not-found`. */
+  /**
+   * A version as it is shown. Earlier ones do not have the texts of headers and environments: the author may have replaced a
+   * credential by a secret since then. Throws `not-found`.
+   */
   async version(viewer: Viewer, name: string, number: number): Promise<AgentVersion> {
+    const { version: newest } = await this.own(viewer, name);
+    const stored = await this.storedVersion(viewer, name, number);
+    if (number === newest || stored.erasedAt) return stored;
+    return { ...stored, definition: withoutHeaderTexts(stored.definition) };
+  }
+
+  private async storedVersion(viewer: Viewer, name: string, number: number): Promise<AgentVersion> {
     const [found] = await this.versions(viewer, name, 1, number + 1);
     if (found?.version === number) return found;
     throw new ProtocolError('not-found', `Version not found: ${number} of the agent ${name}`);

@@ -1,4 +1,4 @@
-import { canSee, type Reacher, type TaskState, visibleTasks } from '@baton/a2a';
+import { canSee, type Reacher, type RequestDetails, type TaskState, visibleTasks } from '@baton/a2a';
 import {
   type ConsoleLineRecord,
   ConsoleLineStore,
@@ -117,6 +117,11 @@ export class RequestListing {
   async descendants(caller: Reacher & { tenantId: string }, taskId: string): Promise<Descendant[]> {
     const all = await this.taskTree.descendants(caller.tenantId, taskId);
     return all.filter((each) => canSee(caller, each));
+  }
+
+  /** What the request that began a task said beside its message, for a task that the caller sees. */
+  async firstDetails(tenantId: string, taskId: string): Promise<RequestDetails | undefined> {
+    return this.tasks.firstDetails(tenantId, taskId);
   }
 
   /** The newest runs of a task, at most 100, the newest first. */

@@ -657,3 +657,50 @@ describe('claims', () => {
     expect(new Set(ids).size).toBe(20);
   });
 });
+
+describe('a receiver that has never taken a delivery of the tenant', () => {
+  const CONFIGS = 40;
+  /** Short pauses, which double from 200 ms. */
+  const PACED = { PUSH_FIRST_RETRY_MS: '400', PUSH_MAX_RETRY_MS: '60000', PUSH_PER_HOST: '1' };
+
+  /** As many tasks of one tenant, each with a config for the receiver. */
+  async function direct(at: Receiver, tenantId = randomUUID()): Promise<Task[]> {
+    const tasks: Task[] = [];
+    for (let i = 0; i < CONFIGS; i++) {
+      const task = await RunningTask.start(database, { tenantId });
+      await addConfig(database, task, { url: at.url });
+      tasks.push(task);
+    }
+    return tasks;
+  }
+
+  it('gets the tries of one config, however many there are, and each config is told why', async () => {
+    const victim = await receiver((response) => void response.writeHead(405).end());
+    const tasks = await direct(victim);
+    worker(PACED);
+    await victim.reach(2);
+    const waiting = await Promise.all(
+      tasks.map((task) => until(task, (config) => config?.error !== null && !config!.isLeased)),
+    );
+    // 40 configs by themselves would have sent 40 requests before any of them sends its second one.
+    expect(victim.received.length).toBeLessThan(CONFIGS / 2);
+    const reasons = waiting.map((config) => config?.error);
+    expect(reasons).toContain('it answered HTTP 405');
+    expect(reasons).toContain(
+      'the receiver has not taken any delivery of this tenant yet, and another config tries it',
+    );
+  });
+
+  it('gets everything once it has taken one, and other tenants never wait for it', async () => {
+    let isOpen = false;
+    const late = await receiver((response) => void response.writeHead(isOpen ? 200 : 503).end());
+    const tasks = await direct(late);
+    worker({ ...PACED, PUSH_MAX_RETRY_MS: '800' });
+    await late.reach(2);
+    isOpen = true;
+    const other = await RunningTask.start(database);
+    await addConfig(database, other, { url: late.url });
+    await untilTold(other, 2);
+    for (const task of tasks) await untilTold(task, 2);
+  });
+});

@@ -5,6 +5,7 @@ import {
   PUSH_MODES,
   PushDeliveryStore,
   type PushMode,
+  PushReceiverStore,
   retryTransient,
   TaskStore,
   WebhookStore,
@@ -13,6 +14,7 @@ import { LimitsService, PushSecrets, SecretError } from '@baton/identity';
 import { failureReason, Outbound } from '@baton/outbound';
 import { counter, histogram, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
 import { deliveryId, DeliverySigner, type ReceiverSecrets } from './delivery-signer.js';
 import { needsTask, type PushRequest, pushRequests } from './push-request.js';
 import { retryAfterMs, retryPause } from './retry-plan.js';
@@ -40,6 +42,8 @@ const PAGE = { limit: 100, bytes: 1024 * 1024 };
 const MAX_REQUESTS = 100;
 const MAX_ERROR_CHARS = 500;
 const GONE = 410;
+/** Receivers of which a worker remembers that they have taken a delivery. */
+const MAX_CONFIRMED = 10_000;
 
 /** What a receiver has answered. */
 interface Answer {
@@ -56,7 +60,14 @@ class Unanswered {
     readonly reason: string,
     readonly status: number | null = null,
     readonly retryAfter = 0,
+    /** The pause until the next try, in ms, where all configs of the receiver share it. */
+    readonly pauseMs?: number,
   ) {}
+}
+
+/** A receiver that has never taken a delivery of the tenant, and may not be tried yet. */
+class Postponed {
+  constructor(readonly waitMs: number) {}
 }
 
 /** A lease, by the clock of this process. */
@@ -84,8 +95,12 @@ export interface StopSignals {
  */
 @Injectable()
 export class PushSender {
+  /** Receivers that have taken a delivery, by tenant and host. */
+  private readonly confirmed = new LRUCache<string, true>({ max: MAX_CONFIRMED });
+
   constructor(
     private readonly deliveries: PushDeliveryStore,
+    private readonly receivers: PushReceiverStore,
     private readonly tasks: TaskStore,
     private readonly secrets: PushSecrets,
     private readonly webhooks: WebhookStore,
@@ -139,6 +154,7 @@ export class PushSender {
         if (!this.mayGoOn(lease, sent)) return false;
         const answer = request.body === undefined ? undefined : await this.send(now, request, lease.signal);
         if (answer instanceof Unanswered) return this.fail(now, answer, log);
+        if (answer instanceof Postponed) return this.postpone(now, answer, log);
         sent += 1;
         const head = await this.advance(now, request.through, lease, answer);
         // The config was deleted, or another worker has it.
@@ -177,16 +193,39 @@ export class PushSender {
   }
 
   /**
-   * @returns the answer if the receiver has taken it; undefined: nobody is to be told any more. Rejects if this worker must
-   * stop.
+   * @returns the answer if the receiver has taken it; undefined: nobody is to be told any more; or why it was not sent. Rejects if
+   * this worker must stop.
    */
   private async send(
     config: ClaimedPush,
     request: PushRequest,
     signal: AbortSignal,
-  ): Promise<Answer | Unanswered | undefined> {
+  ): Promise<Answer | Unanswered | Postponed | undefined> {
     const receiver = await this.receiverOf(config, signal);
     if (!receiver || receiver instanceof Unanswered) return receiver;
+    const key = { tenantId: config.tenantId, host: new URL(receiver.url).host };
+    const name = `${key.tenantId} ${key.host}`;
+    if (this.confirmed.has(name)) return this.tryOnce(config, receiver, request, signal);
+    const { isConfirmed, failures, waitMs } = await this.receivers.takeTurn(key, this.leaseMs);
+    if (waitMs > 0) return new Postponed(waitMs);
+    const answer = await this.tryOnce(config, receiver, request, signal);
+    if (isConfirmed || !(answer instanceof Unanswered)) {
+      if (!isConfirmed) await this.receivers.confirm(key);
+      this.confirmed.set(name, true);
+      return answer;
+    }
+    const { reason, status, retryAfter } = answer;
+    const pauseMs = this.pauseAfter(Math.max(failures, config.failures) + 1, answer);
+    await this.receivers.refuse(key, failures + 1, pauseMs);
+    return new Unanswered(reason, status, retryAfter, pauseMs);
+  }
+
+  private async tryOnce(
+    config: ClaimedPush,
+    receiver: ReceiverOf,
+    request: PushRequest,
+    signal: AbortSignal,
+  ): Promise<Answer | Unanswered> {
     const started = performance.now();
     try {
       const answer = await this.post(config, receiver, request, signal);
@@ -302,19 +341,12 @@ export class PushSender {
   }
 
   /** @returns whether the config was still ours */
-  private async fail(
-    config: ClaimedPush,
-    { reason, status, retryAfter }: Unanswered,
-    log: Logger,
-  ): Promise<boolean> {
-    const {
-      pushFirstRetryMs: firstMs,
-      pushMaxRetryMs: maxMs,
-      pushGiveUpHours: giveUpHours,
-    } = this.environment;
+  private async fail(config: ClaimedPush, unanswered: Unanswered, log: Logger): Promise<boolean> {
+    const { pushGiveUpHours: giveUpHours } = this.environment;
+    const { reason, status } = unanswered;
     const failures = config.failures + 1;
     const error = reason.slice(0, MAX_ERROR_CHARS);
-    const retryMs = retryPause(failures, { firstMs, maxMs }, retryAfter);
+    const retryMs = unanswered.pauseMs ?? this.pauseAfter(failures, unanswered);
     const failure = { status, error, retryMs, giveUpHours, isGone: status === GONE };
     const state = await this.deliveries.fail(config, failure);
     if (!state) return false;
@@ -322,6 +354,23 @@ export class PushSender {
     if (state === 'active') log.info('push delivery failed', { status, error, failures, retryMs });
     else log.warn('push config is over', { state, status, error, failures });
     return true;
+  }
+
+  /** @returns whether the config was still ours */
+  private async postpone(config: ClaimedPush, { waitMs }: Postponed, log: Logger): Promise<boolean> {
+    const error = 'the receiver has not taken any delivery of this tenant yet, and another config tries it';
+    const { pushGiveUpHours: giveUpHours } = this.environment;
+    const state = await this.deliveries.postpone(config, { error, waitMs, giveUpHours });
+    if (state === 'dead') {
+      this.metrics.of(DELIVERIES).inc({ outcome: state });
+      log.warn('push config is over', { state, error });
+    }
+    return state !== undefined;
+  }
+
+  private pauseAfter(failures: number, { retryAfter }: Unanswered): number {
+    const { pushFirstRetryMs: firstMs, pushMaxRetryMs: maxMs } = this.environment;
+    return retryPause(failures, { firstMs, maxMs }, retryAfter);
   }
 }
 

@@ -6,6 +6,7 @@ import {
   type Database,
   type NewEvent,
   PushDeliveryStore,
+  PushReceiverStore,
   RunStore,
   TaskStore,
   WebhookStore,
@@ -134,7 +135,7 @@ export class PushWorkerFixture {
     this.webhooks = new WebhookStore(this.catalog, database);
     this.secrets = new PushSecrets(environment);
     const sender = new PushSender(
-      ...([store, new TaskStore(database), this.secrets] as const),
+      ...([store, new PushReceiverStore(database), new TaskStore(database), this.secrets] as const),
       ...([this.webhooks, limits, this.outbound, new DeliverySigner(environment)] as const),
       ...([environment, this.metrics, Logger.silent()] as const),
     );

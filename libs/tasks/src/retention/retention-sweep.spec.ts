@@ -23,6 +23,7 @@ class FakeStore {
   };
   purge = async (): Promise<DeletedRows> => this.batch('purge');
   dropKeys = async (): Promise<DeletedRows> => this.batch('keys');
+  dropReceivers = async (): Promise<DeletedRows> => this.batch('receivers');
   forget = async (days: number): Promise<DeletedRows> => this.batch(`forget after ${days}`);
   dropAudit = async (days: number): Promise<DeletedRows> => this.batch(`audit after ${days}`);
 
@@ -60,6 +61,7 @@ describe('the retention sweep', () => {
       'purge',
       'purge',
       'keys',
+      'receivers',
       'forget after 90',
       'audit after 365',
     ]);
@@ -76,7 +78,7 @@ describe('the retention sweep', () => {
   it('brings to its end what was begun, also when every tenant keeps everything by now', async () => {
     limits = { strict: null };
     await sweep.runOnce();
-    expect(store.asked).toEqual(['purge', 'keys', 'forget after 90', 'audit after 365']);
+    expect(store.asked).toEqual(['purge', 'keys', 'receivers', 'forget after 90', 'audit after 365']);
   });
 
   it('leaves it to the worker that is at it', async () => {

@@ -32,6 +32,7 @@ export class RetentionSweep extends RepeatedWork {
   private readonly tasks = new BatchSize(MAX_TASKS);
   private readonly events = new BatchSize(MAX_EVENTS);
   private readonly keys = new BatchSize(MAX_KEYS);
+  private readonly receivers = new BatchSize(MAX_KEYS);
   private readonly tombstones = new BatchSize(MAX_TASKS);
   private readonly audit = new BatchSize(MAX_KEYS);
 
@@ -58,6 +59,7 @@ export class RetentionSweep extends RepeatedWork {
       // Always: an earlier sweep may have left logs of invisible tasks.
       await this.inBatches(this.events, stillAlone, (size) => this.store.purge(size));
       await this.inBatches(this.keys, stillAlone, (size) => this.store.dropKeys(size));
+      await this.inBatches(this.receivers, stillAlone, (size) => this.store.dropReceivers(size));
       const { tombstoneDays, auditRetentionDays } = this.environment;
       await this.inBatches(this.tombstones, stillAlone, (size) => this.store.forget(tombstoneDays, size));
       await this.inBatches(this.audit, stillAlone, (size) => this.store.dropAudit(auditRetentionDays, size));

@@ -151,6 +151,40 @@ describe('an agent of a tenant', () => {
     expect((await tenant.ask('GET', '/far')).json).toMatchObject({ version: 2 });
   });
 
+  it('has versions that no longer show a text in a header or an environment when a later one is there', async () => {
+    const tenant = await Tenant.create();
+    const agent = { name: 'Far', description: 'Far' };
+    const card = 'https://crm.example';
+    const mcp = [
+      {
+        name: 'crm',
+        url: 'https://crm.example/mcp',
+        headers: { 'X-Key': 'hunter2', Other: { secret: 'crm' } },
+      },
+    ];
+    const first = {
+      far: {
+        ...agent,
+        runtime: 'remote-a2a',
+        config: { card, headers: { Authorization: 'Bearer hunter2' } },
+      },
+      near: { ...agent, runtime: 'llm', config: { model: 'openai/gpt-5-mini', tools: { mcp } } },
+    };
+    for (const [slug, body] of Object.entries(first)) {
+      expect((await tenant.ask('PUT', `/${slug}`, body)).status).toBe(201);
+      // The newest version shows what its readers could read anyway.
+      expect((await tenant.ask('GET', `/${slug}/versions/1`)).text).toContain('hunter2');
+      expect((await tenant.ask('PATCH', `/${slug}`, { description: 'Later' })).status).toBe(200);
+      const shown = await tenant.ask('GET', `/${slug}/versions/1`);
+      expect(shown.text).not.toContain('hunter2');
+      expect(shown.text).toContain('(hidden)');
+      // Restoring brings back what it was.
+      expect((await tenant.ask('POST', `/${slug}/versions/1/restore`)).status).toBe(200);
+      expect((await tenant.ask('GET', `/${slug}`)).text).toContain('hunter2');
+    }
+    expect((await tenant.ask('GET', '/near/versions/1')).text).toContain('"secret":"crm"');
+  });
+
   it('is not overwritten by who has seen an older version', async () => {
     const tenant = await Tenant.create();
     const { etag } = await tenant.ask('PUT', '/mine', ECHO, { 'if-none-match': '*' });

@@ -320,7 +320,8 @@ export class RequestsController {
 
   @Describe({
     id: 'sendRequestAgain',
-    summary: 'Sends the first message of the task again, as a new task of the caller in the same context',
+    summary:
+      'Sends the first message of the task again, with the metadata and output modes of its request, as a new task of the caller in the same context',
     answer: sentAgain,
   })
   @RequireScope(...OPERATIONS.sendMessage.scopes)
@@ -339,10 +340,13 @@ export class RequestsController {
     const asked = { tenant: '', id, historyLength: undefined };
     const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
     const message = firstMessageOf(task);
+    // What is stored of a push config has no secrets: receivers are named anew.
+    const { metadata, configuration } = (await this.listing.firstDetails(call.tenantId, id)) ?? {};
+    const acceptedOutputModes = configuration?.acceptedOutputModes ?? [];
     const sent = await this.runner.run(
       {
         operation: 'sendMessage',
-        request: { tenant: '', message, configuration: AT_ONCE, metadata: undefined },
+        request: { tenant: '', message, configuration: { ...AT_ONCE, acceptedOutputModes }, metadata },
       },
       { ...call, access: OPERATIONS.sendMessage.access },
       exchange,
@@ -411,7 +415,6 @@ export class RequestsController {
 }
 
 const AT_ONCE = {
-  acceptedOutputModes: [],
   taskPushNotificationConfig: undefined,
   historyLength: 0,
   returnImmediately: true,

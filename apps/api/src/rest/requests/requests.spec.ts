@@ -321,6 +321,27 @@ describe('a request that is sent again', () => {
     expect(calls.map(({ access }) => access)).toEqual(['read', 'write']);
   });
 
+  it('has the metadata and the output modes of the first request, and not its receiver', async () => {
+    api.listing.firstDetails = async () => ({
+      metadata: { tone: 'formal' },
+      configuration: {
+        acceptedOutputModes: ['text/markdown'],
+        historyLength: 3,
+        returnImmediately: false,
+        taskPushNotificationConfig: {
+          ...{ tenant: '', taskId: '', id: 'c', url: 'https://receiver.example', token: '' },
+          authentication: undefined,
+        },
+      },
+    });
+    expect((await again()).status).toBe(201);
+    expect(sent[0]).toMatchObject({
+      metadata: { tone: 'formal' },
+      configuration: { acceptedOutputModes: ['text/markdown'], returnImmediately: true },
+    });
+    expect(sent[0]!.configuration!.taskPushNotificationConfig).toBeUndefined();
+  });
+
   it('needs a task that the caller sees, its first message, and the right to call agents', async () => {
     expect((await again(UNKNOWN)).status).toBe(404);
     expect((await again(ID, 'nobody')).status).toBe(403);

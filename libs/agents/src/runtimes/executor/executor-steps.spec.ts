@@ -338,6 +338,21 @@ describe('what the first request says beside its message', () => {
     const said = await new NextRun(bench).run(code, { history, metadata: { turn: 'second' } });
     expect(said).toEqual([{ state: TASK_STATE_COMPLETED, text: '{"turn":"first"}' }]);
   });
+
+  it('is with the answer what the request of the answer said, also after a crash', async () => {
+    const code: Code = async ({ step, waitForInput }, _bus, { request }) => {
+      const answer = await waitForInput('name', 'Your name?');
+      await step('last', () => bench.effect('last'));
+      return [request.metadata, answer.request.metadata, answer.parts.length];
+    };
+    await bench.run(code, { metadata: { turn: 'first' } });
+    const question = userMessage('Your name?', { messageId: 'q', role: 2 });
+    const history = [userMessage('hi'), question, userMessage('Ada', { messageId: 'm-2' })];
+    const next = new NextRun(bench);
+    const turn = { history, metadata: { turn: 'second' } };
+    await expect(next.run(code, { ...turn, crashAfter: 2 })).rejects.toThrow('died');
+    expect(await next.run(code, turn)).toEqual([answered([{ turn: 'first' }, { turn: 'second' }, 1])]);
+  });
 });
 
 describe('a call of another agent', () => {

@@ -70,6 +70,8 @@ interface Ended extends EntryHead {
   error?: StepFailure;
   /** Of a question: the index of the answer in the history of the task. */
   answer?: number;
+  /** Of a question: what the request of the answer said beside it. Journals of releases up to 0.2 do not have it. */
+  details?: DetailsJson;
 }
 
 /** An entry in the journal of an executor's task. Only the executor runtime writes into it. */
@@ -200,9 +202,11 @@ export class TurnSteps {
     this.isExact = this.head === this.turn.log.startedAt;
     if (question === undefined) return;
     const answer = historyBefore(this.turn).length;
-    await this.append({ event: 'ended', id: question, answer });
+    const details = detailsToJson(this.turn.details);
+    const saysSomething = Object.keys(details).length > 0;
+    await this.append({ event: 'ended', id: question, answer, ...(saysSomething && { details }) });
     const step = this.openStep(question);
-    step.ended = { order: ++this.ends, result: this.answerAt(answer) };
+    step.ended = { order: ++this.ends, result: this.answerAt(answer, details) };
     // The turn before has ended with the question, after all that it had published.
     this.isExact = true;
   }
@@ -227,7 +231,7 @@ export class TurnSteps {
       step.failures += 1;
       step.until = entry.until;
     } else if (step && entry.event === 'ended') {
-      const result = entry.answer === undefined ? entry.result : this.answerAt(entry.answer);
+      const result = entry.answer === undefined ? entry.result : this.answerAt(entry.answer, entry.details);
       step.ended = {
         order: ++this.ends,
         ...(result !== undefined && { result }),
@@ -236,9 +240,10 @@ export class TurnSteps {
     }
   }
 
-  private answerAt(index: number): string {
+  /** The message of the caller, and what its request said beside it, as JSON. */
+  private answerAt(index: number, request: DetailsJson = {}): string {
     const message = this.turn.task.history[index] ?? this.turn.message;
-    return JSON.stringify(Message.toJSON(message));
+    return JSON.stringify({ message: Message.toJSON(message), request });
   }
 
   private async begin(

@@ -1,6 +1,14 @@
-import { Message, type Part } from '@a2a-js/sdk';
+import { Message, type Part, SendMessageRequest } from '@a2a-js/sdk';
 import { setImmediate as nextTick, setTimeout as delay } from 'node:timers/promises';
-import type { AgentReply, CallOptions, DurableSteps, Duration, StepCall, StepOptions } from './steps.js';
+import type {
+  AgentReply,
+  CallOptions,
+  DurableSteps,
+  Duration,
+  InputAnswer,
+  StepCall,
+  StepOptions,
+} from './steps.js';
 import { cut } from '../protocol.js';
 import {
   type Parked,
@@ -191,7 +199,7 @@ export class HostedSteps {
       if (!this.isDelivering) void this.deliverAll();
     });
     if (error) throw new StepError(name, error);
-    return kind === 'input' ? Message.fromJSON(valueOf(result)) : valueOf(result);
+    return kind === 'input' ? answerOf(valueOf(result)) : valueOf(result);
   }
 
   private async deliverAll(): Promise<void> {
@@ -307,7 +315,7 @@ export class HostedSteps {
     await this.stored({ op: 'end', id: step.record.id });
   }
 
-  private async ask(step: OpenStep, question: string | Part[]): Promise<Message> {
+  private async ask(step: OpenStep, question: string | Part[]): Promise<InputAnswer> {
     const parts = typeof question === 'string' ? [{ text: question }] : partsOf(question);
     if (!step.isKnown) await this.begin(step);
     return this.park({ input: { id: step.record.id, question: parts } });
@@ -451,4 +459,11 @@ async function within<T>(
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** As `TurnSteps` writes it. */
+function answerOf(json: unknown): InputAnswer {
+  const { message, request } = json as { message: unknown; request: unknown };
+  const { metadata, configuration } = SendMessageRequest.fromJSON(request);
+  return { ...Message.fromJSON(message), request: { metadata, configuration } };
 }

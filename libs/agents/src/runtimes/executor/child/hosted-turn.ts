@@ -5,7 +5,7 @@ import {
   RequestContext,
   ServerCallContext,
 } from '@a2a-js/sdk/server';
-import { StreamResponse, Message, SendMessageRequest, Task } from '@a2a-js/sdk';
+import { StreamResponse, Message, Part, SendMessageRequest, Task } from '@a2a-js/sdk';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   type FromAgent,
@@ -17,6 +17,15 @@ import {
 } from '../protocol.js';
 import type { Parked, StepReply } from '../step-protocol.js';
 import { HostedSteps } from './hosted-steps.js';
+
+// The SDK reads `{"data": null}` as a part without content (a2a-js#642). An agent that publishes what it has received would fail.
+const sdkPartFromJson = Part.fromJSON;
+Part.fromJSON = (object: { data?: unknown }) => {
+  const part = sdkPartFromJson(object);
+  return part.content === undefined && object.data === null
+    ? { ...part, content: { $case: 'data', value: null } }
+    : part;
+};
 
 /** The turn of the code that runs now. */
 export const currentTurn = new AsyncLocalStorage<HostedTurn>();

@@ -1,4 +1,4 @@
-import type { Message, Part } from '@a2a-js/sdk';
+import type { Message, Part, SendMessageRequest } from '@a2a-js/sdk';
 import type { ServerCallContext } from '@a2a-js/sdk/server';
 
 // What the author of an executor gets from `requestContext.context` (docs/agents/durable-steps.md). Types only: an agent's
@@ -43,6 +43,9 @@ export interface CallOptions {
   taskId?: string;
 }
 
+/** The message of a caller, with `metadata` and `configuration` of its request. */
+export type InputAnswer = Message & { request: Pick<SendMessageRequest, 'metadata' | 'configuration'> };
+
 /** Steps of a task. A finished step is never run again, also after a crash. A name may be used several times. The functions need no `this`. */
 export interface DurableSteps {
   /**
@@ -52,8 +55,11 @@ export interface DurableSteps {
   step: <T>(name: string, run: (call: StepCall) => T | Promise<T>, options?: StepOptions) => Promise<T>;
   /** Waits. A long sleep takes no worker and no slot, and survives restarts. */
   sleep: (name: string, duration: Duration | Date) => Promise<void>;
-  /** Asks the caller: the task becomes `input-required`. Resolves with the caller's next message, on any worker. */
-  waitForInput: (name: string, question: string | Part[]) => Promise<Message>;
+  /**
+   * Asks the caller: the task becomes `input-required`. Resolves with the caller's next message, on any worker. `request` has what
+   * the caller's request said beside the message.
+   */
+  waitForInput: (name: string, question: string | Part[]) => Promise<InputAnswer>;
   /**
    * Gives a task to another agent of the tenant and waits for its answer without worker and slot. Rejects with a
    * `StepError` if the agent fails, refuses or is canceled, and if a limit or a circle forbids the call.
