@@ -1,5 +1,5 @@
 import { Environment } from '@baton/config';
-import { counter, gauge, Logger, Metrics } from '@baton/telemetry';
+import { counter, countDatabaseTimeouts, gauge, Logger, Metrics } from '@baton/telemetry';
 import { Global, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { AgentCatalogStore } from './catalog/agent-catalog.store.js';
 import { AgentStore } from './catalog/agent.store.js';
@@ -90,6 +90,7 @@ function openDatabase(environment: Environment, logger: Logger, metrics: Metrics
     poolSize: environment.databasePoolSize,
     isPooled: environment.isDatabasePooled,
     allowRlsBypass: environment.allowRlsBypass,
+    onGivenUp: countDatabaseTimeouts(metrics),
   };
   const onAudit = environment.auditStdout ? printAuditRecord : undefined;
   if (databaseReplicaUrl === undefined) {
@@ -133,14 +134,16 @@ const REPLICA_TIMEOUTS = { connectMs: 2_000, statementMs: 8_000, answerMs: 10_00
       useFactory: (
         { databaseDirectUrl, databaseSystemKey, databasePoolSize, auditStdout }: Environment,
         database: Database,
+        metrics: Metrics,
       ) =>
         new CatalogClient(databaseDirectUrl, {
           systemKey: databaseSystemKey,
           poolSize: Math.max(2, Math.ceil(databasePoolSize / 4)),
           onAudit: auditStdout ? printAuditRecord : undefined,
+          onGivenUp: countDatabaseTimeouts(metrics),
           database,
         }),
-      inject: [Environment, Database],
+      inject: [Environment, Database, Metrics],
     },
     {
       provide: TaskStore,
