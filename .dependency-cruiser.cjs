@@ -9,7 +9,7 @@ const MAY_IMPORT = {
   database: ['a2a', 'config', 'postgres', 'telemetry'],
   cron: [],
   messaging: ['a2a', 'config', 'cron', 'postgres', 'telemetry'],
-  identity: ['a2a', 'config', 'telemetry', 'database', 'messaging', 'outbound'],
+  identity: ['a2a', 'config', 'postgres', 'telemetry', 'database', 'messaging', 'outbound'],
   compute: ['a2a', 'config', 'telemetry'],
   outbound: ['a2a', 'config', 'telemetry'],
   agents: ['a2a', 'compute', 'config', 'outbound', 'telemetry'],
@@ -84,7 +84,8 @@ module.exports = {
       from: { path: '^apps/api/src/(rest/|.*\\.controller\\.ts$)', pathNot: TESTS },
       to: { path: '^libs/database/' },
     },
-    onlyIn('database', 'only-database-imports-prisma-or-pg', '@prisma|prisma|pg|pg-pool'),
+    onlyIn('database', 'only-database-imports-prisma', '@prisma|prisma'),
+    onlyIn('(database|postgres)', 'only-database-and-postgres-import-pg', 'pg|pg-pool'),
     onlyIn('messaging', 'only-messaging-imports-bullmq-or-ioredis', 'bullmq|ioredis'),
     {
       name: 'no-cycles',

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { ATTACKS } from './attacks.js';
 import { FAULT_NAMES, type FaultName } from './fault-plan.js';
 import { FAULTS } from './faults.js';
+import { type PressureOptions, PRESSURES } from './pressure.js';
 import type { Driver } from './services.js';
 
 export interface ChaosOptions {
@@ -43,6 +44,10 @@ export const USAGE = `npm run chaos -- [options]
   --only F,G …     only these faults; processes or content for all of a kind
                    processes: ${Object.keys(FAULTS).join(', ')}
                    content: ${Object.keys(ATTACKS).join(', ')}
+  --pressure P     no tasks and no faults: an API and the workers, idle, while Postgres gets no CPU
+                   burners: 16 endless loops; freeze: its sessions are stopped;
+                   locks: its statements wait for a lock
+  --seconds N      how long the pressure lasts (80)
   --logs FOLDER    keep the processes' logs there
   --json           print the result as JSON`;
 
@@ -59,15 +64,28 @@ const options = {
   patience: { type: 'string', default: '60' },
   pauses: { type: 'string', default: '100' },
   only: { type: 'string' },
+  pressure: { type: 'string' },
+  seconds: { type: 'string', default: '80' },
   logs: { type: 'string' },
   json: { type: 'boolean', default: false },
   help: { type: 'boolean', default: false },
 } as const;
 
-type NumberName = 'tasks' | 'faults' | 'tenants' | 'apis' | 'workers' | 'at-once' | 'patience' | 'pauses';
+type NumberName =
+  | 'tasks'
+  | 'faults'
+  | 'tenants'
+  | 'apis'
+  | 'workers'
+  | 'at-once'
+  | 'patience'
+  | 'pauses'
+  | 'seconds';
 
 /** The command line. Throws an Error with a plain sentence if it can't be understood. */
-export function readOptions(args: string[]): ChaosOptions & { json: boolean; help: boolean } {
+export function readOptions(
+  args: string[],
+): ChaosOptions & { json: boolean; help: boolean; pressure?: PressureOptions } {
   const { values } = parseArgs({ args, options });
   const number = (name: NumberName, min: number) => {
     const value = Number(values[name]);
@@ -75,7 +93,7 @@ export function readOptions(args: string[]): ChaosOptions & { json: boolean; hel
       throw new Error(`--${name} must be a whole number from ${min}`);
     return value;
   };
-  const { driver, pooler, only, logs, seed, json, help } = values;
+  const { driver, pooler, only, logs, seed, json, help, pressure } = values;
   if (driver !== 'redis' && driver !== 'postgres' && driver !== 'cluster')
     throw new Error('--driver must be redis, postgres or cluster');
   return {
@@ -94,7 +112,22 @@ export function readOptions(args: string[]): ChaosOptions & { json: boolean; hel
     help,
     ...(only !== undefined && { only: faultsNamed(only) }),
     ...(logs !== undefined && { logs }),
+    ...(pressure !== undefined && {
+      pressure: {
+        pressure: pressureNamed(pressure),
+        seconds: number('seconds', 1),
+        driver: driver === 'cluster' ? 'redis' : driver,
+        pooler,
+        workers: number('workers', 1),
+      },
+    }),
   };
+}
+
+function pressureNamed(name: string): PressureOptions['pressure'] {
+  const found = PRESSURES.find((each) => each === name);
+  if (!found) throw new Error(`--pressure must be ${PRESSURES.join(' or ')}`);
+  return found;
 }
 
 const KINDS: Record<string, object> = { processes: FAULTS, content: ATTACKS };

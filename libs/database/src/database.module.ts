@@ -1,5 +1,5 @@
 import { Environment, masterKeyIdsOf } from '@baton/config';
-import { counter, gauge, Logger, Metrics } from '@baton/telemetry';
+import { counter, countDatabaseTimeouts, gauge, Logger, Metrics } from '@baton/telemetry';
 import { Global, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { AgentCatalogStore } from './catalog/agent-catalog.store.js';
 import { AgentStore } from './catalog/agent.store.js';
@@ -92,6 +92,7 @@ function openDatabase(environment: Environment, logger: Logger, metrics: Metrics
     poolSize: environment.databasePoolSize,
     isPooled: environment.isDatabasePooled,
     allowRlsBypass: environment.allowRlsBypass,
+    onGivenUp: countDatabaseTimeouts(metrics),
   };
   const onAudit = environment.auditStdout ? printAuditRecord : undefined;
   const masterKeys = masterKeyIdsOf(environment);
@@ -137,14 +138,16 @@ const REPLICA_TIMEOUTS = { connectMs: 2_000, statementMs: 8_000, answerMs: 10_00
       useFactory: (
         { databaseDirectUrl, databaseSystemKey, databasePoolSize, auditStdout }: Environment,
         database: Database,
+        metrics: Metrics,
       ) =>
         new CatalogClient(databaseDirectUrl, {
           systemKey: databaseSystemKey,
           poolSize: Math.max(2, Math.ceil(databasePoolSize / 4)),
           onAudit: auditStdout ? printAuditRecord : undefined,
+          onGivenUp: countDatabaseTimeouts(metrics),
           database,
         }),
-      inject: [Environment, Database],
+      inject: [Environment, Database, Metrics],
     },
     {
       provide: TaskStore,

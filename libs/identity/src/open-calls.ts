@@ -1,5 +1,6 @@
 import { ProtocolError } from '@baton/a2a';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
+import { untilStatementEnded } from '@baton/postgres';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { JwtService } from './issuers/jwt.service.js';
@@ -111,7 +112,10 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
     this.checking = this.endRefused(callers)
       .then(
         () => this.failures.worked(),
-        (error: unknown) => this.failures.failed(error),
+        (error: unknown) => {
+          this.failures.failed(error);
+          return untilStatementEnded(error);
+        },
       )
       .finally(() => {
         this.checking = undefined;

@@ -9,6 +9,7 @@ import {
   TokenStore,
 } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
+import { untilStatementEnded } from '@baton/postgres';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
@@ -332,6 +333,7 @@ class TokenUses {
   private readonly waiting = new Map<string, { id: string; tenantId: string; at: Date }>();
   private readonly failures: FailureLog;
   private timer: NodeJS.Timeout | undefined;
+  private isStoring = false;
 
   constructor(
     private readonly store: Pick<TokenStore, 'noteUses'>,
@@ -345,7 +347,11 @@ class TokenUses {
     if (this.noted.has(id)) return;
     this.noted.set(id, true);
     this.waiting.set(id, { id, tenantId, at: new Date() });
-    this.timer ??= setTimeout(() => void this.flush(), COLLECT_USES_MS).unref();
+    this.flushLater();
+  }
+
+  private flushLater(): void {
+    if (!this.isStoring) this.timer ??= setTimeout(() => void this.flush(), COLLECT_USES_MS).unref();
   }
 
   /** Stores what was noted. Never rejects: what fails is noted again with the next use after a minute. */
@@ -355,9 +361,15 @@ class TokenUses {
     const uses = [...this.waiting.values()];
     this.waiting.clear();
     if (uses.length === 0) return;
+    this.isStoring = true;
     await this.store.noteUses(uses).then(
       () => this.failures.worked(),
-      (error: unknown) => this.failures.failed(error),
+      (error: unknown) => {
+        this.failures.failed(error);
+        return untilStatementEnded(error);
+      },
     );
+    this.isStoring = false;
+    if (this.waiting.size > 0) this.flushLater();
   }
 }

@@ -1,3 +1,4 @@
+import type { GivenUp } from '@baton/postgres';
 import { PostgresMessaging } from './drivers/postgres/postgres-messaging.js';
 import { RedisMessaging } from './drivers/redis/redis-messaging.js';
 import type { Messaging } from './messaging.js';
@@ -8,14 +9,16 @@ export interface MessagingOptions {
   redisUrl?: string | undefined;
   databaseUrl: string;
   log: MessagingLog;
+  /** Called when a connection to Postgres is given up, because it has not answered in time. */
+  onGivenUp?: ((what: GivenUp) => void) | undefined;
   /** Keeps several installations on one server apart; letters, digits and `_`. */
   namespace?: string;
 }
 
 /** The messaging of a process. Call `start` before use and `close` at the end. */
 export function createMessaging(options: MessagingOptions): Messaging {
-  const { redisUrl, databaseUrl, log, namespace = 'baton' } = options;
+  const { redisUrl, databaseUrl, log, namespace = 'baton', onGivenUp } = options;
   return redisUrl
     ? new RedisMessaging(redisUrl, log, namespace)
-    : new PostgresMessaging(databaseUrl, log, namespace);
+    : new PostgresMessaging(databaseUrl, log, namespace, onGivenUp);
 }

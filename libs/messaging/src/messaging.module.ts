@@ -1,5 +1,5 @@
 import { Environment } from '@baton/config';
-import { Logger } from '@baton/telemetry';
+import { countDatabaseTimeouts, Logger, Metrics } from '@baton/telemetry';
 import { Global, Module, type OnApplicationShutdown } from '@nestjs/common';
 import { createMessaging } from './create-messaging.js';
 import { Messaging } from './messaging.js';
@@ -13,12 +13,18 @@ const START_MS = 30_000;
   providers: [
     {
       provide: Messaging,
-      inject: [Environment, Logger],
+      inject: [Environment, Logger, Metrics],
       useFactory: async (
         { redisUrl, databaseDirectUrl: databaseUrl }: Environment,
         log: Logger,
+        metrics: Metrics,
       ): Promise<Messaging> => {
-        const messaging = createMessaging({ redisUrl, databaseUrl, log });
+        const messaging = createMessaging({
+          redisUrl,
+          databaseUrl,
+          log,
+          onGivenUp: countDatabaseTimeouts(metrics),
+        });
         await messaging.start(START_MS);
         return messaging;
       },

@@ -1,1 +1,4 @@
+export { type GivenUp, PostgresClient, untilStatementEnded } from './postgres-client.js';
+export { PostgresPool, type PostgresPoolConfig } from './postgres-pool.js';
 export { connectionConfig, SESSION_SETTINGS, sessionConfig } from './session-settings.js';
+export { SingleFlight } from './single-flight.js';

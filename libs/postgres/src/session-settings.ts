@@ -36,6 +36,12 @@ export const SESSION_SETTINGS = {
 } as const satisfies Record<string, string>;
 
 /**
+ * By these Postgres finds out that a client's host is gone, and ends the session. The defaults take two hours. A session over a
+ * Unix socket, and some systems, show others, so `SESSION_SETTINGS` does not have them.
+ */
+const SERVER_SOCKET = { tcp_keepalives_idle: '10', tcp_keepalives_interval: '5', tcp_keepalives_count: '3' };
+
+/**
  * The options of a connection to Postgres itself, whose session has `SESSION_SETTINGS` from its start. A pooler for transactions
  * refuses it: it has no sessions.
  * @param url as in DATABASE_URL. Its own `options` come first, so that these win.
@@ -43,7 +49,7 @@ export const SESSION_SETTINGS = {
  */
 export function sessionConfig(url: string, more: Readonly<Record<string, string>> = {}): ClientConfig {
   const config = connectionConfig(url);
-  const settings = Object.entries({ ...SESSION_SETTINGS, ...more }).map(
+  const settings = Object.entries({ ...SESSION_SETTINGS, ...SERVER_SOCKET, ...more }).map(
     ([name, value]) => `-c ${name}=${value.replaceAll(/[\\\s]/g, '\\$&')}`,
   );
   return { ...config, options: [config.options, ...settings].filter(Boolean).join(' ') };

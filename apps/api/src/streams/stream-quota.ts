@@ -3,6 +3,7 @@ import { guestLimits } from '@baton/config';
 import { StreamCountStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
+import { SingleFlight } from '@baton/postgres';
 import { Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
@@ -22,6 +23,7 @@ export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
   private readonly processId = randomUUID();
   private readonly tenants = new Map<string, TenantStreams>();
   private heartbeat: NodeJS.Timeout | undefined;
+  private readonly beating = new SingleFlight<void>();
   private stopControl: Unsubscribe | undefined;
 
   constructor(
@@ -36,7 +38,11 @@ export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
       // Streams that were opened while there was no limit count as soon as there is one.
       if (message.type === 'limits-changed') this.tenants.get(message.tenantId)?.list();
     });
-    this.heartbeat = setInterval(() => void this.beat(), HEARTBEAT_MS).unref();
+    this.heartbeat = setInterval(() => {
+      this.beating
+        .run(() => this.beat())
+        .catch((error: unknown) => this.logger.warn('heartbeat of open streams failed', { err: error }));
+    }, HEARTBEAT_MS).unref();
   }
 
   onApplicationShutdown(): void {
@@ -100,17 +106,13 @@ export class StreamQuota implements OnModuleInit, OnApplicationShutdown {
   }
 
   private async beat(): Promise<void> {
-    try {
-      for (const [tenantId, streams] of this.tenants) {
-        if (!streams.isListed && (await this.limits.of(tenantId)).openStreams !== null) streams.list();
-      }
-      const listed = [...this.tenants].filter(([, { isListed }]) => isListed);
-      if (listed.length === 0) return;
-      const noted = await this.counts.touch(this.processId);
-      for (const [tenantId, streams] of listed) streams.reconcile(noted.get(tenantId) ?? 0);
-    } catch (error) {
-      this.logger.warn('heartbeat of open streams failed', { err: error });
+    for (const [tenantId, streams] of this.tenants) {
+      if (!streams.isListed && (await this.limits.of(tenantId)).openStreams !== null) streams.list();
     }
+    const listed = [...this.tenants].filter(([, { isListed }]) => isListed);
+    if (listed.length === 0) return;
+    const noted = await this.counts.touch(this.processId);
+    for (const [tenantId, streams] of listed) streams.reconcile(noted.get(tenantId) ?? 0);
   }
 }
 

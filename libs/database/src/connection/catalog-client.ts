@@ -1,6 +1,6 @@
-import { sessionConfig } from '@baton/postgres';
+import { type GivenUp, PostgresPool, sessionConfig } from '@baton/postgres';
 import { PrismaPg } from '@prisma/adapter-pg';
-import { Pool, type PoolClient, type QueryResultRow } from 'pg';
+import type { PoolClient, QueryResultRow } from 'pg';
 import type { AuditListener, AuditRecord, NewAuditRecord } from '../audit/audit-records.js';
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
 import { Prisma, PrismaClient } from '../generated/client.js';
@@ -13,6 +13,8 @@ import { plainError } from './transient.js';
 const POOL_SIZE = 4;
 const CONNECT_TIMEOUT_MS = 10_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
+/** Longer than the server's own timeout: applies only to a server that no longer answers. */
+const ANSWER_MS = 20_000;
 
 /** A slug or another unique name is taken. The message is for the operator. */
 export class NameTakenError extends Error {
@@ -43,6 +45,8 @@ export interface CatalogOptions {
   /** Maximum number of connections. */
   poolSize?: number;
   onAudit?: AuditListener | undefined;
+  /** Called when a connection is given up, because Postgres has not answered in time. */
+  onGivenUp?: ((what: GivenUp) => void) | undefined;
   /** Executes plain SQL, without Prisma. Unset: connections of its own do. */
   database?: Database | undefined;
 }
@@ -67,25 +71,30 @@ function takeOneStatement(client: PoolClient): void {
  */
 export class CatalogClient {
   private client: PrismaClient | undefined;
-  private readonly pool: Pool;
+  private readonly pool: PostgresPool;
   private readonly onAudit: AuditListener | undefined;
   private readonly database: Database;
   private readonly ownsDatabase: boolean;
   private isSetUp = false;
 
   constructor(databaseUrl: string, options: CatalogOptions = {}) {
-    const { systemKey, poolSize = POOL_SIZE, onAudit } = options;
+    const { systemKey, poolSize = POOL_SIZE, onAudit, onGivenUp } = options;
     this.onAudit = onAudit;
     // The role is checked by the `Database` of the process.
     this.database =
       options.database ?? new Database({ url: databaseUrl, systemKey, poolSize, allowRlsBypass: true });
     this.ownsDatabase = options.database === undefined;
-    this.pool = new Pool({
-      ...sessionConfig(databaseUrl, { statement_timeout: String(STATEMENT_TIMEOUT_MS) }),
+    const timeout = String(STATEMENT_TIMEOUT_MS);
+    this.pool = new PostgresPool({
+      ...sessionConfig(databaseUrl, {
+        statement_timeout: timeout,
+        idle_in_transaction_session_timeout: timeout,
+      }),
       max: poolSize,
       application_name: 'baton-catalog',
-      keepAlive: true,
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      connectMs: CONNECT_TIMEOUT_MS,
+      answerMs: ANSWER_MS,
+      onGivenUp,
       // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it; its type does not say so
       onConnect: async (client) => {
         if (!this.isSetUp) await assertSession(client);
@@ -94,10 +103,7 @@ export class CatalogClient {
       },
     });
     this.pool.on('error', () => undefined);
-    this.pool.on('connect', (client) => {
-      client.on('error', () => undefined);
-      takeOneStatement(client);
-    });
+    this.pool.on('connect', takeOneStatement);
   }
 
   get prisma(): PrismaClient {

@@ -325,7 +325,7 @@ it.each([
     const database = new Database({ url: stores.url, poolSize: 4 });
     try {
       await new store(database).prepare();
-      expect(database.connections).toEqual({ busy: 0, idle: 2, awaited: 0 });
+      expect(database.connections).toEqual({ busy: 0, idle: 2, closing: 0, awaited: 0 });
       type Row = { names: string[]; process: number };
       const planned = {
         text: `SELECT (SELECT array_agg(name ORDER BY name) FROM pg_prepared_statements WHERE name = ANY($1::text[]) AND generic_plans > 0)

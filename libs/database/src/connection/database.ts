@@ -1,11 +1,17 @@
 import type { MasterKeyIds } from '@baton/config';
-import { connectionConfig, SESSION_SETTINGS, sessionConfig } from '@baton/postgres';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  connectionConfig,
+  type GivenUp,
+  PostgresPool,
+  SESSION_SETTINGS,
+  sessionConfig,
+} from '@baton/postgres';
 import {
   type Client,
   type ClientBase,
   DatabaseError,
   type FieldDef,
-  Pool,
   type PoolClient,
   Query,
   type QueryResult,
@@ -54,6 +60,8 @@ export interface DatabaseOptions {
   allowRlsBypass?: boolean;
   timeouts?: DatabaseTimeouts;
   onAudit?: AuditListener | undefined;
+  /** Called when a connection is given up, because Postgres has not answered in time. */
+  onGivenUp?: ((what: GivenUp) => void) | undefined;
   /** Makes what answers `lists`: see there. */
   replica?: ((primary: Database) => Reads & { close(): Promise<void> }) | undefined;
 }
@@ -153,7 +161,7 @@ export class Database {
    */
   readonly lists: Reads;
   private readonly replica: { close(): Promise<void> } | undefined;
-  private readonly pool: Pool;
+  private readonly pool: PostgresPool;
   private isBound: boolean;
   private isSetUp = false;
   private hasRightKey: boolean;
@@ -178,21 +186,21 @@ export class Database {
     const replica = options.replica?.(this);
     this.replica = replica;
     this.lists = replica ?? this;
-    this.pool = new Pool({
+    this.pool = new PostgresPool({
       ...(isPooled ? connectionConfig(url) : sessionConfig(url, settingsOf(timeouts))),
       max: poolSize,
       application_name: 'baton',
       pipeline: true,
-      keepAlive: true,
       idleTimeoutMillis: 60_000,
-      connectionTimeoutMillis: timeouts.connectMs,
-      query_timeout: timeouts.answerMs,
+      connectMs: timeouts.connectMs,
+      answerMs: timeouts.answerMs,
+      isPooled,
+      onGivenUp: options.onGivenUp,
       // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it; its type does not say so
       onConnect: (client) => this.check(client),
     });
     // A broken connection must not end the process. The caller that uses it gets the error.
     this.pool.on('error', () => undefined);
-    this.pool.on('connect', (client) => client.on('error', () => undefined));
   }
 
   /** One statement in a transaction of its own, as the tenant. @returns its rows, after the commit */
@@ -241,14 +249,21 @@ export class Database {
 
   /**
    * Opens as many connections as one tenant's groups use at a time, and has each plan these statements of groups. So the first
-   * calls need not wait for either.
+   * calls need not wait for either. One after the other, with pauses that are random and longer on a slow server: many processes
+   * may start at once.
    * @param callsOf the statements for a tenant, with a group of nothing
    */
   async prepare(callsOf: (tenantId: string) => readonly [Statement, Values][]): Promise<void> {
     const calls: [Statement, Values][] = [[WAIT_BRIEFLY, []], ...callsOf(NOBODY)];
-    await Promise.all(
-      Array.from({ length: MAX_FLUSHES }, () => this.tenantQueries(NOBODY, calls, 'generic')),
-    );
+    const begun = performance.now();
+    for (let connections = 1; connections <= MAX_FLUSHES; connections++) {
+      if (connections > 1)
+        await delay(Math.random() * (performance.now() - begun), undefined, { ref: false });
+      // All of them at once, so that each is on a connection of its own. Those that have planned them answer fast.
+      await Promise.all(
+        Array.from({ length: connections }, () => this.tenantQueries(NOBODY, calls, 'generic')),
+      );
+    }
   }
 
   /** A transaction as the tenant. Commits when `work` resolves, rolls back when it rejects. */
@@ -294,10 +309,10 @@ export class Database {
     await this.inSystem((session) => changeMasterKey(session, keys));
   }
 
-  /** Connections of this process by state, and callers that wait for one. */
-  get connections(): Readonly<Record<'busy' | 'idle' | 'awaited', number>> {
-    const { totalCount, idleCount: idle, waitingCount: awaited } = this.pool;
-    return { busy: totalCount - idle, idle, awaited };
+  /** Connections of this process by state, and callers that wait for one. Postgres has not closed the `closing` ones yet. */
+  get connections(): Readonly<Record<'busy' | 'idle' | 'closing' | 'awaited', number>> {
+    const { totalCount, idleCount: idle, waitingCount: awaited, closingCount: closing } = this.pool;
+    return { busy: totalCount - idle, idle, closing, awaited };
   }
 
   /** Whether Postgres has refused a new connection of this process a moment ago, because there are too many. */

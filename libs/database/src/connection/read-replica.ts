@@ -1,3 +1,4 @@
+import { SingleFlight } from '@baton/postgres';
 import type { QueryResultRow } from 'pg';
 import { type Database, DATABASE_IDENTITY, type Reads, type Statement, type Values } from './database.js';
 import { plainError } from './transient.js';
@@ -47,7 +48,7 @@ export class ReadReplica implements Reads {
   private readonly options: Required<ReplicaOptions>;
   /** Oldest first. */
   private positions: Position[] = [];
-  private asking: Promise<Position> | undefined;
+  private readonly asking = new SingleFlight<Position>();
   /** What the replica had not replayed when it was asked. */
   private missed: Position | undefined;
   private restUntil = 0;
@@ -142,20 +143,16 @@ export class ReadReplica implements Reads {
     this.positions = this.positions.filter(({ at }) => at >= now - maxLagMs);
     const newest = this.positions.at(-1);
     if (newest && newest.at >= now - maxLagMs / NOTES) return Promise.resolve(newest);
-    this.asking ??= this.ask();
-    this.asking.catch(() => undefined); // The next reader asks again.
-    return this.asking;
+    const asked = this.asking.run(() => this.ask());
+    asked.catch(() => undefined); // The next reader asks again.
+    return asked;
   }
 
   private async ask(): Promise<Position> {
-    try {
-      // Taken before the question: the answer contains all commits until then.
-      const at = performance.now();
-      const position = { at, ...(await this.options.primary.logPosition()) };
-      this.positions.push(position);
-      return position;
-    } finally {
-      this.asking = undefined;
-    }
+    // Taken before the question: the answer contains all commits until then.
+    const at = performance.now();
+    const position = { at, ...(await this.options.primary.logPosition()) };
+    this.positions.push(position);
+    return position;
   }
 }

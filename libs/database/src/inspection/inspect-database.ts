@@ -1,5 +1,5 @@
-import { sessionConfig } from '@baton/postgres';
-import { Client } from 'pg';
+import { PostgresClient, sessionConfig } from '@baton/postgres';
+import type { Client } from 'pg';
 import { type AuditGuard, auditGuardOf } from '../migrations/audit-guard.js';
 import { findShiftedTimes, type ShiftedTimes } from '../migrations/shifted-times.js';
 import { Database } from '../connection/database.js';
@@ -90,13 +90,13 @@ const KEYS = `SELECT key_id AS "keyId", count(*)::int AS count FROM (${SEALED.ma
  * @param systemKey DATABASE_SYSTEM_KEY
  */
 export async function inspectDatabase(url: string, systemKey: string | undefined): Promise<DatabaseFacts> {
-  const client = new Client({
+  const client = new PostgresClient({
     ...sessionConfig(url, { statement_timeout: String(ANSWER_MS) }),
     application_name: 'baton-doctor',
-    connectionTimeoutMillis: ANSWER_MS,
-    query_timeout: ANSWER_MS,
+    reachMs: ANSWER_MS,
+    connectMs: ANSWER_MS,
+    answerMs: ANSWER_MS,
   });
-  client.on('error', () => undefined);
   try {
     await client.connect();
     return await factsOf(client, url, systemKey);

@@ -1,3 +1,4 @@
+import { untilStatementEnded } from '@baton/postgres';
 import type { Logger } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Database } from '../connection/database.js';
@@ -32,7 +33,9 @@ export async function awaitMigrations(
     } catch (error) {
       if (options.isAwayFine || options.isLeaving?.()) return;
       sayOnce('waiting for Postgres', { err: error });
+      await untilStatementEnded(error);
     }
-    await delay(POLL_MS);
+    // Not all processes of an installation at once.
+    await delay(POLL_MS * (0.75 + Math.random() / 2));
   }
 }

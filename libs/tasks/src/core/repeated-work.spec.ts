@@ -48,6 +48,19 @@ describe('repeated work', () => {
     await work.onModuleDestroy();
   });
 
+  it('pauses for as long as a run took to fail: the server may be slow', async () => {
+    await work.untilRun(1);
+    const begun = performance.now();
+    await delay(300);
+    const failed = performance.now();
+    work.ends[0]!.reject(new Error('no answer'));
+    await work.untilRun(2);
+    // Timers may be a little early.
+    expect(performance.now() - failed).toBeGreaterThan(failed - begun - 20);
+    work.ends[1]!.resolve();
+    await work.onModuleDestroy();
+  });
+
   it('goes on after a run that failed, and logs the failure and its end', async () => {
     await work.untilRun(1);
     work.ends[0]!.reject(new Error('broken'));

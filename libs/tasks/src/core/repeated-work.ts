@@ -1,8 +1,12 @@
+import { untilStatementEnded } from '@baton/postgres';
 import { FailureLog, type Logger } from '@baton/telemetry';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
 
 /** Maximum pause, as a multiple of the requested one. */
 export const MAX_PAUSE = 1.25;
+
+/** Longest pause that is made because a run has failed late, in ms. */
+const MAX_BACKOFF_MS = 5_000;
 
 /** How a piece of work is repeated. */
 export interface Repetition {
@@ -17,7 +21,8 @@ export interface Repetition {
 
 /**
  * A provider of Nest whose work runs again and again, never twice at once, from the start of the application until its
- * shutdown. A run that fails is followed by the next all the same. The work does not keep the process alive.
+ * shutdown. A run that fails is followed by the next all the same. If it took long to fail, the pause is longer: a slow server is
+ * asked less often. The work does not keep the process alive.
  */
 export abstract class RepeatedWork implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly everyMs: number | undefined;
@@ -63,19 +68,27 @@ export abstract class RepeatedWork implements OnApplicationBootstrap, OnModuleDe
     await this.running;
   }
 
-  private scheduleNext(): void {
+  private scheduleNext(leastMs = 0): void {
     const pauseMs = this.nextPauseMs();
-    if (pauseMs !== undefined) this.timer = setTimeout(() => this.wake(), pauseMs).unref();
+    if (pauseMs !== undefined) {
+      this.timer = setTimeout(() => this.wake(), Math.max(pauseMs, leastMs)).unref();
+    }
   }
 
   private async repeat(): Promise<void> {
+    const begun = performance.now();
+    let failedAfterMs = 0;
     try {
       await this.runOnce();
       this.log?.worked();
     } catch (error) {
-      if (!this.signal.aborted) this.log?.failed(error);
+      failedAfterMs = Math.min(performance.now() - begun, MAX_BACKOFF_MS);
+      if (!this.signal.aborted) {
+        this.log?.failed(error);
+        await untilStatementEnded(error);
+      }
     }
     this.running = undefined;
-    if (!this.signal.aborted) this.scheduleNext();
+    if (!this.signal.aborted) this.scheduleNext(failedAfterMs);
   }
 }

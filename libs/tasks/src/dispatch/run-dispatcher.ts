@@ -11,6 +11,7 @@ import {
 } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { type ClaimedRunNews, Messaging, type RunJob } from '@baton/messaging';
+import { untilStatementEnded } from '@baton/postgres';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -171,7 +172,10 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
       }
     } catch (error) {
       // The next run that ends, or the sweeper, tries again.
-      if (!this.stop.signal.aborted) this.log.failed(error);
+      if (!this.stop.signal.aborted) {
+        this.log.failed(error);
+        await untilStatementEnded(error);
+      }
     } finally {
       this.filling = false;
     }

@@ -1,5 +1,6 @@
-import { releaseOf, RunStore, ScheduleStore } from '@baton/database';
+import { type ActiveRunCounts, releaseOf, RunStore, ScheduleStore } from '@baton/database';
 import { Messaging } from '@baton/messaging';
+import { SingleFlight } from '@baton/postgres';
 import { gauge, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { PlatformReadiness } from './platform-readiness.js';
@@ -46,8 +47,9 @@ export class PlatformGauges implements OnModuleInit {
       this.metrics.of(QUEUE_DEPTH).set({ state: 'waiting' }, waiting);
       this.metrics.of(QUEUE_DEPTH).set({ state: 'active' }, active);
     });
+    const counting = new SingleFlight<ActiveRunCounts>();
     this.metrics.onScrape(async () => {
-      const { states, tenants } = await this.runs.countActive(MAX_TENANTS);
+      const { states, tenants } = await counting.run(() => this.runs.countActive(MAX_TENANTS));
       for (const [state, { runs, oldestSeconds }] of Object.entries(states)) {
         this.metrics.of(RUNS).set({ state }, runs);
         if (state !== 'suspended') this.metrics.of(OLDEST_RUN).set({ state }, oldestSeconds);
@@ -55,8 +57,9 @@ export class PlatformGauges implements OnModuleInit {
       this.metrics.of(TENANT_RUNS).reset();
       for (const { runs, ...labels } of tenants) this.metrics.of(TENANT_RUNS).set(labels, runs);
     });
+    const timing = new SingleFlight<number>();
     this.metrics.onScrape(async () => {
-      this.metrics.of(SCHEDULES_OVERDUE).set(await this.schedules.overdueSeconds());
+      this.metrics.of(SCHEDULES_OVERDUE).set(await timing.run(() => this.schedules.overdueSeconds()));
     });
     this.metrics.onScrape(async () => {
       const { ready } = await this.readiness.report();

@@ -1,5 +1,6 @@
 import { Database, pendingText } from '@baton/database';
 import { Messaging } from '@baton/messaging';
+import { SingleFlight } from '@baton/postgres';
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WorkerWatch } from './worker-watch.js';
@@ -24,6 +25,8 @@ export class PlatformReadiness {
   private kept: { report: Promise<ReadinessReport>; until: number } | undefined;
   private toPrepare: (() => Promise<unknown>) | undefined;
   private preparing: Promise<unknown> | undefined;
+  /** A check that got no answer in time is under way until it ends: the next report waits for it and asks no second time. */
+  private readonly flights = new Map<string, SingleFlight<unknown>>();
 
   constructor(
     private readonly database: Database,
@@ -51,7 +54,8 @@ export class PlatformReadiness {
 
   /** Resolves when this process is ready for the first time. */
   async untilReady(): Promise<void> {
-    while (!(await this.report()).ready) await delay(KEEP_MS, undefined, { ref: false });
+    while (!(await this.report()).ready)
+      await delay(KEEP_MS * (0.75 + Math.random() / 2), undefined, { ref: false });
   }
 
   private async runChecks(): Promise<ReadinessReport> {
@@ -62,10 +66,12 @@ export class PlatformReadiness {
       [`messaging (${this.messaging.driver})`]: () => this.messaging.ping(),
     };
     const [outcomes] = await Promise.all([
-      Promise.all(Object.entries(probes).map(async ([name, probe]) => [name, await check(probe)] as const)),
+      Promise.all(
+        Object.entries(probes).map(async ([name, probe]) => [name, await this.check(name, probe)] as const),
+      ),
       // Without Postgres the warning fails; the check of Postgres reports it.
-      check(async () => warnings.push(...(await this.workersWarning()))),
-      check(async () => warnings.push(...(await this.refusalWarning()))),
+      this.check('workers', async () => warnings.push(...(await this.workersWarning()))),
+      this.check('refusal', async () => warnings.push(...(await this.refusalWarning()))),
     ]);
     if (this.database.isFull) {
       warnings.push('postgres refuses new connections, because there are too many: some calls fail with 503');
@@ -95,19 +101,21 @@ export class PlatformReadiness {
     this.preparing ??= this.toPrepare?.().catch(() => undefined);
     await this.preparing;
   }
-}
 
-/** `ok`, or the reason. The errors of our stores hold no secrets and can be shown. */
-async function check(probe: () => Promise<unknown>): Promise<string> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(() => resolve(`no answer within ${String(CHECK_MS)} ms`), CHECK_MS);
-  });
-  const outcome = probe().then(
-    () => 'ok',
-    (error: unknown) => (error instanceof Error ? error.message : String(error)),
-  );
-  const first = await Promise.race([outcome, late]);
-  clearTimeout(timer);
-  return first;
+  /** `ok`, or the reason. The errors of our stores hold no secrets and can be shown. */
+  private async check(name: string, probe: () => Promise<unknown>): Promise<string> {
+    const flight = this.flights.get(name) ?? new SingleFlight<unknown>();
+    this.flights.set(name, flight);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<string>((resolve) => {
+      timer = setTimeout(() => resolve(`no answer within ${String(CHECK_MS)} ms`), CHECK_MS);
+    });
+    const outcome = flight.run(probe).then(
+      () => 'ok',
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    );
+    const first = await Promise.race([outcome, late]);
+    clearTimeout(timer);
+    return first;
+  }
 }

@@ -1,6 +1,7 @@
 import { Environment } from '@baton/config';
 import { isAllowedName } from '@baton/a2a';
 import { type LoadFailure, type WorkerLoad, WorkerStore } from '@baton/database';
+import { SingleFlight } from '@baton/postgres';
 import { gauge, Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import type { Viewer } from '../catalog/catalog.js';
@@ -18,6 +19,8 @@ export const LIVE_LEASES = 3;
 /** How many workers are alive, how long accepted runs have waited, and which agents in code could not be loaded. */
 @Injectable()
 export class WorkerWatch implements OnApplicationBootstrap {
+  private readonly loading = new SingleFlight<WorkerLoad>();
+
   constructor(
     private readonly workers: WorkerStore,
     private readonly environment: Environment,
@@ -34,7 +37,7 @@ export class WorkerWatch implements OnApplicationBootstrap {
 
   /** Rejects when Postgres is away. */
   load(): Promise<WorkerLoad> {
-    return this.workers.load(this.environment.leaseMs * LIVE_LEASES);
+    return this.loading.run(() => this.workers.load(this.environment.leaseMs * LIVE_LEASES));
   }
 
   /** The agents in code that would be there for the viewer if live workers could load them. */

@@ -1,6 +1,7 @@
 import { Environment } from '@baton/config';
 import { PushDeliveryStore } from '@baton/database';
 import { type Consumer, Messaging } from '@baton/messaging';
+import { SingleFlight } from '@baton/postgres';
 import { FailureLog, gauge, Logger, Metrics } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -53,8 +54,9 @@ export class PushWorker extends RepeatedWork implements BeforeApplicationShutdow
   override onApplicationBootstrap(): void {
     super.onApplicationBootstrap();
     this.consumer = this.messaging.consumePushes(MAX_JOBS, () => this.take());
+    const counting = new SingleFlight<Awaited<ReturnType<PushDeliveryStore['count']>>>();
     this.metrics.onScrape(async () => {
-      const { dead, oldest } = await this.store.count();
+      const { dead, oldest } = await counting.run(() => this.store.count());
       this.metrics.of(DEAD).set(dead);
       this.metrics.of(OLDEST_DUE).set(oldest);
     });

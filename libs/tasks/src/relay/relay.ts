@@ -2,6 +2,7 @@ import { LoggedEvent, type TaskEvent, endsTurn, isTerminal } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type Backoff, retryTransient, TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe, type PublishedEvent, type TaskSignal } from '@baton/messaging';
+import { untilStatementEnded } from '@baton/postgres';
 import { FailureLog, gauge, histogram, Logger, type MetricOf, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -152,8 +153,9 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
           this.ticks.worked();
           return true;
         },
-        (error: unknown) => {
+        async (error: unknown) => {
           this.ticks.failed(error);
+          await untilStatementEnded(error);
           return false;
         },
       )

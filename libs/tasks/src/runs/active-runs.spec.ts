@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import type { RunKey, TaskStore } from '@baton/database';
-import { Logger } from '@baton/telemetry';
+import { Logger, Metrics } from '@baton/telemetry';
 import { ActiveRuns } from './active-runs.js';
 
 const KEY: RunKey = { tenantId: 'tenant', taskId: 'task', runId: 'run', attempt: 1 };
@@ -11,7 +11,7 @@ function runs(state: TaskState | Error): ActiveRuns {
     state instanceof Error ? Promise.reject(state) : Promise.resolve({ task: { status: { state } } });
   const tasks: Pick<TaskStore, 'get'> = { get: get as never };
   const unused = undefined as never;
-  return new ActiveRuns(tasks as TaskStore, unused, unused, unused, Logger.silent());
+  return new ActiveRuns(tasks as TaskStore, unused, unused, unused, Logger.silent(), new Metrics());
 }
 
 describe('a worker whose heartbeat does not reach Postgres', () => {

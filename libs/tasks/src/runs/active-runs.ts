@@ -3,7 +3,7 @@ import type { StopReason } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { type BeatNews, LeaseKeeper, type LeaseKey, type RunKey, TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
-import { Logger } from '@baton/telemetry';
+import { countDatabaseTimeouts, Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { setMaxListeners } from 'node:events';
 import { WorkerIdentity } from './worker-presence.js';
@@ -32,6 +32,7 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     private readonly environment: Environment,
     private readonly worker: WorkerIdentity,
     private readonly logger: Logger,
+    private readonly metrics: Metrics,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -121,6 +122,7 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     if (news.type === 'lost') for (const lease of news.leases) void this.stopLost(lease);
     else if (news.type === 'failed') this.lostPostgres(news.reason);
     else if (news.type === 'back') this.foundPostgres();
+    else if (news.type === 'timeout') countDatabaseTimeouts(this.metrics)(news.what);
     else this.logger.error('the event loop was blocked: the worker gave up its runs', { forMs: news.forMs });
   }
 

@@ -1,10 +1,11 @@
 import { Environment } from '@baton/config';
 import { type LoadFailure, releaseOf, type WorkerProcess, WorkerStore } from '@baton/database';
 import { FailureLog, Logger } from '@baton/telemetry';
-import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
+import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Lookout } from '../core/lookout.js';
+import { MAX_PAUSE, RepeatedWork } from '../core/repeated-work.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { Sweeper } from './sweeper.js';
 
@@ -21,13 +22,12 @@ const MISSED_BEATS = 1.5;
 
 /** Records that this worker is alive and how many runs it can execute, and learns whether it is the one that sweeps. */
 @Injectable()
-export class WorkerPresence implements OnApplicationBootstrap, BeforeApplicationShutdown {
+export class WorkerPresence extends RepeatedWork implements BeforeApplicationShutdown {
   private readonly worker: WorkerProcess;
-  private readonly everyMs: number;
+  /** Longest pause between two signs of life, in ms. */
+  private readonly beatMs: number;
   private isLeaving = false;
-  private timer: NodeJS.Timeout | undefined;
-  private beat: Promise<void> = Promise.resolve();
-  private readonly log: FailureLog;
+  private readonly failures: FailureLog;
 
   constructor(
     private readonly workers: WorkerStore,
@@ -39,19 +39,24 @@ export class WorkerPresence implements OnApplicationBootstrap, BeforeApplication
     { id }: WorkerIdentity,
   ) {
     const { workerConcurrency: concurrency, leaseMs } = environment;
-    this.everyMs = leaseMs / BEATS;
-    this.log = new FailureLog('The sign of life', logger);
+    const beatMs = leaseMs / BEATS;
+    super({ everyMs: beatMs / MAX_PAUSE });
+    this.beatMs = beatMs;
+    this.failures = new FailureLog('The sign of life', logger);
     this.worker = { id, host: hostname(), pid: process.pid, concurrency, version: releaseOf() };
   }
 
-  async onApplicationBootstrap(): Promise<void> {
-    await this.report(() => this.seen());
-    await this.report(() => this.workers.forgetDead());
+  // oxlint-disable-next-line typescript/no-misused-promises -- Nest waits for it
+  override async onApplicationBootstrap(): Promise<void> {
+    await this.logged(() => this.seen()).catch(() => undefined);
+    await this.logged(() => this.workers.forgetDead()).catch(() => undefined);
     this.dispatcher.refill();
-    this.timer = setInterval(() => {
-      this.beat = this.report(() => this.seen());
-    }, this.everyMs);
-    this.timer.unref();
+    super.onApplicationBootstrap();
+  }
+
+  /** One sign of life. */
+  runOnce(): Promise<void> {
+    return this.logged(() => this.seen());
   }
 
   /** Tells operators and tenants which agents in code this worker could not load, for as long as it lives. */
@@ -59,19 +64,21 @@ export class WorkerPresence implements OnApplicationBootstrap, BeforeApplication
     return this.workers.reportFailures(this.worker, failures);
   }
 
+  /** It is alive while its runs end. */
+  override async onModuleDestroy(): Promise<void> {}
+
   /** It takes no more runs from now on. */
   async beforeApplicationShutdown(): Promise<void> {
-    clearInterval(this.timer);
     this.isLeaving = true;
     this.lookout.assign(false);
-    await this.beat;
-    await this.report(() => this.workers.remove(this.worker.id));
+    await super.onModuleDestroy();
+    await this.logged(() => this.workers.remove(this.worker.id)).catch(() => undefined);
   }
 
   private async seen(): Promise<void> {
     try {
       const self = { ...this.worker, memoryBytes: process.memoryUsage.rss() };
-      const isEldest = await this.workers.seen(self, Math.ceil(this.everyMs * MISSED_BEATS));
+      const isEldest = await this.workers.seen(self, Math.ceil(this.beatMs * MISSED_BEATS));
       this.lookout.assign(isEldest && !this.isLeaving);
       this.sweeper.noteBeat(true);
     } catch (error) {
@@ -80,10 +87,13 @@ export class WorkerPresence implements OnApplicationBootstrap, BeforeApplication
     }
   }
 
-  private async report(sign: () => Promise<void>): Promise<void> {
-    await sign().then(
-      () => this.log.worked(),
-      (error: unknown) => this.log.failed(error),
-    );
+  private async logged(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+      this.failures.worked();
+    } catch (error) {
+      this.failures.failed(error);
+      throw error;
+    }
   }
 }

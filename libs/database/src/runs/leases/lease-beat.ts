@@ -1,3 +1,4 @@
+import type { GivenUp } from '@baton/postgres';
 import { Database, type DatabaseOptions } from '../../connection/database.js';
 import { HEARTBEAT } from './lease-sql.js';
 
@@ -30,7 +31,8 @@ export type BeatNews =
   | { type: 'lost'; leases: LostLease[] }
   | { type: 'failed'; reason: string }
   | { type: 'back' }
-  | { type: 'stalled'; forMs: number };
+  | { type: 'stalled'; forMs: number }
+  | { type: 'timeout'; what: GivenUp };
 
 /**
  * Pause after a failed beat. It is short: when Postgres is back, the leases must be extended before anybody may take
@@ -60,7 +62,10 @@ export class LeaseBeat {
     private readonly silentForMs: () => number,
     private readonly publish: (news: BeatNews) => void,
   ) {
-    this.database = new Database(connectionOf(options));
+    this.database = new Database({
+      ...connectionOf(options),
+      onGivenUp: (what) => this.publish({ type: 'timeout', what }),
+    });
     this.schedule(options.heartbeatMs);
   }
 

@@ -1,4 +1,4 @@
-import { type PgPool, type PgPoolClient, PostgresConnection, type PostgresPoolConfig } from 'bullmq';
+import { PostgresPool, type PostgresPoolConfig, untilStatementEnded } from '@baton/postgres';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { within, type QuietLog } from '../../channels.js';
 
@@ -8,13 +8,11 @@ const CLOSE_MS = 1_000;
 /** Maximum that waits for a slow server. More is dropped. */
 const WAITING_CHARS = 4 * 1024 * 1024;
 const BATCH = 500;
-/** If a statement takes longer, its connection counts as dead. The next statement uses another one. */
-const SEND_MS = 5_000;
 
 /** One LISTEN connection, from its opening until it is lost. */
 interface Session {
   lost: Promise<unknown>;
-  close(): Promise<void>;
+  close(): void;
 }
 
 /** What a listener tells. */
@@ -28,13 +26,18 @@ interface ListenerEvents {
 export class PostgresListener {
   private readonly stop = new AbortController();
   private session: Session | undefined;
+  /** Of one connection: a lost one counts until Postgres has ended its session. */
+  private readonly pool: PostgresPool;
 
   constructor(
-    private readonly config: PostgresPoolConfig,
+    config: PostgresPoolConfig,
     private readonly channels: readonly string[],
     private readonly events: ListenerEvents,
     private readonly log: QuietLog,
-  ) {}
+  ) {
+    this.pool = new PostgresPool({ ...config, max: 1, answerMs: HEARTBEAT_MS });
+    this.pool.on('error', () => undefined);
+  }
 
   get connected(): boolean {
     return this.session !== undefined;
@@ -48,8 +51,8 @@ export class PostgresListener {
 
   async close(): Promise<void> {
     this.stop.abort();
-    const closed = this.session?.close() ?? Promise.resolve();
-    await within(CLOSE_MS, closed, 'no answer').catch(() => undefined);
+    this.session?.close();
+    await within(CLOSE_MS, this.pool.end(), 'no answer').catch(() => undefined);
   }
 
   private async keepListening(first: Session): Promise<void> {
@@ -57,7 +60,7 @@ export class PostgresListener {
     for (;;) {
       const error = await session.lost;
       this.session = undefined;
-      session.close().catch(() => undefined);
+      session.close();
       if (this.stopped()) return;
       this.log.warn('Postgres notifications lost; connecting again', error);
       const next = (this.session = await this.listenAgain());
@@ -73,7 +76,7 @@ export class PostgresListener {
       try {
         const session = await this.listen();
         if (!this.stopped()) return session;
-        await session.close();
+        session.close();
       } catch (error) {
         this.log.warn('Postgres notifications: no connection', error);
         await sleep(RETRY_MS, undefined, { signal: this.stop.signal }).catch(() => undefined);
@@ -86,35 +89,27 @@ export class PostgresListener {
     return this.stop.signal.aborted;
   }
 
-  /**
-   * The connection comes from a pool of one. A client of its own would have no listener of errors for a moment after it
-   * has connected, and an error in that moment ends the process; the pool's `onConnect` comes before that moment.
-   */
   private async listen(): Promise<Session> {
-    const { pool } = new PostgresConnection({ ...this.config, max: 1 });
-    let opened: PgPoolClient | undefined;
+    const client = await this.pool.connect();
     let heartbeat: NodeJS.Timeout | undefined;
-    const close = async (): Promise<void> => {
+    let isClosed = false;
+    const close = (): void => {
       clearInterval(heartbeat);
-      opened?.release(true);
-      opened = undefined;
-      await pool.end();
+      if (!isClosed) client.release(true);
+      isClosed = true;
     };
     try {
-      const client = (opened = await pool.connect());
       client.on('notification', ({ channel, payload }) => this.events.notified(channel, payload ?? ''));
       const lost = new Promise<unknown>((resolve) => {
         client.on('error', resolve).on('end', () => resolve('the connection has ended'));
         // It may receive nothing for hours: only a question shows that the server is gone.
-        heartbeat = setInterval(() => {
-          within(HEARTBEAT_MS, client.query('SELECT 1'), 'no answer in time').catch(resolve);
-        }, HEARTBEAT_MS);
+        heartbeat = setInterval(() => void client.query('SELECT 1').catch(resolve), HEARTBEAT_MS);
         heartbeat.unref();
       });
       await client.query(this.channels.map((channel) => `LISTEN "${channel}"`).join('; '));
       return { lost, close };
     } catch (error) {
-      close().catch(() => undefined);
+      close();
       throw error;
     }
   }
@@ -137,7 +132,7 @@ export class PostgresPublisher {
   private sending = false;
 
   constructor(
-    private readonly pool: PgPool,
+    private readonly pool: PostgresPool,
     private readonly log: QuietLog,
   ) {}
 
@@ -155,13 +150,13 @@ export class PostgresPublisher {
     while (this.waiting.length > 0) {
       const batch = this.waiting.splice(0, BATCH);
       try {
-        const sent = this.pool.query(
-          'SELECT pg_notify(c, p) FROM unnest($1::text[], $2::text[]) AS n(c, p)',
-          [batch.map(({ channel }) => channel), batch.map(({ payload }) => payload)],
-        );
-        await within(SEND_MS, sent, 'no answer in time');
+        await this.pool.query('SELECT pg_notify(c, p) FROM unnest($1::text[], $2::text[]) AS n(c, p)', [
+          batch.map(({ channel }) => channel),
+          batch.map(({ payload }) => payload),
+        ]);
       } catch (error) {
         this.log.warn('signals not published', error);
+        await untilStatementEnded(error);
       }
       for (const { payload, done } of batch) {
         this.chars -= payload.length;

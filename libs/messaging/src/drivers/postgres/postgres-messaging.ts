@@ -1,10 +1,15 @@
-import { sessionConfig } from '@baton/postgres';
+import {
+  type GivenUp,
+  PostgresPool,
+  type PostgresPoolConfig,
+  sessionConfig,
+  SingleFlight,
+} from '@baton/postgres';
 import {
   createPostgresBackend,
-  PostgresConnection,
   type PostgresConnectionOptions,
-  type PostgresPoolConfig,
   type PostgresQueueBackend,
+  runMigrations,
   withBackend,
 } from 'bullmq';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
@@ -39,10 +44,15 @@ import { type BoardAnswer, QueueBoard } from '../../queue-board.js';
 import { PushQueue, RunQueue, TickQueue } from '../../queues.js';
 import { PostgresListener, PostgresPublisher } from './postgres-channels.js';
 
+/** Of BullMQ's tables. BullMQ has the same name for a pool that it is given. */
+const SCHEMA = 'bullmq';
 /** A payload of NOTIFY has at most 8,000 bytes; the rest is for the task's ids. */
 const SIGNAL_BYTES = 7_500;
 const ENQUEUE_MS = 1_800;
 const READ_MS = 2_000;
+/** Longest time of a statement at the server, and for its answer. */
+const STATEMENT_MS = 8_000;
+const ANSWER_MS = 10_000;
 /** A server that has answered once may need this long to make BullMQ's tables on a busy machine. */
 const OPEN_MS = 60_000;
 const MAX_CONNECT_RETRIES = 20;
@@ -60,7 +70,7 @@ interface Queues {
  */
 export class PostgresMessaging extends Messaging {
   readonly driver = 'postgres';
-  private readonly connection: PostgresConnection;
+  private readonly pool: PostgresPool;
   private readonly listener: PostgresListener;
   private readonly publisher: PostgresPublisher;
   private readonly listeners = new ChannelListeners();
@@ -70,25 +80,31 @@ export class PostgresMessaging extends Messaging {
   private readonly reconnects: ReconnectListeners;
   private queues: Queues | undefined;
   private board: Promise<QueueBoard> | undefined;
+  private readonly pinging = new SingleFlight<unknown>();
+  private readonly counting = new SingleFlight<{ waiting: number; active: number }>();
 
-  /** @param namespace start of the names of the queue and the channels */
+  /**
+   * @param namespace start of the names of the queue and the channels
+   * @param onGivenUp called when a connection is given up, because Postgres has not answered in time
+   */
   constructor(
     private readonly databaseUrl: string,
     log: MessagingLog,
     private readonly namespace = 'baton',
+    onGivenUp?: (what: GivenUp) => void,
   ) {
     super();
     this.log = new QuietLog(log);
     this.reconnects = new ReconnectListeners(this.log);
-    const config = poolConfig(databaseUrl);
-    this.connection = new PostgresConnection({ ...config, migrate: true });
-    this.connection.on('error', (error) => this.log.warn('Postgres connection lost (queue)', error));
-    this.publisher = new PostgresPublisher(this.connection.pool, this.log);
+    const config = { ...poolConfig(databaseUrl), onGivenUp };
+    this.pool = new PostgresPool({ ...config, answerMs: ANSWER_MS });
+    this.pool.on('error', (error) => this.log.warn('Postgres connection lost (queue)', error));
+    this.publisher = new PostgresPublisher(this.pool, this.log);
     this.rates = new RateCounters(
       (rate) =>
         new RateLimiterPostgres({
           ...rate,
-          storeClient: this.connection.pool,
+          storeClient: this.pool,
           storeType: 'pool',
           // The connections look for tables in BullMQ's schema; this one comes from our migrations.
           schemaName: 'public',
@@ -112,7 +128,7 @@ export class PostgresMessaging extends Messaging {
 
   override async start(timeoutMs: number): Promise<void> {
     try {
-      await this.ask(timeoutMs, () => retryTimeouts(() => this.connection.pool.query('SELECT 1')));
+      await this.ask(timeoutMs, () => retryTimeouts(() => this.pool.query('SELECT 1')));
       await this.ask(OPEN_MS, () => this.open());
     } catch (error) {
       await this.close();
@@ -202,11 +218,11 @@ export class PostgresMessaging extends Messaging {
 
   override async ping(): Promise<void> {
     if (!this.listener.connected) throw this.away('no connection for notifications');
-    await this.ask(READ_MS, () => this.connection.pool.query('SELECT 1'));
+    await this.ask(READ_MS, () => this.pinging.run(() => this.pool.query('SELECT 1')));
   }
 
   override queueDepth(): Promise<{ waiting: number; active: number }> {
-    return this.ask(READ_MS, () => this.started.runs.depth());
+    return this.ask(READ_MS, () => this.counting.run(() => this.started.runs.depth()));
   }
 
   override async readBoard(path: string, query: Record<string, string>): Promise<BoardAnswer | undefined> {
@@ -220,15 +236,15 @@ export class PostgresMessaging extends Messaging {
     const { runs, ticks, pushes } = this.queues ?? {};
     await Promise.all([runs?.close(), ticks?.close(), pushes?.close()]);
     await this.listener.close();
-    await this.connection.close();
+    if (!this.pool.ending) await this.pool.end();
   }
 
   private async open(): Promise<void> {
-    await this.connection.waitUntilReady();
+    await this.migrate();
     const driver = {
       classes: withBackend<PostgresQueueBackend, PostgresConnectionOptions>(createPostgresBackend),
-      producer: this.connection.pool,
-      consumer: this.connection.pool,
+      producer: this.pool,
+      consumer: this.pool,
       prefix: this.namespace,
     };
     const runs = new RunQueue({ ...driver, name: `${this.namespace}-runs` }, this.log);
@@ -237,6 +253,19 @@ export class PostgresMessaging extends Messaging {
     this.queues = { runs, ticks, pushes };
     await Promise.all([runs.ready(), ticks.ready(), pushes.ready()]);
     await retryTimeouts(() => this.listener.start());
+  }
+
+  /** Makes BullMQ's tables, on a connection whose statements may take longer. */
+  private async migrate(): Promise<void> {
+    const config = poolConfig(this.databaseUrl, { max: 1, statementMs: OPEN_MS });
+    const pool = new PostgresPool({ ...config, answerMs: OPEN_MS });
+    pool.on('error', () => undefined);
+    try {
+      const client = await retryTimeouts(() => pool.connect());
+      await runMigrations(client, SCHEMA).finally(() => client.release());
+    } finally {
+      void pool.end();
+    }
   }
 
   private get started(): Queues {
@@ -304,22 +333,23 @@ function taskKey(tenantId: string, taskId: string): string {
   return `${tenantId}:${taskId}`;
 }
 
-/** The connection options of every connection of this driver. */
-function poolConfig(databaseUrl: string): PostgresPoolConfig {
+/** The connection options of every connection of this driver. Its `search_path` is BullMQ's schema. */
+function poolConfig(
+  databaseUrl: string,
+  { max = 5, statementMs = STATEMENT_MS }: { max?: number; statementMs?: number } = {},
+): PostgresPoolConfig {
   return {
-    // BullMQ adds the search_path of its schema. Nothing here has to survive a crash of the server (runs are enqueued again
-    // from their rows), so no commit waits for the disk.
-    ...sessionConfig(databaseUrl, { synchronous_commit: 'off', statement_timeout: String(OPEN_MS) }),
-    schema: 'bullmq',
-    max: 5,
-    connectionTimeoutMillis: 1_500,
-    keepAlive: true,
+    // Nothing here has to survive a crash of the server (runs are enqueued again from their rows), so no commit waits for
+    // the disk.
+    ...sessionConfig(databaseUrl, {
+      synchronous_commit: 'off',
+      search_path: SCHEMA,
+      statement_timeout: String(statementMs),
+      idle_in_transaction_session_timeout: String(statementMs),
+    }),
+    max,
+    connectMs: 1_500,
     application_name: 'baton-messaging',
-    // BullMQ listens to the errors of idle connections only. A connection that breaks while it is in use would end the
-    // process. Its user gets the error in any case.
-    onConnect: (client: { on(event: 'error', listener: () => void): unknown }) => {
-      client.on('error', () => undefined);
-    },
   };
 }
 

@@ -1,0 +1,115 @@
+import { type ClientBase, Pool, type PoolClient, type PoolConfig } from 'pg';
+import { type GivenUp, PostgresClient, type PostgresClientConfig } from './postgres-client.js';
+
+declare module 'pg' {
+  /** Missing in the types of this package. */
+  interface Pool {
+    /** The connections that it counts. The newest is the last. */
+    readonly _clients: readonly ClientBase[];
+    /** Makes a connection for one that waits. */
+    newClient(waiting: unknown): void;
+    /** Whether no further connection may be made. */
+    _isFull(): boolean;
+    /** Serves the first that waits, if there is an idle connection or room for a new one. */
+    _pulseQueue(): void;
+  }
+}
+
+export interface PostgresPoolConfig extends PoolConfig {
+  /** Maximum number of connections, including those that Postgres has not closed yet. */
+  max: number;
+  /** How long a caller waits for a connection, in ms. An attempt to connect has twice this time at first. */
+  connectMs: number;
+  /** Longest time for an answer, in ms. Longer than the server's `statement_timeout`. Unset: no limit. */
+  answerMs?: number | undefined;
+  /** The URL leads to a pooler for transactions. */
+  isPooled?: boolean;
+  /** Called when a connection is given up, because Postgres has not answered in time. */
+  onGivenUp?: ((what: GivenUp) => void) | undefined;
+}
+
+type ConnectCallback = Parameters<Pool['connect']>[0];
+
+/** Longest time for an attempt to connect, in ms. Postgres has the same limit for a client (`authentication_timeout`). */
+const MAX_CONNECT_MS = 60_000;
+/** So long nothing was said. Firewalls forget silent connections, and a lost host is noticed. */
+const KEEPALIVE_MS = 10_000;
+
+/**
+ * A pool whose number of connections is bounded at the server: a connection that was given up counts until Postgres has closed
+ * it. So a slow server never gets more and more sessions. An attempt to connect goes on when its caller no longer waits, and
+ * serves the next one. Each attempt that a server has left unfinished doubles the limit of the next, so that one succeeds
+ * however slow the server is.
+ */
+export class PostgresPool extends Pool {
+  /** All connections that Postgres may have a session for. */
+  private readonly open = new Set<ClientBase>();
+  private isQueueing = false;
+
+  constructor({ connectMs, onGivenUp, ...config }: PostgresPoolConfig) {
+    const firstMs = 2 * connectMs;
+    const client: Pick<PostgresClientConfig, 'reachMs' | 'connectMs' | 'onGivenUp'> = {
+      reachMs: connectMs,
+      connectMs: firstMs,
+      onGivenUp: (what) => {
+        if (what === 'connect') this.setConnectMs((limitMs) => 2 * limitMs);
+        onGivenUp?.(what);
+      },
+    };
+    super({
+      keepAlive: true,
+      keepAliveInitialDelayMillis: KEEPALIVE_MS,
+      ...config,
+      ...client,
+      connectionTimeoutMillis: connectMs,
+      Client: PostgresClient as unknown as new () => ClientBase,
+    });
+    this.on('connect', () => this.setConnectMs(() => firstMs));
+  }
+
+  /** Connections that were given up or have ended, and that Postgres has not closed yet. */
+  get closingCount(): number {
+    return this.open.size - this.totalCount;
+  }
+
+  /** Rejects after `connectMs`. */
+  override connect(): Promise<PoolClient>;
+  override connect(callback: ConnectCallback): void;
+  override connect(callback?: ConnectCallback): Promise<PoolClient> | undefined {
+    // Only those in the queue wait for a limited time without an end to the attempt itself.
+    this.isQueueing = true;
+    try {
+      if (callback) super.connect(callback);
+      else return super.connect();
+    } finally {
+      this.isQueueing = false;
+      process.nextTick(() => this._pulseQueue());
+    }
+    return undefined;
+  }
+
+  override newClient(waiting: unknown): void {
+    const { options } = this;
+    const { connectionTimeoutMillis } = options;
+    // The package would close the socket after that time.
+    options.connectionTimeoutMillis = 0;
+    super.newClient(waiting);
+    options.connectionTimeoutMillis = connectionTimeoutMillis;
+    const client = this._clients.at(-1) as PostgresClient;
+    this.open.add(client);
+    void client.closed.then(() => {
+      this.open.delete(client);
+      this._pulseQueue();
+    });
+  }
+
+  override _isFull(): boolean {
+    return this.isQueueing || this.open.size >= this.options.max;
+  }
+
+  /** The package passes its options to each new connection. */
+  private setConnectMs(change: (limitMs: number) => number): void {
+    const options = this.options as unknown as PostgresClientConfig;
+    options.connectMs = Math.min(change(options.connectMs), MAX_CONNECT_MS);
+  }
+}
