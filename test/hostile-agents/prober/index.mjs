@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import {
   closeSync,
-  constants,
   openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
   readSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -21,8 +21,9 @@ const MAX_BYTES = 1_000_000;
 function contentOf(path) {
   let file;
   try {
-    // The other end of a pipe may never write.
-    file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    // Not of a pipe: that would take from its reader.
+    if (!statSync(path).isFile()) return undefined;
+    file = openSync(path, 'r');
     const bytes = Buffer.alloc(MAX_BYTES);
     return bytes.toString('latin1', 0, readSync(file, bytes));
   } catch {
