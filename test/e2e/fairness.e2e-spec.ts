@@ -24,6 +24,7 @@ describe.each(DRIVERS)('tenants on %s', (driver) => {
     const env = {
       BATON_AGENTS_DIR: AGENTS,
       COUNTER_FILE,
+      EXECUTOR_WRITE: folder,
       WORKER_CONCURRENCY: String(CONCURRENCY),
       ...LEASES,
     };

@@ -28,6 +28,7 @@ beforeAll(async () => {
     env: {
       BATON_AGENTS_DIR: join(__dirname, '../agents'),
       WITNESS_FILE,
+      EXECUTOR_WRITE: FOLDER,
       HOLD_FILE,
       GRPC_PORT: '0',
       GRPC_PUBLIC_ADDRESS: 'localhost:0',

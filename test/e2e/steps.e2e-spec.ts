@@ -30,7 +30,7 @@ describe.each(DRIVERS)('durable steps of an agent in code (%s)', (driver) => {
     const agents = join(folder, 'agents');
     cpSync(join(ROOT, 'test/agents/stepper'), join(agents, 'stepper'), { recursive: true });
     cpSync(join(ROOT, 'examples/agents/trial'), join(agents, 'trial'), { recursive: true });
-    stack = await Stack.start({ driver, env: { ...ENV, BATON_AGENTS_DIR: agents } });
+    stack = await Stack.start({ driver, env: { ...ENV, BATON_AGENTS_DIR: agents, EXECUTOR_WRITE: folder } });
     const tenant = await stack.createTenant();
     token = tenant.token;
     guest = await stack.createToken(tenant.slug, 'agents:call', 'tasks:read');

@@ -73,6 +73,7 @@ export class World {
     const env = {
       BATON_AGENTS_DIR: agents,
       WITNESS_FILE: join(folder, 'witness'),
+      EXECUTOR_WRITE: folder,
       BATON_MASTER_KEY: randomBytes(32).toString('base64'),
       // What an answer has of its request alone, and of the time it takes.
       PUBLIC_URL: 'http://127.0.0.1:0',

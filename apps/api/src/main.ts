@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { type Environment, loadEnvironment } from '@baton/config';
 import { Database, TaskStore, awaitMigrations } from '@baton/database';
+import { hideProcess } from '@baton/sandbox';
 import { PlatformReadiness } from '@baton/tasks';
 import {
   Logger,
@@ -16,6 +17,7 @@ import { Traffic } from './http/requests.js';
 import { createFastifyAdapter, listen, prepareApi, shutDown } from './server.js';
 
 async function main(): Promise<void> {
+  hideProcess();
   const environment = loadEnvironment();
   const app = await NestFactory.create<NestFastifyApplication>(
     ApiModule.use(environment),

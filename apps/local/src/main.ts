@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { EnvironmentError, loadLocalEnvironment, processEnvironment, unknownSettings } from '@baton/config';
+import { hideProcess } from '@baton/sandbox';
 import { announcement } from './announcement.js';
 import { Home, reasonOf, StartError } from './home.js';
 import { LocalBaton } from './local-baton.js';
@@ -9,6 +10,7 @@ const say = (line: string): void => console.log(line);
 
 /** `npm start`: everything on one machine. Resolves to the exit code. */
 async function main(): Promise<number> {
+  hideProcess();
   const begin = performance.now();
   const source = processEnvironment();
   const local = loadLocalEnvironment(source);

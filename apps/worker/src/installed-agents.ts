@@ -1,11 +1,13 @@
 import {
   AgentWatch,
   ExecutorRuntime,
+  filesInReach,
   type InstalledAgent,
   type LoadFailure,
   loadInstalledAgents,
+  missingSandbox,
 } from '@baton/agents';
-import { Environment } from '@baton/config';
+import { Environment, secretFiles } from '@baton/config';
 import { AgentStore } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { WorkerPresence } from '@baton/tasks';
@@ -34,6 +36,7 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
   async onModuleInit(): Promise<void> {
     const { agentsDir, devMode } = this.environment;
     if (!agentsDir) return;
+    this.warnOfReadableSecrets();
     const found = await loadInstalledAgents(agentsDir, this.environment, this.logger);
     const { agents, failures } = found;
     // One broken folder must not keep the others from working.
@@ -60,6 +63,24 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
     if (agents.length > 0) await this.messaging.publishControl({ type: 'catalog-changed', tenantId: null });
   }
 
+  private warnOfReadableSecrets(): void {
+    const missing = missingSandbox(this.environment);
+    if (missing !== undefined) {
+      this.report(
+        'warn',
+        `Agents in code have no sandbox: ${missing}. They can read all files of this user (docs/agents/executors.md).`,
+      );
+      return;
+    }
+    for (const file of filesInReach(secretFiles(), this.environment)) {
+      this.report(
+        'warn',
+        `Agents in code can read ${file}, which has secrets of Baton. Move it out of BATON_AGENTS_DIR, EXECUTOR_READ, ` +
+          'EXECUTOR_WRITE and the folders of the system.',
+      );
+    }
+  }
+
   private reportFailure(agentsDir: string, { slug, file, line, reason }: LoadFailure): void {
     const at = line === null ? '' : `:${line}`;
     const fields = slug === null ? { agentsDir } : { agentsDir, agent: slug };
@@ -67,7 +88,7 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** To the log, and to the terminal of `npm start`. */
-  private report(level: 'info' | 'error', text: string, fields: LogContext = {}): void {
+  private report(level: 'info' | 'warn' | 'error', text: string, fields: LogContext = {}): void {
     this.logger[level](text, fields);
     process.send?.({ type: 'notice', text });
   }

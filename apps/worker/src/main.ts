@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { Environment, loadEnvironment } from '@baton/config';
 import { Database, RunStore, awaitMigrations } from '@baton/database';
+import { hideProcess } from '@baton/sandbox';
 import { ActiveRuns, PlatformReadiness } from '@baton/tasks';
 import {
   createLogger,
@@ -15,6 +16,7 @@ import { NestFactory } from '@nestjs/core';
 import { WorkerModule } from './worker.module.js';
 
 async function main(): Promise<void> {
+  hideProcess();
   await migrated();
   // Silent until our own log is there. Earlier failures get one sentence below.
   const app = await NestFactory.createApplicationContext(WorkerModule, {

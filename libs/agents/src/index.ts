@@ -13,6 +13,7 @@ export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';
 export { type InstalledAgent, type LoadFailure, loadInstalledAgents } from './installed-agents.js';
 export { AgentWatch } from './agent-watch.js';
+export { filesInReach, missingSandbox } from './runtimes/executor/agent-sandbox.js';
 export { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 export * from './agent-runtime.js';
 export type { RuntimeName } from './runtimes.js';

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { LIMITS, type TenantLimits } from './limits.js';
 import { listenAddress } from './listen-address.js';
 import { type MasterKeySource, readMasterKeys } from './master-key.js';
@@ -51,6 +52,17 @@ export function withSecretFiles(source: EnvironmentSource): EnvironmentSource {
   }
   if (problems.length > 0) throw new EnvironmentError(problems);
   return { ...source, ...read };
+}
+
+/** Files in which a process finds secrets: `.env`, the folder of `npm start`, and those that `…_FILE` names. Absolute paths. */
+export function secretFiles(source: EnvironmentSource = process.env): string[] {
+  const named = [...SECRET_FILE_NAMES, 'BATON_MASTER_KEY_FILE'].flatMap((name) => source[name]?.trim() || []);
+  return ['.env', source.BATON_HOME?.trim() || '.baton', ...named].map((path) => resolve(path));
+}
+
+/** The environment for a program of others, such as Redis: every program of a user can read that of the others. */
+export function withoutSecrets(source: EnvironmentSource = process.env): EnvironmentSource {
+  return Object.fromEntries(Object.entries(source).filter(([name]) => !isBatonSecret(name)));
 }
 
 type Groups = Readonly<Record<string, SettingGroup>>;

@@ -13,6 +13,8 @@ export {
   loadLocalEnvironment,
   type LocalEnvironment,
   processEnvironment,
+  secretFiles,
+  withoutSecrets,
 } from './environment.js';
 export { type SettingsReport, settingsReport, unknownSettings } from './check-settings.js';
 export { ensureKeyFile, type KeyName } from './key-file.js';

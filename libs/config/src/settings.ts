@@ -21,11 +21,13 @@ import {
   orNone,
   origins,
   path,
+  paths,
   pem,
   port,
   publishedKeys,
   pushMode,
   redisUrl,
+  sandboxMode,
   shortFlag,
   signingKey,
   systemKey,
@@ -525,6 +527,28 @@ const worker = group('Worker', {
     milliseconds,
     600_000,
     'How long the process of an agent is kept without runs, in ms.',
+  ),
+  executorTenantProcesses: setting(
+    integer(2, 1000),
+    16,
+    'Maximum processes of agents in code with `isolation: tenant`, over all agents and tenants of a worker. Further turns ' +
+      'wait, and tenants take turns (docs/agents/executors.md).',
+  ),
+  executorSandbox: setting(
+    sandboxMode,
+    'auto',
+    'Sandbox of agents in code: auto (where the system has one; otherwise the worker warns), required (otherwise the worker ' +
+      'does not start) or off (docs/agents/executors.md).',
+  ),
+  executorRead: setting(
+    paths,
+    '',
+    'Further files and folders that agents in code may read and run, separated by commas, such as /opt/tools.',
+  ),
+  executorWrite: setting(
+    paths,
+    '',
+    'Further folders in which agents in code may also write, separated by commas, such as /var/lib/agents.',
   ),
   mcpStdioAllow: setting(
     commandLines,

@@ -165,13 +165,15 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
   },
   {
     name: 'processes of agents in code',
-    settings: ['executorMemoryMb', 'executorProcesses', 'executorStallMs'],
+    settings: ['executorMemoryMb', 'executorProcesses', 'executorStallMs', 'executorTenantProcesses'],
     limits: [],
     constants: {},
-    share: 'An agent that computes for long runs in a process of its own.',
-    exceeded: 'The process is ended, and its runs are tried again apart.',
+    share:
+      'An agent that computes for long runs in a process of its own. Processes of one tenant: the tenant with the fewest comes first.',
+    exceeded:
+      'The process is ended, and its runs are tried again apart. Turns wait for a process of their tenant.',
     metrics: ['baton_run_seconds'],
-    tests: ['test/e2e/executors.e2e-spec.ts'],
+    tests: ['test/e2e/executors.e2e-spec.ts', 'test/e2e/agent-sandbox.e2e-spec.ts'],
   },
   {
     name: 'DNS',

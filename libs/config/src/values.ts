@@ -77,6 +77,9 @@ export const fraction = z
   .regex(/^(0(\.\d{1,9})?|1(\.0{1,9})?)$/, { error: FRACTION_REMEDY })
   .transform(Number);
 
+/** Whether agents in code run in a sandbox. */
+export const sandboxMode = oneOf('auto', 'required', 'off');
+
 /** Which agents have push notifications. */
 export const pushMode = oneOf('off', 'declared', 'all');
 
@@ -116,6 +119,9 @@ const list = z.string().transform((value) =>
     .map((entry) => entry.trim())
     .filter(Boolean),
 );
+
+/** Paths, made absolute from the working folder. */
+export const paths = list.transform((entries) => entries.map((entry) => resolve(entry)));
 
 /** Origins as browsers send them, or `*` alone. */
 export const origins = list.refine(

@@ -1,3 +1,4 @@
+import { withoutSecrets } from '@baton/config';
 import getPort from 'get-port';
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -189,7 +190,8 @@ async function separateOwner(
 function run(command: string, args: string[], account: Account | undefined, input = ''): Promise<void> {
   return new Promise((resolve, reject) => {
     const ids = account ? { uid: account.uid, gid: account.gid } : {};
-    const child = spawn(command, args, { cwd: '/', stdio: ['pipe', 'ignore', 'pipe'], ...ids });
+    const env = withoutSecrets();
+    const child = spawn(command, args, { env, cwd: '/', stdio: ['pipe', 'ignore', 'pipe'], ...ids });
     let said = '';
     child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
     child.once('error', reject);

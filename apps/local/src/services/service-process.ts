@@ -1,3 +1,4 @@
+import { withoutSecrets } from '@baton/config';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { chownSync, closeSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { Writable } from 'node:stream';
@@ -43,6 +44,7 @@ export function startService(service: ServiceCommand): ServiceProcess {
   if (account) chownSync(service.logFile, account.uid, account.gid);
   const signal = service.stopSignal.slice(3);
   const child = spawn('/bin/sh', ['-c', WATCHED, service.name, signal, service.command, ...service.args], {
+    env: withoutSecrets(),
     stdio: ['ignore', log, log, 'pipe'],
     detached: true,
     cwd: '/',

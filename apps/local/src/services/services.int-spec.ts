@@ -93,6 +93,16 @@ describe('services of our own', () => {
     expect(await query(postgres.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
   });
 
+  const onLinux = process.platform === 'linux' ? it : it.skip;
+  onLinux('no server has secrets in its environment, which other programs of its user can read', async () => {
+    process.env.BATON_TOKEN = 'of an operator';
+    const { process: server } = await start().finally(() => delete process.env.BATON_TOKEN);
+    const environment = readFileSync(`/proc/${server.pid}/environ`, 'utf8');
+    expect(environment).toContain('PATH=');
+    expect(environment).not.toContain('of an operator');
+    await server.stop();
+  });
+
   it('the owner migrates and restores, and the processes have all they need', async () => {
     const running = await startPostgres(join(folder, 'postgres'), { separateOwner: true });
     started.push(running);

@@ -1,3 +1,4 @@
+import { type SandboxFiles, sandboxed } from '@baton/sandbox';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,6 +12,8 @@ export interface ChildOptions {
   memoryMb: number;
   /** Maximum size of an event, in bytes of JSON. */
   maxEventBytes: number;
+  /** The files that the process may use. Undefined: no sandbox. */
+  files?: SandboxFiles | undefined;
 }
 
 /** Receives the output of an agent's process. */
@@ -25,6 +28,8 @@ export interface ChildListener {
 const MAIN = join(__dirname, 'child', 'executor-main.js');
 const INPUT = 3;
 const OUTPUT = 4;
+// Standard streams, messages in, messages out, and a pipe that closes when this process ends.
+const STDIO = ['ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'] as const;
 /** A message is a little longer than its events. */
 const ENVELOPE_BYTES = 1024 * 1024;
 /** Time to wait for the remaining output after a process has ended. */
@@ -39,15 +44,18 @@ export class AgentChild {
   private readonly unsent = new FrameBatch();
 
   constructor(
-    { env, memoryMb, maxEventBytes }: ChildOptions,
+    { env, memoryMb, maxEventBytes, files }: ChildOptions,
     private readonly listener: ChildListener,
   ) {
     this.frames = new FrameReader(maxEventBytes + ENVELOPE_BYTES);
     const limits = [maxEventBytes, memoryMb].map(String);
-    this.child = spawn(process.execPath, [`--max-old-space-size=${memoryMb}`, MAIN, ...limits], {
+    const open = { command: process.execPath, args: [`--max-old-space-size=${memoryMb}`, MAIN, ...limits] };
+    const { command, args } = files
+      ? sandboxed({ ...files, descriptors: STDIO.length }, open.command, open.args)
+      : open;
+    this.child = spawn(command, args, {
       env: { ...env },
-      // Standard streams, messages in, messages out, and a pipe that closes when this process ends.
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
+      stdio: [...STDIO],
       // A process group of its own: a kill reaches the agent's children too, and Ctrl-C does not reach the agent.
       detached: true,
     });

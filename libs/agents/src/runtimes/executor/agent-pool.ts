@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { AgentProcess, type ProcessOptions, type TurnIds } from './agent-process.js';
 import { type ErrorDetail, type LoadFault, type TurnRequest, AgentError } from './protocol.js';
 import type { TurnPorts, TurnStream } from './executor-turn.js';
+import type { ProcessSlots, Slot } from './process-slots.js';
 
 export interface PoolOptions extends ProcessOptions {
   /** Absolute path of the agent's folder, and the module inside it. */
@@ -11,6 +12,18 @@ export interface PoolOptions extends ProcessOptions {
   maxProcesses: number;
   /** Time to keep a process without turns. */
   idleMs: number;
+  /** If the processes serve one tenant: that tenant, and what bounds such processes in this worker. */
+  isolated?: { tenantId: string; slots: ProcessSlots } | undefined;
+  /** Called when the last process has ended, and no turn waits for one. */
+  onEmpty?: (() => void) | undefined;
+}
+
+/** The start of a process for which turns wait. */
+interface PendingStart {
+  process: Promise<AgentProcess | undefined>;
+  /** Number of turns that wait for it. */
+  turns: number;
+  abort: AbortController;
 }
 
 /** Maximum processes beyond `maxProcesses`: retired ones that finish their turns, and unresponsive ones. */
@@ -22,7 +35,7 @@ const MAX_BACKOFF_MS = 5_000;
 /** A process that ran for this long resets the backoff. */
 const STEADY_MS = 10_000;
 
-/** The processes of one agent in this worker. The first turn starts the first process. */
+/** The processes of one agent in this worker, for all tenants or for one. The first turn starts the first process. */
 export class AgentPool {
   private readonly processes = new Set<AgentProcess>();
   /** Processes that run several turns at a time. */
@@ -33,6 +46,9 @@ export class AgentPool {
   private failures = 0;
   private startAfter = 0;
   private loadError: ErrorDetail | undefined;
+  private pending: PendingStart | undefined;
+  /** Turns that are about to begin. */
+  private opening = 0;
 
   constructor(private readonly options: PoolOptions) {
     this.timer = setInterval(() => this.endIdle(), Math.min(options.idleMs, 10_000));
@@ -52,11 +68,19 @@ export class AgentPool {
     ports: TurnPorts,
     signal: AbortSignal,
   ): Promise<TurnStream | undefined> {
-    const process = alone ? await this.startAlone(signal) : await this.choose(signal);
-    const stream = process?.open(request, ids, ports);
-    // The process ends with its only turn.
-    if (alone) process?.retire();
-    return stream;
+    this.opening += 1;
+    try {
+      let process = alone ? await this.startAlone(signal) : await this.choose(signal);
+      // It was ended a moment ago, because another tenant waits for its slot.
+      while (process && !process.isOpen) process = await this.choose(signal);
+      const stream = process?.open(request, ids, ports);
+      // The process ends with its only turn.
+      if (alone) process?.retire();
+      return stream;
+    } finally {
+      this.opening -= 1;
+      this.reportEmpty();
+    }
   }
 
   /**
@@ -95,7 +119,8 @@ export class AgentPool {
     const able = open.filter(({ isResponsive }) => isResponsive);
     const [least] = able.sort((a, b) => a.inFlight - b.inFlight);
     if (least && (least.inFlight === 0 || able.length >= this.options.maxProcesses)) return least;
-    const mayStart = this.shared.size < this.options.maxProcesses + MAX_EXTRA;
+    const { maxProcesses, isolated } = this.options;
+    const mayStart = this.shared.size < maxProcesses + MAX_EXTRA && !(least && isolated?.slots.isFull);
     if (!mayStart) return least ?? open[0] ?? this.start(signal);
     return this.start(signal);
   }
@@ -110,21 +135,55 @@ export class AgentPool {
       const [started] = [...this.shared].filter(({ isOpen }) => isOpen);
       if (started) return started;
     }
-    const process = this.begin();
-    this.share(process);
+    if (this.options.isolated) return this.startInSlot(this.options.isolated, signal);
+    return this.share(this.begin());
+  }
+
+  /** All turns that need a process wait for the same slot. */
+  private async startInSlot(
+    { tenantId, slots }: NonNullable<PoolOptions['isolated']>,
+    signal: AbortSignal,
+  ): Promise<AgentProcess | undefined> {
+    const abort = new AbortController();
+    const begin = async (): Promise<AgentProcess | undefined> => {
+      const slot = await slots.take(tenantId, abort.signal);
+      if (slot) this.pending = undefined;
+      return slot && this.share(this.begin(slot));
+    };
+    const pending = (this.pending ??= { process: begin(), turns: 0, abort });
+    pending.turns += 1;
+    const process = await Promise.race([pending.process, whenAborted(signal)]);
+    pending.turns -= 1;
+    if (!process && pending.turns === 0) this.giveUp(pending);
     return process;
   }
 
-  private share(process: AgentProcess): void {
+  /** The turns that have waited were canceled. */
+  private giveUp({ process, abort }: PendingStart): void {
+    this.pending = undefined;
+    abort.abort();
+    void process.then((started) => {
+      if (started && !started.hasBegun) started.retire();
+    });
+  }
+
+  private share(process: AgentProcess): AgentProcess {
     this.shared.add(process);
     void process.ended.then(() => this.shared.delete(process));
+    return process;
   }
 
   private async startAlone(signal: AbortSignal): Promise<AgentProcess | undefined> {
     while (this.alone >= MAX_ALONE && !signal.aborted) await this.nextFree(signal);
     if (signal.aborted) return undefined;
     this.alone += 1;
-    const process = this.begin();
+    const { isolated } = this.options;
+    const slot = await isolated?.slots.take(isolated.tenantId, signal);
+    if (isolated && !slot) {
+      this.alone -= 1;
+      return undefined;
+    }
+    const process = this.begin(slot);
     void process.ended.then(() => {
       this.alone -= 1;
       for (const wake of this.waiting) wake();
@@ -144,11 +203,12 @@ export class AgentPool {
     });
   }
 
-  private begin(): AgentProcess {
+  private begin(slot?: Slot): AgentProcess {
     const { folder, module } = this.options;
     const process = new AgentProcess(this.options);
     const begunAt = performance.now();
     this.processes.add(process);
+    slot?.hold(process);
     process.load(folder, module).then(
       (error) => this.onLoaded(process, error),
       // `ended` reports the same.
@@ -158,8 +218,13 @@ export class AgentPool {
       this.processes.delete(process);
       if (performance.now() - begunAt > STEADY_MS) this.failures = 0;
       if (process.hasCrashed) this.onFailure();
+      this.reportEmpty();
     });
     return process;
+  }
+
+  private reportEmpty(): void {
+    if (this.processes.size === 0 && this.opening === 0) this.options.onEmpty?.();
   }
 
   private onLoaded(process: AgentProcess, error: ErrorDetail | undefined): void {
@@ -182,3 +247,9 @@ export class AgentPool {
     }
   }
 }
+
+const whenAborted = (signal: AbortSignal): Promise<undefined> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    else signal.addEventListener('abort', () => resolve(undefined), { once: true });
+  });

@@ -19,6 +19,8 @@ export interface ProcessOptions extends ChildOptions {
   /** Maximum time without a response. */
   stallMs: number;
   logger: Logger;
+  /** Called when a turn has ended. */
+  onTurnEnd?: (() => void) | undefined;
 }
 
 /** Why a module could not be loaded, and where the fault is, if that is known. */
@@ -121,6 +123,11 @@ export class AgentProcess implements ChildListener {
     let count = 0;
     for (const stream of this.streams.values()) if (!stream.isOver) count += 1;
     return count;
+  }
+
+  /** Whether it has had a turn. */
+  get hasBegun(): boolean {
+    return this.lastTurn > 0;
   }
 
   /** Whether it takes new turns. */
@@ -233,6 +240,7 @@ export class AgentProcess implements ChildListener {
     }
     stream.returned(error, parked);
     this.endIfDone();
+    this.options.onTurnEnd?.();
   }
 
   /** Fails the turn of the error. The process is no longer reliable, so it ends after its other turns. */

@@ -22,6 +22,13 @@ describe('the environment of an executor', () => {
     expect(problems(name)).toEqual([expect.objectContaining(REFUSED)]);
   });
 
+  it.each(['PGPASSWORD', 'VAULT_TOKEN', 'BAO_TOKEN'])(
+    'never gets %s, which leads to such a secret',
+    (name) => {
+      expect(problems(name)[0]?.message).toBe('leads to secrets of Baton, which agents do not get');
+    },
+  );
+
   it.each(['OPENAI_API_KEY', 'NOTES_TOKEN', 'TOKEN_CACHE_MS', 'BATON_TOKENIZER'])('may get %s', (name) => {
     expect(problems(name)).toEqual([]);
   });

@@ -5,13 +5,18 @@ import { isAbsolute, normalize, join } from 'node:path';
 import { durationText } from '../../setting-fields.js';
 import type { PoolOptions } from './agent-pool.js';
 import type { ProcessOptions } from './agent-process.js';
+import { agentSandbox } from './agent-sandbox.js';
 
 const isInside = (path: string): boolean => !isAbsolute(path) && !normalize(path).startsWith('..');
+
+/** The password of Postgres, and what `baton master-key vault` signs in with. */
+const LEADS_TO_SECRETS = /^(PGPASSWORD|PGPASSFILE|(VAULT|BAO)_TOKEN)$/;
 
 const variable = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/, 'must be the name of an environment variable')
-  .refine((name) => !isBatonSecret(name), 'is a secret of Baton, which agents do not get');
+  .refine((name) => !isBatonSecret(name), 'is a secret of Baton, which agents do not get')
+  .refine((name) => !LEADS_TO_SECRETS.test(name), 'leads to secrets of Baton, which agents do not get');
 
 /** The settings of an executor agent. Defaults come from the environment (`EXECUTOR_…`). */
 export const executorConfig = z.strictObject({
@@ -30,6 +35,8 @@ export const executorConfig = z.strictObject({
   stall: durationText.optional(),
   /** Number of processes per worker that share the agent's turns. */
   processes: z.int().min(1).max(64).optional(),
+  /** Who shares a process: all tenants (`shared`), or the turns of one tenant (`tenant`). Default: shared. */
+  isolation: z.enum(['shared', 'tenant']).optional(),
 });
 
 /** Variables that every process receives: program paths, locale, time zone, certificates and proxies. */
@@ -41,14 +48,22 @@ const PASSED =
 const JSON_FACTOR = 6;
 const ENVELOPE_BYTES = 64 * 1024;
 
+/** No slug of an agent. */
+const CHECKS = '.checks';
+
 /** A working week. */
 const DEV_IDLE_MS = 7 * 86_400_000;
 
-/** Options for an agent's processes. Values of its `agent.yaml` override those of the environment. */
+/**
+ * Options for an agent's processes. Values of its `agent.yaml` override those of the environment.
+ * @param isolated the tenant that the processes serve, if they serve only one
+ * @throws Error if the folder for temporary files of the agent cannot be made
+ */
 export function processOptions(
   { slug, config }: { slug: string; config: unknown },
   environment: Environment,
   logger: Logger,
+  isolated?: PoolOptions['isolated'],
 ): PoolOptions {
   const { module, env = [], memoryMb, stall, processes } = executorConfig.parse(config);
   const {
@@ -58,11 +73,17 @@ export function processOptions(
     executorProcesses,
     executorIdleMs,
   } = environment;
+  const folder = join(agentsDir, slug);
+  const passed = passedEnvironment(env);
+  const sandbox = agentSandbox(folder, join(slug || CHECKS, isolated?.tenantId ?? ''), passed, environment);
   return {
     agent: slug,
-    folder: join(agentsDir, slug),
+    folder,
     module,
-    env: passedEnvironment(env),
+    env: { ...passed, ...sandbox?.env },
+    files: sandbox?.files,
+    isolated,
+    onTurnEnd: isolated && (() => isolated.slots.onTurnEnd()),
     memoryMb: memoryMb ?? executorMemoryMb,
     stallMs: stall ?? executorStallMs,
     maxProcesses: processes ?? executorProcesses,
@@ -73,7 +94,7 @@ export function processOptions(
   };
 }
 
-/** Options for a process that loads modules only to check them. */
+/** Options for a process that loads the modules of all agents to check them. */
 export function checkOptions(environment: Environment, logger: Logger): ProcessOptions {
   return processOptions({ slug: '', config: {} }, environment, logger);
 }

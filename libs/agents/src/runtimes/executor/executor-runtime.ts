@@ -8,6 +8,7 @@ import { AgentPool } from './agent-pool.js';
 import { converse, type TurnPorts } from './executor-turn.js';
 import { processOptions } from './executor-config.js';
 import { TurnSteps } from './executor-steps.js';
+import { ProcessSlots } from './process-slots.js';
 import type { LoadFault, TurnRequest } from './protocol.js';
 
 /**
@@ -17,17 +18,21 @@ import type { LoadFault, TurnRequest } from './protocol.js';
 @Injectable()
 export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
   readonly name = 'executor';
-  private readonly pools = new Map<string, { settings: string; pool: AgentPool }>();
+  /** By agent, or by agent and tenant. */
+  private readonly pools = new Map<string, { slug: string; settings: string; pool: AgentPool }>();
+  private readonly slots: ProcessSlots;
 
   constructor(
     private readonly environment: Environment,
     private readonly logger: Logger,
     private readonly agents: AgentList,
     private readonly children: ChildTasks,
-  ) {}
+  ) {
+    this.slots = new ProcessSlots(environment.executorTenantProcesses);
+  }
 
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
-    const pool = this.poolOf(turn.agent);
+    this.assertInstalled(turn.agent);
     const { agents, children, environment } = this;
     const limits = { depth: environment.delegationDepth, tasks: environment.delegationTasks };
     const steps = await TurnSteps.open(turn, { agents, children, limits });
@@ -35,7 +40,7 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     const { tenantId, runId, task } = turn;
     const ids = { tenantId, taskId: task.id, runId, alone: turn.runsAlone ?? false };
     if (signal.aborted) return;
-    const stream = await pool.open(request, ids, portsOf(turn), signal);
+    const stream = await this.poolOf(turn).open(request, ids, portsOf(turn), signal);
     if (stream) yield* converse(stream, turn, steps, signal, this.logger);
   }
 
@@ -59,30 +64,52 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
       await pool.close();
       return fault;
     }
-    this.pools.get(slug)?.pool.retire();
-    this.pools.set(slug, { settings: JSON.stringify(config), pool });
+    for (const [key, known] of this.pools) {
+      if (known.slug !== slug) continue;
+      this.pools.delete(key);
+      known.pool.retire();
+    }
+    // The process of a tenant starts with its first turn.
+    if (isIsolated(config)) await pool.close();
+    else this.pools.set(slug, { slug, settings: JSON.stringify(config), pool });
     return undefined;
   }
 
-  private poolOf({ slug, origin, definition }: Turn['agent']): AgentPool {
-    const { agentsDir } = this.environment;
+  private assertInstalled({ slug, origin }: Turn['agent']): void {
     // Only the operator may provide code. A tenant's own agent must not reach a folder of the operator.
     if (origin !== 'installed')
       throw new Error(`agent "${slug}" is not an installed agent: it has no code to run`);
-    if (!agentsDir) throw new Error(`BATON_AGENTS_DIR is not set: this worker can not run agent "${slug}"`);
-    const settings = JSON.stringify(definition.config);
-    const known = this.pools.get(slug);
+    if (!this.environment.agentsDir)
+      throw new Error(`BATON_AGENTS_DIR is not set: this worker can not run agent "${slug}"`);
+  }
+
+  private poolOf({ tenantId, agent: { slug, definition } }: Turn): AgentPool {
+    const { config } = definition;
+    const isolated = isIsolated(config) ? { tenantId, slots: this.slots } : undefined;
+    const key = isolated ? `${slug} ${tenantId}` : slug;
+    const settings = JSON.stringify(config);
+    const known = this.pools.get(key);
     // In development only `reload` replaces code: after a broken save a new pool could not load it.
     if (known && (known.settings === settings || this.environment.devMode)) return known.pool;
-    const pool = new AgentPool(
-      processOptions({ slug, config: definition.config }, this.environment, this.logger),
-    );
-    this.pools.set(slug, { settings, pool });
+    const options = processOptions({ slug, config }, this.environment, this.logger, isolated);
+    const pool: AgentPool = new AgentPool({
+      ...options,
+      onEmpty: isolated && (() => this.forget(key, pool)),
+    });
+    this.pools.set(key, { slug, settings, pool });
     // The settings have changed. Running turns finish with the old ones.
     known?.pool.retire();
     return pool;
   }
+
+  /** There may be many tenants: only those with a process have a pool. */
+  private forget(key: string, pool: AgentPool): void {
+    pool.retire();
+    if (this.pools.get(key)?.pool === pool) this.pools.delete(key);
+  }
 }
+
+const isIsolated = (config: unknown): boolean => (config as { isolation?: string }).isolation === 'tenant';
 
 /**
  * What a turn may use of its worker. A secret is read each time it is asked for, so that a turn sees a rotated one. Its tenant

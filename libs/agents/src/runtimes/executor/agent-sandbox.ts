@@ -1,0 +1,118 @@
+import { type Environment, EnvironmentError } from '@baton/config';
+import { type SandboxFiles, sandboxProblem } from '@baton/sandbox';
+import { lstatSync, mkdirSync, realpathSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, sep } from 'node:path';
+
+/** What limits the process of an agent, beside its environment. */
+export interface AgentSandbox {
+  files: SandboxFiles;
+  /** Variables that lead to the folder for temporary files. */
+  env: Record<string, string>;
+}
+
+/** The folder `dist` of Baton. */
+const BUILD = join(__dirname, '../../../../..');
+
+// Programs, libraries, certificates and names of hosts. Nothing of /opt, /srv, /home, /root, /run, /tmp and /var.
+const FOLDERS_OF_PROGRAMS = ['/', '/usr', '/usr/local'].flatMap((root) =>
+  ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32', 'libexec', 'share', 'include'].map((name) =>
+    join(root, name),
+  ),
+);
+const SYSTEM = ['/etc', '/nix', '/proc', '/sys', '/run/systemd/resolve', '/run/resolvconf'];
+const DEVICES = ['null', 'zero', 'full', 'random', 'urandom', 'tty', 'ptmx', 'pts', 'shm'];
+/** Variables of an agent that name files with certificates. */
+const CERTIFICATES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
+
+type Settings = Pick<Environment, 'agentsDir' | 'executorSandbox' | 'executorRead' | 'executorWrite'>;
+
+/**
+ * The sandbox of an agent's process. Undefined where there is none.
+ * @param folder that the agent may change: its own
+ * @param scratch path below the folder for temporary files, such as the agent's slug
+ * @param env the environment of the agent
+ * @throws Error if the folder for temporary files cannot be made
+ */
+export function agentSandbox(
+  folder: string,
+  scratch: string,
+  env: Readonly<Record<string, string>>,
+  settings: Settings,
+): AgentSandbox | undefined {
+  if (settings.executorSandbox === 'off' || sandboxProblem() !== undefined) return undefined;
+  const temporary = temporaryFolder(scratch);
+  const certificates = CERTIFICATES.flatMap((name) => env[name] ?? []);
+  const read = [...readableFolders(settings), ...certificates];
+  const write = [folder, temporary, ...DEVICES.map((name) => `/dev/${name}`), ...settings.executorWrite];
+  return { files: { read, write }, env: { TMPDIR: temporary, TMP: temporary, TEMP: temporary } };
+}
+
+function readableFolders({ agentsDir = '/', executorRead }: Settings): string[] {
+  return [
+    ...FOLDERS_OF_PROGRAMS,
+    ...SYSTEM,
+    dirname(process.execPath),
+    join(dirname(process.execPath), '../lib/node_modules'),
+    BUILD,
+    ...packagesAbove(BUILD),
+    agentsDir,
+    ...packagesAbove(agentsDir),
+    ...executorRead,
+  ];
+}
+
+/**
+ * Why agents in code run without a sandbox. Undefined if they have one.
+ * @throws EnvironmentError if EXECUTOR_SANDBOX requires one
+ */
+export function missingSandbox({ executorSandbox }: Pick<Settings, 'executorSandbox'>): string | undefined {
+  if (executorSandbox === 'off') return 'EXECUTOR_SANDBOX is off';
+  const problem = sandboxProblem();
+  if (problem !== undefined && executorSandbox === 'required') {
+    throw new EnvironmentError([
+      `EXECUTOR_SANDBOX is required, and this system has no sandbox: ${problem}. Remove the cause, or set it to auto.`,
+    ]);
+  }
+  return problem;
+}
+
+/** Those of the files that agents can read although they have a sandbox, because they are in a folder of theirs. */
+export function filesInReach(files: readonly string[], settings: Settings): string[] {
+  const folders = [...readableFolders(settings), ...settings.executorWrite].flatMap(realPath);
+  return files.filter((file) =>
+    realPath(file).some((real) =>
+      folders.some((folder) => real === folder || real.startsWith(folder.replace(/\/?$/, sep))),
+    ),
+  );
+}
+
+/** None if there is no such file. */
+function realPath(path: string): string[] {
+  try {
+    return [realpathSync(path)];
+  } catch {
+    return [];
+  }
+}
+
+/** What Node.js and TypeScript read above a folder to find packages. */
+function packagesAbove(folder: string): string[] {
+  const above = dirname(folder);
+  const found = ['node_modules', 'package.json', 'tsconfig.json'].map((name) => join(above, name));
+  return above === folder ? [] : [...found, ...packagesAbove(above)];
+}
+
+/** Each user of the machine has a folder that others cannot enter. */
+function temporaryFolder(scratch: string): string {
+  const uid = process.getuid?.() ?? 0;
+  const own = join(tmpdir(), `baton-agents-${uid}`);
+  mkdirSync(own, { recursive: true, mode: 0o700 });
+  const stats = lstatSync(own);
+  if (!stats.isDirectory() || stats.uid !== uid || (stats.mode & 0o077) !== 0) {
+    throw new Error(`${own} belongs to another user, or others may enter it: remove it`);
+  }
+  const folder = join(own, scratch);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
