@@ -109,7 +109,10 @@ export async function grpcCalls(
         ...headers,
       });
       stream.on('error', () => undefined).on('close', resolve);
-      stream.on('response', (received) => (status = `grpc-status ${received['grpc-status'] ?? 'OK'}`));
+      stream.on(
+        'response',
+        (received) => (status = `grpc-status ${String(received['grpc-status'] ?? 'OK')}`),
+      );
       if (!isUnread) stream.resume();
       stream.write(frame[0]);
       stream.end(frame[1]);
