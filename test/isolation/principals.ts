@@ -86,6 +86,8 @@ export class Principals {
       OUTBOUND_ALLOW: '127.0.0.1,push.example',
       PUSH_NOTIFICATIONS: 'all',
       BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+      // So that the management port says who may do what, also to guests of this host.
+      MANAGEMENT_HOSTS: HOST,
     };
     const stack = await Stack.start({
       driver: 'postgres',
