@@ -40,6 +40,7 @@ const READS = [
   'queue',
   'doctor',
   'start',
+  'master-key create',
   'master-key vault',
 ];
 /** Commands that only call the server, which writes the record: apps/api/src/rest/audit/audit.int-spec.ts. */

@@ -7,7 +7,7 @@ declare module 'pg' {
     /** The connections that it counts. The newest is the last. */
     readonly _clients: readonly ClientBase[];
     /** Makes a connection for one that waits. */
-    newClient(waiting: unknown): void;
+    newClient(waiting: Waiting): void;
     /** Whether no further connection may be made. */
     _isFull(): boolean;
     /** Serves the first that waits, if there is an idle connection or room for a new one. */
@@ -26,6 +26,11 @@ export interface PostgresPoolConfig extends PoolConfig {
   isPooled?: boolean;
   /** Called when a connection is given up, because Postgres has not answered in time. */
   onGivenUp?: ((what: GivenUp) => void) | undefined;
+}
+
+/** A caller that waits for a connection. */
+interface Waiting {
+  callback(error: Error): void;
 }
 
 type ConnectCallback = Parameters<Pool['connect']>[0];
@@ -88,13 +93,20 @@ export class PostgresPool extends Pool {
     return undefined;
   }
 
-  override newClient(waiting: unknown): void {
+  override newClient(waiting: Waiting): void {
     const { options } = this;
     const { connectionTimeoutMillis } = options;
     // The package would close the socket after that time.
     options.connectionTimeoutMillis = 0;
-    super.newClient(waiting);
-    options.connectionTimeoutMillis = connectionTimeoutMillis;
+    try {
+      super.newClient(waiting);
+    } catch (error) {
+      // A file that the URL names, such as that of the CA, cannot be read.
+      waiting.callback(error as Error);
+      return;
+    } finally {
+      options.connectionTimeoutMillis = connectionTimeoutMillis;
+    }
     const client = this._clients.at(-1) as PostgresClient;
     this.open.add(client);
     void client.closed.then(() => {
