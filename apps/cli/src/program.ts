@@ -88,7 +88,7 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/backup.js')).addRestoreCommand(...args),
   },
   'master-key': {
-    summary: 'the master key from a key store: create, vault',
+    summary: 'the keys of an installation: create, vault',
     add: async (...args) => (await import('./commands/master-key.js')).addMasterKeyCommands(...args),
   },
   config: {
