@@ -329,7 +329,11 @@ describe('a request that is sent again', () => {
         historyLength: 3,
         returnImmediately: false,
         taskPushNotificationConfig: {
-          ...{ tenant: '', taskId: '', id: 'c', url: 'https://receiver.example', token: '' },
+          tenant: '',
+          taskId: '',
+          id: 'c',
+          url: 'https://receiver.example',
+          token: '',
           authentication: undefined,
         },
       },

@@ -19,7 +19,7 @@ import type { Parked, StepReply } from '../step-protocol.js';
 import { HostedSteps } from './hosted-steps.js';
 
 // The SDK reads `{"data": null}` as a part without content (a2a-js#642). An agent that publishes what it has received would fail.
-const sdkPartFromJson = Part.fromJSON;
+const sdkPartFromJson = Part.fromJSON.bind(Part);
 Part.fromJSON = (object: { data?: unknown }) => {
   const part = sdkPartFromJson(object);
   return part.content === undefined && object.data === null
