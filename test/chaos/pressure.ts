@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import getPort from 'get-port';
 import { Client } from 'pg';
@@ -7,9 +7,8 @@ import { type BatonProcess, startProcess } from '../support/baton-process.js';
 import { findPgBouncer, startPgBouncer } from '../support/pgbouncer.js';
 import { startPrivatePostgres } from '../support/postgres.js';
 import { startPrivateRedis } from '../support/redis.js';
+import { debianPostgres } from '../support/stock-postgres.js';
 
-/** As Debian installs it, where it is there. */
-const DEBIAN = '/usr/lib/postgresql/15';
 /** As the release has them, other than those of `npm start`. */
 const STOCK = { jit: 'on', max_connections: '100', shared_buffers: '128MB', random_page_cost: '4' };
 const SAMPLE_MS = 250;
@@ -61,8 +60,8 @@ export async function runPressure(
   options: PressureOptions,
   tell: (line: string) => void = () => undefined,
 ): Promise<PressureReport> {
-  const programs = existsSync(DEBIAN) ? { programs: DEBIAN } : {};
-  const postgres = await startPrivatePostgres({ ...programs, settings: STOCK });
+  const programs = debianPostgres();
+  const postgres = await startPrivatePostgres({ ...(programs && { programs }), settings: STOCK });
   const redis = options.driver === 'redis' ? await startPrivateRedis() : undefined;
   const binary = options.pooler ? findPgBouncer() : undefined;
   if (options.pooler && !binary) throw new Error('There is no pgbouncer here: leave out --pooler.');

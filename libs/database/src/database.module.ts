@@ -176,8 +176,8 @@ export class DatabaseModule implements OnModuleInit, OnApplicationShutdown {
   ) {}
 
   /**
-   * Refuses to start with a role that row-level security does not bind, another master key, or a database that Baton cannot use. If Postgres is away, the process starts, and
-   * its first connection is checked later.
+   * Refuses to start with a role that row-level security does not bind, another master key, or a database that Baton cannot use.
+   * If Postgres is away, the process starts, and its first connection is checked later.
    */
   async onModuleInit(): Promise<void> {
     this.metrics.onScrape(async () => {

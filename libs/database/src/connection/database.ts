@@ -150,8 +150,8 @@ const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, ans
  * tenant only. Statements are pipelined: the tenant and the statements travel in one round trip, with the end of the
  * transaction. Should one of them fail, Postgres refuses those after it and rolls all back.
  *
- * A role that row-level security does not bind gets no connection: everything rejects with `RowSecurityError`. So does a
- * process with another master key, with `MasterKeyError`, and a session without the settings that statements rely on, with `DatabaseSetupError`.
+ * A role that row-level security does not bind gets no connection: everything rejects with `RowSecurityError`. A process with
+ * another master key gets `MasterKeyError`, and a session without the settings that statements rely on `DatabaseSetupError`.
  * A lost connection rejects with `DatabaseUnavailableError`; see `isTransient`.
  */
 export class Database {

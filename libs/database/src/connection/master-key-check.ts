@@ -17,9 +17,9 @@ export const FIND_MASTER_KEY = { text: `SELECT value AS id FROM installation WHE
 const ADD = {
   text: `INSERT INTO installation (name, value) VALUES ('${MASTER_KEY}', $1) ON CONFLICT DO NOTHING`,
 };
-/** Ids of the keys that have encrypted something, the one with the most values first. */
-const SEALED_BY = {
-  text: `SELECT key_id AS id FROM (SELECT key_id FROM secrets UNION ALL SELECT key_id FROM push_configs
+/** Ids of the keys that have encrypted something, with the number of values: the key with the most values first. */
+export const SEALED_BY = {
+  text: `SELECT key_id AS id, count(*)::int AS count FROM (SELECT key_id FROM secrets UNION ALL SELECT key_id FROM push_configs
     UNION ALL SELECT key_id FROM webhooks) AS sealed WHERE key_id IS NOT NULL GROUP BY key_id ORDER BY count(*) DESC, key_id`,
 };
 
@@ -34,6 +34,11 @@ const TABLE_EXISTS = `SELECT to_regclass('installation') IS NOT NULL AS found`;
 export interface SystemSession {
   query<Row extends QueryResultRow>(statement: { text: string }, values: readonly unknown[]): Promise<Row[]>;
 }
+
+/** A connection whose transaction is across tenants. */
+export const sessionOf = (client: ClientBase): SystemSession => ({
+  query: async ({ text }, values) => (await client.query<never>(text, [...values])).rows,
+});
 
 /**
  * For a new connection: rejects with `MasterKeyError` if this process does not have the master key of the database. A database
@@ -55,10 +60,7 @@ export async function assertMasterKey(
     for (const statement of beginIn(SYSTEM_SCOPE, systemKey)) {
       await client.query({ ...statement, name: undefined });
     }
-    await checkMasterKey(
-      { query: async ({ text }, values) => (await client.query<never>(text, [...values])).rows },
-      keys,
-    );
+    await checkMasterKey(sessionOf(client), keys);
     await client.query('COMMIT');
     return true;
   } catch (error) {

@@ -1,6 +1,6 @@
 import { sessionConfig } from '@baton/postgres';
 import type { Client } from 'pg';
-import { findMasterKey, isSealed } from '../connection/master-key-check.js';
+import { findMasterKey, isSealed, sessionOf } from '../connection/master-key-check.js';
 import { beginIn, isSystemKeyRefused, SYSTEM_SCOPE } from '../connection/row-security.js';
 import { inSession } from '../migrations/in-session.js';
 
@@ -15,10 +15,7 @@ export const hasMasterKey = (databaseUrl: string, systemKey: string | undefined)
       if (await isSystemKeyRefused(client, systemKey)) return true;
     }
     for (const statement of beginIn(SYSTEM_SCOPE, systemKey, 'READ ONLY')) await client.query(statement);
-    const session = {
-      query: async <T>({ text }: { text: string }, values: readonly unknown[]) =>
-        (await client.query<never>(text, [...values])).rows as T[],
-    };
+    const session = sessionOf(client);
     if ((await exists(client, 'installation')) && (await findMasterKey(session)) !== undefined) return true;
     return (await exists(client, 'webhooks')) && isSealed(session);
   });

@@ -4,7 +4,7 @@ import { type AuditGuard, auditGuardOf } from '../migrations/audit-guard.js';
 import { findShiftedTimes, type ShiftedTimes } from '../migrations/shifted-times.js';
 import { Database } from '../connection/database.js';
 import { migrationNames } from '../connection/migrations-folder.js';
-import { FIND_MASTER_KEY } from '../connection/master-key-check.js';
+import { FIND_MASTER_KEY, SEALED_BY } from '../connection/master-key-check.js';
 import { assertBound, beginIn, isSystemKeyRefused, SYSTEM_SCOPE } from '../connection/row-security.js';
 import { assertSession, DatabaseSetupError } from '../connection/session-check.js';
 import { plainError } from '../connection/transient.js';
@@ -80,11 +80,6 @@ FROM pg_class c WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.rel
 
 const CLOCK = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms';
 const HISTORY = `SELECT migration_name AS name, finished_at IS NOT NULL AS applied FROM _prisma_migrations WHERE rolled_back_at IS NULL`;
-const SEALED = ['secrets', 'push_configs', 'webhooks'];
-const KEYS = `SELECT key_id AS "keyId", count(*)::int AS count FROM (${SEALED.map(
-  (table) => `SELECT key_id FROM ${table}`,
-).join(' UNION ALL ')}) AS k WHERE key_id IS NOT NULL GROUP BY key_id ORDER BY key_id`;
-
 /**
  * Asks a database what an operator must know to mend it. Changes nothing. Rejects if it does not answer.
  * @param systemKey DATABASE_SYSTEM_KEY
@@ -226,10 +221,12 @@ async function acrossTenants(
       await client.query('ROLLBACK').catch(() => undefined);
     }
   };
-  const keys = await inScope(() => client.query<DatabaseFacts['sealedBy'][number]>(KEYS));
+  const keys = await inScope(() => client.query<{ id: string; count: number }>(SEALED_BY));
   const record = await inScope(() => client.query<{ id: string }>(FIND_MASTER_KEY));
   return {
-    sealedBy: keys?.rows ?? [],
+    sealedBy: (keys?.rows ?? [])
+      .map(({ id: keyId, count }) => ({ keyId, count }))
+      .toSorted((a, b) => (a.keyId < b.keyId ? -1 : 1)),
     masterKeyId: record?.rows[0]?.id,
     shiftedTimes: await inScope(() => findShiftedTimes(client, url)),
   };

@@ -4,6 +4,7 @@ import { type AuditAction, OPERATOR_ACTOR, PLATFORM } from '../audit/audit-recor
 import { auditValues, RECORD } from '../audit/audit-sql.js';
 import { beginIn, isSystemKeyRefused, SYSTEM_SCOPE } from '../connection/row-security.js';
 import { inSession } from './in-session.js';
+import { isUnused } from './is-unused.js';
 
 /**
  * Who may delete records of the audit log. `owner`: only the owner of the table, whose functions the processes call.
@@ -73,10 +74,7 @@ export async function guardAuditIfUnused(
     const found = await auditGuardOf(client);
     // A database that asks for another key is in use.
     if (found !== 'announced' || (await isSystemKeyRefused(client, systemKey))) return found;
-    for (const statement of beginIn(SYSTEM_SCOPE, systemKey)) await client.query(statement);
-    const { rows } = await client.query('SELECT FROM tenants LIMIT 1');
-    await client.query('COMMIT');
-    return rows.length === 0 ? 'unused' : found;
+    return (await isUnused(client, systemKey)) ? 'unused' : found;
   });
   if (guard === 'unused') await ensureAuditGuard(databaseUrl, systemKey);
   return guard !== 'announced';

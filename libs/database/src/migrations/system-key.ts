@@ -5,6 +5,7 @@ import { OPERATOR_ACTOR, PLATFORM } from '../audit/audit-records.js';
 import { auditValues, RECORD } from '../audit/audit-sql.js';
 import { beginIn, isSystemKeyRefused, SYSTEM_SCOPE } from '../connection/row-security.js';
 import { inSession } from './in-session.js';
+import { isUnused } from './is-unused.js';
 
 /**
  * Whether a database asks for a key before it opens the scope of all tenants. `open`: it does not. `asks`: it does.
@@ -58,15 +59,11 @@ export async function releaseSystemKey(databaseUrl: string): Promise<void> {
  * @returns whether it asks for a key now
  */
 export async function enforceIfUnused(databaseUrl: string, key: string): Promise<boolean> {
-  const isUnused = await inSession(sessionConfig(databaseUrl), async (client) => {
-    if ((await stateOf(client)) !== 'open') return undefined;
-    for (const statement of beginIn(SYSTEM_SCOPE, key)) await client.query(statement);
-    const { rows } = await client.query('SELECT FROM tenants LIMIT 1');
-    await client.query('COMMIT');
-    return rows.length === 0;
-  });
-  if (isUnused) await enforceSystemKey(databaseUrl, [key]);
-  return isUnused !== false;
+  const mayEnforce = await inSession(sessionConfig(databaseUrl), async (client) =>
+    (await stateOf(client)) === 'open' ? isUnused(client, key) : undefined,
+  );
+  if (mayEnforce) await enforceSystemKey(databaseUrl, [key]);
+  return mayEnforce !== false;
 }
 
 /** For a database that one installation has for itself: it asks for this key, whatever it asked for before. */
