@@ -77,6 +77,7 @@ describe('a refusal that comes before the body was read', () => {
     expect(answer).toMatch(/^HTTP\/1.1 429 [^]*retry-after/);
   });
 
+  // The clients of other languages are not on every machine; the tests above write to a socket, and run everywhere.
   (isHere('python3') ? it : it.skip)('reaches Python’s urllib', async () => {
     for (const [status, path, token, media] of REFUSALS.slice(0, 5)) {
       const args = ['-c', URLLIB, api.url + path, token, media, String(BODY.length)];

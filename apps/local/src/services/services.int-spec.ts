@@ -93,6 +93,7 @@ describe('services of our own', () => {
     expect(await query(postgres.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
   });
 
+  // Only Linux shows the environment of a process as a file.
   const onLinux = process.platform === 'linux' ? it : it.skip;
   onLinux('no server has secrets in its environment, which other programs of its user can read', async () => {
     process.env.BATON_TOKEN = 'of an operator';
