@@ -24,6 +24,7 @@ const USERS: Readonly<Record<string, string>> = {
   'connection/master-key-check.ts':
     'compares the master key with that of the database, and with those of all secrets',
   'migrations/audit-guard.ts': 'asks whether there are tenants, and writes the record of the platform',
+  'migrations/is-unused.ts': 'asks whether there are tenants',
   'migrations/migration-session.ts': 'a migration changes the rows of all tenants',
   'migrations/shifted-times.ts': 'mends the stored times of all tenants',
   'migrations/system-key.ts': 'asks whether there are tenants, and writes the record of the platform',
