@@ -7,19 +7,23 @@ export async function insertTenant(databaseUrl: string, slug: string): Promise<v
   await asSystem(databaseUrl, 'INSERT INTO tenants (id, slug) VALUES ($1, $2)', [randomUUID(), slug]);
 }
 
-/** A new token of a tenant: its secret. It may do everything a tenant may, unless scopes are given. */
+/**
+ * A new token of a tenant: its secret. It may do everything a tenant may, unless scopes are given.
+ * @param expiresAt default: never
+ */
 export async function insertToken(
   databaseUrl: string,
   slug: string,
-  scopes: readonly string[],
+  scopes: readonly string[] = [],
+  expiresAt?: Date,
 ): Promise<string> {
   const secret = `baton_${randomBytes(32).toString('base64url')}`;
   const hash = createHash('sha256').update(secret).digest('hex');
   await asSystem(
     databaseUrl,
-    `INSERT INTO api_tokens (tenant_id, id, name, hash, prefix, scopes)
-     SELECT id, $2, 'test', $3, $4, $5 FROM tenants WHERE slug = $1`,
-    [slug, randomUUID(), hash, secret.slice(0, 12), scopes.length > 0 ? scopes : TENANT_SCOPES],
+    `INSERT INTO api_tokens (tenant_id, id, name, hash, prefix, scopes, expires_at)
+     SELECT id, $2, 'test', $3, $4, $5, $6 FROM tenants WHERE slug = $1`,
+    [slug, randomUUID(), hash, secret.slice(0, 12), scopes.length > 0 ? scopes : TENANT_SCOPES, expiresAt],
   );
   return secret;
 }

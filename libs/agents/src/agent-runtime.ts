@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import {
   type Agent,
   type Artifact,
@@ -201,7 +202,7 @@ export function status(turn: Turn, state: TaskState, said?: string | Part[]): Ag
   const { id: taskId, contextId } = turn.task;
   const parts = typeof said === 'string' ? [textPart(said)] : said;
   const message = parts && statusMessage(turn, parts);
-  const timestamp = new Date().toISOString();
+  const timestamp = clock.date().toISOString();
   return {
     $case: 'statusUpdate',
     value: { taskId, contextId, status: { state, message, timestamp }, metadata: undefined },

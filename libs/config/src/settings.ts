@@ -697,6 +697,12 @@ const everyProcess = group('Every process', {
     1000,
     'Maximum time in ms that a process accepts a token without asking Postgres again.',
   ),
+  maxClockOffsetMs: setting(
+    milliseconds,
+    60_000,
+    'Maximum difference in ms between the clock of this machine and that of Postgres at the start. With a larger one the ' +
+      'process does not start (docs/operating/recovery.md#clocks).',
+  ),
   pushNotifications: setting(
     pushMode,
     'declared',

@@ -5,6 +5,7 @@ import { AgentCatalogStore } from './catalog/agent-catalog.store.js';
 import { AgentStore } from './catalog/agent.store.js';
 import { type AuditRecord, auditJson } from './audit/audit-records.js';
 import { AuditStore } from './tenants/audit.store.js';
+import { ClockWatch } from './connection/clock-watch.js';
 import { CatalogClient } from './connection/catalog-client.js';
 import { Database } from './connection/database.js';
 import { DeadLetterStore } from './runs/dead-letter.store.js';
@@ -12,6 +13,7 @@ import { DispatchStore } from './dispatch/dispatch.store.js';
 import { QueueStore } from './dispatch/queue.store.js';
 import { TaskTreeStore } from './delegation/task-tree.store.js';
 import { HostStore } from './catalog/host.store.js';
+import { InstallationStore } from './inspection/installation.store.js';
 import { IssuerStore } from './tenants/issuer.store.js';
 import { ConsoleLineStore } from './runs/console-line.store.js';
 import { JournalStore } from './runs/journal.store.js';
@@ -49,6 +51,7 @@ const STORES = [
   UsageStore,
   UsageHoursStore,
   TokenUsageStore,
+  InstallationStore,
   IssuerStore,
   TokenStore,
   AgentStore,
@@ -77,6 +80,11 @@ const CONNECTIONS = gauge('baton_database_connections', 'Connections of this pro
   'state',
 ]);
 
+const DISK_FULL = gauge(
+  'baton_database_disk_full',
+  '1 if Postgres could not write in the last half minute, because its disk is full; else 0',
+);
+
 const LIST_READS = counter(
   'baton_list_reads_total',
   'Reads that a standby may answer (DATABASE_REPLICA_URL), by the server that has answered',
@@ -96,8 +104,12 @@ function openDatabase(environment: Environment, logger: Logger, metrics: Metrics
   };
   const onAudit = environment.auditStdout ? printAuditRecord : undefined;
   const masterKeys = masterKeyIdsOf(environment);
+  const onDiskFull = (error: unknown): void =>
+    logger.error('Postgres cannot write, because its disk is full: make room, or enlarge the disk', {
+      err: error,
+    });
   if (databaseReplicaUrl === undefined) {
-    return new Database({ ...options, url: environment.databaseUrl, masterKeys, onAudit });
+    return new Database({ ...options, url: environment.databaseUrl, masterKeys, onAudit, onDiskFull });
   }
   const reads = metrics.of(LIST_READS);
   const onChange = (reason: string | undefined): void =>
@@ -109,6 +121,7 @@ function openDatabase(environment: Environment, logger: Logger, metrics: Metrics
     url: environment.databaseUrl,
     masterKeys,
     onAudit,
+    onDiskFull,
     replica: (primary) =>
       new ReadReplica({
         primary,
@@ -162,36 +175,45 @@ const REPLICA_TIMEOUTS = { connectMs: 2_000, statementMs: 8_000, answerMs: 10_00
         new RunStore(database, taskReadBytes / 4),
       inject: [Database, Environment],
     },
+    ClockWatch,
     ...STORES,
   ],
-  exports: [Database, TaskStore, RunStore, ...STORES],
+  exports: [Database, ClockWatch, TaskStore, RunStore, ...STORES],
 })
 export class DatabaseModule implements OnModuleInit, OnApplicationShutdown {
   constructor(
     private readonly database: Database,
     private readonly catalog: CatalogClient,
+    private readonly clocks: ClockWatch,
     private readonly environment: Environment,
     private readonly logger: Logger,
     private readonly metrics: Metrics,
   ) {}
 
   /**
-   * Refuses to start with a role that row-level security does not bind, another master key, or a database that Baton cannot use.
-   * If Postgres is away, the process starts, and its first connection is checked later.
+   * Refuses to start with a role that row-level security does not bind, another master key, a wrong clock, or a database that
+   * Baton cannot use. If Postgres is away, the process starts, and its first connection is checked later.
    */
   async onModuleInit(): Promise<void> {
     this.metrics.onScrape(async () => {
       const states = Object.entries(this.database.connections);
       for (const [state, count] of states) this.metrics.of(CONNECTIONS).set({ state }, count);
+      this.metrics.of(DISK_FULL).set(this.database.isDiskFull ? 1 : 0);
     });
     if (this.environment.allowRlsBypass) {
       this.logger.warn(
         'ALLOW_RLS_BYPASS is set: Baton does not check that row-level security binds the role',
       );
     }
-    await this.database.ping().catch((error: unknown) => {
-      if (error instanceof DatabaseSetupError) throw error;
-    });
+    const answers = await this.database.ping().then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof DatabaseSetupError) throw error;
+        return false;
+      },
+    );
+    if (answers) await this.clocks.assertClose();
+    this.clocks.watch();
   }
 
   async onApplicationShutdown(): Promise<void> {

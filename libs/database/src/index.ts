@@ -8,6 +8,7 @@ export { awaitMigrations, pendingText } from './migrations/await-migrations.js';
 export { Database, type DatabaseOptions } from './connection/database.js';
 export { DatabaseModule } from './database.module.js';
 export { GroupCommit } from './connection/group-commit.js';
+export { ClockWatch } from './connection/clock-watch.js';
 export { CatalogClient, NameTakenError } from './connection/catalog-client.js';
 export {
   type Backoff,
@@ -19,6 +20,7 @@ export {
 export type { BeatNews, LeaseKey } from './runs/leases/lease-beat.js';
 export { LeaseKeeper } from './runs/leases/lease-keeper.js';
 export { DatabaseSetupError } from './connection/session-check.js';
+export { InstallationStore } from './inspection/installation.store.js';
 export { hasMasterKey } from './inspection/has-master-key.js';
 export { type DatabaseFacts, inspectDatabase, inspectPooler } from './inspection/inspect-database.js';
 export { projectFolder } from './connection/migrations-folder.js';

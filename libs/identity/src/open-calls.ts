@@ -1,7 +1,7 @@
 import { ProtocolError } from '@baton/a2a';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { untilStatementEnded } from '@baton/postgres';
-import { FailureLog, Logger } from '@baton/telemetry';
+import { clock, FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { JwtService } from './issuers/jwt.service.js';
 import { LimitsService } from './limits.service.js';
@@ -89,7 +89,7 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
   }
 
   private tick(): void {
-    const now = Date.now();
+    const now = clock.now();
     this.endAll(({ caller: { expiresAt } }) =>
       expiresAt && expiresAt.getTime() <= now ? 'expired' : undefined,
     );

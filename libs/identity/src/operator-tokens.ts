@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { type OperatorToken, OperatorTokenStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { createHash, randomBytes } from 'node:crypto';
@@ -28,7 +29,7 @@ export class OperatorTokens {
     if (!FORM.test(secret)) return undefined;
     const token = await this.store.byHash(hashOf(secret));
     if (!token || token.revokedAt) return undefined;
-    return token.expiresAt && token.expiresAt.getTime() <= Date.now() ? undefined : token;
+    return token.expiresAt && token.expiresAt.getTime() <= clock.now() ? undefined : token;
   }
 }
 

@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { Environment } from '@baton/config';
 import { pushSecretName, type SealedSecret, webhookSecretName } from '@baton/database';
 import { Injectable } from '@nestjs/common';
@@ -74,7 +75,7 @@ export class PushSecrets {
   }
 
   /** Another secret of a webhook. The one before goes on signing beside it. @param overlapMs for how long */
-  rotate(webhook: WebhookKey, before: SealedSecret, overlapMs: number, now = Date.now()): NewSecret {
+  rotate(webhook: WebhookKey, before: SealedSecret, overlapMs: number, now = clock.now()): NewSecret {
     const secret = newSigningSecret();
     const until = new Date(now + overlapMs).toISOString();
     const [last] = this.openSigning(webhook, before);
@@ -83,7 +84,7 @@ export class PushSecrets {
   }
 
   /** Those of a webhook that sign now, the newest first. */
-  inForce(webhook: WebhookKey, sealed: SealedSecret, now = Date.now()): string[] {
+  inForce(webhook: WebhookKey, sealed: SealedSecret, now = clock.now()): string[] {
     return this.openSigning(webhook, sealed)
       .filter(({ until }) => until === undefined || Date.parse(until) > now)
       .map(({ secret }) => secret);

@@ -10,7 +10,7 @@ import {
 } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
 import { untilStatementEnded } from '@baton/postgres';
-import { FailureLog, Logger } from '@baton/telemetry';
+import { clock, FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { hash, randomBytes } from 'node:crypto';
@@ -293,7 +293,7 @@ function refusalOf({
   expiresAt,
   secretUntil,
 }: Pick<FoundToken, 'revokedAt' | 'expiresAt' | 'secretUntil'>): RefusedToken | undefined {
-  const now = Date.now();
+  const now = clock.now();
   if (revokedAt) return 'revoked';
   if (expiresAt && expiresAt.getTime() <= now) return 'expired';
   return secretUntil && secretUntil.getTime() <= now ? 'rotated' : undefined;
@@ -346,7 +346,7 @@ class TokenUses {
   note({ id, tenantId }: Pick<ApiToken, 'id' | 'tenantId'>): void {
     if (this.noted.has(id)) return;
     this.noted.set(id, true);
-    this.waiting.set(id, { id, tenantId, at: new Date() });
+    this.waiting.set(id, { id, tenantId, at: clock.date() });
     this.flushLater();
   }
 

@@ -186,6 +186,11 @@ export abstract class Messaging {
   abstract ping(): Promise<void>;
   /** Why the server answers and yet refuses to write, such as while it is full. Undefined: it writes, or is away. */
   abstract refusal(): Promise<string | undefined>;
+  /**
+   * The `maxmemory-policy` of a server that deletes keys when it is full, and so may delete the queue. Undefined: it does not, or
+   * is away.
+   */
+  abstract evictionPolicy(): Promise<string | undefined>;
   /** Runs on the queue: waiting, and those that a worker has and that are not yet claimed. */
   abstract queueDepth(): Promise<{ waiting: number; active: number }>;
   /**

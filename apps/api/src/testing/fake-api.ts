@@ -9,6 +9,8 @@ import {
 } from '@baton/a2a';
 import { ConfigModule, loadEnvironment, NO_LIMITS, type TenantLimits } from '@baton/config';
 import {
+  ClockWatch,
+  InstallationStore,
   type ActiveRunCounts,
   AgentStore,
   AuditStore,
@@ -324,6 +326,7 @@ function fakesModule({
       useValue: {
         ping: () => database.ping(),
         pendingMigrations: () => database.pendingMigrations(),
+        assertMasterKey: async () => undefined,
         get isFull() {
           return database.isFull === true;
         },
@@ -360,6 +363,7 @@ function fakesModule({
         driver: 'postgres',
         ping: () => messaging.ping(),
         refusal: async () => undefined,
+        evictionPolicy: async () => undefined,
         spend: (...spent: Parameters<Messaging['spend']>) => messaging.spend(...spent),
         subscribeControl: async (listener: (message: ControlMessage) => void) => {
           listeners.add(listener);
@@ -473,6 +477,11 @@ function tasksModule({
       PlatformGauges,
       PlatformReadiness,
       WorkerWatch,
+      { provide: ClockWatch, useValue: {} },
+      {
+        provide: InstallationStore,
+        useValue: { state: async () => ({ bytes: 1_000, backupAgeSeconds: undefined, pausedSchedules: 0 }) },
+      },
     ],
     exports: [
       PlatformReadiness,

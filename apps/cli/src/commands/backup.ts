@@ -6,6 +6,7 @@ import {
   backUp,
   BackupError,
   Database,
+  InstallationStore,
   type Manifest,
   OPERATOR_ACTOR,
   PLATFORM,
@@ -69,6 +70,7 @@ async function record(
       by: OPERATOR_ACTOR,
       detail: { createdAt, release },
     });
+    if (action === 'backup.create') await new InstallationStore(database).noteBackup(createdAt);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     terminal.err(`The audit log has no record of this: ${reason}`);

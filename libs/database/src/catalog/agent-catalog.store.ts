@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { type AgentDefinition, isUuid } from '@baton/a2a';
 import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
@@ -102,7 +103,7 @@ export class AgentCatalogStore {
     return this.catalog.change(tenantId, async (prisma, record) => {
       const [removed] = await prisma.catalogAgent.updateManyAndReturn({
         where: { tenantId, id, version, deletedAt: null },
-        data: { deletedAt: new Date() },
+        data: { deletedAt: clock.date() },
         select: { slug: true },
       });
       if (!removed) return false;

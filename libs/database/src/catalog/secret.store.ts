@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
@@ -47,7 +48,7 @@ export class SecretStore {
       const row = await prisma.secret.upsert({
         where: { tenantId_name: { tenantId, name } },
         create: { tenantId, name, ...data, origins: origins ?? otherwise },
-        update: { ...data, ...(origins && { origins }), updatedAt: new Date() },
+        update: { ...data, ...(origins && { origins }), updatedAt: clock.date() },
         select: INFO,
       });
       await record({
@@ -77,7 +78,7 @@ export class SecretStore {
       const before = await lockedBytes(prisma, { tenantId, name });
       const [row] = await prisma.secret.updateManyAndReturn({
         where: { tenantId, name },
-        data: { origins, updatedAt: new Date() },
+        data: { origins, updatedAt: clock.date() },
         select: INFO,
       });
       if (!row) return undefined;

@@ -7,6 +7,7 @@ import {
   SESSION_SETTINGS,
   sessionConfig,
 } from '@baton/postgres';
+import type { ClockReading } from '@baton/telemetry';
 import {
   type Client,
   type ClientBase,
@@ -32,7 +33,7 @@ import { assertMasterKey, changeMasterKey, checkMasterKey } from './master-key-c
 import { migrationNames } from './migrations-folder.js';
 import { assertBound, beginIn, type Plans, scopeOf, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { assertSession, NOT_IN_TRANSACTION } from './session-check.js';
-import { isFull, isReadOnly, noteFailedTenant, plainError } from './transient.js';
+import { isDiskFull, isFull, isReadOnly, noteFailedTenant, plainError } from './transient.js';
 
 declare module 'pg' {
   /** Missing in the types of this package. */
@@ -62,6 +63,8 @@ export interface DatabaseOptions {
   onAudit?: AuditListener | undefined;
   /** Called when a connection is given up, because Postgres has not answered in time. */
   onGivenUp?: ((what: GivenUp) => void) | undefined;
+  /** Called when the disk of Postgres is full, once until it has not been so for half a minute. */
+  onDiskFull?: ((error: unknown) => void) | undefined;
   /** Makes what answers `lists`: see there. */
   replica?: ((primary: Database) => Reads & { close(): Promise<void> }) | undefined;
 }
@@ -102,6 +105,7 @@ export interface Transaction {
 export const DATABASE_IDENTITY = `(SELECT system_identifier::text FROM pg_control_system()) || '/' ||
   (SELECT oid::text FROM pg_database WHERE datname = current_database())`;
 const LOG_POSITION = `SELECT pg_current_wal_lsn()::text AS position, ${DATABASE_IDENTITY} AS identity`;
+const CLOCK = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms';
 const MIGRATIONS_EXIST: Statement = { text: `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS found` };
 const APPLIED_MIGRATIONS: Statement = {
   text: 'SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
@@ -140,7 +144,7 @@ const WAIT_BRIEFLY: Statement = {
 /** There is no such tenant. */
 const NOBODY = '00000000-0000-0000-0000-000000000000';
 
-/** How long a refused connection is told of. */
+/** How long a refused connection, and a full disk, is told of. */
 const FULL_MS = 30_000;
 
 const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, answerMs: 20_000 };
@@ -166,8 +170,10 @@ export class Database {
   private isSetUp = false;
   private hasRightKey: boolean;
   private fullAt = -Infinity;
+  private diskFullAt = -Infinity;
   private readonly isPooled: boolean;
   private readonly onAudit: AuditListener | undefined;
+  private readonly onDiskFull: ((error: unknown) => void) | undefined;
   private readonly systemKey: string | undefined;
   private readonly masterKeys: MasterKeyIds | undefined;
   /** What each transaction through a pooler begins with. */
@@ -183,6 +189,7 @@ export class Database {
     this.settings = isPooled ? transactionSettings(timeouts) : undefined;
     this.systemKey = systemKey;
     this.onAudit = onAudit;
+    this.onDiskFull = options.onDiskFull;
     const replica = options.replica?.(this);
     this.replica = replica;
     this.lists = replica ?? this;
@@ -281,6 +288,23 @@ export class Database {
     await this.pool.query('SELECT 1').catch(rethrowPlain);
   }
 
+  /** Reads the clock of Postgres. The time for a connection does not count. */
+  async readClock(): Promise<ClockReading> {
+    const client = await this.connect();
+    let refused: unknown;
+    try {
+      const sentAt = performance.now();
+      const { rows } = await client.query<{ ms: number }>(CLOCK);
+      return { serverMs: rows[0]?.ms ?? NaN, sentAt, receivedAt: performance.now() };
+    } catch (error) {
+      refused = error;
+      this.noteRefused(error);
+      throw plainError(error);
+    } finally {
+      release(client, refused);
+    }
+  }
+
   /** The end of the log of writes, which has everything that was committed before. Rejects at a standby. */
   async logPosition(): Promise<{ position: string; identity: string }> {
     type Row = { position: string; identity: string };
@@ -320,9 +344,17 @@ export class Database {
     return performance.now() - this.fullAt < FULL_MS;
   }
 
-  /** For connections that others open to the same database: `error` is why there is none. */
+  /** Whether Postgres could not write a moment ago, because its disk is full. */
+  get isDiskFull(): boolean {
+    return performance.now() - this.diskFullAt < FULL_MS;
+  }
+
+  /** Notes why Postgres has refused a connection or a statement: also one that others have sent to the same database. */
   noteRefused(error: unknown): void {
     if (isFull(error)) this.fullAt = performance.now();
+    if (!isDiskFull(error)) return;
+    if (!this.isDiskFull) this.onDiskFull?.(error);
+    this.diskFullAt = performance.now();
   }
 
   /** Close every connection once it is idle. */
@@ -372,6 +404,7 @@ export class Database {
       );
     } catch (error) {
       refused = error;
+      this.noteRefused(error);
       if (scopes.length > 1 && error instanceof DatabaseError) {
         const failed = failedCalls.get(error) ?? -1;
         const scope = scopes[starts.findLastIndex((start) => start <= failed)]?.scope;
@@ -421,6 +454,7 @@ export class Database {
       return result;
     } catch (error) {
       refused = error;
+      this.noteRefused(error);
       await client.query('ROLLBACK').catch(() => undefined);
       throw plainError(error);
     } finally {

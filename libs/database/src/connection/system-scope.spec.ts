@@ -16,6 +16,8 @@ const USERS: Readonly<Record<string, string>> = {
   'delegation/task-tree.store.ts': 'the sweep: suspended runs and open children of all tenants',
   'catalog/host.store.ts': 'a host name is looked up before its tenant is known; operators list all hosts',
   'inspection/has-master-key.ts': 'whether a secret of any tenant is encrypted',
+  'inspection/installation.store.ts':
+    'facts about the whole database: paused schedules of all tenants, the last backup',
   'inspection/inspect-database.ts': 'which master keys have encrypted secrets, of all tenants',
   'dispatch/queue.store.ts': 'operators see the waiting and running runs of all tenants',
   'runs/leases/lease-beat.ts': 'heartbeats: the runs of a worker, of many tenants at once',

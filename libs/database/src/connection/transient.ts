@@ -38,6 +38,9 @@ const CONNECTION_MESSAGE =
 const CERTIFICATE_CODE =
   /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_|UNABLE_TO_(GET_ISSUER|VERIFY))/;
 
+/** As Postgres says it, whatever the code. */
+const DISK_FULL_MESSAGE = /No space left on device|disk full/i;
+
 /** SQLSTATEs of a server that is going away, coming up or full, or that is read-only: a standby until it is promoted. */
 const CONNECTION_STATE = /^(08|53|57P0[1-5]|25006)/;
 
@@ -150,6 +153,11 @@ export const isRolledBack = (error: unknown): boolean =>
 /** Whether the server, the database or the role has no connection left. */
 export const isFull = (error: unknown): boolean =>
   isError(error) && (['53300', 'P2037', 'TooManyConnections'].includes(codeOf(error)) || isFull(error.cause));
+
+/** Whether the server could not write because a disk of it is full. */
+export const isDiskFull = (error: unknown): boolean =>
+  isError(error) &&
+  (codeOf(error) === '53100' || DISK_FULL_MESSAGE.test(error.message) || isDiskFull(error.cause));
 
 /** Whether the server refused a write because it is a standby, or was made one. */
 export const isReadOnly = (error: unknown): boolean => isError(error) && codeOf(error) === '25006';

@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { isTerminal, TaskState } from '@baton/a2a';
 import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
@@ -173,7 +174,7 @@ export class WebhookStore {
     by: Actor = PLATFORM_ACTOR,
   ): Promise<Webhook | undefined> {
     const changed = await this.catalog.change(tenantId, async (prisma, record) => {
-      const data = { ...patch, updatedAt: new Date() };
+      const data = { ...patch, updatedAt: clock.date() };
       const [row] = await prisma.webhook.updateManyAndReturn({ where: { tenantId, id }, data });
       if (!row) return undefined;
       if (patch.url !== undefined || patch.enabled === false)
@@ -201,7 +202,7 @@ export class WebhookStore {
       async (prisma, record) => {
         const before = await prisma.webhook.findUnique({ where: { tenantId_id: { tenantId, id } } });
         if (!before) return undefined;
-        const data = { ...columnsOf(next(sealedOf(before))), updatedAt: new Date() };
+        const data = { ...columnsOf(next(sealedOf(before))), updatedAt: clock.date() };
         const [row] = await prisma.webhook.updateManyAndReturn({ where: { tenantId, id }, data });
         if (!row) return undefined;
         await record(recordOf('webhook.rotate', row, by));

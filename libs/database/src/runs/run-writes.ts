@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { endsTurn, type EventPayload, Message, TaskState, TaskStatus } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { Database, Statement, Values } from '../connection/database.js';
@@ -416,8 +417,8 @@ function checkEnd(statuses: readonly (TaskStatus | undefined)[], end: TaskState 
 }
 
 function statusTime({ timestamp }: TaskStatus): string {
-  const at = new Date(timestamp ?? Date.now());
-  return (Number.isNaN(at.getTime()) ? new Date() : at).toISOString();
+  const at = new Date(timestamp ?? clock.now());
+  return (Number.isNaN(at.getTime()) ? clock.date() : at).toISOString();
 }
 
 function runState(state: TaskState): string {

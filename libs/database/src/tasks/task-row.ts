@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import {
   Artifact,
   type EventPayload,
@@ -217,7 +218,7 @@ export const statusJson = (status: TaskStatus, at: string): string =>
 
 /** A status of this moment. */
 export function statusNow(state: TaskState, message?: Message): NewStatus {
-  const at = new Date();
+  const at = clock.date();
   const status: TaskStatus = { state, message, timestamp: at.toISOString() };
   return { status, json: JSON.stringify(TaskStatus.toJSON(status)), at };
 }

@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { keyOfTenant } from '../connection/row-security.js';
 import { detailsToJson, type RunRetry, StreamResponse, TaskState } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
@@ -273,7 +274,7 @@ function rowOf(input: NewTask): TaskRow {
   if (history?.length !== 1) throw new TypeError('A new task has one message');
   const message = JSON.stringify(history[0]);
   const { status = statusNow(TaskState.TASK_STATE_SUBMITTED).status } = task;
-  const statusAt = status.timestamp ? new Date(status.timestamp) : new Date();
+  const statusAt = status.timestamp ? new Date(status.timestamp) : clock.date();
   const text = JSON.stringify(event);
   const ids = { taskId: task.id, contextId: task.contextId };
   const stored = isSaidByMessage(text, ids, message, statusAt) ? undefined : text;

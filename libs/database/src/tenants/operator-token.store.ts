@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { CatalogClient } from '../connection/catalog-client.js';
@@ -46,7 +47,7 @@ export class OperatorTokenStore {
     await this.catalog.run((prisma) =>
       prisma.operatorToken.updateMany({
         where: { ...where, revokedAt: null },
-        data: { revokedAt: new Date() },
+        data: { revokedAt: clock.date() },
       }),
     );
     const row = await this.catalog.run((prisma) => prisma.operatorToken.findFirst({ where }));

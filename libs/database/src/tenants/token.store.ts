@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { isUuid, type Scope } from '@baton/a2a';
 import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
@@ -164,7 +165,7 @@ export class TokenStore {
     await this.catalog.change(tenantId, async (prisma, record) => {
       const revoked = await prisma.apiToken.updateManyAndReturn({
         where: { ...where, revokedAt: null },
-        data: { revokedAt: new Date() },
+        data: { revokedAt: clock.date() },
       });
       for (const { id, name, prefix } of revoked) {
         await record({ action: 'token.revoke', target: targetOf(id), by, detail: { name, prefix } });

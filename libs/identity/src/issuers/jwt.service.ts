@@ -3,7 +3,7 @@ import { Environment } from '@baton/config';
 import { IssuerStore, type TrustedIssuer } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
 import { type EgressLists, Outbound, failureReason } from '@baton/outbound';
-import { Logger } from '@baton/telemetry';
+import { clock, Logger } from '@baton/telemetry';
 import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import {
   type JWTPayload,
@@ -130,6 +130,7 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
         algorithms: ALGORITHMS,
         issuer: row.issuer,
         clockTolerance: TOLERANCE_SECONDS,
+        currentDate: clock.date(),
         requiredClaims: ['exp', 'aud'],
       });
       return payload;
@@ -215,7 +216,7 @@ function callerOf(row: TrustedIssuer, claims: JWTPayload): Caller {
   const { exp = 0 } = claims;
   if (exp > MAX_TIME) throw refused('the token has no valid exp');
   const expiresAt = new Date(exp * 1000);
-  if (expiresAt.getTime() <= Date.now()) throw refused(EXPIRED);
+  if (expiresAt.getTime() <= clock.now()) throw refused(EXPIRED);
   return {
     tenantId: row.tenantId,
     principal,

@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { type CallContext, ProtocolError, TaskState, tokenPrincipal } from '@baton/a2a';
 import { type Approver, approvalsOf, asksForApproval } from '@baton/agents';
 import type { NewAuditRecord, NextTurn, StoredTask } from '@baton/database';
@@ -31,7 +32,7 @@ export function approverFor(
   if (asked.some(({ by }) => by === 'other') && (owner === null || owner === principal.key)) {
     throw new ProtocolError('forbidden', 'The task waits for the approval of somebody other than its owner');
   }
-  return { principal: principal.key, at: new Date().toISOString() };
+  return { principal: principal.key, at: clock.date().toISOString() };
 }
 
 /** The audit record of an answer to a task that waits for approval. Its words stay in the task. */

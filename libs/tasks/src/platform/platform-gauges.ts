@@ -1,4 +1,11 @@
-import { type ActiveRunCounts, releaseOf, RunStore, ScheduleStore } from '@baton/database';
+import {
+  type ActiveRunCounts,
+  type InstallationState,
+  InstallationStore,
+  releaseOf,
+  RunStore,
+  ScheduleStore,
+} from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { SingleFlight } from '@baton/postgres';
 import { gauge, Metrics } from '@baton/telemetry';
@@ -21,6 +28,22 @@ const SCHEDULES_OVERDUE = gauge(
   'baton_schedules_overdue_seconds',
   'For how long the longest overdue schedule of all tenants has been so; 0 if none is',
 );
+const DATABASE_BYTES = gauge(
+  'baton_database_bytes',
+  'Size of the database on the disk of Postgres, in bytes',
+);
+const BACKUP_AGE = gauge(
+  'baton_backup_age_seconds',
+  'Time since the last `baton backup` of this database; 0 if there was none',
+);
+const PAUSED_SCHEDULES = gauge(
+  'baton_schedules_paused',
+  'Schedules of all tenants that Baton has paused, because it cannot compute their next time',
+);
+const REDIS_EVICTS = gauge(
+  'baton_redis_evicts',
+  '1 if the maxmemory-policy of Redis lets it delete the queue; else 0',
+);
 const READY = gauge(
   'baton_ready',
   '1 if Postgres, its migrations and the queue answer to this process, as on /readyz; else 0',
@@ -36,6 +59,7 @@ export class PlatformGauges implements OnModuleInit {
   constructor(
     private readonly runs: RunStore,
     private readonly schedules: ScheduleStore,
+    private readonly installation: InstallationStore,
     private readonly messaging: Messaging,
     private readonly readiness: PlatformReadiness,
     private readonly metrics: Metrics,
@@ -60,6 +84,17 @@ export class PlatformGauges implements OnModuleInit {
     const timing = new SingleFlight<number>();
     this.metrics.onScrape(async () => {
       this.metrics.of(SCHEDULES_OVERDUE).set(await timing.run(() => this.schedules.overdueSeconds()));
+    });
+    const measuring = new SingleFlight<InstallationState>();
+    this.metrics.onScrape(async () => {
+      const { bytes, backupAgeSeconds, pausedSchedules } = await measuring.run(() => this.installation.state());
+      this.metrics.of(DATABASE_BYTES).set(bytes);
+      this.metrics.of(PAUSED_SCHEDULES).set(pausedSchedules);
+      this.metrics.of(BACKUP_AGE).set(backupAgeSeconds ?? 0);
+    });
+    this.metrics.onScrape(async () => {
+      const policy = await this.messaging.evictionPolicy();
+      this.metrics.of(REDIS_EVICTS).set(policy === undefined ? 0 : 1);
     });
     this.metrics.onScrape(async () => {
       const { ready } = await this.readiness.report();

@@ -1,4 +1,4 @@
-import { Database, pendingText } from '@baton/database';
+import { ClockWatch, Database, pendingText } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { SingleFlight } from '@baton/postgres';
 import { Injectable } from '@nestjs/common';
@@ -32,6 +32,7 @@ export class PlatformReadiness {
     private readonly database: Database,
     private readonly messaging: Messaging,
     private readonly workers: WorkerWatch,
+    private readonly clocks: ClockWatch,
   ) {}
 
   /**
@@ -72,10 +73,15 @@ export class PlatformReadiness {
       // Without Postgres the warning fails; the check of Postgres reports it.
       this.check('workers', async () => warnings.push(...(await this.workersWarning()))),
       this.check('refusal', async () => warnings.push(...(await this.refusalWarning()))),
+      this.check('eviction', async () => warnings.push(...(await this.evictionWarning()))),
     ]);
     if (this.database.isFull) {
       warnings.push('postgres refuses new connections, because there are too many: some calls fail with 503');
     }
+    if (this.database.isDiskFull) {
+      warnings.push('postgres cannot write, because its disk is full: calls that write fail with 503');
+    }
+    if (this.clocks.warning !== undefined) warnings.push(this.clocks.warning);
     const ready = outcomes.every(([, text]) => text === 'ok');
     return { ready, checks: Object.fromEntries(outcomes), warnings: [...warnings] };
   }
@@ -94,10 +100,19 @@ export class PlatformReadiness {
       : [`messaging (${this.messaging.driver}) refuses to write (${reason}): tasks are accepted and wait`];
   }
 
+  private async evictionWarning(): Promise<string[]> {
+    const policy = await this.messaging.evictionPolicy();
+    return policy === undefined
+      ? []
+      : [`redis may delete the queue, because its maxmemory-policy is ${policy}: set it to noeviction`];
+  }
+
   /** The first time, it prepares this process as well. */
   private async assertMigrated(): Promise<void> {
     const pending = await this.database.pendingMigrations();
     if (pending.length > 0) throw new Error(pendingText(pending));
+    // It may have been changed since the start.
+    await this.database.assertMasterKey();
     this.preparing ??= this.toPrepare?.().catch(() => undefined);
     await this.preparing;
   }

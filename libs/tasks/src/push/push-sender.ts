@@ -12,7 +12,7 @@ import {
 } from '@baton/database';
 import { LimitsService, PushSecrets, SecretError } from '@baton/identity';
 import { failureReason, Outbound } from '@baton/outbound';
-import { counter, histogram, Logger, Metrics } from '@baton/telemetry';
+import { clock, counter, histogram, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { deliveryId, DeliverySigner, type ReceiverSecrets } from './delivery-signer.js';
@@ -276,7 +276,7 @@ export class PushSender {
     const calls = this.outbound.forTenant(tenantId, () => this.limits.egress(tenantId));
     try {
       const { body, sequence } = request;
-      const delivery = { id: deliveryId(taskId, configId, sequence), body, url, taskId, at: new Date() };
+      const delivery = { id: deliveryId(taskId, configId, sequence), body, url, taskId, at: clock.date() };
       const proofs = await this.signer.headers(delivery, secrets);
       const response = await calls.fetch(url, {
         method: 'POST',

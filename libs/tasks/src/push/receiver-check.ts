@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { type Agent, ProtocolError, type PushFields, type TaskPushNotificationConfig } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { LimitsService } from '@baton/identity';
@@ -109,7 +110,7 @@ export class ReceiverCheck {
     const challenge = randomBytes(24).toString('base64url');
     const body = JSON.stringify({ type: 'push.challenge', challenge, ...of });
     const about = taskId === undefined ? {} : { taskId };
-    const delivery = { id: `challenge:${challenge}`, body, url, at: new Date(), ...about };
+    const delivery = { id: `challenge:${challenge}`, body, url, at: clock.date(), ...about };
     const headers = await this.signer.headers(delivery, secrets);
     const calls = this.outbound.forTenant(tenantId, () => this.limits.egress(tenantId));
     const fetch = calls.fetchWithin({ timeoutMs: CHALLENGE_MS, maxBytes: CHALLENGE_BYTES });

@@ -3,7 +3,7 @@ import { Environment } from '@baton/config';
 import { type Backoff, retryTransient, TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe, type PublishedEvent, type TaskSignal } from '@baton/messaging';
 import { untilStatementEnded } from '@baton/postgres';
-import { FailureLog, gauge, histogram, Logger, type MetricOf, Metrics } from '@baton/telemetry';
+import { clock, FailureLog, gauge, histogram, Logger, type MetricOf, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { LogReader, type TaskKey, type LogPage } from './log-reader.js';
@@ -96,7 +96,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     if (event.isArtifact) return;
     const { payload } = event;
     const said = payload.$case === 'statusUpdate' && payload.value.status?.timestamp;
-    if (said) this.lag.observe({}, Math.max(0, Date.now() - Date.parse(said)) / 1000);
+    if (said) this.lag.observe({}, Math.max(0, clock.now() - Date.parse(said)) / 1000);
   };
 
   /** End the watch and free its subscription, because nobody reads it. */

@@ -2,6 +2,7 @@ import { Environment } from '@baton/config';
 import { type ClaimedRun, retryTransient, RunStore, TaskStore } from '@baton/database';
 import { type ClaimedRunNews, Messaging, type RunConsumption, type RunJob } from '@baton/messaging';
 import {
+  clock,
   Logger,
   type MetricOf,
   counter,
@@ -351,7 +352,7 @@ export class RunExecutor {
 
   /** Save the error of a failed turn, for the author of the agent. The turn ends even if this fails. */
   private async noteError(run: ClaimedRun, { detail }: AgentError, log: Logger): Promise<void> {
-    const error = { ...detail, attempt: run.attempt, at: new Date().toISOString() };
+    const error = { ...detail, attempt: run.attempt, at: clock.date().toISOString() };
     await this.runs.noteError(run, error).catch((reason: unknown) => {
       log.warn('the error of a run could not be saved', { err: reason });
     });
@@ -362,7 +363,7 @@ export class RunExecutor {
     const { attempt } = run;
     // First: a heartbeat under way would extend the lease again.
     this.active.release(run);
-    const at = new Date().toISOString();
+    const at = clock.date().toISOString();
     await this.runs.giveUp(run, { ...detail, attempt, at, crash: message, runsAlone: hadCompany });
   }
 

@@ -1,6 +1,6 @@
 import type { ConsoleLevel } from '@baton/agents';
 import { type ConsoleLine, ConsoleLineStore, isTransient, type RunKey } from '@baton/database';
-import { Logger } from '@baton/telemetry';
+import { clock, Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 
 /** How long a line waits for others at most, while Postgres answers. */
@@ -44,7 +44,7 @@ export class TaskConsoles implements OnApplicationShutdown {
   of({ tenantId, taskId, runId, attempt }: RunKey): (level: ConsoleLevel, text: string) => void {
     const run = { tenantId, taskId, runId, attempt };
     const console: RunConsole = { run, lines: [], bytes: 0, dropped: 0, isFull: false };
-    return (level, text) => this.add(console, { at: new Date(), level, text });
+    return (level, text) => this.add(console, { at: clock.date(), level, text });
   }
 
   /** Stores what waits. No runtime writes any more. */

@@ -36,7 +36,7 @@ import {
 } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Outbound } from '@baton/outbound';
-import type { Span } from '@baton/telemetry';
+import { clock, type Span } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import type { TenantLimits } from '@baton/config';
 import { isDeepStrictEqual } from 'node:util';
@@ -257,7 +257,7 @@ export class TurnOutput {
     assertDepth(status?.message?.parts ?? [], metadata, status?.message?.metadata);
     const { id: taskId, contextId } = this.run.snapshot.task;
     const message = status?.message && this.message(status.message);
-    const timestamp = new Date().toISOString();
+    const timestamp = clock.date().toISOString();
     return {
       payload: {
         $case: 'statusUpdate',

@@ -9,7 +9,7 @@ import {
 } from '@baton/database';
 import { explainLimit } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
-import { Logger } from '@baton/telemetry';
+import { clock, Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
@@ -53,7 +53,7 @@ export class Schedules {
    */
   async create(viewer: Viewer, spec: ScheduleSpec, by?: Actor): Promise<Schedule> {
     const { tenantId } = viewer;
-    const now = new Date();
+    const now = clock.date();
     assertTimes(spec, now);
     await this.assertAgent(viewer, spec.agent);
     const nextAt = nextTimeOf(spec, 0, now);
@@ -78,7 +78,7 @@ export class Schedules {
     for (let look = 0; look < MAX_LOOKS; look++) {
       const found = await this.find(viewer, idOrName);
       const spec = merge(found, patch);
-      const now = new Date();
+      const now = clock.date();
       const isNew = WHEN.some((member) => patch[member] !== undefined);
       if (isNew && !spec.paused) assertTimes(spec, now);
       const nextAt = isNew ? nextTimeOf(spec, found.fired, now) : found.nextAt;
@@ -105,7 +105,7 @@ export class Schedules {
    */
   async run(viewer: Viewer, idOrName: string, by?: Actor): Promise<{ schedule: Schedule; taskId: string }> {
     const schedule = await this.find(viewer, idOrName);
-    const [now, taskId] = [new Date(), uuid()];
+    const [now, taskId] = [clock.date(), uuid()];
     await this.firing.fire({ ...schedule, pendingAt: null }, now, taskId);
     await this.store.note(schedule, { dueAt: now, outcome: 'started', reason: null }, taskId, by);
     return { schedule, taskId };

@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { ProtocolError, tokenPrincipal } from '@baton/a2a';
 import type { Actor, ApiToken, TokenRights } from '@baton/database';
 import { type IssuedToken, TokenService } from '@baton/identity';
@@ -41,7 +42,7 @@ export class TenantTokens {
     rotation: { overlapMs: number; expiresAt?: Date | null },
     by: Actor,
   ): Promise<IssuedToken> {
-    if (rotation.expiresAt === undefined && end && end <= new Date()) {
+    if (rotation.expiresAt === undefined && end && end <= clock.date()) {
       throw ProtocolError.invalidParams('expires_at', 'is required: the token has expired');
     }
     return assertGood(await this.tokens.rotate(tenantId, id, rotation, by));

@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import {
   type Agent,
   type Message,
@@ -207,7 +208,7 @@ export function newTask(
     metadata,
   }: Partial<Pick<Task, 'id' | 'contextId' | 'metadata'>>,
 ): Task {
-  const timestamp = new Date().toISOString();
+  const timestamp = clock.date().toISOString();
   return {
     id,
     contextId,

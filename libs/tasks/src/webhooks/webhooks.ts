@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { isAllowedName, isUuid, ProtocolError } from '@baton/a2a';
 import type { Actor, PageAfter, Webhook, WebhookPatch } from '@baton/database';
 import { WebhookStore } from '@baton/database';
@@ -119,7 +120,7 @@ export class Webhooks {
     const { webhook, sealed } = await this.read(viewer, id);
     this.assertMasterKey();
     const { tenantId, url } = webhook;
-    const at = new Date();
+    const at = clock.date();
     const body = JSON.stringify({
       type: 'webhook.test',
       timestamp: at.toISOString(),

@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import {
   ProtocolError,
   type Scope,
@@ -49,7 +50,7 @@ const members = {
   expires_at: z.iso
     .datetime({ offset: true, error: TIME })
     .transform((text) => new Date(text))
-    .refine((time) => time > new Date(), { error: 'must be in the future' })
+    .refine((time) => time > clock.date(), { error: 'must be in the future' })
     .refine((time) => time < YEAR_10000, { error: 'must be before the year 10000' })
     .nullable(),
 };

@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { OPERATIONS, ProtocolError } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
@@ -117,7 +118,7 @@ export class UsageController {
     @Query('format', FORMAT) format: 'json' | 'csv' | undefined,
   ): Promise<void> {
     const caller = callerOf(request);
-    const now = Date.now();
+    const now = clock.now();
     const since = hourOf(from ?? new Date(now - DEFAULT_DAYS * DAY_MS));
     const until = to ? hourOf(to) : new Date(now);
     const agentId = await this.agents.idOf(caller, agent);

@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { detailsFromJson, type DetailsJson, detailsToJson, Message, type Part, textPart } from '@baton/a2a';
 import { type AgentList, ChildRefusal, type ChildTasks } from '../../ports.js';
 import {
@@ -365,7 +366,7 @@ export class TurnSteps {
     const flushed = await turn.log.flush();
     // The end of a text that may be the beginning of a secret is held back.
     const head = turn.secrets.redactor.isEmpty ? flushed : -1;
-    const value = { execution: this.execution, at: new Date().toISOString(), head, ...entry };
+    const value = { execution: this.execution, at: clock.date().toISOString(), head, ...entry };
     this.bytes += JSON.stringify(value).length;
     if (this.bytes > STEP_LIMITS.totalBytes) {
       throw invalid(`steps with more than ${STEP_LIMITS.totalBytes} bytes of results in a task`);

@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Attributes, Logger, Span } from '@baton/telemetry';
 import type { AgentOutput, Turn } from '../../agent-runtime.js';
@@ -84,7 +85,7 @@ export class ModelSteps {
     const input = estimateInput(this.config, request);
     const room = input + (request.maxOutputTokens ?? USUAL_ANSWER_TOKENS);
     await budget.reserve(tenantId, runId, room, this.config.timeout, signal);
-    const at = new Date().toISOString();
+    const at = clock.date().toISOString();
     const began = performance.now();
     const span = this.startSpan(request);
     const elapsed = (): number => performance.now() - began;

@@ -216,6 +216,11 @@ export class PostgresMessaging extends Messaging {
     return Promise.resolve(undefined);
   }
 
+  /** Postgres deletes nothing by itself. */
+  override evictionPolicy(): Promise<undefined> {
+    return Promise.resolve(undefined);
+  }
+
   override async ping(): Promise<void> {
     if (!this.listener.connected) throw this.away('no connection for notifications');
     await this.ask(READ_MS, () => this.pinging.run(() => this.pool.query('SELECT 1')));

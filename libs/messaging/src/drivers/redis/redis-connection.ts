@@ -86,6 +86,14 @@ export class RedisConnection {
     );
   }
 
+  /** Its `maxmemory-policy`, if the server deletes keys when it is full. Undefined: it does not, or it is away. */
+  async evictionPolicy(): Promise<string | undefined> {
+    if (!this.connected) return undefined;
+    const info = await within(PING_MS, this.client.info('memory'), 'no answer in time').catch(() => '');
+    const policy = /^maxmemory_policy:([\w-]+)/m.exec(info)?.[1];
+    return policy === 'noeviction' ? undefined : policy;
+  }
+
   /** What the command answers; rejects with a plain reason if it does not within `ms`, at once if nobody is there. */
   async ask<T>(ms: number, command: () => Promise<T>): Promise<T> {
     if (!this.connected) throw this.away();

@@ -205,6 +205,10 @@ export class RedisMessaging extends Messaging {
     return this.connection.refusal(`${this.prefix}:writable`);
   }
 
+  override evictionPolicy(): Promise<string | undefined> {
+    return this.connection.evictionPolicy();
+  }
+
   override queueDepth(): Promise<{ waiting: number; active: number }> {
     return this.connection.ask(READ_MS, () => this.queue.depth());
   }

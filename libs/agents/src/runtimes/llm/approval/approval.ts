@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { type Message, textOf } from '@baton/a2a';
 import { z } from 'zod';
 import {
@@ -26,7 +27,7 @@ export async function takeMessage(turn: Turn, conversation: Conversation): Promi
   }
   if (isSentByAgent(turn.message)) return 'Only a person can answer this, and not an agent.';
   const by = approverOf(turn.message);
-  const expired = expiredCalls(conversation, waiting, by ? Date.parse(by.at) : Date.now());
+  const expired = expiredCalls(conversation, waiting, by ? Date.parse(by.at) : clock.now());
   const { decisions, problem } = readAnswer(turn.message, conversation.askedAbout(), waiting);
   const isExpired = (callId: string): boolean => expired.some((each) => each.callId === callId);
   const answered = (problem === undefined ? decisions : [])
@@ -58,7 +59,7 @@ export function withTerms(
 ): ApprovalRequest[] {
   return calls.map((call) => {
     if (call.callId.includes('/')) return call;
-    const expiry = conversation.expiryOf(call.callId) ?? (expires && Date.now() + expires);
+    const expiry = conversation.expiryOf(call.callId) ?? (expires && clock.now() + expires);
     return {
       ...call,
       ...(guests && { guests: true as const }),

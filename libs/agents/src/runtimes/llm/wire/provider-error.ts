@@ -1,3 +1,4 @@
+import { clock } from '@baton/telemetry';
 import { isWebPage } from '../../../outbound/web-page.js';
 import { type Json, isObject, numberOf, objectOf, objectsOf, textOf } from './json.js';
 
@@ -160,7 +161,7 @@ function retryAfter(headers: Headers): number | undefined {
   const text = headers.get('retry-after');
   if (text === null) return undefined;
   const seconds = Number(text);
-  const at = Number.isNaN(seconds) ? Date.parse(text) - Date.now() : seconds * 1000;
+  const at = Number.isNaN(seconds) ? Date.parse(text) - clock.now() : seconds * 1000;
   return Number.isNaN(at) ? undefined : Math.max(0, at);
 }
 

@@ -1,0 +1,43 @@
+import { Injectable } from '@nestjs/common';
+import { Database, type Statement } from '../connection/database.js';
+
+/** What an operator watches of the whole database. */
+export interface InstallationState {
+  /** Size of the database on disk. */
+  bytes: number;
+  /** Time since the last `baton backup` began, in seconds; undefined: there was none. */
+  backupAgeSeconds: number | undefined;
+  /** Schedules that Baton has paused, because it cannot compute their next time. */
+  pausedSchedules: number;
+}
+
+const STATE: Statement = {
+  text: `SELECT pg_database_size(current_database())::float8 AS bytes,
+    (SELECT extract(epoch FROM clock_timestamp() - value::timestamptz)::float8 FROM installation WHERE name = 'last_backup')
+      AS "backupAgeSeconds",
+    (SELECT count(*)::int FROM schedules WHERE paused_reason IS NOT NULL) AS "pausedSchedules"`,
+};
+
+const NOTE_BACKUP: Statement = {
+  text: `INSERT INTO installation (name, value) VALUES ('last_backup', $1)
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value, updated_at = now()`,
+};
+
+/** Facts about the whole installation. */
+@Injectable()
+export class InstallationStore {
+  constructor(private readonly database: Database) {}
+
+  async state(): Promise<InstallationState> {
+    const [row] = await this.database.systemQuery<
+      Omit<InstallationState, 'backupAgeSeconds'> & { backupAgeSeconds: number | null }
+    >(STATE, []);
+    if (!row) throw new Error('Postgres has answered with no row');
+    return { ...row, backupAgeSeconds: row.backupAgeSeconds ?? undefined };
+  }
+
+  /** @param at ISO time of the snapshot of a backup that is complete */
+  async noteBackup(at: string): Promise<void> {
+    await this.database.systemQuery(NOTE_BACKUP, [at]);
+  }
+}
