@@ -20,7 +20,7 @@ export {
 export type { BeatNews, LeaseKey } from './runs/leases/lease-beat.js';
 export { LeaseKeeper } from './runs/leases/lease-keeper.js';
 export { DatabaseSetupError } from './connection/session-check.js';
-export { InstallationStore } from './inspection/installation.store.js';
+export { type InstallationState, InstallationStore } from './inspection/installation.store.js';
 export { hasMasterKey } from './inspection/has-master-key.js';
 export { type DatabaseFacts, inspectDatabase, inspectPooler } from './inspection/inspect-database.js';
 export { projectFolder } from './connection/migrations-folder.js';
