@@ -94,7 +94,7 @@ describe('a machine whose clock is wrong', () => {
     expect(await waitUntil(() => api.log().includes('agrees with that of Postgres again'), 30_000)).toBe(
       true,
     );
-    expect(await offset(api)).toBe(0);
+    expect(Math.abs(await offset(api))).toBeLessThan(1);
     await expectTrueTimes(api);
   });
 });

@@ -230,4 +230,5 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
 export const NO_BOUNDS: Partial<Record<SettingKey, string>> = {
   pushMaxRetryMs: 'a pause between two deliveries',
   databaseReplicaMaxLagMs: 'the age of what a standby answers',
+  maxClockOffsetMs: 'the difference of two clocks at the start',
 };
