@@ -106,6 +106,17 @@ describe('baton doctor', () => {
     expect(out).not.toContain('geheim');
   });
 
+  it.each([
+    ['a database that does not exist', { pathname: '/nowhere' }, /^Create it, then run npm run migrate/],
+    ['a wrong password', { password: 'geheim' }, /^Correct them/],
+  ])('names %s, and the remedy for it', async (_, part, remedy) => {
+    const url = Object.assign(new URL(database.url), part).toString();
+    const { code, out, named } = await doctor({ DATABASE_URL: url });
+    expect(code).toBe(1);
+    expect(named('Postgres')[0]).toMatchObject({ status: 'fault', remedy });
+    expect(out).not.toMatch(/firewall|geheim/);
+  });
+
   // A machine without Redis tests Postgres alone.
   (DRIVERS.includes('redis') ? it : it.skip)('looks at how Redis is set up', async () => {
     const redis = await startPrivateRedis();

@@ -5,7 +5,7 @@ import { BackupError, DatabaseSetupError, isTransient, NameTakenError } from '@b
 import { SecretError } from '@baton/identity';
 import { EXIT, OfTaskError, OperatorError } from './cli.js';
 
-/** Codes of Prisma and SQLSTATEs, and what the operator can do about each. */
+/** Codes of Prisma and SQLSTATEs, and what the operator can do about each: the fault, a colon, the remedy. */
 const REMEDIES: readonly { codes: readonly string[]; sentence: string }[] = [
   {
     codes: ['P2021', 'P2022', '42P01', '42703'],
@@ -18,6 +18,30 @@ const REMEDIES: readonly { codes: readonly string[]; sentence: string }[] = [
   {
     codes: ['P1003', '3D000'],
     sentence: 'The database that DATABASE_URL names does not exist: create it, then run npm run migrate.',
+  },
+  {
+    codes: ['53300', 'P2037'],
+    sentence:
+      'Postgres has no free connection: raise max_connections, or lower DATABASE_POOL_SIZE or the number of processes.',
+  },
+  {
+    codes: ['53100'],
+    sentence: 'Postgres cannot write, because its disk is full: make room, or enlarge the disk.',
+  },
+  {
+    codes: ['25006'],
+    sentence:
+      'Postgres may only be read: let DATABASE_URL name the primary, not a standby, and remove default_transaction_read_only.',
+  },
+  {
+    codes: ['57P03'],
+    sentence:
+      'Postgres starts or recovers at the moment: wait until it has done so, and look at its log if it takes long.',
+  },
+  {
+    codes: ['42501'],
+    sentence:
+      'Postgres refuses something to the role of DATABASE_URL: give it its rights (docs/operating/security.md#the-role-of-database_url).',
   },
 ];
 
@@ -47,13 +71,18 @@ function sentenceOf(error: unknown): string {
   const answer = chain(error).find((each) => each instanceof A2AError);
   if (answer) return `The server answers: ${reasonOf(answer)}.`;
   if (error instanceof ProtocolError) return `${error.message}.`;
-  const codes = chain(error).map((each) => (each as { code?: unknown }).code);
-  const known = REMEDIES.find((remedy) => codes.some((code) => remedy.codes.includes(String(code))));
-  if (known) return known.sentence;
+  const known = knownFault(error);
+  if (known !== undefined) return known;
   if (isTransient(error)) {
     return `Postgres is not available (${reasonOf(error).replace(/^Postgres is not available: /, '')}): check that it runs and that DATABASE_URL names it, or start Baton with \`npm start\` in this folder.`;
   }
   return `Unexpected error: ${reasonOf(error)}.`;
+}
+
+/** What Postgres refuses, with the remedy behind a colon; undefined if it is none of the usual faults. */
+export function knownFault(error: unknown): string | undefined {
+  const codes = chain(error).map((each) => (each as { code?: unknown }).code);
+  return REMEDIES.find((remedy) => codes.some((code) => remedy.codes.includes(String(code))))?.sentence;
 }
 
 const KINDS: Partial<Record<string, number>> = {

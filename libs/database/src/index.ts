@@ -32,6 +32,7 @@ export { importTenant, type TenantImport } from './backup/tenant-import.js';
 export { BackupError, type Manifest, verifyBackup } from './backup/archive.js';
 export { type Backup, backUp, releaseOf } from './backup/backup.js';
 export { type Restored, restoreBackup } from './backup/restore.js';
+export { roleOf } from './migrations/role-rights.js';
 export { COUNTED_EXACTLY, type CountCursor, type ListedTasks } from './tasks/task-list.js';
 export type { ArtifactPage, LogSnapshot } from './tasks/task-reader.js';
 export { TaskStore } from './tasks/task.store.js';

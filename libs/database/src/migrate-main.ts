@@ -1,7 +1,8 @@
-import { loadLocalEnvironment } from '@baton/config';
+import { type LocalEnvironment, loadLocalEnvironment } from '@baton/config';
 import { parseArgs } from 'node:util';
 import { enforceAuditGuard, releaseAuditGuard } from './migrations/audit-guard.js';
 import { migrate, pendingMigrations } from './migrations/migrate.js';
+import { roleOf } from './migrations/role-rights.js';
 import { enforceSystemKey, releaseSystemKey } from './migrations/system-key.js';
 
 const HELP = `Brings the database of MIGRATE_DATABASE_URL, or else of DATABASE_URL, up to date while the system is in use.
@@ -16,6 +17,12 @@ const HELP = `Brings the database of MIGRATE_DATABASE_URL, or else of DATABASE_U
   --system-key release      then ask no process for a key
   --audit-log enforce       then let only the owner of the tables delete records of the audit log (docs/operating/audit.md)
   --audit-log release       then let processes of release 0.2.0 delete such records`;
+
+/** Undefined if the role of the processes migrates. */
+function roleOfProcesses(settings: LocalEnvironment): string | undefined {
+  const url = settings.databaseDirectUrl ?? settings.databaseUrl;
+  return settings.migrateDatabaseUrl !== undefined && url !== undefined ? roleOf(url) : undefined;
+}
 
 /** `npm run migrate`, for the database of the environment or of `.env`. Exit code 1 with one plain sentence if it can't. */
 async function main(): Promise<void> {
@@ -47,6 +54,7 @@ async function main(): Promise<void> {
   const begin = performance.now();
   const applied = await migrate(url, {
     ...(values.folder && { folder: values.folder }),
+    role: roleOfProcesses(settings),
     // The order below says what becomes of the key.
     ...(order === undefined && { systemKey }),
     lockTimeoutMs: milliseconds('lock-timeout', values['lock-timeout']),

@@ -11,6 +11,7 @@ import {
   OPERATOR_ACTOR,
   PLATFORM,
   restoreBackup,
+  roleOf,
   verifyBackup,
 } from '@baton/database';
 import { SecretBox } from '@baton/identity';
@@ -145,6 +146,7 @@ async function restore(cli: Cli, file: string, { force = false, json }: RestoreF
     open: opener(cli, file),
     canBeReadTwice: file !== '-' && statSync(file).isFile(),
     force,
+    role: environment.migrateDatabaseUrl && roleOf(environment.databaseDirectUrl),
     report: (line) => terminal.err(line),
   });
   const { manifest, interruptedRuns, migrated } = restored;

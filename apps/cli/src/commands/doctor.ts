@@ -1,5 +1,11 @@
 import { type Environment, EnvironmentError, settingsReport } from '@baton/config';
-import { DatabaseSetupError, inspectDatabase, inspectPooler, projectFolder } from '@baton/database';
+import {
+  DatabaseSetupError,
+  inspectDatabase,
+  inspectPooler,
+  isTransient,
+  projectFolder,
+} from '@baton/database';
 import { SecretBox } from '@baton/identity';
 import { inspectRedis } from '@baton/messaging';
 import type { Command } from 'commander';
@@ -21,7 +27,7 @@ import {
   sentence,
   warning,
 } from '../doctor/checks.js';
-import { explain } from '../explain.js';
+import { explain, knownFault } from '../explain.js';
 import { oneLine, printValue } from '../output.js';
 import { findEnvironment } from '../platform.js';
 
@@ -111,13 +117,13 @@ async function databaseChecks(environment: Environment): Promise<Check[]> {
         'DATABASE_URL leads to a pooler: set DATABASE_DIRECT_URL to Postgres itself (docs/operating/postgres.md#a-pooler).';
       return [fault('Postgres', found, remedy)];
     }
-    return [
-      fault(
-        'Postgres',
-        found,
-        'Start Postgres, correct DATABASE_URL, and look at the firewall and at pg_hba.conf.',
-      ),
-    ];
+    if (error instanceof DatabaseSetupError) return [fault('Role', ...faultAndRemedy(error.message))];
+    const known = knownFault(error);
+    if (known !== undefined) return [fault('Postgres', ...faultAndRemedy(known))];
+    const remedy = isTransient(error)
+      ? 'Start Postgres, correct DATABASE_URL, and look at the firewall and at pg_hba.conf.'
+      : 'Look at the log of Postgres.';
+    return [fault('Postgres', found, remedy)];
   }
 }
 

@@ -24,6 +24,8 @@ import { type BackedUp, digestOf, partition, releaseOf, type Report } from './ba
 import { BackupSession, type Table } from './session.js';
 
 export interface RestoreOptions {
+  /** Role of the processes, if another one owns the tables: it gets the rights to read and write them. */
+  role?: string | undefined;
   /** Opens the backup. Called once if it can be read only once. */
   open: () => AsyncIterable<Uint8Array>;
   canBeReadTwice: boolean;
@@ -141,7 +143,7 @@ async function tablesWithRows(session: BackupSession, tables: readonly Table[]):
 async function load(
   session: BackupSession,
   databaseUrl: string,
-  { open, report }: RestoreOptions,
+  { open, report, role }: RestoreOptions,
 ): Promise<Omit<Restored, 'migrated'>> {
   const parts = readArchive(open());
   const check = new ArchiveCheck();
@@ -150,7 +152,7 @@ async function load(
     if (!first.done) check.take(first.value);
     const { manifest } = check;
     assertKnown(manifest);
-    await migrateTo(databaseUrl, manifest.migrations);
+    await migrateTo(databaseUrl, manifest.migrations, role);
     report(`The tables are created: ${manifest.migrations.length} migrations.`);
     const interruptedRuns = await session.transact('READ WRITE', async () => {
       const tables = await session.tables();
@@ -175,14 +177,18 @@ async function load(
 }
 
 /** Applies these migrations and no others, as they are in this release. */
-async function migrateTo(databaseUrl: string, names: readonly string[]): Promise<void> {
+async function migrateTo(
+  databaseUrl: string,
+  names: readonly string[],
+  role: string | undefined,
+): Promise<void> {
   const source = migrationsFolder();
   const folder = mkdtempSync(join(tmpdir(), 'baton-restore-'));
   try {
     for (const name of ['migration_lock.toml', ...names]) {
       cpSync(join(source, name), join(folder, name), { recursive: true });
     }
-    await migrate(databaseUrl, { folder });
+    await migrate(databaseUrl, { folder, role });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

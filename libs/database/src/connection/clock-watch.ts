@@ -65,11 +65,16 @@ export class ClockWatch implements OnApplicationShutdown {
   private async compare(): Promise<void> {
     const { signal } = this.stopped;
     let readAt = performance.now();
-    while (!signal.aborted) {
-      await delay(LOOK_EVERY_MS, undefined, { ref: false, signal }).catch(() => undefined);
+    for (;;) {
+      try {
+        await delay(LOOK_EVERY_MS, undefined, { ref: false, signal });
+      } catch {
+        // The process stops.
+        return;
+      }
       // The clock has jumped, or the machine has slept, so that its monotonic clock is late.
       const hasJumped = isOff() !== this.isOff;
-      if (signal.aborted || (!hasJumped && performance.now() - readAt < READ_EVERY_MS)) continue;
+      if (!hasJumped && performance.now() - readAt < READ_EVERY_MS) continue;
       await this.read();
       readAt = performance.now();
     }

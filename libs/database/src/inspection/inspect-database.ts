@@ -1,5 +1,5 @@
 import { PostgresClient, sessionConfig } from '@baton/postgres';
-import type { Client } from 'pg';
+import type { Client, DatabaseError } from 'pg';
 import { type AuditGuard, auditGuardOf } from '../migrations/audit-guard.js';
 import { findShiftedTimes, type ShiftedTimes } from '../migrations/shifted-times.js';
 import { Database } from '../connection/database.js';
@@ -63,6 +63,7 @@ export interface DatabaseFacts {
   masterKeyId: string | undefined;
 }
 
+const INSUFFICIENT_PRIVILEGE = '42501';
 const SETTINGS = ['fsync', 'synchronous_commit', 'full_page_writes'] as const;
 
 const ABOUT = `SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int AS "versionNumber",
@@ -117,7 +118,7 @@ async function factsOf(client: Client, url: string, systemKey: string | undefine
   const about = await one<Row>(client, ABOUT);
   const { version, versionNumber, role, database, isReadOnly, used, max, bytes } = about;
   const tables = (await client.query<{ name: string; owns: boolean; writes: boolean }>(RIGHTS)).rows;
-  const migrations = await migrationsOf(client);
+  const migrations = await migrationsOf(client, role);
   return {
     // Packages add their own version: `17.5 (Debian 17.5-1)`.
     version: version.split(' ', 1)[0] ?? version,
@@ -158,19 +159,31 @@ async function one<T extends object>(client: Client, text: string): Promise<T> {
   return rows[0];
 }
 
-async function migrationsOf(client: Client): Promise<DatabaseFacts['migrations']> {
+async function migrationsOf(client: Client, role: string): Promise<DatabaseFacts['migrations']> {
   const known = migrationNames();
   const { found } = await one<{ found: boolean }>(
     client,
     `SELECT to_regclass('_prisma_migrations') IS NOT NULL AS found`,
   );
-  const history = found ? (await client.query<{ name: string; applied: boolean }>(HISTORY)).rows : [];
+  const history = found ? await historyOf(client, role) : [];
   const applied = new Set(history.filter((each) => each.applied).map(({ name }) => name));
   return {
     pending: known.filter((name) => !applied.has(name)),
     unknown: [...applied].filter((name) => !known.includes(name)).sort(),
     unfinished: history.filter((each) => !each.applied).map(({ name }) => name),
   };
+}
+
+/** Throws DatabaseSetupError if the role has no rights on the tables, as after a restore by another one. */
+async function historyOf(client: Client, role: string): Promise<{ name: string; applied: boolean }[]> {
+  try {
+    return (await client.query<{ name: string; applied: boolean }>(HISTORY)).rows;
+  } catch (error) {
+    if ((error as Partial<DatabaseError>).code !== INSUFFICIENT_PRIVILEGE) throw error;
+    throw new DatabaseSetupError(
+      `${role} may not read the table _prisma_migrations: as the owner of the tables (MIGRATE_DATABASE_URL), run GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO "${role}" (docs/operating/security.md#the-role-of-database_url).`,
+    );
+  }
 }
 
 async function refusalOf(check: Promise<void>): Promise<string | undefined> {

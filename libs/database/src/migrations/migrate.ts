@@ -14,12 +14,15 @@ import type { Migration } from './migration-file.js';
 import { MigrationSession, type StepOptions } from './migration-session.js';
 import { loadSchemaEngine } from './schema-engine.js';
 import { mendShiftedTimes } from './shifted-times.js';
+import { grantRightsToCome } from './role-rights.js';
 import { StepRunner } from './step-runner.js';
 import { enforceIfUnused } from './system-key.js';
 
 export interface MigrateOptions extends Partial<StepOptions> {
   /** Default: `prisma/migrations` of this project. */
   folder?: string;
+  /** Role of the processes. If the database has no tables yet, it gets the rights to read and write them. */
+  role?: string | undefined;
 }
 
 interface MigrationSet {
@@ -88,6 +91,8 @@ async function applyPending(databaseUrl: string, options: MigrateOptions): Promi
     const all = await readMigrations(folder);
     if ((await findPending(client, all)).pending.length === 0) return [];
     await takeLock(client, report);
+    const [exists] = (await client.query<{ found: boolean }>(HISTORY_EXISTS)).rows;
+    if (options.role !== undefined && !exists?.found) await grantRightsToCome(client, options.role);
     const set = { folder, all, ...(await findPending(client, all)) };
     const { pending } = set;
     if (pending.length === 0) return [];
