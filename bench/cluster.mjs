@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { Target } from './client.mjs';
+import { NO_LIMITS } from './limits.mjs';
 import { postgresOptions } from './stock.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
@@ -33,6 +34,7 @@ export async function startCluster({ dist, driver = 'redis', apis, workers, env:
     LOG_LEVEL: 'warn',
     HOST: '127.0.0.1',
     PORT: '0',
+    ...NO_LIMITS,
     ...settings,
   };
   await run(process.execPath, [`${root}/libs/database/src/migrate-main.js`], { env });

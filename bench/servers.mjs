@@ -13,6 +13,7 @@ import { Target } from './client.mjs';
 import { TABLES as SDK_TABLES } from './sdk-server.mjs';
 import { TABLES as BARE_TABLES } from './skeletons/bare.mjs';
 import { TABLES as HONEST_TABLES } from './skeletons/honest.mjs';
+import { NO_LIMITS } from './limits.mjs';
 import { postgresOptions } from './stock.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
@@ -38,6 +39,7 @@ export async function startBaton({ workers, env: more = {}, postgres: which }) {
     GRPC_PORT: String(grpcPort),
     WORKERS: String(workers),
     LOG_LEVEL: 'warn',
+    ...NO_LIMITS,
     ...more,
   };
   const child = spawn(process.execPath, [MAIN], { env, stdio: ['ignore', 'pipe', 'inherit'] });

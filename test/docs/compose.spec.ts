@@ -6,7 +6,7 @@ import { parseEnv } from 'node:util';
 import { parse } from 'yaml';
 import { SEPARATE_OWNER } from '../../apps/local/src/services/postgres.js';
 import { parseSigningKey } from '../../libs/a2a/src/index.js';
-import { ensureKeyFile, LIMIT_NAMES, limitRule, loadEnvironment } from '../../libs/config/src/index.js';
+import { DEFAULT_LIMITS, ensureKeyFile, loadEnvironment } from '../../libs/config/src/index.js';
 import { SECRET_FILE_NAMES, SETTING_NAMES } from '../../libs/config/src/settings.js';
 
 const ROOT = join(__dirname, '../..');
@@ -167,15 +167,12 @@ describe('docker-compose.yml', () => {
     expect(container.LIMIT_RUN_AT_ONCE).toBe('3');
   });
 
-  it('has limits unless they are lifted', () => {
+  it('has the limits of every installation unless they are lifted', () => {
     const limitsOf = (dotenv: Variables) =>
       loadEnvironment({ ...onThisMachine(containerOf('api', dotenv)), DATABASE_URL: 'postgres://x/y' })
         .defaultLimits;
-    expect(limitsOf({})).toMatchObject({ requestsPerSecond: 100, tokensPerDay: 10_000_000 });
-    expect(limitsOf({ LIMIT_TOKENS_PER_DAY: 'none' })).toMatchObject({
-      requestsPerSecond: 100,
-      tokensPerDay: null,
-    });
+    expect(limitsOf({})).toEqual(DEFAULT_LIMITS);
+    expect(limitsOf({ LIMIT_TOKENS_PER_DAY: 'none' })).toEqual({ ...DEFAULT_LIMITS, tokensPerDay: null });
   });
 
   it.each(OURS)('gives %s nothing that it does not need', (service) => {
@@ -305,8 +302,7 @@ describe('docker-compose.yml', () => {
       const { databaseUrl, redisUrl, workerPort, managementHost, managementPort, agentsDir, ...more } = plain;
       const { grpcPort, ...rest } = more;
       expect(defaults).toMatchObject(rest);
-      const limits = LIMIT_NAMES.map((name) => [name, limitRule(name).compose ?? limitRule(name).default]);
-      expect(defaultLimits).toEqual(Object.fromEntries(limits));
+      expect(defaultLimits).toEqual(DEFAULT_LIMITS);
       expect([databaseUrl, redisUrl]).toEqual(['postgres://x/y', undefined]);
       expect([managementHost, managementPort]).toEqual(['0.0.0.0', 9090]);
       expect(grpcPort).toBe(50051);

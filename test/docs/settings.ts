@@ -66,33 +66,20 @@ function linked(text: string): string {
 /** The table of docs/reference/limits.md. */
 export function limitTable(): string {
   const rows = LIMIT_NAMES.map((name) => {
-    const { counts, exceeded, required, default: preset, compose } = limitRule(name);
-    const variable = `\`${environmentName(name, SETTING_GROUPS.limits)}\``;
-    return [`\`${name}\``, required ? String(preset) : variable, composeValue(compose), counts, exceeded];
+    const { counts, exceeded, required, default: preset } = limitRule(name);
+    const variable = required ? '' : `\`${environmentName(name, SETTING_GROUPS.limits)}\``;
+    return [`\`${name}\``, preset?.toLocaleString('en-US') ?? 'none', variable, counts, exceeded];
   });
-  return `${table([['Limit', 'Default', 'With `docker compose`', 'Unit', 'Over the limit'], ...rows])}\n`;
+  return `${table([['Limit', 'Default', 'Setting', 'Unit', 'Over the limit'], ...rows])}\n`;
 }
 
-const composeValue = (value: number | undefined): string => value?.toLocaleString('en-US') ?? '';
-
-/**
- * What docker-compose.yml passes on to its containers: the settings that it does not set itself, and limits with the value
- * that they have there unless another is set.
- */
+/** What docker-compose.yml passes on to its containers: the settings that it does not set itself. */
 export function composeNames(composeFile: string): string {
-  const limits = new Map(
-    LIMIT_NAMES.map((name) => [environmentName(name, SETTING_GROUPS.limits), limitRule(name).compose]),
-  );
   const names = groups
     .filter((group) => group !== SETTING_GROUPS.local)
     .flatMap((group) => Object.keys(group.settings).map((key) => environmentName(key, group)))
-    .filter((name) => limits.has(name) || !new RegExp(`^    ${name}: .`, 'm').test(composeFile));
-  return names
-    .map((name) => {
-      const value = limits.get(name);
-      return value === undefined ? `    ${name}:\n` : `    ${name}: \${${name}:-${String(value)}}\n`;
-    })
-    .join('');
+    .filter((name) => !new RegExp(`^    ${name}: .`, 'm').test(composeFile));
+  return names.map((name) => `    ${name}:\n`).join('');
 }
 
 /** A table as Prettier writes it. */

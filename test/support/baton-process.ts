@@ -53,6 +53,9 @@ export async function startProcess(
       PORT: '0',
       MANAGEMENT_PORT: '0',
       UNAUTHENTICATED_PER_SECOND: '0',
+      // Tests send as fast as they can.
+      LIMIT_REQUESTS_PER_SECOND: 'none',
+      LIMIT_GUEST_REQUESTS_PER_SECOND: 'none',
       LOOP_STALL_MS: STALL_MS,
       ...env,
     },

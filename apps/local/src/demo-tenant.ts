@@ -1,5 +1,5 @@
 import { TENANT_SCOPES } from '@baton/a2a';
-import { type Environment, LIMIT_NAMES, LIMITS } from '@baton/config';
+import type { Environment } from '@baton/config';
 import { CatalogClient, TenantStore, TokenStore } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { createMessaging } from '@baton/messaging';
@@ -8,14 +8,10 @@ import type { Demo, Home } from './home.js';
 
 const SLUG = 'demo';
 const MESSAGING_MS = 5000;
-/** Lifts the limits without a default. The others keep one task from filling the machine. */
-const LIFTED = Object.fromEntries(
-  LIMIT_NAMES.filter((name) => LIMITS[name].default === null).map((name) => [name, null]),
-);
 
 /**
- * The tenant `demo`, which has no limits but those of events unless the operator sets some, and a token of it, made at
- * the first start and kept in `demo.json`; a token that is no longer good is replaced. Rejects if the database or the messaging of `environment` can't be reached.
+ * The tenant `demo`, which has the same limits as any other, and a token of it, made at the first start and kept in
+ * `demo.json`; a token that is no longer good is replaced. Rejects if the database or the messaging of `environment` can't be reached.
  */
 export async function prepareDemo(environment: Environment, home: Home): Promise<Demo> {
   const catalog = new CatalogClient(environment.databaseDirectUrl, {
@@ -28,8 +24,6 @@ export async function prepareDemo(environment: Environment, home: Home): Promise
     await messaging.start(MESSAGING_MS);
     const tenants = new TenantStore(catalog);
     const tenant = (await tenants.bySlug(SLUG)) ?? (await tenants.create(SLUG));
-    // No limits for people who try Baton, also if the environment sets defaults.
-    if (Object.keys(tenant.limits).length === 0) await tenants.setLimits(SLUG, LIFTED);
     const tokens = new TokenService(new TokenStore(catalog, environment), messaging, log, environment);
     const token = (await keptToken(tokens, home, tenant.id)) ?? (await newToken(tokens, tenant.id));
     const demo = { url: environment.publicUrl, tenant: SLUG, token };

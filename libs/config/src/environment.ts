@@ -119,8 +119,10 @@ function readProcess(source: EnvironmentSource) {
     /** The URL under which callers reach the API, without a slash at the end. */
     publicUrl: api.publicUrl ?? `http://localhost:${api.port}`,
     loopStallMs: everyProcess.loopStallMs ?? Math.max(DEFAULT_LOOP_STALL_MS, worker.leaseMs),
-    /** The limits of tenants without their own. */
+    /** The limits of tenants without their own: use `defaultLimitsOf`. */
     defaultLimits,
+    /** The operator has decided how long ended tasks stay. */
+    isRetentionSet: Boolean(source.LIMIT_RETENTION_DAYS?.trim()),
   };
 }
 
@@ -133,6 +135,17 @@ function masterKeysOf(source: MasterKeySource): ReturnType<typeof readMasterKeys
 }
 
 type ProcessSettings = Readonly<ReturnType<typeof readProcess>>;
+
+/**
+ * The limits of a tenant where it has no own value. A tenant that predates the default retention has none, unless the operator
+ * has set LIMIT_RETENTION_DAYS.
+ */
+export function defaultLimitsOf(
+  { defaultLimits, isRetentionSet }: Pick<ProcessSettings, 'defaultLimits' | 'isRetentionSet'>,
+  { predatesRetention = false }: { predatesRetention?: boolean } = {},
+): Readonly<TenantLimits> {
+  return predatesRetention && !isRetentionSet ? { ...defaultLimits, retentionDays: null } : defaultLimits;
+}
 
 /** Gives a class a property for each setting, of the type that the table in settings.ts has for it. */
 const SettingsBase = Object as unknown as new () => ProcessSettings;

@@ -6,6 +6,7 @@ export {
   parseEgressPattern,
 } from './egress-pattern.js';
 export {
+  defaultLimitsOf,
   Environment,
   EnvironmentError,
   type EnvironmentSource,
@@ -26,7 +27,6 @@ export {
   type LimitRule,
   guestLimits,
   limitRule,
-  LIMITS,
   NO_LIMITS,
   storedLimits,
   type TenantLimits,

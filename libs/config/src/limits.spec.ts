@@ -1,5 +1,5 @@
-import { loadEnvironment } from './environment.js';
-import { storedLimits } from './limits.js';
+import { defaultLimitsOf, loadEnvironment } from './environment.js';
+import { DEFAULT_LIMITS, LIMIT_NAMES, storedLimits } from './limits.js';
 
 describe('limits that are stored', () => {
   it.each([
@@ -44,4 +44,27 @@ describe('limits of the environment', () => {
       );
     },
   );
+
+  it('have safe defaults, which `none` lifts', () => {
+    const { defaultLimits } = loadEnvironment(base);
+    expect(defaultLimits).toEqual(DEFAULT_LIMITS);
+    const off = LIMIT_NAMES.filter((name) => defaultLimits[name] === null);
+    expect(off).toEqual(['runsAtOnce', 'bodyBytes']);
+    const lifted = loadEnvironment({ ...base, LIMIT_STORED_BYTES: 'none', LIMIT_RETENTION_DAYS: 'none' });
+    expect(lifted.defaultLimits).toEqual({ ...DEFAULT_LIMITS, storedBytes: null, retentionDays: null });
+  });
+
+  it('delete no tasks of a tenant that predates the default retention, until the operator sets one', () => {
+    const daysOf = (source: Record<string, string>, predatesRetention: boolean) =>
+      defaultLimitsOf(loadEnvironment({ ...base, ...source }), { predatesRetention }).retentionDays;
+    expect([daysOf({}, false), daysOf({}, true), daysOf({ LIMIT_RETENTION_DAYS: '' }, true)]).toEqual([
+      90,
+      null,
+      null,
+    ]);
+    expect([
+      daysOf({ LIMIT_RETENTION_DAYS: '7' }, true),
+      daysOf({ LIMIT_RETENTION_DAYS: '7' }, false),
+    ]).toEqual([7, 7]);
+  });
 });

@@ -8,14 +8,14 @@ export interface LimitRule {
   exceeded: string;
   /** The value of tenants without their own; null = no limit. */
   default: number | null;
-  /** The value that docker-compose.yml sets, for installations that strangers share. */
-  compose?: number;
   min: number;
   max: number;
   /** Fractions are allowed. */
   fractions?: true;
   /** It can't be lifted: there is no `none`. It has no variable in the environment. */
   required?: true;
+  /** A database that an earlier release has made has no limit until the operator sets one. */
+  newDatabasesOnly?: true;
 }
 
 /** The largest value. It is exact in JavaScript, in JSON and in Postgres. */
@@ -36,8 +36,7 @@ export const LIMITS = {
     counts: 'requests per second',
     description: 'Maximum requests per second.',
     exceeded: '429, `Retry-After: 1`',
-    default: null,
-    compose: 100,
+    default: 200,
     min: 1,
     max: 1_000_000,
   },
@@ -45,8 +44,8 @@ export const LIMITS = {
     counts: 'concurrent runs; further ones wait',
     description: 'Maximum concurrent runs. Further runs wait.',
     exceeded: 'Further runs wait. Nothing is refused.',
+    // Reserved slots and the shares of tenants keep a flood from the others, and waste no slots.
     default: null,
-    compose: 50,
     min: 1,
     max: MAX_COUNT,
   },
@@ -54,8 +53,7 @@ export const LIMITS = {
     counts: 'tasks that wait for a run',
     description: 'Maximum tasks that wait for a run.',
     exceeded: '429, `Retry-After: 1`',
-    default: null,
-    compose: 10_000,
+    default: 10_000,
     min: 1,
     max: MAX_COUNT,
   },
@@ -63,8 +61,7 @@ export const LIMITS = {
     counts: 'open streams',
     description: 'Maximum open streams.',
     exceeded: '429, `Retry-After: 1`',
-    default: null,
-    compose: 1_000,
+    default: 1_000,
     min: 1,
     max: MAX_LIMIT,
   },
@@ -80,8 +77,7 @@ export const LIMITS = {
     counts: 'bytes that the tenant keeps in the database',
     description: 'Maximum bytes of the tasks, agents, secrets and schedules that the tenant keeps.',
     exceeded: '429, `Retry-After: 60`',
-    default: null,
-    compose: 10_737_418_240,
+    default: 10_737_418_240,
     min: 1,
     max: MAX_LIMIT,
   },
@@ -178,16 +174,18 @@ export const LIMITS = {
     counts: 'model tokens per day (UTC)',
     description: 'Maximum model tokens per day (UTC), input and output.',
     exceeded: RUN_FAILS,
-    default: null,
-    compose: 10_000_000,
+    default: 10_000_000,
     min: 1,
     max: MAX_LIMIT,
   },
   retentionDays: {
     counts: 'days that an ended task stays',
-    description: 'Days that an ended task stays. Fractions are allowed. By default it stays for ever.',
+    description:
+      'Days that an ended task stays. Fractions are allowed. Default: 90. A database that release 0.2.0 or an earlier one has ' +
+      'made keeps ended tasks until this is set (docs/operating/retention.md).',
     exceeded: 'The task is deleted ([retention](../operating/retention.md)).',
-    default: null,
+    default: 90,
+    newDatabasesOnly: true,
     min: 0.000001,
     max: 99_999,
     fractions: true,
@@ -205,8 +203,7 @@ export const LIMITS = {
     counts: 'requests per second of the guests of one address',
     description: 'Maximum requests per second of the guests of one address.',
     exceeded: '429, `Retry-After: 1`',
-    default: null,
-    compose: 10,
+    default: 10,
     min: 1,
     max: 1_000_000,
   },
@@ -214,8 +211,7 @@ export const LIMITS = {
     counts: 'messages of the guests of one address in 24 hours',
     description: 'Maximum messages of the guests of one address in 24 hours.',
     exceeded: '429, `Retry-After`',
-    default: null,
-    compose: 1_000,
+    default: 1_000,
     min: 1,
     max: MAX_LIMIT,
   },

@@ -395,6 +395,12 @@ const worker = group('Worker', {
       'it is 8081.',
   ),
   workerConcurrency: setting(integer(1, 10_000), 100, 'Maximum concurrent runs per worker process.'),
+  reservedSlotsPercent: setting(
+    integer(0, 50),
+    12,
+    'Share of the slots of all workers, in percent, that stays free for tenants without a run in flight. At least one slot, ' +
+      'and none while there are fewer than four slots. 0 reserves none.',
+  ),
   workerGraceMs: setting(
     milliseconds,
     10_000,
@@ -779,11 +785,11 @@ const everyProcess = group('Every process', {
 
 /** The limit of every tenant without its own. It may be above the limit's `max`: earlier releases accepted that. */
 function limitSetting(name: LimitName): Setting<number | null> {
-  const { default: preset, description, fractions } = limitRule(name);
+  const { default: preset, description, fractions, newDatabasesOnly = false } = limitRule(name);
   const value = orNone<number>(fractions ? days : integer(1, largestLimit(name)));
-  return preset === null
-    ? { ...optional(value, description), value: value.optional().transform((limit) => limit ?? null) }
-    : setting(value, preset, description);
+  if (preset !== null && !newDatabasesOnly) return setting(value, preset, description);
+  const orDefault = value.optional().transform((limit) => (limit === undefined ? preset : limit));
+  return { ...optional(value, description), value: orDefault };
 }
 
 const limits = group(
@@ -795,7 +801,8 @@ const limits = group(
     prefix: 'LIMIT_',
     introduction:
       'Defaults for tenants without their own value (`npx baton tenants limits`). Each applies to all processes ' +
-      'together. A limit without a default is off. `none` lifts a limit, here or for a tenant. ' +
+      'together. `npm start`, single processes, `docker compose` and the Helm chart have the same defaults. A limit without a ' +
+      'default is off. `none` lifts a limit, here or for a tenant. ' +
       'docs/reference/limits.md explains each.',
   },
 );

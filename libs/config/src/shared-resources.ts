@@ -155,10 +155,17 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
   },
   {
     name: 'slots of the workers',
-    settings: ['workerConcurrency', 'maxAttempts', 'delegationDepth', 'delegationTasks'],
+    settings: [
+      'workerConcurrency',
+      'reservedSlotsPercent',
+      'maxAttempts',
+      'delegationDepth',
+      'delegationTasks',
+    ],
     limits: ['runsAtOnce', 'tokensPerDay'],
     constants: {},
-    share: 'As above. A task may make a bounded number of tasks.',
+    share:
+      'As above. Reserved slots are for tenants without a run in flight. A task may make a bounded number of tasks.',
     exceeded: 'Runs wait.',
     metrics: ['baton_worker_slots', 'baton_oldest_run_seconds', 'baton_tenant_runs'],
     tests: ['test/e2e/fairness.e2e-spec.ts', 'test/e2e/delegation.e2e-spec.ts'],
@@ -221,7 +228,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     constants: {},
     share: 'Stored bytes of a tenant, and numbers of what it keeps.',
     exceeded: '429. A run over its limits fails with the reason.',
-    metrics: ['baton_limit_exceeded_total'],
+    metrics: ['baton_tenant_stored_bytes', 'baton_limit_exceeded_total'],
     tests: ['test/e2e/limits.e2e-spec.ts', 'libs/database/src/tenants/usage.store.int-spec.ts'],
   },
 ];

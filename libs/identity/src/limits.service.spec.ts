@@ -39,7 +39,17 @@ describe('the limits of a tenant', () => {
   it('are what the operator has set, and else the defaults of the environment', async () => {
     expect(await service.of('acme')).toMatchObject({ openStreams: 5, tasksWaiting: null, weight: 3 });
     expect(await service.of('other')).toMatchObject({ openStreams: 20, tasksWaiting: 100, weight: 1 });
-    expect((await service.of('other')).requestsPerSecond).toBeNull();
+    expect((await service.of('other')).requestsPerSecond).toBe(200);
+  });
+
+  it('have no retention for a tenant that an earlier release has made, unless it has its own', async () => {
+    states.acme = { predatesRetention: true };
+    expect((await service.of('acme')).retentionDays).toBeNull();
+    set.acme = { retentionDays: 7 };
+    service.forget('acme');
+    expect((await service.of('acme')).retentionDays).toBe(7);
+    delete states.acme;
+    expect((await service.of('other')).retentionDays).toBe(90);
   });
 
   it('are asked for once, and again as soon as they have changed', async () => {

@@ -1,5 +1,5 @@
 import { ProtocolError } from '@baton/a2a';
-import { Environment, type LimitName, type TenantLimits } from '@baton/config';
+import { defaultLimitsOf, Environment, type LimitName, type TenantLimits } from '@baton/config';
 import { LimitReachedError, type Tenant, TenantStore } from '@baton/database';
 import { Messaging, TenantCache } from '@baton/messaging';
 import { type EgressLists, NO_EGRESS_LISTS } from '@baton/outbound';
@@ -26,14 +26,12 @@ interface TenantTerms {
 @Injectable()
 export class LimitsService implements OnModuleInit, OnModuleDestroy {
   private readonly cache: TenantCache<TenantTerms>;
-  private readonly defaults: Readonly<TenantLimits>;
 
   constructor(
     private readonly tenants: TenantStore,
     messaging: Messaging,
-    environment: Environment,
+    private readonly environment: Environment,
   ) {
-    this.defaults = environment.defaultLimits;
     this.cache = new TenantCache(messaging, {
       load: (tenantId) => this.load(tenantId),
       ttlMs: environment.tokenCacheMs,
@@ -55,7 +53,7 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
 
   /** The limits of a tenant. Rejects only when the database can't be asked. */
   async of(tenantId: string): Promise<TenantLimits> {
-    return (await this.cache.get(tenantId))?.limits ?? this.defaults;
+    return (await this.cache.get(tenantId))?.limits ?? this.environment.defaultLimits;
   }
 
   /** Where the agents of a tenant may call. Rejects only when the database can't be asked. */
@@ -105,14 +103,27 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
     const tenants = await this.tenants.list();
     return tenants
       .filter(({ deletingAt }) => !deletingAt)
-      .map(({ id, limits }) => ({ tenantId: id, limits: { ...this.defaults, ...limits } }));
+      .map((tenant) => ({ tenantId: tenant.id, limits: this.inForce(tenant) }));
+  }
+
+  /** Tenants that keep all their ended tasks because an earlier release has made them, and nobody has set a retention. */
+  async withoutRetention(): Promise<string[]> {
+    if (this.environment.isRetentionSet) return [];
+    const tenants = await this.tenants.list();
+    return tenants
+      .filter(({ predatesRetention, limits }) => predatesRetention && limits.retentionDays === undefined)
+      .map(({ slug }) => slug);
+  }
+
+  private inForce(tenant: Tenant | undefined): TenantLimits {
+    return { ...defaultLimitsOf(this.environment, tenant), ...tenant?.limits };
   }
 
   private async load(tenantId: string): Promise<TenantTerms> {
     const tenant = await this.tenants.byId(tenantId);
     return {
       slug: tenant?.slug,
-      limits: { ...this.defaults, ...tenant?.limits },
+      limits: this.inForce(tenant),
       state: stateOf(tenant),
       reason: tenant?.suspendedReason ?? null,
       egress: tenant ? { allow: tenant.egressAllow, deny: tenant.egressDeny } : NO_EGRESS_LISTS,

@@ -37,11 +37,19 @@ export function addTenantCommands(program: Command, cli: Cli): void {
     });
 
   withOperatorOptions(tenants.command('list'))
-    .description('list the tenants')
-    .action(async (options: Common) => {
-      const all = await withTenants(cli, options, (operations) => operations.list());
+    .description('list the tenants, with the bytes that they keep in the database')
+    .option('--largest', 'those first that keep most')
+    .action(async (options: Common & { largest?: boolean }) => {
+      const bySlug = await withTenants(cli, options, (operations) => operations.list());
+      const all = options.largest
+        ? bySlug.toSorted((one, other) => (other.storedBytes ?? 0) - (one.storedBytes ?? 0))
+        : bySlug;
+      const rows = all.map((tenant) => [...rowOf(tenant), String(tenant.storedBytes ?? 'not counted yet')]);
       if (options.json) printValue(terminal, all.map(recordOf));
-      else printTable(terminal, TITLES, all.map(rowOf), 'No tenants yet: npx baton tenants create <slug>');
+      else {
+        const titles = [...TITLES, 'stored bytes'];
+        printTable(terminal, titles, rows, 'No tenants yet: npx baton tenants create <slug>');
+      }
     });
 
   withOperatorOptions(tenants.command('set'))
@@ -120,7 +128,7 @@ function addUsageCommand(tenants: Command, cli: Cli): void {
       printFields(
         cli.terminal,
         [
-          ['stored bytes', storedBytes === null ? 'not counted: no limit is set' : String(storedBytes)],
+          ['stored bytes', storedBytes === null ? 'not counted yet' : String(storedBytes)],
           ['runs', `${queuedRuns} queued, ${runningRuns} running, ${suspendedRuns} suspended`],
           ['dead letters', String(deadLetters)],
           ...days.map(
@@ -272,7 +280,11 @@ function assertSlug(slug: string): void {
 }
 
 /** The limits have a command of their own. */
-const recordOf = ({ limits: _, ...tenant }: Tenant): Omit<Tenant, 'limits'> => tenant;
+const recordOf = ({
+  limits: _limits,
+  predatesRetention: _predatesRetention,
+  ...tenant
+}: Tenant): Omit<Tenant, 'limits' | 'predatesRetention'> => tenant;
 
 const rowOf = ({ slug, defaultAgent, createdAt, suspendedAt, deletingAt, id }: Tenant): string[] => [
   slug,

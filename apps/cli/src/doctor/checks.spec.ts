@@ -36,6 +36,7 @@ const facts: DatabaseFacts = {
   bytes: GIB,
   dataDirectory: undefined,
   masterKeyId: undefined,
+  tenantsWithoutRetention: 0,
   sealedBy: [],
 };
 const environment = { databasePoolSize: 16 } as Environment;
@@ -112,6 +113,11 @@ describe('the checks of a database', () => {
       'lets every process delete records',
       { auditGuard: 'announced' },
       /^warning Audit log: When no process of release 0\.2\.0 is left, run `npm run migrate -- --audit-log enforce`/,
+    ],
+    [
+      'keeps the tasks of tenants of an earlier release',
+      { tenantsWithoutRetention: 2 },
+      /^warning Retention: Set LIMIT_RETENTION_DAYS to a number of days, or to none/,
     ],
     ['asks for no key', { asksForSystemKey: false }, /^warning System key: Set DATABASE_SYSTEM_KEY/],
     [

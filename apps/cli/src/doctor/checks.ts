@@ -53,6 +53,7 @@ export function checkDatabase(facts: DatabaseFacts, environment: Environment): C
     checkMigrations(facts),
     ...checkAuditLog(facts),
     ...checkTimes(facts),
+    ...checkRetention(facts, environment),
     checkDurability(facts),
     checkConnections(facts, environment),
     checkClock('Clock of Postgres', facts),
@@ -129,6 +130,21 @@ function checkSession({ session }: DatabaseFacts): Check {
 }
 
 /** Releases up to 0.2.0 stored times in the time zone of Postgres. */
+/** Nothing is said where the default retention applies, or the operator has decided. */
+function checkRetention(
+  { tenantsWithoutRetention: tenants }: DatabaseFacts,
+  { isRetentionSet }: Environment,
+): Check[] {
+  if (tenants === 0 || isRetentionSet) return [];
+  return [
+    warning(
+      'Retention',
+      `${tenants} tenants of an earlier release keep their ended tasks for ever`,
+      'Set LIMIT_RETENTION_DAYS to a number of days, or to none to keep them (docs/operating/retention.md).',
+    ),
+  ];
+}
+
 function checkTimes({ shiftedTimes }: DatabaseFacts): Check[] {
   const name = 'Stored times';
   if (shiftedTimes === undefined) return [];

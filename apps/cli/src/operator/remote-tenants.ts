@@ -19,6 +19,7 @@ interface TenantJson {
   suspended_reason: string | null;
   deleting_at: string | null;
   created_at: string;
+  stored_bytes?: number | null;
 }
 interface UsageJson {
   stored_bytes: number | null;
@@ -169,4 +170,6 @@ const tenantOf = (json: TenantJson): Tenant => ({
   suspendedReason: json.suspended_reason,
   deletingAt: dateOf(json.deleting_at),
   createdAt: new Date(json.created_at),
+  predatesRetention: false,
+  ...(json.stored_bytes !== undefined && { storedBytes: json.stored_bytes }),
 });

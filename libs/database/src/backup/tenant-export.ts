@@ -22,7 +22,7 @@ export interface TenantExport {
 }
 
 const TENANT = `
-SELECT slug, default_agent AS "defaultAgent", index_model AS "indexModel", index_model_url AS "indexModelUrl", limits,
+SELECT slug, default_agent AS "defaultAgent", index_model AS "indexModel", index_model_url AS "indexModelUrl", limits, predates_retention AS "predatesRetention",
   egress_allow AS "egressAllow", egress_deny AS "egressDeny"
 FROM tenants WHERE id = $1`;
 const SECRETS = 'SELECT name FROM secrets WHERE tenant_id = $1 ORDER BY name';

@@ -31,6 +31,8 @@ const headerSchema = z.object({
     indexModel: z.string().nullable(),
     indexModelUrl: z.string().nullable(),
     limits: z.record(z.string(), z.number().nullable()),
+    // A tenant of an earlier release keeps its ended tasks here, too.
+    predatesRetention: z.boolean().default(true),
     // Exports of earlier releases have no lists.
     egressAllow: z.array(z.string()).default([]),
     egressDeny: z.array(z.string()).default([]),
@@ -47,8 +49,8 @@ const LINE_FEED = 10;
 const MAX_ROWS = 200;
 const MAX_BATCH_BYTES = 1024 * 1024;
 const CREATE_TENANT = `
-INSERT INTO tenants (id, slug, default_agent, index_model, index_model_url, limits, egress_allow, egress_deny)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO tenants (id, slug, default_agent, index_model, index_model_url, limits, egress_allow, egress_deny, predates_retention)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT (slug) DO NOTHING RETURNING id`;
 /** The queue ticks by the ids of schedules, which two tenants must not share. Whoever resumes one sets its next time. */
 const PAUSE_SCHEDULES = `
@@ -90,11 +92,19 @@ async function load(
   }
   const { version, release, tenant, secrets } = header.data;
   if (version > EXPORT_VERSION) throw newer(release);
-  const { defaultAgent, indexModel, indexModelUrl, limits, egressAllow, egressDeny } = tenant;
+  const { defaultAgent, indexModel, indexModelUrl, limits, egressAllow, egressDeny, predatesRetention } =
+    tenant;
   const lists = [egressAllow, egressDeny];
   // A pattern that is not understood must not get lost, because a list restricts.
   if (!lists.flat().every((pattern) => parseEgressPattern(pattern))) throw newer(release);
-  const settings = [defaultAgent, indexModel, indexModelUrl, JSON.stringify(limits), ...lists];
+  const settings = [
+    defaultAgent,
+    indexModel,
+    indexModelUrl,
+    JSON.stringify(limits),
+    ...lists,
+    predatesRetention,
+  ];
   const created = await session.query(CREATE_TENANT, [id, slug, ...settings]);
   if (created.length === 0)
     throw new BackupError(`The tenant "${slug}" already exists: choose another slug.`);

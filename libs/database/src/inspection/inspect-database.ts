@@ -61,6 +61,8 @@ export interface DatabaseFacts {
   sealedBy: { keyId: string; count: number }[];
   /** The id of the master key of the database; undefined if it has none yet. */
   masterKeyId: string | undefined;
+  /** Tenants that an earlier release has made, without a retention of their own. */
+  tenantsWithoutRetention: number;
 }
 
 const INSUFFICIENT_PRIVILEGE = '42501';
@@ -81,6 +83,9 @@ FROM pg_class c WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.rel
 
 const CLOCK = 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms';
 const HISTORY = `SELECT migration_name AS name, finished_at IS NOT NULL AS applied FROM _prisma_migrations WHERE rolled_back_at IS NULL`;
+const WITHOUT_RETENTION = `SELECT count(*)::int AS count FROM tenants
+WHERE predates_retention AND deleting_at IS NULL AND limits::jsonb->'retentionDays' IS NULL`;
+
 /**
  * Asks a database what an operator must know to mend it. Changes nothing. Rejects if it does not answer.
  * @param systemKey DATABASE_SYSTEM_KEY
@@ -145,7 +150,7 @@ async function factsOf(client: Client, url: string, systemKey: string | undefine
     dataDirectory: await dataDirectoryOf(client),
     ...(migrations.pending.length === 0
       ? await acrossTenants(client, url, systemKey)
-      : { sealedBy: [], masterKeyId: undefined, shiftedTimes: undefined }),
+      : { sealedBy: [], masterKeyId: undefined, shiftedTimes: undefined, tenantsWithoutRetention: 0 }),
   };
 }
 
@@ -223,7 +228,7 @@ async function acrossTenants(
   client: Client,
   url: string,
   systemKey: string | undefined,
-): Promise<Pick<DatabaseFacts, 'sealedBy' | 'masterKeyId' | 'shiftedTimes'>> {
+): Promise<Pick<DatabaseFacts, 'sealedBy' | 'masterKeyId' | 'shiftedTimes' | 'tenantsWithoutRetention'>> {
   const inScope = async <T>(ask: () => Promise<T>): Promise<T | undefined> => {
     try {
       for (const statement of beginIn(SYSTEM_SCOPE, systemKey, 'READ ONLY')) await client.query(statement);
@@ -236,7 +241,9 @@ async function acrossTenants(
   };
   const keys = await inScope(() => client.query<{ id: string; count: number }>(SEALED_BY));
   const record = await inScope(() => client.query<{ id: string }>(FIND_MASTER_KEY));
+  const undecided = await inScope(() => one<{ count: number }>(client, WITHOUT_RETENTION));
   return {
+    tenantsWithoutRetention: undecided?.count ?? 0,
     sealedBy: (keys?.rows ?? [])
       .map(({ id: keyId, count }) => ({ keyId, count }))
       .toSorted((a, b) => (a.keyId < b.keyId ? -1 : 1)),

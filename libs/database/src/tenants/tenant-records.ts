@@ -12,6 +12,8 @@ export interface Tenant {
   indexModelUrl: string | null;
   /** The tenant's own values, which replace the defaults of the environment. */
   limits: LimitOverrides;
+  /** Made by a release without a default retention: its ended tasks stay until the operator sets one. */
+  predatesRetention: boolean;
   /** Patterns of the only destinations that its agents may call; empty = all. */
   egressAllow: string[];
   /** Patterns of the destinations that they may not call. */
@@ -23,6 +25,8 @@ export interface Tenant {
   /** Since then it is being deleted. It is suspended, too, and stays so. */
   deletingAt: Date | null;
   createdAt: Date;
+  /** What it keeps in the database, where it was read; null = nobody has counted it yet. */
+  storedBytes?: number | null;
 }
 
 /** Which entries of a list a page has: those behind a key, in the order of the keys. */

@@ -13,7 +13,7 @@ import type { PageAfter, Tenant } from './tenant-records.js';
 const BY_ID: Statement = {
   name: 'tenant-by-id',
   text: `SELECT id::text, slug, default_agent AS "defaultAgent", index_model AS "indexModel",
-    index_model_url AS "indexModelUrl", limits, egress_allow AS "egressAllow", egress_deny AS "egressDeny",
+    index_model_url AS "indexModelUrl", limits, predates_retention AS "predatesRetention", egress_allow AS "egressAllow", egress_deny AS "egressDeny",
     suspended_at AS "suspendedAt", suspended_reason AS "suspendedReason", deleting_at AS "deletingAt",
     created_at AS "createdAt"
     FROM tenants WHERE id = $1::uuid`,
@@ -52,6 +52,18 @@ export class TenantStore {
       }),
     );
     return rows.map(tenantOf);
+  }
+
+  /** The tenants with what they keep in the database (`storedBytes`). */
+  async withStoredBytes(tenants: readonly Tenant[]): Promise<Tenant[]> {
+    const tenantId = { in: tenants.map(({ id }) => id) };
+    const usages = await this.catalog.run((prisma) =>
+      prisma.tenantUsage.findMany({ where: { tenantId, isCounted: true } }),
+    );
+    const bytes = new Map(
+      usages.map((of) => [of.tenantId, Number(of.storedBytes + (of.catalogBytes ?? 0n))]),
+    );
+    return tenants.map((tenant) => ({ ...tenant, storedBytes: bytes.get(tenant.id) ?? null }));
   }
 
   async bySlug(slug: string): Promise<Tenant | undefined> {

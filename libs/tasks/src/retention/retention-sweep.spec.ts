@@ -39,6 +39,8 @@ describe('the retention sweep', () => {
   let metrics: Metrics;
   let limits: Record<string, number | null>;
   let sweep: RetentionSweep;
+  let undecided: string[];
+  let warned: unknown[];
   beforeEach(() => {
     store = new FakeStore();
     metrics = new Metrics();
@@ -46,9 +48,13 @@ describe('the retention sweep', () => {
     const all = async () =>
       Object.entries(limits).map(([tenantId, retentionDays]) => ({ tenantId, limits: { retentionDays } }));
     const environment = { tombstoneDays: 90, auditRetentionDays: 365, retentionSweepMs: 60_000 };
-    sweep = new RetentionSweep(store as never, { all } as never, environment as never, metrics, {
-      warn: () => undefined,
-    } as never);
+    undecided = [];
+    warned = [];
+    const withoutRetention = async () => undecided;
+    sweep = new RetentionSweep(
+      ...([store as never, { all, withoutRetention } as never, environment as never, metrics] as const),
+      { warn: (...said: unknown[]) => warned.push(said) } as never,
+    );
   });
 
   it('makes batches until one finds nothing, and counts what they deleted', async () => {
@@ -79,6 +85,17 @@ describe('the retention sweep', () => {
     limits = { strict: null };
     await sweep.runOnce();
     expect(store.asked).toEqual(['purge', 'keys', 'receivers', 'forget after 90', 'audit after 365']);
+  });
+
+  it('says once which tenants of an earlier release keep everything, and deletes nothing of theirs', async () => {
+    undecided = ['old'];
+    limits = { old: null };
+    await sweep.runOnce();
+    await sweep.runOnce();
+    expect(warned).toEqual([
+      [expect.stringContaining('set LIMIT_RETENTION_DAYS'), { tenants: 1, some: ['old'] }],
+    ]);
+    expect(store.retentions).toEqual([]);
   });
 
   it('leaves it to the worker that is at it', async () => {

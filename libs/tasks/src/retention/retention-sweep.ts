@@ -18,6 +18,8 @@ const RETENTION_DELETED = counter(
 const MAX_TASKS = 500;
 const MAX_EVENTS = 5_000;
 const MAX_KEYS = 2_000;
+/** Tenants that a line of the log names. */
+const MAX_NAMED = 5;
 /** The pause after each batch, as a multiple of its duration: the sweep works at most a quarter of the time. */
 const REST = 3;
 /** In milliseconds. Postgres closes the lock's connection if it is idle for too long. */
@@ -35,13 +37,14 @@ export class RetentionSweep extends RepeatedWork {
   private readonly receivers = new BatchSize(MAX_KEYS);
   private readonly tombstones = new BatchSize(MAX_TASKS);
   private readonly audit = new BatchSize(MAX_KEYS);
+  private hasReported = false;
 
   constructor(
     private readonly store: RetentionStore,
     private readonly limits: LimitsService,
     private readonly environment: Environment,
     private readonly metrics: Metrics,
-    logger: Logger,
+    private readonly logger: Logger,
   ) {
     super({ everyMs: environment.retentionSweepMs, log: { name: 'The sweep of retention', logger } });
   }
@@ -51,6 +54,7 @@ export class RetentionSweep extends RepeatedWork {
    * @returns whether this worker swept
    */
   async runOnce(): Promise<boolean> {
+    await this.reportUndecided();
     const retentions = await this.retentions();
     return this.store.alone(async (stillAlone) => {
       if (retentions.length > 0) {
@@ -64,6 +68,18 @@ export class RetentionSweep extends RepeatedWork {
       await this.inBatches(this.tombstones, stillAlone, (size) => this.store.forget(tombstoneDays, size));
       await this.inBatches(this.audit, stillAlone, (size) => this.store.dropAudit(auditRetentionDays, size));
     });
+  }
+
+  /** Once for each process: an upgrade must not delete what was kept so far, and the operator must know that it stays. */
+  private async reportUndecided(): Promise<void> {
+    if (this.hasReported) return;
+    const tenants = await this.limits.withoutRetention();
+    this.hasReported = true;
+    if (tenants.length === 0) return;
+    this.logger.warn(
+      'tenants of an earlier release keep their ended tasks for ever: set LIMIT_RETENTION_DAYS to a number of days, or to none',
+      { tenants: tenants.length, some: tenants.slice(0, MAX_NAMED) },
+    );
   }
 
   private async retentions(): Promise<Retention[]> {

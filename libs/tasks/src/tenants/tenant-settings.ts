@@ -1,6 +1,7 @@
 import { ProtocolError, SLUG } from '@baton/a2a';
 import { assertConfig, BUILTIN_AGENTS } from '@baton/agents';
 import {
+  defaultLimitsOf,
   EGRESS_PATTERN_REMEDY,
   Environment,
   LIMIT_NAMES,
@@ -63,12 +64,12 @@ export class TenantSettings {
     private readonly audit: AuditStore,
     @Inject(Messaging) private readonly messaging: Pick<Messaging, 'publishControl'>,
     @Inject(LimitsService) private readonly limitsInUse: Pick<LimitsService, 'forget'>,
-    @Inject(Environment) private readonly environment: Pick<Environment, 'defaultLimits'>,
+    @Inject(Environment) private readonly environment: Pick<Environment, 'defaultLimits' | 'isRetentionSet'>,
   ) {}
 
-  /** By slug. @param page unset = all */
+  /** By slug, with what they keep in the database. @param page unset = all */
   async list(page?: PageAfter): Promise<Tenant[]> {
-    return this.tenants.list(page);
+    return this.tenants.withStoredBytes(await this.tenants.list(page));
   }
 
   async find(slug: string): Promise<Tenant> {
@@ -160,9 +161,11 @@ export class TenantSettings {
     await this.messaging.publishControl({ type: 'limits-changed', tenantId }).catch(() => undefined);
   }
 
-  private async limitsOf({ id, limits: set }: Tenant): Promise<LimitsInForce> {
+  private async limitsOf(tenant: Tenant): Promise<LimitsInForce> {
+    const { id, limits: set } = tenant;
+    const defaults = defaultLimitsOf(this.environment, tenant);
     const limitOf = (name: LimitName): LimitInForce => {
-      const [own, fallback] = [set[name], this.environment.defaultLimits[name]];
+      const [own, fallback] = [set[name], defaults[name]];
       if (own !== undefined) return { value: own, from: 'set' };
       return { value: fallback, from: fallback === null ? 'none' : 'default' };
     };
