@@ -55,7 +55,7 @@ export {
   type UsageReport,
   type UsageSums,
 } from './usage/usage-hours.js';
-export { type LimitUse, type TenantUsage, UsageStore } from './tenants/usage.store.js';
+export { type LimitUse, type StoredBytes, type TenantUsage, UsageStore } from './tenants/usage.store.js';
 export { type ConsoleLine, type ConsoleLineRecord, ConsoleLineStore } from './runs/console-line.store.js';
 export {
   type JournalRecord,
@@ -81,6 +81,7 @@ export {
   type LoadFailure,
   type WorkerLoad,
   type WorkerProcess,
+  type WorkerRank,
   WorkerStore,
 } from './dispatch/worker.store.js';
 export { type OperatorToken, OperatorTokenStore } from './tenants/operator-token.store.js';

@@ -17,6 +17,11 @@ export const tenantAnswer = z
     suspended_reason: z.string().nullable(),
     deleting_at: timeSchema.nullable(),
     created_at: timeSchema,
+    stored_bytes: z
+      .int()
+      .nullable()
+      .optional()
+      .describe('Bytes that it keeps in the database. In lists only. Null: they are not counted yet'),
   })
   .meta({ id: 'Tenant' });
 export const tenantList = z.object({ tenants: z.array(tenantAnswer), next_cursor: nextCursor });
@@ -50,7 +55,7 @@ export const limitsAnswer = z.object({
 });
 
 export const tenantUsage = z.object({
-  stored_bytes: z.int().nullable().describe('Null: the tenant has no limit of it, so nothing is counted'),
+  stored_bytes: z.int().nullable().describe('Null: they are not counted yet'),
   queued_runs: z.int(),
   running_runs: z.int(),
   suspended_runs: z.int().describe('Runs that wait for other tasks'),
@@ -82,6 +87,7 @@ export const encodeTenant = (tenant: Tenant): z.infer<typeof tenantAnswer> => ({
   suspended_reason: tenant.suspendedReason,
   deleting_at: timeOf(tenant.deletingAt),
   created_at: tenant.createdAt.toISOString(),
+  ...(tenant.storedBytes !== undefined && { stored_bytes: tenant.storedBytes }),
 });
 
 export const encodeUsage = (usage: TenantUsage): z.infer<typeof tenantUsage> => ({

@@ -30,6 +30,7 @@ import {
   TokenStore,
   type WorkerLoad,
   WorkerStore,
+  UsageStore,
 } from '@baton/database';
 import {
   type Caller,
@@ -356,6 +357,7 @@ function fakesModule({
     { provide: SecretStore, useValue: secretStore() },
     { provide: WorkerStore, useValue: { load: () => database.load() } },
     { provide: RunStore, useValue: { countActive: () => database.countActive() } },
+    { provide: UsageStore, useValue: { largest: async () => [] } },
     { provide: ScheduleStore, useValue: { overdueSeconds: async () => 0 } },
     {
       provide: Messaging,

@@ -39,7 +39,7 @@ beforeEach(async () => {
   tenantId = (await tenants.create(slug)).id;
 });
 
-const allow = (storedBytes: number) => tenants.setLimits(slug, { storedBytes });
+const allow = (storedBytes: number | null) => tenants.setLimits(slug, { storedBytes });
 const definition = (bytes: number): AgentDefinition => ({
   name: 'a',
   description: 'x'.repeat(bytes),
@@ -201,6 +201,7 @@ describe('what a tenant keeps besides its tasks', () => {
   });
 
   it('counts from before the limit, and as a process of the last release has written it', async () => {
+    await allow(null);
     const agent = await makeAgent(1000);
     await setSecret(500);
     await sql(stores, `UPDATE agent_versions SET bytes = NULL WHERE tenant_id = '${tenantId}'`);
@@ -218,9 +219,9 @@ describe('what a tenant keeps besides its tasks', () => {
       `INSERT INTO agent_versions (tenant_id, agent_id, version, definition, enabled, created_by)
        SELECT tenant_id, id, 2, definition, true, 'operator' FROM agents WHERE id = '${agent.id}'`,
     );
-    expect(await usage.due([tenantId], 600)).toEqual([tenantId]);
+    expect(await usage.due([{ tenantId, seconds: 600 }])).toEqual([tenantId]);
     while (!(await usage.count(tenantId, 600)));
-    expect(await usage.due([tenantId], 600)).toEqual([]);
+    expect(await usage.due([{ tenantId, seconds: 600 }])).toEqual([]);
     expect(await added()).toBe(await read());
     await sql(stores, `UPDATE tenant_usage SET catalog_bytes = NULL WHERE tenant_id = '${tenantId}'`);
     await expect(setSecret(3000)).rejects.toMatchObject(isFull);

@@ -221,15 +221,27 @@ describe('what a tenant has stored', () => {
     expect(await added(tenantId)).toBe(await summed(tenantId));
   });
 
-  it('is counted for whom it is due, and forgotten where there is no limit any more', async () => {
+  it('is counted for whom it is due, which a tenant without a limit is later', async () => {
     const [fresh, old, unlimited, never] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     for (const tenantId of [fresh, old, unlimited]) await countAll(tenantId);
     await sql(
       stores,
-      `UPDATE tenant_usage SET counted_at = now() - interval '601 s' WHERE tenant_id = '${old}'`,
+      `UPDATE tenant_usage SET counted_at = now() - interval '601 s' WHERE tenant_id <> '${fresh}'`,
     );
-    expect(await usage.due([fresh, old, never], 600)).toEqual([never, old]);
-    expect(await added(unlimited)).toBeUndefined();
-    expect(await added(fresh)).toBe(0);
+    const limited = [fresh, old, never].map((tenantId) => ({ tenantId, seconds: 600 }));
+    expect(await usage.due([...limited, { tenantId: unlimited, seconds: 3_600 }])).toEqual([never, old]);
+    expect([await added(unlimited), await added(fresh)]).toEqual([0, 0]);
+  });
+
+  it('is known for the tenants that keep most, the largest first', async () => {
+    const tenants = [randomUUID(), randomUUID(), randomUUID()];
+    for (const [i, tenantId] of tenants.entries()) {
+      await sql(stores, `INSERT INTO tenants (id, slug) VALUES ('${tenantId}', 'size-${i}')`);
+      await Promise.all(Array.from({ length: i + 1 }, () => stores.tasks.create(newTask({ tenantId }))));
+      await countAll(tenantId);
+    }
+    const largest = await usage.largest(2);
+    expect(largest.map(({ tenant }) => tenant)).toEqual(['size-2', 'size-1']);
+    expect(largest[0]!.storedBytes).toBe(await summed(tenants[2]!));
   });
 });

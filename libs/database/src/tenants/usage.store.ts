@@ -6,7 +6,8 @@ import { IN_FLIGHT } from '../dispatch/dispatch.store.js';
 // What a task stores are the bytes of its messages, events and journal as JSON. Those of a turn that is running are
 // `open_bytes`; they are added to `stored_bytes`, and to the tenant's usage, in the statement that ends the turn.
 // Besides its tasks a tenant keeps a catalog: versions of agents, secrets and schedules (`catalog_bytes`, tenant-room.ts).
-// Only tenants with a limit have a row of usage. It is the last row that a transaction locks, and soon let go.
+// Every tenant has a row of usage, made by the first count. Without a limit, what a new task brings is added by the next count
+// alone (every hour), so that acceptance locks nothing. It is the last row that a transaction locks, and soon let go.
 
 /** Bytes of a parameter that is stored, known without reading it: it has a header of four. */
 export const sizeOf = (parameter: string): string => `(pg_column_size(${parameter}::json) - 4)`;
@@ -137,24 +138,23 @@ UPDATE tenant_usage SET catalog_bytes = coalesce((
 WHERE tenant_id = $1`,
 };
 
-/** Tenants that have been counted longest ago: $1 tenants with a limit $2 age in seconds */
+/** Tenants that have been counted longest ago: $1 tenants $2 age of each in seconds */
 const DUE: Statement = {
-  name: 'usage-due-3',
+  name: 'usage-due-4',
   text: `
-SELECT k.tenant_id FROM unnest($1::uuid[]) AS k(tenant_id)
+SELECT k.tenant_id FROM unnest($1::uuid[], $2::int[]) AS k(tenant_id, seconds)
 LEFT JOIN tenant_usage u ON u.tenant_id = k.tenant_id
 WHERE u.counted_at IS NULL OR NOT u.is_counted OR u.counting_after IS NOT NULL OR u.catalog_bytes IS NULL
-  OR u.counted_at < now() - $2::int * interval '1 second'
+  OR u.counted_at < now() - k.seconds * interval '1 second'
 ORDER BY u.is_counted NULLS FIRST, u.counted_at`,
 };
 
-/** $1 tenants with a limit: the others have nothing to be counted for. */
-const DROP_USAGE: Statement = {
-  name: 'usage-drop',
+/** The tenants that keep most: $1 how many */
+const LARGEST: Statement = {
   text: `
-DELETE FROM tenant_usage WHERE tenant_id IN (
-  SELECT tenant_id FROM tenant_usage WHERE tenant_id <> ALL($1::uuid[]) FOR UPDATE SKIP LOCKED
-)`,
+SELECT t.slug AS tenant, (u.stored_bytes + coalesce(u.catalog_bytes, 0))::float8 AS "storedBytes", u.counted_at AS "countedAt"
+FROM tenant_usage u JOIN tenants t ON t.id = u.tenant_id
+WHERE u.is_counted ORDER BY 2 DESC, 1 LIMIT $1`,
 };
 
 /** $1 tenant */
@@ -196,7 +196,7 @@ export type LimitUse = Record<
 
 /** What a tenant uses. */
 export interface TenantUsage {
-  /** Null: nothing is counted, because the tenant has no limit of it. */
+  /** Null: nobody has counted them yet. */
   storedBytes: number | null;
   queuedRuns: number;
   runningRuns: number;
@@ -212,20 +212,32 @@ const SLICE_TASKS = 2_000;
 /** Longer than any count is old: one that has ended is not begun again. */
 const NEVER = 1_000_000_000;
 
-/** The stored bytes of tenants that have a limit for them. */
+/** What a tenant keeps, by the last count and the turns since then. */
+export interface StoredBytes {
+  /** Its slug. */
+  tenant: string;
+  storedBytes: number;
+  countedAt: Date | null;
+}
+
+/** The stored bytes of tenants. */
 @Injectable()
 export class UsageStore {
   constructor(private readonly database: Database) {}
 
   /**
-   * The tenants of these whose count is under way, or that nobody has counted for so many seconds. Those that were
+   * The tenants of these whose count is under way, or that nobody has counted for their number of seconds. Those that were
    * never counted come first, then those that were counted longest ago.
-   * @param limited all tenants with a limit; the sums of others are deleted
    */
-  async due(limited: readonly string[], seconds: number): Promise<string[]> {
-    await this.database.systemQuery(DROP_USAGE, [limited]);
-    const rows = await this.database.systemQuery<{ tenant_id: string }>(DUE, [limited, seconds]);
+  async due(tenants: readonly { tenantId: string; seconds: number }[]): Promise<string[]> {
+    const values = [tenants.map(({ tenantId }) => tenantId), tenants.map(({ seconds }) => seconds)];
+    const rows = await this.database.systemQuery<{ tenant_id: string }>(DUE, values);
     return rows.map(({ tenant_id }) => tenant_id);
+  }
+
+  /** The tenants that keep most, the largest first. */
+  async largest(limit: number): Promise<StoredBytes[]> {
+    return this.database.systemQuery<StoredBytes & QueryResultRow>(LARGEST, [limit]);
   }
 
   async report(tenantId: string): Promise<TenantUsage> {

@@ -5,6 +5,8 @@ import {
   releaseOf,
   RunStore,
   ScheduleStore,
+  type StoredBytes,
+  UsageStore,
 } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { SingleFlight } from '@baton/postgres';
@@ -23,6 +25,11 @@ const TENANT_RUNS = gauge(
   'baton_tenant_runs',
   'Runs in Postgres that have not ended, by state, of the 20 tenants that have the most',
   ['tenant', 'state'],
+);
+const TENANT_BYTES = gauge(
+  'baton_tenant_stored_bytes',
+  'Bytes that a tenant keeps in Postgres, of the 20 tenants that keep most',
+  ['tenant'],
 );
 const SCHEDULES_OVERDUE = gauge(
   'baton_schedules_overdue_seconds',
@@ -58,6 +65,7 @@ const MAX_TENANTS = 20;
 export class PlatformGauges implements OnModuleInit {
   constructor(
     private readonly runs: RunStore,
+    private readonly usage: UsageStore,
     private readonly schedules: ScheduleStore,
     private readonly installation: InstallationStore,
     private readonly messaging: Messaging,
@@ -95,6 +103,13 @@ export class PlatformGauges implements OnModuleInit {
     this.metrics.onScrape(async () => {
       const policy = await this.messaging.evictionPolicy();
       this.metrics.of(REDIS_EVICTS).set(policy === undefined ? 0 : 1);
+    });
+    const summing = new SingleFlight<StoredBytes[]>();
+    this.metrics.onScrape(async () => {
+      const tenants = await summing.run(() => this.usage.largest(MAX_TENANTS));
+      this.metrics.of(TENANT_BYTES).reset();
+      for (const { tenant, storedBytes } of tenants)
+        this.metrics.of(TENANT_BYTES).set({ tenant }, storedBytes);
     });
     this.metrics.onScrape(async () => {
       const { ready } = await this.readiness.report();

@@ -7,15 +7,17 @@ import { RepeatedWork } from '../core/repeated-work.js';
 
 /** How often a worker checks whether a count is due. */
 const CHECK_MS = 30_000;
-/** A tenant's sum is counted again after this time. */
+/** The sum of a tenant with a limit is counted again after this time. */
 const DUE_SECONDS = 600;
+/** That of a tenant without one. */
+const UNLIMITED_DUE_SECONDS = 3_600;
 /** The pause after each slice of a count, as a multiple of the slice's duration. */
 const REST = 5;
 
 /**
- * Counts the stored bytes of the tenants that have a limit for them, in slices. Every turn adds its bytes to the sum of
- * its tenant. The count adds the bytes from before the limit, and those of runs that died on every attempt. Deleted agents
- * whose last task is gone make room first.
+ * Counts the stored bytes of all tenants, in slices. Every turn adds its bytes to the sum of its tenant. The count adds the
+ * bytes from before it, those of runs that died on every attempt, and the new messages of tenants without a limit. Deleted
+ * agents whose last task is gone make room first.
  */
 @Injectable()
 export class UsageCount extends RepeatedWork {
@@ -31,9 +33,11 @@ export class UsageCount extends RepeatedWork {
   /** Count every tenant whose count is due. Tenants take turns slice by slice, so none waits for a large one. */
   async runOnce(): Promise<void> {
     const tenants = await this.limits.all();
-    const limited = tenants.filter(({ limits }) => limits.storedBytes !== null);
-    const ids = limited.map(({ tenantId }) => tenantId);
-    const due = new Set(await this.store.due(ids, DUE_SECONDS));
+    const ages = tenants.map(({ tenantId, limits }) => ({
+      tenantId,
+      seconds: limits.storedBytes === null ? UNLIMITED_DUE_SECONDS : DUE_SECONDS,
+    }));
+    const due = new Set(await this.store.due(ages));
     for (const tenantId of due) await this.agents.purge(tenantId);
     while (due.size > 0) {
       for (const tenantId of due) {
