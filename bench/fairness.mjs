@@ -1,7 +1,7 @@
 // npm run bench:fairness: how a flood of one tenant delays a single task of another.
 // Two API and two worker processes with their own services. DRIVER (redis or postgres), CONCURRENCY of a worker
 // (10), FLOOD tasks (10000), DELAYS of the flood's runs in ms (10,200,1000), PROBES per phase (40), SECONDS of the
-// phases of throughput (15), PHASES (probe,weights,many,alone), DIST of another build to measure.
+// phases of throughput (15), PHASES (probe,long,weights,many,alone), LONG tasks of 60 s (500), DIST of another build to measure.
 import { cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { query, startCluster } from './cluster.mjs';
@@ -14,7 +14,9 @@ const FLOOD = number('FLOOD', 10_000);
 const DELAYS = (process.env.DELAYS ?? '10,200,1000').split(',').map(Number);
 const PROBES = number('PROBES', 40);
 const SECONDS = number('SECONDS', 15);
-const PHASES = (process.env.PHASES ?? 'probe,weights,many,alone').split(',');
+const PHASES = (process.env.PHASES ?? 'probe,long,weights,many,alone').split(',');
+const LONG = number('LONG', 500);
+const LONG_MS = 60_000;
 const CALLERS = 32;
 
 /** Has the tenant's tasks accepted, `count` in all. */
@@ -119,6 +121,28 @@ try {
       rows[`behind ${FLOOD} runs of ${delayMs} ms`] = rowOf(behind, n);
     }
     console.table(rows);
+  }
+  if (PHASES.includes('long')) {
+    const a = await cluster.tenant();
+    await flood(a, LONG, LONG_MS);
+    // Until every slot that is not reserved has a run, and the queue its backlog.
+    await sleep(2_000);
+    const { waits, wholes } = await probe(b, PROBES, 100);
+    console.log(
+      `behind ${LONG} runs of ${LONG_MS / 1000} s: a single task of another waits ${figures(waits)} ms, whole ${figures(wholes)} ms`,
+    );
+    await cancelWaiting(cluster);
+    await query(
+      cluster.databaseUrl,
+      `UPDATE tasks SET state = 5, active_run_id = NULL WHERE tenant_id = $1 AND active_run_id IS NOT NULL`,
+      [a.id],
+    );
+    await query(
+      cluster.databaseUrl,
+      `UPDATE runs SET state = 'canceled', finished_at = now(), lease_expires_at = NULL WHERE tenant_id = $1 AND state = 'running'`,
+      [a.id],
+    );
+    await idle(cluster);
   }
   if (PHASES.includes('weights')) {
     const [one, three] = [await cluster.tenant({ weight: 1 }), await cluster.tenant({ weight: 3 })];

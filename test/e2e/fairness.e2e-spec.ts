@@ -11,6 +11,8 @@ const AGENTS = join(__dirname, '../agents');
 const LEASES = { LEASE_MS: '2000', LEASE_HEARTBEAT_MS: '500', SWEEP_MS: '300' };
 const CONCURRENCY = 2;
 const SLOTS = 2 * CONCURRENCY;
+/** Slots that stay free for tenants without a run in flight. */
+const RESERVED = 1;
 /** Most runs that are on the queue or running while others wait. */
 const CAPACITY = SLOTS + 4;
 const CALLERS = 10;
@@ -103,6 +105,50 @@ describe.each(DRIVERS)('tenants on %s', (driver) => {
       expect(order!.before).toBeLessThanOrEqual(CAPACITY);
     }
     expect(await ends(flood, ids)).toEqual(new Set(['TASK_STATE_COMPLETED']));
+  });
+
+  it('a tenant with nothing running begins at once, however many long tasks of another run and wait', async () => {
+    const [flooding, single] = [await stack.createTenant(), await stack.createTenant()];
+    const flood = callersOf(flooding);
+    // The workers know of each other after a heartbeat.
+    const reserved = 'SELECT FROM workers HAVING sum(reserved_slots) = $1';
+    while ((await rows(reserved, [RESERVED])).length === 0);
+    const metadata = { echo: { delayMs: 600_000 } };
+    // Its first run takes no reserved slot then.
+    const first = await accept(flood, 1, metadata);
+    for await (const { data } of flood[0]!.stream('SubscribeToTask', { id: first[0]! }, 1)) {
+      expect(data.result?.statusUpdate?.status.state).toBe('TASK_STATE_WORKING');
+      break;
+    }
+    const ids = [...first, ...(await accept(flood, 60, metadata))];
+    /** How many of the other tenant's runs are at work and over, and whether some are on the queue. */
+    const floodNow = async () => {
+      const [now] = await rows<{ running: number; isQueued: boolean; over: number }>(
+        `SELECT count(*) FILTER (WHERE state = 'running')::int AS running,
+           count(*) FILTER (WHERE state = 'queued' AND enqueued_at IS NOT NULL) > 0 AS "isQueued",
+           count(*) FILTER (WHERE state NOT IN ('running', 'queued'))::int AS over
+         FROM runs r JOIN tenants t ON t.id = r.tenant_id WHERE t.slug = $1`,
+        [flooding.slug],
+      );
+      return now!;
+    };
+    const busy = { running: SLOTS - RESERVED, isQueued: true, over: 0 };
+    while (JSON.stringify(await floodNow()) !== JSON.stringify(busy));
+    const callers = callersOf(single);
+    for (let i = 0; i < 20; i++) {
+      const { result } = await callers[i % 2]!.call('SendMessage', sendParams('me too'));
+      expect(result!.task.status.state).toBe('TASK_STATE_COMPLETED');
+    }
+    // A run that sleeps is queued anew. It waits neither for a slot of a worker nor for one to be dispatched.
+    const stepper = new RawCaller(stack.url(0, 'stepper'), single.token);
+    const ops = [{ op: 'sleep', name: 'a', for: '200ms' }, { op: 'ask', name: 'b', question: 'Well?' }]; // prettier-ignore
+    const asked = await stepper.call('SendMessage', sendParams(JSON.stringify({ ops })));
+    const { id: taskId, contextId, status } = asked.result!.task;
+    expect(status.state).toBe('TASK_STATE_INPUT_REQUIRED');
+    const continued = await stepper.call('SendMessage', sendParams('yes', { taskId, contextId }));
+    expect(continued.result!.task.status.state).toBe('TASK_STATE_COMPLETED');
+    expect(await floodNow()).toEqual(busy);
+    await Promise.all(ids.map((id) => flood[0]!.call('CancelTask', { id })));
   });
 
   // Postgres alone decides this: once is enough.

@@ -3,6 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { DRIVERS } from '../../../test/support/index.js';
 import { Inbox } from './inbox.fixture.js';
 import { Installation, signalOf, someRun } from './installation.fixture.js';
@@ -16,6 +18,8 @@ import type {
   TaskSignal,
 } from './messaging.js';
 
+const RUN_MS = 20;
+
 describe.each(DRIVERS)('messaging on %s', (driver) => {
   let installation: Installation;
   let one: Messaging;
@@ -27,6 +31,9 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
   });
   afterEach(() => installation.close());
 
+  const untilDepth = async (depth: { waiting: number; active: number }): Promise<void> => {
+    while (!isDeepStrictEqual(await other.queueDepth(), depth));
+  };
   const consume = (messaging: Messaging, inbox: Inbox<RunJob>) =>
     messaging.consumeRuns(10, async (job) => inbox.push(job));
 
@@ -168,6 +175,93 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       }
     });
 
+    it('keeps slots free for the only runs of their tenants, which no other run holds up', async () => {
+      const inbox = new Inbox<RunJob>();
+      const finish: (() => void)[] = [];
+      const consumer = one.consumeRuns(3, async (job, claimed) => {
+        inbox.push(job);
+        claimed();
+        await new Promise<void>((resolve) => finish.push(resolve));
+      });
+      const [first, second, third, only, last] = Array.from({ length: 5 }, () => someRun());
+      try {
+        consumer.reserve(1);
+        await one.enqueueNewRuns([first!, second!, third!]);
+        await inbox.reach(2);
+        // What the worker is told of without the queue finds no slot either.
+        expect(consumer.begin(async () => undefined)).toBe(false);
+        await one.enqueueNewRuns([{ ...only!, mayUseReserved: true }]);
+        expect(await inbox.reach(3)).toEqual([first, second, only]);
+        expect(consumer.begin(async () => undefined, true)).toBe(false);
+        // Of the two that wait, the only run of its tenant goes first.
+        await one.enqueueRuns([{ ...last!, mayUseReserved: true }]);
+        finish.shift()?.();
+        expect((await inbox.reach(4)).at(-1)).toEqual(last);
+        // The slot of that one is for an ordinary run when none is reserved any more.
+        consumer.reserve(0);
+        finish.shift()?.();
+        expect((await inbox.reach(5)).at(-1)).toEqual(third);
+      } finally {
+        while (finish.length > 0) finish.shift()?.();
+        void consumer.close();
+      }
+    });
+
+    it('gives a free slot to an ordinary run when the queue of the only runs is empty', async () => {
+      const inbox = new Inbox<RunJob>();
+      const finish: (() => void)[] = [];
+      const consumer = one.consumeRuns(2, async (job, claimed) => {
+        inbox.push(job);
+        claimed();
+        await new Promise<void>((resolve) => finish.push(resolve));
+      });
+      const [first, second, ordinary] = Array.from({ length: 3 }, () => someRun());
+      try {
+        await one.enqueueRuns([{ ...first!, mayUseReserved: true }]);
+        await inbox.reach(1);
+        await untilDepth({ waiting: 0, active: 0 });
+        await one.enqueueRuns([{ ...second!, mayUseReserved: true }]);
+        await inbox.reach(2);
+        await one.enqueueRuns([ordinary!]);
+        // The worker has given it back, and holds two jobs of its queue and one of the other.
+        await untilDepth({ waiting: 1, active: 3 });
+        finish.shift()?.();
+        expect((await inbox.reach(3)).at(-1)).toEqual(ordinary);
+      } finally {
+        while (finish.length > 0) finish.shift()?.();
+        void consumer.close();
+      }
+    });
+
+    it('executes ordinary runs also while the queue of the only runs is never empty', async () => {
+      const ordinary = someRun();
+      const inbox = new Inbox<RunJob>();
+      let isOver = false;
+      let start = (): void => undefined;
+      const held = new Promise<void>((resolve) => (start = resolve));
+      const feed = () => one.enqueueRuns([{ ...someRun(), mayUseReserved: true }]);
+      const consumer = one.consumeRuns(1, async (job, claimed) => {
+        claimed();
+        await held;
+        if (job.runId === ordinary.runId) inbox.push(job);
+        // Each run makes another one, and lasts until the worker holds its job.
+        else if (!isOver) await feed().then(() => sleep(RUN_MS));
+      });
+      try {
+        await Promise.all([feed(), feed(), feed()]);
+        await untilDepth({ waiting: 2, active: 1 });
+        await one.enqueueRuns([ordinary]);
+        // The worker has given it back, and holds a job of each queue.
+        await untilDepth({ waiting: 3, active: 2 });
+        start();
+        expect(await inbox.reach(1)).toEqual([ordinary]);
+      } finally {
+        isOver = true;
+        start();
+        void consumer.close();
+      }
+    });
+
     it('tells a worker of a run, and says whether somebody has heard of it', async () => {
       const { attempt: _, ...run } = someRun();
       const inbox = new Inbox<ClaimedRunNews>();
@@ -175,7 +269,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       expect(one.tellsWorkers).toBe(one.driver === 'redis');
       if (!one.tellsWorkers) return expect(await one.tellWorker('worker', run)).toBe(false);
       while (!(await one.tellWorker('worker', run)));
-      expect(await inbox.reach(1)).toEqual([run]);
+      expect(await inbox.reach(1)).toEqual([{ ...run, mayUseReserved: false }]);
       expect(await one.tellWorker('another', run)).toBe(false);
       // Whoever is told that the worker has heard of a run can rely on it, also while it ends.
       const ended = end();

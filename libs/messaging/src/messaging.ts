@@ -12,10 +12,15 @@ export interface RunJob {
   runId: string;
   /** How often the run was claimed before; makes the job's id unique per try, so that adding twice is harmless. */
   attempt: number;
+  /**
+   * No other run of its tenant is in flight. It goes on a queue of its own, from which a worker also fills its reserved
+   * slots.
+   */
+  mayUseReserved?: boolean;
 }
 
 /** A run that was claimed for a worker as it was made. */
-export type ClaimedRunNews = Pick<RunJob, 'tenantId' | 'taskId' | 'runId'>;
+export type ClaimedRunNews = Pick<RunJob, 'tenantId' | 'taskId' | 'runId' | 'mayUseReserved'>;
 
 /**
  * Executes a run. Must never reject.
@@ -111,9 +116,12 @@ export interface Consumer {
 export interface RunConsumption extends Consumer {
   /**
    * Execute a run that did not come by the queue, in one of the slots of this consumer.
-   * @returns false: no slot is free, or it takes no runs now
+   * @param mayUseReserved as in `RunJob`
+   * @returns false: no slot is free for it, or the consumer takes no runs now
    */
-  begin(execute: () => Promise<void>): boolean;
+  begin(execute: () => Promise<void>, mayUseReserved?: boolean): boolean;
+  /** Keep this many slots free from now on for runs that may use them (`RunJob.mayUseReserved`). At first none. */
+  reserve(slots: number): void;
 }
 
 /**

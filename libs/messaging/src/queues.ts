@@ -147,49 +147,119 @@ interface Entry {
 }
 
 /**
- * The queue of runs. Nearly all of its cost is by the job, so runs that come together share jobs (why:
- * docs/inside/adr/0028-runs-share-jobs.md).
+ * The two queues of runs, and the slots in which a worker executes the runs of both. Runs of tenants without another run in
+ * flight have a queue of their own. So a worker can take them for its reserved slots, however many other runs are before them
+ * (docs/inside/adr/0005-fair-dispatch.md).
  */
-export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
+export class RunQueues<B extends IQueueBackend, C> {
+  private readonly ordinary: RunQueue<B, C>;
+  private readonly reserved: RunQueue<B, C>;
   private readonly slots = new Set<RunSlots>();
 
-  constructor(driver: QueueDriver<B, C>, log: QuietLog) {
-    super(driver, log, RUNS);
+  /** @param driver names the queue of ordinary runs */
+  constructor(
+    driver: QueueDriver<B, C>,
+    private readonly log: QuietLog,
+  ) {
+    this.ordinary = new RunQueue(driver, log);
+    this.reserved = new RunQueue({ ...driver, name: `${driver.name}-reserved` }, log);
+  }
+
+  async ready(): Promise<void> {
+    await Promise.all(this.both.map((queue) => queue.ready()));
+  }
+
+  /** For who only reads them. */
+  get sources(): Queue[] {
+    return this.both.map(({ source }) => source);
   }
 
   /** Puts runs on the queue, each in a job of its own. Does nothing for a run that has such a job. */
   enqueue(runs: readonly RunJob[]): Promise<void> {
-    return this.addJobs(runs.map(entryOf));
+    return this.split(runs, (queue, some) => queue.enqueue(some));
   }
 
   /** Puts runs on the queue that were not there with this attempt. They share jobs. */
   enqueueNew(runs: readonly RunJob[]): Promise<void> {
-    return this.addJobs(shareOut(runs));
+    return this.split(runs, (queue, some) => queue.enqueueNew(some));
   }
 
   /** Takes runs from now on. */
   consume(concurrency: number, execute: RunHandler): RunConsumption {
-    const slots = new RunSlots(concurrency, execute, (rest) => this.addJobs([givenBack(rest)]), this.log);
+    const slots = new RunSlots(concurrency, execute, this.log);
     this.slots.add(slots);
-    const consumer = this.open(Math.min(concurrency, MAX_DELIVERIES), ({ name, data }) =>
-      slots.deliver(name === 'runs' ? decodeJob('runs', name, data).runs : [decodeJob('run', name, data)]),
-    );
+    const consumers = [this.ordinary.consume(slots, false), this.reserved.consume(slots, true)];
+    const [first] = consumers;
     return {
-      ...consumer,
-      begin: (run) => !consumer.isPaused() && slots.beginNow(run),
+      pause: () => consumers.forEach((consumer) => consumer.pause()),
+      resume: () => consumers.forEach((consumer) => consumer.resume()),
+      begin: (run, mayUseReserved = false) =>
+        first?.isPaused() === false && slots.beginNow(run, mayUseReserved),
+      reserve: (count) => slots.reserve(count),
       close: async () => {
         slots.close();
-        await consumer.close();
+        await Promise.all(consumers.map((consumer) => consumer.close()));
         await slots.over();
         this.slots.delete(slots);
       },
     };
   }
 
-  override async close(): Promise<void> {
+  async close(): Promise<void> {
     for (const slots of this.slots) slots.close();
-    await super.close();
+    await Promise.all(this.both.map((queue) => queue.close()));
     await Promise.all([...this.slots].map((slots) => slots.over()));
+  }
+
+  /** The runs of both queues. */
+  async depth(): Promise<{ waiting: number; active: number }> {
+    const depths = await Promise.all(this.both.map((queue) => queue.depth()));
+    return {
+      waiting: depths.reduce((sum, { waiting }) => sum + waiting, 0),
+      active: depths.reduce((sum, { active }) => sum + active, 0),
+    };
+  }
+
+  private get both(): RunQueue<B, C>[] {
+    return [this.ordinary, this.reserved];
+  }
+
+  private async split(
+    runs: readonly RunJob[],
+    add: (queue: RunQueue<B, C>, some: readonly RunJob[]) => Promise<void>,
+  ): Promise<void> {
+    const reserved = runs.filter(({ mayUseReserved = false }) => mayUseReserved);
+    const ordinary = runs.filter(({ mayUseReserved = false }) => !mayUseReserved);
+    // First, so that the first run of a tenant takes no reserved slot while others are free.
+    if (reserved.length > 0) await add(this.reserved, reserved);
+    if (ordinary.length > 0) await add(this.ordinary, ordinary);
+  }
+}
+
+/**
+ * One queue of runs. Nearly all of its cost is by the job, so runs that come together share jobs (why:
+ * docs/inside/adr/0028-runs-share-jobs.md).
+ */
+class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
+  constructor(driver: QueueDriver<B, C>, log: QuietLog) {
+    super(driver, log, RUNS);
+  }
+
+  enqueue(runs: readonly RunJob[]): Promise<void> {
+    return this.addJobs(runs.map(entryOf));
+  }
+
+  enqueueNew(runs: readonly RunJob[]): Promise<void> {
+    return this.addJobs(shareOut(runs));
+  }
+
+  /** Takes runs for free slots from now on. */
+  consume(slots: RunSlots, mayUseReserved: boolean): Consumer & { isPaused(): boolean } {
+    const giveBack = (rest: readonly RunJob[]): Promise<void> => this.addJobs([givenBack(rest)]);
+    return this.open(Math.min(slots.count, MAX_DELIVERIES), ({ name, data }) => {
+      const runs = name === 'runs' ? decodeJob('runs', name, data).runs : [decodeJob('run', name, data)];
+      return slots.deliver(runs, mayUseReserved, giveBack);
+    });
   }
 
   async depth(): Promise<{ waiting: number; active: number }> {
@@ -236,52 +306,79 @@ function shareOut(runs: readonly RunJob[]): Entry[] {
 const countRuns = (jobIds: readonly string[] = []): number =>
   jobIds.reduce((sum, jobId) => sum + Number(/^(\d+)x/.exec(jobId)?.[1] ?? 1), 0);
 
+/** What waits for a slot: runs, and behind them jobs that are held. */
+interface Waiting {
+  runs: Set<() => void>;
+  jobs: Set<() => void>;
+}
+
+const wakeOne = ([first]: Iterable<() => void>): void => first?.();
+
 /**
  * The runs that a worker executes at a time. A job is done when its runs are claimed, and each run then holds its slot until
- * it is over. While all slots are taken, the jobs that were taken last are held: so the worker takes no further ones.
+ * it is over. While all slots are taken, the jobs that were taken last are held: so the worker takes no further ones. For
+ * ordinary runs the reserved slots count as taken.
  */
 class RunSlots {
   private readonly running = new Set<Promise<void>>();
-  /** Runs that wait for a slot, and behind them jobs that are held. */
-  private readonly waiting = { runs: new Set<() => void>(), jobs: new Set<() => void>() };
+  private readonly waiting: { reserved: Waiting; ordinary: Waiting } = {
+    reserved: { runs: new Set(), jobs: new Set() },
+    ordinary: { runs: new Set(), jobs: new Set() },
+  };
+  /** Which queue is first in line for the next free slot. They take turns, so that neither starves. */
+  private turns = [this.waiting.reserved, this.waiting.ordinary];
+  private reserved = 0;
   private isClosed = false;
 
   constructor(
-    private readonly count: number,
+    readonly count: number,
     private readonly execute: RunHandler,
-    private readonly giveBack: (runs: readonly RunJob[]) => Promise<void>,
     private readonly log: QuietLog,
   ) {}
 
-  /** Resolves when the runs of a job are claimed or back on the queue, and the worker may take another job. */
-  async deliver(runs: readonly RunJob[]): Promise<void> {
+  /**
+   * Resolves when the runs of a job are claimed or back on the queue, and the worker may take another job.
+   * @param giveBack puts runs back on their queue
+   */
+  async deliver(
+    runs: readonly RunJob[],
+    mayUseReserved: boolean,
+    giveBack: (runs: readonly RunJob[]) => Promise<void>,
+  ): Promise<void> {
+    const { runs: waitingRuns, jobs: waitingJobs } = this.waiting[mayUseReserved ? 'reserved' : 'ordinary'];
     const claims: Promise<void>[] = [];
     for (const run of runs) {
-      while (this.isFull && (await this.change('runs', SLOT_WAIT_MS)));
-      if (this.isFull || this.isClosed) break;
+      while (this.isFull(mayUseReserved) && (await this.change(waitingRuns, SLOT_WAIT_MS)));
+      if (this.isFull(mayUseReserved) || this.isClosed) break;
       claims.push(this.begin(run));
     }
     const rest = runs.slice(claims.length);
     // In a new job: this one is still there, and its id with it.
-    if (rest.length > 0) await this.giveBack(rest);
+    if (rest.length > 0) await giveBack(rest);
     await Promise.all(claims);
     // Nobody waits for the end of a job, which takes a millisecond. So the runs write their first events before it.
     await turnOfLoop();
     await turnOfLoop();
-    while (this.isFull && !this.isClosed) await this.change('jobs');
+    while (this.isFull(mayUseReserved) && !this.isClosed) await this.change(waitingJobs);
   }
 
   /** Executes a run that comes by itself. @returns false: it would have to wait */
-  beginNow(execute: () => Promise<void>): boolean {
-    if (this.isFull || this.isClosed) return false;
+  beginNow(execute: () => Promise<void>, mayUseReserved: boolean): boolean {
+    if (this.isFull(mayUseReserved) || this.isClosed) return false;
     void this.occupy(execute());
     return true;
+  }
+
+  /** How many slots only the runs of the second queue may take. */
+  reserve(slots: number): void {
+    this.reserved = slots;
+    this.wakeAll();
   }
 
   /** Begin no more runs. */
   close(): void {
     this.isClosed = true;
-    for (const waiting of Object.values(this.waiting)) for (const wake of waiting) wake();
+    this.wakeAll();
   }
 
   /** Resolves when all runs are over. */
@@ -289,8 +386,8 @@ class RunSlots {
     await Promise.all(this.running);
   }
 
-  private get isFull(): boolean {
-    return this.running.size >= this.count;
+  private isFull(mayUseReserved: boolean): boolean {
+    return this.running.size >= this.count - (mayUseReserved ? 0 : this.reserved);
   }
 
   /** Resolves when the run is claimed or over. */
@@ -307,24 +404,45 @@ class RunSlots {
       .catch((error: unknown) => this.log.warn('job dropped', error))
       .then(() => {
         this.running.delete(over);
-        const [next] = this.waiting.runs.size > 0 ? this.waiting.runs : this.waiting.jobs;
-        next?.();
+        this.wakeNext();
       });
     this.running.add(over);
     return over;
   }
 
+  /**
+   * A slot is free. A waiting run takes it. If none waits, a held job of each queue is done: the one of a queue that is empty now
+   * would leave the slot unused.
+   */
+  private wakeNext(): void {
+    const usable = this.isFull(false) ? [this.waiting.reserved] : this.turns;
+    const next = usable.find(({ runs }) => runs.size > 0);
+    if (!next) {
+      for (const { jobs } of usable) wakeOne(jobs);
+      return;
+    }
+    this.turns = this.turns.toSorted((a, b) => Number(a === next) - Number(b === next));
+    wakeOne(next.runs);
+  }
+
+  private wakeAll(): void {
+    const { reserved, ordinary } = this.waiting;
+    for (const waiting of [reserved.runs, ordinary.runs, reserved.jobs, ordinary.jobs]) {
+      for (const wake of waiting) wake();
+    }
+  }
+
   /** Waits for a free slot, or for the end. @returns false when the time is up */
-  private change(who: 'runs' | 'jobs', ms?: number): Promise<boolean> {
+  private change(waiting: Set<() => void>, ms?: number): Promise<boolean> {
     return new Promise((resolve) => {
       const done = (isInTime: boolean): void => {
         clearTimeout(timer);
-        this.waiting[who].delete(wake);
+        waiting.delete(wake);
         resolve(isInTime && !this.isClosed);
       };
       const wake = (): void => done(true);
       const timer = ms === undefined ? undefined : setTimeout(() => done(false), ms);
-      this.waiting[who].add(wake);
+      waiting.add(wake);
       if (this.isClosed) wake();
     });
   }

@@ -54,6 +54,21 @@ describe('a new run', () => {
     expect(await countByState(stores)).toEqual({ waiting: 1, queued: 3, running: 0, suspended: 0 });
   });
 
+  it('may use a reserved slot if its tenant has no other in flight', async () => {
+    const tenantId = randomUUID();
+    const mayUse = async (quota?: RunQuota) =>
+      (await stores.tasks.create({ ...newTask({ tenantId }), ...(quota && { quota }) })).mayUseReserved;
+    expect(await mayUse(NOWHERE)).toBe(false);
+    expect(await stores.dispatch.dispatch([grant(tenantId, 1)], ROOMY)).toMatchObject([
+      { mayUseReserved: true },
+    ]);
+    expect([await mayUse(), await mayUse({ ...NOWHERE, maxInFlight: 5 })]).toEqual([false, false]);
+    await sql(stores, `UPDATE runs SET state = 'succeeded' WHERE tenant_id = '${tenantId}'`);
+    // Those of one moment share a statement.
+    const some = await Promise.all([mayUse(), mayUse(), mayUse()]);
+    expect(some.filter(Boolean)).toHaveLength(1);
+  });
+
   it('waits behind those of its tenant that wait, even if there is a quota', async () => {
     const tenantId = randomUUID();
     await accept(tenantId, 1);
@@ -118,6 +133,7 @@ describe('a new run', () => {
       created: false,
       dispatched: false,
       claimed: false,
+      mayUseReserved: false,
       taskId: first.task.id,
       content: null,
     });
@@ -272,6 +288,19 @@ describe('dispatch', () => {
     const runs = await stores.dispatch.dispatch([grant(two, 3), grant(one, 3)], 5);
     expect(runs.map(({ tenantId }) => tenantId)).toEqual([two, two]);
     expect(await stores.dispatch.dispatch([grant(two, 3)], 5)).toEqual([]);
+  });
+
+  it('gives one to each tenant without a run in flight, also if all have as many as they may', async () => {
+    const [flood, one, two] = [randomUUID(), randomUUID(), randomUUID()];
+    await accept(flood, 3, { maxInFlight: 2, maxWaiting: null, exact: false });
+    await accept(one, 2);
+    await accept(two, 2);
+    const runs = await stores.dispatch.dispatch([grant(flood, 3), grant(one, 3), grant(two, 3)], 2);
+    expect(runs.map(({ tenantId, mayUseReserved }) => [tenantId, mayUseReserved])).toEqual([
+      [one, true],
+      [two, true],
+    ]);
+    expect(await stores.dispatch.dispatch([grant(flood, 3), grant(one, 3)], 2)).toEqual([]);
   });
 
   it('keeps to the limit of a tenant', async () => {

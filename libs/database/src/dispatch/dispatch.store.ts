@@ -1,7 +1,7 @@
 import { type LimitOverrides, storedLimits } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, type Values } from '../connection/database.js';
-import { RUN_COLUMNS, runOf, type RunRow, type RunToEnqueue } from './run-key.js';
+import { RUN_COLUMNS, type RunToEnqueue, type RunToEnqueueRow, runToEnqueueOf } from './run-key.js';
 
 /** A run in flight. The condition must contain the predicate of the index word by word. */
 export const IN_FLIGHT = `(state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL))`;
@@ -15,23 +15,27 @@ const DUE = `(not_before IS NULL OR not_before <= clock_timestamp())`;
 const countUpTo = (kind: string, tenant: string, max: string): string =>
   `(SELECT count(*) FROM (SELECT FROM runs WHERE tenant_id = ${tenant} AND ${kind} LIMIT ${max}) n)`;
 
+/** Whether a run `r` is the only one of its tenant in flight, or becomes it. It may then use a reserved slot. */
+export const MAY_USE_RESERVED = `NOT EXISTS (SELECT FROM runs o WHERE o.tenant_id = r.tenant_id AND o.id <> r.id AND ${IN_FLIGHT})`;
+
 /**
  * `quota`, one row that says where a new run of tenant $1 goes: `dispatched` to the queue, or else it waits; or it is
- * `refused`. It waits behind the waiting runs of its tenant, and while `window` of the tenant's runs are in flight.
+ * `refused`; and whether it is the tenant's only run in flight (`may_use_reserved`). It waits behind the waiting runs of its tenant, and while `window` of the tenant's runs are in flight.
  * @param window number of the parameter; NULL = any number may be in flight
  * @param maxWaiting number of the parameter: how many may wait; NULL = any number
  */
 export const quotaCte = (window: number, maxWaiting: number): string => `quota AS MATERIALIZED (
-  SELECT dispatched, CASE WHEN dispatched OR $${maxWaiting}::int IS NULL THEN false
+  SELECT dispatched, dispatched AND in_flight = 0 AS may_use_reserved,
+    CASE WHEN dispatched OR $${maxWaiting}::int IS NULL THEN false
     ELSE ${countUpTo(WAITING, '$1', `$${maxWaiting}::int`)} >= $${maxWaiting}::int END AS refused
-  FROM (SELECT NOT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND ${WAITING} AND ${DUE})
-    AND CASE WHEN $${window}::int IS NULL THEN true
-      ELSE ${countUpTo(IN_FLIGHT, '$1', `$${window}::int`)} < $${window}::int END AS dispatched) d
+  FROM (SELECT in_flight, NOT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND ${WAITING} AND ${DUE})
+    AND ($${window}::int IS NULL OR in_flight < $${window}::int) AS dispatched
+    FROM (SELECT ${countUpTo(IN_FLIGHT, '$1', `greatest($${window}::int, 1)`)} AS in_flight) i) d
 )`;
 
 /**
  * CTE `placed`: says the same of a group of new runs of tenant $1, as if they came one after the other. It has the rows of
- * `from` with `dispatched` and `refused`. Rows of `from` that are `is_known` begin no run: they take no slot, and are not
+ * `from` with `dispatched`, `may_use_reserved` and `refused`. Rows of `from` that are `is_known` begin no run: they take no slot, and are not
  * refused.
  * @param from a CTE with `position`, `is_known` and `max_in_flight` (NULL = any number may be in flight)
  * @param windows number of the parameter that has the `max_in_flight` of all, as an array
@@ -43,17 +47,18 @@ export const groupQuotaCte = (
   maxWaiting: number,
 ): string => `load AS MATERIALIZED (
   SELECT NOT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND ${WAITING} AND ${DUE}) AS is_calm,
-    CASE WHEN w.most IS NULL THEN 0 ELSE ${countUpTo(IN_FLIGHT, '$1', 'w.most')} END AS in_flight
+    ${countUpTo(IN_FLIGHT, '$1', 'greatest(w.most, 1)')} AS in_flight
   FROM (SELECT max(m) AS most FROM unnest($${windows}::int[]) AS m) w
 ), slotted AS MATERIALIZED (
   SELECT n.*, load.is_calm AND bool_and(n.is_known OR n.max_in_flight IS NULL
-    OR load.in_flight + n.number <= n.max_in_flight) OVER (ORDER BY n.position) AS dispatched
+    OR load.in_flight + n.number <= n.max_in_flight) OVER (ORDER BY n.position) AS dispatched,
+    load.in_flight = 0 AND n.number = 1 AS is_only
   FROM (SELECT f.*, count(*) FILTER (WHERE NOT f.is_known) OVER (ORDER BY f.position) AS number FROM ${from} f) n, load
 ), queue AS MATERIALIZED (
   SELECT CASE WHEN $${maxWaiting}::int IS NULL OR NOT EXISTS (SELECT FROM slotted WHERE NOT dispatched) THEN 0
     ELSE ${countUpTo(WAITING, '$1', `$${maxWaiting}::int`)} END AS waiting
 ), placed AS MATERIALIZED (
-  SELECT s.*, $${maxWaiting}::int IS NOT NULL AND NOT s.is_known AND NOT s.dispatched AND queue.waiting
+  SELECT s.*, s.dispatched AND s.is_only AS may_use_reserved, $${maxWaiting}::int IS NOT NULL AND NOT s.is_known AND NOT s.dispatched AND queue.waiting
     + count(*) FILTER (WHERE NOT s.is_known AND NOT s.dispatched) OVER (ORDER BY s.position) > $${maxWaiting}::int AS refused
   FROM slotted s, queue
 )`;
@@ -72,6 +77,7 @@ SELECT pg_advisory_xact_lock(key) FROM (
 
 interface SlotUsageRow {
   slots: number;
+  reserved: number;
   workers: string[] | null;
   /** Runs in flight, by tenant. */
   in_flight: Record<string, number> | null;
@@ -96,14 +102,14 @@ WITH RECURSIVE waiting AS (
   FROM waiting w WHERE w.tenant_id IS NOT NULL AND n < $3::int
 )
 SELECT
-  live.slots, live.workers,
+  live.slots, live.reserved, live.workers,
   (SELECT json_object_agg(tenant_id, n) FROM (
      SELECT tenant_id, count(*) AS n FROM runs WHERE ${IN_FLIGHT} GROUP BY tenant_id) o) AS in_flight,
   ARRAY(SELECT tenant_id::text FROM waiting WHERE tenant_id IS NOT NULL) AS waiting,
   (SELECT json_object_agg(id, limits) FROM tenants
    WHERE id = ANY(ARRAY(SELECT tenant_id FROM waiting)) AND limits::text <> '{}') AS limits
 FROM (
-  SELECT coalesce(sum(concurrency), 0)::int AS slots,
+  SELECT coalesce(sum(concurrency), 0)::int AS slots, coalesce(sum(reserved_slots), 0)::int AS reserved,
     array_agg(id) FILTER (WHERE version IS NOT NULL AND seen_at > clock_timestamp() - $1::int / 4 * interval '1 millisecond') AS workers
   FROM workers WHERE seen_at > clock_timestamp() - $1::int * interval '1 millisecond'
 ) live`,
@@ -111,30 +117,37 @@ FROM (
 
 /**
  * Puts the oldest waiting runs of tenants on the queue, and never waits for a lock: $1 tenants $2 how many of each
- * $3 maximum in flight of each, NULL = no limit $4 maximum in flight of all tenants together. It has no name: it is planned
- * for the tables as they are, not as they once were.
+ * $3 maximum in flight of each, NULL = no limit $4 maximum in flight of all tenants together. A tenant without a run in flight
+ * gets one also if that maximum is reached, as at acceptance. The statement has no name: it is planned for the tables as they
+ * are, not as they once were.
  */
 const DISPATCH: Statement = {
   text: `
-WITH chosen AS MATERIALIZED (
-  SELECT r.tenant_id, r.id
-  FROM unnest($1::uuid[], $2::int[], $3::int[]) WITH ORDINALITY AS k(tenant_id, slots, max_in_flight, position),
-  LATERAL (
-    SELECT tenant_id, id FROM runs
+WITH found AS MATERIALIZED (
+  SELECT r.tenant_id, r.id, k.position, k.is_idle AND row_number() OVER (PARTITION BY k.position ORDER BY r.created_at, r.id) = 1
+    AS may_use_reserved
+  FROM (
+    SELECT *, ${countUpTo(IN_FLIGHT, 'u.tenant_id', '1')} = 0 AS is_idle
+    FROM unnest($1::uuid[], $2::int[], $3::int[]) WITH ORDINALITY AS u(tenant_id, slots, max_in_flight, position)
+  ) k, LATERAL (
+    SELECT tenant_id, id, created_at FROM runs
     WHERE tenant_id = k.tenant_id AND ${WAITING} AND ${DUE}
     ORDER BY created_at, id
     LIMIT least(k.slots, CASE WHEN k.max_in_flight IS NULL THEN k.slots
       ELSE greatest(k.max_in_flight - ${countUpTo(IN_FLIGHT, 'k.tenant_id', 'k.max_in_flight')}, 0) END)
     FOR UPDATE SKIP LOCKED
   ) r
-  ORDER BY k.position
-  LIMIT greatest($4::int - (SELECT count(*) FROM (SELECT FROM runs WHERE ${IN_FLIGHT} LIMIT $4::int) n), 0)
+), chosen AS MATERIALIZED (
+  SELECT tenant_id, id, may_use_reserved FROM found
+  ORDER BY may_use_reserved DESC, position
+  LIMIT greatest($4::int - (SELECT count(*) FROM (SELECT FROM runs WHERE ${IN_FLIGHT} LIMIT $4::int) n),
+    (SELECT count(*) FROM found WHERE may_use_reserved))
 ), dispatched AS (
   UPDATE runs r SET enqueued_at = clock_timestamp() FROM chosen c
   WHERE r.tenant_id = c.tenant_id AND r.id = c.id
-  RETURNING ${RUN_COLUMNS}, r.created_at
+  RETURNING ${RUN_COLUMNS}, r.created_at, c.may_use_reserved
 )
-SELECT tenant_id, task_id, run_id, attempt FROM dispatched ORDER BY created_at, run_id`,
+SELECT tenant_id, task_id, run_id, attempt, may_use_reserved FROM dispatched ORDER BY created_at, run_id`,
 };
 
 /** Tenants that one read returns. The next read returns those after them. */
@@ -145,6 +158,8 @@ const FIRST = '00000000-0000-0000-0000-000000000000';
 export interface SlotUsage {
   /** How many runs the live workers can execute at once. */
   workerSlots: number;
+  /** How many of these slots the workers reserve for tenants without a run in flight. Those of earlier releases reserve none. */
+  reservedSlots: number;
   /**
    * Ids of those that have given a sign of life in the last quarter of `liveMs`. Not those of release 0.1.0: they do not
    * listen for runs that are claimed for them.
@@ -182,6 +197,7 @@ export class DispatchStore {
     if (partial && waiting.length === 0) return this.readSlotUsage(liveMs);
     return {
       workerSlots: row?.slots ?? 0,
+      reservedSlots: row?.reserved ?? 0,
       workers: row?.workers ?? [],
       inFlight: new Map(Object.entries(row?.in_flight ?? {})),
       waiting: new Map(waiting.map((tenantId) => [tenantId, storedLimits(row?.limits?.[tenantId])])),
@@ -206,6 +222,6 @@ export class DispatchStore {
       ...(limited.length > 0 ? [lock] : []),
       [DISPATCH, values],
     ]);
-    return (answers.at(-1) as RunRow[]).map(runOf);
+    return (answers.at(-1) as RunToEnqueueRow[]).map(runToEnqueueOf);
   }
 }

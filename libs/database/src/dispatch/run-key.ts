@@ -12,6 +12,8 @@ export interface RunToEnqueue {
   taskId: string;
   runId: string;
   attempt: number;
+  /** No other run of its tenant is in flight: a worker may execute it in a reserved slot. */
+  mayUseReserved: boolean;
 }
 
 /** SQL of the columns of a RunRow, for a run `r`. */
@@ -31,9 +33,19 @@ export interface RunRow {
   attempt: number;
 }
 
-export const runOf = (row: RunRow): RunToEnqueue => ({
+/** A row of a run that goes on the queue. */
+export interface RunToEnqueueRow extends RunRow {
+  may_use_reserved: boolean;
+}
+
+export const runKeyOf = (row: RunRow): RunKey => ({
   tenantId: row.tenant_id,
   taskId: row.task_id,
   runId: row.run_id,
   attempt: row.attempt,
+});
+
+export const runToEnqueueOf = (row: RunToEnqueueRow): RunToEnqueue => ({
+  ...runKeyOf(row),
+  mayUseReserved: row.may_use_reserved,
 });

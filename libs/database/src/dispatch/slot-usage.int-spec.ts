@@ -19,8 +19,9 @@ async function accept(tenantId: string, count: number, quota: RunQuota = NOWHERE
 }
 
 describe('who sweeps', () => {
-  const seen = (id: string): Promise<boolean> =>
-    stores.workers.seen({ id, host: 'h', pid: 1, concurrency: 1 }, 60_000);
+  const rank = (id: string, concurrency = 1) =>
+    stores.workers.seen({ id, host: 'h', pid: 1, concurrency }, 60_000);
+  const seen = async (id: string): Promise<boolean> => (await rank(id)).isEldest;
 
   it('is the eldest worker that lives', async () => {
     expect(await seen('first')).toBe(true);
@@ -37,9 +38,20 @@ describe('who sweeps', () => {
   });
 });
 
+it('a worker learns how many slots the others have, and those that are older', async () => {
+  const seen = (id: string, concurrency: number) =>
+    stores.workers.seen({ id, host: 'h', pid: 1, concurrency }, 60_000);
+  expect(await seen('first', 8)).toEqual({ isEldest: true, otherSlots: 0, elderSlots: 0 });
+  expect(await seen('second', 4)).toEqual({ isEldest: false, otherSlots: 8, elderSlots: 8 });
+  expect(await seen('third', 2)).toEqual({ isEldest: false, otherSlots: 12, elderSlots: 12 });
+  expect(await seen('second', 4)).toEqual({ isEldest: false, otherSlots: 10, elderSlots: 8 });
+  await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds' WHERE id = 'first'`);
+  expect(await seen('third', 2)).toEqual({ isEldest: false, otherSlots: 4, elderSlots: 4 });
+});
+
 describe('a look', () => {
   it('sees the slots of live workers, the runs in flight and who waits', async () => {
-    await stores.workers.seen({ id: 'a', host: 'h', pid: 1, concurrency: 10 }, 1000);
+    await stores.workers.seen({ id: 'a', host: 'h', pid: 1, concurrency: 10, reservedSlots: 2 }, 1000);
     await stores.workers.seen({ id: 'b', host: 'h', pid: 2, concurrency: 5 }, 1000);
     await stores.workers.seen({ id: 'dead', host: 'h', pid: 3, concurrency: 7 }, 1000);
     await sql(stores, `UPDATE workers SET seen_at = now() - interval '61 seconds' WHERE id = 'dead'`);
@@ -50,6 +62,7 @@ describe('a look', () => {
     await sql(stores, `INSERT INTO tenants (id, slug, limits) VALUES ('${two}', 'two', '{"weight": 3}')`);
     expect(await stores.dispatch.readSlotUsage(LIVE_MS)).toEqual({
       workerSlots: 15,
+      reservedSlots: 2,
       workers: [],
       inFlight: new Map([[one, 3]]), // prettier-ignore
       waiting: new Map<string, object>([

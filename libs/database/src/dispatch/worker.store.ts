@@ -10,6 +10,8 @@ export interface WorkerProcess {
   pid: number;
   /** Runs at a time. */
   concurrency: number;
+  /** How many of them it keeps free for tenants without a run in flight. */
+  reservedSlots?: number;
   /** Release of Baton. */
   version?: string;
   /** Resident memory of the process. */
@@ -18,23 +20,40 @@ export interface WorkerProcess {
 
 /**
  * $1 id $2 host $3 pid $4 concurrency $5 how long ago another worker may have given a sign of life, in ms $6 version
- * $7 memory in bytes
+ * $7 memory in bytes $8 reserved slots $9 how long ago a worker whose slots count may have given one, in ms
  */
 const SEEN: Statement = {
-  name: 'worker-vitals',
+  name: 'worker-vitals-2',
   text: `
 WITH self AS (
-  INSERT INTO workers (id, host, pid, concurrency, version, memory_bytes) VALUES ($1, $2, $3, $4, $6, $7)
+  INSERT INTO workers (id, host, pid, concurrency, version, memory_bytes, reserved_slots) VALUES ($1, $2, $3, $4, $6, $7, $8)
   ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), version = excluded.version,
-    memory_bytes = excluded.memory_bytes
+    memory_bytes = excluded.memory_bytes, reserved_slots = excluded.reserved_slots
   RETURNING id, started_at
 )
-SELECT NOT EXISTS (
-  SELECT FROM workers w
-  WHERE w.seen_at > clock_timestamp() - $5::int * interval '1 millisecond'
-    AND (w.started_at, w.id) < (self.started_at, self.id)
-) AS is_eldest FROM self`,
+SELECT count(*) FILTER (WHERE is_elder AND is_punctual) = 0 AS is_eldest, coalesce(sum(concurrency), 0)::int AS "others",
+  coalesce(sum(concurrency) FILTER (WHERE is_elder), 0)::int AS "elders"
+FROM (
+  SELECT w.concurrency, (w.started_at, w.id) < (self.started_at, self.id) AS is_elder,
+    w.seen_at > clock_timestamp() - $5::int * interval '1 millisecond' AS is_punctual
+  FROM workers w, self WHERE w.id <> self.id AND w.seen_at > clock_timestamp() - $9::int * interval '1 millisecond'
+) live`,
 };
+
+interface RankRow {
+  is_eldest: boolean;
+  others: number;
+  elders: number;
+}
+
+/** The place of a worker among those that live. */
+export interface WorkerRank {
+  /** No worker is older that has lately given a sign of life. */
+  isEldest: boolean;
+  /** Slots of the other live workers, and of those that are older. */
+  otherSlots: number;
+  elderSlots: number;
+}
 
 /** An agent of the operator that a worker could not load. */
 export interface LoadFailure {
@@ -143,14 +162,19 @@ export class WorkerStore {
 
   /**
    * A sign of life.
-   * @param liveMs how long ago another worker may have given its last one
-   * @returns whether no live worker is older
+   * @param punctualMs how long ago another worker may have given its last one, to be the eldest
+   * @param liveMs the same for a worker whose slots count
+   * @returns its place among the live workers
    */
-  async seen(worker: WorkerProcess, liveMs: number): Promise<boolean> {
-    const { id, host, pid, concurrency, version = null, memoryBytes = null } = worker;
-    const values = [id, host, pid, concurrency, liveMs, version, memoryBytes];
-    const [row] = await this.database.systemQuery<{ is_eldest: boolean }>(SEEN, values);
-    return row?.is_eldest === true;
+  async seen(worker: WorkerProcess, punctualMs: number, liveMs = punctualMs): Promise<WorkerRank> {
+    const { id, host, pid, concurrency, version = null, memoryBytes = null, reservedSlots = null } = worker;
+    const values = [id, host, pid, concurrency, punctualMs, version, memoryBytes, reservedSlots, liveMs];
+    const [row] = await this.database.systemQuery<RankRow>(SEEN, values);
+    return {
+      isEldest: row?.is_eldest === true,
+      otherSlots: row?.others ?? 0,
+      elderSlots: row?.elders ?? 0,
+    };
   }
 
   /** Called at boot. The load failures of a worker stay stored until it ends. */

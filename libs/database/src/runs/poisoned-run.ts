@@ -1,7 +1,7 @@
 import { Message, Role, TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import type { Transaction } from '../connection/database.js';
-import { runOf } from '../dispatch/run-key.js';
+import { runKeyOf } from '../dispatch/run-key.js';
 import type { Crashes, PoisonedRun } from '../tasks/records.js';
 import { statusEvent, statusNow } from '../tasks/task-row.js';
 import { FAIL_POISONED, type PoisonedRow } from './run-sql.js';
@@ -26,7 +26,7 @@ export async function failPoisonedRun(
   const [failed] = await transaction.query<{ sequence: number }>(FAIL_POISONED, values);
   if (!failed) return undefined;
   return {
-    ...runOf(row),
+    ...runKeyOf(row),
     event: { sequence: failed.sequence, payload: statusEvent(taskId, contextId, status) },
   };
 }

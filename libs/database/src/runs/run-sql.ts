@@ -1,5 +1,5 @@
 import { keyOfTenant } from '../connection/row-security.js';
-import { IN_FLIGHT, WAITING } from '../dispatch/dispatch.store.js';
+import { IN_FLIGHT, MAY_USE_RESERVED, WAITING } from '../dispatch/dispatch.store.js';
 import { isRunOf, RUN_COLUMNS, type RunRow } from '../dispatch/run-key.js';
 import { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
@@ -329,7 +329,7 @@ export const RETURN_TO_QUEUE: Statement = {
   text: `
 UPDATE runs r SET state = 'queued', worker_id = NULL, lease_expires_at = NULL, enqueued_at = now()
 WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND attempt = $3 AND ${hasState('running')}
-RETURNING id`,
+RETURNING ${RUN_COLUMNS}, ${MAY_USE_RESERVED} AS may_use_reserved`,
 };
 
 /** $1 tenants $2 runs $3 attempts $4 versions */
@@ -406,7 +406,7 @@ UPDATE runs r SET state = 'queued', deaths = r.deaths + 1, worker_id = NULL, lea
   enqueued_at = CASE e.pause WHEN 0 THEN now() END,
   not_before = CASE WHEN e.pause > 0 THEN clock_timestamp() + e.pause * interval '1 millisecond' END
 FROM expired e WHERE r.tenant_id = ${keyOfTenant('e.tenant_id')} AND r.id = e.id
-RETURNING ${RUN_COLUMNS}, r.enqueued_at IS NULL AS waits`,
+RETURNING ${RUN_COLUMNS}, r.enqueued_at IS NULL AS waits, ${MAY_USE_RESERVED} AS may_use_reserved`,
 };
 
 /** $1 tenant $2 run */
@@ -435,7 +435,7 @@ WITH stale AS (
 )
 UPDATE runs r SET enqueued_at = now()
 FROM stale s WHERE r.tenant_id = ${keyOfTenant('s.tenant_id')} AND r.id = s.id
-RETURNING ${RUN_COLUMNS}`,
+RETURNING ${RUN_COLUMNS}, ${MAY_USE_RESERVED} AS may_use_reserved`,
 };
 
 /**

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database } from '../connection/database.js';
 import { isTransient } from '../connection/transient.js';
-import { type RunKey, type RunRow, type RunToEnqueue, runOf } from '../dispatch/run-key.js';
+import { type RunKey, type RunToEnqueue, type RunToEnqueueRow, runToEnqueueOf } from '../dispatch/run-key.js';
 import type { AppendBatch, AppendResult, ClaimedRun, Crashes, PoisonedRun } from '../tasks/records.js';
 import { ReadBudget } from '../tasks/task-content.js';
 import { TaskReader } from '../tasks/task-reader.js';
@@ -131,10 +131,12 @@ export class RunStore {
   /**
    * Return a run to the queue (shutdown). This does not count as a crash. The attempt number stays, because a fencing
    * token never goes back. Only expired leases count against a run.
+   * @returns the run, which must be enqueued now. Undefined: the attempt is over
    */
-  async returnToQueue({ tenantId, runId, attempt }: RunKey): Promise<boolean> {
-    const rows = await this.database.tenantQuery(tenantId, sql.RETURN_TO_QUEUE, [tenantId, runId, attempt]);
-    return rows.length > 0;
+  async returnToQueue({ tenantId, runId, attempt }: RunKey): Promise<RunToEnqueue | undefined> {
+    const values = [tenantId, runId, attempt];
+    const [row] = await this.database.tenantQuery<RunToEnqueueRow>(tenantId, sql.RETURN_TO_QUEUE, values);
+    return row && runToEnqueueOf(row);
   }
 
   /** Which version of its agent this attempt runs. */
@@ -206,11 +208,11 @@ export class RunStore {
    * @returns those that must be enqueued now; the others wait in Postgres
    */
   async reclaimExpired(limit: number, expiredAt: string): Promise<RunToEnqueue[]> {
-    const rows = await this.database.systemQuery<RunRow & { waits: boolean }>(sql.RECLAIM_EXPIRED, [
+    const rows = await this.database.systemQuery<RunToEnqueueRow & { waits: boolean }>(sql.RECLAIM_EXPIRED, [
       limit,
       expiredAt,
     ]);
-    return rows.filter(({ waits }) => !waits).map(runOf);
+    return rows.filter(({ waits }) => !waits).map(runToEnqueueOf);
   }
 
   /**
@@ -244,8 +246,11 @@ export class RunStore {
 
   /** Queued runs not enqueued in the last `olderThanMs`; marks them as enqueued now. */
   async takeStaleQueued(olderThanMs: number, limit: number): Promise<RunToEnqueue[]> {
-    const rows = await this.database.systemQuery<RunRow>(sql.TAKE_STALE_QUEUED, [olderThanMs, limit]);
-    return rows.map(runOf);
+    const rows = await this.database.systemQuery<RunToEnqueueRow>(sql.TAKE_STALE_QUEUED, [
+      olderThanMs,
+      limit,
+    ]);
+    return rows.map(runToEnqueueOf);
   }
 
   /**

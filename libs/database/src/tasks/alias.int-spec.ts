@@ -44,6 +44,7 @@ describe('a task with an id of its caller', () => {
       created: true,
       dispatched: true,
       claimed: false,
+      mayUseReserved: true,
       taskId: task.id,
       content: null,
     });
@@ -115,6 +116,7 @@ describe('a new turn under the same id', () => {
       created: false,
       dispatched: false,
       claimed: false,
+      mayUseReserved: false,
       taskId: created[0]?.taskId,
       content: null,
     });

@@ -34,6 +34,8 @@ const written = async (tenantId: string): Promise<Record<string, number>> => {
   });
   return Object.fromEntries(await Promise.all(counts));
 };
+/** Of a message that has made no task. */
+const NO_RUN = { dispatched: false, claimed: false, mayUseReserved: false };
 const ONE = { tasks: 1, runs: 1, events: 1, task_messages: 1, message_keys: 1 };
 
 /** As if the keys of the tenant had been written long ago. */
@@ -59,7 +61,7 @@ describe('a message that comes again', () => {
   it('finds the task at work, and when it has ended', async () => {
     const tenantId = randomUUID();
     const run = await startTask(stores, keyed(tenantId));
-    const again = { created: false, dispatched: false, claimed: false, taskId: run.taskId, content: null };
+    const again = { created: false, ...NO_RUN, taskId: run.taskId, content: null };
     expect(await stores.tasks.create(keyed(tenantId))).toEqual(again);
     await endTurn(stores, run, 2);
     expect(await stores.tasks.create(keyed(tenantId))).toEqual(again);
@@ -73,6 +75,7 @@ describe('a message that comes again', () => {
         created: true,
         dispatched: true,
         claimed: false,
+        mayUseReserved: expect.any(Boolean) as boolean,
         taskId: input.task.id,
         content: null,
       });
@@ -137,7 +140,7 @@ describe('a message that comes again', () => {
     expect(results.map((result) => result.taskId)).toEqual(Array(20).fill(taskId));
     expect(await written(tenantId)).toEqual(ONE);
     // The key is known: the other id names nothing.
-    const again = { created: false, dispatched: false, claimed: false, taskId, content: null };
+    const again = { created: false, ...NO_RUN, taskId, content: null };
     expect(await stores.tasks.create(named('other job', keyOf('one')))).toEqual(again);
     const own = { owner: 'token:a', unowned: true };
     const other = { tenantId, profile: 'orloj', clientId: 'other job', own };
@@ -186,7 +189,9 @@ describe('a next turn that comes again', () => {
   it('is taken once, however many come at once', async () => {
     const run = await interrupted();
     const results = await Promise.all(Array.from({ length: 50 }, () => stores.tasks.continue(answer(run))));
-    expect(results.filter(({ ok }) => ok)).toEqual([{ ok: true, sequence: 4, dispatched: true }]);
+    expect(results.filter(({ ok }) => ok)).toEqual([
+      { ok: true, sequence: 4, dispatched: true, mayUseReserved: true },
+    ]);
     const repeated = { ok: false, reason: 'repeated', earlier: { taskId: run.taskId, content: null } };
     expect(results.filter(({ ok }) => !ok)).toEqual(Array(49).fill(repeated));
     expect(await written(run.tenantId)).toEqual({

@@ -11,7 +11,7 @@ import type {
   Truncation,
 } from '@baton/a2a';
 import type { NewAuditRecord } from '../audit/audit-records.js';
-import type { RunKey, RunToEnqueue } from '../dispatch/run-key.js';
+import type { RunKey } from '../dispatch/run-key.js';
 import type { TurnPush } from '../push/push-config.store.js';
 
 /** How a turn ended when the last event alone does not say it: `message` = the reply was a bare message. */
@@ -110,6 +110,8 @@ export interface CreatedTask extends EarlierTurn {
   dispatched: boolean;
   /** The run is claimed: its worker must be told now. */
   claimed: boolean;
+  /** No other run of the tenant is in flight (`RunToEnqueue`). */
+  mayUseReserved: boolean;
 }
 
 /** The next turn of an interrupted task. */
@@ -138,7 +140,7 @@ export interface NextTurn {
 
 /** `repeated`: the key names an earlier turn, and nothing was written. */
 export type NextTurnResult =
-  | { ok: true; sequence: number; dispatched: boolean }
+  | { ok: true; sequence: number; dispatched: boolean; mayUseReserved: boolean }
   | { ok: false; reason: 'not-found' | 'terminal' | 'busy' }
   | { ok: false; reason: 'repeated'; earlier: EarlierTurn };
 
@@ -354,7 +356,7 @@ export interface Crashes {
 }
 
 /** A run that has used up its attempts. Its task is failed, and its last event is in the log. */
-export interface PoisonedRun extends RunToEnqueue {
+export interface PoisonedRun extends RunKey {
   event: { sequence: number; payload: EventPayload };
 }
 

@@ -90,8 +90,9 @@ export interface CreatedRow {
   dispatched: boolean;
   /** Its run is claimed for the worker that was named. */
   claimed?: boolean;
+  may_use_reserved: boolean;
 }
-export type ContinuedRow = ChangedRow & { dispatched: boolean; refused: boolean };
+export type ContinuedRow = ChangedRow & { dispatched: boolean; may_use_reserved: boolean; refused: boolean };
 export interface HeadRow {
   id: string;
   last_sequence: number;
@@ -164,7 +165,7 @@ export const CREATE_ALIASED = create(
   18,
   `${aliasCte(IF_ACCEPTED)},`,
   'FROM quota, alias WHERE alias.task_id = $2',
-  'task_id, dispatched FROM quota LEFT JOIN alias ON true',
+  'task_id, dispatched, may_use_reserved FROM quota LEFT JOIN alias ON true',
 );
 /**
  * … $15 profile $16 client id $17 previous task $18 key $19 content $20 hours $21 task that is gone $22 key of an
@@ -175,7 +176,7 @@ export const CREATE_ALIASED_KEYED = create(
   23,
   `${knownCte(18, '1', IF_ACCEPTED)}, ${aliasCte('FROM known WHERE known.task_id = $2')},`,
   'FROM quota, alias WHERE alias.task_id = $2',
-  `coalesce(alias.task_id, known.task_id) AS task_id, known.content, dispatched
+  `coalesce(alias.task_id, known.task_id) AS task_id, known.content, dispatched, may_use_reserved
    FROM quota LEFT JOIN known ON true LEFT JOIN alias ON true`,
 );
 
@@ -226,7 +227,7 @@ WITH held AS (
     ${retryValues(first + 2)}
   FROM task t, quota
 )
-SELECT held.state, task.last_sequence AS sequence, quota.dispatched, quota.refused AND ${TAKES_A_TURN} AS refused
+SELECT held.state, task.last_sequence AS sequence, quota.dispatched, quota.may_use_reserved, quota.refused AND ${TAKES_A_TURN} AS refused
 FROM held CROSS JOIN quota LEFT JOIN task ON true`,
 });
 

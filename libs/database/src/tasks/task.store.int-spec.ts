@@ -233,7 +233,9 @@ describe('the next turn', () => {
     expect(await stores.tasks.continue(next(run))).toEqual({ ok: false, reason: 'busy' });
     await endTurn(stores, run, 2, TASK_STATE_INPUT_REQUIRED);
     const turns = await Promise.all([1, 2, 3, 4, 5].map(() => stores.tasks.continue(next(run))));
-    expect(turns.filter(({ ok }) => ok)).toEqual([{ ok: true, sequence: 4, dispatched: true }]);
+    expect(turns.filter(({ ok }) => ok)).toEqual([
+      { ok: true, sequence: 4, dispatched: true, mayUseReserved: true },
+    ]);
     expect(turns.filter(({ ok }) => !ok)).toEqual(Array(4).fill({ ok: false, reason: 'busy' }));
     const stored = await stores.tasks.get(run.tenantId, run.taskId);
     expect(stored?.task.status?.state).toBe(TASK_STATE_SUBMITTED);

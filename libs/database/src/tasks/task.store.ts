@@ -56,6 +56,8 @@ import {
   TooManyWaitingError,
 } from './turn-acceptance.js';
 
+/** Of a message that has made no task. */
+const NO_RUN = { dispatched: false, claimed: false, mayUseReserved: false };
 /** Largest `integer` of Postgres. */
 const MAX_INT = 2_147_483_647;
 /** Tasks that one statement of a search looks at. */
@@ -112,12 +114,13 @@ export class TaskStore {
     if (row?.task_id) {
       const { task_id: taskId, content = null } = row;
       const created = taskId === task.id;
-      const { dispatched, claimed = false } = row;
-      return { created, dispatched: created && dispatched, claimed: created && claimed, taskId, content };
+      const { dispatched, claimed = false, may_use_reserved: mayUseReserved } = row;
+      const run = { dispatched, claimed, mayUseReserved };
+      return { created, ...(created ? run : NO_RUN), taskId, content };
     }
     const earlier = key && (await this.earlierTurn(tenantId, key));
     if (!earlier) throw new TooManyWaitingError();
-    return { ...earlier, created: false, dispatched: false, claimed: false };
+    return { ...earlier, created: false, ...NO_RUN };
   }
 
   /**
@@ -165,8 +168,8 @@ export class TaskStore {
       extras: { record, approvingToken, approvingIssuer, push },
     });
     if (!row) return { ok: false, reason: 'not-found' };
-    const { sequence, dispatched, refused } = row;
-    if (sequence !== null) return { ok: true, sequence, dispatched };
+    const { sequence, dispatched, may_use_reserved: mayUseReserved, refused } = row;
+    if (sequence !== null) return { ok: true, sequence, dispatched, mayUseReserved };
     const earlier = key && (await this.earlierTurn(tenantId, key));
     if (earlier) return { ok: false, reason: 'repeated', earlier };
     if (refused) throw new TooManyWaitingError();

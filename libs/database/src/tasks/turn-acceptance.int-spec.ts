@@ -31,6 +31,7 @@ const created = ({ task }: NewTask, dispatched = true): CreatedTask => ({
   created: true,
   dispatched,
   claimed: false,
+  mayUseReserved: expect.any(Boolean) as boolean,
   taskId: task.id,
   content: null,
 });
@@ -165,6 +166,7 @@ describe('tasks that arrive together', () => {
       created: false,
       dispatched: false,
       claimed: false,
+      mayUseReserved: false,
       taskId: task.task.id,
       ...content(said),
     });

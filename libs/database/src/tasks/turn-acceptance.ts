@@ -360,7 +360,7 @@ WITH item AS MATERIALIZED (
     CASE WHEN claimed THEN ${leaseEnd('lease_ms')} END, 1, extensions::text[], traceparent,
     CASE WHEN dispatched THEN now() END, created_at, ${sql.retryValues(22)} FROM created
 )
-SELECT named AS task_id, known_content AS content, dispatched, claimed FROM judged ORDER BY position`,
+SELECT named AS task_id, known_content AS content, dispatched, claimed, may_use_reserved FROM judged ORDER BY position`,
 };
 
 /** The values of `CREATE`. They have one tenant, one retry policy, and one quota but for the runs in flight. */

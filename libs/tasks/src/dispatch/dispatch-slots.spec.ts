@@ -3,6 +3,7 @@ import { DispatchSlots, capacityOf, freeDispatchSlots } from './run-dispatcher.j
 /** A reading: so many runs of one tenant are in flight, and who waits. */
 const look = (workerSlots: number, runs: number, ...waiting: string[]) => ({
   workerSlots,
+  reservedSlots: 0,
   workers: ['one', 'two'],
   inFlight: new Map([['flooding', runs]]), // prettier-ignore
   waiting: new Map(waiting.map((tenantId) => [tenantId, {}])),
@@ -59,6 +60,16 @@ describe('dispatch slots', () => {
     slots.update(look(8, 2), 0);
     now += 1_500;
     expect([slots.takeWorker(), slots.take()]).toEqual([undefined, true]);
+  });
+
+  it('that are reserved are for no run that is dispatched or claimed because slots are free', () => {
+    const seen = { ...look(20, 0), reservedSlots: 4 };
+    expect(freeDispatchSlots(seen)).toBe(16 + 8);
+    slots.update(seen, 0);
+    expect(Array.from({ length: 9 }, () => slots.takeWorker()).filter(Boolean)).toHaveLength(8);
+    expect(slots.areReserved).toBe(true);
+    slots.update({ ...look(20, 16), reservedSlots: 4 }, 0);
+    expect(slots.takeWorker()).toBeUndefined();
   });
 
   it('that a run leaves are wanted by whoever waits for one', () => {

@@ -49,11 +49,13 @@ describe('a run that is claimed for a worker as it is made', () => {
   let told: string[];
   let returned: RunKey[];
   let isReturned: () => Promise<boolean>;
+  let reservedSlots: number;
   let enqueued: RunJob[];
   let warned: unknown[];
   beforeEach(() => {
     [tellsWorkers, isHeard] = [true, true];
     [told, returned, enqueued, warned] = [[], [], [], []];
+    reservedSlots = 0;
     isReturned = async () => true;
   });
 
@@ -61,12 +63,12 @@ describe('a run that is claimed for a worker as it is made', () => {
   async function informed(workers: string[], running = 0) {
     let isRead!: () => void;
     const read = new Promise<void>((resolve) => (isRead = resolve));
-    const usage = { workerSlots: 4, workers, inFlight: new Map([['tenant', running]]), waiting: new Map() }; // prettier-ignore
+    const usage = { workerSlots: 4, reservedSlots, workers, inFlight: new Map([['tenant', running]]), waiting: new Map() }; // prettier-ignore
     const store = { readSlotUsage: async () => usage } as unknown as DispatchStore;
     const runs = {
       returnToQueue: async (run: RunKey) => {
         returned.push(run);
-        return isReturned();
+        return (await isReturned()) ? { ...run, mayUseReserved: true } : undefined;
       },
     } as unknown as RunStore;
     const messaging = {
@@ -118,8 +120,16 @@ describe('a run that is claimed for a worker as it is made', () => {
     isHeard = false;
     await dispatcher.tell(job('a'), 'one');
     const run = { ...job('a'), attempt: 1 };
-    expect([returned, enqueued]).toEqual([[run], [run]]);
+    expect([returned, enqueued]).toEqual([[run], [{ ...run, mayUseReserved: false }]]);
     expect(workersOf(dispatcher)).toEqual(['two 1000', 'two 1000', undefined]);
+  });
+
+  it('goes on the queue of the reserved slots if it is the only one of its tenant, and a worker reserves some', async () => {
+    reservedSlots = 1;
+    const dispatcher = await informed(['one']);
+    isHeard = false;
+    await dispatcher.tell(job('a'), 'one');
+    expect(enqueued).toEqual([{ ...job('a'), attempt: 1, mayUseReserved: true }]);
   });
 
   it('is left to its lease if nobody knows whether the worker has heard of it', async () => {

@@ -90,7 +90,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
       this.waited();
       return;
     }
-    await this.accepted.submit(ALL, run);
+    await this.accepted.submit(ALL, this.queued(run));
   }
 
   /**
@@ -116,7 +116,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
 
   /** Put a run on the queue that was claimed as it was made and not begun. Never rejects. */
   async giveBack({ tenantId, taskId, runId }: ClaimedRunNews): Promise<void> {
-    const run: RunJob = { tenantId, taskId, runId, attempt: 1 };
+    const run: RunKey = { tenantId, taskId, runId, attempt: 1 };
     await this.returnToQueue(run).catch((error: unknown) => {
       this.logger.warn('a run could not be given back; the sweeper will enqueue it', { err: error, ...run });
     });
@@ -124,8 +124,13 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
 
   /** Put a claimed run on the queue, unless its attempt is over. This does not count as a crash. */
   async returnToQueue({ tenantId, taskId, runId, attempt }: RunKey): Promise<void> {
-    const run: RunJob = { tenantId, taskId, runId, attempt };
-    if (await this.runs.returnToQueue(run)) await this.messaging.enqueueRuns([run]);
+    const returned = await this.runs.returnToQueue({ tenantId, taskId, runId, attempt });
+    if (returned) await this.messaging.enqueueRuns([this.queued(returned)]);
+  }
+
+  /** While no live worker is known to reserve slots, all runs go on one queue: workers of earlier releases know no other. */
+  private queued(run: RunJob): RunJob {
+    return this.slots.areReserved ? run : { ...run, mayUseReserved: false };
   }
 
   /** Never rejects. */
@@ -192,11 +197,11 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     const seen = await this.store.readSlotUsage(this.environment.leaseMs * 2);
     const grants = this.grantsFor(seen);
     const granted = grants.reduce((sum, { slots }) => sum + slots, 0);
-    const runs = granted > 0 ? await this.store.dispatch(grants, capacityOf(seen.workerSlots)) : [];
+    const runs = granted > 0 ? await this.store.dispatch(grants, capacityOf(ordinarySlots(seen))) : [];
     this.slots.update(seen, runs.length);
     // Some tenants had fewer waiting runs than slots: the other slots go to other tenants.
     if (runs.length > 0 && runs.length < granted) this.asked = true;
-    await this.messaging.enqueueNewRuns(runs);
+    await this.messaging.enqueueNewRuns(runs.map((run) => this.queued(run)));
   }
 
   private grantsFor(seen: SlotUsage): Grant[] {
@@ -208,29 +213,38 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
       maxInFlight: limits.runsAtOnce === undefined ? runsAtOnce : limits.runsAtOnce,
     }));
     const shares = shareOut(Math.min(freeDispatchSlots(seen), MAX_REFILL), claimants);
-    return claimants.flatMap(({ tenantId, maxInFlight }) => {
-      const slots = shares.get(tenantId);
-      return slots === undefined ? [] : [{ tenantId, slots, maxInFlight }];
+    return claimants.flatMap(({ tenantId, maxInFlight, inFlight }) => {
+      // A tenant without a run in flight gets one, as at acceptance: it may use a reserved slot.
+      const slots = shares.get(tenantId) ?? (inFlight === 0 ? 1 : 0);
+      return slots === 0 ? [] : [{ tenantId, slots, maxInFlight }];
     });
   }
 }
 
-/** Runs on the queue beyond those that are executed, as a share of the worker slots: they bridge the time of a refill. */
-const RESERVE = 0.5;
-const LEAST_RESERVE = 4;
+/** Runs on the queue beyond those that are executed, as a share of the slots: they bridge the time of a refill. */
+const BACKLOG = 0.5;
+const LEAST_BACKLOG = 4;
 /** An older read is out of date. */
 const STALE_MS = 1_000;
 
-/** Maximum runs in flight (on the queue or running) for `workerSlots` concurrent runs. */
-export const capacityOf = (workerSlots: number): number =>
-  workerSlots + Math.max(LEAST_RESERVE, Math.ceil(workerSlots * RESERVE));
+/** Maximum runs in flight (on the queue or running) for `slots` concurrent runs. */
+export const capacityOf = (slots: number): number =>
+  slots + Math.max(LEAST_BACKLOG, Math.ceil(slots * BACKLOG));
+
+/** Slots of workers that any run may take. */
+export const ordinarySlots = ({
+  workerSlots,
+  reservedSlots,
+}: Pick<SlotUsage, 'workerSlots' | 'reservedSlots'>): number => workerSlots - reservedSlots;
 
 /**
  * What one process knows of the dispatch slots between two reads of Postgres. New runs may take half of the free slots.
  * The other half is left to other processes, which have read them too.
  */
 export class DispatchSlots {
-  private workerSlots = 0;
+  /** Slots of workers that any run may take. */
+  private ordinary = 0;
+  private reserved = 0;
   private workers: string[] = [];
   /** New runs that may be claimed as they are made: for half of the slots of workers that are free. */
   private claims = 0;
@@ -243,13 +257,15 @@ export class DispatchSlots {
   constructor(private readonly now: () => number = () => performance.now()) {}
 
   /** Store what was read. @param dispatched runs that were put on the queue after the read */
-  update({ workerSlots, workers, inFlight, waiting }: SlotUsage, dispatched: number): void {
-    this.workerSlots = workerSlots;
+  update(seen: SlotUsage, dispatched: number): void {
+    const { reservedSlots, workers, waiting } = seen;
+    this.ordinary = ordinarySlots(seen);
+    this.reserved = reservedSlots;
     this.workers = [...workers];
     this.waiting = new Set(waiting.keys());
     this.lookedAt = this.now();
     this.isGuess = false;
-    this.setFree(Math.max(0, freeDispatchSlots({ workerSlots, inFlight }) - dispatched));
+    this.setFree(Math.max(0, freeDispatchSlots(seen) - dispatched));
   }
 
   /** Take a slot of a worker, after `take`. Undefined: none is known to be free. The workers take turns. */
@@ -294,26 +310,30 @@ export class DispatchSlots {
     return this.free === 0;
   }
 
+  /** Some live worker reserves slots. */
+  get areReserved(): boolean {
+    return this.reserved > 0;
+  }
+
   /** Nothing happened here for long: until the next read, all slots count as free. */
   private guess(): void {
     this.isGuess = true;
-    this.setFree(capacityOf(this.workerSlots));
+    this.setFree(capacityOf(this.ordinary));
   }
 
   private setFree(count: number): void {
     this.free = count;
     this.credit = Math.ceil(count / 2);
-    this.claims = Math.floor(Math.max(0, count - (capacityOf(this.workerSlots) - this.workerSlots)) / 2);
+    this.claims = Math.floor(Math.max(0, count - (capacityOf(this.ordinary) - this.ordinary)) / 2);
   }
 }
 
 /** Dispatch slots that are free now. */
-export function freeDispatchSlots({
-  workerSlots,
-  inFlight,
-}: Pick<SlotUsage, 'workerSlots' | 'inFlight'>): number {
-  const taken = [...inFlight.values()].reduce((sum, runs) => sum + runs, 0);
-  return Math.max(0, capacityOf(workerSlots) - taken);
+export function freeDispatchSlots(
+  seen: Pick<SlotUsage, 'workerSlots' | 'reservedSlots' | 'inFlight'>,
+): number {
+  const taken = [...seen.inFlight.values()].reduce((sum, runs) => sum + runs, 0);
+  return Math.max(0, capacityOf(ordinarySlots(seen)) - taken);
 }
 
 /** A tenant with runs that wait. */

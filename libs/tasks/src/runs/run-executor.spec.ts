@@ -13,7 +13,10 @@ it('a worker that is cut off from Postgres gives up a claim, and returns the run
   const returned: string[] = [];
   const runs: Pick<RunStore, 'claim' | 'returnToQueue'> = {
     claim: () => new Promise((resolve) => (answer = resolve)),
-    returnToQueue: async ({ runId }) => returned.push(runId) > 0,
+    returnToQueue: async (run) => {
+      returned.push(run.runId);
+      return { ...run, mayUseReserved: false };
+    },
   };
   const active: Pick<ActiveRuns, 'workerId' | 'cutOff' | 'whileClaiming'> = {
     workerId: 'worker',
@@ -41,5 +44,5 @@ it('a worker that is cut off from Postgres gives up a claim, and returns the run
   });
   await later;
   expect(returned).toEqual(['run']);
-  expect(enqueued).toEqual([{ ...JOB, attempt: 1 }]);
+  expect(enqueued).toEqual([{ ...JOB, attempt: 1, mayUseReserved: false }]);
 });

@@ -31,6 +31,7 @@ import { AgentDirectory } from '../catalog/agent-directory.js';
 import { AppendRefused, TurnFailure } from '../core/errors.js';
 import { type EndedTurn, TurnEnds } from '../turns/turn-ends.js';
 import { ActiveRuns } from './active-runs.js';
+import { ReservedSlots } from './reserved-slots.js';
 import { WorkerIdentity } from './worker-presence.js';
 import { EventWriter, writerMetrics } from './event-writer.js';
 import { restoreArtifact } from './restore-artifact.js';
@@ -524,6 +525,7 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
     private readonly active: ActiveRuns,
     private readonly environment: Environment,
     private readonly worker: WorkerIdentity,
+    private readonly reserved: ReservedSlots,
     private readonly logger: Logger,
   ) {}
 
@@ -531,9 +533,11 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
     const { workerConcurrency } = this.environment;
     const consumer = this.messaging.consumeRuns(workerConcurrency, (job, claimed) => this.take(job, claimed));
     this.consumer = consumer;
+    this.reserved.onChange((count) => consumer.reserve(count));
     this.endNews = this.messaging.listenAsWorker(this.worker.id, (run) => {
       // An API may think that a slot is free that another one has just taken.
-      if (!consumer.begin(() => this.executor.executeClaimed(run))) void this.dispatcher.giveBack(run);
+      const hasSlot = consumer.begin(() => this.executor.executeClaimed(run), run.mayUseReserved);
+      if (!hasSlot) void this.dispatcher.giveBack(run);
     });
     // A worker that does not reach Postgres can claim nothing: the jobs are for the others.
     this.active.onPostgres = (isReached) => (isReached ? consumer.resume() : consumer.pause());

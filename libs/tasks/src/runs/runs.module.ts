@@ -7,6 +7,7 @@ import { RuntimePortsModule } from '../runtime-ports/runtime-ports.module.js';
 import { TurnsModule } from '../turns/turns.module.js';
 import { ActiveRuns } from './active-runs.js';
 import { Quarantine, RunConsumer, RunExecutor } from './run-executor.js';
+import { ReservedSlots } from './reserved-slots.js';
 import { Sweeper } from './sweeper.js';
 import { TaskConsoles } from './task-consoles.js';
 import { TurnBuilder } from './turn.js';
@@ -28,6 +29,7 @@ import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
   providers: [
     ActiveRuns,
     Quarantine,
+    ReservedSlots,
     RunConsumer,
     RunExecutor,
     Sweeper,

@@ -7,6 +7,7 @@ import { hostname } from 'node:os';
 import { Lookout } from '../core/lookout.js';
 import { MAX_PAUSE, RepeatedWork } from '../core/repeated-work.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { ReservedSlots } from './reserved-slots.js';
 import { Sweeper } from './sweeper.js';
 
 /** Names this process in the log and on its leases. */
@@ -19,8 +20,13 @@ export class WorkerIdentity {
 const BEATS = 3;
 /** A worker that has been silent for this many of them leaves its sweeps to another. */
 const MISSED_BEATS = 1.5;
+/** The slots of a worker that has been silent for longer, in leases, do not count. */
+const LIVE_LEASES = 2;
 
-/** Records that this worker is alive and how many runs it can execute, and learns whether it is the one that sweeps. */
+/**
+ * Records that this worker is alive and how many runs it can execute. Learns whether it is the one that sweeps, and its share of
+ * the reserved slots.
+ */
 @Injectable()
 export class WorkerPresence extends RepeatedWork implements BeforeApplicationShutdown {
   private readonly worker: WorkerProcess;
@@ -34,6 +40,7 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
     private readonly dispatcher: RunDispatcher,
     private readonly lookout: Lookout,
     private readonly sweeper: Sweeper,
+    private readonly reserved: ReservedSlots,
     environment: Environment,
     logger: Logger,
     { id }: WorkerIdentity,
@@ -77,8 +84,13 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
 
   private async seen(): Promise<void> {
     try {
-      const self = { ...this.worker, memoryBytes: process.memoryUsage.rss() };
-      const isEldest = await this.workers.seen(self, Math.ceil(this.beatMs * MISSED_BEATS));
+      const vitals = { memoryBytes: process.memoryUsage.rss(), reservedSlots: this.reserved.count };
+      const punctualMs = Math.ceil(this.beatMs * MISSED_BEATS);
+      // As in `RunDispatcher`. A worker that is late for one heartbeat still has its slots.
+      const liveMs = Math.ceil(this.beatMs * BEATS * LIVE_LEASES);
+      const self = { ...this.worker, ...vitals };
+      const { isEldest, ...others } = await this.workers.seen(self, punctualMs, liveMs);
+      this.reserved.shareWith(others);
       this.lookout.assign(isEldest && !this.isLeaving);
       this.sweeper.noteBeat(true);
     } catch (error) {

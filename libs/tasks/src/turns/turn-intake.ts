@@ -119,13 +119,14 @@ export class TurnIntake {
       claimFor,
       ...(quota && { quota }),
     });
-    const [opened, { created, dispatched, claimed, ...earlier }] = await Promise.all([
+    const [opened, { created, dispatched, claimed, mayUseReserved, ...earlier }] = await Promise.all([
       open(),
       creating,
     ]).catch(explainQuota(quota));
     if (!created) return { opened, created, earlier };
-    if (claimed && claimFor) await this.slots.tell?.(run, claimFor.workerId);
-    else await this.slots.enqueue(run, dispatched);
+    const made = { ...run, mayUseReserved };
+    if (claimed && claimFor) await this.slots.tell?.(made, claimFor.workerId);
+    else await this.slots.enqueue(made, dispatched);
     return { opened, created };
   }
 
@@ -178,7 +179,8 @@ export class TurnIntake {
       .catch(explainQuota(quota));
     if (!continued.ok) return continued;
     const opened = await open(continued.sequence);
-    await this.slots.enqueue({ tenantId, taskId, runId, attempt: 0 }, continued.dispatched);
+    const { dispatched, mayUseReserved } = continued;
+    await this.slots.enqueue({ tenantId, taskId, runId, attempt: 0, mayUseReserved }, dispatched);
     return { ok: true, opened };
   }
 

@@ -41,7 +41,7 @@ import {
 } from '../../messaging.js';
 import { RateCounters } from '../../rate-counters.js';
 import { type BoardAnswer, QueueBoard } from '../../queue-board.js';
-import { PushQueue, RunQueue, TickQueue } from '../../queues.js';
+import { PushQueue, RunQueues, TickQueue } from '../../queues.js';
 import { PostgresListener, PostgresPublisher } from './postgres-channels.js';
 
 /** Of BullMQ's tables. BullMQ has the same name for a pool that it is given. */
@@ -59,7 +59,7 @@ const MAX_CONNECT_RETRIES = 20;
 
 /** What BullMQ keeps in Postgres. */
 interface Queues {
-  runs: RunQueue<PostgresQueueBackend, PostgresConnectionOptions>;
+  runs: RunQueues<PostgresQueueBackend, PostgresConnectionOptions>;
   ticks: TickQueue<PostgresQueueBackend, PostgresConnectionOptions>;
   pushes: PushQueue<PostgresQueueBackend, PostgresConnectionOptions>;
 }
@@ -232,7 +232,7 @@ export class PostgresMessaging extends Messaging {
 
   override async readBoard(path: string, query: Record<string, string>): Promise<BoardAnswer | undefined> {
     const { runs, ticks, pushes } = this.started;
-    this.board ??= QueueBoard.over([runs, ticks, pushes].map(({ source }) => source));
+    this.board ??= QueueBoard.over([...runs.sources, ticks.source, pushes.source]);
     const board = await this.board;
     return this.ask(READ_MS, () => board.read(path, query));
   }
@@ -252,7 +252,7 @@ export class PostgresMessaging extends Messaging {
       consumer: this.pool,
       prefix: this.namespace,
     };
-    const runs = new RunQueue({ ...driver, name: `${this.namespace}-runs` }, this.log);
+    const runs = new RunQueues({ ...driver, name: `${this.namespace}-runs` }, this.log);
     const ticks = new TickQueue({ ...driver, name: `${this.namespace}-ticks` }, this.log);
     const pushes = new PushQueue({ ...driver, name: `${this.namespace}-pushes` }, this.log);
     this.queues = { runs, ticks, pushes };

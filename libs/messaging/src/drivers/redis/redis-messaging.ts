@@ -24,7 +24,7 @@ import {
   encodeSignal,
 } from '../../channels.js';
 import { RateCounters } from '../../rate-counters.js';
-import { NEWS, type Pace, PushQueue, RunQueue, RUNS, TickQueue } from '../../queues.js';
+import { NEWS, type Pace, PushQueue, RunQueues, RUNS, TickQueue } from '../../queues.js';
 import { type BoardAnswer, QueueBoard } from '../../queue-board.js';
 import { RedisChannels, consumerOptions, RedisConnection } from './redis-connection.js';
 import { redisServer } from './redis-server.js';
@@ -36,13 +36,16 @@ const READ_MS = 2_000;
 /** Maximum in transit to a slow server. More is dropped. */
 const UNDER_WAY_CHARS = 16 * 1024 * 1024;
 
+/** Said of a run that may use a reserved slot. */
+const RESERVED = 'reserved';
+
 /** Messaging on Redis: BullMQ and pub/sub. The driver for production. */
 export class RedisMessaging extends Messaging {
   readonly driver = 'redis';
   private readonly connection: RedisConnection;
   private readonly subscriber: RedisConnection;
   private readonly channels: RedisChannels;
-  private readonly queue: RunQueue<RedisQueueBackend, ConnectionOptions>;
+  private readonly queue: RunQueues<RedisQueueBackend, ConnectionOptions>;
   private readonly ticks: TickQueue<RedisQueueBackend, ConnectionOptions>;
   private readonly pushes: PushQueue<RedisQueueBackend, ConnectionOptions>;
   private readonly signals = new SignalDecoder();
@@ -87,7 +90,7 @@ export class RedisMessaging extends Messaging {
       prefix,
     };
     const consumer = (pace: Pace) => consumerOptions(server, pace.drainDelay * 1_000);
-    this.queue = new RunQueue({ ...driver, name: 'runs', consumer: consumer(RUNS) }, this.log);
+    this.queue = new RunQueues({ ...driver, name: 'runs', consumer: consumer(RUNS) }, this.log);
     this.ticks = new TickQueue({ ...driver, name: 'ticks', consumer: consumer(NEWS) }, this.log);
     this.pushes = new PushQueue({ ...driver, name: 'pushes', consumer: consumer(NEWS) }, this.log);
   }
@@ -120,11 +123,11 @@ export class RedisMessaging extends Messaging {
   override async tellWorker(workerId: string, run: ClaimedRunNews): Promise<boolean | undefined> {
     if (!this.connection.connected) return false;
     this.connection.gather();
-    const { tenantId, taskId, runId } = run;
+    const { tenantId, taskId, runId, mayUseReserved = false } = run;
+    // Workers of earlier releases read three words.
+    const news = [tenantId, taskId, runId, ...(mayUseReserved ? [RESERVED] : [])].join(' ');
     return this.connection
-      .ask(ENQUEUE_MS, () =>
-        this.connection.publish(this.workerChannel(workerId), `${tenantId} ${taskId} ${runId}`),
-      )
+      .ask(ENQUEUE_MS, () => this.connection.publish(this.workerChannel(workerId), news))
       .then(
         (receivers) => receivers > 0,
         () => undefined,
@@ -134,8 +137,8 @@ export class RedisMessaging extends Messaging {
   override listenAsWorker(workerId: string, listener: (run: ClaimedRunNews) => void): () => Promise<void> {
     const channel = this.workerChannel(workerId);
     const { end } = this.channels.subscribe(channel, (text) => {
-      const [tenantId = '', taskId = '', runId = ''] = text.split(' ');
-      listener({ tenantId, taskId, runId });
+      const [tenantId = '', taskId = '', runId = '', slot] = text.split(' ');
+      listener({ tenantId, taskId, runId, mayUseReserved: slot === RESERVED });
     });
     return async () => {
       await this.channels.drain(channel);
@@ -214,7 +217,7 @@ export class RedisMessaging extends Messaging {
   }
 
   override async readBoard(path: string, query: Record<string, string>): Promise<BoardAnswer | undefined> {
-    this.board ??= QueueBoard.over([this.queue, this.ticks, this.pushes].map(({ source }) => source));
+    this.board ??= QueueBoard.over([...this.queue.sources, this.ticks.source, this.pushes.source]);
     const board = await this.board;
     return this.connection.ask(READ_MS, () => board.read(path, query));
   }
