@@ -77,7 +77,9 @@ describe('tenants', () => {
       err: '',
       out: 'Tenant debtor is suspended; canceled tasks: 0.',
     });
-    expect((await baton('tenants list')).out).toMatch(/^debtor +index .* suspended +[-\da-f]+$/m);
+    expect((await baton('tenants list')).out).toMatch(
+      /^debtor +index .* suspended +[-\da-f]+ +not counted yet$/m,
+    );
     expect(await json('tenants resume debtor')).toMatchObject({ id, suspendedAt: null });
     expect(await refusal('tenants delete debtor')).toBe(
       'This deletes all tokens, agents, secrets, schedules and tasks of "debtor" for good: add --yes.',
@@ -130,7 +132,7 @@ describe('the limits of a tenant', () => {
     const { out } = await baton('tenants limits limited --json', env);
     expect(JSON.parse(out)).toMatchObject({
       openStreams: { value: 20, from: 'default' },
-      tasksWaiting: { value: null, from: 'none' },
+      tasksWaiting: { value: 10_000, from: 'default' },
       weight: { value: 1, from: 'default' },
     });
     expect((await baton('tenants limits limited', env)).out).toMatch(
@@ -165,7 +167,7 @@ describe('the limits of a tenant', () => {
     expect(await limits(' --runs-at-once 2147483647 --default tasks-waiting weight')).toMatchObject({
       requestsPerSecond: { value: 10, from: 'set' },
       runsAtOnce: { value: 2_147_483_647, from: 'set' },
-      tasksWaiting: { value: null, from: 'none' },
+      tasksWaiting: { value: 10_000, from: 'default' },
       weight: { value: 1, from: 'default' },
     });
     await limits('');

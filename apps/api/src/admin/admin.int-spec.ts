@@ -34,7 +34,10 @@ describe('/v1/admin/tenants', () => {
     expect((await ask('POST', 'tenants', { slug: 'Not A Slug' })).json.error.fields).toMatchObject([
       { field: 'slug' },
     ]);
-    expect((await ask('GET', 'tenants?limit=100')).json.tenants).toContainEqual(created.json);
+    expect((await ask('GET', 'tenants?limit=100')).json.tenants).toContainEqual({
+      ...created.json,
+      stored_bytes: null,
+    });
     expect((await ask('PATCH', 'tenants/acme', { default_agent: 'echo' })).json.default_agent).toBe('echo');
     expect((await ask('PATCH', 'tenants/acme', { default_agent: 'nobody' })).status).toBe(400);
     expect((await ask('PATCH', 'tenants/acme', { index_model: 'gpt' })).json.error.message).toMatch(
@@ -74,7 +77,7 @@ describe('/v1/admin/tenants', () => {
       weight: { value: 1, from: 'default' },
     });
     const reset = await ask('PATCH', 'tenants/limited/limits', { requestsPerSecond: 'default' });
-    expect(reset.json.limits.requestsPerSecond).toEqual({ value: null, from: 'none' });
+    expect(reset.json.limits.requestsPerSecond).toEqual({ value: 200, from: 'default' });
     for (const wrong of [
       { weight: null },
       { requestsPerSecond: 0.5 },

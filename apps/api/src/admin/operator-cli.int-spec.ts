@@ -363,13 +363,13 @@ describe('npx baton with --url needs no database', () => {
     const json = (...args: string[]) => must('tenants', ...args);
     const made = await json('create', 'remote');
     expect(made).toMatchObject({ slug: 'remote', defaultAgent: 'index', suspendedAt: null });
-    expect(await json('list')).toContainEqual(made);
+    expect(await json('list')).toContainEqual({ ...made, storedBytes: null });
     expect(await json('set', 'remote', '--default-agent', 'echo')).toMatchObject({ defaultAgent: 'echo' });
     expect(await json('limits', 'remote', '--open-streams', '5')).toMatchObject({
       openStreams: { value: 5, from: 'set' },
     });
     expect(await json('limits', 'remote', '--default', 'open-streams')).toMatchObject({
-      openStreams: { value: null, from: 'none' },
+      openStreams: { value: 1_000, from: 'default' },
     });
     const lists = { allow: ['*.example.com', '10.0.0.0/8'], deny: [] };
     expect(await json('egress', 'remote', '--allow', '*.Example.com,10.0.0.0/8')).toEqual(lists);

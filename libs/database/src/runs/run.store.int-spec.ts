@@ -206,7 +206,7 @@ describe('a run that is claimed as it is made', () => {
     await stores.tasks.create(input);
     const { tenantId, runId, task } = input;
     await expire(runId);
-    expect(await reclaim()).toEqual([{ tenantId, taskId: task.id, runId, attempt: 1 }]);
+    expect(await reclaim()).toEqual([{ tenantId, taskId: task.id, runId, attempt: 1, mayUseReserved: true }]);
     expect(await stores.runs.pickUp(tenantId, runId, 'mine', 1)).toBeUndefined();
     expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({
       attempt: 2,
@@ -218,7 +218,8 @@ describe('a run that is claimed as it is made', () => {
     const input = { ...newTask(), claimFor };
     await stores.tasks.create(input);
     const { tenantId, runId, task } = input;
-    expect(await stores.runs.returnToQueue({ tenantId, taskId: task.id, runId, attempt: 1 })).toBe(true);
+    const key = { tenantId, taskId: task.id, runId, attempt: 1 };
+    expect(await stores.runs.returnToQueue(key)).toEqual({ ...key, mayUseReserved: true });
     expect(await stores.runs.pickUp(tenantId, runId, 'mine', 1)).toBeUndefined();
     expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({
       attempt: 2,
@@ -315,7 +316,7 @@ describe('leases', () => {
     const { tenantId, taskId, runId } = await startTask(stores);
     await expire(runId);
     const sweeps = await Promise.all([1, 2, 3].map(() => reclaim()));
-    expect(sweeps.flat()).toEqual([{ tenantId, taskId, runId, attempt: 1 }]);
+    expect(sweeps.flat()).toEqual([{ tenantId, taskId, runId, attempt: 1, mayUseReserved: true }]);
     expect(await countByState(stores)).toEqual({ waiting: 0, queued: 1, running: 0, suspended: 0 });
     expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({ attempt: 2 });
   });
@@ -417,8 +418,8 @@ describe('leases', () => {
     const { tenantId, runId } = await startTask(stores);
     for (let attempt = 1; attempt <= 5; attempt++) {
       const key = { tenantId, runId, taskId: '', attempt };
-      expect(await stores.runs.returnToQueue(key)).toBe(true);
-      expect(await stores.runs.returnToQueue(key)).toBe(false);
+      expect(await stores.runs.returnToQueue(key)).toMatchObject({ runId, attempt });
+      expect(await stores.runs.returnToQueue(key)).toBeUndefined();
       expect(await stores.runs.claim(tenantId, runId, 'w', LEASE_MS)).toMatchObject({ attempt: attempt + 1 });
     }
     await expire(runId);
@@ -434,5 +435,5 @@ it('queued runs that are on no queue are found once they are old enough, by one 
   await sql(stores, `UPDATE runs SET enqueued_at = now() - interval '4 seconds'`);
   const sweeps = await Promise.all([1, 2, 3].map(() => stores.runs.takeStaleQueued(3000, 10)));
   const { tenantId, runId, task } = input;
-  expect(sweeps.flat()).toEqual([{ tenantId, taskId: task.id, runId, attempt: 0 }]);
+  expect(sweeps.flat()).toEqual([{ tenantId, taskId: task.id, runId, attempt: 0, mayUseReserved: true }]);
 });

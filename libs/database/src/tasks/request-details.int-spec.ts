@@ -45,7 +45,7 @@ describe('what the request of a message says beside it', () => {
     expect(run.details).toEqual(details);
     const [counted, stored] = await bytesOf(run.taskId);
     expect(counted).toBe(stored);
-    expect(await stores.runs.returnToQueue(run)).toBe(true);
+    expect(await stores.runs.returnToQueue(run)).toMatchObject({ runId: run.runId });
     const again = await stores.runs.claim(run.tenantId, run.runId, 'another', 1_000);
     expect(again).toMatchObject({ attempt: 2, details });
     const letters = new DeadLetterStore(stores.database);

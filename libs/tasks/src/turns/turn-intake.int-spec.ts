@@ -88,7 +88,9 @@ describe('a new task', () => {
     expect(steps).toEqual(['watched with 0 runs on the queue']);
     const [run] = await runsOf(task.id);
     expect(run).toMatchObject({ state: 'queued' });
-    expect(onQueue).toEqual([{ tenantId, taskId: task.id, runId: run?.id, attempt: 0 }]);
+    expect(onQueue).toEqual([
+      { tenantId, taskId: task.id, runId: run?.id, attempt: 0, mayUseReserved: true },
+    ]);
     expect((await tasks.get(tenantId, task.id))?.task.history).toMatchObject([{ taskId: task.id }]);
   });
 
