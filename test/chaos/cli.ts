@@ -1,5 +1,6 @@
 /* oxlint-disable no-console -- what a person at a terminal reads */
 import { runChaos } from './chaos.js';
+import { renderMachine, runMachine } from './machine.js';
 import { readOptions, USAGE } from './options.js';
 import { renderPressure, runPressure } from './pressure.js';
 import { renderReport, reportOn } from './report.js';
@@ -17,12 +18,17 @@ export async function main(args: string[]): Promise<number> {
     console.log(USAGE);
     return 0;
   }
-  const { json, help: _, pressure, ...chosen } = options;
+  const { json, help: _, pressure, machine, ...chosen } = options;
   const started = performance.now();
   const at = () => `${((performance.now() - started) / 1000).toFixed(1).padStart(6)} s`;
   if (pressure) {
     const report = await runPressure(pressure, (line) => console.error(at(), line));
     console.log(json ? JSON.stringify(report, null, 2) : renderPressure(report));
+    return report.faults.length === 0 ? 0 : 1;
+  }
+  if (machine) {
+    const report = await runMachine(machine, (line) => console.error(at(), line));
+    console.log(json ? JSON.stringify(report, null, 2) : renderMachine(report));
     return report.faults.length === 0 ? 0 : 1;
   }
   console.error(`seed ${chosen.seed}`);

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { ATTACKS } from './attacks.js';
 import { FAULT_NAMES, type FaultName } from './fault-plan.js';
 import { FAULTS } from './faults.js';
+import { MACHINE_FAULTS, type MachineOptions } from './machine.js';
 import { type PressureOptions, PRESSURES } from './pressure.js';
 import type { Driver } from './services.js';
 
@@ -47,7 +48,10 @@ export const USAGE = `npm run chaos -- [options]
   --pressure P     no tasks and no faults: an API and the workers, idle, while Postgres gets no CPU
                    burners: 16 endless loops; freeze: its sessions are stopped;
                    locks: its statements wait for a lock
-  --seconds N      how long the pressure lasts (80)
+  --machine F      a few tasks, and one fault of a machine
+                   disk: the disk of Postgres is full (root only); clocks: they jump two hours ahead, then behind;
+                   key: processes with another master key try to join; eviction: Redis deletes keys of the queue
+  --seconds N      how long the pressure, or the fault of the machine, lasts (80)
   --logs FOLDER    keep the processes' logs there
   --json           print the result as JSON`;
 
@@ -65,6 +69,7 @@ const options = {
   pauses: { type: 'string', default: '100' },
   only: { type: 'string' },
   pressure: { type: 'string' },
+  machine: { type: 'string' },
   seconds: { type: 'string', default: '80' },
   logs: { type: 'string' },
   json: { type: 'boolean', default: false },
@@ -85,7 +90,7 @@ type NumberName =
 /** The command line. Throws an Error with a plain sentence if it can't be understood. */
 export function readOptions(
   args: string[],
-): ChaosOptions & { json: boolean; help: boolean; pressure?: PressureOptions } {
+): ChaosOptions & { json: boolean; help: boolean; pressure?: PressureOptions; machine?: MachineOptions } {
   const { values } = parseArgs({ args, options });
   const number = (name: NumberName, min: number) => {
     const value = Number(values[name]);
@@ -93,7 +98,7 @@ export function readOptions(
       throw new Error(`--${name} must be a whole number from ${min}`);
     return value;
   };
-  const { driver, pooler, only, logs, seed, json, help, pressure } = values;
+  const { driver, pooler, only, logs, seed, json, help, pressure, machine } = values;
   if (driver !== 'redis' && driver !== 'postgres' && driver !== 'cluster')
     throw new Error('--driver must be redis, postgres or cluster');
   return {
@@ -121,12 +126,26 @@ export function readOptions(
         workers: number('workers', 1),
       },
     }),
+    ...(machine !== undefined && {
+      machine: {
+        fault: machineFaultNamed(machine),
+        seconds: number('seconds', 1),
+        driver: driver === 'cluster' ? 'redis' : driver,
+        workers: number('workers', 1),
+      },
+    }),
   };
 }
 
 function pressureNamed(name: string): PressureOptions['pressure'] {
   const found = PRESSURES.find((each) => each === name);
   if (!found) throw new Error(`--pressure must be ${PRESSURES.join(' or ')}`);
+  return found;
+}
+
+function machineFaultNamed(name: string): MachineOptions['fault'] {
+  const found = MACHINE_FAULTS.find((each) => each === name);
+  if (!found) throw new Error(`--machine must be ${MACHINE_FAULTS.join(' or ')}`);
   return found;
 }
 

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import getPort from 'get-port';
 import { Client } from 'pg';
-import { type BatonProcess, startProcess } from '../support/baton-process.js';
+import type { BatonProcess } from '../support/baton-process.js';
 import { findPgBouncer, startPgBouncer } from '../support/pgbouncer.js';
 import { startPrivatePostgres } from '../support/postgres.js';
 import { startPrivateRedis } from '../support/redis.js';
 import { debianPostgres } from '../support/stock-postgres.js';
+import { areReady, type Probed, startProbed, untilReady } from './probed.js';
 
 /** As the release has them, other than those of `npm start`. */
 const STOCK = { jit: 'on', max_connections: '100', shared_buffers: '128MB', random_page_cost: '4' };
@@ -76,7 +76,9 @@ export async function runPressure(
       REDIS_URL: redis?.url ?? '',
     };
     const kinds = ['api', ...Array.from({ length: options.workers }, () => 'worker')] as const;
-    processes.push(...(await Promise.all(kinds.map((kind) => start(kind as BatonProcess['kind'], env)))));
+    processes.push(
+      ...(await Promise.all(kinds.map((kind) => startProbed(kind as BatonProcess['kind'], env)))),
+    );
     await untilReady(processes);
     return await underPressure(options, server, processes, tell);
   } finally {
@@ -206,40 +208,6 @@ function counted(statements: readonly Statement[]): { count: number; statement: 
     counts.set(statement, (counts.get(statement) ?? 0) + 1);
   }
   return [...counts].map(([statement, count]) => ({ count, statement }));
-}
-
-/** A process of Baton and where it says whether it is ready. */
-interface Probed {
-  process: BatonProcess;
-  url: string;
-  metricsUrl: string;
-}
-
-async function start(kind: BatonProcess['kind'], env: Record<string, string>): Promise<Probed> {
-  const port = kind === 'worker' ? await getPort({ host: '127.0.0.1' }) : undefined;
-  const process = await startProcess(kind, { ...env, ...(port && { WORKER_PORT: String(port) }) });
-  // The report tells of it.
-  process.mayEnd();
-  const ownUrl = `http://127.0.0.1:${port}`;
-  return port
-    ? { process, url: ownUrl, metricsUrl: ownUrl }
-    : { process, url: process.url, metricsUrl: process.managementUrl };
-}
-
-async function untilReady(processes: readonly Probed[]): Promise<void> {
-  while (!(await areReady(processes))) await delay(SAMPLE_MS);
-}
-
-async function areReady(processes: readonly Probed[]): Promise<boolean> {
-  const ready = await Promise.all(
-    processes.map(({ url }) =>
-      fetch(`${url}/readyz`, { signal: AbortSignal.timeout(10_000) }).then(
-        ({ status }) => status === 200,
-        () => false,
-      ),
-    ),
-  );
-  return ready.every(Boolean);
 }
 
 async function probe(processes: readonly Probed[]): Promise<void> {
