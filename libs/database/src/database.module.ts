@@ -85,6 +85,11 @@ const DISK_FULL = gauge(
   '1 if Postgres could not write in the last half minute, because its disk is full; else 0',
 );
 
+const KEY_WRONG = gauge(
+  'baton_master_key_wrong',
+  '1 if the database has another master key than this process, since it was changed; else 0',
+);
+
 const LIST_READS = counter(
   'baton_list_reads_total',
   'Reads that a standby may answer (DATABASE_REPLICA_URL), by the server that has answered',
@@ -198,6 +203,7 @@ export class DatabaseModule implements OnModuleInit, OnApplicationShutdown {
     this.metrics.onScrape(async () => {
       const states = Object.entries(this.database.connections);
       for (const [state, count] of states) this.metrics.of(CONNECTIONS).set({ state }, count);
+      this.metrics.of(KEY_WRONG).set(this.database.hasWrongKey ? 1 : 0);
       this.metrics.of(DISK_FULL).set(this.database.isDiskFull ? 1 : 0);
     });
     if (this.environment.allowRlsBypass) {

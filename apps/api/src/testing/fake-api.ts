@@ -482,7 +482,14 @@ function tasksModule({
       { provide: ClockWatch, useValue: {} },
       {
         provide: InstallationStore,
-        useValue: { state: async () => ({ bytes: 1_000, backupAgeSeconds: undefined, pausedSchedules: 0 }) },
+        useValue: {
+          state: async () => ({
+            bytes: 1_000,
+            backupAgeSeconds: undefined,
+            pausedSchedules: 0,
+            sleepOverdueSeconds: 0,
+          }),
+        },
       },
     ],
     exports: [

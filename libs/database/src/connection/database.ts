@@ -29,7 +29,7 @@ import {
 } from '../audit/audit-records.js';
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
 import { MAX_FLUSHES } from './group-commit.js';
-import { assertMasterKey, changeMasterKey, checkMasterKey } from './master-key-check.js';
+import { assertMasterKey, changeMasterKey, checkMasterKey, MasterKeyError } from './master-key-check.js';
 import { migrationNames } from './migrations-folder.js';
 import { assertBound, beginIn, type Plans, scopeOf, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { assertSession, NOT_IN_TRANSACTION } from './session-check.js';
@@ -169,6 +169,7 @@ export class Database {
   private isBound: boolean;
   private isSetUp = false;
   private hasRightKey: boolean;
+  private isKeyWrong = false;
   private fullAt = -Infinity;
   private diskFullAt = -Infinity;
   private readonly isPooled: boolean;
@@ -325,7 +326,19 @@ export class Database {
    * that were opened before the migrations have not been compared.
    */
   async assertMasterKey(keys = this.masterKeys): Promise<void> {
-    if (keys) await this.inSystem((session) => checkMasterKey(session, keys));
+    if (!keys) return;
+    try {
+      await this.inSystem((session) => checkMasterKey(session, keys));
+      if (keys === this.masterKeys) this.isKeyWrong = false;
+    } catch (error) {
+      if (keys === this.masterKeys && error instanceof MasterKeyError) this.isKeyWrong = true;
+      throw error;
+    }
+  }
+
+  /** Whether the database had another master key than this process when they were compared last. */
+  get hasWrongKey(): boolean {
+    return this.isKeyWrong;
   }
 
   /** From now on the newest of these keys is the key of the database. */

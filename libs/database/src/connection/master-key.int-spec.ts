@@ -110,6 +110,23 @@ describe('the master key of a database', () => {
     expect(await recorded()).toBeUndefined();
   });
 
+  it('is known to be wrong by a process that was left out when it was changed', async () => {
+    const [own, next] = [newKey(), newKey()];
+    const database = new Database({ url: test.url, masterKeys: ids(own), poolSize: 1 });
+    try {
+      await database.ping();
+      expect(database.hasWrongKey).toBe(false);
+      await client.query(`UPDATE installation SET value = $1 WHERE name = 'master_key'`, [idOf(next)]);
+      await expect(database.assertMasterKey()).rejects.toThrow(idOf(next));
+      expect(database.hasWrongKey).toBe(true);
+      await client.query(`UPDATE installation SET value = $1 WHERE name = 'master_key'`, [idOf(own)]);
+      await database.assertMasterKey();
+      expect(database.hasWrongKey).toBe(false);
+    } finally {
+      await database.close();
+    }
+  });
+
   it('is not asked for before the migrations know it', async () => {
     await client.query('DROP TABLE installation');
     expect(await connect(STRAY)).toBeUndefined();

@@ -9,13 +9,17 @@ export interface InstallationState {
   backupAgeSeconds: number | undefined;
   /** Schedules that Baton has paused, because it cannot compute their next time. */
   pausedSchedules: number;
+  /** For how long the most overdue run that sleeps should be awake, in seconds; 0: none is overdue. */
+  sleepOverdueSeconds: number;
 }
 
 const STATE: Statement = {
   text: `SELECT pg_database_size(current_database())::float8 AS bytes,
     (SELECT extract(epoch FROM clock_timestamp() - value::timestamptz)::float8 FROM installation WHERE name = 'last_backup')
       AS "backupAgeSeconds",
-    (SELECT count(*)::int FROM schedules WHERE paused_reason IS NOT NULL) AS "pausedSchedules"`,
+    (SELECT count(*)::int FROM schedules WHERE paused_reason IS NOT NULL) AS "pausedSchedules",
+    (SELECT coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(not_before))), 0)::float8 FROM runs
+      WHERE state = 'suspended' AND not_before IS NOT NULL) AS "sleepOverdueSeconds"`,
 };
 
 const NOTE_BACKUP: Statement = {

@@ -47,6 +47,10 @@ const PAUSED_SCHEDULES = gauge(
   'baton_schedules_paused',
   'Schedules of all tenants that Baton has paused, because it cannot compute their next time',
 );
+const SLEEP_OVERDUE = gauge(
+  'baton_sleep_overdue_seconds',
+  'For how long the most overdue sleeping run of all tenants should be awake; 0 if none is overdue',
+);
 const REDIS_EVICTS = gauge(
   'baton_redis_evicts',
   '1 if the maxmemory-policy of Redis lets it delete the queue; else 0',
@@ -95,9 +99,11 @@ export class PlatformGauges implements OnModuleInit {
     });
     const measuring = new SingleFlight<InstallationState>();
     this.metrics.onScrape(async () => {
-      const { bytes, backupAgeSeconds, pausedSchedules } = await measuring.run(() => this.installation.state());
+      const state = await measuring.run(() => this.installation.state());
+      const { bytes, backupAgeSeconds, pausedSchedules, sleepOverdueSeconds } = state;
       this.metrics.of(DATABASE_BYTES).set(bytes);
       this.metrics.of(PAUSED_SCHEDULES).set(pausedSchedules);
+      this.metrics.of(SLEEP_OVERDUE).set(sleepOverdueSeconds);
       this.metrics.of(BACKUP_AGE).set(backupAgeSeconds ?? 0);
     });
     this.metrics.onScrape(async () => {
