@@ -1,4 +1,4 @@
-export { Clock, clock, type ClockReading } from './clock.js';
+export { clock, type ClockReading } from './clock.js';
 export { countDatabaseTimeouts } from './database-timeouts.js';
 export { createLogger, hideInLogs, type LogContext, Logger, NestLogger, traceIdsOf } from './logger.js';
 export { counter, gauge, histogram, type MetricOf, Metrics } from './metrics.js';
