@@ -136,7 +136,7 @@ describe('the limits of a tenant', () => {
       weight: { value: 1, from: 'default' },
     });
     expect((await baton('tenants limits limited', env)).out).toMatch(
-      /^LIMIT +VALUE +FROM +WHAT\nrequests-per-second +none +none +requests per second\n[^]*\nopen-streams +20 +default /,
+      /^LIMIT +VALUE +FROM +WHAT\nrequests-per-second +200 +default +requests per second\nruns-at-once +none +none [^]*\nopen-streams +20 +default /,
     );
   });
 
