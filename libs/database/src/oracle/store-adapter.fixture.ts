@@ -292,7 +292,7 @@ export class StoreAdapter implements OracleSubject {
   }
 
   async returnToQueue({ writer }: Arguments['returnToQueue']): Promise<Answer> {
-    return this.stores.runs.returnToQueue(this.key(writer));
+    return (await this.stores.runs.returnToQueue(this.key(writer))) !== undefined;
   }
 
   async suspend({ writer, waitsFor, forMs }: Arguments['suspend']): Promise<Answer> {
