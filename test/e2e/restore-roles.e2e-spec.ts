@@ -11,6 +11,7 @@ import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
 const CLI = join(__dirname, '../../dist/apps/cli/src/main.js');
+const MIGRATE = join(__dirname, '../../dist/libs/database/src/migrate-main.js');
 const PASSWORD = 'of-the-drill';
 const DATABASE = 'baton_restored';
 
@@ -45,8 +46,10 @@ describe('a backup restored into a database of two roles', () => {
   }
 
   /** What doctor says of the role, and of the migrations. */
-  async function diagnosis(): Promise<{ role: string | undefined; remedy: string; migrations: unknown }> {
-    const { stdout } = await baton({ DATABASE_URL: urls.app }, 'doctor', '--json');
+  async function diagnosis(
+    url = urls.app,
+  ): Promise<{ role: string | undefined; remedy: string; migrations: unknown }> {
+    const { stdout } = await baton({ DATABASE_URL: url }, 'doctor', '--json');
     const { checks } = JSON.parse(stdout) as {
       checks: { name: string; status: string; found: string; remedy?: string }[];
     };
@@ -134,5 +137,13 @@ describe('a backup restored into a database of two roles', () => {
     const [grant = ''] = /GRANT .* TO "app"/.exec(remedy) ?? [];
     await sql(urls.owner, grant);
     expect(await diagnosis()).toEqual({ role: 'ok', remedy: '', migrations: 'ok' });
+  });
+
+  it('needs no more rights in a new database that the owner migrates', async () => {
+    await sql(postgres.url, 'CREATE DATABASE baton_new OWNER owner');
+    const [app, owner] = [urls.app, urls.owner].map((url) => url.replace(DATABASE, 'baton_new'));
+    const env = { ...process.env, DATABASE_URL: app, MIGRATE_DATABASE_URL: owner };
+    await promisify(execFile)(process.execPath, [MIGRATE], { env });
+    expect(await diagnosis(app)).toEqual({ role: 'ok', remedy: '', migrations: 'ok' });
   });
 });
