@@ -200,6 +200,7 @@ export class TaskModel {
         created: false,
         dispatched: false,
         claimed: false,
+        mayUseReserved: false,
         content: known.content,
       };
       return { outcome: 'repeated', answer };
@@ -216,6 +217,7 @@ export class TaskModel {
       for (const task of counted) task.children += 1;
     }
     const claimed = slot === 'queue' && claimFor !== undefined;
+    const mayUseReserved = slot === 'queue' && this.inFlight(tenant) === 0;
     this.state.tasks.set(name, {
       tenant,
       name,
@@ -247,6 +249,7 @@ export class TaskModel {
       created: true,
       dispatched: slot === 'queue',
       claimed,
+      mayUseReserved,
       content: key?.content ?? null,
     };
     return { outcome: parent ? 'is a child' : outcome, answer };
@@ -262,6 +265,7 @@ export class TaskModel {
     if (!isInterrupted(task)) return explained('the task is busy');
     const slot = this.slotFor(tenant, input.quota);
     if (slot === 'refused') return explained('too many runs wait');
+    const mayUseReserved = slot === 'queue' && this.inFlight(tenant) === 0;
     const sequence = this.say(task, 'submitted');
     this.setState(task, 'submitted');
     task.history.push([sequence, input.says]);
@@ -275,7 +279,7 @@ export class TaskModel {
         content: key.content,
         isExpired: false,
       });
-    const answer = { sequence, dispatched: slot === 'queue' };
+    const answer = { sequence, dispatched: slot === 'queue', mayUseReserved };
     return { outcome: slot === 'queue' ? 'on the queue' : 'waits for a slot', answer };
   }
 
@@ -437,10 +441,10 @@ export class TaskModel {
 
   returnToQueue({ writer }: Arguments['returnToQueue']): Result {
     const run = this.run(writer.tenant, writer.run);
-    if (run?.attempt !== writer.attempt) return refused('another attempt is current', false);
-    if (run.state !== 'running') return refused('not running', false);
+    if (run?.attempt !== writer.attempt) return refused('another attempt is current');
+    if (run.state !== 'running') return refused('not running');
     Object.assign(run, { state: 'queued', worker: null, lease: 'none', hasSlot: true, isStale: false });
-    return { outcome: 'returned', answer: true };
+    return { outcome: 'returned', answer: this.enqueued([run], this.runs.filter(isInFlight)) };
   }
 
   suspend({ writer, waitsFor, forMs }: Arguments['suspend']): Result {
@@ -494,31 +498,42 @@ export class TaskModel {
     return { outcome: open.length > 0 ? 'found' : 'none', answer: open.map((task) => task.name).sort() };
   }
 
-  /** The oldest waiting runs of each tenant get slots, tenant by tenant. */
+  /**
+   * The oldest waiting runs of each tenant get slots, tenant by tenant. The first run of a tenant without a run in flight gets one also
+   * if there is no capacity left: it may use a reserved slot.
+   */
   dispatch({ grants, capacity }: Arguments['dispatch']): Result {
     const waiting = this.runs.filter(isWaiting);
-    const chosen = grants.flatMap(({ tenant, slots, maxInFlight }) => {
-      const ready = waiting
-        .filter((run) => run.tenant === tenant && isDue(run) && !this.isSkipped(run))
-        .sort(byAge);
-      const room = maxInFlight === null ? slots : Math.max(maxInFlight - this.inFlight(tenant), 0);
-      return ready.slice(0, Math.min(slots, room));
+    const found = grants.flatMap(({ tenant, slots, maxInFlight }) => {
+      const ready = waiting.filter((run) => run.tenant === tenant && isDue(run) && !this.isSkipped(run));
+      const inFlight = this.inFlight(tenant);
+      const room = maxInFlight === null ? slots : Math.min(slots, Math.max(maxInFlight - inFlight, 0));
+      return ready
+        .sort(byAge)
+        .slice(0, room)
+        .map((run, i) => ({ run, isFirst: inFlight === 0 && i === 0 }));
     });
-    const room = Math.max(capacity - this.runs.filter(isInFlight).length, 0);
-    const dispatched = chosen.slice(0, room).sort(byAge);
-    for (const run of dispatched) Object.assign(run, { hasSlot: true, isStale: false });
-    const answer = dispatched.map(({ name, attempt }) => `${name} after attempt ${attempt}`);
-    return { outcome: this.whyDispatched(grants, waiting, chosen, dispatched), answer };
+    const first = found.filter(({ isFirst }) => isFirst);
+    const others = found.filter(({ isFirst }) => !isFirst);
+    const left = capacity - this.runs.filter(isInFlight).length - first.length;
+    const chosen = [...first, ...others.slice(0, Math.max(left, 0))].sort((a, b) => byAge(a.run, b.run));
+    for (const { run } of chosen) Object.assign(run, { hasSlot: true, isStale: false });
+    const answer = chosen.map(({ run: { name, attempt }, isFirst }) => ({
+      run: name,
+      attempt,
+      mayUseReserved: isFirst,
+    }));
+    return { outcome: this.whyDispatched(grants, waiting, found.length, chosen.length), answer };
   }
 
   private whyDispatched(
     grants: Arguments['dispatch']['grants'],
     waiting: ModelRun[],
-    chosen: ModelRun[],
-    dispatched: ModelRun[],
+    found: number,
+    chosen: number,
   ): string {
-    if (dispatched.length > 0) return 'dispatched';
-    if (chosen.length > 0) return 'refused: no capacity';
+    if (chosen > 0) return 'dispatched';
+    if (found > 0) return 'refused: no capacity';
     const asked = waiting.filter((run) => grants.some(({ tenant }) => tenant === run.tenant));
     if (asked.length === 0) return 'nothing waits';
     return asked.some(isDue) ? 'refused: the tenant is full' : 'refused: in backoff';
@@ -540,18 +555,19 @@ export class TaskModel {
   /** A run whose lease is over has crashed. If it has attempts left it is queued again, at once or after a pause. */
   reclaimExpired(_: object): Result {
     const expired = this.expired().filter((run) => run.crashes + 1 < run.retry.maxAttempts);
-    const now: string[] = [];
+    const inFlight = this.runs.filter(isInFlight);
+    const now: ModelRun[] = [];
     for (const run of expired) {
       const pause = pauseAfterCrash(run);
       const isReady = pause === 0;
       Object.assign(run, { state: 'queued', worker: null, lease: 'none', hasSlot: isReady, isStale: false });
       run.pause = isReady ? null : pause;
       run.crashes += 1;
-      if (isReady) now.push(`${run.name} after attempt ${run.attempt}`);
+      if (isReady) now.push(run);
     }
     const outcome =
       now.length > 0 ? 'on the queue again' : expired.length > 0 ? 'in backoff' : 'nothing has expired';
-    return { outcome, answer: now.sort() };
+    return { outcome, answer: this.enqueued(now, inFlight) };
   }
 
   /** A run that has crashed as often as it may fails, with its task. */
@@ -577,7 +593,7 @@ export class TaskModel {
   takeStaleQueued(_: object): Result {
     const stale = this.runs.filter((run) => isOnQueue(run) && run.isStale && !this.isSkipped(run));
     for (const run of stale) run.isStale = false;
-    const answer = stale.map(({ name, attempt }) => `${name} after attempt ${attempt}`).sort();
+    const answer = this.enqueued(stale, this.runs.filter(isInFlight));
     return { outcome: answer.length > 0 ? 'taken' : 'nothing is stale', answer };
   }
 
@@ -742,6 +758,15 @@ export class TaskModel {
 
   private inFlight(tenant: string): number {
     return this.runs.filter((run) => run.tenant === tenant && isInFlight(run)).length;
+  }
+
+  /** Runs that go on the queue, by name. One that is the only one of its tenant in flight may use a reserved slot. */
+  private enqueued(runs: readonly ModelRun[], inFlight: readonly ModelRun[]): { run: string }[] {
+    const isOnly = (run: ModelRun): boolean =>
+      !inFlight.some((other) => other.tenant === run.tenant && other.name !== run.name);
+    return runs
+      .map((run) => ({ run: run.name, attempt: run.attempt, mayUseReserved: isOnly(run) }))
+      .sort((a, b) => (a.run < b.run ? -1 : 1));
   }
 
   private addRun(

@@ -183,7 +183,10 @@ export class StoreAdapter implements OracleSubject {
         ...(quota && { quota: quotaOf(quota) }),
         ...(retry && { retry: retryOf(retry) }),
       });
-      if (result.ok) return { sequence: result.sequence, dispatched: result.dispatched };
+      if (result.ok) {
+        const { sequence, dispatched, mayUseReserved } = result;
+        return { sequence, dispatched, mayUseReserved };
+      }
       if (result.reason === 'repeated') {
         const { taskId, content } = result.earlier;
         return { repeated: this.name(taskId), content: content && content.toString() };
@@ -292,7 +295,8 @@ export class StoreAdapter implements OracleSubject {
   }
 
   async returnToQueue({ writer }: Arguments['returnToQueue']): Promise<Answer> {
-    return (await this.stores.runs.returnToQueue(this.key(writer))) !== undefined;
+    const returned = await this.stores.runs.returnToQueue(this.key(writer));
+    return returned ? this.enqueued([returned]) : 'refused';
   }
 
   async suspend({ writer, waitsFor, forMs }: Arguments['suspend']): Promise<Answer> {
@@ -323,7 +327,7 @@ export class StoreAdapter implements OracleSubject {
 
   async dispatch({ grants, capacity }: Arguments['dispatch']): Promise<Answer> {
     const wanted = grants.map(({ tenant, ...grant }) => ({ tenantId: this.id(tenant), ...grant }));
-    return (await this.stores.dispatch.dispatch(wanted, capacity)).map(this.enqueued);
+    return (await this.stores.dispatch.dispatch(wanted, capacity)).map(this.runToEnqueue);
   }
 
   // ── What sweeps do ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -336,7 +340,7 @@ export class StoreAdapter implements OracleSubject {
 
   async reclaimExpired(_: object): Promise<Answer> {
     const { at } = await this.stores.runs.lookForWork(STALE_MS);
-    return (await this.stores.runs.reclaimExpired(ROWS, at)).map(this.enqueued).sort();
+    return this.enqueued(await this.stores.runs.reclaimExpired(ROWS, at));
   }
 
   async failPoisoned(_: object): Promise<Answer> {
@@ -352,7 +356,7 @@ export class StoreAdapter implements OracleSubject {
   }
 
   async takeStaleQueued(_: object): Promise<Answer> {
-    return (await this.stores.runs.takeStaleQueued(STALE_MS, ROWS)).map(this.enqueued).sort();
+    return this.enqueued(await this.stores.runs.takeStaleQueued(STALE_MS, ROWS));
   }
 
   async wakeDue(_: object): Promise<Answer> {
@@ -571,8 +575,16 @@ export class StoreAdapter implements OracleSubject {
     };
   }
 
-  private readonly enqueued = ({ runId, attempt }: RunToEnqueue): string =>
-    `${this.runName(runId)} after attempt ${attempt}`;
+  private readonly runToEnqueue = ({ runId, attempt, mayUseReserved }: RunToEnqueue) => ({
+    run: this.runName(runId),
+    attempt,
+    mayUseReserved,
+  });
+
+  /** By name: the order of these has no meaning. */
+  private enqueued(runs: readonly RunToEnqueue[]): Answer {
+    return runs.map(this.runToEnqueue).sort((a, b) => (a.run < b.run ? -1 : 1));
+  }
 
   private claimed(run: string, claim: ClaimedRun | undefined): Answer {
     if (!claim) return 'refused';
