@@ -30,6 +30,17 @@ const SWEEPS: ReadonlySet<string> = new Set([
   'dispatch',
 ]);
 
+/** They skip rows that others have locked. */
+const SKIPPING: ReadonlySet<string> = new Set([...SWEEPS, 'heartbeat']);
+
+/** A task whose row both operations lock. */
+export function taskOfBoth(first: Operation, second: Operation, model: TaskModel): string | undefined {
+  if (SKIPPING.has(first.verb) || SKIPPING.has(second.verb)) return undefined;
+  const others = targetsOf(second, model);
+  const names = [...targetsOf(first, model)].filter((name) => others.has(name));
+  return names.find((name) => model.tasks.some((task) => task.name === name));
+}
+
 /** Operations that decide by how many runs wait or are in flight. */
 const COUNTS: ReadonlySet<string> = new Set(['createTask', 'continueTask', 'dispatch']);
 /** What the oracle does to the clock is no operation of Baton. */

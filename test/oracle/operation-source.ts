@@ -1,5 +1,16 @@
 import type { Random } from '../chaos/random.js';
-import type { Answer, Attempt, Key, Operation, Quota, Retry, Said, TaskState, Verb } from './operations.js';
+import type {
+  Alias,
+  Answer,
+  Attempt,
+  Key,
+  Operation,
+  Quota,
+  Retry,
+  Said,
+  TaskState,
+  Verb,
+} from './operations.js';
 import { isInterrupted, isTerminal, type ModelRun, type ModelTask, type TaskModel } from './task-model.js';
 
 export const TENANTS = ['A', 'B'] as const;
@@ -7,6 +18,8 @@ const AGENTS = ['echo', 'other'];
 const OWNERS = ['token:a', 'token:b'];
 const WORKERS = ['w1', 'w2', 'w3'];
 const KEYS = ['K1', 'K2', 'K3'];
+/** Ids that callers choose for their tasks. */
+const CLIENT_IDS = ['job', 'order'];
 const MAX_TASKS = 7;
 
 /** How often each operation comes, before what suits the moment is picked. */
@@ -17,16 +30,20 @@ const WEIGHTS: Record<Verb, number> = {
   readTask: 3,
   readEvents: 2,
   findKey: 2,
+  findAlias: 1,
+  reserveRedelivery: 3,
+  confirmRedelivery: 3,
   claimRun: 14,
   pickUpRun: 4,
   appendEvents: 14,
   endTurn: 9,
   writeJournal: 3,
+  noteVersion: 1,
   noteError: 1,
   giveUp: 2,
   heartbeat: 3,
   returnToQueue: 2,
-  suspend: 4,
+  suspend: 6,
   wake: 3,
   postpone: 1,
   isSuspect: 2,
@@ -47,7 +64,7 @@ const WEIGHTS: Record<Verb, number> = {
   pauseEnds: 5,
   queueLoses: 1,
   keyExpires: 2,
-  taskGrowsOld: 5,
+  taskGrowsOld: 4,
   tombstoneGrowsOld: 2,
 };
 
@@ -158,6 +175,30 @@ export class OperationSource {
       }
       case 'findKey':
         return { verb, tenant: this.tenant(), key: this.key(1)! };
+      case 'findAlias': {
+        const agent = random.chance(0.5) ? undefined : random.pick(AGENTS);
+        return {
+          verb,
+          tenant: this.tenant(),
+          agent,
+          owner: random.pick(OWNERS),
+          client: random.pick(CLIENT_IDS),
+        };
+      }
+      case 'reserveRedelivery':
+      case 'confirmRedelivery': {
+        const { letters } = this.model();
+        const run = letters.length > 0 && random.chance(0.9) ? random.pick(letters) : undefined;
+        const any = run ?? this.run(() => true, 1);
+        if (!any) return undefined;
+        const reserved = run?.redelivery ?? undefined;
+        const task = reserved !== undefined && random.chance(0.85) ? reserved : this.text('T');
+        const tenant = this.tenantOf(any);
+        const name = run?.run ?? (any as ModelRun).name;
+        return verb === 'confirmRedelivery'
+          ? { verb, tenant, run: name, task }
+          : { verb, tenant, run: name, task, again: random.chance(0.35) };
+      }
       case 'claimRun': {
         const isReady = (run: ModelRun): boolean => run.state === 'queued' && run.hasSlot;
         const again = random.chance(0.1);
@@ -210,8 +251,12 @@ export class OperationSource {
       case 'writeJournal': {
         const writer = this.writer();
         return (
-          writer && { verb, writer: attemptOf(writer), position: random.integer(1, 4), value: this.text('j') }
+          writer && { verb, writer: attemptOf(writer), position: random.integer(1, 2), value: this.text('j') }
         );
+      }
+      case 'noteVersion': {
+        const writer = this.writer();
+        return writer && { verb, writer: attemptOf(writer), version: random.integer(1, 9) };
       }
       case 'noteError': {
         const writer = this.writer();
@@ -318,26 +363,37 @@ export class OperationSource {
     const { tasks } = this.model();
     if (tasks.filter((task) => !isTerminal(task)).length >= MAX_TASKS) return undefined;
     const key = this.key();
-    const writer = random.chance(0.3) ? this.writer() : undefined;
+    const writer = random.chance(0.4) ? this.writer() : undefined;
     const parent = writer && tasks.find(({ name }) => name === writer.task);
     this.names += 1;
+    const tenant = writer?.tenant ?? this.tenant();
+    const [agent, owner] = [random.pick(AGENTS), random.pick(OWNERS)];
+    const isAliased = !writer && random.chance(0.2);
     return {
       verb: 'createTask',
-      tenant: writer?.tenant ?? this.tenant(),
+      tenant,
       task: `T${this.names}`,
-      agent: random.pick(AGENTS),
-      owner: random.pick(OWNERS),
+      agent,
+      owner,
       says: this.text('m'),
       key,
       quota: this.quota(),
       retry: this.retry(),
-      claimFor: random.chance(0.35) ? random.pick(WORKERS) : undefined,
+      // A task with an id of its caller is not claimed at acceptance.
+      claimFor: !isAliased && random.chance(0.35) ? random.pick(WORKERS) : undefined,
+      alias: isAliased ? this.alias(tenant, agent, owner) : undefined,
       child: writer && {
         parent: attemptOf(writer),
         root: parent ? this.rootOf(parent) : writer.task,
         maxTasks: random.integer(1, 4),
       },
     };
+  }
+
+  private alias(tenant: string, agent: string, owner: string): Alias {
+    const client = this.random.pick(CLIENT_IDS);
+    const named = this.model().findAlias({ tenant, agent, owner, client }).answer as { task: string } | null;
+    return { client, ...(named && this.random.chance(0.5) && { previous: named.task }) };
   }
 
   private rootOf(task: ModelTask): string {
@@ -373,7 +429,7 @@ export class OperationSource {
     const backoff = random.chance(0.6)
       ? { initialMs: 0, factor: 1, maxMs: 0 }
       : { initialMs: 3000, factor: 3, maxMs: 20_000 };
-    return { maxAttempts: random.integer(1, 5), ...backoff };
+    return { maxAttempts: random.pick([1, 1, 2, 2, 3, 5]), ...backoff };
   }
 
   /** What a writer says. With the first events of a run that was claimed at acceptance it appends the `working` event. */

@@ -47,6 +47,13 @@ export interface Key {
   gone?: string;
 }
 
+/** An id that a caller has chosen. It names one task of its owner and agent. */
+export interface Alias {
+  client: string;
+  /** The task that it names so far and that is replaced. Unset: the id is new. */
+  previous?: string;
+}
+
 /** An event that a writer appends. */
 export type Said =
   | { artifact: string; text: string; append: boolean }
@@ -65,6 +72,8 @@ export interface Arguments {
     retry?: Retry | undefined;
     /** The worker for which the run is claimed at acceptance. */
     claimFor?: string | undefined;
+    /** The id under which its caller knows it. */
+    alias?: Alias | undefined;
     /** Set if an agent creates it, as a child of its own task. */
     child?: { parent: Attempt; root: string; maxTasks: number } | undefined;
   };
@@ -90,6 +99,9 @@ export interface Arguments {
   readTask: { tenant: string; task: string };
   readEvents: { tenant: string; task: string; after: number; limit: number };
   findKey: { tenant: string; key: Key };
+  findAlias: { tenant: string; agent?: string | undefined; owner: string; client: string };
+  reserveRedelivery: { tenant: string; run: string; task: string; again: boolean };
+  confirmRedelivery: { tenant: string; run: string; task: string };
 
   // What workers do.
   claimRun: { tenant: string; run: string; worker: string; again: boolean };
@@ -112,6 +124,7 @@ export interface Arguments {
     folds: boolean;
   };
   writeJournal: { writer: Attempt; position: number; value: string };
+  noteVersion: { writer: Attempt; version: number };
   noteError: { writer: Attempt; crash?: string | undefined };
   giveUp: { writer: Attempt; crash?: string | undefined; runsAlone: boolean };
   heartbeat: { worker: string; leases: readonly Attempt[] };

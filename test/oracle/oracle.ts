@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Random } from '../chaos/random.js';
-import { mayMeet, targetsOf } from './meetings.js';
+import { mayMeet, targetsOf, taskOfBoth } from './meetings.js';
 import { OperationSource } from './operation-source.js';
-import { type Answer, lineOf, type Operation, type Snapshot } from './operations.js';
+import { type Answer, lineOf, type Operation, type Snapshot, type Verb } from './operations.js';
 import { OUTCOMES } from './outcomes.js';
 import { type Result, TaskModel } from './task-model.js';
 
@@ -14,8 +14,11 @@ export interface OracleSubject {
   snapshot(): Promise<Snapshot>;
   /** Of two runs, the one that was made first. Undefined: they are not both there. */
   olderOf(run: string, other: string): Promise<string | undefined>;
-  /** The same in another process: on the same database, with groups of its own. */
-  applyElsewhere(operation: Operation): Promise<Answer>;
+  /**
+   * Execute two operations at the same time, each in a process of its own.
+   * @param held a task for which both wait until both have begun. Unset: they need not meet
+   */
+  applyTogether(first: Operation, second: Operation, held: string | undefined): Promise<[Answer, Answer]>;
 }
 
 /** One operation, or two at the same time. */
@@ -24,7 +27,7 @@ type Step = readonly [Operation] | readonly [Operation, Operation];
 /** An episode begins with nothing stored. */
 const STEPS_OF_EPISODE = 100;
 /** Operations that are drawn to find one that ends in a new way. */
-const CANDIDATES = 5;
+const CANDIDATES = 10;
 /** How often two operations meet. */
 const PAIRS = 0.15;
 /** How often a pair is tried while the sequence is shortened: who comes first is chance. */
@@ -61,6 +64,11 @@ export class Coverage {
       outcomes.map((outcome) => `${verb}: ${outcome}`),
     );
     return all.filter((name) => !this.counts.has(name));
+  }
+
+  /** Not everything that can come of it has happened. */
+  isMissing(verb: Verb): boolean {
+    return OUTCOMES[verb].some((outcome) => !this.counts.has(`${verb}: ${outcome}`));
   }
 
   /** What has happened that the model has no name for. */
@@ -133,8 +141,9 @@ export class Oracle {
   private drawNew(source: OperationSource, model: TaskModel): Operation {
     for (let i = 1; ; i++) {
       const operation = source.next();
-      const isEnough = i === CANDIDATES || this.coverage.isComplete;
-      if (isEnough || !this.coverage.has(operation, model.clone().apply(operation))) return operation;
+      if (i === CANDIDATES || this.coverage.isComplete) return operation;
+      const mayBeNew = this.coverage.isMissing(operation.verb);
+      if (mayBeNew && !this.coverage.has(operation, model.clone().apply(operation))) return operation;
     }
   }
 
@@ -235,7 +244,7 @@ class Play {
   /** Two operations at the same time: what comes out must be as if one had come after the other. */
   private async meet(first: Operation, second: Operation): Promise<Answer[]> {
     const before = this.model;
-    const answers = await Promise.all([this.subject.apply(first), this.subject.applyElsewhere(second)]);
+    const answers = await this.subject.applyTogether(first, second, taskOfBoth(first, second, before));
     const stored = await this.subject.snapshot();
     const orders = allowedOrders(before, first, second);
     const fits = orders.find(
@@ -328,6 +337,7 @@ const plain = (value: unknown): unknown =>
 
 /** Where two values differ, one line each. */
 function differencesOf(at: string, expected: unknown, found: unknown): string[] {
+  if (isDeepStrictEqual(expected, found)) return [];
   const [a, b] = [plain(expected), plain(found)];
   if (isDeepStrictEqual(a, b)) return [];
   if (isRecord(a) && isRecord(b)) {

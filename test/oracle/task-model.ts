@@ -90,6 +90,8 @@ export interface ModelRun {
   error: string | null;
   lastError: { attempt: number; crash: string | null; runsAlone: boolean } | null;
   retry: Retry;
+  /** Version of its agent that the last attempt has run. */
+  version: number | null;
   /** Older runs get a slot first. */
   age: number;
 }
@@ -101,12 +103,26 @@ interface ModelKey {
   isExpired: boolean;
 }
 
+/** The dead letter of a run. */
+interface ModelLetter {
+  tenant: string;
+  task: string;
+  agent: string;
+  attempts: number;
+  reason: string;
+  /** The task that sends its message again. */
+  redelivery: string | null;
+  /** That task was created. */
+  isRedelivered: boolean;
+}
+
 interface State {
   clock: number;
   tasks: Map<string, ModelTask>;
   runs: Map<string, ModelRun>;
   keys: Map<string, ModelKey>;
-  letters: Map<string, { task: string; agent: string; attempts: number; reason: string }>;
+  letters: Map<string, ModelLetter>;
+  aliases: Map<string, { tenant: string; agent: string; owner: string; client: string; task: string }>;
   tombstones: Map<
     string,
     {
@@ -132,6 +148,7 @@ const noState = (): State => ({
   runs: new Map(),
   keys: new Map(),
   letters: new Map(),
+  aliases: new Map(),
   tombstones: new Map(),
 });
 
@@ -167,6 +184,10 @@ export class TaskModel {
     return [...this.state.tombstones].map(([name, { tenant }]) => [name, tenant]);
   }
 
+  get letters(): readonly { run: string; tenant: string; redelivery: string | null }[] {
+    return [...this.state.letters].map(([run, { tenant, redelivery }]) => ({ run, tenant, redelivery }));
+  }
+
   /** Whether or not the key has expired. */
   taskOfKey(tenant: string, key: string): string | undefined {
     return this.state.keys.get(keyName(tenant, key))?.task;
@@ -194,19 +215,35 @@ export class TaskModel {
   createTask(input: Arguments['createTask']): Result {
     const { tenant, task: name, key, child, claimFor } = input;
     const known = key && this.known(tenant, key);
-    if (known) {
-      const answer = {
-        task: known.task,
-        created: false,
-        dispatched: false,
-        claimed: false,
-        mayUseReserved: false,
-        content: known.content,
-      };
-      return { outcome: 'repeated', answer };
-    }
+    if (known)
+      return { outcome: 'repeated', answer: { ...NOT_CREATED, task: known.task, content: known.content } };
     const slot = this.slotFor(tenant, input.quota);
     if (slot === 'refused') return explained('too many runs wait');
+    const content = key?.content ?? null;
+    const alias = input.alias && aliasName({ ...input, client: input.alias.client });
+    const named = alias === undefined ? undefined : this.state.aliases.get(alias);
+    if (named && named.task !== input.alias?.previous) {
+      // The key then names a task that does not exist, and counts as new for whoever says so.
+      if (key)
+        this.state.keys.set(keyName(tenant, key.name), {
+          task: name,
+          sequence: 1,
+          content,
+          isExpired: false,
+        });
+      return {
+        outcome: 'another task has the id of its caller',
+        answer: { ...NOT_CREATED, task: named.task, content },
+      };
+    }
+    if (alias !== undefined && input.alias) {
+      const {
+        agent,
+        owner,
+        alias: { client },
+      } = input;
+      this.state.aliases.set(alias, { tenant, agent, owner, client, task: name });
+    }
     const parent = child && this.parentOf(child.parent);
     if (child && !parent) return explained('the parent is over');
     if (child && parent) {
@@ -237,12 +274,7 @@ export class TaskModel {
     const run = this.addRun(tenant, `${name}/1`, name, 1, slot === 'queue', input.retry);
     if (claimed) Object.assign(run, { state: 'running', attempt: 1, worker: claimFor, lease: 'lasts' });
     if (key)
-      this.state.keys.set(keyName(tenant, key.name), {
-        task: name,
-        sequence: 1,
-        content: key.content,
-        isExpired: false,
-      });
+      this.state.keys.set(keyName(tenant, key.name), { task: name, sequence: 1, content, isExpired: false });
     const outcome = claimed ? 'claimed for a worker' : slot === 'queue' ? 'on the queue' : 'waits for a slot';
     const answer = {
       task: name,
@@ -250,7 +282,7 @@ export class TaskModel {
       dispatched: slot === 'queue',
       claimed,
       mayUseReserved,
-      content: key?.content ?? null,
+      content,
     };
     return { outcome: parent ? 'is a child' : outcome, answer };
   }
@@ -331,6 +363,41 @@ export class TaskModel {
     return { outcome: stored.isExpired ? 'expired' : 'names a deleted task', answer };
   }
 
+  /** The alias of a deleted task stays as long as its tombstone. */
+  findAlias({ tenant, agent, owner, client }: Arguments['findAlias']): Result {
+    const found = [...this.state.aliases.values()].filter(
+      (one) =>
+        one.tenant === tenant &&
+        one.owner === owner &&
+        one.client === client &&
+        (agent === undefined || one.agent === agent),
+    );
+    const bornAt = ({ task }: { task: string }): number =>
+      this.task(tenant, task) ? (this.state.runs.get(`${task}/1`)?.age ?? 0) : 0;
+    const [newest] = found.sort((a, b) => bornAt(b) - bornAt(a));
+    const answer = newest ? { task: newest.task, agent: newest.agent } : null;
+    return { outcome: newest ? 'found' : 'unknown', answer };
+  }
+
+  /** Stores which task sends the message of a dead run again. It stays the same until it is confirmed. */
+  reserveRedelivery({ tenant, run, task, again }: Arguments['reserveRedelivery']): Result {
+    const letter = this.letter(tenant, run);
+    if (!letter) return { outcome: 'no dead letter', answer: null };
+    const was = { ...letter };
+    if (was.isRedelivered && again) Object.assign(letter, { redelivery: task, isRedelivered: false });
+    letter.redelivery ??= task;
+    const answer = { task: letter.redelivery, isRedelivered: letter.isRedelivered };
+    if (was.isRedelivered) return { outcome: again ? 'redelivered again' : 'redelivered before', answer };
+    return { outcome: was.redelivery === null ? 'reserved' : 'reserved before', answer };
+  }
+
+  confirmRedelivery({ tenant, run, task }: Arguments['confirmRedelivery']): Result {
+    const letter = this.letter(tenant, run);
+    if (letter?.redelivery !== task || letter.isRedelivered) return refused('another task is reserved', null);
+    letter.isRedelivered = true;
+    return { outcome: 'confirmed', answer: null };
+  }
+
   // ── What workers do ──────────────────────────────────────────────────────────────────────────────────────────────
 
   claimRun({ tenant, run: name, worker, again }: Arguments['claimRun']): Result {
@@ -404,6 +471,13 @@ export class TaskModel {
     }
     const isMine = there.run === run && there.attempt === attempt;
     return isMine ? { outcome: 'written before', answer: true } : refused('the position is taken', false);
+  }
+
+  noteVersion({ writer, version }: Arguments['noteVersion']): Result {
+    const run = this.run(writer.tenant, writer.run);
+    if (run?.attempt !== writer.attempt) return refused('another attempt is current', null);
+    run.version = version;
+    return { outcome: 'noted', answer: null };
   }
 
   noteError({ writer, crash }: Arguments['noteError']): Result {
@@ -584,7 +658,15 @@ export class TaskModel {
       this.setState(task, 'failed');
       task.history.push([sequence, reason]);
       this.finish(task, 'failed', reason);
-      this.state.letters.set(run.name, { task: task.name, agent: task.agent, attempts: run.crashes, reason });
+      this.state.letters.set(run.name, {
+        tenant: task.tenant,
+        task: task.name,
+        agent: task.agent,
+        attempts: run.crashes,
+        reason,
+        redelivery: null,
+        isRedelivered: false,
+      });
       failed.push(`${run.name} attempt ${run.attempt}, event ${sequence}`);
     }
     return { outcome: failed.length > 0 ? 'failed' : 'nothing is poisoned', answer: failed.sort() };
@@ -665,7 +747,10 @@ export class TaskModel {
 
   forgetTombstones(_: object): Result {
     const old = [...this.state.tombstones].filter(([, tombstone]) => tombstone.isOld && tombstone.isPurged);
-    for (const [name] of old) this.state.tombstones.delete(name);
+    for (const [name] of old) {
+      this.state.tombstones.delete(name);
+      for (const [alias, { task }] of this.state.aliases) if (task === name) this.state.aliases.delete(alias);
+    }
     return { outcome: old.length > 0 ? 'forgotten' : 'nothing is old', answer: old.length };
   }
 
@@ -724,6 +809,11 @@ export class TaskModel {
   run(tenant: string, name: string): ModelRun | undefined {
     const run = this.state.runs.get(name);
     return run?.tenant === tenant ? run : undefined;
+  }
+
+  private letter(tenant: string, run: string): ModelLetter | undefined {
+    const letter = this.state.letters.get(run);
+    return letter?.tenant === tenant ? letter : undefined;
   }
 
   /** The turn that a key names. */
@@ -794,6 +884,7 @@ export class TaskModel {
       error: null,
       lastError: null,
       retry,
+      version: null,
       age: this.state.clock,
     };
     this.state.runs.set(name, run);
@@ -867,7 +958,7 @@ export class TaskModel {
 
   /** All that is stored. */
   snapshot(): Snapshot {
-    const { tasks, runs, keys, letters, tombstones } = this.state;
+    const { tasks, runs, keys, letters, aliases, tombstones } = this.state;
     return {
       tasks: mapValues(
         tasks,
@@ -897,6 +988,8 @@ export class TaskModel {
           metadata,
           log: log.map(logLine),
           history: history.map(([sequence, text]) => `${sequence} ${text}`),
+          // All bytes of its messages, events and journal are counted.
+          uncountedBytes: 0,
           journal: journal
             .toSorted((a, b) => a.position - b.position)
             .map((entry) => `${entry.position} ${entry.run}@${entry.attempt} ${entry.value}`),
@@ -923,6 +1016,7 @@ export class TaskModel {
         waitsFor: run.state === 'suspended' ? run.waitsFor : null,
         error: run.error,
         lastError: run.lastError,
+        version: run.version,
       })),
       keys: mapValues(keys, ({ task, sequence, content, isExpired }) => ({
         task,
@@ -931,6 +1025,12 @@ export class TaskModel {
         isExpired,
       })),
       letters: Object.fromEntries(letters),
+      aliases: namesBy(
+        [...aliases.values()].map(({ tenant, agent, client, task }) => [
+          `${tenant}/${agent}/${client}`,
+          task,
+        ]),
+      ),
       tombstones: mapValues(tombstones, ({ tenant, agent, owner, head, isPurged }) => ({
         tenant,
         agent,
@@ -946,6 +1046,28 @@ export class TaskModel {
 const refused = (why: string, answer: Answer = 'refused'): Result => ({ outcome: `refused: ${why}`, answer });
 const explained = (why: string): Result => refused(why, `refused: ${why}`);
 const passed = (): Result => ({ outcome: 'passed', answer: null });
+
+const aliasName = ({
+  tenant,
+  agent,
+  owner,
+  client,
+}: {
+  tenant: string;
+  agent: string;
+  owner: string;
+  client: string;
+}): string => [tenant, agent, owner, client].join('/');
+
+/** The names of each key, sorted. */
+export function namesBy(pairs: readonly (readonly [key: string, name: string])[]): Record<string, string[]> {
+  const names: Record<string, string[]> = {};
+  for (const [key, name] of pairs) (names[key] ??= []).push(name);
+  return mapValues(new Map(Object.entries(names)), (all) => all.sort());
+}
+
+/** The answer to a message that has made no task. */
+const NOT_CREATED = { created: false, dispatched: false, claimed: false, mayUseReserved: false };
 
 const isOnQueue = ({ state, hasSlot }: ModelRun): boolean => state === 'queued' && hasSlot;
 const isWaiting = ({ state, hasSlot }: ModelRun): boolean => state === 'queued' && !hasSlot;

@@ -2,10 +2,10 @@ import { Oracle } from '../../../../test/oracle/oracle.js';
 import { openStores, type Stores } from '../stores.fixture.js';
 import { StoreAdapter } from './store-adapter.fixture.js';
 
-const SEED = process.env.ORACLE_SEED ?? 'baton';
-const STEPS = Number(process.env.ORACLE_STEPS ?? 1500);
+const SEED = process.env.ORACLE_SEED ?? 's10';
+const STEPS = Number(process.env.ORACLE_STEPS ?? 2000);
 /** How many times as many steps it may take until everything has happened. */
-const PATIENCE = 4;
+const PATIENCE = 3;
 
 let stores: Stores;
 beforeAll(async () => {

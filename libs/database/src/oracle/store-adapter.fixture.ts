@@ -9,6 +9,7 @@ import {
 import { createHash } from 'node:crypto';
 import type { QueryResultRow } from 'pg';
 import type {
+  Alias,
   Answer,
   Arguments,
   Attempt,
@@ -21,14 +22,16 @@ import type {
   TaskState,
   Verb,
 } from '../../../../test/oracle/operations.js';
-import { explain } from '../../../../test/oracle/task-model.js';
+import { explain, namesBy } from '../../../../test/oracle/task-model.js';
 import type { OracleSubject } from '../../../../test/oracle/oracle.js';
 import { TENANTS } from '../../../../test/oracle/operation-source.js';
 import { LOG } from '../../../../test/support/log-sql.js';
 import {
   type ClaimedRun,
+  DeadLetterStore,
   DispatchStore,
   JournalStore,
+  type NewAlias,
   type MessageKey,
   type NewEvent,
   ParentOverError,
@@ -44,17 +47,30 @@ import {
   TooManyWaitingError,
 } from '../index.js';
 import type { Statement } from '../connection/database.js';
-import { artifactChunk, beat, newTask, sql, status, textMessage, type Stores } from '../stores.fixture.js';
+import {
+  artifactChunk,
+  beat,
+  entry,
+  newTask,
+  sql,
+  status,
+  textMessage,
+  type Stores,
+} from '../stores.fixture.js';
 
 /** No lease ends and no key expires by itself while the oracle runs. */
 const LEASE_MS = 3_600_000;
 const KEY_HOURS = 1;
+const PROFILE = 'profile';
 const STALE_MS = 60_000;
 const RETENTION_DAYS = 30;
 const LONG_AGO = `now() - interval '100 days'`;
 /** Pauses and sleeps are moved to this time, so that they end only when the oracle says so. */
 const FROZEN = `'2100-01-01'::timestamptz`;
 const ROWS = 100;
+/** How often it looks whether two operations wait for a row. */
+const MAX_LOOKS = 30;
+const WAITING_FOR_LOCKS = `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
 /** After these a run may wait for a time. */
 const PAUSES: ReadonlySet<string> = new Set<Verb>(['reclaimExpired', 'postpone', 'suspend']);
 
@@ -80,12 +96,14 @@ export class StoreAdapter implements OracleSubject {
   /** The artifacts as each writer knows them. */
   private readonly writers: Map<string, ArtifactFold>;
   private elsewhere: StoreAdapter | undefined;
+  private readonly letters: DeadLetterStore;
   private readonly journal: JournalStore;
   private readonly retention: RetentionStore;
   private readonly tree: TaskTreeStore;
   private episode = 0;
   private begunAt = 0;
   private mayPause = false;
+  private together = 0;
 
   constructor(
     private readonly stores: Stores,
@@ -94,23 +112,55 @@ export class StoreAdapter implements OracleSubject {
     const { database } = stores;
     this.names = other?.names ?? new Map<string, string>();
     this.writers = other?.writers ?? new Map<string, ArtifactFold>();
+    this.letters = new DeadLetterStore(database);
     this.journal = new JournalStore(database);
     this.retention = new RetentionStore(database);
     this.tree = new TaskTreeStore(database);
   }
 
-  /** The same operations in another process: it has stores of its own. */
-  async applyElsewhere(operation: Operation): Promise<Answer> {
+  /**
+   * Two operations, each in a process of its own. A third transaction holds a row that both want, until both wait for it. So each of
+   * them has begun before the other one changes anything.
+   */
+  async applyTogether(
+    first: Operation,
+    second: Operation,
+    held: string | undefined,
+  ): Promise<[Answer, Answer]> {
     const { database } = this.stores;
-    const stores = {
-      tasks: new TaskStore(database),
-      runs: new RunStore(database),
-      dispatch: new DispatchStore(database),
+    this.elsewhere ??= new StoreAdapter(
+      {
+        ...this.stores,
+        tasks: new TaskStore(database),
+        runs: new RunStore(database),
+        dispatch: new DispatchStore(database),
+      },
+      this,
+    );
+    const other = this.elsewhere;
+    other.episode = this.episode;
+    this.mayPause ||= PAUSES.has(second.verb);
+    this.together += 1;
+    // Who waits first comes first.
+    const begin = (): Promise<[Answer, Answer]> => {
+      if (this.together % 2 === 0) return Promise.all([this.apply(first), other.apply(second)]);
+      const [late, early] = [other.apply(second), this.apply(first)];
+      return Promise.all([early, late]);
     };
-    this.elsewhere ??= new StoreAdapter({ ...this.stores, ...stores }, this);
-    this.elsewhere.episode = this.episode;
-    this.mayPause ||= PAUSES.has(operation.verb);
-    return this.elsewhere.apply(operation);
+    if (held === undefined) return begin();
+    let answers: Promise<[Answer, Answer]> | undefined;
+    await database.inSystem(async (transaction) => {
+      const table = this.together % 3 === 0 ? 'runs' : 'tasks';
+      await transaction.query({ text: `SELECT FROM ${table} WHERE id = $1 FOR UPDATE` }, [this.id(held)]);
+      const over = new AbortController();
+      answers = begin().finally(() => over.abort());
+      answers.catch(() => undefined);
+      for (let tries = 0; tries < MAX_LOOKS && !over.signal.aborted; tries++) {
+        const waiting = await sql(this.stores, WAITING_FOR_LOCKS);
+        if (waiting.length === 2) break;
+      }
+    });
+    return answers!;
   }
 
   async reset(): Promise<void> {
@@ -118,6 +168,7 @@ export class StoreAdapter implements OracleSubject {
     this.names.clear();
     this.writers.clear();
     const tables = [
+      'task_aliases',
       'tasks',
       'runs',
       'task_events',
@@ -141,10 +192,11 @@ export class StoreAdapter implements OracleSubject {
   // ── What callers do ──────────────────────────────────────────────────────────────────────────────────────────────
 
   async createTask(input: Arguments['createTask']): Promise<Answer> {
-    const { tenant, agent, owner, says, key, quota, retry, claimFor, child } = input;
+    const { tenant, agent, owner, says, key, quota, retry, claimFor, alias, child } = input;
     const id = this.id(input.task);
     const made = newTask({ tenantId: this.id(tenant), agentId: agent });
-    const task = { ...made.task, id, history: [textMessage(says, { taskId: id })] };
+    const contextId = this.contextOf(input.task);
+    const task = { ...made.task, id, contextId, history: [textMessage(says, { taskId: id })] };
     const parent = child && {
       parent: this.key(child.parent),
       rootTaskId: this.id(child.root),
@@ -160,6 +212,7 @@ export class StoreAdapter implements OracleSubject {
         ...(quota && { quota: quotaOf(quota) }),
         ...(retry && { retry: retryOf(retry) }),
         ...(parent && { child: parent }),
+        ...(alias && { alias: this.aliasOf(alias) }),
         ...(claimFor !== undefined && { claimFor: { workerId: claimFor, leaseMs: LEASE_MS } }),
       });
       const { taskId, content, ...rest } = created;
@@ -229,12 +282,42 @@ export class StoreAdapter implements OracleSubject {
 
   async readEvents({ tenant, task, after, limit }: Arguments['readEvents']): Promise<Answer> {
     const events = await this.stores.tasks.readEvents(this.id(tenant), this.id(task), after, limit);
-    return events.map(({ sequence, attempt, payload }) => `${sequence} @${attempt} ${saidBy(payload)}`);
+    const ofTask = ({ taskId, contextId }: { taskId: string; contextId: string }): boolean =>
+      taskId === this.id(task) && contextId === this.contextOf(task);
+    return events.map(({ sequence, attempt, payload }) => {
+      const isOfTask = payload.$case === 'task' || ofTask(payload.value);
+      return `${sequence} @${attempt} ${saidBy(payload)}${isOfTask ? '' : ' of another task'}`;
+    });
   }
 
   async findKey({ tenant, key }: Arguments['findKey']): Promise<Answer> {
     const turn = await this.stores.tasks.earlierTurn(this.id(tenant), this.messageKey(key));
     return turn ? { task: this.name(turn.taskId), content: turn.content && turn.content.toString() } : null;
+  }
+
+  async findAlias({ tenant, agent, owner, client }: Arguments['findAlias']): Promise<Answer> {
+    const own = { owner, unowned: false };
+    const tenantId = this.id(tenant);
+    const found = await this.stores.tasks.findAlias({
+      tenantId,
+      agentId: agent,
+      profile: PROFILE,
+      clientId: client,
+      own,
+    });
+    return found ? { task: this.name(found.taskId), agent: found.agentId } : null;
+  }
+
+  async reserveRedelivery({ tenant, run, task, again }: Arguments['reserveRedelivery']): Promise<Answer> {
+    const letter = await this.letters.reserve(this.id(tenant), this.id(run), this.id(task), again);
+    if (!letter) return null;
+    const { redeliveredTaskId, redeliveredAt } = letter;
+    return { task: redeliveredTaskId && this.name(redeliveredTaskId), isRedelivered: redeliveredAt !== null };
+  }
+
+  async confirmRedelivery({ tenant, run, task }: Arguments['confirmRedelivery']): Promise<Answer> {
+    await this.letters.confirm(this.id(tenant), this.id(run), this.id(task));
+    return null;
   }
 
   // ── What workers do ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -252,7 +335,12 @@ export class StoreAdapter implements OracleSubject {
 
   async appendEvents({ writer, head, events, metadata }: Arguments['appendEvents']): Promise<Answer> {
     const said = this.events(writer, events);
-    const batch = { afterSequence: head, events: said.events, ...(metadata && { metadata }) };
+    const batch = {
+      afterSequence: head,
+      contextId: this.contextOf(writer.task),
+      events: said.events,
+      ...(metadata && { metadata }),
+    };
     const result = await this.stores.runs.append(this.key(writer), batch);
     if (result.ok) this.writers.set(nameOfWriter(writer), said.fold);
     return result.ok ? { first: result.firstSequence } : 'refused';
@@ -260,11 +348,12 @@ export class StoreAdapter implements OracleSubject {
 
   async endTurn({ writer, head, events, state, error, folds }: Arguments['endTurn']): Promise<Answer> {
     const key = this.key(writer);
-    const said = this.events(writer, events);
+    const said = this.events(writer, [...events, { state }]);
     const artifacts = folds ? said.fold.artifacts() : undefined;
     const result = await this.stores.runs.append(key, {
       afterSequence: head,
-      events: [...said.events, status(key, STATES[state])],
+      contextId: this.contextOf(writer.task),
+      events: said.events,
       end: { state: STATES[state], outcome: null, artifacts, ...(error !== undefined && { error }) },
     });
     return result.ok ? { first: result.firstSequence, hasChildren: result.hasChildren } : 'refused';
@@ -272,6 +361,11 @@ export class StoreAdapter implements OracleSubject {
 
   async writeJournal({ writer, position, value }: Arguments['writeJournal']): Promise<Answer> {
     return this.journal.append(this.key(writer), position, value);
+  }
+
+  async noteVersion({ writer, version }: Arguments['noteVersion']): Promise<Answer> {
+    await this.stores.runs.noteAgentVersion(this.key(writer), version);
+    return null;
   }
 
   async noteError({ writer, crash }: Arguments['noteError']): Promise<Answer> {
@@ -458,7 +552,7 @@ export class StoreAdapter implements OracleSubject {
     await this.freezePauses();
     const [stored] = await this.stores.database.systemQuery<StoredRows>(STORED, []);
     if (!stored) throw new Error('Postgres has no answer');
-    const { tasks, runs, keys, letters, tombstones } = stored;
+    const { tasks, runs, keys, letters, aliases, tombstones } = stored;
     const entries = <T>(rows: T[] | null, of: (row: T) => [string, object]): Record<string, unknown> =>
       Object.fromEntries((rows ?? []).map(of));
     return {
@@ -499,10 +593,21 @@ export class StoreAdapter implements OracleSubject {
         `${this.name(tenant)}/${this.names.get(key) ?? key}`,
         { ...row, task: this.name(task), content: content && Buffer.from(content, 'hex').toString() },
       ]),
-      letters: entries(letters, ({ run, task, ...row }) => [
+      letters: entries(letters, ({ run, tenant, task, redelivery, ...row }) => [
         this.runName(run),
-        { ...row, task: this.name(task) },
+        {
+          ...row,
+          tenant: this.name(tenant),
+          task: this.name(task),
+          redelivery: redelivery && this.name(redelivery),
+        },
       ]),
+      aliases: namesBy(
+        (aliases ?? []).map(({ tenant, agent, client, task }) => [
+          `${this.name(tenant)}/${agent}/${client}`,
+          this.name(task),
+        ]),
+      ),
       tombstones: entries(tombstones, ({ task, tenant, ...row }) => [
         this.name(task),
         { ...row, tenant: this.name(tenant) },
@@ -564,6 +669,18 @@ export class StoreAdapter implements OracleSubject {
     return { tenantId: this.id(tenant), taskId: this.id(task), runId: this.id(run), attempt };
   }
 
+  private contextOf(task: string): string {
+    return this.id(`context of ${task}`);
+  }
+
+  private aliasOf({ client, previous }: Alias): NewAlias {
+    return {
+      profile: PROFILE,
+      clientId: client,
+      ...(previous !== undefined && { previousTaskId: this.id(previous) }),
+    };
+  }
+
   private messageKey({ name, content, gone }: Key): MessageKey {
     const bytes = hash(name);
     this.names.set(bytes.toString('hex'), name);
@@ -612,14 +729,23 @@ export class StoreAdapter implements OracleSubject {
     const fold = new ArtifactFold(this.writers.get(nameOfWriter(writer))?.artifacts());
     const events = said.map((one) => {
       if ('state' in one) {
-        return status(key, STATES[one.state], one.text === undefined ? undefined : textMessage(one.text));
+        return this.inContext(
+          writer,
+          status(key, STATES[one.state], one.text === undefined ? undefined : textMessage(one.text)),
+        );
       }
       const isFirst = !fold.artifacts().some(({ artifactId }) => artifactId === one.artifact);
-      const event = artifactChunk(key, one.artifact, one.text, one.append);
+      const event = this.inContext(writer, artifactChunk(key, one.artifact, one.text, one.append));
       fold.apply(event.payload);
       return { ...event, isFirst };
     });
     return { events, fold };
+  }
+
+  /** With the ids of its task, as every event has them. */
+  private inContext({ task }: Attempt, { payload }: NewEvent): NewEvent {
+    if (payload.$case !== 'task') payload.value.contextId = this.contextOf(task);
+    return entry(payload);
   }
 }
 
@@ -718,7 +844,8 @@ interface StoredRows extends QueryResultRow {
       }[]
     | null;
   keys: { tenant: string; key: string; task: string; content: string | null }[] | null;
-  letters: { run: string; task: string }[] | null;
+  letters: { run: string; tenant: string; task: string; redelivery: string | null }[] | null;
+  aliases: { tenant: string; agent: string; client: string; task: string }[] | null;
   tombstones: { task: string; tenant: string }[] | null;
 }
 
@@ -734,6 +861,11 @@ const STORED: Statement = {
       'tasks',
       `SELECT t.id, t.tenant_id AS tenant, t.agent_id AS agent, t.owner, t.state, t.last_sequence AS head, t.active_run_id AS active_run,
        t.attempt, t.parent_task_id AS parent, t.child_tasks AS children, t.metadata,
+       t.stored_bytes + CASE WHEN t.active_run_id IS NULL THEN 0 ELSE t.open_bytes END
+         - (SELECT coalesce(sum(octet_length(m.message::text)), 0) FROM task_messages m JOIN runs r
+            ON r.tenant_id = m.tenant_id AND r.task_id = m.task_id AND r.start_sequence = m.sequence WHERE m.${ofTask.replace(' AND ', ' AND m.')})
+         - (SELECT coalesce(sum(bytes), 0) FROM task_events WHERE ${ofTask})
+         - (SELECT coalesce(sum(octet_length(value::text)), 0) FROM turn_journal WHERE ${ofTask}) AS "uncountedBytes",
        (SELECT json_agg(json_build_object('n', sequence, 'attempt', attempt, 'payload', payload) ORDER BY sequence)
         FROM ${LOG} l WHERE ${ofTask}) AS log,
        (SELECT json_agg(json_build_object('n', sequence, 'message', message) ORDER BY sequence)
@@ -745,7 +877,7 @@ const STORED: Statement = {
     rowsOf(
       'runs',
       `SELECT id, tenant_id AS tenant, task_id AS task, state, attempt, deaths AS crashes, worker_id AS worker, start_sequence AS start,
-       error, error_detail AS detail, waits_for,
+       error, error_detail AS detail, waits_for, agent_version AS version,
        CASE WHEN state <> 'queued' THEN NULL WHEN enqueued_at IS NULL THEN 'waits'
          WHEN enqueued_at < now() - interval '1 day' THEN 'has one, long ago' ELSE 'has one' END AS slot,
        CASE WHEN lease_expires_at IS NULL THEN 'none' WHEN lease_expires_at > clock_timestamp() THEN 'lasts' ELSE 'over' END AS lease,
@@ -761,7 +893,12 @@ const STORED: Statement = {
     ),
     rowsOf(
       'letters',
-      'SELECT run_id AS run, task_id AS task, agent_id AS agent, attempts, reason FROM dead_letters',
+      `SELECT run_id AS run, tenant_id AS tenant, task_id AS task, agent_id AS agent, attempts, reason,
+       redelivered_task_id AS redelivery, redelivered_at IS NOT NULL AS "isRedelivered" FROM dead_letters`,
+    ),
+    rowsOf(
+      'aliases',
+      'SELECT tenant_id AS tenant, agent_id AS agent, client_id AS client, task_id AS task FROM task_aliases',
     ),
     rowsOf(
       'tombstones',
