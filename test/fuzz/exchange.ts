@@ -14,11 +14,8 @@ export interface HttpAnswer {
 }
 
 /** The answer to a case, or why there is none; `not sent` if Node's own client refuses to send it. */
-export function exchange(
-  base: string,
-  agent: http.Agent,
-  { method, path, headers, body }: HttpCase,
-): Promise<HttpAnswer | string> {
+export function exchange(base: string, agent: http.Agent, sent: HttpCase): Promise<HttpAnswer | string> {
+  const { method, path, headers, body } = sent;
   return new Promise((resolve) => {
     const length = body === undefined ? {} : { 'content-length': String(body.length) };
     const { hostname, port } = new URL(base);
@@ -37,7 +34,13 @@ export function exchange(
       clearTimeout(timer);
       resolve(outcome);
     };
-    request.on('error', (error: NodeJS.ErrnoException) => done(error.code ?? error.message));
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      const code = error.code ?? error.message;
+      // The server has closed the idle connection while this process made cases and could not see it.
+      const isStale = request.reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE');
+      if (isStale) void exchange(base, agent, sent).then(done);
+      else done(code);
+    });
     request.on('response', (response) => read(response, done));
     request.end(body);
   });
