@@ -6,16 +6,16 @@ import { MessagingModule } from '@baton/messaging';
 import { TelemetryModule } from '@baton/telemetry';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { AdminModule } from './admin/admin.module.js';
-import { BullBoardModule } from './bull-board/bull-board.controller.js';
-import { ConsoleModule } from './console/console.controller.js';
-import { CardsModule } from './cards/cards.controller.js';
+import { BullBoardModule } from './bull-board/bull-board.module.js';
+import { ConsoleModule } from './console/console.module.js';
+import { CardsModule } from './cards/cards.module.js';
 import { GrpcModule } from './grpc/grpc.module.js';
-import { HttpJsonModule } from './http-json/http-json.controller.js';
-import { JsonRpcModule } from './json-rpc/json-rpc.controller.js';
-import { HealthModule } from './health/health.controller.js';
+import { HttpJsonModule } from './http-json/http-json.module.js';
+import { JsonRpcModule } from './json-rpc/json-rpc.module.js';
+import { HealthModule } from './health/health.module.js';
 import { AccessModule } from './access/access.module.js';
 import { HttpModule } from './http/http.module.js';
-import { OpenApiModule } from './openapi/openapi.controller.js';
+import { OpenApiModule } from './openapi/open-api.module.js';
 import { RestModule } from './rest/rest.module.js';
 
 /** The composition root of the API: HTTP and the use cases. Left out on purpose: runtimes; it executes nothing. */

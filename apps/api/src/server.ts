@@ -7,8 +7,8 @@ import FindMyWay from 'find-my-way';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { ConnectionLimit, managementConnections } from './http/connection-limit.js';
 import { Connections } from './http/connections.js';
-import { refusePath, sendPlainError } from './http/errors.js';
-import { GrpcPort } from './grpc/grpc.module.js';
+import { refusePath, sendPlainError } from './http/error-filter.js';
+import { GrpcPort } from './grpc/grpc-port.js';
 import { LingeringResponse } from './http/lingering-response.js';
 import { PublicUrl } from './http/public-url.js';
 import {
@@ -21,10 +21,10 @@ import {
 } from './http/requests.js';
 import { ConsoleSite } from './console/console-site.js';
 import { isBrowser, sendToConsole, sendWelcome } from './http/welcome.js';
-import { httpJsonErrorFormatAt } from './http-json/http-json.controller.js';
-import { rpcErrorFormatAt } from './json-rpc/json-rpc.controller.js';
+import { httpJsonErrorFormatAt } from './http-json/http-json.module.js';
+import { rpcErrorFormatAt } from './json-rpc/json-rpc.module.js';
 import { MANAGEMENT, ManagementPort } from './management/management-port.js';
-import { EventStreams } from './streams/event-stream.js';
+import { EventStreams } from './streams/event-streams.js';
 
 /** After this time the server asks whether the peer of a silent connection is there; ten seconds later it closes it. */
 const PROBE_MS = 30_000;

@@ -2,6 +2,7 @@ import type { EnvironmentSource } from '@baton/config';
 import { readFileSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import type { Terminal } from './output.js';
+import { OperatorError } from './operator-error.js';
 
 /** What a command has to work with besides its arguments. */
 export interface Cli {
@@ -21,49 +22,6 @@ export interface JsonOption {
 }
 
 export const JSON_OPTION = ['--json', 'print JSON instead of text: the same as --output json'] as const;
-
-/** What a command ends with. Documented in docs/reference/cli.md. */
-export const EXIT = {
-  done: 0,
-  failed: 1,
-  /** An unknown option, a missing argument, a value that an option cannot have. */
-  usage: 2,
-  notFound: 3,
-  /** The token is refused, or lacks a right. */
-  notAllowed: 4,
-  /** The server or the database does not answer. */
-  unreachable: 5,
-  /** The task that the command was about has failed or was rejected. */
-  taskFailed: 6,
-  taskCanceled: 7,
-} as const;
-
-/** An error that the operator can correct. The message is one plain sentence with the remedy, shown as it is. */
-export class OperatorError extends Error {
-  override readonly name = 'OperatorError';
-
-  constructor(
-    message: string,
-    /** `exitCode`: what the command ends with, if not 1. */
-    readonly options: ErrorOptions & { exitCode?: number } = {},
-  ) {
-    super(message, options);
-  }
-}
-
-/** The arguments cannot be used. */
-export class UsageError extends OperatorError {
-  constructor(message: string, options: ErrorOptions = {}) {
-    super(message, { exitCode: EXIT.usage, ...options });
-  }
-}
-
-/** There is no such thing. */
-export class NotFoundError extends OperatorError {
-  constructor(message: string, options: ErrorOptions = {}) {
-    super(message, { exitCode: EXIT.notFound, ...options });
-  }
-}
 
 /** Something failed that was about one task. Its sentence names the task. */
 export class OfTaskError extends Error {

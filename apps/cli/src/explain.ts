@@ -3,7 +3,9 @@ import { ProtocolError } from '@baton/a2a';
 import { EnvironmentError } from '@baton/config';
 import { BackupError, DatabaseSetupError, isTransient, NameTakenError } from '@baton/database';
 import { SecretError } from '@baton/identity';
-import { EXIT, OfTaskError, OperatorError } from './cli.js';
+import { OfTaskError } from './cli.js';
+import { EXIT } from './not-found-error.js';
+import { OperatorError } from './operator-error.js';
 
 /** Codes of Prisma and SQLSTATEs, and what the operator can do about each: the fault, a colon, the remedy. */
 const REMEDIES: readonly { codes: readonly string[]; sentence: string }[] = [

@@ -21,7 +21,9 @@ import { createMessaging, type Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { NotFoundError, readStateFile, UsageError } from './cli.js';
+import { readStateFile } from './cli.js';
+import { NotFoundError } from './not-found-error.js';
+import { UsageError } from './usage-error.js';
 
 /** The version of this build. */
 export { releaseOf } from '@baton/database';

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findTarget, SequenceTap } from './server.js';
+import { SequenceTap } from './server.js';
+import { findTarget } from './api-client.js';
 
 const DEMO = { url: 'http://localhost:8080', tenant: 'demo', token: 'baton_demo' };
 

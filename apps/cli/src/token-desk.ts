@@ -3,10 +3,12 @@ import { type ApiToken, OPERATOR_ACTOR, ScheduleStore, TaskStore, TaskTreeStore 
 import { type IssuedToken, type NewToken, TokenService } from '@baton/identity';
 import { type OpenWork, PrincipalWork, TenantTokens, TurnEnds } from '@baton/tasks';
 import { Logger } from '@baton/telemetry';
-import { type Cli, NotFoundError, OperatorError } from './cli.js';
+import { type Cli } from './cli.js';
+import { NotFoundError } from './not-found-error.js';
+import { OperatorError } from './operator-error.js';
 import { overAdminApi } from './operator/admin-target.js';
 import { requireTenant, withDatabase, withMessaging } from './platform.js';
-import { ApiClient, type TargetOptions } from './server.js';
+import { ApiClient, type TargetOptions } from './api-client.js';
 
 /** A token as commands show it. */
 export type ShownToken = Omit<ApiToken, 'tenantId'>;

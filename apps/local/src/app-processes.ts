@@ -4,7 +4,8 @@ import { Silence } from '@baton/telemetry';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Home, StartError } from './home.js';
+import { type Home } from './home.js';
+import { StartError } from './start-error.js';
 import { inUrl, LOOPBACK } from './loopback.js';
 import {
   cpuTimeOf,

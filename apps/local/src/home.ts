@@ -2,6 +2,7 @@ import { ensureKeyFile, type KeyName } from '@baton/config';
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { recordedProcess, recordProcess } from './services/service-process.js';
+import { StartError } from './start-error.js';
 
 /** What `.baton/demo.json` says. */
 export interface Demo {
@@ -103,11 +104,6 @@ export class Home {
       rmSync(mine, { force: true });
     }
   }
-}
-
-/** Why `npm start` cannot continue: one plain sentence with the remedy, shown as it is. */
-export class StartError extends Error {
-  override readonly name = 'StartError';
 }
 
 /** A thrown value, as text for a person. */

@@ -2,7 +2,8 @@ import 'reflect-metadata';
 import { EnvironmentError, loadLocalEnvironment, processEnvironment, unknownSettings } from '@baton/config';
 import { hideProcess } from '@baton/sandbox';
 import { announcement } from './announcement.js';
-import { Home, reasonOf, StartError } from './home.js';
+import { Home, reasonOf } from './home.js';
+import { StartError } from './start-error.js';
 import { LocalBaton } from './local-baton.js';
 import type { SupervisorEvents } from './supervisor.js';
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { ArtifactFold, type EventPayload } from './task.js';
+import { ArtifactFold, type EventPayload } from './artifact-fold.js';
 import { type Artifact, TaskState } from './model.js';
 import { artifactEvent, sampleArtifact, sampleTask, statusEvent, textPart } from './testing/samples.js';
 

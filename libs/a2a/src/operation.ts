@@ -16,7 +16,8 @@ import type {
   Task,
   TaskPushNotificationConfig,
 } from './model.js';
-import type { EncodedText, EventPayload } from './task.js';
+import type { EventPayload } from './artifact-fold.js';
+import type { EncodedText } from './logged-event.js';
 import { CARD_SCOPES, type Scope } from './rights.js';
 
 /** One frame of a stream. The Task that opens a stream carries the sequence it is cut at. */

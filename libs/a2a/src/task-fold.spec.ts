@@ -1,5 +1,5 @@
 import { TaskState } from './model.js';
-import { TaskFold } from './task.js';
+import { TaskFold } from './task-fold.js';
 import { opening, replyMessage } from './testing/profile.js';
 import { artifactEvent, sampleArtifact, sampleMessage, statusEvent, textPart } from './testing/samples.js';
 

@@ -109,34 +109,6 @@ export interface Turn {
 
 /** The output of a runtime: an event, a bare message (the whole reply), or a task whose content is adopted. */
 export type AgentOutput = NonNullable<StreamResponse['payload']>;
-
-/**
- * Runs one kind of agent. `run` yields the agent's output in order and returns at the end of the turn. A turn ends with
- * a terminal or interrupted status, or with a bare message. When `signal` aborts (cancel, lost lease, shutdown), `run`
- * must stop soon, and later output is dropped. A thrown error fails the task, unless it is a `Suspension`.
- */
-export interface AgentRuntime {
-  /** The `runtime` of definitions. RUNTIME_CONFIGS has the schema of their `config`. */
-  readonly name: string;
-  run(turn: Turn, signal: AbortSignal): AsyncIterable<AgentOutput>;
-}
-
-/** Finds a runtime by its name. */
-export class RuntimeTable {
-  private readonly byName: ReadonlyMap<string, AgentRuntime>;
-
-  constructor(runtimes: readonly AgentRuntime[]) {
-    this.byName = new Map(runtimes.map((runtime) => [runtime.name, runtime]));
-  }
-
-  /** Throws an Error that lists the known runtimes. */
-  get(name: string): AgentRuntime {
-    const runtime = this.byName.get(name);
-    if (runtime) return runtime;
-    throw new Error(`there is no runtime "${name}"; there are ${[...this.byName.keys()].join(', ')}`);
-  }
-}
-
 /** Why a turn was stopped: the value of `signal.reason`. */
 export type StopReason = 'canceled' | 'lease-lost' | 'shutdown';
 

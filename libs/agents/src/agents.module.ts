@@ -1,9 +1,9 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
-import { type AgentRuntime, RuntimeTable } from './agent-runtime.js';
-import { RemoteConnector } from './runtimes/remote-a2a/remote-connection.js';
+import { type AgentRuntime, RuntimeTable } from './runtime-table.js';
+import { RemoteConnector } from './runtimes/remote-a2a/remote-connector.js';
 import { RUNTIMES } from './runtimes.js';
-import { IndexRouter } from './runtimes/index-agent/index-runtime.js';
-import { type ToolSource, ToolSources } from './runtimes/llm/tools/agent-tool.js';
+import { IndexRouter } from './runtimes/index-agent/index-router.js';
+import { type ToolSource, ToolSources } from './runtimes/llm/tools/tool-sources.js';
 import { CalleeTools } from './runtimes/llm/tools/callee-tools.js';
 import { McpTools } from './runtimes/llm/tools/mcp/mcp-tools.js';
 

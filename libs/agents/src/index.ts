@@ -1,4 +1,10 @@
 export * from './ports.js';
+export * from './child-refusal.js';
+export * from './token-budget.js';
+export * from './tokens-exceeded.js';
+export * from './index-models.js';
+export * from './secret-reader.js';
+export * from './agent-list.js';
 export {
   type Approver,
   type Decision,
@@ -16,10 +22,13 @@ export { AgentWatch } from './agent-watch.js';
 export { filesInReach, missingSandbox } from './runtimes/executor/agent-sandbox.js';
 export { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 export * from './agent-runtime.js';
+export * from './runtime-table.js';
 export type { RuntimeName } from './runtimes.js';
 export { namedCallees, parseWholeDocument, refusedCommands } from './definition-checks.js';
 export { assertConfig, assertSchemas } from './runtime-configs.js';
-export { AgentCrash, AgentError, type ConsoleLevel } from './runtimes/executor/protocol.js';
+export { type ConsoleLevel } from './runtimes/executor/protocol.js';
+export { AgentCrash } from './runtimes/executor/agent-crash.js';
+export { AgentError } from './runtimes/executor/agent-error.js';
 export { checkTools } from './tool-checks.js';
 export { calledUrls } from './called-urls.js';
 export { withoutHeaderTexts } from './header-texts.js';

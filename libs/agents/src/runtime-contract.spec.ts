@@ -3,15 +3,8 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { AgentEvent, type AgentExecutor } from '@a2a-js/sdk/server';
 import { RemoteAgent } from '../../../test/support/remote-agent/remote-agent.js';
 import { Outbound } from '@baton/outbound';
-import {
-  type AgentOutput,
-  type AgentRuntime,
-  RuntimeTable,
-  artifactChunk,
-  completed,
-  textPart,
-  type Turn,
-} from './agent-runtime.js';
+import { type AgentOutput, artifactChunk, completed, textPart, type Turn } from './agent-runtime.js';
+import { type AgentRuntime, RuntimeTable } from './runtime-table.js';
 import type { GuardedTurn } from './secret-guard.js';
 import type { BatonCallContext } from './runtimes/executor/child/steps.js';
 import { BUILTIN_AGENTS } from './builtins.js';
@@ -22,7 +15,7 @@ import { indexOf } from './runtimes/index-agent/index-runtime.fixture.js';
 import { LlmBench, toolOf } from './runtimes/llm/llm-runtime.fixture.js';
 import { LlmRuntime } from './runtimes/llm/llm-runtime.js';
 import { RemoteA2aRuntime } from './runtimes/remote-a2a/remote-a2a-runtime.js';
-import { RemoteConnector } from './runtimes/remote-a2a/remote-connection.js';
+import { RemoteConnector } from './runtimes/remote-a2a/remote-connector.js';
 import { converseHere } from './testing/executors.js';
 import { FixedAgents, agent, collect, firstTurn, summary, userMessage } from './testing/turns.js';
 

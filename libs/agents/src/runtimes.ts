@@ -1,5 +1,5 @@
 import type { Type } from '@nestjs/common';
-import type { AgentRuntime } from './agent-runtime.js';
+import type { AgentRuntime } from './runtime-table.js';
 import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
 import { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 import { IndexRuntime } from './runtimes/index-agent/index-runtime.js';

@@ -1,7 +1,7 @@
 import { type Part, endsTurn } from '@baton/a2a';
 import { hideInLogs } from '@baton/telemetry';
 import { NOTHING_SECRET, Redactor } from './outbound/redactor.js';
-import type { SecretReader } from './ports.js';
+import type { SecretReader } from './secret-reader.js';
 import {
   type AgentOutput,
   artifactChunk,

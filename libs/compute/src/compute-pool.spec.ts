@@ -1,6 +1,7 @@
 import { Metrics } from '@baton/telemetry';
 import { execFileSync } from 'node:child_process';
-import { ComputePool, ComputeRefused } from './compute-pool.js';
+import { ComputePool } from './compute-pool.js';
+import { ComputeRefused } from './compute-refused.js';
 import { SCHEMA_BOUNDS, schemaExcess } from './schema-bounds.js';
 
 type Json = Record<string, unknown>;
@@ -37,6 +38,7 @@ function poolOf(timeoutMs: number, threads = 2): ComputePool {
   pools.push(pool);
   return pool;
 }
+
 afterAll(() => Promise.all(pools.map((pool) => pool.close())));
 
 const refusalOf = async (work: Promise<unknown>): Promise<unknown> =>

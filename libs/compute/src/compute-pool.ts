@@ -1,8 +1,8 @@
-import { ProtocolError } from '@baton/a2a';
 import { gauge, type Metrics } from '@baton/telemetry';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Piscina } from 'piscina';
+import { MAX_WAITING, ComputeRefused } from './compute-refused.js';
 
 /** A piece of work for a thread; schemas and values are JSON texts. */
 export type Work = { kind: 'compile'; schema: string } | { kind: 'check'; schema: string; value: string };
@@ -18,24 +18,6 @@ export interface ComputeOptions {
   /** Maximum CPU time of one piece of work, in milliseconds. It may last ten times as long on a busy machine. */
   timeoutMs: number;
   metrics?: Metrics;
-}
-
-/** The work was refused or terminated. The message is a clause about its subject. */
-export class ComputeRefused extends Error {
-  override readonly name = 'ComputeRefused';
-
-  /** @param limit as metrics name it */
-  constructor(
-    readonly limit: 'computeTime' | 'computeMemory' | 'computeWaiting',
-    message: string,
-  ) {
-    super(message);
-  }
-
-  /** The error of a request whose work would wait too long. */
-  asLimit(): ProtocolError {
-    return ProtocolError.limitExceeded(this.limit, MAX_WAITING, 1, 'send fewer of them at once');
-  }
 }
 
 interface Waiting {
@@ -61,8 +43,6 @@ const START_MS = 60_000;
 const LOOK_MS = 50;
 /** How much longer than its CPU time a piece of work may take. */
 const MAX_SLOWNESS = 10;
-/** Maximum number of waiting pieces of work of one tenant. */
-const MAX_WAITING = 256;
 
 /**
  * Runs work that takes more than linear time on tenants' input (JSON schemas with their patterns) in threads. A thread is terminated when the time is over. A tenant gets at most all threads but

@@ -1,10 +1,6 @@
 import { closest, distance } from 'fastest-levenshtein';
-import {
-  EnvironmentError,
-  type EnvironmentSource,
-  loadEnvironment,
-  loadLocalEnvironment,
-} from './environment.js';
+import { type EnvironmentSource, loadEnvironment, loadLocalEnvironment } from './environment.js';
+import { EnvironmentError } from './environment-error.js';
 import { SECRET_FILE_NAMES, SETTING_NAMES } from './settings.js';
 
 /** Prefixes of Baton's names. (`REDIS_`, `LOG_` or `MAX_` may belong to another program.) */

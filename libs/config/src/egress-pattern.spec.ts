@@ -1,5 +1,6 @@
 import { parseEgressPattern } from './egress-pattern.js';
-import { EnvironmentError, loadEnvironment } from './environment.js';
+import { loadEnvironment } from './environment.js';
+import { EnvironmentError } from './environment-error.js';
 
 describe('a pattern of destinations', () => {
   it.each([

@@ -12,19 +12,10 @@ import {
   type Setting,
   type SettingGroup,
 } from './settings.js';
+import { EnvironmentError } from './environment-error.js';
 
 /** The environment as Node has it, or any map of the same shape. */
 export type EnvironmentSource = Record<string, string | undefined>;
-
-/** Some settings are missing or wrong. The message can be shown as it is. */
-export class EnvironmentError extends Error {
-  override readonly name = 'EnvironmentError';
-
-  /** @param problems one plain sentence per bad setting, with the remedy */
-  constructor(readonly problems: readonly string[]) {
-    super(problems.join('\n'));
-  }
-}
 
 /**
  * `process.env` with `.env` of the working folder, and secrets from their files. A variable that is already set wins over

@@ -8,7 +8,6 @@ export {
 export {
   defaultLimitsOf,
   Environment,
-  EnvironmentError,
   type EnvironmentSource,
   loadEnvironment,
   loadLocalEnvironment,
@@ -17,6 +16,7 @@ export {
   secretFiles,
   withoutSecrets,
 } from './environment.js';
+export { EnvironmentError } from './environment-error.js';
 export { type SettingsReport, settingsReport, unknownSettings } from './check-settings.js';
 export { ensureKeyFile, type KeyName } from './key-file.js';
 export {

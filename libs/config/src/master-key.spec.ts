@@ -1,7 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EnvironmentError, loadEnvironment, loadLocalEnvironment } from './environment.js';
+import { loadEnvironment, loadLocalEnvironment } from './environment.js';
+import { EnvironmentError } from './environment-error.js';
 
 const [ONE, TWO, THREE] = [1, 2, 3].map((byte) => Buffer.alloc(32, byte)) as [Buffer, Buffer, Buffer];
 const [one, two, three] = [ONE, TWO, THREE].map((key) => key.toString('base64')) as [string, string, string];

@@ -35,7 +35,7 @@ import { TenantStore } from './tenants/tenant.store.js';
 import { TokenStore } from './tenants/token.store.js';
 import { TokenUsageStore } from './usage/token-usage.store.js';
 import { WorkerStore } from './dispatch/worker.store.js';
-import { UsageHoursStore } from './usage/usage-hours.js';
+import { UsageHoursStore } from './usage/usage-hours.store.js';
 import { UsageStore } from './tenants/usage.store.js';
 import { WebhookStore } from './push/webhook.store.js';
 

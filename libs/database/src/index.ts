@@ -8,8 +8,9 @@ export { awaitMigrations, pendingText } from './migrations/await-migrations.js';
 export { Database, type DatabaseOptions } from './connection/database.js';
 export { DatabaseModule } from './database.module.js';
 export { GroupCommit } from './connection/group-commit.js';
+export { CatalogClient } from './connection/catalog-client.js';
+export { NameTakenError } from './connection/name-taken-error.js';
 export { ClockWatch } from './connection/clock-watch.js';
-export { CatalogClient, NameTakenError } from './connection/catalog-client.js';
 export {
   type Backoff,
   DatabaseUnavailableError,
@@ -29,7 +30,8 @@ export { ensureAuditGuard } from './migrations/audit-guard.js';
 export { ensureSystemKey } from './migrations/system-key.js';
 export { exportTenant, type TenantExport } from './backup/tenant-export.js';
 export { importTenant, type TenantImport } from './backup/tenant-import.js';
-export { BackupError, type Manifest, verifyBackup } from './backup/archive.js';
+export { type Manifest, verifyBackup } from './backup/archive.js';
+export { BackupError } from './backup/backup-error.js';
 export { type Backup, backUp, releaseOf } from './backup/backup.js';
 export { type Restored, restoreBackup } from './backup/restore.js';
 export { roleOf } from './migrations/role-rights.js';
@@ -37,13 +39,11 @@ export { COUNTED_EXACTLY, type CountCursor, type ListedTasks } from './tasks/tas
 export type { ArtifactPage, LogSnapshot } from './tasks/task-reader.js';
 export { TaskStore } from './tasks/task.store.js';
 export { TaskTreeStore, type SweepCursor } from './delegation/task-tree.store.js';
-export {
-  ApproverError,
-  ParentOverError,
-  StorageFullError,
-  TooManyChildrenError,
-  TooManyWaitingError,
-} from './tasks/turn-acceptance.js';
+export { TooManyChildrenError } from './tasks/too-many-children-error.js';
+export { ParentOverError } from './tasks/parent-over-error.js';
+export { ApproverError } from './tasks/approver-error.js';
+export { StorageFullError } from './tasks/storage-full-error.js';
+export { TooManyWaitingError } from './tasks/too-many-waiting-error.js';
 export { type SpentTokens, type TokenReservation, TokenUsageStore } from './usage/token-usage.store.js';
 export { LimitReachedError } from './tenants/tenant-room.js';
 export {
@@ -54,7 +54,7 @@ export {
   type UsageKey,
   type UsageReport,
   type UsageSums,
-} from './usage/usage-hours.js';
+} from './usage/usage-hours.store.js';
 export { type LimitUse, type StoredBytes, type TenantUsage, UsageStore } from './tenants/usage.store.js';
 export { type ConsoleLine, type ConsoleLineRecord, ConsoleLineStore } from './runs/console-line.store.js';
 export {
@@ -98,9 +98,9 @@ export {
   type PushConfig,
   type PushConfigKey,
   PushConfigStore,
-  PushConfigTakenError,
   type TurnPush,
 } from './push/push-config.store.js';
+export { PushConfigTakenError } from './push/push-config-taken-error.js';
 export {
   type ClaimedPush,
   type ClaimLimits,

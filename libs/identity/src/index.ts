@@ -1,6 +1,9 @@
 export { AuditLog } from './audit-log.js';
-export { IdentityModule, LimitsModule, SecretsModule } from './identity.module.js';
-export { IssuerError, readIssuerKeys } from './issuers/issuer-keys.js';
+export { IdentityModule } from './identity.module.js';
+export { SecretsModule } from './secrets.module.js';
+export { LimitsModule } from './limits.module.js';
+export { readIssuerKeys } from './issuers/issuer-keys.js';
+export { IssuerError } from './issuers/issuer-error.js';
 export { JwtService } from './issuers/jwt.service.js';
 export { explainLimit, LimitsService } from './limits.service.js';
 export { OpenCalls } from './open-calls.js';
@@ -13,13 +16,14 @@ export {
   MAX_TOKEN_REQUESTS_PER_SECOND,
   type NewToken,
   type RefusedToken,
-  RefusedTokenError,
   TokenService,
   tokenState,
   type Verification,
 } from './token.service.js';
+export { RefusedTokenError } from './refused-token-error.js';
 export { OperatorTokens } from './operator-tokens.js';
 export { newSigningSecret, PushSecrets, SIGNING_PREFIX } from './push-secrets.js';
-export { SecretBox, SecretError } from './secret-box.js';
+export { SecretBox } from './secret-box.js';
+export { SecretError } from './secret-error.js';
 export { Secrets } from './secrets.js';
 export type { ApiToken, SecretInfo, TokenRights } from '@baton/database';

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
-import { SecretBox, SecretError } from './secret-box.js';
+import { SecretBox } from './secret-box.js';
+import { SecretError } from './secret-error.js';
 
 const id = { tenantId: '0198c0de-0000-7000-8000-000000000001', name: 'openai' };
 const VALUE = 'sk-hunter2 ü😀';

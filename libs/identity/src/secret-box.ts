@@ -1,23 +1,11 @@
 import { masterKeyId } from '@baton/config';
 import type { SealedSecret, SecretKey } from '@baton/database';
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { SecretError } from './secret-error.js';
 
 const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-
-/** A secret that cannot be encrypted or read. The message is for the operator and never holds a value. */
-export class SecretError extends Error {
-  override readonly name = 'SecretError';
-
-  /** @param field the invalid one of name, value and origins, if any */
-  constructor(
-    message: string,
-    readonly field?: string,
-  ) {
-    super(message);
-  }
-}
 
 /** The master key that encrypts, and earlier ones that still decrypt; 32 bytes each. */
 export interface MasterKeys {

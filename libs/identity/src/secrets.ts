@@ -3,7 +3,8 @@ import { Environment } from '@baton/config';
 import { type Actor, type PageAfter, type SecretInfo, type SecretKey, SecretStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { explainLimit } from './limits.service.js';
-import { SecretBox, SecretError } from './secret-box.js';
+import { SecretBox } from './secret-box.js';
+import { SecretError } from './secret-error.js';
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const MAX_VALUE_BYTES = 65_536;

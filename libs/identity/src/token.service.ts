@@ -1,4 +1,4 @@
-import { type AllowedAgents, type Principal, ProtocolError, type Scope, tokenPrincipal } from '@baton/a2a';
+import { type AllowedAgents, type Principal, type Scope, tokenPrincipal } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import {
   type Actor,
@@ -63,29 +63,8 @@ export function callerOf(request: object): Caller {
 export const isJwt = (token: string): boolean => JWT.test(token);
 
 export type RefusedToken = 'unknown' | 'expired' | 'revoked' | 'rotated' | 'changed' | 'untrusted';
-
-const REASONS: Record<RefusedToken, string> = {
-  unknown: 'the token is not known',
-  expired: 'the token has expired',
-  revoked: 'the token was revoked',
-  rotated: 'the token was rotated: use its new secret',
-  changed: 'the token has fewer rights now: send the request again',
-  untrusted: 'the issuer of the token is no longer trusted',
-};
-
 /** Whose token it is that is not good. */
 export type Holder = Pick<Caller, 'tenantId' | 'principal'>;
-
-/** `unauthenticated`, for a token that was good once. The holder is for the audit log: the caller is not told. */
-export class RefusedTokenError extends ProtocolError {
-  constructor(
-    reason: RefusedToken,
-    readonly holder?: Holder,
-  ) {
-    super('unauthenticated', REASONS[reason]);
-  }
-}
-
 export type Verification =
   | { ok: true; caller: Caller }
   | { ok: false; reason: RefusedToken; holder?: Holder };

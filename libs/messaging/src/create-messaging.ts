@@ -2,7 +2,7 @@ import type { GivenUp } from '@baton/postgres';
 import { PostgresMessaging } from './drivers/postgres/postgres-messaging.js';
 import { RedisMessaging } from './drivers/redis/redis-messaging.js';
 import type { Messaging } from './messaging.js';
-import type { MessagingLog } from './channels.js';
+import type { MessagingLog } from './quiet-log.js';
 
 export interface MessagingOptions {
   /** Redis when set, otherwise everything runs on Postgres. */

@@ -1,10 +1,5 @@
 import type { BoardAnswer } from './queue-board.js';
 
-/** The server of the queue and the channels does not answer; the same call may succeed a moment later. */
-export class MessagingUnavailableError extends Error {
-  override readonly name = 'MessagingUnavailableError';
-}
-
 /** What the queue carries: ids only. Everything else is in Postgres. */
 export interface RunJob {
   tenantId: string;

@@ -1,5 +1,5 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { QuietLog } from './channels.js';
+import { QuietLog } from './quiet-log.js';
 import { type Rate, RateCounters } from './rate-counters.js';
 
 /** Answers when it is told to, and remembers what it was asked. */

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
-import { within, type QuietLog } from './channels.js';
+import { within } from './signal-decoder.js';
+import { type QuietLog } from './quiet-log.js';
 import type { Spending } from './messaging.js';
 
 /** Maximum time that one question to the shared counter takes. */

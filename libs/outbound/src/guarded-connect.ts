@@ -1,11 +1,13 @@
 import { type LookupFunction, isIP } from 'node:net';
 import { buildConnector } from 'undici';
 import { type AllowList, plainHost } from './allow-list.js';
-import { type EgressList, type TenantEgress, portOf } from './egress.js';
+import { type TenantEgress, portOf } from './tenant-egress.js';
+import { type EgressList } from './egress-list.js';
 import { OutboundRefused } from './failure-reason.js';
 import type { Resolve } from './names/name-resolver.js';
 import type { ResolvedAddress } from './names/resolved-address.js';
-import { type Proxy, ProxyError } from './proxy.js';
+import { type Proxy } from './proxy.js';
+import { ProxyError } from './proxy-error.js';
 import { isPublicAddress, reachedAddress } from './public-address.js';
 
 /** Where connections may lead, and by which way. */

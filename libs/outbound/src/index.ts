@@ -1,4 +1,4 @@
-export { type EgressLists, egressRefusal, NO_EGRESS_LISTS } from './egress.js';
+export { type EgressLists, egressRefusal, NO_EGRESS_LISTS } from './tenant-egress.js';
 export { OutboundRefused, failureReason } from './failure-reason.js';
 export { Outbound, type OutboundCalls, type OutboundLimits } from './outbound.js';
 export { OutboundModule } from './outbound.module.js';

@@ -1,13 +1,7 @@
 import { type ClientRequest, type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { type Socket, isIP, isIPv6 } from 'node:net';
-
-/** The proxy of the operator did not open a tunnel. The message is for the operator, without credentials. */
-export class ProxyError extends Error {
-  override readonly name = 'ProxyError';
-  /** For `failureReason`, which tells a tenant neither the address nor the answer of the proxy. */
-  readonly code = 'ERR_OUTBOUND_PROXY';
-}
+import { ProxyError } from './proxy-error.js';
 
 /** The proxy of OUTBOUND_PROXY. It opens tunnels with CONNECT (RFC 9110, section 9.3.6), for http as well as for https. */
 export class Proxy {

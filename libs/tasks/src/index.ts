@@ -30,7 +30,8 @@ export { ToolChecks } from './tool-checks/tool-checks.js';
 export { TurnEnds } from './turns/turn-ends.js';
 export { TurnIntake } from './turns/turn-intake.js';
 export { type WebhookSpec, type WebhookTest, Webhooks } from './webhooks/webhooks.js';
-export { TasksModule, WorkerTasksModule } from './tasks.module.js';
+export { TasksModule } from './tasks.module.js';
+export { WorkerTasksModule } from './worker-tasks.module.js';
 
 // What the use cases take and return, for those who call them.
 export type {

@@ -1,10 +1,12 @@
 export { clock, type ClockReading } from './clock.js';
 export { countDatabaseTimeouts } from './database-timeouts.js';
-export { createLogger, hideInLogs, type LogContext, Logger, NestLogger, traceIdsOf } from './logger.js';
+export { createLogger, hideInLogs, type LogContext, Logger, traceIdsOf } from './logger.js';
+export { NestLogger } from './nest-logger.js';
 export { counter, gauge, histogram, type MetricOf, Metrics } from './metrics.js';
 export { startOrExplain, stopOnSignals, warnOfUnknownSettings } from './process-life.js';
 export { Silence } from './silence.js';
 export { startWatchdog } from './watchdog.js';
-export { FailureLog, OutageLog } from './outage-log.js';
+export { OutageLog } from './outage-log.js';
+export { FailureLog } from './failure-log.js';
 export { type Attributes, type Span, type Tracer, Tracing } from './tracing.js';
 export { TelemetryModule } from './telemetry.module.js';

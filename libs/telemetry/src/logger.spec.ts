@@ -1,4 +1,5 @@
-import { createLogger, forwardLogs, hideInLogs, type Logger, NestLogger } from './logger.js';
+import { createLogger, forwardLogs, hideInLogs, type Logger } from './logger.js';
+import { NestLogger } from './nest-logger.js';
 
 /** A logger that writes into a list of parsed lines. */
 function recording(level: 'info' | 'debug'): { logger: Logger; lines: Record<string, unknown>[] } {

@@ -1,5 +1,4 @@
 import type { Environment } from '@baton/config';
-import type { LoggerService } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import pino from 'pino';
 
@@ -107,43 +106,8 @@ export function createLogger(
 export const traceIdsOf = (traceparent: string | null | undefined): { traceId?: string; spanId?: string } =>
   traceparent ? { traceId: traceparent.slice(3, 35), spanId: traceparent.slice(36, 52) } : {};
 
-/** Lets Nest write into our log. Its notes on modules and routes are `debug`: they say nothing to an operator. */
-export class NestLogger implements LoggerService {
-  constructor(private readonly logger: Logger) {}
-
-  log(message: unknown, ...rest: unknown[]): void {
-    this.logger.debug(text(message), fields(rest));
-  }
-
-  warn(message: unknown, ...rest: unknown[]): void {
-    this.logger.warn(text(message), fields(rest));
-  }
-
-  error(message: unknown, ...rest: unknown[]): void {
-    const err = message instanceof Error ? { err: message } : {};
-    this.logger.error(text(message), { ...err, ...fields(rest) });
-  }
-
-  fatal(message: unknown, ...rest: unknown[]): void {
-    this.error(message, ...rest);
-  }
-
-  debug(message: unknown, ...rest: unknown[]): void {
-    this.logger.debug(text(message), fields(rest));
-  }
-
-  verbose(message: unknown, ...rest: unknown[]): void {
-    this.logger.debug(text(message), fields(rest));
-  }
-}
-
-function text(message: unknown): string {
-  if (message instanceof Error) return message.message;
-  return typeof message === 'string' ? message : JSON.stringify(message);
-}
-
 /** Nest passes [context], or [stack, context] with errors. */
-function fields(rest: unknown[]): { context?: string; stack?: string } {
+export function fields(rest: unknown[]): { context?: string; stack?: string } {
   const strings = rest.filter((value) => typeof value === 'string');
   const context = strings.at(-1);
   const stack = strings.length > 1 ? strings[0] : undefined;

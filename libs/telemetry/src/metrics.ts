@@ -2,13 +2,13 @@ import {
   collectDefaultMetrics,
   Counter,
   Gauge,
-  Histogram,
   type Metric,
   type MetricObjectWithValues,
   type MetricValueWithName,
   type OpenMetricsContentType,
   Registry,
 } from 'prom-client';
+import { Durations } from './durations.js';
 
 const MILLISECONDS_TO_MINUTE = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60];
 
@@ -53,33 +53,6 @@ export const histogram = <L extends string = never>(name: string, help: string, 
   const buckets = MILLISECONDS_TO_MINUTE;
   return define((registry) => new Durations<L>(registry, { name, help, labelNames, buckets }));
 };
-
-/** How often something took how long. */
-export class Durations<L extends string = never> {
-  private readonly histogram: Histogram;
-
-  constructor(
-    registry: Registry,
-    config: { name: string; help: string; labelNames: L[]; buckets: number[] },
-  ) {
-    // prom-client would refuse exemplars in a registry that can render text without them.
-    this.histogram = new Histogram({ ...config, enableExemplars: true, registers: [] });
-    registry.registerMetric(this.histogram);
-  }
-
-  /**
-   * Counts one.
-   * @param traceparent what it was a part of. If that trace is kept, it is the example of its bucket (an exemplar) until the next.
-   */
-  observe(labels: Record<L, string>, seconds: number, traceparent?: string | null): void {
-    const exemplarLabels = traceparent?.match(SAMPLED)?.groups;
-    this.histogram.observe({ labels, value: seconds, ...(exemplarLabels && { exemplarLabels }) });
-  }
-}
-
-/** A `traceparent` of a trace that is kept. */
-const SAMPLED = /^[\da-f]{2}-(?<trace_id>[\da-f]{32})-(?<span_id>[\da-f]{16})-[\da-f][13579bdf]/;
-
 const LIMIT_EXCEEDED = counter(
   'baton_limit_exceeded_total',
   'Requests that were refused and runs that have failed because of a limit of their tenant',

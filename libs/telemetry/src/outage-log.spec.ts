@@ -1,5 +1,6 @@
 import { createLogger } from './logger.js';
-import { FailureLog, OutageLog } from './outage-log.js';
+import { OutageLog } from './outage-log.js';
+import { FailureLog } from './failure-log.js';
 
 it('says once that a service is away and once that it is back, with what it has cost', async () => {
   const lines: Record<string, unknown>[] = [];

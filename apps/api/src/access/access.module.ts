@@ -2,9 +2,11 @@ import { IdentityModule } from '@baton/identity';
 import { TasksModule } from '@baton/tasks';
 import { Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
-import { AccessGuard, BearerStrategy } from './access.guard.js';
+import { AccessGuard } from './access.guard.js';
+import { BearerStrategy } from './bearer-strategy.js';
 import { HostBindings } from './host-bindings.js';
-import { RequestRates, UnauthenticatedLimit } from './rate-limits.js';
+import { RequestRates } from './request-rates.js';
+import { UnauthenticatedLimit } from './unauthenticated-limit.js';
 
 /** Guards every route of the process: who calls, how often, and with which scopes. */
 @Module({

@@ -17,7 +17,8 @@ import {
   tokenService,
   TokensInMemory,
 } from '../../../../libs/identity/src/token.fixture.js';
-import { BearerGuard, BearerStrategy } from './access.guard.js';
+import { BearerGuard } from './bearer.guard.js';
+import { BearerStrategy } from './bearer-strategy.js';
 
 @Controller()
 @UseGuards(BearerGuard)

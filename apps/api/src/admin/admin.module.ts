@@ -1,13 +1,14 @@
 import { Module } from '@nestjs/common';
 import { TasksModule } from '@baton/tasks';
 import { HttpModule } from '../http/http.module.js';
-import { AdminAgentsController } from './agents.controller.js';
-import { AdminAuditController } from './audit.controller.js';
-import { AdminIssuersController } from './issuers.controller.js';
-import { AdminHostsController, AdminPlatformController } from './platform.controller.js';
-import { AdminSecretsController } from './secrets.controller.js';
-import { AdminTenantsController } from './tenants.controller.js';
-import { AdminTokensController } from './tokens.controller.js';
+import { AdminAgentsController } from './admin-agents.controller.js';
+import { AdminAuditController } from './admin-audit.controller.js';
+import { AdminIssuersController } from './admin-issuers.controller.js';
+import { AdminPlatformController } from './admin-platform.controller.js';
+import { AdminHostsController } from './admin-hosts.controller.js';
+import { AdminSecretsController } from './admin-secrets.controller.js';
+import { AdminTenantsController } from './admin-tenants.controller.js';
+import { AdminTokensController } from './admin-tokens.controller.js';
 
 /** The API of operators on the management port: `/v1/admin/…`, over all tenants. */
 @Module({

@@ -1,27 +1,11 @@
-import {
-  type AgentCard,
-  CARD_SCOPES,
-  PROFILES,
-  type Profile,
-  type ProfileCard,
-  ProtocolError,
-} from '@baton/a2a';
-import { Environment } from '@baton/config';
+import { type AgentCard, CARD_SCOPES, ProtocolError } from '@baton/a2a';
 import { callerOf } from '@baton/identity';
-import { Controller, Get, Module, Param, Req, Res, type Type } from '@nestjs/common';
+import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Public, RequireScope } from '../access/access.guard.js';
-import { AccessModule } from '../access/access.module.js';
 import { AgentCards } from '../core/agent-cards.js';
-import { AgentFinder } from '../core/request-context.js';
-import { CoreModule } from '../core/core.module.js';
-import { HttpModule } from '../http/http.module.js';
-import { PublicUrl } from '../http/public-url.js';
-import { Describe } from '../openapi/route.js';
-import { a2aSchema } from '../openapi/schemas.js';
+import { AgentFinder } from '../core/agent-finder.js';
 import { CardSheets, cardFormFor, sendCard } from './card-sheets.js';
-import { JwksController } from './jwks.controller.js';
-import { RootCardsController } from './root-cards.controller.js';
 
 /** The card of one agent, for callers of its tenant (A2A 1.0 §8). */
 @RequireScope(...CARD_SCOPES)
@@ -68,49 +52,3 @@ export class CardsController {
     return this.cards.unsigned(agent, request);
   }
 }
-
-/** A controller for the card that one profile has of each agent, for callers of the agent's tenant. */
-function profileCardController(card: ProfileCard): Type {
-  @RequireScope(...CARD_SCOPES)
-  @Controller(card.path)
-  class ProfileCardController {
-    constructor(
-      private readonly agents: AgentFinder,
-      private readonly sheets: CardSheets,
-      private readonly publicUrl: PublicUrl,
-      private readonly environment: Environment,
-    ) {}
-
-    @Describe({ id: 'getAgentCard', summary: 'The card of an agent', answer: a2aSchema('The card') })
-    @Get()
-    async card(
-      @Param('agent') slugOrId: string,
-      @Req() request: FastifyRequest,
-      @Res() reply: FastifyReply,
-    ): Promise<void> {
-      const agent = await this.agents.named(callerOf(request), slugOrId);
-      const { pushNotifications } = this.environment;
-      const sheet = this.sheets.unsigned(card.encode(agent, this.publicUrl.of(request), pushNotifications));
-      await sendCard(sheet, 'private', request, reply);
-    }
-  }
-  return ProfileCardController;
-}
-
-/** The cards that profiles have of each agent, beside the specification's. */
-const PROFILE_CARDS = Object.values<Profile>(PROFILES)
-  .flatMap(({ card }) => card ?? [])
-  .filter(({ path }) => path.includes('/:agent/'));
-
-/** Agent cards, of each agent and at the root. */
-@Module({
-  imports: [AccessModule, CoreModule, HttpModule],
-  controllers: [
-    CardsController,
-    RootCardsController,
-    JwksController,
-    ...PROFILE_CARDS.map(profileCardController),
-  ],
-  providers: [CardSheets],
-})
-export class CardsModule {}

@@ -7,7 +7,7 @@ import { OptionalToken, RequireScope } from '../access/access.guard.js';
 import { HostBindings } from '../access/host-bindings.js';
 import { PublicUrl } from '../http/public-url.js';
 import { AgentCards } from '../core/agent-cards.js';
-import { AgentFinder } from '../core/request-context.js';
+import { AgentFinder } from '../core/agent-finder.js';
 import { type CardSheet, CardSheets, cardFormFor, sendCard } from './card-sheets.js';
 
 const FLAT_CARD = '/.well-known/agent.json';

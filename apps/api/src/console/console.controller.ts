@@ -1,16 +1,10 @@
-import { Controller, Get, Module, Req, Res } from '@nestjs/common';
+import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Public } from '../access/access.guard.js';
-import { AccessModule } from '../access/access.module.js';
-import { sendPlainError } from '../http/errors.js';
-import { HttpModule } from '../http/http.module.js';
-import { OnManagementPort } from '../management/management-port.js';
+import { sendPlainError } from '../http/error-filter.js';
 import { ConsoleSite } from './console-site.js';
-
 const NONE =
   'there is no console here: it is at hosts that are not bound to an agent, unless CONSOLE_ENABLED is false';
-
-const OFF = 'there is no console here: CONSOLE_ENABLED is false, or it is not built';
 
 /** The console: a page for people, which calls the REST API with the token of whoever has signed in (ADR 0032). */
 @Public()
@@ -43,37 +37,3 @@ export class ConsoleController {
     await this.page(request, reply);
   }
 }
-
-/** The console of operators, with the same files: it calls `/v1/admin` with their tokens. */
-@Public()
-@OnManagementPort()
-@Controller('console')
-export class OperatorConsoleController {
-  constructor(private readonly site: ConsoleSite) {}
-
-  @Get()
-  async page(@Res() reply: FastifyReply): Promise<void> {
-    if (this.site.isThere()) await this.site.sendPage(reply, 'operators');
-    else sendPlainError(reply, 404, OFF);
-  }
-
-  @Get('assets/:file')
-  async asset(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
-    if (this.site.isThere()) await this.site.sendAsset(request, reply);
-    else sendPlainError(reply, 404, OFF);
-  }
-
-  /** Links into the console. The page reads its own path. */
-  @Get('*')
-  async deepLink(@Res() reply: FastifyReply): Promise<void> {
-    await this.page(reply);
-  }
-}
-
-@Module({
-  imports: [AccessModule, HttpModule],
-  controllers: [ConsoleController, OperatorConsoleController],
-  providers: [ConsoleSite],
-  exports: [ConsoleSite],
-})
-export class ConsoleModule {}

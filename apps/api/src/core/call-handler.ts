@@ -1,240 +1,27 @@
 import {
   answerContextOf,
   type AnswerContext,
-  answeredTaskId,
   assertAccept,
   type Codec,
   type Frame,
   type Framing,
   isStreaming,
-  type OperationCall,
   ProtocolError,
   requestedTaskId,
-  type Results,
   type SendResult,
-  type StreamingCall,
-  type StreamingOperationName,
-  type StreamingOperations,
-  type StreamItem,
-  type UnaryOperationName,
-  type UnaryOperations,
 } from '@baton/a2a';
-import { callerOf, OpenCalls } from '@baton/identity';
-import { OperationTable } from '@baton/tasks';
-import {
-  counter,
-  type MetricOf,
-  Metrics,
-  type Span,
-  traceIdsOf,
-  type Tracer,
-  Tracing,
-} from '@baton/telemetry';
+import { type Span, traceIdsOf, type Tracer, Tracing } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { CallerLeft } from '../http/body.js';
-import { Failures } from '../http/errors.js';
-import { type CallReply, type CallRequest, logContextOf, Traffic } from '../http/requests.js';
-import {
-  EventStreams,
-  type RecordData,
-  type StreamOutput,
-  type StreamWriter,
-} from '../streams/event-stream.js';
-import { StreamQuota } from '../streams/stream-quota.js';
+import { CallerLeft } from '../http/caller-left.js';
+import { Failures } from '../http/failures.js';
+import { type CallRequest, logContextOf } from '../http/requests.js';
+import { type StreamWriter } from '../streams/event-streams.js';
+import { type RecordData, type StreamOutput } from '../streams/sse-output.js';
 import { traceparent } from './call-headers.js';
-import { CallResolver, type DecodedRequest, type Exchange, type RequestContext } from './request-context.js';
-
-const STREAM_RESUMES = counter(
-  'baton_stream_resumes_total',
-  'Streams that callers have resumed after the last event that they had',
-);
-
-/**
- * Maximum time to wait for an early error. A stream that is silent for longer is accepted, and opens without an event.
- */
-const PEEK_MS = 1_000;
+import { CallResolver, type DecodedRequest, type Exchange } from './call-resolver.js';
+import { CallRunner } from './call-runner.js';
 
 // One for all: an abort without a reason makes a DOMException with a stack, once a request.
-const CALLER_GONE = new Error('the caller has disconnected');
-const CALL_OVER = new Error('the call is over');
-
-/**
- * Runs operations for callers of any protocol. A caller that disconnects ends the wait, never a run. So does a caller whose
- * token expires or is revoked, and it is told.
- */
-@Injectable()
-export class CallRunner {
-  private readonly unary: UnaryOperations;
-  private readonly streaming: StreamingOperations;
-  private readonly resumes: MetricOf<typeof STREAM_RESUMES>;
-
-  constructor(
-    { operations }: OperationTable,
-    private readonly streams: EventStreams,
-    private readonly quota: StreamQuota,
-    private readonly traffic: Traffic,
-    private readonly openCalls: OpenCalls,
-    metrics: Metrics,
-  ) {
-    this.resumes = metrics.of(STREAM_RESUMES);
-    this.unary = operations;
-    this.streaming = operations;
-  }
-
-  /**
-   * The result of an operation. The wait ends at once when the caller disconnects or the process shuts down. Rejects with
-   * `unauthenticated` when the token of the caller is no longer good.
-   */
-  async run<K extends UnaryOperationName>(
-    { operation, request }: OperationCall<K>,
-    context: RequestContext,
-    exchange: Exchange,
-  ): Promise<Results[K]> {
-    const caller = abortedWhenGone(exchange.reply);
-    const unwatch = this.abortWhenRefused(caller, exchange);
-    this.traffic.add(caller);
-    try {
-      const result = await this.unary[operation](context, request, caller.signal);
-      assertNotRefused(caller);
-      logContextOf(exchange.request).taskId ??= answeredTaskId(operation, result);
-      return result;
-    } finally {
-      this.traffic.remove(caller);
-      unwatch();
-      caller.abort(CALL_OVER);
-    }
-  }
-
-  /**
-   * Streams what an operation yields until the stream is over, in a slot of the tenant's `openStreams`. Rejects with an
-   * error before the first item, so that the answer can be a plain error.
-   */
-  stream(
-    call: StreamingCall,
-    context: RequestContext,
-    exchange: Exchange,
-    writer: StreamWriter,
-  ): Promise<void> {
-    if (context.lastEventId !== undefined) this.resumes.inc();
-    return this.withItems(call, context, exchange, async (items, caller) => {
-      noteTask(call.operation, await items.peek(PEEK_MS), exchange.request);
-      assertNotRefused(caller);
-      await this.streams.send(items, { writer, request: exchange.request, caller });
-    });
-  }
-
-  /** Starts a streaming operation for a caller that wants no answer. Rejects if it is not accepted. */
-  start(call: StreamingCall, context: RequestContext, exchange: Exchange): Promise<void> {
-    return this.withItems(call, context, exchange, async (items, caller) => {
-      noteTask(call.operation, await items.peek(Infinity), exchange.request);
-      assertNotRefused(caller);
-      caller.abort(CALLER_GONE);
-    });
-  }
-
-  private async withItems(
-    call: StreamingCall,
-    context: RequestContext,
-    exchange: Exchange,
-    use: (items: PeekedItems, caller: AbortController) => Promise<void>,
-  ): Promise<void> {
-    const caller = abortedWhenGone(exchange.reply);
-    const unwatch = this.abortWhenRefused(caller, exchange);
-    try {
-      await this.quota.during(context, caller.signal, () =>
-        use(new PeekedItems(this.itemsOf(call, context, caller.signal), context.memory.release), caller),
-      );
-    } finally {
-      unwatch();
-      caller.abort(CALL_OVER);
-    }
-  }
-
-  /** Aborts with the error for the caller when its token is no longer good. */
-  private abortWhenRefused(caller: AbortController, { request }: Exchange): () => void {
-    return this.openCalls.watch(callerOf(request), (reason) => caller.abort(reason));
-  }
-
-  private itemsOf<K extends StreamingOperationName>(
-    { operation, request }: OperationCall<K>,
-    context: RequestContext,
-    signal: AbortSignal,
-  ): AsyncGenerator<readonly StreamItem[]> {
-    return this.streaming[operation](context, request, signal);
-  }
-}
-
-/** Throws the reason if the token of the caller is no longer good. */
-function assertNotRefused({ signal }: AbortController): void {
-  if (signal.reason instanceof ProtocolError) throw signal.reason;
-}
-
-/** A separate function, so that a stream does not keep its first task in memory. */
-function noteTask(
-  operation: StreamingOperationName,
-  [first]: readonly StreamItem[] = [],
-  request: CallRequest,
-): void {
-  if (first) logContextOf(request).taskId ??= answeredTaskId(operation, first);
-}
-
-/** Aborted when the caller is gone. Its creator aborts it when the call is over. */
-function abortedWhenGone(reply: CallReply): AbortController {
-  const caller = new AbortController();
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) caller.abort(CALLER_GONE);
-  });
-  return caller;
-}
-
-/** A stream whose first item is already read: an earlier error can still be a plain JSON answer. */
-class PeekedItems implements AsyncIterableIterator<readonly StreamItem[]> {
-  private first: Promise<IteratorResult<readonly StreamItem[]>> | undefined;
-
-  /** @param onFurther called for each further item: the first one, which may be large, has then reached its reader */
-  constructor(
-    private readonly items: AsyncGenerator<readonly StreamItem[]>,
-    private readonly onFurther: () => void,
-  ) {}
-
-  /**
-   * Start the stream and wait at most `ms` for its first item, which stays in the stream. Rejects when the
-   * stream fails before it. Undefined: nothing yet (a resumed stream may have nothing new), or nothing at all.
-   */
-  async peek(ms: number): Promise<readonly StreamItem[] | undefined> {
-    this.first = this.items.next();
-    if (ms === Infinity) return valueOf(await this.first);
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), ms);
-    });
-    try {
-      return valueOf(await Promise.race([this.first, late]));
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  next(): Promise<IteratorResult<readonly StreamItem[]>> {
-    if (!this.first) this.onFurther();
-    const next = this.first ?? this.items.next();
-    this.first = undefined;
-    return next;
-  }
-
-  return(): Promise<IteratorResult<readonly StreamItem[]>> {
-    return this.items.return(undefined);
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-}
-
-const valueOf = (
-  result: IteratorResult<readonly StreamItem[]> | undefined,
-): readonly StreamItem[] | undefined =>
-  result === undefined || result.done === true ? undefined : result.value;
 
 /** How one binding of the protocol writes the answer to one call. */
 export interface AnswerWriter {

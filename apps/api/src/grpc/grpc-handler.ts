@@ -6,15 +6,18 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import type { Metadata, ServerInterceptingCall } from '@grpc/grpc-js';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { type AccessGuard, AllowGuests, type HostCaller } from '../access/access.guard.js';
-import type { UnauthenticatedLimit } from '../access/rate-limits.js';
+import type { UnauthenticatedLimit } from '../access/unauthenticated-limit.js';
 import { requestedVersion } from '../core/call-headers.js';
 import type { CallHandler } from '../core/call-handler.js';
-import { holderOf, tooLarge } from '../http/body.js';
+import { holderOf, tooLarge } from '../http/body-reader.js';
 import type { ConnectionLimit } from '../http/connection-limit.js';
-import type { BodyLease, BodyMemoryPool } from '../http/body-memory.js';
-import type { Failures } from '../http/errors.js';
+import type { BodyLease } from '../http/body-lease.js';
+import type { BodyMemoryPool } from '../http/body-memory-pool.js';
+import type { Failures } from '../http/failures.js';
 import { logContextOf, requestRecorder, type Traffic } from '../http/requests.js';
-import { type CallOrigin, type Encode, GrpcAnswer, GrpcReply, GrpcRequest } from './grpc-call.js';
+import { type Encode, GrpcAnswer } from './grpc-answer.js';
+import { GrpcReply } from './grpc-reply.js';
+import { type CallOrigin, GrpcRequest } from './grpc-request.js';
 import { decodeMessage, encodeMessage } from './protobuf.js';
 
 /** As Node's HTTP server takes. */

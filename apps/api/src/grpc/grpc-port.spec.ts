@@ -5,8 +5,8 @@ import http2 from 'node:http2';
 import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
 import { GrpcCaller } from '../testing/grpc-caller.js';
 import { request, statusItem, taskItem } from '../testing/samples.js';
-import { callerAddress } from './grpc-call.js';
-import { methodOf } from './grpc-services.js';
+import { callerAddress } from './grpc-request.js';
+import { methodOf } from './grpc-reflection.js';
 import { decodeMessage, encodeMessage, protoFiles } from './protobuf.js';
 
 const HEALTH = 'grpc.health.v1.Health';

@@ -2,9 +2,10 @@ import { ProtocolError } from '@baton/a2a';
 import type { Environment } from '@baton/config';
 import type { Logger } from '@baton/telemetry';
 import { ServerInterceptingCall, type ServerInterceptingCallInterface } from '@grpc/grpc-js';
-import type { UnauthenticatedLimit } from '../access/rate-limits.js';
+import type { UnauthenticatedLimit } from '../access/unauthenticated-limit.js';
 import { networkOf } from '../http/network-of.js';
-import { type CallOrigin, GrpcReply, GrpcRequest } from './grpc-call.js';
+import { GrpcReply } from './grpc-reply.js';
+import { type CallOrigin, GrpcRequest } from './grpc-request.js';
 import { encodingOf, limitMessages } from './message-limit.js';
 
 /** Questions of health and reflection are small. */

@@ -2,12 +2,13 @@ import { Environment } from '@baton/config';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Module } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
-import { BodyReader } from './body.js';
-import { BodyMemoryPool } from './body-memory.js';
+import { BodyReader } from './body-reader.js';
+import { BodyMemoryPool } from './body-memory-pool.js';
 import { ConnectionLimit, publicConnections } from './connection-limit.js';
-import { ErrorFilter, Failures } from './errors.js';
+import { ErrorFilter } from './error-filter.js';
+import { Failures } from './failures.js';
 import { PublicUrl } from './public-url.js';
-import { ReadMemoryPool } from './read-memory.js';
+import { ReadMemoryPool } from './read-memory-pool.js';
 import { ManagementPort } from '../management/management-port.js';
 import { Traffic } from './requests.js';
 

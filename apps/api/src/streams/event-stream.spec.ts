@@ -3,14 +3,9 @@ import type { ServerResponse } from 'node:http';
 import { type StreamItem, sseRecord } from '@baton/a2a';
 import type { Environment } from '@baton/config';
 import { Metrics } from '@baton/telemetry';
-import {
-  EventStream,
-  EventStreams,
-  SseOutput,
-  type StreamEncoding,
-  type StreamEnd,
-  type StreamOptions,
-} from './event-stream.js';
+import { EventStream, type StreamEncoding, type StreamEnd, type StreamOptions } from './event-stream.js';
+import { EventStreams } from './event-streams.js';
+import { SseOutput } from './sse-output.js';
 import { StreamMemory } from './stream-memory.js';
 
 /** A response whose reader takes at most `takes` writes until `drain` is called. */

@@ -1,19 +1,12 @@
 import { type Frame, frameRecord, type Framing, ProtocolError, sseRecord, type StreamItem } from '@baton/a2a';
-import { Environment } from '@baton/config';
-import { gauge, type MetricOf, Metrics } from '@baton/telemetry';
-import { Injectable } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { type CallRequest, logContextOf } from '../http/requests.js';
 import { StreamMemory } from './stream-memory.js';
+import { type RecordData, type StreamOutput, SseOutput } from './sse-output.js';
 
 /** Size of one piece of text for the socket. The rest waits here until the reader has taken the piece. */
 const PIECE_BYTES = 64 * 1024;
 
 const NOTHING = Buffer.alloc(0);
-
-const OPEN_STREAMS = gauge('baton_open_streams', 'Streams that this process serves');
-
 /** Maximum time for a stream that was closed early to send its buffer. */
 const LINGER_MS = 5_000;
 /** The same for a stream whose caller may read no longer. */
@@ -21,12 +14,6 @@ const LINGER_REFUSED_MS = 500;
 
 // One for all: an abort without a reason makes a DOMException with a stack, once a stream.
 const STREAM_OVER = new Error('the stream is over');
-
-/**
- * A record as it goes out. Texts are joined, and sent in pieces of one size. Bytes go out one by one and whole: they are the
- * messages of a protocol that frames them itself.
- */
-export type RecordData = string | Buffer;
 
 /** One event of a stream as it goes out. */
 export interface StreamRecord {
@@ -41,30 +28,6 @@ export interface StreamEncoding {
   item(item: StreamItem): StreamRecord[];
   /** The last record of a failed stream. Undefined: the output says it when it ends. */
   error(error: unknown): RecordData | undefined;
-}
-
-/** The way to the reader of one stream: a response of HTTP, or a call of gRPC. */
-export interface StreamOutput {
-  /** What keeps an idle connection busy; undefined: the protocol does. */
-  readonly heartbeat: RecordData | undefined;
-  readonly destroyed: boolean;
-  /** Takes the headers, which go out with the first bytes. @param onClose called once, when nothing more can be sent */
-  open(onClose: () => void): void;
-  /** Sends the headers alone: there is nothing yet to go with them. */
-  flush(): void;
-  /** @param onTaken called when the reader has taken it */
-  write(bytes: Buffer, onTaken: () => void): void;
-  /** The stream ends early, and this tells the reader why. @returns the record that says it, if one does */
-  explain(reason: string): RecordData | undefined;
-  /** Nothing follows. Goes out with the last bytes, if they are written in the same turn of the event loop. */
-  end(): void;
-  destroy(): void;
-}
-
-/** How one binding writes one stream. */
-export interface StreamWriter extends StreamEncoding {
-  /** Takes the answer for the stream. Until then the answer can still be a plain error. */
-  output(): StreamOutput;
 }
 
 export interface StreamOptions {
@@ -361,165 +324,6 @@ class ReaderBuffer {
 
   private wakeAll(): void {
     for (const wake of this.wake.splice(0)) wake();
-  }
-}
-
-/** Who gets a stream, and how it is written. */
-export interface StreamTarget {
-  writer: StreamWriter;
-  /** Aborted when the stream is over. */
-  caller: AbortController;
-  request: CallRequest;
-}
-
-/** Maximum number of groups of streams whose heartbeats are sent at different times. */
-const BEAT_GROUPS = 16;
-
-/**
- * The streams that this process serves. A shutdown ends them in a way that lets callers resume.
- *
- * One timer sends all heartbeats: a stream is in one of a few groups, and each tick is for one of them. So thousands of
- * streams neither have a timer each nor are all written to at once.
- */
-@Injectable()
-export class EventStreams {
-  private readonly groups: readonly Set<EventStream>[];
-  /** The group whose heartbeat is next. */
-  private next = 0;
-  private heartbeat: NodeJS.Timeout | undefined;
-  private count = 0;
-  private closed = false;
-
-  private readonly openStreams: MetricOf<typeof OPEN_STREAMS>;
-  private readonly memory: StreamMemory;
-
-  constructor(
-    metrics: Metrics,
-    private readonly environment: Environment,
-  ) {
-    this.openStreams = metrics.of(OPEN_STREAMS);
-    this.memory = new StreamMemory(environment.sseBufferTotalBytes);
-    const groups = Math.min(BEAT_GROUPS, environment.sseHeartbeatMs);
-    this.groups = Array.from({ length: groups }, () => new Set<EventStream>());
-  }
-
-  /** Streams to the target. Resolves when the stream is over, however it ended. */
-  async send(items: AsyncIterable<readonly StreamItem[]>, target: StreamTarget): Promise<void> {
-    const { writer, caller, request } = target;
-    const { sseBufferBytes: bufferBytes, sseStallMs: stallMs } = this.environment;
-    const log = logContextOf(request);
-    const onEnd = (end: StreamEnd): void => {
-      log.stream = end;
-      log.lastSequence = stream.lastSequence;
-    };
-    const stream = new EventStream(writer.output(), caller, {
-      bufferBytes,
-      stallMs,
-      memory: this.memory,
-      onEnd,
-    });
-    const group = this.add(stream);
-    this.memory.join();
-    try {
-      stream.open();
-      log.streamedAt = performance.now();
-      await stream.pipe(items, writer);
-    } finally {
-      this.memory.leave();
-      this.remove(stream, group);
-    }
-  }
-
-  /** Ends every open and every later stream without a final event. */
-  closeAll(): void {
-    this.closed = true;
-    for (const group of this.groups) group.forEach(endForShutdown);
-  }
-
-  /** @returns the group that it is in */
-  private add(stream: EventStream): Set<EventStream> {
-    const group = this.groups.reduce((least, other) => (other.size < least.size ? other : least));
-    group.add(stream);
-    this.count += 1;
-    this.openStreams.inc();
-    this.heartbeat ??= setInterval(this.onTick, this.environment.sseHeartbeatMs / this.groups.length).unref();
-    if (this.closed) endForShutdown(stream);
-    return group;
-  }
-
-  private remove(stream: EventStream, group: Set<EventStream>): void {
-    group.delete(stream);
-    this.count -= 1;
-    this.openStreams.dec();
-    if (this.count > 0) return;
-    clearInterval(this.heartbeat);
-    this.heartbeat = undefined;
-  }
-
-  private readonly onTick = (): void => {
-    this.groups[this.next]?.forEach((stream) => stream.beat());
-    this.next = (this.next + 1) % this.groups.length;
-  };
-}
-
-const endForShutdown = (stream: EventStream): void =>
-  stream.close('shutdown', 'this server is shutting down');
-
-/** A stream as server-sent events on a raw response. */
-export class SseOutput implements StreamOutput {
-  readonly heartbeat: string;
-
-  /** @param commentEnd what ends a comment, see `Framing.commentEnd` */
-  constructor(
-    private readonly response: ServerResponse,
-    private readonly headers: OutgoingHttpHeaders,
-    private readonly commentEnd: string = '\n',
-  ) {
-    this.heartbeat = `: heartbeat${commentEnd}`;
-  }
-
-  /** Takes the reply out of Fastify's hands, with the headers that it has. */
-  static of(reply: FastifyReply, commentEnd?: string): SseOutput {
-    const headers = reply.getHeaders() as OutgoingHttpHeaders;
-    reply.hijack();
-    return new SseOutput(reply.raw, headers, commentEnd);
-  }
-
-  get destroyed(): boolean {
-    return this.response.destroyed;
-  }
-
-  open(onClose: () => void): void {
-    const { response } = this;
-    response.writeHead(200, {
-      'content-type': 'text/event-stream',
-      'cache-control': 'no-cache',
-      'x-accel-buffering': 'no',
-      ...this.headers,
-    });
-    response.once('close', onClose);
-    // A broken connection also closes the response, and that is handled there.
-    response.on('error', () => undefined);
-  }
-
-  flush(): void {
-    this.response.flushHeaders();
-  }
-
-  write(bytes: Buffer, onTaken: () => void): void {
-    this.response.write(bytes, onTaken);
-  }
-
-  explain(reason: string): string {
-    return `: closed: ${reason}${this.commentEnd}`;
-  }
-
-  end(): void {
-    this.response.end();
-  }
-
-  destroy(): void {
-    this.response.destroy();
   }
 }
 

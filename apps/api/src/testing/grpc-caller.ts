@@ -9,7 +9,7 @@ import {
   type ServiceError,
   status as Status,
 } from '@grpc/grpc-js';
-import { methodOf } from '../grpc/grpc-services.js';
+import { methodOf } from '../grpc/grpc-reflection.js';
 import { decodeMessage, encodeMessage, messageOf } from '../grpc/protobuf.js';
 
 /** The service of A2A 1.0. */

@@ -1,13 +1,13 @@
 import type { Type } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { AdminModule } from '../admin/admin.module.js';
-import { BullBoardModule } from '../bull-board/bull-board.controller.js';
-import { CardsModule } from '../cards/cards.controller.js';
-import { ConsoleModule } from '../console/console.controller.js';
-import { HealthModule } from '../health/health.controller.js';
-import { HttpJsonModule } from '../http-json/http-json.controller.js';
-import { JsonRpcModule } from '../json-rpc/json-rpc.controller.js';
-import { OpenApiModule } from '../openapi/openapi.controller.js';
+import { BullBoardModule } from '../bull-board/bull-board.module.js';
+import { CardsModule } from '../cards/cards.module.js';
+import { ConsoleModule } from '../console/console.module.js';
+import { HealthModule } from '../health/health.module.js';
+import { HttpJsonModule } from '../http-json/http-json.module.js';
+import { JsonRpcModule } from '../json-rpc/json-rpc.module.js';
+import { OpenApiModule } from '../openapi/open-api.module.js';
 import { type Route, routesOf } from '../openapi/route.js';
 import { RestModule } from '../rest/rest.module.js';
 

@@ -2,9 +2,10 @@ import { diffLines as compareLines } from 'diff';
 import { ProtocolError, slugOf } from '@baton/a2a';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { OperatorError } from '../cli.js';
-import { RefusedError, UnreachableError, type WrongField } from '../server.js';
-import { type AgentsClient, agentText, type Written } from './client.js';
+import { OperatorError } from '../operator-error.js';
+import { RefusedError, type WrongField } from '../refused-error.js';
+import { UnreachableError } from '../unreachable-error.js';
+import { type AgentsClient, agentText, type Written } from './agents-client.js';
 import { SourceFile } from './source-file.js';
 
 /** What a file makes of its agent. */

@@ -8,7 +8,13 @@ import type { Cli } from '../cli.js';
 import { oneLine, printValue, printTable } from '../output.js';
 import { type OperatorOptions as TargetOptions, overAdminApi } from '../operator/admin-target.js';
 import { requireTenant, UNTOLD, withDatabase, withMessaging, withPlatform } from '../platform.js';
-import { failureText, type ListedAgent, readLoadFailures, type ShownAgent, type Written } from './client.js';
+import {
+  failureText,
+  type ListedAgent,
+  readLoadFailures,
+  type ShownAgent,
+  type Written,
+} from './agents-client.js';
 import { ofFile, readAgentFile } from './files.js';
 
 const AUTHOR = { by: 'operator', actor: OPERATOR_ACTOR } as const;

@@ -1,7 +1,9 @@
-import { type Cli, type JsonOption, NotFoundError, OperatorError } from '../cli.js';
+import { type Cli, type JsonOption } from '../cli.js';
+import { NotFoundError } from '../not-found-error.js';
+import { OperatorError } from '../operator-error.js';
 import { formatTime, oneLine, printValue, printTable } from '../output.js';
-import { ApiClient, type TargetOptions } from '../server.js';
-import { AgentsClient, agentText, documentOf, failureText, type Written } from './client.js';
+import { ApiClient, type TargetOptions } from '../api-client.js';
+import { AgentsClient, agentText, documentOf, failureText, type Written } from './agents-client.js';
 import { type Change, planChanges, warningsOf, writeChange } from './files.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'version', 'enabled', 'description'];

@@ -5,7 +5,8 @@ import {
   JsonRpcTransportFactory,
 } from '@a2a-js/sdk/client';
 import { type Message, type StreamResponse, type Task, TaskState } from '@baton/a2a';
-import { createFetch, SequenceTap, type Target } from '../server.js';
+import { SequenceTap } from '../server.js';
+import { createFetch, type Target } from '../api-client.js';
 
 export type Payload = NonNullable<StreamResponse['payload']>;
 

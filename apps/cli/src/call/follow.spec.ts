@@ -1,5 +1,5 @@
 import { endsTurn, isTerminal, TaskState } from '@baton/a2a';
-import { UnreachableError } from '../server.js';
+import { UnreachableError } from '../unreachable-error.js';
 import type { NumberedEvent } from './agent-client.js';
 import { follow } from './follow.js';
 

@@ -2,9 +2,12 @@ import { dataPart, Role } from '@baton/a2a';
 import type { Command } from 'commander';
 import { randomUUID } from 'node:crypto';
 import { AgentClient } from '../call/agent-client.js';
-import { type Cli, JSON_OPTION, type JsonOption, NotFoundError, OperatorError } from '../cli.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { NotFoundError } from '../not-found-error.js';
+import { OperatorError } from '../operator-error.js';
 import { formatTime, oneLine, printTable, printValue } from '../output.js';
-import { ApiClient, findTarget, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { ApiClient, findTarget, type TargetOptions } from '../api-client.js';
 import { type RequestJson, RequestsClient } from '../tasks/requests-client.js';
 import { parseCount } from './options.js';
 

@@ -1,10 +1,13 @@
 import { AUDIT_ACTIONS, type AuditRecord, auditJson, AuditStore } from '@baton/database';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption, UsageError } from '../cli.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { UsageError } from '../usage-error.js';
 import { formatTime, printValue, printTable } from '../output.js';
 import { findAdminTarget } from '../operator/admin-target.js';
 import { requireTenant, unknownTenant, withDatabase } from '../platform.js';
-import { ApiClient, RefusedError, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { ApiClient, type TargetOptions } from '../api-client.js';
+import { RefusedError } from '../refused-error.js';
 
 const TITLES = ['time', 'action', 'target', 'who', 'from', 'outcome'];
 const NONE = 'There are no such records.';

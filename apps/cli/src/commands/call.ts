@@ -4,17 +4,13 @@ import { randomUUID } from 'node:crypto';
 import { AgentClient, type NumberedEvent, type Payload, stateIn } from '../call/agent-client.js';
 import { isTask, printEvent, replyJson, replyText, statusText, textOf } from '../call/describe.js';
 import { follow } from '../call/follow.js';
-import {
-  type Cli,
-  EXIT,
-  JSON_OPTION,
-  type JsonOption,
-  OfTaskError,
-  OperatorError,
-  UsageError,
-} from '../cli.js';
+import { type Cli, JSON_OPTION, type JsonOption, OfTaskError } from '../cli.js';
+import { EXIT } from '../not-found-error.js';
+import { UsageError } from '../usage-error.js';
+import { OperatorError } from '../operator-error.js';
 import { oneLine, printValue } from '../output.js';
-import { findTarget, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { findTarget } from '../api-client.js';
 
 interface SendOptions extends JsonOption {
   url?: string;

@@ -1,6 +1,7 @@
 import { settingsReport } from '@baton/config';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { OperatorError } from '../operator-error.js';
 import { printValue } from '../output.js';
 
 /** `baton config …`: the settings of the environment and `.env`. Values are never shown. */

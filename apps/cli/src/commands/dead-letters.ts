@@ -1,7 +1,10 @@
 import type { DeadLetter, DeadPush } from '@baton/database';
 import type { OfTenant } from '@baton/tasks';
 import type { Command } from 'commander';
-import { type Cli, type JsonOption, NotFoundError, OperatorError, UsageError } from '../cli.js';
+import { type Cli, type JsonOption } from '../cli.js';
+import { NotFoundError } from '../not-found-error.js';
+import { UsageError } from '../usage-error.js';
+import { OperatorError } from '../operator-error.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
 import { refusalOf, withOperations } from '../operator/operations.js';
 import type { PlatformOperations } from '../operator/platform-operations.js';

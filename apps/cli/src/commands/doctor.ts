@@ -12,7 +12,8 @@ import type { Command } from 'commander';
 import { existsSync, readFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { OperatorError } from '../operator-error.js';
 import {
   type Check,
   checkDatabase,

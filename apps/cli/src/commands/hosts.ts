@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
-import { type Cli, type JsonOption, NotFoundError, OperatorError } from '../cli.js';
+import { type Cli, type JsonOption } from '../cli.js';
+import { NotFoundError } from '../not-found-error.js';
+import { OperatorError } from '../operator-error.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
 import { refusalOf, withOperations } from '../operator/operations.js';
 import { printValue, printTable } from '../output.js';

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
-import { EXIT } from '../cli.js';
+import { EXIT } from '../not-found-error.js';
 import { run } from '../program.js';
 
 const KEY = Buffer.alloc(32, 9).toString('base64');
@@ -43,6 +43,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
     return void answer(200, { request_id: 'r', data: { plaintext: KEY } });
   return void answer(404, { errors: [] });
 }
+
 afterEach(() => {
   asked = [];
   sealed = 0;

@@ -4,7 +4,9 @@ import type { Command } from 'commander';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { type Cli, OperatorError, UsageError } from '../cli.js';
+import { type Cli } from '../cli.js';
+import { UsageError } from '../usage-error.js';
+import { OperatorError } from '../operator-error.js';
 
 const TIMEOUT_MS = 8_000;
 const TRIES = 3;

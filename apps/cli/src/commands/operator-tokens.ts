@@ -9,7 +9,8 @@ import {
 } from '@baton/database';
 import { OperatorTokens } from '@baton/identity';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption, NotFoundError } from '../cli.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { NotFoundError } from '../not-found-error.js';
 import { formatTime, printValue, printTable } from '../output.js';
 import { findEnvironment, withDatabase } from '../platform.js';
 import { parseExpiry } from './tokens.js';

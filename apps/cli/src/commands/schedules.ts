@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption, UsageError } from '../cli.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { UsageError } from '../usage-error.js';
 import { formatTime, printFields, printValue, printTable } from '../output.js';
-import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { ApiClient, type TargetOptions } from '../api-client.js';
 
 const TITLES = ['name', 'agent', 'when', 'time zone', 'next', 'last', 'task', 'state'];
 

@@ -3,11 +3,15 @@ import { AuditStore, OPERATOR_ACTOR, PLATFORM, type SecretInfo } from '@baton/da
 import { Secrets } from '@baton/identity';
 import type { Command } from 'commander';
 import { readFileSync } from 'node:fs';
-import { type Cli, JSON_OPTION, type JsonOption, NotFoundError, OperatorError } from '../cli.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { NotFoundError } from '../not-found-error.js';
+import { OperatorError } from '../operator-error.js';
 import { formatTime, printValue, printTable } from '../output.js';
 import { overAdminApi } from '../operator/admin-target.js';
 import { requireTenant, withDatabase } from '../platform.js';
-import { ApiClient, RefusedError, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { ApiClient, type TargetOptions } from '../api-client.js';
+import { RefusedError } from '../refused-error.js';
 
 const TITLES = ['name', 'key', 'created', 'updated', 'may be sent to'];
 

@@ -1,15 +1,11 @@
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError } from '../cli.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { OperatorError } from '../operator-error.js';
 import { printFields, printValue } from '../output.js';
-import {
-  ApiClient,
-  findTarget,
-  RefusedError,
-  type TargetOptions,
-  TOKEN_OPTION,
-  URL_OPTION,
-} from '../server.js';
-import type { LoadFailure } from '../agents/client.js';
+import { TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { ApiClient, findTarget, type TargetOptions } from '../api-client.js';
+import { RefusedError } from '../refused-error.js';
+import type { LoadFailure } from '../agents/agents-client.js';
 import { RequestsClient } from '../tasks/requests-client.js';
 
 /** States of tasks that go on or wait. */
@@ -72,7 +68,7 @@ async function printStatus(cli: Cli, options: Options): Promise<void> {
 }
 
 // Loaded when called, so that a command starts fast.
-const agentsClient = () => import('../agents/client.js');
+const agentsClient = () => import('../agents/agents-client.js');
 
 /** The agents in code that could not be loaded. None for a token that may not see agents. */
 async function failuresOf(api: ApiClient): Promise<LoadFailure[]> {

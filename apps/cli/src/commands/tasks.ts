@@ -16,7 +16,8 @@ import {
   printValue,
   type Terminal,
 } from '../output.js';
-import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { ApiClient, type TargetOptions } from '../api-client.js';
 import { EventTimes } from '../tasks/event-times.js';
 import type { ShowOptions } from '../tasks/operator.js';
 import {

@@ -1,7 +1,8 @@
 import { type Scope, SCOPES, SLUG } from '@baton/a2a';
 import { MAX_TOKEN_AGENTS, MAX_TOKEN_REQUESTS_PER_SECOND, tokenState } from '@baton/identity';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption, UsageError } from '../cli.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { UsageError } from '../usage-error.js';
 import { formatTime, printFields, printValue, printTable } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { type DeskOptions, type RunningWork, type ShownToken, withTokenDesk } from '../token-desk.js';

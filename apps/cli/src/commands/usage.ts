@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { printTable, printValue } from '../output.js';
-import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { ApiClient, type TargetOptions } from '../api-client.js';
 import { RequestsClient } from '../tasks/requests-client.js';
 import { choice, sinceOf } from './options.js';
 

@@ -1,7 +1,10 @@
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption, OperatorError, UsageError } from '../cli.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { UsageError } from '../usage-error.js';
+import { OperatorError } from '../operator-error.js';
 import { formatTime, printFields, printValue, printTable } from '../output.js';
-import { ApiClient, type TargetOptions, TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { ApiClient, type TargetOptions } from '../api-client.js';
 
 const TITLES = ['id', 'url', 'agents', 'states', 'state'];
 
@@ -25,6 +28,7 @@ interface WebhookJson {
   created_by: string;
   created_at: string;
 }
+
 type WithSecret = WebhookJson & { secret: string };
 
 /** `baton webhooks …`: servers that Baton calls when tasks change their state. */

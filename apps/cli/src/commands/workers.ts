@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { placeAndReason } from '../agents/client.js';
+import { placeAndReason } from '../agents/agents-client.js';
 import type { Cli, JsonOption } from '../cli.js';
 import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
 import { withOperations } from '../operator/operations.js';

@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, UsageError } from '../cli.js';
+import { type Cli, JSON_OPTION } from '../cli.js';
+import { UsageError } from '../usage-error.js';
 import { unknownTenant } from '../platform.js';
-import { ApiClient, isHttpUrl, RefusedError, type Target } from '../server.js';
+import { ApiClient, isHttpUrl, type Target } from '../api-client.js';
+import { RefusedError } from '../refused-error.js';
 
 /** Options of every command that can use the API of operators. */
 export interface OperatorOptions {

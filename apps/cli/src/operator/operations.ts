@@ -1,6 +1,6 @@
 import { ProtocolError } from '@baton/a2a';
 import type { Cli } from '../cli.js';
-import { RefusedError } from '../server.js';
+import { RefusedError } from '../refused-error.js';
 import { findAdminTarget, type OperatorOptions } from './admin-target.js';
 import type { PlatformOperations } from './platform-operations.js';
 import type { TenantOperations } from './tenant-operations.js';

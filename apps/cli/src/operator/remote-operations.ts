@@ -10,7 +10,7 @@ import type {
   TrustedIssuer,
 } from '@baton/database';
 import type { HostTarget, NewIssuer, OfTenant, ShownLetter } from '@baton/tasks';
-import { ApiClient, type Target } from '../server.js';
+import { ApiClient, type Target } from '../api-client.js';
 import type { PlatformOperations } from './platform-operations.js';
 
 interface HostJson {
@@ -19,6 +19,7 @@ interface HostJson {
   agent: string;
   public: boolean;
 }
+
 interface IssuerJson extends Pick<
   TrustedIssuer,
   'id' | 'issuer' | 'audience' | 'selector' | 'scopes' | 'grants'
@@ -31,6 +32,7 @@ interface IssuerJson extends Pick<
   requests_per_second: number | null;
   created_at: string;
 }
+
 interface LetterJson {
   run_id: string;
   tenant: string;
@@ -44,6 +46,7 @@ interface LetterJson {
   redelivered_at: string | null;
   redelivered_as: string | null;
 }
+
 interface PushJson extends Pick<DeadPush, 'receiver' | 'status' | 'error' | 'failures' | 'waiting'> {
   tenant: string;
   tenant_id: string;
@@ -53,16 +56,19 @@ interface PushJson extends Pick<DeadPush, 'receiver' | 'status' | 'error' | 'fai
   webhook: boolean;
   failing_since: string;
 }
+
 /** An error in the code of an agent, as the server writes it. */
 export interface RunErrorJson extends Pick<RunErrorRecord, 'attempt' | 'at' | 'name' | 'message'> {
   run_id: string;
   stack: string | null;
   output: string[];
 }
+
 interface ShownLetterJson extends LetterJson {
   message: object | null;
   error: RunErrorJson | null;
 }
+
 type WorkerJson = Pick<KnownWorker, 'id' | 'host' | 'pid' | 'concurrency' | 'running' | 'version'> & {
   memory_bytes: number | null;
   alive: boolean;

@@ -3,8 +3,8 @@ import type { Tenant, TenantExport, TenantImport, TenantUsage } from '@baton/dat
 import type { DeletedTenant, LimitsInForce, Suspended, TenantChange } from '@baton/tasks';
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { OperatorError } from '../cli.js';
-import { ApiClient, type Target } from '../server.js';
+import { OperatorError } from '../operator-error.js';
+import { ApiClient, type Target } from '../api-client.js';
 import type { TenantOperations } from './tenant-operations.js';
 
 interface TenantJson {
@@ -21,6 +21,7 @@ interface TenantJson {
   created_at: string;
   stored_bytes?: number | null;
 }
+
 interface UsageJson {
   stored_bytes: number | null;
   queued_runs: number;

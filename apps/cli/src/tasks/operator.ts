@@ -9,12 +9,13 @@ import {
   UsageHoursStore,
 } from '@baton/database';
 import { RequestListing } from '@baton/tasks';
-import { type Cli, NotFoundError } from '../cli.js';
+import { type Cli } from '../cli.js';
+import { NotFoundError } from '../not-found-error.js';
 import { type OperatorOptions, overAdminApi } from '../operator/admin-target.js';
 import { errorOf, type RunErrorJson } from '../operator/remote-operations.js';
 import { printFields, printRunError, printValue } from '../output.js';
 import { requireTenant, withDatabase } from '../platform.js';
-import { RefusedError } from '../server.js';
+import { RefusedError } from '../refused-error.js';
 
 export type ShowOptions = OperatorOptions & { json?: boolean; tenant: string };
 

@@ -1,9 +1,11 @@
 import { stateNamed, StreamResponse, TaskState } from '@baton/a2a';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import type { NumberedEvent } from '../call/agent-client.js';
-import { NotFoundError, OperatorError } from '../cli.js';
+import { NotFoundError } from '../not-found-error.js';
+import { OperatorError } from '../operator-error.js';
 import type { RunErrorJson } from '../operator/remote-operations.js';
-import { type ApiClient, RefusedError } from '../server.js';
+import { type ApiClient } from '../api-client.js';
+import { RefusedError } from '../refused-error.js';
 
 /** A task in a list. */
 export interface RequestJson {

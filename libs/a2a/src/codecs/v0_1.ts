@@ -9,7 +9,8 @@
  * How a task is written differs between the systems (string or message in the status, `canceled` or
  * `cancelled`), so each profile brings its own form of it.
  */
-import { type EventPayload, TaskFold } from '../task.js';
+import { TaskFold } from '../task-fold.js';
+import { type EventPayload } from '../artifact-fold.js';
 import {
   type CancelTaskRequest,
   type Message,

@@ -24,7 +24,8 @@ import {
   TaskState,
   taskStateToJSON,
 } from '../model.js';
-import { endsTurn, type EventPayload } from '../task.js';
+import { endsTurn } from '../task-fold.js';
+import { type EventPayload } from '../artifact-fold.js';
 import { BARE_FRAMES, defineCodec, type WireMethods } from './codec.js';
 import { type Fields, type MessageGrammar, readMessage, readPushConfig, WRAPPED_DATA } from './params.js';
 import { encodeConfig, readSetConfig, ROLES, V0_3 } from './v0_3.js';

@@ -36,7 +36,9 @@ import {
   TaskState,
 } from '../model.js';
 import type { StreamItem } from '../operation.js';
-import { endsTurn, type EventPayload, isArtifactJson, stateName } from '../task.js';
+import { endsTurn, stateName } from '../task-fold.js';
+import { type EventPayload } from '../artifact-fold.js';
+import { isArtifactJson } from '../logged-event.js';
 import { type WireMethods, type WireVersion, defineCodec } from './codec.js';
 import { type Fields, readMessage, readPushConfig, WRAPPED_DATA } from './params.js';
 

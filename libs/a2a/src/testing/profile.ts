@@ -1,6 +1,6 @@
 import type { AnswerContext, Codec, Frame } from '../codecs/codec.js';
 import { ERRORS, ProtocolError } from '../errors.js';
-import type { EventPayload } from '../task.js';
+import type { EventPayload } from '../artifact-fold.js';
 import { encodeRpcError } from '../json-rpc.js';
 import { type Message, Role, type Task, TaskState } from '../model.js';
 import type { DecodedCall } from '../operation.js';

@@ -1,5 +1,5 @@
 import { type Artifact, type Message, Role, type Task, TaskState } from '../model.js';
-import type { EventPayload } from '../task.js';
+import type { EventPayload } from '../artifact-fold.js';
 import { textPart } from '../reply.js';
 
 export { textPart };

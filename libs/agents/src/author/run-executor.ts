@@ -1,7 +1,8 @@
 import { Message, Role, SendMessageRequest, StreamResponse, Task } from '@a2a-js/sdk';
 import type { AgentExecutionEvent } from '@a2a-js/sdk/server';
 import { randomUUID } from 'node:crypto';
-import { TurnBus, requestContext } from '../runtimes/executor/child/hosted-turn.js';
+import { requestContext } from '../runtimes/executor/child/hosted-turn.js';
+import { TurnBus } from '../runtimes/executor/child/turn-bus.js';
 import { type StepAnswers, localSteps } from './local-steps.js';
 
 /** An `AgentExecutor` of any copy of `@a2a-js/sdk`. */

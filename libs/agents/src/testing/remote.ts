@@ -4,7 +4,7 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { type EgressLists, Outbound } from '@baton/outbound';
 import type { AgentOutput, Turn } from '../agent-runtime.js';
 import { RemoteA2aRuntime } from '../runtimes/remote-a2a/remote-a2a-runtime.js';
-import { RemoteConnector } from '../runtimes/remote-a2a/remote-connection.js';
+import { RemoteConnector } from '../runtimes/remote-a2a/remote-connector.js';
 import type { GuardedTurn } from '../secret-guard.js';
 import { agent, collect, summary, turnSecrets, turnWith, userMessage } from './turns.js';
 

@@ -1,5 +1,6 @@
 import { type Agent, type Message, type Part, Role, TaskState } from '@baton/a2a';
-import { AgentList, type SecretReader } from '../ports.js';
+import { type SecretReader } from '../secret-reader.js';
+import { AgentList } from '../agent-list.js';
 import { type AgentOutput, type JournalEntry, textPart, type TurnJournal } from '../agent-runtime.js';
 import { type GuardedTurn, SecretGuard } from '../secret-guard.js';
 

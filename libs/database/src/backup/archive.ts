@@ -1,24 +1,13 @@
-import { createHash, hash, type Hash } from 'node:crypto';
-import type { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { createGunzip, createGzip } from 'node:zlib';
-import { extract, pack } from 'tar-stream';
+import { createGunzip } from 'node:zlib';
+import { extract } from 'tar-stream';
 import { z } from 'zod';
-
-/** A backup cannot be made, read or restored. The message is one plain sentence or more, shown as it is. */
-export class BackupError extends Error {
-  override readonly name = 'BackupError';
-}
+import { BackupError } from './backup-error.js';
+import { count, digestSchema, type Digest, RowDigest } from './row-digest.js';
 
 /** Of the file's layout. A reader refuses a higher number. */
 export const FORMAT_VERSION = 1;
-
-/** Size of one entry of the archive in bytes. One entry is held in memory. */
-const CHUNK_BYTES = 4 * 1024 * 1024;
 const MAX_ENTRY_BYTES = 64 * 1024 * 1024;
-
-const count = z.number().int().nonnegative();
-
 const manifestSchema = z.object({
   format: z.literal('baton-backup'),
   version: z.number().int(),
@@ -37,14 +26,10 @@ const manifestSchema = z.object({
   /** Ids of the master keys that encrypt the secrets. A backup never contains the keys. */
   masterKeyIds: z.array(z.string()),
 });
-
-const digestSchema = z.object({ rows: count, bytes: count, checksum: z.string() });
 const checksumsSchema = z.record(z.string(), digestSchema);
 
 /** The first entry of a backup. */
 export type Manifest = z.output<typeof manifestSchema>;
-/** The digest of a table's rows, whatever their order. */
-export type Digest = z.output<typeof digestSchema>;
 /** The last entry of a backup: a file without it is truncated. */
 export type Checksums = Readonly<Record<string, Digest>>;
 
@@ -53,103 +38,6 @@ export type Part =
   | { kind: 'manifest'; manifest: Manifest }
   | { kind: 'rows'; table: string; data: Buffer }
   | { kind: 'checksums'; checksums: Checksums };
-
-/** Counts and sums up rows in COPY's text format: one line a row, in any order. */
-export class RowDigest {
-  private rows = 0;
-  private bytes = 0;
-  /** The sum of the SHA-256 of all rows, in eight words that overflow. */
-  private readonly sum = new Uint32Array(8);
-  /** The beginning of a row that is not complete yet. */
-  private open: Hash | undefined;
-
-  update(chunk: Buffer): void {
-    this.bytes += chunk.length;
-    let start = 0;
-    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
-      this.addRow(chunk.subarray(start, end));
-      start = end + 1;
-    }
-    if (start < chunk.length) (this.open ??= createHash('sha256')).update(chunk.subarray(start));
-  }
-
-  get result(): Digest {
-    const checksum = Buffer.from(this.sum.buffer).toString('hex');
-    return { rows: this.rows, bytes: this.bytes, checksum };
-  }
-
-  private addRow(rest: Buffer): void {
-    const digest = this.open ? this.open.update(rest).digest() : hash('sha256', rest, 'buffer');
-    this.open = undefined;
-    this.rows += 1;
-    for (let word = 0; word < 8; word += 1) {
-      this.sum[word] = (this.sum[word] ?? 0) + digest.readUInt32LE(word * 4);
-    }
-  }
-}
-
-/** Writes a backup: a tar archive, compressed with gzip. Holds one chunk of a table in memory. */
-export class ArchiveWriter {
-  private readonly archive = pack();
-  private readonly written: Promise<void>;
-
-  constructor(out: Writable) {
-    this.written = pipeline(this.archive, createGzip(), out);
-    // The caller that waits for an entry or for the end gets the error.
-    this.written.catch(() => undefined);
-  }
-
-  async manifest(manifest: Manifest): Promise<void> {
-    await this.entry('manifest.json', Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`));
-  }
-
-  /** The rows of a table. @returns their digest */
-  async rows(table: string, data: AsyncIterable<Buffer>): Promise<Digest> {
-    const digest = new RowDigest();
-    let chunks: Buffer[] = [];
-    let size = 0;
-    let number = 0;
-    const flush = async (): Promise<void> => {
-      number += 1;
-      await this.entry(`tables/${table}/${String(number).padStart(6, '0')}`, Buffer.concat(chunks, size));
-      chunks = [];
-      size = 0;
-    };
-    for await (const chunk of data) {
-      digest.update(chunk);
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size >= CHUNK_BYTES) await flush();
-    }
-    if (size > 0) await flush();
-    return digest.result;
-  }
-
-  /** Resolves when everything has reached the output. */
-  async finish(checksums: Checksums): Promise<void> {
-    await this.entry('checksums.json', Buffer.from(`${JSON.stringify(checksums, null, 2)}\n`));
-    this.archive.finalize();
-    await this.written;
-  }
-
-  /** Ends the output with an error. */
-  abort(error: Error): void {
-    this.archive.destroy(error);
-  }
-
-  private async entry(name: string, data: Buffer): Promise<void> {
-    const taken = new Promise<void>((resolve, reject) => {
-      this.archive.entry({ name, size: data.length, mode: 0o600 }, data, (error) =>
-        error ? reject(error) : resolve(),
-      );
-    });
-    // The error of the output has the reason; the archive's error only says that it was destroyed.
-    await Promise.race([taken, this.written]).catch(async (error: unknown) => {
-      await this.written;
-      throw error;
-    });
-  }
-}
 
 /** The parts of a backup. Throws BackupError if the file is not a backup, was changed, or is truncated. */
 export async function* readArchive(input: AsyncIterable<Uint8Array>): AsyncGenerator<Part> {

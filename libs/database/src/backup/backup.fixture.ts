@@ -9,7 +9,8 @@ import {
   dropDatabase,
   type TestDatabase,
 } from '../../../../test/support/database.js';
-import { ArchiveWriter, type Manifest, readArchive } from './archive.js';
+import { type Manifest, readArchive } from './archive.js';
+import { ArchiveWriter } from './archive-writer.js';
 import { backUp } from './backup.js';
 import { restoreBackup } from './restore.js';
 

@@ -5,16 +5,11 @@ import { escapeIdentifier } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { projectFolder } from '../connection/migrations-folder.js';
 import { plainError } from '../connection/transient.js';
-import {
-  ArchiveWriter,
-  BackupError,
-  type Checksums,
-  type Digest,
-  FORMAT_VERSION,
-  type Manifest,
-  RowDigest,
-} from './archive.js';
-import { BackupSession, type Table } from './session.js';
+import { type Checksums, FORMAT_VERSION, type Manifest } from './archive.js';
+import { ArchiveWriter } from './archive-writer.js';
+import { type Digest, RowDigest } from './row-digest.js';
+import { BackupError } from './backup-error.js';
+import { BackupSession, type Table } from './backup-session.js';
 
 /** Called with each line of progress. */
 export type Report = (line: string) => void;

@@ -11,17 +11,10 @@ import { plainError } from '../connection/transient.js';
 import { migrate } from '../migrations/migrate.js';
 import { ensureAuditGuard } from '../migrations/audit-guard.js';
 import { enforceSystemKey } from '../migrations/system-key.js';
-import {
-  ArchiveCheck,
-  BackupError,
-  type Checksums,
-  isSame,
-  type Manifest,
-  readArchive,
-  verifyBackup,
-} from './archive.js';
+import { ArchiveCheck, type Checksums, isSame, type Manifest, readArchive, verifyBackup } from './archive.js';
+import { BackupError } from './backup-error.js';
 import { type BackedUp, digestOf, partition, releaseOf, type Report } from './backup.js';
-import { BackupSession, type Table } from './session.js';
+import { BackupSession, type Table } from './backup-session.js';
 
 export interface RestoreOptions {
   /** Role of the processes, if another one owns the tables: it gets the rights to read and write them. */

@@ -5,9 +5,9 @@ import { escapeIdentifier, escapeLiteral } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { tenantScope } from '../connection/row-security.js';
 import { plainError } from '../connection/transient.js';
-import { BackupError } from './archive.js';
+import { BackupError } from './backup-error.js';
 import { releaseOf } from './backup.js';
-import { BackupSession } from './session.js';
+import { BackupSession } from './backup-session.js';
 import { type Column, columnsOf, EXPORT_VERSION, EXPORTED, type ExportedTable } from './tenant-tables.js';
 
 /** A tenant that was exported. */

@@ -6,8 +6,8 @@ import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { auditValues, RECORD } from '../audit/audit-sql.js';
 import { tenantScope } from '../connection/row-security.js';
 import { plainError } from '../connection/transient.js';
-import { BackupError } from './archive.js';
-import { BackupSession } from './session.js';
+import { BackupError } from './backup-error.js';
+import { BackupSession } from './backup-session.js';
 import { type Column, columnsOf, EXPORT_VERSION, EXPORTED } from './tenant-tables.js';
 
 /** A tenant that was imported. */

@@ -1,5 +1,5 @@
 import { escapeIdentifier } from 'pg';
-import type { BackupSession } from './session.js';
+import type { BackupSession } from './backup-session.js';
 
 // The file of an export has one JSON object a line: a header, a record for each row, and an end that counts them.
 

@@ -8,6 +8,7 @@ import { Database, type Statement, type Transaction, type Values } from './datab
 import { systemScope, tenantScope } from './row-security.js';
 import { assertSession } from './session-check.js';
 import { plainError } from './transient.js';
+import { NameTakenError } from './name-taken-error.js';
 
 /** Default size of the pool, as in the CLI. */
 const POOL_SIZE = 4;
@@ -15,12 +16,6 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const STATEMENT_TIMEOUT_MS = 15_000;
 /** Longer than the server's own timeout: applies only to a server that no longer answers. */
 const ANSWER_MS = 20_000;
-
-/** A slug or another unique name is taken. The message is for the operator. */
-export class NameTakenError extends Error {
-  override readonly name = 'NameTakenError';
-}
-
 /** For the error of an insert: throws `NameTakenError` if a unique name is taken. */
 export const explainTaken =
   (taken: string) =>

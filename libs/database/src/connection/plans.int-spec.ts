@@ -14,9 +14,9 @@ import {
   RETURN_TO_QUEUE,
 } from '../runs/run-sql.js';
 import { CANCEL } from '../tasks/task-sql.js';
-import { RECORD_CALL } from '../usage/usage-hours.js';
+import { RECORD_CALL } from '../usage/usage-hours.store.js';
 import { RunStore } from '../runs/run.store.js';
-import { CREATE } from '../tasks/turn-acceptance.js';
+import { CREATE } from '../tasks/task-creation.js';
 import { TaskStore } from '../tasks/task.store.js';
 import { TaskTreeStore } from '../delegation/task-tree.store.js';
 import { TenantRemovalStore } from '../tenants/tenant-removal.store.js';

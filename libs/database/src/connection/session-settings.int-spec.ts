@@ -7,7 +7,7 @@ import {
   databaseUrl,
   type TestDatabase,
 } from '../../../../test/support/database.js';
-import { BackupSession } from '../backup/session.js';
+import { BackupSession } from '../backup/backup-session.js';
 import { inspectDatabase, migrate } from '../index.js';
 import { CatalogClient } from './catalog-client.js';
 import { Database } from './database.js';

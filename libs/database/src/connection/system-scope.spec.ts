@@ -9,7 +9,7 @@ const USERS: Readonly<Record<string, string>> = {
   'connection/database.ts': 'offers it to the stores; reads which migrations were applied',
   'connection/catalog-client.ts': 'offers it to the stores of the catalog',
   'tenants/audit.store.ts': 'operators read the audit log of all tenants',
-  'backup/session.ts': 'a backup has the rows of all tenants',
+  'backup/backup-session.ts': 'a backup has the rows of all tenants',
   'catalog/agent.store.ts': "the operator's agents, which belong to no tenant",
   'runs/dead-letter.store.ts': 'operators see the dead letters of all tenants, and name one by its run alone',
   'dispatch/dispatch.store.ts': 'waiting runs of many tenants are given dispatch slots',
@@ -45,7 +45,7 @@ const USERS: Readonly<Record<string, string>> = {
   'tenants/usage.store.ts': 'which tenants are to be counted',
   'tenants/token.store.ts': 'a token is looked up before its tenant is known',
   'tenants/operator-token.store.ts': 'tokens of operators belong to no tenant',
-  'usage/usage-hours.ts': 'which tenants have ended tasks that are to be added',
+  'usage/usage-hours.store.ts': 'which tenants have ended tasks that are to be added',
   'dispatch/worker.store.ts': 'workers, which run the tasks of all tenants',
 };
 

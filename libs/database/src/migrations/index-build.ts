@@ -7,8 +7,8 @@ import {
   type MigrationSession,
   type OtherSession,
   SESSION_COLUMNS,
-  type StepLines,
 } from './migration-session.js';
+import { type StepLines } from './step-lines.js';
 
 const LOOK_EVERY_MS = 2_000;
 

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, QueryResult } from 'pg';
 import { beginIn, SYSTEM_SCOPE } from '../connection/row-security.js';
+import { StepLines } from './step-lines.js';
 
 export interface StepOptions {
   /** DATABASE_SYSTEM_KEY: a migration changes the rows of all tenants. */
@@ -32,33 +33,11 @@ type NextQuery = Query | ((changed: number) => Query);
 /** SQLSTATEs lock_not_available and deadlock_detected: the same statement may succeed later. */
 const GAVE_WAY = new Set(['55P03', '40P01']);
 const LONGEST_PAUSE_MS = 10_000;
-const LINE_EVERY_MS = 2_000;
-
 /** Columns of an {@link OtherSession}. */
 export const SESSION_COLUMNS = `a.pid, coalesce(nullif(a.application_name, ''), a.backend_type) AS name, a.state,
   extract(epoch FROM clock_timestamp() - a.xact_start)::float8 AS seconds`;
 const BLOCKERS = `SELECT ${SESSION_COLUMNS}
   FROM unnest(pg_blocking_pids($1)) blocker JOIN pg_stat_activity a ON a.pid = blocker LIMIT 3`;
-
-/** Lines about one step of a migration. */
-export class StepLines {
-  private lastAt = -LINE_EVERY_MS;
-
-  constructor(
-    private readonly prefix: string,
-    private readonly report: (line: string) => void,
-  ) {}
-
-  say(text: string): void {
-    this.lastAt = performance.now();
-    this.report(`  ${this.prefix}: ${text}`);
-  }
-
-  /** The same, but drops the line if another one was printed a moment ago. */
-  sometimes(text: string): void {
-    if (performance.now() - this.lastAt >= LINE_EVERY_MS) this.say(text);
-  }
-}
 
 /** The session that changes the schema, and a second session that observes its locks. */
 export class MigrationSession {

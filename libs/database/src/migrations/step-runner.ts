@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { escapeIdentifier } from 'pg';
 import { changeIndex } from './index-build.js';
 import type { BackfillStep, Migration, MigrationStep } from './migration-file.js';
-import { type MigrationSession, type Query, seconds, StepLines } from './migration-session.js';
+import { type MigrationSession, type Query, seconds } from './migration-session.js';
+import { StepLines } from './step-lines.js';
 
 /** Exists while a migration of several steps is under way: which of them are done, and how far a backfill is. */
 const CREATE_PROGRESS = `CREATE TABLE IF NOT EXISTS _baton_migration_progress (

@@ -5,12 +5,8 @@ import type { Actor } from '../audit/audit-records.js';
 import { endTurn, newTask, openStores, sql, startTask, type Stores, textMessage } from '../stores.fixture.js';
 import { PushDeliveryStore } from './push-delivery.store.js';
 import { LimitReachedError } from '../tenants/tenant-room.js';
-import {
-  type NewPushConfig,
-  PushConfigStore,
-  PushConfigTakenError,
-  type TurnPush,
-} from './push-config.store.js';
+import { type NewPushConfig, PushConfigStore, type TurnPush } from './push-config.store.js';
+import { PushConfigTakenError } from './push-config-taken-error.js';
 
 let stores: Stores;
 let configs: PushConfigStore;

@@ -9,6 +9,7 @@ import { Database, type Statement, type Transaction, type Values } from '../conn
 import { LimitReachedError } from '../tenants/tenant-room.js';
 import type { PushProtocol } from './push-delivery.store.js';
 import { hostOf, IS_THERE, ONE_CONFIG, REVOKE, untilRequestsEnd } from './push-lease.js';
+import { PushConfigTakenError } from './push-config-taken-error.js';
 
 /** What names a push config. Ids are the caller's, or ours. */
 export interface PushConfigKey {
@@ -43,12 +44,6 @@ export interface TurnPush {
 }
 
 const LIMIT: LimitName = 'pushConfigs';
-
-/** Another config has the id: one of a native webhook of the tenant. */
-export class PushConfigTakenError extends Error {
-  override readonly name = 'PushConfigTakenError';
-}
-
 /** Writers of the task's log wait, and wake the config afterwards. $1 tenant $2 task */
 const LOCK_TASK: Statement = {
   name: 'push-lock-task',

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement, type Values } from '../connection/database.js';
 import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
-import { GONE_USAGE_CTES, LOCK_ROLLUP } from '../usage/usage-hours.js';
+import { GONE_USAGE_CTES, LOCK_ROLLUP } from '../usage/usage-hours.store.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 
 // These statements never wait for the lock of a row: they skip locked rows. They hold locks only for a short time, because batches

@@ -2,7 +2,7 @@ import { isUuid, Message } from '@baton/a2a';
 import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
-import { NameTakenError } from '../connection/catalog-client.js';
+import { NameTakenError } from '../connection/name-taken-error.js';
 import { Database, type Statement } from '../connection/database.js';
 import type { PageAfter } from '../tenants/tenant-records.js';
 import { keepInRoom } from '../tenants/tenant-room.js';

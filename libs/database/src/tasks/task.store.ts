@@ -48,13 +48,8 @@ import {
 import { type ArtifactPage, type LogSnapshot, TaskReader, type WantedArtifacts } from './task-reader.js';
 import { ALL_STATES, statusNow, type TaskRow } from './task-row.js';
 import * as sql from './task-sql.js';
-import {
-  acceptTurns,
-  createAliased,
-  quotaValues,
-  TaskCreation,
-  TooManyWaitingError,
-} from './turn-acceptance.js';
+import { acceptTurns, createAliased, quotaValues, TaskCreation } from './task-creation.js';
+import { TooManyWaitingError } from './too-many-waiting-error.js';
 
 /** Of a message that has made no task. */
 const NO_RUN = { dispatched: false, claimed: false, mayUseReserved: false };

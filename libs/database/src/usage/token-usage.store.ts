@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, tenantLock } from '../connection/database.js';
 import { plainText } from '../connection/transient.js';
-import { RECORD_CALL } from './usage-hours.js';
+import { RECORD_CALL } from './usage-hours.store.js';
 
 /** How many days of a tenant are kept. */
 const KEPT_DAYS = 400;

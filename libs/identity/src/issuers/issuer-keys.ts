@@ -3,6 +3,7 @@ import type { TrustedIssuer } from '@baton/database';
 import type { OutboundCalls } from '@baton/outbound';
 import { type JSONWebKeySet, type JWTVerifyGetKey, createLocalJWKSet, errors } from 'jose';
 import { z } from 'zod';
+import { IssuerError } from './issuer-error.js';
 
 /** How long keys are used before they are read again. */
 const FRESH_MS = 10 * 60_000;
@@ -16,11 +17,6 @@ const MAX_BYTES = 256 * 1024;
 const MAX_KEYS = 100;
 /** Base64url characters of an RSA modulus of 8192 bits. A longer one makes each check slow. */
 const MAX_MODULUS = 1366;
-
-/** Why the keys of an issuer cannot be read. The message is for operators. */
-export class IssuerError extends Error {
-  override readonly name = 'IssuerError';
-}
 
 /**
  * The keys of one issuer. It is asked when keys are ten minutes old, and when a token names a key that is not known: at most

@@ -17,7 +17,8 @@ import { LRUCache } from 'lru-cache';
 import { LimitsService } from '../limits.service.js';
 import type { Caller, RefusedToken } from '../token.service.js';
 import { hasValue, scopesOf, userPrincipal } from './claims.js';
-import { IssuerError, IssuerKeys, readIssuerKeys } from './issuer-keys.js';
+import { IssuerKeys, readIssuerKeys } from './issuer-keys.js';
+import { IssuerError } from './issuer-error.js';
 
 const MAX_LENGTH = 8192;
 /** What can be the URL of an issuer. Postgres refuses U+0000 in a text. */

@@ -1,10 +1,6 @@
 import { Module } from '@nestjs/common';
-import { AgentDirectory } from './agent-directory.js';
 import { Catalog } from './catalog.js';
-
-/** Finds agents. */
-@Module({ providers: [AgentDirectory], exports: [AgentDirectory] })
-export class AgentDirectoryModule {}
+import { AgentDirectoryModule } from './agent-directory.module.js';
 
 /** Finds agents, and writes those that tenants make themselves. */
 @Module({

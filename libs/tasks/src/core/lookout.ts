@@ -1,5 +1,5 @@
 import { RunStore, type SweepFindings } from '@baton/database';
-import { Injectable, Module } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 
 /** What a sweep can wait for. */
 type Finding = Exclude<keyof SweepFindings, 'at' | 'nextMs'>;
@@ -37,7 +37,3 @@ export class Lookout {
     return found;
   }
 }
-
-/** One lookout for all sweeps of a worker. */
-@Module({ providers: [Lookout], exports: [Lookout] })
-export class LookoutModule {}

@@ -37,7 +37,7 @@ import {
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { TurnIntake, newTask } from '../turns/turn-intake.js';
-import { AppendRefused } from '../core/errors.js';
+import { AppendRefused } from '../core/append-refused.js';
 import { answerKeyOf, approvalKeyOf, childIdOf, contextOf, messageIdOf } from './child-ids.js';
 
 /** A child's metadata names its parent under this key. Callers can write the key too, so nothing depends on it. */

@@ -1,4 +1,4 @@
-import { DispatchSlots, capacityOf, freeDispatchSlots } from './run-dispatcher.js';
+import { DispatchSlots, capacityOf, freeDispatchSlots } from './dispatch-slots.js';
 
 /** A reading: so many runs of one tenant are in flight, and who waits. */
 const look = (workerSlots: number, runs: number, ...waiting: string[]) => ({

@@ -1,11 +1,11 @@
 import type { Operations } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { CancelOperation } from './cancel-task.js';
+import { CancelOperation } from './cancel-operation.js';
 import { getExtendedAgentCard } from './get-extended-card.js';
-import { PushOperations } from './push-configs.js';
-import { ReadOperations } from './read-tasks.js';
-import { SendOperations } from './send-message.js';
-import { SubscribeOperation } from './subscribe-to-task.js';
+import { PushOperations } from './push-operations.js';
+import { ReadOperations } from './read-operations.js';
+import { SendOperations } from './send-operations.js';
+import { SubscribeOperation } from './subscribe-operation.js';
 
 /** The operations map: one entry per use case, for every profile alike. */
 @Injectable()

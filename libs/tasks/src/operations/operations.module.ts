@@ -1,21 +1,22 @@
 import { OutboundModule } from '@baton/outbound';
 import { Module } from '@nestjs/common';
-import { AgentDirectoryModule } from '../catalog/catalog.module.js';
+import { AgentDirectoryModule } from '../catalog/agent-directory.module.js';
 import { PlatformModule } from '../platform/platform.module.js';
 import { Relay } from '../relay/relay.js';
 import { TurnsModule } from '../turns/turns.module.js';
 import { ArtifactPages } from './artifact-pages.js';
-import { CancelOperation } from './cancel-task.js';
+import { CancelOperation } from './cancel-operation.js';
 import { TaskFinder } from './task-finder.js';
 import { ListTotals } from './list-totals.js';
-import { MessageAcceptance, MessageRouter } from './message-router.js';
+import { MessageRouter } from './message-router.js';
+import { MessageAcceptance } from './message-acceptance.js';
 import { OperationTable } from './operation-table.js';
-import { ReceiversModule } from '../push/receiver-check.js';
-import { PushOperations } from './push-configs.js';
-import { ReadOperations } from './read-tasks.js';
+import { ReceiversModule } from '../push/receivers.module.js';
+import { PushOperations } from './push-operations.js';
+import { ReadOperations } from './read-operations.js';
 import { RequestListing } from './request-listing.js';
-import { SendOperations } from './send-message.js';
-import { SubscribeOperation } from './subscribe-to-task.js';
+import { SendOperations } from './send-operations.js';
+import { SubscribeOperation } from './subscribe-operation.js';
 
 /** The operations of A2A, and what the REST API lists besides. */
 @Module({

@@ -12,7 +12,8 @@ import {
 } from '@baton/a2a';
 import { RetentionStore, type StoredTask, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { LogDeletedError, type TaskWatch, type WatchedEvent } from '../relay/relay.js';
+import { type TaskWatch, type WatchedEvent } from '../relay/task-watch.js';
+import { LogDeletedError } from '../relay/log-deleted-error.js';
 
 /** How many earlier tasks of a context a history goes back. */
 const MAX_TASKS = 50;

@@ -2,11 +2,9 @@ import { Environment } from '@baton/config';
 import { isAllowedName } from '@baton/a2a';
 import { type LoadFailure, type WorkerLoad, WorkerStore } from '@baton/database';
 import { SingleFlight } from '@baton/postgres';
-import { gauge, Logger, Metrics } from '@baton/telemetry';
+import { gauge, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import type { Viewer } from '../catalog/catalog.js';
-import { RepeatedWork } from '../core/repeated-work.js';
-
 const LIVE_WORKERS = gauge('baton_live_workers', 'Workers with a recent sign of life');
 const OLDEST_WAITING_RUN = gauge(
   'baton_oldest_waiting_run_seconds',
@@ -44,42 +42,5 @@ export class WorkerWatch implements OnApplicationBootstrap {
   async loadFailures({ tenantId, agents }: Viewer): Promise<LoadFailure[]> {
     const found = await this.workers.loadFailures(tenantId, this.environment.leaseMs * LIVE_LEASES);
     return found.filter(({ slug }) => slug === null || isAllowedName(agents, slug));
-  }
-}
-
-/**
- * Notices in an API process that no worker is alive: tasks are accepted and wait. It logs this once when it begins and once
- * when it ends. Meanwhile the metrics and `/readyz` show it.
- */
-@Injectable()
-export class WorkerAlarm extends RepeatedWork {
-  private checksWithout = 0;
-  private aloneSince = 0;
-
-  constructor(
-    private readonly workers: WorkerWatch,
-    environment: Environment,
-    private readonly logger: Logger,
-  ) {
-    // No log: the work that needs Postgres logs that it is away.
-    super({ everyMs: environment.leaseMs });
-  }
-
-  async runOnce(): Promise<void> {
-    const { liveWorkers, oldestWaitingSeconds } = await this.workers.load();
-    if (liveWorkers > 0) {
-      if (this.checksWithout > 1) {
-        const forMs = Math.round(performance.now() - this.aloneSince);
-        this.logger.info('workers are alive again', { liveWorkers, forMs, oldestWaitingSeconds });
-      }
-      this.checksWithout = 0;
-      return;
-    }
-    this.checksWithout += 1;
-    if (this.checksWithout === 1) this.aloneSince = performance.now();
-    // At the second check: an API may start before the workers.
-    if (this.checksWithout === 2) {
-      this.logger.error('no worker is alive: tasks are accepted and wait', { oldestWaitingSeconds });
-    }
   }
 }

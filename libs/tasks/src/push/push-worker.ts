@@ -7,7 +7,7 @@ import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Lookout } from '../core/lookout.js';
 import { RepeatedWork } from '../core/repeated-work.js';
-import { WorkerIdentity } from '../runs/worker-presence.js';
+import { WorkerIdentity } from '../runs/worker-identity.js';
 import { PushSender } from './push-sender.js';
 
 const DEAD = gauge('baton_push_dead', 'Push configs that were given up');

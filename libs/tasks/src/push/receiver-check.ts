@@ -2,8 +2,8 @@ import { clock } from '@baton/telemetry';
 import { type Agent, ProtocolError, type PushFields, type TaskPushNotificationConfig } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { LimitsService } from '@baton/identity';
-import { failureReason, Outbound, OutboundModule, OutboundRefused } from '@baton/outbound';
-import { Injectable, Module } from '@nestjs/common';
+import { failureReason, Outbound, OutboundRefused } from '@baton/outbound';
+import { Injectable } from '@nestjs/common';
 import { randomBytes } from 'node:crypto';
 import {
   DeliverySigner,
@@ -131,14 +131,6 @@ export class ReceiverCheck {
     if (!echoes(answer, challenge)) throw refused(field, 'its answer is not the challenge');
   }
 }
-
-/** Checks the receivers that callers name, and proves to receivers who calls them. */
-@Module({
-  imports: [OutboundModule],
-  providers: [DeliverySigner, ReceiverCheck],
-  exports: [DeliverySigner, ReceiverCheck],
-})
-export class ReceiversModule {}
 
 const refused = (field: string, why: string): ProtocolError =>
   ProtocolError.invalidParams(

@@ -1,7 +1,8 @@
 import { type EventPayload, type TaskEvent, TaskState, serializePayload } from '@baton/a2a';
 import { DatabaseUnavailableError } from '@baton/database';
 import type { PublishedEvent } from '@baton/messaging';
-import { LogDeletedError, TaskWatch, type WatchedEvent } from './relay.js';
+import { TaskWatch, type WatchedEvent } from './task-watch.js';
+import { LogDeletedError } from './log-deleted-error.js';
 
 const KEY = { tenantId: 'tenant', taskId: 'task' };
 const { TASK_STATE_WORKING, TASK_STATE_INPUT_REQUIRED, TASK_STATE_COMPLETED } = TaskState;

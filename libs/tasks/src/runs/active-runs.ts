@@ -6,7 +6,7 @@ import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { countDatabaseTimeouts, Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { setMaxListeners } from 'node:events';
-import { WorkerIdentity } from './worker-presence.js';
+import { WorkerIdentity } from './worker-identity.js';
 
 /** After this time without Postgres a worker gives up the runs that it has not claimed, so that others can. */
 const CUT_OFF_MS = 10_000;

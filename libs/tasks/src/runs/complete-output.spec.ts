@@ -1,8 +1,8 @@
 import { StreamResponse, TaskState, V0_3_CODEC } from '@baton/a2a';
 import type { AgentOutput } from '@baton/agents';
-import { TurnFailure } from '../core/errors.js';
+import { TurnFailure } from '../core/turn-failure.js';
 import { claimedRun } from './claimed-run.fixture.js';
-import { TurnOutput } from './turn.js';
+import { TurnOutput } from './turn-output.js';
 
 type Json = Record<string, unknown>;
 

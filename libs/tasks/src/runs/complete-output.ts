@@ -1,6 +1,6 @@
 import { type Artifact, type Message, type Part, type Task, type TaskStatus, textPart } from '@baton/a2a';
 import type { AgentOutput } from '@baton/agents';
-import { TurnFailure } from '../core/errors.js';
+import { TurnFailure } from '../core/turn-failure.js';
 
 /**
  * The output of an agent with the members that A2A requires (1.0 §4.1, `REQUIRED` in a2a.proto). Clients such as those of Java

@@ -4,8 +4,9 @@ import type { AppendBatch, AppendResult } from '@baton/database';
 import type { PushJob, TaskSignal } from '@baton/messaging';
 import { Metrics } from '@baton/telemetry';
 import { artifact, claimedRun } from './claimed-run.fixture.js';
-import { EventAllowance, type EventLimits } from './turn.js';
-import { AppendRefused, TurnFailure } from '../core/errors.js';
+import { EventAllowance, type EventLimits } from './event-allowance.js';
+import { TurnFailure } from '../core/turn-failure.js';
+import { AppendRefused } from '../core/append-refused.js';
 import { EventWriter, writerMetrics } from './event-writer.js';
 
 const chunk = (text: string): EventPayload => ({

@@ -13,8 +13,9 @@ import {
 } from '@baton/database';
 import type { Messaging, TaskSignal } from '@baton/messaging';
 import { counter, histogram, type Metrics } from '@baton/telemetry';
-import type { EventAllowance } from './turn.js';
-import { AppendRefused, TurnFailure } from '../core/errors.js';
+import type { EventAllowance } from './event-allowance.js';
+import { TurnFailure } from '../core/turn-failure.js';
+import { AppendRefused } from '../core/append-refused.js';
 import type { EndedTurn } from '../turns/turn-ends.js';
 
 const EVENTS_APPENDED = counter('baton_events_appended_total', 'Events appended to task logs');

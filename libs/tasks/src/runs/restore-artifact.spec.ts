@@ -1,7 +1,7 @@
 import { type EventPayload, type TaskArtifactUpdateEvent } from '@baton/a2a';
 import { artifact, claimedRun } from './claimed-run.fixture.js';
 import { restoreArtifact } from './restore-artifact.js';
-import { TurnOutput } from './turn.js';
+import { TurnOutput } from './turn-output.js';
 
 const update = (text: string, append: boolean): TaskArtifactUpdateEvent => ({
   taskId: 'task',

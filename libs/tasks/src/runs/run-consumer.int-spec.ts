@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { ActiveRuns } from './active-runs.js';
-import { RunConsumer } from './run-executor.js';
+import { RunConsumer } from './run-consumer.js';
 import { compileWorker } from './worker.fixture.js';
 
 /** An agent that answers when it is let go, or does not when its run is stopped. */

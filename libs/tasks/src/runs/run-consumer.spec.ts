@@ -1,7 +1,7 @@
 import type { RunStore } from '@baton/database';
 import { Logger } from '@baton/telemetry';
 import type { RunDispatcher } from '../dispatch/run-dispatcher.js';
-import { Quarantine } from './run-executor.js';
+import { Quarantine } from './quarantine.js';
 
 describe('quarantine', () => {
   const job = (runId: string, attempt = 2) => ({ tenantId: 'tenant', taskId: 'task', runId, attempt });

@@ -16,7 +16,7 @@ import { createDatabase, type TestDatabase } from '../../../../test/support/inde
 import { TurnEnds } from '../turns/turn-ends.js';
 import { TurnIntake, newTask } from '../turns/turn-intake.js';
 import { RunExecutor } from './run-executor.js';
-import { WorkerIdentity } from './worker-presence.js';
+import { WorkerIdentity } from './worker-identity.js';
 import { compileWorker } from './worker.fixture.js';
 
 const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;

@@ -1,6 +1,6 @@
 import { Environment } from '@baton/config';
 import { type ClaimedRun, retryTransient, RunStore, TaskStore } from '@baton/database';
-import { type ClaimedRunNews, Messaging, type RunConsumption, type RunJob } from '@baton/messaging';
+import { type ClaimedRunNews, Messaging, type RunJob } from '@baton/messaging';
 import {
   clock,
   Logger,
@@ -14,8 +14,7 @@ import {
   type Tracer,
   Tracing,
 } from '@baton/telemetry';
-import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
-import { setTimeout as delay } from 'node:timers/promises';
+import { Injectable } from '@nestjs/common';
 import { type Agent, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
 import {
   AgentCrash,
@@ -28,14 +27,16 @@ import {
 import { LimitsService } from '@baton/identity';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { AgentDirectory } from '../catalog/agent-directory.js';
-import { AppendRefused, TurnFailure } from '../core/errors.js';
+import { TurnFailure } from '../core/turn-failure.js';
+import { AppendRefused } from '../core/append-refused.js';
 import { type EndedTurn, TurnEnds } from '../turns/turn-ends.js';
 import { ActiveRuns } from './active-runs.js';
-import { ReservedSlots } from './reserved-slots.js';
-import { WorkerIdentity } from './worker-presence.js';
 import { EventWriter, writerMetrics } from './event-writer.js';
 import { restoreArtifact } from './restore-artifact.js';
-import { TurnBuilder, EventAllowance, TurnOutput, assertSize } from './turn.js';
+import { EventAllowance, assertSize } from './event-allowance.js';
+import { TurnOutput } from './turn-output.js';
+import { TurnBuilder } from './turn-builder.js';
+import { NOTHING } from './quarantine.js';
 
 const RUN_START = histogram(
   'baton_run_start_seconds',
@@ -418,7 +419,11 @@ function reasonOf(error: unknown): string {
 }
 
 /** What `work` resolves with. Rejects when `cutOff` aborts; `late` then gets what comes after that. */
-function unlessCutOff<T>(work: Promise<T>, cutOff: AbortSignal, late: (result: T) => void): Promise<T> {
+export function unlessCutOff<T>(
+  work: Promise<T>,
+  cutOff: AbortSignal,
+  late: (result: T) => void,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => {
       reject(cutOff.reason as Error);
@@ -462,114 +467,4 @@ function stoppedBy(signal: AbortSignal): <T>(next: Promise<T>) => Promise<T> {
       next.then(resolve, reject);
       if (signal.aborted) reject(reasonOfStop());
     });
-}
-
-/** How long a run is postponed while another is in quarantine: at least, and at most so much longer. */
-const POSTPONE_MS = 500;
-const SPREAD_MS = 1_000;
-const NOTHING = (): void => undefined;
-
-/**
- * Keeps suspects apart. A suspect is a run whose workers have died twice or more, or that has one attempt left after a
- * crash. A worker executes one suspect at a time. So a run that kills its workers does not crash other suspects. Other
- * runs execute beside a suspect.
- */
-@Injectable()
-export class Quarantine {
-  private inside: string | undefined;
-
-  constructor(
-    private readonly runs: RunStore,
-    private readonly dispatcher: RunDispatcher,
-    private readonly logger: Logger,
-  ) {}
-
-  /**
-   * Call this before a run is claimed. Never rejects: if Postgres does not answer, the run counts as harmless.
-   * @returns what to call when the run has left this worker; undefined: do not claim it, it comes again
-   */
-  async enter({ tenantId, taskId, runId, attempt }: RunJob): Promise<(() => void) | undefined> {
-    // It was never claimed before, so it has never crashed.
-    if (attempt === 0) return NOTHING;
-    try {
-      // A job may arrive twice. The second job of a running suspect must not end its quarantine.
-      if (!(await this.runs.isSuspect(tenantId, runId))) return NOTHING;
-      if (this.inside === runId) return undefined;
-      if (this.inside === undefined) {
-        this.inside = runId;
-        this.logger.info('run in quarantine: its workers have died', { tenantId, taskId, runId, attempt });
-        return () => (this.inside = undefined);
-      }
-      await this.runs.postpone(tenantId, runId, POSTPONE_MS + Math.round(Math.random() * SPREAD_MS));
-      this.dispatcher.ended(tenantId);
-      return undefined;
-    } catch (error) {
-      this.logger.warn('could not read whether a run is in quarantine', { err: error, tenantId, runId });
-      return NOTHING;
-    }
-  }
-}
-
-/** Takes runs from the queue, and those that are claimed for this worker, while it lives. */
-@Injectable()
-export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private consumer: RunConsumption | undefined;
-  /** Ends the news of runs that are claimed for this worker as they are made. */
-  private endNews: (() => Promise<void>) | undefined;
-
-  constructor(
-    private readonly messaging: Messaging,
-    private readonly executor: RunExecutor,
-    private readonly quarantine: Quarantine,
-    private readonly dispatcher: RunDispatcher,
-    private readonly active: ActiveRuns,
-    private readonly environment: Environment,
-    private readonly worker: WorkerIdentity,
-    private readonly reserved: ReservedSlots,
-    private readonly logger: Logger,
-  ) {}
-
-  onApplicationBootstrap(): void {
-    const { workerConcurrency } = this.environment;
-    const consumer = this.messaging.consumeRuns(workerConcurrency, (job, claimed) => this.take(job, claimed));
-    this.consumer = consumer;
-    this.reserved.onChange((count) => consumer.reserve(count));
-    this.endNews = this.messaging.listenAsWorker(this.worker.id, (run) => {
-      // An API may think that a slot is free that another one has just taken.
-      const hasSlot = consumer.begin(() => this.executor.executeClaimed(run), run.mayUseReserved);
-      if (!hasSlot) void this.dispatcher.giveBack(run);
-    });
-    // A worker that does not reach Postgres can claim nothing: the jobs are for the others.
-    this.active.onPostgres = (isReached) => (isReached ? consumer.resume() : consumer.pause());
-    this.logger.info('worker takes runs', { workerId: this.worker.id, workerConcurrency });
-  }
-
-  private async take(job: RunJob, claimed: () => void): Promise<void> {
-    const { tenantId, runId } = job;
-    // With the heartbeat on: it notices first if Postgres does not answer.
-    const entering = this.active.whileClaiming(tenantId, runId, () => this.quarantine.enter(job));
-    const leave = await unlessCutOff(entering, this.active.cutOff, (late) => late?.());
-    if (!leave) return;
-    try {
-      await this.executor.execute(job, claimed);
-    } finally {
-      leave();
-    }
-  }
-
-  /** Take no more runs, let the current ones finish within the grace time, return the rest to the queue. */
-  async beforeApplicationShutdown(): Promise<void> {
-    if (!this.consumer) return;
-    // Runs that it is told of meanwhile are given back.
-    const finished = Promise.all([this.consumer.close(), this.endNews?.()]);
-    const grace = new AbortController();
-    const graceOver = delay(this.environment.workerGraceMs, undefined, { signal: grace.signal });
-    await Promise.race([finished, graceOver.catch(() => undefined)]);
-    grace.abort();
-    if (this.active.size > 0) {
-      this.logger.info('returning runs to the queue', { runs: this.active.size });
-      this.active.stopAll('shutdown');
-    }
-    await finished;
-  }
 }

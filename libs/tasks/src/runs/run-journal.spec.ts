@@ -1,5 +1,5 @@
 import { DatabaseUnavailableError, type JournalRecord } from '@baton/database';
-import { RunJournal } from './turn.js';
+import { RunJournal } from './run-journal.js';
 
 const RUN = { tenantId: 'acme', taskId: 'task', runId: 'run', attempt: 2 };
 

@@ -1,17 +1,20 @@
 import { AgentsModule } from '@baton/agents';
 import { OutboundModule } from '@baton/outbound';
 import { Module } from '@nestjs/common';
-import { AgentDirectoryModule } from '../catalog/catalog.module.js';
-import { LookoutModule } from '../core/lookout.js';
+import { AgentDirectoryModule } from '../catalog/agent-directory.module.js';
+import { LookoutModule } from '../core/lookout.module.js';
 import { RuntimePortsModule } from '../runtime-ports/runtime-ports.module.js';
 import { TurnsModule } from '../turns/turns.module.js';
 import { ActiveRuns } from './active-runs.js';
-import { Quarantine, RunConsumer, RunExecutor } from './run-executor.js';
+import { RunExecutor } from './run-executor.js';
+import { RunConsumer } from './run-consumer.js';
+import { Quarantine } from './quarantine.js';
 import { ReservedSlots } from './reserved-slots.js';
 import { Sweeper } from './sweeper.js';
 import { TaskConsoles } from './task-consoles.js';
-import { TurnBuilder } from './turn.js';
-import { WorkerIdentity, WorkerPresence } from './worker-presence.js';
+import { TurnBuilder } from './turn-builder.js';
+import { WorkerPresence } from './worker-presence.js';
+import { WorkerIdentity } from './worker-identity.js';
 
 /**
  * Claims, executes and sweeps runs. The consumer and the presence stop in one step of the shutdown: a worker that takes

@@ -4,7 +4,7 @@ import { RunStore, type RunToEnqueue, type SweepFindings } from '@baton/database
 import { Messaging } from '@baton/messaging';
 import { counter, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { givenUpText } from '../core/errors.js';
+import { givenUpText } from '../core/turn-failure.js';
 import { Lookout } from '../core/lookout.js';
 import { MAX_PAUSE, RepeatedWork } from '../core/repeated-work.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';

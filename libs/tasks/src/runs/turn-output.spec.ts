@@ -2,8 +2,8 @@ import { type Artifact, Role, TaskState } from '@baton/a2a';
 import type { AgentOutput } from '@baton/agents';
 import type { ClaimedRun } from '@baton/database';
 import { artifact, claimedRun, message } from './claimed-run.fixture.js';
-import { TurnFailure } from '../core/errors.js';
-import { TurnOutput } from './turn.js';
+import { TurnFailure } from '../core/turn-failure.js';
+import { TurnOutput } from './turn-output.js';
 
 const status = (state: TaskState, text?: string): AgentOutput => ({
   $case: 'statusUpdate',

@@ -2,19 +2,13 @@ import { Environment } from '@baton/config';
 import { type LoadFailure, releaseOf, type WorkerProcess, WorkerStore } from '@baton/database';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
-import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Lookout } from '../core/lookout.js';
 import { MAX_PAUSE, RepeatedWork } from '../core/repeated-work.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { ReservedSlots } from './reserved-slots.js';
 import { Sweeper } from './sweeper.js';
-
-/** Names this process in the log and on its leases. */
-@Injectable()
-export class WorkerIdentity {
-  readonly id = `${process.pid.toString()}-${randomUUID().slice(0, 8)}`;
-}
+import { WorkerIdentity } from './worker-identity.js';
 
 /** Signs of life per lease. */
 const BEATS = 3;

@@ -6,7 +6,7 @@ import { LimitsModule, SecretsModule } from '@baton/identity';
 import { MessagingModule } from '@baton/messaging';
 import { TelemetryModule } from '@baton/telemetry';
 import { Test, type TestingModule } from '@nestjs/testing';
-import { WorkerTasksModule } from '../tasks.module.js';
+import { WorkerTasksModule } from '../worker-tasks.module.js';
 
 /**
  * A worker with one slot in this process, not started yet. Nothing extends its leases here: they outlast a test.

@@ -1,10 +1,12 @@
 import { AgentList, ChildTasks, IndexModels, SecretReader, TokenBudget } from '@baton/agents';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from '../catalog/agent-directory.js';
-import { AgentDirectoryModule } from '../catalog/catalog.module.js';
+import { AgentDirectoryModule } from '../catalog/agent-directory.module.js';
 import { DelegatedTasks } from '../delegation/delegated-tasks.js';
 import { TurnsModule } from '../turns/turns.module.js';
-import { TenantIndexModels, TenantSecrets, TenantTokens } from './tenant-ports.js';
+import { TenantTokens } from './tenant-tokens.js';
+import { TenantIndexModels } from './tenant-index-models.js';
+import { TenantSecrets } from './tenant-secrets.js';
 
 /** The services of the platform that runtimes can use. */
 @Module({

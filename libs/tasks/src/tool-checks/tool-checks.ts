@@ -2,11 +2,9 @@ import { type AgentDefinition, type FieldViolation, ProtocolError } from '@baton
 import { checkTools, SecretGuard, SecretReader } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { LimitsService } from '@baton/identity';
-import { Outbound, OutboundModule } from '@baton/outbound';
+import { Outbound } from '@baton/outbound';
 import { Logger } from '@baton/telemetry';
-import { Injectable, Module } from '@nestjs/common';
-import { RuntimePortsModule } from '../runtime-ports/runtime-ports.module.js';
-
+import { Injectable } from '@nestjs/common';
 /** Maximum time of a check, in ms: a server may take its time, and an agent has up to 16. */
 const CHECK_MS = 60_000;
 /** Checks of one process at a time. Each holds lists of tools of up to four servers. */
@@ -58,7 +56,3 @@ export class ToolChecks {
     }
   }
 }
-
-/** Checks the tools of agents before they are written. */
-@Module({ imports: [OutboundModule, RuntimePortsModule], providers: [ToolChecks], exports: [ToolChecks] })
-export class ToolChecksModule {}

@@ -1,7 +1,7 @@
 import { OutboundModule } from '@baton/outbound';
 import { Module } from '@nestjs/common';
-import { AgentDirectoryModule } from '../catalog/catalog.module.js';
-import { ReceiversModule } from '../push/receiver-check.js';
+import { AgentDirectoryModule } from '../catalog/agent-directory.module.js';
+import { ReceiversModule } from '../push/receivers.module.js';
 import { Webhooks } from './webhooks.js';
 
 /** The webhooks of tenants, for the API. Workers deliver their events. */

@@ -1,5 +1,5 @@
 import { hasScope, ProtocolError } from '@baton/a2a';
-import { agentSchema, namedCallees, parseWholeDocument, refusedCommands } from '@baton/agents';
+import { namedCallees, parseWholeDocument, refusedCommands } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
 import {
@@ -11,24 +11,11 @@ import {
   WorkerWatch,
   type WriteOptions,
 } from '@baton/tasks';
-import {
-  Controller,
-  Delete,
-  Get,
-  Header,
-  HttpCode,
-  Param,
-  Patch,
-  Post,
-  Put,
-  Query,
-  Req,
-  Res,
-} from '@nestjs/common';
+import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { Public, RequireScope } from '../../access/access.guard.js';
-import { BodyReader } from '../../http/body.js';
+import { RequireScope } from '../../access/access.guard.js';
+import { BodyReader } from '../../http/body-reader.js';
 import { Describe } from '../../openapi/route.js';
 import { CURSOR, LIMIT, oneMore, pageOf, readPage } from '../paging.js';
 import {
@@ -214,27 +201,5 @@ export class AgentsController {
       }),
     );
     return [...callees.flat(), ...refusedCommands(definition, this.environment.mcpStdioAllow)];
-  }
-}
-
-/** The JSON schema of agent files, for editors and programs. */
-@Public()
-@Controller(['/agent.schema.json', '/v1/agent.schema.json'])
-export class AgentSchemaController {
-  private text: string | undefined;
-
-  // The method returns the JSON as text.
-  @Describe<unknown>({
-    id: 'getAgentSchema',
-    summary: 'The JSON Schema of agent files',
-    answer: z.record(z.string(), z.unknown()),
-    answerTypes: ['application/schema+json'],
-  })
-  @Get()
-  @Header('content-type', 'application/schema+json')
-  @Header('cache-control', 'public, max-age=300')
-  schema(): string {
-    this.text ??= JSON.stringify(agentSchema());
-    return this.text;
   }
 }

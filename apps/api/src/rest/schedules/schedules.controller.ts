@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
 import { RequireScope, RequireScopeToo } from '../../access/access.guard.js';
-import { BodyReader } from '../../http/body.js';
+import { BodyReader } from '../../http/body-reader.js';
 import { logContextOf } from '../../http/requests.js';
 import { Describe } from '../../openapi/route.js';
 import { CURSOR, LIMIT, oneMore, pageOf, readPage } from '../paging.js';

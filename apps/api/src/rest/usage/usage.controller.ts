@@ -7,7 +7,7 @@ import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { RequireScope } from '../../access/access.guard.js';
-import { AgentFinder } from '../../core/request-context.js';
+import { AgentFinder } from '../../core/agent-finder.js';
 import { vary } from '../../http/requests.js';
 import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
 import { RequireScope } from '../../access/access.guard.js';
-import { BodyReader } from '../../http/body.js';
+import { BodyReader } from '../../http/body-reader.js';
 import { Describe } from '../../openapi/route.js';
 import { CURSOR, LIMIT, oneMore, pageOf, readPage } from '../paging.js';
 import { reaches } from '../tokens/token-json.js';

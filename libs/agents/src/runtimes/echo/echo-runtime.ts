@@ -4,7 +4,6 @@ import { setImmediate as nextLoop, setTimeout as delay } from 'node:timers/promi
 import { z } from 'zod';
 import {
   type AgentOutput,
-  type AgentRuntime,
   artifactChunk,
   completed,
   failed,
@@ -13,6 +12,7 @@ import {
   type Turn,
   turnNumber,
 } from '../../agent-runtime.js';
+import { type AgentRuntime } from '../../runtime-table.js';
 import { wholeNumber } from '../../setting-fields.js';
 
 export const MAX_CHUNKS = 100_000;

@@ -3,7 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { type FromAgent, FrameBatch, FrameReader, type ToAgent } from './protocol.js';
+import { type FromAgent, FrameReader, type ToAgent } from './protocol.js';
+import { FrameBatch } from './frame-batch.js';
 
 export interface ChildOptions {
   /** The whole environment of the process. */

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { AgentProcess, type ProcessOptions, type TurnIds } from './agent-process.js';
-import { type ErrorDetail, type LoadFault, type TurnRequest, AgentError } from './protocol.js';
-import type { TurnPorts, TurnStream } from './executor-turn.js';
+import { type ErrorDetail, type LoadFault, type TurnRequest } from './protocol.js';
+import { AgentError } from './agent-error.js';
+import type { TurnPorts, TurnStream } from './turn-stream.js';
 import type { ProcessSlots, Slot } from './process-slots.js';
 
 export interface PoolOptions extends ProcessOptions {

@@ -1,15 +1,9 @@
 import type { Logger } from '@baton/telemetry';
 import { AgentChild, type ChildListener, type ChildOptions } from './agent-child.js';
-import {
-  type ErrorDetail,
-  type FromAgent,
-  type LoadFault,
-  type TurnRequest,
-  cut,
-  AgentCrash,
-  AgentError,
-} from './protocol.js';
-import { type TurnPorts, TurnStream } from './executor-turn.js';
+import { type ErrorDetail, type FromAgent, type LoadFault, type TurnRequest, cut } from './protocol.js';
+import { AgentCrash } from './agent-crash.js';
+import { AgentError } from './agent-error.js';
+import { type TurnPorts, TurnStream } from './turn-stream.js';
 import type { Parked } from './step-protocol.js';
 
 /** How to start a process, and its limits. */

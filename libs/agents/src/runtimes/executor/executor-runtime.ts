@@ -2,12 +2,14 @@ import { Environment } from '@baton/config';
 import { Logger } from '@baton/telemetry';
 import { agentOrigin, detailsToJson, Message, Role, Task, TaskState } from '@baton/a2a';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
-import { AgentList, ChildTasks } from '../../ports.js';
-import { type AgentOutput, type AgentRuntime, type Turn, historyBefore } from '../../agent-runtime.js';
+import { ChildTasks } from '../../ports.js';
+import { AgentList } from '../../agent-list.js';
+import { type AgentOutput, type Turn, historyBefore } from '../../agent-runtime.js';
+import { type AgentRuntime } from '../../runtime-table.js';
 import { AgentPool } from './agent-pool.js';
-import { converse, type TurnPorts } from './executor-turn.js';
+import { converse, type TurnPorts } from './turn-stream.js';
 import { processOptions } from './executor-config.js';
-import { TurnSteps } from './executor-steps.js';
+import { TurnSteps } from './turn-steps.js';
 import { ProcessSlots } from './process-slots.js';
 import type { LoadFault, TurnRequest } from './protocol.js';
 

@@ -1,4 +1,5 @@
-import { FrameBatch, FrameReader } from './protocol.js';
+import { FrameReader } from './protocol.js';
+import { FrameBatch } from './frame-batch.js';
 
 const TEXTS = ['{"a":1}', '', '"Grüße, 你好, 👋"', 'x'.repeat(10_000), '"\\ud83d"'];
 

@@ -23,30 +23,6 @@ export interface LoadFault {
   reason: string;
 }
 
-/** The agent's code failed in this turn. Callers must not see the message: it is the agent's own. */
-export class AgentError extends Error {
-  override readonly name = 'AgentError';
-
-  constructor(readonly detail: ErrorDetail) {
-    super(detail.message);
-  }
-}
-
-/** The agent's process died during this turn. Callers may see the message. */
-export class AgentCrash extends Error {
-  override readonly name = 'AgentCrash';
-
-  constructor(
-    message: string,
-    /** Details for the agent's author. */
-    readonly detail: ErrorDetail,
-    /** Other turns ran in the same process, and any of them may have killed it. The next attempt should run alone. */
-    readonly hadCompany: boolean,
-  ) {
-    super(message);
-  }
-}
-
 /** One turn, as the worker sends it to the agent's process. Messages and tasks are ProtoJSON. */
 export interface TurnRequest {
   tenantId: string;
@@ -131,44 +107,7 @@ export function errorDetail(error: unknown): ErrorDetail {
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : String(value));
 
 /** Length of a text in bytes, big-endian. The text follows in UTF-8. Both are a frame. */
-const HEADER_BYTES = 4;
-/** Texts that wait to go together, in characters. */
-const MAX_UNSENT = 256 * 1024;
-
-/** Texts that go to the other process together, as frames in one piece of bytes. */
-export class FrameBatch {
-  private texts: string[] = [];
-  private chars = 0;
-
-  add(text: string): void {
-    this.texts.push(text);
-    this.chars += text.length;
-  }
-
-  get isEmpty(): boolean {
-    return this.texts.length === 0;
-  }
-
-  /** The texts are so large that they should go now. */
-  get isFull(): boolean {
-    return this.chars >= MAX_UNSENT;
-  }
-
-  /** Returns the frames of all texts, in their order, and removes the texts. */
-  take(): Buffer {
-    const { texts } = this;
-    this.texts = [];
-    this.chars = 0;
-    const lengths = texts.map((text) => Buffer.byteLength(text));
-    const frames = Buffer.allocUnsafe(lengths.reduce((sum, length) => sum + HEADER_BYTES + length, 0));
-    let end = 0;
-    for (const [i, text] of texts.entries()) {
-      end = frames.writeUInt32BE(lengths[i] ?? 0, end);
-      end += frames.write(text, end);
-    }
-    return frames;
-  }
-}
+export const HEADER_BYTES = 4;
 
 /** Reads frames from a stream of bytes. */
 export class FrameReader {

@@ -1,6 +1,8 @@
-import type { AgentList, IndexModel } from '../../ports.js';
+import type { IndexModel } from '../../index-models.js';
+import type { AgentList } from '../../agent-list.js';
 import type { LlmRuntime } from '../llm/llm-runtime.js';
-import { IndexRouter, IndexRuntime } from './index-runtime.js';
+import { IndexRuntime } from './index-runtime.js';
+import { IndexRouter } from './index-router.js';
 
 /** The index of a tenant with these agents; unless a test says more, it has no model. */
 export function indexOf(

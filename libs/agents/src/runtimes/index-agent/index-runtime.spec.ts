@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { FixedAgents, agent, collect, firstTurn, summary, turnSecrets } from '../../testing/turns.js';
-import type { IndexModel } from '../../ports.js';
+import type { IndexModel } from '../../index-models.js';
 import { completed, type Turn } from '../../agent-runtime.js';
 import { llmConfigSchema } from '../llm/llm-config.js';
 import { indexOf } from './index-runtime.fixture.js';

@@ -10,16 +10,3 @@ export class AgentFailure extends Error {
     this.limit = options?.limit;
   }
 }
-
-/** A model call exceeded a timeout of the agent's settings. */
-export class ModelTimeout extends Error {
-  constructor(
-    readonly setting: 'timeout' | 'firstToken' | 'stall',
-    readonly ms: number,
-  ) {
-    super(`${setting} of ${ms} ms`);
-  }
-}
-
-/** The stream of an answer ended before the answer was complete. The message says more, or is empty. */
-export class BrokenAnswer extends Error {}

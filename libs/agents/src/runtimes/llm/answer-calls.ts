@@ -1,6 +1,6 @@
 import { describeExcess, jsonExcess } from '@baton/a2a';
 import type { TextStreamPart, ToolSet } from 'ai';
-import { BrokenAnswer } from './agent-failure.js';
+import { BrokenAnswer } from './broken-answer.js';
 
 /** A call that is not made, because its arguments are not what the model can have meant. */
 export interface WrongCall {

@@ -1,6 +1,7 @@
 import type { TextStreamPart, ToolSet } from 'ai';
 import { setTimeout as delay } from 'node:timers/promises';
-import { AgentFailure, ModelTimeout } from './agent-failure.js';
+import { AgentFailure } from './agent-failure.js';
+import { ModelTimeout } from './model-timeout.js';
 import type { LlmConfig } from './llm-config.js';
 
 /** Aborts a model call when the turn is stopped or the call exceeds a timeout of the agent. */

@@ -10,7 +10,7 @@ import type {
 import type { Decision, ApprovalAnswer } from '../../approvals.js';
 import { type JournalEntry, historyBefore, type Turn } from '../../agent-runtime.js';
 import type { WrongCall } from './answer-calls.js';
-import type { ToolResult } from './tools/agent-tool.js';
+import type { ToolResult } from './tools/tool-sources.js';
 import { type Usage, NO_USAGE, add } from './model-usage.js';
 
 /** A message of the user that is a prompt: its index in the history of the task. */

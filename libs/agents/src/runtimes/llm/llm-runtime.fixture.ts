@@ -5,10 +5,11 @@ import { ModelProvider } from '../../../../../test/support/model-provider/model-
 import { Outbound } from '@baton/outbound';
 import type { AgentOutput, Turn } from '../../agent-runtime.js';
 import type { GuardedTurn } from '../../secret-guard.js';
-import { TokenBudget, type TokenCount, TokensExceeded } from '../../ports.js';
+import { TokenBudget, type TokenCount } from '../../token-budget.js';
+import { TokensExceeded } from '../../tokens-exceeded.js';
 import { agent, collect, firstTurn, textOf, turnSecrets } from '../../testing/turns.js';
 import { LlmRuntime } from './llm-runtime.js';
-import { type AgentTool, ToolSources } from './tools/agent-tool.js';
+import { type AgentTool, ToolSources } from './tools/tool-sources.js';
 
 // Real connections, perhaps on a machine that has much else to do.
 export const KEY = 'sk-test-4711';

@@ -5,7 +5,6 @@ import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import {
   type AgentOutput,
-  type AgentRuntime,
   artifactChunk,
   completed,
   dataPart,
@@ -14,7 +13,9 @@ import {
   status,
   type Turn,
 } from '../../agent-runtime.js';
-import { TokenBudget, TokensExceeded } from '../../ports.js';
+import { type AgentRuntime } from '../../runtime-table.js';
+import { TokenBudget } from '../../token-budget.js';
+import { TokensExceeded } from '../../tokens-exceeded.js';
 import { AgentFailure } from './agent-failure.js';
 import { approvalRequest, takeMessage, waitingEntry, withTerms } from './approval/approval.js';
 import { callCorrection, type WrongCall, wrongCallsFailure } from './answer-calls.js';
@@ -27,7 +28,7 @@ import { ModelMetrics } from './model-usage.js';
 import { PromptReader } from './prompt.js';
 import { sendable } from './sendable.js';
 import { SchemaChecks, structuredAnswer } from './schema-checks.js';
-import { type AgentTool, ToolSources } from './tools/agent-tool.js';
+import { type AgentTool, ToolSources } from './tools/tool-sources.js';
 import { runToolCalls } from './tools/tool-calls.js';
 
 /** Maximum corrections of invalid JSON per turn. */

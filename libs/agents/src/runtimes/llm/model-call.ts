@@ -14,11 +14,11 @@ import { AnswerCalls } from './answer-calls.js';
 import { withMemory } from './chat-memory.js';
 import { boundedAnswer, grouped, Watchdog } from './answer-stream.js';
 import type { FailedCall, ModelStep } from './conversation.js';
-import { BrokenAnswer } from './agent-failure.js';
+import { BrokenAnswer } from './broken-answer.js';
 import { endingOf, finishOf, MAX_REASON } from './finish-reason.js';
 import type { OpenModel } from './providers.js';
 import type { Speech } from './turn-artifacts.js';
-import type { AgentTool } from './tools/agent-tool.js';
+import type { AgentTool } from './tools/tool-sources.js';
 import { type Usage, estimateTokens, usageOf } from './model-usage.js';
 
 /** Pieces of text that arrive within this time become one event. */

@@ -1,6 +1,6 @@
 import { counter, histogram, type Metrics } from '@baton/telemetry';
 import type { LanguageModelUsage } from 'ai';
-import type { TokenCount } from '../../ports.js';
+import type { TokenCount } from '../../token-budget.js';
 
 /** Tokens of one or more model calls. */
 export interface Usage extends TokenCount {

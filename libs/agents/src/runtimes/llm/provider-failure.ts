@@ -1,7 +1,9 @@
 import { APICallError } from 'ai';
 import { OutboundRefused, failureReason } from '@baton/outbound';
 import { Redactor } from '../../outbound/redactor.js';
-import { AgentFailure, BrokenAnswer, ModelTimeout } from './agent-failure.js';
+import { AgentFailure } from './agent-failure.js';
+import { BrokenAnswer } from './broken-answer.js';
+import { ModelTimeout } from './model-timeout.js';
 import { remedyOf } from './provider-remedies.js';
 import type { OpenModel } from './providers.js';
 import { type Complaint, ProviderError } from './wire/provider-error.js';

@@ -1,7 +1,7 @@
 import { ComputePool, ComputeRefused } from '@baton/compute';
 import { describeExcess, jsonExcess } from '@baton/a2a';
 import { AgentFailure } from './agent-failure.js';
-import type { JsonSchema } from './tools/agent-tool.js';
+import type { JsonSchema } from './tools/tool-sources.js';
 
 const REMEDY = 'make the schema simpler, with fewer nested allOf, anyOf, not, $ref and patterns';
 

@@ -1,7 +1,7 @@
 import { Suspension } from '../../agent-runtime.js';
 import { MemoryJournal } from '../../testing/turns.js';
 import { LlmBench, toolOf } from './llm-runtime.fixture.js';
-import type { ToolCallContext } from './tools/agent-tool.js';
+import type { ToolCallContext } from './tools/tool-sources.js';
 
 let bench: LlmBench;
 beforeAll(async () => {

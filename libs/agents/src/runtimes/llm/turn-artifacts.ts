@@ -16,7 +16,7 @@ import {
   reasoningOfStep,
   textOfStep,
 } from './conversation.js';
-import type { ToolResult } from './tools/agent-tool.js';
+import type { ToolResult } from './tools/tool-sources.js';
 
 type Kind = 'reply' | 'reasoning';
 

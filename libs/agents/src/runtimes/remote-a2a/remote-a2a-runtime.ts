@@ -1,11 +1,13 @@
 import { Logger, Metrics, type Span } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type AgentOutput, type AgentRuntime, failed, type Turn } from '../../agent-runtime.js';
-import { FIRST_TIMEOUT_MS, RemoteTurn, TurnStop } from './remote-turn.js';
-import { Backoff } from './remote-calls.js';
+import { type AgentOutput, failed, type Turn } from '../../agent-runtime.js';
+import { type AgentRuntime } from '../../runtime-table.js';
+import { FIRST_TIMEOUT_MS, RemoteTurn } from './remote-turn.js';
+import { TurnStop } from './turn-stop.js';
+import { Backoff } from './backoff.js';
 import { type RemoteConfig, cardUrlOf, remoteConfigSchema } from './remote-config.js';
-import { type RemoteConnection, RemoteConnector } from './remote-connection.js';
+import { type RemoteConnection, RemoteConnector } from './remote-connector.js';
 import { RemoteFailure, remoteFailure } from './remote-failure.js';
 import { RemoteMemory } from './remote-memory.js';
 import { timeoutSignal } from '@baton/outbound';

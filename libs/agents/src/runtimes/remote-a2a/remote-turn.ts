@@ -9,12 +9,14 @@ import {
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentOutput, Turn } from '../../agent-runtime.js';
 import { SENT_BY_AGENT } from '../../approvals.js';
-import { Backoff, RemoteCalls, type Said } from './remote-calls.js';
+import { RemoteCalls, type Said } from './remote-calls.js';
+import { Backoff } from './backoff.js';
 import type { RemoteConfig } from './remote-config.js';
-import type { RemoteConnection } from './remote-connection.js';
+import type { RemoteConnection } from './remote-connector.js';
 import { type FailureKind, RemoteFailure } from './remote-failure.js';
 import type { RemoteMemory } from './remote-memory.js';
 import { TaskRelay, statusKey } from './task-relay.js';
+import { TurnStop } from './turn-stop.js';
 
 /** Maximum time to retry an unreachable agent before the turn's message was sent. */
 export const FIRST_TIMEOUT_MS = 10_000;
@@ -265,57 +267,3 @@ const sentOnce = (error: RemoteFailure): RemoteFailure =>
 
 const isOfKind = (error: unknown, kind: FailureKind): boolean =>
   error instanceof RemoteFailure && error.kind === kind;
-
-/** Time that a canceled turn waits for the id of the remote task. Without the id the task can not be canceled. */
-const ID_MS = 1_500;
-
-/** Aborts the calls of a turn when the run is stopped or the turn takes too long. */
-export class TurnStop {
-  /** Whether the turn took longer than its settings allow. */
-  timedOut = false;
-  private readonly controller = new AbortController();
-  private readonly timer: NodeJS.Timeout;
-  private idTimer: NodeJS.Timeout | undefined;
-  private mayAbort = false;
-
-  constructor(
-    private readonly run: AbortSignal,
-    timeoutMs: number,
-  ) {
-    this.timer = setTimeout(() => {
-      this.timedOut = true;
-      this.controller.abort();
-    }, timeoutMs).unref();
-    if (run.aborted) this.controller.abort();
-    else run.addEventListener('abort', this.onAbort, { once: true });
-  }
-
-  /** The signal for all calls. */
-  get signal(): AbortSignal {
-    return this.controller.signal;
-  }
-
-  /** Whether the run was stopped. Its output is dropped from then on. */
-  get isRequested(): boolean {
-    return this.run.aborted;
-  }
-
-  /** The id of the remote task is known: a cancel may abort the calls at once from now on. */
-  allowAbort(): void {
-    this.mayAbort = true;
-    if (this.run.aborted) this.controller.abort();
-  }
-
-  /** Ends all calls and timers. */
-  clear(): void {
-    clearTimeout(this.timer);
-    clearTimeout(this.idTimer);
-    this.run.removeEventListener('abort', this.onAbort);
-    this.controller.abort();
-  }
-
-  private readonly onAbort = (): void => {
-    if (this.mayAbort || this.run.reason !== 'canceled') this.controller.abort();
-    else this.idTimer = setTimeout(() => this.controller.abort(), ID_MS);
-  };
-}

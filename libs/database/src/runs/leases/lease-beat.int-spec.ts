@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket, connect } from 'node:net';
 import { type Stores, openStores, sql, startTask } from '../../stores.fixture.js';
 import { LeaseBeat, type BeatNews } from './lease-beat.js';
-import { LeaseTable, readLeases } from './lease-keeper.js';
+import { readLeases } from './lease-keeper.js';
+import { LeaseTable } from './lease-table.js';
 
 const LEASE_MS = 600;
 
@@ -45,6 +46,7 @@ async function told(type: BeatNews['type']): Promise<BeatNews> {
     await new Promise<void>((resolve) => (heard = resolve));
   }
 }
+
 heard = () => undefined;
 
 /** Resolves when the lease of the run ends later than it does now, or has run out. */

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { setEnvironmentData } from 'node:worker_threads';
 import type { BeatNews, LeaseKey } from './lease-beat.js';
-import { LeaseKeeper, LeaseTable, readLeases } from './lease-keeper.js';
+import { LeaseKeeper, readLeases } from './lease-keeper.js';
+import { LeaseTable } from './lease-table.js';
 
 const threadFile = join(__dirname, 'brittle-thread.fixture.cjs');
 const options = { databaseUrl: '', workerId: 'w', leaseMs: 3000, heartbeatMs: 20, loopStallMs: 60_000 };

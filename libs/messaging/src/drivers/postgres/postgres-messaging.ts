@@ -13,21 +13,14 @@ import {
   withBackend,
 } from 'bullmq';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
-import {
-  ChannelListeners,
-  ReconnectListeners,
-  within,
-  type MessagingLog,
-  QuietLog,
-  reasonOf,
-  SignalDecoder,
-  encodeSignal,
-} from '../../channels.js';
+import { within, SignalDecoder, encodeSignal } from '../../signal-decoder.js';
+import { ReconnectListeners } from '../../reconnect-listeners.js';
+import { ChannelListeners } from '../../channel-listeners.js';
+import { type MessagingLog, QuietLog, reasonOf } from '../../quiet-log.js';
 import {
   type Consumer,
   type ControlMessage,
   Messaging,
-  MessagingUnavailableError,
   type PushJob,
   type RunConsumption,
   type RunHandler,
@@ -39,10 +32,14 @@ import {
   type TickTimes,
   type Unsubscribe,
 } from '../../messaging.js';
+import { MessagingUnavailableError } from '../../messaging-unavailable-error.js';
 import { RateCounters } from '../../rate-counters.js';
 import { type BoardAnswer, QueueBoard } from '../../queue-board.js';
-import { PushQueue, RunQueues, TickQueue } from '../../queues.js';
-import { PostgresListener, PostgresPublisher } from './postgres-channels.js';
+import { PushQueue } from '../../push-queue.js';
+import { TickQueue } from '../../tick-queue.js';
+import { RunQueues } from '../../run-queues.js';
+import { PostgresPublisher } from './postgres-publisher.js';
+import { PostgresListener } from './postgres-listener.js';
 
 /** Of BullMQ's tables. BullMQ has the same name for a pool that it is given. */
 const SCHEMA = 'bullmq';

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
-import { MessagingUnavailableError } from '../../messaging.js';
-import { within, reasonOf } from '../../channels.js';
+import { MessagingUnavailableError } from '../../messaging-unavailable-error.js';
+import { within } from '../../signal-decoder.js';
+import { reasonOf } from '../../quiet-log.js';
 import { redisReasonOf, redisServer } from './redis-server.js';
 
 const ANSWER_MS = 5_000;

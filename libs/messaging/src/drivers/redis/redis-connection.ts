@@ -1,12 +1,13 @@
 import type { ConnectionOptions } from 'bullmq';
 import { Redis } from 'ioredis';
-import { within, type QuietLog, ChannelListeners } from '../../channels.js';
-import { MessagingUnavailableError, type Subscription } from '../../messaging.js';
+import { within } from '../../signal-decoder.js';
+import { type QuietLog } from '../../quiet-log.js';
+import { MessagingUnavailableError } from '../../messaging-unavailable-error.js';
 import { isCertificateRefused, redisReasonOf, type RedisServer } from './redis-server.js';
 
 /** After this time without a due answer the connection counts as dead and is replaced. */
 const SILENCE_MS = 5_000;
-const PING_MS = 2_000;
+export const PING_MS = 2_000;
 
 const reconnectDelay = (tries: number): number => Math.min(50 * 2 ** Math.min(tries, 5), 1_000);
 
@@ -174,151 +175,3 @@ export class RedisConnection {
 
 /** Whether the server has answered, with an error. */
 const isReply = (error: unknown): boolean => error instanceof Error && error.name === 'ReplyError';
-
-const BATCH = 1_000;
-const HEARTBEAT_MS = 5_000;
-
-/**
- * The one subscriber connection of a process. SUBSCRIBE and UNSUBSCRIBE calls of one turn of the event loop go
- * out together; after a lost connection every channel is subscribed again, then the reconnect listeners are
- * told.
- */
-export class RedisChannels {
-  private readonly listeners = new ChannelListeners();
-  /** Channel → the batch whose SUBSCRIBE for it was the last word on this connection. */
-  private readonly sent = new Map<string, number>();
-  private readonly inForce = new Set<string>();
-  /** Of subscriptions that are not in force yet, by channel. */
-  private readonly waiting = new Map<string, Set<() => void>>();
-  private changed = new Set<string>();
-  private batch = 0;
-  private wasReady = false;
-  private readonly heartbeat: NodeJS.Timeout;
-
-  constructor(
-    private readonly connection: RedisConnection,
-    private readonly reconnected: () => void,
-    private readonly log: QuietLog,
-  ) {
-    const { client, isSharded } = connection;
-    client.on(isSharded ? 'smessage' : 'message', (channel: string, text: string) =>
-      this.receive(channel, text),
-    );
-    client.on('close', () => this.forget());
-    client.on('ready', () => void this.restore());
-    // A subscriber may receive nothing for hours: only a question shows that the server is gone.
-    this.heartbeat = setInterval(() => void client.ping().catch(() => undefined), HEARTBEAT_MS);
-    this.heartbeat.unref();
-  }
-
-  /** In force when the server has acknowledged it (after its return, if it is away). */
-  subscribe(channel: string, listener: (text: string) => void): Subscription {
-    if (this.listeners.add(channel, listener)) this.change(channel);
-    let acknowledge = (): void => undefined;
-    const inForce = new Promise<void>((resolve) => (acknowledge = resolve));
-    if (this.inForce.has(channel)) acknowledge();
-    else this.await(channel, acknowledge);
-    const end = (): void => {
-      // Calls come and go while the server is away: nothing may stay of them until it is back.
-      this.waiting.get(channel)?.delete(acknowledge);
-      if (!this.listeners.remove(channel, listener)) return;
-      this.waiting.delete(channel);
-      this.change(channel);
-    };
-    return { inForce, end };
-  }
-
-  /** Resolves when the server sends nothing more on the channel. Its listeners have all that was published before. */
-  async drain(channel: string): Promise<void> {
-    const { client, isSharded } = this.connection;
-    const leave = () => (isSharded ? client.sunsubscribe(channel) : client.unsubscribe(channel));
-    // A server that is away sends nothing either.
-    await this.connection.ask(PING_MS, leave).catch(() => undefined);
-  }
-
-  close(): void {
-    clearInterval(this.heartbeat);
-    this.connection.close();
-    for (const channel of this.waiting.keys()) this.resolveWaiting(channel);
-  }
-
-  private receive(channel: string, text: string): void {
-    this.listeners.dispatch(channel, text, (error) => this.log.warn('channel listener failed', error));
-  }
-
-  private await(channel: string, acknowledge: () => void): void {
-    const waiting = this.waiting.get(channel);
-    if (waiting) waiting.add(acknowledge);
-    else this.waiting.set(channel, new Set([acknowledge]));
-  }
-
-  private resolveWaiting(channel: string): void {
-    const waiting = this.waiting.get(channel) ?? [];
-    this.waiting.delete(channel);
-    for (const acknowledge of waiting) acknowledge();
-  }
-
-  private change(channel: string): void {
-    if (this.changed.size === 0) setImmediate(() => void this.flush());
-    this.changed.add(channel);
-  }
-
-  /** Sends what changed. While the server is away nothing is sent: `restore` sends everything on its return. */
-  private async flush(): Promise<void> {
-    const changed = [...this.changed];
-    this.changed = new Set();
-    if (!this.connection.connected) return;
-    const gone = changed.filter((channel) => this.sent.has(channel) && !this.listeners.has(channel));
-    const added = changed.filter((channel) => this.isNew(channel));
-    for (const channel of gone) {
-      this.sent.delete(channel);
-      this.inForce.delete(channel);
-    }
-    // Both in one packet.
-    if (gone.length > 0 && added.length > 0) this.connection.gather();
-    const { client, isSharded } = this.connection;
-    if (gone.length > 0) {
-      (isSharded ? client.sunsubscribe(...gone) : client.unsubscribe(...gone)).catch(() => undefined);
-    }
-    if (added.length > 0) await this.sendSubscribe(added);
-  }
-
-  private isNew(channel: string): boolean {
-    return !this.sent.has(channel) && this.listeners.has(channel);
-  }
-
-  private async sendSubscribe(channels: string[]): Promise<void> {
-    const batch = ++this.batch;
-    for (const channel of channels) this.sent.set(channel, batch);
-    try {
-      const { client, isSharded } = this.connection;
-      await (isSharded ? client.ssubscribe(...channels) : client.subscribe(...channels));
-    } catch (error) {
-      // A lost connection: `restore` follows. Any other error, such as a missing permission, must be logged.
-      this.log.warn('SUBSCRIBE failed', error);
-      return;
-    }
-    for (const channel of channels) {
-      if (this.sent.get(channel) !== batch) continue;
-      this.inForce.add(channel);
-      this.resolveWaiting(channel);
-    }
-  }
-
-  private forget(): void {
-    this.sent.clear();
-    this.inForce.clear();
-  }
-
-  /** A new connection knows no channels. */
-  private async restore(): Promise<void> {
-    const channels = this.listeners.channels();
-    for (let from = 0; from < channels.length; from += BATCH) {
-      const wanted = channels.slice(from, from + BATCH).filter((channel) => this.isNew(channel));
-      if (wanted.length > 0) await this.sendSubscribe(wanted);
-    }
-    if (!this.connection.connected) return;
-    if (this.wasReady) this.reconnected();
-    this.wasReady = true;
-  }
-}

@@ -16,17 +16,18 @@ import {
   type TickTimes,
   type Unsubscribe,
 } from '../../messaging.js';
-import {
-  type MessagingLog,
-  QuietLog,
-  ReconnectListeners,
-  SignalDecoder,
-  encodeSignal,
-} from '../../channels.js';
+import { SignalDecoder, encodeSignal } from '../../signal-decoder.js';
+import { ReconnectListeners } from '../../reconnect-listeners.js';
+import { type MessagingLog, QuietLog } from '../../quiet-log.js';
 import { RateCounters } from '../../rate-counters.js';
-import { NEWS, type Pace, PushQueue, RunQueues, RUNS, TickQueue } from '../../queues.js';
+import { PushQueue } from '../../push-queue.js';
+import { TickQueue } from '../../tick-queue.js';
+import { NEWS, type Pace } from '../../job-queue.js';
+import { RUNS } from '../../run-queue.js';
+import { RunQueues } from '../../run-queues.js';
 import { type BoardAnswer, QueueBoard } from '../../queue-board.js';
-import { RedisChannels, consumerOptions, RedisConnection } from './redis-connection.js';
+import { consumerOptions, RedisConnection } from './redis-connection.js';
+import { RedisChannels } from './redis-channels.js';
 import { redisServer } from './redis-server.js';
 
 /** Events travel with their signal up to this size. */

@@ -1,8 +1,9 @@
 import { parseRedisUrl, type RedisHost } from '@baton/config';
 import type { RedisOptions } from 'ioredis';
 import { readFileSync } from 'node:fs';
-import { reasonOf } from '../../channels.js';
-import { clusterConnector, PrimaryConnector, ServerConnector } from './connectors.js';
+import { reasonOf } from '../../quiet-log.js';
+import { clusterConnector, PrimaryConnector } from './primary-connector.js';
+import { ServerConnector } from './server-connector.js';
 
 /** Where Redis is, and how every connection reaches it. */
 export interface RedisServer {

@@ -8,12 +8,12 @@ import { type ExecutorFactory, loadExecutor, loadFaultOf } from './load-executor
 import {
   type ConsoleLevel,
   type FromAgent,
-  FrameBatch,
   FrameReader,
   type ToAgent,
   errorDetail,
   cut,
 } from '../protocol.js';
+import { FrameBatch } from '../frame-batch.js';
 
 // The main module of an agent's process. It loads the agent's module and runs its turns. `AgentChild` starts it with
 // these file descriptors and arguments.

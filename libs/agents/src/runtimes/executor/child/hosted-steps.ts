@@ -19,29 +19,13 @@ import {
   type StepReply,
   STEP_LIMITS,
 } from '../step-protocol.js';
+import { StepError } from './step-error.js';
 
 /** A shorter wait stays in the process: to leave it and come back costs more. */
 const IN_PLACE_MS = 1_000;
 const DEFAULT_ATTEMPTS = 3;
 const DEFAULT_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 3_600_000;
-
-/** A step has failed for good: the same error in every attempt. Live, `cause` is what its function threw. */
-export class StepError extends Error {
-  override readonly name: string = 'StepError';
-
-  constructor(
-    /** The name of the step. */
-    readonly step: string,
-    { name, message }: StepFailure,
-    cause?: unknown,
-  ) {
-    super(
-      `step "${step}" failed: ${name === 'Error' ? '' : `${name}: `}${message}`,
-      cause === undefined ? {} : { cause },
-    );
-  }
-}
 
 /** The code asks for other steps than an earlier attempt did. */
 class StepOrderError extends Error {

@@ -4,7 +4,7 @@ import { firstTurn } from '../../../testing/turns.js';
 import { HostedTurn, type TurnHost } from './hosted-turn.js';
 import { type FromAgent, WINDOW } from '../protocol.js';
 import { turnRequest } from '../executor-runtime.js';
-import { TurnSteps } from '../executor-steps.js';
+import { TurnSteps } from '../turn-steps.js';
 
 const CHUNK = 'x'.repeat(100_000);
 const MAX_WAITING = 500_000;

@@ -2,7 +2,7 @@ import { TaskState } from '@baton/a2a';
 import { type ApprovalAnswer, SENT_BY_AGENT } from '../../../approvals.js';
 import { dataPart, Suspension } from '../../../agent-runtime.js';
 import { LlmBench, toolOf } from '../llm-runtime.fixture.js';
-import type { AgentTool } from '../tools/agent-tool.js';
+import type { AgentTool } from '../tools/tool-sources.js';
 import { ApprovalsPending } from './approval.js';
 import { Dialogue, endOf } from './dialogue.fixture.js';
 

@@ -1,18 +1,13 @@
 import { type Artifact, EVENT_KIND, type Task, TaskState, dataPart, textPart } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import type { ApprovalAnswer } from '../../../approvals.js';
-import {
-  type ChildAnswer,
-  ChildRefusal,
-  type ChildRequest,
-  type ChildTask,
-  ChildTasks,
-} from '../../../ports.js';
+import { type ChildAnswer, type ChildRequest, type ChildTask, ChildTasks } from '../../../ports.js';
+import { ChildRefusal } from '../../../child-refusal.js';
 import { Suspension } from '../../../agent-runtime.js';
 import { FixedAgents, agent, firstTurn, userMessage } from '../../../testing/turns.js';
 import { ApprovalsPending } from '../approval/approval.js';
 import { llmConfig } from '../llm-config.js';
-import type { AgentTool, ToolResult } from './agent-tool.js';
+import type { AgentTool, ToolResult } from './tool-sources.js';
 import { CalleeTools } from './callee-tools.js';
 
 const { TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_CANCELED, TASK_STATE_WORKING } = TaskState;

@@ -11,7 +11,9 @@ import {
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
-import { AgentList, ChildRefusal, type ChildTask, ChildTasks } from '../../../ports.js';
+import { type ChildTask, ChildTasks } from '../../../ports.js';
+import { ChildRefusal } from '../../../child-refusal.js';
+import { AgentList } from '../../../agent-list.js';
 import { approvalsOf, asksForApproval, raised } from '../../../approvals.js';
 import { Suspension, type Turn } from '../../../agent-runtime.js';
 import { ApprovalsPending } from '../approval/approval.js';
@@ -23,7 +25,7 @@ import type {
   OpenTools,
   ToolResult,
   ToolSource,
-} from './agent-tool.js';
+} from './tool-sources.js';
 
 /** Maximum length of a tool name that every provider accepts. */
 const MAX_NAME = 64;

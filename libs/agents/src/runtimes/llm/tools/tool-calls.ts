@@ -4,7 +4,7 @@ import { type AgentOutput, artifactChunk, Suspension, type Turn } from '../../..
 import { ApprovalsPending } from '../approval/approval.js';
 import { type Conversation, type RecordedCall, callIdOf, idsOf } from '../conversation.js';
 import type { SchemaChecks } from '../schema-checks.js';
-import type { AgentTool, ToolResult } from './agent-tool.js';
+import type { AgentTool, ToolResult } from './tool-sources.js';
 import { callArtifact, fileArtifacts } from '../turn-artifacts.js';
 
 /** Tenants choose the names of tools, so no label has them. */

@@ -1,4 +1,4 @@
-import { BrokenAnswer } from '../agent-failure.js';
+import { BrokenAnswer } from '../broken-answer.js';
 import type { AnswerReader } from './answer-reader.js';
 import { type Json, isObject, numbersOf, objectOf, textOf } from './json.js';
 

@@ -1,7 +1,7 @@
 import { within } from '@baton/outbound';
 import { createParser } from 'eventsource-parser';
 import { restOfBeginning } from '../../../outbound/beginning-of.js';
-import { BrokenAnswer } from '../agent-failure.js';
+import { BrokenAnswer } from '../broken-answer.js';
 import { AnthropicReader } from './anthropic-reader.js';
 import type { AnswerReader, Api } from './answer-reader.js';
 import { ChatReader } from './chat-reader.js';

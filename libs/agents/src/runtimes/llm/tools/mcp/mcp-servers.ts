@@ -4,12 +4,13 @@ import pLimit from 'p-limit';
 import type { Turn, TurnSecrets } from '../../../../agent-runtime.js';
 import { AgentFailure } from '../../agent-failure.js';
 import type { LlmConfig } from '../../llm-config.js';
-import type { AgentTool, OpenTools } from '../agent-tool.js';
+import type { AgentTool, OpenTools } from '../tool-sources.js';
 import { linksTo } from './links.js';
 import { fits, type McpServerConfig } from './mcp-config.js';
 import { McpConnection } from './mcp-connection.js';
 import { serverFailure, whyUnusable } from './mcp-failure.js';
-import { type ListedTool, ToolList, ToolListExcess } from './tool-list.js';
+import { type ListedTool, ToolList } from './tool-list.js';
+import { ToolListExcess } from './tool-list-excess.js';
 import { namesForModel, toolOutput } from './tool-output.js';
 
 /** Dependencies of connections to MCP servers. */

@@ -8,7 +8,7 @@ import {
 import { Outbound } from '@baton/outbound';
 import { firstTurn, turnSecrets } from '../../../../testing/turns.js';
 import { llmConfig } from '../../llm-config.js';
-import type { OpenTools, ToolResult } from '../agent-tool.js';
+import type { OpenTools, ToolResult } from '../tool-sources.js';
 import { McpTools } from './mcp-tools.js';
 
 export const never = new AbortController().signal;

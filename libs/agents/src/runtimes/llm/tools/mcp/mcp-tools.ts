@@ -3,7 +3,7 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import type { Turn } from '../../../../agent-runtime.js';
 import type { LlmConfig } from '../../llm-config.js';
-import type { OpenTools, ToolSource } from '../agent-tool.js';
+import type { OpenTools, ToolSource } from '../tool-sources.js';
 
 /** The tools of the MCP servers that an agent's definition names. */
 @Injectable()

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { OpenTools } from '../agent-tool.js';
+import type { OpenTools } from '../tool-sources.js';
 import { McpBench, call } from './mcp-tools.fixture.js';
 
 const STDIO_SERVER = join(__dirname, '../../../../../../../test/support/mcp-server/stdio-server.mjs');

@@ -1,6 +1,7 @@
 import { schemaExcess } from '@baton/compute';
-import type { JsonSchema } from '../agent-tool.js';
+import type { JsonSchema } from '../tool-sources.js';
 import { type NamePatterns, fits } from './mcp-config.js';
+import { ToolListExcess } from './tool-list-excess.js';
 
 const MAX_TOOLS = 1_000;
 /** Maximum size of the allowed tools, as JSON. */
@@ -10,9 +11,6 @@ const MAX_LISTED = 10_000;
 const MAX_NAME = 128;
 /** Maximum number of tools that are left out by name. */
 const MAX_LEFT_OUT = 20;
-
-/** The list of tools is too large. */
-export class ToolListExcess extends Error {}
 
 /** A tool of a server, without what Baton does not use. */
 export interface ListedTool {

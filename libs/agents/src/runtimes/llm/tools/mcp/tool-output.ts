@@ -1,7 +1,7 @@
 import { essenceOf, jsonExcess } from '@baton/a2a';
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { ToolFile, ToolResult } from '../agent-tool.js';
+import type { ToolFile, ToolResult } from '../tool-sources.js';
 
 /** Maximum content blocks of a result. */
 export const MAX_BLOCKS = 200;

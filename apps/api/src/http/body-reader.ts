@@ -1,0 +1,187 @@
+import { charsetOf, EnvelopeError, essenceOf, ProtocolError, parseJsonBody } from '@baton/a2a';
+import { Environment, NO_LIMITS } from '@baton/config';
+import { callerOf, LimitsService } from '@baton/identity';
+import { Injectable } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { networkOf } from './network-of.js';
+import type { BodyLease } from './body-lease.js';
+import { BodyMemoryPool } from './body-memory-pool.js';
+import { assertPlainText } from './plain-text.js';
+import type { CallRequest } from './requests.js';
+import { CallerLeft } from './caller-left.js';
+
+/** Number of small chunks that are joined into one. */
+const SMALL_CHUNKS = 256;
+/** Media types of JSON-RPC requests. */
+export const RPC_TYPES: readonly string[] = ['application/json', 'application/a2a+json'];
+const CHARSETS: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii']);
+
+/**
+ * Reads bodies instead of Fastify. Fastify's limit is the same for all callers of a route, and it reads before the
+ * guards. Here the token is checked first, and a tenant may have its own limit.
+ */
+@Injectable()
+export class BodyReader {
+  constructor(
+    private readonly limits: LimitsService,
+    private readonly environment: Environment,
+    private readonly memory: BodyMemoryPool,
+  ) {}
+
+  /**
+   * The text of a body that must be JSON, within a limit of the installation and that of the caller's tenant.
+   * @param size which limit of the installation holds; `operator`: that of small bodies, and no tenant's
+   * @param mediaTypes the accepted media types
+   * @throws ProtocolError `media-type`, `too-large`, `request-timeout`, `overloaded` if there is no memory for it, or `parse`
+   *   if it is not UTF-8
+   * @throws CallerLeft if the connection breaks before the end
+   */
+  async text(
+    request: FastifyRequest,
+    size: 'standard' | 'small' | 'operator',
+    mediaTypes: readonly string[] = RPC_TYPES,
+  ): Promise<string> {
+    const { bodyLimitBytes, smallBodyLimitBytes, requestTimeoutMs: ms } = this.environment;
+    const bytes = size === 'standard' ? bodyLimitBytes : smallBodyLimitBytes;
+    const { bodyBytes } = size === 'operator' ? NO_LIMITS : await this.limits.of(callerOf(request).tenantId);
+    const isOfTenant = bodyBytes !== null && bodyBytes < bytes;
+    assertMediaType(request.raw, mediaTypes);
+    const body = await readBody(
+      request.raw,
+      isOfTenant ? { bytes: bodyBytes, ms, name: 'bodyBytes' } : { bytes, ms },
+      (onRefused) => this.memory.lease(size === 'operator' ? 'operator' : holderOf(request), onRefused),
+    );
+    if (!isUtf8(body)) throw new EnvelopeError('parse', 'the body is not UTF-8', null);
+    return body.toString('utf8');
+  }
+
+  /** The parsed body of a request to the REST API. */
+  async json(request: FastifyRequest, mediaTypes = ['application/json']): Promise<unknown> {
+    return parseJsonBody(await this.text(request, 'small', mediaTypes));
+  }
+
+  /** The parsed body of an operator's request. Throws `invalid-params` also for a text that Postgres cannot store. */
+  async ofOperator(request: FastifyRequest): Promise<unknown> {
+    const body = parseJsonBody(await this.text(request, 'operator', ['application/json']));
+    assertPlainText(body, '');
+    return body;
+  }
+}
+
+/** Whose memory a body takes: a tenant's, or that of an address of guests. */
+export function holderOf(request: CallRequest): string {
+  const { tenantId, principal } = callerOf(request);
+  return principal.kind === 'guest' ? `${tenantId} ${networkOf(request.ip)}` : tenantId;
+}
+
+/** Maximum size of a body, and maximum time until it is complete. */
+interface BodyLimit {
+  bytes: number;
+  ms: number;
+  /** Name of the tenant's limit, if it is one. */
+  name?: string;
+}
+
+/**
+ * The whole body of a request.
+ * @param limit a larger body is refused with `too-large`, a slower one with `request-timeout`; both name it. The rest of it is
+ *   dropped after the answer (`LingeringResponse`).
+ * @param leaseFor makes the lease that counts its bytes; a refusal ends the reading
+ * @throws CallerLeft if the connection breaks before the end
+ */
+function readBody(
+  request: IncomingMessage,
+  limit: BodyLimit,
+  leaseFor: (onRefused: (refusal: ProtocolError) => void) => BodyLease,
+): Promise<Buffer> {
+  const { bytes, ms } = limit;
+  if (Number(request.headers['content-length']) > bytes) return Promise.reject(tooLarge(limit));
+  return new Promise((resolve, reject) => {
+    const body = new Chunks();
+    const late = setTimeout(() => finish(() => reject(tooSlow(ms))), ms);
+    const lease = leaseFor((refusal) => finish(() => reject(refusal)));
+    const finish = (outcome: () => void): void => {
+      clearTimeout(late);
+      lease.end();
+      request.removeAllListeners('data').off('end', onEnd).off('error', onGone).off('close', onGone);
+      outcome();
+    };
+    const onEnd = (): void => finish(() => resolve(body.whole()));
+    const onGone = (): void =>
+      finish(() => reject(new CallerLeft('the request was not received completely')));
+    request.on('end', onEnd).on('error', onGone).on('close', onGone);
+    request.on('data', (chunk: Buffer) => {
+      body.add(chunk);
+      if (body.length > bytes) finish(() => reject(tooLarge(limit)));
+      else lease.take(chunk.length);
+    });
+  });
+}
+
+/** Chunks of a body. A chunk costs about a hundred bytes besides its content, so small ones are joined on the way. */
+class Chunks {
+  length = 0;
+  private readonly parts: Buffer[] = [];
+  private small: Buffer[] = [];
+
+  add(chunk: Buffer): void {
+    this.length += chunk.length;
+    this.small.push(chunk);
+    if (this.small.length === SMALL_CHUNKS) this.join();
+  }
+
+  whole(): Buffer {
+    this.join();
+    return Buffer.concat(this.parts);
+  }
+
+  private join(): void {
+    this.parts.push(Buffer.concat(this.small));
+    this.small = [];
+  }
+}
+
+/** The refusal of a request that is larger than a limit. @param limit its size, and its name if it is the tenant's own */
+export function tooLarge({ bytes, name }: Pick<BodyLimit, 'bytes' | 'name'>): ProtocolError {
+  const limit = name === undefined ? 'the limit of' : `the limit ${name} of this tenant,`;
+  return new ProtocolError(
+    'too-large',
+    `the request body is larger than ${limit} ${String(bytes)} bytes: send less, or large content by URL`,
+    { metadata: { ...(name !== undefined && { limit: name }), limitBytes: String(bytes) } },
+  );
+}
+
+function tooSlow(ms: number): ProtocolError {
+  return new ProtocolError(
+    'request-timeout',
+    `the request body did not arrive within ${String(ms)} ms: send it again, in one go`,
+    { metadata: { limitMs: String(ms) } },
+  );
+}
+
+function assertMediaType({ headers }: IncomingMessage, mediaTypes: readonly string[]): void {
+  const encoding = headers['content-encoding'] ?? 'identity';
+  if (encoding !== 'identity') throw refuse(`Content-Encoding ${encoding}`, 'send the body uncompressed');
+  const contentType = headers['content-type'];
+  if (contentType === undefined) {
+    if (hasNoBody(headers)) return;
+    throw refuse('a body without Content-Type', 'send application/json');
+  }
+  const type = essenceOf(contentType);
+  if (!mediaTypes.includes(type)) {
+    throw refuse(`Content-Type ${type.slice(0, 100)}`, 'send application/json');
+  }
+  const charset = charsetOf(contentType);
+  if (charset !== undefined && !CHARSETS.has(charset)) {
+    throw refuse(`charset ${charset.slice(0, 100)}`, 'send UTF-8');
+  }
+}
+
+/** An empty body needs no type. The envelope then reports that the body is missing. */
+const hasNoBody = (headers: IncomingMessage['headers']): boolean =>
+  headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
+
+const refuse = (what: string, remedy: string): ProtocolError =>
+  new ProtocolError('media-type', `${what} is not supported: ${remedy}`);

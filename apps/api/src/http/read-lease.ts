@@ -1,0 +1,65 @@
+import { ProtocolError, type ReadMemory } from '@baton/a2a';
+import type { AnswerChannel } from './requests.js';
+
+/** `Retry-After` of a refused call. */
+const RETRY_AFTER_SECONDS = 5;
+
+/** What a lease needs of the pool. */
+interface Memory {
+  take(tenantId: string, wanted: number, over: AbortSignal): Promise<boolean>;
+  takeMore(tenantId: string, wanted: number): void;
+  give(tenantId: string, taken: readonly number[]): void;
+}
+
+/** The memory of one call. */
+export class ReadLease implements ReadMemory {
+  private isOver = false;
+  /** Ends the wait of a call that waits for memory. Most calls never do. */
+  private waiting: AbortController | undefined;
+  private readonly taken: number[] = [];
+
+  constructor(
+    private readonly pool: Memory,
+    private readonly call: { tenantId: string; response: AnswerChannel; isStrict: boolean },
+  ) {
+    call.response.once('close', this.release);
+  }
+
+  /** Throws `unavailable` if the call is strict and gets none. */
+  async take(bytes: number): Promise<boolean> {
+    const { tenantId, isStrict } = this.call;
+    if (this.isOver) return true;
+    if (this.taken.length > 0) this.pool.takeMore(tenantId, bytes);
+    else if (!(await this.pool.take(tenantId, bytes, (this.waiting ??= new AbortController()).signal))) {
+      if (isStrict && !this.hasEnded()) throw busy();
+      return false;
+    }
+    this.taken.push(bytes);
+    // It was closed while the memory was granted.
+    if (this.hasEnded()) this.pool.give(tenantId, this.taken.splice(0));
+    return true;
+  }
+
+  /** A method, because the compiler takes a field for unchanged after an `await`. */
+  private hasEnded(): boolean {
+    return this.isOver;
+  }
+
+  /** The answer is sent, or the caller has disconnected. Later reads of the call are small. */
+  readonly release = (): void => {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.waiting?.abort(ANSWERED);
+    this.pool.give(this.call.tenantId, this.taken.splice(0));
+  };
+}
+
+// One for all: an abort without a reason makes a DOMException with a stack.
+const ANSWERED = new Error('the call has ended');
+
+const busy = (): ProtocolError =>
+  new ProtocolError(
+    'unavailable',
+    'Too many large tasks are being read at the moment: send the request again, or read the task page by page with GET /v1/requests/{id}/artifacts',
+    { metadata: { retryAfterSeconds: String(RETRY_AFTER_SECONDS) }, retryAfterSeconds: RETRY_AFTER_SECONDS },
+  );

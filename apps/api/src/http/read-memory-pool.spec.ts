@@ -1,0 +1,137 @@
+import type { CallContext } from '@baton/a2a';
+import { loadEnvironment } from '@baton/config';
+import { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { sampleTask } from '../testing/samples.js';
+import { ReadMemoryPool } from './read-memory-pool.js';
+
+const MIB = 1024 * 1024;
+/** What one read may take, and two of which one tenant may take. */
+const READ = 16 * MIB;
+const ID = '0198a000-0000-7000-8000-000000000001';
+
+/** Lets everything that is ready go on. */
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('the memory for reads of large tasks', () => {
+  const environment = loadEnvironment({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' });
+  let pool: ReadMemoryPool;
+  let granted: string[];
+  const calls: { end(): void; taken: Promise<unknown> }[] = [];
+  beforeEach(() => {
+    pool = new ReadMemoryPool(environment);
+    granted = [];
+  });
+  // A call that is left waiting would be refused while another file is tested.
+  afterEach(async () => {
+    for (const { end } of calls) end();
+    await Promise.all(calls.splice(0).map(({ taken }) => taken));
+  });
+
+  /** A call that notes when it is granted; `end` sends its answer. */
+  function call(tenantId: string, name: string, bytes = READ) {
+    const response = new EventEmitter();
+    const lease = pool.leaseFor(tenantId, response as unknown as ServerResponse, true);
+    const taken = lease.take(bytes).then((is) => is && granted.push(name));
+    const made = { lease, taken, end: () => void response.emit('close') };
+    calls.push(made);
+    return made;
+  }
+
+  it('is shared: half of it is the most that one tenant has, and the rest of its calls wait for an answer', async () => {
+    const [first] = [call('a', 'a1'), call('a', 'a2'), call('a', 'a3')];
+    call('b', 'b1');
+    await settled();
+    expect(granted).toEqual(['a1', 'a2', 'b1']);
+    first.end();
+    await settled();
+    expect(granted).toEqual(['a1', 'a2', 'b1', 'a3']);
+  });
+
+  it('goes round the tenants that wait, whoever has asked most', async () => {
+    const [a1] = [call('a', 'a1'), call('a', 'a2')];
+    const [b1] = [call('b', 'b1'), call('b', 'b2')];
+    for (let i = 3; i < 6; i++) call('a', `a${i}`);
+    call('c', 'c1');
+    await settled();
+    granted = [];
+    a1.end();
+    b1.end();
+    await settled();
+    expect(granted.toSorted()).toEqual(['a3', 'c1']);
+  });
+
+  it('makes no small read wait, and no call that has some already', async () => {
+    const { lease } = call('a', 'a1');
+    call('a', 'a2');
+    call('a', 'a3');
+    call('a', 'small', MIB);
+    await settled();
+    expect(await lease.take(READ)).toBe(true);
+    await settled();
+    expect(granted.toSorted()).toEqual(['a1', 'a2', 'small']);
+  });
+
+  it('is forgotten by calls whose caller leaves while they wait', async () => {
+    const [first, , third] = [call('a', 'a1'), call('a', 'a2'), call('a', 'a3'), call('a', 'a4')];
+    third.end();
+    await third.taken;
+    first.end();
+    await settled();
+    expect(granted).toEqual(['a1', 'a2', 'a4']);
+  });
+});
+
+describe('more reads of large tasks than there is memory for', () => {
+  let api: FakeApi;
+  let atOnce = 0;
+  let maxAtOnce = 0;
+  let open: () => void;
+  beforeAll(async () => {
+    api = await startFakeApi();
+    api.agentOfTask[ID] = 'echo';
+    const gate = new Promise<void>((resolve) => (open = resolve));
+    api.operations.getTask = async ({ tenantId, memory }: CallContext, { id }) => {
+      await memory?.take(READ);
+      if (tenantId !== 'tenant-1') return sampleTask({ id });
+      maxAtOnce = Math.max(maxAtOnce, ++atOnce);
+      await gate;
+      atOnce -= 1;
+      return sampleTask({ id });
+    };
+  });
+  afterAll(() => api.close());
+
+  it('wait, are refused with 503 and the time to come again when too many wait, and stop no other tenant', async () => {
+    const get = { jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id: ID } };
+    const version = { 'a2a-version': '1.0' };
+    const waiting: Promise<Response>[] = [];
+    let refused: Response | undefined;
+    while (!refused) {
+      const sent = api.rpc(get, version);
+      waiting.push(sent);
+      // Whoever is refused is answered at once, all others when the gate opens.
+      const soon = new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 20));
+      refused = await Promise.race([...waiting, soon]);
+    }
+    expect(refused.headers.get('retry-after')).toBe('5');
+    expect(await refused.clone().json()).toMatchObject({
+      error: {
+        message: expect.stringContaining('/v1/requests/{id}/artifacts') as string,
+        data: expect.arrayContaining([
+          expect.objectContaining({ reason: 'UNAVAILABLE', metadata: { retryAfterSeconds: '5' } }),
+        ]) as unknown,
+      },
+    });
+    const headers = { authorization: 'Bearer reader' };
+    const plain = await fetch(`${api.url}/v1/requests/${ID}`, { headers });
+    expect([plain.status, plain.headers.get('retry-after')]).toEqual([503, '5']);
+    const other = await api.rpc(get, { ...version, authorization: 'Bearer stranger' });
+    expect(await other.json()).toMatchObject({ result: { id: ID } });
+    open();
+    const answers = await Promise.all(waiting.map(async (sent) => (await sent).clone().json()));
+    expect(answers.filter((answer) => 'result' in (answer as object)).length).toBeGreaterThanOrEqual(2);
+    expect(maxAtOnce).toBeLessThanOrEqual(3);
+  });
+});

@@ -1,0 +1,14 @@
+import { Module } from '@nestjs/common';
+import { APP_GUARD, DiscoveryModule } from '@nestjs/core';
+import { HttpModule } from '../http/http.module.js';
+import { PlainTextGuard } from './plain-text.guard.js';
+import { OpenApiController } from './open-api.controller.js';
+import { AdminOpenApiController } from './admin-open-api.controller.js';
+
+/** The description of all that is below `/v1`, at either port, and the guard that holds for all that it describes. */
+@Module({
+  imports: [DiscoveryModule, HttpModule],
+  providers: [{ provide: APP_GUARD, useClass: PlainTextGuard }],
+  controllers: [OpenApiController, AdminOpenApiController],
+})
+export class OpenApiModule {}

@@ -1,0 +1,9 @@
+import { EXIT } from './not-found-error.js';
+import { OperatorError } from './operator-error.js';
+
+/** The server can't be reached, or not at the moment. */
+export class UnreachableError extends OperatorError {
+  constructor(message: string, options: ErrorOptions = {}) {
+    super(message, { exitCode: EXIT.unreachable, ...options });
+  }
+}

@@ -1,0 +1,9 @@
+import { OperatorError } from './operator-error.js';
+import { EXIT } from './not-found-error.js';
+
+/** The arguments cannot be used. */
+export class UsageError extends OperatorError {
+  constructor(message: string, options: ErrorOptions = {}) {
+    super(message, { exitCode: EXIT.usage, ...options });
+  }
+}

@@ -1,0 +1,16 @@
+import { type ErrorDetail } from './protocol.js';
+
+/** The agent's process died during this turn. Callers may see the message. */
+export class AgentCrash extends Error {
+  override readonly name = 'AgentCrash';
+
+  constructor(
+    message: string,
+    /** Details for the agent's author. */
+    readonly detail: ErrorDetail,
+    /** Other turns ran in the same process, and any of them may have killed it. The next attempt should run alone. */
+    readonly hadCompany: boolean,
+  ) {
+    super(message);
+  }
+}

@@ -1,0 +1,478 @@
+import { TaskState } from '@baton/a2a';
+import { Logger } from '@baton/telemetry';
+import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
+import type { BatonCallContext, DurableSteps } from './child/steps.js';
+import { type AgentOutput, type JournalEntry, Suspension, type Turn, textPart } from '../../agent-runtime.js';
+import { type ChildRequest } from '../../ports.js';
+import { ChildRefusal } from '../../child-refusal.js';
+import { converseHere } from '../../testing/executors.js';
+import { MemoryJournal, agent, firstTurn, summary, turnWith, userMessage } from '../../testing/turns.js';
+import type { StepPorts } from './turn-steps.js';
+import { STEP_LIMITS } from './step-protocol.js';
+
+const { TASK_STATE_COMPLETED, TASK_STATE_WORKING, TASK_STATE_INPUT_REQUIRED } = TaskState;
+
+type Code = (steps: DurableSteps, bus: ExecutionEventBus, context: RequestContext) => Promise<unknown>;
+
+const status = (state: TaskState, text: string) =>
+  AgentEvent.statusUpdate({
+    taskId: 'task-1',
+    contextId: 'context-1',
+    metadata: undefined,
+    status: { state, message: userMessage(text), timestamp: undefined },
+  });
+const chunk = (text: string, append: boolean) =>
+  AgentEvent.artifactUpdate({
+    taskId: 'task-1',
+    contextId: 'context-1',
+    append,
+    lastChunk: false,
+    metadata: undefined,
+    artifact: {
+      artifactId: 'a',
+      name: 'a',
+      description: '',
+      parts: [textPart(text)],
+      metadata: undefined,
+      extensions: [],
+    },
+  });
+
+/** A task whose attempts share a journal and a log. */
+class Bench {
+  readonly kept: string[] = [];
+  readonly effects: string[] = [];
+  /** Events in the log. */
+  logged = 0;
+  private attempt = 0;
+
+  constructor(readonly journal = new MemoryJournal()) {}
+
+  ports: StepPorts | undefined;
+
+  /** The next attempt. Yields what it says; what the code returns is said last. */
+  async run(
+    code: Code,
+    { history = [userMessage('hi')], crashAfter = Infinity, metadata = undefined as object | undefined } = {},
+  ): Promise<unknown[]> {
+    const outputs: AgentOutput[] = [];
+    const stop = new AbortController();
+    const turn: Turn = {
+      ...(history.length === 1 ? firstTurn(history[0]!) : turnWith(history)),
+      attempt: ++this.attempt,
+      details: { metadata: metadata && { ...metadata }, configuration: undefined },
+      journal: this.crashing(crashAfter),
+      log: {
+        startedAt: this.logged,
+        flush: () => Promise.resolve((this.logged = this.base + outputs.length)),
+        keepArtifact: (id) => void this.kept.push(id),
+      },
+    };
+    this.base = this.logged;
+    const executor = {
+      execute: async (context: RequestContext, bus: ExecutionEventBus) => {
+        const value = await code(context.context as BatonCallContext, bus, context);
+        bus.publish(status(TASK_STATE_COMPLETED, value === undefined ? 'done' : JSON.stringify(value)));
+      },
+      cancelTask: () => Promise.resolve(),
+    };
+    try {
+      for await (const output of converseHere(executor, turn, stop.signal, Logger.silent(), this.ports)) {
+        outputs.push(output);
+      }
+    } finally {
+      this.logged = this.base + outputs.length;
+    }
+    return summary(outputs);
+  }
+  private base = 0;
+
+  /** The journal until the worker dies. */
+  private crashing(after: number) {
+    let left = after;
+    const { journal } = this;
+    return {
+      read: () => journal.read(),
+      append: (value: unknown) =>
+        left-- > 0 ? journal.append(value) : Promise.reject(new Error('the worker has died')),
+    };
+  }
+
+  effect(name: string): string {
+    this.effects.push(name);
+    return name;
+  }
+}
+
+const messageOf = (error: unknown): string => (error as Error).message;
+const answered = (value: unknown) => ({ state: TASK_STATE_COMPLETED, text: JSON.stringify(value) });
+let bench: Bench;
+beforeEach(() => (bench = new Bench()));
+
+describe('a step', () => {
+  const three: Code = async ({ step }) => [
+    await step('one', () => bench.effect('one')),
+    await step('two', () => bench.effect('two')),
+    await step('three', () => bench.effect('three')),
+  ];
+
+  // Each step writes two entries: it begins, it ends.
+  it.each([0, 1, 2, 3, 4, 5])(
+    'is not run again once it has ended (crash after %i entries)',
+    async (crashAfter) => {
+      await expect(bench.run(three, { crashAfter })).rejects.toThrow('the worker has died');
+      const before = [...bench.effects];
+      expect(await bench.run(three)).toEqual([answered(['one', 'two', 'three'])]);
+      const finished = before.slice(0, Math.floor(crashAfter / 2));
+      for (const name of finished) expect(bench.effects.filter((one) => one === name)).toEqual([name]);
+      expect(bench.effects.filter((name) => name === 'three').length).toBe(crashAfter === 5 ? 2 : 1);
+    },
+  );
+
+  it('gives the same value in every attempt: what JSON makes of it', async () => {
+    const code: Code = async ({ step, sleep }) => {
+      const value = await step('value', () => ({ at: new Date(0), none: undefined }));
+      const nothing: unknown = await step('nothing', (): unknown => undefined);
+      await sleep('on', '1h');
+      return [value, nothing === undefined];
+    };
+    await expect(bench.run(code)).rejects.toBeInstanceOf(Suspension);
+    setDue(bench.journal);
+    expect(await bench.run(code)).toEqual([answered([{ at: '1970-01-01T00:00:00.000Z' }, true])]);
+  });
+
+  it('may have the name of another, as in a loop', async () => {
+    const code: Code = async ({ step }) => {
+      let sum = 0;
+      for (let i = 1; i <= 4; i++) sum += await step('add', () => Number(bench.effect(String(i))));
+      return sum;
+    };
+    await expect(bench.run(code, { crashAfter: 5 })).rejects.toThrow('died');
+    expect(await bench.run(code)).toEqual([answered(10)]);
+    expect(bench.effects).toEqual(['1', '2', '3', '3', '4']);
+  });
+
+  it('may run beside others, and each keeps its result in its branch', async () => {
+    const code: Code = async ({ step, sleep }) => {
+      // The first branch gets its result last, so it saves last.
+      let release = (): void => undefined;
+      const isSaved = new Promise<void>((resolve) => (release = resolve));
+      const branch = async (name: string, wait?: Promise<void>) => {
+        const got = await step('get', async () => {
+          await wait;
+          return name;
+        });
+        return step('save', () => {
+          release();
+          return bench.effect(`${name} ${got}`);
+        });
+      };
+      const saved = await Promise.all([branch('slow', isSaved), branch('fast')]);
+      await sleep('on', '1h');
+      return saved;
+    };
+    await expect(bench.run(code)).rejects.toBeInstanceOf(Suspension);
+    setDue(bench.journal);
+    expect(await bench.run(code)).toEqual([answered(['slow slow', 'fast fast'])]);
+    expect(bench.effects).toEqual(['fast fast', 'slow slow']);
+  });
+
+  it('is tried again when it throws, as often as it may, and the last error is final', async () => {
+    const code: Code = async ({ step }) => {
+      const tries = { attempts: 2, backoff: 1 };
+      const failed = await step(
+        'fails',
+        ({ attempt }) => {
+          bench.effect(`try ${attempt}`);
+          throw new TypeError('broken');
+        },
+        tries,
+      ).catch((error: unknown) => String(error));
+      const never = { attempts: 9, backoff: 1, retryIf: () => false };
+      await step('refused', () => Promise.reject(new Error(bench.effect('refused'))), never).catch(
+        () => undefined,
+      );
+      return step('after', () => failed);
+    };
+    const error = 'StepError: step "fails" failed: TypeError: broken';
+    await expect(bench.run(code, { crashAfter: 7 })).rejects.toThrow('died');
+    expect(bench.effects).toEqual(['try 1', 'try 2', 'refused']);
+    expect(await bench.run(code)).toEqual([answered(error)]);
+    expect(bench.effects).toEqual(['try 1', 'try 2', 'refused']);
+  });
+
+  it('fails when it takes longer than it may, although its promise never ends', async () => {
+    const code: Code = ({ step }) =>
+      step('hangs', () => new Promise(() => undefined), { attempts: 1, timeout: 5 }).catch(messageOf);
+    expect(await bench.run(code)).toEqual([
+      answered('step "hangs" failed: StepTimeout: no answer within 5 ms'),
+    ]);
+  });
+
+  it.each([
+    [
+      'another step before it',
+      (steps: DurableSteps) => steps.step('new', () => 1),
+      /Step "new" is new, but an earlier attempt began "one" here/,
+    ],
+    [
+      'a step of another kind',
+      (steps: DurableSteps) => steps.sleep('one', 1),
+      /"one" was a step of kind "run" .* and is "sleep" now/,
+    ],
+    [
+      'the order turned round',
+      (steps: DurableSteps) => steps.step('two', () => 1),
+      /"two" comes before "one"/,
+    ],
+  ])('is refused when the code has taken another way: %s', async (_, other, message) => {
+    await expect(bench.run(three, { crashAfter: 5 })).rejects.toThrow('died');
+    await expect(bench.run(async (steps) => other(steps))).rejects.toThrow(message);
+  });
+});
+
+describe('what is published between steps', () => {
+  const code: Code = async ({ step }, bus) => {
+    bus.publish(chunk('1', false));
+    await step('one', () => 1);
+    bus.publish(status(TASK_STATE_WORKING, 'one is done'));
+    bus.publish(chunk('2', true));
+    await step('two', () => 2);
+    bus.publish(chunk('3', true));
+  };
+
+  it('is not said again by the attempt that replays', async () => {
+    // The attempt dies inside step two: its beginning is stored.
+    await expect(bench.run(code, { crashAfter: 3 })).rejects.toThrow('died');
+    expect(bench.logged).toBe(3);
+    expect(await bench.run(code)).toEqual([
+      { artifact: 'a', append: true, lastChunk: false, text: '3' },
+      { state: TASK_STATE_COMPLETED, text: 'done' },
+    ]);
+    expect(bench.kept).toEqual(['a', 'a']);
+  });
+
+  it('replaces artifacts where the dead attempt has said more than it could store of its steps', async () => {
+    await expect(bench.run(code, { crashAfter: 3 })).rejects.toThrow('died');
+    bench.logged += 1;
+    expect(await bench.run(code)).toMatchObject([
+      { artifact: 'a', append: false, text: '1' },
+      { artifact: 'a', append: true, text: '2' },
+      { artifact: 'a', append: true, text: '3' },
+      { state: TASK_STATE_COMPLETED },
+    ]);
+    expect(bench.kept).toEqual([]);
+  });
+});
+
+describe('a wait', () => {
+  it('suspends the run when it is long, until the first sleep ends, and goes on after it', async () => {
+    const code: Code = async ({ step, sleep }) => {
+      const first = await Promise.race([
+        sleep('long', '2h').then(() => 'long'),
+        sleep('short', '1h').then(() => 'short'),
+      ]);
+      return step('after', () => bench.effect(first));
+    };
+    const suspension = await bench.run(code).catch((error: unknown) => error);
+    expect(suspension).toMatchObject({ name: 'Suspension', taskIds: [] });
+    expect((suspension as Suspension).wakeInMs).toBeGreaterThan(3_590_000);
+    expect((suspension as Suspension).wakeInMs).toBeLessThanOrEqual(3_600_000);
+    setDue(bench.journal, 'short');
+    expect(await bench.run(code)).toEqual([answered('short')]);
+    expect(bench.effects).toEqual(['short']);
+  });
+
+  it('stays where it is when it is short', async () => {
+    expect(await bench.run(async ({ sleep }) => sleep('nap', 5))).toEqual([
+      { state: TASK_STATE_COMPLETED, text: 'done' },
+    ]);
+  });
+
+  it('lets steps beside it finish first', async () => {
+    const code: Code = async ({ step, sleep }) => {
+      const work = step('work', async () => {
+        for (let i = 0; i < 20; i++) await new Promise(setImmediate);
+        return bench.effect('work');
+      });
+      await Promise.all([work, sleep('on', '1h')]);
+    };
+    await expect(bench.run(code)).rejects.toBeInstanceOf(Suspension);
+    expect(bench.effects).toEqual(['work']);
+  });
+});
+
+describe('a question to the caller', () => {
+  const code: Code = async ({ step, waitForInput }, bus, { userMessage: asked }) => {
+    const first = await step('first', () => bench.effect('first'));
+    bus.publish(chunk('before', false));
+    const { parts } = await waitForInput('name', 'Your name?');
+    const name = parts.map(({ content }) => (content?.$case === 'text' ? content.value : '')).join('');
+    return [asked.messageId, first, name, await step('last', () => bench.effect(`last ${name}`))];
+  };
+  const question = userMessage('Your name?', { messageId: 'q', role: 2 });
+  const answer = userMessage('Ada', { messageId: 'm-2' });
+
+  it('ends the turn, and the answer is its result in the next one', async () => {
+    expect(await bench.run(code)).toEqual([
+      { artifact: 'a', append: false, lastChunk: false, text: 'before' },
+      { state: TASK_STATE_INPUT_REQUIRED, text: 'Your name?' },
+    ]);
+    const next = new NextRun(bench);
+    const history = [userMessage('hi'), question, answer];
+    // It dies once more before its last step ends.
+    await expect(next.run(code, { history, crashAfter: 2 })).rejects.toThrow('died');
+    expect(await next.run(code, { history })).toEqual([answered(['m-1', 'first', 'Ada', 'last Ada'])]);
+    expect(bench.effects).toEqual(['first', 'last Ada', 'last Ada']);
+  });
+});
+
+describe('what the first request says beside its message', () => {
+  it('is there again when the code runs anew with an answer', async () => {
+    const code: Code = async ({ waitForInput }, _bus, { request }) => {
+      await waitForInput('name', 'Your name?');
+      return request.metadata;
+    };
+    await bench.run(code, { metadata: { turn: 'first' } });
+    const question = userMessage('Your name?', { messageId: 'q', role: 2 });
+    const history = [userMessage('hi'), question, userMessage('Ada', { messageId: 'm-2' })];
+    const said = await new NextRun(bench).run(code, { history, metadata: { turn: 'second' } });
+    expect(said).toEqual([{ state: TASK_STATE_COMPLETED, text: '{"turn":"first"}' }]);
+  });
+
+  it('is with the answer what the request of the answer said, also after a crash', async () => {
+    const code: Code = async ({ step, waitForInput }, _bus, { request }) => {
+      const answer = await waitForInput('name', 'Your name?');
+      await step('last', () => bench.effect('last'));
+      return [request.metadata, answer.request.metadata, answer.parts.length];
+    };
+    await bench.run(code, { metadata: { turn: 'first' } });
+    const question = userMessage('Your name?', { messageId: 'q', role: 2 });
+    const history = [userMessage('hi'), question, userMessage('Ada', { messageId: 'm-2' })];
+    const next = new NextRun(bench);
+    const turn = { history, metadata: { turn: 'second' } };
+    await expect(next.run(code, { ...turn, crashAfter: 2 })).rejects.toThrow('died');
+    expect(await next.run(code, turn)).toEqual([answered([{ turn: 'first' }, { turn: 'second' }, 1])]);
+  });
+});
+
+describe('a call of another agent', () => {
+  const code: Code = async ({ callAgent, step }) => {
+    const reply = await callAgent('ask', 'helper', 'help me', { data: { a: 1 } }).catch(messageOf);
+    return step('after', () => reply);
+  };
+  const helper = (child: (request: ChildRequest) => unknown): StepPorts => ({
+    agents: { find: (_, slug) => Promise.resolve(slug === 'helper' ? agent('helper') : undefined) },
+    children: { call: (_, request) => Promise.resolve(child(request) as never) },
+    limits: { depth: 5, tasks: 50 },
+  });
+  const childIn = (state: TaskState, text: string) => ({
+    depth: 1,
+    isAtWork: state === TASK_STATE_WORKING,
+    task: {
+      ...firstTurn('x').task,
+      id: 'child-1',
+      status: { state, message: userMessage(text), timestamp: undefined },
+    },
+  });
+
+  it('is a child of the task: the run is suspended until it ends, and its reply is the result', async () => {
+    const requests: ChildRequest[] = [];
+    let state = TASK_STATE_WORKING;
+    bench.ports = helper((request) => {
+      requests.push(request);
+      return childIn(state, 'I helped');
+    });
+    await expect(bench.run(code)).rejects.toMatchObject({
+      name: 'Suspension',
+      taskIds: ['child-1'],
+      wakeInMs: undefined,
+    });
+    state = TASK_STATE_COMPLETED;
+    const reply = { taskId: 'child-1', state: 'completed', content: 'I helped' };
+    expect(await bench.run(code)).toEqual([answered(reply)]);
+    expect(requests.map(({ callId, lane, message, data }) => ({ callId, lane, message, data }))).toEqual(
+      Array(2).fill({ callId: 'step-1-1', lane: 1, message: 'help me', data: { a: 1 } }),
+    );
+  });
+
+  it.each([
+    [
+      'asks',
+      () => childIn(TASK_STATE_INPUT_REQUIRED, 'Which?'),
+      { taskId: 'child-1', state: 'input-required', content: 'Which?' },
+    ],
+    ['fails', () => childIn(TaskState.TASK_STATE_FAILED, 'no'), 'step "ask" failed: helper has failed: no'],
+    [
+      'is called in a circle',
+      () => {
+        throw new ChildRefusal('helper is already working on this');
+      },
+      'step "ask" failed: helper is already working on this',
+    ],
+  ])('tells the code when the agent %s', async (_, child, reply) => {
+    bench.ports = helper(child);
+    expect(await bench.run(code)).toEqual([answered(reply)]);
+  });
+
+  it('fails for an agent that is not there', async () => {
+    bench.ports = helper(() => undefined);
+    expect(await bench.run(({ callAgent }) => callAgent('x', 'nobody', 'hi').catch(messageOf))).toEqual([
+      answered('step "x" failed: There is no agent "nobody".'),
+    ]);
+  });
+});
+
+describe('hostile code', () => {
+  it.each<[string, Code, RegExp]>([
+    ['a name of 1 MB', ({ step }) => step('x'.repeat(1e6), () => 1), /name of a step must be/],
+    ['no name', ({ step }) => step(undefined as never, () => 1), /name of a step must be/],
+    [
+      'a huge result',
+      ({ step }) => step('big', () => 'x'.repeat(STEP_LIMITS.resultBytes)),
+      /at most 262144 bytes of JSON/,
+    ],
+    ['a result that is no JSON', ({ step }) => step('big', () => 1n), /must be a JSON value/],
+    [
+      '100,000 steps one after another',
+      async ({ step }) => {
+        for (let i = 0; i < 1e5; i++) await step('x', () => i);
+      },
+      /at most 1000 steps/,
+    ],
+    [
+      '10,000 steps at once',
+      async ({ step }) => Promise.all(Array.from({ length: 1e4 }, () => step('x', () => 1))),
+      /at most 1000 steps/,
+    ],
+    ['a sleep of ten years', ({ sleep }) => sleep('x', '3650d'), /at most a year/],
+    [
+      'results that are too much together',
+      async ({ step }) => {
+        for (let i = 0; i < 100; i++) await step('x', () => 'x'.repeat(200_000));
+      },
+      /more than 8388608 bytes/,
+    ],
+  ])('is told its bounds: %s', async (_, code, message) => {
+    await expect(bench.run(code)).rejects.toThrow(message);
+    expect(JSON.stringify(bench.journal.entries).length).toBeLessThan(9e6);
+  });
+});
+
+/** The run of the next message. It shares the journal of the task. */
+class NextRun extends Bench {
+  constructor(before: Bench) {
+    super(new MemoryJournal('run-m-2'));
+    this.journal.entries.push(
+      ...before.journal.entries.map((entry): JournalEntry => ({ ...entry, runId: 'run-before' })),
+    );
+    this.logged = before.logged;
+  }
+}
+
+/** Lets sleeps end: all, or that of a name. */
+function setDue({ entries }: MemoryJournal, name?: string): void {
+  for (const { value } of entries as { value: { until?: number; name?: string } }[]) {
+    if (value.until !== undefined && (name === undefined || value.name === name)) value.until = 0;
+  }
+}

@@ -1,0 +1,431 @@
+import { clock } from '@baton/telemetry';
+import { detailsFromJson, type DetailsJson, detailsToJson, Message, type Part, textPart } from '@baton/a2a';
+import { type ChildTasks } from '../../ports.js';
+import { ChildRefusal } from '../../child-refusal.js';
+import { type AgentList } from '../../agent-list.js';
+import {
+  type AgentOutput,
+  type JournalEntry,
+  historyBefore,
+  Suspension,
+  type Turn,
+} from '../../agent-runtime.js';
+import { replyOf } from '../llm/tools/callee-tools.js';
+import { cut } from './protocol.js';
+import { AgentError } from './agent-error.js';
+import {
+  type Parked,
+  type RecordedStep,
+  STEP_KINDS,
+  STEP_LIMITS,
+  type StepFailure,
+  type StepKind,
+  type StepMessage,
+  type StepReply,
+} from './step-protocol.js';
+
+/** What steps need of the platform to call other agents. */
+export interface StepPorts {
+  agents: Pick<AgentList, 'find'>;
+  children: Pick<ChildTasks, 'call'>;
+  /** Maximum depth of a child below the first task, and maximum number of tasks below it. */
+  limits: { depth: number; tasks: number };
+}
+
+/** The members of every entry of the journal. */
+interface EntryHead {
+  /**
+   * Executions of a task count from 1. An execution is one call of `execute`, with all its later attempts, and with the
+   * turns that answer its `waitForInput`.
+   */
+  execution: number;
+  id: number;
+  /** ISO 8601 */
+  at: string;
+  /** Head of the log: all that the code had published before is at or below. -1 = some of it may have been held back. */
+  head: number;
+}
+
+interface Begun extends EntryHead {
+  event: 'begun';
+  name: string;
+  nth: number;
+  kind: StepKind;
+  alone: boolean;
+  /** Of a sleep: its end, in ms since 1970. */
+  until?: number;
+  /** Of a call. */
+  agent?: string;
+  /** Of a question: the index of the execution's first message in the history of the task. */
+  start?: number;
+  /** Of a question: what the request of the execution's first message said beside it. */
+  details?: DetailsJson;
+}
+
+interface Failed extends EntryHead {
+  event: 'failed';
+  error: StepFailure;
+  /** When it is tried again, in ms since 1970. */
+  until: number;
+}
+
+interface Ended extends EntryHead {
+  event: 'ended';
+  /** JSON */
+  result?: string;
+  error?: StepFailure;
+  /** Of a question: the index of the answer in the history of the task. */
+  answer?: number;
+  /** Of a question: what the request of the answer said beside it. Journals of releases up to 0.2 do not have it. */
+  details?: DetailsJson;
+}
+
+/** An entry in the journal of an executor's task. Only the executor runtime writes into it. */
+type StepEntry = Begun | Failed | Ended;
+
+interface OpenStep extends RecordedStep {
+  agent?: string;
+  start?: number;
+  details?: DetailsJson;
+}
+
+/**
+ * The worker's side of the durable steps of a turn: reads what earlier attempts have stored, and stores what the process
+ * reports. Every entry is fenced by the attempt, and is written when all that was published before it is in the log. So
+ * what the code publishes while it replays is in the log already.
+ */
+export class TurnSteps {
+  private readonly steps: OpenStep[] = [];
+  private ends = 0;
+  /** Bytes and steps of the whole task. */
+  private bytes = 0;
+  private total = 0;
+  /** Head of the log at the last entry of this execution. */
+  private head: number | undefined;
+  /** The children that steps of this attempt wait for, by step. */
+  private readonly waiting = new Map<number, string>();
+  private execution = 1;
+  /** Whether the log has nothing beyond the last entry. Then artifacts go on where they were. */
+  private isExact = false;
+
+  private constructor(
+    private readonly turn: Turn,
+    private readonly ports: StepPorts | undefined,
+  ) {}
+
+  /** Reads the steps of a turn. The first attempt of a task has none, and reads nothing. */
+  static async open(turn: Turn, ports?: StepPorts): Promise<TurnSteps> {
+    const steps = new TurnSteps(turn, ports);
+    if (turn.attempt === 1 && historyBefore(turn).length === 0) return steps;
+    await steps.restore((await turn.journal.read()).filter(isStepEntry));
+    return steps;
+  }
+
+  /** The steps that the code has begun before. */
+  get recorded(): RecordedStep[] {
+    return this.steps.map(({ agent: _, start: _start, details: _details, ...step }) => step);
+  }
+
+  /** The turn as it was when the execution began: after an answer the code runs again with its first message. */
+  get firstTurn(): Turn {
+    const { turn } = this;
+    const { start, details } = this.steps.find((step) => step.start !== undefined) ?? {};
+    const message = start === undefined ? undefined : turn.task.history[start];
+    if (start === undefined || !message) return turn;
+    const task = { ...turn.task, history: turn.task.history.slice(0, start + 1) };
+    return { ...turn, message, details: detailsFromJson(details), task };
+  }
+
+  /** Stores what a step reports. Resolves when it is durable. Throws AgentError for what no process of Baton sends. */
+  async take(message: StepMessage, signal: AbortSignal): Promise<StepReply> {
+    switch (message.op) {
+      case 'begin':
+        return this.begin(message, signal);
+      case 'end':
+        assertText(message.result, STEP_LIMITS.resultBytes);
+        return this.end(this.openStep(message.id), message);
+      case 'fail': {
+        const step = this.openStep(message.id);
+        const error = failureOf(message.error);
+        if (message.retryMs === undefined) return this.end(step, { error });
+        step.until = Date.now() + within(message.retryMs, STEP_LIMITS.sleepMs);
+        step.failures += 1;
+        await this.append({ event: 'failed', id: step.id, error, until: step.until });
+        return { until: step.until };
+      }
+      default:
+        throw invalid('a message about a step of no known kind');
+    }
+  }
+
+  /** What remains of an output that an earlier attempt has published, too. */
+  replayed(output: AgentOutput): AgentOutput | undefined {
+    if (output.$case !== 'artifactUpdate' && output.$case !== 'task') return undefined;
+    // A dead attempt has said more than is known of: artifacts are sent again, and the first chunk replaces them.
+    if (!this.isExact)
+      return output.$case === 'task' ? { ...output, value: { ...output.value, status: undefined } } : output;
+    const artifacts = output.$case === 'task' ? output.value.artifacts : [output.value.artifact];
+    for (const artifact of artifacts) if (artifact) this.turn.log.keepArtifact(artifact.artifactId);
+    return undefined;
+  }
+
+  /** The parts of a question. Throws AgentError for a value that is no part. */
+  questionOf({ question }: NonNullable<Parked['input']>): Part[] {
+    try {
+      const { parts } = Message.fromJSON({ parts: question });
+      return parts.length > 0 ? parts : [textPart('')];
+    } catch {
+      throw invalid('a question that is no list of parts');
+    }
+  }
+
+  /** For a turn whose steps all wait. */
+  suspension({ wakeInMs }: Parked): Suspension {
+    const ms = wakeInMs === undefined ? undefined : within(wakeInMs, STEP_LIMITS.sleepMs);
+    const tasks = [...new Set(this.waiting.values())];
+    if (tasks.length === 0 && ms === undefined) throw invalid('a turn that waits for nothing');
+    return new Suspension(tasks, ms);
+  }
+
+  private async restore(entries: readonly (JournalEntry & { value: StepEntry })[]): Promise<void> {
+    const last = entries.at(-1);
+    if (!last) return;
+    const begun = new Set<string>();
+    for (const { value } of entries) {
+      this.bytes += JSON.stringify(value).length;
+      // A step is begun again after a crash.
+      begun.add(`${value.execution} ${value.id}`);
+    }
+    this.total = begun.size;
+    const own = entries.find(({ runId }) => runId === this.turn.runId);
+    const latest = last.value.execution;
+    const question = own
+      ? undefined
+      : openQuestion(entries.filter(({ value }) => value.execution === latest));
+    // A message that answers no question begins anew.
+    this.execution = own ? own.value.execution : question ? latest : latest + 1;
+    for (const { value } of entries) if (value.execution === this.execution) this.apply(value);
+    this.isExact = this.head === this.turn.log.startedAt;
+    if (question === undefined) return;
+    const answer = historyBefore(this.turn).length;
+    const details = detailsToJson(this.turn.details);
+    const saysSomething = Object.keys(details).length > 0;
+    await this.append({ event: 'ended', id: question, answer, ...(saysSomething && { details }) });
+    const step = this.openStep(question);
+    step.ended = { order: ++this.ends, result: this.answerAt(answer, details) };
+    // The turn before has ended with the question, after all that it had published.
+    this.isExact = true;
+  }
+
+  private apply(entry: StepEntry): void {
+    this.head = entry.head;
+    const step = this.steps[entry.id - 1];
+    if (entry.event === 'begun') {
+      const { id, name, nth, kind, alone, until, agent, start, details } = entry;
+      if (step) {
+        step.attempts += 1;
+        return;
+      }
+      const optional = {
+        ...(until !== undefined && { until }),
+        ...(agent !== undefined && { agent }),
+        ...(start !== undefined && { start }),
+        ...(details !== undefined && { details }),
+      };
+      this.steps.push({ id, name, nth, kind, alone, attempts: 1, failures: 0, ...optional });
+    } else if (step && entry.event === 'failed') {
+      step.failures += 1;
+      step.until = entry.until;
+    } else if (step && entry.event === 'ended') {
+      const result = entry.answer === undefined ? entry.result : this.answerAt(entry.answer, entry.details);
+      step.ended = {
+        order: ++this.ends,
+        ...(result !== undefined && { result }),
+        ...(entry.error && { error: entry.error }),
+      };
+    }
+  }
+
+  /** The message of the caller, and what its request said beside it, as JSON. */
+  private answerAt(index: number, request: DetailsJson = {}): string {
+    const message = this.turn.task.history[index] ?? this.turn.message;
+    return JSON.stringify({ message: Message.toJSON(message), request });
+  }
+
+  private async begin(
+    message: Extract<StepMessage, { op: 'begin' }>,
+    signal: AbortSignal,
+  ): Promise<StepReply> {
+    const { id, name, nth, kind, alone, ms, agent, request } = message;
+    assertText(name, STEP_LIMITS.name * 4);
+    assertText(agent, STEP_LIMITS.name * 4);
+    assertText(request, STEP_LIMITS.resultBytes);
+    const known = this.steps[id - 1];
+    const isNew = id === this.steps.length + 1;
+    if (!known && !isNew) throw invalid('a step out of order');
+    if (known && (known.ended || known.kind !== kind || known.name !== name))
+      throw invalid('a step that has ended');
+    if (
+      typeof name !== 'string' ||
+      name === '' ||
+      !Number.isInteger(nth) ||
+      typeof alone !== 'boolean' ||
+      !STEP_KINDS.includes(kind)
+    ) {
+      throw invalid('a step without name or kind');
+    }
+    if (isNew) {
+      if (this.total >= STEP_LIMITS.steps) throw invalid(`more than ${STEP_LIMITS.steps} steps in a task`);
+      this.total += 1;
+    }
+    // A call that is asked for again is no other try: it has one child.
+    if (isNew || kind === 'run') {
+      const until = kind === 'sleep' ? Date.now() + within(ms, STEP_LIMITS.sleepMs) : undefined;
+      const entry = {
+        ...({ event: 'begun', id, name, nth, kind, alone } as const),
+        ...(until !== undefined && { until }),
+        ...(kind === 'agent' && { agent: agent ?? '' }),
+        ...(kind === 'input' && this.firstMessage()),
+      };
+      await this.append(entry);
+      this.apply({ ...entry, execution: this.execution, at: '', head: this.head ?? 0 });
+      const step = this.openStep(id);
+      if (kind === 'run') delete step.until;
+      if (until !== undefined) return { until };
+    }
+    return kind === 'agent' ? this.call(this.openStep(id), request ?? '', signal) : {};
+  }
+
+  /** Where the message is that the execution began with, and what its request said beside it. */
+  private firstMessage(): Pick<Begun, 'start' | 'details'> {
+    const { firstTurn } = this;
+    const details = detailsToJson(firstTurn.details);
+    const saysSomething = Object.keys(details).length > 0;
+    return { start: historyBefore(firstTurn).length, ...(saysSomething && { details }) };
+  }
+
+  /** Finds or creates the child of a call, and ends the step if the child has ended its turn. */
+  private async call(step: OpenStep, request: string, signal: AbortSignal): Promise<StepReply> {
+    const { turn, ports } = this;
+    const { message, data, taskId } = requestOf(request);
+    const agent = await ports?.agents.find(turn.tenantId, step.agent ?? '');
+    if (!ports || !agent || agent.status) return this.fail(step, `There is no agent "${step.agent ?? ''}".`);
+    const callId = `step-${this.execution}-${step.id}`;
+    const others = this.steps.filter(
+      (other) => other.id < step.id && other.agent === step.agent && !other.ended,
+    );
+    try {
+      const child = await ports.children.call(turn, {
+        callId,
+        lane: others.length + 1,
+        agent,
+        message,
+        limits: ports.limits,
+        signal,
+        ...(data !== undefined && { data }),
+        ...(taskId !== undefined && { taskId }),
+      });
+      if (child.isAtWork) {
+        this.waiting.set(step.id, child.task.id);
+        return { isWaiting: true };
+      }
+      const reply = replyOf(agent, child);
+      if (!reply.ok) return await this.fail(step, String(reply.content));
+      const asked = reply.content as { state?: string; question?: string };
+      const isAsking = reply.text !== undefined;
+      const result = JSON.stringify({
+        taskId: child.task.id,
+        state: isAsking ? asked.state : 'completed',
+        content: isAsking ? asked.question : reply.content,
+      });
+      if (Buffer.byteLength(result) > STEP_LIMITS.resultBytes) {
+        return await this.fail(
+          step,
+          `the answer of ${agent.slug} has more than ${STEP_LIMITS.resultBytes} bytes`,
+        );
+      }
+      await this.end(step, { result });
+      return { result };
+    } catch (error) {
+      if (error instanceof ChildRefusal) return this.fail(step, error.message);
+      throw error;
+    }
+  }
+
+  private async fail(step: OpenStep, message: string): Promise<StepReply> {
+    const error = failureOf({ name: 'Error', message });
+    await this.end(step, { error });
+    return { error };
+  }
+
+  private async end(step: OpenStep, { result, error }: Pick<Ended, 'result' | 'error'>): Promise<StepReply> {
+    const end = { ...(result !== undefined && { result }), ...(error && { error }) };
+    await this.append({ event: 'ended', id: step.id, ...end });
+    step.ended = { order: ++this.ends, ...end };
+    this.waiting.delete(step.id);
+    return {};
+  }
+
+  private async append(entry: Entry): Promise<void> {
+    const { turn } = this;
+    const flushed = await turn.log.flush();
+    // The end of a text that may be the beginning of a secret is held back.
+    const head = turn.secrets.redactor.isEmpty ? flushed : -1;
+    const value = { execution: this.execution, at: clock.date().toISOString(), head, ...entry };
+    this.bytes += JSON.stringify(value).length;
+    if (this.bytes > STEP_LIMITS.totalBytes) {
+      throw invalid(`steps with more than ${STEP_LIMITS.totalBytes} bytes of results in a task`);
+    }
+    await turn.journal.append(value);
+    this.head = head;
+  }
+
+  private openStep(id: number): OpenStep {
+    const step = this.steps[id - 1];
+    if (!step || step.ended) throw invalid('a step that is not under way');
+    return step;
+  }
+}
+
+type Rest<T> = T extends unknown ? Omit<T, 'execution' | 'at' | 'head'> : never;
+type Entry = Rest<StepEntry>;
+
+const isStepEntry = (entry: JournalEntry): entry is JournalEntry & { value: StepEntry } =>
+  typeof (entry.value as Partial<StepEntry> | null)?.execution === 'number';
+
+/** The first question of an execution without an answer. */
+function openQuestion(entries: readonly { value: StepEntry }[]): number | undefined {
+  const ended = new Set(entries.flatMap(({ value }) => (value.event === 'ended' ? [value.id] : [])));
+  return entries.find(
+    ({ value }) => value.event === 'begun' && value.kind === 'input' && !ended.has(value.id),
+  )?.value.id;
+}
+
+/** A process of Baton checks this before it sends. */
+function invalid(problem: string): AgentError {
+  return new AgentError({ name: 'StepError', message: `The agent's process sent ${problem}` });
+}
+
+function assertText(text: unknown, maxBytes: number): void {
+  if (text === undefined || (typeof text === 'string' && Buffer.byteLength(text) <= maxBytes)) return;
+  throw invalid(`a step with a text of more than ${maxBytes} bytes`);
+}
+
+function within(ms: unknown, max: number): number {
+  if (typeof ms === 'number' && ms >= 0 && ms <= max) return ms;
+  throw invalid('a step with an invalid time');
+}
+
+function failureOf(error: unknown): StepFailure {
+  const { name, message } = (error ?? {}) as { name?: unknown; message?: unknown };
+  return { name: cut(String(name), 200), message: cut(String(message), STEP_LIMITS.error) };
+}
+
+function requestOf(request: string): { message: string; data?: unknown; taskId?: string } {
+  // oxlint-disable-next-line no-restricted-properties -- bounded, and of the operator's code
+  const { message, data, taskId } = JSON.parse(request || '{}') as Record<string, unknown>;
+  if (typeof message !== 'string' || (taskId !== undefined && typeof taskId !== 'string')) {
+    throw invalid('a call without a message');
+  }
+  return { message, ...(data !== undefined && { data }), ...(taskId !== undefined && { taskId }) };
+}

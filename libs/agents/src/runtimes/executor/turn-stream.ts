@@ -1,0 +1,328 @@
+import { type TaskStatus, endsTurn, StreamResponse } from '@baton/a2a';
+import type { Logger } from '@baton/telemetry';
+import { fromAgent } from '../../agent-metadata.js';
+import { type AgentOutput, inputRequired, type Turn, type TurnConsole } from '../../agent-runtime.js';
+import type { TurnSteps } from './turn-steps.js';
+import {
+  type ConsoleLevel,
+  type ErrorDetail,
+  type FromAgent,
+  type SecretReply,
+  type ToAgent,
+  WINDOW,
+} from './protocol.js';
+import { AgentError } from './agent-error.js';
+import { type Parked, STEP_LIMITS, type StepMessage, type StepReply } from './step-protocol.js';
+
+/** Time that an executor has to stop after `cancelTask`. */
+const STOP_MS = 2_000;
+
+/**
+ * Yields the output of an executor in one turn. As on the SDK's own server, the turn ends with a bare message, with a
+ * status update that ends turns, or when `execute` returns or calls `finished()`. A published task in such a state ends
+ * the turn only when `execute` returns, because executors publish the stored task first and then continue.
+ *
+ * `cancelTask` is the only way to stop an executor. So it is called once for every reason: a cancel, a lost lease or a
+ * shutdown (another worker then starts the turn again). An executor that ignores it is abandoned after 2 s, and its
+ * later events are dropped.
+ *
+ * Steps are stored when all that was published before them is in the log. If all steps under way wait, the code was left:
+ * the turn ends with the question of `waitForInput`, or is suspended. `cancelTask` is not called then.
+ *
+ * Rejects with the error of `execute`, unless the turn was over or stopped before, and with a `Suspension`.
+ */
+export async function* converse(
+  stream: TurnStream,
+  turn: Turn,
+  steps: TurnSteps,
+  signal: AbortSignal,
+  logger: Logger,
+): AsyncGenerator<AgentOutput> {
+  // A function, because the compiler narrows `signal.aborted` after the first read.
+  const stopped = (): boolean => signal.aborted;
+  const conversation = new Conversation(stream, turn, logger);
+  const stop = (): void => conversation.stop();
+  signal.addEventListener('abort', stop, { once: true });
+  if (stopped()) stop();
+  let held: TaskStatus | undefined;
+  let isOver = false;
+  try {
+    for await (const sent of stream.sent()) {
+      // The output is dropped. This loop only waits until the executor ends.
+      if (stopped()) continue;
+      if ('step' in sent) {
+        stream.reply(sent.step.id, await steps.take(sent.step, signal));
+        continue;
+      }
+      const own = conversation.own(sent.output);
+      const said = sent.isReplayed ? steps.replayed(own) : own;
+      if (!said) continue;
+      if (said.$case === 'task') {
+        held = endsTheTurn(said.value.status) ? said.value.status : undefined;
+        yield held ? { ...said, value: { ...said.value, status: undefined } } : said;
+        continue;
+      }
+      if (said.$case === 'statusUpdate') {
+        held = undefined;
+        isOver = endsTheTurn(said.value.status);
+      }
+      if (said.$case === 'message') isOver = true;
+      yield said;
+      if (isOver) return;
+    }
+    if (stopped()) return;
+    stream.throwIfFailed();
+    isOver = true;
+    const { parked } = stream;
+    if (parked?.input) yield inputRequired(turn, steps.questionOf(parked.input));
+    else if (parked) throw steps.suspension(parked);
+    else if (held) yield statusOf(turn, held);
+  } finally {
+    signal.removeEventListener('abort', stop);
+    // The reader left before the end: stop the executor.
+    if (!isOver) conversation.stop();
+    conversation.close();
+  }
+}
+
+/** Stops the executor of one turn, and corrects the ids of its output. */
+class Conversation {
+  private stopped = false;
+  private warned = false;
+  private stopTimer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly stream: TurnStream,
+    private readonly turn: Turn,
+    private readonly logger: Logger,
+  ) {}
+
+  /** Call `cancelTask` once, and wait up to `STOP_MS` for the executor to end. */
+  stop(): void {
+    if (this.stopped || this.stream.hasReturned) return;
+    this.stopped = true;
+    this.stopTimer = setTimeout(() => {
+      this.log('executor ignored cancelTask and was abandoned');
+      this.stream.close();
+    }, STOP_MS).unref();
+    this.stream.cancel();
+  }
+
+  close(): void {
+    clearTimeout(this.stopTimer);
+    this.stream.close();
+  }
+
+  /** Replaces the ids of the output by those of this task, and drops metadata that only the platform writes. */
+  own(said: AgentOutput): AgentOutput {
+    const output = fromAgent(said);
+    const { id: taskId, contextId } = this.turn.task;
+    const { value } = output;
+    const written = output.$case === 'task' ? output.value.id : (value as { taskId: string }).taskId;
+    if (written !== '' && written !== taskId && !this.warned) {
+      this.warned = true;
+      this.log('executor published an event with the id of another task; the id was replaced', { written });
+    }
+    if (output.$case === 'task') return { ...output, value: { ...output.value, id: taskId, contextId } };
+    return { ...output, value: { ...value, taskId, contextId } } as AgentOutput;
+  }
+
+  private log(message: string, fields: object = {}): void {
+    const { tenantId, runId, task, agent } = this.turn;
+    this.logger.warn(message, { tenantId, runId, taskId: task.id, agent: agent.slug, ...fields });
+  }
+}
+
+const endsTheTurn = (status: TaskStatus | undefined): boolean =>
+  status !== undefined && endsTurn(status.state);
+
+function statusOf({ task }: Turn, status: TaskStatus): AgentOutput {
+  return {
+    $case: 'statusUpdate',
+    value: { taskId: task.id, contextId: task.contextId, status, metadata: undefined },
+  };
+}
+
+const MAX_LINES = 20;
+const MAX_LINE = 1_000;
+/** Credit is returned in portions of this size. */
+const CREDIT = WINDOW / 4;
+
+type Batch = Extract<FromAgent, { type: 'events' }>;
+
+/** What an agent's process has sent for a turn, in order. */
+type Sent = { output: AgentOutput; isReplayed: boolean } | { step: StepMessage };
+
+/** Messages about steps that may wait for the worker. A process sends the next one of a step after the answer. */
+const MAX_STEPS_WAITING = STEP_LIMITS.steps * 2;
+
+const MAX_SECRETS_ASKED = 100;
+
+/** What a turn in an agent's process may use of its worker. */
+export interface TurnPorts {
+  console: TurnConsole;
+  /** A secret of the tenant. Rejects with an Error that the author of the agent may read. */
+  secret(name: string): Promise<string>;
+}
+
+/** The worker's side of one turn in an agent's process. */
+export class TurnStream {
+  private batches: (Batch | { step: StepMessage })[] = [];
+  private stepsWaiting = 0;
+  private secretsAsked = 0;
+  /** Set if the code was left because all its steps wait. */
+  parked: Parked | undefined;
+  private isFinished = false;
+  private failure: Error | undefined;
+  private owed = 0;
+  private readonly lines: string[] = [];
+  private wake: () => void = () => undefined;
+  /** `execute` has returned. */
+  hasReturned = false;
+
+  constructor(
+    readonly turn: number,
+    private readonly send: (message: ToAgent) => void,
+    private readonly ports: TurnPorts,
+  ) {}
+
+  /** Yields events and messages about steps in order until the turn has no more, or until `close`. */
+  async *sent(): AsyncGenerator<Sent> {
+    for (;;) {
+      const batch = this.batches.shift();
+      if (batch && 'step' in batch) {
+        this.stepsWaiting -= 1;
+        yield batch;
+      } else if (batch) {
+        for (const event of batch.events) yield { output: outputOf(event), isReplayed: isReplayed(event) };
+        this.credit(batch.size);
+      } else if (this.isFinished) return;
+      else await new Promise<void>((resolve) => (this.wake = resolve));
+    }
+  }
+
+  /** The turn has no further events, or its reader has closed the stream. */
+  get isOver(): boolean {
+    return this.isFinished;
+  }
+
+  get hasFailed(): boolean {
+    return this.failure !== undefined;
+  }
+
+  /** Throws the error of the turn, if any. Call it after the last output. */
+  throwIfFailed(): void {
+    if (this.failure) throw this.failure;
+  }
+
+  /** Asks the process to call `cancelTask`. */
+  cancel(): void {
+    this.send({ type: 'cancel', turn: this.turn });
+  }
+
+  /** Drops all further events. */
+  close(): void {
+    if (!this.hasReturned) this.send({ type: 'close', turn: this.turn });
+    this.batches = [];
+    this.end();
+  }
+
+  events(batch: Batch): void {
+    if (this.isFinished) return;
+    this.batches.push(batch);
+    this.wake();
+  }
+
+  /** A message about a step. A process that does not wait for answers fails its turn. */
+  step(step: StepMessage): void {
+    if (this.isFinished) return;
+    this.stepsWaiting += 1;
+    if (this.stepsWaiting > MAX_STEPS_WAITING || largestText(step) > STEP_LIMITS.resultBytes) {
+      this.batches = [];
+      const message = `the steps of a turn are more than ${MAX_STEPS_WAITING} at a time, or one is larger than ${STEP_LIMITS.resultBytes} bytes`;
+      this.fail(new AgentError({ name: 'RangeError', message }));
+      return;
+    }
+    this.batches.push({ step });
+    this.wake();
+  }
+
+  /** The code asks for a secret. Never throws. */
+  secret({ id, name }: { id: number; name: string }): void {
+    const answer = (reply: SecretReply): void => {
+      if (!this.hasReturned) this.send({ type: 'secret-reply', turn: this.turn, id, reply });
+    };
+    if (this.secretsAsked >= MAX_SECRETS_ASKED) {
+      answer({ refusal: `a turn reads at most ${MAX_SECRETS_ASKED} secrets at a time` });
+      return;
+    }
+    this.secretsAsked += 1;
+    this.ports
+      .secret(name)
+      .then(
+        (value) => answer({ value }),
+        (error: unknown) => answer({ refusal: error instanceof Error ? error.message : String(error) }),
+      )
+      .finally(() => (this.secretsAsked -= 1));
+  }
+
+  reply(id: number, reply: StepReply): void {
+    this.send({ type: 'step-reply', turn: this.turn, id, reply });
+  }
+
+  /** The turn has no further events. */
+  end(): void {
+    this.isFinished = true;
+    this.wake();
+  }
+
+  /** `execute` returned, threw `error`, or was left because all its steps wait. */
+  returned(error?: ErrorDetail, parked?: Parked): void {
+    this.hasReturned = true;
+    this.parked = parked;
+    if (error) this.fail(new AgentError({ ...error, output: this.output }));
+    this.end();
+  }
+
+  /** Fails the turn, even if `execute` still runs. */
+  fail(failure: Error): void {
+    this.failure ??= failure;
+    this.end();
+  }
+
+  /**
+   * Keeps a console line. An error of the turn includes the last ones.
+   * @returns the line without secrets
+   */
+  line(level: ConsoleLevel, text: string): string {
+    const clean = this.ports.console.write(level, text);
+    this.lines.push(clean.slice(0, MAX_LINE));
+    if (this.lines.length > MAX_LINES) this.lines.shift();
+    return clean;
+  }
+
+  /** The last console lines of the turn. */
+  get output(): string[] {
+    return [...this.lines];
+  }
+
+  private credit(size: number): void {
+    this.owed += size;
+    if (this.owed < CREDIT || this.hasReturned) return;
+    this.send({ type: 'credit', turn: this.turn, size: this.owed });
+    this.owed = 0;
+  }
+}
+
+/** Fills in fields that the executor left out. */
+function outputOf(event: unknown): AgentOutput {
+  const { payload } = StreamResponse.fromJSON(event);
+  if (!payload) throw new TypeError('publish() was given an event that says nothing');
+  return payload;
+}
+
+const isReplayed = (event: unknown): boolean => (event as { replayed?: unknown } | null)?.replayed === true;
+
+/** The length of the longest text of a message about a step: a process may send anything. */
+const largestText = (step: StepMessage): number =>
+  Math.max(0, ...Object.values(step).map((value: unknown) => (typeof value === 'string' ? value.length : 0)));

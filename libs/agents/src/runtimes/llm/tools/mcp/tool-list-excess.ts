@@ -1,0 +1,2 @@
+/** The list of tools is too large. */
+export class ToolListExcess extends Error {}

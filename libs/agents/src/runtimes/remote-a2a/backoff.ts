@@ -1,0 +1,44 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+const FIRST_PAUSE_MS = 200;
+const MAX_PAUSE_MS = 5_000;
+
+/** Exponential backoff with jitter and a timeout. */
+export class Backoff {
+  private tries = 0;
+  private since = performance.now();
+
+  /** @param timeoutMs maximum time of tries without success */
+  constructor(
+    private readonly timeoutMs: number,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  /** Restarts the timeout after a partial success. */
+  restartTimeout(): void {
+    this.since = performance.now();
+  }
+
+  /** Restarts timeout and pauses after a success. */
+  reset(): void {
+    this.tries = 0;
+    this.restartTimeout();
+  }
+
+  /** How often `wait` was called since the last success. */
+  get waits(): number {
+    return this.tries;
+  }
+
+  /** Whether the timeout is over. */
+  get isExpired(): boolean {
+    return performance.now() - this.since >= this.timeoutMs;
+  }
+
+  /** Waits until the next try. Rejects when the signal aborts. */
+  async wait(): Promise<void> {
+    const pause = Math.min(FIRST_PAUSE_MS * 2 ** this.tries, MAX_PAUSE_MS);
+    this.tries = Math.min(this.tries + 1, 16);
+    await delay(pause * (0.5 + Math.random() / 2), undefined, { signal: this.signal });
+  }
+}

@@ -1,0 +1,24 @@
+import { type Unsubscribe } from './messaging.js';
+import { QuietLog } from './quiet-log.js';
+
+/** Listeners for the return of a lost connection. */
+export class ReconnectListeners {
+  private readonly listeners = new Set<() => void>();
+
+  constructor(private readonly log: QuietLog) {}
+
+  add(listener: () => void): Unsubscribe {
+    this.listeners.add(listener);
+    return () => void this.listeners.delete(listener);
+  }
+
+  call(): void {
+    for (const listener of this.listeners) {
+      try {
+        listener();
+      } catch (error) {
+        this.log.warn('reconnect listener failed', error);
+      }
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import type { IQueueBackend, JobsOptions } from 'bullmq';
+import { randomUUID } from 'node:crypto';
+import { JobQueue, type Pace, type QueueDriver } from './job-queue.js';
+import { decodeJob } from './jobs.js';
+import type { Consumer, RunJob } from './messaging.js';
+import type { QuietLog } from './quiet-log.js';
+import type { RunSlots } from './run-slots.js';
+
+/**
+ * The job of a run whose worker died before the claim is delivered again within eight seconds. The job of a claimed run is
+ * not needed again: the sweeper enqueues the run when its lease has expired.
+ */
+export const RUNS: Pace = { lockDuration: 2_000, stalledInterval: 3_000, drainDelay: 8 };
+
+/** Maximum number of runs that share a job. More would bind more runs to the worker that happens to take the job. */
+const MAX_SHARED = 8;
+
+/** Jobs whose claims one worker waits for at a time. */
+const MAX_DELIVERIES = 8;
+
+interface Entry {
+  name: string;
+  data: object;
+  opts: JobsOptions;
+}
+
+/**
+ * One queue of runs. Nearly all of its cost is by the job, so runs that come together share jobs (why:
+ * docs/inside/adr/0028-runs-share-jobs.md).
+ */
+export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
+  constructor(driver: QueueDriver<B, C>, log: QuietLog) {
+    super(driver, log, RUNS);
+  }
+
+  enqueue(runs: readonly RunJob[]): Promise<void> {
+    return this.addJobs(runs.map(entryOf));
+  }
+
+  enqueueNew(runs: readonly RunJob[]): Promise<void> {
+    return this.addJobs(shareOut(runs));
+  }
+
+  /** Takes runs for free slots from now on. */
+  consume(slots: RunSlots, mayUseReserved: boolean): Consumer & { isPaused(): boolean } {
+    const giveBack = (rest: readonly RunJob[]): Promise<void> => this.addJobs([givenBack(rest)]);
+    return this.open(Math.min(slots.count, MAX_DELIVERIES), ({ name, data }) => {
+      const runs = name === 'runs' ? decodeJob('runs', name, data).runs : [decodeJob('run', name, data)];
+      return slots.deliver(runs, mayUseReserved, giveBack);
+    });
+  }
+
+  async depth(): Promise<{ waiting: number; active: number }> {
+    const [waiting, active] = await this.queue.getBackend().getRanges(['wait', 'active'], 0, -1);
+    return { waiting: countRuns(waiting), active: countRuns(active) };
+  }
+
+  private async addJobs(entries: Entry[]): Promise<void> {
+    const [first, ...more] = entries;
+    // On Postgres a bulk makes a temporary table: for one job that is ten times the work of adding it.
+    if (more.length > 0) await this.queue.addBulk(entries);
+    else if (first) await this.queue.add(first.name, first.data, first.opts);
+  }
+}
+
+const entryOf = ({ tenantId, taskId, runId, attempt }: RunJob): Entry => {
+  const data: RunJob = { tenantId, taskId, runId, attempt };
+  return { name: 'run', data, opts: { jobId: jobIdOf(data) } };
+};
+
+/** A job of several runs. Its id says how many. */
+const sharedEntry = (runs: readonly RunJob[]): Entry => ({
+  name: 'runs',
+  data: { runs: runs.map((run) => entryOf(run).data) },
+  opts: { jobId: `${runs.length}x${randomUUID()}` },
+});
+
+/** Runs that no slot was free for. They go to the head of the queue: nothing that came after them goes first. */
+const givenBack = (runs: readonly RunJob[]): Entry => {
+  const { opts, ...entry } = sharedEntry(runs);
+  return { ...entry, opts: { ...opts, lifo: true } };
+};
+
+/** Jobs of about the same size. */
+function shareOut(runs: readonly RunJob[]): Entry[] {
+  const jobs = Math.ceil(runs.length / MAX_SHARED);
+  return Array.from({ length: jobs }, (_, i) => i).flatMap((i) => {
+    const from = Math.floor((i * runs.length) / jobs);
+    const shared = runs.slice(from, Math.floor(((i + 1) * runs.length) / jobs));
+    return shared.length > 1 ? sharedEntry(shared) : shared.map(entryOf);
+  });
+}
+
+const countRuns = (jobIds: readonly string[] = []): number =>
+  jobIds.reduce((sum, jobId) => sum + Number(/^(\d+)x/.exec(jobId)?.[1] ?? 1), 0);
+
+/** Id of a run in the queue: adding the same id again while it waits is a no-op. BullMQ allows no `:` in it. */
+export function jobIdOf({ runId, attempt }: RunJob): string {
+  return `${runId}-${attempt}`;
+}

@@ -1,0 +1,148 @@
+import { setImmediate as turnOfLoop } from 'node:timers/promises';
+import type { RunHandler, RunJob } from './messaging.js';
+import type { QuietLog } from './quiet-log.js';
+
+/** How long a run waits for a slot of the worker that took its job. Then it goes back to the queue, for the others. */
+const SLOT_WAIT_MS = 25;
+
+/** What waits for a slot: runs, and behind them jobs that are held. */
+interface Waiting {
+  runs: Set<() => void>;
+  jobs: Set<() => void>;
+}
+
+const wakeOne = ([first]: Iterable<() => void>): void => first?.();
+
+/**
+ * The runs that a worker executes at a time. A job is done when its runs are claimed, and each run then holds its slot until
+ * it is over. While all slots are taken, the jobs that were taken last are held: so the worker takes no further ones. For
+ * ordinary runs the reserved slots count as taken.
+ */
+export class RunSlots {
+  private readonly running = new Set<Promise<void>>();
+  private readonly waiting: { reserved: Waiting; ordinary: Waiting } = {
+    reserved: { runs: new Set(), jobs: new Set() },
+    ordinary: { runs: new Set(), jobs: new Set() },
+  };
+  /** Which queue is first in line for the next free slot. They take turns, so that neither starves. */
+  private turns = [this.waiting.reserved, this.waiting.ordinary];
+  private reserved = 0;
+  private isClosed = false;
+
+  constructor(
+    readonly count: number,
+    private readonly execute: RunHandler,
+    private readonly log: QuietLog,
+  ) {}
+
+  /**
+   * Resolves when the runs of a job are claimed or back on the queue, and the worker may take another job.
+   * @param giveBack puts runs back on their queue
+   */
+  async deliver(
+    runs: readonly RunJob[],
+    mayUseReserved: boolean,
+    giveBack: (runs: readonly RunJob[]) => Promise<void>,
+  ): Promise<void> {
+    const { runs: waitingRuns, jobs: waitingJobs } = this.waiting[mayUseReserved ? 'reserved' : 'ordinary'];
+    const claims: Promise<void>[] = [];
+    for (const run of runs) {
+      while (this.isFull(mayUseReserved) && (await this.change(waitingRuns, SLOT_WAIT_MS)));
+      if (this.isFull(mayUseReserved) || this.isClosed) break;
+      claims.push(this.begin(run));
+    }
+    const rest = runs.slice(claims.length);
+    // In a new job: this one is still there, and its id with it.
+    if (rest.length > 0) await giveBack(rest);
+    await Promise.all(claims);
+    // Nobody waits for the end of a job, which takes a millisecond. So the runs write their first events before it.
+    await turnOfLoop();
+    await turnOfLoop();
+    while (this.isFull(mayUseReserved) && !this.isClosed) await this.change(waitingJobs);
+  }
+
+  /** Executes a run that comes by itself. @returns false: it would have to wait */
+  beginNow(execute: () => Promise<void>, mayUseReserved: boolean): boolean {
+    if (this.isFull(mayUseReserved) || this.isClosed) return false;
+    void this.occupy(execute());
+    return true;
+  }
+
+  /** How many slots only the runs of the second queue may take. */
+  reserve(slots: number): void {
+    this.reserved = slots;
+    this.wakeAll();
+  }
+
+  /** Begin no more runs. */
+  close(): void {
+    this.isClosed = true;
+    this.wakeAll();
+  }
+
+  /** Resolves when all runs are over. */
+  async over(): Promise<void> {
+    await Promise.all(this.running);
+  }
+
+  private isFull(mayUseReserved: boolean): boolean {
+    return this.running.size >= this.count - (mayUseReserved ? 0 : this.reserved);
+  }
+
+  /** Resolves when the run is claimed or over. */
+  private begin(run: RunJob): Promise<void> {
+    return new Promise((claimed) => {
+      void this.occupy(this.execute(run, claimed)).then(claimed);
+    });
+  }
+
+  /** A slot is taken until the run is over. Never rejects. */
+  private occupy(run: Promise<void>): Promise<void> {
+    const over = run
+      // BullMQ must not see the error: Postgres decides whether a run failed, and its lease brings it back.
+      .catch((error: unknown) => this.log.warn('job dropped', error))
+      .then(() => {
+        this.running.delete(over);
+        this.wakeNext();
+      });
+    this.running.add(over);
+    return over;
+  }
+
+  /**
+   * A slot is free. A waiting run takes it. If none waits, a held job of each queue is done: the one of a queue that is empty now
+   * would leave the slot unused.
+   */
+  private wakeNext(): void {
+    const usable = this.isFull(false) ? [this.waiting.reserved] : this.turns;
+    const next = usable.find(({ runs }) => runs.size > 0);
+    if (!next) {
+      for (const { jobs } of usable) wakeOne(jobs);
+      return;
+    }
+    this.turns = this.turns.toSorted((a, b) => Number(a === next) - Number(b === next));
+    wakeOne(next.runs);
+  }
+
+  private wakeAll(): void {
+    const { reserved, ordinary } = this.waiting;
+    for (const waiting of [reserved.runs, ordinary.runs, reserved.jobs, ordinary.jobs]) {
+      for (const wake of waiting) wake();
+    }
+  }
+
+  /** Waits for a free slot, or for the end. @returns false when the time is up */
+  private change(waiting: Set<() => void>, ms?: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const done = (isInTime: boolean): void => {
+        clearTimeout(timer);
+        waiting.delete(wake);
+        resolve(isInTime && !this.isClosed);
+      };
+      const wake = (): void => done(true);
+      const timer = ms === undefined ? undefined : setTimeout(() => done(false), ms);
+      waiting.add(wake);
+      if (this.isClosed) wake();
+    });
+  }
+}

@@ -1,0 +1,116 @@
+import { type SlotUsage } from '@baton/database';
+
+/** Runs on the queue beyond those that are executed, as a share of the slots: they bridge the time of a refill. */
+const BACKLOG = 0.5;
+const LEAST_BACKLOG = 4;
+/** An older read is out of date. */
+const STALE_MS = 1_000;
+
+/** Maximum runs in flight (on the queue or running) for `slots` concurrent runs. */
+export const capacityOf = (slots: number): number =>
+  slots + Math.max(LEAST_BACKLOG, Math.ceil(slots * BACKLOG));
+
+/** Slots of workers that any run may take. */
+export const ordinarySlots = ({
+  workerSlots,
+  reservedSlots,
+}: Pick<SlotUsage, 'workerSlots' | 'reservedSlots'>): number => workerSlots - reservedSlots;
+
+/**
+ * What one process knows of the dispatch slots between two reads of Postgres. New runs may take half of the free slots.
+ * The other half is left to other processes, which have read them too.
+ */
+export class DispatchSlots {
+  /** Slots of workers that any run may take. */
+  private ordinary = 0;
+  private reserved = 0;
+  private workers: string[] = [];
+  /** New runs that may be claimed as they are made: for half of the slots of workers that are free. */
+  private claims = 0;
+  private lookedAt = -Infinity;
+  private waiting: ReadonlySet<string> = new Set();
+  private free = 0;
+  private credit = 0;
+  private isGuess = false;
+
+  constructor(private readonly now: () => number = () => performance.now()) {}
+
+  /** Store what was read. @param dispatched runs that were put on the queue after the read */
+  update(seen: SlotUsage, dispatched: number): void {
+    const { reservedSlots, workers, waiting } = seen;
+    this.ordinary = ordinarySlots(seen);
+    this.reserved = reservedSlots;
+    this.workers = [...workers];
+    this.waiting = new Set(waiting.keys());
+    this.lookedAt = this.now();
+    this.isGuess = false;
+    this.setFree(Math.max(0, freeDispatchSlots(seen) - dispatched));
+  }
+
+  /** Take a slot of a worker, after `take`. Undefined: none is known to be free. The workers take turns. */
+  takeWorker(): string | undefined {
+    if (this.claims === 0 || this.age > STALE_MS) return undefined;
+    const worker = this.workers.shift();
+    if (worker === undefined) return undefined;
+    this.workers.push(worker);
+    this.claims -= 1;
+    return worker;
+  }
+
+  /** The worker does not answer: take it no more, until the next read. */
+  forget(worker: string): void {
+    this.workers = this.workers.filter((id) => id !== worker);
+  }
+
+  /** Take a slot for a new run; false if none is known to be free. */
+  take(): boolean {
+    if (this.age > STALE_MS && !this.isGuess) this.guess();
+    if (this.credit === 0) return false;
+    this.credit -= 1;
+    return true;
+  }
+
+  /** Milliseconds since the last read. */
+  get age(): number {
+    return this.now() - this.lookedAt;
+  }
+
+  /** This process has used half of its share. */
+  get isRunningLow(): boolean {
+    return this.free > 0 && this.credit < this.free / 4;
+  }
+
+  /** Whether the end of a run of that tenant makes a slot for one that waits. */
+  isWantedBy(tenantId: string): boolean {
+    return this.waiting.has(tenantId) || (this.free === 0 && this.waiting.size > 0);
+  }
+
+  get isFull(): boolean {
+    return this.free === 0;
+  }
+
+  /** Some live worker reserves slots. */
+  get areReserved(): boolean {
+    return this.reserved > 0;
+  }
+
+  /** Nothing happened here for long: until the next read, all slots count as free. */
+  private guess(): void {
+    this.isGuess = true;
+    this.setFree(capacityOf(this.ordinary));
+  }
+
+  private setFree(count: number): void {
+    this.free = count;
+    this.credit = Math.ceil(count / 2);
+    this.claims = Math.floor(Math.max(0, count - (capacityOf(this.ordinary) - this.ordinary)) / 2);
+  }
+}
+
+/** Dispatch slots that are free now. */
+export function freeDispatchSlots(
+  seen: Pick<SlotUsage, 'workerSlots' | 'reservedSlots' | 'inFlight'>,
+): number {
+  const taken = [...seen.inFlight.values()].reduce((sum, runs) => sum + runs, 0);
+  return Math.max(0, capacityOf(ordinarySlots(seen)) - taken);
+}

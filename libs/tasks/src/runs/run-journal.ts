@@ -1,0 +1,36 @@
+import { type JournalEntry, type TurnJournal } from '@baton/agents';
+import { type ClaimedRun, JournalStore, retryTransient } from '@baton/database';
+import { AppendRefused } from '../core/append-refused.js';
+
+/** The journal of a claimed run's task. Entries are written one after another, each until Postgres has answered. */
+export class RunJournal implements TurnJournal {
+  private head: number | undefined;
+  private last: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly store: Pick<JournalStore, 'read' | 'append'>,
+    private readonly run: Pick<ClaimedRun, 'tenantId' | 'taskId' | 'runId' | 'attempt'>,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  read(taskId = this.run.taskId): Promise<JournalEntry[]> {
+    return retryTransient(() => this.store.read(this.run.tenantId, taskId), { signal: this.signal });
+  }
+
+  append(value: unknown): Promise<void> {
+    const written = this.last.then(() => this.write(value));
+    this.last = written.catch(() => undefined);
+    return written;
+  }
+
+  /** A lost answer is asked for again. The entry has a fixed position, so it is written once. */
+  private async write(value: unknown): Promise<void> {
+    this.head ??= (await this.read()).at(-1)?.position ?? 0;
+    const position = this.head + 1;
+    const isOurs = await retryTransient(() => this.store.append(this.run, position, value), {
+      signal: this.signal,
+    });
+    if (!isOurs) throw new AppendRefused('another attempt owns the run');
+    this.head = position;
+  }
+}

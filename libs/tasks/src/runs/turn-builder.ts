@@ -1,0 +1,98 @@
+import { type Agent, type Task, wellFormed } from '@baton/a2a';
+import { type GuardedTurn, type TurnLog, SecretReader, SecretGuard } from '@baton/agents';
+import { type ClaimedRun, JournalStore, TaskStore, retryTransient } from '@baton/database';
+import { LimitsService } from '@baton/identity';
+import { Outbound } from '@baton/outbound';
+import type { Span } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
+import { newContextOf } from '../turns/turn-intake.js';
+import { TaskConsoles } from './task-consoles.js';
+import { RunJournal } from './run-journal.js';
+
+const MAX_REFERENCE_TASKS = 16;
+
+/** Number of earlier tasks of the context that a runtime gets: the default, and the maximum. */
+const EARLIER_TASKS = 16;
+const MAX_EARLIER_TASKS = 100;
+
+/** Builds the input of a runtime for a turn. */
+@Injectable()
+export class TurnBuilder {
+  constructor(
+    private readonly tasks: TaskStore,
+    private readonly journals: JournalStore,
+    private readonly secrets: SecretReader,
+    private readonly outbound: Outbound,
+    private readonly limits: LimitsService,
+    private readonly consoles: TaskConsoles,
+  ) {}
+
+  /** The turn of a claimed run. Its later reads are retried while Postgres is away, until `signal` aborts. */
+  async turnOf(
+    run: ClaimedRun,
+    agent: Agent,
+    log: TurnLog,
+    signal: AbortSignal,
+    span?: Span,
+  ): Promise<GuardedTurn> {
+    const { tenantId, runId, attempt, details, extensions, runsAlone } = run;
+    // Earlier releases have stored what is not well-formed Unicode.
+    const { message, task } = wellFormed({ message: run.message, task: run.snapshot.task });
+    const secrets = new SecretGuard(this.secrets, tenantId);
+    const egress = () => retryTransient(() => this.limits.egress(tenantId), { signal });
+    const outbound = () => this.outbound.forTenant(tenantId, egress);
+    const console = () => secrets.console(this.consoles.of(run));
+    return {
+      tenantId,
+      runId,
+      attempt,
+      agent,
+      task,
+      message,
+      details,
+      referenceTasks: await retryTransient(() => this.referenceTasks(run), { signal }),
+      earlierTasks: (count = EARLIER_TASKS) => this.earlierTasks(run, agent, count, signal),
+      journal: secrets.journal(new RunJournal(this.journals, run, signal)),
+      log,
+      secrets,
+      // Made when they are asked for, because many turns call nobody and have no console.
+      get outbound() {
+        return outbound();
+      },
+      get console() {
+        return console();
+      },
+      extensions,
+      traceparent: run.traceparent ?? undefined,
+      span,
+      runsAlone,
+    };
+  }
+
+  /** Only tasks that the owner of this task may read: a caller can name any task. */
+  private async referenceTasks({ tenantId, message, owner }: ClaimedRun): Promise<Task[]> {
+    const ids = message.referenceTaskIds.slice(0, MAX_REFERENCE_TASKS);
+    const found = await Promise.all(ids.map((id) => this.tasks.get(tenantId, id)));
+    return found.flatMap((stored) =>
+      stored && isReadableBy(owner, stored) ? [wellFormed(stored.task)] : [],
+    );
+  }
+
+  private async earlierTasks(
+    { tenantId, snapshot }: ClaimedRun,
+    agent: Agent,
+    count: number,
+    signal: AbortSignal,
+  ): Promise<Task[]> {
+    const { contextId, id } = snapshot.task;
+    if (contextId === newContextOf(id)) return [];
+    const limit = Math.min(count, MAX_EARLIER_TASKS);
+    const list = () => this.tasks.listContext(tenantId, agent.id, contextId, id, limit);
+    const earlier = await retryTransient(list, { signal });
+    return earlier.map((stored) => wellFormed(stored.task));
+  }
+}
+
+/** Whether a task may be shown to an agent that answers a task of that owner. */
+const isReadableBy = (owner: string | null, { owner: theirs }: { owner: string | null }): boolean =>
+  theirs === owner || (theirs === null && !owner?.startsWith('guest:'));

@@ -1,0 +1,19 @@
+import { Module } from '@nestjs/common';
+import { LookoutModule } from './core/lookout.module.js';
+import { TaskTreeSweep } from './delegation/task-tree-sweep.js';
+import { PlatformModule } from './platform/platform.module.js';
+import { PushDeliveryModule } from './push/push-delivery.module.js';
+import { RetentionSweep } from './retention/retention-sweep.js';
+import { UsageCount } from './retention/usage-count.js';
+import { UsageRollup } from './retention/usage-rollup.js';
+import { RunsModule } from './runs/runs.module.js';
+import { ScheduleClockModule } from './schedules/schedule-clock.module.js';
+import { TurnsModule } from './turns/turns.module.js';
+
+/** Everything a worker does: runs, push notifications, schedules that are due, and the sweeps. It answers no caller. */
+@Module({
+  imports: [LookoutModule, PlatformModule, PushDeliveryModule, RunsModule, ScheduleClockModule, TurnsModule],
+  providers: [TaskTreeSweep, RetentionSweep, UsageCount, UsageRollup],
+  exports: [PlatformModule, RunsModule],
+})
+export class WorkerTasksModule {}
