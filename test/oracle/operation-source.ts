@@ -22,6 +22,8 @@ const KEYS = ['K1', 'K2', 'K3'];
 const CLIENT_IDS = ['job', 'order'];
 const MAX_TASKS = 7;
 
+/** How often the next step of a run comes that has crashed. */
+const CRASHES = 0.15;
 /** How often each operation comes, before what suits the moment is picked. */
 const WEIGHTS: Record<Verb, number> = {
   createTask: 9,
@@ -87,9 +89,24 @@ export class OperationSource {
 
   next(): Operation {
     for (;;) {
-      const operation = this.draw(this.random.weighted(WEIGHTS));
+      const isOfCrash = this.random.chance(CRASHES);
+      const operation = isOfCrash ? this.crash() : this.draw(this.random.weighted(WEIGHTS));
       if (operation) return operation;
     }
+  }
+
+  /** The next step of a run whose workers die again and again. */
+  private crash(): Operation | undefined {
+    const crashed = this.model().runs.filter(
+      ({ crashes, state }) => crashes > 0 && (state === 'queued' || state === 'running'),
+    );
+    if (crashed.length === 0) return undefined;
+    const { tenant, name: run, state, lease, hasSlot, pause } = this.random.pick(crashed);
+    if (state === 'running' && lease === 'lasts') return { verb: 'leaseRunsOut', tenant, run };
+    if (state === 'running') return { verb: this.random.pick(['reclaimExpired', 'failPoisoned']) };
+    if (hasSlot) return { verb: 'claimRun', tenant, run, worker: this.random.pick(WORKERS), again: false };
+    if (typeof pause === 'number') return { verb: 'pauseEnds', tenant, run };
+    return { verb: 'dispatch', grants: [{ tenant, slots: 3, maxInFlight: null }], capacity: 100 };
   }
 
   /** Learn from an answer what workers learn from it. */
@@ -429,7 +446,7 @@ export class OperationSource {
     const backoff = random.chance(0.6)
       ? { initialMs: 0, factor: 1, maxMs: 0 }
       : { initialMs: 3000, factor: 3, maxMs: 20_000 };
-    return { maxAttempts: random.pick([1, 1, 2, 2, 3, 5]), ...backoff };
+    return { maxAttempts: random.pick([1, 2, 3, 3, 5]), ...backoff };
   }
 
   /** What a writer says. With the first events of a run that was claimed at acceptance it appends the `working` event. */

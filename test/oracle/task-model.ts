@@ -490,7 +490,7 @@ export class TaskModel {
   /** The agent's process died, but not its worker: like a lease that runs out now. */
   giveUp({ writer, crash, runsAlone }: Arguments['giveUp']): Result {
     const run = this.run(writer.tenant, writer.run);
-    if (run?.attempt !== writer.attempt) return refused('another attempt is current', null);
+    if (run?.attempt !== writer.attempt) return refused(otherAttempt(run), null);
     if (run.state !== 'running') return refused('not running', null);
     run.lastError = { attempt: writer.attempt, crash: crash ?? null, runsAlone };
     run.lease = 'over';
@@ -515,7 +515,7 @@ export class TaskModel {
 
   returnToQueue({ writer }: Arguments['returnToQueue']): Result {
     const run = this.run(writer.tenant, writer.run);
-    if (run?.attempt !== writer.attempt) return refused('another attempt is current');
+    if (run?.attempt !== writer.attempt) return refused(otherAttempt(run));
     if (run.state !== 'running') return refused('not running');
     Object.assign(run, { state: 'queued', worker: null, lease: 'none', hasSlot: true, isStale: false });
     return { outcome: 'returned', answer: this.enqueued([run], this.runs.filter(isInFlight)) };
@@ -525,7 +525,7 @@ export class TaskModel {
     const task = this.task(writer.tenant, writer.task);
     const run = this.run(writer.tenant, writer.run);
     if (!run || task?.activeRun !== writer.run) return refused('another run is active', false);
-    if (task.attempt !== writer.attempt) return refused('another attempt is current', false);
+    if (task.attempt !== writer.attempt) return refused(otherAttempt(run), false);
     if (run.state !== 'running') return refused('not running', false);
     // A run that waits for a time alone waits for its own task.
     const tasks = waitsFor.length > 0 ? [...waitsFor] : [task.name];
@@ -562,7 +562,8 @@ export class TaskModel {
     const run = this.run(tenant, name);
     const isLast = run !== undefined && run.crashes > 0 && run.crashes + 1 >= run.retry.maxAttempts;
     const answer = run?.state === 'queued' && (run.crashes > 1 || isLast);
-    return { outcome: answer ? 'suspect' : 'not suspect', answer };
+    const suspect = isLast ? 'has one attempt left' : 'has crashed twice';
+    return { outcome: answer ? suspect : 'not suspect', answer };
   }
 
   openChildren({ tenant, task: name }: Arguments['openChildren']): Result {
@@ -631,6 +632,7 @@ export class TaskModel {
     const expired = this.expired().filter((run) => run.crashes + 1 < run.retry.maxAttempts);
     const inFlight = this.runs.filter(isInFlight);
     const now: ModelRun[] = [];
+    const isQuarantined = expired.some((run) => quarantineMs(run) > backoffMs(run));
     for (const run of expired) {
       const pause = pauseAfterCrash(run);
       const isReady = pause === 0;
@@ -639,18 +641,21 @@ export class TaskModel {
       run.crashes += 1;
       if (isReady) now.push(run);
     }
+    const pauses = isQuarantined ? 'in quarantine' : 'in the backoff of its agent';
     const outcome =
-      now.length > 0 ? 'on the queue again' : expired.length > 0 ? 'in backoff' : 'nothing has expired';
+      now.length > 0 ? 'on the queue again' : expired.length > 0 ? pauses : 'nothing has expired';
     return { outcome, answer: this.enqueued(now, inFlight) };
   }
 
   /** A run that has crashed as often as it may fails, with its task. */
   failPoisoned(_: object): Result {
     const failed: string[] = [];
+    let outcome = 'nothing is poisoned';
     for (const run of this.expired().filter(({ crashes, retry }) => crashes + 1 >= retry.maxAttempts)) {
       const task = this.task(run.tenant, run.task);
       if (task?.activeRun !== run.name) continue;
       run.crashes += 1;
+      outcome = run.crashes > 1 ? 'failed after several crashes' : 'failed at the first crash';
       const lastCrash =
         run.lastError?.attempt === run.attempt ? (run.lastError.crash ?? undefined) : undefined;
       const reason = explain(run.crashes, lastCrash);
@@ -669,7 +674,7 @@ export class TaskModel {
       });
       failed.push(`${run.name} attempt ${run.attempt}, event ${sequence}`);
     }
-    return { outcome: failed.length > 0 ? 'failed' : 'nothing is poisoned', answer: failed.sort() };
+    return { outcome, answer: failed.sort() };
   }
 
   takeStaleQueued(_: object): Result {
@@ -1045,6 +1050,9 @@ export class TaskModel {
 /** Workers are told only that they are refused, callers also why. */
 const refused = (why: string, answer: Answer = 'refused'): Result => ({ outcome: `refused: ${why}`, answer });
 const explained = (why: string): Result => refused(why, `refused: ${why}`);
+/** A late attempt, while the run waits or another attempt executes it. */
+const otherAttempt = (run: ModelRun | undefined): string =>
+  run?.state === 'running' ? 'another attempt is running' : 'another attempt is current';
 const passed = (): Result => ({ outcome: 'passed', answer: null });
 
 const aliasName = ({
@@ -1077,12 +1085,12 @@ const isDue = ({ pause }: ModelRun): boolean => pause === null || pause === 'ove
 const byAge = (a: ModelRun, b: ModelRun): number => a.age - b.age;
 const keyName = (tenant: string, key: string): string => `${tenant}/${key}`;
 
-/** The agent's backoff, or the pause that grows with each crash if that is longer. The first crash has no such pause. */
-function pauseAfterCrash({ crashes, retry: { initialMs, factor, maxMs } }: ModelRun): number {
-  const backoff = Math.min(maxMs, initialMs * factor ** crashes);
-  const quarantine = crashes === 0 ? 0 : Math.min(LONGEST_PAUSE_MS, 1000 * 4 ** (crashes - 1));
-  return Math.max(backoff, quarantine);
-}
+const backoffMs = ({ crashes, retry: { initialMs, factor, maxMs } }: ModelRun): number =>
+  Math.min(maxMs, initialMs * factor ** crashes);
+/** A pause that grows with each crash. After the first one there is none: another run may be to blame. */
+const quarantineMs = ({ crashes }: ModelRun): number =>
+  crashes === 0 ? 0 : Math.min(LONGEST_PAUSE_MS, 1000 * 4 ** (crashes - 1));
+const pauseAfterCrash = (run: ModelRun): number => Math.max(backoffMs(run), quarantineMs(run));
 
 const logLine = ({ attempt, says }: LogEvent, i: number): string => `${i + 1} @${attempt} ${says}`;
 
