@@ -1,5 +1,5 @@
 // npm run bench:scale-out: what more processes bring, and what they cost. Agents that wait 100 ms on 1 to 8 workers; streams on
-// 1 to 4 APIs. Prints the tables of docs/operating/sizing.md.
+// 1 to 4 APIs. Prints the tables of docs/operating/capacity.md.
 // ROUNDS (3), SECONDS (8), WORKER_COUNTS (1,2,4,8) and API_COUNTS (1,2,4): the sizes.
 // CONCURRENCY (10): runs of a worker at one time. Few, so that the workers are what a run waits for.
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 
-// docs/operating/growth.md: tenants can be put on several databases, or their rows on several nodes, because no key and no
+// docs/operating/capacity.md: tenants can be put on several databases, or their rows on several nodes, because no key and no
 // reference goes across tenants. Everything here is derived from the catalog of the database, so a table that a later
 // migration makes is tested without a word here.
 
