@@ -52,14 +52,17 @@ function tableSection(group: SettingGroup): string {
   return `## ${group.title}\n\n${introduction}${table([['Setting', 'Default', 'Description'], ...rows])}\n`;
 }
 
-/** Descriptions name a page of the docs by its path in the repository. */
+/** Descriptions name a page of the docs, or a section of one, by its path in the repository. */
 function linked(text: string): string {
   return text
     .replaceAll('|', '\\|')
-    .replaceAll(/\(?docs\/((?:[\w-]+\/)+)([\w-]+)\.md\)?/g, (match, folder: string, name: string) => {
-      const link = `[${name}](../${folder}${name}.md)`;
-      return match.startsWith('(') ? `(${link})` : link;
-    })
+    .replaceAll(
+      /\(?docs\/((?:[\w-]+\/)+)([\w-]+)\.md(#[\w-]+)?\)?/g,
+      (match, folder: string, name: string, anchor = '') => {
+        const link = `[${anchor ? anchor.slice(1).replaceAll('-', ' ') : name}](../${folder}${name}.md${anchor})`;
+        return match.startsWith('(') ? `(${link})` : link;
+      },
+    )
     .replaceAll('(../reference/', '(');
 }
 

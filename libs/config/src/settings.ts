@@ -172,7 +172,7 @@ const api = group('API', {
   ),
   managementPort: optional(
     port,
-    'Port of the API for operators: /metrics, and /readyz with details (docs/operating/monitoring.md). ' +
+    'Port of the API for operators: /metrics, and /readyz with details (docs/operating/observability.md). ' +
       'Without it, the API has no such port. `npm start` uses 9090 or a free port; in the containers of ' +
       '`docker compose` it is 9090.',
   ),
@@ -570,7 +570,7 @@ const everyProcess = group('Every process', {
   otlpEndpoint: optional(
     url(['http:', 'https:'], 'set it to the http(s) URL of an OTLP receiver, such as http://collector:4318'),
     'URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://collector:4318. Turns on traces, ' +
-      'metrics and logs (docs/operating/tracing.md). Without it, OpenTelemetry is off.',
+      'metrics and logs (docs/operating/observability.md#opentelemetry). Without it, OpenTelemetry is off.',
     { env: 'OTEL_EXPORTER_OTLP_ENDPOINT' },
   ),
   otlpTracesEndpoint: optional(
