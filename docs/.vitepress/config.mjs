@@ -2,7 +2,6 @@
 import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
-import { checkLinks } from './check-links.mjs';
 import { completed } from './generated-parts.mjs';
 import { sidebar } from './sidebar.mjs';
 
@@ -71,7 +70,6 @@ export default defineConfig({
   },
   // Pages name what runs on the reader's machine.
   ignoreDeadLinks: 'localhostLinks',
-  buildEnd: ({ outDir, site }) => checkLinks(outDir, site.base),
   themeConfig: {
     sidebar: sidebar(),
     outline: [2, 3],
