@@ -10,7 +10,6 @@ const base = {
   rootDir: __dirname,
   testEnvironment: '<rootDir>/test/support/jest/environment.js',
   runtime: '<rootDir>/test/support/jest/runtime.js',
-  setupFilesAfterEnv: ['<rootDir>/test/support/jest/timeout.js'],
   transform: {
     '^.+\\.[cm]?[jt]s$': [
       '@swc/jest',
@@ -44,6 +43,9 @@ const withServices = {
 module.exports = {
   // Tests with processes wait for more than half of their time: five files at once also where there are two cores, or one.
   maxWorkers: Math.max(5, availableParallelism() - 1),
+  // Tests wait for events, however slow the machine. This bound ends a test or a hook that hangs, so no test has its own. It is
+  // longer than helpers wait for a process (baton-process.ts), which then say what the process has logged.
+  testTimeout: 15 * 60_000,
   testSequencer: '<rootDir>/test/support/jest/sequencer.js',
   // Longer than the longest limit of a test.
   reporters: ['default', ['<rootDir>/test/support/jest/hang-reporter.js', { minutes: 20 }]],
