@@ -457,7 +457,7 @@ const worker = group('Worker', {
   pushConcurrency: setting(
     integer(1, 1000),
     32,
-    'Maximum requests per worker process at one time that deliver push notifications (docs/operating/push.md).',
+    'Maximum requests per worker process at one time that deliver push notifications (docs/calling/push.md#how-baton-delivers).',
   ),
   pushPerHost: setting(
     integer(1, 1000),
@@ -495,7 +495,7 @@ const worker = group('Worker', {
     integer(0, 8760),
     24,
     'Hours of failures without a success after which Baton gives a push config up. 0: at the second failure in a row. You ' +
-      'can deliver it again (docs/operating/push.md).',
+      'can deliver it again (docs/calling/push.md#how-baton-delivers).',
   ),
   retentionSweepMs: setting(
     milliseconds,

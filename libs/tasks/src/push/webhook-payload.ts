@@ -2,7 +2,7 @@ import { type EventPayload, stateName, V1_0_CODEC } from '@baton/a2a';
 import type { WebhookTarget } from '@baton/database';
 
 /**
- * The body of a webhook for an event with a status (docs/calling/webhooks.md). The form is that of Standard Webhooks.
+ * The body of a webhook for an event with a status (docs/calling/push.md#webhooks). The form is that of Standard Webhooks.
  * Results are left out: they can be large, and the receiver may read the task.
  */
 export function webhookBody(
