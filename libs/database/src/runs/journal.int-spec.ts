@@ -28,6 +28,23 @@ describe('the journal of a task', () => {
     expect((await journal.read(run.tenantId, run.taskId)).map(({ value }) => value)).toEqual(['first']);
   });
 
+  it('has an entry once that is written again while the first write still waits', async () => {
+    const run = await startTask(stores);
+    const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    const { writes } = await stores.database.inSystem(async (transaction) => {
+      await transaction.query({ text: 'SELECT FROM tasks WHERE id = $1 FOR UPDATE' }, [run.taskId]);
+      const both = Promise.all(['first', 'again'].map((value) => journal.append(run, 1, value)));
+      while ((await sql(stores, waiting)).length < 2);
+      return { writes: both };
+    });
+    expect(await writes).toEqual([true, true]);
+    expect(await journal.read(run.tenantId, run.taskId)).toHaveLength(1);
+    const counted = `SELECT open_bytes::int AS bytes, (SELECT octet_length(value::text) FROM turn_journal WHERE task_id = t.id) AS said
+      FROM tasks t WHERE id = '${run.taskId}'`;
+    const [row] = (await sql(stores, counted)) as { bytes: number; said: number }[];
+    expect(row?.bytes).toBe(row?.said);
+  });
+
   it('refuses an attempt that is not current, another run, an ended task and a position that is taken', async () => {
     const run = await startTask(stores);
     expect(await journal.append(run, 1, 'mine')).toBe(true);

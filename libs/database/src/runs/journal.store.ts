@@ -65,27 +65,28 @@ ORDER BY position DESC LIMIT $3`,
 
 /**
  * Fenced like an event: $1 tenant $2 task $3 run $4 attempt $5 position $6 value. Returns one row if the entry is
- * stored now, also if this attempt wrote it before and lost the answer.
+ * stored now, also if this attempt wrote it before and lost the answer. The first write may still be under way: it is then
+ * committed after this statement has begun, which sees it by the conflict alone. So a conflict with an entry of the same attempt
+ * updates the entry as it is. `xmax` is 0 in a new one.
  */
 const APPEND_JOURNAL: Statement = {
-  name: 'journal-append',
+  name: 'journal-append-2',
   text: `
 WITH task AS (
   SELECT id FROM tasks
   WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND active_run_id = $3 AND attempt = $4 AND state NOT IN (${TERMINAL_STATES})
   FOR UPDATE
 ), entry AS (
-  INSERT INTO turn_journal (tenant_id, task_id, run_id, attempt, position, value)
+  INSERT INTO turn_journal AS j (tenant_id, task_id, run_id, attempt, position, value)
   SELECT $1, task.id, $3, $4, $5, $6::json FROM task
-  ON CONFLICT DO NOTHING
-  RETURNING position
+  ON CONFLICT (tenant_id, task_id, position) DO UPDATE SET value = j.value
+    WHERE j.run_id = EXCLUDED.run_id AND j.attempt = EXCLUDED.attempt
+  RETURNING position, xmax = 0 AS is_new
 ), counted AS (
-  UPDATE tasks SET open_bytes = open_bytes + ${sizeOf('$6')} FROM entry WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2
+  UPDATE tasks SET open_bytes = open_bytes + ${sizeOf('$6')} FROM entry
+  WHERE entry.is_new AND tenant_id = ${keyOfTenant('$1')} AND id = $2
 )
-SELECT position FROM entry
-UNION ALL
-SELECT j.position FROM turn_journal j, task
-WHERE j.tenant_id = $1 AND j.task_id = $2 AND j.position = $5 AND j.run_id = $3 AND j.attempt = $4`,
+SELECT position FROM entry`,
 };
 
 /** One value of a task's journal. */
