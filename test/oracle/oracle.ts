@@ -336,7 +336,7 @@ const plain = (value: unknown): unknown =>
   value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
 
 /** Where two values differ, one line each. */
-function differencesOf(at: string, expected: unknown, found: unknown): string[] {
+export function differencesOf(at: string, expected: unknown, found: unknown): string[] {
   if (isDeepStrictEqual(expected, found)) return [];
   const [a, b] = [plain(expected), plain(found)];
   if (isDeepStrictEqual(a, b)) return [];

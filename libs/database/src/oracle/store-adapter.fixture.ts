@@ -648,12 +648,17 @@ export class StoreAdapter implements OracleSubject {
   // ── Names and values ─────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Every episode has its own ids. The first run of a task has the id of the task. */
-  private id(name: string): string {
+  id(name: string): string {
     const short = name.replace(/\/1$/, '');
     const hex = hash(`${this.episode} ${short}`).toString('hex');
     const id = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
     this.names.set(id, short);
     return id;
+  }
+
+  /** An id that was made by others. */
+  learn(id: string, name: string): void {
+    this.names.set(id, name);
   }
 
   private name(id: string): string {
@@ -669,7 +674,7 @@ export class StoreAdapter implements OracleSubject {
     return { tenantId: this.id(tenant), taskId: this.id(task), runId: this.id(run), attempt };
   }
 
-  private contextOf(task: string): string {
+  contextOf(task: string): string {
     return this.id(`context of ${task}`);
   }
 
@@ -681,7 +686,7 @@ export class StoreAdapter implements OracleSubject {
     };
   }
 
-  private messageKey({ name, content, gone }: Key): MessageKey {
+  messageKey({ name, content, gone }: Key): MessageKey {
     const bytes = hash(name);
     this.names.set(bytes.toString('hex'), name);
     return {
