@@ -3,6 +3,7 @@ import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitepress';
 import { completed } from './generated-parts.mjs';
+import { writeMarkdownPages } from './markdown-pages.mjs';
 import { sidebar } from './sidebar.mjs';
 
 const DOCS = fileURLToPath(new URL('..', import.meta.url));
@@ -70,6 +71,7 @@ export default defineConfig({
   },
   // Pages name what runs on the reader's machine.
   ignoreDeadLinks: 'localhostLinks',
+  buildEnd: writeMarkdownPages,
   themeConfig: {
     sidebar: sidebar(),
     outline: [2, 3],
