@@ -1,4 +1,4 @@
-import { rawRequest } from '../../apps/api/src/testing/raw-request.js';
+import { rawRequest } from '../support/api/raw-request.js';
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { OpenIdProvider, RESOURCE } from '../support/open-id-provider.js';

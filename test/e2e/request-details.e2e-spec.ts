@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { GrpcCaller, V0_3_SERVICE } from '../../apps/api/src/testing/grpc-caller.js';
+import { GrpcCaller, V0_3_SERVICE } from '../support/api/grpc-caller.js';
 import { DRIVERS } from '../support/index.js';
 import { Stack } from '../support/stack.js';
 import { freshId } from '../support/wire.js';

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { OperationName } from '../../libs/a2a/src/operation.js';
 import { rpcPaths } from '../../libs/a2a/src/profiles/index.js';
 import { profileFor, type RpcPath } from '../../libs/a2a/src/profiles/profile.js';
-import { CARD_PATHS, REST_ROUTES } from '../../apps/api/src/testing/routes.js';
+import { CARD_PATHS, REST_ROUTES } from '../support/api/routes.js';
 import { HTTP_ROUTES, type HttpRoute } from '../../libs/a2a/src/http-routes.js';
 import type { Headers, WireRequest } from '../support/wire.js';
 import { AGENTS, type Case, type Kind, TASKS } from './case.js';

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { OpenIdProvider } from '../support/open-id-provider.js';
-import { GrpcCaller, type GrpcEnd } from '../../apps/api/src/testing/grpc-caller.js';
+import { GrpcCaller, type GrpcEnd } from '../support/api/grpc-caller.js';
 import type { GrpcMethod } from '../../libs/a2a/src/grpc-methods.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import {

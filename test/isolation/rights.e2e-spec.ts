@@ -1,6 +1,6 @@
 import pLimit from 'p-limit';
 import { randomUUID } from 'node:crypto';
-import { MANAGEMENT_ROUTES, type Route, ROUTES } from '../../apps/api/src/testing/routes.js';
+import { MANAGEMENT_ROUTES, type Route, ROUTES } from '../support/api/routes.js';
 import { errorWire } from '../../libs/a2a/src/json-rpc.js';
 import { OPERATIONS } from '../../libs/a2a/src/operation.js';
 import type { Answer, WireRequest } from '../support/wire.js';

@@ -1,4 +1,4 @@
-import { MANAGEMENT_ROUTES, type Route, ROUTES } from '../../apps/api/src/testing/routes.js';
+import { MANAGEMENT_ROUTES, type Route, ROUTES } from '../support/api/routes.js';
 import { SCOPES, type Scope } from '../../libs/a2a/src/rights.js';
 import { OPERATIONS } from '../../libs/a2a/src/operation.js';
 import { type Column, isOfA2a, readRights, type Rights, rpcMethods, SCOPE_COLUMNS } from './rights.js';

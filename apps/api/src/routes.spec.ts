@@ -1,8 +1,14 @@
 import { HTTP_ROUTES, httpPathOf, rpcPaths } from '@baton/a2a';
 import type { FastifyInstance } from 'fastify';
-import { type FakeApi, startFakeApi } from './testing/fake-api.js';
-import { rawRequest } from './testing/raw-request.js';
-import { CARD_PATHS, MANAGEMENT_ROUTES, pathsOf, REST_ROUTES, ROUTES } from './testing/routes.js';
+import { type FakeApi, startFakeApi } from '../../../test/support/api/fake-api.js';
+import { rawRequest } from '../../../test/support/api/raw-request.js';
+import {
+  CARD_PATHS,
+  MANAGEMENT_ROUTES,
+  pathsOf,
+  REST_ROUTES,
+  ROUTES,
+} from '../../../test/support/api/routes.js';
 
 /** Paths that name nothing of a tenant's. */
 const OPEN = [

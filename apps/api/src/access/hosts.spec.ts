@@ -1,8 +1,8 @@
 import type { CallContext } from '@baton/a2a';
 import { getExtendedAgentCard } from '@baton/tasks';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { rawRequest } from '../testing/raw-request.js';
-import { sampleTask } from '../testing/samples.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { rawRequest } from '../../../../test/support/api/raw-request.js';
+import { sampleTask } from '../../../../test/support/api/samples.js';
 
 let api: FakeApi;
 let calls: CallContext[];

@@ -1,6 +1,6 @@
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { rawRequest } from '../testing/raw-request.js';
-import { legacyRequest, request, sampleTask } from '../testing/samples.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { rawRequest } from '../../../../test/support/api/raw-request.js';
+import { legacyRequest, request, sampleTask } from '../../../../test/support/api/samples.js';
 
 const REASON = 'the tenant is suspended: unpaid bill';
 

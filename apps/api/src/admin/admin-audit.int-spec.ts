@@ -1,7 +1,7 @@
 import { AuditStore, Database, OperatorTokenStore, PLATFORM } from '@baton/database';
 import { OperatorTokens, TokenService } from '@baton/identity';
 import { randomUUID } from 'node:crypto';
-import { MANAGEMENT_ROUTES } from '../testing/routes.js';
+import { MANAGEMENT_ROUTES } from '../../../../test/support/api/routes.js';
 import { app, ask, managementUrl, operator, operatorKey, url } from './admin-api.fixture.js';
 
 const audit = () => app.get(AuditStore, { strict: false });

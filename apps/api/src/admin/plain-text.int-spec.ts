@@ -1,4 +1,4 @@
-import { MANAGEMENT_ROUTES } from '../testing/routes.js';
+import { MANAGEMENT_ROUTES } from '../../../../test/support/api/routes.js';
 import { ask, type Json } from './admin-api.fixture.js';
 
 const ADMIN = MANAGEMENT_ROUTES.filter(({ access }) => access === 'operator');

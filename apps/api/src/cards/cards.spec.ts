@@ -3,8 +3,8 @@ import { AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk';
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import { getExtendedAgentCard } from '@baton/tasks';
 import { signedCardTag } from '../http/card-tags.js';
-import { agentOf, type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { rawRequest } from '../testing/raw-request.js';
+import { agentOf, type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { rawRequest } from '../../../../test/support/api/raw-request.js';
 
 const CARD = '/agents/echo/.well-known/agent-card.json';
 const AUTHORIZED = { authorization: 'Bearer reader' };

@@ -1,8 +1,8 @@
 import { ERRORS, type ErrorKind, OPERATIONS, type OperationName, PROFILES, ProtocolError } from '@baton/a2a';
 import { grpcRequestOf, httpRequestOf, METHODS } from '../../../../test/isolation/methods.js';
 import { type RpcMethod, rpcMethods } from '../../../../test/isolation/rights.js';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { GrpcCaller } from '../testing/grpc-caller.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { GrpcCaller } from '../../../../test/support/api/grpc-caller.js';
 
 type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
 

@@ -8,9 +8,14 @@ import {
   TaskState,
 } from '@baton/a2a';
 import { generateKeyPairSync } from 'node:crypto';
-import { type FakeApi, recordCalls, type RecordedCall, startFakeApi } from '../testing/fake-api.js';
-import { GrpcCaller, V0_3_SERVICE } from '../testing/grpc-caller.js';
-import { request, statusItem, taskItem } from '../testing/samples.js';
+import {
+  type FakeApi,
+  recordCalls,
+  type RecordedCall,
+  startFakeApi,
+} from '../../../../test/support/api/fake-api.js';
+import { GrpcCaller, V0_3_SERVICE } from '../../../../test/support/api/grpc-caller.js';
+import { request, statusItem, taskItem } from '../../../../test/support/api/samples.js';
 
 /** The gRPC port is on the cards, at the host that the caller names. */
 const GRPC = { GRPC_PORT: '0', GRPC_PUBLIC_ADDRESS: 'localhost:0' };

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import http2 from 'node:http2';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { GrpcCaller } from '../testing/grpc-caller.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { GrpcCaller } from '../../../../test/support/api/grpc-caller.js';
 
 const HEALTH = 'grpc.health.v1.Health';
 const REFLECTION = 'grpc.reflection.v1.ServerReflection';

@@ -1,7 +1,7 @@
 import { GRPC_METHODS, Part, ProtocolError, Task, V1_0_CODEC } from '@baton/a2a';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import fc from 'fast-check';
-import { sampleTask } from '../testing/samples.js';
+import { sampleTask } from '../../../../test/support/api/samples.js';
 import { decodeMessage, encodeMessage, messageOf } from './protobuf.js';
 
 const SEND = messageOf('lf.a2a.v1.SendMessageRequest');

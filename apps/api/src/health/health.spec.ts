@@ -1,7 +1,7 @@
 import { get } from 'node:http';
 import { ProtocolError } from '@baton/a2a';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { request, taskItem } from '../testing/samples.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { request, taskItem } from '../../../../test/support/api/samples.js';
 
 let api: FakeApi;
 

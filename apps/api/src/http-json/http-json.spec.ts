@@ -7,8 +7,13 @@ import {
   type StreamItem,
   TaskState,
 } from '@baton/a2a';
-import { type FakeApi, recordCalls, type RecordedCall, startFakeApi } from '../testing/fake-api.js';
-import { request, statusItem, taskItem } from '../testing/samples.js';
+import {
+  type FakeApi,
+  recordCalls,
+  type RecordedCall,
+  startFakeApi,
+} from '../../../../test/support/api/fake-api.js';
+import { request, statusItem, taskItem } from '../../../../test/support/api/samples.js';
 
 let api: FakeApi;
 /** What operations were called with. */

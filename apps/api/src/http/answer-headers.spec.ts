@@ -1,6 +1,6 @@
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { rawRequest } from '../testing/raw-request.js';
-import { request, sampleTask, taskItem } from '../testing/samples.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { rawRequest } from '../../../../test/support/api/raw-request.js';
+import { request, sampleTask, taskItem } from '../../../../test/support/api/samples.js';
 
 const ORIGIN = 'https://app.example.com';
 const AUTHORIZED = { authorization: 'Bearer caller' };

@@ -4,9 +4,9 @@ import { Metrics } from '@baton/telemetry';
 import { once } from 'node:events';
 import http2 from 'node:http2';
 import { connect, type Socket } from 'node:net';
-import { type FakeApi, recordCalls, startFakeApi } from '../testing/fake-api.js';
-import { GrpcCaller } from '../testing/grpc-caller.js';
-import { request, taskItem } from '../testing/samples.js';
+import { type FakeApi, recordCalls, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { GrpcCaller } from '../../../../test/support/api/grpc-caller.js';
+import { request, taskItem } from '../../../../test/support/api/samples.js';
 import { BodyMemoryPool } from './body-memory-pool.js';
 
 const KIB = 1024;

@@ -3,7 +3,7 @@ import { createLogger, Metrics } from '@baton/telemetry';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { publicConnections } from './connection-limit.js';
 
 const MINE = '127.0.0.1';

@@ -1,6 +1,6 @@
 import { errorCodes } from 'fastify';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { rawRequest } from '../testing/raw-request.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { rawRequest } from '../../../../test/support/api/raw-request.js';
 
 let api: FakeApi;
 

@@ -1,6 +1,6 @@
 import { rpcPaths } from '@baton/a2a';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { REST_ROUTES } from '../testing/routes.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { REST_ROUTES } from '../../../../test/support/api/routes.js';
 
 // Every path is in one of these tables: see routes.spec.ts.
 const ROUTES = [

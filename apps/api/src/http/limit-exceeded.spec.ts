@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { ProtocolError, rpcPaths } from '@baton/a2a';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { rawRequest } from '../testing/raw-request.js';
-import { legacyRequest, request, sampleTask } from '../testing/samples.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { rawRequest } from '../../../../test/support/api/raw-request.js';
+import { legacyRequest, request, sampleTask } from '../../../../test/support/api/samples.js';
 
 const TASK = '00000000-0000-4000-8000-000000000001';
 

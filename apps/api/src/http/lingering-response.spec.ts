@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { LingeringResponse } from './lingering-response.js';
 
 const MIB = 1024 * 1024;

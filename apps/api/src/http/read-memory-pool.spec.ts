@@ -2,8 +2,8 @@ import type { CallContext } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { sampleTask } from '../testing/samples.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { sampleTask } from '../../../../test/support/api/samples.js';
 import { ReadMemoryPool } from './read-memory-pool.js';
 
 const MIB = 1024 * 1024;

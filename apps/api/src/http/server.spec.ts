@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { rawRequest } from '../testing/raw-request.js';
-import { request, sampleTask } from '../testing/samples.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { rawRequest } from '../../../../test/support/api/raw-request.js';
+import { request, sampleTask } from '../../../../test/support/api/samples.js';
 
 let api: FakeApi;
 

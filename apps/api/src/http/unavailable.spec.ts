@@ -1,8 +1,8 @@
 import { DatabaseUnavailableError } from '@baton/database';
 import { MessagingUnavailableError } from '@baton/messaging';
 import { connect } from 'node:net';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { legacyRequest, request } from '../testing/samples.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { legacyRequest, request } from '../../../../test/support/api/samples.js';
 
 let api: FakeApi;
 

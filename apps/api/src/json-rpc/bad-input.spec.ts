@@ -1,6 +1,6 @@
 import { request as httpRequest } from 'node:http';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { legacyRequest, request, sampleTask } from '../testing/samples.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { legacyRequest, request, sampleTask } from '../../../../test/support/api/samples.js';
 
 const LIMIT = 65_536;
 let api: FakeApi;

@@ -1,7 +1,7 @@
 import { type CallContext, ProtocolError } from '@baton/a2a';
 import { DatabaseUnavailableError } from '@baton/database';
-import { agentOf, type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { legacyRequest, request, sampleTask } from '../testing/samples.js';
+import { agentOf, type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { legacyRequest, request, sampleTask } from '../../../../test/support/api/samples.js';
 
 let api: FakeApi;
 

@@ -1,6 +1,6 @@
 import { type CallContext, type ProfileName, PROFILES, ProtocolError, rulesFor, TaskState } from '@baton/a2a';
-import { agentOf, type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { sampleTask, statusItem, taskItem } from '../testing/samples.js';
+import { agentOf, type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { sampleTask, statusItem, taskItem } from '../../../../test/support/api/samples.js';
 
 const MIB = 1_048_576;
 let api: FakeApi;

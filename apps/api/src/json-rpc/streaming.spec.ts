@@ -1,7 +1,7 @@
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { ProtocolError, type StreamItem, TaskState } from '@baton/a2a';
-import { agentOf, type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { request, sampleTask, statusItem, taskItem } from '../testing/samples.js';
+import { agentOf, type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { request, sampleTask, statusItem, taskItem } from '../../../../test/support/api/samples.js';
 
 const HEARTBEAT_MS = 20;
 

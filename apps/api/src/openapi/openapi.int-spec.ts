@@ -8,7 +8,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { ApiModule } from '../api.module.js';
 import { createFastifyAdapter, listen, prepareApi, shutDown } from '../server.js';
-import { ApiDocument, isJson, type Json, type Operation } from '../testing/api-document.js';
+import { ApiDocument, isJson, type Json, type Operation } from '../../../../test/support/api/api-document.js';
 
 const TENANT = 'acme';
 

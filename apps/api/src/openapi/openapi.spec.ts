@@ -1,7 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { ApiDocument, type Operation } from '../testing/api-document.js';
-import { type FakeApi, startFakeApi } from '../testing/fake-api.js';
-import { pathsOf } from '../testing/routes.js';
+import { ApiDocument, type Operation } from '../../../../test/support/api/api-document.js';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { pathsOf } from '../../../../test/support/api/routes.js';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 

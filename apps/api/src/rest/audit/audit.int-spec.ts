@@ -2,7 +2,7 @@ import { type Scope, TaskState } from '@baton/a2a';
 import { AuditStore, Database, PLATFORM } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { randomUUID } from 'node:crypto';
-import { REST_ROUTES } from '../../testing/routes.js';
+import { REST_ROUTES } from '../../../../../test/support/api/routes.js';
 import { app, ECHO, Tenant, url } from '../agents/catalog-api.fixture.js';
 
 interface Answer {

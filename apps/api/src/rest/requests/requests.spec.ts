@@ -12,8 +12,8 @@ import {
   TRUNCATED,
 } from '@baton/a2a';
 import type { StoredTask } from '@baton/database';
-import { type FakeApi, startFakeApi } from '../../testing/fake-api.js';
-import { sampleTask, statusItem, taskItem } from '../../testing/samples.js';
+import { type FakeApi, startFakeApi } from '../../../../../test/support/api/fake-api.js';
+import { sampleTask, statusItem, taskItem } from '../../../../../test/support/api/samples.js';
 
 const ID = '0198a000-0000-7000-8000-000000000001';
 const UNKNOWN = '0198a000-0000-7000-8000-00000000000f';

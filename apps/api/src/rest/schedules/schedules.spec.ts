@@ -1,6 +1,6 @@
 import { ProtocolError, TaskState } from '@baton/a2a';
 import type { Schedule, ScheduleSpec } from '@baton/database';
-import { type FakeApi, startFakeApi } from '../../testing/fake-api.js';
+import { type FakeApi, startFakeApi } from '../../../../../test/support/api/fake-api.js';
 
 const ID = '0198a000-0000-7000-8000-000000000001';
 let api: FakeApi;

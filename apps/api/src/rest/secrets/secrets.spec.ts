@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type FakeApi, startFakeApi } from '../../testing/fake-api.js';
+import { type FakeApi, startFakeApi } from '../../../../../test/support/api/fake-api.js';
 
 let api: FakeApi;
 

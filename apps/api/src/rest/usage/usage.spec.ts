@@ -1,4 +1,4 @@
-import { type FakeApi, startFakeApi } from '../../testing/fake-api.js';
+import { type FakeApi, startFakeApi } from '../../../../../test/support/api/fake-api.js';
 import { csvOf } from './csv.js';
 import { priceOf } from './model-cost.js';
 

@@ -9,8 +9,8 @@ import {
   type ServiceError,
   status as Status,
 } from '@grpc/grpc-js';
-import { methodOf } from '../grpc/grpc-reflection.js';
-import { decodeMessage, encodeMessage, messageOf } from '../grpc/protobuf.js';
+import { methodOf } from '../../../apps/api/src/grpc/grpc-reflection.js';
+import { decodeMessage, encodeMessage, messageOf } from '../../../apps/api/src/grpc/protobuf.js';
 
 /** The service of A2A 1.0. */
 export const V1_0_SERVICE = 'lf.a2a.v1.A2AService';

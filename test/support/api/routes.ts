@@ -1,17 +1,17 @@
 import type { Type } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
-import { AdminModule } from '../admin/admin.module.js';
-import { BullBoardModule } from '../bull-board/bull-board.module.js';
-import { CardsModule } from '../cards/cards.module.js';
-import { ConsoleModule } from '../console/console.module.js';
-import { HealthModule } from '../health/health.module.js';
-import { HttpJsonModule } from '../http-json/http-json.module.js';
-import { JsonRpcModule } from '../json-rpc/json-rpc.module.js';
-import { OpenApiModule } from '../openapi/open-api.module.js';
-import { type Route, routesOf } from '../openapi/route.js';
-import { RestModule } from '../rest/rest.module.js';
+import { AdminModule } from '../../../apps/api/src/admin/admin.module.js';
+import { BullBoardModule } from '../../../apps/api/src/bull-board/bull-board.module.js';
+import { CardsModule } from '../../../apps/api/src/cards/cards.module.js';
+import { ConsoleModule } from '../../../apps/api/src/console/console.module.js';
+import { HealthModule } from '../../../apps/api/src/health/health.module.js';
+import { HttpJsonModule } from '../../../apps/api/src/http-json/http-json.module.js';
+import { JsonRpcModule } from '../../../apps/api/src/json-rpc/json-rpc.module.js';
+import { OpenApiModule } from '../../../apps/api/src/openapi/open-api.module.js';
+import { type Route, routesOf } from '../../../apps/api/src/openapi/route.js';
+import { RestModule } from '../../../apps/api/src/rest/rest.module.js';
 
-export type { Route } from '../openapi/route.js';
+export type { Route } from '../../../apps/api/src/openapi/route.js';
 
 const routesOfModule = (module: Type): Route[] =>
   (Reflect.getMetadata('controllers', module) as Type[]).flatMap(routesOf);
