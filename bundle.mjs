@@ -4,12 +4,9 @@
  * run the compiled files.
  */
 import { build } from 'esbuild';
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { execFile } from 'node:child_process';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
@@ -83,20 +80,6 @@ const ownFolders = {
     });
   },
 };
-
-const NAME = 'var __name=(target,value)=>__defProp(target,"name",{value,configurable:true});';
-
-/**
- * With `keepNames` esbuild names each function every time it is made. That takes twenty times as long as to make it, and each
- * request makes hundreds. Only classes keep their names.
- */
-function nameClassesOnly(text) {
-  if (!text.includes(NAME))
-    throw new Error('esbuild names functions in another way now: look at __name in the bundle');
-  return text
-    .replace(NAME, `var __name=(target)=>target;${NAME.replace('__name', '__nameClass')}`)
-    .replaceAll('__name(this,', '__nameClass(this,');
-}
 
 /** esbuild leaves other characters in comments and in regular expressions alone. Both may have escapes in their place. */
 const ascii = (text) =>
@@ -192,24 +175,13 @@ else compile().runInThisContext();
 run(globalThis.batonBundle);
 `;
 
-/** Writes the cache when the process ends: then it has the compiled code of all functions that were called. */
+/** Writes the cache when all modules are loaded. Without arguments the process ends before anything starts. */
 const WRITE_CACHE = `${RUN}
 const script = compile();
 process.once('exit', () => require('node:fs').writeFileSync(cachePath, script.createCachedData()));
 run(script.runInThisContext());
-`;
-
-/** The same of what is called when modules are loaded. Without arguments the process ends before anything starts. */
-const WRITE_FIRST_CACHE = `${WRITE_CACHE}
 if (process.argv.length === 2) process.exit(0);
 `;
-
-/** What serves a call, and has the code of first calls in its cache. */
-const SERVED = ['apps/api/src/main', 'apps/worker/src/main'];
-
-/** Maximum time for Baton to start, to serve the calls, and to end. A slow machine has the first caches then. */
-const FIRST_CALLS_MS = 180_000;
-const FIRST_AT_ONCE = 20;
 
 /** Arguments name the folders of the programs that are bundled, such as apps/api. Without any, all are. */
 const folders = process.argv.slice(2);
@@ -218,13 +190,6 @@ const programs = PROGRAMS.filter(
 );
 
 await Promise.all(programs.map(bundle));
-if (SERVED.every((served) => programs.some(({ main }) => main === served))) {
-  await cacheFirstCalls().catch((error) => {
-    console.warn(
-      `The first calls after a start will take longer. Their code is not in the cache: ${error.message}`,
-    );
-  });
-}
 
 async function bundle({ main, args = [], env = {} }) {
   const entry = `${ROOT}/dist/${main}.js`;
@@ -249,8 +214,6 @@ async function bundle({ main, args = [], env = {} }) {
     },
     footer: { js: '});' },
     plugins: [ownFolders],
-    // Nest and logs use the names of classes.
-    keepNames: true,
     // A process keeps this text in memory, and the position of each line.
     minifyWhitespace: true,
     lineLimit: 200,
@@ -261,121 +224,10 @@ async function bundle({ main, args = [], env = {} }) {
   });
   // Inside a function "#!" is an error.
   for (const { path, text } of outputFiles)
-    await writeFile(path, path === outfile ? ascii(nameClassesOnly(text.replace(/^#!/, '//'))) : text);
-  await writeFile(entry, WRITE_FIRST_CACHE);
+    await writeFile(path, path === outfile ? ascii(text.replace(/^#!/, '//')) : text);
+  await writeFile(entry, WRITE_CACHE);
   // The command fails for want of a database.
   await promisify(execFile)(process.execPath, [entry, ...args], { env }).catch(() => undefined);
   await writeFile(entry, START);
   await rm(`${entry}.map`, { force: true });
-}
-
-/**
- * Runs a Baton on embedded services, and sends it what callers send first. Its API and worker then write caches that have the
- * code of these calls: else the first tasks after a start wait until V8 has compiled it.
- */
-async function cacheFirstCalls() {
-  const mains = SERVED.map((main) => `${ROOT}/dist/${main}.js`);
-  const home = await mkdtemp(join(tmpdir(), 'baton-build-'));
-  await Promise.all(mains.map((main) => writeFile(main, WRITE_CACHE)));
-  try {
-    await serveFirstCalls(home);
-  } finally {
-    await Promise.all(mains.map((main) => writeFile(main, START)));
-    await rm(home, { recursive: true, force: true });
-  }
-}
-
-async function serveFirstCalls(home) {
-  const [PORT, MANAGEMENT_PORT, GRPC_PORT] = await freePorts(3);
-  // Nothing else of the environment: it may name somebody's database.
-  const { PATH, HOME } = process.env;
-  const env = {
-    PATH,
-    HOME,
-    BATON_HOME: home,
-    PORT,
-    MANAGEMENT_PORT,
-    GRPC_PORT,
-    WORKERS: '1',
-    LOG_LEVEL: 'warn',
-  };
-  const stdio = ['ignore', 'pipe', 'pipe'];
-  const baton = spawn(process.execPath, [`${ROOT}/dist/apps/local/src/main.js`], { env, stdio });
-  const ended = once(baton, 'exit');
-  const limit = setTimeout(() => baton.kill('SIGKILL'), FIRST_CALLS_MS);
-  try {
-    await isServing(baton);
-    const { url, token } = JSON.parse(await readFile(join(home, 'demo.json'), 'utf8'));
-    await sendFirstCalls(`${url}/agents/echo`, token);
-  } finally {
-    baton.kill('SIGTERM');
-    await ended;
-    clearTimeout(limit);
-  }
-}
-
-/** Local Baton prints the first call to make when it can be made. */
-function isServing({ stdout, stderr }) {
-  return new Promise((resolve, reject) => {
-    let said = '';
-    for (const output of [stdout, stderr]) {
-      output.setEncoding('utf8').on('data', (text) => {
-        said += text;
-        if (said.includes('curl')) resolve();
-      });
-    }
-    stdout.on('end', () => reject(new Error(said.trim().split('\n').at(-1))));
-  });
-}
-
-/** Messages and streams of two protocol versions, one by one and together, and what reads the tasks. */
-async function sendFirstCalls(url, token) {
-  const call = async (version, method, params) => {
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${token}`,
-        'content-type': 'application/json',
-        'a2a-version': version,
-      },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-    });
-    return response.text();
-  };
-  const text = 'hello';
-  const metadata = { echo: { chunks: 5 } };
-  let sent = 0;
-  const messages = {
-    '1.0': () => ({ messageId: `first-${++sent}`, role: 'ROLE_USER', parts: [{ text }], metadata }),
-    0.3: () => ({
-      kind: 'message',
-      messageId: `first-${++sent}`,
-      role: 'user',
-      parts: [{ kind: 'text', text }],
-      metadata,
-    }),
-  };
-  const methods = {
-    '1.0': ['SendStreamingMessage', 'SendMessage', 'GetTask', 'SubscribeToTask'],
-    0.3: ['message/stream', 'message/send', 'tasks/get', 'tasks/resubscribe'],
-  };
-  for (const version of ['1.0', '0.3']) {
-    const [stream, send, get, resume] = methods[version];
-    for (const method of [stream, send]) {
-      const one = () => call(version, method, { message: messages[version]() });
-      await Promise.all(Array.from({ length: FIRST_AT_ONCE }, one));
-    }
-    const { result } = JSON.parse(await call(version, send, { message: messages[version]() }));
-    const { id } = result.task ?? result;
-    for (const method of [get, resume]) await call(version, method, { id });
-  }
-  await call('1.0', 'ListTasks', {});
-}
-
-async function freePorts(count) {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => String(server.address().port));
-  await Promise.all(servers.map((server) => once(server.close(), 'close')));
-  return ports;
 }

@@ -52,6 +52,17 @@ describe('logger', () => {
     expect(JSON.stringify(lines[0])).toMatch(/no route.*unplugged/);
   });
 
+  it('calls an error by its name, whatever a bundler calls its class', () => {
+    const { logger, lines } = recording('info');
+    class Renamed2 extends Error {
+      override readonly name = 'TurnFailure';
+    }
+    logger.error('failed', { err: new Renamed2('no answer') });
+    expect(lines).toEqual([
+      expect.objectContaining({ err: expect.objectContaining({ type: 'TurnFailure' }) }),
+    ]);
+  });
+
   it('takes what Nest says: its notes as debug, its errors as errors', () => {
     const { logger, lines } = recording('debug');
     const nest = new NestLogger(logger);

@@ -76,6 +76,12 @@ export class Logger {
   }
 }
 
+/** Errors go by their `name`: a bundle may have renamed their class. */
+const ERROR = pino.stdSerializers.wrapErrorSerializer((error) => {
+  error.type = error.raw.name;
+  return error;
+});
+
 /**
  * The root logger of a process.
  *
@@ -92,6 +98,7 @@ export function createLogger(
     base: { ...(processName ? { process: processName } : {}), pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
+    serializers: { err: ERROR },
     redact: { paths: REDACTED, censor: '[redacted]' },
   };
   const write = (line: string): void => {
