@@ -212,12 +212,12 @@ describeConsole('tasks in the console', () => {
     await baton.expectAccessible(tree);
 
     const usage = await baton.open({ token: tenant.token, path: '/usage' });
-    await usage.getByLabel('By').selectOption('agent');
+    await usage.getByLabel('By', { exact: true }).selectOption('agent');
     await usage.waitForURL(/by=agent/);
     // Not the id that the API has.
     const cost = usage.getByRole('row', { name: /^signer / }).getByRole('cell', { name: / EUR$/ });
     expect(parseFloat(await cost.innerText())).toBeGreaterThan(0);
-    await usage.getByLabel('By').selectOption('owner');
+    await usage.getByLabel('By', { exact: true }).selectOption('owner');
     await usage.getByRole('cell', { name: 'test', exact: true }).waitFor();
   });
 

@@ -180,7 +180,7 @@ describeConsole('the pages of a tenant', () => {
       .getByText('1,000')
       .waitFor();
     await page.getByRole('progressbar', { name: 'tokensPerDay used' }).waitFor({ state: 'attached' });
-    await page.getByLabel('By').selectOption('token');
+    await page.getByLabel('By', { exact: true }).selectOption('token');
     await page.getByRole('columnheader', { name: 'Token', exact: true }).waitFor();
     await page.getByText('0.00 USD').first().waitFor();
     await baton.expectAccessible(page);
