@@ -29,7 +29,7 @@ describe.each(DRIVERS)('Bull Board on %s', (driver) => {
     const run = someRun();
     await messaging.enqueueRuns([run]);
     const names = (await queues()).map(({ name }) => name);
-    expect(names.map((name) => name.replace(/^.*-/, ''))).toEqual(['runs', 'ticks', 'pushes']);
+    expect(names.map((name) => name.replace(/^.*-/, ''))).toEqual(['runs', 'reserved', 'ticks', 'pushes']);
     const [runs] = await queues({ activeQueue: names[0]!, status: 'waiting', page: '1', jobsPerPage: '10' });
     expect(runs).toMatchObject({ readOnlyMode: true, counts: { waiting: 1 } });
     expect(runs!.jobs).toMatchObject([{ id: `${run.runId}-0`, name: 'run', data: run }]);
