@@ -1,10 +1,13 @@
 // Runs `npm run check`, then all tests, or those that options of Jest select. The last line is `N passed, N failed`. The exit code
-// is not 0 if anything failed, the checks included. No test runs twice.
+// is not 0 if anything failed, the checks included. No test that has failed runs twice.
 //
 // The checks run first, alone: the tests keep all cores busy, and beside them oxlint took 34 minutes instead of half a minute.
 //
 // `quarantine.json` beside this file lists tests that may fail. Each entry has the `title` that this script prints for a failed
 // test, `since` (the date, such as 2026-11-26) and the `reason`. An entry that is older than 30 days fails the run.
+//
+// A process of Jest that crashes has judged no test of its file. It counts as the failed test `a process of Jest: SIGABRT`. While that
+// is in quarantine, the file runs once more.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,7 +38,10 @@ function runJest(...args) {
 }
 
 /** The tests of a file. A file that fails while none of its tests does counts as one more: what surrounds its tests has failed. */
-function testsOf({ name, status, assertionResults }) {
+function testsOf({ name, status, message, assertionResults }) {
+  const signal =
+    assertionResults.length === 0 && /terminated by another process: signal=(SIG\w+)/.exec(message)?.[1];
+  if (signal) return [{ status, title: `a process of Jest: ${signal}`, crashed: name }];
   const tests = assertionResults.map((test) => ({
     status: test.status,
     title: [relative('.', name), ...test.ancestorTitles, test.title].join(' › '),
@@ -67,8 +73,13 @@ const jest = runJest(...process.argv.slice(2));
 const leftOut = jest.tests.flatMap(({ group }) => (group?.includes('left out: ') ? group : []));
 for (const group of new Set(leftOut)) console.log(group);
 
-const failed = jest.tests.filter(hasFailed);
 const entryOf = ({ title }) => quarantine.find((entry) => entry.title === title);
+const crashed = jest.tests.filter((test) => test.crashed && entryOf(test)).map((test) => test.crashed);
+if (crashed.length > 0) {
+  console.log(`\nOnce more, because a process of Jest crashed: ${crashed.join(', ')}\n`);
+  jest.tests.push(...runJest('--runTestsByPath', ...crashed).tests);
+}
+const failed = jest.tests.filter(hasFailed);
 const failures = failed.filter((test) => !entryOf(test));
 for (const { title } of failures) console.log(`FAILED ${title}`);
 for (const test of failed) {

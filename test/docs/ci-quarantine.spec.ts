@@ -27,26 +27,39 @@ describe('.ci/test.mjs', () => {
     fileFails?: boolean;
     checksExitCode?: number;
     jestExitCode?: number;
+    /** What Jest says of the file. */
+    message?: string;
+    /** Whether each test passes when the file runs by its path. */
+    testsOfSecondRun?: Record<string, boolean>;
   }
 
   /** Runs the script where `npx jest` leaves these results. */
-  function run({ tests, quarantine = [], fileFails, checksExitCode = 0, jestExitCode }: Given) {
+  function run(given: Given) {
+    const { tests, quarantine = [], fileFails, checksExitCode = 0, jestExitCode, message = '' } = given;
     const isBad = fileFails ?? Object.values(tests).includes(false);
-    const assertionResults = Object.entries(tests).map(([title, passes]) => ({
-      ancestorTitles: ['the log'],
-      title,
-      status: passes ? 'passed' : 'failed',
-    }));
-    const results = {
+    const resultsOf = (passing: Record<string, boolean>, status: string) => ({
       testResults: [
-        { name: join(folder, 'a.spec.ts'), status: isBad ? 'failed' : 'passed', assertionResults },
+        {
+          name: join(folder, 'a.spec.ts'),
+          status,
+          message,
+          assertionResults: Object.entries(passing).map(([title, passes]) => ({
+            ancestorTitles: ['the log'],
+            title,
+            status: passes ? 'passed' : 'failed',
+          })),
+        },
       ],
-    };
+    });
+    const results = resultsOf(tests, isBad ? 'failed' : 'passed');
+    const second = resultsOf(given.testsOfSecondRun ?? {}, 'passed');
     command(
       'npx',
       `const output = process.argv.find((arg) => arg.startsWith('--outputFile=')).slice(13);
       console.log('jest runs');
-      require('node:fs').writeFileSync(output, ${JSON.stringify(JSON.stringify(results))});
+      const isSecond = process.argv.includes('--runTestsByPath');
+      const results = isSecond ? ${JSON.stringify(JSON.stringify(second))} : ${JSON.stringify(JSON.stringify(results))};
+      require('node:fs').writeFileSync(output, results);
       process.exit(${jestExitCode ?? (isBad ? 1 : 0)})`,
     );
     command('npm', `console.log('checks run'); process.exit(${checksExitCode})`);
@@ -114,5 +127,18 @@ describe('.ci/test.mjs', () => {
   it('fails for a file whose cleaning up fails, and for a run of Jest that fails without a failed test', () => {
     expect(run({ tests: { grows: true }, fileFails: true }).lines.at(-1)).toBe('1 passed, 1 failed');
     expect(run({ tests: { grows: true }, jestExitCode: 1 }).status).toBe(1);
+  });
+
+  it('fails when a process of Jest crashes, and runs its file once more while that is in quarantine', () => {
+    const crash =
+      'A jest worker process (pid=1) was terminated by another process: signal=SIGABRT, exitCode=null.';
+    const given = { tests: {}, fileFails: true, message: crash, testsOfSecondRun: { 'keeps order': true } };
+    const title = 'a process of Jest: SIGABRT';
+    expect(run(given)).toMatchObject({ status: 1, lines: expect.arrayContaining([`FAILED ${title}`]) });
+    const again = run({ ...given, quarantine: [entry(title)] });
+    expect(again.status).toBe(0);
+    expect(again.lines.at(-1)).toBe('1 passed, 0 failed');
+    const failing = run({ ...given, quarantine: [entry(title)], testsOfSecondRun: { 'keeps order': false } });
+    expect(failing.status).toBe(1);
   });
 });
