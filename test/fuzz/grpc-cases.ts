@@ -1,7 +1,7 @@
 import { GRPC_METHODS } from '@baton/a2a';
 import fc from 'fast-check';
 import { gzipSync } from 'node:zlib';
-import { methodOf } from '../../apps/api/src/grpc/grpc-reflection.js';
+import { methodOf } from '../../apps/api/src/grpc/grpc-services.js';
 import { encodeMessage } from '../../apps/api/src/grpc/protobuf.js';
 import type { Known } from './requests.js';
 

@@ -7,7 +7,7 @@ import FindMyWay from 'find-my-way';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { ConnectionLimit, managementConnections } from './http/connection-limit.js';
 import { Connections } from './http/connections.js';
-import { refusePath, sendPlainError } from './http/error-filter.js';
+import { refusePath, sendPlainError } from './http/errors.js';
 import { GrpcPort } from './grpc/grpc-port.js';
 import { LingeringResponse } from './http/lingering-response.js';
 import { PublicUrl } from './http/public-url.js';

@@ -3,7 +3,7 @@ import { type EnvironmentSource, loadLocalEnvironment } from '@baton/config';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { type Cli, readStateFile } from './cli.js';
-import { EXIT } from './not-found-error.js';
+import { EXIT } from './exit.js';
 import { UsageError } from './usage-error.js';
 import { OperatorError } from './operator-error.js';
 import { UnreachableError } from './unreachable-error.js';

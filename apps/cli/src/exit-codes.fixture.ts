@@ -1,4 +1,4 @@
-import { EXIT } from './not-found-error.js';
+import { EXIT } from './exit.js';
 
 /** What a command ends with that fails with this sentence (docs/reference/cli.md). */
 export function exitCodeOf(sentence: string): number {

@@ -4,7 +4,7 @@ import { EnvironmentError } from '@baton/config';
 import { BackupError, DatabaseSetupError, isTransient, NameTakenError } from '@baton/database';
 import { SecretError } from '@baton/identity';
 import { OfTaskError } from './cli.js';
-import { EXIT } from './not-found-error.js';
+import { EXIT } from './exit.js';
 import { OperatorError } from './operator-error.js';
 
 /** Codes of Prisma and SQLSTATEs, and what the operator can do about each: the fault, a colon, the remedy. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { parse } from 'yaml';
-import { EXIT } from './not-found-error.js';
+import { EXIT } from './exit.js';
 import { run } from './program.js';
 
 async function baton(line: string) {

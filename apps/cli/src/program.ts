@@ -1,6 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
 import { type Cli, OfTaskError } from './cli.js';
-import { EXIT } from './not-found-error.js';
+import { EXIT } from './exit.js';
 import type { Terminal } from './output.js';
 
 /** The commands. Each is loaded only when it is used, so that a command starts fast. */

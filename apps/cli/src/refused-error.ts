@@ -1,4 +1,4 @@
-import { EXIT } from './not-found-error.js';
+import { EXIT } from './exit.js';
 import { OperatorError } from './operator-error.js';
 
 /** Exit codes of statuses. Every other refusal ends with 1. */

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { EXIT } from './not-found-error.js';
+import { EXIT } from './exit.js';
 import { baton, database, folder, json } from './operator.fixture.js';
 
 const VALUE = 'sk-hunter2';

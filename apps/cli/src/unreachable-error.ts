@@ -1,4 +1,4 @@
-import { EXIT } from './not-found-error.js';
+import { EXIT } from './exit.js';
 import { OperatorError } from './operator-error.js';
 
 /** The server can't be reached, or not at the moment. */

@@ -1,5 +1,5 @@
 import { OperatorError } from './operator-error.js';
-import { EXIT } from './not-found-error.js';
+import { EXIT } from './exit.js';
 
 /** The arguments cannot be used. */
 export class UsageError extends OperatorError {

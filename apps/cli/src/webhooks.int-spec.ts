@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { EXIT } from './not-found-error.js';
+import { EXIT } from './exit.js';
 import { baton } from './operator.fixture.js';
 
 type Json = Record<string, unknown>;

@@ -1,4 +1,4 @@
-import { historyTail } from './task-fold.js';
+import { historyTail } from './task.js';
 import { sampleMessage } from './testing/samples.js';
 
 const history = ['1', '2', '3'].map((messageId) => sampleMessage({ messageId }));

@@ -1,5 +1,5 @@
 import { type Artifact, type Message, type Part, Role, type Task, TaskState } from './model.js';
-import { historyTail, isTerminal } from './task-fold.js';
+import { historyTail, isTerminal } from './task.js';
 
 /**
  * Metadata of an artifact that is not part of the agent's reply: what it is instead. `tool-call` has one data

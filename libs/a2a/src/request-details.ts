@@ -1,6 +1,6 @@
 import { ProtocolError } from './errors.js';
 import { SendMessageRequest } from './model.js';
-import { withoutReserved } from './task-fold.js';
+import { withoutReserved } from './task.js';
 
 /** What a send says beside its message (A2A 1.0 §3.2.1, §3.2.2). */
 export type RequestDetails = Pick<SendMessageRequest, 'metadata' | 'configuration'>;

@@ -2,7 +2,7 @@ import { CronTimes } from '@baton/cron';
 import type { BackendClasses, IQueueBackend, Queue, RepeatOptions, Worker } from 'bullmq';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Consumer } from './messaging.js';
-import { within } from './signal-decoder.js';
+import { within } from './within.js';
 import { type QuietLog } from './quiet-log.js';
 
 /** The pattern of a schedule that fires once is its time after this. */

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
-import { within } from './signal-decoder.js';
+import { within } from './within.js';
 import { type QuietLog } from './quiet-log.js';
 import type { Spending } from './messaging.js';
 

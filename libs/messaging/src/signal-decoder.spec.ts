@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { once } from 'node:events';
 import { MessageChannel } from 'node:worker_threads';
 import { OUTCOMES, type TaskSignal } from './messaging.js';
-import { decodeSignal, encodeSignal, SignalDecoder, within } from './signal-decoder.js';
+import { within } from './within.js';
+import { decodeSignal, encodeSignal, SignalDecoder } from './signal-decoder.js';
 
 const event = (sequence: number, json: string) => ({ sequence, attempt: 1, json });
 

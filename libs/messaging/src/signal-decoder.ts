@@ -1,23 +1,6 @@
 import { OUTCOMES, type PublishedEvent, type TaskSignal } from './messaging.js';
 
 /**
- * Waits for `work`, but not longer than `ms`. An answer that came while this process was busy with other work is read first.
- * Rejects as `work` does, or with `reason` when the time is up (the work itself is not stopped).
- */
-export async function within<T>(ms: number, work: Promise<T>, reason: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    // Node.js runs timers before it reads sockets, and immediates after.
-    timer = setTimeout(() => setImmediate(() => reject(new Error(reason))), ms);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/**
  * A task signal as one text: a header line, then the JSON texts of the events one after the other, as they
  * came. The header is `<lastSequence>` followed by ` <sequence>,<attempt>,<length>` for each event (length in
  * UTF-16 units), so that neither side parses or copies an event's JSON:

@@ -9,7 +9,7 @@ import {
   type ServiceError,
   status as Status,
 } from '@grpc/grpc-js';
-import { methodOf } from '../../../apps/api/src/grpc/grpc-reflection.js';
+import { methodOf } from '../../../apps/api/src/grpc/grpc-services.js';
 import { decodeMessage, encodeMessage, messageOf } from '../../../apps/api/src/grpc/protobuf.js';
 
 /** The service of A2A 1.0. */

@@ -2,7 +2,7 @@ import { Messaging } from '@baton/messaging';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { OperatorOnly } from '../access/access.guard.js';
-import { sendPlainError } from '../http/error-filter.js';
+import { sendPlainError } from '../http/errors.js';
 import { OnManagementPort } from '../management/management-port.js';
 
 /**

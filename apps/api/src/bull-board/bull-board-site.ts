@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ConsoleSite } from '../console/console-site.js';
-import { sendPlainError } from '../http/error-filter.js';
+import { sendPlainError } from '../http/errors.js';
 
 const PAGE = '/bull-board/';
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;

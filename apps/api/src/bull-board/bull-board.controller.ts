@@ -1,7 +1,7 @@
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Public } from '../access/access.guard.js';
-import { sendPlainError } from '../http/error-filter.js';
+import { sendPlainError } from '../http/errors.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { BullBoardSite } from './bull-board-site.js';
 const OFF =

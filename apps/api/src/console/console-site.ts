@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HostBindings } from '../access/host-bindings.js';
 import { vary } from '../http/requests.js';
-import { sendPlainError } from '../http/error-filter.js';
+import { sendPlainError } from '../http/errors.js';
 import { PublicUrl } from '../http/public-url.js';
 
 /** Where `apps/console/build.mjs` writes: `dist/console`, seen from the compiled file. */

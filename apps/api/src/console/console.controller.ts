@@ -1,7 +1,7 @@
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Public } from '../access/access.guard.js';
-import { sendPlainError } from '../http/error-filter.js';
+import { sendPlainError } from '../http/errors.js';
 import { ConsoleSite } from './console-site.js';
 const NONE =
   'there is no console here: it is at hosts that are not bound to an agent, unless CONSOLE_ENABLED is false';

@@ -6,7 +6,7 @@ import {
   status as Status,
 } from '@grpc/grpc-js';
 import { decodeMessage, encodeMessage } from './protobuf.js';
-import { addService, methodOf } from './grpc-reflection.js';
+import { addService, methodOf } from './grpc-services.js';
 
 type Unary = (call: ServerUnaryCall<Buffer, Buffer>, answer: sendUnaryData<Buffer>) => void;
 const HEALTH = 'grpc.health.v1.Health';

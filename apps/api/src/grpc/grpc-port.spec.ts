@@ -6,7 +6,7 @@ import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-ap
 import { GrpcCaller } from '../../../../test/support/api/grpc-caller.js';
 import { request, statusItem, taskItem } from '../../../../test/support/api/samples.js';
 import { callerAddress } from './grpc-request.js';
-import { methodOf } from './grpc-reflection.js';
+import { methodOf } from './grpc-services.js';
 import { decodeMessage, encodeMessage, protoFiles } from './protobuf.js';
 
 const HEALTH = 'grpc.health.v1.Health';

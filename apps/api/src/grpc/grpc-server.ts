@@ -16,7 +16,8 @@ import { inNetworks } from '../http/networks.js';
 import { type GrpcExchange, GrpcHandler, type Shared } from './grpc-handler.js';
 import { encodingOf, limitMessages, onClosed, onReceivedBytes } from './message-limit.js';
 import { OpenCalls } from './open-calls.js';
-import { addService, GrpcReflection, methodOf } from './grpc-reflection.js';
+import { addService, methodOf } from './grpc-services.js';
+import { GrpcReflection } from './grpc-reflection.js';
 import { GrpcHealth } from './grpc-health.js';
 
 /** After this time the server asks whether the peer of a silent connection is there. */

@@ -31,7 +31,7 @@ import { type AnswerWriter, CallHandler, type FrameWriter } from '../core/call-h
 import { CoreModule } from '../core/core.module.js';
 import { BodyReader } from '../http/body-reader.js';
 import { isKnownCard, signedCardTag } from '../http/card-tags.js';
-import { type ErrorFormat, type SendError, setErrorHeaders } from '../http/error-filter.js';
+import { type ErrorFormat, type SendError, setErrorHeaders } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
 import { type HttpExchange, logContextOf } from '../http/requests.js';
 import { sseFrames } from '../streams/event-stream.js';

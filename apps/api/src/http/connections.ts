@@ -1,7 +1,7 @@
 import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { errorText } from './error-filter.js';
+import { errorText } from './errors.js';
 
 /** Maximum number of requests that wait on one connection for the answers before theirs. */
 const MAX_WAITING = 64;

@@ -28,7 +28,7 @@ import { requestedVersion } from '../core/call-headers.js';
 import { type AnswerWriter, CallHandler, type FrameWriter } from '../core/call-handler.js';
 import { CoreModule } from '../core/core.module.js';
 import { BodyReader, RPC_TYPES } from '../http/body-reader.js';
-import { type ErrorFormat, type SendError, setErrorHeaders } from '../http/error-filter.js';
+import { type ErrorFormat, type SendError, setErrorHeaders } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
 import { type HttpExchange, logContextOf } from '../http/requests.js';
 import { sseFrames } from '../streams/event-stream.js';

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
-import { EXIT } from '../not-found-error.js';
+import { EXIT } from '../exit.js';
 import { run } from '../program.js';
 
 type Rpc = { id: number; method: string; params: { id?: string } };

@@ -5,7 +5,7 @@ import { AgentClient, type NumberedEvent, type Payload, stateIn } from '../call/
 import { isTask, printEvent, replyJson, replyText, statusText, textOf } from '../call/describe.js';
 import { follow } from '../call/follow.js';
 import { type Cli, JSON_OPTION, type JsonOption, OfTaskError } from '../cli.js';
-import { EXIT } from '../not-found-error.js';
+import { EXIT } from '../exit.js';
 import { UsageError } from '../usage-error.js';
 import { OperatorError } from '../operator-error.js';
 import { oneLine, printValue } from '../output.js';

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text as readText } from 'node:stream/consumers';
-import { EXIT } from '../not-found-error.js';
+import { EXIT } from '../exit.js';
 import { run } from '../program.js';
 
 const KEY = Buffer.alloc(32, 9).toString('base64');

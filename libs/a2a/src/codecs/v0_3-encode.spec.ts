@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { type Part, Role, TaskState } from '../model.js';
 import type { StreamItem } from '../operation.js';
 import { dataPart } from '../reply.js';
-import { serializePayload } from '../task-fold.js';
+import { serializePayload } from '../task.js';
 import {
   artifactEvent,
   sampleArtifact,

@@ -24,7 +24,7 @@ import {
   TaskState,
   taskStateToJSON,
 } from '../model.js';
-import { endsTurn } from '../task-fold.js';
+import { endsTurn } from '../task.js';
 import { type EventPayload } from '../artifact-fold.js';
 import { BARE_FRAMES, defineCodec, type WireMethods } from './codec.js';
 import { type Fields, type MessageGrammar, readMessage, readPushConfig, WRAPPED_DATA } from './params.js';

@@ -36,7 +36,7 @@ import {
   TaskState,
 } from '../model.js';
 import type { StreamItem } from '../operation.js';
-import { endsTurn, stateName } from '../task-fold.js';
+import { endsTurn, stateName } from '../task.js';
 import { type EventPayload } from '../artifact-fold.js';
 import { isArtifactJson } from '../logged-event.js';
 import { type WireMethods, type WireVersion, defineCodec } from './codec.js';

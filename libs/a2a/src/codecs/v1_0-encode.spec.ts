@@ -1,6 +1,6 @@
 import { Role, TaskState } from '../model.js';
 import { artifactEvent, sampleArtifact, sampleMessage, sampleTask, statusEvent } from '../testing/samples.js';
-import { serializePayload } from '../task-fold.js';
+import { serializePayload } from '../task.js';
 import type { StreamItem } from '../operation.js';
 import { frameRecord } from './codec.js';
 import { V0_3_CODEC } from './v0_3.js';

@@ -21,7 +21,7 @@ import {
   textPart,
   tokenUsage,
 } from '../reply.js';
-import { endsTurn, historyTail, isInterrupted, isTerminal } from '../task-fold.js';
+import { endsTurn, historyTail, isInterrupted, isTerminal } from '../task.js';
 
 /** What Arbiter's clients expect of a task and of the frames of a stream. */
 export const ARBITER_SHAPE: Shape = {

@@ -7,7 +7,7 @@ import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 /** How long a run is postponed while another is in quarantine: at least, and at most so much longer. */
 const POSTPONE_MS = 500;
 const SPREAD_MS = 1_000;
-export const NOTHING = (): void => undefined;
+const NOTHING = (): void => undefined;
 
 /**
  * Keeps suspects apart. A suspect is a run whose workers have died twice or more, or that has one attempt left after a

@@ -36,7 +36,6 @@ import { restoreArtifact } from './restore-artifact.js';
 import { EventAllowance, assertSize } from './event-allowance.js';
 import { TurnOutput } from './turn-output.js';
 import { TurnBuilder } from './turn-builder.js';
-import { NOTHING } from './quarantine.js';
 
 const RUN_START = histogram(
   'baton_run_start_seconds',
@@ -125,13 +124,17 @@ export class RunExecutor {
    * A job may come twice. A worker whose answer was lost may claim its run again, so Postgres would give the run to both.
    * @param claimed called when Postgres has said who has the run
    */
-  async execute(job: RunJob, claimed: () => void = NOTHING): Promise<void> {
+  async execute(job: RunJob, claimed: () => void = () => undefined): Promise<void> {
     await this.once(job, claimed, () => this.claim(job));
   }
 
   /** Execute a run that was claimed for this worker as it was made. Never rejects, as `execute`. */
   async executeClaimed(news: ClaimedRunNews): Promise<void> {
-    await this.once({ ...news, attempt: 0 }, NOTHING, () => this.pickUp(news));
+    await this.once(
+      { ...news, attempt: 0 },
+      () => undefined,
+      () => this.pickUp(news),
+    );
   }
 
   private async once(

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { setEnvironmentData } from 'node:worker_threads';
 import type { BeatNews, LeaseKey } from './lease-beat.js';
-import { LeaseKeeper, readLeases } from './lease-keeper.js';
+import { readLeases } from './lease-table.js';
+import { LeaseKeeper } from './lease-keeper.js';
 import { LeaseTable } from './lease-table.js';
 
 const threadFile = join(__dirname, 'brittle-thread.fixture.cjs');

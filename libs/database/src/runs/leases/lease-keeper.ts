@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { type BeatNews, type BeatOptions, type LeaseKey, type LostLease } from './lease-beat.js';
-import { roomIn, ROOM, type Room, WORDS, LEASE_BYTES, TEXT_AT, LeaseTable } from './lease-table.js';
+import { LeaseTable } from './lease-table.js';
 
 /** What the thread is started with. */
 export interface ThreadData {
@@ -24,32 +24,6 @@ export interface LeaseKeeperOptions extends BeatOptions {
 const THREAD_FILE = join(__dirname, 'lease-thread.js');
 const RESTART_MS = 500;
 const CLOSE_MS = 2_000;
-
-// A lease is written as three numbers (its mark, which is 0 while the place is free; the attempt; the length of the text) and a
-// text, the ids of the tenant and the run.
-
-/** The leases that a `LeaseTable` of another thread holds at this moment. */
-export function readLeases(buffers: readonly SharedArrayBuffer[]): LeaseKey[] {
-  return buffers.flatMap((buffer) => {
-    const room = roomIn(buffer);
-    return Array.from({ length: ROOM }, (_, place) => readLease(room, place)).filter(
-      (key) => key !== undefined,
-    );
-  });
-}
-
-function readLease({ words, bytes }: Room, place: number): LeaseKey | undefined {
-  for (;;) {
-    const at = place * WORDS;
-    const mark = Atomics.load(words, at);
-    if (mark === 0) return undefined;
-    const [attempt = 0, length = 0] = words.subarray(at + 1, at + 3);
-    const from = place * LEASE_BYTES + TEXT_AT;
-    const [tenantId = '', runId = ''] = bytes.toString('latin1', from, from + length).split(' ');
-    // Another mark: the place was given to another lease meanwhile.
-    if (Atomics.load(words, at) === mark) return { tenantId, runId, attempt };
-  }
-}
 
 /**
  * Extends the leases of all runs from a separate thread with its own connection to Postgres, so that an agent that

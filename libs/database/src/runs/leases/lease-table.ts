@@ -2,21 +2,21 @@ import { type LeaseKey, type LostLease, nameOf } from './lease-beat.js';
 
 // A lease is written as three numbers (its mark, which is 0 while the place is free; the attempt; the length of the text) and a
 // text, the ids of the tenant and the run.
-export const WORDS = 24;
-export const TEXT_AT = 3 * Int32Array.BYTES_PER_ELEMENT;
-export const LEASE_BYTES = WORDS * Int32Array.BYTES_PER_ELEMENT;
+const WORDS = 24;
+const TEXT_AT = 3 * Int32Array.BYTES_PER_ELEMENT;
+const LEASE_BYTES = WORDS * Int32Array.BYTES_PER_ELEMENT;
 
 /** Leases of one buffer. */
-export const ROOM = 128;
+const ROOM = 128;
 const MAX_MARK = 2 ** 31 - 1;
 
-export interface Room {
+interface Room {
   buffer: SharedArrayBuffer;
   words: Int32Array;
   bytes: Buffer<SharedArrayBuffer>;
 }
 
-export const roomIn = (buffer: SharedArrayBuffer): Room => ({
+const roomIn = (buffer: SharedArrayBuffer): Room => ({
   buffer,
   words: new Int32Array(buffer),
   bytes: Buffer.from(buffer),
@@ -77,5 +77,28 @@ export class LeaseTable {
     this.grown(room.buffer);
     for (let place = first + ROOM - 1; place > first; place--) this.free.push(place);
     return first;
+  }
+}
+
+/** The leases that a `LeaseTable` of another thread holds at this moment. */
+export function readLeases(buffers: readonly SharedArrayBuffer[]): LeaseKey[] {
+  return buffers.flatMap((buffer) => {
+    const room = roomIn(buffer);
+    return Array.from({ length: ROOM }, (_, place) => readLease(room, place)).filter(
+      (key) => key !== undefined,
+    );
+  });
+}
+
+function readLease({ words, bytes }: Room, place: number): LeaseKey | undefined {
+  for (;;) {
+    const at = place * WORDS;
+    const mark = Atomics.load(words, at);
+    if (mark === 0) return undefined;
+    const [attempt = 0, length = 0] = words.subarray(at + 1, at + 3);
+    const from = place * LEASE_BYTES + TEXT_AT;
+    const [tenantId = '', runId = ''] = bytes.toString('latin1', from, from + length).split(' ');
+    // Another mark: the place was given to another lease meanwhile.
+    if (Atomics.load(words, at) === mark) return { tenantId, runId, attempt };
   }
 }

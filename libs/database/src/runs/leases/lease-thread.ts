@@ -1,6 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { LeaseBeat } from './lease-beat.js';
-import { readLeases, type ThreadData, type ThreadOrder } from './lease-keeper.js';
+import { readLeases } from './lease-table.js';
+import { type ThreadData, type ThreadOrder } from './lease-keeper.js';
 
 // Runs in a separate thread, so that an agent that blocks the main thread does not stop the heartbeats.
 

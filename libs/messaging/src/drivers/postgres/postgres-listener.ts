@@ -1,6 +1,6 @@
 import { PostgresPool, type PostgresPoolConfig } from '@baton/postgres';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { within } from '../../signal-decoder.js';
+import { within } from '../../within.js';
 import { type QuietLog } from '../../quiet-log.js';
 
 const RETRY_MS = 250;

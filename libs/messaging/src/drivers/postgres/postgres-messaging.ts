@@ -13,7 +13,8 @@ import {
   withBackend,
 } from 'bullmq';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
-import { within, SignalDecoder, encodeSignal } from '../../signal-decoder.js';
+import { within } from '../../within.js';
+import { SignalDecoder, encodeSignal } from '../../signal-decoder.js';
 import { ReconnectListeners } from '../../reconnect-listeners.js';
 import { ChannelListeners } from '../../channel-listeners.js';
 import { type MessagingLog, QuietLog, reasonOf } from '../../quiet-log.js';

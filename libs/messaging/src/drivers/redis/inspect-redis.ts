@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { MessagingUnavailableError } from '../../messaging-unavailable-error.js';
-import { within } from '../../signal-decoder.js';
+import { within } from '../../within.js';
 import { reasonOf } from '../../quiet-log.js';
 import { redisReasonOf, redisServer } from './redis-server.js';
 

@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from 'bullmq';
 import { Redis } from 'ioredis';
-import { within } from '../../signal-decoder.js';
+import { within } from '../../within.js';
 import { type QuietLog } from '../../quiet-log.js';
 import { MessagingUnavailableError } from '../../messaging-unavailable-error.js';
 import { isCertificateRefused, redisReasonOf, type RedisServer } from './redis-server.js';
