@@ -368,6 +368,13 @@ describeConsole('tasks in the console', () => {
     const events = page.getByRole('list', { name: 'Events of the task' }).getByRole('listitem');
     const before = await events.count();
     baton.expectFaults(/ERR_INTERNET_DISCONNECTED|Failed to load resource/);
+    // The stream that waits for more events is open: what is cut is a stream that says nothing.
+    const open = page.waitForResponse(
+      (response) =>
+        response.url().endsWith('/events') && response.request().headers()['last-event-id'] === String(before),
+    );
+    await page.reload();
+    await open;
     await page.context().setOffline(true);
     await page.getByText('The connection is gone.').waitFor();
     await caller.call('SendMessage', {

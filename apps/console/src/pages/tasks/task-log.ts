@@ -120,11 +120,23 @@ class Follower {
     }
   }
 
-  /** Reads the events after the last one, until the server ends the stream. */
+  /** Reads the events after the last one, until the server ends the stream or the browser is offline. */
   private async stream(): Promise<void> {
+    // A stream that is open tells nothing when the network goes: it only stays silent.
+    const offline = new AbortController();
+    const end = (): void => offline.abort();
+    window.addEventListener('offline', end);
+    try {
+      await this.readEvents(AbortSignal.any([this.signal, offline.signal]));
+    } finally {
+      window.removeEventListener('offline', end);
+    }
+  }
+
+  private async readEvents(signal: AbortSignal): Promise<void> {
     const response = await fetchApi(`/v1/requests/${encodeURIComponent(this.id)}/events`, {
       headers: { accept: 'text/event-stream', 'last-event-id': String(this.last) },
-      signal: this.signal,
+      signal,
     });
     const parser = createParser({ onEvent: ({ data }) => this.take(JSON.parse(data) as LogEvent) });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
