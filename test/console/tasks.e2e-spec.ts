@@ -371,7 +371,8 @@ describeConsole('tasks in the console', () => {
     // The stream that waits for more events is open: what is cut is a stream that says nothing.
     const open = page.waitForResponse(
       (response) =>
-        response.url().endsWith('/events') && response.request().headers()['last-event-id'] === String(before),
+        response.url().endsWith('/events') &&
+        response.request().headers()['last-event-id'] === String(before),
     );
     await page.reload();
     await open;

@@ -45,6 +45,9 @@ const NOT_WHOLE = `SELECT t.id, t.state, t.last_sequence, count(e.sequence)::int
   LEFT JOIN ${LOG} e ON e.tenant_id = t.tenant_id AND e.task_id = t.id WHERE t.context_id <> 'old'
   GROUP BY t.tenant_id, t.id HAVING t.state <> 3 OR count(*) <> t.last_sequence OR max(e.sequence) <> t.last_sequence`;
 
+/** So long that a worker that gets no CPU for some seconds keeps its runs: only a stop that hands none back costs them an attempt. */
+const LEASE_MS = '60000';
+
 /**
  * Callers that send and stream through whichever APIs are in the list, one after the other, as behind a load
  * balancer. A stream that ends before its task is resumed at the next API.
@@ -182,7 +185,12 @@ describe.each(DRIVERS)('the release before this one on %s', (driver) => {
   });
 
   async function start(kind: 'api' | 'worker', dist: string): Promise<BatonProcess> {
-    const env = { DATABASE_URL: url, DATABASE_SYSTEM_KEY: SYSTEM_KEY, REDIS_URL: redis?.url ?? '' };
+    const env = {
+      DATABASE_URL: url,
+      DATABASE_SYSTEM_KEY: SYSTEM_KEY,
+      REDIS_URL: redis?.url ?? '',
+      LEASE_MS,
+    };
     const process = await startProcess(kind, env, undefined, dist);
     running.add(process);
     return process;
