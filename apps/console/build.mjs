@@ -1,23 +1,16 @@
 /**
- * Builds the console into `dist/console`, if anything that goes into it has changed since the last build. Run it after
- * `nest build`: the types of the API come from the routes that were compiled.
+ * Builds the console into `dist/console`, if anything that goes into it has changed since the last build.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import { apiDocuments } from './api-documents.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = join(HERE, '../..');
 const OUT = join(ROOT, 'dist/console');
 const STAMP = join(ROOT, 'dist/console.stamp');
-/** The types of the API at either port: of tenants, and of operators. */
-const SCHEMAS = {
-  tenants: join(HERE, 'src/api/schema.d.ts'),
-  operators: join(HERE, 'src/api/operator-schema.d.ts'),
-};
 /** Smaller files are not worth a second copy. */
 const MIN_PACKED_BYTES = 1_000;
 
@@ -31,22 +24,14 @@ async function filesOf(folder) {
 
 const read = (path) => readFile(path).catch(() => undefined);
 
-const documents = apiDocuments();
-const hash = createHash('sha256').update(documents.tenants).update(documents.operators);
+const hash = createHash('sha256');
 for (const file of [...(await filesOf(HERE)), join(ROOT, 'package-lock.json')]) {
-  if (!Object.values(SCHEMAS).includes(file))
-    hash.update(file.slice(ROOT.length)).update(await readFile(file));
+  hash.update(file.slice(ROOT.length)).update(await readFile(file));
 }
 const stamp = hash.digest('hex');
-const written = [join(OUT, 'index.html'), ...Object.values(SCHEMAS)];
-const isBuilt = String(await read(STAMP)) === stamp && (await Promise.all(written.map(read))).every(Boolean);
+const isBuilt = String(await read(STAMP)) === stamp && (await read(join(OUT, 'index.html'))) !== undefined;
 
 if (!isBuilt) {
-  const { default: openapiTS, astToString } = await import('openapi-typescript');
-  for (const [audience, file] of Object.entries(SCHEMAS)) {
-    const types = astToString(await openapiTS(documents[audience]));
-    await writeFile(file, `// Made by build.mjs.\n${types}`);
-  }
   const { build } = await import('vite');
   await build({ configFile: join(HERE, 'vite.config.mts'), logLevel: 'warn' });
   for (const file of await filesOf(join(OUT, 'assets'))) {

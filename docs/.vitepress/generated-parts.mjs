@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { apiDocuments } from '../../apps/console/api-documents.mjs';
+import { apiDocuments } from '../../libs/contract/api-documents.mjs';
 
 const DECISIONS = new URL('../inside/adr/', import.meta.url);
 const COMPILED = new URL('../../dist/apps/api/src/', import.meta.url);

@@ -1,8 +1,7 @@
 import type {} from '../first-reads';
+import type { OperatorPaths, TenantPaths } from '@baton/contract';
 import createClient, { type Middleware } from 'openapi-fetch';
 import { ApiError, errorOf } from './api-error';
-import type { paths as OperatorPaths } from './operator-schema';
-import type { paths } from './schema';
 import { BASE, SERVER_URL } from '../base';
 
 let tokenSource: () => Promise<string | undefined> = async () => undefined;
@@ -45,7 +44,7 @@ const authorize: Middleware = {
  * The REST API with the token of whoever has signed in. Paths, parameters, bodies and answers have the types of its OpenAPI
  * document. Every call rejects with an `ApiError` if it is not a success: `const list = await answerOf(api.GET('/v1/agents'))`.
  */
-export const api = createClient<paths>({ baseUrl: SERVER_URL, fetch: send });
+export const api = createClient<TenantPaths>({ baseUrl: SERVER_URL, fetch: send });
 api.use(authorize);
 
 /** The API of operators in the same way. It is at the management port alone. */

@@ -1,8 +1,8 @@
 import { queryOptions, useSuspenseQuery } from '@tanstack/react-query';
 import { answerOf, api } from '../api/client';
-import type { components } from '../api/schema';
+import type { TenantSchemas } from '@baton/contract';
 
-export type Caller = components['schemas']['Caller'];
+export type Caller = TenantSchemas['Caller'];
 export type Scope = Caller['scopes'][number];
 
 /** Who has signed in. */

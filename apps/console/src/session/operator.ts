@@ -1,6 +1,6 @@
 import { queryOptions, useSuspenseQuery } from '@tanstack/react-query';
 import { answerOf, operatorApi } from '../api/client';
-import type { components } from '../api/operator-schema';
+import type { OperatorSchemas } from '@baton/contract';
 
 /** Whether this page is the console of operators: the server writes it into the page, at the management port alone. */
 export const isForOperators =
@@ -14,4 +14,4 @@ export const operatorQuery = queryOptions({
 });
 
 /** The operator, on pages of operators. */
-export const useOperator = (): components['schemas']['Operator'] => useSuspenseQuery(operatorQuery).data;
+export const useOperator = (): OperatorSchemas['Operator'] => useSuspenseQuery(operatorQuery).data;

@@ -2,13 +2,13 @@ import type { Schema } from '@cfworker/json-schema';
 import { queryOptions } from '@tanstack/react-query';
 import { stringify } from 'yaml';
 import { answerOf, api } from '../../api/client';
-import type { components } from '../../api/schema';
+import type { TenantSchemas } from '@baton/contract';
 import { BASE } from '../../base';
 
-export type Agent = components['schemas']['Agent'];
-export type AgentSummary = components['schemas']['AgentSummary'];
-export type AgentWrite = components['schemas']['AgentWrite'];
-export type LoadFailure = components['schemas']['LoadFailure'];
+export type Agent = TenantSchemas['Agent'];
+export type AgentSummary = TenantSchemas['AgentSummary'];
+export type AgentWrite = TenantSchemas['AgentWrite'];
+export type LoadFailure = TenantSchemas['LoadFailure'];
 
 /** A page of the list. */
 interface AgentPage {

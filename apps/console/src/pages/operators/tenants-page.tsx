@@ -1,14 +1,14 @@
 import { Anchor, Badge, TextInput } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { answerOf, operatorApi } from '../../api/client';
-import type { components } from '../../api/operator-schema';
+import type { OperatorSchemas } from '@baton/contract';
 import { EmptyState } from '../../components/empty-state';
 import { FormButton, textOf } from '../../components/form-button';
 import { Page } from '../../components/page';
 import { PagedTable } from '../../components/paged-table';
 import { Time } from '../../components/time';
 
-type Tenant = components['schemas']['Tenant'];
+type Tenant = OperatorSchemas['Tenant'];
 
 /** Whether a tenant may call. */
 export function TenantState({ tenant }: { tenant: Tenant }) {

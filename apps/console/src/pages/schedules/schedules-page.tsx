@@ -1,7 +1,7 @@
 import { Alert, Badge, Button, Group, Skeleton, Text, TextInput, Textarea } from '@mantine/core';
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { answerOf, api } from '../../api/client';
-import type { components } from '../../api/schema';
+import type { TenantSchemas } from '@baton/contract';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
@@ -11,7 +11,7 @@ import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
 import { useCaller } from '../../session/caller';
 
-type Schedule = components['schemas']['Schedule'];
+type Schedule = TenantSchemas['Schedule'];
 
 /** The schedules of the tenant. */
 export function SchedulesPage() {

@@ -1,9 +1,9 @@
 import { Badge } from '@mantine/core';
-import type { components } from '../../api/schema';
+import type { TenantSchemas } from '@baton/contract';
 import styles from './tasks.module.css';
 
-export type ListedTask = components['schemas']['RequestSummary'];
-export type Task = components['schemas']['Request'];
+export type ListedTask = TenantSchemas['RequestSummary'];
+export type Task = TenantSchemas['Request'];
 
 export type TaskState = NonNullable<ListedTask['state']>;
 

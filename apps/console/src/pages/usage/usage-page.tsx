@@ -13,7 +13,7 @@ import {
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answerOf, api, fetchApi } from '../../api/client';
-import type { components } from '../../api/schema';
+import type { TenantSchemas } from '@baton/contract';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { ScopedPage } from '../../components/scoped';
@@ -22,7 +22,7 @@ import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../agents/agent-names';
 import { type Key, KEYS, PERIODS, readUsageView, type UsageView } from './usage-view';
 
-type Usage = components['schemas']['Usage'];
+type Usage = TenantSchemas['Usage'];
 const route = getRouteApi('/app/usage');
 const DAY_MS = 86_400_000;
 const NUMBER = new Intl.NumberFormat();

@@ -1,6 +1,6 @@
-import type { components } from '../../api/schema';
+import type { TenantSchemas } from '@baton/contract';
 
-export type Key = components['schemas']['Usage']['by'];
+export type Key = TenantSchemas['Usage']['by'];
 
 /** What usage is summed up by. */
 export const KEYS: Readonly<Record<Key, string>> = {

@@ -1,7 +1,7 @@
 import { Alert, Badge, Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { answerOf, api } from '../../api/client';
-import type { components } from '../../api/schema';
+import type { TenantSchemas } from '@baton/contract';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
@@ -12,7 +12,7 @@ import { ScopedPage } from '../../components/scoped';
 
 const STATES = ['input-required', 'auth-required', 'completed', 'failed', 'canceled', 'rejected'] as const;
 type State = (typeof STATES)[number];
-type Webhook = components['schemas']['Webhook'];
+type Webhook = TenantSchemas['Webhook'];
 
 /** The webhooks of the tenant, for its administrators. */
 export function WebhooksPage() {

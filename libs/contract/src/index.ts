@@ -1,0 +1,16 @@
+/**
+ * The types of the REST API: paths, parameters, bodies and answers. `generate.mjs` makes them from the OpenAPI documents of the
+ * compiled routes. The console and the command line import them, so neither can read a member that the API does not send.
+ */
+import type { components as OperatorComponents } from './generated/operators.js';
+import type { components as TenantComponents } from './generated/tenants.js';
+
+/** `/v1`, for tenants. */
+export type { paths as TenantPaths } from './generated/tenants.js';
+/** `/v1/admin`, for operators, at the management port. */
+export type { paths as OperatorPaths } from './generated/operators.js';
+
+/** The named schemas of `/v1`: `TenantSchemas['Schedule']`. */
+export type TenantSchemas = TenantComponents['schemas'];
+/** The named schemas of `/v1/admin`. */
+export type OperatorSchemas = OperatorComponents['schemas'];
