@@ -114,7 +114,7 @@ async function until(sql, isIt) {
 
 /** Reads the log as slowly as that, and sees that it is whole. */
 async function follow(id, events) {
-  const response = await fetch(`${baton.url}/v1/requests/${id}/events?since_seq=0`, {
+  const response = await fetch(`${baton.url}/v1/tasks/${id}/events?since_seq=0`, {
     headers: authorization,
   });
   const begin = performance.now();
@@ -137,7 +137,7 @@ async function follow(id, events) {
 async function readArtifacts(id) {
   let [pages, parts] = [0, 0];
   for (let cursor = ''; cursor !== null; pages++) {
-    const response = await fetch(`${baton.url}/v1/requests/${id}/artifacts?cursor=${cursor}`, {
+    const response = await fetch(`${baton.url}/v1/tasks/${id}/artifacts?cursor=${cursor}`, {
       headers: authorization,
     });
     const page = await response.json();
@@ -181,7 +181,7 @@ try {
   await timed('ListTasks', async () =>
     noteOf((await call('ListTasks', { includeArtifacts: true })).tasks[0]),
   );
-  await timed('GET /v1/requests/{id}/artifacts, all pages', () => readArtifacts(id));
+  await timed('GET /v1/tasks/{id}/artifacts, all pages', () => readArtifacts(id));
   await timed('kill -9 of the worker, claimed again', async () => {
     const { worker } = await one(`SELECT worker_id AS worker FROM runs`);
     for (const pid of peaks.pids('worker')) {

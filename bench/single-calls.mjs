@@ -44,8 +44,8 @@ async function scenarios({ caller, client, demo, events, hugeTask, huge }) {
     { name: 'list of failed tasks (many)', call: list({ status: 'TASK_STATE_FAILED' }) },
     { name: 'list of waiting tasks (few)', call: list({ status: 'TASK_STATE_INPUT_REQUIRED' }) },
     { name: 'list of a long conversation', call: list({ contextId: LONG_CONTEXT }) },
-    { name: 'GET /v1/requests, first page', call: () => caller.get('/v1/requests') },
-    { name: 'GET /v1/requests, a page in the middle', call: () => caller.get(`/v1/requests?cursor=${deep}`) },
+    { name: 'GET /v1/tasks, first page', call: () => caller.get('/v1/tasks') },
+    { name: 'GET /v1/tasks, a page in the middle', call: () => caller.get(`/v1/tasks?cursor=${deep}`) },
     {
       name: 'history of a long conversation',
       call: () => caller.call('tasks/get', { id: pick(said).id }, conversation),

@@ -342,7 +342,7 @@ class Load {
   }
 
   private async stateOf(id: string): Promise<unknown> {
-    const { json } = await this.call('GET', `/v1/requests/${id}`);
+    const { json } = await this.call('GET', `/v1/tasks/${id}`);
     return (json as { state?: unknown }).state;
   }
 

@@ -189,7 +189,7 @@ describeConsole('the console of operators', () => {
     await row(page, 'shop').getByText('active').waitFor();
     const token = await baton.stack.createToken('shop', 'tasks:read');
     const status = async () =>
-      (await fetch(`${baton.url}/v1/requests`, { headers: { authorization: `Bearer ${token}` } })).status;
+      (await fetch(`${baton.url}/v1/tasks`, { headers: { authorization: `Bearer ${token}` } })).status;
     expect(await status()).toBe(200);
     await page.getByRole('link', { name: 'shop' }).click();
     await page.getByRole('heading', { name: 'shop', level: 1 }).waitFor();

@@ -306,7 +306,7 @@ describeConsole('tasks in the console', () => {
   it('are those of an owner, who is chosen by name', async () => {
     const id = await send('of an owner');
     const headers = { authorization: `Bearer ${tenant.token}` };
-    const response = await fetch(new URL(`/v1/requests/${id}`, baton.stack.url(0)), { headers });
+    const response = await fetch(new URL(`/v1/tasks/${id}`, baton.stack.url(0)), { headers });
     const { owner } = (await response.json()) as { owner: string };
     const page = await baton.open({ token: tenant.token, path: '/tasks' });
     await page.locator(`datalist option[label="test"][value="${owner}"]`).waitFor({ state: 'attached' });

@@ -117,7 +117,7 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
   const textOf = ({ artifacts }: any): string => artifacts.at(-1).parts[0].text as string;
   const requestOf = async (id: string): Promise<any> => {
     const headers = { authorization: `Bearer ${token}` };
-    return (await fetch(`${stack.apis[1]!.url}/v1/requests/${id}`, { headers })).json();
+    return (await fetch(`${stack.apis[1]!.url}/v1/tasks/${id}`, { headers })).json();
   };
   const childrenOf = async (id: string): Promise<any[]> => {
     const { child_ids } = await requestOf(id);

@@ -140,9 +140,9 @@ describe("the author's loop", () => {
   it('shows its author where in the TypeScript it has thrown', async () => {
     await ask('throw');
     const headers = { authorization: `Bearer ${demo.token}` };
-    const list = await fetch(`${demo.url}/v1/requests?state=failed`, { headers });
-    const { requests } = (await list.json()) as { requests: { request_id: string }[] };
-    const answer = await fetch(`${demo.url}/v1/requests/${requests[0]?.request_id}`, { headers });
+    const list = await fetch(`${demo.url}/v1/tasks?state=failed`, { headers });
+    const { tasks } = (await list.json()) as { tasks: { task_id: string }[] };
+    const answer = await fetch(`${demo.url}/v1/tasks/${tasks[0]?.task_id}`, { headers });
     const { error } = (await answer.json()) as { error: { message: string; stack: string } };
     expect(error.message).toBe('thrown on purpose');
     const line =

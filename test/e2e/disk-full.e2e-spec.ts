@@ -63,7 +63,7 @@ else
     };
 
     const stateOf = async (id: string): Promise<string> => {
-      const answer = await fetch(`${stack.apis[0]?.url}/v1/requests/${id}`, {
+      const answer = await fetch(`${stack.apis[0]?.url}/v1/tasks/${id}`, {
         headers: { authorization: `Bearer ${tenant.token}` },
       });
       return ((await answer.json()) as { state: string }).state;

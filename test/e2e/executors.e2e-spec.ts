@@ -79,9 +79,9 @@ const attemptsOf = async (taskId: string): Promise<number[]> =>
   (await runsOf(taskId)).map(({ attempt }) => attempt);
 const deathsOf = async (taskId: string): Promise<number> => (await runsOf(taskId))[0]!.deaths;
 
-/** A task as `/v1/requests` shows it to whoever has this token. */
+/** A task as `/v1/tasks` shows it to whoever has this token. */
 async function request(taskId: string, bearer: string) {
-  const url = `${stack.apis[0]!.url}/v1/requests/${taskId}`;
+  const url = `${stack.apis[0]!.url}/v1/tasks/${taskId}`;
   const response = await fetch(url, { headers: { authorization: `Bearer ${bearer}` } });
   return (await response.json()) as {
     error: { message: string; stack?: string; output?: string[]; attempt: number } | null;
@@ -89,7 +89,7 @@ async function request(taskId: string, bearer: string) {
 }
 
 const logs = (taskId: string, bearer: string): Promise<Response> =>
-  fetch(`${stack.apis[0]!.url}/v1/requests/${taskId}/logs`, {
+  fetch(`${stack.apis[0]!.url}/v1/tasks/${taskId}/logs`, {
     headers: { authorization: `Bearer ${bearer}` },
   });
 

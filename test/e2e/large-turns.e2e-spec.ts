@@ -57,7 +57,7 @@ describe.each(DRIVERS)('a turn that is larger than any string, on %s', (driver) 
 
   /** Sequences of a log and its bytes, read slowly at first. */
   async function readLog(id: string, after: number): Promise<{ sequences: number[]; bytes: number }> {
-    const url = `${stack.apis[0]!.url}/v1/requests/${id}/events?since_seq=${after}`;
+    const url = `${stack.apis[0]!.url}/v1/tasks/${id}/events?since_seq=${after}`;
     const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
     const sequences: number[] = [];
     let bytes = 0;
@@ -77,7 +77,7 @@ describe.each(DRIVERS)('a turn that is larger than any string, on %s', (driver) 
   async function readArtifacts(id: string) {
     const read = { parts: [] as number[], bytes: 0, largest: 0 };
     for (let cursor: string | null = ''; cursor !== null;) {
-      const url: string = `${stack.apis[0]!.url}/v1/requests/${id}/artifacts?cursor=${cursor}`;
+      const url: string = `${stack.apis[0]!.url}/v1/tasks/${id}/artifacts?cursor=${cursor}`;
       const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
       const text = await response.text();
       const page = JSON.parse(text) as ArtifactPage;

@@ -171,7 +171,7 @@ describe.each(DRIVERS)('limits on %s', (driver) => {
         const response = await fetch(`${stack.apis[0]!.url}${path}`, { headers });
         return { status: response.status, text: await response.text(), headers: response.headers };
       };
-      for (const path of ['/agents/echo/.well-known/agent-card.json', '/v1/requests']) {
+      for (const path of ['/agents/echo/.well-known/agent-card.json', '/v1/tasks']) {
         let answer = await get(path);
         while (answer.status === 200) answer = await get(path);
         expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '1']);

@@ -15,7 +15,7 @@ it.each(DRIVERS)('while Postgres is away callers are told when to ask again, on 
     // Its answer may be a second old.
     await waitUntil(async () => (await fetch(`${api!.url}/readyz`)).status === 503, Infinity);
     for (const path of [
-      '/v1/requests',
+      '/v1/tasks',
       '/v1/agents',
       '/agents/echo/.well-known/agent-card.json',
       '/readyz',
@@ -40,7 +40,7 @@ it.each(DRIVERS)('while Postgres is away callers are told when to ask again, on 
     expect(lines.filter((line) => line.includes('Postgres is away'))).toHaveLength(1);
     const [back] = lines.filter((line) => line.includes('Postgres is back'));
     expect((JSON.parse(back!) as { failedRequests: number }).failedRequests).toBeGreaterThanOrEqual(13);
-    expect((await fetch(`${api!.url}/v1/requests`, { headers })).status).toBe(200);
+    expect((await fetch(`${api!.url}/v1/tasks`, { headers })).status).toBe(200);
   } finally {
     await stack.stop();
   }

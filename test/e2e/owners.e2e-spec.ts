@@ -127,7 +127,7 @@ async function expectHidden(asker: Asker, id: string): Promise<void> {
 
 describe('a guest of a public host', () => {
   const sequenceOf = async (id: string): Promise<unknown[]> => {
-    const { text } = await rest(tenant.token, 'GET', `/v1/requests/${id}/artifacts`);
+    const { text } = await rest(tenant.token, 'GET', `/v1/tasks/${id}/artifacts`);
     return [(JSON.parse(text) as { as_of_event: number }).as_of_event];
   };
 
@@ -144,7 +144,7 @@ describe('a guest of a public host', () => {
     expect((await anne.call('GetTask', { id: annes })).result!.status.state).toBe(ASKS);
     expect((await anne.call('CancelTask', { id: annes })).result!.status.state).toBe(CANCELED);
     // For the tenant's own readers, tasks of guests are tasks as any other.
-    expect((await rest(tenant.token, 'GET', `/v1/requests/${annes}`)).json).toMatchObject({
+    expect((await rest(tenant.token, 'GET', `/v1/tasks/${annes}`)).json).toMatchObject({
       owner: expect.stringMatching(/^guest:echo\.open\.example:[\w-]{22}$/),
     });
   });
@@ -245,16 +245,16 @@ describe('a token', () => {
     await expectHidden(bert, annes);
     for (const path of ['', '/artifacts', '/events']) {
       const [theirs, none] = await Promise.all(
-        [annes, UNKNOWN].map((id) => rest(other, 'GET', `/v1/requests/${id}${path}`)),
+        [annes, UNKNOWN].map((id) => rest(other, 'GET', `/v1/tasks/${id}${path}`)),
       );
       expect([theirs!.status, theirs!.text.replaceAll(annes, UNKNOWN)]).toEqual([404, none!.text]);
     }
-    const canceled = await rest(other, 'POST', `/v1/requests/${annes}/cancel`);
+    const canceled = await rest(other, 'POST', `/v1/tasks/${annes}/cancel`);
     expect([canceled.status, canceled.json]).toMatchObject([404, { cancelled: false }]);
     const listed = (await bert.call('ListTasks', {})).result!;
     expect([listed.tasks.map(({ id }: { id: string }) => id), listed.totalSize]).toEqual([[berts], 1]);
-    const requests = (await rest(other, 'GET', '/v1/requests')).json.requests as { request_id: string }[];
-    expect(requests.map(({ request_id: id }) => id)).toEqual([berts]);
+    const tasks = (await rest(other, 'GET', '/v1/tasks')).json.tasks as { task_id: string }[];
+    expect(tasks.map(({ task_id: id }) => id)).toEqual([berts]);
     expect((await anne.call('GetTask', { id: annes })).result!.status.state).toBe(ASKS);
     const answered = await anne.call('SendMessage', sendParams('here', { taskId: annes }));
     expect(answered.result!.task.id).toBe(annes);
@@ -266,12 +266,12 @@ describe('a token', () => {
     const { id } = (await owner.call('SendMessage', sendParams('hi', ASKING))).result!.task as { id: string };
     const reader = await token('agents:call', 'tasks:read');
     expect((await tokenCaller(reader).call('GetTask', { id })).result!.id).toBe(id);
-    expect((await rest(reader, 'GET', `/v1/requests/${id}`)).status).toBe(200);
+    expect((await rest(reader, 'GET', `/v1/tasks/${id}`)).status).toBe(200);
     for (const [method, params] of CALLS.filter(([name]) => !/Get|Subscribe/.test(name))) {
       const { error } = await tokenCaller(reader).call(method, params(id));
       expect(JSON.stringify(error)).toContain('tasks:write');
     }
-    expect((await rest(reader, 'POST', `/v1/requests/${id}/cancel`)).status).toBe(403);
+    expect((await rest(reader, 'POST', `/v1/tasks/${id}/cancel`)).status).toBe(403);
     const writer = tokenCaller(await token('agents:call', 'tasks:read', 'tasks:write'));
     expect((await writer.call('CancelTask', { id })).result!.status.state).toBe(CANCELED);
   });
@@ -323,7 +323,7 @@ describe('a token', () => {
     const forged = { 'baton.approver': { principal: 'token:boss', at: new Date(0).toISOString() } };
     await says(tokenCaller(two, 'bank'), theirs, { metadata: forged });
     expect(server.calls).toHaveLength(1);
-    const { task } = (await rest(one, 'GET', `/v1/requests/${theirs}`)).json;
+    const { task } = (await rest(one, 'GET', `/v1/tasks/${theirs}`)).json;
     const approver = task.history.at(-1).metadata['baton.approver'];
     expect(approver).toEqual({ principal: expect.stringMatching(/^token:/), at: expect.any(String) });
     expect(approver.principal).not.toBe('token:boss');
@@ -346,8 +346,8 @@ describe('a token', () => {
     const schedule = { name: `forged-${randomUUID()}`, agent: 'echo', cron: '@yearly', message };
     expect((await rest(author, 'POST', '/v1/schedules', schedule)).status).toBe(201);
     const run = await rest(author, 'POST', `/v1/schedules/${encodeURIComponent(schedule.name)}/run`);
-    for (const id of [result!.task.id as string, run.json.request_id as string]) {
-      const { task } = (await rest(author, 'GET', `/v1/requests/${id}`)).json;
+    for (const id of [result!.task.id as string, run.json.task_id as string]) {
+      const { task } = (await rest(author, 'GET', `/v1/tasks/${id}`)).json;
       expect(task.history[0].metadata).toEqual({ mine: 1 });
       expect(task.history[0].parts[0].metadata).toEqual({ mine: 2 });
       expect(Object.keys(task.metadata)).toEqual(id === result!.task.id ? ['mine'] : ['baton.schedule']);
@@ -362,7 +362,7 @@ describe('a token', () => {
     const path = `/v1/schedules/${encodeURIComponent(schedule.name)}/run`;
     expect((await rest(await token('schedules:write'), 'POST', path)).status).toBe(403);
     const run = await rest(await token('agents:call', 'schedules:write'), 'POST', path);
-    const task = `/v1/requests/${run.json.request_id as string}`;
+    const task = `/v1/tasks/${run.json.task_id as string}`;
     expect((await rest(author, 'GET', task)).status).toBe(200);
     expect((await rest(await token('agents:call'), 'GET', task)).status).toBe(404);
   });
@@ -384,8 +384,8 @@ describe('a user of an OpenID provider', () => {
     const id = task.id as string;
     await expectHidden(tokenCaller(bob), id);
     await expectHidden(tokenCaller(await token('agents:call')), id);
-    expect((await rest(bob, 'GET', '/v1/requests')).json).toMatchObject({ requests: [] });
-    expect((await rest(ada, 'GET', `/v1/requests/${id}`)).json).toMatchObject({
+    expect((await rest(bob, 'GET', '/v1/tasks')).json).toMatchObject({ tasks: [] });
+    expect((await rest(ada, 'GET', `/v1/tasks/${id}`)).json).toMatchObject({
       owner: expect.stringMatching(/^user:[\w-]{43}$/),
     });
     const carol = await openId.userToken('carol');
@@ -398,19 +398,19 @@ describe('a user of an OpenID provider', () => {
 
   it('may do what its token says, at this server and tenant alone', async () => {
     const machine = await openId.machineToken();
-    expect((await rest(machine, 'GET', '/v1/requests')).status).toBe(200);
+    expect((await rest(machine, 'GET', '/v1/tasks')).status).toBe(200);
     const forbidden = await rest(machine, 'PUT', '/v1/secrets/x', { value: 'y' });
     expect([forbidden.status, forbidden.text]).toEqual([403, expect.stringContaining('secrets:write')]);
     const [header, payload] = machine.split('.');
     for (const forged of [`${header!}.${payload!}.AAAA`, `${machine.slice(0, -6)}AAAAAA`]) {
-      const refused = await rest(forged, 'GET', '/v1/requests');
+      const refused = await rest(forged, 'GET', '/v1/tasks');
       expect([refused.status, refused.text]).toEqual([
         401,
         expect.stringContaining('not signed by an issuer'),
       ]);
     }
     openId.terms.audience = 'another-server';
-    const elsewhere = await rest(await openId.machineToken(), 'GET', '/v1/requests');
+    const elsewhere = await rest(await openId.machineToken(), 'GET', '/v1/tasks');
     expect([elsewhere.status, elsewhere.text]).toEqual([401, expect.stringContaining('audience')]);
     openId.terms.audience = 'baton';
   });
@@ -423,7 +423,7 @@ describe('a user of an OpenID provider', () => {
     const frames: Frame[] = [];
     for await (const frame of tokenCaller(ada).stream('SendStreamingMessage', params)) frames.push(frame);
     expect(frames.pop()!.data.error).toMatchObject({ message: 'the token has expired' });
-    expect((await rest(ada, 'GET', '/v1/requests')).status).toBe(401);
+    expect((await rest(ada, 'GET', '/v1/tasks')).status).toBe(401);
     const { id } = frames[0]!.data.result!.task as { id: string };
     const next = tokenCaller(await openId.userToken('ada'));
     for await (const frame of next.stream('SubscribeToTask', { id }, frames.at(-1)!.id)) frames.push(frame);
@@ -443,6 +443,6 @@ describe('a user of an OpenID provider', () => {
     }
     const message = 'the issuer of the token is no longer trusted';
     expect(frames.pop()!.data.error).toMatchObject({ message });
-    expect((await rest(ada, 'GET', '/v1/requests')).status).toBe(401);
+    expect((await rest(ada, 'GET', '/v1/tasks')).status).toBe(401);
   });
 });

@@ -102,7 +102,7 @@ describe('retention', () => {
     expect(answers[0]?.error?.data).toMatchObject([{ reason: 'TASK_NOT_FOUND', metadata }]);
     expect(answers[6]?.error?.data).toMatchObject({ reason: 'TASK_NOT_FOUND', metadata });
     expect((await caller.call('ListTasks', {})).result).toMatchObject({ tasks: [], totalSize: 0 });
-    const native = await fetch(`${stack.apis[0]!.url}/v1/requests/${id}`, {
+    const native = await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}`, {
       headers: { authorization: `Bearer ${tenant.token}` },
     });
     expect([native.status, await native.text()]).toEqual([404, expect.stringContaining('days of retention')]);

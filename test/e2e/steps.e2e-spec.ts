@@ -158,7 +158,7 @@ async function begin(file: string, ops: object[]): Promise<string> {
 }
 
 async function read(id: string, bearer = token): Promise<any> {
-  const response = await fetch(`${stack.apis[0]!.url}/v1/requests/${id}`, {
+  const response = await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}`, {
     headers: { authorization: `Bearer ${bearer}` },
   });
   return response.json();
@@ -169,7 +169,7 @@ const saidIn = (task: any): string => task.status.message.parts[0].text as strin
 
 /** The log of a task that has ended, each event as text. */
 async function eventsOf(id: string): Promise<string[]> {
-  const response = await fetch(`${stack.apis[0]!.url}/v1/requests/${id}/events`, {
+  const response = await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}/events`, {
     headers: { authorization: `Bearer ${token}` },
   });
   return (await response.text()).split('\n\n');

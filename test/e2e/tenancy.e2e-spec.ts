@@ -162,7 +162,7 @@ describe('tenants', () => {
       );
       const events = async (url: string, bearer: string) => {
         const headers = { authorization: `Bearer ${bearer}` };
-        const response = await fetch(`${url}/v1/requests/${id}/artifacts`, { headers });
+        const response = await fetch(`${url}/v1/tasks/${id}/artifacts`, { headers });
         return response.json();
       };
       const copied = await stack.createToken(`${slug}-copy`);

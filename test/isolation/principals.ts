@@ -207,7 +207,7 @@ export class Principals {
   /** All things as the tenant's administrator sees them. */
   async shown(): Promise<unknown[]> {
     const { agent, schedule, token, webhook, secret } = this.things.own;
-    const tasks = GROUPS.map((group) => `/v1/requests/${this.things[group].task}`);
+    const tasks = GROUPS.map((group) => `/v1/tasks/${this.things[group].task}`);
     const paths = [
       ...tasks,
       `/v1/agents/${agent}`,

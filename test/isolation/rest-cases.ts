@@ -13,49 +13,63 @@ interface RestRequest {
 /** An agent that the caller would make. */
 const MINE = { name: 'Mine', description: 'mine', runtime: 'echo' };
 
-/** What each of Baton's own paths can name. */
-const REST: Readonly<Record<string, RestRequest>> = {
-  'GET /v1/requests': {
+/** What the paths of `/v1/tasks` can name. */
+const OF_TASKS: Readonly<Record<string, RestRequest>> = {
+  'GET /v1/tasks': {
     scope: 'tasks:read',
     kinds: ['pageToken'],
-    path: '/v1/requests?cursor=<id>',
+    path: '/v1/tasks?cursor=<id>',
     anyName: true,
   },
-  'GET /v1/requests (of an agent)': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/requests?agent=<id>' },
-  'GET /v1/usage': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/usage?agent=<id>' },
-  'GET /v1/limits': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/limits?agent=<id>', anyName: true },
-  'GET /v1/requests/:id': { scope: 'tasks:read', kinds: TASKS, path: '/v1/requests/<id>' },
-  'GET /v1/requests/:id/artifacts': {
+  'GET /v1/tasks (of an agent)': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/tasks?agent=<id>' },
+  'GET /v1/tasks/:id': { scope: 'tasks:read', kinds: TASKS, path: '/v1/tasks/<id>' },
+  'GET /v1/tasks/:id/artifacts': {
     scope: 'tasks:read',
     kinds: TASKS,
-    path: '/v1/requests/<id>/artifacts',
+    path: '/v1/tasks/<id>/artifacts',
   },
-  'GET /v1/requests/:id/artifacts (a page)': {
+  'GET /v1/tasks/:id/artifacts (a page)': {
     scope: 'tasks:read',
     kinds: TASKS,
-    path: `/v1/requests/<id>/artifacts?cursor=${Buffer.from('2.1').toString('base64url')}`,
+    path: `/v1/tasks/<id>/artifacts?cursor=${Buffer.from('2.1').toString('base64url')}`,
   },
-  'GET /v1/requests/:id/event-times': {
+  'GET /v1/tasks/:id/event-times': {
     scope: 'tasks:read',
     kinds: [...TASKS, 'cursor'],
-    path: '/v1/requests/<id>/event-times?since_seq=1',
+    path: '/v1/tasks/<id>/event-times?since_seq=1',
   },
-  'GET /v1/requests/:id/logs': {
+  'GET /v1/tasks/:id/logs': {
     scope: 'agents:write',
     kinds: TASKS,
-    path: '/v1/requests/<id>/logs',
+    path: '/v1/tasks/<id>/logs',
   },
-  'GET /v1/requests/:id/events': {
+  'GET /v1/tasks/:id/events': {
     scope: 'tasks:read',
     kinds: [...TASKS, 'cursor'],
-    path: '/v1/requests/<id>/events?since_seq=1',
+    path: '/v1/tasks/<id>/events?since_seq=1',
   },
-  'POST /v1/requests/:id/cancel': { scope: 'agents:call', kinds: TASKS, path: '/v1/requests/<id>/cancel' },
-  'POST /v1/requests/:id/send-again': {
+  'POST /v1/tasks/:id/cancel': { scope: 'agents:call', kinds: TASKS, path: '/v1/tasks/<id>/cancel' },
+  'POST /v1/tasks/:id/send-again': {
     scope: 'agents:call',
     kinds: TASKS,
-    path: '/v1/requests/<id>/send-again',
+    path: '/v1/tasks/<id>/send-again',
   },
+};
+
+const ofArbiter = (text: string): string => text.replace('/v1/tasks', '/v1/requests');
+
+/** What each of Baton's own paths can name. */
+const REST: Readonly<Record<string, RestRequest>> = {
+  ...OF_TASKS,
+  // The same under the name that Arbiter's clients use.
+  ...Object.fromEntries(
+    Object.entries(OF_TASKS).map(([name, request]) => [
+      ofArbiter(name),
+      { ...request, path: ofArbiter(request.path) },
+    ]),
+  ),
+  'GET /v1/usage': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/usage?agent=<id>' },
+  'GET /v1/limits': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/limits?agent=<id>', anyName: true },
   'GET /v1/dead-letters': {
     scope: 'tasks:read',
     kinds: ['pageToken'],

@@ -29,6 +29,7 @@ const MORE_SCOPES = new Map(ROUTES.map((route) => [nameOf(route), route.moreScop
 function pathOf({ path }: Route, { task, schedule, token, webhook, agent, secret, deadRun }: Things): string {
   const ids: Record<string, string> = {
     requests: task,
+    tasks: task,
     'dead-pushes': task,
     schedules: schedule,
     tokens: token,
@@ -76,6 +77,7 @@ const QUERIES: Readonly<Record<string, string>> = {
 /** What a list shows of the things of each group, by its row. */
 const LISTED: Readonly<Record<string, (things: Things) => string>> = {
   listTasks: ({ task }) => task,
+  'GET /v1/tasks': ({ task }) => task,
   'GET /v1/requests': ({ task }) => task,
   'GET /v1/dead-letters': ({ deadRun }) => deadRun,
   'GET /v1/dead-pushes': ({ task }) => task,
@@ -168,7 +170,8 @@ async function thingsFor(request: string, isRead: boolean, column: Column, cell:
   const group = groupOf(column);
   const things = { ...principals.things[group] };
   if (isRead || cell !== 'yes') return things;
-  if (/requests\/:id| to a task|^cancelTask/.test(request)) things.task = await principals.makeTask(group);
+  if (/(?:tasks|requests)\/:id| to a task|^cancelTask/.test(request))
+    things.task = await principals.makeTask(group);
   const [, kind] = /\/v1\/(agent|secret|schedule|token|webhook)s\/:/.exec(request) ?? [];
   if (kind) things[kind as 'agent'] = await principals.makeThing(kind as 'agent');
   return things;

@@ -20,7 +20,7 @@ function firstPaths(): string[] {
   const { pathname, search } = window.location;
   // The list with filters is another one.
   const isList = pathname === `${base}/console/tasks` && search === '';
-  return ['/v1/whoami', ...(isList ? ['/v1/requests?limit=100'] : [])];
+  return ['/v1/whoami', ...(isList ? ['/v1/tasks?limit=100'] : [])];
 }
 
 /** The token in this tab. That of an OpenID provider may have to be renewed first: it is left to the page. */

@@ -70,8 +70,8 @@ export function markTruncated(task: Task, truncation: Truncation, size: TaskSize
   const { artifactsUpToEvent } = truncation;
   const remedy =
     artifactsUpToEvent === undefined
-      ? 'Ask for fewer tasks or a shorter history at once, or read the events of the task from the beginning: GET /v1/requests/{id}/events.'
-      : `Read all artifacts page by page: GET /v1/requests/{id}/artifacts . Or add the events that follow to the artifacts shown: subscribe to the task with the header Last-Event-ID: ${artifactsUpToEvent} , or GET /v1/requests/{id}/events?since_seq=${artifactsUpToEvent} .`;
+      ? 'Ask for fewer tasks or a shorter history at once, or read the events of the task from the beginning: GET /v1/tasks/{id}/events.'
+      : `Read all artifacts page by page: GET /v1/tasks/{id}/artifacts . Or add the events that follow to the artifacts shown: subscribe to the task with the header Last-Event-ID: ${artifactsUpToEvent} , or GET /v1/tasks/{id}/events?since_seq=${artifactsUpToEvent} .`;
   return { ...task, metadata: { ...task.metadata, [TRUNCATED]: { ...truncation, ...size, remedy } } };
 }
 

@@ -52,7 +52,7 @@ import {
   OperatorLetters,
   PlatformGauges,
   PlatformReadiness,
-  RequestListing,
+  TaskListing,
   Schedules,
   TasksModule,
   TenantLifecycle,
@@ -144,7 +144,7 @@ export interface FakeApi {
   hosts: HostBinding[];
   /** What requests are made of. */
   listing: Pick<
-    RequestListing,
+    TaskListing,
     | 'list'
     | 'search'
     | 'relations'
@@ -451,20 +451,20 @@ function tasksModule({
       // The same of webhooks: rest/webhooks/webhooks.int-spec.ts.
       { provide: Webhooks, useValue: {} },
       {
-        provide: RequestListing,
+        provide: TaskListing,
         useValue: {
-          list: (...page: Parameters<RequestListing['list']>) => listing.list(...page),
-          search: (...page: Parameters<RequestListing['search']>) => listing.search(...page),
-          relations: (...of: Parameters<RequestListing['relations']>) => listing.relations(...of),
-          descendants: (...of: Parameters<RequestListing['descendants']>) => listing.descendants(...of),
-          lastError: (...of: Parameters<RequestListing['lastError']>) => listing.lastError(...of),
-          steps: (...of: Parameters<RequestListing['steps']>) => listing.steps(...of),
-          firstDetails: (...of: Parameters<RequestListing['firstDetails']>) => listing.firstDetails(...of),
-          modelCalls: (...of: Parameters<RequestListing['modelCalls']>) => listing.modelCalls(...of),
-          consoleLines: (...of: Parameters<RequestListing['consoleLines']>) => listing.consoleLines(...of),
-          eventTimes: (...of: Parameters<RequestListing['eventTimes']>) => listing.eventTimes(...of),
-          runs: (...of: Parameters<RequestListing['runs']>) => listing.runs(...of),
-          usage: (...of: Parameters<RequestListing['usage']>) => listing.usage(...of),
+          list: (...page: Parameters<TaskListing['list']>) => listing.list(...page),
+          search: (...page: Parameters<TaskListing['search']>) => listing.search(...page),
+          relations: (...of: Parameters<TaskListing['relations']>) => listing.relations(...of),
+          descendants: (...of: Parameters<TaskListing['descendants']>) => listing.descendants(...of),
+          lastError: (...of: Parameters<TaskListing['lastError']>) => listing.lastError(...of),
+          steps: (...of: Parameters<TaskListing['steps']>) => listing.steps(...of),
+          firstDetails: (...of: Parameters<TaskListing['firstDetails']>) => listing.firstDetails(...of),
+          modelCalls: (...of: Parameters<TaskListing['modelCalls']>) => listing.modelCalls(...of),
+          consoleLines: (...of: Parameters<TaskListing['consoleLines']>) => listing.consoleLines(...of),
+          eventTimes: (...of: Parameters<TaskListing['eventTimes']>) => listing.eventTimes(...of),
+          runs: (...of: Parameters<TaskListing['runs']>) => listing.runs(...of),
+          usage: (...of: Parameters<TaskListing['usage']>) => listing.usage(...of),
         },
       },
       {
@@ -499,7 +499,7 @@ function tasksModule({
       ToolChecks,
       OperationTable,
       AgentDirectory,
-      RequestListing,
+      TaskListing,
       ArtifactPages,
       DeadLetters,
       DeadPushes,

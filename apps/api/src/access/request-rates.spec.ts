@@ -26,14 +26,14 @@ const bad = (name: string) => ({ authorization: `Bearer ${name}` });
 describe('requests without a good token', () => {
   it('are refused over the limit, before their token is looked at', async () => {
     let guess = 0;
-    expect(await statuses(MAX + 2, () => get('/v1/requests', bad(`guess-${String((guess += 1))}`)))).toEqual([
+    expect(await statuses(MAX + 2, () => get('/v1/tasks', bad(`guess-${String((guess += 1))}`)))).toEqual([
       ...Array.from({ length: MAX }, () => 401),
       429,
       429,
     ]);
     expect(verified).toHaveBeenCalledTimes(MAX);
     // Nor is anything asked for those without one.
-    const response = await get('/v1/requests');
+    const response = await get('/v1/tasks');
     expect([response.status, response.headers['retry-after']]).toEqual([429, expect.stringMatching(/^\d+$/)]);
     expect(JSON.parse(response.text)).toMatchObject({
       error: {
@@ -57,7 +57,7 @@ describe('requests without a good token', () => {
 
   it('do not hold up tokens that have been good', async () => {
     expect((await api.rpc(request.get)).status).toBe(200);
-    await statuses(MAX + 1, () => get('/v1/requests'));
+    await statuses(MAX + 1, () => get('/v1/tasks'));
     expect(await statuses(3 * MAX, () => api.rpc(request.get))).not.toContain(429);
   });
 
@@ -70,18 +70,18 @@ describe('requests without a good token', () => {
       expect(await statuses(MAX - 1, () => get('/.well-known/agent-card.json', host))).not.toContain(429);
     }
     expect(await statuses(3 * MAX, () => get('/healthz'))).not.toContain(429);
-    expect((await get('/v1/requests')).status).toBe(401);
+    expect((await get('/v1/tasks')).status).toBe(401);
   });
 
   it('count while the database is away only if they were refused', async () => {
     verified.mockRejectedValue(new Error('away'));
     for (let i = 0; i < 3; i += 1) {
-      expect(await statuses(MAX - 1, () => get('/v1/requests', bad('reader')))).not.toContain(429);
+      expect(await statuses(MAX - 1, () => get('/v1/tasks', bad('reader')))).not.toContain(429);
     }
   });
 
   it('are in the log and in the metrics', async () => {
-    await statuses(MAX + 1, () => get('/v1/requests'));
+    await statuses(MAX + 1, () => get('/v1/tasks'));
     const metrics = await (await fetch(`${api.managementUrl}/metrics`)).text();
     expect(metrics).toContain('baton_limit_exceeded_total{limit="unauthenticatedPerSecond"} 1');
   });

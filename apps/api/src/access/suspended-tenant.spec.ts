@@ -29,7 +29,7 @@ describe('calls of a suspended tenant', () => {
     const get = (path: string, headers: Record<string, string>) => rawRequest(api.url + path, { headers });
     const token = { authorization: 'Bearer admin' };
     const refused = [
-      await get('/v1/requests', token),
+      await get('/v1/tasks', token),
       await get('/agents/echo/.well-known/agent-card.json', token),
       await get('/.well-known/agent-card.json', { host: 'open.example' }),
     ];

@@ -4,7 +4,7 @@ import {
   type DeadLetter,
   OperatorDesk,
   OperatorLetters,
-  RequestListing,
+  TaskListing,
   RUN_CLASSES,
   type RunErrorRecord,
   TenantSettings,
@@ -36,13 +36,14 @@ import {
 } from '../rest/dead-letters/dead-pushes.controller.js';
 import { CURSOR, LIMIT, nextCursor } from '../rest/paging.js';
 import {
-  encodeRequest,
+  encodeTaskSummary,
   encodeRun,
   encodeRunError,
-  requestSummary,
+  taskSummary,
   runAnswer,
   runError,
-} from '../rest/requests/request-json.js';
+} from '../rest/tasks/task-json.js';
+import { namesOfTask, taskNames } from '../rest/task-names.js';
 
 export const TENANT = textQuery('Slug of the tenant; left out = all');
 const workerList = z.object({
@@ -92,7 +93,7 @@ const queueAnswer = z
     oldest_waiting: z
       .object({
         tenant: z.string().describe('Slug of the tenant'),
-        request_id: z.string(),
+        ...taskNames,
         accepted_at: timeSchema,
       })
       .nullable()
@@ -128,15 +129,16 @@ const agentError = runError
   .nullable()
   .describe("The last error in the agent's code");
 const wholeLetter = tenantLetter.extend({ message: a2aSchema('The message').nullable(), error: agentError });
-const tenantRequest = requestSummary
+const tenantTask = taskSummary
   .omit({ approvals: true, status_message: true })
   .extend({
+    ...taskNames,
     tenant: z.string().describe('Slug of the tenant'),
     events: z.int().describe('Number of events in its log'),
     runs: z.array(runAnswer).describe('Its newest runs with their workers, at most 100, the newest first'),
     error: agentError,
   })
-  .meta({ id: 'TenantRequest' });
+  .meta({ id: 'TenantTask' });
 
 const tenantPush = deadPush
   .extend({ tenant: z.string().describe('Slug of the tenant'), tenant_id: z.string() })
@@ -153,7 +155,7 @@ export class AdminPlatformController {
     private readonly letters: OperatorLetters,
     private readonly pushes: DeadPushes,
     private readonly settings: TenantSettings,
-    private readonly requests: RequestListing,
+    private readonly tasks: TaskListing,
   ) {}
 
   @Describe({ id: 'whoami', summary: 'Shows the token of the operator who calls', answer: operatorAnswer })
@@ -182,7 +184,7 @@ export class AdminPlatformController {
       })),
       oldest_waiting: oldestWaiting && {
         tenant: oldestWaiting.tenant,
-        request_id: oldestWaiting.taskId,
+        ...namesOfTask(oldestWaiting.taskId),
         accepted_at: oldestWaiting.acceptedAt.toISOString(),
       },
       jobs,
@@ -213,27 +215,34 @@ export class AdminPlatformController {
   }
 
   @Describe({
-    id: 'getRequest',
+    id: 'getTask',
     summary:
       "Shows the state of a task, its runs with their workers, and the last error in its agent's code, without messages and artifacts",
-    answer: tenantRequest,
+    answer: tenantTask,
   })
   @Get('tenants/:tenant/requests/:id')
   async showTask(
     @Param('tenant') slug: string,
     @Param('id') id: string,
-  ): Promise<z.infer<typeof tenantRequest>> {
+  ): Promise<z.infer<typeof tenantTask>> {
     const { id: tenantId } = await this.settings.find(slug);
-    const found = await this.requests.summary(tenantId, id);
+    const found = await this.tasks.summary(tenantId, id);
     if (!found) {
       throw new ProtocolError('not-found', `The tenant has no such task, or it is past its retention`);
     }
     const { task, agentId, sequence } = found.stored;
     const error = encodeError(found.error);
     // Pending approvals and output of the agent are the tenant's, so they are left out.
-    const { approvals: _, status_message: __, ...request } = encodeRequest(task, agentId);
-    const runs = await this.requests.runs(tenantId, id);
-    return { ...request, tenant: slug, events: sequence, runs: runs.map(encodeRun), error };
+    const { approvals: _, status_message: __, ...summary } = encodeTaskSummary(task, agentId);
+    const runs = await this.tasks.runs(tenantId, id);
+    return {
+      ...summary,
+      ...namesOfTask(id),
+      tenant: slug,
+      events: sequence,
+      runs: runs.map(encodeRun),
+      error,
+    };
   }
 
   @Describe({
@@ -280,7 +289,7 @@ export class AdminPlatformController {
   ): Promise<z.infer<typeof redelivery>> {
     const by = operatorActorOf(request);
     const { taskId, agentId } = await this.letters.redeliver(runId, isAgain, by);
-    return { run_id: runId, request_id: taskId, agent_id: agentId };
+    return { run_id: runId, ...namesOfTask(taskId), agent_id: agentId };
   }
 
   @Describe({
@@ -318,7 +327,7 @@ export class AdminPlatformController {
     @Query('config', CONFIG) configId: string | undefined,
   ): Promise<z.infer<typeof pushRedelivery>> {
     const configs = await this.pushes.redeliverAnywhere(taskId, configId, operatorActorOf(request));
-    return { request_id: taskId, configs };
+    return { ...namesOfTask(taskId), configs };
   }
 }
 

@@ -21,7 +21,7 @@ describe('tokens of operators', () => {
     await ask('POST', 'tenants', { slug: 'apart' });
     const made = await ask('POST', 'tenants/apart/tokens', { name: 'ci', scopes: ['admin'] });
     expect((await ask('GET', 'tenants', undefined, made.json.secret as string)).status).toBe(401);
-    const response = await fetch(`${url}/v1/requests`, { headers: { authorization: `Bearer ${operator}` } });
+    const response = await fetch(`${url}/v1/tasks`, { headers: { authorization: `Bearer ${operator}` } });
     expect(response.status).toBe(401);
   });
 });
@@ -46,8 +46,7 @@ describe('/v1/admin/tenants', () => {
 
     const { secret } = (await ask('POST', 'tenants/acme/tokens', { name: 'ci', scopes: [...TENANT_SCOPES] }))
       .json;
-    const list = () =>
-      fetch(`${url}/v1/requests`, { headers: { authorization: `Bearer ${String(secret)}` } });
+    const list = () => fetch(`${url}/v1/tasks`, { headers: { authorization: `Bearer ${String(secret)}` } });
     expect((await list()).status).toBe(200);
     const suspended = await ask('POST', 'tenants/acme/suspend', { reason: 'unpaid bill', stop: true });
     expect(suspended.json).toMatchObject({ canceled_tasks: 0, tenant: { suspended_reason: 'unpaid bill' } });
@@ -168,7 +167,7 @@ describe('/v1/admin/tenants', () => {
     const next = await ask('GET', `tenants/rights/tokens?limit=1&cursor=${first.json.next_cursor as string}`);
     expect(next.json).toMatchObject({ tokens: [{ id: least.json.id as string }], next_cursor: null });
     const call = (with_: unknown) =>
-      fetch(`${url}/v1/requests`, { headers: { authorization: `Bearer ${String(with_)}` } });
+      fetch(`${url}/v1/tasks`, { headers: { authorization: `Bearer ${String(with_)}` } });
     expect((await call(secret)).status).toBe(200);
     const change = { scopes: ['agents:write'], agents: null, requests_per_second: null, expires_at: null };
     expect((await ask('PATCH', path, change)).json).toMatchObject({ ...change, name: 'desk' });

@@ -29,8 +29,8 @@ const ANSWERS: readonly [what: string, answer: (headers: Record<string, string>)
     (headers) =>
       fetch(`${api.url}/agents/echo/.well-known/agent-card.json`, { headers: { ...AUTHORIZED, ...headers } }),
   ],
-  ['a list', (headers) => fetch(`${api.url}/v1/requests`, { headers: { ...AUTHORIZED, ...headers } })],
-  ['a refused token', (headers) => fetch(`${api.url}/v1/requests`, { headers })],
+  ['a list', (headers) => fetch(`${api.url}/v1/tasks`, { headers: { ...AUTHORIZED, ...headers } })],
+  ['a refused token', (headers) => fetch(`${api.url}/v1/tasks`, { headers })],
   ['an unknown path', (headers) => fetch(`${api.url}/nothing`, { headers })],
   ['a method that is not allowed', (headers) => fetch(`${api.url}/agents/echo`, { method: 'PUT', headers })],
   ['OPTIONS', (headers) => fetch(`${api.url}/agents/echo`, { method: 'OPTIONS', headers })],
@@ -72,7 +72,7 @@ describe('security headers', () => {
   it('let nobody store what may be a tenant’s, but for cards for a minute', async () => {
     const stored = async (path: string) =>
       (await fetch(api.url + path, { headers: AUTHORIZED })).headers.get('cache-control');
-    expect(await stored('/v1/requests')).toBe('no-store');
+    expect(await stored('/v1/tasks')).toBe('no-store');
     expect(await stored('/nothing')).toBe('no-store');
     expect(await stored('/agents/echo/.well-known/agent-card.json')).toBe('private, max-age=60');
     expect(await stored('/agent.schema.json')).toBe('public, max-age=300');

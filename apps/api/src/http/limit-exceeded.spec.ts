@@ -57,7 +57,7 @@ describe('a tenant over a limit', () => {
   });
 
   it('is told so on plain endpoints as well', async () => {
-    const response = await fetch(`${api.url}/v1/requests`, { headers: { authorization: 'Bearer caller' } });
+    const response = await fetch(`${api.url}/v1/tasks`, { headers: { authorization: 'Bearer caller' } });
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '2']);
     expect(await response.json()).toMatchObject({ error: { code: 429, status: 'LIMIT_EXCEEDED' } });
   });
@@ -107,11 +107,11 @@ describe('requests per second', () => {
     ['GET', CARD, { authorization }],
     ['GET', CARD, { host: 'open.example' }],
     ['GET', '/.well-known/agent.json', { host: 'open.example' }],
-    ['GET', '/v1/requests', { authorization }],
-    ['GET', '/v1/requests/x', { authorization }],
-    ['GET', '/v1/requests/x/artifacts', { authorization }],
-    ['GET', '/v1/requests/x/events', { authorization }],
-    ['POST', '/v1/requests/x/cancel', { authorization }],
+    ['GET', '/v1/tasks', { authorization }],
+    ['GET', '/v1/tasks/x', { authorization }],
+    ['GET', '/v1/tasks/x/artifacts', { authorization }],
+    ['GET', '/v1/tasks/x/events', { authorization }],
+    ['POST', '/v1/tasks/x/cancel', { authorization }],
   ])('are counted at %s %s for %j, before the body is read', async (method, path, headers) => {
     const body = method === 'POST' ? { not: 'looked at' } : undefined;
     const { authorization: sent, host } = headers as { authorization?: string; host?: string };
@@ -209,7 +209,7 @@ describe('open streams', () => {
   it.each([
     ['a send', (url: string) => [`${url}/agents/echo`, request.stream] as const],
     ['a subscription', (url: string) => [`${url}/agents/echo`, request.subscribe] as const],
-    ['the log of a request', (url: string) => [`${url}/v1/requests/${TASK}/events`] as const],
+    ['the log of a request', (url: string) => [`${url}/v1/tasks/${TASK}/events`] as const],
   ])('over the limit refuse %s before the operation is asked', async (_what, target) => {
     api.limits['tenant-1'] = { openStreams: 5 };
     api.counts.claim = async () => 0;

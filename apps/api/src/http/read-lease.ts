@@ -60,6 +60,6 @@ const ANSWERED = new Error('the call has ended');
 const busy = (): ProtocolError =>
   new ProtocolError(
     'unavailable',
-    'Too many large tasks are being read at the moment: send the request again, or read the task page by page with GET /v1/requests/{id}/artifacts',
+    'Too many large tasks are being read at the moment: send the request again, or read the task page by page with GET /v1/tasks/{id}/artifacts',
     { metadata: { retryAfterSeconds: String(RETRY_AFTER_SECONDS) }, retryAfterSeconds: RETRY_AFTER_SECONDS },
   );

@@ -118,14 +118,14 @@ describe('more reads of large tasks than there is memory for', () => {
     expect(refused.headers.get('retry-after')).toBe('5');
     expect(await refused.clone().json()).toMatchObject({
       error: {
-        message: expect.stringContaining('/v1/requests/{id}/artifacts') as string,
+        message: expect.stringContaining('/v1/tasks/{id}/artifacts') as string,
         data: expect.arrayContaining([
           expect.objectContaining({ reason: 'UNAVAILABLE', metadata: { retryAfterSeconds: '5' } }),
         ]) as unknown,
       },
     });
     const headers = { authorization: 'Bearer reader' };
-    const plain = await fetch(`${api.url}/v1/requests/${ID}`, { headers });
+    const plain = await fetch(`${api.url}/v1/tasks/${ID}`, { headers });
     expect([plain.status, plain.headers.get('retry-after')]).toEqual([503, '5']);
     const other = await api.rpc(get, { ...version, authorization: 'Bearer stranger' });
     expect(await other.json()).toMatchObject({ result: { id: ID } });

@@ -45,7 +45,7 @@ describe.each([
 
   it('HTTP endpoints answer 503 with Retry-After', async () => {
     const headers = { authorization: 'Bearer reader' };
-    const response = await fetch(`${api.url}/v1/requests`, { headers });
+    const response = await fetch(`${api.url}/v1/tasks`, { headers });
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '2']);
     expect(await response.json()).toEqual({
       error: {
@@ -87,7 +87,7 @@ describe('a path that is not valid percent-encoding', () => {
         error: { code: -32600, message: expect.stringContaining('percent-encoding') },
       },
     ]);
-    for (const head of ['GET /agents/%zz HTTP/1.1', 'POST /v1/requests/%c0%ae HTTP/1.1', 'GET /% HTTP/1.1']) {
+    for (const head of ['GET /agents/%zz HTTP/1.1', 'POST /v1/tasks/%c0%ae HTTP/1.1', 'GET /% HTTP/1.1']) {
       expect(await raw(head)).toMatchObject([
         '400',
         { error: { code: 400, status: 'BAD_REQUEST', message: expect.stringContaining('percent-encoding') } },

@@ -293,7 +293,7 @@ describe('a stream', () => {
     const id = '0198c0de-0000-7000-8000-000000000000';
     api.agentOfTask[id] = 'echo';
     const headers = { authorization: 'Bearer reader' };
-    const stream = reader(await fetch(`${api.url}/v1/requests/${id}/events`, { headers }));
+    const stream = reader(await fetch(`${api.url}/v1/tasks/${id}/events`, { headers }));
     await stream.until(/id: 7/);
     api.refused.set('reader', 'revoked');
     expect(await stream.rest()).toMatch(

@@ -19,6 +19,7 @@ const TOKEN = 'token';
 
 /** Each by the segment before it, because `:id` alone says little. */
 const PATH_PARAMETERS: Readonly<Record<string, string>> = {
+  'tasks/:id': 'Id of the task',
   'requests/:id': 'Id of the task',
   'schedules/:id': 'Id or name of the schedule',
   'tokens/:id': 'Id of the token',
@@ -72,7 +73,7 @@ const ERROR_ANSWERS = {
 type ErrorName = keyof typeof ERROR_ANSWERS;
 
 /**
- * The OpenAPI 3.1 document of these routes. Bodies are the schemas that validate; parameters, scopes and statuses are what the
+ * The OpenAPI 3.1 document of these routes. It names aliases in its description only. Bodies are the schemas that validate; parameters, scopes and statuses are what the
  * routes declare. Throws an Error for a route without a description, or with a parameter that nobody has described.
  */
 export function buildDocument(
@@ -80,15 +81,21 @@ export function buildDocument(
   { title, description, server, token }: DocumentInfo,
 ): Json {
   const components = new Components();
+  const aliases = new Set(routes.flatMap(({ alias }) => alias ?? []));
   const paths: Record<string, Json> = {};
-  for (const route of routes) {
+  for (const route of routes.filter(({ alias }) => alias === undefined)) {
     const path = route.path.replaceAll(/:(\w+)/g, '{$1}');
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, components) };
   }
   const error = components.of(errorSchema);
   return {
     openapi: '3.1.1',
-    info: { title, description, version: '1', license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
+    info: {
+      title,
+      description: [description, ...aliases].join('\n\n'),
+      version: '1',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
     servers: [{ url: server }],
     paths,
     components: {

@@ -270,16 +270,16 @@ describe('what the API takes and answers is what its document says', () => {
 
   it('of tasks', async () => {
     const task = { id: await makeTask() };
-    await tenant.call('listRequests');
-    await tenant.call('getRequest', { names: task });
+    await tenant.call('listTasks');
+    await tenant.call('getTask', { names: task });
     await tenant.call('listConsoleLines', { names: task });
     await tenant.call('listEventTimes', { names: task });
     await tenant.call('listArtifacts', { names: task });
     await tenant.call('streamEvents', { names: task });
-    await tenant.call('cancelRequest', { names: task });
-    expect(await tenant.refused('cancelRequest', { names: task }, 404)).toMatchObject({ cancelled: false });
-    await tenant.refused('listRequests', { query: '?limit=1000' }, 400);
-    await tenant.call('sendRequestAgain', { names: task });
+    await tenant.call('cancelTask', { names: task });
+    expect(await tenant.refused('cancelTask', { names: task }, 404)).toMatchObject({ cancelled: false });
+    await tenant.refused('listTasks', { query: '?limit=1000' }, 400);
+    await tenant.call('sendTaskAgain', { names: task });
     await tenant.call('getUsage', { query: '?by=agent' });
     const { limits } = (await tenant.call('getLimits')) as { limits: unknown[] };
     expect(limits).toContainEqual({
@@ -352,7 +352,7 @@ describe('what the API takes and answers is what its document says', () => {
     await operator.call('listWorkers');
     await operator.call('getQueue');
     await operator.call('whoami');
-    await operator.call('getRequest', { names: { ...names, id: await makeTask() } });
+    await operator.call('getTask', { names: { ...names, id: await makeTask() } });
     const agent = { name: 'Second', description: 'Says it again', runtime: 'echo', slug: 'second' };
     await operator.call('createAgent', { names, body: agent });
     await operator.call('listAgents', { names });

@@ -1,7 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { ApiDocument, type Operation } from '../../../../test/support/api/api-document.js';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
-import { pathsOf } from '../../../../test/support/api/routes.js';
+import { MANAGEMENT_ROUTES, pathsOf, ROUTES } from '../../../../test/support/api/routes.js';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
@@ -56,7 +56,10 @@ describe.each(['public', 'management'] as const)('the document of the %s port', 
     }
     const routes = statuses.filter(([, status]) => status !== 405).map(([route]) => route);
     const described = document.operations.map(({ method, path }) => `${method} ${path}`);
-    expect(described.sort()).toEqual(routes.sort());
+    const aliases = (isManagement ? MANAGEMENT_ROUTES : ROUTES)
+      .filter(({ alias }) => alias !== undefined)
+      .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`);
+    expect([...described, ...aliases].sort()).toEqual(routes.sort());
   });
 
   it('gives each operation a name of its own', () => {
@@ -101,7 +104,7 @@ describe.each(['public', 'management'] as const)('the document of the %s port', 
 it('the scopes are those that routes declare, or admin', () => {
   const { document } = documents.public;
   const scopesOf = (id: string): unknown => document.operation(id).spec.security;
-  expect(scopesOf('listRequests')).toEqual(
+  expect(scopesOf('listTasks')).toEqual(
     ['tasks:read', 'agents:call', 'admin'].map((scope) => ({ token: [scope] })),
   );
   expect(scopesOf('runSchedule')).toEqual([
@@ -110,6 +113,17 @@ it('the scopes are those that routes declare, or admin', () => {
   ]);
   expect(scopesOf('createToken')).toEqual([{ token: ['admin'] }]);
   expect(scopesOf('getOpenApi')).toEqual([]);
+});
+
+it('mentions the alias of a path once, in the description', () => {
+  const { info, paths } = documents.public.document.json as {
+    info: { description: string };
+    paths: Record<string, object>;
+  };
+  expect(info.description.match(/another name of/g)).toHaveLength(1);
+  expect(info.description).toContain('`/v1/requests` is another name of `/v1/tasks`');
+  expect(Object.keys(paths).filter((path) => path.startsWith('/v1/requests'))).toEqual([]);
+  expect(Object.keys(paths)).toContain('/v1/tasks/{id}/send-again');
 });
 
 it('what changes agents of others takes If-Match and answers with an ETag', () => {

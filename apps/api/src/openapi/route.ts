@@ -8,6 +8,7 @@ import { ACCESS, type Access, MORE_SCOPES, SCOPES } from '../access/access.guard
 import { QueryPipe } from './query-pipe.js';
 
 const DESCRIPTION = Symbol('what the API document says of a route');
+const ALIAS = Symbol('for whom a controller repeats the routes of its base class');
 
 /** What a route does, takes and answers, besides what its other decorators say. */
 export interface RouteDescription<A = unknown, B = unknown> {
@@ -55,6 +56,12 @@ export const Describe =
 export const descriptionOf = (handler: object): RouteDescription | undefined =>
   Reflect.getMetadata(DESCRIPTION, handler) as RouteDescription | undefined;
 
+/**
+ * Marks a controller that serves the routes of its base class under another path. The API document lists the routes of the
+ * base class only, and has this note in its description.
+ */
+export const Alias = (note: string) => SetMetadata(ALIAS, note);
+
 /** A route as its controller declares it. */
 export interface Route {
   method: string;
@@ -73,12 +80,14 @@ export interface Route {
   /** Status of a success, unless it has several. */
   status: number;
   description: RouteDescription | undefined;
+  /** The note of `@Alias`. Undefined: the route is no alias. */
+  alias: string | undefined;
 }
 
-/** The routes of a controller, in the order of its methods. */
+/** The routes of a controller, in the order of its methods. It has those of its base classes too, as in Nest. */
 export function routesOf(controller: Type): Route[] {
   const bases = [Reflect.getMetadata('path', controller) as string | string[]].flat();
-  const members = Object.entries(Object.getOwnPropertyDescriptors(controller.prototype));
+  const members = Object.entries(membersOf(controller.prototype as object));
   return members.flatMap(([name, { value }]) => {
     const handler = value as object;
     const method = Reflect.getMetadata('method', handler) as RequestMethod | undefined;
@@ -97,8 +106,16 @@ export function routesOf(controller: Type): Route[] {
       query: queryOf(controller, name),
       status: status ?? (method === RequestMethod.POST ? 201 : 200),
       description: descriptionOf(handler),
+      alias: Reflect.getMetadata(ALIAS, controller) as string | undefined,
     }));
   });
+}
+
+/** The members of a prototype and of those above it. */
+function membersOf(prototype: object): Record<string, PropertyDescriptor> {
+  const base = Object.getPrototypeOf(prototype) as object | null;
+  const inherited = base && base !== Object.prototype ? membersOf(base) : {};
+  return { ...inherited, ...Object.getOwnPropertyDescriptors(prototype) };
 }
 
 interface Argument {

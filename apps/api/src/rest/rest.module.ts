@@ -10,7 +10,8 @@ import { AuditController } from './audit/audit.controller.js';
 import { DeadLettersController } from './dead-letters/dead-letters.controller.js';
 import { DeadPushesController } from './dead-letters/dead-pushes.controller.js';
 import { LimitsController } from './limits/limits.controller.js';
-import { RequestsController } from './requests/requests.controller.js';
+import { ArbiterRequestsController } from './tasks/arbiter-requests.controller.js';
+import { TasksController } from './tasks/tasks.controller.js';
 import { SchedulesController } from './schedules/schedules.controller.js';
 import { SecretsController } from './secrets/secrets.controller.js';
 import { TokensController } from './tokens/tokens.controller.js';
@@ -18,11 +19,12 @@ import { UsageController } from './usage/usage.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 import { WhoamiController } from './whoami/whoami.controller.js';
 
-/** Baton's own REST API, beside A2A: a tenant's requests, dead letters, agents, secrets, schedules, webhooks, tokens, usage and audit log; and who calls. */
+/** Baton's own REST API, beside A2A: a tenant's tasks, dead letters, agents, secrets, schedules, webhooks, tokens, usage and audit log; and who calls. */
 @Module({
   imports: [CoreModule, HttpModule, SecretsModule, TasksModule],
   controllers: [
-    RequestsController,
+    TasksController,
+    ArbiterRequestsController,
     DeadLettersController,
     SecretsController,
     SchedulesController,

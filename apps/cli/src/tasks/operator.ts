@@ -8,7 +8,7 @@ import {
   TaskTreeStore,
   UsageHoursStore,
 } from '@baton/database';
-import { RequestListing } from '@baton/tasks';
+import { TaskListing } from '@baton/tasks';
 import { type Cli } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { type OperatorOptions, overAdminApi } from '../operator/admin-target.js';
@@ -55,7 +55,7 @@ async function readFromDatabase(cli: Cli, taskId: string, options: ShowOptions):
     const { id: tenantId } = await requireTenant(tenants, tenant);
     const stores = [new TaskStore(database), new TaskTreeStore(database), new RunStore(database)] as const;
     const ofRuns = [new JournalStore(database), new ConsoleLineStore(database)] as const;
-    const listing = new RequestListing(...stores, new UsageHoursStore(database), ...ofRuns);
+    const listing = new TaskListing(...stores, new UsageHoursStore(database), ...ofRuns);
     const found = await listing.summary(tenantId, taskId);
     if (!found) throw noSuchTask(taskId, options);
     const { task, agentId, sequence: events } = found.stored;

@@ -14,7 +14,7 @@ import { OperationTable } from './operation-table.js';
 import { ReceiversModule } from '../push/receivers.module.js';
 import { PushOperations } from './push-operations.js';
 import { ReadOperations } from './read-operations.js';
-import { RequestListing } from './request-listing.js';
+import { TaskListing } from './task-listing.js';
 import { SendOperations } from './send-operations.js';
 import { SubscribeOperation } from './subscribe-operation.js';
 
@@ -31,11 +31,11 @@ import { SubscribeOperation } from './subscribe-operation.js';
     PushOperations,
     ReadOperations,
     Relay,
-    RequestListing,
+    TaskListing,
     SendOperations,
     SubscribeOperation,
     TaskFinder,
   ],
-  exports: [ArtifactPages, OperationTable, RequestListing],
+  exports: [ArtifactPages, OperationTable, TaskListing],
 })
 export class OperationsModule {}

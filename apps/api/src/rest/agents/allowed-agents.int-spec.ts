@@ -71,10 +71,10 @@ describe('a token with a list of agents', () => {
     expect((await ask(limited, 'POST', '/agents/open', rpc('GetTask', { id }))).json.result).toMatchObject({
       id,
     });
-    expect((await ask(limited, 'GET', `/v1/requests/${id}`)).status).toBe(200);
+    expect((await ask(limited, 'GET', `/v1/tasks/${id}`)).status).toBe(200);
     expect((await ask(limited, 'GET', '/agents/open/.well-known/agent-card.json')).status).toBe(200);
     const theirs = await taskOf('open');
-    expect((await ask(limited, 'POST', `/v1/requests/${theirs}/cancel`)).status).toBe(200);
+    expect((await ask(limited, 'POST', `/v1/tasks/${theirs}/cancel`)).status).toBe(200);
   });
 
   it.each(rpcPaths().map(({ path }) => path))('finds no other agent at %s', async (path) => {
@@ -120,11 +120,11 @@ describe('a token with a list of agents', () => {
     }
     const slugs = (await ask(limited, 'GET', '/v1/agents')).json.agents.map(({ slug }: Json) => slug);
     expect(slugs).toEqual(['open']);
-    const requests = (await ask(limited, 'GET', '/v1/requests')).json.requests as Json[];
-    expect(requests.map(({ request_id: id }) => id)).toContain(mine);
-    expect(requests.map(({ request_id: id }) => id)).not.toContain(theirs);
-    const all = (await ask(tenant, 'GET', '/v1/requests')).json.requests as Json[];
-    expect(all.map(({ request_id: id }) => id)).toEqual(expect.arrayContaining([mine, theirs]));
+    const tasks = (await ask(limited, 'GET', '/v1/tasks')).json.tasks as Json[];
+    expect(tasks.map(({ task_id: id }) => id)).toContain(mine);
+    expect(tasks.map(({ task_id: id }) => id)).not.toContain(theirs);
+    const all = (await ask(tenant, 'GET', '/v1/tasks')).json.tasks as Json[];
+    expect(all.map(({ task_id: id }) => id)).toEqual(expect.arrayContaining([mine, theirs]));
     const { schedules } = (await ask(limited, 'GET', '/v1/schedules')).json as { schedules: Json[] };
     expect(schedules.map(({ name }) => name)).toEqual(['of-open']);
   });
@@ -148,10 +148,10 @@ describe('a token with a list of agents', () => {
   });
 
   it.each<[string, string, ((id: string) => object)?]>([
-    ['GET', '/v1/requests/<id>'],
-    ['GET', '/v1/requests/<id>/artifacts'],
-    ['GET', '/v1/requests/<id>/events'],
-    ['POST', '/v1/requests/<id>/cancel'],
+    ['GET', '/v1/tasks/<id>'],
+    ['GET', '/v1/tasks/<id>/artifacts'],
+    ['GET', '/v1/tasks/<id>/events'],
+    ['POST', '/v1/tasks/<id>/cancel'],
     ['POST', '/agents/open', (id) => rpc('GetTask', { id })],
     ['POST', '/agents/open', (id) => rpc('CancelTask', { id })],
     ['POST', '/agents/open', (id) => rpc('SubscribeToTask', { id })],
@@ -166,7 +166,7 @@ describe('a token with a list of agents', () => {
     const at = (name: string) => [method, path.replace('<id>', name), body?.(name)] as const;
     const { text } = await alike([at(id), at(UNKNOWN)], [id, UNKNOWN]);
     expect(text).toMatch(/not found|cancelled":false|reason/i);
-    const state = (await ask(tenant, 'GET', `/v1/requests/${id}`)).json.state as string;
+    const state = (await ask(tenant, 'GET', `/v1/tasks/${id}`)).json.state as string;
     expect(state).not.toMatch(/cancel/i);
   });
 
@@ -180,7 +180,7 @@ describe('a token with a list of agents', () => {
       WHERE r.task_id IN (${mine}::uuid, ${theirs}::uuid) RETURNING task_id AS task, run_id AS run`;
     await catalog.close();
     const listed = (await ask(limited, 'GET', '/v1/dead-letters')).json.dead_letters as Json[];
-    expect(listed.map(({ request_id: id }) => id)).toEqual([mine]);
+    expect(listed.map(({ task_id: id }) => id)).toEqual([mine]);
     const run = rows.find(({ task }) => task === theirs)!.run;
     const at = (id: string) => ['POST', `/v1/dead-letters/${id}/redeliver`] as const;
     expect((await alike([at(run), at(UNKNOWN)], [run, UNKNOWN])).status).toBe(404);

@@ -11,11 +11,12 @@ import { flagQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
 import { CURSOR, LIMIT, nextCursor } from '../paging.js';
+import { namesOfTask, taskNames } from '../task-names.js';
 
 export const deadLetter = z
   .object({
     run_id: z.string(),
-    request_id: z.string().describe('The id of its task'),
+    ...taskNames,
     agent_id: z.string(),
     reason: z.string(),
     attempts: z.int(),
@@ -27,7 +28,7 @@ export const deadLetter = z
 const deadLetterList = z.object({ dead_letters: z.array(deadLetter), next_cursor: nextCursor });
 export const redelivery = z.object({
   run_id: z.string(),
-  request_id: z.string().describe('The id of the new task'),
+  ...taskNames,
   agent_id: z.string(),
 });
 
@@ -74,7 +75,7 @@ export class DeadLettersController {
     const by = actorOf(request);
     const redelivered = await this.deadLetters.redeliver(caller.tenantId, runId, isAgain, caller, by);
     if (!redelivered.ok) throw refusalOf(redelivered);
-    return { run_id: runId, request_id: redelivered.taskId, agent_id: redelivered.letter.agentId };
+    return { run_id: runId, ...namesOfTask(redelivered.taskId), agent_id: redelivered.letter.agentId };
   }
 }
 
@@ -94,7 +95,7 @@ export function pageOfLetters<T extends DeadLetter>(found: readonly T[], limit: 
 
 export const encodeDeadLetter = (letter: DeadLetter): z.infer<typeof deadLetter> => ({
   run_id: letter.runId,
-  request_id: letter.taskId,
+  ...namesOfTask(letter.taskId),
   agent_id: letter.agentId,
   reason: letter.reason,
   attempts: letter.attempts,

@@ -10,10 +10,11 @@ import { textQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
 import { CURSOR, LIMIT, nextCursor, pageOf, readPage } from '../paging.js';
+import { namesOfTask, taskNames } from '../task-names.js';
 
 export const deadPush = z
   .object({
-    request_id: z.string().describe('The id of the task'),
+    ...taskNames,
     config_id: z.string().describe('The id of the push config'),
     agent_id: z.string(),
     receiver: z.string().describe('Origin of its URL'),
@@ -27,7 +28,7 @@ export const deadPush = z
   .meta({ id: 'DeadPush' });
 const deadPushList = z.object({ dead_pushes: z.array(deadPush), next_cursor: nextCursor });
 export const pushRedelivery = z.object({
-  request_id: z.string(),
+  ...taskNames,
   configs: z.array(z.string()).describe('The push configs that are delivered again'),
 });
 
@@ -71,7 +72,7 @@ export class DeadPushesController {
   ): Promise<z.infer<typeof pushRedelivery>> {
     const caller = callerOf(request);
     const configs = await this.deadPushes.redeliver(caller, taskId, configId, actorOf(request));
-    return { request_id: taskId, configs };
+    return { ...namesOfTask(taskId), configs };
   }
 }
 
@@ -102,7 +103,7 @@ function readPosition(key: string): Position {
 }
 
 export const encodeDeadPush = (push: DeadPush): z.infer<typeof deadPush> => ({
-  request_id: push.taskId,
+  ...namesOfTask(push.taskId),
   config_id: push.configId,
   agent_id: push.agentId,
   receiver: push.receiver,

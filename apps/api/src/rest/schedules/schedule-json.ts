@@ -3,6 +3,7 @@ import { CONTEXTS, MISSED, OVERLAPS, type Schedule, type ScheduleSpec } from '@b
 import { z } from 'zod';
 import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
 import { nextCursor } from '../paging.js';
+import { namesOfTask, taskNames } from '../task-names.js';
 
 const NAME = 'give it 1 to 64 lower-case letters, digits and hyphens between them';
 const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z';
@@ -129,7 +130,7 @@ const scheduleSummary = z
       })
       .nullable(),
     last_task: z
-      .object({ request_id: z.string(), state: stateSchema.nullable().describe('Null: it was deleted') })
+      .object({ ...taskNames, state: stateSchema.nullable().describe('Null: it was deleted') })
       .nullable(),
     created_at: timeSchema,
     updated_at: timeSchema,
@@ -141,7 +142,7 @@ export const scheduleAnswer = scheduleSummary
   .meta({ id: 'Schedule' });
 export const scheduleRun = z.object({
   schedule_id: z.string(),
-  request_id: z.string().describe('The id of the new task'),
+  ...taskNames,
 });
 
 const timeOf = (date: Date | null): string | null => date?.toISOString() ?? null;
@@ -189,7 +190,7 @@ export function encodeSchedule(schedule: Omit<Schedule, 'message'>): z.infer<typ
     last_task:
       lastTaskId === null
         ? null
-        : { request_id: lastTaskId, state: state === null ? null : stateName(state) },
+        : { ...namesOfTask(lastTaskId), state: state === null ? null : stateName(state) },
     created_at: schedule.createdAt.toISOString(),
     updated_at: schedule.updatedAt.toISOString(),
   };

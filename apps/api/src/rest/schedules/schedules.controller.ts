@@ -21,6 +21,7 @@ import {
   schedulePatch,
   scheduleRun,
 } from './schedule-json.js';
+import { namesOfTask } from '../task-names.js';
 
 type Answer = z.infer<typeof scheduleAnswer>;
 
@@ -110,6 +111,6 @@ export class SchedulesController {
   async run(@Param('id') id: string, @Req() request: FastifyRequest): Promise<z.infer<typeof scheduleRun>> {
     const { schedule, taskId } = await this.schedules.run(callerOf(request), id, actorOf(request));
     logContextOf(request).taskId = taskId;
-    return { schedule_id: schedule.id, request_id: taskId };
+    return { schedule_id: schedule.id, ...namesOfTask(taskId) };
   }
 }

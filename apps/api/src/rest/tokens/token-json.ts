@@ -22,6 +22,7 @@ import { z } from 'zod';
 import { flagQuery } from '../../openapi/query-pipe.js';
 import { stateSchema, timeSchema } from '../../openapi/schemas.js';
 import { nextCursor } from '../paging.js';
+import { namesOfTask, taskNames } from '../task-names.js';
 
 const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z, or null';
 /** Prisma stores a time after it, but does not read it again. */
@@ -90,7 +91,7 @@ export const tokenAnswer = z
   .meta({ id: 'Token' });
 const openWork = z
   .object({
-    tasks: z.array(z.object({ request_id: z.string(), agent_id: z.string(), state: stateSchema })),
+    tasks: z.array(z.object({ ...taskNames, agent_id: z.string(), state: stateSchema })),
     more_tasks: z.boolean(),
     schedules: z.array(z.object({ schedule_id: z.string(), name: z.string(), agent: z.string() })),
   })
@@ -243,7 +244,7 @@ export const encodeRevoked = ({ token, running, stopped }: RevokedToken): z.infe
 /** The running tasks and schedules of the token. */
 export const encodeOpenWork = ({ tasks, hasMore, schedules }: OpenWork): z.infer<typeof openWork> => ({
   tasks: tasks.map(({ id, agentId, state }) => ({
-    request_id: id,
+    ...namesOfTask(id),
     agent_id: agentId,
     state: stateName(state),
   })),

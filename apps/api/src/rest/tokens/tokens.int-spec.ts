@@ -118,10 +118,10 @@ describe('tokens over HTTP', () => {
 
   it('can be changed, at once and everywhere', async () => {
     const { id, secret } = await create({ scopes: ['agents:call', 'tasks:read'] });
-    expect((await ask(secret as string, 'GET', '/v1/requests')).status).toBe(200);
+    expect((await ask(secret as string, 'GET', '/v1/tasks')).status).toBe(200);
     const patch = { name: 'new', scopes: ['schedules:write'], agents: ['index'], requests_per_second: 50 };
     expect((await admin('PATCH', `/${id as string}`, patch)).json).toMatchObject(patch);
-    expect((await ask(secret as string, 'GET', '/v1/requests')).status).toBe(403);
+    expect((await ask(secret as string, 'GET', '/v1/tasks')).status).toBe(403);
     const back = { agents: null, requests_per_second: null, scopes: ['agents:call'] };
     expect((await admin('PATCH', `/${id as string}`, back)).json).toMatchObject({ ...back, name: 'new' });
     expect((await call(secret as string, send())).status).toBe(200);
@@ -202,7 +202,7 @@ describe('tokens over HTTP', () => {
     const schedule = { name: 'left', agent: 'echo', cron: '@yearly', text: 'hi' };
     const { id: scheduleId } = (await ask(secret as string, 'POST', '/v1/schedules', schedule)).json;
     const running = {
-      tasks: [{ request_id: own, agent_id: 'echo', state: 'submitted' }],
+      tasks: [{ task_id: own, request_id: own, agent_id: 'echo', state: 'submitted' }],
       more_tasks: false,
       schedules: [{ schedule_id: scheduleId as string, name: 'left', agent: 'echo' }],
     };
@@ -214,8 +214,8 @@ describe('tokens over HTTP', () => {
     const none = { tasks: [], more_tasks: false, schedules: [] };
     const stopped = await admin('DELETE', `/${id as string}?stop=true`);
     expect(stopped.json).toMatchObject({ canceled_tasks: 1, paused_schedules: 1, running: none });
-    expect((await ask(tenant.token, 'GET', `/v1/requests/${own}`)).json.state).toBe('canceled');
-    expect((await ask(tenant.token, 'GET', `/v1/requests/${theirs}`)).json.state).toBe('submitted');
+    expect((await ask(tenant.token, 'GET', `/v1/tasks/${own}`)).json.state).toBe('canceled');
+    expect((await ask(tenant.token, 'GET', `/v1/tasks/${theirs}`)).json.state).toBe('submitted');
     expect((await ask(tenant.token, 'GET', '/v1/schedules/left')).json.paused).toBe(true);
     for (const [method, path] of [
       ['PATCH', ''],

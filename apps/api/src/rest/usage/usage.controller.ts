@@ -2,7 +2,7 @@ import { clock } from '@baton/telemetry';
 import { OPERATIONS, ProtocolError } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
-import { RequestListing, USAGE_DAYS, USAGE_KEY_NAMES, type UsageKey, type UsageSums } from '@baton/tasks';
+import { TaskListing, USAGE_DAYS, USAGE_KEY_NAMES, type UsageKey, type UsageSums } from '@baton/tasks';
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -96,7 +96,7 @@ type Group = Answer['usage'][number];
 export class UsageController {
   constructor(
     private readonly agents: AgentFinder,
-    private readonly listing: RequestListing,
+    private readonly listing: TaskListing,
     private readonly environment: Environment,
   ) {}
 

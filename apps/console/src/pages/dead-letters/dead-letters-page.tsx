@@ -40,14 +40,14 @@ function DeadRuns() {
       }}
       idOf={({ run_id: id }) => id}
       columns={[
-        { title: 'Task', cell: ({ request_id: id }) => id },
+        { title: 'Task', cell: ({ task_id: id }) => id },
         { title: 'Reason', cell: ({ reason }) => reason },
         { title: 'Attempts', cell: ({ attempts }) => attempts },
         { title: 'Given up', cell: ({ died_at: at }) => <Time at={at} /> },
         { title: 'Sent again', cell: ({ redelivered_at: at }) => <Time at={at} /> },
         {
           title: 'Actions',
-          cell: ({ run_id: runId, request_id: id, redelivered_at: at }) =>
+          cell: ({ run_id: runId, task_id: id, redelivered_at: at }) =>
             can('agents:call') && (
               <ConfirmButton
                 label="Send again"
@@ -82,10 +82,10 @@ function DeadPushes() {
         const page = await answerOf(api.GET('/v1/dead-pushes', { params: { query: { cursor } } }));
         return { entries: page.dead_pushes, next: page.next_cursor };
       }}
-      idOf={({ request_id: id, config_id: config }) => `${id} ${config}`}
+      idOf={({ task_id: id, config_id: config }) => `${id} ${config}`}
       columns={[
         { title: 'Receiver', cell: ({ receiver }) => receiver },
-        { title: 'Task', cell: ({ request_id: id }) => id },
+        { title: 'Task', cell: ({ task_id: id }) => id },
         {
           title: 'Last answer',
           cell: ({ status, error }) => error ?? (status === null ? 'none' : `HTTP ${status}`),
@@ -94,7 +94,7 @@ function DeadPushes() {
         { title: 'Failing since', cell: ({ failing_since: at }) => <Time at={at} /> },
         {
           title: 'Actions',
-          cell: ({ request_id: id, config_id: config, receiver }) =>
+          cell: ({ task_id: id, config_id: config, receiver }) =>
             can('agents:call') && (
               <ConfirmButton
                 label="Deliver again"

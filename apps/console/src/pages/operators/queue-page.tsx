@@ -31,7 +31,7 @@ function lengthOf(seconds: number): string {
   return `${Math.floor(seconds / size)} ${unit}`;
 }
 
-const taskPath = ({ tenant, request_id: id }: { tenant: string; request_id: string }): string =>
+const taskPath = ({ tenant, task_id: id }: { tenant: string; task_id: string }): string =>
   `/operators/task?tenant=${tenant}&id=${id}`;
 
 /** How much work there is over all tenants, how long it waits, and what was given up. */
@@ -66,7 +66,7 @@ export function QueuePage() {
               <>
                 Oldest waiting run: task{' '}
                 <Anchor component={Link} to={taskPath(data.oldest_waiting)} underline="always">
-                  {data.oldest_waiting.request_id}
+                  {data.oldest_waiting.task_id}
                 </Anchor>{' '}
                 of {data.oldest_waiting.tenant}, accepted <Time at={data.oldest_waiting.accepted_at} />
               </>
@@ -117,7 +117,7 @@ function DeadLetters() {
           title: 'Task',
           cell: (letter) => (
             <Anchor component={Link} to={taskPath(letter)} size="sm" underline="always">
-              {letter.request_id}
+              {letter.task_id}
             </Anchor>
           ),
         },

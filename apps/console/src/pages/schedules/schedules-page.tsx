@@ -38,7 +38,7 @@ export function SchedulesPage() {
       {run.error && <ErrorView error={run.error} />}
       {run.data && (
         <Alert role="status" variant="default" title="A task was made">
-          {run.data.request_id}
+          {run.data.task_id}
         </Alert>
       )}
       <PagedTable

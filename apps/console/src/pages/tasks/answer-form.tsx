@@ -13,7 +13,7 @@ interface RpcAnswer {
 }
 
 /** Sends the next message of a task, and does not wait for what comes of it. Throws with the reason. */
-async function answerTask({ agent_id: agent, request_id: taskId }: Task, parts: object[]): Promise<void> {
+async function answerTask({ agent_id: agent, task_id: taskId }: Task, parts: object[]): Promise<void> {
   const message = { messageId: crypto.randomUUID(), taskId, role: 'ROLE_USER', parts };
   const params = { message, configuration: { returnImmediately: true } };
   const response = await fetchApi(`/agents/${encodeURIComponent(agent)}`, {
@@ -36,7 +36,7 @@ export function AnswerForm({ task }: { task: Task }) {
     onSuccess: () => {
       setText('');
       setReason('');
-      return queryClient.invalidateQueries({ queryKey: ['task', task.request_id] });
+      return queryClient.invalidateQueries({ queryKey: ['task', task.task_id] });
     },
   });
   const decide = (callId: string, approved: boolean) =>

@@ -20,7 +20,7 @@ const useTask = (id: string | undefined) =>
   useQuery({
     queryKey: ['task', id],
     queryFn: ({ signal }) =>
-      answerOf(api.GET('/v1/requests/{id}', { params: { path: { id: id ?? '' } }, signal })),
+      answerOf(api.GET('/v1/tasks/{id}', { params: { path: { id: id ?? '' } }, signal })),
     enabled: id !== undefined,
   });
 
@@ -53,15 +53,15 @@ export function ComparePage() {
 }
 
 /** Chooses the other task. */
-function Choice({ task: { request_id: id, agent_id: agent } }: { task: Task }) {
+function Choice({ task: { task_id: id, agent_id: agent } }: { task: Task }) {
   const { with: other } = route.useSearch();
   const navigate = route.useNavigate();
   const { data } = useQuery({
     queryKey: ['tasks-of-agent', agent],
-    queryFn: () => answerOf(api.GET('/v1/requests', { params: { query: { agent, limit: MAX_CHOICES } } })),
+    queryFn: () => answerOf(api.GET('/v1/tasks', { params: { query: { agent, limit: MAX_CHOICES } } })),
   });
   const choose = (chosen: string) => void navigate({ search: chosen === '' ? {} : { with: chosen } });
-  const others = (data?.requests ?? []).filter(({ request_id: each }) => each !== id);
+  const others = (data?.tasks ?? []).filter(({ task_id: each }) => each !== id);
   return (
     <Group align="end">
       <NativeSelect
@@ -71,8 +71,8 @@ function Choice({ task: { request_id: id, agent_id: agent } }: { task: Task }) {
         data={[
           { value: '', label: 'choose' },
           // One that was pasted may be older, or of another agent.
-          ...(other !== undefined && !others.some(({ request_id: each }) => each === other) ? [other] : []),
-          ...others.map(({ request_id: each, state, updated_at: at }) => ({
+          ...(other !== undefined && !others.some(({ task_id: each }) => each === other) ? [other] : []),
+          ...others.map(({ task_id: each, state, updated_at: at }) => ({
             value: each,
             label: `${state ?? 'unknown'} ${at === undefined ? '' : new Date(at).toLocaleString()} ${each}`,
           })),
@@ -168,7 +168,7 @@ function rowsOf(task: Task): [string, string][] {
   const usage = (metadata?.['baton.usage'] ?? {}) as { inputTokens?: number; outputTokens?: number };
   const output = [...reply.flatMap(({ parts = [] }) => joinTexts(parts)), ...(status?.message?.parts ?? [])];
   return [
-    ['Task', task.request_id],
+    ['Task', task.task_id],
     ['State', task.state ?? 'unknown'],
     ['Input', textOf(said.flatMap(({ parts = [] }) => parts))],
     ['Output', textOf(output)],

@@ -45,7 +45,7 @@ export const untilChoices = (since: string | undefined): string[] =>
 const ago = (choice: string | undefined): number =>
   (choice === undefined ? undefined : SPANS[choice]) ?? Infinity;
 
-/** The query of `GET /v1/requests`. @param now in ms */
+/** The query of `GET /v1/tasks`. @param now in ms */
 export function queryOf({ state, agent, owner, context, since, until, text }: TaskFilters, now: number) {
   // By the minute, so that the same list is not read again for every millisecond.
   const time = (choice: string): string =>

@@ -99,7 +99,7 @@ class Follower {
       try {
         await this.stream();
         const { state, events } = await answerOf(
-          api.GET('/v1/requests/{id}', { params: { path: { id: this.id } }, signal: this.signal }),
+          api.GET('/v1/tasks/{id}', { params: { path: { id: this.id } }, signal: this.signal }),
         );
         this.changed();
         if (isTerminal(state) && this.last >= events) {
@@ -134,7 +134,7 @@ class Follower {
   }
 
   private async readEvents(signal: AbortSignal): Promise<void> {
-    const response = await fetchApi(`/v1/requests/${encodeURIComponent(this.id)}/events`, {
+    const response = await fetchApi(`/v1/tasks/${encodeURIComponent(this.id)}/events`, {
       headers: { accept: 'text/event-stream', 'last-event-id': String(this.last) },
       signal,
     });
@@ -173,7 +173,7 @@ class Follower {
       while (this.timed < this.last && !this.signal.aborted) {
         const first = this.events[0]?.seq ?? 1;
         const { times, more } = await answerOf(
-          api.GET('/v1/requests/{id}/event-times', {
+          api.GET('/v1/tasks/{id}/event-times', {
             params: { path: { id: this.id }, query: { since_seq: Math.max(this.timed, first - 1) } },
             signal: this.signal,
           }),

@@ -48,7 +48,7 @@ export function TaskPage() {
     refetch,
   } = useQuery({
     queryKey: ['task', id],
-    queryFn: ({ signal }) => answerOf(api.GET('/v1/requests/{id}', { params: { path: { id } }, signal })),
+    queryFn: ({ signal }) => answerOf(api.GET('/v1/tasks/{id}', { params: { path: { id } }, signal })),
   });
   const log = useTaskLog(id);
   return (
@@ -73,17 +73,17 @@ export function TaskPage() {
   );
 }
 
-function Actions({ task: { request_id: id, state } }: { task: Task }) {
+function Actions({ task: { task_id: id, state } }: { task: Task }) {
   const queryClient = useQueryClient();
   const navigate = useNavigate();
   const params = { params: { path: { id } } };
   const cancel = useMutation({
-    mutationFn: () => answerOf(api.POST('/v1/requests/{id}/cancel', params)),
+    mutationFn: () => answerOf(api.POST('/v1/tasks/{id}/cancel', params)),
     onSettled: () => queryClient.invalidateQueries({ queryKey: ['task', id] }),
   });
   const again = useMutation({
-    mutationFn: () => answerOf(api.POST('/v1/requests/{id}/send-again', params)),
-    onSuccess: (made) => navigate({ to: '/tasks/$id', params: { id: made.request_id } }),
+    mutationFn: () => answerOf(api.POST('/v1/tasks/{id}/send-again', params)),
+    onSuccess: (made) => navigate({ to: '/tasks/$id', params: { id: made.task_id } }),
   });
   const error = cancel.error ?? again.error;
   return (
@@ -118,7 +118,7 @@ function Facts({ task, events }: { task: Task; events: readonly LogEvent[] }) {
   const facts: [string, React.ReactNode][] = [
     ['State', <StateBadge key="state" state={task.state} />],
     ...(reason === undefined ? [] : [['Reason', reason] as [string, string]]),
-    ['Id', <Code key="id">{task.request_id}</Code>],
+    ['Id', <Code key="id">{task.task_id}</Code>],
     [
       'Agent',
       slug !== undefined && canReadAgents ? (
@@ -207,7 +207,7 @@ const TaskLink = ({ id }: { id: string }) => (
 const MAX_DESCENDANTS = 500;
 
 /** The tasks that the task has led to, as a tree. */
-function Descendants({ task: { request_id: id, descendants } }: { task: Task }) {
+function Descendants({ task: { task_id: id, descendants } }: { task: Task }) {
   const names = useAgentNames();
   if (descendants.length === 0) return null;
   const children = new Map<string, typeof descendants>();
@@ -215,7 +215,7 @@ function Descendants({ task: { request_id: id, descendants } }: { task: Task }) 
     children.set(each.parent_id, [...(children.get(each.parent_id) ?? []), each]);
   const branch = (parent: string): React.ReactNode => (
     <ul className={styles.tree} aria-label={parent === id ? 'Child tasks' : `Child tasks of ${parent}`}>
-      {children.get(parent)?.map(({ request_id: child, agent_id: agent, state }) => (
+      {children.get(parent)?.map(({ task_id: child, agent_id: agent, state }) => (
         <li key={child}>
           <Group gap="xs">
             <StateBadge state={state} />
@@ -264,7 +264,7 @@ function Fault({ error }: { error: NonNullable<Task['error']> }) {
 const CONSOLE_POLL_MS = 3_000;
 
 /** What the agent's code has written to its console, for those who may change agents. Nothing, if it has written nothing. */
-function Console({ task: { request_id: id, state, updated_at: at } }: { task: Task }) {
+function Console({ task: { task_id: id, state, updated_at: at } }: { task: Task }) {
   // The last lines are stored a moment after the end.
   const isComplete = (readAt: number): boolean =>
     isTerminal(state) && readAt > Date.parse(at ?? '') + CONSOLE_POLL_MS;
@@ -273,7 +273,7 @@ function Console({ task: { request_id: id, state, updated_at: at } }: { task: Ta
     queryKey: ['task', id, 'console'],
     queryFn: ({ signal, pageParam }) =>
       answerOf(
-        api.GET('/v1/requests/{id}/logs', {
+        api.GET('/v1/tasks/{id}/logs', {
           params: { path: { id }, query: { limit: 100, cursor: pageParam } },
           signal,
         }),

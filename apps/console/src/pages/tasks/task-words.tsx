@@ -2,8 +2,8 @@ import { Badge } from '@mantine/core';
 import type { TenantSchemas } from '@baton/contract';
 import styles from './tasks.module.css';
 
-export type ListedTask = TenantSchemas['RequestSummary'];
-export type Task = TenantSchemas['Request'];
+export type ListedTask = TenantSchemas['TaskSummary'];
+export type Task = TenantSchemas['Task'];
 
 export type TaskState = NonNullable<ListedTask['state']>;
 

@@ -89,9 +89,9 @@ function useTasks(filters: TaskFilters) {
   });
   const tasks = useMemo(() => {
     const byId = new Map<string, ListedTask>();
-    for (const task of newest.data?.requests ?? []) byId.set(task.request_id, task);
+    for (const task of newest.data?.tasks ?? []) byId.set(task.task_id, task);
     for (const page of pages.data?.pages ?? [])
-      for (const task of page.requests) if (!byId.has(task.request_id)) byId.set(task.request_id, task);
+      for (const task of page.tasks) if (!byId.has(task.task_id)) byId.set(task.task_id, task);
     return [...byId.values()];
   }, [newest.data, pages.data]);
   return {
@@ -222,7 +222,7 @@ function TaskTable({
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_PX,
     overscan: 10,
-    getItemKey: (index) => tasks[index]?.request_id ?? index,
+    getItemKey: (index) => tasks[index]?.task_id ?? index,
   });
   const items = rows.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
@@ -277,7 +277,7 @@ function Cells({
   agent: string;
   nameOf: (owner: string) => string;
 }) {
-  const { request_id: id, context_id: context, owner, usage, created_at: createdAt, state } = task;
+  const { task_id: id, context_id: context, owner, usage, created_at: createdAt, state } = task;
   const length = isTerminal(state) ? lengthOf(task) : undefined;
   return (
     <>

@@ -8,7 +8,7 @@ const KEPT_MS = 5_000;
 /** One page of the list. @param cursor empty: the first */
 export const readTasks = (filters: TaskFilters, cursor: string, signal: AbortSignal) =>
   answerOf(
-    api.GET('/v1/requests', {
+    api.GET('/v1/tasks', {
       params: { query: { ...queryOf(filters, Date.now()), ...(cursor !== '' && { cursor }) } },
       signal,
     }),

@@ -40,9 +40,9 @@ const approval = z
     expires_at: timeSchema.optional(),
   })
   .meta({ id: 'Approval' });
-export const requestSummary = z
+export const taskSummary = z
   .object({
-    request_id: z.string(),
+    task_id: z.string(),
     agent_id: z.string(),
     context_id: z.string(),
     state: stateSchema.optional(),
@@ -63,9 +63,9 @@ export const requestSummary = z
       .describe('Tokens of models, as the agent has said. In lists'),
     approvals: z.array(approval).optional().describe('The calls that wait for a person to approve them'),
   })
-  .meta({ id: 'RequestSummary' });
-export const requestList = z.object({
-  requests: z.array(requestSummary),
+  .meta({ id: 'TaskSummary' });
+export const taskList = z.object({
+  tasks: z.array(taskSummary),
   searched: z.int().optional().describe('With `q`: how many tasks this call has looked at'),
   next_cursor: nextCursor,
 });
@@ -135,14 +135,14 @@ export const runAnswer = z
 
 const descendant = z
   .object({
-    request_id: z.string(),
+    task_id: z.string(),
     parent_id: z.string(),
     agent_id: z.string(),
     state: stateSchema.optional(),
   })
   .meta({ id: 'Descendant' });
 
-export const requestAnswer = requestSummary
+export const wholeTask = taskSummary
   .extend({
     owner: z
       .string()
@@ -171,14 +171,14 @@ export const requestAnswer = requestSummary
       .describe('Of the costs in `model_calls`. Null: the operator has set no prices'),
     steps: z.array(step).optional().describe('Its durable steps, for tokens that may change agents'),
   })
-  .meta({ id: 'Request' });
+  .meta({ id: 'Task' });
 
-export const sentAgain = requestSummary
+export const sentAgain = taskSummary
   .extend({ again_of: z.string().describe('The task whose message was sent') })
   .meta({ id: 'SentAgain' });
 
 export const artifactPage = z.object({
-  request_id: z.string(),
+  task_id: z.string(),
   as_of_event: z.int(),
   artifacts: z.array(
     z.object({
@@ -190,12 +190,12 @@ export const artifactPage = z.object({
 });
 
 export const eventTimes = z.object({
-  request_id: z.string(),
+  task_id: z.string(),
   times: z.array(z.object({ seq: z.int(), at: timeSchema }).meta({ id: 'EventTime' })),
   more: z.boolean(),
 });
 export const consolePage = z.object({
-  request_id: z.string(),
+  task_id: z.string(),
   lines: z.array(
     z
       .object({
@@ -211,17 +211,17 @@ export const consolePage = z.object({
   next_cursor: nextCursor,
 });
 
-export const cancelAnswer = z.object({ request_id: z.string(), cancelled: z.literal(true) });
+export const cancelAnswer = z.object({ task_id: z.string(), cancelled: z.literal(true) });
 export const cancelRefusal = z.object({
-  request_id: z.string(),
+  task_id: z.string(),
   cancelled: z.literal(false),
   reason: z.string(),
 });
 
-/** A task as a request, in short. */
-export const encodeRequest = (task: Task, agentId: string): z.infer<typeof requestSummary> => ({
+/** A task in short. */
+export const encodeTaskSummary = (task: Task, agentId: string): z.infer<typeof taskSummary> => ({
   ...encodeApprovals(task),
-  request_id: task.id,
+  task_id: task.id,
   agent_id: agentId,
   context_id: task.contextId,
   state: task.status && stateName(task.status.state),
@@ -232,12 +232,12 @@ export const encodeRequest = (task: Task, agentId: string): z.infer<typeof reque
 /** Characters of the text of a status that lists show. */
 const MAX_STATUS_TEXT = 300;
 
-function statusText({ status }: Task): Pick<z.infer<typeof requestSummary>, 'status_message'> {
+function statusText({ status }: Task): Pick<z.infer<typeof taskSummary>, 'status_message'> {
   const text = textOf(status?.message?.parts ?? []).trim();
   return text === '' ? {} : { status_message: shortened(text, MAX_STATUS_TEXT) };
 }
 
-function encodeApprovals({ status }: Task): Pick<z.infer<typeof requestSummary>, 'approvals'> {
+function encodeApprovals({ status }: Task): Pick<z.infer<typeof taskSummary>, 'approvals'> {
   const asked = approvalsOf(status) ?? [];
   if (asked.length === 0) return {};
   return {
@@ -254,15 +254,15 @@ function encodeApprovals({ status }: Task): Pick<z.infer<typeof requestSummary>,
 }
 
 /** The same with its parent and children, and the whole task in the JSON of A2A 1.0. */
-export const encodeRequestWithTask = (
+export const encodeWholeTask = (
   task: Task,
   agentId: string,
   { owner, parentTaskId, childTaskIds, agentVersion, events, createdAt }: TaskRelations,
 ): Omit<
-  z.infer<typeof requestAnswer>,
+  z.infer<typeof wholeTask>,
   'error' | 'runs' | 'steps' | 'descendants' | 'model_calls' | 'currency'
 > => ({
-  ...encodeRequest(task, agentId),
+  ...encodeTaskSummary(task, agentId),
   ...(createdAt && { created_at: createdAt.toISOString() }),
   owner,
   agent_version: agentVersion,
@@ -278,10 +278,10 @@ export const encodeListed = ({
   agentId,
   owner,
   createdAt,
-}: StoredTask): z.infer<typeof requestSummary> => {
+}: StoredTask): z.infer<typeof taskSummary> => {
   const { input, output } = tokenUsage(task.metadata);
   return {
-    ...encodeRequest(task, agentId),
+    ...encodeTaskSummary(task, agentId),
     owner,
     ...(createdAt && { created_at: createdAt.toISOString() }),
     ...(input + output > 0 && { usage: { input_tokens: input, output_tokens: output } }),
@@ -294,7 +294,7 @@ export const encodeDescendant = ({
   agentId,
   state,
 }: Descendant): z.infer<typeof descendant> => ({
-  request_id: taskId,
+  task_id: taskId,
   parent_id: parentTaskId,
   agent_id: agentId,
   state: stateName(state),
@@ -386,7 +386,7 @@ export const encodeArtifactPage = (
   id: string,
   { head, pieces, next }: PageOfArtifacts,
 ): z.infer<typeof artifactPage> => ({
-  request_id: id,
+  task_id: id,
   as_of_event: head,
   artifacts: pieces.map(({ append, artifact }) => ({ append, artifact: Artifact.toJSON(artifact) as Json })),
   next_cursor: next ? encodeCursor(next) : null,

@@ -49,13 +49,13 @@ beforeEach(() => {
 });
 
 const ask = (path: string, { method = 'GET', token = 'caller', headers = {} } = {}) =>
-  fetch(`${api.url}/v1/requests${path}`, {
+  fetch(`${api.url}/v1/tasks${path}`, {
     method,
     headers: { ...(token && { authorization: `Bearer ${token}` }), ...headers },
   });
 const outcome = async (response: Response) => [response.status, await response.json()];
 
-describe('the requests of a tenant', () => {
+describe('the tasks of a tenant', () => {
   const stored = (id: string): StoredTask => ({
     task: sampleTask({ id }),
     sequence: 3,
@@ -64,7 +64,7 @@ describe('the requests of a tenant', () => {
     outcome: null,
   });
 
-  it('A-44 are listed page by page', async () => {
+  it('are listed page by page', async () => {
     const pages: unknown[] = [];
     api.listing.list = async ({ tenantId }, page) => {
       pages.push([tenantId, page]);
@@ -72,10 +72,10 @@ describe('the requests of a tenant', () => {
       const createdAt = new Date('2026-01-31T11:59:00.000Z');
       return { tasks: [{ ...stored(ID), task, owner: 'token:1', createdAt }], more: pages.length === 1 };
     };
-    const first = (await (await ask('?limit=1')).json()) as { requests: unknown; next_cursor: string };
-    expect(first.requests).toEqual([
+    const first = (await (await ask('?limit=1')).json()) as { tasks: unknown; next_cursor: string };
+    expect(first.tasks).toEqual([
       {
-        request_id: ID,
+        task_id: ID,
         agent_id: 'echo',
         context_id: 'context-1',
         state: 'completed',
@@ -140,7 +140,7 @@ describe('the requests of a tenant', () => {
       return { tasks: [stored(ID)], searched: 10_000, ...(asked.length === 1 && { next }) };
     };
     const first = (await (await ask('?q=%20100%20%25&agent=echo&limit=5')).json()) as { next_cursor: string };
-    expect(first).toMatchObject({ requests: [{ request_id: ID }], searched: 10_000 });
+    expect(first).toMatchObject({ tasks: [{ task_id: ID }], searched: 10_000 });
     const last = await (await ask(`?q=x&cursor=${first.next_cursor}`)).json();
     expect(last).toMatchObject({ next_cursor: null });
     expect(asked).toEqual([
@@ -161,8 +161,8 @@ describe('the requests of a tenant', () => {
       tasks: [{ ...stored(ID), task: sampleTask({ id: ID, status }) }],
       more: false,
     });
-    const [, { requests }] = (await outcome(await ask(''))) as [number, { requests: object[] }];
-    expect(requests).toMatchObject([
+    const [, { tasks }] = (await outcome(await ask(''))) as [number, { tasks: object[] }];
+    expect(tasks).toMatchObject([
       {
         state: 'input-required',
         approvals: [{ call_id: 'call-1', tool: 'issues_close', description: 'Closes it.', input: { id: 7 } }],
@@ -190,12 +190,12 @@ describe('the requests of a tenant', () => {
     expect(await outcome(await ask(path))).toMatchObject([400, { error: { status: 'INVALID_PARAMS' } }]);
   });
 
-  it('A-44 are read one by one, whichever agent they belong to', async () => {
+  it('are read one by one, whichever agent they belong to', async () => {
     const [status, json] = await outcome(await ask(`/${ID}`, { token: 'reader' }));
     expect([status, json]).toMatchObject([
       200,
       {
-        request_id: ID,
+        task_id: ID,
         agent_id: 'echo',
         state: 'completed',
         task: { status: { state: 'TASK_STATE_COMPLETED' } },
@@ -255,8 +255,8 @@ describe('the requests of a tenant', () => {
       tasks: [{ ...stored(ID), task: sampleTask({ id: ID, status }) }],
       more: false,
     });
-    const [, { requests }] = (await outcome(await ask(''))) as [number, { requests: object[] }];
-    expect(requests).toMatchObject([{ state: 'failed', status_message: `${reason.slice(0, 300)}…` }]);
+    const [, { tasks }] = (await outcome(await ask(''))) as [number, { tasks: object[] }];
+    expect(tasks).toMatchObject([{ state: 'failed', status_message: `${reason.slice(0, 300)}…` }]);
   });
 
   it.each([`/${UNKNOWN}`, `/${UNKNOWN}/artifacts`, `/${UNKNOWN}/events`, '/not-an-id'])(
@@ -283,7 +283,7 @@ describe('the requests of a tenant', () => {
   );
 });
 
-describe('a request that is sent again', () => {
+describe('a task that is sent again', () => {
   const again = (id = ID, token = 'caller') => ask(`/${id}/send-again`, { method: 'POST', token });
   let sent: SendMessageRequest[];
   const first: Message = {
@@ -308,7 +308,7 @@ describe('a request that is sent again', () => {
 
   it('is a new task with the first message, in the same context, that names the task before', async () => {
     const [status, json] = await outcome(await again());
-    expect([status, json]).toMatchObject([201, { request_id: 'new', agent_id: 'echo', again_of: ID }]);
+    expect([status, json]).toMatchObject([201, { task_id: 'new', agent_id: 'echo', again_of: ID }]);
     const { message } = sent[0]!;
     expect(message).toEqual({
       ...first,
@@ -359,7 +359,7 @@ describe('a request that is sent again', () => {
   });
 });
 
-describe('the artifacts of a request', () => {
+describe('the artifacts of a task', () => {
   it('are read page by page, with the cursor of the page before', async () => {
     const { artifacts } = sampleTask();
     const asked: unknown[] = [];
@@ -374,7 +374,7 @@ describe('the artifacts of a request', () => {
         unknown
       >;
     const first = await page('');
-    expect(first).toMatchObject({ request_id: ID, as_of_event: 7 });
+    expect(first).toMatchObject({ task_id: ID, as_of_event: 7 });
     expect(first.artifacts).toEqual(
       artifacts.map((artifact) => ({ append: false, artifact: Artifact.toJSON(artifact) })),
     );
@@ -386,7 +386,7 @@ describe('the artifacts of a request', () => {
   });
 });
 
-describe('the console of a request', () => {
+describe('the console of a task', () => {
   it('is read page by page, by tokens that see the task and may change agents', async () => {
     const line = (position: number) => ({
       position,
@@ -406,7 +406,7 @@ describe('the console of a request', () => {
     expect([status, first]).toMatchObject([
       200,
       {
-        request_id: ID,
+        task_id: ID,
         lines: [
           {
             position: 1,
@@ -436,7 +436,7 @@ describe('the console of a request', () => {
   });
 });
 
-describe('the times of the events of a request', () => {
+describe('the times of the events of a task', () => {
   it('are read after a number, by those who see the task', async () => {
     const asked: unknown[] = [];
     api.listing.eventTimes = async (...of) => {
@@ -445,7 +445,7 @@ describe('the times of the events of a request', () => {
     };
     expect(await outcome(await ask(`/${ID}/event-times?since_seq=1`, { token: 'reader' }))).toEqual([
       200,
-      { request_id: ID, times: [{ seq: 2, at: '2026-01-31T12:00:00.250Z' }], more: true },
+      { task_id: ID, times: [{ seq: 2, at: '2026-01-31T12:00:00.250Z' }], more: true },
     ]);
     expect(asked).toEqual([['tenant-1', ID, 1]]);
     expect((await ask(`/${ID}/event-times?since_seq=x`, { token: 'reader' })).status).toBe(400);
@@ -454,11 +454,11 @@ describe('the times of the events of a request', () => {
   });
 });
 
-describe('the log of a request', () => {
+describe('the log of a task', () => {
   const records = async (path: string, headers = {}) =>
     (await (await ask(`/${ID}/events${path}`, { headers })).text()).trim().split('\n\n');
 
-  it('A-44 is replayed from its beginning, with sequences as ids', async () => {
+  it('is replayed from its beginning, with sequences as ids', async () => {
     const all = await records('');
     expect(all.map((record) => record.split('\n')[0])).toEqual(['id: 1', 'id: 2', 'id: 3']);
     expect(JSON.parse(all[1]!.split('data: ')[1]!)).toMatchObject({
@@ -468,31 +468,28 @@ describe('the log of a request', () => {
     expect(await records('?since_seq=0')).toEqual(all);
   });
 
-  it('A-44 goes on after a sequence, the last one a browser has seen before all', async () => {
+  it('goes on after a sequence, the last one a browser has seen before all', async () => {
     expect((await records('?since_seq=2')).map((record) => record.slice(0, 5))).toEqual(['id: 3']);
     await records('?since_seq=1', { 'last-event-id': '2' });
     expect(calls.map(({ lastEventId }) => lastEventId)).toEqual([2, 2]);
   });
 });
 
-describe('canceling a request', () => {
+describe('canceling a task', () => {
   const cancel = async (id: string, token = 'caller') =>
     outcome(await ask(`/${id}/cancel`, { method: 'POST', token }));
 
-  it('A-39 says that it was canceled', async () => {
-    expect(await cancel(ID)).toEqual([200, { request_id: ID, cancelled: true }]);
+  it('says that it was canceled', async () => {
+    expect(await cancel(ID)).toEqual([200, { task_id: ID, cancelled: true }]);
   });
 
-  it('A-39 says why it was not', async () => {
+  it('says why it was not', async () => {
     const refusal = { cancelled: false, reason: expect.any(String) as unknown };
-    expect(await cancel(UNKNOWN)).toEqual([404, { request_id: UNKNOWN, ...refusal }]);
+    expect(await cancel(UNKNOWN)).toEqual([404, { task_id: UNKNOWN, ...refusal }]);
     api.operations.cancelTask = async () => {
       throw new ProtocolError('task-not-cancelable', 'The task has ended');
     };
-    expect(await cancel(ID)).toEqual([
-      404,
-      { request_id: ID, cancelled: false, reason: 'The task has ended' },
-    ]);
+    expect(await cancel(ID)).toEqual([404, { task_id: ID, cancelled: false, reason: 'The task has ended' }]);
     expect(await cancel(ID, 'reader')).toMatchObject([403, { error: { code: 403 } }]);
   });
 });

@@ -18,7 +18,7 @@ import {
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
-import { AgentDirectory, ArtifactPages, RequestListing } from '@baton/tasks';
+import { AgentDirectory, ArtifactPages, TaskListing } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
@@ -46,18 +46,18 @@ import {
   encodeEvent,
   encodeListed,
   encodeModelCall,
-  encodeRequest,
-  encodeRequestWithTask,
+  encodeTaskSummary,
+  encodeWholeTask,
   encodeRun,
   encodeRunError,
   encodeSteps,
   eventTimes,
   readArtifactCursor,
   readConsoleCursor,
-  requestAnswer,
-  requestList,
+  wholeTask,
+  taskList,
   sentAgain,
-} from './request-json.js';
+} from './task-json.js';
 
 const SINCE = new QueryPipe(
   {
@@ -102,24 +102,24 @@ const TEXT = new QueryPipe(
 const SINCE_TIME = timeQuery('Only tasks whose status is not older');
 const UNTIL_TIME = timeQuery('Only tasks whose status is older');
 
-/** A request is a task, in the words of Arbiter's clients. */
+/** Clients of this profile choose ids for their tasks. Their ids name a task here too. */
 const PROFILE = 'arbiter';
 
-/** A tenant's tasks, of all its agents and profiles, without the envelopes of A2A (wire contract ). */
-@Controller('v1/requests')
-export class RequestsController {
+/** A tenant's tasks, of all its agents and profiles, without the envelopes of A2A. */
+@Controller('v1/tasks')
+export class TasksController {
   constructor(
     private readonly agents: AgentDirectory,
     private readonly finder: AgentFinder,
     private readonly memory: ReadMemoryPool,
     private readonly runner: CallRunner,
-    private readonly listing: RequestListing,
+    private readonly listing: TaskListing,
     private readonly artifactPages: ArtifactPages,
     private readonly failures: Failures,
     private readonly environment: Environment,
   ) {}
 
-  @Describe({ id: 'listRequests', summary: 'Lists the tasks, the newest status first', answer: requestList })
+  @Describe({ id: 'listTasks', summary: 'Lists the tasks, the newest status first', answer: taskList })
   @RequireScope(...OPERATIONS.listTasks.scopes)
   @Get()
   async list(
@@ -133,7 +133,7 @@ export class RequestsController {
     @Query('until', UNTIL_TIME) until: Date | undefined,
     @Query('owner', OWNER) owner: string | undefined,
     @Query('q', TEXT) text: string | undefined,
-  ): Promise<z.infer<typeof requestList>> {
+  ): Promise<z.infer<typeof taskList>> {
     const caller = callerOf(request);
     const after = cursor ? decodePageToken(cursor, 'cursor') : undefined;
     const page = { limit, after };
@@ -155,7 +155,7 @@ export class RequestsController {
     if (text !== undefined) {
       const { tasks, searched, next } = await this.listing.search(caller, page, text, filter);
       return {
-        requests: tasks.map(encodeListed),
+        tasks: tasks.map(encodeListed),
         searched,
         next_cursor: next ? encodePageToken(next) : null,
       };
@@ -164,18 +164,18 @@ export class RequestsController {
     const last = tasks.at(-1)?.task;
     const statusAt = last?.status?.timestamp;
     return {
-      requests: tasks.map(encodeListed),
+      tasks: tasks.map(encodeListed),
       next_cursor:
         more && statusAt ? encodePageToken({ statusAt: new Date(statusAt), taskId: last.id }) : null,
     };
   }
 
   @Describe({
-    id: 'getRequest',
+    id: 'getTask',
     summary:
       'Shows the whole task, with its parent, its children, its runs, its calls of models, its durable steps and the last ' +
       "error in the agent's code",
-    answer: requestAnswer,
+    answer: wholeTask,
   })
   @RequireScope(...OPERATIONS.getTask.scopes)
   @Get(':id')
@@ -183,7 +183,7 @@ export class RequestsController {
     @Param('id') id: string,
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-  ): Promise<z.infer<typeof requestAnswer>> {
+  ): Promise<z.infer<typeof wholeTask>> {
     const exchange = { request, reply };
     const call = await this.contextFor('getTask', id, exchange);
     const asked = { tenant: '', id, historyLength: undefined };
@@ -196,7 +196,7 @@ export class RequestsController {
     const modelCalls = await this.listing.modelCalls(call.tenantId, id);
     const isAuthor = call.scopes.includes('agents:write') || call.scopes.includes('admin');
     return {
-      ...encodeRequestWithTask(task, call.agent.id, relations),
+      ...encodeWholeTask(task, call.agent.id, relations),
       descendants: descendants.map(encodeDescendant),
       error: error ? encodeRunError(error, isAuthor) : null,
       model_calls: modelCalls.map((each) => encodeModelCall(each, prices)),
@@ -246,7 +246,7 @@ export class RequestsController {
       limit,
       after: undefined,
     });
-    return { request_id: id, lines: page.map(encodeConsoleLine), next_cursor: nextCursor };
+    return { task_id: id, lines: page.map(encodeConsoleLine), next_cursor: nextCursor };
   }
 
   @Describe({
@@ -289,11 +289,11 @@ export class RequestsController {
     const call = await this.callerWhoSees(id, { request, reply });
     const { times, more } = await this.listing.eventTimes(call.tenantId, id, since);
     const each = times.map(({ sequence, at }) => ({ seq: sequence, at: at.toISOString() }));
-    return { request_id: id, times: each, more };
+    return { task_id: id, times: each, more };
   }
 
   @Describe({
-    id: 'cancelRequest',
+    id: 'cancelTask',
     summary: 'Cancels the task. 404 with the reason if it cannot be canceled',
     answer: cancelAnswer,
     otherAnswers: { 404: cancelRefusal },
@@ -311,16 +311,16 @@ export class RequestsController {
       const call = await this.contextFor('cancelTask', id, exchange);
       const asked = { tenant: '', id, metadata: undefined };
       await this.runner.run({ operation: 'cancelTask', request: asked }, call, exchange);
-      return { request_id: id, cancelled: true };
+      return { task_id: id, cancelled: true };
     } catch (error) {
       if (!(error instanceof ProtocolError) || !NOT_CANCELED.has(error.kind)) throw error;
       reply.status(404);
-      return { request_id: id, cancelled: false, reason: error.message };
+      return { task_id: id, cancelled: false, reason: error.message };
     }
   }
 
   @Describe({
-    id: 'sendRequestAgain',
+    id: 'sendTaskAgain',
     summary:
       'Sends the first message of the task again, with the metadata and output modes of its request, as a new task of the caller in the same context',
     answer: sentAgain,
@@ -353,7 +353,7 @@ export class RequestsController {
       exchange,
     );
     if (sent.$case !== 'task') throw new Error('a send that does not wait is answered with its task');
-    return { ...encodeRequest(sent.value, agent.id), again_of: id };
+    return { ...encodeTaskSummary(sent.value, agent.id), again_of: id };
   }
 
   /**

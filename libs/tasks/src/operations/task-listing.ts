@@ -20,14 +20,14 @@ import {
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 
-/** The end of a page of requests: the next page begins after this task. */
-export interface RequestPosition {
+/** The end of a page of tasks: the next page begins after this task. */
+export interface TaskListPosition {
   statusAt: Date;
   taskId: string;
 }
 
 /** Which tasks are asked for; unset = all. */
-export interface RequestFilter {
+export interface TaskListFilter {
   agentId?: string | undefined;
   contextId?: string | undefined;
   state?: TaskState | undefined;
@@ -54,7 +54,7 @@ const seenBy = (caller: Reacher & { tenantId: string }) => ({
 
 /** The tasks of all agents of a tenant, newest status first. */
 @Injectable()
-export class RequestListing {
+export class TaskListing {
   constructor(
     private readonly tasks: TaskStore,
     private readonly taskTree: TaskTreeStore,
@@ -67,8 +67,8 @@ export class RequestListing {
   /** What the caller sees. */
   async list(
     caller: Reacher & { tenantId: string },
-    page: { limit: number; after?: RequestPosition },
-    filter: RequestFilter = {},
+    page: { limit: number; after?: TaskListPosition },
+    filter: TaskListFilter = {},
   ): Promise<{ tasks: StoredTask[]; more: boolean }> {
     const { limit, after } = page;
     const shown = { historyLength: 0, includeArtifacts: false, uncounted: true, mayLag: true };
@@ -81,10 +81,10 @@ export class RequestListing {
    */
   async search(
     caller: Reacher & { tenantId: string },
-    page: { limit: number; after?: RequestPosition },
+    page: { limit: number; after?: TaskListPosition },
     text: string,
-    filter: RequestFilter = {},
-  ): Promise<{ tasks: StoredTask[]; searched: number; next?: RequestPosition }> {
+    filter: TaskListFilter = {},
+  ): Promise<{ tasks: StoredTask[]; searched: number; next?: TaskListPosition }> {
     const { limit, after } = page;
     const asked = { ...seenBy(caller), ...filter, pageSize: limit, after };
     return this.tasks.search(asked, text, MAX_SEARCHED);
