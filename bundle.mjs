@@ -36,7 +36,6 @@ const EXTERNAL = [
   // Whoever needs them first loads them.
   '@ai-sdk/*',
   '@bufbuild/*',
-  '@bull-board/*',
   '@grpc/*',
   '@modelcontextprotocol/*',
   '@opentelemetry/exporter-*',

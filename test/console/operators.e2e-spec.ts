@@ -127,59 +127,6 @@ describeConsole('the console of operators', () => {
     await new RawCaller(baton.stack.url(0), tenant.token).call('CancelTask', { id });
   });
 
-  it('shows queues and single jobs in Bull Board, which changes nothing and has no word of the task', async () => {
-    const board = (path: string, token: string, method = 'GET') =>
-      fetch(`${management().baseURL}/bull-board/api/${path}`, {
-        method,
-        headers: { authorization: `Bearer ${token}` },
-      });
-    // It loads what it may need next.
-    baton.expectFaults(/was preloaded using link preload but not used/);
-    // Nobody takes the job. An earlier test has replaced the first worker.
-    await baton.stack.workers.at(-1)!.stop();
-    const id = await begin();
-    const page = await open('/operators/queue', 'Queue');
-    await page.getByRole('link', { name: 'Look at single jobs in Bull Board' }).click();
-    await page.waitForURL(/\/bull-board$/);
-    await page.getByRole('link', { name: /runs/ }).first().click();
-    await page.getByText('taskId').first().waitFor();
-    await page.getByText(id).first().waitFor();
-    expect(await page.content()).not.toContain(SECRET);
-    expect(await page.getByRole('button', { name: /retry|promote|clean|delete|pause|empty/i }).count()).toBe(
-      0,
-    );
-    const { queues } = (await (await board('queues', operator)).json()) as { queues: { name: string }[] };
-    const queue = encodeURIComponent(queues.find(({ name }) => name.endsWith('runs'))!.name);
-    const jobs = await board(`queues?activeQueue=${queue}&status=waiting`, operator);
-    const text = await jobs.text();
-    expect(text).toContain(id);
-    expect(text).not.toContain(SECRET);
-    const [, jobId = ''] = /"jobs":\[\{"id":"([^"]+)"/.exec(text) ?? [];
-    for (const [method, path] of [
-      ['PUT', `queues/${queue}/${jobId}/retry/failed`],
-      ['PUT', `queues/${queue}/${jobId}/promote`],
-      ['PUT', `queues/${queue}/${jobId}/clean`],
-      ['PUT', `queues/${queue}/pause`],
-      ['PUT', `queues/${queue}/empty`],
-      ['POST', `queues/${queue}/add`],
-      ['DELETE', `queues/${queue}/${jobId}`],
-    ] as const) {
-      expect([method, path, (await board(path, operator, method)).status]).toEqual([method, path, 405]);
-    }
-    expect((await board(`queues/${queue}/${jobId}`, operator)).status).toBe(200);
-    for (const token of [tenant.token, 'nobody']) expect((await board('queues', token)).status).toBe(401);
-    await page.close();
-    await baton.stack.addWorker();
-    await new RawCaller(baton.stack.url(0), tenant.token).call('CancelTask', { id });
-  });
-
-  it('asks for a sign-in before it shows Bull Board', async () => {
-    const page = await baton.open({ context: management() });
-    await page.goto('/bull-board/queue/runs');
-    await page.getByRole('heading', { name: 'Sign in as an operator' }).waitFor();
-    expect((await fetch(`${baton.url}/bull-board`)).status).toBe(404);
-  });
-
   it('creates, suspends and resumes tenants, and shows their limits and what they use', async () => {
     const page = await open('/operators/tenants', 'Tenants');
     await baton.expectAccessible(page);

@@ -6,7 +6,6 @@ import { MessagingModule } from '@baton/messaging';
 import { TelemetryModule } from '@baton/telemetry';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { AdminModule } from './admin/admin.module.js';
-import { BullBoardModule } from './bull-board/bull-board.module.js';
 import { ConsoleModule } from './console/console.module.js';
 import { CardsModule } from './cards/cards.module.js';
 import { GrpcModule } from './grpc/grpc.module.js';
@@ -37,7 +36,6 @@ import { RestModule } from './rest/rest.module.js';
     OpenApiModule,
     HealthModule,
     ConsoleModule,
-    BullBoardModule,
   ],
 })
 export class ApiModule {

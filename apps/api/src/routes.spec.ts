@@ -93,11 +93,9 @@ it('what is for operators is on the management port alone, however its path is s
     .map(({ path }) => path)
     .filter((path) => !OPEN.includes(path));
   expect(own).toContain('/metrics');
-  expect(own).toContain('/bull-board');
   for (const path of own.flatMap(spellings))
     expect([path, await statusOf(api.url + path)]).toEqual([path, 404]);
-  // Bull Board is part of the console, which is not built beside the sources: test/console has it.
-  for (const path of own.filter((each) => !each.startsWith('/bull-board')).flatMap(spellings)) {
+  for (const path of own.flatMap(spellings)) {
     expect([path, await statusOf(api.managementUrl + path)]).toEqual([path, 200]);
   }
   for (const path of ['/', '/agents/echo', '/v1/agents', '/agent.schema.json']) {
@@ -109,8 +107,7 @@ it('the API of operators is on the management port alone, and refuses everybody 
   const routes = MANAGEMENT_ROUTES.filter(({ access }) => access !== 'public');
   expect(routes.every(({ access }) => access === 'operator')).toBe(true);
   const elsewhere = routes.filter(({ path }) => !path.startsWith('/v1/admin/'));
-  // Bull Board's own interface, which only reads.
-  expect(elsewhere.map(({ method, path }) => `${method} ${path}`)).toEqual(['GET /bull-board/api/*']);
+  expect(elsewhere).toEqual([]);
   expect(routes.length).toBeGreaterThan(15);
   for (const { method, path } of routes) {
     const at = (url: string, headers: Record<string, string> = {}) =>

@@ -78,11 +78,6 @@ export abstract class JobQueue<B extends IQueueBackend, C> {
     return this.queue.waitUntilReady();
   }
 
-  /** For who only reads it. */
-  get source(): Queue {
-    return this.queue as unknown as Queue;
-  }
-
   async close(): Promise<void> {
     await Promise.all([...this.workers].map((worker) => worker.close()));
     await this.queue.close().catch((error: unknown) => this.log.warn('closing the queue', error));

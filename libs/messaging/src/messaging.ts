@@ -1,5 +1,3 @@
-import type { BoardAnswer } from './queue-board.js';
-
 /** What the queue carries: ids only. Everything else is in Postgres. */
 export interface RunJob {
   tenantId: string;
@@ -196,10 +194,5 @@ export abstract class Messaging {
   abstract evictionPolicy(): Promise<string | undefined>;
   /** Runs on the queue: waiting, and those that a worker has and that are not yet claimed. */
   abstract queueDepth(): Promise<{ waiting: number; active: number }>;
-  /**
-   * What Bull Board shows of the queues, for reading alone. @param path below its page, such as `/api/queues`
-   * @returns undefined: there is no such path. Rejects fast (≤ 2 s) when the server is away.
-   */
-  abstract readBoard(path: string, query: Record<string, string>): Promise<BoardAnswer | undefined>;
   abstract close(): Promise<void>;
 }

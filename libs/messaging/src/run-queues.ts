@@ -1,4 +1,4 @@
-import type { IQueueBackend, Queue } from 'bullmq';
+import type { IQueueBackend } from 'bullmq';
 import type { QueueDriver } from './job-queue.js';
 import type { RunConsumption, RunHandler, RunJob } from './messaging.js';
 import type { QuietLog } from './quiet-log.js';
@@ -26,11 +26,6 @@ export class RunQueues<B extends IQueueBackend, C> {
 
   async ready(): Promise<void> {
     await Promise.all(this.both.map((queue) => queue.ready()));
-  }
-
-  /** For who only reads them. */
-  get sources(): Queue[] {
-    return this.both.map(({ source }) => source);
   }
 
   /** Puts runs on the queue, each in a job of its own. Does nothing for a run that has such a job. */

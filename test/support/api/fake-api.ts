@@ -72,7 +72,6 @@ import { CardsModule } from '../../../apps/api/src/cards/cards.module.js';
 import { GrpcModule } from '../../../apps/api/src/grpc/grpc.module.js';
 import { HttpJsonModule } from '../../../apps/api/src/http-json/http-json.module.js';
 import { JsonRpcModule } from '../../../apps/api/src/json-rpc/json-rpc.module.js';
-import { BullBoardModule } from '../../../apps/api/src/bull-board/bull-board.module.js';
 import { ConsoleModule } from '../../../apps/api/src/console/console.module.js';
 import { HealthModule } from '../../../apps/api/src/health/health.module.js';
 import { HttpModule } from '../../../apps/api/src/http/http.module.js';
@@ -217,7 +216,6 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
       OpenApiModule,
       HealthModule,
       ConsoleModule,
-      BullBoardModule,
     ],
   })
     .overrideModule(TasksModule)

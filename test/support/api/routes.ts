@@ -1,7 +1,6 @@
 import type { Type } from '@nestjs/common';
 import type { FastifyInstance } from 'fastify';
 import { AdminModule } from '../../../apps/api/src/admin/admin.module.js';
-import { BullBoardModule } from '../../../apps/api/src/bull-board/bull-board.module.js';
 import { CardsModule } from '../../../apps/api/src/cards/cards.module.js';
 import { ConsoleModule } from '../../../apps/api/src/console/console.module.js';
 import { HealthModule } from '../../../apps/api/src/health/health.module.js';
@@ -57,7 +56,6 @@ const ALL_ROUTES: readonly Route[] = [
   CardsModule,
   HealthModule,
   ConsoleModule,
-  BullBoardModule,
 ].flatMap(routesOfModule);
 /** Those of the public port. */
 export const ROUTES: readonly Route[] = ALL_ROUTES.filter(({ isManagement }) => !isManagement);

@@ -111,13 +111,8 @@ export class ConsoleSite {
     await reply.send(file.stream);
   }
 
-  /** A text file of the console that is not among its assets. */
-  readFile(name: string): Promise<string> {
-    return readFile(join(BUILT, name), 'utf8');
-  }
-
   /** Headers of the page: it runs and shows nothing but what comes from here, and nobody frames it. */
-  headers(nonce: string, audience: ConsoleAudience) {
+  private headers(nonce: string, audience: ConsoleAudience) {
     const { consoleOidcIssuer: issuer, consoleOidcOrigins: origins } = this.environment;
     // Operators sign in with their tokens alone.
     const isOidc = issuer !== undefined && audience === 'tenants';

@@ -78,10 +78,7 @@ export function QueuePage() {
             The live workers have {NUMBER.format(data.slots)} slots.{' '}
             {data.jobs
               ? `The queue has ${NUMBER.format(data.jobs.waiting)} waiting and ${NUMBER.format(data.jobs.active)} active jobs.`
-              : 'The server of the queue does not answer: runs wait in Postgres.'}{' '}
-            <Anchor href="/bull-board" underline="always">
-              Look at single jobs in Bull Board
-            </Anchor>
+              : 'The server of the queue does not answer: runs wait in Postgres.'}
           </Text>
           <Text>
             {NUMBER.format(data.dead_letters)} dead runs, {NUMBER.format(data.dead_pushes)} dead push

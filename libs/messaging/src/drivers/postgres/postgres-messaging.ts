@@ -35,7 +35,6 @@ import {
 } from '../../messaging.js';
 import { MessagingUnavailableError } from '../../messaging-unavailable-error.js';
 import { RateCounters } from '../../rate-counters.js';
-import { type BoardAnswer, QueueBoard } from '../../queue-board.js';
 import { PushQueue } from '../../push-queue.js';
 import { TickQueue } from '../../tick-queue.js';
 import { RunQueues } from '../../run-queues.js';
@@ -77,7 +76,6 @@ export class PostgresMessaging extends Messaging {
   private readonly log: QuietLog;
   private readonly reconnects: ReconnectListeners;
   private queues: Queues | undefined;
-  private board: Promise<QueueBoard> | undefined;
   private readonly pinging = new SingleFlight<unknown>();
   private readonly counting = new SingleFlight<{ waiting: number; active: number }>();
 
@@ -226,13 +224,6 @@ export class PostgresMessaging extends Messaging {
 
   override queueDepth(): Promise<{ waiting: number; active: number }> {
     return this.ask(READ_MS, () => this.counting.run(() => this.started.runs.depth()));
-  }
-
-  override async readBoard(path: string, query: Record<string, string>): Promise<BoardAnswer | undefined> {
-    const { runs, ticks, pushes } = this.started;
-    this.board ??= QueueBoard.over([...runs.sources, ticks.source, pushes.source]);
-    const board = await this.board;
-    return this.ask(READ_MS, () => board.read(path, query));
   }
 
   override async close(): Promise<void> {

@@ -25,7 +25,6 @@ import { TickQueue } from '../../tick-queue.js';
 import { NEWS, type Pace } from '../../job-queue.js';
 import { RUNS } from '../../run-queue.js';
 import { RunQueues } from '../../run-queues.js';
-import { type BoardAnswer, QueueBoard } from '../../queue-board.js';
 import { consumerOptions, RedisConnection } from './redis-connection.js';
 import { RedisChannels } from './redis-channels.js';
 import { redisServer } from './redis-server.js';
@@ -54,7 +53,6 @@ export class RedisMessaging extends Messaging {
   private readonly log: QuietLog;
   private readonly prefix: string;
   private readonly reconnects: ReconnectListeners;
-  private board: Promise<QueueBoard> | undefined;
   private underWay = 0;
 
   /**
@@ -215,12 +213,6 @@ export class RedisMessaging extends Messaging {
 
   override queueDepth(): Promise<{ waiting: number; active: number }> {
     return this.connection.ask(READ_MS, () => this.queue.depth());
-  }
-
-  override async readBoard(path: string, query: Record<string, string>): Promise<BoardAnswer | undefined> {
-    this.board ??= QueueBoard.over([...this.queue.sources, this.ticks.source, this.pushes.source]);
-    const board = await this.board;
-    return this.connection.ask(READ_MS, () => board.read(path, query));
   }
 
   override async close(): Promise<void> {
