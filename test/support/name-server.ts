@@ -15,7 +15,7 @@ export class NameServer {
   private readonly events = new EventEmitter();
 
   /** @param replies by name; a name that is not here has the reply of `*`, else it does not exist */
-  constructor(readonly replies: Record<string, NameReply>) {
+  constructor(readonly replies: Record<string, NameReply | ((question: string) => NameReply)>) {
     this.socket.on('message', (message, from) => this.answer(message, from));
   }
 
@@ -44,7 +44,8 @@ export class NameServer {
     const name = question.name.toLowerCase();
     this.asked.push(`${question.type} ${name}`);
     this.events.emit('asked');
-    const reply = this.replies[name] ?? this.replies['*'] ?? 'unknown';
+    const known = this.replies[name] ?? this.replies['*'] ?? 'unknown';
+    const reply = typeof known === 'function' ? known(`${question.type} ${name}`) : known;
     const answers = typeof reply === 'string' ? [] : recordsOf(question, reply);
     if (reply === 'silent' || answers === 'silent') return;
     const code = { unknown: 3, refused: 5 }[reply as string] ?? 0;
