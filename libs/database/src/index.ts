@@ -18,7 +18,8 @@ export {
   isUnstorable,
   retryTransient,
 } from './connection/transient.js';
-export type { BeatNews, LeaseKey } from './runs/leases/lease-beat.js';
+export type { BeatNews } from './runs/leases/lease-beat.js';
+export type { LeaseKey } from './runs/leases/lease-key.js';
 export { LeaseKeeper } from './runs/leases/lease-keeper.js';
 export { DatabaseSetupError } from './connection/session-check.js';
 export { type InstallationState, InstallationStore } from './inspection/installation.store.js';
@@ -65,8 +66,11 @@ export {
 } from './runs/journal.store.js';
 export { RetentionStore } from './retention/retention.store.js';
 export { DeadLetterStore, type LetterPage } from './runs/dead-letter.store.js';
-export type { RunError, RunErrorRecord, RunRecord, SweepFindings } from './runs/run-sql.js';
-export { type ActiveRunCounts, RunStore } from './runs/run.store.js';
+export type { ActiveRunCounts } from './runs/active-run-counts.js';
+export type { RunError, RunErrorRecord } from './runs/run-error.js';
+export type { RunRecord } from './runs/run-record.js';
+export { RunStore } from './runs/run.store.js';
+export type { SweepFindings } from './runs/sweep-findings.js';
 export { type StreamClaim, StreamCountStore } from './tenants/stream-count.store.js';
 export { DispatchStore, type Grant, type SlotUsage } from './dispatch/dispatch.store.js';
 export {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { createDatabase } from '../../../test/support/index.js';
 import { Database, DispatchStore, RunStore, TaskStore, WorkerStore } from './index.js';
 import type { ClaimedRun, Crashes, LeaseKey, NewEvent, NewTask, RunKey } from './index.js';
-import { HEARTBEAT } from './runs/leases/lease-sql.js';
+import { heartbeat } from './runs/leases/heartbeat.js';
 
 /** SQL across tenants, for what no store offers. */
 export const sql = ({ database }: Pick<Stores, 'database'>, text: string): Promise<object[]> =>
@@ -133,13 +133,8 @@ export async function beat(
   workerId = 'worker',
   leaseMs = LEASE_MS,
 ): Promise<string[]> {
-  const values = [
-    runs.map((run) => run.tenantId),
-    runs.map((run) => run.runId),
-    runs.map((run) => run.attempt),
-  ];
-  const lost = await database.systemQuery<{ run_id: string }>(HEARTBEAT, [...values, workerId, leaseMs]);
-  return lost.map(({ run_id }) => run_id);
+  const lost = await heartbeat(database, runs, workerId, leaseMs);
+  return lost.map(({ runId }) => runId);
 }
 
 /** A new task whose run a worker has claimed. */

@@ -1,18 +1,15 @@
 import { TaskState } from '@baton/a2a';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from 'pg';
-import { HEARTBEAT } from '../runs/leases/lease-sql.js';
-import {
-  APPEND,
-  CLAIM,
-  GIVE_UP,
-  IS_SUSPECT,
-  NOTE_AGENT_VERSIONS,
-  PICK_UP,
-  POSTPONE,
-  READ_CLAIMED,
-  RETURN_TO_QUEUE,
-} from '../runs/run-sql.js';
+import { NOTE_AGENT_VERSIONS } from '../runs/agent-version.js';
+import { APPEND } from '../runs/append.js';
+import { CLAIM } from '../runs/claim.js';
+import { READ_CLAIMED } from '../runs/claimed-run.js';
+import { GIVE_UP } from '../runs/errors.js';
+import { HEARTBEAT } from '../runs/leases/heartbeat.js';
+import { PICK_UP } from '../runs/pick-up.js';
+import { IS_SUSPECT, POSTPONE } from '../runs/quarantine.js';
+import { RETURN_TO_QUEUE } from '../runs/return-to-queue.js';
 import { CANCEL } from '../tasks/task-sql.js';
 import { RECORD_CALL } from '../usage/usage-hours.store.js';
 import { RunStore } from '../runs/run.store.js';

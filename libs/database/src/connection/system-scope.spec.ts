@@ -20,7 +20,7 @@ const USERS: Readonly<Record<string, string>> = {
     'facts about the whole database: paused schedules of all tenants, the last backup',
   'inspection/inspect-database.ts': 'which master keys have encrypted secrets, of all tenants',
   'dispatch/queue.store.ts': 'operators see the waiting and running runs of all tenants',
-  'runs/leases/lease-beat.ts': 'heartbeats: the runs of a worker, of many tenants at once',
+  'runs/leases/heartbeat.ts': 'heartbeats: the runs of a worker, of many tenants at once',
   'push/dead-push.store.ts': 'operators see the dead push configs of all tenants, and name the task alone',
   'push/push-delivery.store.ts': 'workers claim due push configs of all tenants',
   'connection/master-key-check.ts':
@@ -31,7 +31,9 @@ const USERS: Readonly<Record<string, string>> = {
   'migrations/shifted-times.ts': 'mends the stored times of all tenants',
   'migrations/system-key.ts': 'asks whether there are tenants, and writes the record of the platform',
   'retention/retention.store.ts': 'the tasks of all tenants that are over their retention',
-  'runs/run.store.ts': 'the sweeper and gauges: runs of many tenants at once',
+  'runs/sweep.ts': 'the sweeper: runs of many tenants at once',
+  'runs/fail-poisoned.ts': 'the sweeper: runs of many tenants at once',
+  'runs/count-active.ts': 'gauges: runs of many tenants at once',
   'schedules/schedule.store.ts': 'the schedules of all tenants that are due',
   'catalog/secret.store.ts': 'a rotation encrypts the secrets of all tenants anew',
   'tenants/issuer.store.ts':

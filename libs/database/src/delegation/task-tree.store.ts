@@ -2,7 +2,8 @@ import { keyOfTenant } from '../connection/row-security.js';
 import { isUuid, type TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
-import { isRunOf, type RunKey } from '../dispatch/run-key.js';
+import { isRunOf } from '../dispatch/run-conditions.js';
+import type { RunKey } from '../dispatch/run-key.js';
 import type { Ancestor, Descendant, TaskRelations } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 

@@ -1,67 +1,8 @@
 import { type LimitOverrides, storedLimits } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, type Values } from '../connection/database.js';
+import { countUpTo, DUE, IN_FLIGHT, WAITING } from './run-conditions.js';
 import { RUN_COLUMNS, type RunToEnqueue, type RunToEnqueueRow, runToEnqueueOf } from './run-key.js';
-
-/** A run in flight. The condition must contain the predicate of the index word by word. */
-export const IN_FLIGHT = `(state = 'running' OR (state = 'queued' AND enqueued_at IS NOT NULL))`;
-/** A waiting run: it has no slot yet. */
-export const WAITING = `state = 'queued' AND enqueued_at IS NULL`;
-
-/** A waiting run in backoff is not ready before `not_before`. */
-const DUE = `(not_before IS NULL OR not_before <= clock_timestamp())`;
-
-/** Number of a tenant's runs of that kind. Counts up to `max`. */
-const countUpTo = (kind: string, tenant: string, max: string): string =>
-  `(SELECT count(*) FROM (SELECT FROM runs WHERE tenant_id = ${tenant} AND ${kind} LIMIT ${max}) n)`;
-
-/** Whether a run `r` is the only one of its tenant in flight, or becomes it. It may then use a reserved slot. */
-export const MAY_USE_RESERVED = `NOT EXISTS (SELECT FROM runs o WHERE o.tenant_id = r.tenant_id AND o.id <> r.id AND ${IN_FLIGHT})`;
-
-/**
- * `quota`, one row that says where a new run of tenant $1 goes: `dispatched` to the queue, or else it waits; or it is
- * `refused`; and whether it is the tenant's only run in flight (`may_use_reserved`). It waits behind the waiting runs of its tenant, and while `window` of the tenant's runs are in flight.
- * @param window number of the parameter; NULL = any number may be in flight
- * @param maxWaiting number of the parameter: how many may wait; NULL = any number
- */
-export const quotaCte = (window: number, maxWaiting: number): string => `quota AS MATERIALIZED (
-  SELECT dispatched, dispatched AND in_flight = 0 AS may_use_reserved,
-    CASE WHEN dispatched OR $${maxWaiting}::int IS NULL THEN false
-    ELSE ${countUpTo(WAITING, '$1', `$${maxWaiting}::int`)} >= $${maxWaiting}::int END AS refused
-  FROM (SELECT in_flight, NOT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND ${WAITING} AND ${DUE})
-    AND ($${window}::int IS NULL OR in_flight < $${window}::int) AS dispatched
-    FROM (SELECT ${countUpTo(IN_FLIGHT, '$1', `greatest($${window}::int, 1)`)} AS in_flight) i) d
-)`;
-
-/**
- * CTE `placed`: says the same of a group of new runs of tenant $1, as if they came one after the other. It has the rows of
- * `from` with `dispatched`, `may_use_reserved` and `refused`. Rows of `from` that are `is_known` begin no run: they take no slot, and are not
- * refused.
- * @param from a CTE with `position`, `is_known` and `max_in_flight` (NULL = any number may be in flight)
- * @param windows number of the parameter that has the `max_in_flight` of all, as an array
- * @param maxWaiting number of the parameter: how many may wait; NULL = any number
- */
-export const groupQuotaCte = (
-  from: string,
-  windows: number,
-  maxWaiting: number,
-): string => `load AS MATERIALIZED (
-  SELECT NOT EXISTS (SELECT FROM runs WHERE tenant_id = $1 AND ${WAITING} AND ${DUE}) AS is_calm,
-    ${countUpTo(IN_FLIGHT, '$1', 'greatest(w.most, 1)')} AS in_flight
-  FROM (SELECT max(m) AS most FROM unnest($${windows}::int[]) AS m) w
-), slotted AS MATERIALIZED (
-  SELECT n.*, load.is_calm AND bool_and(n.is_known OR n.max_in_flight IS NULL
-    OR load.in_flight + n.number <= n.max_in_flight) OVER (ORDER BY n.position) AS dispatched,
-    load.in_flight = 0 AND n.number = 1 AS is_only
-  FROM (SELECT f.*, count(*) FILTER (WHERE NOT f.is_known) OVER (ORDER BY f.position) AS number FROM ${from} f) n, load
-), queue AS MATERIALIZED (
-  SELECT CASE WHEN $${maxWaiting}::int IS NULL OR NOT EXISTS (SELECT FROM slotted WHERE NOT dispatched) THEN 0
-    ELSE ${countUpTo(WAITING, '$1', `$${maxWaiting}::int`)} END AS waiting
-), placed AS MATERIALIZED (
-  SELECT s.*, s.dispatched AND s.is_only AS may_use_reserved, $${maxWaiting}::int IS NOT NULL AND NOT s.is_known AND NOT s.dispatched AND queue.waiting
-    + count(*) FILTER (WHERE NOT s.is_known AND NOT s.dispatched) OVER (ORDER BY s.position) > $${maxWaiting}::int AS refused
-  FROM slotted s, queue
-)`;
 
 /**
  * Locks the quotas of these tenants until the transaction ends: $1 tenants. It is a separate statement, so that the

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
-import { WAITING } from './dispatch.store.js';
+import { WAITING } from './run-conditions.js';
 
 /**
  * Why a run is where it is: `waiting` for a dispatch slot, in `backoff` after a crash, `queued` for a worker, `running`, or

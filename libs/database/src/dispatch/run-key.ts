@@ -19,13 +19,6 @@ export interface RunToEnqueue {
 /** SQL of the columns of a RunRow, for a run `r`. */
 export const RUN_COLUMNS = 'r.tenant_id, r.task_id, r.id AS run_id, r.attempt';
 
-/**
- * SQL: whether a run `r` is of a task. The first run of a task has the id of the task; an index has the others, and the
- * first ones of release 0.1.0.
- */
-export const isRunOf = (r: string, tenant: string, task: string): string =>
-  `(${r}.tenant_id = ${tenant} AND (${r}.id = ${task} OR ${r}.task_id = ${task} AND ${r}.id <> ${r}.task_id))`;
-
 export interface RunRow {
   tenant_id: string;
   task_id: string;

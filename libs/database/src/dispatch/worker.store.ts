@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
-import { WAITING } from './dispatch.store.js';
+import { WAITING } from './run-conditions.js';
 
 /** A worker process as it presents itself. */
 export interface WorkerProcess {

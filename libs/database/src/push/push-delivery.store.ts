@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
 import type { SealedSecret } from '../catalog/catalog-records.js';
-import { isRunOf } from '../dispatch/run-key.js';
+import { isRunOf } from '../dispatch/run-conditions.js';
 import { hostOf, NOW, ONE_CONFIG } from './push-lease.js';
 
 /** What the receiver of a config gets when several events wait: each by itself, the newest state alone, or all at once. */

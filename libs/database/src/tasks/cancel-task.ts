@@ -2,10 +2,11 @@ import { type OwnTasks, TaskState } from '@baton/a2a';
 import type { Actor } from '../audit/audit-records.js';
 import type { Database, Transaction, Values } from '../connection/database.js';
 import type { CancelResult } from './records.js';
+import { readMetadata } from './read-metadata.js';
 import { ReadBudget } from './task-content.js';
 import type { TaskReader } from './task-reader.js';
 import { statusEvent, statusNow, type TaskRow } from './task-row.js';
-import { CANCEL, type CanceledRow, GET, LOCK, type MetadataRow, READ_METADATA } from './task-sql.js';
+import { CANCEL, type CanceledRow, GET, LOCK } from './task-sql.js';
 
 interface Cancel {
   tenantId: string;
@@ -80,8 +81,7 @@ async function cancelWithMetadata(
 ): Promise<Canceled> {
   const { tenantId, taskId } = cancel;
   return database.inTenant(tenantId, async (transaction) => {
-    const [task] = await transaction.query<MetadataRow>(READ_METADATA, [tenantId, taskId]);
-    const merged = JSON.stringify({ ...task?.metadata, ...metadata });
+    const merged = JSON.stringify({ ...(await readMetadata(transaction, cancel)), ...metadata });
     const [changed] = await transaction.query<CanceledRow>(CANCEL, [...values, merged]);
     const [row] = await transaction.query<TaskRow>(GET, [tenantId, taskId, null]);
     await recordCancel(transaction, cancel, changed);

@@ -5,11 +5,12 @@ import type { QueryResultRow } from 'pg';
 import type { NewAuditRecord } from '../audit/audit-records.js';
 import type { Database, Statement, Transaction, Values } from '../connection/database.js';
 import { byTenant, GroupCommit, groupBy } from '../connection/group-commit.js';
-import { groupQuotaCte, LOCK_TENANTS } from '../dispatch/dispatch.store.js';
+import { LOCK_TENANTS } from '../dispatch/dispatch.store.js';
+import { groupQuotaCte } from '../dispatch/quota.js';
 import { BEGIN_USAGE, countSliceIn, type RoomRow, TAKE_ROOM } from '../tenants/usage.store.js';
 import { putConfig, type TurnPush } from '../push/push-config.store.js';
 import { isSaidByMessage } from '../log/log-rows.js';
-import { leaseEnd } from '../runs/leases/lease-sql.js';
+import { leaseEnd } from '../dispatch/run-conditions.js';
 import type { NewAlias, NewChild, NewTask, RunQuota } from './records.js';
 import { statusJson, statusNow } from './task-row.js';
 import * as sql from './task-sql.js';
@@ -306,7 +307,7 @@ WITH item AS MATERIALIZED (
     SELECT task_id, sequence, content FROM message_keys
     WHERE tenant_id = $1 AND key = i.earlier_key AND expires_at > now() AND task_id IS DISTINCT FROM i.gone LIMIT 1
   ) before ON true
-), ${groupQuotaCte('looked_up', 20, 21)}, known AS (
+), ${groupQuotaCte('looked_up', { tenant_id: '$1', max_in_flight: '$20::int[]', max_waiting: '$21::int' })}, known AS (
   INSERT INTO message_keys AS k (tenant_id, key, content, task_id, sequence, expires_at)
   SELECT $1::uuid, key, coalesce(before_content, content), coalesce(before_task, task_id), coalesce(before_sequence, 1),
     now() + hours * interval '1 hour'

@@ -35,7 +35,7 @@ const MAX_INT = 2_147_483_647;
 const CONTENT_ROWS = 1024;
 const HISTORY_ROWS = 64;
 /** Maximum share of a budget for the history if artifacts are read as well. */
-const HISTORY_SHARE = 1 / 4;
+export const HISTORY_SHARE = 1 / 4;
 
 /** What is wanted of a task. */
 export interface Wanted {
@@ -80,15 +80,21 @@ export class TaskReader {
   async read(tenantId: string, row: TaskRow, wanted: Wanted): Promise<StoredTask | undefined> {
     const snapshot = { tenantId, taskId: row.id, head: row.last_sequence };
     const history = await this.history(snapshot, row, wanted);
-    if (!row.tail) return storedTask(row, history.messages, [], historyCut(history));
+    if (!row.tail)
+      return storedTask(row, row, { history: history.messages, artifacts: [] }, historyCut(history));
     const { artifacts, progress } = await this.artifacts(snapshot, row, wanted);
     if (!progress) return undefined;
     const inOrder =
       row.replaced && !wanted.rowOnly ? await this.inOrder(snapshot, row, artifacts) : artifacts;
-    return storedTask(row, history.messages, inOrder, {
-      ...historyCut(history),
-      ...(!progress.isWhole && { artifactsUpToEvent: progress.position }),
-    });
+    return storedTask(
+      row,
+      row,
+      { history: history.messages, artifacts: inOrder },
+      {
+        ...historyCut(history),
+        ...(!progress.isWhole && { artifactsUpToEvent: progress.position }),
+      },
+    );
   }
 
   /** The artifacts as they were right after an event of the log. */
@@ -248,21 +254,45 @@ export class TaskReader {
 const historyCut = ({ messages, isWhole }: { messages: Message[]; isWhole: boolean }): Truncation =>
   isWhole ? {} : { historyMessages: messages.length };
 
-function storedTask(
-  row: TaskRow,
-  history: Message[],
-  artifacts: Artifact[],
-  snapshot: Truncation,
+/** What never changes of a task's row, and its size. */
+export type TaskHead = Pick<
+  TaskRow,
+  | 'id'
+  | 'agent_id'
+  | 'owner'
+  | 'created_at'
+  | 'context_id'
+  | 'metadata'
+  | 'metadata_cut'
+  | 'last_sequence'
+  | 'size'
+>;
+
+/** The status of a task's row. */
+export type TaskStatusRow = Pick<TaskRow, 'state' | 'status' | 'status_at' | 'outcome'>;
+
+/**
+ * A task of its row and its content. The two parts of the row are parameters, so that nobody must copy a row to make one of them.
+ * @param leftOut of the content; what is left out of the row itself is added
+ */
+export function storedTask(
+  row: TaskHead,
+  { state, status: stored, status_at: at, outcome }: TaskStatusRow,
+  { history, artifacts }: { history: Message[]; artifacts: Artifact[] },
+  leftOut: Truncation = {},
 ): StoredTask {
-  const { id, state, metadata_cut: metadataCut, last_sequence: sequence } = row;
+  const { id, metadata_cut: metadataCut, last_sequence: sequence } = row;
   // What is not stored with it, the row has in other columns.
-  const own = { state: taskStateToJSON(state), timestamp: row.status_at.toISOString() };
-  const status = TaskStatus.fromJSON({ ...own, ...row.status });
+  const status = TaskStatus.fromJSON({
+    state: taskStateToJSON(state),
+    timestamp: at.toISOString(),
+    ...stored,
+  });
   const { metadata } = Task.fromJSON({ metadata: row.metadata ?? undefined });
   const task: Task = { id, contextId: row.context_id, status, artifacts, history, metadata };
   const truncation: Truncation = {
-    ...snapshot,
-    ...(!row.status && { statusMessage: true }),
+    ...leftOut,
+    ...(!stored && { statusMessage: true }),
     ...(metadataCut && { metadata: true }),
   };
   return {
@@ -270,7 +300,7 @@ function storedTask(
     sequence,
     agentId: row.agent_id,
     owner: row.owner,
-    outcome: row.outcome,
+    outcome,
     ...(row.created_at && { createdAt: row.created_at }),
     ...(Object.keys(truncation).length > 0 && { truncation }),
   };

@@ -1,8 +1,8 @@
-import { hasState } from '../runs/leases/lease-sql.js';
+import { hasState } from '../dispatch/run-conditions.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
-import { quotaCte } from '../dispatch/dispatch.store.js';
+import { quotaCte } from '../dispatch/quota.js';
 import { statusEventSql } from '../log/log-rows.js';
 import { sizeOf, USAGE_CTE } from '../tenants/usage.store.js';
 import type { MessageKey } from './records.js';
@@ -113,6 +113,12 @@ export const webhooksOf = (task: string, agent: string): string =>
   `CASE WHEN EXISTS (SELECT FROM webhooks w WHERE w.tenant_id = $1 AND w.enabled)
     THEN attach_push_configs($1, ${task}, ${agent}) ELSE 0 END`;
 
+const quotaAt = (first: number) => ({
+  tenant_id: '$1',
+  max_in_flight: `$${first}::int`,
+  max_waiting: `$${first + 1}::int`,
+});
+
 /** If the quota refuses the run, nothing is written. */
 const IF_ACCEPTED = 'FROM quota WHERE NOT quota.refused';
 
@@ -136,7 +142,7 @@ const aliasCte = (condition = ''): string => `alias AS (
 const create = (name: string, first: number, id: string, condition: string, result: string): Statement => ({
   name,
   text: `
-WITH ${quotaCte(first, first + 1)}, ${id} task AS (
+WITH ${quotaCte(quotaAt(first))}, ${id} task AS (
   INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, metadata,
     last_sequence, artifacts_sequence, active_run_id, stored_bytes, owner, push_configs)
   SELECT $1, $2, $3, $4, md5($4)::uuid, $5, $6, $7, $8, 1, 1, $11, ${sizeOf('$9')} + coalesce(${sizeOf('$10')}, 0)
@@ -208,7 +214,7 @@ const next = (name: string, first: number, known: string, from: string, conditio
 WITH held AS (
   SELECT state, active_run_id, last_sequence FROM tasks
   WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND (agent_id = $3) IS TRUE FOR UPDATE
-), ${quotaCte(first, first + 1)}, ${known} task AS (
+), ${quotaCte(quotaAt(first))}, ${known} task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_SUBMITTED}, status = '{}', status_at = $6,
     last_sequence = t.last_sequence + 1, active_run_id = $4, attempt = 0, outcome = NULL,
     stored_bytes = t.stored_bytes + ${sizeOf('$7')} + coalesce(${sizeOf(`$${first + 3}`)}, 0), open_bytes = 0
@@ -252,16 +258,6 @@ export const CONTINUE_KEYED = next(
 export const LOCK: Statement = {
   name: 'task-lock',
   text: `SELECT FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 FOR UPDATE`,
-};
-
-export interface MetadataRow {
-  metadata: object | null;
-}
-
-/** Locks the task before its metadata are merged: $1 tenant $2 task */
-export const READ_METADATA: Statement = {
-  name: 'run-read-metadata',
-  text: `SELECT metadata FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 FOR UPDATE`,
 };
 
 /**

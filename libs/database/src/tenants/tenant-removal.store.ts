@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { escapeIdentifier } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
-import { IN_FLIGHT, WAITING } from '../dispatch/dispatch.store.js';
+import { IN_FLIGHT, WAITING } from '../dispatch/run-conditions.js';
 
 /**
  * The tables with rows of tenants, from the catalog of the database: a table of a later migration is deleted without a

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement, type Transaction } from '../connection/database.js';
-import { IN_FLIGHT } from '../dispatch/dispatch.store.js';
+import { IN_FLIGHT } from '../dispatch/run-conditions.js';
 
 // What a task stores are the bytes of its messages, events and journal as JSON. Those of a turn that is running are
 // `open_bytes`; they are added to `stored_bytes`, and to the tenant's usage, in the statement that ends the turn.

@@ -1,20 +1,7 @@
 import type { GivenUp } from '@baton/postgres';
 import { Database, type DatabaseOptions } from '../../connection/database.js';
-import { HEARTBEAT } from './lease-sql.js';
-
-/** A lease to keep. */
-export interface LeaseKey {
-  tenantId: string;
-  runId: string;
-  /** 0: a claim in progress, whose attempt is not known yet. */
-  attempt: number;
-}
-
-/** A lease that another worker has, or whose run is over. */
-export type LostLease = Pick<LeaseKey, 'runId' | 'attempt'>;
-
-/** A text that names one lease. */
-export const nameOf = ({ runId, attempt }: LostLease): string => `${runId}/${attempt}`;
+import { heartbeat } from './heartbeat.js';
+import { type LeaseKey, type LostLease, nameOf } from './lease-key.js';
 
 export interface BeatOptions {
   databaseUrl: string;
@@ -89,14 +76,7 @@ export class LeaseBeat {
     if (isIdle || this.isStalled()) return true;
     const { workerId, leaseMs } = this.options;
     try {
-      const rows = await this.database.systemQuery<{ run_id: string; attempt: number }>(HEARTBEAT, [
-        keys.map(({ tenantId }) => tenantId),
-        keys.map(({ runId }) => runId),
-        keys.map(({ attempt }) => attempt),
-        workerId,
-        leaseMs,
-      ]);
-      this.report(rows.map(({ run_id: runId, attempt }) => ({ runId, attempt })));
+      this.report(await heartbeat(this.database, keys, workerId, leaseMs));
       return true;
     } catch (error) {
       if (!this.failing && !this.closed) this.publish({ type: 'failed', reason: reasonOf(error) });

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { setEnvironmentData } from 'node:worker_threads';
-import type { BeatNews, LeaseKey } from './lease-beat.js';
+import type { BeatNews } from './lease-beat.js';
+import type { LeaseKey } from './lease-key.js';
 import { readLeases } from './lease-table.js';
 import { LeaseKeeper } from './lease-keeper.js';
 import { LeaseTable } from './lease-table.js';

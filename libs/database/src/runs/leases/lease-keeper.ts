@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { type BeatNews, type BeatOptions, type LeaseKey, type LostLease } from './lease-beat.js';
+import type { BeatNews, BeatOptions } from './lease-beat.js';
+import type { LeaseKey, LostLease } from './lease-key.js';
 import { LeaseTable } from './lease-table.js';
 
 /** What the thread is started with. */

@@ -1,4 +1,4 @@
-import { type LeaseKey, type LostLease, nameOf } from './lease-beat.js';
+import { type LeaseKey, type LostLease, nameOf } from './lease-key.js';
 
 // A lease is written as three numbers (its mark, which is 0 while the place is free; the attempt; the length of the text) and a
 // text, the ids of the tenant and the run.

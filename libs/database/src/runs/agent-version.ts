@@ -1,0 +1,44 @@
+import { keyOfTenant } from '../connection/row-security.js';
+import { type Inputs, list, statement } from '../connection/statement.js';
+import type { RunKey } from '../dispatch/run-key.js';
+import type { BatchOperation, RunBatches } from './run-batches.js';
+
+/** Which version of its agent an attempt runs. */
+interface NewVersion extends RunKey {
+  version: number;
+}
+
+const ITEM = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  run_id: ['uuid', ({ runId }) => runId],
+  attempt: ['int', ({ attempt }) => attempt],
+  version: ['int', ({ version }) => version],
+} satisfies Inputs<NewVersion>;
+
+export const NOTE_AGENT_VERSIONS = statement(
+  'runs-note-agent-versions',
+  { items: list(ITEM) },
+  ({ items }) => `
+UPDATE runs r SET agent_version = k.version
+FROM ${items.rows('k')}
+WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.attempt = k.attempt`,
+);
+
+/** Versions in a batch. An attempt that is over keeps its own: it is not refused, and nothing is written. */
+export const VERSIONS: BatchOperation<NewVersion, void> = {
+  identify: ({ runId }) => `version of ${runId}`,
+  prepare: (items) => ({
+    statement: NOTE_AGENT_VERSIONS,
+    values: NOTE_AGENT_VERSIONS.values({ items }),
+    results: () => [],
+  }),
+};
+
+/** Notes which version of its agent this attempt runs. */
+export async function noteAgentVersion(
+  on: { batches: RunBatches },
+  { tenantId, taskId, runId, attempt }: RunKey,
+  version: number,
+): Promise<void> {
+  await on.batches.submit(VERSIONS, { tenantId, runId, attempt, taskId, version });
+}

@@ -1,0 +1,96 @@
+import { isUuid, TaskState } from '@baton/a2a';
+import type { QueryResultRow } from 'pg';
+import type { Database } from '../connection/database.js';
+import { keyOfTenant } from '../connection/row-security.js';
+import { type Inputs, list, statement } from '../connection/statement.js';
+import { hasState, leaseEnd } from '../dispatch/run-conditions.js';
+import type { ClaimedRun } from '../tasks/records.js';
+import { statusNow } from '../tasks/task-row.js';
+import {
+  type Claimed,
+  claimedOf,
+  type ClaimedRunRow,
+  readClaimedRun,
+  runColumns,
+  TASK_COLUMNS,
+} from './claimed-run.js';
+import type { BatchOperation, RunBatches } from './run-batches.js';
+
+/** A run that was claimed for this worker at acceptance (eager start). */
+interface NewPickUp {
+  tenantId: string;
+  runId: string;
+  workerId: string;
+  /** How long its lease must last. */
+  leastMs: number;
+}
+
+interface PickUpRow extends ClaimedRunRow {
+  run_id: string;
+  attempt: number;
+}
+
+const ITEM = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  run_id: ['uuid', ({ runId }) => runId],
+  worker_id: ['text', ({ workerId }) => workerId],
+  least_ms: ['int', ({ leastMs }) => leastMs],
+} satisfies Inputs<NewPickUp>;
+
+/** The task of a run that was claimed for this worker at acceptance, if the run has not begun and its lease lasts. Writes nothing. */
+export const PICK_UP = statement(
+  'runs-pick-up',
+  { items: list(ITEM) },
+  ({ items }) => `
+SELECT k.run_id, r.attempt, 2 AS last_sequence, ${TASK_COLUMNS}, ${runColumns('r', 'NULL')}, m.message, octet_length(m.message::text) AS message_bytes, m.request
+FROM ${items.rows('k')}, LATERAL (
+  SELECT r.task_id, r.attempt, r.start_sequence, r.extensions, r.traceparent, r.created_at FROM runs r
+  WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.worker_id = k.worker_id AND r.attempt = 1
+    AND ${hasState('running')} AND r.lease_expires_at > ${leaseEnd('k.least_ms')}
+  OFFSET 0
+) r, LATERAL (
+  SELECT t.* FROM tasks t
+  WHERE t.tenant_id = ${keyOfTenant('k.tenant_id')} AND t.id = r.task_id AND t.active_run_id = k.run_id AND t.last_sequence = 1
+  OFFSET 0
+) t, LATERAL (
+  SELECT message, request FROM task_messages WHERE tenant_id = k.tenant_id AND task_id = t.id AND sequence = 1
+  OFFSET 0
+) m`,
+);
+
+/** Pick-ups in a batch. */
+export const PICK_UPS: BatchOperation<NewPickUp, Claimed> = {
+  identify: ({ runId }) => runId,
+  prepare(items) {
+    const working = statusNow(TaskState.TASK_STATE_WORKING);
+    return {
+      statement: PICK_UP,
+      values: PICK_UP.values({ items }),
+      results: (rows: readonly QueryResultRow[]) => {
+        const found = new Map((rows as PickUpRow[]).map((row) => [row.run_id, row]));
+        return items.map(({ runId }) => {
+          const row = found.get(runId);
+          // The writer appends the event, with the first events of the agent.
+          return row && claimedOf(row, working, true, false);
+        });
+      },
+    };
+  },
+};
+
+/**
+ * A run that was claimed for this worker at acceptance (`NewTask.claimFor`), in the form of `claimRun`.
+ * @param leastMs how long its lease must last, in milliseconds
+ * @returns undefined: it is over, was canceled, has begun, or its lease ends sooner
+ */
+export async function pickUpRun(
+  on: { database: Database; batches: RunBatches; readBytes: number },
+  tenantId: string,
+  runId: string,
+  workerId: string,
+  leastMs: number,
+): Promise<ClaimedRun | undefined> {
+  if (!isUuid(tenantId) || !isUuid(runId)) return undefined;
+  const claimed = await on.batches.submit(PICK_UPS, { tenantId, runId, workerId, leastMs });
+  return claimed && readClaimedRun(on, { tenantId, runId, workerId }, claimed);
+}

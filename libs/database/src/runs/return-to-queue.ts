@@ -1,0 +1,37 @@
+import type { Database } from '../connection/database.js';
+import { keyOfTenant } from '../connection/row-security.js';
+import { type Inputs, one, statement } from '../connection/statement.js';
+import { hasState, MAY_USE_RESERVED } from '../dispatch/run-conditions.js';
+import {
+  RUN_COLUMNS,
+  type RunKey,
+  type RunToEnqueue,
+  type RunToEnqueueRow,
+  runToEnqueueOf,
+} from '../dispatch/run-key.js';
+
+const RUN = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  id: ['uuid', ({ runId }) => runId],
+  attempt: ['int', ({ attempt }) => attempt],
+} satisfies Inputs<RunKey>;
+
+export const RETURN_TO_QUEUE = statement(
+  'run-return-to-queue',
+  { run: one(RUN) },
+  ({ run }) => `
+UPDATE runs r SET state = 'queued', worker_id = NULL, lease_expires_at = NULL, enqueued_at = now()
+WHERE tenant_id = ${keyOfTenant(run.tenant_id)} AND id = ${run.id} AND attempt = ${run.attempt} AND ${hasState('running')}
+RETURNING ${RUN_COLUMNS}, ${MAY_USE_RESERVED} AS may_use_reserved`,
+);
+
+/**
+ * Returns a run to the queue (shutdown). This does not count as a crash. The attempt number stays, because a fencing token never
+ * goes back. Only expired leases count against a run.
+ * @returns the run, which must be enqueued now. Undefined: the attempt is over
+ */
+export async function returnToQueue(database: Database, run: RunKey): Promise<RunToEnqueue | undefined> {
+  const values = RETURN_TO_QUEUE.values({ run });
+  const [row] = await database.tenantQuery<RunToEnqueueRow>(run.tenantId, RETURN_TO_QUEUE, values);
+  return row && runToEnqueueOf(row);
+}

@@ -1,0 +1,16 @@
+/** What the sweeps have to do. All but the first two are checked again when the work is taken. */
+export interface SweepFindings {
+  /** The clock of Postgres at a moment at which it certainly took heartbeats. */
+  at: string;
+  /** When the next lease ends, pause before an attempt of a run or of a push, or sleep of a suspended run, in ms from then on; null: there is none. */
+  nextMs: number | null;
+  expiredRuns: boolean;
+  staleQueuedRuns: boolean;
+  /** Runs that may be put on the queue as soon as there is room. */
+  waitingRuns: boolean;
+  suspendedRuns: boolean;
+  /** Children of tasks that have not ended. */
+  openChildren: boolean;
+  dueSchedules: boolean;
+  duePushes: boolean;
+}
