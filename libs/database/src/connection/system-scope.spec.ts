@@ -39,7 +39,7 @@ const USERS: Readonly<Record<string, string>> = {
   'tenants/issuer.store.ts':
     'an issuer is looked up before the tenant of its token is known; operators list all',
   'tenants/stream-count.store.ts': 'the heartbeat of an API process: its streams of many tenants at once',
-  'tasks/task.store.ts': "the relay's tick: heads of the logs of many tenants at once",
+  'tasks/heads.ts': "the relay's tick: heads of the logs of many tenants at once",
   'tenants/tenant-removal.store.ts':
     'the record of a deletion belongs to the platform, and outlives the tenant',
   'tenants/tenant.store.ts':

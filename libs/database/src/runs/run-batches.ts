@@ -26,7 +26,7 @@ export interface BatchStatement<Result> {
   statement: Statement;
   values: Values;
   /** @returns the result of each item, in their order; undefined: it was refused */
-  results(rows: readonly QueryResultRow[]): (Result | undefined)[];
+  results: (rows: readonly QueryResultRow[]) => (Result | undefined)[];
 }
 
 /** An operation that one statement does for many runs of a tenant at once. It judges each item on its own. */
@@ -65,14 +65,12 @@ export class RunBatches {
     maxItems: 1,
     maxFlushes: MAX_ALONE,
   });
-  private readonly operations: readonly AnyOperation[];
 
   /** @param operations in the order in which a transaction does them */
   constructor(
     private readonly database: Pick<Database, 'tenantsQueries' | 'prepare'>,
-    operations: readonly BatchOperation<never, unknown>[],
+    private readonly operations: readonly AnyOperation[],
   ) {
-    this.operations = operations as unknown as readonly AnyOperation[];
     this.groups = new GroupCommit((writes) => this.flush(writes), {
       maxItems: MAX_ITEMS,
       maxWeight: MAX_CHARS,
@@ -102,7 +100,7 @@ export class RunBatches {
     operation: BatchOperation<Item, Result>,
     item: Item,
   ): Promise<Result | undefined> {
-    const write: Write = { operation: operation as unknown as AnyOperation, item };
+    const write: Write = { operation, item };
     const { tenantId } = item;
     const outcome = await this.groups.submit(isHeavy(write) ? `${tenantId} heavy` : tenantId, write);
     return ('alone' in outcome ? await outcome.alone : outcome.result) as Result | undefined;

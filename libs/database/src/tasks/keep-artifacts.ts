@@ -1,8 +1,8 @@
 import type { Database } from '../connection/database.js';
+import { GET } from './get.js';
 import { ReadBudget } from './task-content.js';
 import { TaskReader } from './task-reader.js';
 import { INLINE_BYTES, type TaskRow } from './task-row.js';
-import { GET } from './task-sql.js';
 
 /**
  * Folds the artifacts of a task that ended without its writer, and stores them in its row. Never rejects: readers of the task fold
@@ -10,7 +10,8 @@ import { GET } from './task-sql.js';
  */
 export async function keepArtifacts(database: Database, tenantId: string, taskId: string): Promise<void> {
   try {
-    const [row] = await database.tenantQuery<TaskRow>(tenantId, GET, [tenantId, taskId, 0]);
+    const values = GET.values({ task: { tenantId, taskId, historyLength: 0 } });
+    const [row] = await database.tenantQuery<TaskRow>(tenantId, GET, values);
     const reader = new TaskReader(database);
     const budget = new ReadBudget(2 * INLINE_BYTES);
     const stored = row && (await reader.read(tenantId, row, { historyLength: 0, budget }));

@@ -1,9 +1,16 @@
 import { TaskState } from '@baton/a2a';
 import type { Statement, Values } from '../connection/database.js';
-import type { TaskFilter } from './records.js';
-import { ALL_STATES, taskColumns } from './task-row.js';
+import { historyLimit } from './get.js';
+import { readTasks, type TaskReads } from './read-tasks.js';
+import type { StoredTask, TaskFilter } from './records.js';
+import { ALL_STATES, taskColumns, type TaskRow } from './task-row.js';
 
-export type Call = [Statement, Values];
+type Call = [Statement, Values];
+
+/** Tasks that one statement of a search looks at. */
+const SEARCH_SLICE = 1_000;
+/** A search begins no further statement after this time. */
+const SEARCH_MS = 2_000;
 
 /** Collects the conditions of a query and the values they name. */
 class Conditions {
@@ -68,9 +75,7 @@ export type ListedTasks = Pick<
  * filters would serve none of them. However many tasks there are, it reads the newest of each state from an
  * index and then the rows of one page, which has one row more than asked for if there is a next one.
  */
-export function pageStatement(
-  filter: Omit<TaskFilter, 'historyLength'> & { historyLength: number | null },
-): Call {
+function pageStatement(filter: Omit<TaskFilter, 'historyLength'> & { historyLength: number | null }): Call {
   const where = pageConditions(filter);
   const limit = where.value(filter.pageSize + 1);
   const columns = taskColumns(`${where.value(filter.historyLength)}::int`, filter.includeArtifacts, 'list');
@@ -98,11 +103,7 @@ const SEARCHED_BYTES = 64 * 1024;
  * nothing more: it reads `slice` rows of messages. JSON with escapes such as `\u0000` is compared as it stands, because
  * Postgres has no text for some of them.
  */
-export function searchStatement(
-  filter: ListedTasks & Pick<TaskFilter, 'after'>,
-  text: string,
-  slice: number,
-): Call {
+function searchStatement(filter: ListedTasks & Pick<TaskFilter, 'after'>, text: string, slice: number): Call {
   const where = pageConditions(filter);
   const limit = where.value(slice);
   const pattern = where.value(`%${likeEscaped(text)}%`);
@@ -124,14 +125,14 @@ export function searchStatement(
 const likeEscaped = (text: string): string => text.replaceAll(/[\\%_]/g, String.raw`\$&`);
 
 /** The rows of a page of a search: the tasks with these ids, as a list has them. */
-export function foundStatement(tenantId: string, ids: readonly string[]): Call {
+function foundStatement(tenantId: string, ids: readonly string[]): Call {
   const text = `SELECT ${taskColumns('0', false, 'list')}, t.created_at FROM tasks t
   WHERE t.tenant_id = ${TENANT} AND t.id = ANY($2::uuid[]) ORDER BY t.status_at DESC, t.id DESC`;
   return [{ text }, [tenantId, ids]];
 }
 
 /** Counts the tasks of all pages; null if there are more than every list counts. */
-export function countStatement(filter: ListedTasks): Call {
+function countStatement(filter: ListedTasks): Call {
   const where = matching(filter, 'key');
   if (filter.state !== undefined) where.add(`t.state = ${where.value(filter.state)}`);
   const limit = COUNTED_EXACTLY + 1;
@@ -152,7 +153,7 @@ export interface CountCursor {
 }
 
 /** Counts the next tasks of one state, at most `limit`: how many, and the last of them. */
-export function countSliceStatement(filter: ListedTasks, { state, after }: CountCursor, limit: number): Call {
+function countSliceStatement(filter: ListedTasks, { state, after }: CountCursor, limit: number): Call {
   const where = matching(filter, 'key');
   const counted = filter.state ?? ALL_STATES[state];
   const one = `${where.value(counted)}::smallint`;
@@ -237,4 +238,84 @@ function matching(
   if (since) where.add(`t.status_at >= ${where.value(since)}`);
   if (until) where.add(`t.status_at < ${where.value(until)}`);
   return where;
+}
+
+/**
+ * One page, newest status first. `total` counts the tasks of all pages; null = uncounted, or more than can be
+ * counted at every list, see `count`.
+ */
+export async function listTasks(
+  on: TaskReads,
+  filter: TaskFilter,
+): Promise<{ tasks: StoredTask[]; total: number | null; more: boolean }> {
+  const page = pageStatement({ ...filter, historyLength: historyLimit(filter.historyLength) });
+  const count = filter.uncounted ? [] : [countStatement(filter)];
+  const reads = filter.mayLag ? on.database.lists : on.database;
+  const [rows = [], [counted] = []] = await reads.tenantQueries(filter.tenantId, [page, ...count]);
+  const { pageSize } = filter;
+  const tasks = await readTasks(on, rows.slice(0, pageSize) as TaskRow[], filter);
+  const { total = null } = (counted ?? {}) as { total?: number | null };
+  return { tasks, total, more: rows.length > filter.pageSize };
+}
+
+/**
+ * Tasks of a list with a text, newest status first: in the text of the first message, in the id of the context, or at the
+ * beginning of the task's id. It looks at no more than `maxSearched` tasks and stops early if that takes long.
+ * @param filter.pageSize most tasks of the answer
+ * @returns the tasks without their contents, how many it has looked at, and where to go on; no `next` = these were all
+ */
+export async function searchTasks(
+  on: TaskReads,
+  filter: ListedTasks & Pick<TaskFilter, 'after' | 'pageSize'>,
+  text: string,
+  maxSearched: number,
+): Promise<{ tasks: StoredTask[]; searched: number; next?: TaskFilter['after'] }> {
+  const { tenantId, pageSize } = filter;
+  const until = performance.now() + SEARCH_MS;
+  const found: string[] = [];
+  let searched = 0;
+  let next = filter.after;
+  do {
+    const size = Math.min(SEARCH_SLICE, maxSearched - searched);
+    const [statement, values] = searchStatement({ ...filter, after: next }, text, size);
+    type SearchRow = { status_at: Date; id: string; matches: boolean };
+    const rows = await on.database.lists.tenantQuery<SearchRow>(tenantId, statement, values);
+    for (const { status_at: statusAt, id, matches } of rows) {
+      searched += 1;
+      next = { statusAt, taskId: id };
+      if (matches && found.push(id) === pageSize) break;
+    }
+    if (found.length === pageSize) break;
+    if (rows.length < size) next = undefined;
+  } while (next && searched < maxSearched && performance.now() < until);
+  const tasks = found.length > 0 ? await readFound(on, tenantId, found) : [];
+  return { tasks, searched, ...(next && { next }) };
+}
+
+async function readFound(on: TaskReads, tenantId: string, ids: readonly string[]): Promise<StoredTask[]> {
+  const [statement, values] = foundStatement(tenantId, ids);
+  const rows = await on.database.lists.tenantQuery<TaskRow>(tenantId, statement, values);
+  return readTasks(on, rows, { tenantId, historyLength: 0 });
+}
+
+/**
+ * Counts the next tasks of a list, at most `limit`.
+ * @param cursor where the slice before has ended
+ * @returns how many, and where to go on; no cursor = that was all
+ */
+export async function countSlice(
+  { database }: Pick<TaskReads, 'database'>,
+  filter: ListedTasks,
+  cursor: CountCursor,
+  limit: number,
+): Promise<{ tasks: number; cursor?: CountCursor }> {
+  const [statement, values] = countSliceStatement(filter, cursor, limit);
+  type SliceRow = { tasks: number; status_at: string; id: string };
+  const [row] = await database.lists.tenantQuery<SliceRow>(filter.tenantId, statement, values);
+  const tasks = row?.tasks ?? 0;
+  if (row && tasks === limit) {
+    return { tasks, cursor: { state: cursor.state, after: { statusAt: row.status_at, taskId: row.id } } };
+  }
+  const state = filter.state === undefined ? cursor.state + 1 : ALL_STATES.length;
+  return state < ALL_STATES.length ? { tasks, cursor: { state } } : { tasks };
 }

@@ -23,22 +23,27 @@ const MAX_READS = 4;
 const { TASK_STATE_SUBMITTED, TASK_STATE_WORKING, TASK_STATE_COMPLETED } = TaskState;
 
 /** A store that notes who reads logs, and whose next reads may fail. */
-class ObservedTasks extends TaskStore {
+class ObservedTasks {
+  readonly store: TaskStore;
   readonly reads: string[] = [];
   failures = 0;
   maxAtOnce = 0;
   private running = 0;
 
-  override async readPage(...[key, after, page]: Parameters<TaskStore['readPage']>) {
-    this.reads.push(key.taskId);
-    this.running += 1;
-    this.maxAtOnce = Math.max(this.maxAtOnce, this.running);
-    try {
-      if (this.failures-- > 0) throw new DatabaseUnavailableError('away for a moment');
-      return await super.readPage(key, after, page);
-    } finally {
-      this.running -= 1;
-    }
+  constructor(database: Database) {
+    this.store = new TaskStore(database);
+    const { readPage } = this.store;
+    jest.spyOn(this.store, 'readPage').mockImplementation(async (key, after, page) => {
+      this.reads.push(key.taskId);
+      this.running += 1;
+      this.maxAtOnce = Math.max(this.maxAtOnce, this.running);
+      try {
+        if (this.failures-- > 0) throw new DatabaseUnavailableError('away for a moment');
+        return await readPage(key, after, page);
+      } finally {
+        this.running -= 1;
+      }
+    });
   }
 }
 
@@ -64,7 +69,7 @@ describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
     // The slow tick does not help.
     const settings = { DATABASE_POOL_SIZE: String(POOL), RELAY_TICK_MS: '3600000' };
     const environment = loadEnvironment({ DATABASE_URL: testDatabase.url, ...settings });
-    relay = new Relay(tasks, messaging, environment, logger, new Metrics());
+    relay = new Relay(tasks.store, messaging, environment, logger, new Metrics());
     relay.onModuleInit();
   });
   afterAll(async () => {
@@ -91,7 +96,7 @@ describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
       referenceTaskIds: [],
     };
     const task = { id, contextId: id, status, artifacts: [], history: [message], metadata: undefined };
-    await tasks.create({ tenantId, agentId: 'echo', runId, extensions: [], task });
+    await tasks.store.create({ tenantId, agentId: 'echo', runId, extensions: [], task });
     return (await new RunStore(database).claim(tenantId, runId, 'worker', 600_000))!;
   }
 

@@ -1,0 +1,11 @@
+import type { Inputs } from '../connection/statement.js';
+import type { RunQuota } from './records.js';
+import type { RunRetry } from '@baton/a2a';
+import { retryPolicy } from './retry-policy.js';
+
+/** The quota of one new run, and its retry policy. */
+export const QUOTA = {
+  max_in_flight: ['int', ({ quota }) => quota?.maxInFlight],
+  max_waiting: ['int', ({ quota }) => quota?.maxWaiting],
+  retry: ['float8[]', ({ retry }) => retryPolicy(retry)],
+} satisfies Inputs<{ quota?: RunQuota | undefined; retry?: RunRetry | undefined }>;
