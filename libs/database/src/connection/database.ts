@@ -8,19 +8,7 @@ import {
   sessionConfig,
 } from '@baton/postgres';
 import type { ClockReading } from '@baton/telemetry';
-import {
-  type Client,
-  type ClientBase,
-  DatabaseError,
-  type FieldDef,
-  type PoolClient,
-  Query,
-  type QueryResult,
-  type QueryResultRow,
-  Result,
-  types,
-  utils,
-} from 'pg';
+import { type ClientBase, DatabaseError, type PoolClient, type QueryResultRow } from 'pg';
 import {
   type AuditListener,
   type AuditRecord,
@@ -31,18 +19,10 @@ import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audi
 import { MAX_FLUSHES } from './group-commit.js';
 import { assertMasterKey, changeMasterKey, checkMasterKey, MasterKeyError } from './master-key-check.js';
 import { migrationNames } from './migrations-folder.js';
+import { alone, assertCommitted, failedCallOf, sendTransaction } from './pg-pipeline.js';
 import { assertBound, beginIn, type Plans, scopeOf, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { assertSession, NOT_IN_TRANSACTION } from './session-check.js';
 import { isDiskFull, isFull, isReadOnly, noteFailedTenant, plainError } from './transient.js';
-
-declare module 'pg' {
-  /** Missing in the types of this package. */
-  // oxlint-disable-next-line no-unused-vars -- it is imported above
-  const utils: {
-    /** A value as it is sent: text, bytes, or null. */
-    prepareValue(value: unknown): string | Buffer | null;
-  };
-}
 
 export interface DatabaseOptions {
   url: string;
@@ -112,8 +92,8 @@ const APPLIED_MIGRATIONS: Statement = {
 };
 
 /**
- * A connection keeps its plans. A plan made while a table is small would later read the whole large table. So neither
- * single rows nor those of a join are found by reading all there are.
+ * Disables sequential scans and hash and merge joins. A connection keeps its plans, so a plan that was made while a table was small
+ * still uses the index later.
  */
 const BY_KEY = Object.fromEntries(
   ['seqscan', 'hashjoin', 'mergejoin', 'material'].map((way) => [`enable_${way}`, 'off']),
@@ -141,10 +121,10 @@ const WAIT_BRIEFLY: Statement = {
   text: `SELECT set_config('lock_timeout', '50ms', true)`,
 };
 
-/** There is no such tenant. */
+/** The id of no tenant. */
 const NOBODY = '00000000-0000-0000-0000-000000000000';
 
-/** How long a refused connection, and a full disk, is told of. */
+/** How long a refused connection, and a full disk, is reported. */
 const FULL_MS = 30_000;
 
 const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, answerMs: 20_000 };
@@ -306,7 +286,7 @@ export class Database {
     }
   }
 
-  /** The end of the log of writes, which has everything that was committed before. Rejects at a standby. */
+  /** The end of the WAL, which has everything that was committed before. Rejects at a standby. */
   async logPosition(): Promise<{ position: string; identity: string }> {
     type Row = { position: string; identity: string };
     const { rows } = await this.pool.query<Row>(LOG_POSITION).catch(rethrowPlain);
@@ -411,7 +391,7 @@ export class Database {
     const client = await this.connect();
     let refused: unknown;
     try {
-      const results = await this.send(client, sent.map(ready));
+      const results = await sendTransaction(client, sent, this.isPooled);
       return scopes.map(({ calls }, i) =>
         results.slice(starts[i], (starts[i] ?? 0) + calls.length).map(({ rows }) => rows),
       );
@@ -419,7 +399,7 @@ export class Database {
       refused = error;
       this.noteRefused(error);
       if (scopes.length > 1 && error instanceof DatabaseError) {
-        const failed = failedCalls.get(error) ?? -1;
+        const failed = failedCallOf(error) ?? -1;
         const scope = scopes[starts.findLastIndex((start) => start <= failed)]?.scope;
         if (scope !== undefined) noteFailedTenant(error, scope);
       }
@@ -427,14 +407,6 @@ export class Database {
     } finally {
       release(client, refused);
     }
-  }
-
-  private send(client: PoolClient, calls: [Statement, Values][]): Promise<readonly Answer[]> {
-    if (!this.settings) return (isPrepared(client, calls) ? inOneMessage : oneByOne)(client, calls);
-    // A statement without a name may be one that works in a transaction block only.
-    const canShare = calls.every(([{ name }]) => name !== undefined);
-    const unnamed = calls.map(([{ text }, values]): [Statement, Values] => [{ text }, values]);
-    return (canShare ? inOneMessage : oneByOne)(client, unnamed);
   }
 
   private async transact<T>(scope: string, work: (transaction: Transaction) => Promise<T>): Promise<T> {
@@ -483,212 +455,9 @@ export class Database {
   }
 }
 
-/** For the protocol that takes one statement: behind a `;` nothing can leave the scope. */
-const alone = (statement: Statement, values: Values) => ({
-  ...statement,
-  values: [...values],
-  queryMode: 'extended',
-});
-
-/** The connection below a client, as far as its package shows it to queries. */
-interface Wire {
-  stream: Client['connection']['stream'];
-  /** Texts of the statements that this connection has prepared, by name. */
-  parsedStatements: Readonly<Record<string, string>>;
-  parse(what: { name: string; text: string }): void;
-  bind(what: { statement: string; values: Values }): void;
-  describe(what: { type: 'P'; name: string }): void;
-  execute(what: { portal: string }): void;
-  sync(): void;
-}
-
-const wireOf = (client: PoolClient): Wire => (client as unknown as { connection: Wire }).connection;
-
-/** A statement whose values are as they are sent. */
-const ready = ([statement, values]: [Statement, Values]): [Statement, Values] => [
-  statement,
-  values.map((value) => (Array.isArray(value) ? arrayText(value) : utils.prepareValue(value))),
-];
-
-const SPECIAL = /["\\]/;
-
-/** An array as Postgres reads it. The package takes ten times as long: it quotes numbers too, and looks through each text twice. */
-function arrayText(items: readonly unknown[]): string {
-  const texts = items.map((item) => {
-    if (item === null || item === undefined) return 'NULL';
-    if (typeof item === 'number' || typeof item === 'boolean') return String(item);
-    if (typeof item === 'string' && !SPECIAL.test(item)) return `"${item}"`;
-    return String(utils.prepareValue([item])).slice(1, -1);
-  });
-  return `{${texts.join()}}`;
-}
-
-const isPrepared = (client: PoolClient, calls: readonly [Statement, Values][]): boolean => {
-  const { parsedStatements } = wireOf(client);
-  return calls.every(([{ name, text }]) => name !== undefined && parsedStatements[name] === text);
-};
-
-/** What a statement has answered. */
-interface Answer {
-  rows: QueryResultRow[];
-}
-
-/** The columns of a prepared statement, and how the values of a row are read. */
-interface RowShape {
-  addFields(fields: readonly FieldDef[]): void;
-  parseRow(values: readonly (string | null)[]): QueryResultRow;
-}
-
-/**
- * Columns of the statements that connections have prepared. They stay as they are: Postgres refuses a prepared statement whose
- * columns have changed.
- */
-const shapes = new WeakMap<Wire['parsedStatements'], Map<string, RowShape>>();
-
-function shapesOf({ parsedStatements }: Wire): Map<string, RowShape> {
-  const known = shapes.get(parsedStatements) ?? new Map<string, RowShape>();
-  shapes.set(parsedStatements, known);
-  return known;
-}
-
-/**
- * Statements up to one Sync: prepared ones, and those without a name. To Postgres this is a transaction, without BEGIN and COMMIT. It answers once, when it
- * has committed. For each statement of its own that ends with a Sync it would wake this process once more. Postgres describes
- * the columns of a prepared statement once.
- */
-class Batch extends Query {
-  private readonly answers: Answer[];
-  /** The columns of each statement, if they are known. */
-  private readonly shapes: (RowShape | undefined)[] = [];
-  private known: Map<string, RowShape> | undefined;
-  /** The statement whose answer comes. After the last one, that of the commit. */
-  current = 0;
-  private unreadable: unknown;
-
-  /** Set by `Query`. The client replaces it by one that also ends its timeout. */
-  declare callback: (error: unknown, answers?: readonly Answer[]) => void;
-
-  constructor(
-    private readonly calls: readonly [Statement, Values][],
-    callback: (error: unknown, answers: readonly Answer[]) => void,
-  ) {
-    super('', callback);
-    this.answers = calls.map(() => ({ rows: [] }));
-  }
-
-  /** Asked by `submit`. */
-  requiresPreparation(): boolean {
-    return true;
-  }
-
-  /** Called by `submit`. */
-  prepare(wire: Wire): void {
-    this.known = shapesOf(wire);
-    for (const [{ name = '', text }, values] of this.calls) {
-      const shape = this.known.get(name);
-      this.shapes.push(shape);
-      if (name === '') wire.parse({ name, text });
-      wire.bind({ statement: name, values });
-      if (!shape) wire.describe({ type: 'P', name: '' });
-      wire.execute({ portal: '' });
-    }
-    wire.sync();
-  }
-
-  handleRowDescription({ fields }: { fields: readonly FieldDef[] }): void {
-    const shape = new Result('object', types) as unknown as RowShape;
-    shape.addFields(fields);
-    this.shapes[this.current] = shape;
-    const name = this.calls[this.current]?.[0].name;
-    if (name !== undefined) this.known?.set(name, shape);
-  }
-
-  handleDataRow({ fields }: { fields: readonly (string | null)[] }): void {
-    const shape = this.shapes[this.current];
-    try {
-      if (!shape) throw new Error('A row without columns');
-      this.answers[this.current]?.rows.push(shape.parseRow(fields));
-    } catch (error) {
-      this.unreadable ??= error;
-    }
-  }
-
-  handleCommandComplete(): void {
-    this.current += 1;
-  }
-
-  handleEmptyQuery(): void {
-    this.current += 1;
-  }
-
-  handleReadyForQuery(): void {
-    this.callback(this.unreadable, this.answers);
-  }
-}
-
-/** Which statement of a transaction has failed, by its error. */
-const failedCalls = new WeakMap<object, number>();
-
-function noteFailedCall(error: unknown, index: number): void {
-  // Only an error of Postgres is about a statement.
-  if (error instanceof DatabaseError) failedCalls.set(error, index);
-}
-
-/** @returns the result of each */
-async function inOneMessage(
-  client: PoolClient,
-  calls: readonly [Statement, Values][],
-): Promise<readonly Answer[]> {
-  let batch: Batch | undefined;
-  try {
-    return await new Promise((resolve, reject) => {
-      const done = (error: unknown, answers: readonly Answer[]): void =>
-        // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- it is what the package has thrown
-        error ? reject(error) : resolve(answers);
-      batch = new Batch(calls, done);
-      client.query(batch);
-    });
-  } catch (error) {
-    if (batch && batch.current < calls.length) noteFailedCall(error, batch.current);
-    // The next user of this connection must find it ready, or known as lost.
-    await client.query('SELECT').catch(() => undefined);
-    throw error;
-  }
-}
-
-/** For statements that this connection has not prepared yet: the package keeps account of them. @returns the result of each */
-async function oneByOne(client: PoolClient, calls: readonly [Statement, Values][]): Promise<QueryResult[]> {
-  const { stream } = wireOf(client);
-  // In one packet: a packet for each would take half of this process's time.
-  stream.cork();
-  const sent = [
-    client.query('BEGIN'),
-    ...calls.map(([statement, values]) => client.query(alone(statement, values))),
-    client.query('COMMIT'),
-  ];
-  stream.uncork();
-  const settled = await Promise.allSettled(sent);
-  const failed = settled.findIndex(({ status }) => status === 'rejected');
-  if (0 < failed && failed <= calls.length) {
-    noteFailedCall((settled[failed] as PromiseRejectedResult).reason, failed - 1);
-  }
-  const [, ...results] = settled.map(resultOf);
-  assertCommitted(results.pop());
-  return results;
-}
-
 const rethrowPlain = (error: unknown): never => {
   throw plainError(error);
 };
-
-function resultOf(settled: PromiseSettledResult<QueryResult>): QueryResult {
-  if (settled.status === 'rejected') throw settled.reason as Error;
-  return settled.value;
-}
-
-function assertCommitted(result: QueryResult | undefined): void {
-  if (result?.command !== 'COMMIT') throw new Error('The transaction was rolled back');
-}
 
 /**
  * Give the connection back. Close it if a transaction is open on it, or if its server is no longer the primary: the

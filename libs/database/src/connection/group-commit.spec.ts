@@ -62,7 +62,7 @@ describe('a group commit', () => {
     expect(await told(both)).toEqual(['1 done', '2 done']);
   });
 
-  it('lets a slow flush hold neither the next one nor other lanes', async () => {
+  it('lets a slow flush hold neither the next one nor other keys', async () => {
     const { groups, flush } = controlled();
     const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 2 });
     const sent: Promise<string>[] = [];
@@ -165,7 +165,7 @@ describe('a group commit', () => {
     ]);
   });
 
-  describe('of lanes that share their flushes', () => {
+  describe('of keys that share their flushes', () => {
     const tenantOf = (item: string) => item.charAt(0);
     const shares = (): boolean => true;
     const items = ({ items: its }: { items: readonly string[] }): readonly string[] => its;
@@ -187,7 +187,7 @@ describe('a group commit', () => {
       ]);
     });
 
-    it('serves the lanes first that were not in the last flush', async () => {
+    it('serves the keys first that were not in the last flush', async () => {
       const { groups, flush } = controlled();
       const commit = new GroupCommit(flush, { maxItems: 2, maxFlushes: 1, shares });
       const sent = ['a1', 'a2', 'b1', 'b2', 'c1'].map((item) => commit.submit(item.charAt(0), item));
@@ -202,7 +202,7 @@ describe('a group commit', () => {
     it.each([
       ['refuses an item', '23514'],
       ['would wait for a lock', '55P03'],
-    ])('writes each lane alone, and goes on, if Postgres %s', async (_, code) => {
+    ])('writes each key alone, and goes on, if Postgres %s', async (_, code) => {
       const { groups, flush } = controlled();
       const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares });
       const sent = ['a1', 'b1', 'b2'].map((item) => commit.submit(item.charAt(0), item));
@@ -217,7 +217,7 @@ describe('a group commit', () => {
       expect(await told(sent)).toEqual(['it is a1', 'b1 done', 'b2 done']);
       expect(await told(later)).toEqual(['c1 done', 'd1 done']);
 
-      // From now on the lane that was to blame is alone, and has its own flushes.
+      // From now on the key that failed alone is isolated, and has its own flushes.
       const next = ['a2', 'b3', 'c2'].map((item) => commit.submit(item.charAt(0), item));
       await nextTurn();
       expect(groups.slice(4).map(items)).toEqual([['a2'], ['b3', 'c2']]);
@@ -225,7 +225,7 @@ describe('a group commit', () => {
       await told(next);
     });
 
-    it('writes the lane alone that Postgres names, at once and for a while, and the others together', async () => {
+    it('isolates the key that Postgres names, at once and for a while, and the others together', async () => {
       const { groups, flush } = controlled();
       const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares, tenantOf });
       const sent = ['a1', 'b1', 'c1'].map((item) => commit.submit(item.charAt(0), item));
@@ -245,17 +245,17 @@ describe('a group commit', () => {
       await told(next);
     });
 
-    it('writes each lane alone if what is left without the lane to blame fails, too', async () => {
+    it('writes each key alone if the flush without the named key fails, too', async () => {
       const { groups, flush } = controlled();
       const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares, tenantOf });
       const sent = ['a1', 'b1', 'c1'].map((item) => commit.submit(item.charAt(0), item));
-      for (const [group, lane] of [
+      for (const [group, key] of [
         [0, 'a'],
         [2, 'b'],
       ] as const) {
         await nextTurn();
         const locked = Object.assign(new Error('locked'), { code: '55P03' });
-        noteFailedTenant(locked, lane);
+        noteFailedTenant(locked, key);
         groups[group]?.fail(locked);
       }
       await nextTurn();
@@ -264,7 +264,7 @@ describe('a group commit', () => {
       expect(await told(sent)).toEqual(['a1 done', 'b1 done', 'c1 done']);
     });
 
-    it('keeps the others of a lane apart that is slow alone', async () => {
+    it('keeps later items of a suspect alone while its first write lasts', async () => {
       const { groups, flush } = controlled();
       const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares });
       const sent = ['a1', 'b1'].map((item) => commit.submit(item.charAt(0), item));
@@ -273,7 +273,7 @@ describe('a group commit', () => {
       await nextTurn();
       groups[2]?.end();
       await nextTurn();
-      // The first write of lane `a` alone is not over.
+      // The first write of key `a` alone is not over.
       const next = ['a2', 'b2', 'c1'].map((item) => commit.submit(item.charAt(0), item));
       await nextTurn();
       expect(groups.slice(3).map(items)).toEqual([['a2'], ['b2', 'c1']]);
@@ -283,7 +283,7 @@ describe('a group commit', () => {
       );
     });
 
-    it('goes on with what waits when a lane shares again', async () => {
+    it('goes on with what waits when a key shares again', async () => {
       const { groups, flush } = controlled();
       const commit = new GroupCommit(flush, { maxItems: 10, maxFlushes: 1, shares });
       const sent = ['a1', 'b1'].map((item) => commit.submit(item.charAt(0), item));

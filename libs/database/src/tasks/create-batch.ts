@@ -1,4 +1,5 @@
 import type { Values } from '../connection/database.js';
+import { arrayText } from '../connection/pg-pipeline.js';
 import { type Inputs, list, one, statement } from '../connection/statement.js';
 import { groupQuotaCte } from '../dispatch/quota.js';
 import { leaseEnd } from '../dispatch/run-conditions.js';
@@ -35,7 +36,7 @@ const ITEM = {
   event: ['text', ({ event }) => event],
   /** What the request says beside the message. */
   request: ['text', ({ details }) => details],
-  extensions: ['text', ({ input }) => textArray(input.extensions)],
+  extensions: ['text', ({ input }) => arrayText(input.extensions)],
   key: ['bytea', ofKey(KEY.hash[1])],
   content: ['bytea', ofKey(KEY.content[1])],
   hours: ['int', ofKey(KEY.hours[1])],
@@ -119,7 +120,3 @@ export const MAX_SHARED_BYTES = 32 * 1024;
 /** The claim that a task asks for. `pickUpRun` reads the task whole, so a larger one goes through the queue. */
 const claimOf = ({ bytes, input }: NewTaskRow): NewTask['claimFor'] =>
   bytes <= MAX_SHARED_BYTES ? input.claimFor : undefined;
-
-/** An array as Postgres writes it. */
-const textArray = (texts: readonly string[]): string =>
-  `{${texts.map((text) => `"${text.replace(/[\\"]/g, '\\$&')}"`).join()}}`;
