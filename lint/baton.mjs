@@ -25,7 +25,25 @@ const oneExportedClass = {
   },
 };
 
+/** Only one folder knows the form of a log's rows: a row may hold many events, or may be left out (ADR 0051). */
+const logTable = {
+  create(context) {
+    const check = (node, text) => {
+      if (!/\btask_events\b/.test(text)) return;
+      context.report({
+        node,
+        message:
+          'Put this SQL in libs/database/src/log/ and import it: a row of task_events may hold several events, and event 1 may have no row.',
+      });
+    };
+    return {
+      Literal: (node) => typeof node.value === 'string' && check(node, node.value),
+      TemplateElement: (node) => check(node, node.value.raw),
+    };
+  },
+};
+
 export default {
   meta: { name: 'baton' },
-  rules: { 'one-exported-class': oneExportedClass },
+  rules: { 'one-exported-class': oneExportedClass, 'log-table': logTable },
 };

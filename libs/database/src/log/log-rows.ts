@@ -91,10 +91,6 @@ export function logRows(
   });
 }
 
-/** SQL of the payload of a status event, without the ids of its task. @param status SQL of the ProtoJSON of a TaskStatus */
-export const statusEventSql = (status: string): string =>
-  `('{"statusUpdate":{"status":' || ${status}::json::text || '}}')::json`;
-
 /** Whether message 1 can stand for the first event of a task: it says nothing else. */
 export const isSaidByMessage = (event: string, ids: TaskIds, message: string, acceptedAt: Date): boolean =>
   event === firstEvent(ids, message, acceptedAt);

@@ -7,7 +7,7 @@ import type { SealedSecret } from '../catalog/catalog-records.js';
 import { CatalogClient, transactionOf } from '../connection/catalog-client.js';
 import { Database, type Statement } from '../connection/database.js';
 import type { Prisma, Webhook as WebhookRow } from '../generated/client.js';
-import { eventsIn, firstOf } from '../log/log-rows.js';
+import { stateBefore } from '../log/state-before.js';
 import type { PageAfter } from '../tenants/tenant-records.js';
 import { keepInRoom } from '../tenants/tenant-room.js';
 import { hostOf, IS_THERE, NOW, OF_WEBHOOK, REVOKE, untilRequestsEnd } from './push-lease.js';
@@ -59,16 +59,6 @@ interface TargetRow {
   state_before: string | null;
 }
 
-/** Events among which the state before is searched. If it is not there, the next one counts as another state. */
-const MAX_EVENTS_BACK = 1_000;
-
-/**
- * The state in an event that has one. It is found in the text, because Postgres' operators of JSON fail for texts with U+0000 or
- * half a surrogate pair. At most ids stand before the status.
- */
-const STATE_OF_EVENT = String.raw`substring(e.payload::text
-    FROM '^\{"(?:task|statusUpdate)":\{(?:"\w+":"(?:[^"\\]|\\.)*",)*"status":\{"state":"([A-Z_]+)"')`;
-
 /** $1 tenant $2 task $3 config $4 an event */
 const READ_TARGET: Statement = {
   name: 'webhook-target',
@@ -76,12 +66,7 @@ const READ_TARGET: Statement = {
 SELECT w.id AS webhook_id, w.url, w.enabled, w.key_id, w.nonce, w.ciphertext, t.agent_id, coalesce(
   (SELECT slug FROM agents a WHERE a.tenant_id = $1 AND a.id = CASE WHEN length(t.agent_id) = 36 THEN t.agent_id::uuid END),
   (SELECT slug FROM installed_agents i WHERE i.id = CASE WHEN length(t.agent_id) = 36 THEN t.agent_id::uuid END)
-) AS agent_slug, coalesce((
-  SELECT state FROM task_events r, ${eventsIn('r')}, LATERAL (SELECT ${STATE_OF_EVENT} AS state) s
-  WHERE r.tenant_id = $1 AND r.task_id = $2 AND ${firstOf('r')} <= $4 AND r.sequence > $4 - ${MAX_EVENTS_BACK}
-    AND (r.artifact = 0 OR r.first_sequence IS NOT NULL) AND ${firstOf('r')} + e.n - 1 <= $4 AND s.state IS NOT NULL
-  ORDER BY r.sequence DESC, e.n DESC LIMIT 1
-), CASE WHEN $4 BETWEEN 1 AND ${MAX_EVENTS_BACK} THEN 'TASK_STATE_SUBMITTED' END) AS state_before
+) AS agent_slug, ${stateBefore({ tenant_id: '$1', task_id: '$2', sequence: '$4' })} AS state_before
 FROM push_configs p
 JOIN webhooks w ON w.tenant_id = p.tenant_id AND w.id = p.webhook_id
 JOIN tasks t ON t.tenant_id = p.tenant_id AND t.id = p.task_id

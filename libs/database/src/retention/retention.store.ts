@@ -2,6 +2,7 @@ import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement, type Values } from '../connection/database.js';
+import { deleteEvents } from '../log/delete-events.js';
 import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
 import { GONE_USAGE_CTES, LOCK_ROLLUP } from '../usage/usage-hours.store.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
@@ -82,8 +83,7 @@ WITH waiting AS (
     least(last_sequence, purged_to + $1::int - ahead)::int AS upto
   FROM queued WHERE ahead < $1::int
 ), event AS (
-  DELETE FROM task_events e USING slice s
-  WHERE e.tenant_id = s.tenant_id AND e.task_id = s.task_id AND e.sequence > s.after AND e.sequence <= s.upto
+  ${deleteEvents('slice s')}
 ), message AS (
   DELETE FROM task_messages m USING slice s
   WHERE m.tenant_id = s.tenant_id AND m.task_id = s.task_id AND m.sequence > s.after AND m.sequence <= s.upto

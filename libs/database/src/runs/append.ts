@@ -6,10 +6,11 @@ import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, list, statement } from '../connection/statement.js';
 import { plainText } from '../connection/transient.js';
 import type { RunKey } from '../dispatch/run-key.js';
+import { insertEvents } from '../log/insert-events.js';
 import { logRows, type NewLogRow } from '../log/log-rows.js';
 import type { AppendBatch, AppendResult } from '../tasks/records.js';
 import { readMetadata } from '../tasks/read-metadata.js';
-import { artifactKey } from '../tasks/task-content.js';
+import { artifactKey } from '../log/artifact-key.js';
 import { artifactsJson, INLINE_BYTES, statusJson, TERMINAL_STATES } from '../tasks/task-row.js';
 import { GROUP_USAGE_CTE } from '../tenants/usage.store.js';
 import type { BatchOperation, RunBatches } from './run-batches.js';
@@ -129,10 +130,19 @@ WITH task AS (
   RETURNING t.tenant_id, t.id, t.open_bytes, t.child_tasks, t.push_configs, t.attempt, k.run_id, k.head, k.ends, k.run_state, k.error,
     k.batch
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, first_sequence, attempt, payload, artifact, bytes)
-  SELECT task.tenant_id, task.id, task.head + (${rows.arrays.last})[e.n], task.head + (${rows.arrays.first})[e.n], task.attempt, e.payload,
-    (${rows.arrays.artifact})[e.n], octet_length(e.payload::text)
-  FROM json_array_elements(${rows.arrays.payload}) WITH ORDINALITY AS e(payload, n), task WHERE task.batch = (${rows.arrays.batch})[e.n]
+  ${insertEvents(
+    {
+      tenant_id: 'task.tenant_id',
+      task_id: 'task.id',
+      sequence: `task.head + (${rows.arrays.last})[e.n]`,
+      first_sequence: `task.head + (${rows.arrays.first})[e.n]`,
+      attempt: 'task.attempt',
+      payload: 'e.payload',
+      artifact: `(${rows.arrays.artifact})[e.n]`,
+      bytes: 'octet_length(e.payload::text)',
+    },
+    `FROM json_array_elements(${rows.arrays.payload}) WITH ORDINALITY AS e(payload, n), task WHERE task.batch = (${rows.arrays.batch})[e.n]`,
+  )}
 ), start AS (
   INSERT INTO artifact_starts (tenant_id, task_id, artifact, sequence)
   SELECT task.tenant_id, task.id, s.artifact, task.head + s.position

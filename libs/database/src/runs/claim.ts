@@ -4,7 +4,7 @@ import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, list, one, statement } from '../connection/statement.js';
 import { leaseEnd } from '../dispatch/run-conditions.js';
-import { statusEventSql } from '../log/log-rows.js';
+import { insertStatusEvent } from '../log/insert-events.js';
 import type { ClaimedRun } from '../tasks/records.js';
 import { INLINE_BYTES, type NewStatus, statusNow } from '../tasks/task-row.js';
 import {
@@ -95,8 +95,7 @@ WITH held AS (
   FROM run WHERE t.tenant_id = ${keyOfTenant('run.tenant_id')} AND t.id = run.task_id
   RETURNING t.tenant_id, run.id AS run_id, t.last_sequence, t.attempt, run.started, ${TASK_COLUMNS}, ${runColumns('run')}
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
-  SELECT t.tenant_id, t.id, t.last_sequence, t.attempt, ${statusEventSql(working.json)}, 0 FROM task t WHERE t.started
+  ${insertStatusEvent(working.json, { tenant_id: 't.tenant_id', attempt: 't.attempt', from: 'FROM task t WHERE t.started' })}
 )
 SELECT task.*, m.message, octet_length(m.message::text) AS message_bytes, m.request
 FROM task LEFT JOIN LATERAL (

@@ -4,7 +4,7 @@ import type { Database, Statement, Transaction } from '../connection/database.js
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, one, statement } from '../connection/statement.js';
 import { RUN_COLUMNS, type RunKey, runKeyOf, type RunRow } from '../dispatch/run-key.js';
-import { statusEventSql } from '../log/log-rows.js';
+import { insertStatusEvent } from '../log/insert-events.js';
 import type { Crashes, PoisonedRun } from '../tasks/records.js';
 import { statusEvent, statusNow } from '../tasks/task-row.js';
 import type { RunError } from './run-error.js';
@@ -74,8 +74,7 @@ WITH run AS (
   FROM run WHERE t.tenant_id = ${keyOfTenant(p.tenant_id)} AND t.id = ${p.task_id} AND t.active_run_id = run.id
   RETURNING t.id, t.context_id, t.last_sequence, t.agent_id, run.deaths
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
-  SELECT ${p.tenant_id}, t.id, t.last_sequence, 0, ${statusEventSql(p.status)}, 0 FROM task t
+  ${insertStatusEvent(p.status, { tenant_id: p.tenant_id, attempt: '0', from: 'FROM task t' })}
 ), message AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message) SELECT ${p.tenant_id}, t.id, t.last_sequence, ${p.message} FROM task t
 ), letter AS (

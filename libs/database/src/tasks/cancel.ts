@@ -5,7 +5,7 @@ import type { Database, Statement, Transaction, Values } from '../connection/dat
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, one, statement } from '../connection/statement.js';
 import { hasState } from '../dispatch/run-conditions.js';
-import { statusEventSql } from '../log/log-rows.js';
+import { insertStatusEvent } from '../log/insert-events.js';
 import { USAGE_CTE } from '../tenants/usage.store.js';
 import type { ChangedRow } from './changed-row.js';
 import { GET } from './get.js';
@@ -80,8 +80,7 @@ WITH held AS (
   RETURNING t.id, t.context_id, t.last_sequence,
     CASE WHEN held.active_run_id IS NULL THEN 0 ELSE t.open_bytes END AS open_bytes
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
-  SELECT ${task.tenant_id}, t.id, t.last_sequence, 0, ${statusEventSql(task.status)}, 0 FROM task t
+  ${insertStatusEvent(task.status, { tenant_id: task.tenant_id, attempt: '0', from: 'FROM task t' })}
 ), run AS (
   UPDATE runs r SET state = 'canceled', finished_at = now(), lease_expires_at = NULL
   FROM task WHERE r.tenant_id = ${keyOfTenant(task.tenant_id)} AND r.id = (SELECT active_run_id FROM held)

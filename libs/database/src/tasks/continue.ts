@@ -3,7 +3,7 @@ import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, one, statement } from '../connection/statement.js';
 import { quotaCte } from '../dispatch/quota.js';
-import { statusEventSql } from '../log/log-rows.js';
+import { insertStatusEvent } from '../log/insert-events.js';
 import { sizeOf } from '../tenants/usage.store.js';
 import { acceptTurns } from './accept-turns.js';
 import type { ChangedRow } from './changed-row.js';
@@ -67,8 +67,7 @@ WITH held AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message, request)
   SELECT ${turn.tenant_id}, t.id, t.last_sequence, ${turn.message}, ${turn.request} FROM task t
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact)
-  SELECT ${turn.tenant_id}, t.id, t.last_sequence, 0, ${statusEventSql(turn.status)}, 0 FROM task t
+  ${insertStatusEvent(turn.status, { tenant_id: turn.tenant_id, attempt: '0', from: 'FROM task t' })}
 ), run AS (
   INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, ${RETRY})
   SELECT ${turn.tenant_id}, ${turn.run_id}, t.id, 'queued', t.last_sequence, ${turn.extensions}, ${turn.traceparent},

@@ -1,6 +1,7 @@
 import type { Database } from '../connection/database.js';
 import { type Inputs, one, statement } from '../connection/statement.js';
 import { quotaCte } from '../dispatch/quota.js';
+import { FIRST_EVENT, insertEvents } from '../log/insert-events.js';
 import { sizeOf } from '../tenants/usage.store.js';
 import { acceptTurns } from './accept-turns.js';
 import { clientKey } from './client-key.js';
@@ -71,8 +72,10 @@ WITH ${quotaCte({ ...quota, tenant_id: t.tenant_id })}, ${named}, task AS (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message, accepted_at, request)
   SELECT ${t.tenant_id}, ${t.task_id}, 1, ${t.message}, CASE WHEN ${t.event} IS NULL THEN ${t.status_at} END, ${t.request} ${condition}
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
-  SELECT * FROM (SELECT ${t.tenant_id}, ${t.task_id}, 1, 0, ${t.event} AS payload, 0, ${sizeOf(t.event)} ${condition}) e WHERE payload IS NOT NULL
+  ${insertEvents(
+    { ...FIRST_EVENT, tenant_id: t.tenant_id, task_id: t.task_id, payload: t.event, bytes: sizeOf(t.event) },
+    `${condition} AND ${t.event} IS NOT NULL`,
+  )}
 ), run AS (
   INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, ${RETRY})
   SELECT ${t.tenant_id}, ${t.run_id}, ${t.task_id}, 'queued', 1, ${t.extensions}, ${t.traceparent}, CASE WHEN quota.dispatched THEN now() END,

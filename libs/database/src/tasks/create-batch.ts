@@ -3,6 +3,7 @@ import { arrayText } from '../connection/pg-pipeline.js';
 import { type Inputs, list, one, statement } from '../connection/statement.js';
 import { groupQuotaCte } from '../dispatch/quota.js';
 import { leaseEnd } from '../dispatch/run-conditions.js';
+import { FIRST_EVENT, insertEvents } from '../log/insert-events.js';
 import { KEY, reuseKey } from './message-key.js';
 import { NEW_TASK, type NewTaskRow, webhooksOf } from './new-task-row.js';
 import type { MessageKey, NewTask } from './records.js';
@@ -96,8 +97,16 @@ WITH item AS MATERIALIZED (
   INSERT INTO task_messages (tenant_id, task_id, sequence, message, accepted_at, request)
   SELECT ${common.tenant_id}, task_id, 1, message, CASE WHEN event IS NULL THEN status_at END, request::json FROM created
 ), event AS (
-  INSERT INTO task_events (tenant_id, task_id, sequence, attempt, payload, artifact, bytes)
-  SELECT ${common.tenant_id}, task_id, 1, 0, event::json, 0, octet_length(event) FROM created WHERE event IS NOT NULL
+  ${insertEvents(
+    {
+      ...FIRST_EVENT,
+      tenant_id: common.tenant_id,
+      task_id: 'task_id',
+      payload: 'event::json',
+      bytes: 'octet_length(event)',
+    },
+    'FROM created WHERE event IS NOT NULL',
+  )}
 ), run AS (
   INSERT INTO runs (tenant_id, id, task_id, state, attempt, worker_id, lease_expires_at, start_sequence, extensions, traceparent,
     enqueued_at, created_at, ${RETRY})

@@ -11,7 +11,7 @@ import {
   type Stores,
   texts,
 } from '../stores.fixture.js';
-import { artifactKey } from './task-content.js';
+import { artifactKey } from '../log/artifact-key.js';
 
 const { TASK_STATE_CANCELED, TASK_STATE_FAILED } = TaskState;
 /** Longer than any wait of this file. */

@@ -9,19 +9,16 @@ import {
   TaskStatus,
   type Truncation,
 } from '@baton/a2a';
-import type { Database, Statement } from '../connection/database.js';
+import type { Database } from '../connection/database.js';
+import { type ContentRow, readContentPage, readFirstSeen } from '../log/artifact-events.js';
+import { artifactKey } from '../log/artifact-key.js';
 import { payloadsOf, payloadsWithin } from '../log/log-rows.js';
+import type { LogSnapshot } from '../log/log-snapshot.js';
 import type { StoredTask } from './records.js';
 import {
-  artifactKey,
-  type ContentRow,
-  FIRST_SEEN,
-  IS_TOUCHED,
   KEEP_ARTIFACTS,
   PAGE_BYTES,
   type Progress,
-  READ_ARTIFACT,
-  READ_CONTENT,
   READ_HISTORY,
   ReadBudget,
   type ReadPage,
@@ -44,13 +41,6 @@ export interface Wanted {
   budget: ReadBudget;
   /** Read only the part that came with the row. */
   rowOnly?: boolean;
-}
-
-/** A log as of one of its events. */
-export interface LogSnapshot {
-  tenantId: string;
-  taskId: string;
-  head: number;
 }
 
 /** A part of the artifact events of a log. */
@@ -118,10 +108,7 @@ export class TaskReader {
     wanted: WantedArtifacts = {},
   ): Promise<ArtifactPage> {
     const { artifactId, bytes = PAGE_BYTES } = wanted;
-    const ask =
-      artifactId === undefined
-        ? this.contentPages(snapshot, READ_CONTENT)
-        : this.contentPages(snapshot, READ_ARTIFACT, [artifactKey(artifactId)]);
+    const ask = this.contentPages(snapshot, artifactId);
     const updates: TaskArtifactUpdateEvent[] = [];
     const budget = new ReadBudget(bytes);
     const rows = { from: after, pageRows: CONTENT_ROWS, limit: Infinity, budget, atLeastOne: true };
@@ -134,17 +121,6 @@ export class TaskReader {
       }
     });
     return { updates, next: progress && !progress.isWhole ? progress.position : undefined };
-  }
-
-  /** Whether the log has events of an artifact after one event and up to another. */
-  async isTouched(
-    { tenantId, taskId, head }: LogSnapshot,
-    artifactId: string,
-    after: number,
-  ): Promise<boolean> {
-    const values = [tenantId, taskId, after, head, artifactKey(artifactId)];
-    const [row] = await this.database.tenantQuery<{ touched: boolean }>(tenantId, IS_TOUCHED, values);
-    return row?.touched ?? false;
   }
 
   /**
@@ -206,7 +182,7 @@ export class TaskReader {
     }
     if (rowOnly || progress.isWhole || !(await budget.granted()))
       return { artifacts: fold.artifacts(), progress };
-    const ask = this.contentPages(snapshot, READ_CONTENT);
+    const ask = this.contentPages(snapshot);
     const { position } = progress;
     progress = await readRows(
       ask,
@@ -220,17 +196,11 @@ export class TaskReader {
 
   /** Artifacts in the order in which they first appeared, also where that is in a part of the log that is not read. */
   private async inOrder(
-    { tenantId, taskId, head }: LogSnapshot,
+    snapshot: LogSnapshot,
     { artifacts: inline, artifacts_sequence: folded }: TaskRow,
     artifacts: Artifact[],
   ): Promise<Artifact[]> {
-    const values = [tenantId, taskId, inline ? folded : 0, head];
-    const rows = await this.database.tenantQuery<{ key: string; sequence: number }>(
-      tenantId,
-      FIRST_SEEN,
-      values,
-    );
-    const firstSeen = new Map(rows.map(({ key, sequence }) => [key, sequence]));
+    const firstSeen = await readFirstSeen(this.database, { ...snapshot, after: inline ? folded : 0 });
     const older = new Set(inline?.map((artifact) => Artifact.fromJSON(artifact).artifactId));
     const position = ({ artifactId }: Artifact): number =>
       older.has(artifactId) ? 0 : (firstSeen.get(artifactKey(artifactId)) ?? 0);
@@ -238,16 +208,9 @@ export class TaskReader {
     return positioned.sort((one, two) => one.position - two.position).map(({ artifact }) => artifact);
   }
 
-  private contentPages(
-    { tenantId, taskId, head }: LogSnapshot,
-    statement: Statement,
-    more: readonly unknown[] = [],
-  ): ReadPage {
-    return async (after, rows, bytes) => {
-      const values = [tenantId, taskId, after, head, rows, bytes, ...more];
-      const found = await this.database.tenantQuery<ContentRow>(tenantId, statement, values);
-      return found.length === 0 ? undefined : found.filter(({ sequence }) => sequence !== null);
-    };
+  private contentPages(snapshot: LogSnapshot, artifactId?: string): ReadPage {
+    return (after, rows, bytes) =>
+      readContentPage(this.database, { ...snapshot, after, rows, bytes, artifactId });
   }
 }
 

@@ -9,6 +9,8 @@ import {
   TaskState,
   TaskStatus,
 } from '@baton/a2a';
+import { estimateOf } from '../connection/json-size.js';
+import { contentRows, sizeOfEvent } from '../log/artifact-events.js';
 import type { TurnOutcome } from './records.js';
 
 const states = (is: (state: TaskState) => boolean): string =>
@@ -88,27 +90,6 @@ interface TailStart {
 export const isPartial = ({ rows }: { rows: number }, taken: number): boolean =>
   rows > taken || rows === FIRST_ROWS;
 
-/**
- * SQL: whether an event `e` counts for the artifacts as of the event `head`. Statuses don't, and what was replaced
- * since does not. Only an event of an earlier release must be read to know.
- */
-export const isContent = (e: string, head: string): string => `(${e}.artifact IS NULL OR ${e}.artifact <> 0
-  AND NOT EXISTS (SELECT FROM artifact_starts a
-    WHERE a.tenant_id = ${e}.tenant_id AND a.task_id = ${e}.task_id AND a.artifact = ${e}.artifact
-      AND a.sequence > ${e}.sequence AND a.sequence <= ${head}))`;
-
-/** From here on Postgres compresses a value; it is then not known how large it is without reading it. */
-const PLAIN_BYTES = 2000;
-/** How much smaller such a value is taken to be. */
-const COMPRESSION = 8;
-
-/** SQL: about how large a JSON column is, without reading it. */
-export const estimateOf = (column: string): string => `CASE WHEN pg_column_size(${column}) < ${PLAIN_BYTES}
-    THEN pg_column_size(${column}) ELSE ${COMPRESSION} * pg_column_size(${column}) END`;
-
-/** SQL: how large the payload of an event `e` is; of one that an earlier release has written, about. */
-export const sizeOfEvent = (e: string): string => `coalesce(${e}.bytes, ${estimateOf(`${e}.payload`)})`;
-
 /** SQL: whether a column of `t` is so small. It is not read where that is plain without. */
 const isWithin = (column: string, bytes: number): string =>
   `CASE WHEN pg_column_size(t.${column}) > ${bytes} THEN false ELSE octet_length(t.${column}::text) <= ${bytes} END`;
@@ -152,10 +133,13 @@ function pieceOf({ rows, content, estimate, size, order, members }: Piece): stri
 
 /** SQL of the beginning of the log after the folded artifacts. */
 const TAIL = pieceOf({
-  rows: `SELECT e.sequence, e.payload, e.bytes FROM task_events e
-      WHERE e.tenant_id = t.tenant_id AND e.task_id = t.id AND e.sequence > t.artifacts_sequence
-        AND ${isContent('e', 't.last_sequence')}
-      ORDER BY e.sequence LIMIT ${FIRST_ROWS}`,
+  rows: contentRows({
+    tenant_id: 't.tenant_id',
+    task_id: 't.id',
+    after: 't.artifacts_sequence',
+    head: 't.last_sequence',
+    rows: FIRST_ROWS.toString(),
+  }),
   content: 'payload',
   estimate: sizeOfEvent('p'),
   size: 'coalesce(p.bytes, octet_length(p.payload::text))',

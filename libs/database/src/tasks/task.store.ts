@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../connection/database.js';
+import { isArtifactTouched } from '../log/artifact-events.js';
 import { eventTimes, readEvents, readPage } from '../log/read-events.js';
 import { cancelTask } from './cancel.js';
 import { continueTask } from './continue.js';
@@ -69,6 +70,6 @@ export class TaskStore {
     this.readPage = readPage.bind(undefined, database);
     this.eventTimes = eventTimes.bind(undefined, database);
     this.artifactPage = reader.artifactPage.bind(reader);
-    this.isArtifactTouched = reader.isTouched.bind(reader);
+    this.isArtifactTouched = isArtifactTouched.bind(undefined, database);
   }
 }
