@@ -43,7 +43,25 @@ const logTable = {
   },
 };
 
+/** Two neighbours of one SQL type among many positions can be swapped unseen: the statement still runs. */
+const namedInputs = {
+  create(context) {
+    const check = (node, text) => {
+      const [position] = /\$([6-9]|[1-9]\d+)\b/.exec(text) ?? [];
+      if (position === undefined) return;
+      context.report({
+        node,
+        message: `Give the inputs of this statement names: it counts ${position} by hand. See libs/database/src/sql/statement.ts.`,
+      });
+    };
+    return {
+      Literal: (node) => typeof node.value === 'string' && check(node, node.value),
+      TemplateElement: (node) => check(node, node.value.raw),
+    };
+  },
+};
+
 export default {
   meta: { name: 'baton' },
-  rules: { 'one-exported-class': oneExportedClass, 'log-table': logTable },
+  rules: { 'one-exported-class': oneExportedClass, 'log-table': logTable, 'named-inputs': namedInputs },
 };

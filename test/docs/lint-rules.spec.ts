@@ -61,3 +61,18 @@ describe('baton/log-table', () => {
     ).toEqual([]);
   });
 });
+
+describe('baton/named-inputs', () => {
+  it('names the position that is counted by hand, and where names are explained', () => {
+    const values = 'export const PUT = `INSERT INTO t VALUES ($1, $2, $3, $4, $5, $6)`;';
+    expect(lint('named-inputs', values)).toEqual([
+      'Give the inputs of this statement names: it counts $6 by hand. See libs/database/src/sql/statement.ts.',
+    ]);
+  });
+
+  it('allows a few positions', () => {
+    expect(lint('named-inputs', 'export const PUT = `INSERT INTO t VALUES ($1, $2, $3, $4, $5)`;')).toEqual(
+      [],
+    );
+  });
+});

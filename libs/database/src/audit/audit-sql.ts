@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
 import { v7 as uuid } from 'uuid';
+import { type Inputs, one, statement, type Values } from '../sql/statement.js';
 import type { Actor, AuditOutcome, AuditRecord, NewAuditRecord } from './audit-records.js';
 
 /** Longest name of a target. Callers choose some of them. */
@@ -30,39 +31,43 @@ export interface AuditRow {
 export const AUDIT_COLUMNS =
   'tenant_id::text, id::text, at, actor_kind, actor, actor_name, source, request_id, action, target_kind, target, outcome, detail';
 
+/** A record as it is written. */
+interface RecordOfTenant extends NewAuditRecord {
+  tenantId: string;
+}
+
+const NEW_RECORD = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  // Ids grow with time: they order the records of one millisecond.
+  id: ['uuid', ({ id = uuid() }) => id],
+  actor_kind: ['text', ({ by }) => by.kind],
+  actor: ['text', ({ by }) => by.key],
+  source: ['text', ({ by }) => by.source ?? (by.address === undefined ? null : sourceOf(by.address))],
+  request_id: ['text', ({ by }) => by.requestId ?? null],
+  action: ['text', ({ action }) => action],
+  target_kind: ['text', ({ target }) => target.kind],
+  target: ['text', ({ target }) => storable(target.name).slice(0, MAX_NAME)],
+  outcome: ['text', ({ outcome = 'ok' }) => outcome],
+  detail: ['json', ({ detail = {} }) => detailJson(detail)],
+} satisfies Inputs<RecordOfTenant>;
+
 /** Writes a record with the name that the token has now, unless there is one with its id. The values are those of `auditValues`. */
-export const RECORD = {
-  name: 'audit-record',
-  text: `
+export const RECORD = statement(
+  'audit-record',
+  { record: one(NEW_RECORD) },
+  ({ record }) => `
 INSERT INTO audit_records (tenant_id, id, actor_kind, actor, actor_name, source, request_id, action, target_kind, target, outcome, detail)
-VALUES ($1::uuid, $2::uuid, $3::text, $4::text, (
+VALUES (${record.tenant_id}, ${record.id}, ${record.actor_kind}, ${record.actor}, (
     SELECT left(name, 200) || ' (' || prefix || ')' FROM api_tokens
-    WHERE tenant_id = $1::uuid AND id = substring($4::text FROM '^token:([0-9a-f-]{36})$')::uuid
-  ), $5::text, $6::text, $7::text, $8::text, $9::text, $10::text, $11::json)
+    WHERE tenant_id = ${record.tenant_id} AND id = substring(${record.actor} FROM '^token:([0-9a-f-]{36})$')::uuid
+  ), ${record.source}, ${record.request_id}, ${record.action}, ${record.target_kind}, ${record.target}, ${record.outcome}, ${record.detail})
 ON CONFLICT (tenant_id, id) DO NOTHING
 RETURNING ${AUDIT_COLUMNS}`,
-};
+);
 
-/** The values of `RECORD`. Ids grow with time: they order the records of one millisecond. */
-export function auditValues(
-  tenantId: string,
-  { id = uuid(), action, target, by, outcome = 'ok', detail = {} }: NewAuditRecord,
-): readonly unknown[] {
-  const source = by.source ?? (by.address === undefined ? null : sourceOf(by.address));
-  return [
-    tenantId,
-    id,
-    by.kind,
-    by.key,
-    source,
-    by.requestId ?? null,
-    action,
-    target.kind,
-    storable(target.name).slice(0, MAX_NAME),
-    outcome,
-    detailJson(detail),
-  ];
-}
+/** The values of `RECORD`. */
+export const auditValues = (tenantId: string, record: NewAuditRecord): Values =>
+  RECORD.values({ record: { ...record, tenantId } });
 
 /**
  * The id of the platform's record that a tenant is deleted. The functions that delete records compute the same

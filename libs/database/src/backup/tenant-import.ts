@@ -6,6 +6,7 @@ import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { auditValues, RECORD } from '../audit/audit-sql.js';
 import { tenantScope } from '../connection/row-security.js';
 import { plainError } from '../connection/transient.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { BackupError } from './backup-error.js';
 import { BackupSession } from './backup-session.js';
 import { type Column, columnsOf, EXPORT_VERSION, EXPORTED } from './tenant-tables.js';
@@ -48,10 +49,35 @@ const LINE_FEED = 10;
 /** Of one statement. */
 const MAX_ROWS = 200;
 const MAX_BATCH_BYTES = 1024 * 1024;
-const CREATE_TENANT = `
-INSERT INTO tenants (id, slug, default_agent, index_model, index_model_url, limits, egress_allow, egress_deny, predates_retention)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-ON CONFLICT (slug) DO NOTHING RETURNING id`;
+
+/** The tenant as its export describes it. */
+interface NewTenant {
+  id: string;
+  slug: string;
+  tenant: z.output<typeof headerSchema>['tenant'];
+}
+
+const TENANT = {
+  id: ['uuid', ({ id }) => id],
+  slug: ['text', ({ slug }) => slug],
+  default_agent: ['text', ({ tenant }) => tenant.defaultAgent],
+  index_model: ['text', ({ tenant }) => tenant.indexModel],
+  index_model_url: ['text', ({ tenant }) => tenant.indexModelUrl],
+  limits: ['json', ({ tenant }) => JSON.stringify(tenant.limits)],
+  egress_allow: ['text[]', ({ tenant }) => tenant.egressAllow],
+  egress_deny: ['text[]', ({ tenant }) => tenant.egressDeny],
+  predates_retention: ['boolean', ({ tenant }) => tenant.predatesRetention],
+} satisfies Inputs<NewTenant>;
+
+const CREATE_TENANT = statement(
+  undefined,
+  { tenant: one(TENANT) },
+  ({ tenant }) => `
+INSERT INTO tenants (${Object.keys(TENANT).join(', ')})
+VALUES (${Object.values(tenant).join(', ')})
+ON CONFLICT (slug) DO NOTHING RETURNING id`,
+);
+
 /** The queue ticks by the ids of schedules, which two tenants must not share. Whoever resumes one sets its next time. */
 const PAUSE_SCHEDULES = `
 UPDATE schedules SET id = gen_random_uuid(), paused = true, next_at = NULL, wake_at = NULL, pending_at = NULL,
@@ -92,20 +118,11 @@ async function load(
   }
   const { version, release, tenant, secrets } = header.data;
   if (version > EXPORT_VERSION) throw newer(release);
-  const { defaultAgent, indexModel, indexModelUrl, limits, egressAllow, egressDeny, predatesRetention } =
-    tenant;
-  const lists = [egressAllow, egressDeny];
+  const lists = [tenant.egressAllow, tenant.egressDeny];
   // A pattern that is not understood must not get lost, because a list restricts.
   if (!lists.flat().every((pattern) => parseEgressPattern(pattern))) throw newer(release);
-  const settings = [
-    defaultAgent,
-    indexModel,
-    indexModelUrl,
-    JSON.stringify(limits),
-    ...lists,
-    predatesRetention,
-  ];
-  const created = await session.query(CREATE_TENANT, [id, slug, ...settings]);
+  const values = CREATE_TENANT.values({ tenant: { id, slug, tenant } });
+  const created = await session.query(CREATE_TENANT.text, [...values]);
   if (created.length === 0)
     throw new BackupError(`The tenant "${slug}" already exists: choose another slug.`);
   const records: Record<string, number> = {};

@@ -22,6 +22,7 @@ import { migrationNames } from './migrations-folder.js';
 import { alone, assertCommitted, failedCallOf, sendTransaction } from './pg-pipeline.js';
 import { assertBound, beginIn, type Plans, scopeOf, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { assertSession, NOT_IN_TRANSACTION } from './session-check.js';
+import type { Statement, Values } from '../sql/statement.js';
 import { isDiskFull, isFull, isReadOnly, noteFailedTenant, plainError } from './transient.js';
 
 export interface DatabaseOptions {
@@ -60,19 +61,13 @@ interface DatabaseTimeouts {
   answerMs: number;
 }
 
-/** A statement. Each connection prepares a statement with a name once. One without a name is planned every time. */
-export interface Statement {
-  name?: string;
-  text: string;
-}
+export type { Statement, Values };
 
 /** Transactions of a tenant that begin with this statement run one after the other. $1 tenant */
 export const tenantLock = (subject: string): Statement => ({
   name: `${subject}-lock`,
   text: `SELECT pg_advisory_xact_lock(hashtextextended('baton ${subject} ' || $1, 0))`,
 });
-
-export type Values = readonly unknown[];
 
 /** Executes statements of a transaction, one after the other. */
 export interface Transaction {
@@ -122,7 +117,7 @@ const WAIT_BRIEFLY: Statement = {
 };
 
 /** The id of no tenant. */
-const NOBODY = '00000000-0000-0000-0000-000000000000';
+const NO_TENANT = '00000000-0000-0000-0000-000000000000';
 
 /** How long a refused connection, and a full disk, is reported. */
 const FULL_MS = 30_000;
@@ -242,14 +237,14 @@ export class Database {
    * @param callsOf the statements for a tenant, with a group of nothing
    */
   async prepare(callsOf: (tenantId: string) => readonly [Statement, Values][]): Promise<void> {
-    const calls: [Statement, Values][] = [[WAIT_BRIEFLY, []], ...callsOf(NOBODY)];
+    const calls: [Statement, Values][] = [[WAIT_BRIEFLY, []], ...callsOf(NO_TENANT)];
     const begun = performance.now();
     for (let connections = 1; connections <= MAX_FLUSHES; connections++) {
       if (connections > 1)
         await delay(Math.random() * (performance.now() - begun), undefined, { ref: false });
       // All of them at once, so that each is on a connection of its own. Those that have planned them answer fast.
       await Promise.all(
-        Array.from({ length: connections }, () => this.tenantQueries(NOBODY, calls, 'generic')),
+        Array.from({ length: connections }, () => this.tenantQueries(NO_TENANT, calls, 'generic')),
       );
     }
   }

@@ -10,7 +10,7 @@ import {
   types,
   utils,
 } from 'pg';
-import type { Statement, Values } from './database.js';
+import type { Statement, Values } from '../sql/statement.js';
 
 // A whole transaction as one message to Postgres, with one answer (docs/inside/adr/0033-transactions-in-one-message.md). The package `pg`
 // sends one statement at a time. This file uses parts of `pg` that are not its public interface: the methods that it calls on a query,

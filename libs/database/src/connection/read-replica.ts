@@ -16,7 +16,7 @@ const REST_MS = 5_000;
 /** The end of the log is noted so many times in the time that the replica may be behind, and one that is behind is asked as often. */
 const NOTES = 4;
 
-/** The log of writes of the primary had this end at that time, or a later one. */
+/** The WAL of the primary had this end at that time, or a later one. */
 interface Position {
   /** On the clock of `performance.now()`. */
   at: number;
@@ -40,7 +40,7 @@ export interface ReplicaOptions {
 
 /**
  * Reads of one tenant from a streaming standby. Every answer has what was committed `maxLagMs` ago or earlier: the standby
- * must have replayed what the primary's log of writes had then, and says so in the transaction of the read. No clock of
+ * must have replayed what the primary's WAL had then, and says so in the transaction of the read. No clock of
  * another machine counts, and an idle primary makes no standby look old. If the standby is behind, away, or fails, the
  * primary answers.
  */

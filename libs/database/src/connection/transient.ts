@@ -90,7 +90,7 @@ const isConnectionError = (error: Error): boolean => {
 
 /**
  * Whether the same call may succeed when it is made again: Postgres was away, the connection was cut, or two
- * transactions got into each other's way. After a cut connection nobody knows whether the transaction was committed. So
+ * transactions got into each other's way. After a cut connection it is unknown whether the transaction was committed. So
  * repeat only work that is safe to repeat.
  */
 export function isTransient(error: unknown): boolean {
@@ -145,7 +145,7 @@ const COLLISION_CODES = new Set(['40001', '40P01']);
 
 /**
  * Whether a transaction that failed is certainly rolled back, and Postgres is well: parts of it may be tried at once.
- * After a cut connection nobody knows whether it was committed. After a timeout parts of it would wait as long again.
+ * After a cut connection it is unknown whether it was committed. After a timeout parts of it would wait as long again.
  */
 export const isRolledBack = (error: unknown): boolean =>
   !isTransient(error) || (isError(error) && COLLISION_CODES.has(codeOf(error)));

@@ -4,6 +4,7 @@ import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
 import { isRunOf } from '../dispatch/run-conditions.js';
 import type { RunKey } from '../dispatch/run-key.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import type { Ancestor, Descendant, TaskRelations } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 
@@ -97,21 +98,35 @@ export const OPEN_CHILDREN: Statement = {
 SELECT id FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 AND state NOT IN (${TERMINAL_STATES})`,
 };
 
-/**
- * Suspends a run until these tasks have ended their turns, or a time has passed: $1 tenant $2 task $3 run $4 attempt $5 tasks
- * $6 time in ms, or null
- */
-const SUSPEND: Statement = {
-  name: 'run-suspend-2',
-  text: `
+interface Suspension extends RunKey {
+  /** The tasks that it waits for. */
+  tasks: readonly string[];
+  /** In milliseconds; unset = until these tasks have ended their turns. */
+  forMs?: number | undefined;
+}
+
+const SUSPENDED = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  task_id: ['uuid', ({ taskId }) => taskId],
+  id: ['uuid', ({ runId }) => runId],
+  attempt: ['int', ({ attempt }) => attempt],
+  waits_for: ['uuid[]', ({ tasks }) => tasks],
+  for_ms: ['float8', ({ forMs }) => forMs],
+} satisfies Inputs<Suspension>;
+
+/** Suspends a run until these tasks have ended their turns, or a time has passed. */
+const SUSPEND = statement(
+  'run-suspend-2',
+  { run: one(SUSPENDED) },
+  ({ run }) => `
 WITH held AS (
-  SELECT id FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND active_run_id = $3 AND attempt = $4 FOR UPDATE
+  SELECT id FROM tasks WHERE tenant_id = ${keyOfTenant(run.tenant_id)} AND id = ${run.task_id} AND active_run_id = ${run.id} AND attempt = ${run.attempt} FOR UPDATE
 )
-UPDATE runs r SET state = 'suspended', waits_for = $5, worker_id = NULL, lease_expires_at = NULL, enqueued_at = NULL,
-  not_before = clock_timestamp() + $6::float8 * interval '1 millisecond'
-FROM held WHERE r.tenant_id = ${keyOfTenant('$1')} AND r.id = $3 AND r.attempt = $4 AND r.state = 'running'
+UPDATE runs r SET state = 'suspended', waits_for = ${run.waits_for}, worker_id = NULL, lease_expires_at = NULL, enqueued_at = NULL,
+  not_before = clock_timestamp() + ${run.for_ms} * interval '1 millisecond'
+FROM held WHERE r.tenant_id = ${keyOfTenant(run.tenant_id)} AND r.id = ${run.id} AND r.attempt = ${run.attempt} AND r.state = 'running'
 RETURNING r.id`,
-};
+);
 
 /** Whether a task that the run waits for still has an active turn, and its time has not come. A deleted task has no turn. */
 const stillWaits = (run: string): string => `(EXISTS (
@@ -244,15 +259,11 @@ export class TaskTreeStore {
    * @param forMs the time; undefined = there is none
    * @returns false if this attempt no longer owns the run
    */
-  async suspend(
-    { tenantId, taskId, runId, attempt }: RunKey,
-    waitsFor: readonly string[],
-    forMs?: number,
-  ): Promise<boolean> {
+  async suspend(run: RunKey, waitsFor: readonly string[], forMs?: number): Promise<boolean> {
     // A run that waits for a time alone waits for its own task, which has a turn as long as the run is there.
-    const tasks = waitsFor.length === 0 ? [taskId] : waitsFor;
-    const values = [tenantId, taskId, runId, attempt, tasks, forMs ?? null];
-    return (await this.database.tenantQuery(tenantId, SUSPEND, values)).length > 0;
+    const tasks = waitsFor.length === 0 ? [run.taskId] : waitsFor;
+    const values = SUSPEND.values({ run: { ...run, tasks, forMs } });
+    return (await this.database.tenantQuery(run.tenantId, SUSPEND, values)).length > 0;
   }
 
   /**

@@ -28,7 +28,7 @@ interface SlotUsageRow {
 }
 
 /**
- * $1 how long ago a worker may have given a sign of life, in ms $2 the tenant after which to begin $3 most tenants.
+ * $1 how old the last heartbeat of a live worker may be, in ms $2 the tenant after which to begin $3 most tenants.
  * Steps from tenant to tenant through the index of waiting runs, so its cost does not depend on the number of runs.
  */
 export const READ_SLOT_USAGE: Statement = {
@@ -102,7 +102,7 @@ export interface SlotUsage {
   /** How many of these slots the workers reserve for tenants without a run in flight. Those of earlier releases reserve none. */
   reservedSlots: number;
   /**
-   * Ids of those that have given a sign of life in the last quarter of `liveMs`. Not those of release 0.1.0: they do not
+   * Ids of those with a heartbeat in the last quarter of `liveMs`. Not those of release 0.1.0: they do not
    * listen for runs that are claimed for them.
    */
   workers: readonly string[];
@@ -127,7 +127,7 @@ export class DispatchStore {
 
   constructor(private readonly database: Database) {}
 
-  /** @param liveMs how long ago a worker may have given its last sign of life */
+  /** @param liveMs how old the last heartbeat of a live worker may be, in ms */
   async readSlotUsage(liveMs: number): Promise<SlotUsage> {
     const values = [liveMs, this.next, MAX_TENANTS];
     const [row] = await this.database.systemQuery<SlotUsageRow>(READ_SLOT_USAGE, values);

@@ -100,7 +100,7 @@ SELECT
 const countUpToMax = (rows: string): string =>
   `(SELECT count(*)::int FROM (SELECT FROM ${rows} LIMIT ${MAX_COUNTED}) n)`;
 
-/** $1 how long ago a live worker may have given a sign of life, in ms */
+/** $1 how old the last heartbeat of a live worker may be, in ms */
 const REST: Statement = {
   text: `
 SELECT ${countUpToMax('dead_letters WHERE redelivered_at IS NULL')} AS "deadLetters",
@@ -122,7 +122,7 @@ type Rest = Pick<QueueState, 'deadLetters' | 'deadPushes' | 'slots'>;
 export class QueueStore {
   constructor(private readonly database: Database) {}
 
-  /** @param liveMs how long ago a live worker may have given its last sign of life */
+  /** @param liveMs how old the last heartbeat of a live worker may be, in ms */
   async read(liveMs: number): Promise<QueueState> {
     const [[row] = [], [rest] = []] = (await this.database.systemQueries([
       [READ_QUEUE, []],

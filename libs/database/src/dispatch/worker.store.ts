@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { WAITING } from './run-conditions.js';
 
 /** A worker process as it presents itself. */
@@ -18,15 +19,34 @@ export interface WorkerProcess {
   memoryBytes?: number;
 }
 
-/**
- * $1 id $2 host $3 pid $4 concurrency $5 how long ago another worker may have given a sign of life, in ms $6 version
- * $7 memory in bytes $8 reserved slots $9 how long ago a worker whose slots count may have given one, in ms
- */
-const SEEN: Statement = {
-  name: 'worker-vitals-2',
-  text: `
+/** What a heartbeat says of a worker, and of the others that it asks for. */
+interface Heartbeat {
+  worker: WorkerProcess;
+  /** How old the last heartbeat of another worker may be for it to be the eldest, in milliseconds. */
+  punctualMs: number;
+  /** The same for a worker whose slots count, in milliseconds. */
+  liveMs: number;
+}
+
+const HEARTBEAT = {
+  id: ['text', ({ worker }) => worker.id],
+  host: ['text', ({ worker }) => worker.host],
+  pid: ['int', ({ worker }) => worker.pid],
+  concurrency: ['int', ({ worker }) => worker.concurrency],
+  version: ['text', ({ worker }) => worker.version],
+  memory_bytes: ['bigint', ({ worker }) => worker.memoryBytes],
+  reserved_slots: ['int', ({ worker }) => worker.reservedSlots],
+  punctual_ms: ['int', ({ punctualMs }) => punctualMs],
+  live_ms: ['int', ({ liveMs }) => liveMs],
+} satisfies Inputs<Heartbeat>;
+
+const SEEN = statement(
+  'worker-vitals-2',
+  { self: one(HEARTBEAT) },
+  ({ self }) => `
 WITH self AS (
-  INSERT INTO workers (id, host, pid, concurrency, version, memory_bytes, reserved_slots) VALUES ($1, $2, $3, $4, $6, $7, $8)
+  INSERT INTO workers (id, host, pid, concurrency, version, memory_bytes, reserved_slots)
+  VALUES (${self.id}, ${self.host}, ${self.pid}, ${self.concurrency}, ${self.version}, ${self.memory_bytes}, ${self.reserved_slots})
   ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), version = excluded.version,
     memory_bytes = excluded.memory_bytes, reserved_slots = excluded.reserved_slots
   RETURNING id, started_at
@@ -35,10 +55,10 @@ SELECT count(*) FILTER (WHERE is_elder AND is_punctual) = 0 AS is_eldest, coales
   coalesce(sum(concurrency) FILTER (WHERE is_elder), 0)::int AS "elders"
 FROM (
   SELECT w.concurrency, (w.started_at, w.id) < (self.started_at, self.id) AS is_elder,
-    w.seen_at > clock_timestamp() - $5::int * interval '1 millisecond' AS is_punctual
-  FROM workers w, self WHERE w.id <> self.id AND w.seen_at > clock_timestamp() - $9::int * interval '1 millisecond'
+    w.seen_at > clock_timestamp() - ${self.punctual_ms} * interval '1 millisecond' AS is_punctual
+  FROM workers w, self WHERE w.id <> self.id AND w.seen_at > clock_timestamp() - ${self.live_ms} * interval '1 millisecond'
 ) live`,
-};
+);
 
 interface RankRow {
   is_eldest: boolean;
@@ -48,7 +68,7 @@ interface RankRow {
 
 /** The place of a worker among those that live. */
 export interface WorkerRank {
-  /** No worker is older that has lately given a sign of life. */
+  /** No live worker is older. */
   isEldest: boolean;
   /** Slots of the other live workers, and of those that are older. */
   otherSlots: number;
@@ -78,7 +98,7 @@ INSERT INTO workers (id, host, pid, concurrency, load_failures) VALUES ($1, $2, 
 ON CONFLICT (id) DO UPDATE SET load_failures = excluded.load_failures`,
 };
 
-/** $1 how long ago a worker may have given a sign of life, in ms $2 tenant $3 how many */
+/** $1 how old the last heartbeat of a live worker may be, in ms $2 tenant $3 how many */
 const FAILURES: Statement = {
   text: `
 SELECT f.slug, f.file, f.line, f.reason, f.tenants
@@ -98,7 +118,7 @@ const FORGET: Statement = {
 };
 
 /**
- * $1 how long ago a worker may have given a sign of life, in ms. The index finds each tenant's oldest waiting run. Only
+ * $1 how old the last heartbeat of a live worker may be, in ms. The index finds each tenant's oldest waiting run. Only
  * few runs are on the queue.
  */
 const LOAD: Statement = {
@@ -122,13 +142,13 @@ SELECT
 
 /** The state of waiting work and of the workers. */
 export interface WorkerLoad {
-  /** Workers that have given a sign of life lately. */
+  /** Workers with a recent heartbeat. */
   liveWorkers: number;
   /** Age of the oldest accepted run that no worker has yet, in seconds; 0 = there is none. */
   oldestWaitingSeconds: number;
 }
 
-/** $1 how long ago a live worker may have given a sign of life, in ms */
+/** $1 how old the last heartbeat of a live worker may be, in ms */
 const LIST: Statement = {
   text: `
 SELECT id, host, pid, concurrency, started_at AS "startedAt", seen_at AS "seenAt", load_failures AS "loadFailures",
@@ -142,12 +162,12 @@ FROM workers w ORDER BY started_at, id`,
 export interface KnownWorker extends Omit<WorkerProcess, 'version' | 'memoryBytes'> {
   /** Release of Baton. Null: an earlier release does not say it. */
   version: string | null;
-  /** Resident memory of the process at its last sign of life. Null: an earlier release does not say it. */
+  /** Resident memory of the process at its last heartbeat. Null: an earlier release does not say it. */
   memoryBytes: number | null;
-  /** Whether it has given a sign of life lately. */
+  /** Whether its last heartbeat is recent. */
   isAlive: boolean;
   startedAt: Date;
-  /** Last sign of life. A worker that died is forgotten after an hour. */
+  /** Last heartbeat. A worker that died is forgotten after an hour. */
   seenAt: Date;
   /** Runs that it executes. */
   running: number;
@@ -161,14 +181,13 @@ export class WorkerStore {
   constructor(private readonly database: Database) {}
 
   /**
-   * A sign of life.
-   * @param punctualMs how long ago another worker may have given its last one, to be the eldest
+   * Stores the heartbeat of a worker.
+   * @param punctualMs how old the last heartbeat of another worker may be for it to be the eldest, in ms
    * @param liveMs the same for a worker whose slots count
    * @returns its place among the live workers
    */
   async seen(worker: WorkerProcess, punctualMs: number, liveMs = punctualMs): Promise<WorkerRank> {
-    const { id, host, pid, concurrency, version = null, memoryBytes = null, reservedSlots = null } = worker;
-    const values = [id, host, pid, concurrency, punctualMs, version, memoryBytes, reservedSlots, liveMs];
+    const values = SEEN.values({ self: { worker, punctualMs, liveMs } });
     const [row] = await this.database.systemQuery<RankRow>(SEEN, values);
     return {
       isEldest: row?.is_eldest === true,
@@ -190,7 +209,7 @@ export class WorkerStore {
 
   /**
    * What a tenant may know of the agents in code that live workers could not load, each once.
-   * @param liveMs how long ago a worker may have given its last sign of life
+   * @param liveMs how old the last heartbeat of a live worker may be, in ms
    */
   async loadFailures(tenantId: string, liveMs: number): Promise<LoadFailure[]> {
     return this.database.systemQuery<LoadFailure & QueryResultRow>(FAILURES, [
@@ -205,15 +224,15 @@ export class WorkerStore {
     await this.database.systemQuery(REMOVE, [id]);
   }
 
-  /** @param liveMs how long ago a worker may have given its last sign of life */
+  /** @param liveMs how old the last heartbeat of a live worker may be, in ms */
   async load(liveMs: number): Promise<WorkerLoad> {
     const [row] = await this.database.systemQuery<{ live: number; oldest: number | null }>(LOAD, [liveMs]);
     return { liveWorkers: row?.live ?? 0, oldestWaitingSeconds: row?.oldest ?? 0 };
   }
 
   /**
-   * All that have given a sign of life in the last hour, the oldest first.
-   * @param liveMs how long ago a live worker may have given its last one
+   * Workers with a heartbeat in the last hour, the oldest first.
+   * @param liveMs how old the last heartbeat of a live worker may be, in ms
    */
   async list(liveMs: number): Promise<KnownWorker[]> {
     return this.database.systemQuery<KnownWorker & QueryResultRow>(LIST, [liveMs]);

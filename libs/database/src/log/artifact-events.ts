@@ -1,7 +1,7 @@
 import type { Database } from '../connection/database.js';
 import { estimateOf } from '../connection/json-size.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, one, statement } from '../connection/statement.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { artifactKey } from './artifact-key.js';
 import { firstOf } from './log-rows.js';
 import type { LogSnapshot } from './log-snapshot.js';

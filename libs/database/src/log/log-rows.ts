@@ -2,7 +2,7 @@ import { type EventPayload, StreamResponse } from '@baton/a2a';
 import { keyOfTenant } from '../connection/row-security.js';
 import type { Statement } from '../connection/database.js';
 
-// The rows of a task's log hold less than what readers get, because each byte is also written to Postgres' log of writes:
+// The rows of a task's log hold less than what readers get, because each byte is also written to the WAL of Postgres:
 // - Neighbouring events may share a row. Its payload is then a JSON array, `sequence` that of the last one.
 // - An event may leave out the ids of its task and context: every event of the log has the same.
 // - The first event may have no row: message 1 stands for it, and `accepted_at` is the time of its status.

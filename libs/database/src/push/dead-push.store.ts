@@ -1,7 +1,8 @@
 import { isUuid, type OwnTasks } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { Actor } from '../audit/audit-records.js';
-import { Database, type Statement, type Values } from '../connection/database.js';
+import { Database, type Statement } from '../connection/database.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 
 /** A push config that was given up. */
 export interface DeadPush {
@@ -48,22 +49,31 @@ interface DeadPushRow {
   waiting: number;
 }
 
-/**
- * $1 tenant, NULL = all $2 $3 $4 the last row of the page before, NULL = none $5 limit $6 owner of the task, NULL = any
- * $7 whether also those of earlier releases, which have no owner $8 agents, NULL = any
- */
-const LIST: Statement = {
-  name: 'dead-push-list',
-  text: `
+const PAGE = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  after_since: ['timestamptz', ({ after }) => after?.failingSince],
+  after_task_id: ['uuid', ({ after }) => after?.taskId],
+  after_id: ['text', ({ after }) => after?.configId],
+  rows: ['int', ({ limit }) => limit],
+  owner: ['text', ({ own }) => own?.owner],
+  /** Also those of earlier releases, which have no owner. */
+  unowned: ['boolean', ({ own }) => own?.unowned],
+  agent_ids: ['text[]', ({ agentIds }) => agentIds],
+} satisfies Inputs<DeadPushPage & { /** Null = all. */ tenantId: string | null }>;
+
+const LIST = statement(
+  'dead-push-list',
+  { page: one(PAGE) },
+  ({ page }) => `
 SELECT p.tenant_id, p.task_id, p.id, p.webhook_id IS NOT NULL AS is_webhook, p.url, p.last_status, p.last_error, p.failures,
   p.failing_since, t.last_sequence - p.delivered_sequence AS waiting, t.agent_id
 FROM push_configs p JOIN tasks t ON t.tenant_id = p.tenant_id AND t.id = p.task_id
-WHERE p.state = 'dead' AND ($1::uuid IS NULL OR p.tenant_id = $1)
-  AND ($2::timestamptz IS NULL OR (p.failing_since, p.task_id, p.id) < ($2, $3::uuid, $4::text))
-  AND ($6::text IS NULL OR t.owner = $6 OR t.owner IS NULL AND $7::boolean)
-  AND ($8::text[] IS NULL OR t.agent_id = ANY($8))
-ORDER BY p.failing_since DESC, p.task_id DESC, p.id DESC LIMIT $5`,
-};
+WHERE p.state = 'dead' AND (${page.tenant_id} IS NULL OR p.tenant_id = ${page.tenant_id})
+  AND (${page.after_since} IS NULL OR (p.failing_since, p.task_id, p.id) < (${page.after_since}, ${page.after_task_id}, ${page.after_id}))
+  AND (${page.owner} IS NULL OR t.owner = ${page.owner} OR t.owner IS NULL AND ${page.unowned})
+  AND (${page.agent_ids} IS NULL OR t.agent_id = ANY(${page.agent_ids}))
+ORDER BY p.failing_since DESC, p.task_id DESC, p.id DESC LIMIT ${page.rows}`,
+);
 
 /** $1 tenant $2 task */
 const FIND_TASK: Statement = {
@@ -102,13 +112,15 @@ export class DeadPushStore {
 
   /** Of one tenant. */
   async list(tenantId: string, page: DeadPushPage): Promise<DeadPush[]> {
-    const rows = await this.database.tenantQuery<DeadPushRow>(tenantId, LIST, valuesOf(tenantId, page));
+    const values = LIST.values({ page: { ...page, tenantId } });
+    const rows = await this.database.tenantQuery<DeadPushRow>(tenantId, LIST, values);
     return rows.map(deadPushOf);
   }
 
   /** Of all tenants. */
   async listAll(page: DeadPushPage): Promise<DeadPush[]> {
-    return (await this.database.systemQuery<DeadPushRow>(LIST, valuesOf(null, page))).map(deadPushOf);
+    const values = LIST.values({ page: { ...page, tenantId: null } });
+    return (await this.database.systemQuery<DeadPushRow>(LIST, values)).map(deadPushOf);
   }
 
   /** Whose task it is; undefined = there is no such task. */
@@ -150,17 +162,6 @@ export class DeadPushStore {
     });
   }
 }
-
-const valuesOf = (tenantId: string | null, { limit, after, own, agentIds }: DeadPushPage): Values => [
-  tenantId,
-  after?.failingSince,
-  after?.taskId,
-  after?.configId,
-  limit,
-  own?.owner,
-  own?.unowned,
-  agentIds,
-];
 
 const deadPushOf = (row: DeadPushRow): DeadPush => ({
   tenantId: row.tenant_id,

@@ -6,6 +6,7 @@ import type { QueryResultRow } from 'pg';
 import type { Actor, NewAuditRecord } from '../audit/audit-records.js';
 import type { SealedSecret } from '../catalog/catalog-records.js';
 import { Database, type Statement, type Transaction, type Values } from '../connection/database.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { LimitReachedError } from '../tenants/tenant-room.js';
 import type { PushProtocol } from './push-delivery.store.js';
 import { hostOf, IS_THERE, ONE_CONFIG, REVOKE, untilRequestsEnd } from './push-lease.js';
@@ -50,24 +51,36 @@ const LOCK_TASK: Statement = {
   text: `SELECT last_sequence, owner FROM tasks WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 FOR UPDATE`,
 };
 
-/**
- * A config that is set again goes on where it was, at its new receiver, as soon as the request under way has ended.
- * $1 tenant $2 task $3 id $4 url $5 protocol $6 scheme $7 key id $8 nonce $9 ciphertext $10 what the receiver knows of a new
- * config $11 head of the log
- */
-const PUT: Statement = {
-  name: 'push-config-put',
-  text: `
+const PUT_CONFIG = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  task_id: ['uuid', ({ taskId }) => taskId],
+  id: ['text', ({ config }) => config.id],
+  url: ['text', ({ config }) => config.url],
+  protocol: ['text', ({ config }) => config.protocol],
+  auth_scheme: ['text', ({ config }) => config.authScheme],
+  key_id: ['text', ({ config }) => config.sealed?.keyId],
+  nonce: ['bytea', ({ config }) => config.sealed?.nonce],
+  ciphertext: ['bytea', ({ config }) => config.sealed?.ciphertext],
+  after: ['int', ({ after }) => after],
+  head: ['int', ({ head }) => head],
+} satisfies Inputs<PutConfig>;
+
+/** A config that is set again goes on where it was, at its new receiver, as soon as the request under way has ended. */
+const PUT = statement(
+  'push-config-put',
+  { config: one(PUT_CONFIG) },
+  ({ config: c }) => `
 INSERT INTO push_configs AS p (tenant_id, task_id, id, url, host, protocol, auth_scheme, key_id, nonce, ciphertext,
   delivered_sequence, head_sequence, due_at)
-VALUES ($1, $2, $3, $4::text, ${hostOf('$4::text')}, $5, $6, $7, $8, $9, $10, $11, CASE WHEN $10::int < $11::int THEN now() END)
-ON CONFLICT (tenant_id, task_id, id) DO UPDATE SET url = EXCLUDED.url, host = EXCLUDED.host, protocol = $5, auth_scheme = $6,
-  key_id = $7, nonce = $8, ciphertext = $9, state = 'active', mode = 'each', head_sequence = $11,
-  due_at = CASE WHEN p.delivered_sequence < $11::int THEN greatest(p.lease_until, now()) END, failures = 0,
+VALUES (${c.tenant_id}, ${c.task_id}, ${c.id}, ${c.url}, ${hostOf(c.url)}, ${c.protocol}, ${c.auth_scheme}, ${c.key_id}, ${c.nonce},
+  ${c.ciphertext}, ${c.after}, ${c.head}, CASE WHEN ${c.after} < ${c.head} THEN now() END)
+ON CONFLICT (tenant_id, task_id, id) DO UPDATE SET url = EXCLUDED.url, host = EXCLUDED.host, protocol = ${c.protocol},
+  auth_scheme = ${c.auth_scheme}, key_id = ${c.key_id}, nonce = ${c.nonce}, ciphertext = ${c.ciphertext}, state = 'active', mode = 'each',
+  head_sequence = ${c.head}, due_at = CASE WHEN p.delivered_sequence < ${c.head} THEN greatest(p.lease_until, now()) END, failures = 0,
   failing_since = NULL, last_status = NULL, last_error = NULL, ${REVOKE}
 WHERE p.webhook_id IS NULL
 RETURNING id`,
-};
+);
 
 /** Configs of callers count against the limit, all of them wake. $1 tenant $2 task */
 const COUNT: Statement = {
@@ -213,24 +226,10 @@ interface PutConfig extends TurnPush {
  * Stores a config in a transaction that has locked or written the task.
  * @throws LimitReachedError, PushConfigTakenError; the transaction must roll back then
  */
-export async function putConfig(
-  transaction: Pick<Transaction, 'query'>,
-  { tenantId, taskId, after, head, config, max }: PutConfig,
-): Promise<void> {
-  const { id, url, protocol, authScheme, sealed } = config;
-  const put = await transaction.query(PUT, [
-    tenantId,
-    taskId,
-    id,
-    url,
-    protocol,
-    authScheme,
-    sealed?.keyId,
-    sealed?.nonce,
-    sealed?.ciphertext,
-    after,
-    head,
-  ]);
+export async function putConfig(transaction: Pick<Transaction, 'query'>, config: PutConfig): Promise<void> {
+  const { tenantId, taskId, max } = config;
+  const { id } = config.config;
+  const put = await transaction.query(PUT, PUT.values({ config }));
   if (put.length === 0) throw new PushConfigTakenError(`Another config has the id ${id}`);
   const [counted] = await transaction.query<{ own: number }>(COUNT, [tenantId, taskId]);
   if (max !== null && (counted?.own ?? 0) > max) throw new LimitReachedError(LIMIT, max);

@@ -2,7 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
 import type { SealedSecret } from '../catalog/catalog-records.js';
 import { isRunOf } from '../dispatch/run-conditions.js';
-import { hostOf, NOW, ONE_CONFIG } from './push-lease.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
+import { hostOf, NOW } from './push-lease.js';
 
 /** What the receiver of a config gets when several events wait: each by itself, the newest state alone, or all at once. */
 export const PUSH_MODES = ['each', 'newest', 'batch'] as const;
@@ -92,7 +93,7 @@ const LOCK_CLAIMS: Statement = {
   text: `SELECT pg_advisory_xact_lock(hashtextextended('baton push claims', 0))`,
 };
 
-const inMs = (parameter: string): string => `${NOW} + ${parameter}::int * interval '1 millisecond'`;
+const inMs = (milliseconds: string): string => `${NOW} + ${milliseconds} * interval '1 millisecond'`;
 /** Turns whose trace a claim knows. */
 const MAX_TRACES = 20;
 /** The oldest due configs of a tenant among which a claim looks before it goes from host to host. */
@@ -176,7 +177,7 @@ WITH RECURSIVE ${CLOCK}, leased AS MATERIALIZED (
   LIMIT $3::int
 )
 UPDATE push_configs p SET lease_owner = $1, lease_count = p.lease_count + 1,
-  lease_until = ${inMs('$2')}, due_at = ${inMs('$2')},
+  lease_until = ${inMs('$2::int')}, due_at = ${inMs('$2::int')},
   host = CASE WHEN p.host = '' THEN ${hostOf('p.url')} ELSE p.host END
 FROM chosen c WHERE p.tenant_id = c.tenant_id AND p.task_id = c.task_id AND p.id = c.id
 RETURNING p.tenant_id, p.task_id, p.id, p.webhook_id, p.url, p.protocol, p.auth_scheme, p.key_id, p.nonce, p.ciphertext,
@@ -187,67 +188,118 @@ RETURNING p.tenant_id, p.task_id, p.id, p.webhook_id, p.url, p.protocol, p.auth_
   ) r) AS traces`,
 };
 
-const IS_MINE = `${ONE_CONFIG} AND lease_count = $4`;
 const NO_LEASE = 'lease_owner = NULL, lease_until = NULL';
 
-/**
- * Moves the cursor. Whoever appends to the log updates this row as well and so waits for this statement, or this one for
- * it: the config stays leased if there is more, and else has no due time.
- * $1 tenant $2 task $3 config $4 lease $5 sequence $6 HTTP status $7 mode, NULL = as it is $8 lease in ms
- */
-const ADVANCE: Statement = {
-  name: 'push-advance',
-  text: `
-UPDATE push_configs SET delivered_sequence = $5, failures = 0, failing_since = NULL, last_status = coalesce($6, last_status),
-  last_error = NULL, mode = coalesce($7, mode),
-  lease_owner = CASE WHEN head_sequence > $5 THEN lease_owner END,
-  lease_until = CASE WHEN head_sequence > $5 THEN ${inMs('$8')} END,
-  due_at = CASE WHEN head_sequence > $5 THEN ${inMs('$8')} END
-WHERE ${IS_MINE} AND state = 'active'
-RETURNING head_sequence AS head, EXISTS (SELECT FROM tenants WHERE id = $1 AND suspended_at IS NOT NULL) AS suspended`,
-};
+/** A config that a worker has leased. */
+const LEASED = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  task_id: ['uuid', ({ taskId }) => taskId],
+  id: ['text', ({ configId }) => configId],
+  lease: ['int', ({ lease }) => lease],
+} satisfies Inputs<ClaimedPush>;
+type LeasedSql = Record<keyof typeof LEASED, string>;
+
+const isConfig = (config: LeasedSql, p = ''): string =>
+  `${p}tenant_id = ${config.tenant_id} AND ${p}task_id = ${config.task_id} AND ${p}id = ${config.id}`;
+const isLeased = (config: LeasedSql, p = ''): string =>
+  `${isConfig(config, p)} AND ${p}lease_count = ${config.lease}`;
+
+/** What the receiver has now. */
+interface Advance {
+  sequence: number;
+  /** HTTP status of its answer; unset = it was not asked. */
+  status?: number | undefined;
+  /** Unset = as it is. */
+  mode?: PushMode | undefined;
+  leaseMs: number;
+}
+
+const ADVANCED = {
+  sequence: ['int', ({ sequence }) => sequence],
+  status: ['int', ({ status }) => status],
+  mode: ['text', ({ mode }) => mode],
+  lease_ms: ['int', ({ leaseMs }) => leaseMs],
+} satisfies Inputs<Advance>;
 
 /**
- * $1 tenant $2 task $3 config $4 lease $5 HTTP status $6 error $7 pause in ms $8 hours after which it is given up $9 whether
- * the receiver wants no more
+ * Moves the cursor. A transaction that appends to the log updates this row as well, so one of the two waits for the other: the config
+ * stays leased if there is more, and else has no due time.
  */
-const FAIL: Statement = {
-  name: 'push-fail',
-  text: `
+const ADVANCE = statement(
+  'push-advance',
+  { config: one(LEASED), to: one(ADVANCED) },
+  ({ config, to }) => `
+UPDATE push_configs SET delivered_sequence = ${to.sequence}, failures = 0, failing_since = NULL, last_status = coalesce(${to.status}, last_status),
+  last_error = NULL, mode = coalesce(${to.mode}, mode),
+  lease_owner = CASE WHEN head_sequence > ${to.sequence} THEN lease_owner END,
+  lease_until = CASE WHEN head_sequence > ${to.sequence} THEN ${inMs(to.lease_ms)} END,
+  due_at = CASE WHEN head_sequence > ${to.sequence} THEN ${inMs(to.lease_ms)} END
+WHERE ${isLeased(config)} AND state = 'active'
+RETURNING head_sequence AS head, EXISTS (SELECT FROM tenants WHERE id = ${config.tenant_id} AND suspended_at IS NOT NULL) AS suspended`,
+);
+
+const FAILURE = {
+  status: ['int', ({ status }) => status],
+  error: ['text', ({ error }) => error],
+  retry_ms: ['int', ({ retryMs }) => retryMs],
+  give_up_hours: ['float8', ({ giveUpHours }) => giveUpHours],
+  is_gone: ['boolean', ({ isGone }) => isGone],
+} satisfies Inputs<PushFailure>;
+
+const FAIL = statement(
+  'push-fail',
+  { config: one(LEASED), failure: one(FAILURE) },
+  ({ config, failure }) => `
 UPDATE push_configs p SET state = next.state, failures = p.failures + 1, failing_since = coalesce(p.failing_since, ${NOW}),
-  last_status = $5, last_error = $6, ${NO_LEASE},
-  due_at = CASE next.state WHEN 'active' THEN ${inMs('$7')} END
+  last_status = ${failure.status}, last_error = ${failure.error}, ${NO_LEASE},
+  due_at = CASE next.state WHEN 'active' THEN ${inMs(failure.retry_ms)} END
 FROM (
-  SELECT CASE WHEN $9::boolean THEN 'ended'
-    WHEN failing_since < ${NOW} - $8::float8 * interval '1 hour' THEN 'dead' ELSE 'active' END AS state
-  FROM push_configs WHERE ${IS_MINE} FOR NO KEY UPDATE
+  SELECT CASE WHEN ${failure.is_gone} THEN 'ended'
+    WHEN failing_since < ${NOW} - ${failure.give_up_hours} * interval '1 hour' THEN 'dead' ELSE 'active' END AS state
+  FROM push_configs WHERE ${isLeased(config)} FOR NO KEY UPDATE
 ) next
-WHERE p.tenant_id = $1 AND p.task_id = $2 AND p.id = $3 AND p.lease_count = $4 AND p.state = 'active'
+WHERE ${isLeased(config, 'p.')} AND p.state = 'active'
 RETURNING next.state`,
-};
+);
 
-/** As FAIL, without a try: $1 tenant $2 task $3 config $4 lease $5 error $6 pause in ms $7 hours after which it is given up */
-const POSTPONE: Statement = {
-  name: 'push-postpone',
-  text: `
-UPDATE push_configs p SET state = next.state, failing_since = coalesce(p.failing_since, ${NOW}), last_error = $5, ${NO_LEASE},
-  due_at = CASE next.state WHEN 'active' THEN ${inMs('$6')} END
+/** Why a config is not tried now. */
+interface Postponement {
+  error: string;
+  waitMs: number;
+  /** How long a config may fail before it is given up. */
+  giveUpHours: number;
+}
+
+const POSTPONED = {
+  error: ['text', ({ error }) => error],
+  wait_ms: ['int', ({ waitMs }) => waitMs],
+  give_up_hours: ['float8', ({ giveUpHours }) => giveUpHours],
+} satisfies Inputs<Postponement>;
+
+/** As `FAIL`, without a try. */
+const POSTPONE = statement(
+  'push-postpone',
+  { config: one(LEASED), postponed: one(POSTPONED) },
+  ({ config, postponed }) => `
+UPDATE push_configs p SET state = next.state, failing_since = coalesce(p.failing_since, ${NOW}), last_error = ${postponed.error}, ${NO_LEASE},
+  due_at = CASE next.state WHEN 'active' THEN ${inMs(postponed.wait_ms)} END
 FROM (
-  SELECT CASE WHEN failing_since < ${NOW} - $7::float8 * interval '1 hour' THEN 'dead' ELSE 'active' END AS state
-  FROM push_configs WHERE ${IS_MINE} FOR NO KEY UPDATE
+  SELECT CASE WHEN failing_since < ${NOW} - ${postponed.give_up_hours} * interval '1 hour' THEN 'dead' ELSE 'active' END AS state
+  FROM push_configs WHERE ${isLeased(config)} FOR NO KEY UPDATE
 ) next
-WHERE p.tenant_id = $1 AND p.task_id = $2 AND p.id = $3 AND p.lease_count = $4 AND p.state = 'active'
+WHERE ${isLeased(config, 'p.')} AND p.state = 'active'
 RETURNING next.state`,
-};
+);
 
-/** Also ends the lease if it was revoked meanwhile. $1 tenant $2 task $3 config $4 lease */
-const RELEASE: Statement = {
-  name: 'push-release',
-  text: `
+/** Also ends the lease if it was revoked meanwhile. */
+const RELEASE = statement(
+  'push-release',
+  { config: one(LEASED) },
+  ({ config }) => `
 UPDATE push_configs SET ${NO_LEASE}, due_at = CASE WHEN state = 'active' AND head_sequence > delivered_sequence THEN ${NOW} END
-WHERE ${ONE_CONFIG} AND (lease_count = $4 AND lease_owner IS NOT NULL
-  OR lease_count = $4::int + 1 AND lease_owner IS NULL AND lease_until IS NOT NULL)`,
-};
+WHERE ${isConfig(config)} AND (lease_count = ${config.lease} AND lease_owner IS NOT NULL
+  OR lease_count = ${config.lease} + 1 AND lease_owner IS NULL AND lease_until IS NOT NULL)`,
+);
 
 /** Some of the oldest ones. $1 limit */
 const LIST_DUE: Statement = {
@@ -297,38 +349,31 @@ export class PushDeliveryStore {
     leaseMs: number,
     told?: { status: number; mode?: PushMode | undefined },
   ): Promise<number | undefined> {
-    const values = [...keyOf(claimed), sequence, told?.status, told?.mode, leaseMs];
+    const values = ADVANCE.values({ config: claimed, to: { ...told, sequence, leaseMs } });
     type HeadRow = { head: number; suspended: boolean };
     const [row] = await this.database.tenantQuery<HeadRow>(claimed.tenantId, ADVANCE, values);
     return row && !row.suspended ? row.head : undefined;
   }
 
   /** Ends the lease. @returns what has become of the config; undefined: it was deleted, or another worker has it */
-  async fail(
-    claimed: ClaimedPush,
-    { status, error, retryMs, giveUpHours, isGone }: PushFailure,
-  ): Promise<'active' | 'ended' | 'dead' | undefined> {
-    const values = [...keyOf(claimed), status, error, retryMs, giveUpHours, isGone];
+  async fail(claimed: ClaimedPush, failure: PushFailure): Promise<'active' | 'ended' | 'dead' | undefined> {
+    const values = FAIL.values({ config: claimed, failure });
     type StateRow = { state: 'active' | 'ended' | 'dead' };
     const [row] = await this.database.tenantQuery<StateRow>(claimed.tenantId, FAIL, values);
     return row?.state;
   }
 
   /** Ends the lease without a try. @returns what has become of the config; undefined: it was deleted, or another worker has it */
-  async postpone(
-    claimed: ClaimedPush,
-    { error, waitMs, giveUpHours }: { error: string; waitMs: number; giveUpHours: number },
-  ): Promise<'active' | 'dead' | undefined> {
-    const values = [...keyOf(claimed), error, waitMs, giveUpHours];
-    const [row] = await this.database.tenantQuery<{ state: 'active' | 'dead' }>(
-      ...([claimed.tenantId, POSTPONE, values] as const),
-    );
+  async postpone(claimed: ClaimedPush, postponed: Postponement): Promise<'active' | 'dead' | undefined> {
+    const values = POSTPONE.values({ config: claimed, postponed });
+    type StateRow = { state: 'active' | 'dead' };
+    const [row] = await this.database.tenantQuery<StateRow>(claimed.tenantId, POSTPONE, values);
     return row?.state;
   }
 
   /** Gives the lease back. The next worker that claims the config continues. */
   async release(claimed: ClaimedPush): Promise<void> {
-    await this.database.tenantQuery(claimed.tenantId, RELEASE, keyOf(claimed));
+    await this.database.tenantQuery(claimed.tenantId, RELEASE, RELEASE.values({ config: claimed }));
   }
 
   /** Tasks with due configs that nobody has claimed, of all tenants that are not suspended. */
@@ -344,13 +389,6 @@ export class PushDeliveryStore {
     return row ?? { dead: 0, oldest: 0 };
   }
 }
-
-const keyOf = ({ tenantId, taskId, configId, lease }: ClaimedPush): unknown[] => [
-  tenantId,
-  taskId,
-  configId,
-  lease,
-];
 
 const claimedOf = (row: ClaimedRow): ClaimedPush => ({
   tenantId: row.tenant_id,

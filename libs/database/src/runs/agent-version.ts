@@ -1,5 +1,5 @@
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, list, statement } from '../connection/statement.js';
+import { type Inputs, list, statement } from '../sql/statement.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import type { BatchOperation, RunBatches } from './run-batches.js';
 

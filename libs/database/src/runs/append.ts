@@ -3,7 +3,7 @@ import { endsTurn, type EventPayload, Message, TaskState, TaskStatus } from '@ba
 import type { QueryResultRow } from 'pg';
 import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, list, statement } from '../connection/statement.js';
+import { type Inputs, list, statement } from '../sql/statement.js';
 import { plainText } from '../connection/transient.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import { insertEvents } from '../log/insert-events.js';

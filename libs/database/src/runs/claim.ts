@@ -2,7 +2,7 @@ import { isUuid, TaskState } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, list, one, statement } from '../connection/statement.js';
+import { type Inputs, list, one, statement } from '../sql/statement.js';
 import { leaseEnd } from '../dispatch/run-conditions.js';
 import { insertStatusEvent } from '../log/insert-events.js';
 import type { ClaimedRun } from '../tasks/records.js';

@@ -1,7 +1,7 @@
 import { detailsFromJson, Message, TaskState, TaskStatus } from '@baton/a2a';
 import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, one, statement } from '../connection/statement.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { isTransient } from '../connection/transient.js';
 import { hasState } from '../dispatch/run-conditions.js';
 import type { ClaimedRun } from '../tasks/records.js';

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
 import { plainText } from '../connection/transient.js';
 import type { RunKey } from '../dispatch/run-key.js';
+import { type Inputs, list, one, statement } from '../sql/statement.js';
 
 /** A line that an agent has written to its console. */
 export interface ConsoleLine {
@@ -32,39 +33,53 @@ const LOCK_TASK: Statement = {
   text: 'SELECT FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
 };
 
+const RUN = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  task_id: ['uuid', ({ taskId }) => taskId],
+  id: ['uuid', ({ runId }) => runId],
+  attempt: ['int', ({ attempt }) => attempt],
+} satisfies Inputs<RunKey>;
+
+const LINE = {
+  at: ['timestamptz', ({ at }) => at.toISOString()],
+  level: ['text', ({ level }) => level],
+  text: ['text', ({ text }) => plainText(text)],
+} satisfies Inputs<ConsoleLine>;
+
 /**
  * Appends lines as far as there is room, then the note. Bytes count as those of the turn that is running; after its end they
- * do not count, because the turn's bytes are added up already. $1 tenant $2 task $3 run $4 attempt $5 times $6 levels $7 texts
+ * do not count, because the turn's bytes are added up already.
  */
-const APPEND_LINES: Statement = {
-  name: 'console-append',
-  text: `
+const APPEND_LINES = statement(
+  'console-append',
+  { run: one(RUN), lines: list(LINE) },
+  ({ run, lines }) => `
 WITH task AS (
-  SELECT id FROM tasks WHERE tenant_id = $1 AND id = $2
+  SELECT id FROM tasks WHERE tenant_id = ${run.tenant_id} AND id = ${run.task_id}
 ), head AS (
   SELECT coalesce(l.position, 0) AS position, coalesce(l.total_bytes, 0) AS bytes FROM (SELECT 1) AS one
   LEFT JOIN LATERAL (
-    SELECT position, total_bytes FROM console_lines WHERE tenant_id = $1 AND task_id = $2 ORDER BY position DESC LIMIT 1
+    SELECT position, total_bytes FROM console_lines WHERE tenant_id = ${run.tenant_id} AND task_id = ${run.task_id} ORDER BY position DESC LIMIT 1
   ) l ON true
 ), numbered AS (
   SELECT head.position + n::int AS position, at, level, text,
     least(head.bytes + sum(octet_length(text)) OVER (ORDER BY n), ${FULL})::int AS total
-  FROM head, unnest($5::timestamptz[], $6::text[], $7::text[]) WITH ORDINALITY AS l(at, level, text, n)
+  FROM head, ${lines.rows('l', 'n')}
 ), sorted AS (
   SELECT *, position <= ${MAX_LINES} AND total <= ${MAX_BYTES} AS fits FROM numbered
 ), written AS (
   INSERT INTO console_lines (tenant_id, task_id, position, run_id, attempt, at, level, text, total_bytes)
-  SELECT $1::uuid, task.id, position, $3::uuid, $4::int, at, level, text, total FROM task, sorted WHERE fits
+  SELECT ${run.tenant_id}, task.id, position, ${run.id}, ${run.attempt}, at, level, text, total FROM task, sorted WHERE fits
   UNION ALL
-  SELECT $1::uuid, task.id, first.position, $3::uuid, $4::int, at, 'warn', '${NOTE}', ${FULL}
+  SELECT ${run.tenant_id}, task.id, first.position, ${run.id}, ${run.attempt}, at, 'warn', '${NOTE}', ${FULL}
   FROM task, head, (SELECT * FROM sorted WHERE NOT fits ORDER BY position LIMIT 1) first WHERE head.bytes < ${FULL}
   RETURNING octet_length(text) AS bytes
 ), counted AS (
   UPDATE tasks SET open_bytes = open_bytes + (SELECT coalesce(sum(bytes), 0) FROM written)
-  WHERE tenant_id = $1 AND id = $2 AND active_run_id IS NOT NULL
+  WHERE tenant_id = ${run.tenant_id} AND id = ${run.task_id} AND active_run_id IS NOT NULL
 )
 SELECT NOT EXISTS (SELECT FROM task) OR EXISTS (SELECT FROM sorted WHERE NOT fits) AS "isFull"`,
-};
+);
 
 /** $1 tenant $2 task $3 after this position $4 limit */
 const READ_LINES: Statement = {
@@ -84,18 +99,11 @@ export class ConsoleLineStore {
    * work. Nothing is written for a task that is gone.
    * @returns whether the task takes no more lines
    */
-  async append(
-    { tenantId, taskId, runId, attempt }: RunKey,
-    lines: readonly ConsoleLine[],
-  ): Promise<boolean> {
-    const columns = [
-      lines.map(({ at }) => at.toISOString()),
-      lines.map(({ level }) => level),
-      lines.map(({ text }) => plainText(text)),
-    ];
+  async append(run: RunKey, lines: readonly ConsoleLine[]): Promise<boolean> {
+    const { tenantId, taskId } = run;
     const [, [row] = []] = await this.database.tenantQueries(tenantId, [
       [LOCK_TASK, [tenantId, taskId]],
-      [APPEND_LINES, [tenantId, taskId, runId, attempt, ...columns]],
+      [APPEND_LINES, APPEND_LINES.values({ run, lines })],
     ]);
     return (row as { isFull: boolean } | undefined)?.isFull ?? true;
   }

@@ -2,6 +2,7 @@ import { detailsFromJson, isUuid, Message, type OwnTasks } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { Database, type Statement } from '../connection/database.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import type { DeadLetter, DeadMessage } from '../tasks/records.js';
 
 interface DeadLetterRow {
@@ -28,21 +29,39 @@ const COLUMNS = `d.tenant_id, d.run_id, d.task_id, d.agent_id, d.reason, d.attem
   d.redelivered_at, d.redelivered_task_id,
   (SELECT owner FROM tasks WHERE tenant_id = d.tenant_id AND id = d.task_id) AS owner`;
 
-/**
- * $1 tenant, NULL = all $2 and $3 the last row of the page before: when it died, and its run; NULL = none $4 limit $5 owner
- * of its task, NULL = any $6 whether also those of earlier releases, which have no owner $7 agents, NULL = any
- */
-const LIST: Statement = {
-  name: 'dead-letter-list',
-  text: `
+/** Letters to list. */
+interface WantedLetters extends LetterPage {
+  /** Null = of all tenants. */
+  tenantId: string | null;
+  /** Only of these tasks; unset = whosever they are. */
+  own?: OwnTasks | undefined;
+  /** Only of these agents. */
+  agentIds?: readonly string[] | undefined;
+}
+
+const PAGE = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  after_died_at: ['timestamptz', ({ after }) => after?.diedAt],
+  after_run_id: ['uuid', ({ after }) => after?.runId],
+  rows: ['int', ({ limit }) => limit],
+  owner: ['text', ({ own }) => own?.owner],
+  /** Also those of earlier releases, which have no owner. */
+  unowned: ['boolean', ({ own }) => own?.unowned],
+  agent_ids: ['text[]', ({ agentIds }) => agentIds],
+} satisfies Inputs<WantedLetters>;
+
+const LIST = statement(
+  'dead-letter-list',
+  { page: one(PAGE) },
+  ({ page }) => `
 SELECT ${COLUMNS} FROM dead_letters d
-WHERE ($1::uuid IS NULL OR d.tenant_id = $1)
-  AND ($2::timestamptz IS NULL OR (d.died_at, d.run_id) < ($2, $3::uuid))
-  AND ($7::text[] IS NULL OR d.agent_id = ANY($7))
-  AND ($5::text IS NULL OR EXISTS (SELECT FROM tasks t
-    WHERE t.tenant_id = d.tenant_id AND t.id = d.task_id AND (t.owner = $5 OR t.owner IS NULL AND $6::boolean)))
-ORDER BY d.died_at DESC, d.run_id DESC LIMIT $4`,
-};
+WHERE (${page.tenant_id} IS NULL OR d.tenant_id = ${page.tenant_id})
+  AND (${page.after_died_at} IS NULL OR (d.died_at, d.run_id) < (${page.after_died_at}, ${page.after_run_id}))
+  AND (${page.agent_ids} IS NULL OR d.agent_id = ANY(${page.agent_ids}))
+  AND (${page.owner} IS NULL OR EXISTS (SELECT FROM tasks t
+    WHERE t.tenant_id = d.tenant_id AND t.id = d.task_id AND (t.owner = ${page.owner} OR t.owner IS NULL AND ${page.unowned})))
+ORDER BY d.died_at DESC, d.run_id DESC LIMIT ${page.rows}`,
+);
 
 /** $1 run, $2 tenant, NULL = any */
 const FIND: Statement = {
@@ -104,18 +123,14 @@ export class DeadLetterStore {
    * @param page.own only of these tasks; unset = whosever they are
    * @param page.agentIds only of these agents
    */
-  async list(
-    tenantId: string,
-    page: LetterPage & { own?: OwnTasks | undefined; agentIds?: readonly string[] | undefined },
-  ): Promise<DeadLetter[]> {
-    const { limit, after, own, agentIds } = page;
-    const values = [tenantId, after?.diedAt, after?.runId, limit, own?.owner, own?.unowned, agentIds];
+  async list(tenantId: string, page: Omit<WantedLetters, 'tenantId'>): Promise<DeadLetter[]> {
+    const values = LIST.values({ page: { ...page, tenantId } });
     return (await this.database.tenantQuery<DeadLetterRow>(tenantId, LIST, values)).map(letterOf);
   }
 
   /** One page of all tenants, the latest first. */
   async listAll({ limit, after }: LetterPage): Promise<DeadLetter[]> {
-    const values = [null, after?.diedAt, after?.runId, limit, null, null, null];
+    const values = LIST.values({ page: { limit, after, tenantId: null } });
     return (await this.database.systemQuery<DeadLetterRow>(LIST, values)).map(letterOf);
   }
 

@@ -1,7 +1,7 @@
 import { isUuid } from '@baton/a2a';
 import type { Database, Statement } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, one, statement } from '../connection/statement.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { hasState, isRunOf } from '../dispatch/run-conditions.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import type { RunError, RunErrorRecord } from './run-error.js';

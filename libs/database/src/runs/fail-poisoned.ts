@@ -2,7 +2,7 @@ import { Message, Role, TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import type { Database, Statement, Transaction } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, one, statement } from '../connection/statement.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { RUN_COLUMNS, type RunKey, runKeyOf, type RunRow } from '../dispatch/run-key.js';
 import { insertStatusEvent } from '../log/insert-events.js';
 import type { Crashes, PoisonedRun } from '../tasks/records.js';

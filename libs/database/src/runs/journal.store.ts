@@ -4,6 +4,7 @@ import { Injectable } from '@nestjs/common';
 import { z } from 'zod';
 import { Database, type Statement } from '../connection/database.js';
 import type { RunKey } from '../dispatch/run-key.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 import { sizeOf } from '../tenants/usage.store.js';
 
@@ -21,7 +22,7 @@ const READ_JOURNAL: Statement = {
 
 /**
  * SQL: the entries of a task's journal as rows `e`, as Postgres can look into them: it refuses U+0000 and half of a surrogate pair
- * in any text of a JSON value, even in one that nobody asks for. $1 tenant $2 task
+ * in any text of a JSON value, even in one that the query does not ask for. $1 tenant $2 task
  */
 const READABLE_ENTRIES = String.raw`(
   SELECT position, run_id, attempt,
@@ -39,7 +40,7 @@ FROM ${READABLE_ENTRIES}
 WHERE value->'execution' IS NOT NULL ORDER BY position`,
 };
 
-/** Tools of one answer that a reader is told of. */
+/** Maximum number of tools that are shown of one answer. */
 const MAX_TOOLS = 20;
 
 /**
@@ -63,31 +64,46 @@ WHERE value->>'kind' IN ('step', 'failed-call') AND value->'usage' IS NOT NULL
 ORDER BY position DESC LIMIT $3`,
 };
 
+interface NewEntry extends RunKey {
+  position: number;
+  /** Any JSON value. */
+  value: unknown;
+}
+
+const ENTRY = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  task_id: ['uuid', ({ taskId }) => taskId],
+  run_id: ['uuid', ({ runId }) => runId],
+  attempt: ['int', ({ attempt }) => attempt],
+  position: ['int', ({ position }) => position],
+  value: ['json', ({ value }) => JSON.stringify(value)],
+} satisfies Inputs<NewEntry>;
+
 /**
- * Fenced like an event: $1 tenant $2 task $3 run $4 attempt $5 position $6 value. Returns one row if the entry is
- * stored now, also if this attempt wrote it before and lost the answer. The first write may still be under way: it is then
- * committed after this statement has begun, which sees it by the conflict alone. So a conflict with an entry of the same attempt
- * updates the entry as it is. `xmax` is 0 in a new one.
+ * Fenced like an event. Returns one row if the entry is stored now, also if this attempt wrote it before and lost the answer. The
+ * first write may still be under way: it is then committed after this statement has begun, which sees it by the conflict alone. So a
+ * conflict with an entry of the same attempt updates the entry as it is. `xmax` is 0 in a new one.
  */
-const APPEND_JOURNAL: Statement = {
-  name: 'journal-append-2',
-  text: `
+const APPEND_JOURNAL = statement(
+  'journal-append-2',
+  { entry: one(ENTRY) },
+  ({ entry }) => `
 WITH task AS (
   SELECT id FROM tasks
-  WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND active_run_id = $3 AND attempt = $4 AND state NOT IN (${TERMINAL_STATES})
+  WHERE tenant_id = ${keyOfTenant(entry.tenant_id)} AND id = ${entry.task_id} AND active_run_id = ${entry.run_id} AND attempt = ${entry.attempt} AND state NOT IN (${TERMINAL_STATES})
   FOR UPDATE
 ), entry AS (
   INSERT INTO turn_journal AS j (tenant_id, task_id, run_id, attempt, position, value)
-  SELECT $1, task.id, $3, $4, $5, $6::json FROM task
+  SELECT ${entry.tenant_id}, task.id, ${entry.run_id}, ${entry.attempt}, ${entry.position}, ${entry.value} FROM task
   ON CONFLICT (tenant_id, task_id, position) DO UPDATE SET value = j.value
     WHERE j.run_id = EXCLUDED.run_id AND j.attempt = EXCLUDED.attempt
   RETURNING position, xmax = 0 AS is_new
 ), counted AS (
-  UPDATE tasks SET open_bytes = open_bytes + ${sizeOf('$6')} FROM entry
-  WHERE entry.is_new AND tenant_id = ${keyOfTenant('$1')} AND id = $2
+  UPDATE tasks SET open_bytes = open_bytes + ${sizeOf(entry.value)} FROM entry
+  WHERE entry.is_new AND tenant_id = ${keyOfTenant(entry.tenant_id)} AND id = ${entry.task_id}
 )
 SELECT position FROM entry`,
-};
+);
 
 /** One value of a task's journal. */
 export interface JournalRecord {
@@ -225,13 +241,9 @@ export class JournalStore {
    * Write the entry at `position`. Idempotent.
    * @returns false if the attempt is not current or the task has ended: nothing was written then
    */
-  async append(
-    { tenantId, taskId, runId, attempt }: RunKey,
-    position: number,
-    value: unknown,
-  ): Promise<boolean> {
-    const values = [tenantId, taskId, runId, attempt, position, JSON.stringify(value)];
-    return (await this.database.tenantQuery(tenantId, APPEND_JOURNAL, values)).length > 0;
+  async append(run: RunKey, position: number, value: unknown): Promise<boolean> {
+    const values = APPEND_JOURNAL.values({ entry: { ...run, position, value } });
+    return (await this.database.tenantQuery(run.tenantId, APPEND_JOURNAL, values)).length > 0;
   }
 }
 

@@ -2,7 +2,7 @@ import { isUuid, TaskState } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, list, statement } from '../connection/statement.js';
+import { type Inputs, list, statement } from '../sql/statement.js';
 import { hasState, leaseEnd } from '../dispatch/run-conditions.js';
 import type { ClaimedRun } from '../tasks/records.js';
 import { statusNow } from '../tasks/task-row.js';

@@ -1,6 +1,6 @@
 import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, one, statement } from '../connection/statement.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { hasState, MAY_USE_RESERVED } from '../dispatch/run-conditions.js';
 import {
   RUN_COLUMNS,

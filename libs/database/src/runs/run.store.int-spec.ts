@@ -96,6 +96,22 @@ describe('claim', () => {
     });
   });
 
+  it('gives the same run whether the task came with the claim or was read after it', async () => {
+    const details = { metadata: { of: 'the request' }, configuration: undefined };
+    const input = { ...newTask({ task: { metadata: { ticket: 7 } } }), details, owner: 'token:1' };
+    await stores.tasks.create({ ...input, extensions: ['urn:x'], traceparent: '00-a-b-01' });
+    const { tenantId, runId } = input;
+    const made = (await stores.runs.claim(tenantId, runId, 'worker', LEASE_MS))!;
+    // Its answer was lost: the task is working already, so it does not come with the claim.
+    const read = (await stores.runs.claim(tenantId, runId, 'worker', LEASE_MS, true))!;
+    expect(made.snapshot.task).toMatchObject({ metadata: { ticket: 7 }, history: [input.task.history[0]] });
+    expect(made).toEqual({
+      ...read,
+      workingEvent: made.workingEvent,
+      waitedSeconds: made.waitedSeconds,
+    });
+  });
+
   it('finds nothing under ids that are none, or of another tenant', async () => {
     const input = newTask();
     await stores.tasks.create(input);

@@ -1,8 +1,16 @@
-import type { TaskState } from '@baton/a2a';
+import { Message, type TaskState } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 import { SCHEDULE_BYTES } from '../tenants/usage.store.js';
-import type { FiringOutcome, Missed, Overlap, ScheduleContext } from './schedule-records.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
+import type {
+  FiringOutcome,
+  FiringResult,
+  Missed,
+  Overlap,
+  ScheduleContext,
+  ScheduleSpec,
+} from './schedule-records.js';
 
 export interface ScheduleRow {
   tenant_id: string;
@@ -56,31 +64,33 @@ const columns = (
 
 const SCHEDULE = columns('s.message');
 
-/** What a tenant may say, and the next time; `specValues` in this order. */
+/** What a tenant may say, and the next time. */
 const SPEC = {
-  name: 'text',
-  agent: 'text',
-  message: 'json',
-  cron: 'text',
-  at: 'timestamptz',
-  time_zone: 'text',
-  overlap: 'text',
-  missed: 'text',
-  context: 'text',
-  starts_at: 'timestamptz',
-  ends_at: 'timestamptz',
-  max_count: 'int',
-  paused: 'boolean',
-  next_at: 'timestamptz',
-};
+  name: ['text', ({ spec }) => spec.name],
+  agent: ['text', ({ spec }) => spec.agent],
+  message: ['json', ({ spec }) => JSON.stringify(Message.toJSON(spec.message))],
+  cron: ['text', ({ spec }) => spec.cron],
+  at: ['timestamptz', ({ spec }) => spec.at],
+  time_zone: ['text', ({ spec }) => spec.timeZone],
+  overlap: ['text', ({ spec }) => spec.overlap],
+  missed: ['text', ({ spec }) => spec.missed],
+  context: ['text', ({ spec }) => spec.context],
+  starts_at: ['timestamptz', ({ spec }) => spec.startsAt],
+  ends_at: ['timestamptz', ({ spec }) => spec.endsAt],
+  max_count: ['int', ({ spec }) => spec.maxCount],
+  paused: ['boolean', ({ spec }) => spec.paused],
+  next_at: ['timestamptz', ({ nextAt }) => nextAt],
+} satisfies Inputs<{ spec: ScheduleSpec; nextAt: Date | null }>;
 const SPEC_COLUMNS = Object.keys(SPEC).join(', ');
-/** Number of the first parameter of the spec. */
-const FIRST = 4;
-const SPEC_VALUES = Object.values(SPEC)
-  .map((type, index) => `$${FIRST + index}::${type}`)
-  .join(', ');
-const PAUSED = `$${FIRST + Object.keys(SPEC).indexOf('paused')}::boolean`;
-const NEXT_AT = `$${FIRST + Object.keys(SPEC).length - 1}::timestamptz`;
+/** SQL of the values of `SPEC_COLUMNS`. */
+const specValues = (spec: Record<keyof typeof SPEC, string>): string => Object.values(spec).join(', ');
+
+/** A schedule at the version that it was read at. */
+const VERSION = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  id: ['uuid', ({ id }) => id],
+  version: ['int', ({ version }) => version],
+} satisfies Inputs<{ tenantId: string; id: string; version: number }>;
 
 /** Schedules of a tenant are made one after the other, so that their number is exact. $1 tenant */
 export const LOCK_CREATES: Statement = {
@@ -88,15 +98,20 @@ export const LOCK_CREATES: Statement = {
   text: `SELECT pg_advisory_xact_lock(hashtextextended('schedules are made ' || $1, 0))`,
 };
 
-/** $1 tenant $2 id $3 version, then the spec, then the owner. No row: the name is taken. */
-export const CREATE: Statement = {
-  name: 'schedule-create-3',
-  text: `
+/** No row: the name is taken. */
+export const CREATE = statement(
+  'schedule-create-3',
+  {
+    schedule: one(VERSION),
+    spec: one(SPEC),
+    by: one({ owner: ['text', (owner: string | null | undefined) => owner] }),
+  },
+  ({ schedule, spec, by }) => `
 INSERT INTO schedules AS s (tenant_id, id, version, ${SPEC_COLUMNS}, wake_at, owner)
-VALUES ($1::uuid, $2::uuid, $3::int, ${SPEC_VALUES}, ${NEXT_AT}, $${FIRST + Object.keys(SPEC).length}::text)
+VALUES (${schedule.tenant_id}, ${schedule.id}, ${schedule.version}, ${specValues(spec)}, ${spec.next_at}, ${by.owner})
 ON CONFLICT (tenant_id, name) DO NOTHING
 RETURNING ${SCHEDULE}, ${SCHEDULE_BYTES} AS bytes`,
-};
+);
 
 /** By name, without their messages. $1 tenant $2 name before the first $3 limit, NULL = all $4 slugs and ids of agents, NULL = all */
 export const LIST: Statement = {
@@ -114,20 +129,22 @@ SELECT ${SCHEDULE} FROM schedules s
 WHERE s.tenant_id = $1 AND ($2::uuid IS NULL OR s.id = $2) AND ($3::text IS NULL OR s.name = $3)`,
 };
 
-/** $1 tenant $2 id $3 the version it was read at, then the spec. A time that is being fired stays so. */
-export const CHANGE: Statement = {
-  name: 'schedule-change-3',
-  text: `
+/** A time that is being fired stays so. */
+export const CHANGE = statement(
+  'schedule-change-3',
+  { schedule: one(VERSION), spec: one(SPEC) },
+  ({ schedule, spec }) => `
 WITH present AS (
-  SELECT id, ${SCHEDULE_BYTES} AS bytes FROM schedules WHERE tenant_id = $1 AND id = $2 AND version = $3 FOR UPDATE
+  SELECT id, ${SCHEDULE_BYTES} AS bytes FROM schedules
+  WHERE tenant_id = ${schedule.tenant_id} AND id = ${schedule.id} AND version = ${schedule.version} FOR UPDATE
 )
-UPDATE schedules s SET (${SPEC_COLUMNS}) = ROW(${SPEC_VALUES}), version = s.version + 1, updated_at = now(),
-  paused_reason = CASE WHEN ${PAUSED} THEN s.paused_reason END,
-  is_waiting = s.is_waiting AND s.next_at IS NOT DISTINCT FROM ${NEXT_AT},
-  wake_at = CASE WHEN s.pending_at IS NULL THEN ${NEXT_AT} ELSE now() END
-FROM present WHERE s.tenant_id = $1 AND s.id = present.id AND s.version = $3
+UPDATE schedules s SET (${SPEC_COLUMNS}) = ROW(${specValues(spec)}), version = s.version + 1, updated_at = now(),
+  paused_reason = CASE WHEN ${spec.paused} THEN s.paused_reason END,
+  is_waiting = s.is_waiting AND s.next_at IS NOT DISTINCT FROM ${spec.next_at},
+  wake_at = CASE WHEN s.pending_at IS NULL THEN ${spec.next_at} ELSE now() END
+FROM present WHERE s.tenant_id = ${schedule.tenant_id} AND s.id = present.id AND s.version = ${schedule.version}
 RETURNING ${SCHEDULE}, octet_length(s.message::text) - present.bytes AS bytes`,
-};
+);
 
 /** $1 tenant $2 id */
 export const REMOVE: Statement = {
@@ -220,20 +237,32 @@ UPDATE schedules SET is_waiting = true, version = version + 1, wake_at = now() +
 WHERE tenant_id = $1 AND id = $2 AND version = $3`,
 };
 
-/**
- * $1 tenant $2 id $3 version $4 due $5 outcome $6 reason $7 task, NULL = none was made $8 next time, then how many times were
- * $9 skipped $10 missed $11 refused; $12 why the schedule is paused, NULL = it goes on
- */
-export const FINISH: Statement = {
-  name: 'schedule-finish-2',
-  text: `
-UPDATE schedules SET version = version + 1, pending_at = NULL, is_waiting = false, next_at = $8, wake_at = $8,
-  fired = fired + CASE WHEN $7::uuid IS NULL THEN 0 ELSE 1 END,
-  skipped_count = skipped_count + $9::int, missed_count = missed_count + $10::int, refused_count = refused_count + $11::int,
-  paused = paused OR $12::text IS NOT NULL, paused_reason = coalesce($12::text, paused_reason),
-  last_due_at = $4, last_at = now(), last_outcome = $5, last_reason = $6, last_task_id = coalesce($7, last_task_id)
-WHERE tenant_id = $1 AND id = $2 AND version = $3 RETURNING version`,
-};
+const RESULT = {
+  due_at: ['timestamptz', ({ dueAt }) => dueAt],
+  outcome: ['text', ({ outcome }) => outcome],
+  reason: ['text', ({ reason }) => reason],
+  /** NULL = none was made. */
+  task_id: ['uuid', ({ taskId }) => taskId],
+  next_at: ['timestamptz', ({ nextAt }) => nextAt],
+  skipped: ['int', ({ passed }) => passed.skipped],
+  missed: ['int', ({ passed }) => passed.missed],
+  refused: ['int', ({ passed }) => passed.refused],
+  /** NULL = the schedule goes on. */
+  pause_reason: ['text', ({ pauseReason }) => pauseReason],
+} satisfies Inputs<FiringResult>;
+
+export const FINISH = statement(
+  'schedule-finish-2',
+  { schedule: one(VERSION), result: one(RESULT) },
+  ({ schedule, result }) => `
+UPDATE schedules SET version = version + 1, pending_at = NULL, is_waiting = false, next_at = ${result.next_at}, wake_at = ${result.next_at},
+  fired = fired + CASE WHEN ${result.task_id} IS NULL THEN 0 ELSE 1 END,
+  skipped_count = skipped_count + ${result.skipped}, missed_count = missed_count + ${result.missed}, refused_count = refused_count + ${result.refused},
+  paused = paused OR ${result.pause_reason} IS NOT NULL, paused_reason = coalesce(${result.pause_reason}, paused_reason),
+  last_due_at = ${result.due_at}, last_at = now(), last_outcome = ${result.outcome}, last_reason = ${result.reason},
+  last_task_id = coalesce(${result.task_id}, last_task_id)
+WHERE tenant_id = ${schedule.tenant_id} AND id = ${schedule.id} AND version = ${schedule.version} RETURNING version`,
+);
 
 /** The time that is due is refused, and there is no next one. $1 tenant $2 id $3 version $4 why */
 export const PAUSE: Statement = {
@@ -245,11 +274,29 @@ UPDATE schedules SET version = version + 1, pending_at = NULL, is_waiting = fals
 WHERE tenant_id = $1 AND id = $2 AND version = $3 RETURNING version`,
 };
 
-/** Stores the outcome of a run on demand: $1 tenant $2 id $3 when $4 outcome $5 reason $6 task, NULL = none */
-export const NOTE: Statement = {
-  name: 'schedule-note',
-  text: `
-UPDATE schedules SET version = version + 1,
-  last_due_at = $3, last_at = now(), last_outcome = $4, last_reason = $5, last_task_id = coalesce($6, last_task_id)
-WHERE tenant_id = $1 AND id = $2`,
-};
+/** The outcome of a run on demand. */
+interface RunOutcome extends Pick<FiringResult, 'dueAt' | 'outcome' | 'reason'> {
+  tenantId: string;
+  id: string;
+  taskId: string | null;
+}
+
+const OUTCOME = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  id: ['uuid', ({ id }) => id],
+  due_at: ['timestamptz', ({ dueAt }) => dueAt],
+  outcome: ['text', ({ outcome }) => outcome],
+  reason: ['text', ({ reason }) => reason],
+  /** NULL = none was made. */
+  task_id: ['uuid', ({ taskId }) => taskId],
+} satisfies Inputs<RunOutcome>;
+
+/** Stores the outcome of a run on demand. */
+export const NOTE = statement(
+  'schedule-note',
+  { run: one(OUTCOME) },
+  ({ run }) => `
+UPDATE schedules SET version = version + 1, last_due_at = ${run.due_at}, last_at = now(), last_outcome = ${run.outcome},
+  last_reason = ${run.reason}, last_task_id = coalesce(${run.task_id}, last_task_id)
+WHERE tenant_id = ${run.tenant_id} AND id = ${run.id}`,
+);

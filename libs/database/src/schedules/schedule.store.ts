@@ -3,7 +3,7 @@ import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { NameTakenError } from '../connection/name-taken-error.js';
-import { Database, type Statement } from '../connection/database.js';
+import { Database, type Statement, type Values } from '../connection/database.js';
 import type { PageAfter } from '../tenants/tenant-records.js';
 import { keepInRoom } from '../tenants/tenant-room.js';
 import type { DueSchedule, Firing, Schedule, ScheduleSpec, FiringResult } from './schedule-records.js';
@@ -35,7 +35,8 @@ export class ScheduleStore {
     }: ScheduleSpec & Pick<Schedule, 'tenantId' | 'id' | 'nextAt'> & Partial<Pick<Schedule, 'owner'>>,
     by: Actor = PLATFORM_ACTOR,
   ): Promise<Schedule> {
-    const values = [tenantId, id, FIRST_VERSION, ...specValues(spec, nextAt), owner];
+    const schedule = { tenantId, id, version: FIRST_VERSION };
+    const values = sql.CREATE.values({ schedule, spec: { spec, nextAt }, by: owner });
     const made = await this.database.inTenant(tenantId, async (transaction) => {
       await transaction.query(sql.LOCK_CREATES, [tenantId]);
       const [row] = await transaction.query<sql.ScheduleRow>(sql.CREATE, values);
@@ -92,7 +93,7 @@ export class ScheduleStore {
     nextAt: Date | null,
     by: Actor = PLATFORM_ACTOR,
   ): Promise<Schedule | undefined> {
-    const values = [tenantId, id, version, ...specValues(spec, nextAt)];
+    const values = sql.CHANGE.values({ schedule: { tenantId, id, version }, spec: { spec, nextAt } });
     try {
       return await this.database.inTenant(tenantId, async (transaction) => {
         const [row] = await transaction.query<sql.ScheduleRow>(sql.CHANGE, values);
@@ -165,12 +166,10 @@ export class ScheduleStore {
    * @returns false = it did nothing: the schedule has changed since it was read
    */
   async finish(key: NamedKey, result: FiringResult): Promise<boolean> {
-    const { tenantId, id, version } = key;
-    const { dueAt, outcome, reason, taskId, nextAt, passed, pauseReason } = result;
-    const counts = [passed.skipped, passed.missed, passed.refused];
-    const values = [tenantId, id, version, dueAt, outcome, reason, taskId, nextAt, ...counts, pauseReason];
+    const { pauseReason } = result;
+    const values = sql.FINISH.values({ schedule: key, result });
     if (pauseReason !== null) return this.stop(key, sql.FINISH, values, pauseReason);
-    return (await this.database.tenantQuery(tenantId, sql.FINISH, values)).length > 0;
+    return (await this.database.tenantQuery(key.tenantId, sql.FINISH, values)).length > 0;
   }
 
   /** Refuse the time that is due, and fire no more until the tenant resumes the schedule. Does nothing if the schedule has changed since it was read. */
@@ -183,7 +182,7 @@ export class ScheduleStore {
   private async stop(
     { tenantId, id, name }: NamedKey,
     statement: Statement,
-    values: unknown[],
+    values: Values,
     reason: string,
   ): Promise<boolean> {
     return this.database.inTenant(tenantId, async (transaction) => {
@@ -214,7 +213,8 @@ export class ScheduleStore {
     by: Actor = PLATFORM_ACTOR,
   ): Promise<void> {
     await this.database.inTenant(tenantId, async (transaction) => {
-      await transaction.query(sql.NOTE, [tenantId, id, dueAt, outcome, reason, taskId]);
+      const values = sql.NOTE.values({ run: { tenantId, id, dueAt, outcome, reason, taskId } });
+      await transaction.query(sql.NOTE, values);
       await transaction.record({
         action: 'schedule.run',
         target: targetOf(name),
@@ -241,23 +241,6 @@ const targetOf = (name: string) => ({ kind: 'schedule', name }) as const;
 
 const nameTaken = ({ name }: ScheduleSpec): NameTakenError =>
   new NameTakenError(`The schedule "${name}" already exists`);
-
-const specValues = (spec: ScheduleSpec, nextAt: Date | null): unknown[] => [
-  spec.name,
-  spec.agent,
-  JSON.stringify(Message.toJSON(spec.message)),
-  spec.cron,
-  spec.at,
-  spec.timeZone,
-  spec.overlap,
-  spec.missed,
-  spec.context,
-  spec.startsAt,
-  spec.endsAt,
-  spec.maxCount,
-  spec.paused,
-  nextAt,
-];
 
 const dueOf = (row: sql.ScheduleRow): DueSchedule => ({ schedule: scheduleOf(row), now: row.now });
 

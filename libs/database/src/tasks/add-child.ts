@@ -1,6 +1,6 @@
 import type { Transaction } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, one, statement } from '../connection/statement.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { ParentOverError } from './parent-over-error.js';
 import type { NewChild } from './records.js';
 import { TooManyChildrenError } from './too-many-children-error.js';

@@ -3,7 +3,7 @@ import type { QueryResultRow } from 'pg';
 import type { Actor } from '../audit/audit-records.js';
 import type { Database, Statement, Transaction, Values } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, one, statement } from '../connection/statement.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { hasState } from '../dispatch/run-conditions.js';
 import { insertStatusEvent } from '../log/insert-events.js';
 import { USAGE_CTE } from '../tenants/usage.store.js';

@@ -1,7 +1,7 @@
 import { detailsToJson, isTerminal, isUuid, Message, TaskState } from '@baton/a2a';
 import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, one, statement } from '../connection/statement.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { quotaCte } from '../dispatch/quota.js';
 import { insertStatusEvent } from '../log/insert-events.js';
 import { sizeOf } from '../tenants/usage.store.js';

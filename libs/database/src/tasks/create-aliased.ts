@@ -1,5 +1,5 @@
 import type { Database } from '../connection/database.js';
-import { type Inputs, one, statement } from '../connection/statement.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { quotaCte } from '../dispatch/quota.js';
 import { FIRST_EVENT, insertEvents } from '../log/insert-events.js';
 import { sizeOf } from '../tenants/usage.store.js';

@@ -1,6 +1,6 @@
 import type { Values } from '../connection/database.js';
 import { arrayText } from '../connection/pg-pipeline.js';
-import { type Inputs, list, one, statement } from '../connection/statement.js';
+import { type Inputs, list, one, statement } from '../sql/statement.js';
 import { groupQuotaCte } from '../dispatch/quota.js';
 import { leaseEnd } from '../dispatch/run-conditions.js';
 import { FIRST_EVENT, insertEvents } from '../log/insert-events.js';

@@ -1,6 +1,6 @@
 import type { OwnTasks } from '@baton/a2a';
 import type { Database } from '../connection/database.js';
-import { type Inputs, one, statement } from '../connection/statement.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { clientKey, unownedClientKey } from './client-key.js';
 import type { TaskAlias } from './records.js';
 

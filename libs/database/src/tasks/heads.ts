@@ -1,7 +1,7 @@
 import { isUuid } from '@baton/a2a';
 import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, list, statement } from '../connection/statement.js';
+import { type Inputs, list, statement } from '../sql/statement.js';
 
 interface TaskKey {
   tenantId: string;

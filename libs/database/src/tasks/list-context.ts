@@ -1,6 +1,6 @@
 import { isUuid, type ReadMemory } from '@baton/a2a';
 import { keyOfTenant } from '../connection/row-security.js';
-import { type Inputs, one, statement } from '../connection/statement.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { readTasks, type TaskReads } from './read-tasks.js';
 import type { StoredTask } from './records.js';
 import { taskColumns, type TaskRow } from './task-row.js';

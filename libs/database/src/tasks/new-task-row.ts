@@ -1,7 +1,7 @@
 import { clock } from '@baton/telemetry';
 import { detailsToJson, StreamResponse, TaskState } from '@baton/a2a';
 import { isSaidByMessage } from '../log/log-rows.js';
-import type { Inputs } from '../connection/statement.js';
+import type { Inputs } from '../sql/statement.js';
 import type { NewTask } from './records.js';
 import { statusJson, statusNow } from './task-row.js';
 

@@ -1,4 +1,4 @@
-import type { Inputs } from '../connection/statement.js';
+import type { Inputs } from '../sql/statement.js';
 import type { RunQuota } from './records.js';
 import type { RunRetry } from '@baton/a2a';
 import { retryPolicy } from './retry-policy.js';

@@ -51,10 +51,10 @@ export interface NewTask {
   retry?: RunRetry;
   /** Set if an agent creates the task as a child of its own task. */
   child?: NewChild;
-  /** Who is told of its events, from the first one on. */
+  /** The receiver of its events, from the first one on. */
   push?: TurnPush | undefined;
   /**
-   * The worker for which the run is claimed as it is made, and for how long, unless the run has to wait or the task is large.
+   * The worker for which the run is claimed at acceptance (eager start), and for how long, unless the run has to wait or the task is large.
    * Without effect on a task with `alias`.
    */
   claimFor?: { workerId: string; leaseMs: number } | undefined;
@@ -108,7 +108,7 @@ export interface CreatedTask extends EarlierTurn {
   created: boolean;
   /** The run must be enqueued now, or is claimed; else it waits for a slot. */
   dispatched: boolean;
-  /** The run is claimed: its worker must be told now. */
+  /** The run is claimed: its worker must be notified now. */
   claimed: boolean;
   /** No other run of the tenant is in flight (`RunToEnqueue`). */
   mayUseReserved: boolean;
@@ -134,7 +134,7 @@ export interface NextTurn {
   approvingToken?: string;
   /** Set if it approves for a user: the id of the entry of its issuer. */
   approvingIssuer?: string;
-  /** Who is told of the events of the task, from the first one of this turn on. */
+  /** The receiver of the events of the task, from the first one of this turn on. */
   push?: TurnPush | undefined;
 }
 
@@ -177,7 +177,7 @@ export interface ClaimedRun extends RunKey {
   /** Since the run was made. */
   waitedSeconds: number;
   /**
-   * The `working` event with which it begins; null: the task was already working. Of a run that was claimed as it was made the
+   * The `working` event with which it begins; null: the task was already working. Of a run that was claimed at acceptance (eager start) the
    * writer appends it, with the first events of the agent.
    */
   workingEvent: { sequence: number; payload: EventPayload; isAppended: boolean } | null;

@@ -235,7 +235,7 @@ export type TaskHead = Pick<
 export type TaskStatusRow = Pick<TaskRow, 'state' | 'status' | 'status_at' | 'outcome'>;
 
 /**
- * A task of its row and its content. The two parts of the row are parameters, so that nobody must copy a row to make one of them.
+ * A task of its row and its content. The two parts of the row are parameters, so that no caller must copy a row to make one of them.
  * @param leftOut of the content; what is left out of the row itself is added
  */
 export function storedTask(

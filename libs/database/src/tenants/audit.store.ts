@@ -1,6 +1,7 @@
 import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { Database, type Statement } from '../connection/database.js';
+import { Database } from '../connection/database.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import type { AuditRecord, NewAuditRecord } from '../audit/audit-records.js';
 import { AUDIT_COLUMNS, auditRecordOf, type AuditRow } from '../audit/audit-sql.js';
 
@@ -18,21 +19,33 @@ export interface AuditQuery {
   limit: number;
 }
 
-const MATCHES = `($2::text IS NULL OR action = $2 OR starts_with(action, $2 || '.'))
-  AND at >= coalesce($3::timestamptz, '-infinity') AND at < coalesce($4::timestamptz, 'infinity')
-  AND (at, id) < (coalesce($5::timestamptz, 'infinity'), coalesce($6::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
-ORDER BY at DESC, id DESC LIMIT $7`;
+const QUERY = {
+  action: ['text', ({ action }) => action],
+  from: ['timestamptz', ({ from }) => from],
+  until: ['timestamptz', ({ until }) => until],
+  after_at: ['timestamptz', ({ after }) => after?.at],
+  after_id: ['uuid', ({ after }) => after?.id],
+  rows: ['int', ({ limit }) => limit],
+} satisfies Inputs<AuditQuery>;
 
-/** $1 tenant $2 action $3 from $4 until $5, $6 the last one of the page before $7 limit */
-const LIST: Statement = {
-  name: 'audit-list',
-  text: `SELECT ${AUDIT_COLUMNS} FROM audit_records WHERE tenant_id = $1 AND ${MATCHES}`,
-};
-/** As LIST, of all tenants: $1 is NULL. */
-const LIST_ALL: Statement = {
-  name: 'audit-list-all',
-  text: `SELECT ${AUDIT_COLUMNS} FROM audit_records WHERE $1::uuid IS NULL AND ${MATCHES}`,
-};
+const matches = (query: Record<keyof typeof QUERY, string>): string =>
+  `(${query.action} IS NULL OR action = ${query.action} OR starts_with(action, ${query.action} || '.'))
+  AND at >= coalesce(${query.from}, '-infinity') AND at < coalesce(${query.until}, 'infinity')
+  AND (at, id) < (coalesce(${query.after_at}, 'infinity'), coalesce(${query.after_id}, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+ORDER BY at DESC, id DESC LIMIT ${query.rows}`;
+
+const LIST = statement(
+  'audit-list',
+  { tenant: one({ id: ['uuid', (id: string) => id] }), query: one(QUERY) },
+  ({ tenant, query }) =>
+    `SELECT ${AUDIT_COLUMNS} FROM audit_records WHERE tenant_id = ${tenant.id} AND ${matches(query)}`,
+);
+/** As `LIST`, of all tenants. */
+const LIST_ALL = statement(
+  'audit-list-all',
+  { query: one(QUERY) },
+  ({ query }) => `SELECT ${AUDIT_COLUMNS} FROM audit_records WHERE ${matches(query)}`,
+);
 
 /**
  * The audit log: append-only, newest first. A change and its record are one transaction: `CatalogClient.change` and
@@ -48,13 +61,17 @@ export class AuditStore {
   }
 
   /** At most `limit` records, the newest first. */
-  async list({ tenantId, action, from, until, after, limit }: AuditQuery): Promise<AuditRecord[]> {
-    const values = [tenantId ?? null, action, from, until, after?.at, after?.id, limit];
+  async list(query: AuditQuery): Promise<AuditRecord[]> {
+    const { tenantId, after } = query;
     if (after && !isUuid(after.id)) return [];
     const rows =
       tenantId === undefined
-        ? await this.database.systemQuery<AuditRow>(LIST_ALL, values)
-        : await this.database.lists.tenantQuery<AuditRow>(tenantId, LIST, values);
+        ? await this.database.systemQuery<AuditRow>(LIST_ALL, LIST_ALL.values({ query }))
+        : await this.database.lists.tenantQuery<AuditRow>(
+            tenantId,
+            LIST,
+            LIST.values({ tenant: tenantId, query }),
+          );
     return rows.map(auditRecordOf);
   }
 }

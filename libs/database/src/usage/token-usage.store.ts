@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, tenantLock } from '../connection/database.js';
-import { plainText } from '../connection/transient.js';
 import { RECORD_CALL } from './usage-hours.store.js';
 
 /** How many days of a tenant are kept. */
@@ -94,8 +93,12 @@ export class TokenUsageStore {
     const { model, inputTokens, outputTokens, cachedInputTokens } = spent;
     await this.database.tenantQueries(tenantId, [
       [RECORD, [tenantId, inputTokens, outputTokens]],
-      // The author of an agent chooses the name.
-      [RECORD_CALL, [tenantId, runId, plainText(model), inputTokens, outputTokens, cachedInputTokens]],
+      [
+        RECORD_CALL,
+        RECORD_CALL.values({
+          call: { tenantId, runId, model, inputTokens, outputTokens, cachedInputTokens },
+        }),
+      ],
       [RELEASE, [tenantId, runId]],
     ]);
   }

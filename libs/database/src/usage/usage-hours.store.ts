@@ -2,6 +2,8 @@ import { TaskState, USAGE } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
+import { plainText } from '../connection/transient.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import type { ListedTasks } from '../tasks/task-list.js';
 import { ALL_STATES, TERMINAL_STATES } from '../tasks/task-row.js';
@@ -66,20 +68,40 @@ SELECT tenant_id, ${KEYS}, ${SUMS.map((name) => `sum(${name})`).join(', ')}
 FROM (${taskSums(from)}) s GROUP BY tenant_id, ${KEYS} ORDER BY tenant_id, ${KEYS}
 ON CONFLICT (tenant_id, ${KEYS}) DO UPDATE SET ${ADD_SUMS}`;
 
-/** $1 tenant $2 run $3 model $4 input $5 output $6 cached */
-export const RECORD_CALL: Statement = {
-  name: 'usage-record-call',
-  text: `
-INSERT INTO usage_hours AS u (tenant_id, ${KEYS}, calls, input_tokens, output_tokens, cached_tokens)
-SELECT $1, date_trunc('hour', clock_timestamp(), 'UTC'), coalesce(t.agent_id, ''), ${ownerOf('t.owner')}, left($3, 200), 1,
-  $4::bigint, $5::bigint, least($6::bigint, $4::bigint)
-FROM (SELECT) AS call
-LEFT JOIN runs r ON r.tenant_id = ${keyOfTenant('$1')} AND r.id = $2
-LEFT JOIN tasks t ON t.tenant_id = ${keyOfTenant('$1')} AND t.id = r.task_id
-ON CONFLICT (tenant_id, ${KEYS}) DO UPDATE SET ${ADD_SUMS}`,
-};
+/** What a call of a model has used. */
+interface ModelCall {
+  tenantId: string;
+  runId: string;
+  model: string;
+  inputTokens: number;
+  outputTokens: number;
+  cachedInputTokens: number;
+}
 
-/** Whoever rolls up or deletes ended tasks holds it until the end of the transaction, so that each task is added once. */
+const CALL = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  run_id: ['uuid', ({ runId }) => runId],
+  // The author of an agent chooses the name.
+  model: ['text', ({ model }) => plainText(model)],
+  input_tokens: ['bigint', ({ inputTokens }) => inputTokens],
+  output_tokens: ['bigint', ({ outputTokens }) => outputTokens],
+  cached_tokens: ['bigint', ({ cachedInputTokens }) => cachedInputTokens],
+} satisfies Inputs<ModelCall>;
+
+export const RECORD_CALL = statement(
+  'usage-record-call',
+  { call: one(CALL) },
+  ({ call }) => `
+INSERT INTO usage_hours AS u (tenant_id, ${KEYS}, calls, input_tokens, output_tokens, cached_tokens)
+SELECT ${call.tenant_id}, date_trunc('hour', clock_timestamp(), 'UTC'), coalesce(t.agent_id, ''), ${ownerOf('t.owner')}, left(${call.model}, 200), 1,
+  ${call.input_tokens}, ${call.output_tokens}, least(${call.cached_tokens}, ${call.input_tokens})
+FROM (SELECT) AS call
+LEFT JOIN runs r ON r.tenant_id = ${keyOfTenant(call.tenant_id)} AND r.id = ${call.run_id}
+LEFT JOIN tasks t ON t.tenant_id = ${keyOfTenant(call.tenant_id)} AND t.id = r.task_id
+ON CONFLICT (tenant_id, ${KEYS}) DO UPDATE SET ${ADD_SUMS}`,
+);
+
+/** A transaction that rolls up or deletes ended tasks holds this lock until it ends, so that each task is added once. */
 export const LOCK_ROLLUP: Statement = {
   name: 'usage-lock-rollup',
   text: `SELECT pg_advisory_xact_lock(hashtext('baton usage'))`,
@@ -188,36 +210,49 @@ export interface UsageReport {
   isWhole: boolean;
 }
 
-/**
- * Sums up the hours, and the tasks that are in none: $1 tenant $2 since $3 until $4 most of these tasks $5 agent $6 agents
- * $7 owner $8 whether tasks without an owner count as well. NULL = all.
- */
-const reportStatement = (by: UsageKey): Statement => ({
-  text: `
+const FILTER = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  since: ['timestamptz', ({ since }) => since],
+  until: ['timestamptz', ({ until }) => until],
+  /** Maximum number of tasks that are in no hour. */
+  most: ['int', ({ most }) => most],
+  agent_id: ['text', ({ agentId }) => agentId],
+  agent_ids: ['text[]', ({ agentIds }) => agentIds],
+  owner: ['text', ({ own }) => own?.owner],
+  /** Tasks without an owner count as well. */
+  unowned: ['boolean', ({ own }) => own?.unowned],
+} satisfies Inputs<UsageFilter & { most: number }>;
+
+/** Sums up the hours, and the tasks that are in none. */
+const reportStatement = (by: UsageKey) =>
+  statement(
+    undefined,
+    { of: one(FILTER) },
+    ({ of }) => `
 WITH open AS MATERIALIZED (
   SELECT t.* FROM unnest(ARRAY[${ALL_STATES.join(', ')}]::smallint[]) AS s(state)
-  LEFT JOIN usage_rollups w ON w.tenant_id = $1 AND s.state IN (${TERMINAL_STATES}), LATERAL (
-    SELECT * FROM tasks t WHERE t.tenant_id = $1 AND t.state = s.state
+  LEFT JOIN usage_rollups w ON w.tenant_id = ${of.tenant_id} AND s.state IN (${TERMINAL_STATES}), LATERAL (
+    SELECT * FROM tasks t WHERE t.tenant_id = ${of.tenant_id} AND t.state = s.state
       AND (t.status_at, t.id) > (coalesce(w.ended_at, '-infinity'), coalesce(w.task_id, '${FIRST_TASK}'))
-      AND t.status_at >= $2 AND t.status_at < $3
-    LIMIT $4::int + 1
+      AND t.status_at >= ${of.since} AND t.status_at < ${of.until}
+    LIMIT ${of.most} + 1
   ) t
-  LIMIT $4::int + 1
+  LIMIT ${of.most} + 1
 ), found AS (
   SELECT ${KEYS}, ${SUMS.join(', ')} FROM (${taskSums('open')}) s
   UNION ALL
-  SELECT ${KEYS}, ${SUMS.join(', ')} FROM usage_hours WHERE tenant_id = $1 AND hour >= $2 AND hour < $3
+  SELECT ${KEYS}, ${SUMS.join(', ')} FROM usage_hours WHERE tenant_id = ${of.tenant_id} AND hour >= ${of.since} AND hour < ${of.until}
 ), grouped AS (
   SELECT ${USAGE_KEYS[by]} AS key, model, sum(tasks)::float8 AS tasks, sum(failed)::float8 AS failed,
     sum(seconds)::float8 AS seconds, sum(calls)::float8 AS calls, sum(input_tokens)::float8 AS "inputTokens",
     sum(output_tokens)::float8 AS "outputTokens", sum(cached_tokens)::float8 AS "cachedTokens"
   FROM found
-  WHERE ($5::text IS NULL OR agent_id = $5) AND ($6::text[] IS NULL OR agent_id = ANY($6))
-    AND ($7::text IS NULL OR owner = $7 OR $8 AND owner = '')
+  WHERE (${of.agent_id} IS NULL OR agent_id = ${of.agent_id}) AND (${of.agent_ids} IS NULL OR agent_id = ANY(${of.agent_ids}))
+    AND (${of.owner} IS NULL OR owner = ${of.owner} OR ${of.unowned} AND owner = '')
   GROUP BY 1, 2 ORDER BY 1 DESC, 2 LIMIT ${MAX_ROWS + 1}
 )
 SELECT (SELECT count(*)::int FROM open) AS live, g.* FROM (SELECT) one LEFT JOIN grouped g ON true`,
-});
+  );
 
 /** The usage of tenants: exact for any number of tasks. */
 @Injectable()
@@ -226,12 +261,11 @@ export class UsageHoursStore {
 
   /** @param most tasks behind the roll-up that are added */
   async report(by: UsageKey, filter: UsageFilter, most = MAX_LIVE_TASKS): Promise<UsageReport> {
-    const { tenantId, since, until, agentId = null, agentIds = null, own } = filter;
-    const owner = [own?.owner ?? null, own?.unowned ?? false];
-    const values = [tenantId, since, until, most, agentId, agentIds, ...owner];
+    const report = reportStatement(by);
+    const values = report.values({ of: { ...filter, most } });
     // One row without sums says that there are none.
     type Row = { live: number; key: string | null } & Omit<UsageSums, 'key'> & QueryResultRow;
-    const rows = await this.database.lists.tenantQuery<Row>(tenantId, reportStatement(by), values);
+    const rows = await this.database.lists.tenantQuery<Row>(filter.tenantId, report, values);
     const [first] = rows;
     const isWhole = (first?.live ?? 0) <= most && rows.length <= MAX_ROWS;
     const sums = rows

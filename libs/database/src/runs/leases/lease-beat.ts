@@ -22,7 +22,7 @@ export type BeatNews =
   | { type: 'timeout'; what: GivenUp };
 
 /**
- * Pause after a failed beat. It is short: when Postgres is back, the leases must be extended before anybody may take
+ * Pause after a failed beat. It is short: when Postgres is back, the leases must be extended before the sweeper may take
  * them.
  */
 const RETRY_MS = 200;
@@ -108,7 +108,7 @@ const reasonOf = (error: unknown): string => (error instanceof Error ? error.mes
 
 /**
  * An answer that takes longer than a lease is of no use: better a new connection. Whether row-level security binds
- * the role was asked when the process started, and heartbeats are for the runs of all tenants anyway.
+ * the role was checked when the process started, and heartbeats are for the runs of all tenants anyway.
  */
 const connectionOf = ({ databaseUrl, systemKey, leaseMs }: BeatOptions): DatabaseOptions => ({
   url: databaseUrl,

@@ -29,7 +29,7 @@ const CLOSE_MS = 2_000;
 /**
  * Extends the leases of all runs from a separate thread with its own connection to Postgres, so that an agent that
  * blocks the event loop does not lose them. If the main thread is silent for `loopStallMs`, the leases expire, even if
- * the watchdog does not kill the process because somebody debugs it. A thread that dies is started again.
+ * the watchdog does not kill the process because it is being debugged. A thread that dies is started again.
  */
 export class LeaseKeeper {
   private readonly leases = new LeaseTable((leases) => this.order({ type: 'room', leases }));

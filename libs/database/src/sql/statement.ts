@@ -1,4 +1,11 @@
-import type { Statement, Values } from './database.js';
+/** A statement. Each connection prepares a statement with a name once. One without a name is planned every time. */
+export interface Statement {
+  name?: string;
+  text: string;
+}
+
+/** The values of the parameters of a statement, in their order. */
+export type Values = readonly unknown[];
 
 // Named inputs of a statement. A statement with many inputs does not count `$1`, `$2`, … by hand: two neighbours of one SQL type
 // could be swapped, and the statement would still run. It declares each input once: its name, its SQL type, and its value.
