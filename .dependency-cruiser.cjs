@@ -86,6 +86,20 @@ module.exports = {
       from: { path: '^apps/api/src/(rest/|.*\\.controller\\.ts$)', pathNot: TESTS },
       to: { path: '^libs/database/' },
     },
+    {
+      name: 'commands-call-the-api',
+      comment:
+        'Those that need the database are in docs/reference/cli.md. The others know names of the audit log and errors.',
+      severity: 'error',
+      from: {
+        path: '^apps/cli/',
+        pathNot: [
+          TESTS,
+          '^apps/cli/src/(doctor/|explain|release|rotate-secrets|operator/(command|create-operator)-token|commands/(audit|backup|doctor|master-key))',
+        ],
+      },
+      to: { path: '^libs/database/' },
+    },
     onlyIn('database', 'only-database-imports-prisma', '@prisma|prisma'),
     onlyIn('(database|postgres)', 'only-database-and-postgres-import-pg', 'pg|pg-pool'),
     onlyIn('messaging', 'only-messaging-imports-bullmq-or-ioredis', 'bullmq|ioredis'),

@@ -34,11 +34,13 @@ export async function startCluster({ dist, driver = 'redis', apis, workers, env:
     LOG_LEVEL: 'warn',
     HOST: '127.0.0.1',
     PORT: '0',
+    MANAGEMENT_PORT: '0',
     ...NO_LIMITS,
     ...settings,
   };
   await run(process.execPath, [`${root}/libs/database/src/migrate-main.js`], { env });
   const children = [];
+  let management;
   const pids = { postgres: postgres.process.pid, ...(redis && { redis: redis.process.pid }) };
   const start = (kind, i) =>
     new Promise((ready, failed) => {
@@ -48,13 +50,20 @@ export async function startCluster({ dist, driver = 'redis', apis, workers, env:
       });
       children.push(child);
       pids[`${kind} ${i + 1}`] = child.pid;
-      child.once('message', ({ url }) => ready(url));
+      child.once('message', ({ url, managementUrl }) => {
+        if (managementUrl) management ??= new URL(managementUrl);
+        ready(url);
+      });
       child.once('exit', () => failed(new Error(`the ${kind} process ended`)));
     });
   const several = (count, kind) => Promise.all(Array.from({ length: count }, (_, i) => start(kind, i)));
   const [urls] = await Promise.all([several(apis, 'api'), several(workers, 'worker')]);
   const baton = async (...args) =>
-    (await run(process.execPath, [`${root}/apps/cli/src/main.js`, ...args], { env })).stdout;
+    (
+      await run(process.execPath, [`${root}/apps/cli/src/main.js`, ...args], {
+        env: { ...env, MANAGEMENT_PORT: management.port },
+      })
+    ).stdout;
   let made = 0;
   return {
     databaseUrl: postgres.url,

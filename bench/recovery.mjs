@@ -48,7 +48,7 @@ function figures(times) {
 /** Milliseconds from each kill to the first chunk of each run's next attempt. */
 async function measure(env) {
   const api = await start('api', env);
-  const token = await tenantToken(env);
+  const token = await tenantToken({ ...env, MANAGEMENT_PORT: new URL(api.managementUrl).port });
   const times = [];
   let victim = await start('worker', env);
   for (let round = 0; round < ROUNDS; round++) {
@@ -122,6 +122,7 @@ function environment(env) {
     LOG_LEVEL: 'warn',
     HOST: '127.0.0.1',
     PORT: '0',
+    MANAGEMENT_PORT: '0',
     DATABASE_URL: postgres.url,
     ...env,
   };
@@ -134,7 +135,7 @@ function start(app, env) {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   return new Promise((resolve, reject) => {
-    child.once('message', ({ url }) => resolve({ child, url }));
+    child.once('message', ({ url, managementUrl }) => resolve({ child, url, managementUrl }));
     child.once('exit', (code) => reject(new Error(`The ${app} ended with ${code}`)));
   });
 }

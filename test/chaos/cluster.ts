@@ -125,12 +125,15 @@ export class Cluster {
     if (this.logs !== undefined) writeFileSync(join(this.logs, `${kind}-${pid}.log`), log());
   }
 
+  /** A command on the machine of an API. */
   private baton(...args: string[]): Promise<string> {
-    return this.run('apps/cli/src/main.js', ...args);
+    const [api] = this.processes.api;
+    const port = api === undefined ? '' : new URL(api.managementUrl).port;
+    return this.run('apps/cli/src/main.js', args, { MANAGEMENT_PORT: port });
   }
 
-  private async run(main: string, ...args: string[]): Promise<string> {
-    const env = { ...process.env, ...this.env };
+  private async run(main: string, args: string[] = [], more: Record<string, string> = {}): Promise<string> {
+    const env = { ...process.env, ...this.env, ...more };
     const { stdout } = await promisify(execFile)(process.execPath, [join(DIST, main), ...args], { env });
     return stdout;
   }

@@ -3,10 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { ApiClient } from '../../apps/cli/src/api-client.js';
+import { tenantApi } from '../../apps/cli/src/api.js';
 import { AgentsClient } from '../../apps/cli/src/agents/agents-client.js';
 import { planChanges, writeChange } from '../../apps/cli/src/agents/files.js';
-import type { Cli } from '../../apps/cli/src/cli.js';
 import { run } from '../../apps/cli/src/program.js';
 import { DRIVERS } from '../support/index.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
@@ -133,9 +132,11 @@ describe('baton agents apply', () => {
   });
 
   it('does not write over what somebody else has changed since it looked', async () => {
-    const client = new AgentsClient(ApiClient.of({ source: env } as unknown as Cli, {}));
+    const api = tenantApi({ source: env }, {});
+    const client = new AgentsClient(api);
     const [plan] = await planChanges(client, [write('mine.yaml', SUPPORT)]);
-    await client.patch('support', { description: 'Theirs' });
+    const params = { path: { agent: 'support' } };
+    await api.PATCH('/v1/agents/{agent}', { params, body: { description: 'Theirs' } });
     await expect(writeChange(client, plan!)).rejects.toThrow('"support" is now at version 3: read it again');
     expect((await baton('agents show support')).out).toContain('description: Theirs');
   });

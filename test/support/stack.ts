@@ -93,7 +93,10 @@ export class Stack {
       out: (text: string) => void out.push(text),
       err: (text: string) => void err.push(text),
     };
-    const source = { ...process.env, ...this.env };
+    // As in the container of an API: the port of operators is that of the environment.
+    const management = this.apis[0]?.managementUrl;
+    const port = management === undefined ? {} : { MANAGEMENT_PORT: new URL(management).port };
+    const source = { ...process.env, ...this.env, ...port };
     const code = await run(args, { source, terminal, stdin: () => Readable.from([]) });
     if (code !== 0) throw new Error(err.join('\n'));
     return out.join('\n');

@@ -3,14 +3,14 @@ import { EXIT } from './exit.js';
 /** What a command ends with that fails with this sentence (docs/reference/cli.md). */
 export function exitCodeOf(sentence: string): number {
   if (
-    /^(--|Missing|Unknown|Name |Give |Nothing to change|This deletes all|No (server|database) is|"\S+" cannot name)/.test(
+    /^(--|There is no token for|Missing|Unknown|Name |Give |Nothing to change|This deletes all|No (server|database) is|"\S+" cannot name)/.test(
       sentence,
     )
   ) {
     return EXIT.usage;
   }
   if (
-    /^(There is no|Tenant "\S+" (has no|trusts no)|The tenant "\S+" has no|"\S+" is not bound|No push config of task)/.test(
+    /^(There is no (?!token for)|Tenant "\S+" (has no|trusts no)|The tenant "\S+" has no|"\S+" is not bound|No push config of task)/.test(
       sentence,
     )
   ) {

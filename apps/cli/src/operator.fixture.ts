@@ -2,37 +2,28 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { type ControlMessage, createMessaging, type Messaging } from '@baton/messaging';
-import { Logger } from '@baton/telemetry';
-import { createDatabase, type TestDatabase } from '../../../test/support/index.js';
+import { managementUrl, database } from '../../api/src/admin/admin-api.fixture.js';
 import { exitCodeOf } from './exit-codes.fixture.js';
 import { run } from './program.js';
 
-export let database: TestDatabase;
-export let folder: string;
-let listening: Messaging | undefined;
+export { app, database, managementUrl, operator, url } from '../../api/src/admin/admin-api.fixture.js';
 
-beforeAll(async () => {
-  database = await createDatabase();
+export let folder: string;
+
+beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'baton-cli-'));
 });
 
-afterEach(async () => {
-  await listening?.close();
-  listening = undefined;
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The environment of the machine of the API: its database, and its port for operators. */
+export const ownMachine = (): Record<string, string> => ({
+  DATABASE_URL: database.url,
+  MANAGEMENT_PORT: new URL(managementUrl).port,
 });
 
-afterAll(async () => {
-  await database.drop();
-  rmSync(folder, { recursive: true });
-});
-
-/** What an operator sees of one command. */
-export async function baton(
-  line: string,
-  env: Record<string, string> = { DATABASE_URL: database.url },
-  input = '',
-) {
+/** What an operator on the machine of the API sees of one command. */
+export async function baton(line: string, env: Record<string, string> = ownMachine(), input = '') {
   const out: string[] = [];
   const err: string[] = [];
   const terminal = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) };
@@ -54,20 +45,4 @@ export async function refusal(line: string, env?: Record<string, string>): Promi
   expect({ code, out, err }).toEqual({ code: exitCodeOf(err), out: '', err });
   expect(err).not.toMatch(/\n\s+at |prisma\./);
   return err;
-}
-
-/** @returns waits for as many messages as the running processes receive from now on */
-export async function listen(): Promise<(count: number) => Promise<ControlMessage[]>> {
-  const messages: ControlMessage[] = [];
-  let news = (): void => undefined;
-  listening = createMessaging({ databaseUrl: database.url, log: Logger.silent() });
-  await listening.start(10_000);
-  await listening.subscribeControl((message) => {
-    messages.push(message);
-    news();
-  });
-  return async (count) => {
-    while (messages.length < count) await new Promise<void>((resolve) => (news = resolve));
-    return messages;
-  };
 }

@@ -1,5 +1,3 @@
-import type { RunErrorRecord } from '@baton/database';
-
 /** Where a command writes. */
 export interface Terminal {
   /** Results: tables, JSON, an agent's answer. */
@@ -84,7 +82,10 @@ export function printFields(
 }
 
 /** Print an error in an agent's code, with its stack and what the run wrote to its console. */
-export function printRunError(terminal: Terminal, { message, stack, output = [] }: RunErrorRecord): void {
+export function printRunError(
+  terminal: Terminal,
+  { message, stack, output = [] }: { message: string; stack?: string | null; output?: readonly string[] },
+): void {
   const lines = ['', stack ?? message, ...(output.length > 0 ? ['', 'Its console:'] : []), ...output];
   terminal.out(printable(lines.join('\n')));
 }

@@ -150,7 +150,7 @@ export async function buildProgram(args: readonly string[], cli: Cli): Promise<C
     if (isCompletion || args.includes(name)) await add(program, cli);
     else program.command(name).summary(summary);
   }
-  if (args[0] === '--version') program.version((await import('./platform.js')).releaseOf(), ...VERSION);
+  if (args[0] === '--version') program.version((await import('./release.js')).releaseOf(), ...VERSION);
   else program.option(...VERSION);
   addOutputOption(program);
   if (isCompletion) await addCompletion(program);

@@ -1,5 +1,5 @@
 import getPort from 'get-port';
-import type { Environment } from '@baton/config';
+import { type Environment, ownUrl } from '@baton/config';
 import { Silence } from '@baton/telemetry';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
@@ -43,8 +43,7 @@ function command(
 /** The API process. */
 export function apiProcess(home: Home, environment: Environment, variables: ChildEnvironment): Supervised {
   const { host, port, apiGraceMs } = environment;
-  const reachable = host === '0.0.0.0' || host === '::' ? LOOPBACK : host;
-  const readyUrl = `http://${inUrl(reachable)}:${port}/readyz`;
+  const readyUrl = `${ownUrl(host, port)}/readyz`;
   return {
     title: 'The API',
     stopTimeoutMs: apiGraceMs + MARGIN_MS,

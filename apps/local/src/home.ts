@@ -15,6 +15,8 @@ export interface Demo {
 export interface Runtime {
   databaseUrl: string;
   redisUrl: string | null;
+  /** Where the API answers operators. Unset: it is about to start. */
+  managementUrl?: string;
 }
 
 /**

@@ -6,6 +6,7 @@ import {
   loadEnvironment,
   type LocalEnvironment,
   masterKeyIdsOf,
+  ownUrl,
 } from '@baton/config';
 import { Database, ensureAuditGuard, ensureSystemKey, hasMasterKey, migrate } from '@baton/database';
 import { existsSync } from 'node:fs';
@@ -14,7 +15,7 @@ import { apiProcess, stopLeftoverApps, workerProcess } from './app-processes.js'
 import { prepareDemo } from './demo-tenant.js';
 import { type Demo, type Home, orTell, reasonOf } from './home.js';
 import { StartError } from './start-error.js';
-import { inUrl, LOOPBACK } from './loopback.js';
+import { LOOPBACK } from './loopback.js';
 import { postgresService, redisService } from './own-services.js';
 import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor.js';
 
@@ -79,13 +80,16 @@ export class LocalBaton {
     const environment = loadEnvironment({ ...this.source, ...variables });
     await this.compareMasterKey(environment);
     const demo = await orTell(prepareDemo(environment, this.home), redis.remedy);
-    this.home.writeRuntime({ databaseUrl: environment.databaseUrl, redisUrl: environment.redisUrl ?? null });
+    const runtime = { databaseUrl: environment.databaseUrl, redisUrl: environment.redisUrl ?? null };
+    this.home.writeRuntime(runtime);
     const numbers = Array.from({ length: this.local.workers }, (_, index) => index + 1);
     const workers = numbers.map((number) =>
       workerProcess(this.home, environment, variables, number, (text) => this.events.say(text)),
     );
     const [ports] = await Promise.all([this.launchApi(environment, variables, host), this.launch(workers)]);
-    const metrics = `http://${inUrl(environment.managementHost)}:${ports.MANAGEMENT_PORT}/metrics`;
+    const managementUrl = ownUrl(environment.managementHost, ports.MANAGEMENT_PORT);
+    this.home.writeRuntime({ ...runtime, managementUrl });
+    const metrics = `${managementUrl}/metrics`;
     const grpc = `${new URL(demo.url).hostname}:${ports.GRPC_PORT}`;
     return { demo, grpc, metrics, notes: [postgres.note, redis.note, this.agentsNote(), reachNote(host)] };
   }

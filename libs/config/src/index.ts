@@ -31,7 +31,7 @@ export {
   storedLimits,
   type TenantLimits,
 } from './limits.js';
-export { listenAddress } from './listen-address.js';
+export { listenAddress, ownUrl } from './listen-address.js';
 export { isManagementHost } from './management-host.js';
 export { masterKeyId, type MasterKeyIds, masterKeyIdsOf } from './master-key.js';
 export { parseRedisUrl, type RedisHost } from './redis-url.js';

@@ -18,3 +18,11 @@ export function listenAddress(host: string, interfaces: Interfaces = networkInte
   const families = new Set(Object.values(interfaces).flatMap((list) => list?.map(({ family }) => family)));
   return !other || families.has(other.needs) || families.size === 0 ? host : other.instead;
 }
+
+const EVERY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
+
+/** The URL at which this machine reaches a listener of its own. @param host the address of the listener */
+export function ownUrl(host: string, port: number | string): string {
+  const reachable = EVERY_ADDRESS.has(host) ? listenAddress('127.0.0.1') : host;
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+}

@@ -849,11 +849,11 @@ const local = group('`npm start`, `docker compose` and `npx baton`', {
   ),
   batonAdminUrl: optional(
     text,
-    'URL of a management port. The commands of operators then call it, and need no DATABASE_URL.',
+    'URL of a management port, for the commands of operators. Default: that of this machine.',
   ),
   batonOperatorToken: optional(
     text,
-    'Token of an operator for BATON_ADMIN_URL, from `npx baton operator-tokens create`.',
+    'Token of an operator, from `npx baton operator-tokens create`. Default: on the machine of Baton, each command makes one for itself.',
     { secret: true },
   ),
   batonToken: optional(text, 'Token for these commands. Default: the demo token of `npm start`.', {

@@ -1,5 +1,5 @@
 import { clock } from '@baton/telemetry';
-import { type OperatorToken, OperatorTokenStore } from '@baton/database';
+import { type Actor, OPERATOR_ACTOR, type OperatorToken, OperatorTokenStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { createHash, randomBytes } from 'node:crypto';
 
@@ -17,11 +17,24 @@ const SHOWN = PREFIX.length + 6;
 export class OperatorTokens {
   constructor(private readonly store: OperatorTokenStore) {}
 
-  /** A new token. Its secret is returned only here: the database stores its SHA-256. */
+  /**
+   * A new token. Its secret is returned only here: the database stores its SHA-256. Only the command line issues tokens, on the
+   * database: a stolen token makes no others.
+   */
   async issue(name: string, expiresAt: Date | null): Promise<{ secret: string; token: OperatorToken }> {
     const secret = PREFIX + randomBytes(32).toString('base64url');
-    const prefix = secret.slice(0, SHOWN);
-    return { secret, token: await this.store.create({ name, hash: hashOf(secret), prefix, expiresAt }) };
+    const input = { name, hash: hashOf(secret), prefix: secret.slice(0, SHOWN), expiresAt };
+    return { secret, token: await this.store.create(input, OPERATOR_ACTOR) };
+  }
+
+  /** All tokens, also revoked and expired ones, the newest first. */
+  async list(): Promise<OperatorToken[]> {
+    return this.store.list();
+  }
+
+  /** Revokes a token by id or prefix. @returns undefined if there is none */
+  async revoke(idOrPrefix: string, by: Actor): Promise<OperatorToken | undefined> {
+    return this.store.revoke(idOrPrefix, by);
   }
 
   /** The token of a secret, or undefined if it is unknown, revoked or expired. */

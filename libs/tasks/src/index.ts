@@ -14,7 +14,7 @@ export { WorkerPresence } from './runs/worker-presence.js';
 export { Schedules } from './schedules/schedules.js';
 export { type OpenWork, PrincipalWork, type StoppedWork } from './tenants/principal-work.js';
 export { BoundHosts, type HostTarget } from './tenants/bound-hosts.js';
-export { OperatorDesk, type PlatformQueue } from './tenants/operator-desk.js';
+export { PlatformService, type PlatformQueue } from './tenants/platform-service.js';
 export { OperatorLetters, type ShownLetter } from './tenants/operator-letters.js';
 export { type DeletedTenant, type Suspended, TenantLifecycle } from './tenants/tenant-lifecycle.js';
 export {

@@ -8,7 +8,7 @@ import { PlatformModule } from './platform/platform.module.js';
 import { WorkerAlarm } from './platform/worker-alarm.js';
 import { SchedulesModule } from './schedules/schedules.module.js';
 import { BoundHosts } from './tenants/bound-hosts.js';
-import { OperatorDesk } from './tenants/operator-desk.js';
+import { PlatformService } from './tenants/platform-service.js';
 import { OperatorLetters } from './tenants/operator-letters.js';
 import { PrincipalWork } from './tenants/principal-work.js';
 import { TenantLifecycle } from './tenants/tenant-lifecycle.js';
@@ -39,7 +39,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
     WorkerAlarm,
     TenantLifecycle,
     TenantSettings,
-    OperatorDesk,
+    PlatformService,
     OperatorLetters,
     BoundHosts,
     TrustedIssuers,
@@ -56,7 +56,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
     TenantLifecycle,
     TenantSettings,
     TenantTokens,
-    OperatorDesk,
+    PlatformService,
     OperatorLetters,
     BoundHosts,
     TrustedIssuers,

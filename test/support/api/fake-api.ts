@@ -48,7 +48,7 @@ import {
   DeadPushes,
   OperationTable,
   BoundHosts,
-  OperatorDesk,
+  PlatformService,
   OperatorLetters,
   PlatformGauges,
   PlatformReadiness,
@@ -406,7 +406,7 @@ function secretStore(): Pick<SecretStore, 'put' | 'setOrigins' | 'list' | 'remov
 
 /** The use cases of the API of operators. */
 const OPERATORS = [
-  OperatorDesk,
+  PlatformService,
   OperatorLetters,
   BoundHosts,
   TrustedIssuers,

@@ -2,6 +2,9 @@ import type { Actor, OperatorToken } from '@baton/database';
 import { callerOf } from '@baton/identity';
 import type { CallRequest } from '../http/requests.js';
 
+/** Characters of a token's name in a record. */
+const MAX_NAME = 200;
+
 /** Who sends the request, for the audit log. */
 export function actorOf(request: CallRequest): Actor {
   return { ...callerOf(request).principal, address: request.ip, requestId: request.id };
@@ -18,6 +21,11 @@ export function operatorOf({ operator }: OperatorRequest): OperatorToken {
 
 /** The operator who sends the request, for the audit log. Throws if the route is not for operators, which is a bug. */
 export function operatorActorOf(request: OperatorRequest): Actor {
-  const key = `operator:${operatorOf(request).id}`;
-  return { kind: 'operator', key, address: request.ip, requestId: request.id };
+  const { id, name, prefix } = operatorOf(request);
+  const actor = {
+    kind: 'operator',
+    key: `operator:${id}`,
+    name: `${name.slice(0, MAX_NAME)} (${prefix})`,
+  } as const;
+  return { ...actor, address: request.ip, requestId: request.id };
 }

@@ -9,12 +9,14 @@ import { createFastifyAdapter, listen, prepareApi, shutDown } from '../server.js
 
 export type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
 
-let database: TestDatabase;
+export let database: TestDatabase;
 export let app: NestFastifyApplication;
 export let url: string;
 export let managementUrl: string;
 /** The token of an operator. */
 export let operator: string;
+/** The master key of the database. */
+export const MASTER_KEY = randomBytes(32).toString('base64');
 /** Its key in the audit log. */
 export let operatorKey: string;
 
@@ -29,7 +31,7 @@ beforeAll(async () => {
     MANAGEMENT_PORT: '0',
     UNAUTHENTICATED_PER_SECOND: '0',
     OUTBOUND_ALLOW: '127.0.0.1',
-    BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+    BATON_MASTER_KEY: MASTER_KEY,
   });
   app = await NestFactory.create(ApiModule.use(environment), createFastifyAdapter(environment), {
     bodyParser: false,

@@ -1,4 +1,4 @@
-import { AuditStore, Database, OperatorTokenStore, PLATFORM } from '@baton/database';
+import { AuditStore, Database, OperatorTokenStore, PLATFORM, PLATFORM_ACTOR } from '@baton/database';
 import { OperatorTokens, TokenService } from '@baton/identity';
 import { randomUUID } from 'node:crypto';
 import { MANAGEMENT_ROUTES } from '../../../../test/support/api/routes.js';
@@ -197,6 +197,11 @@ const WRITES: Readonly<Record<string, (slug: string) => Promise<Step>>> = {
     const target = await host(slug);
     return { path: `hosts/${target}`, action: 'host.unbind', target };
   },
+  'DELETE /v1/admin/operator-tokens/:token': async () => {
+    const { token: made } = await app.get(OperatorTokens, { strict: false }).issue('gone', null);
+    const step = { path: `operator-tokens/${made.prefix}`, action: 'operator-token.revoke', target: made.id };
+    return { ...step, isPlatform: true };
+  },
   'POST /v1/admin/dead-letters/:runId/redeliver': async (slug) => {
     const target = await deadRun(slug);
     return { path: `dead-letters/${target}/redeliver`, action: 'dead-letter.redeliver', target };
@@ -226,7 +231,7 @@ let refused: Record<string, string>;
 beforeAll(async () => {
   const operators = app.get(OperatorTokens, { strict: false });
   const revoked = await operators.issue('revoked', null);
-  await app.get(OperatorTokenStore, { strict: false }).revoke(revoked.token.id);
+  await app.get(OperatorTokenStore, { strict: false }).revoke(revoked.token.id, PLATFORM_ACTOR);
   const { json } = await ask('POST', `tenants/${await tenant()}/tokens`, { name: 'x', scopes: ['admin'] });
   refused = {
     revoked: revoked.secret,
@@ -331,7 +336,11 @@ describe('every route of operators that writes', () => {
           action,
           outcome: 'ok',
           source: 'loopback',
-          actor: { kind: 'operator', key: operatorKey, name: null },
+          actor: {
+            kind: 'operator',
+            key: operatorKey,
+            name: expect.stringMatching(/^ops \(baton_operator_/) as string,
+          },
           requestId: expect.any(String) as string,
           target: { name: typeof target === 'string' ? target : (expect.stringMatching(target) as string) },
         },
@@ -371,6 +380,7 @@ describe('every route of operators that writes', () => {
       await ask('POST', `tenants/${slug}/agents`, { ...ECHO, runtime: 'abacus' });
       await ask('DELETE', `tenants/${slug}/agents/echo`);
       await ask('POST', `dead-letters/${randomUUID()}/redeliver`);
+      await ask('DELETE', 'operator-tokens/baton_operator_none');
     });
     expect(written).toEqual([]);
   });

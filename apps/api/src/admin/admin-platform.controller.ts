@@ -2,7 +2,7 @@ import { Message, ProtocolError } from '@baton/a2a';
 import {
   DeadPushes,
   type DeadLetter,
-  OperatorDesk,
+  PlatformService,
   OperatorLetters,
   TaskListing,
   RUN_CLASSES,
@@ -151,7 +151,7 @@ const pushList = z.object({ dead_pushes: z.array(tenantPush), next_cursor: nextC
 @Controller('v1/admin')
 export class AdminPlatformController {
   constructor(
-    private readonly desk: OperatorDesk,
+    private readonly platform: PlatformService,
     private readonly letters: OperatorLetters,
     private readonly pushes: DeadPushes,
     private readonly settings: TenantSettings,
@@ -173,7 +173,7 @@ export class AdminPlatformController {
   })
   @Get('queue')
   async showQueue(): Promise<z.infer<typeof queueAnswer>> {
-    const { classes, oldestWaiting, jobs, deadLetters, deadPushes, slots } = await this.desk.readQueue();
+    const { classes, oldestWaiting, jobs, deadLetters, deadPushes, slots } = await this.platform.readQueue();
     return {
       classes: classes.map(({ class: name, runs, more, oldestAt, oldestSeconds }) => ({
         class: name,
@@ -201,7 +201,7 @@ export class AdminPlatformController {
   })
   @Get('workers')
   async listWorkers(): Promise<z.infer<typeof workerList>> {
-    const workers = await this.desk.listWorkers();
+    const workers = await this.platform.listWorkers();
     return {
       workers: workers.map(({ startedAt, seenAt, isAlive, memoryBytes, loadFailures, ...worker }) => ({
         ...worker,

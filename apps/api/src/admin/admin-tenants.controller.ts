@@ -1,6 +1,6 @@
 import { isMediaType, parseFields, ProtocolError } from '@baton/a2a';
 import { LIMIT_NAMES, type LimitName, type LimitOverrides, limitRule } from '@baton/config';
-import { OperatorDesk, TenantLifecycle, TenantSettings } from '@baton/tasks';
+import { PlatformService, TenantLifecycle, TenantSettings } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -69,7 +69,7 @@ export class AdminTenantsController {
     private readonly settings: TenantSettings,
     private readonly lifecycle: TenantLifecycle,
     private readonly bodies: BodyReader,
-    private readonly desk: OperatorDesk,
+    private readonly platform: PlatformService,
   ) {}
 
   @Describe({ id: 'listTenants', summary: 'Lists the tenants by slug', answer: tenantList })
@@ -211,7 +211,7 @@ export class AdminTenantsController {
     @Res() reply: FastifyReply,
     @Query('skip_running', SKIP_RUNNING) skipRunning: boolean,
   ): Promise<void> {
-    const out = await this.desk.export(slug, { skipRunning }, operatorActorOf(request));
+    const out = await this.platform.export(slug, { skipRunning }, operatorActorOf(request));
     await reply.header('content-type', NDJSON).send(out);
   }
 
@@ -230,7 +230,7 @@ export class AdminTenantsController {
     if (!isMediaType(request.headers['content-type'], NDJSON)) {
       throw new ProtocolError('media-type', `send the export of a tenant as ${NDJSON}`);
     }
-    const imported = await this.desk.import(slug, request.raw, operatorActorOf(request));
+    const imported = await this.platform.import(slug, request.raw, operatorActorOf(request));
     const { id, records, secrets, pausedSchedules } = imported;
     return { id, slug, records, secrets, paused_schedules: pausedSchedules };
   }

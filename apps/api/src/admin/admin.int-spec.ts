@@ -1,10 +1,12 @@
 import { TENANT_SCOPES } from '@baton/a2a';
-import { AuditStore, OperatorTokenStore } from '@baton/database';
+import { AuditStore, OperatorTokenStore, PLATFORM_ACTOR } from '@baton/database';
 import { OperatorTokens } from '@baton/identity';
+import { type ControlMessage, createMessaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { app, ask, managementUrl, operator, url } from './admin-api.fixture.js';
+import { app, ask, database, managementUrl, operator, url } from './admin-api.fixture.js';
 
 describe('tokens of operators', () => {
   it('count at once when they are revoked or expired', async () => {
@@ -13,7 +15,7 @@ describe('tokens of operators', () => {
     const { secret: expired } = await tokens.issue('expired', new Date(Date.now() - 1));
     expect((await ask('GET', 'workers', undefined, secret)).status).toBe(200);
     expect((await ask('GET', 'workers', undefined, expired)).status).toBe(401);
-    await app.get(OperatorTokenStore, { strict: false }).revoke(token.prefix);
+    await app.get(OperatorTokenStore, { strict: false }).revoke(token.prefix, PLATFORM_ACTOR);
     expect((await ask('GET', 'workers', undefined, secret)).status).toBe(401);
   });
 
@@ -376,5 +378,59 @@ describe('issuers', () => {
     keys = [{ kty: 'EC', kid: 'k1' }];
     expect((await add(body)).status).toBe(201);
     await new Promise((resolve) => server.close(resolve));
+  });
+
+  it('are refused where the tenant may not call, also unseen', async () => {
+    await ask('POST', 'tenants', { slug: 'fenced-trust' });
+    await ask('PATCH', 'tenants/fenced-trust', {
+      egress_deny: ['id.example.com'],
+      egress_allow: ['*.example.com'],
+    });
+    const message = async (of: object): Promise<string> =>
+      (await ask('POST', 'tenants/fenced-trust/issuers', { ...UNSEEN, ...of })).json.error.message as string;
+    expect(await message({ issuer: 'https://id.example.com' })).toMatch(
+      /^issuer: "id\.example\.com" is in the list .*\(egress_deny\)/,
+    );
+    const elsewhere = { issuer: 'https://a.example.com', jwks_url: 'https://192.0.2.1/jwks' };
+    expect(await message(elsewhere)).toMatch(/^jwks_url: "192\.0\.2\.1" is not in the list/);
+  });
+});
+
+describe('every process is told', () => {
+  it('of each change of a tenant, its tokens, agents, hosts and issuers', async () => {
+    const messages: ControlMessage[] = [];
+    let news = (): void => undefined;
+    const messaging = createMessaging({ databaseUrl: database.url, log: Logger.silent() });
+    await messaging.start(10_000);
+    const { id: tenantId } = (await ask('POST', 'tenants', { slug: 'told' })).json as { id: string };
+    const end = await messaging.subscribeControl((message) => {
+      if ('tenantId' in message && message.tenantId === tenantId) messages.push(message);
+      news();
+    });
+    const told = async (...types: string[]): Promise<void> => {
+      while (messages.length < types.length) await new Promise<void>((resolve) => (news = resolve));
+      expect(messages.splice(0).map(({ type }) => type)).toEqual(types);
+    };
+    const agent = { name: 'Second', description: 'x', runtime: 'echo', slug: 'second' };
+    await ask('PATCH', 'tenants/told/limits', { openStreams: 5 });
+    await told('limits-changed');
+    await ask('POST', 'tenants/told/agents', agent);
+    await ask('DELETE', 'tenants/told/agents/second');
+    await told('catalog-changed', 'catalog-changed');
+    await ask('PUT', 'hosts/told.example', { tenant: 'told', agent: 'echo' });
+    await ask('DELETE', 'hosts/told.example');
+    await told('catalog-changed', 'catalog-changed');
+    const issuer = { issuer: 'https://told.example', audience: 'baton', check: false };
+    const { id } = (await ask('POST', 'tenants/told/issuers', issuer)).json as { id: string };
+    await ask('DELETE', `tenants/told/issuers/${id}`);
+    await told('issuers-changed', 'issuers-changed');
+    const token = (await ask('POST', 'tenants/told/tokens', { name: 'ci' })).json as { id: string };
+    await ask('POST', `tenants/told/tokens/${token.id}/rotate`, {});
+    await ask('DELETE', `tenants/told/tokens/${token.id}`);
+    await told('token-revoked', 'token-revoked');
+    await ask('POST', 'tenants/told/suspend', {});
+    await told('tenant-suspended');
+    end();
+    await messaging.close();
   });
 });

@@ -6,6 +6,7 @@ import { AdminAuditController } from './admin-audit.controller.js';
 import { AdminIssuersController } from './admin-issuers.controller.js';
 import { AdminPlatformController } from './admin-platform.controller.js';
 import { AdminHostsController } from './admin-hosts.controller.js';
+import { AdminOperatorTokensController } from './admin-operator-tokens.controller.js';
 import { AdminSecretsController } from './admin-secrets.controller.js';
 import { AdminTenantsController } from './admin-tenants.controller.js';
 import { AdminTokensController } from './admin-tokens.controller.js';
@@ -21,6 +22,7 @@ import { AdminTokensController } from './admin-tokens.controller.js';
     AdminSecretsController,
     AdminAuditController,
     AdminHostsController,
+    AdminOperatorTokensController,
     AdminPlatformController,
   ],
 })

@@ -32,6 +32,7 @@ const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   'dead-pushes/:id': 'Id of the task',
   'tenants/:tenant': 'Slug of the tenant',
   'tokens/:token': 'Id or prefix of the token',
+  'operator-tokens/:token': 'Id or prefix of the token',
   'issuers/:id': 'Id of the entry',
   'hosts/:host': 'The host name',
 };

@@ -1,54 +1,13 @@
+import type { TenantSchemas } from '@baton/contract';
 import { stringify } from 'yaml';
+import { answerOf, listAll, type TenantApi } from '../api.js';
 import { oneLine } from '../output.js';
-import { type ApiClient } from '../api-client.js';
 import { RefusedError } from '../refused-error.js';
 
-/** An agent as the server shows it. */
-export interface ShownAgent {
-  id?: string;
-  slug: string;
-  origin: 'catalog' | 'installed' | 'builtin';
-  enabled: boolean;
-  version: number | null;
-  definition: Record<string, unknown>;
-}
-
-/** An agent in a list. */
-export interface ListedAgent extends Omit<ShownAgent, 'definition'> {
-  name: string;
-  description: string;
-  runtime: string;
-}
-
-/** An agent in code that workers could not load. */
-export interface LoadFailure {
-  /** Null: the folder of agents can not be read. */
-  agent: string | null;
-  file: string;
-  line: number | null;
-  reason: string;
-}
-
-export interface ShownVersion {
-  version: number;
-  enabled: boolean;
-  created_at: string;
-  created_by: string;
-  /** When its contents were erased. */
-  erased_at: string | null;
-}
-
-/** What a write did, or would do. */
-export interface Written {
-  outcome: 'created' | 'updated' | 'unchanged';
-  agent: ShownAgent;
-  /** Settings that are accepted but fail when the agent runs. */
-  warnings?: { field: string; description: string; agent?: string }[];
-  /** What the card should have and the definition leaves out. */
-  hints?: { field: string; description: string }[];
-  /** MCP servers that were not asked for their tools. */
-  unchecked_tools?: { field: string; description: string }[];
-}
+export type ShownAgent = TenantSchemas['Agent'];
+export type Written = TenantSchemas['AgentWrite'];
+type LoadFailure = TenantSchemas['LoadFailure'];
+type AgentDocument = TenantSchemas['AgentDocument'];
 
 /** How a write is meant. */
 export interface Write {
@@ -61,63 +20,65 @@ export interface Write {
 
 /** The agents of a server, as a tenant has them with its token. Every error is an OperatorError. */
 export class AgentsClient {
-  constructor(private readonly api: ApiClient) {}
+  constructor(private readonly api: TenantApi) {}
 
   /** Undefined: the tenant sees no such agent. */
-  async find(name: string): Promise<{ agent: ShownAgent; etag: string | null } | undefined> {
+  async find(agent: string): Promise<{ agent: ShownAgent; etag: string | null } | undefined> {
     try {
-      const response = await this.api.open('GET', pathOf(name));
-      return { agent: (await response.json()) as ShownAgent, etag: response.headers.get('etag') };
+      const { data, response } = await this.api.GET('/v1/agents/{agent}', { params: { path: { agent } } });
+      return data && { agent: data, etag: response.headers.get('etag') };
     } catch (error) {
       if (error instanceof RefusedError && error.status === 404) return undefined;
       throw error;
     }
   }
 
-  list(): Promise<ListedAgent[]> {
-    return this.api.list<ListedAgent>('agents', 'agents');
+  list(): Promise<TenantSchemas['AgentSummary'][]> {
+    return listAll(
+      (query) => this.api.GET('/v1/agents', { params: { query } }),
+      ({ agents }) => agents,
+    );
   }
 
   /** Empty for a token without `agents:write`. */
-  loadFailures(): Promise<LoadFailure[]> {
-    return readLoadFailures(this.api, 'agents');
+  async loadFailures(): Promise<LoadFailure[]> {
+    const page = await answerOf(this.api.GET('/v1/agents', { params: { query: { limit: 1 } } }));
+    return page.load_failures ?? [];
   }
 
-  versions(name: string): Promise<ShownVersion[]> {
-    return this.api.list<ShownVersion>(`${pathOf(name)}/versions`, 'versions');
+  versions(agent: string): Promise<TenantSchemas['AgentVersionSummary'][]> {
+    return listAll(
+      (query) => this.api.GET('/v1/agents/{agent}/versions', { params: { path: { agent }, query } }),
+      ({ versions }) => versions,
+    );
   }
 
-  /** Make the agent what the document says. */
-  async put(name: string, document: unknown, { dryRun, checkTools, etag }: Write = {}): Promise<Written> {
-    const query = dryRun ? `?dryRun=true${checkTools ? '&checkTools=true' : ''}` : '';
-    const path = `${pathOf(name)}${query}`;
-    const headers = { ...(etag === null ? { 'if-none-match': '*' } : etag && { 'if-match': etag }) };
-    // A file may hold nothing, and the server says what is missing.
-    const response = await this.api.open('PUT', path, { body: document ?? null, headers });
-    return (await response.json()) as Written;
+  /** Make the agent what the document says. The server says what is wrong with a document. */
+  put(agent: string, document: unknown, { dryRun, checkTools, etag }: Write = {}): Promise<Written> {
+    const query = { ...(dryRun && { dryRun }), ...(dryRun && checkTools && { checkTools }) };
+    const header = etag === null ? { 'If-None-Match': '*' } : { 'If-Match': etag };
+    // A file may hold nothing.
+    const body = (document ?? null) as AgentDocument;
+    return answerOf(this.api.PUT('/v1/agents/{agent}', { params: { path: { agent }, query, header }, body }));
   }
 
-  patch(name: string, patch: object): Promise<Written> {
-    return this.api.call('PATCH', pathOf(name), patch);
+  setEnabled(agent: string, enabled: boolean): Promise<Written> {
+    return answerOf(this.api.PATCH('/v1/agents/{agent}', { params: { path: { agent } }, body: { enabled } }));
   }
 
-  restore(name: string, version: string): Promise<Written> {
-    return this.api.call('POST', `${pathOf(name)}/versions/${encodeURIComponent(version)}/restore`);
+  restore(agent: string, version: string): Promise<Written> {
+    const params = { path: { agent, version } };
+    return answerOf(this.api.POST('/v1/agents/{agent}/versions/{version}/restore', { params }));
   }
 
-  async eraseVersion(name: string, version: string): Promise<void> {
-    await this.api.call('DELETE', `${pathOf(name)}/versions/${encodeURIComponent(version)}`);
+  async eraseVersion(agent: string, version: string): Promise<void> {
+    const params = { path: { agent, version } };
+    await answerOf(this.api.DELETE('/v1/agents/{agent}/versions/{version}', { params }));
   }
 
-  async remove(name: string): Promise<void> {
-    await this.api.call('DELETE', pathOf(name));
+  async remove(agent: string): Promise<void> {
+    await answerOf(this.api.DELETE('/v1/agents/{agent}', { params: { path: { agent } } }));
   }
-}
-
-/** @param path of a list of agents */
-export async function readLoadFailures(api: ApiClient, path: string): Promise<LoadFailure[]> {
-  const page = await api.call<{ load_failures?: LoadFailure[] }>('GET', `${path}?limit=1`);
-  return page.load_failures ?? [];
 }
 
 /** A line for people: what, where and why. */
@@ -127,8 +88,6 @@ export const failureText = ({ agent, file, line, reason }: LoadFailure): string 
 /** The place of a fault and its reason: `index.mjs:3: Unexpected end of input`. */
 export const placeAndReason = ({ file, line, reason }: Omit<LoadFailure, 'agent'>): string =>
   `${file}${line === null ? '' : `:${line}`}: ${oneLine(reason.replace(/^could not be loaded: /, ''), 300)}`;
-
-const pathOf = (name: string): string => `agents/${encodeURIComponent(name)}`;
 
 /** An agent as its file would have it. */
 export function documentOf({ slug, enabled, definition }: ShownAgent): Record<string, unknown> {

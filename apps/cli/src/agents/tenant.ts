@@ -2,7 +2,7 @@ import { type Cli, type JsonOption } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, oneLine, printValue, printTable } from '../output.js';
-import { ApiClient, type TargetOptions } from '../api-client.js';
+import { type TargetOptions, tenantApi } from '../api.js';
 import { AgentsClient, agentText, documentOf, failureText, type Written } from './agents-client.js';
 import { type Change, planChanges, warningsOf, writeChange } from './files.js';
 
@@ -22,7 +22,7 @@ export interface ApplyOptions extends ServerOptions {
 }
 
 const clientOf = (cli: Cli, options: ServerOptions): AgentsClient =>
-  new AgentsClient(ApiClient.of(cli, options));
+  new AgentsClient(tenantApi(cli, options));
 
 /** Create or change the agents of the files. Writes nothing unless every file is valid. */
 export async function applyFiles(cli: Cli, options: ApplyOptions): Promise<void> {
@@ -124,7 +124,7 @@ export async function setEnabled(
   enabled: boolean,
   options: ServerOptions,
 ): Promise<void> {
-  const written = await clientOf(cli, options).patch(name, { enabled });
+  const written = await clientOf(cli, options).setEnabled(name, enabled);
   report(cli, written, options, enabled ? 'is enabled' : 'is disabled; its running tasks finish');
 }
 

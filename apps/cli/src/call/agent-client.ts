@@ -6,7 +6,7 @@ import {
 } from '@a2a-js/sdk/client';
 import { type Message, type StreamResponse, type Task, TaskState } from '@baton/a2a';
 import { SequenceTap } from '../server.js';
-import { createFetch, type Target } from '../api-client.js';
+import { createFetch, type Target } from '../api.js';
 
 export type Payload = NonNullable<StreamResponse['payload']>;
 

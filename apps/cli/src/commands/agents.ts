@@ -2,7 +2,7 @@ import type * as operatorCommands from '../agents/operator.js';
 import type * as tenantCommands from '../agents/tenant.js';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
-import { withOperatorOptions } from '../operator/admin-target.js';
+import { withOperatorOptions } from '../operator/operator-api.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 type Operator = typeof operatorCommands;

@@ -1,4 +1,5 @@
 import { dataPart, Role } from '@baton/a2a';
+import type { TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { randomUUID } from 'node:crypto';
 import { AgentClient } from '../call/agent-client.js';
@@ -7,8 +8,8 @@ import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, oneLine, printTable, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { ApiClient, findTarget, type TargetOptions } from '../api-client.js';
-import { type RequestJson, RequestsClient } from '../tasks/requests-client.js';
+import { findTarget, type TargetOptions, tenantApi } from '../api.js';
+import { taskRecord, TasksClient } from '../tasks/tasks-client.js';
 import { parseCount } from './options.js';
 
 const TITLES = ['task', 'call', 'tool', 'input', 'asked', 'expires', 'agent'];
@@ -48,20 +49,20 @@ export function addApprovalCommands(program: Command, cli: Cli): void {
 }
 
 async function list(cli: Cli, options: Options & { limit: string }): Promise<void> {
-  const client = new RequestsClient(ApiClient.of(cli, options));
+  const client = new TasksClient(tenantApi(cli, options));
   const waiting = await client.list(
     { state: 'input-required' },
     parseCount('--limit', options.limit, MAX_LISTED),
   );
   const asking = waiting.filter(({ approvals = [] }) => approvals.length > 0);
-  if (options.json) return void printValue(cli.terminal, asking);
+  if (options.json) return void printValue(cli.terminal, asking.map(taskRecord));
   const slugs = asking.length > 0 ? await client.slugs() : new Map<string, string>();
   const rows = asking.flatMap((request) => rowsOf(request, slugs));
   printTable(cli.terminal, TITLES, rows, 'No call waits for a person.');
 }
 
 const rowsOf = (
-  { request_id: id, agent_id: agent, updated_at: at, approvals = [] }: RequestJson,
+  { task_id: id, agent_id: agent, updated_at: at, approvals = [] }: TenantSchemas['TaskSummary'],
   slugs: ReadonlyMap<string, string>,
 ): string[][] =>
   approvals.map(({ call_id: call, tool, input, expires_at: expiresAt }) => [
@@ -78,7 +79,7 @@ const timeOf = (text: string | undefined): string => formatTime(text === undefin
 
 /** Sends the answer and does not wait for the outcome. */
 async function decide(cli: Cli, taskId: string, approved: boolean, options: AnswerOptions): Promise<void> {
-  const client = new RequestsClient(ApiClient.of(cli, options));
+  const client = new TasksClient(tenantApi(cli, options));
   const found = await client.get(taskId);
   const calls = callsOf(found, options.call);
   const { reason } = options;
@@ -97,13 +98,16 @@ async function decide(cli: Cli, taskId: string, approved: boolean, options: Answ
     referenceTaskIds: [],
   });
   const verb = approved ? 'approved' : 'rejected';
-  if (options.json) return void printValue(cli.terminal, { request_id: taskId, calls, approved });
+  if (options.json) return void printValue(cli.terminal, taskRecord({ task_id: taskId, calls, approved }));
   for (const call of calls) cli.terminal.out(`Call ${call} of task ${taskId} is ${verb}.`);
   cli.terminal.err(`Follow it with: npx baton tasks watch ${taskId}`);
 }
 
 /** The calls to answer: those that wait now, so that nobody answers what was never shown. */
-function callsOf({ state, approvals = [] }: RequestJson, wanted: readonly string[] | undefined): string[] {
+function callsOf(
+  { state, approvals = [] }: TenantSchemas['TaskSummary'],
+  wanted: readonly string[] | undefined,
+): string[] {
   const waiting = approvals.map(({ call_id: id }) => id);
   if (waiting.length === 0) {
     throw new OperatorError(`no call of it waits for a person; its state is ${state ?? 'unknown'}.`);

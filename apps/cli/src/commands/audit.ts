@@ -1,13 +1,12 @@
-import { AUDIT_ACTIONS, type AuditRecord, auditJson, AuditStore } from '@baton/database';
+import type { TenantSchemas } from '@baton/contract';
+import { AUDIT_ACTIONS } from '@baton/database';
 import type { Command } from 'commander';
+import { listAll, type TargetOptions, tenantApi } from '../api.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { UsageError } from '../usage-error.js';
 import { formatTime, printValue, printTable } from '../output.js';
-import { findAdminTarget } from '../operator/admin-target.js';
-import { requireTenant, unknownTenant, withDatabase } from '../platform.js';
+import { withOperatorApi } from '../operator/operator-api.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { ApiClient, type TargetOptions } from '../api-client.js';
-import { RefusedError } from '../refused-error.js';
 
 const TITLES = ['time', 'action', 'target', 'who', 'from', 'outcome'];
 const NONE = 'There are no such records.';
@@ -24,15 +23,7 @@ interface Options extends TargetOptions, JsonOption {
   lines?: boolean;
 }
 
-/** The filters of every way to read the log. */
-interface Wanted {
-  action?: string | undefined;
-  from?: Date | undefined;
-  until?: Date | undefined;
-  limit: number;
-}
-
-type RecordJson = ReturnType<typeof auditJson>;
+type AuditRecord = TenantSchemas['AuditRecord'];
 
 /** `baton audit`: who changed what. */
 export function addAuditCommand(program: Command, cli: Cli): void {
@@ -55,52 +46,33 @@ export function addAuditCommand(program: Command, cli: Cli): void {
 async function printAudit(cli: Cli, options: Options): Promise<void> {
   const { tenant, all, json, lines } = options;
   if (all && tenant !== undefined) throw new UsageError('Give --tenant <slug> or --all, not both.');
-  const wanted = readOptions(options);
+  const { limit, ...filter } = readOptions(options);
   const records =
     all || tenant !== undefined
-      ? await readAsOperator(cli, options, wanted)
-      : await readOverHttp(ApiClient.of(cli, options), 'audit', wanted);
+      ? await withOperatorApi(cli, options, (api) =>
+          listAll(
+            (page) => api.GET('/v1/admin/audit', { params: { query: { tenant, ...filter, ...page } } }),
+            ({ records: entries }) => entries,
+            limit,
+          ),
+        )
+      : await ownRecords(cli, options, filter, limit);
   if (lines) for (const record of records) cli.terminal.out(JSON.stringify(record));
   else if (json) printValue(cli.terminal, records);
   else printTable(cli.terminal, TITLES, records.map(rowOf), NONE);
 }
 
-async function readAsOperator(
-  cli: Cli,
-  { tenant: slug, ...options }: Options,
-  wanted: Wanted,
-): Promise<RecordJson[]> {
-  const target = findAdminTarget(cli, options);
-  if (target) {
-    return readOverHttp(new ApiClient(target), 'admin/audit', wanted, slug).catch((error: unknown) => {
-      if (slug !== undefined && error instanceof RefusedError && error.status === 404) unknownTenant(slug);
-      throw error;
-    });
-  }
-  const records = await withDatabase(cli.source, async ({ tenants, database }): Promise<AuditRecord[]> => {
-    const tenantId = slug === undefined ? undefined : (await requireTenant(tenants, slug)).id;
-    return new AuditStore(database).list({ ...wanted, ...(tenantId !== undefined && { tenantId }) });
-  });
-  return records.map(auditJson);
+/** The records of the tenant of the token. */
+function ownRecords(cli: Cli, options: Options, filter: object, limit: number): Promise<AuditRecord[]> {
+  const api = tenantApi(cli, options);
+  return listAll(
+    (page) => api.GET('/v1/audit', { params: { query: { ...filter, ...page } } }),
+    ({ records }) => records,
+    limit,
+  );
 }
 
-/** @param tenant slug; unset = that of the token, or for operators all */
-function readOverHttp(
-  api: ApiClient,
-  path: string,
-  { action, from, until, limit }: Wanted,
-  tenant?: string,
-): Promise<RecordJson[]> {
-  const query = {
-    ...(tenant !== undefined && { tenant }),
-    ...(action !== undefined && { action }),
-    ...(from && { from: from.toISOString() }),
-    ...(until && { until: until.toISOString() }),
-  };
-  return api.list<RecordJson>(path, 'records', query, limit);
-}
-
-function readOptions({ action, from, until, limit }: Options): Wanted {
+function readOptions({ action, from, until, limit }: Options) {
   const count = /^\d{1,5}$/.test(limit) ? Number(limit) : 0;
   if (count < 1 || count > MAX_LIMIT) {
     throw new UsageError(`--limit: "${limit}" is not a whole number from 1 to ${MAX_LIMIT}.`);
@@ -112,14 +84,14 @@ function readOptions({ action, from, until, limit }: Options): Wanted {
   return { action, from: readTime('--from', from), until: readTime('--until', until), limit: count };
 }
 
-function readTime(option: string, text: string | undefined): Date | undefined {
+function readTime(option: string, text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const time = new Date(text);
-  if (!Number.isNaN(time.getTime())) return time;
+  if (!Number.isNaN(time.getTime())) return time.toISOString();
   throw new UsageError(`${option}: "${text}" is not a time: give one such as 2026-12-31T08:00:00Z.`);
 }
 
-function rowOf(record: RecordJson): string[] {
+function rowOf(record: AuditRecord): string[] {
   const { at, actor, action, target, source, outcome } = record;
   return [
     formatTime(new Date(at)),

@@ -10,7 +10,7 @@ import { UsageError } from '../usage-error.js';
 import { OperatorError } from '../operator-error.js';
 import { oneLine, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { findTarget } from '../api-client.js';
+import { findTarget } from '../api.js';
 
 interface SendOptions extends JsonOption {
   url?: string;

@@ -1,21 +1,28 @@
-import type { DeadLetter, DeadPush } from '@baton/database';
-import type { OfTenant } from '@baton/tasks';
+import { Message } from '@baton/a2a';
+import type { OperatorSchemas } from '@baton/contract';
 import type { Command } from 'commander';
+import { answerOf, listAll } from '../api.js';
 import { type Cli, type JsonOption } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { UsageError } from '../usage-error.js';
 import { OperatorError } from '../operator-error.js';
-import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
-import { refusalOf, withOperations } from '../operator/operations.js';
-import type { PlatformOperations } from '../operator/platform-operations.js';
+import {
+  type OperatorApi,
+  type OperatorOptions,
+  refusalOf,
+  withOperatorApi,
+  withOperatorOptions,
+} from '../operator/operator-api.js';
+import { printed } from '../operator/printed.js';
 import { formatTime, oneLine, printFields, printValue, printRunError, printTable } from '../output.js';
-import { unknownTenant } from '../platform.js';
 
 const TITLES = ['run', 'tenant', 'agent', 'attempts', 'died', 'redelivered as', 'reason'];
 const NONE = 'There are no dead letters.';
 const PUSH_TITLES = ['task', 'config', 'tenant', 'receiver', 'waiting', 'failing since', 'error'];
 
 type Options = JsonOption & OperatorOptions;
+type DeadLetter = OperatorSchemas['TenantDeadLetter'];
+type DeadPush = OperatorSchemas['TenantDeadPush'];
 
 interface TenantOption extends Options {
   tenant?: string;
@@ -62,52 +69,55 @@ export function addDeadLetterCommands(program: Command, cli: Cli): void {
     .action((task: string, options: Options & { config?: string }) => redeliverPushes(cli, task, options));
 }
 
-/** @throws OperatorError if there is no such tenant */
-const lettersOf = (
-  operations: PlatformOperations,
-  tenant: string | undefined,
-): Promise<OfTenant<DeadLetter>[]> =>
-  operations.listLetters(tenant).catch((error: unknown) => {
-    if (tenant !== undefined && refusalOf(error)?.status === 404) unknownTenant(tenant);
-    throw error;
-  });
+const lettersOf = (api: OperatorApi, tenant: string | undefined): Promise<DeadLetter[]> =>
+  listAll(
+    (page) => api.GET('/v1/admin/dead-letters', { params: { query: { tenant, ...page } } }),
+    ({ dead_letters: letters }) => letters,
+  );
 
 async function listLetters(cli: Cli, options: TenantOption): Promise<void> {
   const { tenant, json } = options;
-  const records = await withOperations(cli, options, (operations) => lettersOf(operations, tenant));
-  const rows = records.map((letter) => [
-    letter.runId,
-    letter.tenant,
-    letter.agentId,
-    String(letter.attempts),
-    formatTime(letter.diedAt),
-    (letter.redeliveredAt && letter.redeliveredTaskId) ?? '',
-    oneLine(letter.reason, 60),
-  ]);
-  if (json) printValue(cli.terminal, records);
-  else printTable(cli.terminal, TITLES, rows, NONE);
+  const letters = await withOperatorApi(cli, options, (api) => lettersOf(api, tenant));
+  if (json) printValue(cli.terminal, letters.map(printed));
+  else printTable(cli.terminal, TITLES, letters.map(rowOf), NONE);
 }
 
+const rowOf = (letter: DeadLetter): string[] => [
+  letter.run_id,
+  letter.tenant,
+  letter.agent_id,
+  String(letter.attempts),
+  formatTime(new Date(letter.died_at)),
+  (letter.redelivered_at && letter.redelivered_as) ?? '',
+  oneLine(letter.reason, 60),
+];
+
 async function showLetter(cli: Cli, runId: string, options: Options): Promise<void> {
-  const record = await withOperations(cli, options, (operations) => operations.showLetter(runId)).catch(
-    (error: unknown) => {
-      throw explained(runId, error);
-    },
-  );
-  if (options.json) return void printValue(cli.terminal, record);
-  const { reason, attempts, taskId, agentId, diedAt, redeliveredAt, redeliveredTaskId, message, error } =
-    record;
+  const params = { path: { runId } };
+  const found = await withOperatorApi(cli, options, (api) =>
+    answerOf(api.GET('/v1/admin/dead-letters/{runId}', { params })),
+  ).catch((error: unknown) => {
+    throw explained(runId, error);
+  });
+  const { error, ...letter } = found;
+  const message = found.message && Message.fromJSON(found.message);
+  if (options.json) {
+    return void printValue(cli.terminal, { ...printed(letter), message, error: error && printed(error) });
+  }
+  const { reason, attempts, task_id: taskId, agent_id: agentId, redelivered_at: redelivered } = letter;
   const texts = message?.parts.map(({ content }) => (content?.$case === 'text' ? content.value : '…'));
   const lines = [
     ['run', runId],
     ['task', taskId],
     ['agent', agentId],
-    ['died', `${formatTime(diedAt)}, after ${attempts} attempts`],
+    ['died', `${formatTime(new Date(letter.died_at))}, after ${attempts} attempts`],
     ['reason', reason],
     ['message', texts ? oneLine(texts.join(' ')) : 'no longer kept'],
     [
       'redelivered',
-      redeliveredAt ? `${formatTime(redeliveredAt)}, as task ${redeliveredTaskId ?? ''}` : 'no',
+      redelivered === null
+        ? 'no'
+        : `${formatTime(new Date(redelivered))}, as task ${letter.redelivered_as ?? ''}`,
     ],
   ] as const;
   printFields(cli.terminal, lines);
@@ -124,12 +134,14 @@ async function redeliverLetters(
     throw new UsageError('Name the run to redeliver, or all of one tenant with --all --tenant <slug>.');
   }
   const made: { runId: string; taskId: string }[] = [];
-  await withOperations(cli, options, async (operations) => {
-    const letters = runId === undefined ? await lettersOf(operations, tenant) : [];
-    const due = again ? letters : letters.filter(({ redeliveredAt }) => !redeliveredAt);
-    for (const id of runId === undefined ? due.map((letter) => letter.runId) : [runId]) {
+  await withOperatorApi(cli, options, async (api) => {
+    const letters = runId === undefined ? await lettersOf(api, tenant) : [];
+    const due = again ? letters : letters.filter((letter) => letter.redelivered_at === null);
+    for (const id of runId === undefined ? due.map((letter) => letter.run_id) : [runId]) {
+      const params = { path: { runId: id }, query: { again } };
       try {
-        made.push({ runId: id, taskId: (await operations.redeliver(id, again)).taskId });
+        const sent = await answerOf(api.POST('/v1/admin/dead-letters/{runId}/redeliver', { params }));
+        made.push({ runId: id, taskId: sent.task_id });
       } catch (error) {
         const reason = explained(id, error);
         // With --all, one that can't be redelivered does not stop the others.
@@ -145,23 +157,23 @@ async function redeliverLetters(
 
 async function listPushes(cli: Cli, options: TenantOption): Promise<void> {
   const { tenant, json } = options;
-  const records = await withOperations(cli, options, (operations) =>
-    operations.listPushes(tenant).catch((error: unknown) => {
-      if (tenant !== undefined && refusalOf(error)?.status === 404) unknownTenant(tenant);
-      throw error;
-    }),
+  const pushes = await withOperatorApi(cli, options, (api) =>
+    listAll(
+      (page) => api.GET('/v1/admin/dead-pushes', { params: { query: { tenant, ...page } } }),
+      ({ dead_pushes: all }) => all,
+    ),
   );
-  if (json) return void printValue(cli.terminal, records);
-  printTable(cli.terminal, PUSH_TITLES, records.map(pushRow), 'No push config was given up.');
+  if (json) return void printValue(cli.terminal, pushes.map(printed));
+  printTable(cli.terminal, PUSH_TITLES, pushes.map(pushRow), 'No push config was given up.');
 }
 
-const pushRow = (push: OfTenant<DeadPush>): string[] => [
-  push.taskId,
-  push.configId,
+const pushRow = (push: DeadPush): string[] => [
+  push.task_id,
+  push.config_id,
   push.tenant,
   push.receiver,
   String(push.waiting),
-  formatTime(push.failingSince),
+  formatTime(new Date(push.failing_since)),
   oneLine(push.error ?? '', 60),
 ];
 
@@ -170,8 +182,9 @@ async function redeliverPushes(
   taskId: string,
   { config, ...options }: Options & { config?: string },
 ): Promise<void> {
-  const configs = await withOperations(cli, options, (operations) =>
-    operations.redeliverPushes(taskId, config),
+  const params = { path: { id: taskId }, query: { config } };
+  const { configs } = await withOperatorApi(cli, options, (api) =>
+    answerOf(api.POST('/v1/admin/dead-pushes/{id}/redeliver', { params })),
   ).catch((error: unknown) => {
     if (refusalOf(error)?.status !== 404) throw error;
     throw new NotFoundError(

@@ -1,11 +1,17 @@
+import type { OperatorSchemas } from '@baton/contract';
 import type { Command } from 'commander';
+import { answerOf } from '../api.js';
 import { type Cli, type JsonOption } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
-import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
-import { refusalOf, withOperations } from '../operator/operations.js';
+import {
+  type OperatorOptions,
+  refusalOf,
+  withOperatorApi,
+  withOperatorOptions,
+} from '../operator/operator-api.js';
+import { printed } from '../operator/printed.js';
 import { printValue, printTable } from '../output.js';
-import { unknownTenant } from '../platform.js';
 
 const TITLES = ['host', 'tenant', 'agent', 'public'];
 const NONE = 'No hosts are bound yet: npx baton hosts bind <host> --tenant <slug> --agent <agent>';
@@ -45,35 +51,41 @@ export function addHostCommands(program: Command, cli: Cli): void {
 
 async function bindHost(cli: Cli, host: string, options: BindOptions): Promise<void> {
   const { tenant, agent, public: open = false, json } = options;
-  const bound = await withOperations(cli, options, (operations) =>
-    operations.bindHost(host, { tenant, agent, public: open }),
+  const bound = await withOperatorApi(cli, options, (api) =>
+    answerOf(
+      api.PUT('/v1/admin/hosts/{host}', {
+        params: { path: { host } },
+        body: { tenant, agent, public: open },
+      }),
+    ),
   ).catch(explainRefusal(host, options));
   const who = open ? 'everybody, also without a token' : `callers with a token of ${bound.tenant}`;
-  if (json) printValue(cli.terminal, bound);
+  if (json) printValue(cli.terminal, printed(bound));
   else
     cli.terminal.out(`Host ${bound.host} is bound to agent ${bound.agent} of ${bound.tenant}, for ${who}.`);
 }
 
 async function listHosts(cli: Cli, options: Options & { tenant?: string }): Promise<void> {
   const { tenant, json } = options;
-  const records = await withOperations(cli, options, (operations) => operations.listHosts(tenant)).catch(
-    explainRefusal('', options),
+  const { hosts } = await withOperatorApi(cli, options, (api) =>
+    answerOf(api.GET('/v1/admin/hosts', { params: { query: { tenant } } })),
   );
-  if (json) return void printValue(cli.terminal, records);
-  const rows = records.map(({ host, tenant: slug, agent, public: open }) => [
-    host,
-    slug,
-    agent,
-    open ? 'yes' : '',
-  ]);
-  printTable(cli.terminal, TITLES, rows, NONE);
+  if (json) return void printValue(cli.terminal, hosts.map(printed));
+  printTable(cli.terminal, TITLES, hosts.map(rowOf), NONE);
 }
 
+const rowOf = ({ host, tenant, agent, public: open }: OperatorSchemas['TenantHost']): string[] => [
+  host,
+  tenant,
+  agent,
+  open ? 'yes' : '',
+];
+
 async function unbindHost(cli: Cli, host: string, options: Options): Promise<void> {
-  const binding = await withOperations(cli, options, (operations) => operations.unbindHost(host)).catch(
-    explainRefusal(host, options),
-  );
-  if (options.json) printValue(cli.terminal, binding);
+  const binding = await withOperatorApi(cli, options, (api) =>
+    answerOf(api.DELETE('/v1/admin/hosts/{host}', { params: { path: { host } } })),
+  ).catch(explainRefusal(host, options));
+  if (options.json) printValue(cli.terminal, printed(binding));
   else cli.terminal.out(`Host ${binding.host} is no longer bound to agent ${binding.agent}.`);
 }
 
@@ -82,7 +94,6 @@ const explainRefusal =
   (host: string, { tenant, agent }: Options & { tenant?: string; agent?: string }) =>
   (error: unknown): never => {
     const { status, reason = '' } = refusalOf(error) ?? {};
-    if (status === 404 && tenant !== undefined) unknownTenant(tenant);
     if (status === 404) {
       throw new NotFoundError(`"${host}" is not bound: npx baton hosts list shows the bound hosts.`);
     }

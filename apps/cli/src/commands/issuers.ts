@@ -1,16 +1,20 @@
 import { TENANT_SCOPES } from '@baton/a2a';
-import type { ClaimGrant } from '@baton/database';
-import type { NewIssuer } from '@baton/tasks';
+import type { OperatorPaths, OperatorSchemas } from '@baton/contract';
 import type { Command } from 'commander';
+import { answerOf } from '../api.js';
 import { type Cli, type JsonOption } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { UsageError } from '../usage-error.js';
 import { OperatorError } from '../operator-error.js';
-import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
-import { refusalOf, withOperations } from '../operator/operations.js';
-import type { PlatformOperations } from '../operator/platform-operations.js';
+import {
+  type OperatorApi,
+  type OperatorOptions,
+  refusalOf,
+  withOperatorApi,
+  withOperatorOptions,
+} from '../operator/operator-api.js';
+import { printed } from '../operator/printed.js';
 import { printValue, printTable } from '../output.js';
-import { unknownTenant } from '../platform.js';
 import { parseScopes } from './tokens.js';
 
 const TITLES = ['issuer', 'audience', 'tenant', 'scopes', 'grants', 'agents', 'id'];
@@ -20,6 +24,9 @@ const GRANT = /^(\S+) +if +([^\s=]+)=(.+)$/;
 const CLAIM = /^([^\s=]+)=(.+)$/;
 
 type Options = JsonOption & OperatorOptions;
+type Issuer = OperatorSchemas['Issuer'];
+type NewIssuer =
+  OperatorPaths['/v1/admin/tenants/{tenant}/issuers']['post']['requestBody']['content']['application/json'];
 
 interface AddOptions extends Options {
   tenant: string;
@@ -75,7 +82,7 @@ export function addIssuerCommands(program: Command, cli: Cli): void {
 }
 
 /** A rule of `--grant`. Throws OperatorError. */
-export function parseGrant(rule: string): ClaimGrant {
+export function parseGrant(rule: string): Issuer['grants'][number] {
   const [, scopes, claim, value] = GRANT.exec(rule.trim()) ?? [];
   if (scopes === undefined || claim === undefined || value === undefined) {
     throw new UsageError(
@@ -114,21 +121,23 @@ async function addIssuer(cli: Cli, url: string, options: AddOptions): Promise<vo
     allow_http: options.allowHttp ?? false,
     check: options.check,
   };
-  const added = await use(cli, options, (operations) => operations.addIssuer(tenant, issuer));
-  if (json) printValue(cli.terminal, added);
+  const params = { path: { tenant } };
+  const added = await use(cli, options, (api) =>
+    answerOf(api.POST('/v1/admin/tenants/{tenant}/issuers', { params, body: issuer })),
+  );
+  if (json) printValue(cli.terminal, recordOf(added));
   else cli.terminal.out(`Users of ${added.issuer} may call tenant ${tenant}. Id: ${added.id}`);
 }
 
-/** Like `withOperations`. Says why something is refused in the words of the command. */
+/** Like `withOperatorApi`. Says why something is refused in the words of the command. */
 async function use<T>(
   cli: Cli,
   options: Options & { tenant?: string },
-  work: (operations: PlatformOperations) => Promise<T>,
+  work: (api: OperatorApi) => Promise<T>,
 ): Promise<T> {
-  return withOperations(cli, options, work).catch((error: unknown) => {
+  return withOperatorApi(cli, options, work).catch((error: unknown) => {
     const { status, reason } = refusalOf(error) ?? {};
     const { tenant = '' } = options;
-    if (status === 404 && reason?.startsWith('There is no tenant')) unknownTenant(tenant);
     if (status === 404) {
       throw new NotFoundError(
         `Tenant "${tenant}" trusts no issuer of that id: npx baton issuers list --tenant ${tenant} shows ids.`,
@@ -171,19 +180,32 @@ const inOptions = (reason: string): string =>
 
 async function listIssuers(cli: Cli, options: Options & { tenant?: string }): Promise<void> {
   const { tenant, json } = options;
-  const records = await use(cli, options, (operations) => operations.listIssuers(tenant));
-  const rows = records.map(({ issuer, audience, selector, tenant: slug, scopes, grants, agents, id }) => {
-    const selected = selector ? ` (${selector.claim}=${selector.value})` : '';
-    const rules = grants.map((grant) => `${grant.scopes.join(',')} if ${grant.claim}=${grant.value}`);
-    return [issuer, `${audience}${selected}`, slug, scopes.join(','), rules.join('; '), agents.join(','), id];
-  });
-  if (json) printValue(cli.terminal, records);
-  else printTable(cli.terminal, TITLES, rows, NONE);
+  const { issuers } = await use(cli, options, (api) =>
+    answerOf(
+      tenant === undefined
+        ? api.GET('/v1/admin/issuers')
+        : api.GET('/v1/admin/tenants/{tenant}/issuers', { params: { path: { tenant } } }),
+    ),
+  );
+  if (json) printValue(cli.terminal, issuers.map(recordOf));
+  else printTable(cli.terminal, TITLES, issuers.map(rowOf), NONE);
 }
+
+function rowOf({ issuer, audience, selector, tenant, scopes, grants, agents, id }: Issuer): string[] {
+  const selected = selector ? ` (${selector.claim}=${selector.value})` : '';
+  const rules = grants.map((grant) => `${grant.scopes.join(',')} if ${grant.claim}=${grant.value}`);
+  const slugs = agents?.join(',') ?? '';
+  return [issuer, `${audience}${selected}`, tenant, scopes.join(','), rules.join('; '), slugs, id];
+}
+
+const recordOf = (issuer: Issuer) => ({ ...printed(issuer), agents: issuer.agents ?? [] });
 
 async function removeIssuer(cli: Cli, id: string, options: Options & { tenant: string }): Promise<void> {
   const { tenant, json } = options;
-  const removed = await use(cli, options, (operations) => operations.removeIssuer(tenant, id));
-  if (json) return void printValue(cli.terminal, removed);
+  const params = { path: { tenant, id } };
+  const removed = await use(cli, options, (api) =>
+    answerOf(api.DELETE('/v1/admin/tenants/{tenant}/issuers/{id}', { params })),
+  );
+  if (json) return void printValue(cli.terminal, recordOf(removed));
   cli.terminal.out(`Tokens of ${removed.issuer} for ${removed.audience} are no longer good for ${tenant}.`);
 }

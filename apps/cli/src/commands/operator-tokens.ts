@@ -1,28 +1,28 @@
-import {
-  type AuditAction,
-  AuditStore,
-  CatalogClient,
-  OPERATOR_ACTOR,
-  type OperatorToken,
-  OperatorTokenStore,
-  PLATFORM,
-} from '@baton/database';
-import { OperatorTokens } from '@baton/identity';
+import type { OperatorSchemas } from '@baton/contract';
 import type { Command } from 'commander';
+import { answerOf } from '../api.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
+import {
+  type OperatorOptions,
+  refusalOf,
+  withOperatorApi,
+  withOperatorOptions,
+} from '../operator/operator-api.js';
+import { printed } from '../operator/printed.js';
 import { formatTime, printValue, printTable } from '../output.js';
-import { findEnvironment, withDatabase } from '../platform.js';
 import { parseExpiry } from './tokens.js';
 
 const TITLES = ['prefix', 'name', 'expires', 'state', 'created', 'id'];
+
+type OperatorToken = OperatorSchemas['OperatorToken'];
 
 interface CreateOptions extends JsonOption {
   name: string;
   expires?: string;
 }
 
-/** `baton operator-tokens …`: tokens for the API of operators. They need the database: nobody grants them to itself. */
+/** `baton operator-tokens …`: tokens for the API of operators. */
 export function addOperatorTokenCommands(program: Command, cli: Cli): void {
   const { terminal } = cli;
   const tokens = program
@@ -31,80 +31,64 @@ export function addOperatorTokenCommands(program: Command, cli: Cli): void {
 
   tokens
     .command('create')
-    .description('create a token for everything that operators may do; its secret is shown only once')
+    .description(
+      'create a token for everything that operators may do, in the database; its secret is shown only once',
+    )
     .option('--name <name>', 'who uses it', 'operator')
     .option('--expires <when>', '30d, 12h, 45m, or the last valid day, such as 2026-12-31 (default: never)')
     .option(...JSON_OPTION)
-    .action(async ({ name, expires, json }: CreateOptions) => {
-      const expiresAt = expires === undefined ? null : parseExpiry(expires, new Date());
-      const { secret, token } = await withStore(cli, (store) =>
-        new OperatorTokens(store).issue(name, expiresAt),
-      );
-      await record(cli, 'operator-token.create', token);
-      if (json) return void printValue(terminal, { token: secret, ...recordOf(token) });
-      terminal.out(secret);
-      terminal.err('This is the only time the token is shown: keep it safe now.');
-    });
+    .action((options: CreateOptions) => create(cli, options));
 
-  tokens
-    .command('list')
+  withOperatorOptions(tokens.command('list'))
     .description('list the tokens, newest first')
-    .option(...JSON_OPTION)
-    .action(async ({ json }: JsonOption) => {
-      const all = await withStore(cli, (store) => store.list());
+    .action(async (options: JsonOption & OperatorOptions) => {
+      const { operator_tokens: all } = await withOperatorApi(cli, options, (api) =>
+        answerOf(api.GET('/v1/admin/operator-tokens')),
+      );
       const none = 'No operator tokens yet: npx baton operator-tokens create';
-      if (json) printValue(terminal, all.map(recordOf));
+      if (options.json) printValue(terminal, all.map(recordOf));
       else printTable(terminal, TITLES, all.map(rowOf), none);
     });
 
-  tokens
-    .command('revoke')
+  withOperatorOptions(tokens.command('revoke'))
     .description('revoke a token for good')
     .argument('<token>', 'id or prefix of the token')
-    .option(...JSON_OPTION)
-    .action(async (idOrPrefix: string, { json }: JsonOption) => {
-      const token = await withStore(cli, (store) => store.revoke(idOrPrefix));
-      if (!token) {
+    .action(async (token: string, options: JsonOption & OperatorOptions) => {
+      const revoked = await withOperatorApi(cli, options, (api) =>
+        answerOf(api.DELETE('/v1/admin/operator-tokens/{token}', { params: { path: { token } } })),
+      ).catch((error: unknown) => {
+        if (refusalOf(error)?.status !== 404) throw error;
         throw new NotFoundError(
           'There is no such token: npx baton operator-tokens list shows ids and prefixes.',
         );
-      }
-      await record(cli, 'operator-token.revoke', token);
-      if (json) printValue(terminal, recordOf(token));
-      else printTable(terminal, TITLES, [rowOf(token)], '');
+      });
+      if (options.json) printValue(terminal, recordOf(revoked));
+      else printTable(terminal, TITLES, [rowOf(revoked)], '');
     });
 }
 
-async function withStore<T>({ source }: Cli, work: (store: OperatorTokenStore) => Promise<T>): Promise<T> {
-  const { databaseDirectUrl: databaseUrl, databaseSystemKey: systemKey } = findEnvironment(source);
-  const catalog = new CatalogClient(databaseUrl, { systemKey });
-  try {
-    return await work(new OperatorTokenStore(catalog));
-  } finally {
-    await catalog.close();
-  }
+async function create(cli: Cli, { name, expires, json }: CreateOptions): Promise<void> {
+  // Loaded only here: the other commands need no database.
+  const { createOperatorToken } = await import('../operator/create-operator-token.js');
+  const expiresAt = expires === undefined ? null : parseExpiry(expires, new Date());
+  const { secret, token } = await createOperatorToken(cli, name, expiresAt);
+  if (json) return void printValue(cli.terminal, { token: secret, ...token, state: 'active' });
+  cli.terminal.out(secret);
+  cli.terminal.err('This is the only time the token is shown: keep it safe now.');
 }
 
-/** It belongs to no tenant: the record is the platform's. */
-async function record({ source }: Cli, action: AuditAction, { id, name }: OperatorToken): Promise<void> {
-  const target = { kind: 'token', name: id } as const;
-  await withDatabase(source, ({ database }) =>
-    new AuditStore(database).write(PLATFORM, { action, target, by: OPERATOR_ACTOR, detail: { name } }),
-  );
+function stateOf({ revoked_at: revoked, expires_at: end }: OperatorToken): 'revoked' | 'expired' | 'active' {
+  if (revoked !== null) return 'revoked';
+  return end !== null && new Date(end) <= new Date() ? 'expired' : 'active';
 }
 
-function stateOf({ revokedAt, expiresAt }: OperatorToken): 'revoked' | 'expired' | 'active' {
-  if (revokedAt) return 'revoked';
-  return expiresAt && expiresAt <= new Date() ? 'expired' : 'active';
-}
-
-const recordOf = (token: OperatorToken) => ({ ...token, state: stateOf(token) });
+const recordOf = (token: OperatorToken) => ({ ...printed(token), state: stateOf(token) });
 
 const rowOf = (token: OperatorToken): string[] => [
   token.prefix,
   token.name,
-  formatTime(token.expiresAt),
+  formatTime(token.expires_at === null ? null : new Date(token.expires_at)),
   stateOf(token),
-  formatTime(token.createdAt),
+  formatTime(new Date(token.created_at)),
   token.id,
 ];

@@ -1,9 +1,10 @@
+import type { TenantPaths, TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { UsageError } from '../usage-error.js';
 import { formatTime, printFields, printValue, printTable } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { ApiClient, type TargetOptions } from '../api-client.js';
+import { answerOf, listAll, type TargetOptions, tenantApi } from '../api.js';
 
 const TITLES = ['name', 'agent', 'when', 'time zone', 'next', 'last', 'task', 'state'];
 
@@ -25,26 +26,8 @@ interface CreateOptions extends Options {
   paused?: boolean;
 }
 
-/** A schedule as the server writes it, as far as people are shown it. */
-interface ScheduleJson {
-  name: string;
-  agent: string;
-  cron: string | null;
-  at: string | null;
-  time_zone: string;
-  overlap: string;
-  missed: string;
-  context: string;
-  paused: boolean;
-  paused_reason: string | null;
-  passed: { skipped: number; missed: number; refused: number };
-  waiting: boolean;
-  fired: number;
-  max_count: number | null;
-  next_at: string | null;
-  last_outcome: { outcome: string; reason: string | null; due_at: string } | null;
-  last_task: { request_id: string; state: string | null } | null;
-}
+type ScheduleSummary = TenantSchemas['ScheduleSummary'];
+type NewSchedule = TenantPaths['/v1/schedules']['post']['requestBody']['content']['application/json'];
 
 /** `baton schedules …`: messages to agents at fixed times. */
 export function addScheduleCommands(program: Command, cli: Cli): void {
@@ -100,10 +83,15 @@ function addCreateCommand(command: Command, cli: Cli): void {
     .action((name: string, options: CreateOptions) => create(cli, name, options));
 }
 
-const pathOf = (name: string): string => `schedules/${encodeURIComponent(name)}`;
+/** A schedule is named by its name or its id. */
+const of = (name: string) => ({ path: { id: name } });
 
 async function list(cli: Cli, options: Options): Promise<void> {
-  const all = await ApiClient.of(cli, options).list<ScheduleJson>('schedules', 'schedules');
+  const api = tenantApi(cli, options);
+  const all = await listAll(
+    (query) => api.GET('/v1/schedules', { params: { query } }),
+    ({ schedules }) => schedules,
+  );
   const none =
     'No schedules yet: npx baton schedules create <name> --agent <agent> --cron "0 8 * * *" --text "…"';
   if (options.json) printValue(cli.terminal, all);
@@ -112,6 +100,7 @@ async function list(cli: Cli, options: Options): Promise<void> {
 
 async function create(cli: Cli, name: string, options: CreateOptions): Promise<void> {
   const { agent, text, cron, at, timeZone, overlap, missed, sameContext, starts, ends, paused } = options;
+  // Words that the server does not know, it refuses with those that it does.
   const body = {
     name,
     agent,
@@ -127,8 +116,8 @@ async function create(cli: Cli, name: string, options: CreateOptions): Promise<v
     context: sameContext ? 'same' : undefined,
     max_count: options.maxCount === undefined ? undefined : Number(options.maxCount),
     message: options.message === undefined ? undefined : parseMessage(options.message),
-  };
-  const made = await ApiClient.of(cli, options).call<ScheduleJson>('POST', 'schedules', body);
+  } as NewSchedule;
+  const made = await answerOf(tenantApi(cli, options).POST('/v1/schedules', { body }));
   if (options.json) printValue(cli.terminal, made);
   else cli.terminal.out(`Schedule ${name} is created; ${nextOf(made)}.`);
 }
@@ -146,7 +135,7 @@ function parseMessage(text: string): object {
 }
 
 async function show(cli: Cli, name: string, options: Options): Promise<void> {
-  const found = await ApiClient.of(cli, options).call<ScheduleJson>('GET', pathOf(name));
+  const found = await answerOf(tenantApi(cli, options).GET('/v1/schedules/{id}', { params: of(name) }));
   if (options.json) return void printValue(cli.terminal, found);
   const { last_outcome: last, last_task: task, fired, max_count: maxCount, passed } = found;
   const lines = [
@@ -161,39 +150,41 @@ async function show(cli: Cli, name: string, options: Options): Promise<void> {
       'last',
       last ? [`${last.outcome}, due ${timeOf(last.due_at)}`, last.reason].filter(Boolean).join(': ') : '-',
     ],
-    ['last task', task ? `${task.request_id}: ${task.state ?? 'no longer kept'}` : '-'],
+    ['last task', task ? `${task.task_id}: ${task.state ?? 'no longer kept'}` : '-'],
   ] as const;
   printFields(cli.terminal, lines, 10);
 }
 
 async function setPaused(cli: Cli, name: string, paused: boolean, options: Options): Promise<void> {
-  const changed = await ApiClient.of(cli, options).call<ScheduleJson>('PATCH', pathOf(name), { paused });
+  const changed = await answerOf(
+    tenantApi(cli, options).PATCH('/v1/schedules/{id}', { params: of(name), body: { paused } }),
+  );
   if (options.json) printValue(cli.terminal, changed);
   else cli.terminal.out(`Schedule ${changed.name} is ${paused ? 'paused' : `resumed; ${nextOf(changed)}`}.`);
 }
 
 async function runNow(cli: Cli, name: string, options: Options): Promise<void> {
-  const made = await ApiClient.of(cli, options).call<{ request_id: string }>('POST', `${pathOf(name)}/run`);
+  const made = await answerOf(tenantApi(cli, options).POST('/v1/schedules/{id}/run', { params: of(name) }));
   if (options.json) printValue(cli.terminal, made);
-  else cli.terminal.out(`Schedule ${name} has created task ${made.request_id}.`);
+  else cli.terminal.out(`Schedule ${name} has created task ${made.task_id}.`);
 }
 
 async function remove(cli: Cli, name: string, options: Options): Promise<void> {
-  await ApiClient.of(cli, options).call('DELETE', pathOf(name));
+  await answerOf(tenantApi(cli, options).DELETE('/v1/schedules/{id}', { params: of(name) }));
   if (options.json) printValue(cli.terminal, { name, removed: true });
   else cli.terminal.out(`Schedule ${name} is removed.`);
 }
 
 const timeOf = (text: string): string => formatTime(new Date(text));
-const whenOf = ({ cron, at }: ScheduleJson): string => cron ?? (at === null ? '-' : timeOf(at));
+const whenOf = ({ cron, at }: ScheduleSummary): string => cron ?? (at === null ? '-' : timeOf(at));
 
-function nextOf({ paused, paused_reason: reason, waiting, next_at: next }: ScheduleJson): string {
+function nextOf({ paused, paused_reason: reason, waiting, next_at: next }: ScheduleSummary): string {
   if (paused) return reason === null ? 'paused' : `paused by Baton: ${reason}`;
   if (next === null) return 'no time is left';
   return waiting ? `waiting for the previous task since ${timeOf(next)}` : `next at ${timeOf(next)}`;
 }
 
-function rowOf(schedule: ScheduleJson): string[] {
+function rowOf(schedule: ScheduleSummary): string[] {
   const {
     paused,
     paused_reason: reason,
@@ -215,7 +206,7 @@ function rowOf(schedule: ScheduleJson): string[] {
         ? 'waiting'
         : formatTime(next === null ? null : new Date(next)),
     last?.outcome ?? '-',
-    task?.request_id ?? '-',
+    task?.task_id ?? '-',
     task?.state ?? '-',
   ];
 }

@@ -1,17 +1,14 @@
-import { masterKeyIdsOf } from '@baton/config';
-import { AuditStore, OPERATOR_ACTOR, PLATFORM, type SecretInfo } from '@baton/database';
-import { Secrets } from '@baton/identity';
+import type { OperatorSchemas, TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { readFileSync } from 'node:fs';
+import { answerOf, listAll, type TargetOptions, tenantApi } from '../api.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, printValue, printTable } from '../output.js';
-import { overAdminApi } from '../operator/admin-target.js';
-import { requireTenant, withDatabase } from '../platform.js';
+import { inOwnWords, type OperatorApi, refusalOf, withOperatorApi } from '../operator/operator-api.js';
+import { printed } from '../operator/printed.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { ApiClient, type TargetOptions } from '../api-client.js';
-import { RefusedError } from '../refused-error.js';
 
 const TITLES = ['name', 'key', 'created', 'updated', 'may be sent to'];
 
@@ -85,72 +82,27 @@ export function addSecretCommands(program: Command, cli: Cli): void {
     )
     .option('--key-lost', 'the key of the database is lost: take the newest key in its place')
     .option(...JSON_OPTION)
-    .action((options: JsonOption & { keyLost?: boolean }) => rotateSecrets(cli, options));
+    .action(async (options: JsonOption & { keyLost?: boolean }) => {
+      // Loaded only here: the other commands need no database.
+      const { rotateSecrets } = await import('../rotate-secrets.js');
+      await rotateSecrets(cli, options);
+    });
 }
 
-/** The secrets of a tenant, for its operator. */
-interface SecretOperations {
-  list(): Promise<SecretInfo[]>;
-  set(name: string, value: string, origins: string[] | undefined): Promise<SecretInfo>;
-  /** @returns undefined if there is no such secret */
-  setOrigins(name: string, origins: string[]): Promise<SecretInfo | undefined>;
-  /** @returns whether there was such a secret */
-  remove(name: string): Promise<boolean>;
-}
+type TenantSecret = OperatorSchemas['TenantSecret'];
 
-/** Do `work` with the secrets of a tenant: over the API of operators, or on the database. */
-function withSecrets<T>(
+/** Do `work` over the API of operators. Says that a secret is not there in the words of the command. */
+function asOperator<T>(
   cli: Cli,
-  options: TenantOption,
-  work: (secrets: SecretOperations) => Promise<T>,
+  { tenant, ...options }: TenantOption,
+  name: string,
+  work: (api: OperatorApi) => Promise<T>,
 ): Promise<T> {
-  const remote = overAdminApi(cli, options, (api, path) => work(remoteSecrets(api, path)));
-  return (
-    remote ??
-    withDatabase(cli.source, async ({ environment, secrets: store, tenants, database }) => {
-      const { id } = await requireTenant(tenants, options.tenant);
-      const secrets = new Secrets(store, environment);
-      return work({
-        list: () => secrets.list(id),
-        set: async (name, value, origins) => {
-          await database.assertMasterKey(masterKeyIdsOf(environment));
-          return secrets.set(id, name, value, origins, OPERATOR_ACTOR);
-        },
-        setOrigins: (name, origins) => secrets.setOrigins(id, name, origins, OPERATOR_ACTOR),
-        remove: (name) => secrets.remove(id, name, OPERATOR_ACTOR),
-      });
-    })
-  );
+  return withOperatorApi(cli, options, work).catch((error: unknown) => {
+    if (refusalOf(error)?.reason.startsWith('Secret not found') === true) throw noSuchSecret(tenant, name);
+    return inOwnWords(error);
+  });
 }
-
-/** A secret as the API of operators shows it. */
-interface TenantSecretJson extends ShownSecret {
-  key_id: string;
-}
-
-function remoteSecrets(api: ApiClient, tenant: string): SecretOperations {
-  const path = (name: string): string => `${tenant}/${pathOf(name)}`;
-  const orNone = (error: unknown): undefined => {
-    if (error instanceof RefusedError && error.reason.startsWith('Secret not found')) return undefined;
-    throw error;
-  };
-  return {
-    list: async () => (await api.list<TenantSecretJson>(`${tenant}/secrets`, 'secrets')).map(infoOf),
-    set: async (name, value, origins) =>
-      infoOf(await api.call('PUT', path(name), { value, ...(origins && { origins }) })),
-    setOrigins: (name, origins) =>
-      api.call<TenantSecretJson>('PATCH', path(name), { origins }).then(infoOf, orNone),
-    remove: async (name) => (await api.call('DELETE', path(name)).then(() => true, orNone)) ?? false,
-  };
-}
-
-const infoOf = ({ name, key_id: keyId, origins, ...times }: TenantSecretJson): SecretInfo => ({
-  name,
-  keyId,
-  origins,
-  createdAt: new Date(times.created_at),
-  updatedAt: new Date(times.updated_at),
-});
 
 async function setSecret(
   cli: Cli,
@@ -159,24 +111,38 @@ async function setSecret(
 ): Promise<void> {
   const { tenant, json } = options;
   const value = await readValue(cli, file);
-  const info = await withSecrets(cli, options, (secrets) => secrets.set(name, value, origin));
-  if (json) return void printValue(cli.terminal, info);
-  cli.terminal.out(`Secret ${name} of ${tenant} is set, encrypted with the key ${info.keyId}.`);
-  warnOfOrigins(cli, info, ` --tenant ${tenant}`);
+  const params = { path: { tenant, name } };
+  const body = { value, origins: origin };
+  const secret = await asOperator(cli, options, name, (api) =>
+    answerOf(api.PUT('/v1/admin/tenants/{tenant}/secrets/{name}', { params, body })),
+  );
+  if (json) return void printValue(cli.terminal, recordOf(secret));
+  cli.terminal.out(`Secret ${name} of ${tenant} is set, encrypted with the key ${secret.key_id}.`);
+  warnOfOrigins(cli, secret, ` --tenant ${tenant}`);
 }
 
 async function setOrigins(cli: Cli, name: string, origins: string[], options: TenantOption): Promise<void> {
   const { tenant, json } = options;
-  const info = await withSecrets(cli, options, (secrets) => secrets.setOrigins(name, origins));
-  if (!info) throw noSuchSecret(tenant, name);
-  if (json) printValue(cli.terminal, info);
-  else cli.terminal.out(`Secret ${name} of ${tenant} may be sent to: ${originsText(info.origins)}.`);
+  const params = { path: { tenant, name } };
+  const secret = await asOperator(cli, options, name, (api) =>
+    answerOf(api.PATCH('/v1/admin/tenants/{tenant}/secrets/{name}', { params, body: { origins } })),
+  );
+  if (json) printValue(cli.terminal, recordOf(secret));
+  else cli.terminal.out(`Secret ${name} of ${tenant} may be sent to: ${originsText(secret.origins)}.`);
 }
+
+/** A secret as data, in the order of its members. */
+const recordOf = ({ name, key_id: keyId, origins, ...times }: TenantSecret) => ({
+  name,
+  keyId,
+  origins,
+  ...printed(times),
+});
 
 /** Tells who sets a secret that nothing, or anything, may receive it. */
 function warnOfOrigins(
   { terminal }: Cli,
-  { name, origins }: Pick<SecretInfo, 'name' | 'origins'>,
+  { name, origins }: Pick<Secret, 'name' | 'origins'>,
   target: string,
 ): void {
   const remedy = `npx baton secrets origins ${name} https://…${target}`;
@@ -195,74 +161,39 @@ const noSuchSecret = (tenant: string, name: string): OperatorError =>
 
 async function listSecrets(cli: Cli, options: TenantOption): Promise<void> {
   const { tenant, json } = options;
-  const all = await withSecrets(cli, options, (secrets) => secrets.list());
+  const all = await asOperator(cli, options, '', (api) =>
+    listAll(
+      (query) => api.GET('/v1/admin/tenants/{tenant}/secrets', { params: { path: { tenant }, query } }),
+      ({ secrets }) => secrets,
+    ),
+  );
   const none = `No secrets yet: npx baton secrets set <name> --tenant ${tenant} < file`;
-  if (json) printValue(cli.terminal, all);
+  if (json) printValue(cli.terminal, all.map(recordOf));
   else printTable(cli.terminal, TITLES, all.map(rowOf), none);
 }
 
 async function removeSecret(cli: Cli, name: string, options: TenantOption): Promise<void> {
   const { tenant, json } = options;
-  const removed = await withSecrets(cli, options, (secrets) => secrets.remove(name));
-  if (!removed) throw noSuchSecret(tenant, name);
-  if (json) printValue(cli.terminal, { name, removed });
+  const params = { path: { tenant, name } };
+  await asOperator(cli, options, name, (api) =>
+    answerOf(api.DELETE('/v1/admin/tenants/{tenant}/secrets/{name}', { params })),
+  );
+  if (json) printValue(cli.terminal, { name, removed: true });
   else cli.terminal.out(`Secret ${name} of ${tenant} is removed.`);
 }
 
-async function rotateSecrets(
-  { source, terminal }: Cli,
-  { json, keyLost }: JsonOption & { keyLost?: boolean },
-): Promise<void> {
-  const rotation = await withDatabase(source, async ({ environment, secrets, database }) => {
-    const keys = masterKeyIdsOf(environment);
-    if (!keyLost) await database.assertMasterKey(keys);
-    const done = await new Secrets(secrets, environment).rotate();
-    if (keys) await database.changeMasterKey(keys);
-    await new AuditStore(database).write(PLATFORM, {
-      action: 'secret.rotate',
-      target: { kind: 'database', name: 'secrets' },
-      by: OPERATOR_ACTOR,
-      detail: { keyId: done.keyId, rotated: done.rotated, failed: done.failures.length },
-    });
-    return done;
-  });
-  const { keyId, rotated, failures } = rotation;
-  if (json) printValue(terminal, rotation);
-  else terminal.out(`${rotated} secrets were encrypted again; the key in use is ${keyId}.`);
-  if (failures.length > 0) {
-    throw new OperatorError(
-      [
-        ...failures,
-        keyLost
-          ? `The key of this database is now ${keyId}. Set these secrets again.`
-          : 'Keep the earlier keys in BATON_MASTER_KEY_PREVIOUS until a rotation ends without this warning.',
-      ].join('\n'),
-    );
-  }
-  if (!json) terminal.err('No secret needs an earlier key: BATON_MASTER_KEY_PREVIOUS can be emptied.');
-}
-
-const rowOf = ({ name, keyId, createdAt, updatedAt, origins }: SecretInfo): string[] => [
+const rowOf = ({ name, key_id: keyId, created_at: created, updated_at: updated, origins }: TenantSecret) => [
   name,
   keyId,
-  formatTime(createdAt),
-  formatTime(updatedAt),
+  formatTime(new Date(created)),
+  formatTime(new Date(updated)),
   originsText(origins),
 ];
 
 const OWN_TITLES = ['name', 'created', 'updated', 'may be sent to'];
 
 type Options = TargetOptions & JsonOption;
-
-/** A secret as the server shows it. */
-interface ShownSecret {
-  name: string;
-  origins: string[] | null;
-  created_at: string;
-  updated_at: string;
-}
-
-const pathOf = (name: string): string => `secrets/${encodeURIComponent(name)}`;
+type Secret = TenantSchemas['Secret'];
 
 /** Set a secret of the token's tenant. */
 export async function setOwnSecret(
@@ -271,8 +202,9 @@ export async function setOwnSecret(
   { file, origin, ...options }: Options & SetOptions,
 ): Promise<void> {
   const value = await readValue(cli, file);
-  const body = { value, ...(origin && { origins: origin }) };
-  const secret = await ApiClient.of(cli, options).call<ShownSecret>('PUT', pathOf(name), body);
+  const params = { path: { name } };
+  const body = { value, origins: origin };
+  const secret = await answerOf(tenantApi(cli, options).PUT('/v1/secrets/{name}', { params, body }));
   if (options.json) return void printValue(cli.terminal, secret);
   cli.terminal.out(`Secret ${name} is set.`);
   warnOfOrigins(cli, secret, '');
@@ -280,14 +212,20 @@ export async function setOwnSecret(
 
 /** Set what may receive a secret of the token's tenant. */
 async function setOwnOrigins(cli: Cli, name: string, origins: string[], options: Options): Promise<void> {
-  const secret = await ApiClient.of(cli, options).call<ShownSecret>('PATCH', pathOf(name), { origins });
+  const params = { path: { name } };
+  const body = { origins };
+  const secret = await answerOf(tenantApi(cli, options).PATCH('/v1/secrets/{name}', { params, body }));
   if (options.json) printValue(cli.terminal, secret);
   else cli.terminal.out(`Secret ${name} may be sent to: ${originsText(secret.origins)}.`);
 }
 
 /** The names of the secrets of the token's tenant. */
 export async function listOwnSecrets(cli: Cli, options: Options): Promise<void> {
-  const all = await ApiClient.of(cli, options).list<ShownSecret>('secrets', 'secrets');
+  const api = tenantApi(cli, options);
+  const all = await listAll(
+    (query) => api.GET('/v1/secrets', { params: { query } }),
+    ({ secrets }) => secrets,
+  );
   const rows = all.map(({ name, origins, created_at: created, updated_at: updated }) => [
     name,
     formatTime(new Date(created)),
@@ -300,7 +238,7 @@ export async function listOwnSecrets(cli: Cli, options: Options): Promise<void> 
 
 /** Remove a secret of the token's tenant. */
 export async function removeOwnSecret(cli: Cli, name: string, options: Options): Promise<void> {
-  await ApiClient.of(cli, options).call('DELETE', pathOf(name));
+  await answerOf(tenantApi(cli, options).DELETE('/v1/secrets/{name}', { params: { path: { name } } }));
   if (options.json) printValue(cli.terminal, { name, removed: true });
   else cli.terminal.out(`Secret ${name} is removed.`);
 }

@@ -1,15 +1,15 @@
+import type { TenantPaths, TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { OperatorError } from '../operator-error.js';
 import { printFields, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { ApiClient, findTarget, type TargetOptions } from '../api-client.js';
+import { answerOf, createApi, findTarget, type TargetOptions, type TenantApi } from '../api.js';
 import { RefusedError } from '../refused-error.js';
-import type { LoadFailure } from '../agents/agents-client.js';
-import { RequestsClient } from '../tasks/requests-client.js';
+import { TasksClient } from '../tasks/tasks-client.js';
 
 /** States of tasks that go on or wait. */
-const STATES = ['submitted', 'working', 'input-required', 'auth-required'];
+const STATES = ['submitted', 'working', 'input-required', 'auth-required'] as const;
 /** As many tasks of a state are counted. */
 const MOST = 100;
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -29,16 +29,17 @@ export function addStatusCommand(program: Command, cli: Cli): void {
 
 async function printStatus(cli: Cli, options: Options): Promise<void> {
   const target = findTarget(cli.source, options);
-  const api = new ApiClient(target);
-  const requests = new RequestsClient(api);
+  const api = createApi<TenantPaths>(target);
+  const requests = new TasksClient(api);
   const counts: Record<string, number> = {};
   // The first call says whether the server answers, and whether the token is good.
   for (const state of STATES) counts[state] = (await requests.list({ state }, MOST)).length;
   const isReady = await readiness(target.url);
   const since = new Date(Date.now() - DAY_MS).toISOString();
-  const path = `usage?by=agent&since=${encodeURIComponent(since)}`;
-  const { usage } = await api.call<{ usage: Record<string, number>[] }>('GET', path);
-  const sum = (name: string): number => usage.reduce((all, group) => all + (group[name] ?? 0), 0);
+  const params = { query: { by: 'agent' as const, since } };
+  const { usage } = await answerOf(api.GET('/v1/usage', { params }));
+  const sum = (name: 'tasks' | 'failed' | 'input_tokens' | 'output_tokens'): number =>
+    usage.reduce((all, group) => all + group[name], 0);
   const day = {
     tasks: sum('tasks'),
     failed: sum('failed'),
@@ -71,7 +72,7 @@ async function printStatus(cli: Cli, options: Options): Promise<void> {
 const agentsClient = () => import('../agents/agents-client.js');
 
 /** The agents in code that could not be loaded. None for a token that may not see agents. */
-async function failuresOf(api: ApiClient): Promise<LoadFailure[]> {
+async function failuresOf(api: TenantApi): Promise<TenantSchemas['LoadFailure'][]> {
   try {
     const { AgentsClient } = await agentsClient();
     return await new AgentsClient(api).loadFailures();

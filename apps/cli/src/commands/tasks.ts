@@ -1,11 +1,12 @@
 import { isTerminal, Task, tokenUsage } from '@baton/a2a';
+import type { TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type TargetOptions, tenantApi } from '../api.js';
 import type { NumberedEvent } from '../call/agent-client.js';
 import { printEvent, replyText, statusTime, timeColumn } from '../call/describe.js';
 import { follow } from '../call/follow.js';
 import { type Cli, JSON_OPTION, type JsonOption, OfTaskError } from '../cli.js';
-import { errorOf } from '../operator/remote-operations.js';
 import {
   formatTime,
   printable,
@@ -17,17 +18,8 @@ import {
   type Terminal,
 } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { ApiClient, type TargetOptions } from '../api-client.js';
 import { EventTimes } from '../tasks/event-times.js';
-import type { ShowOptions } from '../tasks/operator.js';
-import {
-  type ConsoleLineJson,
-  type ModelCallJson,
-  type RequestJson,
-  RequestsClient,
-  type StepJson,
-  type WholeRequestJson,
-} from '../tasks/requests-client.js';
+import { taskRecord, TasksClient } from '../tasks/tasks-client.js';
 import { assertDone, LOST, parseSequence, printEvents, type TurnEnd } from './call.js';
 import { parseCount, sinceOf } from './options.js';
 
@@ -47,7 +39,7 @@ interface LogsOptions extends Options {
 }
 
 interface ListOptions extends Options {
-  state?: string;
+  state?: TenantSchemas['TaskState'];
   agent?: string;
   context?: string;
   since?: string;
@@ -88,9 +80,8 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     .option('--tenant <slug>', 'as the operator: tenant of the task; shows no messages')
     .action(async (task: string, { tenant, ...options }: Options & { tenant?: string }) => {
       if (tenant === undefined) return show(cli, task, options);
-      // Loaded only here: over HTTP no database is needed.
-      const { showTask } = await import('../tasks/operator.js');
-      return showTask(cli, task, { tenant, ...options } satisfies ShowOptions);
+      const { showTaskAsOperator } = await import('../tasks/show-as-operator.js');
+      return showTaskAsOperator(cli, task, { tenant, ...options });
     });
   ofTask('watch', 'print the events of a task with their times until it ends')
     .option('--after <sequence>', 'start after the event with this sequence', '0')
@@ -110,8 +101,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
   );
 }
 
-const clientOf = (cli: Cli, options: Options): RequestsClient =>
-  new RequestsClient(ApiClient.of(cli, options));
+const clientOf = (cli: Cli, options: Options): TasksClient => new TasksClient(tenantApi(cli, options));
 
 async function list(cli: Cli, options: ListOptions): Promise<void> {
   const { state, agent, context, since, until, search, limit } = options;
@@ -125,7 +115,7 @@ async function list(cli: Cli, options: ListOptions): Promise<void> {
   };
   const client = clientOf(cli, options);
   const found = await client.list(query, parseCount('--limit', limit, MAX_LISTED));
-  if (options.json) return void printValue(cli.terminal, found);
+  if (options.json) return void printValue(cli.terminal, found.map(taskRecord));
   const slugs = found.length > 0 ? await client.slugs() : new Map<string, string>();
   printTable(cli.terminal, TITLES, found.map(rowOf(slugs)), 'There are no such tasks.');
 }
@@ -133,13 +123,13 @@ async function list(cli: Cli, options: ListOptions): Promise<void> {
 const rowOf =
   (slugs: ReadonlyMap<string, string>) =>
   ({
-    request_id: id,
+    task_id: id,
     agent_id: agent,
     state,
     updated_at: at,
     context_id: context,
     status_message: text = '',
-  }: RequestJson): string[] => [
+  }: TenantSchemas['TaskSummary']): string[] => [
     id,
     slugs.get(agent) ?? agent,
     state ?? '-',
@@ -157,13 +147,13 @@ const timeOf = (text: string | undefined): string => formatTime(text === undefin
 async function show(cli: Cli, id: string, options: Options): Promise<void> {
   const client = clientOf(cli, options);
   const found = await client.get(id);
-  if (options.json) return void printValue(cli.terminal, found);
+  if (options.json) return void printValue(cli.terminal, taskRecord(found));
   const task = Task.fromJSON(found.task);
   const slug = (await client.slugs()).get(found.agent_id) ?? found.agent_id;
   printFields(cli.terminal, fieldsOf(found, task, slug));
   const text = replyText(task);
   if (text !== '') cli.terminal.out(`\n${text}`);
-  const { steps = [], model_calls: calls = [], currency = null } = found;
+  const { steps = [], model_calls: calls, currency } = found;
   if (calls.length > 0) {
     cli.terminal.out('');
     const titles = currency === null ? CALL_TITLES : [...CALL_TITLES, currency];
@@ -174,13 +164,13 @@ async function show(cli: Cli, id: string, options: Options): Promise<void> {
     printTable(cli.terminal, STEP_TITLES, steps.map(stepRow), '');
   }
   await printNewestEvents(cli, client, found);
-  if (found.error) printRunError(cli.terminal, errorOf(found.error));
+  if (found.error) printRunError(cli.terminal, found.error);
 }
 
 async function printNewestEvents(
   { terminal }: Cli,
-  client: RequestsClient,
-  { request_id: id, events: head }: WholeRequestJson,
+  client: TasksClient,
+  { task_id: id, events: head }: TenantSchemas['Task'],
 ): Promise<void> {
   if (head === 0) return;
   const after = Math.max(0, head - MAX_SHOWN_EVENTS);
@@ -201,7 +191,7 @@ const stepRow = ({
   started_at: at,
   ended_at: end,
   error,
-}: StepJson): string[] => [
+}: TenantSchemas['Step']): string[] => [
   name,
   kind,
   state,
@@ -213,7 +203,7 @@ const stepRow = ({
 
 const callRow =
   (hasPrices: boolean) =>
-  (call: ModelCallJson): string[] => [
+  (call: TenantSchemas['ModelCall']): string[] => [
     timeOf(call.at ?? undefined),
     call.ms === null ? '-' : `${(call.ms / 1000).toFixed(1)} s`,
     call.model,
@@ -223,7 +213,7 @@ const callRow =
     ...(hasPrices ? [call.cost === null ? '-' : String(call.cost)] : []),
   ];
 
-function outcomeOf(call: ModelCallJson): string {
+function outcomeOf(call: TenantSchemas['ModelCall']): string {
   const { error, finish, provider_finish: word, tools, tools_not_made: notMade } = call;
   if (error !== null) return `failed: ${error}`;
   const differs = word != null && word.toLowerCase().replaceAll('_', '-') !== finish;
@@ -232,11 +222,11 @@ function outcomeOf(call: ModelCallJson): string {
   return tools.length > 0 ? `calls ${tools.join(', ')}${reason}` : `${finish ?? '-'}${reason}`;
 }
 
-function fieldsOf(found: WholeRequestJson, task: Task, slug: string): [string, string][] {
+function fieldsOf(found: TenantSchemas['Task'], task: Task, slug: string): [string, string][] {
   const { input, output } = tokenUsage(task.metadata);
-  const { parent_id: parent, child_ids: children, approvals = [], runs: [run] = [] } = found;
+  const { parent_id: parent, child_ids: children, approvals = [], runs: [run] } = found;
   return [
-    ['task', found.request_id],
+    ['task', found.task_id],
     ['agent', `${slug}${found.agent_version === null ? '' : ` (version ${found.agent_version})`}`],
     ['state', found.state ?? '-'],
     ['created', timeOf(found.created_at)],
@@ -296,7 +286,7 @@ async function logs(cli: Cli, id: string, options: LogsOptions): Promise<void> {
     : upTo(head, after < head ? client.subscribe(id, after) : nothing());
   await printLog(cli, id, log, options);
   const { error } = await client.get(id);
-  if (error && !options.json) printRunError(cli.terminal, errorOf(error));
+  if (error && !options.json) printRunError(cli.terminal, error);
 }
 
 /** Prints the events of a task as they come: as data, or as lines that begin with the time. */
@@ -315,7 +305,7 @@ type TimedEvent = NumberedEvent & { at: Date | undefined };
 
 /** Adds to each event when it was stored. */
 async function* timedEvents(
-  client: RequestsClient,
+  client: TasksClient,
   id: string,
   events: AsyncIterable<NumberedEvent>,
 ): AsyncGenerator<TimedEvent> {
@@ -348,7 +338,7 @@ async function consoleLines(cli: Cli, id: string, options: LogsOptions): Promise
   }
 }
 
-const consoleLine = ({ at, attempt, level, text }: ConsoleLineJson): string =>
+const consoleLine = ({ at, attempt, level, text }: TenantSchemas['ConsoleLine']): string =>
   printable(`${timeOf(at)}  ${level.padEnd(5)}  attempt ${String(attempt)}  ${text}`);
 
 /** The events up to one of them. */
@@ -365,12 +355,12 @@ async function* nothing(): AsyncGenerator<NumberedEvent> {
 
 async function cancel(cli: Cli, ids: readonly string[], options: Options): Promise<void> {
   const client = clientOf(cli, options);
-  const canceled: { request_id: string; cancelled: boolean }[] = [];
+  const canceled: object[] = [];
   for (const id of ids) {
     await client.cancel(id).catch((error: unknown) => {
       throw new OfTaskError(id, error);
     });
-    canceled.push({ request_id: id, cancelled: true });
+    canceled.push(taskRecord({ task_id: id, cancelled: true }));
     if (!options.json) cli.terminal.out(`Task ${id} is canceled.`);
   }
   if (options.json) printValue(cli.terminal, canceled);
@@ -378,7 +368,7 @@ async function cancel(cli: Cli, ids: readonly string[], options: Options): Promi
 
 async function sendAgain(cli: Cli, id: string, options: Options): Promise<void> {
   const made = await clientOf(cli, options).sendAgain(id);
-  if (options.json) return void printValue(cli.terminal, made);
-  cli.terminal.out(`Task ${id} is sent again as task ${made.request_id}.`);
-  cli.terminal.err(`Follow it with: npx baton tasks watch ${made.request_id}`);
+  if (options.json) return void printValue(cli.terminal, taskRecord(made));
+  cli.terminal.out(`Task ${id} is sent again as task ${made.task_id}.`);
+  cli.terminal.err(`Follow it with: npx baton tasks watch ${made.task_id}`);
 }

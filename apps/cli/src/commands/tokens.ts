@@ -1,11 +1,13 @@
 import { type Scope, SCOPES, SLUG } from '@baton/a2a';
-import { MAX_TOKEN_AGENTS, MAX_TOKEN_REQUESTS_PER_SECOND, tokenState } from '@baton/identity';
+import type { TenantSchemas } from '@baton/contract';
+import { MAX_TOKEN_AGENTS, MAX_TOKEN_REQUESTS_PER_SECOND } from '@baton/identity';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { UsageError } from '../usage-error.js';
 import { formatTime, printFields, printValue, printTable } from '../output.js';
+import { printed } from '../operator/printed.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { type DeskOptions, type RunningWork, type ShownToken, withTokenDesk } from '../token-desk.js';
+import { type TokenOptions, withTokens } from '../tokens-client.js';
 
 const TITLES = ['prefix', 'name', 'scopes', 'agents', 'expires', 'state', 'last used', 'id'];
 const WORK_TITLES = ['still there', 'agent', 'state', 'id'];
@@ -15,7 +17,9 @@ const DEFAULT_SCOPES: Scope = 'agents:call';
 const FIELD_WIDTH = 18;
 const MAX_OVERLAP_MS = 30 * 86_400_000;
 
-type Options = DeskOptions & JsonOption;
+type Options = TokenOptions & JsonOption;
+type Token = TenantSchemas['Token'];
+type OpenWork = TenantSchemas['OpenWork'];
 
 interface CreateOptions extends Options {
   name: string;
@@ -114,14 +118,17 @@ async function createToken(cli: Cli, options: CreateOptions): Promise<void> {
     name,
     scopes: parseScopes(scopes),
     ...(agents !== undefined && { agents: parseAgents(agents) }),
-    ...(requestsPerSecond !== undefined && { requestsPerSecond: parseRate(requestsPerSecond) }),
-    expiresAt: expires === undefined ? null : parseExpiry(expires, new Date()),
+    ...(requestsPerSecond !== undefined && { requests_per_second: parseRate(requestsPerSecond) }),
+    ...(expires !== undefined && { expires_at: parseExpiry(expires, new Date()).toISOString() }),
   };
-  const { secret, token } = await withTokenDesk(cli, options, (desk) => desk.create(wanted));
-  printSecret(cli, options, secret, token);
+  printSecret(cli, options, await withTokens(cli, options, (tokens) => tokens.create(wanted)));
 }
 
-function printSecret({ terminal }: Cli, { tenant, json }: Options, secret: string, token: ShownToken): void {
+function printSecret(
+  { terminal }: Cli,
+  { tenant, json }: Options,
+  { secret, ...token }: TenantSchemas['IssuedToken'],
+): void {
   if (json) {
     printValue(terminal, { token: secret, ...(tenant !== undefined && { tenant }), ...recordOf(token) });
   } else {
@@ -131,33 +138,33 @@ function printSecret({ terminal }: Cli, { tenant, json }: Options, secret: strin
 }
 
 async function listTokens(cli: Cli, { json, ...options }: Options): Promise<void> {
-  const tokens = await withTokenDesk(cli, options, (desk) => desk.list());
+  const all = await withTokens(cli, options, (tokens) => tokens.list());
   const where = options.tenant === undefined ? '' : ` --tenant ${options.tenant}`;
-  if (json) printValue(cli.terminal, tokens.map(recordOf));
-  else printTable(cli.terminal, TITLES, tokens.map(rowOf), `No tokens yet: npx baton tokens create${where}`);
+  if (json) printValue(cli.terminal, all.map(recordOf));
+  else printTable(cli.terminal, TITLES, all.map(rowOf), `No tokens yet: npx baton tokens create${where}`);
 }
 
 async function showToken(cli: Cli, name: string, { json, ...options }: Options): Promise<void> {
-  const { token, running } = await withTokenDesk(cli, options, (desk) => desk.show(name));
+  const { running, ...token } = await withTokens(cli, options, (tokens) => tokens.show(name));
   if (json) {
-    printValue(cli.terminal, { ...recordOf(token), running });
+    printValue(cli.terminal, { ...recordOf(token), running: workOf(running) });
     return;
   }
-  const { previousPrefix, previousUntil } = token;
+  const { previous_prefix: prefixBefore, previous_until: until } = token;
   const fields: [string, string][] = [
     ['id', token.id],
     ['name', token.name],
-    ['state', tokenState(token)],
+    ['state', token.state],
     ['prefix', token.prefix],
     ['scopes', token.scopes.join(', ')],
-    ['agents', token.agents.join(', ') || 'all'],
-    ['requests a second', token.requestsPerSecond?.toString() ?? 'as the tenant'],
-    ['created', formatTime(token.createdAt)],
-    ['last used', formatTime(token.lastUsedAt)],
-    ['expires', formatTime(token.expiresAt)],
+    ['agents', token.agents?.join(', ') ?? 'all'],
+    ['requests a second', token.requests_per_second?.toString() ?? 'as the tenant'],
+    ['created', timeOf(token.created_at)],
+    ['last used', timeOf(token.last_used_at)],
+    ['expires', timeOf(token.expires_at)],
   ];
-  if (previousPrefix !== null && previousUntil) {
-    fields.push(['secret before', `${previousPrefix}, good until ${formatTime(previousUntil)}`]);
+  if (prefixBefore !== null && until !== null) {
+    fields.push(['secret before', `${prefixBefore}, good until ${timeOf(until)}`]);
   }
   printFields(cli.terminal, fields, FIELD_WIDTH);
   printWork(cli, running);
@@ -169,15 +176,17 @@ async function rotateToken(
   { overlap, expires, ...options }: Options & { overlap: string; expires?: string },
 ): Promise<void> {
   const rotation = {
-    overlapMs: parseOverlap(overlap),
-    ...(expires !== undefined && { expiresAt: parseExpiry(expires, new Date()) }),
+    overlap_seconds: Math.round(parseOverlap(overlap) / 1000),
+    ...(expires !== undefined && { expires_at: parseExpiry(expires, new Date()).toISOString() }),
   };
-  const { secret, token } = await withTokenDesk(cli, options, (desk) => desk.rotate(name, rotation));
-  printSecret(cli, options, secret, token);
+  const issued = await withTokens(cli, options, (tokens) => tokens.rotate(name, rotation));
+  printSecret(cli, options, issued);
   if (options.json) return;
-  const until = rotation.overlapMs > 0 ? token.previousUntil : null;
+  const until = rotation.overlap_seconds > 0 ? issued.previous_until : null;
   cli.terminal.err(
-    until ? `The secret before is good until ${formatTime(until)}.` : 'The secret before is refused now.',
+    until === null
+      ? 'The secret before is refused now.'
+      : `The secret before is good until ${timeOf(until)}.`,
   );
 }
 
@@ -194,41 +203,55 @@ async function revokeToken(
   name: string,
   { stop = false, json, ...options }: Options & { stop?: boolean },
 ): Promise<void> {
-  const { token, running, stopped } = await withTokenDesk(cli, options, (desk) => desk.revoke(name, stop));
+  const revoked = await withTokens(cli, options, (tokens) => tokens.revoke(name, stop));
+  const {
+    running,
+    canceled_tasks: canceledTasks = 0,
+    paused_schedules: pausedSchedules = 0,
+    ...token
+  } = revoked;
   if (json) {
-    printValue(cli.terminal, { ...recordOf(token), running, ...stopped });
+    const stopped = stop && { canceledTasks, pausedSchedules };
+    printValue(cli.terminal, { ...recordOf(token), running: workOf(running), ...stopped });
     return;
   }
   printTable(cli.terminal, TITLES, [rowOf(token)], '');
-  if (stopped) {
-    const { canceledTasks, pausedSchedules } = stopped;
-    cli.terminal.err(`Canceled ${canceledTasks} tasks and paused ${pausedSchedules} schedules.`);
-  }
+  if (stop) cli.terminal.err(`Canceled ${canceledTasks} tasks and paused ${pausedSchedules} schedules.`);
   printWork(cli, running);
   if (!stop && running.tasks.length + running.schedules.length > 0) {
     cli.terminal.err('These go on without the token. To stop them, run the command again with --stop.');
   }
 }
 
-function printWork({ terminal }: Cli, { tasks, schedules, hasMore }: RunningWork): void {
+function printWork({ terminal }: Cli, { tasks, schedules, more_tasks: hasMore }: OpenWork): void {
   const rows = [
-    ...tasks.map(({ id, agentId, state }) => ['task', agentId, state, id]),
-    ...schedules.map(({ id, name, agent }) => [`schedule ${name}`, agent, 'active', id]),
+    ...tasks.map(({ task_id: id, agent_id: agent, state }) => ['task', agent, state, id]),
+    ...schedules.map(({ schedule_id: id, name, agent }) => [`schedule ${name}`, agent, 'active', id]),
   ];
   if (rows.length > 0) printTable(terminal, WORK_TITLES, rows, '');
   if (hasMore) terminal.err(`There are more tasks than these ${tasks.length}.`);
 }
 
-const recordOf = (token: ShownToken) => ({ ...token, state: tokenState(token) });
+/** A token as data: a list of no agents stands for all. */
+const recordOf = (token: Token) => ({ ...printed(token), agents: token.agents ?? [] });
 
-const rowOf = (token: ShownToken): string[] => [
+/** The work of a token as data. */
+const workOf = ({ tasks, more_tasks: hasMore, schedules }: OpenWork) => ({
+  tasks: tasks.map(({ task_id: id, agent_id: agentId, state }) => ({ id, agentId, state })),
+  hasMore,
+  schedules: schedules.map(({ schedule_id: id, name, agent }) => ({ id, name, agent })),
+});
+
+const timeOf = (text: string | null): string => formatTime(text === null ? null : new Date(text));
+
+const rowOf = (token: Token): string[] => [
   token.prefix,
   token.name,
   token.scopes.join(','),
-  token.agents.join(',') || 'all',
-  formatTime(token.expiresAt),
-  tokenState(token),
-  formatTime(token.lastUsedAt),
+  token.agents?.join(',') ?? 'all',
+  timeOf(token.expires_at),
+  token.state,
+  timeOf(token.last_used_at),
   token.id,
 ];
 

@@ -1,36 +1,21 @@
+import type { TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { printTable, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { ApiClient, type TargetOptions } from '../api-client.js';
-import { RequestsClient } from '../tasks/requests-client.js';
+import { answerOf, type TargetOptions, tenantApi } from '../api.js';
+import { TasksClient } from '../tasks/tasks-client.js';
 import { choice, sinceOf } from './options.js';
 
 interface Options extends TargetOptions, JsonOption {
-  by: string;
+  by: TenantSchemas['Usage']['by'];
   since: string;
   until?: string;
   agent?: string;
   csv?: boolean;
 }
 
-interface GroupJson {
-  key: string;
-  tasks: number;
-  failed: number;
-  seconds: number;
-  calls: number;
-  input_tokens: number;
-  output_tokens: number;
-  cost: number | null;
-}
-
-interface UsageJson {
-  complete: boolean;
-  currency: string | null;
-  unpriced_models: string[];
-  usage: GroupJson[];
-}
+type Group = Omit<TenantSchemas['Usage']['usage'][number], 'cached_tokens' | 'unpriced_tokens'>;
 
 /** `baton usage`: the usage of tasks, and its cost. */
 export function addUsageCommand(program: Command, cli: Cli): void {
@@ -50,21 +35,22 @@ export function addUsageCommand(program: Command, cli: Cli): void {
 
 async function printUsage(cli: Cli, options: Options): Promise<void> {
   const { by, since, until, agent, csv, json } = options;
-  const query = new URLSearchParams({
+  const query = {
     by,
     since: sinceOf(since).toISOString(),
-    ...(until !== undefined && { until: sinceOf(until, undefined, '--until').toISOString() }),
-    ...(agent !== undefined && { agent }),
-  });
-  const api = ApiClient.of(cli, options);
+    until: until === undefined ? undefined : sinceOf(until, undefined, '--until').toISOString(),
+    agent,
+  };
+  const api = tenantApi(cli, options);
   if (csv) {
-    const answer = await api.open('GET', `usage?${query.toString()}&format=csv`);
-    return void cli.terminal.out((await answer.text()).trimEnd());
+    const params = { query: { ...query, format: 'csv' as const } };
+    const text = await answerOf(api.GET('/v1/usage', { params, parseAs: 'text' }));
+    return void cli.terminal.out(text.trimEnd());
   }
-  const found = await api.call<UsageJson>('GET', `usage?${query.toString()}`);
+  const found = await answerOf(api.GET('/v1/usage', { params: { query } }));
   if (json) return void printValue(cli.terminal, found);
   const { usage, complete, currency, unpriced_models: unpriced } = found;
-  const slugs = by === 'agent' && usage.length > 0 ? await new RequestsClient(api).slugs() : undefined;
+  const slugs = by === 'agent' && usage.length > 0 ? await new TasksClient(api).slugs() : undefined;
   const titles = [
     by === 'day' ? 'day (UTC)' : by,
     'tasks',
@@ -84,7 +70,7 @@ async function printUsage(cli: Cli, options: Options): Promise<void> {
     cli.terminal.err('There is more: some tasks are not counted. Ask for a shorter time, or later.');
 }
 
-const rowOf = (group: GroupJson): string[] => [
+const rowOf = (group: Group): string[] => [
   group.key,
   String(group.tasks),
   String(group.failed),
@@ -94,8 +80,8 @@ const rowOf = (group: GroupJson): string[] => [
   ...(group.cost === null ? [] : [group.cost.toFixed(group.cost < 1 ? 4 : 2)]),
 ];
 
-const totalOf = (usage: readonly GroupJson[]): GroupJson => {
-  const sum = (name: Exclude<keyof GroupJson, 'key'>): number =>
+const totalOf = (usage: readonly Group[]): Group => {
+  const sum = (name: Exclude<keyof Group, 'key'>): number =>
     usage.reduce((all, one) => all + (one[name] ?? 0), 0);
   return {
     key: 'total',

@@ -1,10 +1,11 @@
+import type { TenantPaths, TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { UsageError } from '../usage-error.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, printFields, printValue, printTable } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { ApiClient, type TargetOptions } from '../api-client.js';
+import { answerOf, listAll, type TargetOptions, tenantApi } from '../api.js';
 
 const TITLES = ['id', 'url', 'agents', 'states', 'state'];
 
@@ -14,22 +15,13 @@ interface ChangeOptions extends Options {
   url?: string;
   to?: string;
   agent?: string[];
-  state?: string[];
+  state?: State[];
   all?: boolean;
 }
 
-/** A webhook as the server writes it. */
-interface WebhookJson {
-  id: string;
-  url: string;
-  agents: string[] | null;
-  states: string[] | null;
-  enabled: boolean;
-  created_by: string;
-  created_at: string;
-}
-
-type WithSecret = WebhookJson & { secret: string };
+type Webhook = TenantSchemas['Webhook'];
+type Change = TenantPaths['/v1/webhooks/{id}']['patch']['requestBody']['content']['application/json'];
+type State = NonNullable<Webhook['states']>[number];
 
 /** `baton webhooks …`: servers that Baton calls when tasks change their state. */
 export function addWebhookCommands(program: Command, cli: Cli): void {
@@ -74,10 +66,14 @@ export function addWebhookCommands(program: Command, cli: Cli): void {
   );
 }
 
-const pathOf = (id: string): string => `webhooks/${encodeURIComponent(id)}`;
+const of = (id: string) => ({ path: { id } });
 
 async function list(cli: Cli, options: Options): Promise<void> {
-  const all = await ApiClient.of(cli, options).list<WebhookJson>('webhooks', 'webhooks');
+  const api = tenantApi(cli, options);
+  const all = await listAll(
+    (query) => api.GET('/v1/webhooks', { params: { query } }),
+    ({ webhooks }) => webhooks,
+  );
   const none = 'No webhooks yet: npx baton webhooks create https://…';
   if (options.json) printValue(cli.terminal, all);
   else printTable(cli.terminal, TITLES, all.map(rowOf), none);
@@ -85,13 +81,13 @@ async function list(cli: Cli, options: Options): Promise<void> {
 
 async function create(cli: Cli, receiver: string, options: ChangeOptions): Promise<void> {
   const body = { url: receiver, agents: options.agent, states: options.state };
-  const made = await ApiClient.of(cli, options).call<WithSecret>('POST', 'webhooks', body);
+  const made = await answerOf(tenantApi(cli, options).POST('/v1/webhooks', { body }));
   if (options.json) return void printValue(cli.terminal, made);
   cli.terminal.out(`Webhook ${made.id} is created. Its secret, which is never shown again:\n${made.secret}`);
 }
 
 async function show(cli: Cli, id: string, options: Options): Promise<void> {
-  const found = await ApiClient.of(cli, options).call<WebhookJson>('GET', pathOf(id));
+  const found = await answerOf(tenantApi(cli, options).GET('/v1/webhooks/{id}', { params: of(id) }));
   if (options.json) return void printValue(cli.terminal, found);
   const lines = [
     ['id', found.id],
@@ -113,8 +109,10 @@ async function set(cli: Cli, id: string, options: ChangeOptions): Promise<void> 
   await change(cli, id, patch, 'is changed', options);
 }
 
-async function change(cli: Cli, id: string, patch: object, done: string, options: Options): Promise<void> {
-  const changed = await ApiClient.of(cli, options).call<WebhookJson>('PATCH', pathOf(id), patch);
+async function change(cli: Cli, id: string, patch: Change, done: string, options: Options): Promise<void> {
+  const changed = await answerOf(
+    tenantApi(cli, options).PATCH('/v1/webhooks/{id}', { params: of(id), body: patch }),
+  );
   if (options.json) printValue(cli.terminal, changed);
   else cli.terminal.out(`Webhook ${changed.id} ${done}.`);
 }
@@ -123,14 +121,15 @@ async function rotate(cli: Cli, id: string, options: Options & { overlapHours: s
   const hours = Number(options.overlapHours);
   if (!(hours >= 0)) throw new UsageError('--overlap-hours: give a number of hours, such as 24.');
   const body = { overlap_seconds: Math.round(hours * 3600) };
-  const made = await ApiClient.of(cli, options).call<WithSecret>('POST', `${pathOf(id)}/rotate`, body);
+  const made = await answerOf(
+    tenantApi(cli, options).POST('/v1/webhooks/{id}/rotate', { params: of(id), body }),
+  );
   if (options.json) return void printValue(cli.terminal, made);
   cli.terminal.out(`The new secret of webhook ${made.id}, which is never shown again:\n${made.secret}`);
 }
 
 async function test(cli: Cli, id: string, options: Options): Promise<void> {
-  type Outcome = { delivered: boolean; status: number | null; error: string | null; duration_ms: number };
-  const outcome = await ApiClient.of(cli, options).call<Outcome>('POST', `${pathOf(id)}/test`);
+  const outcome = await answerOf(tenantApi(cli, options).POST('/v1/webhooks/{id}/test', { params: of(id) }));
   const { delivered, status, error, duration_ms: ms } = outcome;
   if (options.json) printValue(cli.terminal, outcome);
   else if (delivered) cli.terminal.out(`The receiver has answered HTTP ${String(status)} after ${ms} ms.`);
@@ -139,14 +138,14 @@ async function test(cli: Cli, id: string, options: Options): Promise<void> {
 }
 
 async function remove(cli: Cli, id: string, options: Options): Promise<void> {
-  await ApiClient.of(cli, options).call('DELETE', pathOf(id));
+  await answerOf(tenantApi(cli, options).DELETE('/v1/webhooks/{id}', { params: of(id) }));
   if (options.json) printValue(cli.terminal, { id, removed: true });
   else cli.terminal.out(`Webhook ${id} is removed.`);
 }
 
 const allOr = (names: string[] | null): string => names?.join(', ') ?? 'all';
-const stateOf = ({ enabled }: WebhookJson): string => (enabled ? 'enabled' : 'disabled');
-const rowOf = (webhook: WebhookJson): string[] => [
+const stateOf = ({ enabled }: Webhook): string => (enabled ? 'enabled' : 'disabled');
+const rowOf = (webhook: Webhook): string[] => [
   webhook.id,
   webhook.url,
   allOr(webhook.agents),

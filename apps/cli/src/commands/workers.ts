@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import { placeAndReason } from '../agents/agents-client.js';
+import { answerOf } from '../api.js';
 import type { Cli, JsonOption } from '../cli.js';
-import { type OperatorOptions, withOperatorOptions } from '../operator/admin-target.js';
-import { withOperations } from '../operator/operations.js';
+import { type OperatorOptions, withOperatorApi, withOperatorOptions } from '../operator/operator-api.js';
+import { printed } from '../operator/printed.js';
 import { formatTime, printFields, printTable, printValue } from '../output.js';
 
 const TITLES = ['host', 'pid', 'runs', 'slots', 'alive', 'memory', 'version', 'started', 'last seen', 'id'];
@@ -13,23 +14,31 @@ export function addWorkersCommand(program: Command, cli: Cli): void {
   withOperatorOptions(program.command('workers'))
     .description('list the workers of the last hour, with their runs')
     .action(async (options: JsonOption & OperatorOptions) => {
-      const workers = await withOperations(cli, options, (operations) => operations.listWorkers());
-      if (options.json) return void printValue(cli.terminal, workers);
-      const rows = workers.map(({ host, pid, running, concurrency, startedAt, seenAt, ...worker }) => [
-        host,
-        String(pid),
-        String(running),
-        String(concurrency),
-        worker.isAlive ? 'yes' : 'no',
-        worker.memoryBytes === null ? '-' : `${Math.round(worker.memoryBytes / MIB)} MiB`,
+      const { workers } = await withOperatorApi(cli, options, (api) =>
+        answerOf(api.GET('/v1/admin/workers')),
+      );
+      if (options.json) {
+        const records = workers.map(({ load_failures: failures, ...worker }) => ({
+          ...printed(worker),
+          loadFailures: failures.map(({ agent: slug, ...failure }) => ({ slug, ...failure })),
+        }));
+        return void printValue(cli.terminal, records);
+      }
+      const rows = workers.map(({ memory_bytes: memory, ...worker }) => [
+        worker.host,
+        String(worker.pid),
+        String(worker.running),
+        String(worker.concurrency),
+        worker.alive ? 'yes' : 'no',
+        memory === null ? '-' : `${Math.round(memory / MIB)} MiB`,
         worker.version ?? '-',
-        formatTime(startedAt),
-        formatTime(seenAt),
+        formatTime(new Date(worker.started_at)),
+        formatTime(new Date(worker.seen_at)),
         worker.id,
       ]);
       printTable(cli.terminal, TITLES, rows, 'No worker has given a sign of life in the last hour.');
-      for (const { id, loadFailures } of workers) {
-        for (const failure of loadFailures)
+      for (const { id, load_failures: failures } of workers) {
+        for (const failure of failures)
           cli.terminal.err(`Worker ${id} could not load ${placeAndReason(failure)}`);
       }
     });
@@ -40,24 +49,24 @@ export function addQueueCommand(program: Command, cli: Cli): void {
   withOperatorOptions(program.command('queue'))
     .description('show the waiting and running runs of all tenants, and the number of dead letters')
     .action(async (options: JsonOption & OperatorOptions) => {
-      const queue = await withOperations(cli, options, (operations) => operations.readQueue());
-      if (options.json) return void printValue(cli.terminal, queue);
-      const { oldestWaiting: oldest, slots, deadLetters, deadPushes } = queue;
+      const queue = await withOperatorApi(cli, options, (api) => answerOf(api.GET('/v1/admin/queue')));
+      const { classes, oldest_waiting: oldest, jobs: _, ...counts } = queue;
+      if (options.json) {
+        const record = { classes: classes.map(printed), oldestWaiting: oldest && printed(oldest) };
+        return void printValue(cli.terminal, { ...record, ...printed(counts) });
+      }
       printFields(
         cli.terminal,
         [
-          ...queue.classes.map(({ class: name, runs, more, oldestAt, oldestSeconds }): [string, string] => [
-            name,
-            [
-              more ? `${runs} or more` : String(runs),
-              ...(oldestAt === null
-                ? []
-                : [`the oldest since ${formatTime(oldestAt)} (${Math.round(oldestSeconds)} s)`]),
-            ].join(', '),
-          ]),
-          ['slots', String(slots)],
-          ['oldest waiting', oldest ? `task ${oldest.taskId} of ${oldest.tenant}` : '-'],
-          ['dead letters', `${deadLetters} runs, ${deadPushes} push configs`],
+          ...classes.map(({ class: name, runs, more, oldest_at: at, oldest_seconds: seconds }) => {
+            const count = more ? `${runs} or more` : String(runs);
+            const age =
+              at === null ? '' : `, the oldest since ${formatTime(new Date(at))} (${Math.round(seconds)} s)`;
+            return [name, count + age] as const;
+          }),
+          ['slots', String(counts.slots)],
+          ['oldest waiting', oldest ? `task ${oldest.task_id} of ${oldest.tenant}` : '-'],
+          ['dead letters', `${counts.dead_letters} runs, ${counts.dead_pushes} push configs`],
         ],
         16,
       );

@@ -67,6 +67,8 @@ export interface Actor {
   kind: Principal['kind'] | 'platform' | 'unknown';
   /** Key of the principal. */
   key: string;
+  /** For people. Unset: the name and the prefix of a tenant's token, if it is one. */
+  name?: string;
   /** IP address of the caller. Only its network is stored. */
   address?: string;
   /** Where a caller without an address is, such as `command line`. */

@@ -42,6 +42,7 @@ const NEW_RECORD = {
   id: ['uuid', ({ id = uuid() }) => id],
   actor_kind: ['text', ({ by }) => by.kind],
   actor: ['text', ({ by }) => by.key],
+  actor_name: ['text', ({ by }) => (by.name === undefined ? null : storable(by.name).slice(0, MAX_NAME))],
   source: ['text', ({ by }) => by.source ?? (by.address === undefined ? null : sourceOf(by.address))],
   request_id: ['text', ({ by }) => by.requestId ?? null],
   action: ['text', ({ action }) => action],
@@ -51,16 +52,16 @@ const NEW_RECORD = {
   detail: ['json', ({ detail = {} }) => detailJson(detail)],
 } satisfies Inputs<RecordOfTenant>;
 
-/** Writes a record with the name that the token has now, unless there is one with its id. The values are those of `auditValues`. */
+/** Writes a record with the name of the actor, or else that of its token, unless there is one with its id. The values are those of `auditValues`. */
 export const RECORD = statement(
   'audit-record',
   { record: one(NEW_RECORD) },
   ({ record }) => `
 INSERT INTO audit_records (tenant_id, id, actor_kind, actor, actor_name, source, request_id, action, target_kind, target, outcome, detail)
-VALUES (${record.tenant_id}, ${record.id}, ${record.actor_kind}, ${record.actor}, (
+VALUES (${record.tenant_id}, ${record.id}, ${record.actor_kind}, ${record.actor}, coalesce(${record.actor_name}, (
     SELECT left(name, 200) || ' (' || prefix || ')' FROM api_tokens
     WHERE tenant_id = ${record.tenant_id} AND id = substring(${record.actor} FROM '^token:([0-9a-f-]{36})$')::uuid
-  ), ${record.source}, ${record.request_id}, ${record.action}, ${record.target_kind}, ${record.target}, ${record.outcome}, ${record.detail})
+  )), ${record.source}, ${record.request_id}, ${record.action}, ${record.target_kind}, ${record.target}, ${record.outcome}, ${record.detail})
 ON CONFLICT (tenant_id, id) DO NOTHING
 RETURNING ${AUDIT_COLUMNS}`,
 );

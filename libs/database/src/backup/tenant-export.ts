@@ -82,7 +82,7 @@ async function writeAll(
       session.copy(copyTo(`COPY (${query}) TO STDOUT WITH ${RAW}`)) as AsyncIterable<Buffer>,
     );
   }
-  await writer.line({ kind: 'end', records });
+  await writer.line({ kind: 'end', records, runningTasks: running.count });
   await writer.end();
   return { slug: tenant.slug, records, secrets, runningTasks: running.count };
 }

@@ -4,13 +4,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { Client, Pool } from 'pg';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import {
-  AuditStore,
   CatalogClient,
-  Database,
   inspectDatabase,
   migrate,
   OperatorTokenStore,
-  PLATFORM,
   SecretStore,
   TenantStore,
   TokenStore,
@@ -93,18 +90,8 @@ describe.each(['America/New_York', 'Asia/Kolkata', 'UTC'])(
         await tokens.rotate(tenantId, rotated.id, secret(), { overlapMs: 0, expiresAt: LATER });
         await tokens.revoke(tenantId, token.id);
         const operators = new OperatorTokenStore(catalog);
-        const database = new Database({ url: test.url, poolSize: 1 });
-        for (const expiresAt of [SOON, LATER]) {
-          const { id, name } = await operators.create({ name: 'op', expiresAt, ...secret() });
-          const target = { kind: 'token', name: id } as const;
-          await new AuditStore(database).write(PLATFORM, {
-            action: 'operator-token.create',
-            target,
-            by: OPERATOR_ACTOR,
-            detail: { name },
-          });
-        }
-        await database.close();
+        for (const expiresAt of [SOON, LATER])
+          await operators.create({ name: 'op', expiresAt, ...secret() }, OPERATOR_ACTOR);
         await new SecretStore(catalog).put({ tenantId, name: 'key' }, SEALED, undefined, []);
         return { tenantId };
       });

@@ -127,7 +127,7 @@ export async function cancelTask(
   };
 }
 
-/** The cancel, and the read of the task's row after it. */
+/** The statements of a cancel: what they answer is the row of the task after it. */
 const callsOf = (cancel: NewCancel): [Statement, Values][] => [
   [CANCEL, CANCEL.values({ task: cancel })],
   [GET, GET.values({ task: { tenantId: cancel.tenantId, taskId: cancel.taskId } })],

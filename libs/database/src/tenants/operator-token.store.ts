@@ -1,6 +1,7 @@
 import { clock } from '@baton/telemetry';
 import { isUuid } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
+import { type Actor, PLATFORM } from '../audit/audit-records.js';
 import { CatalogClient } from '../connection/catalog-client.js';
 import type { OperatorToken as OperatorTokenRow } from '../generated/client.js';
 
@@ -15,18 +16,22 @@ export interface OperatorToken {
   createdAt: Date;
 }
 
-/** Tokens of operators. `hash` is the hex SHA-256 of the secret. */
+/** Tokens of operators. `hash` is the hex SHA-256 of the secret. They belong to no tenant: their audit records are the platform's. */
 @Injectable()
 export class OperatorTokenStore {
   constructor(private readonly catalog: CatalogClient) {}
 
-  async create(input: {
-    name: string;
-    hash: string;
-    prefix: string;
-    expiresAt: Date | null;
-  }): Promise<OperatorToken> {
-    return tokenOf(await this.catalog.run((prisma) => prisma.operatorToken.create({ data: input })));
+  async create(
+    input: { name: string; hash: string; prefix: string; expiresAt: Date | null },
+    by: Actor,
+  ): Promise<OperatorToken> {
+    return this.catalog.changeAcross(PLATFORM, async (prisma, record) => {
+      const token = tokenOf(await prisma.operatorToken.create({ data: input }));
+      const { id, name, expiresAt } = token;
+      const target = { kind: 'token', name: id } as const;
+      await record({ action: 'operator-token.create', target, by, detail: { name, expiresAt } });
+      return token;
+    });
   }
 
   /** Also finds revoked and expired tokens. */
@@ -42,16 +47,29 @@ export class OperatorTokenStore {
   }
 
   /** Revokes a token by id or prefix; the time of an earlier revocation stays. Undefined: there is none. */
-  async revoke(idOrPrefix: string): Promise<OperatorToken | undefined> {
+  async revoke(idOrPrefix: string, by: Actor): Promise<OperatorToken | undefined> {
     const where = isUuid(idOrPrefix) ? { id: idOrPrefix } : { prefix: idOrPrefix };
-    await this.catalog.run((prisma) =>
-      prisma.operatorToken.updateMany({
-        where: { ...where, revokedAt: null },
-        data: { revokedAt: clock.date() },
-      }),
-    );
-    const row = await this.catalog.run((prisma) => prisma.operatorToken.findFirst({ where }));
-    return row ? tokenOf(row) : undefined;
+    return this.catalog.changeAcross(PLATFORM, async (prisma, record) => {
+      const data = { revokedAt: clock.date() };
+      const { count } = await prisma.operatorToken.updateMany({ where: { ...where, revokedAt: null }, data });
+      const row = await prisma.operatorToken.findFirst({ where });
+      if (!row) return undefined;
+      const target = { kind: 'token', name: row.id } as const;
+      if (count > 0)
+        await record({ action: 'operator-token.revoke', target, by, detail: { name: row.name } });
+      return tokenOf(row);
+    });
+  }
+
+  /** Deletes a token that was made for one command. Its audit record stays. */
+  async remove(id: string): Promise<void> {
+    await this.catalog.run((prisma) => prisma.operatorToken.deleteMany({ where: { id } }));
+  }
+
+  /** Deletes the expired tokens of that name: commands that were killed have left theirs. */
+  async removeExpired(name: string): Promise<void> {
+    const where = { name, expiresAt: { lt: clock.date() } };
+    await this.catalog.run((prisma) => prisma.operatorToken.deleteMany({ where }));
   }
 }
 

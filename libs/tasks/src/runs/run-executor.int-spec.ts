@@ -49,7 +49,7 @@ afterAll(async () => {
 async function order(contextId?: string, claimFor?: NewTask['claimFor']): Promise<RunJob> {
   let job: RunJob | undefined;
   const slots = {
-    quotaFor: async () => undefined,
+    quotaFor: async () => ({ maxInFlight: null, maxWaiting: null, exact: false }),
     enqueue: async (run: RunJob) => void (job = run),
     workerFor: () => claimFor,
     tell: async (run: RunJob) => void (job = run),

@@ -86,7 +86,12 @@ async function claimedBy(worker: string, maxAttempts = 3): Promise<RunJob> {
 /** A run that is on the queue, as far as Postgres knows. */
 async function queued(maxAttempts = 3): Promise<RunJob> {
   let job: RunJob | undefined;
-  const slots = { quotaFor: async () => undefined, enqueue: async (run: RunJob) => void (job = run) };
+  const slots = {
+    quotaFor: async () => ({ maxInFlight: null, maxWaiting: null, exact: false }),
+    enqueue: async (run: RunJob) => void (job = run),
+    workerFor: () => undefined,
+    tell: async () => undefined,
+  };
   const message = {
     messageId: '',
     contextId: '',

@@ -53,6 +53,8 @@ function worker(): ScheduleAdvancer {
       exact: maxWaiting !== null,
     }),
     enqueue: async ({ taskId }: { taskId: string }) => void handed.push(taskId),
+    workerFor: () => undefined,
+    tell: async () => undefined,
   };
   const firing = new ScheduleFiring(
     { find: async () => agents[0] } as unknown as AgentDirectory,

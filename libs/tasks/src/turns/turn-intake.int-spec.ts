@@ -12,7 +12,8 @@ let database: Database;
 let tasks: TaskStore;
 let runs: RunStore;
 let tenantId: string;
-let quota: RunQuota | undefined;
+let quota: RunQuota;
+const NO_QUOTA: RunQuota = { maxInFlight: null, maxWaiting: null, exact: false };
 let onQueue: RunJob[];
 let intake: TurnIntake;
 
@@ -28,11 +29,13 @@ afterAll(async () => {
 });
 beforeEach(() => {
   tenantId = randomUUID();
-  quota = undefined;
+  quota = NO_QUOTA;
   onQueue = [];
   const slots = {
     quotaFor: async () => quota,
     enqueue: async (run: RunJob, dispatched: boolean) => void (dispatched && onQueue.push(run)),
+    workerFor: () => undefined,
+    tell: async () => undefined,
   };
   intake = new TurnIntake(tasks, slots, { maxAttempts: 3 });
 });

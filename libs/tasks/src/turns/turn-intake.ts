@@ -68,17 +68,8 @@ export type CreatedTurn<T> = { opened: T } & ({ created: true } | { created: fal
 /** What a next turn has become. */
 export type ContinuedTurn<T> = { ok: true; opened: T } | Exclude<NextTurnResult, { ok: true }>;
 
-/** Which part of the dispatcher a new turn needs. The command line has one that knows no limits. */
-export interface RunSlots {
-  /** What a new run of the tenant may take; undefined = no limits. */
-  quotaFor(tenantId: string, isGuest?: boolean): Promise<RunQuota | undefined>;
-  /** Put a new run on the queue if it has a slot. Never rejects. */
-  enqueue(run: RunJob, dispatched: boolean): Promise<void>;
-  /** Who may begin a new run at once. Unset: every run goes through the queue. */
-  workerFor?(): NewTask['claimFor'];
-  /** Tell the worker of the run that was claimed for it. Never rejects. */
-  tell?(run: RunJob, workerId: string): Promise<void>;
-}
+/** What a new turn needs of the dispatcher. */
+type Slots = Pick<RunDispatcher, 'quotaFor' | 'enqueue' | 'workerFor' | 'tell'>;
 
 /**
  * Every task and every turn begins here. One transaction writes task, message, run and event. Then the run goes on the
@@ -89,7 +80,7 @@ export interface RunSlots {
 export class TurnIntake {
   constructor(
     private readonly tasks: TaskStore,
-    @Inject(RunDispatcher) private readonly slots: RunSlots,
+    @Inject(RunDispatcher) private readonly slots: Slots,
     @Inject(Environment) private readonly environment: Pick<Environment, 'maxAttempts'>,
   ) {}
 
@@ -109,7 +100,7 @@ export class TurnIntake {
     const run: RunJob = { tenantId, taskId: task.id, runId: task.id, attempt: 0 };
     const quota = await this.slots.quotaFor(tenantId, isGuest);
     const retry = this.retryOf(agent);
-    const claimFor = mayBeClaimed(request, retry) ? this.slots.workerFor?.() : undefined;
+    const claimFor = mayBeClaimed(request, retry) ? this.slots.workerFor() : undefined;
     const creating = this.tasks.create({
       ...input,
       agentId: agent.id,
@@ -117,7 +108,7 @@ export class TurnIntake {
       extensions,
       retry,
       claimFor,
-      ...(quota && { quota }),
+      quota,
     });
     const [opened, { created, dispatched, claimed, mayUseReserved, ...earlier }] = await Promise.all([
       open(),
@@ -125,7 +116,7 @@ export class TurnIntake {
     ]).catch(explainQuota(quota));
     if (!created) return { opened, created, earlier };
     const made = { ...run, mayUseReserved };
-    if (claimed && claimFor) await this.slots.tell?.(made, claimFor.workerId);
+    if (claimed && claimFor) await this.slots.tell(made, claimFor.workerId);
     else await this.slots.enqueue(made, dispatched);
     return { opened, created };
   }
@@ -164,8 +155,8 @@ export class TurnIntake {
     const { tenantId, message } = input;
     const { taskId } = message;
     const runId = uuid();
-    const limited = await this.slots.quotaFor(tenantId, isGuest);
-    const quota = limited && isUnlimited ? { ...limited, maxWaiting: null, maxStoredBytes: null } : limited;
+    const limits = await this.slots.quotaFor(tenantId, isGuest);
+    const quota = isUnlimited ? { ...limits, maxWaiting: null, maxStoredBytes: null } : limits;
     const continued = await this.tasks
       .continue({
         ...input,
@@ -174,7 +165,7 @@ export class TurnIntake {
         runId,
         extensions,
         retry: this.retryOf(agent),
-        ...(quota && { quota }),
+        quota,
       })
       .catch(explainQuota(quota));
     if (!continued.ok) return continued;
@@ -241,9 +232,8 @@ const nothing = async <T>(): Promise<T> => undefined as T;
 
 /** The error for a caller whose turn is refused as it is written. */
 const explainQuota =
-  (quota: RunQuota | undefined) =>
+  ({ maxWaiting, maxStoredBytes }: RunQuota) =>
   (error: unknown): never => {
-    const { maxWaiting = null, maxStoredBytes = null } = quota ?? {};
     if (error instanceof TooManyWaitingError && maxWaiting !== null) {
       throw ProtocolError.limitExceeded(
         'tasksWaiting',
@@ -252,7 +242,7 @@ const explainQuota =
         'send it again when fewer tasks wait for their run, or ask the operator for more',
       );
     }
-    if (error instanceof StorageFullError && maxStoredBytes !== null) {
+    if (error instanceof StorageFullError && maxStoredBytes != null) {
       throw ProtocolError.limitExceeded(
         'storedBytes',
         maxStoredBytes,

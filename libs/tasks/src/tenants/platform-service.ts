@@ -26,7 +26,7 @@ export interface PlatformQueue extends QueueState {
 
 /** What operators see and do over all tenants: workers, the queue, exports and imports. */
 @Injectable()
-export class OperatorDesk {
+export class PlatformService {
   constructor(
     private readonly settings: TenantSettings,
     private readonly workers: WorkerStore,

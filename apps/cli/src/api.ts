@@ -1,7 +1,8 @@
 import { isEventStream } from '@baton/a2a';
 import { type EnvironmentSource, loadLocalEnvironment } from '@baton/config';
+import type { TenantPaths } from '@baton/contract';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
+import createClient, { type Client } from 'openapi-fetch';
 import { type Cli, readStateFile } from './cli.js';
 import { EXIT } from './exit.js';
 import { UsageError } from './usage-error.js';
@@ -16,74 +17,43 @@ export interface TargetOptions {
   token?: string;
 }
 
+/** `/v1` with the token of a tenant. Every call rejects with an OperatorError unless it succeeds. */
+export type TenantApi = Client<TenantPaths>;
+
+/** The API of tenants at the server that the options name, or at the demo that runs here. */
+export const tenantApi = ({ source }: Pick<Cli, 'source'>, options: TargetOptions): TenantApi =>
+  createApi<TenantPaths>(findTarget(source, options));
+
+/** A client whose paths, parameters, bodies and answers have the types of the OpenAPI document. */
+export const createApi = <Paths extends object>({ url, token }: Target): Client<Paths> =>
+  createClient<Paths>({ baseUrl: url, fetch: createFetch(token) });
+
+/** The body of a successful answer. */
+export async function answerOf<T>(call: Promise<{ data?: T }>): Promise<T> {
+  // `createFetch` has thrown for everything else.
+  return (await call).data as T;
+}
+
 /** Most entries of a page. */
 const MAX_PAGE = 100;
 
-/** Baton's own endpoints of a server (`/v1/…`), called by a tenant. Every error is an OperatorError. */
-export class ApiClient {
-  private readonly fetch: typeof fetch;
-
-  constructor(private readonly target: Target) {
-    this.fetch = createFetch(target.token);
+/**
+ * The entries of a list, page by page: `listAll((query) => api.GET('/v1/agents', { params: { query } }), (page) => page.agents)`.
+ * @param max how many are wanted
+ */
+export async function listAll<Page extends { next_cursor: string | null }, Entry>(
+  readPage: (query: { limit: number; cursor?: string }) => Promise<{ data?: Page }>,
+  entriesOf: (page: Page) => readonly Entry[],
+  max = Infinity,
+): Promise<Entry[]> {
+  const all: Entry[] = [];
+  for (let cursor: string | null = ''; cursor !== null && all.length < max;) {
+    const limit = Math.min(MAX_PAGE, max - all.length);
+    const page: Page = await answerOf(readPage({ limit, ...(cursor && { cursor }) }));
+    all.push(...entriesOf(page));
+    cursor = page.next_cursor;
   }
-
-  /** The client for the server that the options name, or for the demo that runs here. */
-  static of({ source }: Cli, options: TargetOptions): ApiClient {
-    return new ApiClient(findTarget(source, options));
-  }
-
-  /**
-   * @param path below `/v1`, each segment escaped
-   * @returns the JSON of the answer; undefined if it has no body
-   */
-  async call<T>(method: string, path: string, body?: object): Promise<T> {
-    const response = await this.open(method, path, { body });
-    const text = await response.text();
-    return (text === '' ? undefined : JSON.parse(text)) as T;
-  }
-
-  /** Like `call`, for callers that need the headers of the answer. */
-  open(
-    method: string,
-    path: string,
-    { body, headers = {} }: { body?: unknown; headers?: Record<string, string> } = {},
-  ): Promise<Response> {
-    const { url } = this.target;
-    return this.fetch(new URL(`v1/${path}`, url.endsWith('/') ? url : `${url}/`), {
-      method,
-      headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-  }
-
-  /** Sends a stream as the body. */
-  send(method: string, path: string, body: Readable, contentType: string): Promise<Response> {
-    const { url } = this.target;
-    return this.fetch(new URL(`v1/${path}`, url.endsWith('/') ? url : `${url}/`), {
-      method,
-      headers: { 'content-type': contentType },
-      body: Readable.toWeb(body) as ReadableStream,
-      duplex: 'half',
-    });
-  }
-
-  /**
-   * The entries of a list, page by page.
-   * @param key where the entries stand in a page
-   * @param query what else the list is asked for
-   * @param max how many are wanted
-   */
-  async list<T>(path: string, key: string, query: Record<string, string> = {}, max = Infinity): Promise<T[]> {
-    const all: T[] = [];
-    for (let cursor: string | null = ''; cursor !== null && all.length < max;) {
-      const limit = String(Math.min(MAX_PAGE, max - all.length));
-      const search = new URLSearchParams({ ...query, limit, ...(cursor && { cursor }) });
-      const page = await this.call<Record<string, unknown>>('GET', `${path}?${search.toString()}`);
-      all.push(...(page[key] as T[]));
-      cursor = page.next_cursor as string | null;
-    }
-    return all;
-  }
+  return all;
 }
 
 /** A server, and the token to call it with. */
@@ -130,7 +100,7 @@ const AWAY = new Set([502, 503, 504]);
  */
 export function createFetch(token: string, tap?: () => SequenceTap): typeof fetch {
   return async (input, init) => {
-    const headers = new Headers(init?.headers);
+    const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
     headers.set('authorization', `Bearer ${token}`);
     const { origin } = new URL(input instanceof Request ? input.url : input);
     const response = await fetch(input, { ...init, headers }).catch((error: unknown) => {

@@ -6,12 +6,15 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { app, type Json, managementUrl, operator, url } from './admin-api.fixture.js';
+import type { Json } from '../../api/src/admin/admin-api.fixture.js';
+import { exitCodeOf } from './exit-codes.fixture.js';
+import { app, managementUrl, operator, url } from './operator.fixture.js';
+import { run } from './program.js';
 
+// Another machine than that of the API: it has no database, and the token of an operator.
 describe('npx baton with --url needs no database', () => {
   /** What an operator without DATABASE_URL sees. */
   async function baton(...args: string[]) {
-    const { run } = await import('../../../cli/src/program.js');
     const [out, err]: [string[], string[]] = [[], []];
     const terminal = {
       out: (text: string) => void out.push(text),
@@ -29,7 +32,6 @@ describe('npx baton with --url needs no database', () => {
   };
   const refusal = async (...args: string[]): Promise<string> => {
     const { code, err } = await baton(...args);
-    const { exitCodeOf } = await import('../../../cli/src/exit-codes.fixture.js');
     expect([code, err]).toEqual([exitCodeOf(err), err]);
     return err;
   };
@@ -40,6 +42,10 @@ describe('npx baton with --url needs no database', () => {
     const bound = { host: 'xn--bcher-kva.example', tenantId, tenant: 'remote-hosts', agent: 'echo' };
     expect(await must(...bind, 'echo', 'Bücher.example:443')).toEqual({ ...bound, public: false });
     expect(await must('hosts', 'list', '--tenant', 'remote-hosts')).toEqual([{ ...bound, public: false }]);
+    expect((await baton(...bind, 'echo', 'open.example', '--public')).out).toMatch(
+      /for everybody, also without a token\.$/,
+    );
+    expect(await must('hosts', 'unbind', 'open.example')).toMatchObject({ public: true });
     expect((await baton('hosts', 'list')).out).toMatch(/\nxn--bcher-kva\.example +remote-hosts +echo/);
     expect(await refusal(...bind, 'nobody', 'x.example')).toMatch(
       /^Tenant "remote-hosts" has no agent "nobody"/,
@@ -96,6 +102,16 @@ describe('npx baton with --url needs no database', () => {
     expect(await refusal(...add('https://other.example.com', '--jwks-url', 'http://x.example.com'))).toMatch(
       /^--jwks-url: "http:\/\/x\.example\.com" is not encrypted, .* or --allow-http for a test\.$/,
     );
+    for (const [option, value, reason] of [
+      ['--claim', 'org', /^--claim: "org" is not a claim/],
+      ['--scopes', 'everything', /no scope "everything"/],
+      ['--agents', 'echo,De/sk', /^--agents: "De\/sk" is not the slug/],
+      ['--requests-per-second', '0', /^--requests-per-second: "0" is not a number/],
+      ['--grant', 'admin', /^--grant: "admin" is not a rule/],
+    ] as const) {
+      expect(await refusal(...add('https://other.example.com', option, value))).toMatch(reason);
+    }
+    expect(await refusal(...add('id.example.com'))).toMatch(/^Issuer: "id\.example\.com" is not a URL/);
     expect(await refusal('issuers', 'list', '--tenant', 'nobody')).toMatch(/^There is no tenant "nobody"/);
     const remove = ['issuers', 'remove', added.id as string, '--tenant'];
     expect(await must(...remove, 'remote-issuers')).toEqual(added);
@@ -386,7 +402,7 @@ describe('npx baton with --url needs no database', () => {
     const gone = await baton('tenants', 'resume', 'remote-copy');
     expect(gone).toMatchObject({
       code: 3,
-      err: expect.stringContaining('404: There is no tenant "remote-copy"'),
+      err: 'There is no tenant "remote-copy": npx baton tenants list shows all tenants.',
     });
     const refused = await baton('tenants', 'list', '--token', 'baton_operator_wrong');
     expect(refused).toMatchObject({ code: 4, err: expect.stringContaining('refuses the token') });

@@ -6,8 +6,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { chunk, status } from '../../../../libs/database/src/stores.fixture.js';
-import { app, type Json, url } from '../admin/admin-api.fixture.js';
+import { chunk, status } from '../../../libs/database/src/stores.fixture.js';
+import type { Json } from '../../api/src/admin/admin-api.fixture.js';
+import { app, url } from './operator.fixture.js';
+import { run } from './program.js';
 
 // No worker runs here: the tests play its part, so they know what is in each log.
 
@@ -23,7 +25,6 @@ beforeAll(async () => {
 });
 
 async function baton(line: string, by = token) {
-  const { run } = await import('../../../cli/src/program.js');
   const [out, err]: [string[], string[]] = [[], []];
   const terminal = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) };
   const source = { BATON_HOME: '/nowhere', BATON_URL: url, BATON_TOKEN: by };
@@ -207,7 +208,7 @@ describe('baton tasks', () => {
     const [first, second] = [await makeTask(), await makeTask()];
     const ended = await makeEnded(TaskState.TASK_STATE_COMPLETED);
     expect(await json(`tasks cancel ${first} ${second}`)).toEqual(
-      [first, second].map((id) => ({ request_id: id, cancelled: true })),
+      [first, second].map((id) => ({ task_id: id, request_id: id, cancelled: true })),
     );
     const { code, err } = await baton(`tasks cancel ${ended}`);
     expect([code, err]).toEqual([1, expect.stringMatching(`^Task ${ended}: The task has ended`)]);
@@ -244,7 +245,12 @@ describe('baton approvals', () => {
       out: `Call call-1 of task ${id} is approved.`,
     });
     const reject = `approvals reject ${other} --call call-2 --reason no`;
-    expect(await json(reject)).toEqual({ request_id: other, calls: ['call-2'], approved: false });
+    expect(await json(reject)).toEqual({
+      task_id: other,
+      request_id: other,
+      calls: ['call-2'],
+      approved: false,
+    });
     const answers = await Promise.all(
       [id, other].map(async (task) => ((await json(`tasks show ${task}`)).task.history as Json[]).at(-1)!),
     );
