@@ -116,9 +116,7 @@ describeConsole('the console of operators', () => {
     await baton.expectAccessible(page);
     expect(await page.content()).not.toContain(SECRET);
     await page.getByRole('link', { name: 'Workers' }).click();
-    await page
-      .getByRole('heading', { name: 'No worker has given a sign of life in the last hour' })
-      .waitFor();
+    await page.getByRole('heading', { name: 'No worker has sent a heartbeat in the last hour' }).waitFor();
     await baton.expectAccessible(page);
     await baton.stack.addWorker();
     await page.getByText(/^1 alive/).waitFor();

@@ -14,12 +14,7 @@ it.each(DRIVERS)('while Postgres is away callers are told when to ask again, on 
     const headers = { authorization: `Bearer ${token}` };
     // Its answer may be a second old.
     await waitUntil(async () => (await fetch(`${api!.url}/readyz`)).status === 503, Infinity);
-    for (const path of [
-      '/v1/tasks',
-      '/v1/agents',
-      '/agents/echo/.well-known/agent-card.json',
-      '/readyz',
-    ]) {
+    for (const path of ['/v1/tasks', '/v1/agents', '/agents/echo/.well-known/agent-card.json', '/readyz']) {
       const response = await fetch(api!.url + path, { headers });
       await response.text();
       expect([path, response.status, response.headers.get('retry-after')]).toEqual([path, 503, '2']);

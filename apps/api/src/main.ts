@@ -13,7 +13,7 @@ import {
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ApiModule } from './api.module.js';
-import { Traffic } from './http/requests.js';
+import { InFlightRequests } from './http/in-flight-requests.js';
 import { createFastifyAdapter, listen, prepareApi, shutDown } from './server.js';
 
 async function main(): Promise<void> {
@@ -33,15 +33,15 @@ async function main(): Promise<void> {
     throw explain(error, environment);
   });
   const logger = app.get(Logger);
-  const traffic = app.get(Traffic, { strict: false });
+  const inFlight = app.get(InFlightRequests, { strict: false });
   const { loopStallMs: limitMs, apiGraceMs } = environment;
-  startWatchdog({ processName: 'api', limitMs, inHand: () => traffic.count, logger });
+  startWatchdog({ processName: 'api', limitMs, inHand: () => inFlight.count, logger });
   stopOnSignals(logger, apiGraceMs, () => shutDown(app));
   // It listens: /readyz says what it waits for.
   process.send?.({ type: 'ready', url, managementUrl, grpcPort });
   const database = app.get(Database);
-  await awaitMigrations(database, logger, { isAwayFine: false, isLeaving: () => traffic.draining });
-  if (traffic.draining) return;
+  await awaitMigrations(database, logger, { isAwayFine: false, isLeaving: () => inFlight.draining });
+  if (inFlight.draining) return;
   await database.assertMasterKey();
   await readiness.untilReady();
   logger.info('api is ready', { url });

@@ -17,8 +17,8 @@ import {
   requestIdOf,
   securityHeaders,
   setAnswerHeaders,
-  Traffic,
 } from './http/requests.js';
+import { InFlightRequests } from './http/in-flight-requests.js';
 import { ConsoleSite } from './console/console-site.js';
 import { isBrowser, sendToConsole, sendWelcome } from './http/welcome.js';
 import { httpJsonErrorFormatAt } from './http-json/http-json.module.js';
@@ -125,9 +125,9 @@ export function prepareApi(app: NestFastifyApplication): void {
   const logger = app.get(Logger);
   app.useLogger(new NestLogger(logger));
   allowOrigins(app, app.get(Environment).corsOrigins);
-  const traffic = app.get(Traffic, { strict: false });
-  logRequests(instance, logger, app.get(Metrics), traffic);
-  refuseWhileDraining(instance, traffic);
+  const inFlight = app.get(InFlightRequests, { strict: false });
+  logRequests(instance, logger, app.get(Metrics), inFlight);
+  refuseWhileDraining(instance, inFlight);
   refuseWithoutHost(instance);
   refuseOtherHosts(instance, app.get(Environment).managementHosts);
   refuseBeyondLimit(instance, app.get(ConnectionLimit, { strict: false }));
@@ -168,26 +168,26 @@ export async function listen(app: NestFastifyApplication): Promise<Listening> {
  * elsewhere, wait for the calls in flight, have those that still block answer with what they have, close.
  */
 export async function shutDown(app: NestFastifyApplication): Promise<void> {
-  const traffic = app.get(Traffic, { strict: false });
+  const inFlight = app.get(InFlightRequests, { strict: false });
   const logger = app.get(Logger);
   const server = app.getHttpServer();
-  traffic.draining = true;
+  inFlight.draining = true;
   server.close();
   server.closeIdleConnections();
   app.get(GrpcPort, { strict: false }).drain();
   app.get(EventStreams, { strict: false }).closeAll();
-  if (!(await traffic.idle(app.get(Environment).apiGraceMs))) {
-    traffic.hurry();
-    if (!(await traffic.idle(FLUSH_MS))) logger.warn('the shutdown ended some calls early');
+  if (!(await inFlight.idle(app.get(Environment).apiGraceMs))) {
+    inFlight.hurry();
+    if (!(await inFlight.idle(FLUSH_MS))) logger.warn('the shutdown ended some calls early');
   }
   server.closeAllConnections();
   await app.close();
 }
 
 /** During a shutdown requests of callers still come in over open connections. They are sent elsewhere. */
-function refuseWhileDraining(instance: FastifyInstance, traffic: Traffic): void {
+function refuseWhileDraining(instance: FastifyInstance, inFlight: InFlightRequests): void {
   instance.addHook('onRequest', (request, reply, done) => {
-    if (!traffic.draining || isManagement(request.raw)) {
+    if (!inFlight.draining || isManagement(request.raw)) {
       done();
       return;
     }

@@ -1,3 +1,4 @@
+import { messageOf } from '@baton/telemetry';
 import { ensureKeyFile, type KeyName } from '@baton/config';
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -37,7 +38,7 @@ export class Home {
     } catch (error) {
       if (error instanceof StartError) throw error;
       throw new StartError(
-        `The folder ${path} is not writable (${reasonOf(error)}): set BATON_HOME to a writable folder.`,
+        `The folder ${path} is not writable (${messageOf(error)}): set BATON_HOME to a writable folder.`,
       );
     }
     return home;
@@ -109,10 +110,9 @@ export class Home {
 }
 
 /** A thrown value, as text for a person. */
-export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The same promise, whose rejection tells the person at the terminal what to do about it. */
 export const orTell = <T>(promise: Promise<T>, remedy: string): Promise<T> =>
   promise.catch((error: unknown) => {
-    throw new StartError(`${reasonOf(error)}. ${remedy}`);
+    throw new StartError(`${messageOf(error)}. ${remedy}`);
   });

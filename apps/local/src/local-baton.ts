@@ -1,3 +1,4 @@
+import { messageOf } from '@baton/telemetry';
 import getPort from 'get-port';
 import {
   type Environment,
@@ -13,7 +14,7 @@ import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { apiProcess, stopLeftoverApps, workerProcess } from './app-processes.js';
 import { prepareDemo } from './demo-tenant.js';
-import { type Demo, type Home, orTell, reasonOf } from './home.js';
+import { type Demo, type Home, orTell } from './home.js';
 import { StartError } from './start-error.js';
 import { LOOPBACK } from './loopback.js';
 import { postgresService, redisService } from './own-services.js';
@@ -179,7 +180,7 @@ export class LocalBaton {
       if (masterKeys && this.isKeyLost) await database.changeMasterKey(masterKeys);
       else await database.assertMasterKey(masterKeys);
     } catch (error) {
-      throw new StartError(reasonOf(error));
+      throw new StartError(messageOf(error));
     } finally {
       await database.close();
     }

@@ -1,8 +1,9 @@
+import { messageOf } from '@baton/telemetry';
 import 'reflect-metadata';
 import { EnvironmentError, loadLocalEnvironment, processEnvironment, unknownSettings } from '@baton/config';
 import { hideProcess } from '@baton/sandbox';
 import { announcement } from './announcement.js';
-import { Home, reasonOf } from './home.js';
+import { Home } from './home.js';
 import { StartError } from './start-error.js';
 import { LocalBaton } from './local-baton.js';
 import type { SupervisorEvents } from './supervisor.js';
@@ -64,7 +65,7 @@ main().then(
   (code) => process.exit(code),
   (error: unknown) => {
     const isPlain = error instanceof EnvironmentError || error instanceof StartError;
-    console.error(isPlain ? error.message : `Baton could not start: ${reasonOf(error)}`);
+    console.error(isPlain ? error.message : `Baton could not start: ${messageOf(error)}`);
     process.exit(1);
   },
 );

@@ -1,5 +1,5 @@
+import { messageOf } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
-import { reasonOf } from './home.js';
 
 /** A process of ours that is up. */
 export interface RunningProcess {
@@ -95,7 +95,7 @@ export class Supervisor {
       await this.start();
       this.events.say(`${title} is back.`);
     } catch (error) {
-      await this.restart(`could not be started (${reasonOf(error)})`);
+      await this.restart(`could not be started (${messageOf(error)})`);
     }
   }
 }

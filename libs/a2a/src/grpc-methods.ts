@@ -1,3 +1,4 @@
+import type { JsonObject } from './model.js';
 import {
   LEGACY_METHOD_GET_AUTHENTICATED_EXTENDED_CARD,
   LEGACY_METHOD_MESSAGE_SEND,
@@ -16,8 +17,6 @@ import { V1_0_HTTP_CODEC } from './codecs/v1_0.js';
 import { type ErrorKind, ProtocolError } from './errors.js';
 import { httpErrorWire } from './http-json.js';
 
-type JsonObject = Record<string, unknown>;
-
 /**
  * One RPC of the gRPC binding. Its messages are the protocol buffers whose JSON is that of HTTP+JSON, so it has the same
  * codec, and does the same as a JSON-RPC method.
@@ -33,12 +32,12 @@ export interface GrpcMethod {
   params(request: JsonObject): JsonObject;
 }
 
-type Row = readonly [rpc: string, method: string, params?: GrpcMethod['params']];
+type RpcRow = readonly [rpc: string, method: string, params?: GrpcMethod['params']];
 
 const same = (request: JsonObject): JsonObject => request;
 
 /** A2A 1.0 §10.4. */
-const V1_0_RPCS: readonly Row[] = [
+const V1_0_RPCS: readonly RpcRow[] = [
   ['SendMessage', 'SendMessage'],
   ['SendStreamingMessage', 'SendStreamingMessage'],
   ['GetTask', 'GetTask'],
@@ -87,7 +86,7 @@ function idsIn(member: string, name: unknown, form: RegExp, shown: string): stri
 }
 
 /** A2A 0.3 §3.2.2, §3.5.6. */
-const V0_3_RPCS: readonly Row[] = [
+const V0_3_RPCS: readonly RpcRow[] = [
   ['SendMessage', LEGACY_METHOD_MESSAGE_SEND],
   ['SendStreamingMessage', LEGACY_METHOD_MESSAGE_STREAM],
   ['GetTask', LEGACY_METHOD_TASKS_GET, taskIn('name', 'id')],
@@ -100,7 +99,7 @@ const V0_3_RPCS: readonly Row[] = [
   ['GetAgentCard', LEGACY_METHOD_GET_AUTHENTICATED_EXTENDED_CARD],
 ];
 
-const rpcsOf = (service: string, codec: Codec, rows: readonly Row[]): GrpcMethod[] =>
+const rpcsOf = (service: string, codec: Codec, rows: readonly RpcRow[]): GrpcMethod[] =>
   rows.map(([rpc, method, params = same]) => ({ service, rpc, method, codec, params }));
 
 /** Every RPC of the gRPC binding. */

@@ -48,5 +48,8 @@ SdkPart.toJSON = (part) => {
   return part.content === undefined ? { data: null, ...json } : json;
 };
 
+/** A JSON object of which nothing is known yet. */
+export type JsonObject = Record<string, unknown>;
+
 /** Any value JSON can carry. */
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };

@@ -1,4 +1,12 @@
-import { type Message, type Part, StreamResponse, type Task, TaskState, taskStateToJSON } from './model.js';
+import {
+  type Message,
+  type Part,
+  StreamResponse,
+  type Task,
+  TaskState,
+  taskStateToJSON,
+  type JsonObject,
+} from './model.js';
 import type { EventPayload } from './artifact-fold.js';
 
 const TERMINAL: ReadonlySet<TaskState> = new Set([
@@ -79,20 +87,18 @@ export function markTruncated(task: Task, truncation: Truncation, size: TaskSize
 export const isTruncated = ({ metadata }: Pick<Task, 'metadata'>): boolean =>
   metadata !== undefined && TRUNCATED in metadata;
 
-/** Metadata without that note, as it may be stored: agents hand back what they were given. */
+/** JsonObject without that note, as it may be stored: agents hand back what they were given. */
 export function withoutTruncation(metadata: Record<string, unknown>): Record<string, unknown> {
   if (!(TRUNCATED in metadata)) return metadata;
   const { [TRUNCATED]: _note, ...rest } = metadata;
   return rest;
 }
 
-type Metadata = Record<string, unknown>;
-
 /** Metadata that callers and agents have written, without the keys that the platform alone writes: `baton.…`. */
 export function withoutReserved(
-  metadata: Metadata | undefined,
+  metadata: JsonObject | undefined,
   kept: readonly string[] = [],
-): Metadata | undefined {
+): JsonObject | undefined {
   const isReserved = (key: string): boolean => key.startsWith('baton.') && !kept.includes(key);
   if (!metadata || !Object.keys(metadata).some(isReserved)) return metadata;
   const own = Object.entries(metadata).filter(([key]) => !isReserved(key));

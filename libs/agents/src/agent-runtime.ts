@@ -109,6 +109,8 @@ export interface Turn {
 
 /** The output of a runtime: an event, a bare message (the whole reply), or a task whose content is adopted. */
 export type AgentOutput = NonNullable<StreamResponse['payload']>;
+/** A new artifact, or a piece of one. */
+export type ArtifactOutput = Extract<AgentOutput, { $case: 'artifactUpdate' }>;
 /** Why a turn was stopped: the value of `signal.reason`. */
 export type StopReason = 'canceled' | 'lease-lost' | 'shutdown';
 

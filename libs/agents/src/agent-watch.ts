@@ -1,3 +1,4 @@
+import { messageOf } from '@baton/telemetry';
 import type { FSWatcher } from 'chokidar';
 import { isDeepStrictEqual } from 'node:util';
 import { relative, sep } from 'node:path';
@@ -5,7 +6,7 @@ import { type InstalledAgent, type LoadFailure, failureOf, readAgent } from './i
 import type { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 
 /** What a watch needs of its worker. */
-interface WatchOptions {
+interface AgentWatchOptions {
   executors: Pick<ExecutorRuntime, 'reload'>;
   /** Makes the definition known to every process. */
   install: (agent: InstalledAgent) => Promise<void>;
@@ -37,7 +38,7 @@ export class AgentWatch {
   private constructor(
     private readonly directory: string,
     private readonly watcher: FSWatcher,
-    private readonly options: WatchOptions,
+    private readonly options: AgentWatchOptions,
   ) {
     watcher.on('all', (_, path) => this.onChange(path));
     watcher.on('error', (error) => this.onError(error));
@@ -51,7 +52,7 @@ export class AgentWatch {
   static async start(
     directory: string,
     atStart: { agents: readonly InstalledAgent[]; failures: readonly LoadFailure[] },
-    options: WatchOptions,
+    options: AgentWatchOptions,
   ): Promise<AgentWatch> {
     // Not needed in production.
     const { watch } = await import('chokidar');
@@ -119,7 +120,7 @@ export class AgentWatch {
   }
 
   private onError(error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     this.options.report('error', `BATON_DEV: a change could not be loaded: ${reason}`);
   }
 }

@@ -38,10 +38,10 @@ function faultsOfConfig(raw: unknown): ProtocolError | undefined {
   }
 }
 
-type Definition = Pick<AgentDefinition, 'runtime' | 'config'>;
+type RuntimeDefinition = Pick<AgentDefinition, 'runtime' | 'config'>;
 
 /** The agents that an agent names to delegate to, and where it does so. */
-export function namedCallees({ runtime, config }: Definition): { field: string; agent: string }[] {
+export function namedCallees({ runtime, config }: RuntimeDefinition): { field: string; agent: string }[] {
   if (runtime !== 'llm') return [];
   const { agents } = llmConfigSchema.parse(config);
   if (agents === 'all') return [];
@@ -50,7 +50,7 @@ export function namedCallees({ runtime, config }: Definition): { field: string; 
 
 /** The commands of MCP servers that a process with these allowances does not start. */
 export function refusedCommands(
-  { runtime, config }: Definition,
+  { runtime, config }: RuntimeDefinition,
   allowances: readonly StdioAllowance[],
 ): FieldViolation[] {
   if (runtime !== 'llm') return [];

@@ -1,6 +1,6 @@
 import { type AgentDefinition, assertAgentSlug, parseAgentDefinition, ProtocolError } from '@baton/a2a';
 import type { Environment } from '@baton/config';
-import type { Logger } from '@baton/telemetry';
+import { type Logger, messageOf } from '@baton/telemetry';
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Document, LineCounter, Node } from 'yaml';
@@ -66,7 +66,7 @@ export async function loadInstalledAgents(
     });
     return { agents, failures };
   } catch (error) {
-    const reason = `BATON_AGENTS_DIR can not be read: ${reasonOf(error)}`;
+    const reason = `BATON_AGENTS_DIR can not be read: ${messageOf(error)}`;
     return { agents: [], failures: [...failures, { slug: null, file: '', line: null, reason, tenants: [] }] };
   }
 }
@@ -155,8 +155,6 @@ function lineIn(document: Document.Parsed, lines: LineCounter, field: string): n
 /** Each wrong field, or the error itself. */
 function faultsOf(error: unknown): { field: string; reason: string }[] {
   const violations = error instanceof ProtocolError ? (error.detail.violations ?? []) : [];
-  if (violations.length === 0) return [{ field: '', reason: reasonOf(error) }];
+  if (violations.length === 0) return [{ field: '', reason: messageOf(error) }];
   return violations.map(({ field, description }) => ({ field, reason: `${field}: ${description}` }));
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -4,6 +4,7 @@ import { NOTHING_SECRET, Redactor } from './outbound/redactor.js';
 import type { SecretReader } from './secret-reader.js';
 import {
   type AgentOutput,
+  ArtifactOutput,
   artifactChunk,
   textPart,
   type Turn,
@@ -100,8 +101,6 @@ export interface GuardedTurn extends Turn {
 const endsArtifacts = (output: AgentOutput): boolean =>
   output.$case !== 'statusUpdate' ||
   (output.value.status !== undefined && endsTurn(output.value.status.state));
-
-type ArtifactOutput = Extract<AgentOutput, { $case: 'artifactUpdate' }>;
 
 /** The held ends of the texts of artifacts. */
 class HeldTexts {

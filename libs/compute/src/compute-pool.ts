@@ -20,7 +20,7 @@ export interface ComputeOptions {
   metrics?: Metrics;
 }
 
-interface Waiting {
+interface WaitingWork {
   tenantId: string;
   work: Work;
   resolve: (result: WorkResult) => void;
@@ -51,7 +51,7 @@ const MAX_SLOWNESS = 10;
 export class ComputePool {
   private threads: Piscina | undefined;
   /** By tenant, in the order in which the tenants are served. */
-  private readonly waiting = new Map<string, Waiting[]>();
+  private readonly waiting = new Map<string, WaitingWork[]>();
   private readonly inFlight = new Map<string, number>();
   private busy = 0;
   private isClosed = false;
@@ -112,7 +112,7 @@ export class ComputePool {
   }
 
   /** The first work of the next tenant. The tenant then goes to the end of the line. */
-  private take(): Waiting | undefined {
+  private take(): WaitingWork | undefined {
     for (const [tenantId, line] of this.waiting) {
       if ((this.inFlight.get(tenantId) ?? 0) >= this.options.threads - 1) continue;
       const first = line.shift();
@@ -123,7 +123,7 @@ export class ComputePool {
     return undefined;
   }
 
-  private async serve({ tenantId, work, resolve, reject }: Waiting): Promise<void> {
+  private async serve({ tenantId, work, resolve, reject }: WaitingWork): Promise<void> {
     this.busy += 1;
     this.inFlight.set(tenantId, (this.inFlight.get(tenantId) ?? 0) + 1);
     try {

@@ -56,17 +56,17 @@ export function withoutSecrets(source: EnvironmentSource = process.env): Environ
   return Object.fromEntries(Object.entries(source).filter(([name]) => !isBatonSecret(name)));
 }
 
-type Groups = Readonly<Record<string, SettingGroup>>;
+type SettingGroups = Readonly<Record<string, SettingGroup>>;
 
-type Values<G extends SettingGroup> = {
+type SettingValues<G extends SettingGroup> = {
   readonly [Key in keyof G['settings']]: G['settings'][Key] extends Setting<infer T> ? T : never;
 };
 
 /** Reads the settings of `groups`. Throws EnvironmentError that names every bad setting at once. */
-function readSettings<G extends Groups>(
+function readSettings<G extends SettingGroups>(
   groups: G,
   source: EnvironmentSource,
-): { [Name in keyof G]: Values<G[Name]> } {
+): { [Name in keyof G]: SettingValues<G[Name]> } {
   const problems = new Set<string>();
   const values: Record<string, Record<string, unknown>> = {};
   for (const [groupName, group] of Object.entries(groups)) {
@@ -81,7 +81,7 @@ function readSettings<G extends Groups>(
     }
   }
   if (problems.size > 0) throw new EnvironmentError([...problems]);
-  return values as { [Name in keyof G]: Values<G[Name]> };
+  return values as { [Name in keyof G]: SettingValues<G[Name]> };
 }
 
 function describe(name: string, value: string | undefined, remedy: string): string {

@@ -228,10 +228,10 @@ export const LIMITS = {
 
 export type LimitName = keyof typeof LIMITS;
 
-type Value<Rule extends LimitRule> = Rule extends { required: true } ? number : number | null;
+type LimitValue<Rule extends LimitRule> = Rule extends { required: true } ? number : number | null;
 
 /** The limits in force for one tenant; null = no limit. */
-export type TenantLimits = { [Name in LimitName]: Value<(typeof LIMITS)[Name]> };
+export type TenantLimits = { [Name in LimitName]: LimitValue<(typeof LIMITS)[Name]> };
 
 /** What the operator has set for a tenant. A limit that is absent has its default; null = no limit. */
 export type LimitOverrides = Partial<TenantLimits>;

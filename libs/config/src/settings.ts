@@ -60,24 +60,28 @@ export interface SettingGroup<T extends Record<string, Setting> = Record<string,
   introduction: string;
 }
 
-type Options = Pick<Setting, 'env' | 'secret'>;
+type SettingOptions = Pick<Setting, 'env' | 'secret'>;
 
-type Value<T> = z.ZodType<T, string>;
+type SettingValue<T> = z.ZodType<T, string>;
 
 function setting<T>(
-  value: Value<T>,
+  value: SettingValue<T>,
   preset: string | number | boolean,
   description: string,
-  options?: Options,
+  options?: SettingOptions,
 ): Setting<T> {
   return { value: value.prefault(String(preset)), default: String(preset), description, ...options };
 }
 
-function optional<T>(value: Value<T>, description: string, options?: Options): Setting<T | undefined> {
+function optional<T>(
+  value: SettingValue<T>,
+  description: string,
+  options?: SettingOptions,
+): Setting<T | undefined> {
   return { value: value.optional(), default: '', description, ...options };
 }
 
-function required<T>(value: Value<T>, description: string, options?: Options): Setting<T> {
+function required<T>(value: SettingValue<T>, description: string, options?: SettingOptions): Setting<T> {
   return { value, default: '', description, ...options };
 }
 
@@ -406,7 +410,7 @@ const worker = group('Worker', {
     10_000,
     'Maximum time for runs to end after SIGTERM, in ms. Then the worker returns them to the queue.',
   ),
-  leaseMs: setting(milliseconds, 3000, 'How long a run belongs to a worker without a sign of life, in ms.'),
+  leaseMs: setting(milliseconds, 3000, 'How long a run belongs to a worker without a heartbeat, in ms.'),
   leaseHeartbeatMs: setting(
     milliseconds,
     750,
@@ -521,7 +525,7 @@ const worker = group('Worker', {
   executorStallMs: setting(
     milliseconds,
     30_000,
-    'Maximum time without a sign of life of the process of an agent, in ms. Then it is killed, and its ' +
+    'Maximum time without a heartbeat of the process of an agent, in ms. Then it is killed, and its ' +
       'runs are tried again. Its agent.yaml can set another value.',
   ),
   executorProcesses: setting(

@@ -69,7 +69,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     share: 'No work of tenants runs there, except unpacking messages of gRPC with a token.',
     exceeded: 'Work waits. Names of tenants are looked up elsewhere: see DNS.',
     metrics: [],
-    tests: ['test/e2e/silent-names.e2e-spec.ts', 'apps/api/src/grpc/open-calls.spec.ts'],
+    tests: ['test/e2e/silent-names.e2e-spec.ts', 'apps/api/src/grpc/open-public-calls.spec.ts'],
   },
   {
     name: 'compute threads',
@@ -121,15 +121,15 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     settings: ['grpcStreamsPerConnection'],
     limits: [],
     constants: {
-      MAX_OF_ADDRESS: 'apps/api/src/grpc/open-calls.ts',
-      MAX_OPEN: 'apps/api/src/grpc/open-calls.ts',
+      MAX_OF_ADDRESS: 'apps/api/src/grpc/open-public-calls.ts',
+      MAX_OPEN: 'apps/api/src/grpc/open-public-calls.ts',
       SESSION_MEGABYTES: 'apps/api/src/grpc/grpc-server.ts',
     },
     share:
       'Health and reflection: {MAX_OF_ADDRESS} calls of an address, {MAX_OPEN} of all. A connection may hold {SESSION_MEGABYTES} MB.',
     exceeded: 'Calls wait at the client, or get `RESOURCE_EXHAUSTED`.',
     metrics: ['baton_limit_exceeded_total'],
-    tests: ['apps/api/src/grpc/open-calls.spec.ts', 'apps/api/src/grpc/grpc-port.spec.ts'],
+    tests: ['apps/api/src/grpc/open-public-calls.spec.ts', 'apps/api/src/grpc/grpc-port.spec.ts'],
   },
   {
     name: 'connections to Postgres',

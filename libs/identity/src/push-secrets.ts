@@ -38,7 +38,7 @@ export interface NewSecret {
 }
 
 /** A secret of a webhook before it is encrypted. The newest is the first. */
-interface Kept {
+interface KeptSecret {
   secret: string;
   /** ISO time after which it no longer signs; unset = until it is replaced. */
   until?: string;
@@ -90,12 +90,12 @@ export class PushSecrets {
       .map(({ secret }) => secret);
   }
 
-  private sealSigning(webhook: WebhookKey, secrets: Kept[]): SealedSecret {
+  private sealSigning(webhook: WebhookKey, secrets: KeptSecret[]): SealedSecret {
     return this.box.seal(keyOf(webhook), JSON.stringify(secrets));
   }
 
-  private openSigning(webhook: WebhookKey, sealed: SealedSecret): Kept[] {
-    return JSON.parse(this.box.open(keyOf(webhook), sealed)) as Kept[];
+  private openSigning(webhook: WebhookKey, sealed: SealedSecret): KeptSecret[] {
+    return JSON.parse(this.box.open(keyOf(webhook), sealed)) as KeptSecret[];
   }
 }
 

@@ -8,7 +8,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /** The master key that encrypts, and earlier ones that still decrypt; 32 bytes each. */
-export interface MasterKeys {
+export interface CipherKeys {
   masterKey: Buffer | undefined;
   previousMasterKeys: readonly Buffer[];
 }
@@ -22,7 +22,7 @@ export class SecretBox {
   readonly #newest: Buffer | undefined;
   readonly #keys: ReadonlyMap<string, Buffer>;
 
-  constructor({ masterKey, previousMasterKeys }: MasterKeys) {
+  constructor({ masterKey, previousMasterKeys }: CipherKeys) {
     const keys = masterKey ? [masterKey, ...previousMasterKeys] : previousMasterKeys;
     this.#newest = masterKey;
     this.#keys = new Map(keys.map((key) => [masterKeyId(key), key]));

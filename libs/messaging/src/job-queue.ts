@@ -2,7 +2,7 @@ import { CronTimes } from '@baton/cron';
 import type { BackendClasses, IQueueBackend, Queue, RepeatOptions, Worker } from 'bullmq';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Consumer } from './messaging.js';
-import { within } from './within.js';
+import { withTimeout } from './with-timeout.js';
 import { type QuietLog } from './quiet-log.js';
 
 /** The pattern of a schedule that fires once is its time after this. */
@@ -24,14 +24,14 @@ export interface QueueDriver<B extends IQueueBackend, C> {
 }
 
 /** One delivery of a job. */
-interface Delivery {
+interface JobDelivery {
   name: string;
   data: unknown;
   /** The time that the job of a schedule is for, in ms since 1970. */
   dueAt: number | undefined;
 }
 
-type Deliver = (delivery: Delivery) => Promise<void>;
+type Deliver = (delivery: JobDelivery) => Promise<void>;
 
 /** How often the consumers of a queue ask its server. Every question is a script of several commands, also while idle. */
 export interface Pace {
@@ -178,7 +178,7 @@ class QueueWorker {
     return this.stop.signal.aborted;
   }
 
-  private async deliver(delivery: Delivery): Promise<void> {
+  private async deliver(delivery: JobDelivery): Promise<void> {
     const execution = this.execute(delivery).catch((error: unknown) => {
       // BullMQ must not see the error: Postgres decides whether a run failed, and its lease brings it back.
       this.log.warn('job dropped', error);
@@ -195,13 +195,13 @@ class QueueWorker {
     do {
       await Promise.all(this.inHand);
       // Acknowledging the last jobs needs the server; without it their locks expire by themselves.
-      const done = await within(CLOSE_MS, closed, 'the server does not answer').then(
+      const done = await withTimeout(CLOSE_MS, closed, 'the server does not answer').then(
         () => true,
         (error: unknown) => this.inHand.size === 0 && this.log.warn('closing the queue worker', error),
       );
       if (done) return;
     } while (this.inHand.size > 0);
-    await within(CLOSE_MS, Promise.resolve(this.worker?.disconnect()), '').catch(() => undefined);
+    await withTimeout(CLOSE_MS, Promise.resolve(this.worker?.disconnect()), '').catch(() => undefined);
   }
 }
 

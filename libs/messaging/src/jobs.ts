@@ -27,20 +27,20 @@ const pushJob = z.object({ tenantId: id, taskId: id }) satisfies z.ZodType<PushJ
 /** Every kind of job by name: what producers may add and consumers receive. */
 const jobCatalog = { run: runJob, runs: runsJob, tick, push: pushJob };
 
-type Catalog = typeof jobCatalog;
+type JobCatalog = typeof jobCatalog;
 
 /**
  * Reads a queue's entry.
  * @param expected the only job of that queue
  * @throws Error with a plain reason if the catalog has no such job
  */
-export function decodeJob<N extends keyof Catalog>(
+export function decodeJob<N extends keyof JobCatalog>(
   expected: N,
   name: string,
   data: unknown,
-): z.output<Catalog[N]> {
+): z.output<JobCatalog[N]> {
   if (name !== expected) throw new Error(`job "${name}" is not in the catalog of this queue`);
   const job = jobCatalog[expected].safeParse(data);
   if (!job.success) throw new Error(`job "${name}" is not in the catalog: ${z.prettifyError(job.error)}`);
-  return job.data as z.output<Catalog[N]>;
+  return job.data as z.output<JobCatalog[N]>;
 }

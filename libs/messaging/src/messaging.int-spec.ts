@@ -9,7 +9,7 @@ import { DRIVERS } from '../../../test/support/index.js';
 import { Inbox } from './inbox.fixture.js';
 import { Installation, signalOf, someRun } from './installation.fixture.js';
 import type {
-  ClaimedRunNews,
+  ClaimedRunNotification,
   ControlMessage,
   Messaging,
   PushJob,
@@ -264,17 +264,17 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
 
     it('tells a worker of a run, and says whether somebody has heard of it', async () => {
       const { attempt: _, ...run } = someRun();
-      const inbox = new Inbox<ClaimedRunNews>();
+      const inbox = new Inbox<ClaimedRunNotification>();
       const end = other.listenAsWorker('worker', (news) => inbox.push(news));
-      expect(one.tellsWorkers).toBe(one.driver === 'redis');
-      if (!one.tellsWorkers) return expect(await one.tellWorker('worker', run)).toBe(false);
-      while (!(await one.tellWorker('worker', run)));
+      expect(one.notifiesWorkers).toBe(one.driver === 'redis');
+      if (!one.notifiesWorkers) return expect(await one.notifyWorker('worker', run)).toBe(false);
+      while (!(await one.notifyWorker('worker', run)));
       expect(await inbox.reach(1)).toEqual([{ ...run, mayUseReserved: false }]);
-      expect(await one.tellWorker('another', run)).toBe(false);
+      expect(await one.notifyWorker('another', run)).toBe(false);
       // Whoever is told that the worker has heard of a run can rely on it, also while it ends.
       const ended = end();
       let heard = 1;
-      while (await one.tellWorker('worker', run)) heard += 1;
+      while (await one.notifyWorker('worker', run)) heard += 1;
       await ended;
       expect(inbox.items).toHaveLength(heard);
     });

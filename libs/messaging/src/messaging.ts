@@ -12,8 +12,8 @@ export interface RunJob {
   mayUseReserved?: boolean;
 }
 
-/** A run that was claimed for a worker as it was made. */
-export type ClaimedRunNews = Pick<RunJob, 'tenantId' | 'taskId' | 'runId' | 'mayUseReserved'>;
+/** A run that was claimed for a worker at acceptance (eager start). */
+export type ClaimedRunNotification = Pick<RunJob, 'tenantId' | 'taskId' | 'runId' | 'mayUseReserved'>;
 
 /**
  * Executes a run. Must never reject.
@@ -135,19 +135,22 @@ export abstract class Messaging {
   abstract enqueueNewRuns(jobs: readonly RunJob[]): Promise<void>;
   /** Take runs, and execute at most `concurrency` at a time. */
   abstract consumeRuns(concurrency: number, handle: RunHandler): RunConsumption;
-  /** Whether a worker can be told of a run now. Only on Redis: Postgres does not say whether somebody listens. */
-  abstract get tellsWorkers(): boolean;
+  /** Whether a worker can be notified of a run now. Only on Redis: `NOTIFY` of Postgres does not count its subscribers. */
+  abstract get notifiesWorkers(): boolean;
   /**
-   * Tell a worker of a run that was claimed for it. Never rejects.
-   * @returns false: nobody heard of it. Undefined: nobody knows whether somebody did
+   * Notify a worker of a run that was claimed for it. Never rejects.
+   * @returns false: the worker has no subscription. Undefined: unknown, because the connection was lost
    */
-  abstract tellWorker(workerId: string, run: ClaimedRunNews): Promise<boolean | undefined>;
+  abstract notifyWorker(workerId: string, run: ClaimedRunNotification): Promise<boolean | undefined>;
   /**
-   * Hear of such runs.
-   * @returns what ends it. It resolves when whoever tells of a run from then on learns that nobody hears; the listener hears of
-   *   all others.
+   * Receive these notifications.
+   * @returns unsubscribe. Once it resolves, `notifyWorker` reports that there is no subscriber. Every run that was published
+   *   earlier has reached the listener.
    */
-  abstract listenAsWorker(workerId: string, listener: (run: ClaimedRunNews) => void): () => Promise<void>;
+  abstract listenAsWorker(
+    workerId: string,
+    listener: (run: ClaimedRunNotification) => void,
+  ): () => Promise<void>;
   /** Set when a schedule fires. Replaces earlier times. Rejects fast (≤ 2 s) when the server is away. */
   abstract setTicks(times: TickTimes): Promise<void>;
   /** The schedule no longer fires. Rejects fast (≤ 2 s) when the server is away. */
@@ -158,12 +161,12 @@ export abstract class Messaging {
    */
   abstract consumeTicks(take: (tick: Tick) => Promise<void>): Consumer;
   /**
-   * Tell the workers of tasks whose push configs have something due. Telling of a task again while that waits is a no-op.
+   * Notify the workers of tasks whose push configs have something due. A task that waits already is not notified again.
    * Rejects fast (≤ 2 s) when the server is away.
    */
   abstract enqueuePushes(jobs: readonly PushJob[]): Promise<void>;
   /**
-   * Take such news; each reaches one consumer. The handler must never reject. A notification may be lost: Postgres has
+   * Receive these notifications; each reaches one consumer. The handler must never reject. A notification may be lost: Postgres has
    * the due configs.
    */
   abstract consumePushes(concurrency: number, take: (job: PushJob) => Promise<void>): Consumer;

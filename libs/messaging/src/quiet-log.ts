@@ -14,7 +14,7 @@ export class QuietLog {
   constructor(private readonly log: MessagingLog) {}
 
   warn(message: string, error: unknown): void {
-    const reason = reasonOf(error);
+    const reason = connectionProblem(error);
     const key = `${message}: ${reason}`;
     const now = Date.now();
     if (now - (this.lastAt.get(key) ?? -Infinity) < QUIET_MS) return;
@@ -29,8 +29,8 @@ export class QuietLog {
 }
 
 /** Why it failed, in one line; connection errors of Node may have an empty message and only a code. */
-export function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
+export function connectionProblem(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return connectionProblem(error.errors[0]);
   if (!(error instanceof Error)) return String(error);
   return error.message || ('code' in error && String(error.code)) || error.name;
 }

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { RateLimiterMemory, RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible';
-import { within } from './within.js';
+import { withTimeout } from './with-timeout.js';
 import { type QuietLog } from './quiet-log.js';
 import type { Spending } from './messaging.js';
 
@@ -15,10 +15,10 @@ export interface Rate {
   duration: number;
 }
 
-type Answer = (spending: Spending) => void;
+type OnSpending = (spending: Spending) => void;
 
 /** How many of those who asked together may go on, and when the others may ask again. */
-interface Outcome {
+interface SpendOutcome {
   granted: number;
   retryAfterMs: number;
 }
@@ -29,7 +29,7 @@ interface Limiters {
   /** Counts for this process while the shared counter is unreachable. */
   own: RateLimiterMemory;
   /** Who asks next, for each key that the shared counter is being asked about. */
-  waiting: Map<string, Answer[]>;
+  waiting: Map<string, OnSpending[]>;
 }
 
 /**
@@ -58,14 +58,16 @@ export class RateCounters {
     });
   }
 
-  private async spendAll(limiters: Limiters, key: string, first: Answer): Promise<void> {
+  private async spendAll(limiters: Limiters, key: string, first: OnSpending): Promise<void> {
     const { own, waiting } = limiters;
     let isAway = false;
     for (let asking = [first]; asking.length > 0; asking = waiting.get(key) ?? []) {
       waiting.set(key, []);
       const count = asking.length;
       // Who has waited for a question without an answer has waited long enough.
-      const shared: Outcome | undefined = isAway ? undefined : await this.askShared(limiters, key, count);
+      const shared: SpendOutcome | undefined = isAway
+        ? undefined
+        : await this.askShared(limiters, key, count);
       isAway = shared === undefined;
       const { granted, retryAfterMs } =
         shared ?? (await outcomeOf(own.consume(key, count), own.points, count));
@@ -81,10 +83,10 @@ export class RateCounters {
     { shared, own }: Limiters,
     key: string,
     count: number,
-  ): Promise<Outcome | undefined> {
+  ): Promise<SpendOutcome | undefined> {
     try {
       return await outcomeOf(
-        within(SPEND_MS, shared.consume(key, count), 'no answer in time'),
+        withTimeout(SPEND_MS, shared.consume(key, count), 'no answer in time'),
         own.points,
         count,
       );
@@ -110,7 +112,11 @@ export class RateCounters {
  * The library resolves when all `count` points are within the limit. Otherwise it rejects with the points of the window,
  * these included, or with 0 if it knew without asking that the window is full.
  */
-async function outcomeOf(consumed: Promise<RateLimiterRes>, limit: number, count: number): Promise<Outcome> {
+async function outcomeOf(
+  consumed: Promise<RateLimiterRes>,
+  limit: number,
+  count: number,
+): Promise<SpendOutcome> {
   try {
     await consumed;
     return { granted: count, retryAfterMs: 0 };

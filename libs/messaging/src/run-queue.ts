@@ -18,7 +18,7 @@ const MAX_SHARED = 8;
 /** Jobs whose claims one worker waits for at a time. */
 const MAX_DELIVERIES = 8;
 
-interface Entry {
+interface NewJob {
   name: string;
   data: object;
   opts: JobsOptions;
@@ -55,7 +55,7 @@ export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
     return { waiting: countRuns(waiting), active: countRuns(active) };
   }
 
-  private async addJobs(entries: Entry[]): Promise<void> {
+  private async addJobs(entries: NewJob[]): Promise<void> {
     const [first, ...more] = entries;
     // On Postgres a bulk makes a temporary table: for one job that is ten times the work of adding it.
     if (more.length > 0) await this.queue.addBulk(entries);
@@ -63,26 +63,26 @@ export class RunQueue<B extends IQueueBackend, C> extends JobQueue<B, C> {
   }
 }
 
-const entryOf = ({ tenantId, taskId, runId, attempt }: RunJob): Entry => {
+const entryOf = ({ tenantId, taskId, runId, attempt }: RunJob): NewJob => {
   const data: RunJob = { tenantId, taskId, runId, attempt };
   return { name: 'run', data, opts: { jobId: jobIdOf(data) } };
 };
 
 /** A job of several runs. Its id says how many. */
-const sharedEntry = (runs: readonly RunJob[]): Entry => ({
+const sharedEntry = (runs: readonly RunJob[]): NewJob => ({
   name: 'runs',
   data: { runs: runs.map((run) => entryOf(run).data) },
   opts: { jobId: `${runs.length}x${randomUUID()}` },
 });
 
 /** Runs that no slot was free for. They go to the head of the queue: nothing that came after them goes first. */
-const givenBack = (runs: readonly RunJob[]): Entry => {
+const givenBack = (runs: readonly RunJob[]): NewJob => {
   const { opts, ...entry } = sharedEntry(runs);
   return { ...entry, opts: { ...opts, lifo: true } };
 };
 
 /** Jobs of about the same size. */
-function shareOut(runs: readonly RunJob[]): Entry[] {
+function shareOut(runs: readonly RunJob[]): NewJob[] {
   const jobs = Math.ceil(runs.length / MAX_SHARED);
   return Array.from({ length: jobs }, (_, i) => i).flatMap((i) => {
     const from = Math.floor((i * runs.length) / jobs);

@@ -6,7 +6,7 @@ import type { QuietLog } from './quiet-log.js';
 const SLOT_WAIT_MS = 25;
 
 /** What waits for a slot: runs, and behind them jobs that are held. */
-interface Waiting {
+interface SlotQueue {
   runs: Set<() => void>;
   jobs: Set<() => void>;
 }
@@ -20,7 +20,7 @@ const wakeOne = ([first]: Iterable<() => void>): void => first?.();
  */
 export class RunSlots {
   private readonly running = new Set<Promise<void>>();
-  private readonly waiting: { reserved: Waiting; ordinary: Waiting } = {
+  private readonly waiting: { reserved: SlotQueue; ordinary: SlotQueue } = {
     reserved: { runs: new Set(), jobs: new Set() },
     ordinary: { runs: new Set(), jobs: new Set() },
   };

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { once } from 'node:events';
 import { MessageChannel } from 'node:worker_threads';
 import { OUTCOMES, type TaskSignal } from './messaging.js';
-import { within } from './within.js';
+import { withTimeout } from './with-timeout.js';
 import { decodeSignal, encodeSignal, SignalDecoder } from './signal-decoder.js';
 
 const event = (sequence: number, json: string) => ({ sequence, attempt: 1, json });
@@ -74,7 +74,7 @@ describe('a task signal on the wire', () => {
 
 describe('a time limit', () => {
   it('ends what takes longer', async () => {
-    await expect(within(5, new Promise(() => undefined), 'no answer in time')).rejects.toThrow(
+    await expect(withTimeout(5, new Promise(() => undefined), 'no answer in time')).rejects.toThrow(
       'no answer in time',
     );
   });
@@ -85,7 +85,7 @@ describe('a time limit', () => {
       const message = once(port1, 'message');
       // From here Node.js goes on with timers.
       await new Promise(setImmediate);
-      const answer = within(5, message, 'no answer in time');
+      const answer = withTimeout(5, message, 'no answer in time');
       port2.postMessage('here');
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
       expect(await answer).toEqual(['here']);

@@ -1,6 +1,6 @@
 export { type EgressLists, egressRefusal, NO_EGRESS_LISTS } from './tenant-egress.js';
 export { OutboundRefused, failureReason } from './failure-reason.js';
-export { Outbound, type OutboundCalls, type OutboundLimits } from './outbound.js';
+export { type Fetch, Outbound, type OutboundCalls, type OutboundLimits } from './outbound.js';
 export { OutboundModule } from './outbound.module.js';
 export { outboundUrl, withoutEndSlashes } from './outbound-url.js';
 export { timeoutSignal } from './timeout-signal.js';

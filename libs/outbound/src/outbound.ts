@@ -16,7 +16,7 @@ import { NameResolver, type Resolve } from './names/name-resolver.js';
 import { nextRequest } from './redirect.js';
 import { timeoutSignal } from './timeout-signal.js';
 
-type Fetch = typeof globalThis.fetch;
+export type Fetch = typeof globalThis.fetch;
 
 const MAX_REDIRECTS = 5;
 /** Maximum time until an answer starts, and between two parts of it. Models may need long. */

@@ -7,7 +7,7 @@ declare module 'pg' {
     /** The connections that it counts. The newest is the last. */
     readonly _clients: readonly ClientBase[];
     /** Makes a connection for one that waits. */
-    newClient(waiting: Waiting): void;
+    newClient(waiting: WaitingCaller): void;
     /** Whether no further connection may be made. */
     _isFull(): boolean;
     /** Serves the first that waits, if there is an idle connection or room for a new one. */
@@ -29,7 +29,7 @@ export interface PostgresPoolConfig extends PoolConfig {
 }
 
 /** A caller that waits for a connection. */
-interface Waiting {
+interface WaitingCaller {
   callback(error: Error): void;
 }
 
@@ -93,7 +93,7 @@ export class PostgresPool extends Pool {
     return undefined;
   }
 
-  override newClient(waiting: Waiting): void {
+  override newClient(waiting: WaitingCaller): void {
     const { options } = this;
     const { connectionTimeoutMillis } = options;
     // The package would close the socket after that time.

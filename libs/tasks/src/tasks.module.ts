@@ -10,7 +10,7 @@ import { SchedulesModule } from './schedules/schedules.module.js';
 import { BoundHosts } from './tenants/bound-hosts.js';
 import { PlatformService } from './tenants/platform-service.js';
 import { OperatorLetters } from './tenants/operator-letters.js';
-import { PrincipalWork } from './tenants/principal-work.js';
+import { PrincipalActivity } from './tenants/principal-activity.js';
 import { TenantLifecycle } from './tenants/tenant-lifecycle.js';
 import { TenantSettings } from './tenants/tenant-settings.js';
 import { TenantTokens } from './tenants/tenant-tokens.js';
@@ -34,7 +34,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
   providers: [
     DeadLetters,
     DeadPushes,
-    PrincipalWork,
+    PrincipalActivity,
     TenantTokens,
     WorkerAlarm,
     TenantLifecycle,

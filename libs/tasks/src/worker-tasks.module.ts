@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { LookoutModule } from './core/lookout.module.js';
+import { SweepLeaderModule } from './core/sweep-leader.module.js';
 import { TaskTreeSweep } from './delegation/task-tree-sweep.js';
 import { PlatformModule } from './platform/platform.module.js';
 import { PushDeliveryModule } from './push/push-delivery.module.js';
@@ -12,7 +12,14 @@ import { TurnsModule } from './turns/turns.module.js';
 
 /** Everything a worker does: runs, push notifications, schedules that are due, and the sweeps. It answers no caller. */
 @Module({
-  imports: [LookoutModule, PlatformModule, PushDeliveryModule, RunsModule, ScheduleClockModule, TurnsModule],
+  imports: [
+    SweepLeaderModule,
+    PlatformModule,
+    PushDeliveryModule,
+    RunsModule,
+    ScheduleClockModule,
+    TurnsModule,
+  ],
   providers: [TaskTreeSweep, RetentionSweep, UsageCount, UsageRollup],
   exports: [PlatformModule, RunsModule],
 })

@@ -1,3 +1,4 @@
+import { messageOf } from './message-of.js';
 import type { Logger } from './logger.js';
 
 /**
@@ -17,7 +18,7 @@ export class FailureLog {
   failed(error: unknown): void {
     if (this.failures === 0) this.since = performance.now();
     this.failures += 1;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     if (!this.reasons.has(reason)) this.logger.warn(`${this.work} fails`, { err: error });
     this.reasons.add(reason);
   }

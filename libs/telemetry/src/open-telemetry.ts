@@ -169,10 +169,10 @@ class OpenSpan implements Span {
   }
 }
 
-type Known = Record<string, string | number | boolean | string[]>;
+type SetAttributes = Record<string, string | number | boolean | string[]>;
 
-const known = (attributes: Attributes): Known =>
-  Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined)) as Known;
+const known = (attributes: Attributes): SetAttributes =>
+  Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined)) as SetAttributes;
 
 function contextOf(traceparent: string | undefined): Context {
   const [, traceId, spanId, flags = '00'] = TRACEPARENT.exec(traceparent ?? '') ?? [];

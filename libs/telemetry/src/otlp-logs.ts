@@ -16,9 +16,11 @@ const SEVERITIES: Readonly<Record<string, number>> = {
 /** A tenant writes some of the values. */
 const MAX_TEXT = 32_768;
 /** Values of fields: texts, numbers and objects of these. */
-type Attributes = NonNullable<Parameters<ReturnType<LoggerProvider['getLogger']>['emit']>[0]['attributes']>;
+type LogAttributes = NonNullable<
+  Parameters<ReturnType<LoggerProvider['getLogger']>['emit']>[0]['attributes']
+>;
 
-interface Line {
+interface LogLine {
   level: string;
   time: string;
   msg: string;
@@ -48,14 +50,14 @@ export function sendLogs(exporter: LogRecordExporter, resource: Resource): Sende
       pid: __,
       err,
       ...fields
-    } = JSON.parse(text) as Line;
+    } = JSON.parse(text) as LogLine;
     const isTraced = traceId !== undefined && spanId !== undefined;
     logger.emit({
       timestamp: new Date(time),
       severityNumber: SEVERITIES[level] ?? 0,
       severityText: level,
       body: msg,
-      attributes: { ...(fields as Attributes), ...(err && exceptionOf(err)) },
+      attributes: { ...(fields as LogAttributes), ...(err && exceptionOf(err)) },
       ...(isTraced && { context: trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: 0 }) }),
     });
   });
@@ -68,7 +70,11 @@ export function sendLogs(exporter: LogRecordExporter, resource: Resource): Sende
 }
 
 /** As the semantic conventions of OpenTelemetry name it. */
-const exceptionOf = ({ type = 'Error', message = '', stack = '' }: NonNullable<Line['err']>): Attributes => ({
+const exceptionOf = ({
+  type = 'Error',
+  message = '',
+  stack = '',
+}: NonNullable<LogLine['err']>): LogAttributes => ({
   'exception.type': type,
   'exception.message': message,
   'exception.stacktrace': stack,

@@ -15,7 +15,7 @@ import type { Sender } from './tracing.js';
 const EXPORT_MS = 10_000;
 
 /** A metric as Prometheus reads it. */
-type Read = MetricObjectWithValues<MetricValueWithName<string>>;
+type ReadMetric = MetricObjectWithValues<MetricValueWithName<string>>;
 interface Times {
   startTime: HrTime;
   endTime: HrTime;
@@ -50,7 +50,7 @@ export function sendMetrics(
 
 const timeOf = (ms: number): HrTime => [Math.floor(ms / 1_000), Math.round((ms % 1_000) * 1e6)];
 
-function dataOf(metric: Read, times: Times): MetricData {
+function dataOf(metric: ReadMetric, times: Times): MetricData {
   const descriptor = { name: metric.name, description: metric.help, unit: '', valueType: 1 };
   const aggregationTemporality = AggregationTemporality.CUMULATIVE;
   // prom-client's types have numbers for kinds of metrics. Its values are words.
@@ -75,7 +75,7 @@ interface Histogram {
 }
 
 /** Prometheus has a series for each bucket, with all values up to its bound. OTLP has the values of each bucket alone. */
-function histogramsOf(values: Read['values']): Histogram[] {
+function histogramsOf(values: ReadMetric['values']): Histogram[] {
   const found = new Map<string, Histogram>();
   for (const { metricName = '', labels, value } of values) {
     const { le, ...attributes } = labels as Attributes;

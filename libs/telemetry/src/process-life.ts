@@ -1,3 +1,4 @@
+import { messageOf } from './message-of.js';
 import { EnvironmentError, type EnvironmentSource, unknownSettings } from '@baton/config';
 import type { Logger } from './logger.js';
 
@@ -41,7 +42,7 @@ export function warnOfUnknownSettings(logger: Logger, source: EnvironmentSource 
  */
 export function startOrExplain(name: string, main: () => Promise<void>): void {
   main().catch((error: unknown) => {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     process.stderr.write(
       error instanceof EnvironmentError ? `${reason}\n` : `${name} could not start: ${reason}\n`,
     );

@@ -1,3 +1,4 @@
+import { messageOf } from '@baton/telemetry';
 import { ProtocolError, requireScope, type Scope } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import {
@@ -154,7 +155,7 @@ export class AccessGuard extends BearerGuard {
       requireScope(enough, scopes);
     } catch (error) {
       const { tenantId } = callerOf(request);
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       const refused = { action: 'access.refused', tenantId, route: routeOf(request), reason } as const;
       this.audit.refuse({ ...refused, by: actorOf(request) });
       throw error;

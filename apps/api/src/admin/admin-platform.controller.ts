@@ -55,13 +55,13 @@ const workerList = z.object({
       concurrency: z.int().describe('Maximum number of runs at a time'),
       running: z.int(),
       started_at: timeSchema,
-      seen_at: timeSchema.describe('The last sign of life'),
-      alive: z.boolean().describe('Whether it has given a sign of life lately'),
+      seen_at: timeSchema.describe('The last heartbeat'),
+      alive: z.boolean().describe('Whether it has sent a heartbeat within three times `LEASE_MS`'),
       version: z.string().nullable().describe('Release of Baton. Null: an earlier release does not say it'),
       memory_bytes: z
         .int()
         .nullable()
-        .describe('Resident memory at the last sign of life. Null: an earlier release does not say it'),
+        .describe('Resident memory at the last heartbeat. Null: an earlier release does not say it'),
       load_failures: z.array(workerFailure).describe('Agents in code that it could not load when it started'),
     }),
   ),
@@ -196,7 +196,7 @@ export class AdminPlatformController {
 
   @Describe({
     id: 'listWorkers',
-    summary: 'Lists the workers that have given a sign of life in the last hour',
+    summary: 'Lists the workers that have sent a heartbeat in the last hour',
     answer: workerList,
   })
   @Get('workers')

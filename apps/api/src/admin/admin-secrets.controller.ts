@@ -25,7 +25,7 @@ const ofTenant = secretAnswer
   .extend({ key_id: z.string().describe('Which master key has encrypted it') })
   .meta({ id: 'TenantSecret' });
 const secretList = z.object({ secrets: z.array(ofTenant), next_cursor: nextCursor });
-type Answer = z.infer<typeof ofTenant>;
+type TenantSecretAnswer = z.infer<typeof ofTenant>;
 
 /** The secrets of a tenant, for operators: the same as at `/v1/secrets`. A value is never shown. */
 @OperatorOnly()
@@ -67,7 +67,7 @@ export class AdminSecretsController {
     @Param('tenant') slug: string,
     @Param('name') name: string,
     @Req() request: FastifyRequest,
-  ): Promise<Answer> {
+  ): Promise<TenantSecretAnswer> {
     assertMasterKey(this.environment);
     const { value, origins } = parseFields(newSecret, await this.bodies.ofOperator(request), '', 'the body');
     const { id } = await this.settings.find(slug);
@@ -86,7 +86,7 @@ export class AdminSecretsController {
     @Param('tenant') slug: string,
     @Param('name') name: string,
     @Req() request: FastifyRequest,
-  ): Promise<Answer> {
+  ): Promise<TenantSecretAnswer> {
     const { origins } = parseFields(secretPatch, await this.bodies.ofOperator(request), '', 'the body');
     const { id } = await this.settings.find(slug);
     const by = operatorActorOf(request);
@@ -111,4 +111,7 @@ export class AdminSecretsController {
 
 const nameOf = ({ name }: SecretInfo): string => name;
 
-const encode = (secret: SecretInfo): Answer => ({ ...encodeSecret(secret), key_id: secret.keyId });
+const encode = (secret: SecretInfo): TenantSecretAnswer => ({
+  ...encodeSecret(secret),
+  key_id: secret.keyId,
+});

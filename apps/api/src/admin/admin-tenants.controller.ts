@@ -25,7 +25,7 @@ import {
 
 const NDJSON = 'application/x-ndjson';
 
-type Answer = z.infer<typeof tenantAnswer>;
+type TenantAnswer = z.infer<typeof tenantAnswer>;
 
 const newTenantBody = z.strictObject({ slug: z.string() });
 const changeTenantBody = z
@@ -86,14 +86,14 @@ export class AdminTenantsController {
 
   @Describe({ id: 'createTenant', summary: 'Creates a tenant', body: newTenantBody, answer: tenantAnswer })
   @Post()
-  async create(@Req() request: FastifyRequest): Promise<Answer> {
+  async create(@Req() request: FastifyRequest): Promise<TenantAnswer> {
     const { slug } = parseFields(newTenantBody, await this.bodies.ofOperator(request), '', 'the body');
     return encodeTenant(await this.settings.create(slug, operatorActorOf(request)));
   }
 
   @Describe({ id: 'getTenant', summary: 'Shows a tenant', answer: tenantAnswer })
   @Get(':tenant')
-  async get(@Param('tenant') slug: string): Promise<Answer> {
+  async get(@Param('tenant') slug: string): Promise<TenantAnswer> {
     return encodeTenant(await this.settings.find(slug));
   }
 
@@ -104,7 +104,7 @@ export class AdminTenantsController {
     answer: tenantAnswer,
   })
   @Patch(':tenant')
-  async change(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<Answer> {
+  async change(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<TenantAnswer> {
     const body = parseFields(changeTenantBody, await this.bodies.ofOperator(request), '', 'the body');
     const change = {
       defaultAgent: body.default_agent,
@@ -138,7 +138,7 @@ export class AdminTenantsController {
   @Describe({ id: 'resumeTenant', summary: 'Ends the suspension of a tenant', answer: tenantAnswer })
   @Post(':tenant/resume')
   @HttpCode(200)
-  async resume(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<Answer> {
+  async resume(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<TenantAnswer> {
     return encodeTenant(await this.lifecycle.resume(slug, operatorActorOf(request)));
   }
 

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Public, RequireScope } from '../access/access.guard.js';
 import { AgentCards } from '../core/agent-cards.js';
 import { AgentFinder } from '../core/agent-finder.js';
-import { CardSheets, cardFormFor, sendCard } from './card-sheets.js';
+import { CardRenderer, cardFormFor, sendCard } from './card-renderer.js';
 
 /** The card of one agent, for callers of its tenant (A2A 1.0 §8). */
 @RequireScope(...CARD_SCOPES)
@@ -13,7 +13,7 @@ import { CardSheets, cardFormFor, sendCard } from './card-sheets.js';
 export class CardsController {
   constructor(
     private readonly agents: AgentFinder,
-    private readonly sheets: CardSheets,
+    private readonly renderer: CardRenderer,
     private readonly cards: AgentCards,
   ) {}
 
@@ -24,7 +24,7 @@ export class CardsController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const card = await this.cardOf(request, slugOrId);
-    await sendCard(await this.sheets.sheet(card, cardFormFor(request)), 'private', request, reply);
+    await sendCard(await this.renderer.render(card, cardFormFor(request)), 'private', request, reply);
   }
 
   /** The address that clients of 0.2 use. */
@@ -35,7 +35,7 @@ export class CardsController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const card = await this.cardOf(request, slugOrId);
-    await sendCard(await this.sheets.sheet(card, '0.2'), 'private', request, reply);
+    await sendCard(await this.renderer.render(card, '0.2'), 'private', request, reply);
   }
 
   /** A client that resolves the card against `/agents/echo` asks for this path, which has lost the agent's name. */

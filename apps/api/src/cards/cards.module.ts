@@ -11,7 +11,7 @@ import { HttpModule } from '../http/http.module.js';
 import { PublicUrl } from '../http/public-url.js';
 import { Describe } from '../openapi/route.js';
 import { a2aSchema } from '../openapi/schemas.js';
-import { CardSheets, sendCard } from './card-sheets.js';
+import { CardRenderer, sendCard } from './card-renderer.js';
 import { JwksController } from './jwks.controller.js';
 import { RootCardsController } from './root-cards.controller.js';
 import { CardsController } from './cards.controller.js';
@@ -23,7 +23,7 @@ function profileCardController(card: ProfileCard): Type {
   class ProfileCardController {
     constructor(
       private readonly agents: AgentFinder,
-      private readonly sheets: CardSheets,
+      private readonly renderer: CardRenderer,
       private readonly publicUrl: PublicUrl,
       private readonly environment: Environment,
     ) {}
@@ -37,8 +37,10 @@ function profileCardController(card: ProfileCard): Type {
     ): Promise<void> {
       const agent = await this.agents.named(callerOf(request), slugOrId);
       const { pushNotifications } = this.environment;
-      const sheet = this.sheets.unsigned(card.encode(agent, this.publicUrl.of(request), pushNotifications));
-      await sendCard(sheet, 'private', request, reply);
+      const rendered = this.renderer.renderUnsigned(
+        card.encode(agent, this.publicUrl.of(request), pushNotifications),
+      );
+      await sendCard(rendered, 'private', request, reply);
     }
   }
   return ProfileCardController;
@@ -58,6 +60,6 @@ const PROFILE_CARDS = Object.values<Profile>(PROFILES)
     JwksController,
     ...PROFILE_CARDS.map(profileCardController),
   ],
-  providers: [CardSheets],
+  providers: [CardRenderer],
 })
 export class CardsModule {}

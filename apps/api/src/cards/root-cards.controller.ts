@@ -8,7 +8,7 @@ import { HostBindings } from '../access/host-bindings.js';
 import { PublicUrl } from '../http/public-url.js';
 import { AgentCards } from '../core/agent-cards.js';
 import { AgentFinder } from '../core/agent-finder.js';
-import { type CardSheet, CardSheets, cardFormFor, sendCard } from './card-sheets.js';
+import { type RenderedCard, CardRenderer, cardFormFor, sendCard } from './card-renderer.js';
 
 const FLAT_CARD = '/.well-known/agent.json';
 
@@ -58,7 +58,7 @@ export class RootCardsController {
   constructor(
     private readonly agents: AgentFinder,
     private readonly hosts: HostBindings,
-    private readonly sheets: CardSheets,
+    private readonly renderer: CardRenderer,
     private readonly publicUrl: PublicUrl,
     private readonly cards: AgentCards,
     private readonly environment: Environment,
@@ -68,7 +68,7 @@ export class RootCardsController {
   async card(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     const root = await this.rootAgent(request);
     await sendCard(
-      await this.sheet(root, cardFormFor(request), request),
+      await this.rendered(root, cardFormFor(request), request),
       this.audienceOf(root, request),
       request,
       reply,
@@ -80,24 +80,28 @@ export class RootCardsController {
   async flatCard(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     const root = await this.rootAgent(request);
     const { agent, origin } = root;
-    const sheet =
+    const rendered =
       origin !== undefined && FLAT_PROFILE_CARD
-        ? this.sheets.unsigned(
+        ? this.renderer.renderUnsigned(
             withoutToken(
               FLAT_PROFILE_CARD.encode(agent, origin, this.environment.pushNotifications),
               request,
             ),
           )
-        : await this.sheet(root, '0.2', request);
-    await sendCard(sheet, this.audienceOf(root, request), request, reply);
+        : await this.rendered(root, '0.2', request);
+    await sendCard(rendered, this.audienceOf(root, request), request, reply);
   }
 
-  private sheet({ agent, origin }: RootAgent, form: CardForm, request: FastifyRequest): Promise<CardSheet> {
+  private rendered(
+    { agent, origin }: RootAgent,
+    form: CardForm,
+    request: FastifyRequest,
+  ): Promise<RenderedCard> {
     const card =
       origin === undefined
         ? this.cards.unsigned(agent, request)
         : this.cards.atRoot(agent, origin, hasToken(request));
-    return this.sheets.sheet(card, form);
+    return this.renderer.render(card, form);
   }
 
   /** The card at a bound host is the same for everybody there. */

@@ -14,7 +14,8 @@ import { callerOf, OpenCalls } from '@baton/identity';
 import { OperationTable } from '@baton/tasks';
 import { counter, type MetricOf, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { type CallReply, type CallRequest, logContextOf, Traffic } from '../http/requests.js';
+import { type CallReply, type CallRequest, logContextOf } from '../http/requests.js';
+import { InFlightRequests } from '../http/in-flight-requests.js';
 import { EventStreams, type StreamWriter } from '../streams/event-streams.js';
 import { StreamQuota } from '../streams/stream-quota.js';
 import { type Exchange, type RequestContext } from './call-resolver.js';
@@ -46,7 +47,7 @@ export class CallRunner {
     { operations }: OperationTable,
     private readonly streams: EventStreams,
     private readonly quota: StreamQuota,
-    private readonly traffic: Traffic,
+    private readonly inFlight: InFlightRequests,
     private readonly openCalls: OpenCalls,
     metrics: Metrics,
   ) {
@@ -66,14 +67,14 @@ export class CallRunner {
   ): Promise<Results[K]> {
     const caller = abortedWhenGone(exchange.reply);
     const unwatch = this.abortWhenRefused(caller, exchange);
-    this.traffic.add(caller);
+    this.inFlight.add(caller);
     try {
       const result = await this.unary[operation](context, request, caller.signal);
       assertNotRefused(caller);
       logContextOf(exchange.request).taskId ??= answeredTaskId(operation, result);
       return result;
     } finally {
-      this.traffic.remove(caller);
+      this.inFlight.remove(caller);
       unwatch();
       caller.abort(CALL_OVER);
     }

@@ -14,7 +14,8 @@ import type { ConnectionLimit } from '../http/connection-limit.js';
 import type { BodyLease } from '../http/body-lease.js';
 import type { BodyMemoryPool } from '../http/body-memory-pool.js';
 import type { Failures } from '../http/failures.js';
-import { logContextOf, requestRecorder, type Traffic } from '../http/requests.js';
+import { logContextOf, requestRecorder } from '../http/requests.js';
+import { InFlightRequests } from '../http/in-flight-requests.js';
 import { type Encode, GrpcAnswer } from './grpc-answer.js';
 import { GrpcReply } from './grpc-reply.js';
 import { type CallOrigin, GrpcRequest } from './grpc-request.js';
@@ -44,7 +45,7 @@ export interface Shared {
   environment: Environment;
   logger: Logger;
   metrics: Metrics;
-  traffic: Traffic;
+  inFlight: InFlightRequests;
   failures: Failures;
   limits: LimitsService;
   bodyMemory: BodyMemoryPool;
@@ -75,7 +76,7 @@ export class GrpcHandler {
 
   /** A call has come in. It is counted and logged until it is over. */
   begin(origin: CallOrigin, metadata: Metadata, call: ServerInterceptingCall): GrpcExchange {
-    const { traffic, environment } = this.shared;
+    const { inFlight, environment } = this.shared;
     const request = new GrpcRequest(origin, metadata);
     const reply = new GrpcReply(call, request);
     const startedAt = performance.now();
@@ -88,10 +89,10 @@ export class GrpcHandler {
         ),
       );
     }, ms);
-    traffic.began();
+    inFlight.began();
     reply.raw.once('close', () => {
       clearTimeout(late);
-      traffic.ended();
+      inFlight.ended();
       const { httpStatus: status } = reply;
       const isAnswered = reply.raw.writableFinished;
       this.record(request, { startedAt, url: origin.path, status, isAnswered });
@@ -111,9 +112,9 @@ export class GrpcHandler {
   /** Resolves with whether the caller may call. If not, the call is answered. Never rejects. */
   async admit(exchange: GrpcExchange): Promise<boolean> {
     const { request, reply } = exchange;
-    const { traffic, guard, failures } = this.shared;
+    const { inFlight, guard, failures } = this.shared;
     try {
-      if (traffic.draining) {
+      if (inFlight.draining) {
         throw new ProtocolError('unavailable', 'this server is shutting down: send the request again');
       }
       assertMetadata(request);

@@ -15,7 +15,7 @@ import type { Connection } from '../http/connection.js';
 import { inNetworks } from '../http/networks.js';
 import { type GrpcExchange, GrpcHandler, type Shared } from './grpc-handler.js';
 import { encodingOf, limitMessages, onClosed, onReceivedBytes } from './message-limit.js';
-import { OpenCalls } from './open-calls.js';
+import { OpenPublicCalls } from './open-public-calls.js';
 import { addService, methodOf } from './grpc-services.js';
 import { GrpcReflection } from './grpc-reflection.js';
 import { GrpcHealth } from './grpc-health.js';
@@ -43,7 +43,7 @@ const SERVICES: readonly string[] = [...new Set(GRPC_METHODS.map(({ service }) =
 /** The gRPC port of an API process. */
 export class GrpcServer {
   private readonly handler: GrpcHandler;
-  private readonly openCalls: OpenCalls;
+  private readonly openCalls: OpenPublicCalls;
   private readonly isProxy: (address: string) => boolean;
   private readonly health = new GrpcHealth(SERVICES);
   private readonly server: Server;
@@ -59,7 +59,7 @@ export class GrpcServer {
   constructor(private readonly shared: Shared) {
     const { environment, logger } = shared;
     this.handler = new GrpcHandler(shared);
-    this.openCalls = new OpenCalls(shared.unauthenticated, environment, logger);
+    this.openCalls = new OpenPublicCalls(shared.unauthenticated, environment, logger);
     this.isProxy = inNetworks(environment.trustedProxies);
     this.server = new Server(this.options());
     this.addServices();

@@ -3,7 +3,7 @@ import type { ServerHttp2Stream } from 'node:http2';
 
 /**
  * What grpc-js keeps of a call. It has one limit of messages for a whole server, and tells interceptors neither the encoding
- * nor the size before it has the whole message. `open-calls.spec.ts` fails if a new version has other members.
+ * nor the size before it has the whole message. `open-public-calls.spec.ts` fails if a new version has other members.
  */
 interface ReceivingCall {
   maxReceiveMessageSize: number;

@@ -1,7 +1,7 @@
 import { PlatformReadiness } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { Traffic } from '../http/requests.js';
+import { InFlightRequests } from '../http/in-flight-requests.js';
 
 /** What `/readyz` says on the management port. */
 interface Readiness {
@@ -15,12 +15,12 @@ interface Readiness {
 export class ApiReadiness {
   constructor(
     private readonly platform: PlatformReadiness,
-    private readonly traffic: Traffic,
+    private readonly inFlight: InFlightRequests,
   ) {}
 
   async report(): Promise<Readiness> {
     const { ready, checks, warnings } = await this.platform.report();
-    const { draining } = this.traffic;
+    const { draining } = this.inFlight;
     const server = draining ? 'shutting down' : 'ok';
     return { ready: ready && !draining, checks: { ...checks, server }, warnings };
   }

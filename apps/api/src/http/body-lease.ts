@@ -7,7 +7,7 @@ const FREE_BYTES = 16_384;
 const RETRY_AFTER_SECONDS = 5;
 
 /** What a lease needs of the pool. */
-interface Memory {
+interface BodyPool {
   take(lease: BodyLease, bytes: number): void;
   give(lease: BodyLease): void;
 }
@@ -20,7 +20,7 @@ export class BodyLease {
   private received = 0;
 
   constructor(
-    private readonly pool: Memory,
+    private readonly pool: BodyPool,
     readonly holder: string,
     private readonly onRefused: (refusal: ProtocolError) => void,
   ) {}

@@ -17,7 +17,7 @@ const UNKNOWN_EXPECTATION = [417, 'the Expect header can only be 100-continue'] 
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 
 /** The state of one connection. */
-interface Connection {
+interface ConnectionState {
   current: ServerResponse | undefined;
   waiting: number;
   refused: boolean;
@@ -29,7 +29,7 @@ interface Connection {
  * disconnected. Here a request starts when the previous answer is sent.
  */
 export class Connections {
-  private readonly connections = new WeakMap<Socket, Connection>();
+  private readonly connections = new WeakMap<Socket, ConnectionState>();
 
   /** @param headers those of every answer */
   constructor(private readonly headers: Readonly<Record<string, string>>) {}
@@ -77,7 +77,7 @@ export class Connections {
     });
   }
 
-  private of(socket: Socket): Connection {
+  private of(socket: Socket): ConnectionState {
     let connection = this.connections.get(socket);
     if (!connection) {
       connection = { current: undefined, waiting: 0, refused: false };
@@ -88,7 +88,12 @@ export class Connections {
 }
 
 /** Ends the connection with `refusal` when the answers before the broken request are out. */
-function endInTurn(connection: Connection, socket: Socket, refusal: string, code: string | undefined): void {
+function endInTurn(
+  connection: ConnectionState,
+  socket: Socket,
+  refusal: string,
+  code: string | undefined,
+): void {
   const { current } = connection;
   if (!current || current.writableFinished) end(socket, refusal);
   else if (code === 'ERR_HTTP_REQUEST_TIMEOUT' || !current.req.complete) {

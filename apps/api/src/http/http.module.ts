@@ -10,7 +10,7 @@ import { Failures } from './failures.js';
 import { PublicUrl } from './public-url.js';
 import { ReadMemoryPool } from './read-memory-pool.js';
 import { ManagementPort } from '../management/management-port.js';
-import { Traffic } from './requests.js';
+import { InFlightRequests } from './in-flight-requests.js';
 
 const CONNECTIONS = {
   provide: ConnectionLimit,
@@ -18,7 +18,15 @@ const CONNECTIONS = {
     publicConnections(environment, logger, metrics),
   inject: [Environment, Logger, Metrics],
 };
-const SHARED = [Failures, BodyMemoryPool, BodyReader, ManagementPort, PublicUrl, ReadMemoryPool, Traffic];
+const SHARED = [
+  Failures,
+  BodyMemoryPool,
+  BodyReader,
+  ManagementPort,
+  PublicUrl,
+  ReadMemoryPool,
+  InFlightRequests,
+];
 
 /** Shared by all endpoints: errors, bodies, requests in flight, memory for large tasks, the server's own URL. */
 @Module({

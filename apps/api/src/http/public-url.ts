@@ -9,7 +9,7 @@ const SCHEMES: ReadonlySet<string> = new Set(['http', 'https']);
 /** Names of the machine itself. */
 const OWN_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-type Asked = Pick<CallRequest, 'host' | 'protocol' | 'socket' | 'isGrpc'>;
+type AskedOrigin = Pick<CallRequest, 'host' | 'protocol' | 'socket' | 'isGrpc'>;
 
 /**
  * The URL at which callers reach this server. Cards contain it. Where nobody has set one it is the origin that the request
@@ -51,7 +51,7 @@ export class PublicUrl {
    * answer to this request may depend on it (`isShared`). What is signed goes further than the answer, so a card with a
    * signature names only a host that is this machine's without doubt.
    */
-  of(request: Asked): string {
+  of(request: AskedOrigin): string {
     if (this.isSet) return this.url;
     const origin = originOf(request);
     if (!origin || (this.signs && !isOwn(origin, request.isGrpc ? this.grpcPort : request.socket.localPort)))
@@ -63,7 +63,7 @@ export class PublicUrl {
   }
 
   /** Whether caches between here and the callers may show others what was made for this caller. */
-  isShared(request: Asked): boolean {
+  isShared(request: AskedOrigin): boolean {
     return this.of(request) === this.url;
   }
 
@@ -71,7 +71,7 @@ export class PublicUrl {
    * Name and port of the gRPC port as cards list it for this caller. Undefined without GRPC_PUBLIC_ADDRESS: Google ADK refuses
    * a card with an address that is not http(s) or has another origin than the card (wire contract P-20).
    */
-  grpcOf(request: Asked): string | undefined {
+  grpcOf(request: AskedOrigin): string | undefined {
     return this.grpcAddress ?? this.grpcAt(this.of(request));
   }
 
@@ -92,7 +92,7 @@ export class PublicUrl {
 }
 
 /** Fastify has the headers of proxies in `host` and `protocol`, if they are trusted (TRUSTED_PROXIES). */
-function originOf({ host, protocol }: Asked): URL | undefined {
+function originOf({ host, protocol }: AskedOrigin): URL | undefined {
   if (host.length > MAX_HOST_LENGTH || !HOST.test(host) || !SCHEMES.has(protocol)) return undefined;
   const text = `${protocol}://${host}`;
   return URL.canParse(text) ? new URL(text) : undefined;

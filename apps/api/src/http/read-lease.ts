@@ -5,7 +5,7 @@ import type { AnswerChannel } from './requests.js';
 const RETRY_AFTER_SECONDS = 5;
 
 /** What a lease needs of the pool. */
-interface Memory {
+interface ReadPool {
   take(tenantId: string, wanted: number, over: AbortSignal): Promise<boolean>;
   takeMore(tenantId: string, wanted: number): void;
   give(tenantId: string, taken: readonly number[]): void;
@@ -19,7 +19,7 @@ export class ReadLease implements ReadMemory {
   private readonly taken: number[] = [];
 
   constructor(
-    private readonly pool: Memory,
+    private readonly pool: ReadPool,
     private readonly call: { tenantId: string; response: AnswerChannel; isStrict: boolean },
   ) {
     call.response.once('close', this.release);

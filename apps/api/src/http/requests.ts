@@ -1,7 +1,7 @@
 import type { ErrorKind, OperationName } from '@baton/a2a';
 import type { Environment } from '@baton/config';
 import { histogram, type Logger, type Metrics } from '@baton/telemetry';
-import { Injectable } from '@nestjs/common';
+import { InFlightRequests } from './in-flight-requests.js';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
@@ -62,7 +62,7 @@ export interface AnswerChannel {
 }
 
 /** Fields of a request's log line besides method, route, status and duration. Filled in as they become known. */
-export interface LogContext {
+export interface RequestLogContext {
   tenantId?: string;
   /** Slug. */
   tenant?: string;
@@ -96,10 +96,10 @@ export interface LogContext {
   streamedAt?: number;
 }
 
-const contexts = new WeakMap<CallRequest, LogContext>();
+const contexts = new WeakMap<CallRequest, RequestLogContext>();
 
 /** The context of a request: always the same object. */
-export function logContextOf(request: CallRequest): LogContext {
+export function logContextOf(request: CallRequest): RequestLogContext {
   let context = contexts.get(request);
   if (!context) {
     context = {};
@@ -117,78 +117,26 @@ export function requestIdOf(request: Pick<IncomingMessage, 'headers'>): string {
   return typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID();
 }
 
-/**
- * The requests that this process is answering. A shutdown takes no new ones and waits for those in flight. After the
- * grace time it makes blocking calls answer with what they have.
- */
-@Injectable()
-export class Traffic {
-  draining = false;
-  private readonly calls = new Set<AbortController>();
-  private inFlight = 0;
-  private wake: (() => void) | undefined;
-
-  /** Registers a call that may block. Aborting `call` makes it answer at once. */
-  add(call: AbortController): void {
-    this.calls.add(call);
-  }
-
-  remove(call: AbortController): void {
-    this.calls.delete(call);
-  }
-
-  /** Number of requests in flight. */
-  get count(): number {
-    return this.inFlight;
-  }
-
-  began(): void {
-    this.inFlight += 1;
-  }
-
-  ended(): void {
-    this.inFlight -= 1;
-    if (this.inFlight === 0) this.wake?.();
-  }
-
-  /** Waits at most `ms` until no request is in flight. Resolves with whether that happened. */
-  async idle(ms: number): Promise<boolean> {
-    if (this.inFlight === 0) return true;
-    let timer: NodeJS.Timeout | undefined;
-    await new Promise<void>((resolve) => {
-      this.wake = resolve;
-      timer = setTimeout(resolve, ms);
-    });
-    clearTimeout(timer);
-    return this.inFlight === 0;
-  }
-
-  /** Makes all calls that block answer at once. */
-  hurry(): void {
-    for (const call of this.calls) call.abort();
-  }
-}
-
 /** Probes call these every few seconds. Their log lines are `debug`, so that they do not hide the others. */
 const QUIET_ROUTES: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 /**
  * For every request: `x-request-id` on the answer, one log line, its duration in the metrics, and a place in
- * `traffic`. The response's `close` is what ends a request, because it also comes when the caller has left.
+ * `inFlight`. The response's `close` is what ends a request, because it also comes when the caller has left.
  */
 export function logRequests(
   instance: FastifyInstance,
   logger: Logger,
   metrics: Metrics,
-  traffic: Traffic,
+  inFlight: InFlightRequests,
 ): void {
   const record = requestRecorder(logger, metrics);
   instance.addHook('onRequest', (request, reply, done) => {
     const startedAt = performance.now();
     reply.header('x-request-id', request.id);
-    traffic.began();
+    inFlight.began();
     reply.raw.once('close', () => {
-      traffic.ended();
+      inFlight.ended();
       const { statusCode: status, writableFinished } = reply.raw;
       const answeredAt = reply.raw instanceof LingeringResponse ? reply.raw.answeredAt : undefined;
       const isAnswered = writableFinished || answeredAt !== undefined;

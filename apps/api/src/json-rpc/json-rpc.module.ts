@@ -38,7 +38,7 @@ import { rpcAnswerSchema, rpcRequestSchema } from '../openapi/schemas.js';
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** The known parts of a request. They decide the form of an error. */
-interface Known {
+interface KnownRequest {
   readonly id: RpcId;
   /** The profile of the path, and then of the method, where several share the path. */
   readonly profile: Profile;
@@ -52,7 +52,7 @@ interface Known {
 class RpcAnswer implements AnswerWriter {
   private constructor(
     readonly exchange: HttpExchange,
-    private readonly known: Known,
+    private readonly known: KnownRequest,
   ) {}
 
   /** The answer when only the path is known. */
@@ -60,7 +60,7 @@ class RpcAnswer implements AnswerWriter {
     return new RpcAnswer(exchange, { id: null, profile: profileFor(path) });
   }
 
-  with(known: Partial<Known>): RpcAnswer {
+  with(known: Partial<KnownRequest>): RpcAnswer {
     return new RpcAnswer(this.exchange, { ...this.known, ...known });
   }
 

@@ -1,9 +1,7 @@
-import type { Scope } from '@baton/a2a';
+import type { Scope, JsonObject } from '@baton/a2a';
 import { z } from 'zod';
 import { type AnswerHeader, type RequestHeader, type Route, type RouteDescription } from './route.js';
 import { errorSchema, generatedSchemas } from './schemas.js';
-
-type Json = Record<string, unknown>;
 
 /** What a document is about. */
 export interface DocumentInfo {
@@ -80,10 +78,10 @@ type ErrorName = keyof typeof ERROR_ANSWERS;
 export function buildDocument(
   routes: readonly Route[],
   { title, description, server, token }: DocumentInfo,
-): Json {
+): JsonObject {
   const components = new Components();
   const aliases = new Set(routes.flatMap(({ alias }) => alias ?? []));
-  const paths: Record<string, Json> = {};
+  const paths: Record<string, JsonObject> = {};
   for (const route of routes.filter(({ alias }) => alias === undefined)) {
     const path = route.path.replaceAll(/:(\w+)/g, '{$1}');
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route, components) };
@@ -111,8 +109,8 @@ export function buildDocument(
 
 function errorAnswer(
   { description, header }: { description: string; header?: readonly [string, string] },
-  schema: Json,
-): Json {
+  schema: JsonObject,
+): JsonObject {
   return {
     description,
     ...(header && { headers: { [header[0]]: { description: header[1], schema: { type: 'string' } } } }),
@@ -120,7 +118,7 @@ function errorAnswer(
   };
 }
 
-function operationOf(route: Route, components: Components): Json {
+function operationOf(route: Route, components: Components): JsonObject {
   const { description: about, path, method, access, scopes, moreScopes } = route;
   if (!about) throw new Error(`${method} ${path}: describe it with @Describe`);
   const { id, summary, body, bodyTypes = ['application/json'] } = about;
@@ -154,10 +152,10 @@ const inWords = (scopes: readonly Scope[]): string => scopes.map((name) => `\`${
 /** `/v1/agents/:agent` is about agents, `/v1/admin/hosts` about hosts. */
 const tagOf = (path: string): string => /^\/v1\/(?:admin\/)?([\w-]+)/.exec(path)?.[1] ?? 'other';
 
-const contentOf = (types: readonly string[], schema: Json): Json =>
+const contentOf = (types: readonly string[], schema: JsonObject): JsonObject =>
   Object.fromEntries(types.map((type) => [type, { schema }]));
 
-function parametersOf({ path, query, description }: Route): Json[] {
+function parametersOf({ path, query, description }: Route): JsonObject[] {
   const inPath = [...path.matchAll(/[\w-]+\/:(\w+)/g)].map(([key, name]) => {
     const text = PATH_PARAMETERS[key];
     if (text === undefined) throw new Error(`${path}: describe the parameter ${key}`);
@@ -179,7 +177,7 @@ function parametersOf({ path, query, description }: Route): Json[] {
   return [...inPath, ...inQuery, ...headers];
 }
 
-function successesOf({ status }: Route, about: RouteDescription, components: Components): Json {
+function successesOf({ status }: Route, about: RouteDescription, components: Components): JsonObject {
   const { answer, answerTypes = ['application/json'], statuses = [status], answerHeaders = [] } = about;
   const headers = answerHeaders.map((name) => [
     name,
@@ -187,7 +185,7 @@ function successesOf({ status }: Route, about: RouteDescription, components: Com
   ]);
   const success = {
     description: 'Done',
-    ...(headers.length > 0 && { headers: Object.fromEntries(headers) as Json }),
+    ...(headers.length > 0 && { headers: Object.fromEntries(headers) as JsonObject }),
     ...(answer && { content: contentOf(answerTypes, components.of(answer)) }),
   };
   const empty = { description: 'Done, without a body' };
@@ -198,7 +196,7 @@ function failuresOf(
   { path, query, access, description }: Route,
   about: RouteDescription,
   components: Components,
-): Json {
+): JsonObject {
   if (about.errors) {
     const content = contentOf(['application/json'], components.of(about.errors));
     return { default: { description: 'Every error', content } };
@@ -226,15 +224,15 @@ function failuresOf(
       content: contentOf(['application/json'], components.of(schema)),
     },
   ]);
-  return Object.fromEntries([...failures, ...own]) as Json;
+  return Object.fromEntries([...failures, ...own]) as JsonObject;
 }
 
 /** The schemas of a document. Those with an id are written once, and are referred to by it. */
 class Components {
-  readonly schemas: Json = {};
+  readonly schemas: JsonObject = {};
 
   /** The schema of a type as a place in the document has it. */
-  of(type: z.ZodType): Json {
+  of(type: z.ZodType): JsonObject {
     const generated = generatedSchemas.get(type);
     if (generated) {
       this.schemas[generated.id] = generated.generate();
@@ -245,7 +243,7 @@ class Components {
     const whole = z.toJSONSchema(z.object({ of: type }), { io: 'input', unrepresentable: 'any' });
     const { properties, $defs = {} } = withReferences(whole) as typeof whole;
     Object.assign(this.schemas, $defs);
-    return properties?.of as Json;
+    return properties?.of as JsonObject;
   }
 }
 

@@ -10,7 +10,7 @@ const MAX_AGE = 300;
 const BASE = '/v1/';
 
 /** A document ready to be sent. */
-interface Sheet {
+interface RenderedDocument {
   json: string;
   /** As the header has it, quotes included. */
   etag: string;
@@ -18,14 +18,14 @@ interface Sheet {
 
 /** Writes the document of one port when it is first asked for: to start is not slower for it. */
 export class LazyDocument {
-  private sheet: Sheet | undefined;
+  private rendered: RenderedDocument | undefined;
 
   constructor(private readonly write: () => object) {}
 
   /** Answers with the document, or with 304 if the caller has it already. */
   async send(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    this.sheet ??= sheetOf(this.write());
-    const { json, etag } = this.sheet;
+    this.rendered ??= renderDocument(this.write());
+    const { json, etag } = this.rendered;
     reply.headers({ 'cache-control': `public, max-age=${String(MAX_AGE)}`, etag });
     if (fresh({ 'if-none-match': request.headers['if-none-match'] }, { etag }))
       await reply.status(304).send();
@@ -33,7 +33,7 @@ export class LazyDocument {
   }
 }
 
-function sheetOf(document: object): Sheet {
+function renderDocument(document: object): RenderedDocument {
   const json = JSON.stringify(document);
   const hash = createHash('sha256').update(json).digest('base64url').slice(0, 27);
   return { json, etag: `"${hash}"` };

@@ -186,7 +186,7 @@ interface ReaderBufferOptions {
 
 /**
  * Records for one reader. The socket holds one piece at a time. So the memory of a slow reader is counted here, and each
- * piece that it takes is a sign of life. Data that the reader sends is not a sign of life.
+ * piece that it takes counts as activity. Data that the reader sends is not activity.
  */
 class ReaderBuffer {
   private records: RecordData[] = [];

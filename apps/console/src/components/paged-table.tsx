@@ -10,7 +10,7 @@ export interface ListPage<T> {
 }
 
 /** A column of a table. */
-export interface Column<T> {
+export interface TableColumn<T> {
   title: string;
   cell: (entry: T) => ReactNode;
 }
@@ -27,7 +27,7 @@ export function PagedTable<T>({
   name: string;
   read: (cursor: string | undefined) => Promise<ListPage<T>>;
   idOf: (entry: T) => string;
-  columns: readonly Column<T>[];
+  columns: readonly TableColumn<T>[];
   empty: ReactNode;
 }) {
   const list = useInfiniteQuery({

@@ -4,9 +4,11 @@ import Markdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 import styles from './part-view.module.css';
 
-interface Part {
+/** A part of a message or an artifact, in the JSON of A2A 1.0. */
+export interface Part {
   text?: string;
   data?: unknown;
+  /** Bytes in base64. */
   raw?: string;
   url?: string;
   filename?: string;

@@ -9,14 +9,14 @@ const RENEW_SECONDS = 30;
 /** How somebody has signed in: with a token of Baton, or at the OpenID provider, whose library keeps the token. */
 type Session = { kind: 'token'; token: string } | { kind: 'oidc'; name: string };
 
-interface State {
+interface SessionState {
   session: Session | undefined;
   /** Why the last session has ended. */
   reason: string | undefined;
 }
 
 const listeners = new Set<() => void>();
-let state: State = { session: read(), reason: undefined };
+let state: SessionState = { session: read(), reason: undefined };
 
 function read(): Session | undefined {
   try {
@@ -27,7 +27,7 @@ function read(): Session | undefined {
   }
 }
 
-function change(next: State): void {
+function change(next: SessionState): void {
   state = next;
   if (next.session) sessionStorage.setItem(KEY, JSON.stringify(next.session));
   else sessionStorage.removeItem(KEY);
@@ -56,7 +56,7 @@ export function onSession(listener: () => void): () => void {
 }
 
 /** The session as it is now. */
-export const useSession = (): State => useSyncExternalStore(onSession, () => state);
+export const useSession = (): SessionState => useSyncExternalStore(onSession, () => state);
 
 /** The token for the next call. Undefined if nobody has signed in. */
 export async function accessToken(): Promise<string | undefined> {

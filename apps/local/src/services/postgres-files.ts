@@ -47,7 +47,7 @@ export function postgresBinaries(
   readable: string,
   installed = installedFolder(),
 ): PostgresBinaries {
-  if (!account || canReach(join(installed, 'bin', 'postgres'), account)) return within(installed);
+  if (!account || canReach(join(installed, 'bin', 'postgres'), account)) return binariesIn(installed);
   const copy = join(readable, 'programs');
   if (!existsSync(copy)) {
     // Copied beside and renamed, so that a copy that was broken off is never taken for a whole one.
@@ -56,10 +56,10 @@ export function postgresBinaries(
     cpSync(installed, partial, { recursive: true, verbatimSymlinks: true });
     renameSync(partial, copy);
   }
-  return within(copy);
+  return binariesIn(copy);
 }
 
-const within = (folder: string): PostgresBinaries => ({
+const binariesIn = (folder: string): PostgresBinaries => ({
   initdb: join(folder, 'bin', 'initdb'),
   postgres: join(folder, 'bin', 'postgres'),
 });

@@ -1,6 +1,12 @@
 import { type Agent, hasPush, type PushPolicy } from '../agent.js';
 import { withoutUnsafeLinks } from '../agent-definition.js';
-import { AgentCard, type AgentExtension, type AgentInterface, AgentSkill } from '../model.js';
+import {
+  AgentCard,
+  type AgentExtension,
+  type AgentInterface,
+  AgentSkill,
+  type JsonObject,
+} from '../model.js';
 import { wellFormed } from '../well-formed.js';
 
 /** Every binding of HTTP and version an agent is served with, the preferred one first. A new binding is one row. */
@@ -125,8 +131,6 @@ const defaultSkill = (id: string, { name, description }: Agent['definition']): A
 
 /** `1.0`: pure 1.0; `0.2`: the flat shape of 0.2 and 0.3; `both`: the fields of both generations together. */
 export type CardForm = '1.0' | 'both' | '0.2';
-
-type JsonObject = Record<string, unknown>;
 
 /** The JSON of a card (wire contract P-11). */
 export function encodeCard(card: AgentCard, form: CardForm): JsonObject {

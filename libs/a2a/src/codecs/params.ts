@@ -245,7 +245,7 @@ function readParts(message: Fields, grammar: MessageGrammar): Message['parts'] {
   return parts.map((part, index) => readPart(unwrapPart(part), `${message.at(name)}[${index}]`));
 }
 
-type Content = NonNullable<Part['content']>;
+type PartContent = NonNullable<Part['content']>;
 
 const FORMS = 'one of text, raw, url, data (or kind "text", "file", "data" with its member)';
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
@@ -276,7 +276,7 @@ export function readPart(value: unknown, path: string): Part {
   return fields.has('kind') ? unwrapData(part) : part;
 }
 
-function readMembers(fields: Fields): Content[] {
+function readMembers(fields: Fields): PartContent[] {
   const text = fields.string('text');
   const data = fields.get('data');
   return [
@@ -287,15 +287,15 @@ function readMembers(fields: Fields): Content[] {
   ];
 }
 
-const readFile = (file: Fields): Content[] => [...readRaw(file, 'bytes'), ...readUrl(file, 'uri')];
+const readFile = (file: Fields): PartContent[] => [...readRaw(file, 'bytes'), ...readUrl(file, 'uri')];
 
-function readUrl(fields: Fields, name: string): Content[] {
+function readUrl(fields: Fields, name: string): PartContent[] {
   const value = fields.string(name);
   if (value === '') throw fields.refuse(name, 'must be a non-empty string');
   return value === undefined ? [] : [{ $case: 'url', value }];
 }
 
-function readRaw(fields: Fields, name: string): Content[] {
+function readRaw(fields: Fields, name: string): PartContent[] {
   const text = fields.string(name);
   if (text === undefined) return [];
   if (!isBase64(text)) throw fields.refuse(name, 'must be base64');
@@ -308,7 +308,7 @@ function isBase64(text: string): boolean {
   return text.endsWith('=') ? text.length % 4 === 0 : text.length % 4 !== 1;
 }
 
-const kindOf = ({ $case }: Content): string => ($case === 'text' || $case === 'data' ? $case : 'file');
+const kindOf = ({ $case }: PartContent): string => ($case === 'text' || $case === 'data' ? $case : 'file');
 
 function unwrapData(part: Part): Part {
   if (part.content?.$case !== 'data') return part;

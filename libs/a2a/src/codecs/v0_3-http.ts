@@ -23,6 +23,7 @@ import {
   type TaskPushNotificationConfig,
   TaskState,
   taskStateToJSON,
+  type JsonObject,
 } from '../model.js';
 import { endsTurn } from '../task.js';
 import { type EventPayload } from '../artifact-fold.js';
@@ -141,8 +142,6 @@ function unwrapPart(value: unknown): unknown {
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-
-type JsonObject = Record<string, unknown>;
 
 /**
  * The one answer that Python's SDK reads in the JSON of 0.3, and JavaScript's in that of the protocol buffers. They differ in

@@ -34,6 +34,7 @@ import {
   type Task,
   type TaskPushNotificationConfig,
   TaskState,
+  type JsonObject,
 } from '../model.js';
 import type { StreamItem } from '../operation.js';
 import { endsTurn, stateName } from '../task.js';
@@ -197,8 +198,6 @@ export const encodeConfig = ({
   url,
   ...(authentication && { authentication: { schemes: [authentication.scheme] } }),
 });
-
-type JsonObject = Record<string, unknown>;
 
 /** The JSON of an event. Of chunks of text, which most events are, the stored text is enough: they need no canonical payload. */
 function encodeItem(item: StreamItem): JsonObject {

@@ -7,7 +7,7 @@ import type { Fields } from '../codecs/params.js';
 import { taskFrames, v0_1 } from '../codecs/v0_1.js';
 import { V0_3_CODEC } from '../codecs/v0_3.js';
 import { V1_0_CODEC } from '../codecs/v1_0.js';
-import { type Artifact, type Message, Part, Role, type Task, TaskState } from '../model.js';
+import { type Artifact, type Message, Part, Role, type Task, TaskState, type JsonObject } from '../model.js';
 import { joinTexts, withReply } from '../reply.js';
 import { agentOfMetadata, defineProfile } from './profile.js';
 
@@ -60,8 +60,6 @@ function repliedFrames(): ReturnType<typeof taskFrames> {
         : frame,
     );
 }
-
-type JsonObject = Record<string, unknown>;
 
 const STATES: Partial<Record<TaskState, string>> = {
   [TaskState.TASK_STATE_WORKING]: 'working',

@@ -10,7 +10,7 @@ import { type OperationCall, requestedTaskId } from '../operation.js';
 
 /** Largest bodies by class, in bytes, unless the operator sets others. */
 export const BODY_LIMITS = { standard: 16 * 1024 * 1024, small: 1024 * 1024 } as const;
-export type BodyLimit = keyof typeof BODY_LIMITS;
+export type BodyClass = keyof typeof BODY_LIMITS;
 
 /** What one system's clients rely on: a declaration that the one dispatcher and the operations look at. */
 export interface Profile {
@@ -30,7 +30,7 @@ export interface Profile {
   readonly versionCheck: 'before-body' | 'after-envelope';
   /** Where its errors differ from the specification's. */
   readonly errors: ErrorOverrides;
-  readonly bodyLimit: BodyLimit;
+  readonly bodyLimit: BodyClass;
   /** Whether a request without an id is a notification, or refused (`assertEnvelopeId`). */
   readonly absentId: 'notification' | 'refused';
   /** Whether the `Accept` header must allow what the method answers with (`assertAccept`). */

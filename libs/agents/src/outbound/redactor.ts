@@ -5,7 +5,7 @@ const SHORTEST_PART = 8;
 
 /** Removes secrets from texts of other servers, which may quote their requests, also in usual encodings. */
 export class Redactor {
-  private readonly forms: readonly Form[];
+  private readonly forms: readonly SecretForm[];
 
   /**
    * @param secrets the values that were sent
@@ -17,7 +17,7 @@ export class Redactor {
   ) {
     const texts = [...secrets].filter((secret) => secret.length >= SHORTEST).flatMap(formsOf);
     // The longest first, because a form may be part of another one.
-    this.forms = [...new Set(texts)].sort((a, b) => b.length - a.length).map((text) => new Form(text));
+    this.forms = [...new Set(texts)].sort((a, b) => b.length - a.length).map((text) => new SecretForm(text));
   }
 
   /** Whether there is nothing to remove. */
@@ -96,7 +96,7 @@ const isPlain = (value: object): boolean => {
 };
 
 /** One spelling of a secret. */
-class Form {
+class SecretForm {
   readonly bytes: Buffer;
   private table: Int32Array | undefined;
 

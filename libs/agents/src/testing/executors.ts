@@ -5,7 +5,7 @@ import { converse, TurnStream } from '../runtimes/executor/turn-stream.js';
 import { HostedTurn, type TurnHost } from '../runtimes/executor/child/hosted-turn.js';
 import type { FromAgent, ToAgent } from '../runtimes/executor/protocol.js';
 import { portsOf, turnRequest } from '../runtimes/executor/executor-runtime.js';
-import { type StepPorts, TurnSteps } from '../runtimes/executor/turn-steps.js';
+import { type TurnStepPorts, TurnSteps } from '../runtimes/executor/turn-steps.js';
 
 /** Runs both sides of a turn in this process. Their messages go through JSON, as between processes. */
 export async function* converseHere(
@@ -13,7 +13,7 @@ export async function* converseHere(
   turn: Turn,
   signal: AbortSignal,
   logger: Logger,
-  ports?: StepPorts,
+  ports?: TurnStepPorts,
 ): AsyncGenerator<AgentOutput> {
   if (signal.aborted) return;
   const steps = await TurnSteps.open(turn, ports);

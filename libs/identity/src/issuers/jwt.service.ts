@@ -136,7 +136,7 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
       });
       return payload;
     } catch (error) {
-      throw error instanceof errors.JOSEError ? refused(reasonOf(error)) : error;
+      throw error instanceof errors.JOSEError ? refused(refusalReason(error)) : error;
     }
   }
 
@@ -189,7 +189,7 @@ function unverifiedClaims(token: string): JWTPayload & { iss: string } {
 }
 
 /** Why a token is refused. Only after its signature is good does the reason say more than that. */
-function reasonOf(error: errors.JOSEError): string {
+function refusalReason(error: errors.JOSEError): string {
   if (error instanceof errors.JWTExpired) return EXPIRED;
   if (error instanceof errors.JWTClaimValidationFailed) {
     const { claim, reason } = error;

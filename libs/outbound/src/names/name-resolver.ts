@@ -34,7 +34,7 @@ const MAX_CACHED = 10_000;
 const MAX_SHARES = 1_000;
 
 /** What is known of a name. */
-type Answer = { addresses: ResolvedAddress[] } | { error: NameError };
+type KnownName = { addresses: ResolvedAddress[] } | { error: NameError };
 
 /**
  * Resolves the names that tenants write: the hosts file first, then name servers through c-ares. The system's own lookup
@@ -44,9 +44,9 @@ type Answer = { addresses: ResolvedAddress[] } | { error: NameError };
  */
 export class NameResolver {
   private readonly system: Pick<SystemNames, 'read'>;
-  private readonly cache = new LRUCache<string, Answer>({ max: MAX_CACHED });
+  private readonly cache = new LRUCache<string, KnownName>({ max: MAX_CACHED });
   /** Lookups that name servers were asked for. Those that wait for their tenant's share are not here. */
-  private readonly inFlight = new Map<string, Promise<Answer>>();
+  private readonly inFlight = new Map<string, Promise<KnownName>>();
   private readonly shares = new LRUCache<string, TenantShare>({ max: MAX_SHARES });
   private resolvConf = '';
 
@@ -73,7 +73,7 @@ export class NameResolver {
   }
 
   /** Asks name servers, when the tenant's share has room. */
-  private async ask(share: TenantShare, system: SystemNamesState, name: string): Promise<Answer> {
+  private async ask(share: TenantShare, system: SystemNamesState, name: string): Promise<KnownName> {
     const began = performance.now();
     if (!(await share.enter())) {
       this.options.onExcess?.();
@@ -91,9 +91,9 @@ export class NameResolver {
   }
 
   /** Tries the full names one after another. The place in the share is free when no query is open any more. */
-  private async lookUp(share: TenantShare, system: SystemNamesState, name: string): Promise<Answer> {
+  private async lookUp(share: TenantShare, system: SystemNamesState, name: string): Promise<KnownName> {
     const queries: Promise<unknown>[] = [];
-    let answer: Answer = { error: new NameError(name, 'ENOTFOUND') };
+    let answer: KnownName = { error: new NameError(name, 'ENOTFOUND') };
     let ttlMs = NEGATIVE_TTL_MS;
     try {
       for (const full of candidates(system, name)) {

@@ -59,7 +59,7 @@ export interface Author extends Viewer {
   actor?: Actor;
 }
 
-export interface WriteOptions {
+export interface CatalogWriteOptions {
   /** Report the outcome, and write nothing. */
   dryRun?: boolean;
   /** Called with the present agent before it is replaced. Throws to refuse the write. */
@@ -114,7 +114,7 @@ export class Catalog {
   async create(
     { tenantId, agents, by, actor }: Author,
     document: AgentDocument,
-    { dryRun, check }: WriteOptions = {},
+    { dryRun, check }: CatalogWriteOptions = {},
   ): Promise<CatalogWrite> {
     const { slug = slugOf(document.definition.name), enabled = true, definition } = document;
     assertAgentSlug(slug);
@@ -137,7 +137,7 @@ export class Catalog {
     author: Author,
     name: string,
     document: AgentDocument,
-    options: WriteOptions = {},
+    options: CatalogWriteOptions = {},
   ): Promise<CatalogWrite> {
     assertMayWrite(author.agents, name);
     const there = await this.entries.find(author.tenantId, name);
@@ -147,7 +147,12 @@ export class Catalog {
   }
 
   /** Apply a JSON merge patch (RFC 7396) to an agent's document. */
-  patch(author: Author, name: string, patch: unknown, options: WriteOptions = {}): Promise<CatalogWrite> {
+  patch(
+    author: Author,
+    name: string,
+    patch: unknown,
+    options: CatalogWriteOptions = {},
+  ): Promise<CatalogWrite> {
     const edit = (current: CatalogEntry): AgentDocument =>
       parseAgentDocument(mergePatch(documentOf(current), patch));
     return this.change(author, name, edit, options);
@@ -158,7 +163,7 @@ export class Catalog {
     author: Author,
     name: string,
     number: number,
-    options: WriteOptions = {},
+    options: CatalogWriteOptions = {},
   ): Promise<CatalogWrite> {
     const { definition, erasedAt } = await this.storedVersion(author, name, number);
     if (erasedAt) throw versionErased(name, number);
@@ -183,7 +188,7 @@ export class Catalog {
   async remove(
     { tenantId, agents, actor }: Author,
     name: string,
-    { check }: WriteOptions = {},
+    { check }: CatalogWriteOptions = {},
   ): Promise<CatalogEntry> {
     for (let tries = 0; tries < TRIES; tries++) {
       const current = await this.own({ tenantId, agents }, name);
@@ -225,7 +230,7 @@ export class Catalog {
     { tenantId, agents, by, actor }: Author,
     name: string,
     edit: (current: CatalogEntry) => AgentDocument,
-    { dryRun, check }: WriteOptions,
+    { dryRun, check }: CatalogWriteOptions,
   ): Promise<CatalogWrite> {
     for (let tries = 0; tries < TRIES; tries++) {
       const current = await this.own({ tenantId, agents }, name);

@@ -1,9 +1,6 @@
 import { untilStatementEnded } from '@baton/postgres';
-import { FailureLog, type Logger } from '@baton/telemetry';
+import { FailureLog, type Logger, spreadPause } from '@baton/telemetry';
 import type { OnApplicationBootstrap, OnModuleDestroy } from '@nestjs/common';
-
-/** Maximum pause, as a multiple of the requested one. */
-export const MAX_PAUSE = 1.25;
 
 /** Longest pause that is made because a run has failed late, in ms. */
 const MAX_BACKOFF_MS = 5_000;
@@ -53,7 +50,7 @@ export abstract class RepeatedWork implements OnApplicationBootstrap, OnModuleDe
 
   /** The pause before the next run, in ms; undefined = there is none without `wake`. */
   protected nextPauseMs(): number | undefined {
-    return this.everyMs === undefined ? undefined : this.everyMs * (MAX_PAUSE - Math.random() / 2);
+    return this.everyMs === undefined ? undefined : spreadPause(this.everyMs);
   }
 
   /** The first run comes after a pause. */

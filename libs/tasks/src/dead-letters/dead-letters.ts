@@ -11,7 +11,7 @@ import { type Actor, type DeadLetter, DeadLetterStore, type DeadMessage } from '
 import { Inject, Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
-import { TurnIntake, newTask } from '../turns/turn-intake.js';
+import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
 
 /** The key of the new task's metadata that names the failed run. */
 const METADATA_KEY = 'baton.redelivery';
@@ -32,7 +32,7 @@ export class DeadLetters {
     private readonly letters: DeadLetterStore,
     @Inject(AgentDirectory)
     private readonly agents: { find(tenantId: string, id: string): Promise<Agent | undefined> },
-    private readonly intake: TurnIntake,
+    private readonly acceptance: TurnAcceptance,
   ) {}
 
   /** One page of those that the caller sees, the latest first. */
@@ -81,7 +81,7 @@ export class DeadLetters {
     const taskId = letter.redeliveredTaskId;
     const task = taskOf(letter, said, taskId);
     const { extensions, details } = said;
-    await this.intake.ensureTask({ tenantId, owner: letter.owner, agent, task, details, extensions });
+    await this.acceptance.ensureTask({ tenantId, owner: letter.owner, agent, task, details, extensions });
     await this.letters.confirm(tenantId, runId, taskId, by);
     return { ok: true, taskId, letter };
   }

@@ -36,7 +36,7 @@ import {
   retryTransient,
 } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { TurnIntake, newTask } from '../turns/turn-intake.js';
+import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
 import { AppendRefused } from '../core/append-refused.js';
 import { answerKeyOf, approvalKeyOf, childIdOf, contextOf, messageIdOf } from './child-ids.js';
 
@@ -52,7 +52,7 @@ export class DelegatedTasks extends ChildTasks {
     private readonly tasks: TaskStore,
     private readonly taskTree: TaskTreeStore,
     private readonly retention: RetentionStore,
-    private readonly intake: TurnIntake,
+    private readonly acceptance: TurnAcceptance,
   ) {
     super();
   }
@@ -84,7 +84,7 @@ export class DelegatedTasks extends ChildTasks {
     const { agent, limits, traceparent = turn.traceparent } = request;
     const parent = { tenantId, taskId: turn.task.id, runId, attempt };
     const rootTaskId = ancestors.at(-1)?.taskId ?? turn.task.id;
-    const isMade = await this.intake
+    const isMade = await this.acceptance
       .ensureTask({
         tenantId,
         agent,
@@ -147,7 +147,7 @@ export class DelegatedTasks extends ChildTasks {
   ): Promise<'not-found' | 'terminal' | 'busy' | undefined> {
     const { tenantId, traceparent } = turn;
     const next = { tenantId, agent, message, key, traceparent, ...options };
-    const continued = await this.intake.continueTask(next);
+    const continued = await this.acceptance.continueTask(next);
     return continued.ok || continued.reason === 'repeated' ? undefined : continued.reason;
   }
 

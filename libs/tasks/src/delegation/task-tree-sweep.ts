@@ -2,7 +2,7 @@ import { TaskTreeStore, type SweepCursor } from '@baton/database';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
-import { Lookout } from '../core/lookout.js';
+import { SweepLeader } from '../core/sweep-leader.js';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { TurnEnds } from '../turns/turn-ends.js';
 
@@ -11,7 +11,7 @@ const LIMIT = 500;
 
 /**
  * Wakes suspended runs whose time has come. Wakes those that have nothing left to wait for, and cancels children whose parent
- * has ended: the process that should have done it has died, or could not reach Postgres. One worker does it for all (`Lookout`).
+ * has ended: the process that should have done it has died, or could not reach Postgres. One worker does it for all (`SweepLeader`).
  */
 @Injectable()
 export class TaskTreeSweep extends RepeatedWork {
@@ -22,12 +22,12 @@ export class TaskTreeSweep extends RepeatedWork {
     private readonly taskTree: TaskTreeStore,
     private readonly turnEnds: TurnEnds,
     private readonly dispatcher: RunDispatcher,
-    lookout: Lookout,
+    leader: SweepLeader,
     logger: Logger,
   ) {
     super({ log: { name: 'The sweep of suspended runs', logger } });
-    lookout.on('suspendedRuns', () => this.wake());
-    lookout.on('openChildren', () => this.wake());
+    leader.on('suspendedRuns', () => this.wake());
+    leader.on('openChildren', () => this.wake());
   }
 
   async runOnce(): Promise<void> {

@@ -44,7 +44,7 @@ describe('new runs with a slot', () => {
 });
 
 describe('a run that is claimed for a worker as it is made', () => {
-  let tellsWorkers: boolean;
+  let notifiesWorkers: boolean;
   let isHeard: boolean | undefined;
   let told: string[];
   let returned: RunKey[];
@@ -53,7 +53,7 @@ describe('a run that is claimed for a worker as it is made', () => {
   let enqueued: RunJob[];
   let warned: unknown[];
   beforeEach(() => {
-    [tellsWorkers, isHeard] = [true, true];
+    [notifiesWorkers, isHeard] = [true, true];
     [told, returned, enqueued, warned] = [[], [], [], []];
     reservedSlots = 0;
     isReturned = async () => true;
@@ -72,10 +72,10 @@ describe('a run that is claimed for a worker as it is made', () => {
       },
     } as unknown as RunStore;
     const messaging = {
-      get tellsWorkers() {
-        return tellsWorkers;
+      get notifiesWorkers() {
+        return notifiesWorkers;
       },
-      tellWorker: async (workerId: string, { runId }: RunJob) => {
+      notifyWorker: async (workerId: string, { runId }: RunJob) => {
         told.push(`${workerId} ${runId}`);
         return isHeard;
       },
@@ -104,13 +104,13 @@ describe('a run that is claimed for a worker as it is made', () => {
     expect(dispatcherOn(async () => undefined).dispatcher.workerFor()).toBeUndefined();
     expect((await informed([])).workerFor()).toBeUndefined();
     const dispatcher = await informed(['one']);
-    tellsWorkers = false;
+    notifiesWorkers = false;
     expect(dispatcher.workerFor()).toBeUndefined();
   });
 
   it('is told to its worker, and on no queue', async () => {
     const dispatcher = await informed(['one']);
-    await dispatcher.tell(job('a'), 'one');
+    await dispatcher.notify(job('a'), 'one');
     expect(told).toEqual(['one a']);
     expect([...returned, ...enqueued]).toEqual([]);
   });
@@ -118,7 +118,7 @@ describe('a run that is claimed for a worker as it is made', () => {
   it('goes on the queue if nobody hears of it, and nothing more is for that worker', async () => {
     const dispatcher = await informed(['one', 'two']);
     isHeard = false;
-    await dispatcher.tell(job('a'), 'one');
+    await dispatcher.notify(job('a'), 'one');
     const run = { ...job('a'), attempt: 1 };
     expect([returned, enqueued]).toEqual([[run], [{ ...run, mayUseReserved: false }]]);
     expect(workersOf(dispatcher)).toEqual(['two 1000', 'two 1000', undefined]);
@@ -128,14 +128,14 @@ describe('a run that is claimed for a worker as it is made', () => {
     reservedSlots = 1;
     const dispatcher = await informed(['one']);
     isHeard = false;
-    await dispatcher.tell(job('a'), 'one');
+    await dispatcher.notify(job('a'), 'one');
     expect(enqueued).toEqual([{ ...job('a'), attempt: 1, mayUseReserved: true }]);
   });
 
   it('is left to its lease if nobody knows whether the worker has heard of it', async () => {
     const dispatcher = await informed(['one']);
     isHeard = undefined;
-    await dispatcher.tell(job('a'), 'one');
+    await dispatcher.notify(job('a'), 'one');
     expect([...returned, ...enqueued]).toEqual([]);
     expect(dispatcher.workerFor()).toBeUndefined();
   });

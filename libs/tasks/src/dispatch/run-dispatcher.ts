@@ -10,7 +10,7 @@ import {
   type SlotUsage,
 } from '@baton/database';
 import { LimitsService } from '@baton/identity';
-import { type ClaimedRunNews, Messaging, type RunJob } from '@baton/messaging';
+import { type ClaimedRunNotification, Messaging, type RunJob } from '@baton/messaging';
 import { untilStatementEnded } from '@baton/postgres';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
@@ -95,28 +95,28 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   /**
-   * The worker for which a new run may be claimed as it is made, and for how long. Undefined: no slot is known to be free, or
-   * no worker can be told.
+   * The worker for which a new run may be claimed at acceptance (eager start), and the length of its lease. Undefined: no
+   * slot is known to be free, or no worker can be notified.
    */
   workerFor(): NewTask['claimFor'] {
-    if (!this.messaging.tellsWorkers) return undefined;
+    if (!this.messaging.notifiesWorkers) return undefined;
     const workerId = this.slots.takeWorker();
     return workerId === undefined ? undefined : { workerId, leaseMs: this.environment.leaseMs };
   }
 
   /**
-   * Tell a worker of the run that was claimed for it. If nobody hears of it, the run goes on the queue. If nobody knows whether
-   * somebody did, the lease decides. Never rejects.
+   * Notify a worker of the run that was claimed for it. No subscriber: the run is queued. Unknown (connection lost): the lease
+   * expires, and the sweeper queues the run. Never rejects.
    */
-  async tell(run: RunJob, workerId: string): Promise<void> {
-    const isHeard = await this.messaging.tellWorker(workerId, run);
-    if (isHeard) return;
+  async notify(run: RunJob, workerId: string): Promise<void> {
+    const isReceived = await this.messaging.notifyWorker(workerId, run);
+    if (isReceived) return;
     this.slots.forget(workerId);
-    if (isHeard === false) await this.giveBack(run);
+    if (isReceived === false) await this.giveBack(run);
   }
 
-  /** Put a run on the queue that was claimed as it was made and not begun. Never rejects. */
-  async giveBack({ tenantId, taskId, runId }: ClaimedRunNews): Promise<void> {
+  /** Queue a run that was claimed at acceptance and that no worker has begun. Never rejects. */
+  async giveBack({ tenantId, taskId, runId }: ClaimedRunNotification): Promise<void> {
     const run: RunKey = { tenantId, taskId, runId, attempt: 1 };
     await this.returnToQueue(run).catch((error: unknown) => {
       this.logger.warn('a run could not be given back; the sweeper will enqueue it', { err: error, ...run });
@@ -246,7 +246,7 @@ export function shareOut(
   claimants: readonly Claimant[],
   random: () => number = Math.random,
 ): Map<string, number> {
-  const entries: Entry[] = claimants.map((claimant) => ({ claimant, got: 0, tie: random() }));
+  const entries: Candidate[] = claimants.map((claimant) => ({ claimant, got: 0, tie: random() }));
   const granted = new Map<string, number>();
   for (let left = slots; left > 0; left--) {
     const next = neediest(entries);
@@ -258,20 +258,20 @@ export function shareOut(
   return granted;
 }
 
-interface Entry {
+interface Candidate {
   claimant: Claimant;
   got: number;
   tie: number;
 }
 
 /** The tenant's slots per weight with one more slot. Infinity if it may not have one more. */
-function burden({ claimant: { inFlight, maxInFlight, weight }, got }: Entry): number {
+function burden({ claimant: { inFlight, maxInFlight, weight }, got }: Candidate): number {
   const next = inFlight + got + 1;
   return maxInFlight !== null && next > maxInFlight ? Infinity : next / weight;
 }
 
-function neediest(entries: readonly Entry[]): Entry | undefined {
-  let best: Entry | undefined;
+function neediest(entries: readonly Candidate[]): Candidate | undefined {
+  let best: Candidate | undefined;
   let least = Infinity;
   for (const entry of entries) {
     const own = burden(entry);

@@ -1,13 +1,18 @@
 import { type AgentCard, type CallContext, extendAgent, ProtocolError, requireScope } from '@baton/a2a';
 
 /** What the use case looks at. */
-type Call = Pick<CallContext, 'agent' | 'scopes' | 'rules' | 'buildCard'>;
+type CardCall = Pick<CallContext, 'agent' | 'scopes' | 'rules' | 'buildCard'>;
 
 /**
  * The card of an agent with what only some callers may read (A2A 1.0 §3.1.11). Throws `forbidden` where the agent asks for
  * scopes that the caller lacks.
  */
-export async function getExtendedAgentCard({ agent, scopes, rules, buildCard }: Call): Promise<AgentCard> {
+export async function getExtendedAgentCard({
+  agent,
+  scopes,
+  rules,
+  buildCard,
+}: CardCall): Promise<AgentCard> {
   const extended = extendAgent(agent);
   if (!extended) {
     throw new ProtocolError(rules.extendedCard, 'This agent has no extended card: its card has all there is');

@@ -16,7 +16,7 @@ import { type EarlierTurn, type MessageKey, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { Relay } from '../relay/relay.js';
 import { type TaskWatch } from '../relay/task-watch.js';
-import { TurnIntake, newTask, withMessageId } from '../turns/turn-intake.js';
+import { TurnAcceptance, newTask, withMessageId } from '../turns/turn-acceptance.js';
 import { approvalRecord, approverFor, approvingBy } from './approval-rights.js';
 import { TaskFinder } from './task-finder.js';
 import { type PreparedPush } from './push-operations.js';
@@ -31,13 +31,13 @@ export interface AcceptedTurn {
 }
 
 /** The id that a caller has chosen for a task, and the task that it names so far. */
-export interface TaskAlias {
+export interface ClientTaskId {
   clientId: string;
   previousTaskId?: string | undefined;
 }
 
 /** The data that is stored together with a message. */
-interface Brought {
+interface StoredWithMessage {
   /** What the request says beside the message. */
   details: RequestDetails | undefined;
   key?: MessageKey | undefined;
@@ -48,7 +48,7 @@ interface Brought {
 @Injectable()
 export class MessageAcceptance {
   constructor(
-    private readonly intake: TurnIntake,
+    private readonly acceptance: TurnAcceptance,
     private readonly tasks: TaskStore,
     private readonly finder: TaskFinder,
     private readonly relay: Relay,
@@ -63,7 +63,7 @@ export class MessageAcceptance {
     request: SendMessageRequest,
     message: Message,
     signal: AbortSignal,
-    { alias, key, push, details }: Brought & { alias?: TaskAlias },
+    { alias, key, push, details }: StoredWithMessage & { alias?: ClientTaskId },
   ): Promise<AcceptedTurn | EarlierTurn> {
     const { tenantId, agent, extensions, traceparent, profile, principal } = call;
     const owner = principal.key;
@@ -74,7 +74,7 @@ export class MessageAcceptance {
       contextId: message.contextId || undefined,
       metadata: withoutReserved(request.metadata),
     });
-    const created = await this.intake.createTask(
+    const created = await this.acceptance.createTask(
       {
         tenantId,
         owner,
@@ -107,7 +107,7 @@ export class MessageAcceptance {
     call: CallContext,
     message: Message,
     signal: AbortSignal,
-    { key, push, details }: Brought,
+    { key, push, details }: StoredWithMessage,
   ): Promise<AcceptedTurn | EarlierTurn> {
     const stored = await this.finder.find(call, message.taskId, { historyLength: 0, artifacts: false });
     const { id: taskId, contextId, status } = stored.task;
@@ -125,7 +125,7 @@ export class MessageAcceptance {
     const metadata = withApprover(own.metadata, approver);
     const said = { ...withMessageId(own), taskId, contextId, metadata };
     const record = approver && approvalRecord(call, stored);
-    const continued = await this.intake.continueTask(
+    const continued = await this.acceptance.continueTask(
       {
         tenantId,
         isGuest,

@@ -65,7 +65,7 @@ class Surroundings {
       this.isDeleted ? ProtocolError.taskNotFound(id, GONE) : undefined,
   };
   readonly push = {};
-  readonly intake = {
+  readonly acceptance = {
     createTask: async (
       _call: unknown,
       _request: unknown,
@@ -107,7 +107,7 @@ describe('MessageRouter', () => {
   let behind: Surroundings;
   const routeCall = (context: CallContext, sent = message, settings: Record<string, string> = {}) =>
     new MessageRouter(
-      behind.intake as never,
+      behind.acceptance as never,
       behind.tasks as never,
       loadEnvironment({ DATABASE_URL: 'postgres://localhost/none', ...settings }),
       behind.finder as never,

@@ -15,7 +15,7 @@ import { type EarlierTurn, type MessageKey, type StoredTask, TaskStore } from '@
 import { Injectable } from '@nestjs/common';
 import { TaskFinder } from './task-finder.js';
 import { explainPush, type PreparedPush, PushOperations } from './push-operations.js';
-import { MessageAcceptance, type AcceptedTurn, type TaskAlias } from './message-acceptance.js';
+import { MessageAcceptance, type AcceptedTurn, type ClientTaskId } from './message-acceptance.js';
 
 /** Maximum number of tries to find the turn of a message that several callers send under one id at once. */
 const MAX_LOOKS = 5;
@@ -23,7 +23,7 @@ const MAX_LOOKS = 5;
 /** How long an Idempotency-Key counts where messages are not known by their id: who sends one relies on it. */
 const HEADER_HOURS = 24;
 
-interface Sent {
+interface RoutedMessage {
   call: CallContext;
   request: SendMessageRequest;
   message: Message;
@@ -63,7 +63,7 @@ export class MessageRouter {
     );
   }
 
-  private routeSent(sent: Sent): Promise<AcceptedTurn> {
+  private routeSent(sent: RoutedMessage): Promise<AcceptedTurn> {
     const { clientTaskId, rules } = sent.call;
     if (clientTaskId === undefined || !rules.clientTaskIds) return this.routeNew(sent);
     return this.routeByAlias(sent, clientTaskId, rules.clientTaskIds);
@@ -78,7 +78,7 @@ export class MessageRouter {
   }
 
   /** A message makes one turn, even if it arrives several times. Repetitions join it. */
-  private async routeNew(sent: Sent): Promise<AcceptedTurn> {
+  private async routeNew(sent: RoutedMessage): Promise<AcceptedTurn> {
     const { call, request, message, signal, key, push, details } = sent;
     for (let look = 0; look < MAX_LOOKS; look++) {
       const turn = message.taskId
@@ -91,7 +91,11 @@ export class MessageRouter {
   }
 
   /** The caller has chosen the id. It may have used the id before. Then that task decides what the id means. */
-  private async routeByAlias(sent: Sent, clientId: string, rule: ClientTaskIdRule): Promise<AcceptedTurn> {
+  private async routeByAlias(
+    sent: RoutedMessage,
+    clientId: string,
+    rule: ClientTaskIdRule,
+  ): Promise<AcceptedTurn> {
     const { call, request, message, signal, key, push, details } = sent;
     const { tenantId, profile, agent } = call;
     const own = ownTasks(call);
@@ -129,9 +133,9 @@ export class MessageRouter {
   }
 
   private async routeAfter(
-    { call, request, message, signal, key, push, details }: Sent,
+    { call, request, message, signal, key, push, details }: RoutedMessage,
     stored: StoredTask,
-    alias: TaskAlias,
+    alias: ClientTaskId,
     rule: ClientTaskIdRule,
   ): Promise<AcceptedTurn | EarlierTurn> {
     const { id: taskId, contextId } = stored.task;
@@ -159,7 +163,10 @@ export class MessageRouter {
    * new from now on.
    * @throws ProtocolError if the key is an Idempotency-Key and the message was another one
    */
-  private async join({ call, key, signal }: Sent, earlier: EarlierTurn): Promise<AcceptedTurn | undefined> {
+  private async join(
+    { call, key, signal }: RoutedMessage,
+    earlier: EarlierTurn,
+  ): Promise<AcceptedTurn | undefined> {
     const stored = await this.finder.reachable(call, earlier.taskId);
     if (stored) {
       if (!isSameContent(key?.content, earlier.content)) throw usedOtherwise(call);

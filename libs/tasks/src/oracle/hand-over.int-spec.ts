@@ -20,7 +20,7 @@ import { ActiveRuns } from '../runs/active-runs.js';
 import { Sweeper } from '../runs/sweeper.js';
 import { compileWorker } from '../runs/worker.fixture.js';
 import { TurnEnds } from '../turns/turn-ends.js';
-import { newTask, TurnIntake } from '../turns/turn-intake.js';
+import { newTask, TurnAcceptance } from '../turns/turn-acceptance.js';
 
 /*
  * The model of `test/oracle` over a real queue: callers send messages, two workers execute the turns. Whatever the queue does with a run
@@ -108,7 +108,7 @@ describe.each(DRIVERS)('runs that are handed over by %s', (driver) => {
     const key = random.chance(0.4) ? { name: random.pick(['K1', 'K2', 'K3']), content: null } : undefined;
     const id = adapter.id(task);
     const message = userMessage(says, id, adapter.contextOf(task));
-    const { created } = await get(TurnIntake).createTask({
+    const { created } = await get(TurnAcceptance).createTask({
       tenantId,
       owner: OWNER,
       agent: AGENT,
@@ -134,7 +134,7 @@ describe.each(DRIVERS)('runs that are handed over by %s', (driver) => {
     names += 1;
     const [run, says] = [`${task.name}/${names}`, `m${names} ${random.pick(Object.keys(ENDS))}`];
     const message = userMessage(says, adapter.id(task.name), adapter.contextOf(task.name));
-    const result = await get(TurnIntake).continueTask({ tenantId, agent: AGENT, message });
+    const result = await get(TurnAcceptance).continueTask({ tenantId, agent: AGENT, message });
     const expected = model.apply({
       verb: 'continueTask',
       tenant: 'A',

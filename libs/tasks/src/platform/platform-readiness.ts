@@ -1,3 +1,4 @@
+import { messageOf, spreadPause } from '@baton/telemetry';
 import { ClockWatch, Database, pendingText } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { SingleFlight } from '@baton/postgres';
@@ -55,8 +56,7 @@ export class PlatformReadiness {
 
   /** Resolves when this process is ready for the first time. */
   async untilReady(): Promise<void> {
-    while (!(await this.report()).ready)
-      await delay(KEEP_MS * (0.75 + Math.random() / 2), undefined, { ref: false });
+    while (!(await this.report()).ready) await delay(spreadPause(KEEP_MS), undefined, { ref: false });
   }
 
   private async runChecks(): Promise<ReadinessReport> {
@@ -125,10 +125,7 @@ export class PlatformReadiness {
     const late = new Promise<string>((resolve) => {
       timer = setTimeout(() => resolve(`no answer within ${String(CHECK_MS)} ms`), CHECK_MS);
     });
-    const outcome = flight.run(probe).then(
-      () => 'ok',
-      (error: unknown) => (error instanceof Error ? error.message : String(error)),
-    );
+    const outcome = flight.run(probe).then(() => 'ok', messageOf);
     const first = await Promise.race([outcome, late]);
     clearTimeout(timer);
     return first;

@@ -5,7 +5,7 @@ import { SingleFlight } from '@baton/postgres';
 import { gauge, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import type { Viewer } from '../catalog/catalog.js';
-const LIVE_WORKERS = gauge('baton_live_workers', 'Workers with a recent sign of life');
+const LIVE_WORKERS = gauge('baton_live_workers', 'Workers with a recent heartbeat');
 const OLDEST_WAITING_RUN = gauge(
   'baton_oldest_waiting_run_seconds',
   'Age of the oldest accepted run that no worker has yet',

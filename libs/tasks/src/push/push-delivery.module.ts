@@ -1,6 +1,6 @@
 import { OutboundModule } from '@baton/outbound';
 import { Module } from '@nestjs/common';
-import { LookoutModule } from '../core/lookout.module.js';
+import { SweepLeaderModule } from '../core/sweep-leader.module.js';
 import { RunsModule } from '../runs/runs.module.js';
 import { PushSender } from './push-sender.js';
 import { PushWorker } from './push-worker.js';
@@ -8,7 +8,7 @@ import { ReceiversModule } from './receivers.module.js';
 
 /** Delivers push notifications, in workers. */
 @Module({
-  imports: [LookoutModule, OutboundModule, ReceiversModule, RunsModule],
+  imports: [SweepLeaderModule, OutboundModule, ReceiversModule, RunsModule],
   providers: [PushSender, PushWorker],
 })
 export class PushDeliveryModule {}

@@ -30,12 +30,12 @@ interface Told {
   payload: EventPayload;
 }
 
-interface Form {
+interface BodyForm {
   codec: Codec;
   contentType: string;
 }
 
-const FORMS: Record<ClaimedPush['protocol'], Form> = {
+const FORMS: Record<ClaimedPush['protocol'], BodyForm> = {
   '1.0': { codec: V1_0_CODEC, contentType: 'application/a2a+json' },
   '0.3': { codec: V0_3_CODEC, contentType: 'application/json' },
   webhook: { codec: V1_0_CODEC, contentType: 'application/json' },
@@ -59,22 +59,22 @@ export function pushRequests(
   { snapshot, webhook }: { snapshot?: TaskSnapshot | undefined; webhook?: WebhookTarget | undefined } = {},
 ): PushRequest[] {
   const isNewest = config.mode === 'newest';
-  const told = isNewest && snapshot ? [newest(snapshot, events)] : toldBy(config, events, snapshot, webhook);
+  const sent = isNewest && snapshot ? [newest(snapshot, events)] : sentTo(config, events, snapshot, webhook);
   const encoded = ({ sequence, payload }: Told): string =>
     webhook
       ? webhookBody(webhook, sequence, payload)
       : JSON.stringify(FORMS[config.protocol].codec.encodeItem({ sequence, payload }));
-  const [first] = told;
-  const last = told.at(-1);
+  const [first] = sent;
+  const last = sent.at(-1);
   if (!first || !last) return [];
   const end = Math.max(last.sequence, events.at(-1)?.sequence ?? 0);
   if (config.mode === 'batch') {
-    const bodies = told.map(encoded).join(',');
-    const sequences = JSON.stringify(told.map(({ sequence }) => sequence));
+    const bodies = sent.map(encoded).join(',');
+    const sequences = JSON.stringify(sent.map(({ sequence }) => sequence));
     const body = `{"events":[${bodies}],"sequences":${sequences}}`;
     return [requestOf(config, { ...last, first: first.first }, body, end)];
   }
-  return (isNewest ? [last] : told).map((one) =>
+  return (isNewest ? [last] : sent).map((one) =>
     requestOf(config, one, encoded(one), one === last ? end : one.sequence),
   );
 }
@@ -84,7 +84,7 @@ export function pushRequests(
  * them. A task shows all artifacts, so more would say nothing new. A native webhook gets a change of state, if it asks
  * for this state.
  */
-function toldBy(
+function sentTo(
   { protocol, states }: ClaimedPush,
   events: readonly TaskEvent[],
   snapshot: TaskSnapshot | undefined,

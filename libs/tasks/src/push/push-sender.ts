@@ -46,7 +46,7 @@ const GONE = 410;
 const MAX_CONFIRMED = 10_000;
 
 /** What a receiver has answered. */
-interface Answer {
+interface ReceiverAnswer {
   status: number;
   mode: PushMode | undefined;
   /** In ms; 0 = it did not say. */
@@ -200,7 +200,7 @@ export class PushSender {
     config: ClaimedPush,
     request: PushRequest,
     signal: AbortSignal,
-  ): Promise<Answer | Unanswered | Postponed | undefined> {
+  ): Promise<ReceiverAnswer | Unanswered | Postponed | undefined> {
     const receiver = await this.receiverOf(config, signal);
     if (!receiver || receiver instanceof Unanswered) return receiver;
     const key = { tenantId: config.tenantId, host: new URL(receiver.url).host };
@@ -225,7 +225,7 @@ export class PushSender {
     receiver: ReceiverOf,
     request: PushRequest,
     signal: AbortSignal,
-  ): Promise<Answer | Unanswered> {
+  ): Promise<ReceiverAnswer | Unanswered> {
     const started = performance.now();
     try {
       const answer = await this.post(config, receiver, request, signal);
@@ -269,7 +269,7 @@ export class PushSender {
     { url, secrets }: ReceiverOf,
     request: PushRequest,
     signal: AbortSignal,
-  ): Promise<Answer | Unanswered> {
+  ): Promise<ReceiverAnswer | Unanswered> {
     const { pushTimeoutMs } = this.environment;
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), pushTimeoutMs);
@@ -324,7 +324,7 @@ export class PushSender {
     config: ClaimedPush,
     through: number,
     lease: Lease,
-    told: Answer | undefined,
+    answer: ReceiverAnswer | undefined,
   ): Promise<number | undefined> {
     let askedAt = 0;
     // The receiver has it: this is worth every try until another worker may have the config.
@@ -332,7 +332,7 @@ export class PushSender {
     const head = await retryTransient(
       () => {
         askedAt = performance.now();
-        return this.deliveries.advance(config, through, this.leaseMs, told);
+        return this.deliveries.advance(config, through, this.leaseMs, answer);
       },
       { signal },
     );

@@ -5,7 +5,7 @@ import { SingleFlight } from '@baton/postgres';
 import { FailureLog, gauge, Logger, Metrics } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Lookout } from '../core/lookout.js';
+import { SweepLeader } from '../core/sweep-leader.js';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { WorkerIdentity } from '../runs/worker-identity.js';
 import { PushSender } from './push-sender.js';
@@ -42,12 +42,12 @@ export class PushWorker extends RepeatedWork implements BeforeApplicationShutdow
     private readonly messaging: Messaging,
     private readonly worker: WorkerIdentity,
     private readonly environment: Environment,
-    lookout: Lookout,
+    leader: SweepLeader,
     private readonly metrics: Metrics,
     private readonly logger: Logger,
   ) {
     super({ log: { name: 'The sweep of push notifications', logger } });
-    lookout.on('duePushes', () => this.wake());
+    leader.on('duePushes', () => this.wake());
     this.failures = new FailureLog('The delivery of push notifications', logger);
   }
 

@@ -20,8 +20,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Lookout } from '../core/lookout.js';
-import { newTask } from '../turns/turn-intake.js';
+import { SweepLeader } from '../core/sweep-leader.js';
+import { newTask } from '../turns/turn-acceptance.js';
 import { PushSender } from './push-sender.js';
 import { PushWorker } from './push-worker.js';
 import { DeliverySigner } from './delivery-signer.js';
@@ -106,7 +106,7 @@ export class PushWorkerFixture {
   egress: EgressLists = NO_EGRESS_LISTS;
   /** What the queue calls with a job. */
   readonly enqueued: PushJob[] = [];
-  private readonly lookout: Lookout;
+  private readonly leader: SweepLeader;
   private looking = new AbortController();
   private take: ((job: PushJob) => Promise<void>) | undefined;
 
@@ -139,10 +139,10 @@ export class PushWorkerFixture {
       ...([this.webhooks, limits, this.outbound, new DeliverySigner(environment)] as const),
       ...([environment, this.metrics, Logger.silent()] as const),
     );
-    this.lookout = new Lookout(new RunStore(database));
+    this.leader = new SweepLeader(new RunStore(database));
     this.worker = new PushWorker(
       ...([store, sender, messaging, { id }, environment] as const),
-      ...([this.lookout, this.metrics, Logger.silent()] as const),
+      ...([this.leader, this.metrics, Logger.silent()] as const),
     );
   }
 
@@ -161,7 +161,7 @@ export class PushWorkerFixture {
   private async lookAgainAndAgain(): Promise<void> {
     const { signal } = this.looking;
     while (!signal.aborted) {
-      await this.lookout.look(60_000).catch(() => undefined);
+      await this.leader.sweep(60_000).catch(() => undefined);
       await delay(20, undefined, { signal }).catch(() => undefined);
     }
   }

@@ -5,7 +5,7 @@ import type { TaskStore } from '@baton/database';
 const PAGE = { limit: 500, bytes: 256 * 1024 };
 
 /** Which task a watch follows. */
-export interface TaskKey {
+export interface LogKey {
   tenantId: string;
   taskId: string;
 }
@@ -17,8 +17,8 @@ export interface LogPage {
 }
 
 /** One read of a page, for all readers that want it. */
-interface Read {
-  key: TaskKey;
+interface PageRead {
+  key: LogKey;
   after: number;
   readers: Set<Reader>;
 }
@@ -38,7 +38,7 @@ const NOTHING: LogPage = { events: [], more: false };
  */
 export class LogReader {
   /** Reads that have not begun, by tenant and page. The tenant whose turn is next comes first. */
-  private readonly waiting = new Map<string, Map<string, Read>>();
+  private readonly waiting = new Map<string, Map<string, PageRead>>();
   private running = 0;
 
   /** @param maxReads how many reads may run at a time */
@@ -51,7 +51,7 @@ export class LogReader {
    * The events after `after`, as they are in the log after this call. Rejects as the store does. Resolves with nothing
    * when `signal` aborts.
    */
-  read(key: TaskKey, after: number, signal: AbortSignal): Promise<LogPage> {
+  read(key: LogKey, after: number, signal: AbortSignal): Promise<LogPage> {
     if (signal.aborted) return Promise.resolve(NOTHING);
     const read = this.enqueue(key, after);
     let leave: () => void;
@@ -69,8 +69,8 @@ export class LogReader {
   }
 
   /** Joins a read only if it has not begun: a running read may be older than the signal of the reader. */
-  private enqueue(key: TaskKey, after: number): Read {
-    const pages = this.waiting.get(key.tenantId) ?? new Map<string, Read>();
+  private enqueue(key: LogKey, after: number): PageRead {
+    const pages = this.waiting.get(key.tenantId) ?? new Map<string, PageRead>();
     this.waiting.set(key.tenantId, pages);
     const page = `${key.taskId} ${after.toString()}`;
     const read = pages.get(page) ?? { key, after, readers: new Set() };
@@ -91,7 +91,7 @@ export class LogReader {
   }
 
   /** The oldest read of the next tenant. The tenant then moves to the end of the line. */
-  private takeNext(): Read | undefined {
+  private takeNext(): PageRead | undefined {
     for (const [tenantId, pages] of this.waiting) {
       this.waiting.delete(tenantId);
       for (const [page, read] of pages) {
@@ -104,7 +104,7 @@ export class LogReader {
     return undefined;
   }
 
-  private async perform({ key, after, readers }: Read): Promise<void> {
+  private async perform({ key, after, readers }: PageRead): Promise<void> {
     try {
       const page = await this.store.readPage(key, after, PAGE);
       for (const reader of readers) reader.resolve(page);

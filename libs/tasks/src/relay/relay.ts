@@ -5,7 +5,7 @@ import { untilStatementEnded } from '@baton/postgres';
 import { clock, FailureLog, gauge, histogram, Logger, type MetricOf, Metrics } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { LogReader, type TaskKey } from './log-reader.js';
+import { LogReader, type LogKey } from './log-reader.js';
 import { TaskWatch, type WatchedEvent } from './task-watch.js';
 
 /** Streams, and calls that wait for the end of a turn. */
@@ -76,15 +76,15 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
    * @param head the newest sequence the caller knows of; events up to it are read from the log
    * @param signal ends the watch and frees its subscription: it must abort when the reader's call is over
    */
-  async watch(key: TaskKey, cursor: number, head: number, signal: AbortSignal): Promise<TaskWatch> {
+  async watch(key: LogKey, cursor: number, head: number, signal: AbortSignal): Promise<TaskWatch> {
     const watch = new TaskWatch(key, this.log, cursor, head);
     watch.onLive = this.observeLag;
     if (signal.aborted) {
       watch.end();
       return watch;
     }
-    const { inForce, end } = this.messaging.subscribeTask(key.tenantId, key.taskId, (news) =>
-      watch.notify(news),
+    const { inForce, end } = this.messaging.subscribeTask(key.tenantId, key.taskId, (signal) =>
+      watch.notify(signal),
     );
     this.watches.set(watch, end);
     signal.addEventListener('abort', () => this.leave(watch), { once: true });

@@ -1,7 +1,7 @@
 import { LoggedEvent, type TaskEvent, endsTurn, isTerminal } from '@baton/a2a';
 import { type Backoff, retryTransient } from '@baton/database';
 import { type PublishedEvent, type TaskSignal } from '@baton/messaging';
-import { LogReader, type TaskKey, type LogPage } from './log-reader.js';
+import { LogReader, type LogKey, type LogPage } from './log-reader.js';
 import { LogDeletedError } from './log-deleted-error.js';
 
 /** Maximum that waits for a slow reader, in events and characters. More is dropped and later read from the log. */
@@ -54,7 +54,7 @@ export class TaskWatch {
   onLive: ((event: WatchedEvent) => void) | undefined;
 
   constructor(
-    readonly key: TaskKey,
+    readonly key: LogKey,
     private readonly log: Pick<LogReader, 'read'>,
     private cursor: number,
     /** Head of the log when the watch began: an interruption at or before it is an old one. */
@@ -120,7 +120,7 @@ export class TaskWatch {
       this.cursor = events.at(-1)?.sequence ?? this.cursor;
       if (events.length > 0) yield events;
       if (last !== -1) return;
-      if (!this.stale && this.pending.length === 0) await this.news();
+      if (!this.stale && this.pending.length === 0) await this.untilNotified();
     }
   }
 
@@ -180,7 +180,7 @@ export class TaskWatch {
     return ends === 'with-turn' && endsTurn(state) && sequence >= this.headAtStart;
   }
 
-  private news(): Promise<void> {
+  private untilNotified(): Promise<void> {
     return new Promise((resolve) => {
       this.wake = () => {
         this.wake = undefined;

@@ -2,7 +2,7 @@ import { UsageHoursStore } from '@baton/database';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Lookout } from '../core/lookout.js';
+import { SweepLeader } from '../core/sweep-leader.js';
 import { RepeatedWork } from '../core/repeated-work.js';
 
 const EVERY_MS = 60_000;
@@ -26,14 +26,14 @@ export class UsageRollup extends RepeatedWork {
 
   constructor(
     private readonly store: UsageHoursStore,
-    private readonly lookout: Lookout,
+    private readonly leader: SweepLeader,
     logger: Logger,
   ) {
     super({ everyMs: EVERY_MS, log: { name: 'The roll-up of usage', logger } });
   }
 
   async runOnce(): Promise<void> {
-    if (!this.lookout.isOn) {
+    if (!this.leader.isLeader) {
       this.steadySince = performance.now();
       return;
     }

@@ -44,7 +44,7 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     const { leaseMs, leaseHeartbeatMs: heartbeatMs, loopStallMs } = this.environment;
     this.leases = new LeaseKeeper(
       { databaseUrl, systemKey, workerId: this.worker.id, leaseMs, heartbeatMs, loopStallMs },
-      (news) => this.onHeartbeat(news),
+      (event) => this.onHeartbeat(event),
     );
   }
 
@@ -118,12 +118,12 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
   }
 
   /** Called with what the lease thread finds. */
-  onHeartbeat(news: BeatNews): void {
-    if (news.type === 'lost') for (const lease of news.leases) void this.stopLost(lease);
-    else if (news.type === 'failed') this.lostPostgres(news.reason);
-    else if (news.type === 'back') this.foundPostgres();
-    else if (news.type === 'timeout') countDatabaseTimeouts(this.metrics)(news.what);
-    else this.logger.error('the event loop was blocked: the worker gave up its runs', { forMs: news.forMs });
+  onHeartbeat(event: BeatNews): void {
+    if (event.type === 'lost') for (const lease of event.leases) void this.stopLost(lease);
+    else if (event.type === 'failed') this.lostPostgres(event.reason);
+    else if (event.type === 'back') this.foundPostgres();
+    else if (event.type === 'timeout') countDatabaseTimeouts(this.metrics)(event.what);
+    else this.logger.error('the event loop was blocked: the worker gave up its runs', { forMs: event.forMs });
   }
 
   private lostPostgres(reason: string): void {

@@ -47,10 +47,10 @@ const MAX_KNOWN_ARTIFACTS = 10_000;
 const RUN_IS_OVER = new AppendRefused('the run is over');
 
 /** Postgres's answer for a batch that is in the log. Undefined if the answer was lost. */
-type Written = Pick<Extract<AppendResult, { ok: true }>, 'hasChildren' | 'hasPushConfigs'>;
+type StoredBatch = Pick<Extract<AppendResult, { ok: true }>, 'hasChildren' | 'hasPushConfigs'>;
 
 /** How the turn ends; travels with the last batch so that event, task and run change in one transaction. */
-export interface TurnEnd {
+export interface EndOfTurn {
   state: TaskState;
   outcome: TurnOutcome | null;
   error?: string;
@@ -77,7 +77,7 @@ export class EventWriter {
   private timer: NodeJS.Timeout | undefined;
   private chain: Promise<void> = Promise.resolve();
   private failure: Error | undefined;
-  private ending: TurnEnd | undefined;
+  private ending: EndOfTurn | undefined;
   private hasEnded: EndedTurn | undefined;
   private metadata: Record<string, unknown> | undefined;
   /** The task's metadata have become others than those of its events. */
@@ -131,7 +131,7 @@ export class EventWriter {
    * Append the last event together with all pending events, and end the run. No limit applies to an end with an
    * `error`, because the platform writes it.
    */
-  async end(payload: EventPayload, end: TurnEnd): Promise<void> {
+  async end(payload: EventPayload, end: EndOfTurn): Promise<void> {
     if (this.failure) throw this.failure;
     const isAgents = end.error === undefined;
     if (isAgents) this.refusal.throwIfAborted();
@@ -260,7 +260,7 @@ export class EventWriter {
    * Try until Postgres has answered. After a lost connection nobody knows whether the batch was committed;
    * the guard on the log's head makes the second try safe, and the log then says whose events they are.
    */
-  private async appendUntilKnown(batch: AppendBatch): Promise<Written | undefined> {
+  private async appendUntilKnown(batch: AppendBatch): Promise<StoredBatch | undefined> {
     return retryTransient(
       async (failedTries) => {
         const result = await this.ports.runs.append(this.run, batch);

@@ -14,7 +14,7 @@ import { RunExecutor, unlessCutOff } from './run-executor.js';
 @Injectable()
 export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private consumer: RunConsumption | undefined;
-  /** Ends the news of runs that are claimed for this worker as they are made. */
+  /** Unsubscribes from the runs that are claimed for this worker at acceptance. */
   private endNews: (() => Promise<void>) | undefined;
 
   constructor(
@@ -60,7 +60,7 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
   /** Take no more runs, let the current ones finish within the grace time, return the rest to the queue. */
   async beforeApplicationShutdown(): Promise<void> {
     if (!this.consumer) return;
-    // Runs that it is told of meanwhile are given back.
+    // Runs that arrive meanwhile go back on the queue.
     const finished = Promise.all([this.consumer.close(), this.endNews?.()]);
     const grace = new AbortController();
     const graceOver = delay(this.environment.workerGraceMs, undefined, { signal: grace.signal });

@@ -14,7 +14,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { TurnEnds } from '../turns/turn-ends.js';
-import { TurnIntake, newTask } from '../turns/turn-intake.js';
+import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
 import { RunExecutor } from './run-executor.js';
 import { WorkerIdentity } from './worker-identity.js';
 import { compileWorker } from './worker.fixture.js';
@@ -52,7 +52,7 @@ async function order(contextId?: string, claimFor?: NewTask['claimFor']): Promis
     quotaFor: async () => ({ maxInFlight: null, maxWaiting: null, exact: false }),
     enqueue: async (run: RunJob) => void (job = run),
     workerFor: () => claimFor,
-    tell: async (run: RunJob) => void (job = run),
+    notify: async (run: RunJob) => void (job = run),
   };
   const message = {
     messageId: randomUUID(),
@@ -64,8 +64,8 @@ async function order(contextId?: string, claimFor?: NewTask['claimFor']): Promis
     extensions: [],
     referenceTaskIds: [],
   };
-  const intake = new TurnIntake(worker.get(TaskStore, { strict: false }), slots, { maxAttempts: 3 });
-  await intake.createTask({ tenantId, agent: ECHO, task: newTask(message, { contextId }) });
+  const acceptance = new TurnAcceptance(worker.get(TaskStore, { strict: false }), slots, { maxAttempts: 3 });
+  await acceptance.createTask({ tenantId, agent: ECHO, task: newTask(message, { contextId }) });
   return job!;
 }
 

@@ -1,6 +1,6 @@
 import { Environment } from '@baton/config';
 import { type ClaimedRun, retryTransient, RunStore, TaskStore } from '@baton/database';
-import { type ClaimedRunNews, Messaging, type RunJob } from '@baton/messaging';
+import { type ClaimedRunNotification, Messaging, type RunJob } from '@baton/messaging';
 import {
   clock,
   Logger,
@@ -128,12 +128,12 @@ export class RunExecutor {
     await this.once(job, claimed, () => this.claim(job));
   }
 
-  /** Execute a run that was claimed for this worker as it was made. Never rejects, as `execute`. */
-  async executeClaimed(news: ClaimedRunNews): Promise<void> {
+  /** Execute a run that was claimed for this worker at acceptance. Never rejects, as `execute`. */
+  async executeClaimed(run: ClaimedRunNotification): Promise<void> {
     await this.once(
-      { ...news, attempt: 0 },
+      { ...run, attempt: 0 },
       () => undefined,
-      () => this.pickUp(news),
+      () => this.pickUp(run),
     );
   }
 
@@ -200,8 +200,8 @@ export class RunExecutor {
     return this.ask((failedTries) => this.runs.claim(tenantId, runId, workerId, leaseMs, failedTries > 0));
   }
 
-  /** If Postgres says no, the run was canceled, or this worker heard too late and the sweeper enqueues the run. */
-  private pickUp({ tenantId, runId }: ClaimedRunNews): Promise<ClaimedRun | undefined> {
+  /** If Postgres says no, the run was canceled, or the notification came too late and the sweeper enqueues the run. */
+  private pickUp({ tenantId, runId }: ClaimedRunNotification): Promise<ClaimedRun | undefined> {
     const leastMs = this.environment.leaseMs / 2;
     return this.ask(() => this.runs.pickUp(tenantId, runId, this.active.workerId, leastMs));
   }
@@ -349,7 +349,7 @@ export class RunExecutor {
     const text = own ? error.message : 'The agent stopped with an unexpected error';
     const state = TaskState.TASK_STATE_FAILED;
     const outcome = own ? null : 'agent-threw';
-    const reason = reasonOf(error);
+    const reason = messageWithCause(error);
     for (const { payload } of output.rest()) await writer.write(payload, false);
     await writer.end(output.platformStatus(state, text), { state, outcome, error: reason });
     this.finished.inc({ outcome: taskStateToJSON(state) });
@@ -416,7 +416,7 @@ function startSpan(tracer: Tracer, run: ClaimedRun): Span {
 }
 
 /** The error and its causes, for the run's record. */
-function reasonOf(error: unknown): string {
+function messageWithCause(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }

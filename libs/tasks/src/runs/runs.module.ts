@@ -2,7 +2,7 @@ import { AgentsModule } from '@baton/agents';
 import { OutboundModule } from '@baton/outbound';
 import { Module } from '@nestjs/common';
 import { AgentDirectoryModule } from '../catalog/agent-directory.module.js';
-import { LookoutModule } from '../core/lookout.module.js';
+import { SweepLeaderModule } from '../core/sweep-leader.module.js';
 import { RuntimePortsModule } from '../runtime-ports/runtime-ports.module.js';
 import { TurnsModule } from '../turns/turns.module.js';
 import { ActiveRuns } from './active-runs.js';
@@ -23,7 +23,7 @@ import { WorkerIdentity } from './worker-identity.js';
 @Module({
   imports: [
     AgentDirectoryModule,
-    LookoutModule,
+    SweepLeaderModule,
     OutboundModule,
     RuntimePortsModule,
     TurnsModule,

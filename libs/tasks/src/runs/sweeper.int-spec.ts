@@ -6,9 +6,9 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
-import { Lookout } from '../core/lookout.js';
+import { SweepLeader } from '../core/sweep-leader.js';
 import type { RunDispatcher } from '../dispatch/run-dispatcher.js';
-import { TurnIntake, newTask } from '../turns/turn-intake.js';
+import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
 import { Sweeper } from './sweeper.js';
 
 const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
@@ -45,7 +45,7 @@ afterEach(() =>
   database.systemQuery({ text: "UPDATE runs SET state = 'failed', lease_expires_at = NULL" }, []),
 );
 
-function sweeper(isOnDuty = true): Sweeper {
+function sweeper(isLeading = true): Sweeper {
   const environment = loadEnvironment({
     DATABASE_URL: testDatabase.url,
     LEASE_MS: String(LEASE_MS),
@@ -63,13 +63,13 @@ function sweeper(isOnDuty = true): Sweeper {
       void published.set(taskId, signal),
   };
   const dispatcher = { refill: () => (refills += 1) };
-  const lookout = new Lookout(runs);
-  lookout.assign(isOnDuty);
+  const leader = new SweepLeader(runs);
+  leader.assign(isLeading);
   return new Sweeper(
     runs,
     messaging as unknown as Messaging,
     dispatcher as unknown as RunDispatcher,
-    lookout,
+    leader,
     metrics,
     environment,
     Logger.silent(),
@@ -90,7 +90,7 @@ async function queued(maxAttempts = 3): Promise<RunJob> {
     quotaFor: async () => ({ maxInFlight: null, maxWaiting: null, exact: false }),
     enqueue: async (run: RunJob) => void (job = run),
     workerFor: () => undefined,
-    tell: async () => undefined,
+    notify: async () => undefined,
   };
   const message = {
     messageId: '',
@@ -103,7 +103,7 @@ async function queued(maxAttempts = 3): Promise<RunJob> {
     referenceTaskIds: [],
   };
   const task = newTask(message, {});
-  await new TurnIntake(tasks, slots, { maxAttempts }).createTask({ tenantId, agent: ECHO, task });
+  await new TurnAcceptance(tasks, slots, { maxAttempts }).createTask({ tenantId, agent: ECHO, task });
   return job!;
 }
 

@@ -2,11 +2,11 @@ import { serializePayload } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { RunStore, type RunToEnqueue, type SweepFindings } from '@baton/database';
 import { Messaging } from '@baton/messaging';
-import { counter, Logger, Metrics } from '@baton/telemetry';
+import { MAX_SPREAD, counter, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { givenUpText } from '../core/turn-failure.js';
-import { Lookout } from '../core/lookout.js';
-import { MAX_PAUSE, RepeatedWork } from '../core/repeated-work.js';
+import { SweepLeader } from '../core/sweep-leader.js';
+import { RepeatedWork } from '../core/repeated-work.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { ReclaimGuard } from './reclaim-guard.js';
 
@@ -31,7 +31,7 @@ const AFTER_MS = 10;
 
 /**
  * Finds three kinds of runs: runs whose worker died, runs that kill every worker, and queued runs that are on no queue.
- * One worker does it for all (`Lookout`). After an outage of Postgres the live workers first get the time to extend their
+ * One worker does it for all (`SweepLeader`). After an outage of Postgres the live workers first get the time to extend their
  * leases (`ReclaimGuard`).
  */
 @Injectable()
@@ -43,17 +43,17 @@ export class Sweeper extends RepeatedWork {
     private readonly runs: RunStore,
     private readonly messaging: Messaging,
     private readonly dispatcher: RunDispatcher,
-    private readonly lookout: Lookout,
+    private readonly leader: SweepLeader,
     private readonly metrics: Metrics,
     private readonly environment: Environment,
     private readonly logger: Logger,
   ) {
     super({ everyMs: environment.sweepMs, log: { name: 'The sweep of runs', logger } });
-    this.reclaimGuard = new ReclaimGuard(environment.leaseMs, environment.sweepMs * MAX_PAUSE);
+    this.reclaimGuard = new ReclaimGuard(environment.leaseMs, environment.sweepMs * MAX_SPREAD);
   }
 
   /**
-   * Postgres has taken a sign of life of this worker, or has not. The next sweeping worker knows from it whether to
+   * Postgres has taken a heartbeat of this worker, or has not. The next sweeping worker knows from it whether to
    * trust leases.
    */
   noteBeat(isTaken: boolean): void {
@@ -63,7 +63,7 @@ export class Sweeper extends RepeatedWork {
   /** One sweep, if this worker sweeps. Rejects when Postgres is away; a queue that is away is left to the next sweep. */
   async runOnce(): Promise<void> {
     this.nextMs = Infinity;
-    if (!this.lookout.isOn) return;
+    if (!this.leader.isLeader) return;
     const { staleQueuedRunMs } = this.environment;
     const found = await this.look();
     this.nextMs = found.nextMs === null ? Infinity : found.nextMs + AFTER_MS;
@@ -86,7 +86,7 @@ export class Sweeper extends RepeatedWork {
 
   private async look(): Promise<SweepFindings> {
     try {
-      const found = await this.lookout.look(this.environment.staleQueuedRunMs);
+      const found = await this.leader.sweep(this.environment.staleQueuedRunMs);
       this.noteBeat(true);
       return found;
     } catch (error) {

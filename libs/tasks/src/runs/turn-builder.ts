@@ -5,7 +5,7 @@ import { LimitsService } from '@baton/identity';
 import { Outbound } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { newContextOf } from '../turns/turn-intake.js';
+import { newContextOf } from '../turns/turn-acceptance.js';
 import { TaskConsoles } from './task-consoles.js';
 import { RunJournal } from './run-journal.js';
 

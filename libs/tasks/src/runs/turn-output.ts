@@ -14,6 +14,7 @@ import {
   MAX_JSON_DEPTH,
   textPart,
   withoutTruncation,
+  type JsonObject,
 } from '@baton/a2a';
 import { type AgentOutput } from '@baton/agents';
 import { type ClaimedRun, type TurnOutcome } from '@baton/database';
@@ -40,8 +41,6 @@ export interface LogEntry {
   end?: { state: TaskState; outcome: TurnOutcome | null };
 }
 
-type Metadata = Record<string, unknown>;
-
 /**
  * Converts the output of a runtime into events of this task's log. Ids are the task's own, times are the platform's. A
  * bare message becomes a completed status. A whole task becomes the events that lead to it.
@@ -54,7 +53,7 @@ export class TurnOutput {
   constructor(
     private readonly run: ClaimedRun,
     /** Called with metadata that the agent puts on the task. */
-    private readonly onMetadata: (metadata: Metadata) => void,
+    private readonly onMetadata: (metadata: JsonObject) => void,
   ) {
     const base = run.attempt > 1 ? run.artifactsAtStart : run.snapshot.task.artifacts;
     this.baseArtifacts = new Map(base.map((artifact) => [artifact.artifactId, artifact]));
@@ -107,7 +106,7 @@ export class TurnOutput {
     return this.status({ state, message, timestamp: undefined }, undefined).payload;
   }
 
-  private status(status: TaskStatus | undefined, metadata: Metadata | undefined): LogEntry {
+  private status(status: TaskStatus | undefined, metadata: JsonObject | undefined): LogEntry {
     const state = status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
     if (state <= TaskState.TASK_STATE_UNSPECIFIED)
       throw new TurnFailure('The agent sent a status without a state: set status.state');
@@ -172,7 +171,7 @@ export class TurnOutput {
     if (task.metadata) this.onMetadata(withoutTruncation(task.metadata));
     const artifacts = task.artifacts
       .filter((artifact) => !this.seen.has(artifact.artifactId) && this.isNews(artifact))
-      .map((artifact) => this.artifact({ ...NO_UPDATE, ...this.news(artifact), lastChunk: true }));
+      .map((artifact) => this.artifact({ ...NO_UPDATE, ...this.updateOf(artifact), lastChunk: true }));
     const { status } = task;
     const saysNothing = !status || (OPENING.has(status.state) && !status.message);
     return saysNothing ? artifacts : [...artifacts, this.status(status, undefined)];
@@ -185,7 +184,7 @@ export class TurnOutput {
   }
 
   /** An agent that got the beginning of an artifact returns it with an addition. Only the addition is new. */
-  private news(artifact: Artifact): { artifact: Artifact; append: boolean } {
+  private updateOf(artifact: Artifact): { artifact: Artifact; append: boolean } {
     const base = this.baseArtifacts.get(artifact.artifactId);
     const known = base && isTruncated(this.run.snapshot.task) ? Artifact.toJSON(base) : undefined;
     const begins = { ...artifact, parts: artifact.parts.slice(0, base?.parts.length) };
@@ -211,7 +210,7 @@ function assertLength(field: 'artifactId' | 'name', value: string, max: number):
 const MAX_DEPTH = 2 * MAX_JSON_DEPTH;
 
 /** Deeper JSON cannot be written as protobuf and overflows the stack of readers: the task could not be read, or a list with it. */
-function assertDepth(parts: readonly Part[], ...metadata: (Metadata | undefined)[]): void {
+function assertDepth(parts: readonly Part[], ...metadata: (JsonObject | undefined)[]): void {
   const isTooDeep = (value: unknown): boolean => value !== undefined && isDeeper(value, MAX_DEPTH);
   const isDeepPart = (part: Part): boolean =>
     isTooDeep(part.metadata) || (part.content?.$case === 'data' && isTooDeep(part.content.value));

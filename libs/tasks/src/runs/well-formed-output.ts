@@ -1,7 +1,5 @@
 import { endsTurn, type Part, textPart, wellFormed } from '@baton/a2a';
-import type { AgentOutput } from '@baton/agents';
-
-type ArtifactOutput = Extract<AgentOutput, { $case: 'artifactUpdate' }>;
+import type { AgentOutput, ArtifactOutput } from '@baton/agents';
 
 /** What stands in place of half of a character. */
 const REPLACEMENT = '\uFFFD';

@@ -1,16 +1,16 @@
 import { Environment } from '@baton/config';
 import { type LoadFailure, releaseOf, type WorkerProcess, WorkerStore } from '@baton/database';
-import { FailureLog, Logger } from '@baton/telemetry';
+import { MAX_SPREAD, FailureLog, Logger } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { hostname } from 'node:os';
-import { Lookout } from '../core/lookout.js';
-import { MAX_PAUSE, RepeatedWork } from '../core/repeated-work.js';
+import { SweepLeader } from '../core/sweep-leader.js';
+import { RepeatedWork } from '../core/repeated-work.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { ReservedSlots } from './reserved-slots.js';
 import { Sweeper } from './sweeper.js';
 import { WorkerIdentity } from './worker-identity.js';
 
-/** Signs of life per lease. */
+/** Heartbeats per lease. */
 const BEATS = 3;
 /** A worker that has been silent for this many of them leaves its sweeps to another. */
 const MISSED_BEATS = 1.5;
@@ -24,7 +24,7 @@ const LIVE_LEASES = 2;
 @Injectable()
 export class WorkerPresence extends RepeatedWork implements BeforeApplicationShutdown {
   private readonly worker: WorkerProcess;
-  /** Longest pause between two signs of life, in ms. */
+  /** Longest pause between two heartbeats, in ms. */
   private readonly beatMs: number;
   private isLeaving = false;
   private readonly failures: FailureLog;
@@ -32,7 +32,7 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
   constructor(
     private readonly workers: WorkerStore,
     private readonly dispatcher: RunDispatcher,
-    private readonly lookout: Lookout,
+    private readonly leader: SweepLeader,
     private readonly sweeper: Sweeper,
     private readonly reserved: ReservedSlots,
     environment: Environment,
@@ -41,9 +41,9 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
   ) {
     const { workerConcurrency: concurrency, leaseMs } = environment;
     const beatMs = leaseMs / BEATS;
-    super({ everyMs: beatMs / MAX_PAUSE });
+    super({ everyMs: beatMs / MAX_SPREAD });
     this.beatMs = beatMs;
-    this.failures = new FailureLog('The sign of life', logger);
+    this.failures = new FailureLog('The heartbeat', logger);
     this.worker = { id, host: hostname(), pid: process.pid, concurrency, version: releaseOf() };
   }
 
@@ -55,7 +55,7 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
     super.onApplicationBootstrap();
   }
 
-  /** One sign of life. */
+  /** One heartbeat. */
   runOnce(): Promise<void> {
     return this.logged(() => this.seen());
   }
@@ -71,7 +71,7 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
   /** It takes no more runs from now on. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isLeaving = true;
-    this.lookout.assign(false);
+    this.leader.assign(false);
     await super.onModuleDestroy();
     await this.logged(() => this.workers.remove(this.worker.id)).catch(() => undefined);
   }
@@ -85,7 +85,7 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
       const self = { ...this.worker, ...vitals };
       const { isEldest, ...others } = await this.workers.seen(self, punctualMs, liveMs);
       this.reserved.shareWith(others);
-      this.lookout.assign(isEldest && !this.isLeaving);
+      this.leader.assign(isEldest && !this.isLeaving);
       this.sweeper.noteBeat(true);
     } catch (error) {
       this.sweeper.noteBeat(false);

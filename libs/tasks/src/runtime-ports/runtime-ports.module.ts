@@ -4,17 +4,17 @@ import { AgentDirectory } from '../catalog/agent-directory.js';
 import { AgentDirectoryModule } from '../catalog/agent-directory.module.js';
 import { DelegatedTasks } from '../delegation/delegated-tasks.js';
 import { TurnsModule } from '../turns/turns.module.js';
-import { TenantTokens } from './tenant-tokens.js';
+import { TenantTokenBudget } from './tenant-token-budget.js';
 import { TenantIndexModels } from './tenant-index-models.js';
-import { TenantSecrets } from './tenant-secrets.js';
+import { TenantSecretReader } from './tenant-secret-reader.js';
 
 /** The services of the platform that runtimes can use. */
 @Module({
   imports: [AgentDirectoryModule, TurnsModule],
   providers: [
     { provide: AgentList, useExisting: AgentDirectory },
-    { provide: SecretReader, useClass: TenantSecrets },
-    { provide: TokenBudget, useClass: TenantTokens },
+    { provide: SecretReader, useClass: TenantSecretReader },
+    { provide: TokenBudget, useClass: TenantTokenBudget },
     { provide: ChildTasks, useClass: DelegatedTasks },
     { provide: IndexModels, useClass: TenantIndexModels },
   ],

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import type { AgentDirectory } from '../catalog/agent-directory.js';
 import type { TurnEnds } from '../turns/turn-ends.js';
-import { TurnIntake } from '../turns/turn-intake.js';
+import { TurnAcceptance } from '../turns/turn-acceptance.js';
 import { scheduleOf } from './schedule.fixture.js';
 import { ScheduleFiring, taskIdAt } from './schedule-firing.js';
 import { ScheduleAdvancer } from './schedule-advancer.js';
@@ -54,11 +54,11 @@ function worker(): ScheduleAdvancer {
     }),
     enqueue: async ({ taskId }: { taskId: string }) => void handed.push(taskId),
     workerFor: () => undefined,
-    tell: async () => undefined,
+    notify: async () => undefined,
   };
   const firing = new ScheduleFiring(
     { find: async () => agents[0] } as unknown as AgentDirectory,
-    new TurnIntake(new TaskStore(database), dispatcher, environment),
+    new TurnAcceptance(new TaskStore(database), dispatcher, environment),
     {
       cancel: async (_: string, __: null, taskId: string) => canceled.push(taskId),
     } as unknown as TurnEnds,

@@ -20,7 +20,7 @@ const SCHEDULE_FIRINGS = counter(
   [{ outcome: 'started' }, { outcome: 'skipped' }, { outcome: 'missed' }, { outcome: 'refused' }],
 );
 
-interface Outcome {
+interface FiringEnd {
   outcome: FiringOutcome;
   reason: string | null;
 }
@@ -88,7 +88,7 @@ export class ScheduleAdvancer {
   private async note(
     due: DueSchedule,
     dueAt: Date,
-    { outcome, reason }: Outcome,
+    { outcome, reason }: FiringEnd,
     taskId: string | null,
   ): Promise<Date | null | undefined> {
     const { tenantId, id } = due.schedule;

@@ -2,7 +2,7 @@ import { loadEnvironment } from '@baton/config';
 import type { DueSchedule, RunStore, Schedule, ScheduleStore } from '@baton/database';
 import type { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
-import { Lookout } from '../core/lookout.js';
+import { SweepLeader } from '../core/sweep-leader.js';
 import { ScheduleClock } from './schedule-clock.js';
 import type { ScheduleAdvancer } from './schedule-advancer.js';
 import { scheduleOf } from './schedule.fixture.js';
@@ -43,7 +43,7 @@ function clock(options: {
     { advance: async () => next } as unknown as ScheduleAdvancer,
     messaging as unknown as Messaging,
     loadEnvironment({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' }),
-    new Lookout({} as RunStore),
+    new SweepLeader({} as RunStore),
     Logger.silent(),
   );
 }

@@ -3,7 +3,7 @@ import { type DueSchedule, ScheduleStore } from '@baton/database';
 import { type Consumer, Messaging, type Tick } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { Lookout } from '../core/lookout.js';
+import { SweepLeader } from '../core/sweep-leader.js';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { ScheduleAdvancer } from './schedule-advancer.js';
 import { ticksOf } from './ticks.js';
@@ -26,11 +26,11 @@ export class ScheduleClock extends RepeatedWork {
     private readonly advancer: ScheduleAdvancer,
     private readonly messaging: Messaging,
     private readonly environment: Environment,
-    lookout: Lookout,
+    leader: SweepLeader,
     private readonly logger: Logger,
   ) {
     super({ log: { name: 'The sweep of schedules', logger } });
-    lookout.on('dueSchedules', () => this.wake());
+    leader.on('dueSchedules', () => this.wake());
   }
 
   override onApplicationBootstrap(): void {

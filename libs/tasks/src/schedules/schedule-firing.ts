@@ -13,7 +13,7 @@ import { Injectable } from '@nestjs/common';
 import { v5 as uuidOf } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import { TurnEnds } from '../turns/turn-ends.js';
-import { TurnIntake, newTask } from '../turns/turn-intake.js';
+import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
 import { isBusy } from './firing-plan.js';
 
 /** The task's metadata names its schedule under this key. */
@@ -27,7 +27,7 @@ export const taskIdAt = ({ id }: Schedule, dueAt: Date): string => uuidOf(dueAt.
 export class ScheduleFiring {
   constructor(
     private readonly directory: AgentDirectory,
-    private readonly intake: TurnIntake,
+    private readonly acceptance: TurnAcceptance,
     private readonly turnEnds: TurnEnds,
   ) {}
 
@@ -39,10 +39,10 @@ export class ScheduleFiring {
   async fire(schedule: Schedule, dueAt: Date, taskId: string): Promise<void> {
     const { tenantId, lastTaskId, overlap, pendingAt } = schedule;
     // A worker may have created the task and died. Then it does not matter whether the agent still exists.
-    if (!pendingAt || !(await this.intake.exists(tenantId, taskId))) {
+    if (!pendingAt || !(await this.acceptance.exists(tenantId, taskId))) {
       const agent = await this.agentOf(schedule);
       const owner = schedule.owner ?? schedulePrincipal(schedule.id).key;
-      await this.intake.ensureTask({ tenantId, owner, agent, task: taskOf(schedule, dueAt, taskId) });
+      await this.acceptance.ensureTask({ tenantId, owner, agent, task: taskOf(schedule, dueAt, taskId) });
     }
     // Only after the new task exists: a refused one must not end the previous one.
     if (overlap === 'cancel-previous' && lastTaskId !== null && isBusy(schedule)) {

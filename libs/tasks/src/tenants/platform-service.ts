@@ -35,7 +35,7 @@ export class PlatformService {
     private readonly environment: Environment,
   ) {}
 
-  /** Those that have given a sign of life in the last hour. */
+  /** Those that have sent a heartbeat in the last hour. */
   async listWorkers(): Promise<KnownWorker[]> {
     return this.workers.list(this.environment.leaseMs * LIVE_LEASES);
   }

@@ -1,3 +1,4 @@
+import { messageOf } from '@baton/telemetry';
 import { ProtocolError, SLUG } from '@baton/a2a';
 import { assertConfig, BUILTIN_AGENTS } from '@baton/agents';
 import {
@@ -189,7 +190,7 @@ function readIndexModel(model: string, url?: string): Pick<Tenant, 'indexModel' 
   try {
     assertConfig({ runtime: 'llm', config: { model, ...(url !== undefined && { baseUrl: url }) } });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     const named = reason
       .replace('config.model:', 'index_model:')
       .replace('config.baseUrl:', 'index_model_url:');

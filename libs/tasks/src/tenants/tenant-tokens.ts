@@ -3,7 +3,7 @@ import { ProtocolError, tokenPrincipal } from '@baton/a2a';
 import type { Actor, ApiToken, TokenRights } from '@baton/database';
 import { type IssuedToken, TokenService } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
-import { type OpenWork, PrincipalWork, type StoppedWork } from './principal-work.js';
+import { type OpenWork, PrincipalActivity, type StoppedWork } from './principal-activity.js';
 
 /** A token that was revoked, and what became of its work. */
 export interface RevokedToken {
@@ -19,7 +19,7 @@ export interface RevokedToken {
 export class TenantTokens {
   constructor(
     private readonly tokens: TokenService,
-    private readonly work: PrincipalWork,
+    private readonly work: PrincipalActivity,
   ) {}
 
   /** What the token has that goes on by itself. */

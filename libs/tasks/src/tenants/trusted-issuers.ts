@@ -118,7 +118,7 @@ export class TrustedIssuers {
   }
 }
 
-type Entry = Omit<TrustedIssuer, 'id' | 'tenantId' | 'createdAt'>;
+type IssuerEntry = Omit<TrustedIssuer, 'id' | 'tenantId' | 'createdAt'>;
 /** Where the keys are. */
 type KeySource = Pick<TrustedIssuer, 'issuer' | 'jwksUrl'>;
 
@@ -130,7 +130,7 @@ function assertAllowed({ issuer, jwksUrl }: KeySource, lists: EgressLists, tenan
   throw ProtocolError.invalidParams(field, `${reason}: npx baton tenants egress ${tenant} shows it`);
 }
 
-function readNewIssuer(document: unknown): { issuer: Entry; check: boolean } {
+function readNewIssuer(document: unknown): { issuer: IssuerEntry; check: boolean } {
   const given = parseFields(newIssuer, document, '', 'the body');
   const issuer = {
     issuer: urlOf('issuer', given.issuer, given.allow_http),
@@ -169,7 +169,7 @@ function urlOf(field: string, given: string, allowHttp: boolean): string {
 
 /** Says which entry is in the way, and what to do. */
 function describeConflict(
-  { audience, selector, jwksUrl }: Entry,
+  { audience, selector, jwksUrl }: IssuerEntry,
   conflict: TrustedIssuer,
   tenant: string,
 ): string {

@@ -1,11 +1,11 @@
 import { Module } from '@nestjs/common';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { TurnEnds } from './turn-ends.js';
-import { TurnIntake } from './turn-intake.js';
+import { TurnAcceptance } from './turn-acceptance.js';
 
 /** How turns begin and end, and which of their runs are on the queue. */
 @Module({
-  providers: [RunDispatcher, TurnEnds, TurnIntake],
-  exports: [RunDispatcher, TurnEnds, TurnIntake],
+  providers: [RunDispatcher, TurnEnds, TurnAcceptance],
+  exports: [RunDispatcher, TurnEnds, TurnAcceptance],
 })
 export class TurnsModule {}

@@ -8,7 +8,7 @@ import type {
   CatalogEntry,
   CatalogWrite,
   LoadFailure,
-  WriteOptions,
+  CatalogWriteOptions,
 } from '@baton/tasks';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -215,7 +215,7 @@ export const CHECK_TOOLS = flagQuery(
  * The options of a write: whether it is a dry run, and `If-Match` or `If-None-Match` (RFC 9110 §13.1), which keep two people
  * from overwriting each other's work.
  */
-export function writeOptions({ headers }: FastifyRequest, dryRun: boolean): Required<WriteOptions> {
+export function writeOptions({ headers }: FastifyRequest, dryRun: boolean): Required<CatalogWriteOptions> {
   const match = headers['if-match'];
   const noneMatch = headers['if-none-match'];
   return {

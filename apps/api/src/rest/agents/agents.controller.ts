@@ -9,7 +9,7 @@ import {
   type CatalogWrite,
   ToolChecks,
   WorkerWatch,
-  type WriteOptions,
+  type CatalogWriteOptions,
 } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -35,8 +35,8 @@ import {
   writeOptions,
 } from './agent-json.js';
 
-type Written = z.infer<typeof agentWrite>;
-type Warning = NonNullable<Written['warnings']>[number];
+type WrittenAgent = z.infer<typeof agentWrite>;
+type AgentWarning = NonNullable<WrittenAgent['warnings']>[number];
 
 const PATCH_TYPES = ['application/merge-patch+json', 'application/json'];
 
@@ -101,7 +101,7 @@ export class AgentsController {
     @Res({ passthrough: true }) reply: FastifyReply,
     @Query('dryRun', DRY_RUN) dryRun: boolean,
     @Query('checkTools', CHECK_TOOLS) checksTools: boolean,
-  ): Promise<Written> {
+  ): Promise<WrittenAgent> {
     return this.write(request, reply, { dryRun, checksTools }, async (author, options) => {
       const document = parseWholeDocument(await this.bodies.json(request));
       return this.catalog.create(author, document, options);
@@ -125,7 +125,7 @@ export class AgentsController {
     @Res({ passthrough: true }) reply: FastifyReply,
     @Query('dryRun', DRY_RUN) dryRun: boolean,
     @Query('checkTools', CHECK_TOOLS) checksTools: boolean,
-  ): Promise<Written> {
+  ): Promise<WrittenAgent> {
     return this.write(request, reply, { dryRun, checksTools }, async (author, options) => {
       const document = parseWholeDocument(await this.bodies.json(request));
       return this.catalog.put(author, name, document, options);
@@ -149,7 +149,7 @@ export class AgentsController {
     @Res({ passthrough: true }) reply: FastifyReply,
     @Query('dryRun', DRY_RUN) dryRun: boolean,
     @Query('checkTools', CHECK_TOOLS) checksTools: boolean,
-  ): Promise<Written> {
+  ): Promise<WrittenAgent> {
     return this.write(request, reply, { dryRun, checksTools }, async (author, options) => {
       const patch = await this.bodies.json(request, PATCH_TYPES);
       return this.catalog.patch(author, name, patch, options);
@@ -171,8 +171,8 @@ export class AgentsController {
     request: FastifyRequest,
     reply: FastifyReply,
     { dryRun, checksTools }: { dryRun: boolean; checksTools: boolean },
-    act: (author: Author, options: Required<WriteOptions>) => Promise<CatalogWrite>,
-  ): Promise<Written> {
+    act: (author: Author, options: Required<CatalogWriteOptions>) => Promise<CatalogWrite>,
+  ): Promise<WrittenAgent> {
     if (checksTools && !dryRun)
       throw ProtocolError.invalidParams('checkTools', 'needs dryRun=true: write the agent after the check');
     const author = authorOf(request);
@@ -193,7 +193,7 @@ export class AgentsController {
   private async warningsOf(
     tenantId: string,
     { definition }: Pick<CatalogWrite['entry'], 'definition'>,
-  ): Promise<Warning[]> {
+  ): Promise<AgentWarning[]> {
     const callees = await Promise.all(
       namedCallees(definition).map(async ({ field, agent }) => {
         const found = await this.directory.find(tenantId, agent);

@@ -76,13 +76,13 @@ export class DeadPushesController {
   }
 }
 
-type Position = Pick<DeadPush, 'failingSince' | 'taskId' | 'configId'>;
+type DeadPushPosition = Pick<DeadPush, 'failingSince' | 'taskId' | 'configId'>;
 
 /** The page that a request asks for. Throws `invalid-params`. */
 export async function pageOfPushes<T extends DeadPush>(
   limit: number,
   cursor: string | undefined,
-  list: (page: { limit: number; after: Position | undefined }) => Promise<T[]>,
+  list: (page: { limit: number; after: DeadPushPosition | undefined }) => Promise<T[]>,
 ) {
   const request = readPage(limit, cursor);
   const after = request.after === undefined ? undefined : readPosition(request.after);
@@ -90,10 +90,10 @@ export async function pageOfPushes<T extends DeadPush>(
   return pageOf(found, writePosition, request);
 }
 
-const writePosition = ({ failingSince, taskId, configId }: Position): string =>
+const writePosition = ({ failingSince, taskId, configId }: DeadPushPosition): string =>
   `${failingSince.toISOString()} ${taskId} ${configId}`;
 
-function readPosition(key: string): Position {
+function readPosition(key: string): DeadPushPosition {
   const [at = '', taskId = '', ...id] = key.split(' ');
   const position = { failingSince: new Date(at), taskId, configId: id.join(' ') };
   // Postgres does not have all years that JavaScript writes with a sign.

@@ -23,7 +23,7 @@ import {
 } from './schedule-json.js';
 import { namesOfTask } from '../task-names.js';
 
-type Answer = z.infer<typeof scheduleAnswer>;
+type ScheduleAnswer = z.infer<typeof scheduleAnswer>;
 
 /** Throws `forbidden` for a caller who may not send messages itself: a schedule sends them for it. */
 const assertMaySend = (request: FastifyRequest): void =>
@@ -64,7 +64,7 @@ export class SchedulesController {
   async create(
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-  ): Promise<Answer> {
+  ): Promise<ScheduleAnswer> {
     const spec = decodeNewSchedule(await this.bodies.json(request));
     const made = await this.schedules.create(callerOf(request), spec, actorOf(request));
     reply.status(201).header('location', `/v1/schedules/${made.id}`);
@@ -74,7 +74,7 @@ export class SchedulesController {
   @Describe({ id: 'getSchedule', summary: 'Shows a schedule', answer: scheduleAnswer })
   @RequireScope('tasks:read', 'schedules:write')
   @Get(':id')
-  async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Answer> {
+  async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<ScheduleAnswer> {
     return encodeScheduleWithMessage(await this.schedules.find(callerOf(request), id));
   }
 
@@ -86,7 +86,7 @@ export class SchedulesController {
   })
   @RequireScope('schedules:write')
   @Patch(':id')
-  async change(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Answer> {
+  async change(@Param('id') id: string, @Req() request: FastifyRequest): Promise<ScheduleAnswer> {
     const patch = decodeSchedulePatch(await this.bodies.json(request));
     const { paused, ...others } = patch;
     const onlyPauses = paused === true && Object.keys(others).length === 0;

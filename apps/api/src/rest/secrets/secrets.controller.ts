@@ -26,7 +26,7 @@ export const secretAnswer = z
   })
   .meta({ id: 'Secret' });
 const secretList = z.object({ secrets: z.array(secretAnswer), next_cursor: nextCursor });
-type Answer = z.infer<typeof secretAnswer>;
+type SecretAnswer = z.infer<typeof secretAnswer>;
 
 /** A tenant's secrets: set, listed by name, removed. A value is never shown again. */
 @RequireScope('secrets:write')
@@ -59,7 +59,7 @@ export class SecretsController {
     answer: secretAnswer,
   })
   @Put(':name')
-  async set(@Param('name') name: string, @Req() request: FastifyRequest): Promise<Answer> {
+  async set(@Param('name') name: string, @Req() request: FastifyRequest): Promise<SecretAnswer> {
     const { tenantId } = callerOf(request);
     assertMasterKey(this.environment);
     const { value, origins } = parseFields(newSecret, await this.bodies.json(request), '', 'the body');
@@ -75,7 +75,7 @@ export class SecretsController {
     answer: secretAnswer,
   })
   @Patch(':name')
-  async change(@Param('name') name: string, @Req() request: FastifyRequest): Promise<Answer> {
+  async change(@Param('name') name: string, @Req() request: FastifyRequest): Promise<SecretAnswer> {
     const { tenantId } = callerOf(request);
     const { origins } = parseFields(secretPatch, await this.bodies.json(request), '', 'the body');
     const secret = await this.secrets
@@ -115,7 +115,7 @@ export function explainSecret(error: unknown): never {
 }
 
 /** Without its value. */
-export const encodeSecret = ({ name, origins, createdAt, updatedAt }: SecretInfo): Answer => ({
+export const encodeSecret = ({ name, origins, createdAt, updatedAt }: SecretInfo): SecretAnswer => ({
   name,
   origins,
   created_at: createdAt.toISOString(),

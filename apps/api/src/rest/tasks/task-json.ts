@@ -8,6 +8,7 @@ import {
   stateName,
   textOf,
   tokenUsage,
+  type JsonObject,
 } from '@baton/a2a';
 import { approvalsOf } from '@baton/agents';
 import type {
@@ -26,8 +27,6 @@ import { z } from 'zod';
 import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
 import { nextCursor, readPage } from '../paging.js';
 import { costOf, type ModelPrices, priceOf, roundedCost } from '../usage/model-cost.js';
-
-type Json = Record<string, unknown>;
 
 const approval = z
   .object({
@@ -269,7 +268,7 @@ export const encodeWholeTask = (
   parent_id: parentTaskId,
   child_ids: childTaskIds,
   events,
-  task: Task.toJSON(task) as Json,
+  task: Task.toJSON(task) as JsonObject,
 });
 
 /** A task as an entry of a list. */
@@ -388,7 +387,10 @@ export const encodeArtifactPage = (
 ): z.infer<typeof artifactPage> => ({
   task_id: id,
   as_of_event: head,
-  artifacts: pieces.map(({ append, artifact }) => ({ append, artifact: Artifact.toJSON(artifact) as Json })),
+  artifacts: pieces.map(({ append, artifact }) => ({
+    append,
+    artifact: Artifact.toJSON(artifact) as JsonObject,
+  })),
   next_cursor: next ? encodeCursor(next) : null,
 });
 

@@ -105,7 +105,7 @@ export const revokedToken = tokenWithWork
   .extend({ canceled_tasks: z.int().optional(), paused_schedules: z.int().optional() })
   .meta({ id: 'RevokedToken' });
 
-type Given = Partial<z.output<typeof newToken>>;
+type GivenToken = Partial<z.output<typeof newToken>>;
 
 /**
  * Reads a new token. Omitted members have the values of the caller's own token.
@@ -151,7 +151,7 @@ export function decodeRotation(
   return { overlapMs: seconds * 1000, ...end };
 }
 
-function rightsOf(given: Given): Partial<TokenRights> {
+function rightsOf(given: GivenToken): Partial<TokenRights> {
   const { name, scopes, agents, requests_per_second: requestsPerSecond, expires_at: expiresAt } = given;
   return {
     ...(name !== undefined && { name }),

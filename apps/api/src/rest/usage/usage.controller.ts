@@ -88,8 +88,8 @@ const usageAnswer = z
     ),
   })
   .meta({ id: 'Usage' });
-type Answer = z.infer<typeof usageAnswer>;
-type Group = Answer['usage'][number];
+type UsageAnswer = z.infer<typeof usageAnswer>;
+type UsageGroup = UsageAnswer['usage'][number];
 
 /** What tasks and their calls of models have used, of the tasks that the caller sees. */
 @Controller('v1/usage')
@@ -127,7 +127,7 @@ export class UsageController {
     const { modelPrices: models, modelPricesCurrency } = this.environment;
     const groups = groupsOf(sums, models);
     const unpriced = new Set(sums.filter((each) => isUnpriced(each, models)).map(({ model }) => model));
-    const answer: Answer = {
+    const answer: UsageAnswer = {
       by,
       since: since.toISOString(),
       until: until.toISOString(),
@@ -155,8 +155,8 @@ const isUnpriced = (sums: UsageSums, prices: ModelPrices | undefined): boolean =
   sums.inputTokens + sums.outputTokens > 0 && priceOf(sums.model, prices) === undefined;
 
 /** One group for each key, of all its models. Costs are rounded to a millionth. */
-function groupsOf(sums: readonly UsageSums[], prices: ModelPrices | undefined): Group[] {
-  const groups = new Map<string, Group>();
+function groupsOf(sums: readonly UsageSums[], prices: ModelPrices | undefined): UsageGroup[] {
+  const groups = new Map<string, UsageGroup>();
   for (const each of sums) {
     const { key, model, inputTokens, outputTokens, cachedTokens } = each;
     const price = priceOf(model, prices);
@@ -175,7 +175,7 @@ function groupsOf(sums: readonly UsageSums[], prices: ModelPrices | undefined): 
       unpriced_tokens: before.unpriced_tokens + (price ? 0 : inputTokens + outputTokens),
     });
   }
-  const rounded = ({ cost, ...group }: Group): Group => ({
+  const rounded = ({ cost, ...group }: UsageGroup): UsageGroup => ({
     ...group,
     cost: cost === null ? null : roundedCost(cost),
   });
@@ -194,7 +194,7 @@ const NOTHING = {
 };
 
 /** A table with titles. The key has the name of what it is, and the cost that of its currency. */
-function tableOf({ by, currency, usage }: Answer): (string | number | null)[][] {
+function tableOf({ by, currency, usage }: UsageAnswer): (string | number | null)[][] {
   const titles = [
     by,
     'tasks',

@@ -65,7 +65,7 @@ export const webhookTest = z
   })
   .meta({ id: 'WebhookTest' });
 
-type Given = z.infer<typeof webhookPatch>;
+type GivenWebhook = z.infer<typeof webhookPatch>;
 
 /** Reads a new webhook. Throws `invalid-params` naming every wrong field. */
 export function decodeNewWebhook(body: unknown): WebhookSpec {
@@ -81,7 +81,7 @@ export const decodeWebhookPatch = (body: unknown): Partial<WebhookSpec> =>
 export const decodeWebhookRotation = (body: unknown): number =>
   parseFields(webhookRotation, body, '', 'the body').overlap_seconds * 1000;
 
-function specOf({ url, agents, states, enabled }: Given): Partial<WebhookSpec> {
+function specOf({ url, agents, states, enabled }: GivenWebhook): Partial<WebhookSpec> {
   return {
     ...(url !== undefined && { url }),
     ...(agents !== undefined && { agents: [...new Set(agents)] }),

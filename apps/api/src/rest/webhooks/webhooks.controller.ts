@@ -24,8 +24,8 @@ import {
   webhookWithSecret,
 } from './webhook-json.js';
 
-type Answer = z.infer<typeof webhookAnswer>;
-type WithSecret = z.infer<typeof webhookWithSecret>;
+type WebhookAnswer = z.infer<typeof webhookAnswer>;
+type WebhookWithSecret = z.infer<typeof webhookWithSecret>;
 
 /** A tenant's webhooks, for its administrators: a webhook gets the tasks of everybody in the tenant. */
 @RequireScope('admin')
@@ -61,7 +61,7 @@ export class WebhooksController {
   async create(
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
-  ): Promise<WithSecret> {
+  ): Promise<WebhookWithSecret> {
     const spec = decodeNewWebhook(await this.bodies.json(request));
     const { webhook, secret } = await this.webhooks.create(callerOf(request), spec, actorOf(request));
     reply.status(201).header('location', `/v1/webhooks/${webhook.id}`);
@@ -70,7 +70,7 @@ export class WebhooksController {
 
   @Describe({ id: 'getWebhook', summary: 'Shows a webhook', answer: webhookAnswer })
   @Get(':id')
-  async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Answer> {
+  async get(@Param('id') id: string, @Req() request: FastifyRequest): Promise<WebhookAnswer> {
     return encodeWebhook(await this.webhooks.find(callerOf(request), id));
   }
 
@@ -81,7 +81,7 @@ export class WebhooksController {
     answer: webhookAnswer,
   })
   @Patch(':id')
-  async change(@Param('id') id: string, @Req() request: FastifyRequest): Promise<Answer> {
+  async change(@Param('id') id: string, @Req() request: FastifyRequest): Promise<WebhookAnswer> {
     const patch = decodeWebhookPatch(await this.bodies.json(request));
     return encodeWebhook(await this.webhooks.change(callerOf(request), id, patch, actorOf(request)));
   }
@@ -94,7 +94,7 @@ export class WebhooksController {
   })
   @Post(':id/rotate')
   @HttpCode(200)
-  async rotate(@Param('id') id: string, @Req() request: FastifyRequest): Promise<WithSecret> {
+  async rotate(@Param('id') id: string, @Req() request: FastifyRequest): Promise<WebhookWithSecret> {
     const overlapMs = decodeWebhookRotation(await this.bodies.json(request));
     const caller = callerOf(request);
     const { webhook, secret } = await this.webhooks.rotate(caller, id, overlapMs, actorOf(request));

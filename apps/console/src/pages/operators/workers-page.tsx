@@ -20,10 +20,7 @@ export function WorkersPage() {
       {error && <ErrorView error={error} retry={() => void refetch()} />}
       {!data && !error && <Skeleton height="8rem" aria-label="Loading workers" role="status" />}
       {data && workers.length === 0 && (
-        <EmptyState
-          title="No worker has given a sign of life in the last hour"
-          command="npm run start:worker"
-        >
+        <EmptyState title="No worker has sent a heartbeat in the last hour" command="npm run start:worker">
           Tasks are accepted and wait. Start a worker, and look into the log of the one that has ended.
         </EmptyState>
       )}
@@ -43,7 +40,7 @@ export function WorkersPage() {
               'Memory',
               'Release',
               'Alive since',
-              'Last sign of life',
+              'Last heartbeat',
               'Agents not loaded',
             ]}
             rows={workers.map((worker) => ({

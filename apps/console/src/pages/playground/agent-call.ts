@@ -10,13 +10,13 @@ import {
 import { createParser } from 'eventsource-parser';
 import { accessToken } from '../../session/session';
 import { type Draft, messageOf } from './draft';
-import { type Exchange, type Frame, HIDDEN_TOKEN } from './exchange';
+import { type RecordedExchange, type ReceivedFrame, HIDDEN_TOKEN } from './exchange';
 import { SERVER_URL } from '../../base';
 
 /** What is told while a call goes on. */
 export interface CallListener {
-  onExchange: (exchange: Exchange) => void;
-  onFrame: (frame: Frame) => void;
+  onExchange: (exchange: RecordedExchange) => void;
+  onFrame: (frame: ReceivedFrame) => void;
   /** What the SDK has read from a frame, in the JSON of A2A 1.0. */
   onEvent: (event: Record<string, unknown>) => void;
 }

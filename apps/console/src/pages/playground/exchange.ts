@@ -1,5 +1,5 @@
 /** A request as it went out, and the head of its answer. The token is left out. */
-export interface Exchange {
+export interface RecordedExchange {
   method: string;
   url: string;
   requestHeaders: [string, string][];
@@ -9,7 +9,7 @@ export interface Exchange {
 }
 
 /** A frame of a stream as it came in, or the body of an answer. */
-export interface Frame {
+export interface ReceivedFrame {
   id: string | undefined;
   data: string;
   /** Since the request, in ms. */
@@ -25,7 +25,7 @@ export function curlOf({
   url,
   requestHeaders,
   body,
-}: Pick<Exchange, 'method' | 'url' | 'requestHeaders' | 'body'>): string {
+}: Pick<RecordedExchange, 'method' | 'url' | 'requestHeaders' | 'body'>): string {
   const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
   return [
     `curl -N -X ${method} ${quoted(url)}`,

@@ -25,7 +25,7 @@ import { useCaller } from '../../session/caller';
 import { agentsQuery } from '../agents/agents-api';
 import type { AgentCall } from './agent-call';
 import { BINDINGS, type Draft, type DraftFile, emptyDraft, faultsOf, KeptDrafts, VERSIONS } from './draft';
-import { curlOf, type Exchange, type Frame } from './exchange';
+import { curlOf, type RecordedExchange, type ReceivedFrame } from './exchange';
 
 const route = getRouteApi('/app/playground');
 /** Frames that are shown. More are counted. */
@@ -35,16 +35,16 @@ const DEFAULT_AGENT = 'echo';
 type CallState = 'idle' | 'running' | 'cut' | 'done' | 'failed';
 
 /** What has come in so far. */
-interface Answer {
+interface ReceivedAnswer {
   state: CallState;
-  exchange: Exchange | undefined;
-  frames: Frame[];
+  exchange: RecordedExchange | undefined;
+  frames: ReceivedFrame[];
   count: number;
   events: Record<string, unknown>[];
   error: unknown;
 }
 
-const NOTHING: Answer = {
+const NOTHING: ReceivedAnswer = {
   state: 'idle',
   exchange: undefined,
   frames: [],
@@ -318,7 +318,7 @@ function AnswerView({
   answer,
   onContinue,
 }: {
-  answer: Answer;
+  answer: ReceivedAnswer;
   onContinue: (contextId: string, taskId: string) => void;
 }) {
   const { state, exchange, frames, count, events, error } = answer;
@@ -370,7 +370,7 @@ function AnswerView({
   );
 }
 
-function Frames({ frames, count }: { frames: Frame[]; count: number }) {
+function Frames({ frames, count }: { frames: ReceivedFrame[]; count: number }) {
   return (
     <Stack gap="xs">
       {count > frames.length && (
@@ -403,7 +403,7 @@ function Frames({ frames, count }: { frames: Frame[]; count: number }) {
 const headerLines = (headers: [string, string][]): string =>
   headers.map(([name, value]) => `${name}: ${value}`).join('\n');
 
-function Headers({ exchange }: { exchange: Exchange }) {
+function Headers({ exchange }: { exchange: RecordedExchange }) {
   const { method, url, requestHeaders, body, status, responseHeaders } = exchange;
   return (
     <Stack gap="xs">
@@ -419,7 +419,7 @@ function Headers({ exchange }: { exchange: Exchange }) {
   );
 }
 
-function Curl({ exchange }: { exchange: Exchange }) {
+function Curl({ exchange }: { exchange: RecordedExchange }) {
   const command = curlOf(exchange);
   return (
     <Stack gap="xs">

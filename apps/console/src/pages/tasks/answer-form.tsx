@@ -8,7 +8,7 @@ import { Json } from '../../components/part-view';
 import { useCaller } from '../../session/caller';
 import type { Task } from './task-words';
 
-interface RpcAnswer {
+interface SendAnswer {
   error?: { message: string };
 }
 
@@ -21,7 +21,7 @@ async function answerTask({ agent_id: agent, task_id: taskId }: Task, parts: obj
     headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params }),
   });
-  const { error } = (await response.json()) as RpcAnswer;
+  const { error } = (await response.json()) as SendAnswer;
   if (error) throw new Error(error.message);
 }
 

@@ -5,8 +5,9 @@ import { answerOf, api } from '../../api/client';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
-import { type Artifact, joinTexts, type Message, type Part } from './task-log';
-import { durationText, type Task } from './task-words';
+import type { Part } from '../../components/part-view';
+import { type Artifact, joinTexts, type Message } from './task-log';
+import { durationText, type Task, UUID } from './task-words';
 import styles from './tasks.module.css';
 
 const route = getRouteApi('/app/tasks/$id/compare');
@@ -14,7 +15,6 @@ const route = getRouteApi('/app/tasks/$id/compare');
 const MAX_CHOICES = 50;
 /** Characters of a text that are shown and compared. */
 const MAX_TEXT = 20_000;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const useTask = (id: string | undefined) =>
   useQuery({

@@ -3,18 +3,8 @@ import { createParser } from 'eventsource-parser';
 import { useEffect, useState } from 'react';
 import { ApiError } from '../../api/api-error';
 import { answerOf, api, fetchApi } from '../../api/client';
+import type { Part } from '../../components/part-view';
 import { isTerminal } from './task-words';
-
-/** A part of a message or an artifact, in the JSON of A2A 1.0. */
-export interface Part {
-  text?: string;
-  data?: unknown;
-  /** Bytes in base64. */
-  raw?: string;
-  url?: string;
-  filename?: string;
-  mediaType?: string;
-}
 
 export interface Message {
   messageId?: string;

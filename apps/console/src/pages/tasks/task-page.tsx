@@ -28,7 +28,7 @@ import {
   isTerminal,
   isWaiting,
   lengthOf,
-  reasonOf,
+  statusReason,
   shortId,
   StateBadge,
   type Task,
@@ -112,7 +112,7 @@ function Facts({ task, events }: { task: Task; events: readonly LogEvent[] }) {
   // The newest is the first.
   const [run] = task.runs;
   const slug = names.get(task.agent_id);
-  const reason = reasonOf(task);
+  const reason = statusReason(task);
   const length = isTerminal(task.state) ? lengthOf(task) : undefined;
   const approvals = useMemo(() => decisionsOf(events), [events]);
   const facts: [string, React.ReactNode][] = [

@@ -30,13 +30,13 @@ export const isWaiting = (state: string | undefined): boolean =>
   state === 'input-required' || state === 'auth-required';
 
 /** Why a task has ended badly or waits, as its status says. Undefined: it goes on, has completed, or does not say it. */
-export const reasonOf = ({ state, status_message: text }: ListedTask): string | undefined =>
+export const statusReason = ({ state, status_message: text }: ListedTask): string | undefined =>
   state !== 'completed' && (isTerminal(state) || isWaiting(state)) ? text : undefined;
 
 /** The end of a UUID. Those of neighbours begin with the same time. Other ids, which callers have made, are whole. */
 export const shortId = (id: string): string => (UUID.test(id) ? id.slice(-SHORT_ID) : id);
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const SHORT_ID = 8;
 

@@ -18,9 +18,10 @@ import {
   ListedId,
   lengthOf,
   type ListedTask,
-  reasonOf,
+  statusReason,
   STATES,
   StateBadge,
+  UUID,
 } from './task-words';
 import styles from './tasks.module.css';
 
@@ -32,7 +33,6 @@ const REFRESH_MS = 4_000;
 const SEARCH_REFRESH_MS = 30_000;
 /** The next page is read when so few rows are left below. */
 const ROWS_AHEAD = 50;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const TITLES = ['State', 'Task', 'Agent', 'Reason', 'Context', 'Owner', 'Age', 'Duration', 'Usage'];
 
 /** The tasks that the caller sees, the newest status first: live, and however many there are. */
@@ -292,8 +292,8 @@ function Cells({
       <div role="cell" title={agent}>
         {agent}
       </div>
-      <div role="cell" title={reasonOf(task)} className={styles.reason}>
-        {reasonOf(task) ?? '–'}
+      <div role="cell" title={statusReason(task)} className={styles.reason}>
+        {statusReason(task) ?? '–'}
       </div>
       <div role="cell">
         <Link

@@ -11,7 +11,7 @@ import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
 
 const STATES = ['input-required', 'auth-required', 'completed', 'failed', 'canceled', 'rejected'] as const;
-type State = (typeof STATES)[number];
+type WebhookState = (typeof STATES)[number];
 type Webhook = TenantSchemas['Webhook'];
 
 /** The webhooks of the tenant, for its administrators. */
@@ -111,7 +111,7 @@ function CreateWebhook() {
       label="Create webhook"
       title="Create a webhook"
       submit={async (fields) => {
-        const states = fields.getAll('states') as State[];
+        const states = fields.getAll('states') as WebhookState[];
         const body = {
           url: textOf(fields, 'url') ?? '',
           ...(wordsOf(fields, 'agents') && { agents: wordsOf(fields, 'agents') }),
@@ -133,7 +133,7 @@ function EditWebhook({ webhook }: { webhook: Webhook }) {
       name={url}
       title="Change the webhook"
       submit={async (fields) => {
-        const states = fields.getAll('states') as State[];
+        const states = fields.getAll('states') as WebhookState[];
         const body = {
           url: textOf(fields, 'url') ?? '',
           // Null means all.

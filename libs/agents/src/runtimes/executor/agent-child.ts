@@ -1,3 +1,4 @@
+import { messageOf } from '@baton/telemetry';
 import { type SandboxFiles, sandboxed } from '@baton/sandbox';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -130,7 +131,7 @@ export class AgentChild {
         this.listener.onMessage(JSON.parse(text) as FromAgent);
       }
     } catch (error) {
-      this.listener.onUnreadable(error instanceof Error ? error.message : String(error));
+      this.listener.onUnreadable(messageOf(error));
     }
   }
 }

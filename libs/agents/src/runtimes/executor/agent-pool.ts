@@ -1,6 +1,7 @@
+import { messageOf } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AgentProcess, type ProcessOptions, type TurnIds } from './agent-process.js';
-import { type ErrorDetail, type LoadFault, type TurnRequest } from './protocol.js';
+import { type AgentErrorDetail, type LoadFault, type TurnRequest } from './protocol.js';
 import { AgentError } from './agent-error.js';
 import type { TurnPorts, TurnStream } from './turn-stream.js';
 import type { ProcessSlots, Slot } from './process-slots.js';
@@ -46,7 +47,7 @@ export class AgentPool {
   private readonly waiting = new Set<() => void>();
   private failures = 0;
   private startAfter = 0;
-  private loadError: ErrorDetail | undefined;
+  private loadError: AgentErrorDetail | undefined;
   private pending: PendingStart | undefined;
   /** Turns that are about to begin. */
   private opening = 0;
@@ -95,7 +96,7 @@ export class AgentPool {
       (error) => error && (error.fault ?? { file: '', reason: error.message }),
       (error: unknown) => ({
         file: this.options.module ?? '',
-        reason: `could not be loaded: ${error instanceof Error ? error.message : String(error)}`,
+        reason: `could not be loaded: ${messageOf(error)}`,
       }),
     );
   }
@@ -228,7 +229,7 @@ export class AgentPool {
     if (this.processes.size === 0 && this.opening === 0) this.options.onEmpty?.();
   }
 
-  private onLoaded(process: AgentProcess, error: ErrorDetail | undefined): void {
+  private onLoaded(process: AgentProcess, error: AgentErrorDetail | undefined): void {
     this.loadError = error;
     if (!error) return;
     this.options.logger.error(error.message, { agent: this.options.agent });

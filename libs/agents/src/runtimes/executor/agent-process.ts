@@ -1,6 +1,6 @@
 import type { Logger } from '@baton/telemetry';
 import { AgentChild, type ChildListener, type ChildOptions } from './agent-child.js';
-import { type ErrorDetail, type FromAgent, type LoadFault, type TurnRequest, cut } from './protocol.js';
+import { type AgentErrorDetail, type FromAgent, type LoadFault, type TurnRequest, cut } from './protocol.js';
 import { AgentCrash } from './agent-crash.js';
 import { AgentError } from './agent-error.js';
 import { type TurnPorts, TurnStream } from './turn-stream.js';
@@ -18,7 +18,7 @@ export interface ProcessOptions extends ChildOptions {
 }
 
 /** Why a module could not be loaded, and where the fault is, if that is known. */
-export type ModuleError = ErrorDetail & { fault?: LoadFault | undefined };
+export type ModuleError = AgentErrorDetail & { fault?: LoadFault | undefined };
 
 /** The ids of a turn, for its log lines. */
 export interface TurnIds {
@@ -55,7 +55,7 @@ export class AgentProcess implements ChildListener {
   private readonly streams = new Map<number, TurnStream>();
   private readonly turns = new Map<number, TurnIds>();
   private readonly timer: NodeJS.Timeout;
-  private onLoaded: ((error: ErrorDetail | undefined, fault: LoadFault | undefined) => void) | undefined;
+  private onLoaded: ((error: AgentErrorDetail | undefined, fault: LoadFault | undefined) => void) | undefined;
   private lastTurn = 0;
   private pingedAt: number | undefined;
   private hasSpoken = false;
@@ -185,7 +185,7 @@ export class AgentProcess implements ChildListener {
   }
 
   onMessage(message: FromAgent): void {
-    // Every message is a sign of life.
+    // Every message is a heartbeat.
     this.pingedAt = undefined;
     this.hasSpoken = true;
     switch (message.type) {
@@ -224,7 +224,7 @@ export class AgentProcess implements ChildListener {
     this.log('info', 'agent wrote', turn, { text: stream?.line(level, text) ?? text });
   }
 
-  private onReturned(turn: number, error?: ErrorDetail, parked?: Parked): void {
+  private onReturned(turn: number, error?: AgentErrorDetail, parked?: Parked): void {
     const stream = this.streams.get(turn);
     if (!stream) return;
     this.streams.delete(turn);
@@ -238,7 +238,7 @@ export class AgentProcess implements ChildListener {
   }
 
   /** Fails the turn of the error. The process is no longer reliable, so it ends after its other turns. */
-  private onUncaught(turn: number | null, error: ErrorDetail): void {
+  private onUncaught(turn: number | null, error: AgentErrorDetail): void {
     const open = [...this.streams.values()].filter((stream) => !stream.isOver);
     const [only] = open;
     const guilty = turn === null ? (open.length === 1 ? only : undefined) : this.streams.get(turn);

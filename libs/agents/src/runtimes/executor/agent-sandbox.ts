@@ -25,7 +25,7 @@ const DEVICES = ['null', 'zero', 'full', 'random', 'urandom', 'tty', 'ptmx', 'pt
 /** Variables of an agent that name files with certificates. */
 const CERTIFICATES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR'];
 
-type Settings = Pick<Environment, 'agentsDir' | 'executorSandbox' | 'executorRead' | 'executorWrite'>;
+type SandboxSettings = Pick<Environment, 'agentsDir' | 'executorSandbox' | 'executorRead' | 'executorWrite'>;
 
 /**
  * The sandbox of an agent's process. Undefined where there is none.
@@ -38,7 +38,7 @@ export function agentSandbox(
   folder: string,
   scratch: string,
   env: Readonly<Record<string, string>>,
-  settings: Settings,
+  settings: SandboxSettings,
 ): AgentSandbox | undefined {
   if (settings.executorSandbox === 'off' || sandboxProblem() !== undefined) return undefined;
   const temporary = temporaryFolder(scratch);
@@ -48,7 +48,7 @@ export function agentSandbox(
   return { files: { read, write }, env: { TMPDIR: temporary, TMP: temporary, TEMP: temporary } };
 }
 
-function readableFolders({ agentsDir = '/', executorRead }: Settings): string[] {
+function readableFolders({ agentsDir = '/', executorRead }: SandboxSettings): string[] {
   return [
     ...FOLDERS_OF_PROGRAMS,
     ...SYSTEM,
@@ -66,7 +66,9 @@ function readableFolders({ agentsDir = '/', executorRead }: Settings): string[] 
  * Why agents in code run without a sandbox. Undefined if they have one.
  * @throws EnvironmentError if EXECUTOR_SANDBOX requires one
  */
-export function missingSandbox({ executorSandbox }: Pick<Settings, 'executorSandbox'>): string | undefined {
+export function missingSandbox({
+  executorSandbox,
+}: Pick<SandboxSettings, 'executorSandbox'>): string | undefined {
   if (executorSandbox === 'off') return 'EXECUTOR_SANDBOX is off';
   const problem = sandboxProblem();
   if (problem !== undefined && executorSandbox === 'required') {
@@ -78,7 +80,7 @@ export function missingSandbox({ executorSandbox }: Pick<Settings, 'executorSand
 }
 
 /** Those of the files that agents can read although they have a sandbox, because they are in a folder of theirs. */
-export function filesInReach(files: readonly string[], settings: Settings): string[] {
+export function filesInReach(files: readonly string[], settings: SandboxSettings): string[] {
   const folders = [...readableFolders(settings), ...settings.executorWrite].flatMap(realPath);
   return files.filter((file) =>
     realPath(file).some((real) =>

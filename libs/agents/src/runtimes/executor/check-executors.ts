@@ -1,3 +1,4 @@
+import { messageOf } from '@baton/telemetry';
 import { AgentProcess, type ProcessOptions } from './agent-process.js';
 import type { LoadFault } from './protocol.js';
 
@@ -38,7 +39,7 @@ class Checker {
       return error && (error.fault ?? { file: '', reason: error.message });
     } catch (error) {
       this.process = undefined;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       const fault = { file: folder.module ?? '', reason: `could not be loaded: ${reason}` };
       return isNew ? fault : this.check(folder);
     }

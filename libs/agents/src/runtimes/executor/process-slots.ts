@@ -30,7 +30,7 @@ interface Held extends Taken {
 
 const isIdle = ({ holder }: Held): boolean => holder.inFlight === 0;
 
-interface Waiting {
+interface WaitingTurn {
   tenantId: string;
   grant: (slot: Slot) => void;
 }
@@ -43,7 +43,7 @@ interface Waiting {
 export class ProcessSlots {
   /** In the order in which they were taken. */
   private readonly taken = new Set<Taken>();
-  private readonly waiting = new Set<Waiting>();
+  private readonly waiting = new Set<WaitingTurn>();
 
   constructor(private readonly max: number) {}
 
@@ -56,7 +56,7 @@ export class ProcessSlots {
         this.waiting.delete(waiting);
         resolve(undefined);
       };
-      const waiting: Waiting = {
+      const waiting: WaitingTurn = {
         tenantId,
         grant: (slot) => {
           this.waiting.delete(waiting);

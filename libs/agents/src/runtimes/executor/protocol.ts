@@ -3,7 +3,7 @@
 import type { Parked, RecordedStep, StepMessage, StepReply } from './step-protocol.js';
 
 /** An error in an agent's code, for the agent's author. Callers never see it. */
-export interface ErrorDetail {
+export interface AgentErrorDetail {
   name: string;
   message: string;
   stack?: string;
@@ -61,7 +61,7 @@ export type ToAgent =
 
 /** Messages from the process to the worker. */
 export type FromAgent =
-  | { type: 'loaded'; error?: ErrorDetail; fault?: LoadFault }
+  | { type: 'loaded'; error?: AgentErrorDetail; fault?: LoadFault }
   /** The worker returns `size` as credit. An event with `replayed: true` was published by an earlier attempt, too. */
   | { type: 'events'; turn: number; size: number; events: unknown[] }
   /** The turn has no further events. */
@@ -71,10 +71,10 @@ export type FromAgent =
   /** The turn asks for a secret of its tenant. */
   | { type: 'secret'; turn: number; id: number; name: string }
   /** `execute` returned or threw, or was left because all its steps wait. This is the last message of a turn. */
-  | { type: 'returned'; turn: number; error?: ErrorDetail; parked?: Parked }
+  | { type: 'returned'; turn: number; error?: AgentErrorDetail; parked?: Parked }
   /** An uncaught error or rejection. `turn` is null if its turn is unknown. */
-  | { type: 'uncaught'; turn: number | null; error: ErrorDetail }
-  | { type: 'cancel-failed'; turn: number; error: ErrorDetail }
+  | { type: 'uncaught'; turn: number | null; error: AgentErrorDetail }
+  | { type: 'cancel-failed'; turn: number; error: AgentErrorDetail }
   /** A console line of a turn; `turn` is null if it is of none. */
   | { type: 'line'; turn: number | null; level: ConsoleLevel; text: string }
   | { type: 'pong' };
@@ -88,7 +88,7 @@ const MAX_TEXT = 4_000;
 const MAX_STACK = 16_000;
 
 /** Describes any thrown value within bounds. Never throws. */
-export function errorDetail(error: unknown): ErrorDetail {
+export function errorDetail(error: unknown): AgentErrorDetail {
   try {
     if (!(error instanceof Error)) return { name: 'Error', message: cut(String(error), MAX_TEXT) };
     const { name, message, stack, cause } = error;

@@ -7,7 +7,7 @@ import { type ChildRequest } from '../../ports.js';
 import { ChildRefusal } from '../../child-refusal.js';
 import { converseHere } from '../../testing/executors.js';
 import { MemoryJournal, agent, firstTurn, summary, turnWith, userMessage } from '../../testing/turns.js';
-import type { StepPorts } from './turn-steps.js';
+import type { TurnStepPorts } from './turn-steps.js';
 import { STEP_LIMITS } from './step-protocol.js';
 
 const { TASK_STATE_COMPLETED, TASK_STATE_WORKING, TASK_STATE_INPUT_REQUIRED } = TaskState;
@@ -48,7 +48,7 @@ class Bench {
 
   constructor(readonly journal = new MemoryJournal()) {}
 
-  ports: StepPorts | undefined;
+  ports: TurnStepPorts | undefined;
 
   /** The next attempt. Yields what it says; what the code returns is said last. */
   async run(
@@ -361,7 +361,7 @@ describe('a call of another agent', () => {
     const reply = await callAgent('ask', 'helper', 'help me', { data: { a: 1 } }).catch(messageOf);
     return step('after', () => reply);
   };
-  const helper = (child: (request: ChildRequest) => unknown): StepPorts => ({
+  const helper = (child: (request: ChildRequest) => unknown): TurnStepPorts => ({
     agents: { find: (_, slug) => Promise.resolve(slug === 'helper' ? agent('helper') : undefined) },
     children: { call: (_, request) => Promise.resolve(child(request) as never) },
     limits: { depth: 5, tasks: 50 },

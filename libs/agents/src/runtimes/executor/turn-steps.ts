@@ -25,7 +25,7 @@ import {
 } from './step-protocol.js';
 
 /** What steps need of the platform to call other agents. */
-export interface StepPorts {
+export interface TurnStepPorts {
   agents: Pick<AgentList, 'find'>;
   children: Pick<ChildTasks, 'call'>;
   /** Maximum depth of a child below the first task, and maximum number of tasks below it. */
@@ -110,11 +110,11 @@ export class TurnSteps {
 
   private constructor(
     private readonly turn: Turn,
-    private readonly ports: StepPorts | undefined,
+    private readonly ports: TurnStepPorts | undefined,
   ) {}
 
   /** Reads the steps of a turn. The first attempt of a task has none, and reads nothing. */
-  static async open(turn: Turn, ports?: StepPorts): Promise<TurnSteps> {
+  static async open(turn: Turn, ports?: TurnStepPorts): Promise<TurnSteps> {
     const steps = new TurnSteps(turn, ports);
     if (turn.attempt === 1 && historyBefore(turn).length === 0) return steps;
     await steps.restore((await turn.journal.read()).filter(isStepEntry));
@@ -148,7 +148,7 @@ export class TurnSteps {
         const step = this.openStep(message.id);
         const error = failureOf(message.error);
         if (message.retryMs === undefined) return this.end(step, { error });
-        step.until = Date.now() + within(message.retryMs, STEP_LIMITS.sleepMs);
+        step.until = Date.now() + clamped(message.retryMs, STEP_LIMITS.sleepMs);
         step.failures += 1;
         await this.append({ event: 'failed', id: step.id, error, until: step.until });
         return { until: step.until };
@@ -181,7 +181,7 @@ export class TurnSteps {
 
   /** For a turn whose steps all wait. */
   suspension({ wakeInMs }: Parked): Suspension {
-    const ms = wakeInMs === undefined ? undefined : within(wakeInMs, STEP_LIMITS.sleepMs);
+    const ms = wakeInMs === undefined ? undefined : clamped(wakeInMs, STEP_LIMITS.sleepMs);
     const tasks = [...new Set(this.waiting.values())];
     if (tasks.length === 0 && ms === undefined) throw invalid('a turn that waits for nothing');
     return new Suspension(tasks, ms);
@@ -280,7 +280,7 @@ export class TurnSteps {
     }
     // A call that is asked for again is no other try: it has one child.
     if (isNew || kind === 'run') {
-      const until = kind === 'sleep' ? Date.now() + within(ms, STEP_LIMITS.sleepMs) : undefined;
+      const until = kind === 'sleep' ? Date.now() + clamped(ms, STEP_LIMITS.sleepMs) : undefined;
       const entry = {
         ...({ event: 'begun', id, name, nth, kind, alone } as const),
         ...(until !== undefined && { until }),
@@ -366,7 +366,7 @@ export class TurnSteps {
     return {};
   }
 
-  private async append(entry: Entry): Promise<void> {
+  private async append(entry: NewStepEntry): Promise<void> {
     const { turn } = this;
     const flushed = await turn.log.flush();
     // The end of a text that may be the beginning of a secret is held back.
@@ -387,8 +387,8 @@ export class TurnSteps {
   }
 }
 
-type Rest<T> = T extends unknown ? Omit<T, 'execution' | 'at' | 'head'> : never;
-type Entry = Rest<StepEntry>;
+type WithoutExecution<T> = T extends unknown ? Omit<T, 'execution' | 'at' | 'head'> : never;
+type NewStepEntry = WithoutExecution<StepEntry>;
 
 const isStepEntry = (entry: JournalEntry): entry is JournalEntry & { value: StepEntry } =>
   typeof (entry.value as Partial<StepEntry> | null)?.execution === 'number';
@@ -411,7 +411,7 @@ function assertText(text: unknown, maxBytes: number): void {
   throw invalid(`a step with a text of more than ${maxBytes} bytes`);
 }
 
-function within(ms: unknown, max: number): number {
+function clamped(ms: unknown, max: number): number {
   if (typeof ms === 'number' && ms >= 0 && ms <= max) return ms;
   throw invalid('a step with an invalid time');
 }

@@ -1,11 +1,11 @@
 import { type TaskStatus, endsTurn, StreamResponse } from '@baton/a2a';
-import type { Logger } from '@baton/telemetry';
+import { type Logger, messageOf } from '@baton/telemetry';
 import { fromAgent } from '../../agent-metadata.js';
 import { type AgentOutput, inputRequired, type Turn, type TurnConsole } from '../../agent-runtime.js';
 import type { TurnSteps } from './turn-steps.js';
 import {
   type ConsoleLevel,
-  type ErrorDetail,
+  type AgentErrorDetail,
   type FromAgent,
   type SecretReply,
   type ToAgent,
@@ -40,7 +40,7 @@ export async function* converse(
 ): AsyncGenerator<AgentOutput> {
   // A function, because the compiler narrows `signal.aborted` after the first read.
   const stopped = (): boolean => signal.aborted;
-  const conversation = new Conversation(stream, turn, logger);
+  const conversation = new ExecutorTurn(stream, turn, logger);
   const stop = (): void => conversation.stop();
   signal.addEventListener('abort', stop, { once: true });
   if (stopped()) stop();
@@ -86,7 +86,7 @@ export async function* converse(
 }
 
 /** Stops the executor of one turn, and corrects the ids of its output. */
-class Conversation {
+class ExecutorTurn {
   private stopped = false;
   private warned = false;
   private stopTimer: NodeJS.Timeout | undefined;
@@ -148,10 +148,10 @@ const MAX_LINE = 1_000;
 /** Credit is returned in portions of this size. */
 const CREDIT = WINDOW / 4;
 
-type Batch = Extract<FromAgent, { type: 'events' }>;
+type EventBatch = Extract<FromAgent, { type: 'events' }>;
 
 /** What an agent's process has sent for a turn, in order. */
-type Sent = { output: AgentOutput; isReplayed: boolean } | { step: StepMessage };
+type SentOutput = { output: AgentOutput; isReplayed: boolean } | { step: StepMessage };
 
 /** Messages about steps that may wait for the worker. A process sends the next one of a step after the answer. */
 const MAX_STEPS_WAITING = STEP_LIMITS.steps * 2;
@@ -167,7 +167,7 @@ export interface TurnPorts {
 
 /** The worker's side of one turn in an agent's process. */
 export class TurnStream {
-  private batches: (Batch | { step: StepMessage })[] = [];
+  private batches: (EventBatch | { step: StepMessage })[] = [];
   private stepsWaiting = 0;
   private secretsAsked = 0;
   /** Set if the code was left because all its steps wait. */
@@ -187,7 +187,7 @@ export class TurnStream {
   ) {}
 
   /** Yields events and messages about steps in order until the turn has no more, or until `close`. */
-  async *sent(): AsyncGenerator<Sent> {
+  async *sent(): AsyncGenerator<SentOutput> {
     for (;;) {
       const batch = this.batches.shift();
       if (batch && 'step' in batch) {
@@ -227,7 +227,7 @@ export class TurnStream {
     this.end();
   }
 
-  events(batch: Batch): void {
+  events(batch: EventBatch): void {
     if (this.isFinished) return;
     this.batches.push(batch);
     this.wake();
@@ -261,7 +261,7 @@ export class TurnStream {
       .secret(name)
       .then(
         (value) => answer({ value }),
-        (error: unknown) => answer({ refusal: error instanceof Error ? error.message : String(error) }),
+        (error: unknown) => answer({ refusal: messageOf(error) }),
       )
       .finally(() => (this.secretsAsked -= 1));
   }
@@ -277,7 +277,7 @@ export class TurnStream {
   }
 
   /** `execute` returned, threw `error`, or was left because all its steps wait. */
-  returned(error?: ErrorDetail, parked?: Parked): void {
+  returned(error?: AgentErrorDetail, parked?: Parked): void {
     this.hasReturned = true;
     this.parked = parked;
     if (error) this.fail(new AgentError({ ...error, output: this.output }));

@@ -29,7 +29,7 @@ export class IndexRouter {
       return { why: `The model that was set for me, "${found.model}", is none that I know` };
     const { provider } = splitModel(found.model);
     const { name, destination } = modelKey(parsed.data);
-    const key = await secrets.get(name, [destination]).catch(reasonOf);
+    const key = await secrets.get(name, [destination]).catch(routingFailure);
     if (key instanceof Error) return { why: `I can not use my model: ${key.message}` };
     if (provider !== 'openai-compatible' && key === undefined) {
       return { why: `There is no key for my model: the secret "${provider}" is not set` };
@@ -43,7 +43,7 @@ export class IndexRouter {
 }
 
 /** An error about a secret, whose message is for the tenant. Throws other errors. */
-function reasonOf(error: unknown): Error {
+function routingFailure(error: unknown): Error {
   if (error instanceof Error && error.name === 'SecretError') return error;
   throw error;
 }

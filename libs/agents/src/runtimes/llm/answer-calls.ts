@@ -1,3 +1,4 @@
+import { messageOf } from '@baton/telemetry';
 import { describeExcess, jsonExcess } from '@baton/a2a';
 import type { TextStreamPart, ToolSet } from 'ai';
 import { BrokenAnswer } from './broken-answer.js';
@@ -19,8 +20,9 @@ const MAX_NAME = 128;
 /** Maximum characters of the JSON parser's message. */
 const MAX_WRONG = 200;
 
-type Part = TextStreamPart<ToolSet>;
-type ToolCall = Extract<Part, { type: 'tool-call' }>;
+/** A part of a model's answer, as the AI SDK streams it. */
+export type AnswerPart = TextStreamPart<ToolSet>;
+type ToolCall = Extract<AnswerPart, { type: 'tool-call' }>;
 
 /**
  * Checks the calls of one answer while it arrives. The AI SDK replaces arguments that it can not parse by `{}`, and no
@@ -35,7 +37,7 @@ export class AnswerCalls {
   private sent = 0;
   private assigned = 0;
 
-  take(part: Part): void {
+  take(part: AnswerPart): void {
     switch (part.type) {
       case 'tool-input-start':
         this.begun += 1;
@@ -112,7 +114,7 @@ function notAnObject(text: string): string {
       ? 'they have a key that is not allowed, such as "__proto__", or arrived incomplete'
       : 'they are not a JSON object';
   } catch (error) {
-    return `they are not valid JSON: ${error instanceof Error ? error.message : String(error)}`;
+    return `they are not valid JSON: ${messageOf(error)}`;
   }
 }
 

@@ -1,5 +1,6 @@
+import type { JsonObject } from '@baton/a2a';
 import type { AssistantModelMessage, ProviderMetadata } from 'ai';
-import { type Json, isObject, objectOf, objectsOf, textOf } from './wire/json.js';
+import { isObject, objectOf, objectsOf, textOf } from './wire/json.js';
 import { AgentFailure } from './agent-failure.js';
 
 /** Where the AI SDK takes further members of a message from. */
@@ -14,8 +15,8 @@ const MAX_KEPT = 2_000_000;
  * (OpenRouter), signatures of texts (Google), and the name of the member that has the reasoning.
  */
 export class ChatMemory {
-  private readonly details: Json[] = [];
-  private readonly kept: Json = {};
+  private readonly details: JsonObject[] = [];
+  private readonly kept: JsonObject = {};
   private size = 0;
 
   /** @param chunk a chunk of the answer, as ChatReader passes it on */
@@ -42,7 +43,7 @@ export class ChatMemory {
   }
 
   /** Joins the pieces of one detail, which arrive one after the other. */
-  private add(detail: Json): void {
+  private add(detail: JsonObject): void {
     this.size += JSON.stringify(detail).length;
     if (this.size > MAX_KEPT) {
       throw new AgentFailure(
@@ -80,11 +81,11 @@ export function withMemory(message: AssistantModelMessage, metadata: unknown): A
 }
 
 /** Sends the reasoning of each message back in the member in which it came. */
-export function restoreReasoning(body: Json): Json {
+export function restoreReasoning(body: JsonObject): JsonObject {
   return { ...body, messages: objectsOf(body.messages).map(restored) };
 }
 
-function restored(message: Json): Json {
+function restored(message: JsonObject): JsonObject {
   const { [REASONING_MEMBER]: member, ...rest } = message;
   if (member !== 'reasoning' && member !== 'content') return rest;
   const { reasoning_content: text, ...others } = rest;

@@ -11,10 +11,10 @@ import type { Decision, ApprovalAnswer } from '../../approvals.js';
 import { type JournalEntry, historyBefore, type Turn } from '../../agent-runtime.js';
 import type { WrongCall } from './answer-calls.js';
 import type { ToolResult } from './tools/tool-sources.js';
-import { type Usage, NO_USAGE, add } from './model-usage.js';
+import { type ModelUsage, NO_USAGE, add } from './model-usage.js';
 
 /** A message of the user that is a prompt: its index in the history of the task. */
-export interface Asked {
+export interface UserPrompt {
   kind: 'asked';
   at: number;
 }
@@ -39,14 +39,14 @@ export interface ModelStep extends CallTime {
   notMade?: string[];
   /** The calls that are the reason for it. The model corrects them once. */
   wrongCalls?: WrongCall[];
-  usage: Usage;
+  usage: ModelUsage;
   model: string;
 }
 
 /** A call of the model that failed. It is for readers of the task; the conversation goes on as if it was not made. */
 export interface FailedCall extends CallTime {
   kind: 'failed-call';
-  usage: Usage;
+  usage: ModelUsage;
   model: string;
   /** In plain words, for the callers of the task. */
   error: string;
@@ -72,7 +72,7 @@ export interface CallResult extends CallIds {
 }
 
 /** The turn ended with a request to approve these calls, also calls of child tasks. */
-interface Waiting {
+interface WaitingForApproval {
   kind: 'waiting';
   callIds: string[];
   /** ISO 8601, by the id of a call: from then on it counts as refused. */
@@ -93,12 +93,12 @@ interface Correction {
 
 /** One journal entry of an llm agent. */
 export type LlmEntry =
-  | Asked
+  | UserPrompt
   | ModelStep
   | FailedCall
   | CallBegun
   | CallResult
-  | Waiting
+  | WaitingForApproval
   | Answered
   | Correction;
 
@@ -281,7 +281,7 @@ export class Conversation {
   }
 
   /** Tokens of the whole task, and of this turn. Failed calls count. */
-  usage(): { task: Usage; run: Usage } {
+  usage(): { task: ModelUsage; run: ModelUsage } {
     const sum = (entries: readonly RecordedEntry[]) =>
       entries.reduce(
         (all, entry) => (entry.kind === 'step' || entry.kind === 'failed-call' ? add(all, entry.usage) : all),

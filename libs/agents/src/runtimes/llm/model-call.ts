@@ -1,7 +1,6 @@
 import {
   type AssistantModelMessage,
   type ModelMessage,
-  type TextStreamPart,
   type ToolSet,
   jsonSchema,
   stepCountIs,
@@ -10,7 +9,7 @@ import {
 } from 'ai';
 import type { AgentOutput } from '../../agent-runtime.js';
 import { type LlmConfig, splitModel } from './llm-config.js';
-import { AnswerCalls } from './answer-calls.js';
+import { AnswerCalls, type AnswerPart } from './answer-calls.js';
 import { withMemory } from './chat-memory.js';
 import { boundedAnswer, grouped, Watchdog } from './answer-stream.js';
 import type { FailedCall, ModelStep } from './conversation.js';
@@ -19,7 +18,7 @@ import { endingOf, finishOf, MAX_REASON } from './finish-reason.js';
 import type { OpenModel } from './providers.js';
 import type { Speech } from './turn-artifacts.js';
 import type { AgentTool } from './tools/tool-sources.js';
-import { type Usage, estimateTokens, usageOf } from './model-usage.js';
+import { type ModelUsage, estimateTokens, usageOf } from './model-usage.js';
 
 /** Pieces of text that arrive within this time become one event. */
 const GROUP_MS = 50;
@@ -37,22 +36,21 @@ export interface CallProgress {
   firstWordMs?: number;
   /** Characters of the output so far. */
   characters: number;
-  usage?: Usage;
+  usage?: ModelUsage;
   /** Set when the call has failed. Unset if it was stopped. */
   failed?: FailedCall;
 }
 
-type Part = TextStreamPart<ToolSet>;
-type Finish = Extract<Part, { type: 'finish' }>;
-type Words = Extract<Part, { type: 'text-delta' | 'reasoning-delta' }>;
+type FinishPart = Extract<AnswerPart, { type: 'finish' }>;
+type TextPart = Extract<AnswerPart, { type: 'text-delta' | 'reasoning-delta' }>;
 
-const WORDS = new Set<Part['type']>([
+const WORDS = new Set<AnswerPart['type']>([
   'text-delta',
   'reasoning-delta',
   'tool-input-start',
   'tool-input-delta',
 ]);
-const isWord = ({ type }: Part): boolean => WORDS.has(type) || type === 'tool-call';
+const isWord = ({ type }: AnswerPart): boolean => WORDS.has(type) || type === 'tool-call';
 
 /**
  * Calls the model once. Yields its output as it arrives, and returns the complete step. A step has calls of tools only
@@ -98,14 +96,14 @@ export async function* callModel(
 
 /** Yields the model's output as it arrives. @returns the `finish` part, if there was one */
 async function* relayAnswer(
-  parts: AsyncIterable<Part>,
+  parts: AsyncIterable<AnswerPart>,
   config: LlmConfig,
   speech: Speech,
   progress: CallProgress,
   calls: AnswerCalls,
-): AsyncGenerator<AgentOutput, Finish | undefined> {
+): AsyncGenerator<AgentOutput, FinishPart | undefined> {
   const began = performance.now();
-  let finish: Finish | undefined;
+  let finish: FinishPart | undefined;
   for await (const group of grouped(parts, GROUP_MS)) {
     const failure = group.find((part) => part.type === 'error' || part.type === 'abort');
     finish ??= group.find((part) => part.type === 'finish');
@@ -159,14 +157,14 @@ export function estimateInput({ prompt = '' }: LlmConfig, { messages, tools }: M
 
 /** Yields one chunk for all reasoning of a group, and one for all its text. */
 function* say(
-  group: readonly Part[],
+  group: readonly AnswerPart[],
   speech: Speech,
   { output }: LlmConfig,
   progress: CallProgress,
   isOver: boolean,
 ): Generator<AgentOutput> {
   const words = group.filter(
-    (part): part is Words => part.type === 'text-delta' || part.type === 'reasoning-delta',
+    (part): part is TextPart => part.type === 'text-delta' || part.type === 'reasoning-delta',
   );
   for (const type of ['reasoning-delta', 'text-delta'] as const) {
     const text = words.map((part) => (part.type === type ? part.text : '')).join('');
@@ -182,7 +180,7 @@ function* say(
  * Why the answer ended. A stream that a gateway cut off may look complete: only a complete answer has a reason. Throws
  * BrokenAnswer if there is none, and if another try may give a whole answer.
  */
-function reasonsOf(finish: Finish | undefined, calls: AnswerCalls) {
+function reasonsOf(finish: FinishPart | undefined, calls: AnswerCalls) {
   if (!finish) throw new BrokenAnswer();
   const rawFinish = finish.rawFinishReason?.trim().slice(0, MAX_REASON) || undefined;
   const ending = endingOf({ finish: finish.finishReason, rawFinish });

@@ -17,14 +17,14 @@ interface ModelFeatures {
   sampling: boolean;
 }
 
-interface Row extends ModelFeatures {
+interface ModelRow extends ModelFeatures {
   provider: 'openai' | 'anthropic' | 'google' | 'openai-compatible';
   /** Matches the name of the model, also with a prefix as gateways write it. */
   name: RegExp;
 }
 
 /** The first row that matches counts. A name that no row knows is taken as one of the newest models. */
-const MODELS: readonly Row[] = [
+const MODELS: readonly ModelRow[] = [
   { provider: 'openai', name: /(^|\/)(gpt-3|gpt-4|chatgpt)/, reasoning: 'none', sampling: true },
   { provider: 'openai', name: /(^|\/)gpt-5(\.\d+)?-chat/, reasoning: 'none', sampling: true },
   { provider: 'openai', name: /(^|\/)o1-(mini|preview)/, reasoning: 'none', sampling: false },
@@ -93,7 +93,7 @@ export function reasoningBudget(effort: Effort, maxOutputTokens: number | undefi
   return budget < LEAST_BUDGET ? undefined : budget;
 }
 
-interface Settings {
+interface ModelSettings {
   reasoning?: Effort | undefined;
   temperature?: number | undefined;
   topP?: number | undefined;
@@ -101,18 +101,18 @@ interface Settings {
 }
 
 /** A setting that the model does not take. */
-interface Refusal {
-  field: keyof Settings;
+interface RefusedSetting {
+  field: keyof ModelSettings;
   message: string;
 }
 
 /** Settings that a model does not take, each with the remedy. */
-export function refusedSettings(provider: string, name: string, settings: Settings): Refusal[] {
+export function refusedSettings(provider: string, name: string, settings: ModelSettings): RefusedSetting[] {
   const { reasoning, temperature, topP, maxOutputTokens } = settings;
   const features = featuresOf(provider, name);
   const { efforts = EFFORTS } = features;
-  const refusals: Refusal[] = [];
-  const refuse = (field: keyof Settings, message: string) => refusals.push({ field, message });
+  const refusals: RefusedSetting[] = [];
+  const refuse = (field: keyof ModelSettings, message: string) => refusals.push({ field, message });
   if (reasoning !== undefined && features.reasoning === 'none') {
     refuse('reasoning', `"${name}" does not reason: remove it, or choose another model`);
   } else if (reasoning !== undefined && !efforts.includes(reasoning)) {

@@ -1,4 +1,4 @@
-import { clock } from '@baton/telemetry';
+import { clock, retryPause } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Attributes, Logger, Span } from '@baton/telemetry';
 import type { AgentOutput, Turn } from '../../agent-runtime.js';
@@ -8,7 +8,7 @@ import { AgentFailure } from './agent-failure.js';
 import type { LlmConfig } from './llm-config.js';
 import type { FailedCall, ModelStep } from './conversation.js';
 import { type CallProgress, type ModelRequest, callModel, estimateInput } from './model-call.js';
-import { type ModelMetrics, NO_USAGE, type Usage, estimateTokens, tokensOf } from './model-usage.js';
+import { type ModelMetrics, NO_USAGE, type ModelUsage, estimateTokens, tokensOf } from './model-usage.js';
 import { type ProviderFailure, causeOf, explain } from './provider-failure.js';
 import type { OpenModel } from './providers.js';
 import { Speech } from './turn-artifacts.js';
@@ -23,7 +23,7 @@ const USUAL_ANSWER_TOKENS = 1_000;
 const MAX_ERROR = 1_000;
 
 /** Dependencies of model steps. */
-export interface StepPorts {
+export interface ModelStepPorts {
   budget: TokenBudget;
   metrics: ModelMetrics;
   logger: Logger;
@@ -42,7 +42,7 @@ export class ModelSteps {
     private readonly turn: Turn,
     private readonly config: LlmConfig,
     private readonly model: OpenModel,
-    private readonly ports: StepPorts,
+    private readonly ports: ModelStepPorts,
   ) {}
 
   /**
@@ -173,7 +173,7 @@ export class ModelSteps {
   }
 
   /** Estimates the tokens of a call that broke off: providers charge for partial answers. */
-  private estimate({ firstWordMs, characters }: CallProgress, input: number): Usage {
+  private estimate({ firstWordMs, characters }: CallProgress, input: number): ModelUsage {
     if (firstWordMs === undefined) return NO_USAGE;
     return { ...NO_USAGE, inputTokens: input, outputTokens: estimateTokens(characters), estimated: true };
   }
@@ -192,8 +192,7 @@ export class ModelSteps {
     const { provider, name: model } = this.model;
     this.ports.metrics.retry(provider, model, kind);
     const longest = Math.min(LONGEST_PAUSE_MS, this.ports.firstPauseMs * 2 ** retries);
-    // Random between half and all of it, so that concurrent failures do not retry at the same time.
-    const pause = Math.max(retryAfterMs, longest * (0.5 + Math.random() / 2));
+    const pause = Math.max(retryAfterMs, retryPause(longest));
     await delay(pause, undefined, { signal });
   }
 }
@@ -208,7 +207,11 @@ function usageAttributes({ usage = NO_USAGE, firstWordMs }: CallProgress): Attri
 }
 
 /** Maximum output tokens of a step within the run's budget. Throws AgentFailure if the budget is used up. */
-export function roomInBudget(config: LlmConfig, spent: Usage, request: ModelRequest): number | undefined {
+export function roomInBudget(
+  config: LlmConfig,
+  spent: ModelUsage,
+  request: ModelRequest,
+): number | undefined {
   const { maxOutputTokens, budget } = config;
   if (budget.tokens === undefined) return maxOutputTokens;
   const left = budget.tokens - tokensOf(spent) - estimateInput(config, request);

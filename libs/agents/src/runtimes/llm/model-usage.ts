@@ -3,7 +3,7 @@ import type { LanguageModelUsage } from 'ai';
 import type { TokenCount } from '../../token-budget.js';
 
 /** Tokens of one or more model calls. */
-export interface Usage extends TokenCount {
+export interface ModelUsage extends TokenCount {
   reasoningTokens: number;
   /** Input tokens that came from the provider's cache. */
   cachedInputTokens: number;
@@ -11,9 +11,14 @@ export interface Usage extends TokenCount {
   estimated?: true;
 }
 
-export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, reasoningTokens: 0, cachedInputTokens: 0 };
+export const NO_USAGE: ModelUsage = {
+  inputTokens: 0,
+  outputTokens: 0,
+  reasoningTokens: 0,
+  cachedInputTokens: 0,
+};
 
-export function add(a: Usage, b: Usage): Usage {
+export function add(a: ModelUsage, b: ModelUsage): ModelUsage {
   return {
     inputTokens: a.inputTokens + b.inputTokens,
     outputTokens: a.outputTokens + b.outputTokens,
@@ -35,7 +40,7 @@ const MAX_TOKENS = 1_000_000_000;
  * The tokens that the provider reports, or the estimate for numbers that are missing or impossible. Negative numbers
  * would increase a tenant's budget.
  */
-export function usageOf(said: LanguageModelUsage | undefined, estimate: TokenCount): Usage {
+export function usageOf(said: LanguageModelUsage | undefined, estimate: TokenCount): ModelUsage {
   const { inputTokenDetails, outputTokenDetails } = said ?? {};
   const inputTokens = countOf(said?.inputTokens);
   const outputTokens = countOf(said?.outputTokens);

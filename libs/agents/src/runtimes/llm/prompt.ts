@@ -3,7 +3,7 @@ import type { UserModelMessage } from 'ai';
 import { type OutboundCalls, failureReason } from '@baton/outbound';
 import { AgentFailure } from './agent-failure.js';
 
-type Content = Exclude<UserModelMessage['content'], string>[number];
+type UserContentPart = Exclude<UserModelMessage['content'], string>[number];
 
 const MAX_FILE_BYTES = 20 * 1024 * 1024;
 const FILE_TIMEOUT_MS = 30_000;
@@ -47,8 +47,8 @@ export class PromptReader {
     parts: readonly Part[],
     signal: AbortSignal,
     isEarlier: boolean,
-  ): Promise<Content[]> {
-    const contents: (Content | undefined)[] = [];
+  ): Promise<UserContentPart[]> {
+    const contents: (UserContentPart | undefined)[] = [];
     for (let i = 0; i < parts.length; i += FILES_AT_ONCE) {
       const some = parts.slice(i, i + FILES_AT_ONCE).map((part) => this.content(part, signal, isEarlier));
       contents.push(...(await Promise.all(some)));
@@ -57,7 +57,11 @@ export class PromptReader {
     return said.length > 0 ? said : [{ type: 'text', text: EMPTY_MESSAGE }];
   }
 
-  private async content(part: Part, signal: AbortSignal, isEarlier: boolean): Promise<Content | undefined> {
+  private async content(
+    part: Part,
+    signal: AbortSignal,
+    isEarlier: boolean,
+  ): Promise<UserContentPart | undefined> {
     const { content, filename, mediaType } = part;
     switch (content?.$case) {
       case 'text':
@@ -115,7 +119,7 @@ function typeOfFile(given: string, served: string): string {
   return given === '' || isSame ? served : given;
 }
 
-function file(data: Buffer, mediaType: string, filename: string): Content {
+function file(data: Buffer, mediaType: string, filename: string): UserContentPart {
   const type = essenceOf(mediaType);
   if (data.length === 0) return { type: 'text', text: `(an empty file${filename && `, ${filename}`})` };
   if (TEXT.test(type)) {

@@ -1,6 +1,6 @@
 import { type LanguageModel, type streamText, wrapLanguageModel } from 'ai';
-import { MODEL_PROVIDER_URLS } from '@baton/a2a';
-import { withoutEndSlashes } from '@baton/outbound';
+import { MODEL_PROVIDER_URLS, type JsonObject } from '@baton/a2a';
+import { withoutEndSlashes, type Fetch } from '@baton/outbound';
 import type { TurnSecrets } from '../../agent-runtime.js';
 import type { Redactor } from '../../outbound/redactor.js';
 import { AgentFailure } from './agent-failure.js';
@@ -8,21 +8,19 @@ import { ChatMemory, restoreReasoning } from './chat-memory.js';
 import { type LlmConfig, type Provider, modelKey, splitModel } from './llm-config.js';
 import { BUDGETS, EFFORTS, type Effort, featuresOf, reasoningBudget } from './model-features.js';
 import type { Api } from './wire/answer-reader.js';
-import type { Json } from './wire/json.js';
 import { objectsOf } from './wire/json.js';
 import { providerFetch } from './wire/provider-fetch.js';
 
 // The SDK prints its warnings about settings. Baton logs them itself: see OpenModel.ignored.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
-type Fetch = typeof globalThis.fetch;
 type Model = Exclude<LanguageModel, string>;
 type ModelV3 = Extract<Model, { specificationVersion: 'v3' }>;
 type Middleware = Exclude<Parameters<typeof wrapLanguageModel>[0]['middleware'], readonly unknown[]>;
 type CallParams = Parameters<ModelV3['doStream']>[0];
 type StreamResult = Awaited<ReturnType<ModelV3['doStream']>>;
 type StreamPart = StreamResult['stream'] extends ReadableStream<infer Part> ? Part : never;
-type Warning = Extract<StreamPart, { type: 'stream-start' }>['warnings'][number];
+type ModelWarning = Extract<StreamPart, { type: 'stream-start' }>['warnings'][number];
 type ProviderOptions = NonNullable<Parameters<typeof streamText>[0]['providerOptions']>;
 
 /** A model, with its names for errors and metrics. */
@@ -130,7 +128,7 @@ async function chatModel(
   baseURL: string,
   apiKey: string,
   fetch: Fetch,
-  change: (body: Json, baseURL: string) => Json,
+  change: (body: JsonObject, baseURL: string) => JsonObject,
 ): Promise<ModelV3> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   return createOpenAICompatible({
@@ -153,7 +151,7 @@ async function chatModel(
 const CHAT = 'google';
 
 /** What OpenAI's own reasoning models take in another way than servers that are compatible with it. */
-function openAiBody(body: Json, baseURL: string): Json {
+function openAiBody(body: JsonObject, baseURL: string): JsonObject {
   const { max_tokens, messages, ...rest } = body;
   // Others may not know it.
   const stored =
@@ -218,7 +216,7 @@ function notes(ignored: Set<string>): Middleware {
   };
 }
 
-const textOfWarning = (warning: Warning): string =>
+const textOfWarning = (warning: ModelWarning): string =>
   warning.type === 'other' ? warning.message : `${warning.feature}: ${warning.details ?? 'is not passed on'}`;
 
 /** What the SDK is told beside the standard settings. */

@@ -39,20 +39,20 @@ function withoutBlanks(
 
 const isBlank = (text: string): boolean => text.trim() === '';
 
-type Content = UserModelMessage['content'];
+type UserContent = UserModelMessage['content'];
 
 /** Two texts stay one text, because some servers take no list of parts. */
-function joined(first: Content, second: Content): Content {
+function joined(first: UserContent, second: UserContent): UserContent {
   const [a, b] = [textOf(first), textOf(second)];
   if (a !== undefined && b !== undefined) return `${a}\n\n${b}`;
   return [...partsOf(first), ...partsOf(second)];
 }
 
-const partsOf = (content: Content): Exclude<Content, string> =>
+const partsOf = (content: UserContent): Exclude<UserContent, string> =>
   typeof content === 'string' ? [{ type: 'text', text: content }] : content;
 
 /** The text of a message that has nothing else. */
-function textOf(content: Content): string | undefined {
+function textOf(content: UserContent): string | undefined {
   const [first, ...others] = partsOf(content);
   return first?.type === 'text' && others.length === 0 ? first.text : undefined;
 }

@@ -1,6 +1,5 @@
+import type { JsonObject } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-
-type Json = Record<string, unknown>;
 
 /** Longest line of a stream that is looked at, in characters. The SDK's client takes no longer event. */
 const MAX_LINE = 4 * 1024 * 1024;
@@ -46,7 +45,7 @@ interface Changes {
   count: number;
 }
 
-function completeResult(result: Json, changes: Changes): void {
+function completeResult(result: JsonObject, changes: Changes): void {
   switch (result.kind) {
     case 'artifact-update':
       return completeArtifact(result.artifact, changes);
@@ -78,7 +77,7 @@ function completeMessage(message: unknown, changes: Changes): void {
   completeParts(message, changes);
 }
 
-function completeParts(owner: Json, changes: Changes): void {
+function completeParts(owner: JsonObject, changes: Changes): void {
   if (!Array.isArray(owner.parts)) return set(owner, 'parts', [], changes);
   for (const part of owner.parts as unknown[]) {
     if (!isObject(part) || part.kind !== undefined) continue;
@@ -87,12 +86,12 @@ function completeParts(owner: Json, changes: Changes): void {
   }
 }
 
-function set(owner: Json, name: string, value: unknown, changes: Changes): void {
+function set(owner: JsonObject, name: string, value: unknown, changes: Changes): void {
   owner[name] = value;
   changes.count += 1;
 }
 
-const isObject = (value: unknown): value is Json =>
+const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function parse(text: string): unknown {

@@ -5,7 +5,7 @@ import { type AgentOutput, failed, type Turn } from '../../agent-runtime.js';
 import { type AgentRuntime } from '../../runtime-table.js';
 import { FIRST_TIMEOUT_MS, RemoteTurn } from './remote-turn.js';
 import { TurnStop } from './turn-stop.js';
-import { Backoff } from './backoff.js';
+import { RemoteBackoff } from './remote-backoff.js';
 import { type RemoteConfig, cardUrlOf, remoteConfigSchema } from './remote-config.js';
 import { type RemoteConnection, RemoteConnector } from './remote-connector.js';
 import { RemoteFailure, remoteFailure } from './remote-failure.js';
@@ -77,7 +77,7 @@ export class RemoteA2aRuntime implements AgentRuntime {
     signal: AbortSignal,
     traceparent: string | undefined,
   ): Promise<RemoteConnection> {
-    const backoff = new Backoff(Math.min(FIRST_TIMEOUT_MS, config.reconnect), signal);
+    const backoff = new RemoteBackoff(Math.min(FIRST_TIMEOUT_MS, config.reconnect), signal);
     for (;;) {
       try {
         return await this.connector.connect(turn, config, signal, traceparent);

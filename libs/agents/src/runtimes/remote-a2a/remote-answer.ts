@@ -15,7 +15,7 @@ const MAX_SAID = 200;
 const EVENT_STREAM = 'text/event-stream';
 
 /** The request that was answered. */
-interface Asked {
+interface AnsweredRequest {
   url: string;
   /** Whether its caller takes a stream of events. */
   wantsStream: boolean;
@@ -28,7 +28,7 @@ interface Asked {
  * event, in which the client finds it.
  * @throws UnfitAnswer for an answer that is not A2A
  */
-export async function toA2aAnswer(response: Response, asked: Asked): Promise<Response> {
+export async function toA2aAnswer(response: Response, asked: AnsweredRequest): Promise<Response> {
   const mediaType = mediaTypeOf(response);
   if (response.ok) {
     if (asked.wantsStream) {
@@ -49,7 +49,7 @@ export async function toA2aAnswer(response: Response, asked: Asked): Promise<Res
   return copyOf(response, text);
 }
 
-const textOf = async (response: Response, { isLegacy }: Asked): Promise<string> => {
+const textOf = async (response: Response, { isLegacy }: AnsweredRequest): Promise<string> => {
   const text = await response.text();
   return isLegacy ? completeLegacy(text) : text;
 };
@@ -87,12 +87,12 @@ function isA2aError(text: string): boolean {
   return Number.isInteger(code) && typeof message === 'string';
 }
 
-async function unfit(response: Response, asked: Asked): Promise<UnfitAnswer> {
+async function unfit(response: Response, asked: AnsweredRequest): Promise<UnfitAnswer> {
   const beginning = await beginningOf(response, MAX_READ_BYTES);
   return unfitText(response, asked, beginning.toString('utf8'));
 }
 
-const unfitText = (response: Response, { url, wantsStream }: Asked, text: string): UnfitAnswer => {
+const unfitText = (response: Response, { url, wantsStream }: AnsweredRequest, text: string): UnfitAnswer => {
   const mediaType = mediaTypeOf(response);
   return new UnfitAnswer(
     response.status,

@@ -2,7 +2,7 @@ import { Message, type RequestDetails, StreamResponse, Task } from '@baton/a2a';
 import type { RequestOptions } from '@a2a-js/sdk/client';
 import type { RemoteConnection } from './remote-connector.js';
 import { remoteFailure } from './remote-failure.js';
-import { timeoutSignal } from '@baton/outbound';
+import { timeoutSignal, within } from '@baton/outbound';
 
 /** One event of a remote agent. */
 export type Said = NonNullable<StreamResponse['payload']>;
@@ -96,7 +96,7 @@ export class RemoteCalls {
     const events = open({ signal: AbortSignal.any([this.stop, left.signal]), serviceParameters });
     try {
       for (let timeoutMs = firstMs; ; timeoutMs = this.silence.between) {
-        const next = await within(timeoutMs, events.next());
+        const next = await within(events.next(), timeoutMs);
         if (!next || next.done) return;
         const { payload } = this.typed(StreamResponse, next.value);
         if (payload) yield payload;
@@ -108,18 +108,5 @@ export class RemoteCalls {
       left.abort();
       events.return(undefined).catch(() => undefined);
     }
-  }
-}
-
-/** @returns undefined after `ms` without a value */
-async function within<T>(ms: number, value: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms);
-  });
-  try {
-    return await Promise.race([value, over]);
-  } finally {
-    clearTimeout(timer);
   }
 }

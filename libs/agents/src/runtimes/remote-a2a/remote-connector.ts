@@ -1,3 +1,4 @@
+import { messageOf } from '@baton/telemetry';
 import { type AgentCard, type AgentInterface, isEventStream, originOf } from '@baton/a2a';
 import {
   type Client,
@@ -94,7 +95,7 @@ export class RemoteConnector {
 
 async function headersOf({ secrets }: Turn, config: RemoteConfig, traceparent: string | undefined) {
   const own = await readSecretHeaders(secrets, config.headers, originsOf(config)).catch((error: unknown) => {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new RemoteFailure('final', `The agent can't be called: ${reason}`);
   });
   const traced = traceparent !== undefined && TRACEPARENT.test(traceparent);

@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentOutput, Turn } from '../../agent-runtime.js';
 import { SENT_BY_AGENT } from '../../approvals.js';
 import { RemoteCalls, type Said } from './remote-calls.js';
-import { Backoff } from './backoff.js';
+import { RemoteBackoff } from './remote-backoff.js';
 import type { RemoteConfig } from './remote-config.js';
 import type { RemoteConnection } from './remote-connector.js';
 import { type FailureKind, RemoteFailure } from './remote-failure.js';
@@ -97,7 +97,7 @@ export class RemoteTurn {
   private async *send(): AsyncGenerator<AgentOutput> {
     const message = await this.message();
     if (this.config.repeat === 'never') await this.memory.note({ ...this.ids(), sending: true });
-    const backoff = new Backoff(Math.min(FIRST_TIMEOUT_MS, this.config.reconnect), this.stop.signal);
+    const backoff = new RemoteBackoff(Math.min(FIRST_TIMEOUT_MS, this.config.reconnect), this.stop.signal);
     // Some cards promise streams that there are not. The refusal says that the message was not taken.
     let { streams } = this.connection;
     for (;;) {
@@ -128,8 +128,8 @@ export class RemoteTurn {
     const { taskId } = this;
     if (taskId === undefined) throw this.failure('ended its answer before it was complete');
     let subscribes = this.connection.streams;
-    const backoff = new Backoff(this.config.reconnect, this.stop.signal);
-    const news = new Backoff(this.config.stall, this.stop.signal);
+    const backoff = new RemoteBackoff(this.config.reconnect, this.stop.signal);
+    const news = new RemoteBackoff(this.config.stall, this.stop.signal);
     while (!this.isOver()) {
       let isSubscribing = false;
       try {
@@ -147,13 +147,13 @@ export class RemoteTurn {
     }
   }
 
-  private async pause(news: Backoff): Promise<void> {
+  private async pause(news: RemoteBackoff): Promise<void> {
     if (news.isExpired) throw this.failure('has given no news of the task for too long (stall)');
     await news.wait();
   }
 
   /** Waits before the next try of a failed call. Throws if there must be none. */
-  private async waitAfter(error: unknown, backoff: Backoff): Promise<void> {
+  private async waitAfter(error: unknown, backoff: RemoteBackoff): Promise<void> {
     if (!(error instanceof RemoteFailure)) throw error;
     if (error.kind === 'gone')
       throw this.failure('no longer knows the task: it may have lost it in a restart');
@@ -163,7 +163,7 @@ export class RemoteTurn {
   }
 
   private async retry<T>(call: () => Promise<T>): Promise<T> {
-    const backoff = new Backoff(Math.min(FIRST_TIMEOUT_MS, this.config.reconnect), this.stop.signal);
+    const backoff = new RemoteBackoff(Math.min(FIRST_TIMEOUT_MS, this.config.reconnect), this.stop.signal);
     for (;;) {
       try {
         return await call();
@@ -174,7 +174,7 @@ export class RemoteTurn {
   }
 
   /** Relays a stream up to the end of the turn. */
-  private async *readStream(stream: AsyncGenerator<Said>, news?: Backoff): AsyncGenerator<AgentOutput> {
+  private async *readStream(stream: AsyncGenerator<Said>, news?: RemoteBackoff): AsyncGenerator<AgentOutput> {
     for await (const said of stream) {
       // A stream may have lost or doubled events between two connections.
       const isEnd = said.$case === 'statusUpdate' && this.relay.ends(said.value.status);
@@ -184,7 +184,7 @@ export class RemoteTurn {
     }
   }
 
-  private async *relayEvent(said: Said, news?: Backoff): AsyncGenerator<AgentOutput> {
+  private async *relayEvent(said: Said, news?: RemoteBackoff): AsyncGenerator<AgentOutput> {
     this.hasEvents = true;
     this.events += 1;
     if (this.events > MAX_EVENTS) {

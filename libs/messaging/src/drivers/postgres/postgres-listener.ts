@@ -1,6 +1,6 @@
 import { PostgresPool, type PostgresPoolConfig } from '@baton/postgres';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { within } from '../../within.js';
+import { withTimeout } from '../../with-timeout.js';
 import { type QuietLog } from '../../quiet-log.js';
 
 const RETRY_MS = 250;
@@ -8,12 +8,12 @@ const HEARTBEAT_MS = 5_000;
 const CLOSE_MS = 1_000;
 
 /** One LISTEN connection, from its opening until it is lost. */
-interface Session {
+interface ListenSession {
   lost: Promise<unknown>;
   close(): void;
 }
 
-/** What a listener tells. */
+/** What a listener reports. */
 interface ListenerEvents {
   notified: (channel: string, payload: string) => void;
   /** The connection was lost and is back: notifications may have been missed. */
@@ -23,7 +23,7 @@ interface ListenerEvents {
 /** The one LISTEN connection of a process. Reconnects until `close`. */
 export class PostgresListener {
   private readonly stop = new AbortController();
-  private session: Session | undefined;
+  private session: ListenSession | undefined;
   /** Of one connection: a lost one counts until Postgres has ended its session. */
   private readonly pool: PostgresPool;
 
@@ -50,10 +50,10 @@ export class PostgresListener {
   async close(): Promise<void> {
     this.stop.abort();
     this.session?.close();
-    await within(CLOSE_MS, this.pool.end(), 'no answer').catch(() => undefined);
+    await withTimeout(CLOSE_MS, this.pool.end(), 'no answer').catch(() => undefined);
   }
 
-  private async keepListening(first: Session): Promise<void> {
+  private async keepListening(first: ListenSession): Promise<void> {
     let session = first;
     for (;;) {
       const error = await session.lost;
@@ -69,7 +69,7 @@ export class PostgresListener {
     }
   }
 
-  private async listenAgain(): Promise<Session | undefined> {
+  private async listenAgain(): Promise<ListenSession | undefined> {
     while (!this.stopped()) {
       try {
         const session = await this.listen();
@@ -87,7 +87,7 @@ export class PostgresListener {
     return this.stop.signal.aborted;
   }
 
-  private async listen(): Promise<Session> {
+  private async listen(): Promise<ListenSession> {
     const client = await this.pool.connect();
     let heartbeat: NodeJS.Timeout | undefined;
     let isClosed = false;

@@ -13,11 +13,11 @@ import {
   withBackend,
 } from 'bullmq';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
-import { within } from '../../within.js';
+import { withTimeout } from '../../with-timeout.js';
 import { SignalDecoder, encodeSignal } from '../../signal-decoder.js';
 import { ReconnectListeners } from '../../reconnect-listeners.js';
 import { ChannelListeners } from '../../channel-listeners.js';
-import { type MessagingLog, QuietLog, reasonOf } from '../../quiet-log.js';
+import { type MessagingLog, QuietLog, connectionProblem } from '../../quiet-log.js';
 import {
   type Consumer,
   type ControlMessage,
@@ -145,11 +145,11 @@ export class PostgresMessaging extends Messaging {
   }
 
   /** NOTIFY does not say whether somebody listens. */
-  override get tellsWorkers(): boolean {
+  override get notifiesWorkers(): boolean {
     return false;
   }
 
-  override async tellWorker(): Promise<boolean> {
+  override async notifyWorker(): Promise<boolean> {
     return false;
   }
 
@@ -293,7 +293,7 @@ export class PostgresMessaging extends Messaging {
   /** The result of the work. Rejects with a plain reason after `ms`. */
   private async ask<T>(ms: number, work: () => Promise<T>): Promise<T> {
     try {
-      return await within(ms, work(), 'no answer in time');
+      return await withTimeout(ms, work(), 'no answer in time');
     } catch (error) {
       throw this.away(error);
     }
@@ -303,7 +303,7 @@ export class PostgresMessaging extends Messaging {
     const answered = reason instanceof Error && 'severity' in reason;
     const where = `Postgres at ${addressOf(this.databaseUrl)}`;
     return new MessagingUnavailableError(
-      `${where} ${answered ? 'answers' : 'does not answer'}: ${reasonOf(reason)}`,
+      `${where} ${answered ? 'answers' : 'does not answer'}: ${connectionProblem(reason)}`,
     );
   }
 }
@@ -318,7 +318,7 @@ async function retryTimeouts<T>(connect: () => Promise<T>): Promise<T> {
     try {
       return await connect();
     } catch (error) {
-      if (retries === 0 || !/timeout/i.test(reasonOf(error))) throw error;
+      if (retries === 0 || !/timeout/i.test(connectionProblem(error))) throw error;
     }
   }
 }

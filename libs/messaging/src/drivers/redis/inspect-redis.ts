@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { MessagingUnavailableError } from '../../messaging-unavailable-error.js';
-import { within } from '../../within.js';
-import { reasonOf } from '../../quiet-log.js';
+import { withTimeout } from '../../with-timeout.js';
+import { connectionProblem } from '../../quiet-log.js';
 import { redisReasonOf, redisServer } from './redis-server.js';
 
 const ANSWER_MS = 5_000;
@@ -42,8 +42,8 @@ export async function inspectRedis(url: string, namespace = 'baton'): Promise<Re
   let reason: unknown;
   redis.on('error', (error: unknown) => (reason = error));
   try {
-    await within(ANSWER_MS, redis.connect(), 'no answer in time');
-    return { address, ...(await within(ANSWER_MS, factsOf(redis, prefix), 'no answer in time')) };
+    await withTimeout(ANSWER_MS, redis.connect(), 'no answer in time');
+    return { address, ...(await withTimeout(ANSWER_MS, factsOf(redis, prefix), 'no answer in time')) };
   } catch (error) {
     throw new MessagingUnavailableError(
       `Redis at ${address} does not answer: ${redisReasonOf(reason ?? error)}`,
@@ -58,7 +58,7 @@ async function factsOf(redis: Redis, prefix: string): Promise<Omit<RedisFacts, '
   const field = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? '';
   const writes = await redis.set(`${prefix}:doctor`, '1', 'PX', 1_000).then(
     () => true as const,
-    (error: unknown) => reasonOf(error),
+    (error: unknown) => connectionProblem(error),
   );
   const [seconds, micros] = (await redis.time()).map(Number);
   return {

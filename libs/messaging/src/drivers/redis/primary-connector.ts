@@ -3,7 +3,7 @@ import { AbstractConnector, Redis, type RedisOptions, SentinelConnector } from '
 import { createConnection, isIP, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import { reasonOf } from '../../quiet-log.js';
+import { connectionProblem } from '../../quiet-log.js';
 
 /** A node that is silent for so long is passed over. */
 const NODE_MS = 2_000;
@@ -93,7 +93,7 @@ export function clusterConnector(
         const primary = found.find(({ isPrimary }) => isPrimary);
         if (primary) return primary.node;
       } catch (error) {
-        failure = reasonOf(refused ?? error);
+        failure = connectionProblem(refused ?? error);
       } finally {
         // A connection that was refused is closed; ioredis would wait for that once more.
         if (client.status !== 'end') client.disconnect();

@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from 'bullmq';
 import { Redis } from 'ioredis';
-import { within } from '../../within.js';
+import { withTimeout } from '../../with-timeout.js';
 import { type QuietLog } from '../../quiet-log.js';
 import { MessagingUnavailableError } from '../../messaging-unavailable-error.js';
 import { isCertificateRefused, redisReasonOf, type RedisServer } from './redis-server.js';
@@ -68,7 +68,7 @@ export class RedisConnection {
   async connect(timeoutMs: number): Promise<void> {
     const ready = new Promise<void>((resolve) => this.client.once('ready', resolve));
     this.client.connect().catch((error: unknown) => (this.lastError = error));
-    await within(timeoutMs, ready, 'no answer in time').catch(() => {
+    await withTimeout(timeoutMs, ready, 'no answer in time').catch(() => {
       throw this.away();
     });
   }
@@ -81,7 +81,7 @@ export class RedisConnection {
   /** Why the server refuses to write this key. Undefined: it writes it, for a second, or it is away. */
   async refusal(key: string): Promise<string | undefined> {
     if (!this.connected) return undefined;
-    return within(PING_MS, this.client.set(key, '1', 'PX', 1_000), 'no answer in time').then(
+    return withTimeout(PING_MS, this.client.set(key, '1', 'PX', 1_000), 'no answer in time').then(
       () => undefined,
       (error: unknown) => (isReply(error) ? redisReasonOf(error) : undefined),
     );
@@ -90,7 +90,7 @@ export class RedisConnection {
   /** Its `maxmemory-policy`, if the server deletes keys when it is full. Undefined: it does not, or it is away. */
   async evictionPolicy(): Promise<string | undefined> {
     if (!this.connected) return undefined;
-    const info = await within(PING_MS, this.client.info('memory'), 'no answer in time').catch(() => '');
+    const info = await withTimeout(PING_MS, this.client.info('memory'), 'no answer in time').catch(() => '');
     const policy = /^maxmemory_policy:([\w-]+)/m.exec(info)?.[1];
     return policy === 'noeviction' ? undefined : policy;
   }
@@ -99,7 +99,7 @@ export class RedisConnection {
   async ask<T>(ms: number, command: () => Promise<T>): Promise<T> {
     if (!this.connected) throw this.away();
     try {
-      return await within(ms, command(), 'no answer in time');
+      return await withTimeout(ms, command(), 'no answer in time');
     } catch (error) {
       throw this.away(error);
     }

@@ -1,7 +1,7 @@
 import { type ConnectionOptions, createRedisBackend, type RedisQueueBackend, withBackend } from 'bullmq';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import {
-  type ClaimedRunNews,
+  type ClaimedRunNotification,
   type Consumer,
   type ControlMessage,
   Messaging,
@@ -68,7 +68,7 @@ export class RedisMessaging extends Messaging {
     this.prefix = prefix;
     this.connection = new RedisConnection(server, 'producer', this.log);
     this.subscriber = new RedisConnection(server, 'subscriber', this.log);
-    // Who only listens hears of it first: the next call must not be the one that finds out.
+    // Listeners learn of it first: a process that only listens makes no call that would find out.
     this.subscriber.onMoved(() => [this.connection, this.subscriber].forEach((each) => each.reconnect()));
     this.channels = new RedisChannels(this.subscriber, () => this.reconnects.call(), this.log);
     this.rates = new RateCounters(
@@ -115,25 +115,28 @@ export class RedisMessaging extends Messaging {
     return this.queue.consume(concurrency, handle);
   }
 
-  override get tellsWorkers(): boolean {
+  override get notifiesWorkers(): boolean {
     return this.connection.connected;
   }
 
-  override async tellWorker(workerId: string, run: ClaimedRunNews): Promise<boolean | undefined> {
+  override async notifyWorker(workerId: string, run: ClaimedRunNotification): Promise<boolean | undefined> {
     if (!this.connection.connected) return false;
     this.connection.gather();
     const { tenantId, taskId, runId, mayUseReserved = false } = run;
     // Workers of earlier releases read three words.
-    const news = [tenantId, taskId, runId, ...(mayUseReserved ? [RESERVED] : [])].join(' ');
+    const notification = [tenantId, taskId, runId, ...(mayUseReserved ? [RESERVED] : [])].join(' ');
     return this.connection
-      .ask(ENQUEUE_MS, () => this.connection.publish(this.workerChannel(workerId), news))
+      .ask(ENQUEUE_MS, () => this.connection.publish(this.workerChannel(workerId), notification))
       .then(
         (receivers) => receivers > 0,
         () => undefined,
       );
   }
 
-  override listenAsWorker(workerId: string, listener: (run: ClaimedRunNews) => void): () => Promise<void> {
+  override listenAsWorker(
+    workerId: string,
+    listener: (run: ClaimedRunNotification) => void,
+  ): () => Promise<void> {
     const channel = this.workerChannel(workerId);
     const { end } = this.channels.subscribe(channel, (text) => {
       const [tenantId = '', taskId = '', runId = '', slot] = text.split(' ');

@@ -1,7 +1,7 @@
 import { parseRedisUrl, type RedisHost } from '@baton/config';
 import type { RedisOptions } from 'ioredis';
 import { readFileSync } from 'node:fs';
-import { reasonOf } from '../../quiet-log.js';
+import { connectionProblem } from '../../quiet-log.js';
 import { clusterConnector, PrimaryConnector } from './primary-connector.js';
 import { ServerConnector } from './server-connector.js';
 
@@ -103,7 +103,7 @@ export const isCertificateRefused = (error: unknown): boolean =>
 
 /** Why a connection failed, in one line with the remedy if the reason alone does not show it. */
 export function redisReasonOf(error: unknown): string {
-  const said = reasonOf(error);
+  const said = connectionProblem(error);
   if (isCertificateRefused(error)) {
     return `its certificate is refused (${said}): name the file of its CA in the URL (cacert), and a host of the certificate`;
   }

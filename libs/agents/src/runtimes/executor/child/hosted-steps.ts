@@ -40,7 +40,7 @@ class StepOrderError extends Error {
 }
 
 /** A step of this attempt. */
-interface OpenStep {
+interface HostedStep {
   record: RecordedStep;
   /** The worker knows it. */
   isKnown: boolean;
@@ -113,7 +113,7 @@ export class HostedSteps {
   }
 
   /** Counts a step while it is under way. */
-  private tracked<T>(kind: StepKind, name: string, work: (step: OpenStep) => Promise<T>): Promise<T> {
+  private tracked<T>(kind: StepKind, name: string, work: (step: HostedStep) => Promise<T>): Promise<T> {
     const track = async (): Promise<T> => {
       this.stopping.signal.throwIfAborted();
       const step = this.enter(kind, name);
@@ -132,7 +132,7 @@ export class HostedSteps {
   }
 
   /** Finds the record of a step, or makes one. Throws StepOrderError if an earlier attempt took another way. */
-  private enter(kind: StepKind, name: string): OpenStep {
+  private enter(kind: StepKind, name: string): HostedStep {
     if (typeof name !== 'string' || name.trim() === '' || name.length > STEP_LIMITS.name) {
       throw new TypeError(`the name of a step must be a text of 1 to ${STEP_LIMITS.name} characters`);
     }
@@ -211,7 +211,7 @@ export class HostedSteps {
   }
 
   private async run<T>(
-    step: OpenStep,
+    step: HostedStep,
     run: (call: StepCall) => T | Promise<T>,
     options: StepOptions = {},
   ): Promise<T> {
@@ -250,7 +250,7 @@ export class HostedSteps {
 
   /** One try. Its result is stored when this resolves with it. */
   private async try<T>(
-    step: OpenStep,
+    step: HostedStep,
     begun: Promise<unknown>,
     run: (call: StepCall) => T | Promise<T>,
     timeoutMs: number | undefined,
@@ -261,7 +261,7 @@ export class HostedSteps {
       const { id, attempts: attempt } = step.record;
       let value: T;
       try {
-        value = await within(timeoutMs, this.stopping.signal, async (signal) => run({ attempt, signal }));
+        value = await withinTurn(timeoutMs, this.stopping.signal, async (signal) => run({ attempt, signal }));
       } catch (thrown) {
         this.stopping.signal.throwIfAborted();
         return { thrown, isFinal: false };
@@ -281,7 +281,7 @@ export class HostedSteps {
   }
 
   private async begin(
-    { record }: OpenStep,
+    { record }: HostedStep,
     more: { ms?: number; agent?: string; request?: string } = {},
   ): Promise<Stored> {
     const { id, name, nth, kind, alone } = record;
@@ -290,7 +290,7 @@ export class HostedSteps {
     return reply;
   }
 
-  private async sleep(step: OpenStep, duration: Duration | Date): Promise<void> {
+  private async sleep(step: HostedStep, duration: Duration | Date): Promise<void> {
     const ms =
       duration instanceof Date ? Math.max(0, duration.getTime() - Date.now()) : milliseconds(duration);
     if (!(ms <= STEP_LIMITS.sleepMs)) throw new TypeError('a sleep ends within a year, at a valid time');
@@ -299,14 +299,14 @@ export class HostedSteps {
     await this.stored({ op: 'end', id: step.record.id });
   }
 
-  private async ask(step: OpenStep, question: string | Part[]): Promise<InputAnswer> {
+  private async ask(step: HostedStep, question: string | Part[]): Promise<InputAnswer> {
     const parts = typeof question === 'string' ? [{ text: question }] : partsOf(question);
     if (!step.isKnown) await this.begin(step);
     return this.park({ input: { id: step.record.id, question: parts } });
   }
 
   private async call(
-    step: OpenStep,
+    step: HostedStep,
     agent: string,
     message: string,
     { data, taskId }: CallOptions = {},
@@ -421,7 +421,7 @@ const partsOf = (parts: Part[]): unknown[] =>
   (Message.toJSON({ parts } as Message) as { parts?: unknown[] }).parts ?? [];
 
 /** Calls `work`, but waits no longer than `ms`, and no longer than the turn lasts. */
-async function within<T>(
+async function withinTurn<T>(
   ms: number | undefined,
   stopping: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,

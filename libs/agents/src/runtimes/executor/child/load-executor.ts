@@ -41,7 +41,7 @@ class LoadError extends Error {
  * @param folder absolute path of the agent's folder
  */
 export async function loadFaultOf(error: unknown, folder: string): Promise<LoadFault> {
-  const text = error instanceof LoadError ? error.reason : reasonOf(error);
+  const text = error instanceof LoadError ? error.reason : messageOf(error);
   const place = error instanceof LoadError ? error.place : await frameIn(folder, error);
   const real = await realpath(folder).catch(() => folder);
   // A module that is found through a link has its real path in stacks.
@@ -109,7 +109,7 @@ async function importModule(file: string, folder: string): Promise<unknown> {
   try {
     return await import(pathToFileURL(file).href);
   } catch (error) {
-    const [, place, line, problem] = TRANSFORM_ERROR.exec(reasonOf(error)) ?? [];
+    const [, place, line, problem] = TRANSFORM_ERROR.exec(messageOf(error)) ?? [];
     if (place !== undefined) {
       throw new LoadError(
         file,
@@ -120,7 +120,7 @@ async function importModule(file: string, folder: string): Promise<unknown> {
     }
     const known =
       error instanceof SyntaxError ? await placeOfSyntax(error, file) : await frameIn(folder, error);
-    throw new LoadError(file, `could not be loaded: ${reasonOf(error)}`, known, error);
+    throw new LoadError(file, `could not be loaded: ${messageOf(error)}`, known, error);
   }
 }
 
@@ -160,7 +160,8 @@ async function frameIn(folder: string, error: unknown): Promise<Place | undefine
   return undefined;
 }
 
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** As in `@baton/telemetry`, which the process of an agent does not load. */
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The default export of a module. TypeScript compiled to CommonJS has it one level deeper. */
 function defaultExport(module: unknown): unknown {

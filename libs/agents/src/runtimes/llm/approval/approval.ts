@@ -131,7 +131,7 @@ function shown(input: unknown): string {
   return json.length <= MAX_SHOWN ? json : `${json.slice(0, MAX_SHOWN)}… (the data part has all of it)`;
 }
 
-export interface Answer {
+export interface AnsweredCalls {
   decisions: Decision[];
   /** Why the message is no valid answer. */
   problem?: string;
@@ -179,7 +179,11 @@ const NO =
  * @param known ids of all calls that were ever asked
  * @param waiting ids of the calls without an answer
  */
-export function readAnswer(message: Message, known: readonly string[], waiting: readonly string[]): Answer {
+export function readAnswer(
+  message: Message,
+  known: readonly string[],
+  waiting: readonly string[],
+): AnsweredCalls {
   const text = textOf(message.parts).trim();
   const data = message.parts.flatMap(({ content }) =>
     content?.$case === 'data' ? [content.value as unknown] : [],
@@ -193,7 +197,7 @@ function fromData(
   text: string,
   known: readonly string[],
   waiting: readonly string[],
-): Answer {
+): AnsweredCalls {
   const parsed = answers.map((answer) => dataAnswer.safeParse(answer));
   if (parsed.some(({ success }) => !success)) return { decisions: [], problem: `A data part ${RULE}.` };
   const given = parsed.flatMap(({ data }) => data?.approval ?? []);
@@ -208,7 +212,7 @@ function fromData(
   return { decisions: firstOfEach(decisions).filter(({ callId }) => waiting.includes(callId)) };
 }
 
-function fromText(text: string, waiting: readonly string[]): Answer {
+function fromText(text: string, waiting: readonly string[]): AnsweredCalls {
   const words = text
     .toLowerCase()
     .replace(/[^\p{L}\p{N}']+/gu, ' ')

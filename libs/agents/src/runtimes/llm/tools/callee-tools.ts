@@ -47,7 +47,7 @@ const INPUT: JsonSchema = {
   additionalProperties: false,
 };
 
-interface Asked {
+interface CalleeArguments {
   message: string;
   data?: Record<string, unknown>;
   taskId?: string;
@@ -99,7 +99,7 @@ export class CalleeTools implements ToolSource {
         const agent = await this.agents.find(turn.tenantId, slug);
         if (!agent || agent.status) return { ok: false, content: `There is no agent "${slug}".` };
         try {
-          const child = await this.childOf(turn, config, agent, input as Asked, call);
+          const child = await this.childOf(turn, config, agent, input as CalleeArguments, call);
           if (child.isAtWork) throw new Suspension([child.task.id]);
           return asksForApproval(child.task.status)
             ? askAbove(turn, agent, child, call)
@@ -117,7 +117,7 @@ export class CalleeTools implements ToolSource {
     turn: Turn,
     config: LlmConfig,
     agent: Agent,
-    { taskId, ...asked }: Asked,
+    { taskId, ...asked }: CalleeArguments,
     { id: callId, lane, signal, answer, traceparent }: ToolCallContext,
   ): Promise<ChildTask> {
     const limits = this.limitsOf(config);

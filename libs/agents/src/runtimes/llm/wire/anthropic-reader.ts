@@ -1,6 +1,7 @@
+import type { JsonObject } from '@baton/a2a';
 import { BrokenAnswer } from '../broken-answer.js';
 import type { AnswerReader } from './answer-reader.js';
-import { type Json, isObject, numbersOf, objectOf, textOf } from './json.js';
+import { isObject, numbersOf, objectOf, textOf } from './json.js';
 
 /** The blocks that are passed on, each with its deltas and the member of a delta that has its text. */
 const BLOCKS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -20,7 +21,7 @@ export class AnthropicReader implements AnswerReader {
   /** Indexes of the blocks that are left out. */
   private readonly ignored = new Set<number>();
 
-  read(event: Json): Json[] {
+  read(event: JsonObject): JsonObject[] {
     const index = typeof event.index === 'number' ? event.index : -1;
     switch (event.type) {
       case 'message_start':
@@ -41,11 +42,11 @@ export class AnthropicReader implements AnswerReader {
     }
   }
 
-  close(): Json[] {
+  close(): JsonObject[] {
     return this.state === 'finished' ? [...this.stops(), { type: 'message_stop' }] : [];
   }
 
-  private start(index: number, block: Json): Json[] {
+  private start(index: number, block: JsonObject): JsonObject[] {
     const type = textOf(block.type) ?? '';
     if (!Object.hasOwn(BLOCKS, type)) {
       this.ignored.add(index);
@@ -55,7 +56,7 @@ export class AnthropicReader implements AnswerReader {
     return [{ type: 'content_block_start', index, content_block: blockOf(type, block) }];
   }
 
-  private delta(index: number, delta: Json): Json[] {
+  private delta(index: number, delta: JsonObject): JsonObject[] {
     const type = textOf(delta.type) ?? '';
     const block = this.open.get(index);
     if (block === undefined && !this.ignored.has(index) && DELTAS.has(type)) {
@@ -67,7 +68,7 @@ export class AnthropicReader implements AnswerReader {
     return [{ type: 'content_block_delta', index, delta: { type, [member]: text } }];
   }
 
-  private end(delta: Json, usage: unknown): Json[] {
+  private end(delta: JsonObject, usage: unknown): JsonObject[] {
     const reason = textOf(delta.stop_reason);
     if (reason !== undefined) this.state = 'finished';
     const counted = { output_tokens: 0, ...numbersOf(usage) };
@@ -75,14 +76,14 @@ export class AnthropicReader implements AnswerReader {
   }
 
   /** Ends texts that the provider has not ended. A call that has not ended may lack a part. */
-  private stops(): Json[] {
+  private stops(): JsonObject[] {
     const texts = [...this.open].filter(([, type]) => type !== 'tool_use');
     this.open.clear();
     return texts.map(([index]) => ({ type: 'content_block_stop', index }));
   }
 }
 
-function startOf({ id, model, usage }: Json): Json {
+function startOf({ id, model, usage }: JsonObject): JsonObject {
   return {
     id: textOf(id),
     model: textOf(model),
@@ -91,7 +92,7 @@ function startOf({ id, model, usage }: Json): Json {
   };
 }
 
-function blockOf(type: string, block: Json): Json {
+function blockOf(type: string, block: JsonObject): JsonObject {
   switch (type) {
     case 'text':
       return { type, text: textOf(block.text) ?? '' };

@@ -1,5 +1,6 @@
+import type { JsonObject } from '@baton/a2a';
 import type { AnswerReader } from './answer-reader.js';
-import { type Json, isObject, jsonTextOf, numberOf, numbersOf, objectOf, objectsOf, textOf } from './json.js';
+import { isObject, jsonTextOf, numberOf, numbersOf, objectOf, objectsOf, textOf } from './json.js';
 
 /** Reads chat completions of OpenAI and of servers that are compatible with it. */
 export class ChatReader implements AnswerReader {
@@ -9,7 +10,7 @@ export class ChatReader implements AnswerReader {
   private hasCalls = false;
   private isRefusal = false;
 
-  read(chunk: Json): Json[] {
+  read(chunk: JsonObject): JsonObject[] {
     const choice = objectsOf(chunk.choices).find(({ index = 0 }) => index === 0 || index === null);
     const usage = numbersOf(chunk.usage);
     if (!choice && !usage) return [];
@@ -19,12 +20,12 @@ export class ChatReader implements AnswerReader {
   }
 
   /** `[DONE]` ends a text also without a reason. A call may lack a part then. */
-  close(): Json[] {
+  close(): JsonObject[] {
     if (this.state !== 'over' || this.hasReason || this.hasCalls || !this.hasSaid) return [];
     return [{ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }];
   }
 
-  private choiceOf(choice: Json): Json {
+  private choiceOf(choice: JsonObject): JsonObject {
     const delta = this.deltaOf(objectOf(choice.delta));
     const reason = textOf(choice.finish_reason);
     if (!reason) return { index: 0, delta };
@@ -37,7 +38,7 @@ export class ChatReader implements AnswerReader {
     };
   }
 
-  private deltaOf(delta: Json): Json {
+  private deltaOf(delta: JsonObject): JsonObject {
     const { reasoning_content, reasoning, reasoning_details, extra_content } = delta;
     const refusal = textOf(delta.refusal);
     if (refusal) this.isRefusal = true;
@@ -58,12 +59,12 @@ export class ChatReader implements AnswerReader {
 }
 
 /** Mistral sends a list of parts, others a text. */
-function contentOf(content: unknown): string | Json[] | undefined {
+function contentOf(content: unknown): string | JsonObject[] | undefined {
   if (!Array.isArray(content)) return textOf(content);
   return objectsOf(content).filter(({ type }) => typeof type === 'string');
 }
 
-function callOf(call: Json): Json {
+function callOf(call: JsonObject): JsonObject {
   const { name, arguments: input } = objectOf(call.function);
   const signature = textOf(objectOf(objectOf(call.extra_content).google).thought_signature);
   return {

@@ -1,11 +1,12 @@
+import type { JsonObject } from '@baton/a2a';
 import type { AnswerReader } from './answer-reader.js';
-import { type Json, isObject, numbersOf, objectOf, objectsOf, textOf } from './json.js';
+import { isObject, numbersOf, objectOf, objectsOf, textOf } from './json.js';
 
 /** Reads Google's generateContent. */
 export class GoogleReader implements AnswerReader {
   state: AnswerReader['state'] = 'open';
 
-  read(chunk: Json): Json[] {
+  read(chunk: JsonObject): JsonObject[] {
     const candidate = objectsOf(chunk.candidates).find(({ index = 0 }) => index === 0 || index === null);
     const usageMetadata = numbersOf(chunk.usageMetadata);
     const blockReason = textOf(objectOf(chunk.promptFeedback).blockReason);
@@ -21,12 +22,12 @@ export class GoogleReader implements AnswerReader {
     ];
   }
 
-  close(): Json[] {
+  close(): JsonObject[] {
     return [];
   }
 }
 
-function candidateOf({ content, finishReason, finishMessage, continuationToken }: Json): Json {
+function candidateOf({ content, finishReason, finishMessage, continuationToken }: JsonObject): JsonObject {
   const parts = objectsOf(objectOf(content).parts).flatMap(partOf);
   return {
     ...(parts.length > 0 && { content: { parts } }),
@@ -37,7 +38,7 @@ function candidateOf({ content, finishReason, finishMessage, continuationToken }
 }
 
 /** Texts, calls and files. Other parts are left out: Baton uses no tools of Google. */
-function partOf(part: Json): Json[] {
+function partOf(part: JsonObject): JsonObject[] {
   const thoughtSignature = textOf(part.thoughtSignature);
   const signed = thoughtSignature === undefined ? {} : { thoughtSignature };
   if (isObject(part.functionCall)) {

@@ -1,20 +1,20 @@
-/** A JSON object of a provider, of which nothing is known yet. */
-export type Json = Record<string, unknown>;
+import type { JsonObject } from '@baton/a2a';
 
-export const isObject = (value: unknown): value is Json =>
+export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-export const objectOf = (value: unknown): Json => (isObject(value) ? value : {});
+export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
 
 export const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
 export const numberOf = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 
-export const objectsOf = (value: unknown): Json[] => (Array.isArray(value) ? value.filter(isObject) : []);
+export const objectsOf = (value: unknown): JsonObject[] =>
+  Array.isArray(value) ? value.filter(isObject) : [];
 
 /** The numbers of an object and of the objects in it. Providers add members of other types to usage. */
-export function numbersOf(value: unknown): Json | undefined {
+export function numbersOf(value: unknown): JsonObject | undefined {
   if (!isObject(value)) return undefined;
   const entries = Object.entries(value).map(
     ([key, each]) => [key, numberOf(each) ?? numbersOf(each)] as const,

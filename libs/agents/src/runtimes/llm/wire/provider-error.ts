@@ -1,6 +1,7 @@
+import type { JsonObject } from '@baton/a2a';
 import { clock } from '@baton/telemetry';
 import { isWebPage } from '../../../outbound/web-page.js';
-import { type Json, isObject, numberOf, objectOf, objectsOf, textOf } from './json.js';
+import { isObject, numberOf, objectOf, objectsOf, textOf } from './json.js';
 
 /** Maximum bytes of a provider's error that are read. */
 export const MAX_ERROR_BODY = 65_536;
@@ -62,7 +63,7 @@ export function complaintOf(status: number, headers: Headers, body: string): Com
  * @param name the name of the event
  * @returns undefined if the event is no error
  */
-export function complaintOfEvent(event: Json, name: string | undefined): Complaint | undefined {
+export function complaintOfEvent(event: JsonObject, name: string | undefined): Complaint | undefined {
   const isError =
     name === 'error' ||
     event.type === 'error' ||
@@ -76,13 +77,13 @@ export function complaintOfEvent(event: Json, name: string | undefined): Complai
   return { ...said, status: statusOf(said, 500) };
 }
 
-type Words = Omit<Complaint, 'status'>;
+type ComplaintText = Omit<Complaint, 'status'>;
 
 /**
  * Finds what providers say in their errors: `{error: {message, code, type}}`, `{error: text}`, `{detail}`, `{message}`, a
  * list of these, and the error of a response of OpenAI.
  */
-function wordsOf(value: unknown): Words {
+function wordsOf(value: unknown): ComplaintText {
   const first: unknown = Array.isArray(value) ? value[0] : value;
   const outer = objectOf(first);
   const inner = outer.error ?? objectOf(outer.response).error ?? objectsOf(outer.errors)[0] ?? first;
@@ -107,7 +108,7 @@ function wordsOf(value: unknown): Words {
   };
 }
 
-function messageOf({ message, detail, msg, error }: Json): string | undefined {
+function messageOf({ message, detail, msg, error }: JsonObject): string | undefined {
   const found = textOf(message) ?? textOf(detail) ?? textOf(msg) ?? textOf(error);
   if (found !== undefined) return found;
   // FastAPI: a list of fields with what is wrong with each.
@@ -121,7 +122,7 @@ const codeOf = (code: unknown): string | undefined =>
   typeof code === 'string' || typeof code === 'number' ? String(code).slice(0, 100) : undefined;
 
 /** `type`, or `status` as Google calls it. The type of the event itself says nothing. */
-function namedType({ type, status }: Json): string | undefined {
+function namedType({ type, status }: JsonObject): string | undefined {
   const name = textOf(type);
   const isOwn = name !== undefined && name !== 'error' && !name.startsWith('response.');
   return (isOwn ? name : textOf(status))?.slice(0, 100);
@@ -145,7 +146,7 @@ const STATUS_OF: readonly [RegExp, number][] = [
 ];
 
 /** @param other the status of an error whose code and type say nothing */
-function statusOf({ code = '', type = '', message = '' }: Words, other: number): number {
+function statusOf({ code = '', type = '', message = '' }: ComplaintText, other: number): number {
   const number = Number(code);
   if (number >= 400 && number <= 599) return number;
   const names = `${code} ${type}`;
@@ -166,7 +167,7 @@ function retryAfter(headers: Headers): number | undefined {
 }
 
 /** The delay in Google's details: `{"@type": "…/google.rpc.RetryInfo", "retryDelay": "34.07s"}`. */
-function retryInfo(details: readonly Json[]): number | undefined {
+function retryInfo(details: readonly JsonObject[]): number | undefined {
   const delays = details.map(
     ({ retryDelay }) => /^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(textOf(retryDelay) ?? '')?.[1],
   );

@@ -1,4 +1,4 @@
-import { within } from '@baton/outbound';
+import { within, type Fetch } from '@baton/outbound';
 import { createParser } from 'eventsource-parser';
 import { restOfBeginning } from '../../../outbound/beginning-of.js';
 import { BrokenAnswer } from '../broken-answer.js';
@@ -10,8 +10,7 @@ import { isObject } from './json.js';
 import { MAX_ERROR_BODY, ProviderError, complaintOf, complaintOfEvent } from './provider-error.js';
 import { ResponsesReader } from './responses-reader.js';
 
-type Fetch = typeof globalThis.fetch;
-type Source = ReadableStreamDefaultReader<Uint8Array>;
+type AnswerSource = ReadableStreamDefaultReader<Uint8Array>;
 
 const READERS: Readonly<Record<Api, new () => AnswerReader>> = {
   chat: ChatReader,
@@ -47,7 +46,7 @@ export function providerFetch(fetch: Fetch, api: Api): Fetch {
 }
 
 /** Reads up to the first character of the body: streams of events begin with a letter or a colon. */
-async function beginning(source: Source | undefined, isDocument: boolean) {
+async function beginning(source: AnswerSource | undefined, isDocument: boolean) {
   const bytes: Uint8Array[] = [];
   while (source && !isDocument) {
     const { done, value } = await source.read();
@@ -60,7 +59,7 @@ async function beginning(source: Source | undefined, isDocument: boolean) {
 }
 
 /** The beginning of a document: a provider may leave its connection open. */
-async function documentOf(bytes: readonly Uint8Array[], source: Source | undefined): Promise<string> {
+async function documentOf(bytes: readonly Uint8Array[], source: AnswerSource | undefined): Promise<string> {
   if (!source) return '';
   const beginning = await restOfBeginning(bytes, source, MAX_ERROR_BODY);
   return beginning.toString('utf8');
@@ -68,7 +67,7 @@ async function documentOf(bytes: readonly Uint8Array[], source: Source | undefin
 
 /** The events of an answer, as its reader passes them on. */
 function answerBody(
-  source: Source,
+  source: AnswerSource,
   start: readonly Uint8Array[],
   reader: AnswerReader,
 ): ReadableStream<Uint8Array> {
@@ -133,7 +132,7 @@ function jsonOf(data: string): unknown {
 
 /** The pieces of a body, up to the end of the answer or of the connection. */
 async function* chunksOf(
-  source: Source,
+  source: AnswerSource,
   start: readonly Uint8Array[],
   state: () => AnswerReader['state'],
 ): AsyncGenerator<Uint8Array, undefined> {

@@ -1,5 +1,6 @@
+import type { JsonObject } from '@baton/a2a';
 import type { AnswerReader } from './answer-reader.js';
-import { type Json, isObject, jsonTextOf, numberOf, objectOf, textOf } from './json.js';
+import { isObject, jsonTextOf, numberOf, objectOf, textOf } from './json.js';
 
 const ENDS = new Set(['response.completed', 'response.incomplete']);
 /** Events of one item of the output. */
@@ -23,7 +24,7 @@ export class ResponsesReader implements AnswerReader {
   /** Items that have ended. An end that is sent twice must not make a call twice. */
   private readonly ended = new Set<string>();
 
-  read(event: Json): Json[] {
+  read(event: JsonObject): JsonObject[] {
     const type = textOf(event.type) ?? '';
     if (ENDS.has(type)) {
       this.state = 'over';
@@ -38,11 +39,11 @@ export class ResponsesReader implements AnswerReader {
     return id !== undefined && this.isKnown(id) ? [{ ...event, item_id: id, logprobs: undefined }] : [];
   }
 
-  close(): Json[] {
+  close(): JsonObject[] {
     return [];
   }
 
-  private added(event: Json): Json[] {
+  private added(event: JsonObject): JsonObject[] {
     const whole = this.itemOf(event, 'in_progress');
     if (!whole) return [];
     this.items.set(whole.output_index, whole.item.id);
@@ -50,7 +51,7 @@ export class ResponsesReader implements AnswerReader {
   }
 
   /** An item that ends without a beginning begins here: the SDK fails otherwise. */
-  private done(event: Json): Json[] {
+  private done(event: JsonObject): JsonObject[] {
     const whole = this.itemOf(event, 'completed');
     if (!whole) return [];
     const key = `${whole.output_index} ${whole.item.id}`;
@@ -64,7 +65,7 @@ export class ResponsesReader implements AnswerReader {
   }
 
   /** Fills in what some servers leave out. */
-  private itemOf(event: Json, status: string) {
+  private itemOf(event: JsonObject, status: string) {
     if (!isObject(event.item)) return undefined;
     const { item } = event;
     if (!ITEMS.has(textOf(item.type) ?? '')) return undefined;
@@ -85,14 +86,14 @@ export class ResponsesReader implements AnswerReader {
 }
 
 /** The end of a response. It repeats the whole answer, which the SDK does not read. */
-function endOf({ incomplete_details, usage }: Json): Json {
+function endOf({ incomplete_details, usage }: JsonObject): JsonObject {
   return {
     incomplete_details: isObject(incomplete_details) ? incomplete_details : null,
     usage: usageOf(usage),
   };
 }
 
-function usageOf(usage: unknown): Json | undefined {
+function usageOf(usage: unknown): JsonObject | undefined {
   if (!isObject(usage)) return undefined;
   const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = usage;
   const [input, output] = [numberOf(input_tokens), numberOf(output_tokens)];

@@ -76,9 +76,12 @@ function stdioLink(
   };
 }
 
-type Read = (name: string, value: SecretValue) => Promise<string>;
+type ReadSecret = (name: string, value: SecretValue) => Promise<string>;
 
-async function readAll(values: Record<string, SecretValue>, read: Read): Promise<Record<string, string>> {
+async function readAll(
+  values: Record<string, SecretValue>,
+  read: ReadSecret,
+): Promise<Record<string, string>> {
   const entries = Object.entries(values).map(
     async ([name, value]) => [name, await read(name, value)] as const,
   );

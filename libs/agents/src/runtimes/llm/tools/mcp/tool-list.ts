@@ -1,3 +1,4 @@
+import type { JsonObject } from '@baton/a2a';
 import { schemaExcess } from '@baton/compute';
 import type { JsonSchema } from '../tool-sources.js';
 import { type NamePatterns, fits } from './mcp-config.js';
@@ -26,8 +27,6 @@ export interface LeftOutTool {
   /** A clause about the tool. */
   reason: string;
 }
-
-type Json = Record<string, unknown>;
 
 /**
  * The tools of a server, as its pages are read. A tool that can't be used is left out alone. `allow` of the definition counts first:
@@ -70,7 +69,7 @@ export class ToolList {
   }
 
   private addTool(tool: unknown): void {
-    const { name, title, description, inputSchema, execution } = isObject(tool) ? tool : ({} as Json);
+    const { name, title, description, inputSchema, execution } = isObject(tool) ? tool : ({} as JsonObject);
     if (typeof name !== 'string' || name === '') {
       // No pattern fits it.
       const isWanted = this.allow === undefined || fits(this.allow, '');
@@ -129,7 +128,7 @@ function usableSchema(schema: unknown): JsonSchema | string {
   return { ...rest, type, ...(named && { properties: named }), ...(isList && { required }) };
 }
 
-function usableProperties(properties: unknown): Json | string | undefined {
+function usableProperties(properties: unknown): JsonObject | string | undefined {
   if (properties === undefined || properties === null) return undefined;
   // In PHP an empty object is written as a list.
   if (Array.isArray(properties) && properties.length === 0) return {};
@@ -144,7 +143,7 @@ function usableProperties(properties: unknown): Json | string | undefined {
     : `has an input schema whose property ${JSON.stringify(odd[0].slice(0, 40))} is ${kindOf(odd[1])}, not a schema`;
 }
 
-const isObject = (value: unknown): value is Json =>
+const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function kindOf(value: unknown): string {

@@ -1,4 +1,4 @@
-import { essenceOf, jsonExcess } from '@baton/a2a';
+import { essenceOf, jsonExcess, type JsonObject } from '@baton/a2a';
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { ToolFile, ToolResult } from '../tool-sources.js';
@@ -7,8 +7,6 @@ import type { ToolFile, ToolResult } from '../tool-sources.js';
 export const MAX_BLOCKS = 200;
 /** Maximum characters of JSON that are shown of an item that can't be read. */
 const MAX_ODD = 500;
-
-type Json = Record<string, unknown>;
 
 /**
  * Converts the result of a call for the model and for callers. Images and other files become files of the task, and
@@ -98,7 +96,7 @@ function describe(block: unknown, keepFile: Keep): string {
   }
 }
 
-function linkText(block: Json): string {
+function linkText(block: JsonObject): string {
   const { title, name, uri } = block;
   const label = [title, name].find((each) => typeof each === 'string' && each !== '');
   if (typeof uri !== 'string') return odd('a link without its uri', block);
@@ -140,7 +138,7 @@ function odd(what: string, value: unknown): string {
 }
 
 /** A file item without most of its data. */
-const cutItem = (item: Json): Json =>
+const cutItem = (item: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(item).map(([key, value]) => [
       key,
@@ -148,7 +146,7 @@ const cutItem = (item: Json): Json =>
     ]),
   );
 
-const isObject = (value: unknown): value is Json =>
+const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Gives a file without a name one with the extension of its type. */

@@ -1,8 +1,8 @@
+import type { JsonObject } from '@baton/a2a';
 import { type JSONRPCMessage, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
 import { MAX_SAID, McpFailure, unreadable } from './mcp-failure.js';
 
 export type RequestId = string | number;
-type Json = Record<string, unknown>;
 
 /**
  * Reads the messages of a server before the SDK does, and writes them anew for it. The SDK drops an answer that is not exactly MCP,
@@ -18,7 +18,7 @@ export class WireAnswers {
 
   /** Notes what is sent. @returns the id of a request; undefined for a notification or an answer */
   sent(message: unknown): RequestId | undefined {
-    const { id, method, params } = message as { id?: RequestId; method?: string; params?: Json };
+    const { id, method, params } = message as { id?: RequestId; method?: string; params?: JsonObject };
     if (method === 'notifications/cancelled') this.pending.delete(params?.requestId as RequestId);
     if (id === undefined || method === undefined) return undefined;
     this.pending.set(id, method);
@@ -37,7 +37,7 @@ export class WireAnswers {
   read(value: unknown, about?: RequestId): JSONRPCMessage[] {
     if (Array.isArray(value)) return value.flatMap((each) => this.read(each, about));
     if (typeof value !== 'object' || value === null) return [];
-    const { id, method, result, error } = value as Json;
+    const { id, method, result, error } = value as JsonObject;
     if (typeof method === 'string') {
       const { data, success } = JSONRPCMessageSchema.safeParse(value);
       return success ? [data] : [];
@@ -80,7 +80,7 @@ export class WireAnswers {
 /** An error object of JSON-RPC (§5.1), of any code. */
 function serverError(error: unknown): McpFailure | undefined {
   if (typeof error !== 'object' || error === null) return undefined;
-  const { code, message } = error as Json;
+  const { code, message } = error as JsonObject;
   if (code === undefined && message === undefined) return undefined;
   const said = typeof message === 'string' ? message : JSON.stringify(message ?? '');
   const isCode = typeof code === 'number' || typeof code === 'string';
@@ -90,19 +90,19 @@ function serverError(error: unknown): McpFailure | undefined {
 
 /** A JSON-RPC error in the body of an HTTP error: its code and message. */
 export function errorInBody(body: unknown): string | undefined {
-  const { error } = (typeof body === 'object' && body !== null ? body : {}) as Json;
-  const { code, message } = (typeof error === 'object' && error !== null ? error : {}) as Json;
+  const { error } = (typeof body === 'object' && body !== null ? body : {}) as JsonObject;
+  const { code, message } = (typeof error === 'object' && error !== null ? error : {}) as JsonObject;
   return typeof message === 'string' && typeof code === 'number' ? `${code} ${message}` : undefined;
 }
 
 /** What Baton uses of the answer to `initialize`; undefined if that is not one. */
-function initialized(value: unknown): Json | undefined {
+function initialized(value: unknown): JsonObject | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  const { protocolVersion, capabilities } = value as Json;
+  const { protocolVersion, capabilities } = value as JsonObject;
   if (typeof protocolVersion !== 'string') return undefined;
   const isKnown = typeof capabilities === 'object' && capabilities !== null;
   // A server that declares nothing is asked. In PHP an empty object is written as a list.
-  const hasTools = !isKnown || Boolean((capabilities as Json).tools);
+  const hasTools = !isKnown || Boolean((capabilities as JsonObject).tools);
   return {
     protocolVersion,
     capabilities: hasTools ? { tools: {} } : {},

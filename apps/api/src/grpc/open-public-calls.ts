@@ -26,7 +26,7 @@ const TOO_MANY = 'too many open calls of health and reflection: end some of them
  * Lets callers without a token ask the open services, health and reflection. They count as unauthenticated requests, their
  * messages are small and not compressed, and their number and their time are bounded.
  */
-export class OpenCalls {
+export class OpenPublicCalls {
   private readonly byAddress = new Map<string, number>();
   private open = 0;
 

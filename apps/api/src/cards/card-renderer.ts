@@ -6,7 +6,7 @@ import { requestedVersion } from '../core/call-headers.js';
 import { cardTag, isKnownCard } from '../http/card-tags.js';
 
 /** A card ready to be sent. */
-export interface CardSheet {
+export interface RenderedCard {
   json: string;
   /** As the header has it, quotes included. */
   etag: string;
@@ -14,15 +14,15 @@ export interface CardSheet {
 
 /** Serializes agent cards, and signs them when a key is configured. */
 @Injectable()
-export class CardSheets {
+export class CardRenderer {
   constructor(private readonly signer: CardSigner) {}
 
   /**
    * The card's JSON in one form, and its ETag. A signature is different every time it is made, also of the
    * same card, so the tag is made of what is signed and is a weak one (RFC 9110 §8.8.1).
    */
-  async sheet(card: AgentCard, form: CardForm): Promise<CardSheet> {
-    const unsigned = this.unsigned(encodeCard(card, form));
+  async render(card: AgentCard, form: CardForm): Promise<RenderedCard> {
+    const unsigned = this.renderUnsigned(encodeCard(card, form));
     const { kid } = this.signer;
     if (kid === undefined) return unsigned;
     const hash = unsigned.etag.slice(1, -1);
@@ -31,7 +31,7 @@ export class CardSheets {
   }
 
   /** A card that is in its final form. */
-  unsigned(card: Record<string, unknown>): CardSheet {
+  renderUnsigned(card: Record<string, unknown>): RenderedCard {
     const json = JSON.stringify(card);
     return { json, etag: cardTag(json) };
   }
@@ -49,7 +49,7 @@ export function cardFormFor(request: FastifyRequest): CardForm {
  * @param audience whether caches between here and the caller may show it to others
  */
 export async function sendCard(
-  { json, etag }: CardSheet,
+  { json, etag }: RenderedCard,
   audience: 'public' | 'private',
   request: FastifyRequest,
   reply: FastifyReply,

@@ -8,7 +8,7 @@ const RECORD_USAGE_MS = 5_000;
 
 /** The model tokens of tenants, and their limit `tokensPerDay` over all workers. */
 @Injectable()
-export class TenantTokens extends TokenBudget {
+export class TenantTokenBudget extends TokenBudget {
   constructor(
     private readonly store: TokenUsageStore,
     private readonly limits: LimitsService,

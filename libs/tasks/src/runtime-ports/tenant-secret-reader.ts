@@ -8,7 +8,7 @@ const READ_SECRET_MS = 60_000;
 
 /** The secrets of tenants, for runs. An outage of Postgres does not fail a task that needs one. */
 @Injectable()
-export class TenantSecrets extends SecretReader {
+export class TenantSecretReader extends SecretReader {
   constructor(private readonly secrets: Secrets) {
     super();
   }

@@ -1,6 +1,6 @@
 import { TokensExceeded } from '@baton/agents';
 import { Logger, Metrics } from '@baton/telemetry';
-import { TenantTokens } from './tenant-tokens.js';
+import { TenantTokenBudget } from './tenant-token-budget.js';
 
 function tokensOf(
   tokensPerDay: number | null,
@@ -22,7 +22,7 @@ function tokensOf(
     isGone: () => Promise.resolve(answers.isGone ?? false),
   };
   const metrics = new Metrics();
-  const tokens = new TenantTokens(store as never, limits as never, metrics, Logger.silent());
+  const tokens = new TenantTokenBudget(store as never, limits as never, metrics, Logger.silent());
   const reserve = () => tokens.reserve('tenant-1', 'run-1', 100, 5000, new AbortController().signal);
   return { tokens, metrics, reserve, asked };
 }

@@ -1,10 +1,11 @@
+import { retryPause } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const FIRST_PAUSE_MS = 200;
 const MAX_PAUSE_MS = 5_000;
 
 /** Exponential backoff with jitter and a timeout. */
-export class Backoff {
+export class RemoteBackoff {
   private tries = 0;
   private since = performance.now();
 
@@ -39,6 +40,6 @@ export class Backoff {
   async wait(): Promise<void> {
     const pause = Math.min(FIRST_PAUSE_MS * 2 ** this.tries, MAX_PAUSE_MS);
     this.tries = Math.min(this.tries + 1, 16);
-    await delay(pause * (0.5 + Math.random() / 2), undefined, { signal: this.signal });
+    await delay(retryPause(pause), undefined, { signal: this.signal });
   }
 }

@@ -43,7 +43,7 @@ export interface StoppedWork {
 
 /** The running tasks and schedules of one principal, shown when its token is revoked. */
 @Injectable()
-export class PrincipalWork {
+export class PrincipalActivity {
   constructor(
     private readonly tasks: TaskStore,
     private readonly schedules: ScheduleStore,

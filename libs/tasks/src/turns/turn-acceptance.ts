@@ -41,7 +41,7 @@ export type TaskRequest = Pick<
 };
 
 /** The next message of an interrupted task. */
-export type TurnRequest = Pick<
+export type NextTurnRequest = Pick<
   NextTurn,
   | 'tenantId'
   | 'message'
@@ -69,24 +69,24 @@ export type CreatedTurn<T> = { opened: T } & ({ created: true } | { created: fal
 export type ContinuedTurn<T> = { ok: true; opened: T } | Exclude<NextTurnResult, { ok: true }>;
 
 /** What a new turn needs of the dispatcher. */
-type Slots = Pick<RunDispatcher, 'quotaFor' | 'enqueue' | 'workerFor' | 'tell'>;
+type TurnDispatcher = Pick<RunDispatcher, 'quotaFor' | 'enqueue' | 'workerFor' | 'notify'>;
 
 /**
  * Every task and every turn begins here. One transaction writes task, message, run and event. Then the run goes on the
  * queue. The queued row is the outbox: if the queue is away, the sweeper enqueues the run later (invariant 1). While a worker has
- * free slots, the transaction also claims the run for it, and the worker is told (docs/inside/adr/0050-acceptance-claims-runs.md).
+ * free slots, the transaction also claims the run for it (eager start), and notifies the worker (docs/inside/adr/0050-acceptance-claims-runs.md).
  */
 @Injectable()
-export class TurnIntake {
+export class TurnAcceptance {
   constructor(
     private readonly tasks: TaskStore,
-    @Inject(RunDispatcher) private readonly slots: Slots,
+    @Inject(RunDispatcher) private readonly slots: TurnDispatcher,
     @Inject(Environment) private readonly environment: Pick<Environment, 'maxAttempts'>,
   ) {}
 
   /**
    * Make a task, unless there is one under its key or its alias.
-   * @param open called beside the transaction; no worker hears of the run before it is done
+   * @param open called beside the transaction; no worker is notified of the run before it is done
    * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room; nothing was written then
    * @throws ParentOverError, TooManyChildrenError if it may not be a child; nothing was written then
    */
@@ -116,7 +116,7 @@ export class TurnIntake {
     ]).catch(explainQuota(quota));
     if (!created) return { opened, created, earlier };
     const made = { ...run, mayUseReserved };
-    if (claimed && claimFor) await this.slots.tell(made, claimFor.workerId);
+    if (claimed && claimFor) await this.slots.notify(made, claimFor.workerId);
     else await this.slots.enqueue(made, dispatched);
     return { opened, created };
   }
@@ -148,7 +148,7 @@ export class TurnIntake {
    * longer do so; nothing was written then
    */
   async continueTask<T = undefined>(
-    request: TurnRequest,
+    request: NextTurnRequest,
     open: (sequence: number) => Promise<T> = nothing,
   ): Promise<ContinuedTurn<T>> {
     const { agent, agentId = agent.id, extensions = [], isGuest, isUnlimited = false, ...input } = request;
@@ -218,11 +218,11 @@ export const withMessageId = (message: Message): Message => ({
   messageId: message.messageId || uuid(),
 });
 
-/** Attempts of a run that may be claimed as it is made: one is lost if its worker does not hear of it. */
+/** Minimum attempts of a run for an eager start: one is lost if the notification of its worker is. */
 const LEAST_ATTEMPTS = 3;
 
 /**
- * Whether the run of a new task may be claimed as it is made. An agent that must not be tried again, or only after a pause, is not
+ * Whether the run of a new task may start eagerly. An agent that must not be tried again, or only after a pause, is not
  * charged with an attempt that it did not begin.
  */
 const mayBeClaimed = ({ alias, child, push }: TaskRequest, { maxAttempts, backoff }: RunRetry): boolean =>

@@ -3,7 +3,7 @@ import { Database, type RunQuota, RunStore, TaskStore } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
-import { TurnIntake, newTask } from './turn-intake.js';
+import { TurnAcceptance, newTask } from './turn-acceptance.js';
 
 const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
 
@@ -15,7 +15,7 @@ let tenantId: string;
 let quota: RunQuota;
 const NO_QUOTA: RunQuota = { maxInFlight: null, maxWaiting: null, exact: false };
 let onQueue: RunJob[];
-let intake: TurnIntake;
+let acceptance: TurnAcceptance;
 
 beforeAll(async () => {
   testDatabase = await createDatabase();
@@ -35,9 +35,9 @@ beforeEach(() => {
     quotaFor: async () => quota,
     enqueue: async (run: RunJob, dispatched: boolean) => void (dispatched && onQueue.push(run)),
     workerFor: () => undefined,
-    tell: async () => undefined,
+    notify: async () => undefined,
   };
-  intake = new TurnIntake(tasks, slots, { maxAttempts: 3 });
+  acceptance = new TurnAcceptance(tasks, slots, { maxAttempts: 3 });
 });
 
 const said = (text: string): Message => ({
@@ -59,7 +59,7 @@ const runsOf = async (taskId: string): Promise<{ id: string; state: string }[]> 
 /** The task as it waits for its caller: its run has asked for input. */
 async function interrupted(): Promise<string> {
   const { task } = request();
-  await intake.createTask({ tenantId, agent: ECHO, task });
+  await acceptance.createTask({ tenantId, agent: ECHO, task });
   const [{ runId } = { runId: '' }] = onQueue.splice(0);
   const run = (await runs.claim(tenantId, runId, 'worker', 60_000, false))!;
   const status = { state: TaskState.TASK_STATE_INPUT_REQUIRED, message: undefined, timestamp: undefined };
@@ -80,7 +80,7 @@ describe('a new task', () => {
     const steps: string[] = [];
     let subscribe: () => void = () => undefined;
     const isWatched = new Promise<void>((resolve) => (subscribe = resolve));
-    const made = intake.createTask({ tenantId, agent: ECHO, task }, async () => {
+    const made = acceptance.createTask({ tenantId, agent: ECHO, task }, async () => {
       await isWatched;
       steps.push(`watched with ${onQueue.length} runs on the queue`);
       return 'watch';
@@ -100,7 +100,7 @@ describe('a new task', () => {
   it('that waits for a slot is not put on the queue', async () => {
     quota = { maxInFlight: 0, maxWaiting: null, exact: true };
     const { task } = request();
-    await intake.createTask({ tenantId, agent: ECHO, task });
+    await acceptance.createTask({ tenantId, agent: ECHO, task });
     expect(await runsOf(task.id)).toMatchObject([{ state: 'queued' }]);
     expect(onQueue).toEqual([]);
   });
@@ -108,12 +108,12 @@ describe('a new task', () => {
   it('is refused with the limit that has no room, and nothing is written', async () => {
     quota = { maxInFlight: 0, maxWaiting: 0, exact: true };
     const waiting = request();
-    await expect(intake.createTask(waiting)).rejects.toMatchObject({
+    await expect(acceptance.createTask(waiting)).rejects.toMatchObject({
       kind: 'limit-exceeded',
       message: expect.stringContaining('tasksWaiting'),
     });
     quota = { maxInFlight: null, maxWaiting: null, maxStoredBytes: 1, exact: false };
-    await expect(intake.createTask(waiting)).rejects.toMatchObject({
+    await expect(acceptance.createTask(waiting)).rejects.toMatchObject({
       kind: 'limit-exceeded',
       message: expect.stringContaining('storedBytes'),
     });
@@ -124,27 +124,27 @@ describe('a new task', () => {
   it('under a key that is known is not made: the caller learns of the earlier one', async () => {
     const key = keyOf('k');
     const first = request();
-    await intake.createTask({ ...first, key });
-    const second = await intake.createTask({ ...request(), key });
+    await acceptance.createTask({ ...first, key });
+    const second = await acceptance.createTask({ ...request(), key });
     expect(second).toMatchObject({ created: false, earlier: { taskId: first.task.id } });
     expect(onQueue.map(({ taskId }) => taskId)).toEqual([first.task.id]);
   });
 
   it('that several make under one id is made once', async () => {
     const id = randomUUID();
-    const made = await Promise.all([1, 2, 3, 4].map(() => intake.ensureTask(request(id))));
+    const made = await Promise.all([1, 2, 3, 4].map(() => acceptance.ensureTask(request(id))));
     expect(made.filter(Boolean)).toHaveLength(1);
-    expect(await intake.ensureTask(request(id))).toBe(false);
+    expect(await acceptance.ensureTask(request(id))).toBe(false);
     expect(await runsOf(id)).toHaveLength(1);
     expect(onQueue).toHaveLength(1);
   });
 
   it('that is there is not refused to whoever makes it again when the limits have no room', async () => {
     const id = randomUUID();
-    await intake.ensureTask(request(id));
+    await acceptance.ensureTask(request(id));
     quota = { maxInFlight: 0, maxWaiting: 0, exact: true };
-    expect(await intake.ensureTask(request(id))).toBe(false);
-    await expect(intake.ensureTask(request())).rejects.toMatchObject({ kind: 'limit-exceeded' });
+    expect(await acceptance.ensureTask(request(id))).toBe(false);
+    await expect(acceptance.ensureTask(request())).rejects.toMatchObject({ kind: 'limit-exceeded' });
   });
 });
 
@@ -156,15 +156,15 @@ describe('a run that is claimed for a worker as it is made', () => {
       quotaFor: async () => quota,
       enqueue: async (run: RunJob, dispatched: boolean) => void (dispatched && onQueue.push(run)),
       workerFor: () => ({ workerId: 'worker', leaseMs: 60_000 }),
-      tell: async ({ runId }: RunJob, workerId: string) => void told.push(`${workerId} ${runId}`),
+      notify: async ({ runId }: RunJob, workerId: string) => void told.push(`${workerId} ${runId}`),
     };
-    intake = new TurnIntake(tasks, slots, { maxAttempts: 3 });
+    acceptance = new TurnAcceptance(tasks, slots, { maxAttempts: 3 });
   });
 
   it('is told to the worker when its caller watches it, and is on no queue', async () => {
     const { task } = request();
     let watched = -1;
-    await intake.createTask({ tenantId, agent: ECHO, task }, async () => {
+    await acceptance.createTask({ tenantId, agent: ECHO, task }, async () => {
       while ((await runsOf(task.id)).length === 0);
       watched = told.length;
     });
@@ -176,10 +176,10 @@ describe('a run that is claimed for a worker as it is made', () => {
   it('is not one that has to wait, and not one of a tenant without room', async () => {
     quota = { maxInFlight: 0, maxWaiting: null, exact: true };
     const { task } = request();
-    await intake.createTask({ tenantId, agent: ECHO, task });
+    await acceptance.createTask({ tenantId, agent: ECHO, task });
     expect(await runsOf(task.id)).toMatchObject([{ state: 'queued' }]);
     quota = { maxInFlight: null, maxWaiting: null, maxStoredBytes: 1, exact: false };
-    await expect(intake.createTask(request())).rejects.toMatchObject({ kind: 'limit-exceeded' });
+    await expect(acceptance.createTask(request())).rejects.toMatchObject({ kind: 'limit-exceeded' });
     expect([told, onQueue]).toEqual([[], []]);
   });
 
@@ -192,15 +192,15 @@ describe('a run that is claimed for a worker as it is made', () => {
     ],
   ])('is not one of an agent that %s: a lost message would cost an attempt', async (_, retry) => {
     const agent = { ...ECHO, definition: { retry } } as unknown as Agent;
-    await intake.createTask({ ...request(), agent });
+    await acceptance.createTask({ ...request(), agent });
     expect([told.length, onQueue.length]).toEqual([0, 1]);
   });
 
   it('whose message is known starts nothing: the caller learns of the earlier task', async () => {
     const key = keyOf('k');
     const first = request();
-    await intake.createTask({ ...first, key });
-    expect(await intake.createTask({ ...request(), key })).toMatchObject({
+    await acceptance.createTask({ ...first, key });
+    expect(await acceptance.createTask({ ...request(), key })).toMatchObject({
       created: false,
       earlier: { taskId: first.task.id },
     });
@@ -214,7 +214,7 @@ describe('the next turn of a task', () => {
 
   it('is in Postgres and watched before its run is on the queue', async () => {
     const taskId = await interrupted();
-    const continued = await intake.continueTask(next(taskId), async (sequence) => ({
+    const continued = await acceptance.continueTask(next(taskId), async (sequence) => ({
       sequence,
       runs: (await runsOf(taskId)).length,
       onQueue: onQueue.length,
@@ -226,17 +226,17 @@ describe('the next turn of a task', () => {
   it('is refused while the task is at work, and repeated under a key that is known', async () => {
     const taskId = await interrupted();
     const key = keyOf(taskId);
-    expect(await intake.continueTask({ ...next(taskId), key })).toMatchObject({ ok: true });
-    expect(await intake.continueTask(next(taskId))).toEqual({ ok: false, reason: 'busy' });
-    expect(await intake.continueTask({ ...next(taskId), key })).toMatchObject({ reason: 'repeated' });
-    expect(await intake.continueTask(next(randomUUID()))).toEqual({ ok: false, reason: 'not-found' });
+    expect(await acceptance.continueTask({ ...next(taskId), key })).toMatchObject({ ok: true });
+    expect(await acceptance.continueTask(next(taskId))).toEqual({ ok: false, reason: 'busy' });
+    expect(await acceptance.continueTask({ ...next(taskId), key })).toMatchObject({ reason: 'repeated' });
+    expect(await acceptance.continueTask(next(randomUUID()))).toEqual({ ok: false, reason: 'not-found' });
     expect(onQueue).toHaveLength(1);
   });
 
   it('is held to the limits of the tenant, unless they do not apply to it', async () => {
     const taskId = await interrupted();
     quota = { maxInFlight: 0, maxWaiting: 0, exact: true };
-    await expect(intake.continueTask(next(taskId))).rejects.toMatchObject({ kind: 'limit-exceeded' });
-    expect(await intake.continueTask({ ...next(taskId), isUnlimited: true })).toMatchObject({ ok: true });
+    await expect(acceptance.continueTask(next(taskId))).rejects.toMatchObject({ kind: 'limit-exceeded' });
+    expect(await acceptance.continueTask({ ...next(taskId), isUnlimited: true })).toMatchObject({ ok: true });
   });
 });

@@ -1,0 +1,39 @@
+import { RunStore, type SweepFindings } from '@baton/database';
+import { Injectable } from '@nestjs/common';
+
+/** What a sweep can find. */
+type Finding = Exclude<keyof SweepFindings, 'at' | 'nextMs'>;
+
+/**
+ * The worker that sweeps for all: the one that has lived longest. One statement finds the work of all sweeps, and each sweep
+ * that has some is notified. Two leaders are harmless: each row is claimed by one.
+ */
+@Injectable()
+export class SweepLeader {
+  private readonly listeners: { finding: Finding; listener: () => void }[] = [];
+  private isLeading = false;
+
+  constructor(private readonly runs: RunStore) {}
+
+  /** Whether this worker sweeps. */
+  get isLeader(): boolean {
+    return this.isLeading;
+  }
+
+  /** Makes this worker the leader, or ends that. */
+  assign(isLeading: boolean): void {
+    this.isLeading = isLeading;
+  }
+
+  /** `listener` is called after each sweep that has found that. */
+  on(finding: Finding, listener: () => void): void {
+    this.listeners.push({ finding, listener });
+  }
+
+  /** One sweep. Rejects when Postgres is away. @param staleQueuedRunMs age at which a run on the queue counts as lost */
+  async sweep(staleQueuedRunMs: number): Promise<SweepFindings> {
+    const found = await this.runs.lookForWork(staleQueuedRunMs);
+    for (const { finding, listener } of this.listeners) if (found[finding]) listener();
+    return found;
+  }
+}
