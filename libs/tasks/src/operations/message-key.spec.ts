@@ -1,5 +1,5 @@
 import { type Message, type Principal, Role, type SendMessageRequest, tokenPrincipal } from '@baton/a2a';
-import { messageKey } from './message-router.js';
+import { messageKey } from './message-key.js';
 
 type Content = Message['parts'][number]['content'];
 

@@ -6,13 +6,17 @@ import {
   Role,
   SPEC_RULES,
   type SendMessageRequest,
+  type Task,
   TaskState,
   tokenPrincipal,
 } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import type { EarlierTurn, MessageKey, StoredTask } from '@baton/database';
 import { claimedRun, message as said } from '../runs/claimed-run.fixture.js';
+import { newContextOf } from '../turns/turn-acceptance.js';
 import { MessageRouter } from './message-router.js';
+
+type ClientAlias = { clientId: string; previousTaskId?: string };
 
 const RULE: ClientTaskIdRule = { joins: 'any-task', canceled: 'refused' };
 const GONE = { endedAt: new Date(0), deletedAt: new Date(1), retentionDays: 7 };
@@ -58,45 +62,49 @@ class Surroundings {
   readonly tasks = {
     findAlias: async () => (this.looks[0] ? { taskId: 'task', agentId: 'echo' } : undefined),
     earlierTurn: async (_tenant: string, key: MessageKey) => this.before(key),
+    get: async () => stored(TaskState.TASK_STATE_WORKING),
   };
   readonly finder = {
+    find: async (_call: unknown, id: string) => {
+      const found = stored(TaskState.TASK_STATE_WORKING);
+      return { ...found, task: { ...found.task, id } };
+    },
     reachable: async () => this.looks.shift(),
     deleted: async (_call: unknown, id: string) =>
       this.isDeleted ? ProtocolError.taskNotFound(id, GONE) : undefined,
   };
   readonly push = {};
+  readonly relay = {
+    watch: async () => ({ skipTo: () => undefined, refresh: () => this.asked.push('join') }),
+    leave: () => undefined,
+  };
   readonly acceptance = {
     createTask: async (
-      _call: unknown,
-      _request: unknown,
-      message: Message,
-      _signal: unknown,
-      { alias, key }: { alias?: object; key?: MessageKey },
+      { task, alias, key }: { task: Task; alias?: ClientAlias; key?: MessageKey },
+      open: () => Promise<unknown>,
     ) => {
-      const turn = this.routed(
-        `create ${JSON.stringify(alias ?? null)} in ${message.contextId || 'a new context'}`,
-        key,
-      );
-      return this.losses-- > 0 ? { taskId: 'faster', content: null } : turn;
+      const named = alias && { clientId: alias.clientId, previousTaskId: alias.previousTaskId };
+      const context = task.contextId === newContextOf(task.id) ? 'a new context' : task.contextId;
+      this.asked.push(`create ${JSON.stringify(named ?? null)} in ${context}`);
+      const earlier = this.before(key);
+      const lost = this.losses-- > 0 ? { taskId: 'faster', content: null } : earlier;
+      const opened = await open();
+      return lost ? { opened, created: false, earlier: lost } : { opened, created: true };
     },
-    continueTask: async (_call: unknown, message: Message, _signal: unknown, key?: MessageKey) =>
-      this.routed(`continue ${message.taskId}`, key),
-    join: async () => this.done('join'),
+    continueTask: async (
+      { message: sent, key }: { message: Message; key?: MessageKey },
+      open: (sequence: number) => Promise<unknown>,
+    ) => {
+      this.asked.push(`continue ${sent.taskId}`);
+      const earlier = this.before(key);
+      if (earlier) return { ok: false, reason: 'repeated', earlier };
+      return { ok: true, opened: await open(5) };
+    },
   };
-
-  private routed(what: string, key?: MessageKey): object {
-    const turn = this.done(what);
-    return this.before(key) ?? turn;
-  }
 
   private before(key?: MessageKey): EarlierTurn | undefined {
     this.keys.push(key);
     return key && this.earlier?.taskId !== key.goneTaskId ? this.earlier : undefined;
-  }
-
-  private done(what: string): object {
-    this.asked.push(what);
-    return { watch: {} };
   }
 }
 
@@ -112,6 +120,7 @@ describe('MessageRouter', () => {
       loadEnvironment({ DATABASE_URL: 'postgres://localhost/none', ...settings }),
       behind.finder as never,
       behind.push as never,
+      behind.relay as never,
     ).route(context, request(sent), signal);
   const route = (clientTaskId?: string) => routeCall(call(clientTaskId));
   beforeEach(() => (behind = new Surroundings()));

@@ -1,21 +1,31 @@
-import { hash } from 'node:crypto';
 import {
+  type Agent,
   type CallContext,
   type ClientTaskIdRule,
-  Message,
+  type Message,
   ProtocolError,
   type RequestDetails,
   type SendMessageRequest,
+  type Task,
+  type TaskSnapshot,
+  TaskState,
   detailsOf,
   ownTasks,
+  partsWithoutReserved,
   turnOfAlias,
+  withoutReserved,
 } from '@baton/a2a';
+import { SENT_BY_AGENT, withApprover } from '@baton/agents';
 import { Environment } from '@baton/config';
-import { type EarlierTurn, type MessageKey, type StoredTask, TaskStore } from '@baton/database';
+import { type EarlierTurn, type MessageKey, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { TaskFinder } from './task-finder.js';
+import { Relay } from '../relay/relay.js';
+import { type TaskWatch } from '../relay/task-watch.js';
+import { TurnAcceptance, newTask, withMessageId } from '../turns/turn-acceptance.js';
+import { approvalRecord, approverFor, approvingBy } from './approval-rights.js';
+import { messageKey } from './message-key.js';
 import { explainPush, type PreparedPush, PushOperations } from './push-operations.js';
-import { MessageAcceptance, type AcceptedTurn, type ClientTaskId } from './message-acceptance.js';
+import { TaskFinder } from './task-finder.js';
 
 /** Maximum number of tries to find the turn of a message that several callers send under one id at once. */
 const MAX_LOOKS = 5;
@@ -23,50 +33,83 @@ const MAX_LOOKS = 5;
 /** How long an Idempotency-Key counts where messages are not known by their id: who sends one relies on it. */
 const HEADER_HOURS = 24;
 
+/** An accepted turn, and a watch that misses none of its events. */
+export interface AcceptedTurn {
+  /** The task as of the event with which the turn was accepted, or as it is when a repeated call joined it. */
+  snapshot: TaskSnapshot;
+  /** The artifacts that the turns before this one have made. */
+  priorArtifacts: Task['artifacts'];
+  watch: TaskWatch;
+}
+
+/** The id that a caller has chosen for a task, and the task that it names so far. */
+interface ClientTaskId {
+  clientId: string;
+  previousTaskId?: string | undefined;
+}
+
 interface RoutedMessage {
   call: CallContext;
-  request: SendMessageRequest;
+  /** Metadata of the request. A new task gets it. */
+  metadata: SendMessageRequest['metadata'];
   message: Message;
   signal: AbortSignal;
-  /** Unset: messages are not deduplicated. */
-  key?: MessageKey;
+  /** Unset: the message is never deduplicated. */
+  key?: MessageKey | undefined;
+  /** What the request says beside the message. */
   details: RequestDetails | undefined;
-  /** Who is to be told of the turn. A repeated message joins its turn, and changes nothing here. */
+  /** Who is to be notified of the turn. A repeated message joins its turn, and changes nothing here. */
   push?: PreparedPush | undefined;
 }
 
-/** Finds out what a message is: a new task, the next turn of one, or the repetition of a call. */
+/** Finds out what a message is, and accepts it: a new task, the next turn of one, or the repetition of a call. */
 @Injectable()
 export class MessageRouter {
   constructor(
-    private readonly acceptance: MessageAcceptance,
+    private readonly acceptance: TurnAcceptance,
     private readonly tasks: TaskStore,
     private readonly environment: Environment,
     private readonly finder: TaskFinder,
     private readonly push: PushOperations,
+    private readonly relay: Relay,
   ) {}
 
   /**
-   * Accept the message where it belongs.
+   * Accept the message where it belongs. A message makes one turn, even if it arrives several times. Repetitions join it.
    * @throws ProtocolError if the task it names is unknown, over, busy or of another context (A2A 1.0 §3.4.3)
    */
   async route(call: CallContext, request: SendMessageRequest, signal: AbortSignal): Promise<AcceptedTurn> {
-    const { message, configuration } = request;
+    const { message, configuration, metadata } = request;
     if (!message) throw ProtocolError.invalidParams('message', 'is required');
     const config = configuration?.taskPushNotificationConfig;
     const push = config && (await this.push.prepare(call, config));
-    const details = detailsOf(request);
-    const sent = { call, request, message, signal, key: this.keyOf(call, request, message), push, details };
-    if (!push) return this.routeSent(sent);
-    return this.routeSent(sent).catch((error: unknown) =>
-      explainPush(error, `${call.rules.pushFields.inSend}.`),
+    const key = this.keyOf(call, request, message);
+    const sent = { call, metadata, message, signal, key, details: detailsOf(request), push };
+    const { clientTaskId } = call;
+    const aliasRule = clientTaskId === undefined ? undefined : call.rules.clientTaskIds;
+    try {
+      for (let look = 0; look < MAX_LOOKS; look++) {
+        if (clientTaskId !== undefined && aliasRule) {
+          const turn = await this.acceptUnderAlias(sent, clientTaskId, aliasRule);
+          if ('watch' in turn) return turn;
+          continue;
+        }
+        const turn = message.taskId
+          ? await this.continueTask(sent, message)
+          : await this.createTask(sent, message);
+        const accepted = 'watch' in turn ? turn : await this.joinEarlier(sent, turn);
+        if (accepted) return accepted;
+      }
+    } catch (error) {
+      if (push) explainPush(error, `${call.rules.pushFields.inSend}.`);
+      throw error;
+    }
+    throw new ProtocolError(
+      'internal',
+      aliasRule
+        ? 'Too many messages with this id arrived at the same time: send it again'
+        : 'This message arrived too often at the same time: send it again',
     );
-  }
-
-  private routeSent(sent: RoutedMessage): Promise<AcceptedTurn> {
-    const { clientTaskId, rules } = sent.call;
-    if (clientTaskId === undefined || !rules.clientTaskIds) return this.routeNew(sent);
-    return this.routeByAlias(sent, clientTaskId, rules.clientTaskIds);
   }
 
   /** Undefined: the message is never deduplicated. */
@@ -77,49 +120,38 @@ export class MessageRouter {
     return key && { ...key, hours: hours || HEADER_HOURS };
   }
 
-  /** A message makes one turn, even if it arrives several times. Repetitions join it. */
-  private async routeNew(sent: RoutedMessage): Promise<AcceptedTurn> {
-    const { call, request, message, signal, key, push, details } = sent;
-    for (let look = 0; look < MAX_LOOKS; look++) {
-      const turn = message.taskId
-        ? await this.acceptance.continueTask(call, message, signal, { key, push, details })
-        : await this.acceptance.createTask(call, request, message, signal, { key, push, details });
-      const accepted = 'watch' in turn ? turn : await this.join(sent, turn);
-      if (accepted) return accepted;
-    }
-    throw new ProtocolError('internal', 'This message arrived too often at the same time: send it again');
-  }
-
-  /** The caller has chosen the id. It may have used the id before. Then that task decides what the id means. */
-  private async routeByAlias(
+  /**
+   * The caller has chosen the id. It may have used the id before. Then that task decides what the id means.
+   * @returns the earlier turn if another call was faster; look again
+   */
+  private async acceptUnderAlias(
     sent: RoutedMessage,
     clientId: string,
     rule: ClientTaskIdRule,
-  ): Promise<AcceptedTurn> {
-    const { call, request, message, signal, key, push, details } = sent;
+  ): Promise<AcceptedTurn | EarlierTurn> {
+    const { call, message, signal, key } = sent;
     const { tenantId, profile, agent } = call;
     const own = ownTasks(call);
-    for (let look = 0; look < MAX_LOOKS; look++) {
-      const known = await this.tasks.findAlias({ tenantId, agentId: agent.id, profile, clientId, own });
-      const alias = { clientId, previousTaskId: known?.taskId };
-      // The id may also be the server's own, from an earlier answer.
-      const taskId = known?.taskId ?? clientId;
-      const stored = await this.finder.reachable(call, taskId);
-      // After the task was read: the turn that set its state has written the key by then.
-      const earlier = key && (await this.tasks.earlierTurn(tenantId, key));
-      const joined = earlier && (await this.join(sent, earlier));
-      if (joined) return joined;
-      if (!stored) await this.assertNotDeleted(call, clientId, taskId);
-      const turn =
-        stored?.agentId === agent.id
-          ? await this.routeAfter(sent, stored, alias, rule)
-          : await this.acceptance.createTask(call, request, message, signal, { alias, key, push, details });
-      if ('watch' in turn) return turn;
+    const known = await this.tasks.findAlias({ tenantId, agentId: agent.id, profile, clientId, own });
+    const alias = { clientId, previousTaskId: known?.taskId };
+    // The id may also be the server's own, from an earlier answer.
+    const taskId = known?.taskId ?? clientId;
+    const stored = await this.finder.reachable(call, taskId);
+    // After the task was read: the turn that set its state has written the key by then.
+    const earlier = key && (await this.tasks.earlierTurn(tenantId, key));
+    const joined = earlier && (await this.joinEarlier(sent, earlier));
+    if (joined) return joined;
+    if (!stored) await this.assertNotDeleted(call, clientId, taskId);
+    if (stored?.agentId !== agent.id) return this.createTask(sent, message, alias);
+    const { id, contextId } = stored.task;
+    switch (turnOfAlias(stored.task, message, rule)) {
+      case 'join':
+        return this.join(call, stored, signal);
+      case 'answer':
+        return this.continueTask(sent, { ...message, taskId: id, contextId });
+      case 'new-turn':
+        return this.createTask(sent, { ...message, contextId }, alias);
     }
-    throw new ProtocolError(
-      'internal',
-      'Too many messages with this id arrived at the same time: send it again',
-    );
   }
 
   /**
@@ -132,30 +164,112 @@ export class MessageRouter {
     if (deleted) throw deleted;
   }
 
-  private async routeAfter(
-    { call, request, message, signal, key, push, details }: RoutedMessage,
-    stored: StoredTask,
-    alias: ClientTaskId,
-    rule: ClientTaskIdRule,
+  /**
+   * Accept a message as a new task.
+   * @returns the earlier turn under the message's key or the alias, if there is one; nothing was written then
+   */
+  private async createTask(
+    { call, metadata, signal, key, push, details }: RoutedMessage,
+    message: Message,
+    alias?: ClientTaskId,
   ): Promise<AcceptedTurn | EarlierTurn> {
-    const { id: taskId, contextId } = stored.task;
-    switch (turnOfAlias(stored.task, message, rule)) {
-      case 'join':
-        return this.acceptance.join(call, stored, signal);
-      case 'answer':
-        return this.acceptance.continueTask(call, { ...message, taskId, contextId }, signal, {
-          key,
-          push,
-          details,
-        });
-      case 'new-turn':
-        return this.acceptance.createTask(call, request, { ...message, contextId }, signal, {
-          alias,
-          key,
-          push,
-          details,
-        });
+    const { tenantId, agent, extensions, traceparent, profile, principal } = call;
+    const owner = principal.key;
+    const isGuest = principal.kind === 'guest';
+    assertEnabled(agent);
+    const said = fromCaller(message);
+    const task = newTask(said, {
+      contextId: message.contextId || undefined,
+      metadata: withoutReserved(metadata),
+    });
+    const created = await this.acceptance.createTask(
+      {
+        tenantId,
+        owner,
+        isGuest,
+        agent,
+        task,
+        details,
+        extensions,
+        traceparent,
+        alias: alias && { profile, ...alias },
+        key,
+        push: push?.forTask(task.id),
+      },
+      // Subscribing does not need the row.
+      () => this.relay.watch({ tenantId, taskId: task.id }, 1, 1, signal),
+    );
+    const watch = created.opened;
+    if (created.created) return { snapshot: { task, sequence: 1 }, priorArtifacts: [], watch };
+    this.relay.leave(watch);
+    return created.earlier;
+  }
+
+  /**
+   * Accept a message as the next turn of an interrupted task.
+   * @returns the earlier turn under the message's key, if there is one; nothing was written then
+   * @throws ProtocolError if the agent is disabled, or the task is unknown, over, busy or of another context (A2A 1.0 §3.4.3),
+   * or waits for an approval that the caller may not give
+   */
+  private async continueTask(
+    { call, signal, key, push, details }: RoutedMessage,
+    message: Message,
+  ): Promise<AcceptedTurn | EarlierTurn> {
+    const stored = await this.finder.find(call, message.taskId, { historyLength: 0, artifacts: false });
+    const { id: taskId, contextId, status } = stored.task;
+    if (message.contextId && message.contextId !== contextId) {
+      throw ProtocolError.invalidParams(
+        'message.contextId',
+        'does not match the task, which is in another context',
+      );
     }
+    const { tenantId, agent, extensions, traceparent, principal } = call;
+    const isGuest = principal.kind === 'guest';
+    assertEnabled(agent);
+    const own = fromCaller(message);
+    const approver = approverFor(call, stored);
+    const metadata = withApprover(own.metadata, approver);
+    const said = { ...withMessageId(own), taskId, contextId, metadata };
+    const record = approver && approvalRecord(call, stored);
+    const continued = await this.acceptance.continueTask(
+      {
+        tenantId,
+        isGuest,
+        agent,
+        agentId: stored.agentId,
+        message: said,
+        details,
+        extensions,
+        traceparent,
+        key,
+        ...(record && { record, ...approvingBy(call) }),
+        push: push?.forTask(taskId),
+      },
+      async (sequence) => ({
+        watch: await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal),
+        snapshot: await this.tasks.get(tenantId, taskId, { memory: call.memory }),
+      }),
+    );
+    if (!continued.ok) {
+      if (continued.reason === 'repeated') return continued.earlier;
+      if (continued.reason === 'not-found') throw await this.finder.notFound(call, taskId, taskId);
+      throw refusal(taskId, continued.reason, status?.state);
+    }
+    const { snapshot, watch } = continued.opened;
+    if (!snapshot) throw await this.finder.notFound(call, taskId, taskId);
+    // A cancel may have happened in between: events in the snapshot must not follow it again.
+    watch.skipTo(snapshot.sequence);
+    return { snapshot, priorArtifacts: snapshot.task.artifacts, watch };
+  }
+
+  /** Wait for the existing task, as a repeated call does. */
+  private async join(call: CallContext, snapshot: TaskSnapshot, signal: AbortSignal): Promise<AcceptedTurn> {
+    const key = { tenantId: call.tenantId, taskId: snapshot.task.id };
+    const watch = await this.relay.watch(key, snapshot.sequence, snapshot.sequence, signal);
+    // The subscription came after the snapshot: events between them are only in the log.
+    watch.refresh();
+    // The earlier artifacts of the task are part of the reply to a repeated call.
+    return { snapshot, priorArtifacts: [], watch };
   }
 
   /**
@@ -163,18 +277,49 @@ export class MessageRouter {
    * new from now on.
    * @throws ProtocolError if the key is an Idempotency-Key and the message was another one
    */
-  private async join(
+  private async joinEarlier(
     { call, key, signal }: RoutedMessage,
     earlier: EarlierTurn,
   ): Promise<AcceptedTurn | undefined> {
     const stored = await this.finder.reachable(call, earlier.taskId);
     if (stored) {
       if (!isSameContent(key?.content, earlier.content)) throw usedOtherwise(call);
-      return this.acceptance.join(call, stored, signal);
+      return this.join(call, stored, signal);
     }
     if (key) key.goneTaskId = earlier.taskId;
     return undefined;
   }
+}
+
+/**
+ * The message without metadata that only the platform writes. `baton.sender` stays: another Baton says with it that an
+ * agent has sent the message, which takes rights away.
+ */
+const fromCaller = (message: Message): Message => ({
+  ...message,
+  metadata: withoutReserved(message.metadata, Object.keys(SENT_BY_AGENT)),
+  parts: partsWithoutReserved(message.parts),
+});
+
+/** Throws if the agent takes no new messages. */
+function assertEnabled({ slug, status }: Agent): void {
+  if (status === undefined) return;
+  throw new ProtocolError(
+    'agent-disabled',
+    `The agent "${slug}" is ${status} and takes no messages: ask its tenant to enable it, or send to another`,
+    { metadata: { agent: slug } },
+  );
+}
+
+function refusal(taskId: string, reason: 'terminal' | 'busy', state: TaskState | undefined): ProtocolError {
+  const why =
+    reason === 'terminal'
+      ? 'the task has ended; send a message without taskId to start a new one'
+      : 'the task is still working; wait until it asks for input, or cancel it';
+  const canceled = reason === 'terminal' && state === TaskState.TASK_STATE_CANCELED;
+  return new ProtocolError(canceled ? 'task-canceled' : 'unsupported-operation', `message.taskId: ${why}`, {
+    metadata: { taskId },
+  });
 }
 
 const isSameContent = (sent: Buffer | null | undefined, first: Buffer | null): boolean =>
@@ -186,41 +331,3 @@ const usedOtherwise = ({ idempotencyKey }: CallContext): ProtocolError =>
     'Idempotency-Key',
     `"${idempotencyKey ?? ''}" was sent before with another message: use a new key for each message`,
   );
-
-/**
- * The key that identifies a message when it comes again: a hash of everything that was sent, with its `messageId`. With an
- * `Idempotency-Key` the key is a hash of that header; the content, without the `messageId`, is kept to find out whether the
- * header was used for another message. Undefined: the message is never deduplicated, because it has no id, or because its
- * caller chooses the ids of tasks (`turnOfAlias`). The same message of another principal has another key.
- * How the caller wants to be answered (`configuration`) is no part of the key.
- */
-export function messageKey(
-  call: Pick<CallContext, 'agent' | 'clientTaskId' | 'idempotencyKey' | 'principal'>,
-  request: SendMessageRequest,
-  message: Message,
-): Pick<MessageKey, 'hash' | 'earlierHash' | 'content'> | undefined {
-  const { agent, clientTaskId, idempotencyKey, principal } = call;
-  const hasHeader = idempotencyKey !== undefined;
-  if (!hasHeader && (!message.messageId || clientTaskId !== undefined)) return undefined;
-  const { messageId, ...said } = Message.toJSON(message) as { messageId?: string };
-  const content = { said, id: clientTaskId, metadata: request.metadata };
-  const shared = hasHeader
-    ? digest(['header', agent.id, idempotencyKey])
-    : digest(['message', agent.id, messageId, content]);
-  return {
-    hash: hash('sha256', Buffer.concat([shared, Buffer.from(principal.key)]), 'buffer'),
-    // Earlier releases knew messages of all callers by this. They had no principals, and guests reach nothing of theirs.
-    ...(principal.kind === 'token' && { earlierHash: shared }),
-    content: hasHeader ? digest(content) : null,
-  };
-}
-
-/** SHA-256 of the value's JSON, the members of every object in order. */
-const digest = (value: unknown): Buffer => hash('sha256', JSON.stringify(inOrder(value)), 'buffer');
-
-function inOrder(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(inOrder);
-  if (typeof value !== 'object' || value === null) return value;
-  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(members.map(([name, member]) => [name, inOrder(member)]));
-}

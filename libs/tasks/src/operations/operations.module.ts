@@ -9,7 +9,6 @@ import { CancelOperation } from './cancel-operation.js';
 import { TaskFinder } from './task-finder.js';
 import { ListTotals } from './list-totals.js';
 import { MessageRouter } from './message-router.js';
-import { MessageAcceptance } from './message-acceptance.js';
 import { OperationTable } from './operation-table.js';
 import { ReceiversModule } from '../push/receivers.module.js';
 import { PushOperations } from './push-operations.js';
@@ -25,7 +24,6 @@ import { SubscribeOperation } from './subscribe-operation.js';
     ArtifactPages,
     CancelOperation,
     ListTotals,
-    MessageAcceptance,
     MessageRouter,
     OperationTable,
     PushOperations,

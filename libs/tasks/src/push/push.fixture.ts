@@ -135,14 +135,28 @@ export class PushWorkerFixture {
     this.webhooks = new WebhookStore(this.catalog, database);
     this.secrets = new PushSecrets(environment);
     const sender = new PushSender(
-      ...([store, new PushReceiverStore(database), new TaskStore(database), this.secrets] as const),
-      ...([this.webhooks, limits, this.outbound, new DeliverySigner(environment)] as const),
-      ...([environment, this.metrics, Logger.silent()] as const),
+      store,
+      new PushReceiverStore(database),
+      new TaskStore(database),
+      this.secrets,
+      this.webhooks,
+      limits,
+      this.outbound,
+      new DeliverySigner(environment),
+      environment,
+      this.metrics,
+      Logger.silent(),
     );
     this.leader = new SweepLeader(new RunStore(database));
     this.worker = new PushWorker(
-      ...([store, sender, messaging, { id }, environment] as const),
-      ...([this.leader, this.metrics, Logger.silent()] as const),
+      store,
+      sender,
+      messaging,
+      { id },
+      environment,
+      this.leader,
+      this.metrics,
+      Logger.silent(),
     );
   }
 

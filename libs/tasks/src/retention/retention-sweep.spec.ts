@@ -52,7 +52,10 @@ describe('the retention sweep', () => {
     warned = [];
     const withoutRetention = async () => undecided;
     sweep = new RetentionSweep(
-      ...([store as never, { all, withoutRetention } as never, environment as never, metrics] as const),
+      store as never,
+      { all, withoutRetention } as never,
+      environment as never,
+      metrics,
       { warn: (...said: unknown[]) => warned.push(said) } as never,
     );
   });

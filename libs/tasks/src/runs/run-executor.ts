@@ -233,7 +233,9 @@ export class RunExecutor {
     const output = new TurnOutput(run, (metadata) => writer.mergeMetadata(metadata));
     try {
       this.publishWorking(run);
-      await this.converseOrSuspend(run, writer, output, controller.signal, span);
+      await this.converse(run, writer, output, controller.signal, span).catch((error: unknown) =>
+        this.suspend(error, run, writer, controller.signal, span),
+      );
     } catch (error) {
       if (error instanceof AppendRefused || controller.signal.aborted) {
         log().info('run stopped', { attempt: run.attempt, reason: controller.signal.reason as StopReason });
@@ -251,16 +253,18 @@ export class RunExecutor {
     return writer.ended;
   }
 
-  private async converseOrSuspend(...turn: Parameters<RunExecutor['converse']>): Promise<void> {
-    const [run, writer, , signal, span] = turn;
-    try {
-      await this.converse(...turn);
-    } catch (error) {
-      if (!(error instanceof Suspension) || signal.aborted) throw error;
-      span?.set({ 'baton.run.suspended': true });
-      await writer.flush();
-      await this.turnEnds.suspend(run, error, signal);
-    }
+  /** Suspends the run if the agent waits for other tasks, a time or a person. Throws every other error. */
+  private async suspend(
+    error: unknown,
+    run: ClaimedRun,
+    writer: EventWriter,
+    signal: AbortSignal,
+    span: Span | undefined,
+  ): Promise<void> {
+    if (!(error instanceof Suspension) || signal.aborted) throw error;
+    span?.set({ 'baton.run.suspended': true });
+    await writer.flush();
+    await this.turnEnds.suspend(run, error, signal);
   }
 
   /** Take the runtime's output until it has ended the turn. Later output is dropped. */
