@@ -295,7 +295,7 @@ describe('the agent of docs/start/first-agent.md', () => {
     writeFileSync(file, yaml);
     await baton('agents', 'apply', '--check-tools', '-f', file);
     const ask = (name: string): Promise<string> => {
-      const [, text = ''] = new RegExp(`npx baton send helper '(use ${name}.*)'`).exec(page) ?? [];
+      const [, text = ''] = new RegExp(`node bin/baton.cjs send helper '(use ${name}.*)'`).exec(page) ?? [];
       expect(text).not.toBe('');
       return baton('send', 'helper', text);
     };
