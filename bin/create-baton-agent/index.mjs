@@ -90,7 +90,7 @@ Run it, and keep this running. It loads the agent again when you save a file:
 
 Ask it, in a second terminal:
 
-  npx baton send ${slug} "Ada"
+  ${IN_CLONE ? 'node bin/baton.cjs' : 'npx baton'} send ${slug} "Ada"
 
 Then change ${join(name, module)}, save it, and ask again. To test and lint it:
 
