@@ -110,9 +110,6 @@ const COMMANDS: Readonly<
   },
 };
 
-/** The names of all commands and groups. */
-export const COMMAND_NAMES: readonly string[] = Object.keys(COMMANDS);
-
 /**
  * Run one command. Never rejects: an error is one sentence on the error stream.
  *
