@@ -224,7 +224,12 @@ function outcomeOf(call: TenantSchemas['ModelCall']): string {
 
 function fieldsOf(found: TenantSchemas['Task'], task: Task, slug: string): [string, string][] {
   const { input, output } = tokenUsage(task.metadata);
-  const { parent_id: parent, child_ids: children, approvals = [], runs: [run] } = found;
+  const {
+    parent_id: parent,
+    child_ids: children,
+    approvals = [],
+    runs: [run],
+  } = found;
   return [
     ['task', found.task_id],
     ['agent', `${slug}${found.agent_version === null ? '' : ` (version ${found.agent_version})`}`],
