@@ -427,6 +427,27 @@ const ERRORS: readonly ModelQuirk[] = [
       '<provider> has no credit left for this key (429): Pay first. Check the credit and the plan of the key "<key>".',
   },
   {
+    when: 'answers with status 400 because the key is not valid',
+    on: ['google'],
+    replies: [
+      {
+        status: 400,
+        body: {
+          error: {
+            code: 400,
+            status: 'INVALID_ARGUMENT',
+            message: 'API key not valid. Please pass a valid API key.',
+            details: [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'API_KEY_INVALID' }],
+          },
+        },
+      },
+    ],
+    task: 'failed',
+    calls: 1,
+    caller:
+      '<provider> refused the key (400): API key not valid. Please pass a valid API key. Check the secret "<key>".',
+  },
+  {
     when: 'answers with status 402',
     on: ALL,
     replies: [{ status: 402, error: 'Pay first.' }],
@@ -577,6 +598,39 @@ const ERRORS: readonly ModelQuirk[] = [
     task: 'failed',
     calls: 1,
     caller: `<provider> answered with a web page (200). ${WRONG_URL}`,
+  },
+  {
+    when: 'answers once with status 502 and the web page of a gateway',
+    on: ALL,
+    replies: [
+      {
+        status: 502,
+        headers: { 'retry-after-ms': '20' },
+        body: '<html><head><title>502 Bad Gateway</title></head></html>',
+      },
+      HELLO,
+    ],
+    task: 'completed',
+    calls: 2,
+    caller: 'Hello.',
+  },
+  {
+    when: 'answers with status 429 and the web page of a gateway',
+    on: ALL,
+    config: { retries: 0 },
+    replies: [{ status: 429, body: '<html><head><title>Too Many Requests</title></head></html>' }],
+    task: 'failed',
+    calls: 1,
+    caller:
+      '<provider> takes no more requests for now (429). Try again later, or raise the quota of the key "<key>".',
+  },
+  {
+    when: 'answers with status 413 and the web page of a gateway',
+    on: ALL,
+    replies: [{ status: 413, body: '<html><head><title>413 Request Entity Too Large</title></head></html>' }],
+    task: 'failed',
+    calls: 1,
+    caller: '<provider> takes no request of this size (413). Send less, or lower memory of the agent.',
   },
   {
     when: 'answers with status 200 and another document',

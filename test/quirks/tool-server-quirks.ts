@@ -225,6 +225,11 @@ export const TOOL_SERVER_QUIRKS: readonly ToolServerQuirk[] = [
     model: 'seen',
   },
   told(
+    'answers a call with half of a surrogate pair',
+    { content: [{ type: 'text', text: 'seen \ud83d, and more' }] },
+    'seen \ufffd, and more',
+  ),
+  told(
     'answers with structuredContent null beside a text',
     { content: [seen], structuredContent: null },
     'seen',

@@ -81,7 +81,7 @@ export class LocalBaton {
     const environment = loadEnvironment({ ...this.source, ...variables });
     await this.compareMasterKey(environment);
     const demo = await orTell(prepareDemo(environment, this.home), redis.remedy);
-    const runtime = { databaseUrl: environment.databaseUrl, redisUrl: environment.redisUrl ?? null };
+    const runtime = { databaseUrl: environment.databaseDirectUrl, redisUrl: environment.redisUrl ?? null };
     this.home.writeRuntime(runtime);
     const numbers = Array.from({ length: this.local.workers }, (_, index) => index + 1);
     const workers = numbers.map((number) =>
@@ -159,10 +159,13 @@ export class LocalBaton {
   }
 
   /** The variable of the master key, unless the environment has one. A new key would read no secret of a database that has one. */
-  private async masterKey({ databaseUrl, databaseSystemKey }: Environment): Promise<Record<string, string>> {
+  private async masterKey({
+    databaseDirectUrl,
+    databaseSystemKey,
+  }: Environment): Promise<Record<string, string>> {
     if (this.local.hasMasterKey) return {};
     const isNew = !existsSync(this.home.file('master-key'));
-    if (isNew && !this.isKeyLost && (await hasMasterKey(databaseUrl, databaseSystemKey))) {
+    if (isNew && !this.isKeyLost && (await hasMasterKey(databaseDirectUrl, databaseSystemKey))) {
       throw new StartError(
         `The file ${this.home.shown('master-key')} is gone, and the database was used with this master key: put the file back. ` +
           'If the key is lost, `npm start -- --key-lost` makes a new one. Then set the secrets again.',
@@ -173,7 +176,7 @@ export class LocalBaton {
 
   /** Before any process starts: each would refuse on its own. */
   private async compareMasterKey(environment: Environment): Promise<void> {
-    const { databaseUrl: url, databaseSystemKey: systemKey } = environment;
+    const { databaseDirectUrl: url, databaseSystemKey: systemKey } = environment;
     const masterKeys = masterKeyIdsOf(environment);
     const database = new Database({ url, systemKey, poolSize: 1, allowRlsBypass: true });
     try {

@@ -47,4 +47,13 @@ describe('a text', () => {
   ])('of type %j is decoded in its charset: %j', (mediaType, bytes) =>
     expect(decodeText(Uint8Array.from(bytes), mediaType)).toBe('ä'),
   );
+
+  it('of windows-1252, by any of its names, has its quotes, dashes and the euro', () => {
+    for (const charset of ['windows-1252', 'cp1252', 'iso-8859-1']) {
+      const bytes = Uint8Array.from([0x93, 0x80, 0x94, 0x20, 0x96, 0x20, 0xe4, 0x9f, 0x81]);
+      expect(decodeText(bytes, `text/plain; charset=${charset}`)).toBe(
+        '\u201c\u20ac\u201d \u2013 ä\u0178\x81',
+      );
+    }
+  });
 });

@@ -45,8 +45,18 @@ export function charsetOf(mediaType: string | null | undefined): string | undefi
  * before the charset does (WHATWG Encoding §6.1). Bytes that the charset does not have become U+FFFD.
  */
 export function decodeText(bytes: Uint8Array, mediaType: string | null | undefined): string {
-  return decoderFor(markOf(bytes) ?? charsetOf(mediaType) ?? 'utf-8').decode(bytes);
+  const decoder = decoderFor(markOf(bytes) ?? charsetOf(mediaType) ?? 'utf-8');
+  const text = decoder.decode(bytes);
+  // Node.js before 24 decodes these bytes as ISO-8859-1, whose characters there are controls.
+  return decoder.encoding === 'windows-1252'
+    ? text.replace(/[\x80-\x9f]/g, (control) => WINDOWS_1252[control.charCodeAt(0) - 0x80] ?? control)
+    : text;
 }
+
+/** The characters of windows-1252 from 0x80 to 0x9F (WHATWG Encoding §9). */
+const WINDOWS_1252 =
+  '\u20ac\x81\u201a\u0192\u201e\u2026\u2020\u2021\u02c6\u2030\u0160\u2039\u0152\x8d\u017d\x8f' +
+  '\x90\u2018\u2019\u201c\u201d\u2022\u2013\u2014\u02dc\u2122\u0161\u203a\u0153\x9d\u017e\u0178';
 
 function decoderFor(charset: string): TextDecoder {
   try {

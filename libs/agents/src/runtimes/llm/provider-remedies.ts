@@ -46,6 +46,13 @@ const RULES: readonly Rule[] = [
   { status: [402], problem: 'has no credit left for this key', remedy: CHECK_CREDIT },
   { status: [401], problem: 'refused the key', remedy: ({ keyName }) => `Check the secret "${keyName}".` },
   {
+    // Gemini.
+    status: [400],
+    says: /api_key_invalid|api key (not valid|expired)/i,
+    problem: 'refused the key',
+    remedy: ({ keyName }) => `Check the secret "${keyName}".`,
+  },
+  {
     status: [400, 403, 422],
     says: /moderation|flagged|content.?(policy|filter)|safety (system|filter)|usage polic/i,
     problem: 'refused the content of the request',
@@ -114,9 +121,13 @@ const RULES: readonly Rule[] = [
   { status: [408, 409], problem: 'did not complete the request', remedy: TRY_LATER, retryable: true },
 ];
 
+/** Whether the page with this status may be that of a gateway before the right address: it is busy, down, or takes less. */
+const isOfGateway = (status: number): boolean => status >= 500 || [408, 413, 429].includes(status);
+
 /** What to tell about a complaint. */
 export function remedyOf(complaint: Complaint, model: OpenModel): Remedy {
-  const { status, code = '', type = '', message = '', document } = complaint;
+  const { status, code = '', type = '', message = '' } = complaint;
+  const document = isOfGateway(status) ? undefined : complaint.document;
   const text = `${code} ${type} ${message}`;
   const rule = RULES.find(
     (each) =>

@@ -115,7 +115,8 @@ function messageOf({ message, detail, msg, error }: JsonObject): string | undefi
   const fields = objectsOf(detail).map(
     ({ loc, msg: wrong }) => `${Array.isArray(loc) ? loc.join('.') : ''} ${String(wrong)}`,
   );
-  return fields.length > 0 ? fields.join('; ').trim() : textOf(objectOf(message).message);
+  const { message: within, text } = objectOf(message);
+  return fields.length > 0 ? fields.join('; ').trim() : (textOf(within) ?? textOf(text));
 }
 
 const codeOf = (code: unknown): string | undefined =>

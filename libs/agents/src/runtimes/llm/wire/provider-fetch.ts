@@ -1,3 +1,4 @@
+import { wellFormedJson } from '@baton/a2a';
 import { within, type Fetch } from '@baton/outbound';
 import { createParser } from 'eventsource-parser';
 import { restOfBeginning } from '../../../outbound/beginning-of.js';
@@ -28,13 +29,14 @@ const FINISHED_MS = 500;
  * Wraps the fetch for a model provider, whose answers the AI SDK reads too strictly. It
  * - leaves out events that the SDK does not know;
  * - ends an answer at its last event, also if the connection stays open;
+ * - sends well-formed Unicode: providers refuse half of a surrogate pair, which a tool may have said;
  * - rejects with ProviderError, or fails the body with it, if the provider answers with an error, within a stream too.
  *
  * @param api the interface that the provider speaks
  */
 export function providerFetch(fetch: Fetch, api: Api): Fetch {
   return async (input, init) => {
-    const response = await fetch(input, init);
+    const response = await fetch(input, wellFormedRequest(init));
     const { status, headers } = response;
     const source = response.body?.getReader();
     const start = await beginning(source, !response.ok);
@@ -44,6 +46,9 @@ export function providerFetch(fetch: Fetch, api: Api): Fetch {
     return new Response(answerBody(source, start.bytes, new READERS[api]()), { status, headers });
   };
 }
+
+const wellFormedRequest = (init: RequestInit | undefined): RequestInit | undefined =>
+  typeof init?.body === 'string' ? { ...init, body: wellFormedJson(init.body) } : init;
 
 /** Reads up to the first character of the body: streams of events begin with a letter or a colon. */
 async function beginning(source: AnswerSource | undefined, isDocument: boolean) {

@@ -1,4 +1,4 @@
-import { JsonScanner, describeExcess } from '@baton/a2a';
+import { JsonScanner, describeExcess, wellFormedJson } from '@baton/a2a';
 import { getDefaultEnvironment } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { serializeMessage } from '@modelcontextprotocol/sdk/shared/stdio.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
@@ -94,7 +94,7 @@ export class StdioProcess implements Transport {
     this.answers.sent(message);
     try {
       if (!child?.stdin.writable) throw new Error('the process has ended');
-      if (!child.stdin.write(serializeMessage(message))) await once(child.stdin, 'drain');
+      if (!child.stdin.write(wellFormedJson(serializeMessage(message)))) await once(child.stdin, 'drain');
     } catch (error) {
       // The input of a process that ends is closed before its exit code is known. The SDK then closes this transport at once.
       if (child) await hasEnded(child);

@@ -59,6 +59,12 @@ describe('the result of a call', () => {
     expect(content).toBe(text);
   });
 
+  it('is not cut in the middle of a character', () => {
+    const long = `${'x'.repeat(999)}😀 and more`;
+    const { text } = toolOutput('long', { content: [{ type: 'text', text: long }] }, LIMITS);
+    expect(text).toMatch(/^x{999}\n\[cut off: these are the first 999 of \d+ characters\]$/);
+  });
+
   it('leaves out files that no event can hold', () => {
     const data = Buffer.alloc(100_001).toString('base64');
     const result = toolOutput('draw', { content: [{ type: 'image', data, mimeType: 'image/png' }] }, LIMITS);

@@ -168,7 +168,9 @@ const sizeOf = (base64: string): number => Buffer.byteLength(base64, 'base64');
 
 function cut(text: string, limit: number): string {
   if (text.length <= limit) return text;
-  return `${text.slice(0, limit)}\n[cut off: these are the first ${limit} of ${text.length} characters]`;
+  // Not in the middle of a surrogate pair.
+  const start = text.slice(0, limit).replace(/[\ud800-\udbff]$/, '');
+  return `${start}\n[cut off: these are the first ${start.length} of ${text.length} characters]`;
 }
 
 /** Whether a text says the same as structured content. Some servers wrap what is no object: `{"result": 3}` beside the text `3`. */

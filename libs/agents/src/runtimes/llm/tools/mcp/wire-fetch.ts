@@ -1,4 +1,4 @@
-import { decodeText, isEventStream, jsonExcess } from '@baton/a2a';
+import { decodeText, isEventStream, jsonExcess, wellFormedJson } from '@baton/a2a';
 import { OutboundRefused } from '@baton/outbound';
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
@@ -37,7 +37,10 @@ export class WireFetch {
   readonly fetch: FetchLike = async (url, init) => {
     const isPost = init?.method === 'POST';
     const id = isPost ? this.noteSent(init.body) : undefined;
-    const sending = this.send(url, init);
+    const sending = this.send(
+      url,
+      isPost && typeof init.body === 'string' ? { ...init, body: wellFormedJson(init.body) } : init,
+    );
     if (isPost && id === undefined) this.follow(sending);
     const response = await sending;
     const { status } = response;
