@@ -303,6 +303,10 @@ export const TOOL_SERVER_QUIRKS: readonly ToolServerQuirk[] = [
     LOOK,
     { name: 'c', inputSchema: { type: 'object', properties: { x: 'text' } } },
   ),
+  usable('offers another tool whose inputSchema has a type that does not exist', LOOK, {
+    name: 'odd',
+    inputSchema: { type: 'object', properties: { a: { type: 'strng' } } },
+  }),
   usable('offers a tool twice', LOOK, LOOK),
   {
     when: 'ends its list of tools with an empty cursor',

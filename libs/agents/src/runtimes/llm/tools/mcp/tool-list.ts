@@ -2,6 +2,7 @@ import type { JsonObject } from '@baton/a2a';
 import { schemaExcess } from '@baton/compute';
 import type { JsonSchema } from '../tool-sources.js';
 import { type NamePatterns, fits } from './mcp-config.js';
+import { schemaFault } from './schema-fault.js';
 import { ToolListExcess } from './tool-list-excess.js';
 
 const MAX_TOOLS = 1_000;
@@ -89,6 +90,8 @@ export class ToolList {
     if (typeof schema === 'string') return this.leaveOut(name, schema);
     const excess = schemaExcess(schema);
     if (excess !== undefined) return this.leaveOut(name, `has an input schema that ${excess}`, true);
+    const fault = schemaFault(schema);
+    if (fault !== undefined) return this.leaveOut(name, `has an input schema ${fault}`);
     const text = [description, title].find((each) => typeof each === 'string' && each !== '') ?? '';
     const listed = { name, description: text as string, inputSchema: schema };
     this.bytes += Buffer.byteLength(JSON.stringify(listed));
