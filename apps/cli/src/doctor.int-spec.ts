@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { DRIVERS, startPrivateRedis } from '../../../test/support/index.js';
 import type { Check } from './doctor/checks.js';
-import { baton, database, json } from './operator.fixture.js';
+import { MASTER_KEY as KEY } from '../../api/src/admin/admin-api.fixture.js';
+import { baton, database, json, ownMachine } from './operator.fixture.js';
 
 async function doctor(env: Record<string, string>) {
   const { code, out, err } = await baton('doctor --json', { DATABASE_URL: database.url, ...env });
@@ -20,8 +21,6 @@ async function sql(text: string): Promise<void> {
     await client.end();
   }
 }
-
-const KEY = randomBytes(32).toString('base64');
 
 describe('baton doctor', () => {
   it('finds no fault in a migrated database, and says how to mend what could be better', async () => {
@@ -73,8 +72,7 @@ describe('baton doctor', () => {
 
   it('finds secrets that no key of this environment reads, and shows no key', async () => {
     await json('tenants create sealed');
-    const env = { DATABASE_URL: database.url, BATON_MASTER_KEY: KEY };
-    expect((await baton('secrets set openai --tenant sealed', env, 'sk-1')).code).toBe(0);
+    expect((await baton('secrets set openai --tenant sealed', ownMachine(), 'sk-1')).code).toBe(0);
     expect((await doctor({ BATON_MASTER_KEY: KEY })).named('Master key')[0]?.status).toBe('ok');
     const other = randomBytes(32).toString('base64');
     const { out, named } = await doctor({ BATON_MASTER_KEY: other });

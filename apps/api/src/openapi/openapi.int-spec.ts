@@ -373,6 +373,10 @@ describe('what the API takes and answers is what its document says', () => {
     await operator.call('listDeadPushes', { query: '?limit=1' });
     await operator.call('redeliverDeadPushes', { names: dead });
     await operator.refused('redeliverDeadPushes', { names: dead }, 404);
+    await operator.call('listOperatorTokens');
+    const other = await app.get(OperatorTokens, { strict: false }).issue('other', null);
+    await operator.call('revokeOperatorToken', { names: { token: other.token.id } });
+    await operator.refused('revokeOperatorToken', { names: { token: 'nobody' } }, 404);
     await operator.call('getOpenApi');
     const { received } = await operator.call('exportTenant', { names, query: '?skip_running=true' });
     await operator.call('importTenant', { names: { tenant: 'copy' }, text: received as string });

@@ -237,6 +237,10 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     const target = await taskOf(owner);
     return { path: `/v1/tasks/${target}/cancel`, action: 'task.cancel', target };
   },
+  'POST /v1/requests/:id/cancel': async () => {
+    const target = await taskOf(owner);
+    return { path: `/v1/requests/${target}/cancel`, action: 'task.cancel', target };
+  },
   'POST /v1/dead-letters/:runId/redeliver': async () => {
     const target = await deadRun();
     return { path: `/v1/dead-letters/${target}/redeliver`, action: 'dead-letter.redeliver', target };
@@ -248,7 +252,7 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
 };
 
 /** They send a message. Its task says who sent it, and when. */
-const SENDING = ['POST /v1/tasks/:id/send-again'];
+const SENDING = ['POST /v1/tasks/:id/send-again', 'POST /v1/requests/:id/send-again'];
 
 const writing = REST_ROUTES.filter(({ method }) => method !== 'GET')
   .map(({ method, path }) => `${method} ${path}`)
