@@ -87,7 +87,7 @@ export function markTruncated(task: Task, truncation: Truncation, size: TaskSize
 export const isTruncated = ({ metadata }: Pick<Task, 'metadata'>): boolean =>
   metadata !== undefined && TRUNCATED in metadata;
 
-/** JsonObject without that note, as it may be stored: agents hand back what they were given. */
+/** Metadata without that note, as it may be stored: agents hand back what they were given. */
 export function withoutTruncation(metadata: Record<string, unknown>): Record<string, unknown> {
   if (!(TRUNCATED in metadata)) return metadata;
   const { [TRUNCATED]: _note, ...rest } = metadata;

@@ -4,7 +4,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Webhook } from 'standardwebhooks';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
-import { addConfig, configOf, PushWorkerFixture, Receiver, RunningTask } from './push.fixture.js';
+import { addConfig, configOf } from './push-config.fixture.js';
+import { PushWorkerFixture } from './push-worker.fixture.js';
+import { Receiver } from './receiver.fixture.js';
+import { RunningTask } from './running-task.fixture.js';
 
 let testDatabase: TestDatabase;
 let database: Database;

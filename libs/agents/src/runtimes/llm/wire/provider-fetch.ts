@@ -1,7 +1,7 @@
-import { wellFormedJson } from '@baton/a2a';
 import { within, type Fetch } from '@baton/outbound';
 import { createParser } from 'eventsource-parser';
 import { restOfBeginning } from '../../../outbound/beginning-of.js';
+import { wellFormedRequest } from '../../../outbound/well-formed-request.js';
 import { BrokenAnswer } from '../broken-answer.js';
 import { AnthropicReader } from './anthropic-reader.js';
 import type { AnswerReader, Api } from './answer-reader.js';
@@ -46,9 +46,6 @@ export function providerFetch(fetch: Fetch, api: Api): Fetch {
     return new Response(answerBody(source, start.bytes, new READERS[api]()), { status, headers });
   };
 }
-
-const wellFormedRequest = (init: RequestInit | undefined): RequestInit | undefined =>
-  typeof init?.body === 'string' ? { ...init, body: wellFormedJson(init.body) } : init;
 
 /** Reads up to the first character of the body: streams of events begin with a letter or a colon. */
 async function beginning(source: AnswerSource | undefined, isDocument: boolean) {

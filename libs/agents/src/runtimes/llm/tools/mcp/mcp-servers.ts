@@ -1,3 +1,4 @@
+import { shortened } from '@baton/a2a';
 import type { Environment } from '@baton/config';
 import type { Logger, Metrics } from '@baton/telemetry';
 import pLimit from 'p-limit';
@@ -128,7 +129,7 @@ function asTakenBy(model: string, tool: ListedTool): ListedTool {
   const isLong = model.startsWith('openai') && description.length > MAX_OPENAI_DESCRIPTION;
   return {
     ...tool,
-    description: isLong ? `${description.slice(0, MAX_OPENAI_DESCRIPTION - 1)}…` : description,
+    description: isLong ? shortened(description, MAX_OPENAI_DESCRIPTION - 1) : description,
     inputSchema: { properties: {}, ...tool.inputSchema },
   };
 }

@@ -1,4 +1,4 @@
-import { essenceOf, jsonExcess, type JsonObject } from '@baton/a2a';
+import { essenceOf, firstCharacters, jsonExcess, type JsonObject } from '@baton/a2a';
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { ToolFile, ToolResult } from '../tool-sources.js';
@@ -168,8 +168,7 @@ const sizeOf = (base64: string): number => Buffer.byteLength(base64, 'base64');
 
 function cut(text: string, limit: number): string {
   if (text.length <= limit) return text;
-  // Not in the middle of a surrogate pair.
-  const start = text.slice(0, limit).replace(/[\ud800-\udbff]$/, '');
+  const start = firstCharacters(text, limit);
   return `${start}\n[cut off: these are the first ${start.length} of ${text.length} characters]`;
 }
 

@@ -1,9 +1,10 @@
-import { decodeText, isEventStream, jsonExcess, wellFormedJson } from '@baton/a2a';
+import { decodeText, isEventStream, jsonExcess } from '@baton/a2a';
 import { OutboundRefused } from '@baton/outbound';
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { createParser } from 'eventsource-parser';
 import { beginningOf } from '../../../../outbound/beginning-of.js';
+import { wellFormedRequest } from '../../../../outbound/well-formed-request.js';
 import { BROKEN, MAX_SAID, McpFailure, httpRefusal, textOfPage, unreadable } from './mcp-failure.js';
 import { type RequestId, type WireAnswers, errorInBody } from './wire-answers.js';
 
@@ -37,10 +38,7 @@ export class WireFetch {
   readonly fetch: FetchLike = async (url, init) => {
     const isPost = init?.method === 'POST';
     const id = isPost ? this.noteSent(init.body) : undefined;
-    const sending = this.send(
-      url,
-      isPost && typeof init.body === 'string' ? { ...init, body: wellFormedJson(init.body) } : init,
-    );
+    const sending = this.send(url, wellFormedRequest(init));
     if (isPost && id === undefined) this.follow(sending);
     const response = await sending;
     const { status } = response;
