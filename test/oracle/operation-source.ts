@@ -106,7 +106,12 @@ export class OperationSource {
     if (state === 'running') return { verb: this.random.pick(['reclaimExpired', 'failPoisoned']) };
     if (hasSlot) return { verb: 'claimRun', tenant, run, worker: this.random.pick(WORKERS), again: false };
     if (typeof pause === 'number') return { verb: 'pauseEnds', tenant, run };
-    return { verb: 'dispatch', grants: [{ tenant, slots: 3, maxInFlight: null }], capacity: 100 };
+    return {
+      verb: 'dispatch',
+      grants: [{ tenant, slots: 3, maxInFlight: null }],
+      capacity: 100,
+      reserveUpTo: 1,
+    };
   }
 
   /** Learn from an answer what workers learn from it. */
@@ -340,7 +345,12 @@ export class OperationSource {
           slots: random.integer(1, 3),
           maxInFlight: random.chance(0.5) ? null : random.integer(0, 3),
         }));
-        return { verb, grants, capacity: random.chance(0.7) ? 100 : random.integer(0, 4) };
+        return {
+          verb,
+          grants,
+          capacity: random.chance(0.7) ? 100 : random.integer(0, 4),
+          reserveUpTo: random.integer(1, 3),
+        };
       }
       case 'lookForWork':
       case 'reclaimExpired':
@@ -436,6 +446,7 @@ export class OperationSource {
     return {
       maxInFlight: random.chance(0.2) ? null : random.integer(0, 3),
       maxWaiting: random.chance(0.4) ? null : random.integer(0, 2),
+      reserveUpTo: random.integer(1, 3),
       exact: random.chance(0.5),
     };
   }

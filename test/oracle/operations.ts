@@ -27,6 +27,8 @@ export interface Quota {
   maxInFlight: number | null;
   /** Null: no limit. */
   maxWaiting: number | null;
+  /** So many runs of the tenant may be in flight when the new one uses a reserved slot. */
+  reserveUpTo: number;
   exact: boolean;
 }
 
@@ -137,6 +139,7 @@ export interface Arguments {
   dispatch: {
     grants: readonly { tenant: string; slots: number; maxInFlight: number | null }[];
     capacity: number;
+    reserveUpTo: number;
   };
 
   // What sweeps do.

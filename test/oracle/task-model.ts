@@ -152,7 +152,7 @@ const noState = (): State => ({
   tombstones: new Map(),
 });
 
-const NO_QUOTA: Quota = { maxInFlight: null, maxWaiting: null, exact: false };
+const NO_QUOTA: Quota = { maxInFlight: null, maxWaiting: null, reserveUpTo: 1, exact: false };
 const THREE_TIMES: Retry = { maxAttempts: 3, initialMs: 0, factor: 1, maxMs: 0 };
 const LONGEST_PAUSE_MS = 60_000;
 
@@ -254,7 +254,7 @@ export class TaskModel {
       for (const task of counted) task.children += 1;
     }
     const claimed = slot === 'queue' && claimFor !== undefined;
-    const mayUseReserved = slot === 'queue' && this.inFlight(tenant) === 0;
+    const mayUseReserved = slot === 'queue' && this.inFlight(tenant) < (input.quota ?? NO_QUOTA).reserveUpTo;
     this.state.tasks.set(name, {
       tenant,
       name,
@@ -297,7 +297,7 @@ export class TaskModel {
     if (!isInterrupted(task)) return explained('the task is busy');
     const slot = this.slotFor(tenant, input.quota);
     if (slot === 'refused') return explained('too many runs wait');
-    const mayUseReserved = slot === 'queue' && this.inFlight(tenant) === 0;
+    const mayUseReserved = slot === 'queue' && this.inFlight(tenant) < (input.quota ?? NO_QUOTA).reserveUpTo;
     const sequence = this.say(task, 'submitted');
     this.setState(task, 'submitted');
     task.history.push([sequence, input.says]);
@@ -575,9 +575,9 @@ export class TaskModel {
 
   /**
    * The oldest waiting runs of each tenant get slots, tenant by tenant. The first run of a tenant without a run in flight gets one also
-   * if there is no capacity left: it may use a reserved slot.
+   * if there is no capacity left. The first few of a tenant may use a reserved slot.
    */
-  dispatch({ grants, capacity }: Arguments['dispatch']): Result {
+  dispatch({ grants, capacity, reserveUpTo }: Arguments['dispatch']): Result {
     const waiting = this.runs.filter(isWaiting);
     const found = grants.flatMap(({ tenant, slots, maxInFlight }) => {
       const ready = waiting.filter((run) => run.tenant === tenant && isDue(run) && !this.isSkipped(run));
@@ -586,17 +586,17 @@ export class TaskModel {
       return ready
         .sort(byAge)
         .slice(0, room)
-        .map((run, i) => ({ run, isFirst: inFlight === 0 && i === 0 }));
+        .map((run, i) => ({ run, number: inFlight + i + 1 }));
     });
-    const first = found.filter(({ isFirst }) => isFirst);
-    const others = found.filter(({ isFirst }) => !isFirst);
+    const first = found.filter(({ number }) => number === 1);
+    const others = found.filter(({ number }) => number !== 1);
     const left = capacity - this.runs.filter(isInFlight).length - first.length;
     const chosen = [...first, ...others.slice(0, Math.max(left, 0))].sort((a, b) => byAge(a.run, b.run));
     for (const { run } of chosen) Object.assign(run, { hasSlot: true, isStale: false });
-    const answer = chosen.map(({ run: { name, attempt }, isFirst }) => ({
+    const answer = chosen.map(({ run: { name, attempt }, number }) => ({
       run: name,
       attempt,
-      mayUseReserved: isFirst,
+      mayUseReserved: number <= reserveUpTo,
     }));
     return { outcome: this.whyDispatched(grants, waiting, found.length, chosen.length), answer };
   }

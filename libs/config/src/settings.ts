@@ -402,7 +402,7 @@ const worker = group('Worker', {
   reservedSlotsPercent: setting(
     integer(0, 50),
     12,
-    'Share of the slots of all workers, in percent, that stays free for tenants without a run in flight. At least one slot, ' +
+    'Share of the slots of all workers, in percent, that stays free for tenants with few runs in flight. At least one slot, ' +
       'and none while there are fewer than four slots. 0 reserves none.',
   ),
   workerGraceMs: setting(

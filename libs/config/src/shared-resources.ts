@@ -165,7 +165,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     limits: ['runsAtOnce', 'tokensPerDay'],
     constants: {},
     share:
-      'As above. Reserved slots are for tenants without a run in flight. A task may make a bounded number of tasks.',
+      'As above. Reserved slots are for tenants with few runs in flight. A task may make a bounded number of tasks.',
     exceeded: 'Runs wait.',
     metrics: ['baton_worker_slots', 'baton_oldest_run_seconds', 'baton_tenant_runs'],
     tests: ['test/e2e/fairness.e2e-spec.ts', 'test/e2e/delegation.e2e-spec.ts'],

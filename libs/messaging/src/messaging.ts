@@ -6,7 +6,7 @@ export interface RunJob {
   /** How often the run was claimed before; makes the job's id unique per try, so that adding twice is harmless. */
   attempt: number;
   /**
-   * No other run of its tenant is in flight. It goes on a queue of its own, from which a worker also fills its reserved
+   * Few runs of its tenant are in flight. It goes on a queue of its own, from which a worker also fills its reserved
    * slots.
    */
   mayUseReserved?: boolean;

@@ -6,7 +6,7 @@ import { RunQueue } from './run-queue.js';
 import { RunSlots } from './run-slots.js';
 
 /**
- * The two queues of runs, and the slots in which a worker executes the runs of both. Runs of tenants without another run in
+ * The two queues of runs, and the slots in which a worker executes the runs of both. Runs of tenants with few runs in
  * flight have a queue of their own. So a worker can take them for its reserved slots, however many other runs are before them
  * (docs/inside/adr/0005-fair-dispatch.md).
  */

@@ -69,6 +69,18 @@ describe('a new run', () => {
     expect(some.filter(Boolean)).toHaveLength(1);
   });
 
+  it('may use a reserved slot while few of its tenant are in flight', async () => {
+    const tenantId = randomUUID();
+    const quota = { maxInFlight: 4, maxWaiting: null, reserveUpTo: 2, exact: false };
+    const mayUse = async () =>
+      (await stores.tasks.create({ ...newTask({ tenantId }), quota })).mayUseReserved;
+    expect([await mayUse(), await mayUse(), await mayUse()]).toEqual([true, true, false]);
+    await sql(stores, `UPDATE runs SET state = 'succeeded' WHERE tenant_id = '${tenantId}'`);
+    // Those of one moment share a statement.
+    const some = await Promise.all([mayUse(), mayUse(), mayUse()]);
+    expect(some.filter(Boolean)).toHaveLength(2);
+  });
+
   it('waits behind those of its tenant that wait, even if there is a quota', async () => {
     const tenantId = randomUUID();
     await accept(tenantId, 1);
@@ -288,6 +300,15 @@ describe('dispatch', () => {
     const runs = await stores.dispatch.dispatch([grant(two, 3), grant(one, 3)], 5);
     expect(runs.map(({ tenantId }) => tenantId)).toEqual([two, two]);
     expect(await stores.dispatch.dispatch([grant(two, 3)], 5)).toEqual([]);
+  });
+
+  it('gives the right to a reserved slot to the first few of a tenant', async () => {
+    const tenantId = randomUUID();
+    await accept(tenantId, 4);
+    const dispatch = (slots: number) => stores.dispatch.dispatch([grant(tenantId, slots)], ROOMY, 3);
+    const rights = (runs: { mayUseReserved: boolean }[]) => runs.map(({ mayUseReserved }) => mayUseReserved);
+    expect(rights(await dispatch(1))).toEqual([true]);
+    expect(rights(await dispatch(3))).toEqual([true, true, false]);
   });
 
   it('gives one to each tenant without a run in flight, also if all have as many as they may', async () => {

@@ -58,17 +58,17 @@ FROM (
 
 /**
  * Puts the oldest waiting runs of tenants on the queue, and never waits for a lock: $1 tenants $2 how many of each
- * $3 maximum in flight of each, NULL = no limit $4 maximum in flight of all tenants together. A tenant without a run in flight
- * gets one also if that maximum is reached, as at acceptance. The statement has no name: it is planned for the tables as they
- * are, not as they once were.
+ * $3 maximum in flight of each, NULL = no limit $4 maximum in flight of all tenants together $5 maximum in flight of a tenant whose
+ * run may use a reserved slot. A tenant without a run in flight gets one also if the maximum of all is reached, as at acceptance.
+ * The statement has no name: it is planned for the tables as they are, not as they once were.
  */
 const DISPATCH: Statement = {
   text: `
 WITH found AS MATERIALIZED (
-  SELECT r.tenant_id, r.id, k.position, k.is_idle AND row_number() OVER (PARTITION BY k.position ORDER BY r.created_at, r.id) = 1
-    AS may_use_reserved
+  SELECT r.tenant_id, r.id, k.position,
+    k.in_flight + row_number() OVER (PARTITION BY k.position ORDER BY r.created_at, r.id) AS number
   FROM (
-    SELECT *, ${countUpTo(IN_FLIGHT, 'u.tenant_id', '1')} = 0 AS is_idle
+    SELECT *, ${countUpTo(IN_FLIGHT, 'u.tenant_id', '$5::int')} AS in_flight
     FROM unnest($1::uuid[], $2::int[], $3::int[]) WITH ORDINALITY AS u(tenant_id, slots, max_in_flight, position)
   ) k, LATERAL (
     SELECT tenant_id, id, created_at FROM runs
@@ -79,10 +79,10 @@ WITH found AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
   ) r
 ), chosen AS MATERIALIZED (
-  SELECT tenant_id, id, may_use_reserved FROM found
-  ORDER BY may_use_reserved DESC, position
+  SELECT tenant_id, id, number <= $5::int AS may_use_reserved FROM found
+  ORDER BY number = 1 DESC, position
   LIMIT greatest($4::int - (SELECT count(*) FROM (SELECT FROM runs WHERE ${IN_FLIGHT} LIMIT $4::int) n),
-    (SELECT count(*) FROM found WHERE may_use_reserved))
+    (SELECT count(*) FROM found WHERE number = 1))
 ), dispatched AS (
   UPDATE runs r SET enqueued_at = clock_timestamp() FROM chosen c
   WHERE r.tenant_id = c.tenant_id AND r.id = c.id
@@ -99,7 +99,7 @@ const FIRST = '00000000-0000-0000-0000-000000000000';
 export interface SlotUsage {
   /** How many runs the live workers can execute at once. */
   workerSlots: number;
-  /** How many of these slots the workers reserve for tenants without a run in flight. Those of earlier releases reserve none. */
+  /** How many of these slots the workers reserve for tenants with few runs in flight. Those of earlier releases reserve none. */
   reservedSlots: number;
   /**
    * Ids of those with a heartbeat in the last quarter of `liveMs`. Not those of release 0.1.0: they do not
@@ -148,15 +148,17 @@ export class DispatchStore {
   /**
    * Give dispatch slots to the oldest waiting runs of tenants.
    * @param capacity maximum runs in flight of all tenants together
+   * @param reserveUpTo as in `RunQuota`
    * @returns the runs, oldest first; they must be enqueued now
    */
-  async dispatch(grants: readonly Grant[], capacity: number): Promise<RunToEnqueue[]> {
+  async dispatch(grants: readonly Grant[], capacity: number, reserveUpTo = 1): Promise<RunToEnqueue[]> {
     const limited = grants.filter(({ maxInFlight }) => maxInFlight !== null);
     const values = [
       grants.map(({ tenantId }) => tenantId),
       grants.map(({ slots }) => slots),
       grants.map(({ maxInFlight }) => maxInFlight),
       capacity,
+      reserveUpTo,
     ];
     const lock: [Statement, Values] = [LOCK_TENANTS, [limited.map(({ tenantId }) => tenantId)]];
     const answers = await this.database.systemQueries([

@@ -11,7 +11,10 @@ export const DUE = `(not_before IS NULL OR not_before <= clock_timestamp())`;
 export const countUpTo = (kind: string, tenant: string, max: string): string =>
   `(SELECT count(*) FROM (SELECT FROM runs WHERE tenant_id = ${tenant} AND ${kind} LIMIT ${max}) n)`;
 
-/** Whether a run `r` is the only one of its tenant in flight, or becomes it. It may then use a reserved slot. */
+/**
+ * Whether a run `r` that goes back on the queue may use a reserved slot: it is the only one of its tenant in flight. New runs have a wider
+ * rule (`RunQuota.reserveUpTo`).
+ */
 export const MAY_USE_RESERVED = `NOT EXISTS (SELECT FROM runs o WHERE o.tenant_id = r.tenant_id AND o.id <> r.id AND ${IN_FLIGHT})`;
 
 /**

@@ -12,7 +12,7 @@ export interface RunToEnqueue {
   taskId: string;
   runId: string;
   attempt: number;
-  /** No other run of its tenant is in flight: a worker may execute it in a reserved slot. */
+  /** Few runs of its tenant are in flight: a worker may execute it in a reserved slot. */
   mayUseReserved: boolean;
 }
 

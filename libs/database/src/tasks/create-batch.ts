@@ -44,6 +44,7 @@ const ITEM = {
   gone: ['uuid', ofKey(KEY.gone_task_id[1])],
   earlier_key: ['bytea', ofKey(KEY.earlier_hash[1])],
   max_in_flight: ['int', ({ input }) => input.quota?.maxInFlight],
+  reserve_up_to: ['int', ({ input }) => input.quota?.reserveUpTo ?? 1],
   /** The worker for which the run is claimed; NULL = none. */
   worker_id: ['text', (row) => claimOf(row)?.workerId],
   lease_ms: ['int', (row) => claimOf(row)?.leaseMs],
@@ -73,7 +74,7 @@ WITH item AS MATERIALIZED (
     SELECT task_id, sequence, content FROM message_keys
     WHERE tenant_id = ${common.tenant_id} AND key = i.earlier_key AND expires_at > now() AND task_id IS DISTINCT FROM i.gone LIMIT 1
   ) before ON true
-), ${groupQuotaCte('looked_up', { ...common, max_in_flight: items.arrays.max_in_flight })}, known AS (
+), ${groupQuotaCte('looked_up', { ...common, max_in_flight: items.arrays.max_in_flight, reserve_up_to: items.arrays.reserve_up_to })}, known AS (
   INSERT INTO message_keys AS k (tenant_id, key, content, task_id, sequence, expires_at)
   SELECT ${common.tenant_id}, key, coalesce(before_content, content), coalesce(before_task, task_id), coalesce(before_sequence, 1),
     now() + hours * interval '1 hour'

@@ -7,5 +7,6 @@ import { retryPolicy } from './retry-policy.js';
 export const QUOTA = {
   max_in_flight: ['int', ({ quota }) => quota?.maxInFlight],
   max_waiting: ['int', ({ quota }) => quota?.maxWaiting],
+  reserve_up_to: ['int', ({ quota }) => quota?.reserveUpTo ?? 1],
   retry: ['float8[]', ({ retry }) => retryPolicy(retry)],
 } satisfies Inputs<{ quota?: RunQuota | undefined; retry?: RunRetry | undefined }>;

@@ -66,6 +66,11 @@ export interface RunQuota {
   maxInFlight: number | null;
   /** It is refused if it would have to wait and this many already wait; null = no limit. */
   maxWaiting: number | null;
+  /**
+   * It may use a reserved slot if no more of the tenant's runs are in flight, itself included. Unset = 1: only a run that is the
+   * tenant's only one.
+   */
+  reserveUpTo?: number;
   /** It is refused if the tenant would store more bytes than this; null or unset = no limit. */
   maxStoredBytes?: number | null;
   /** The first two hold exactly, whatever other processes do at the same time. */

@@ -72,6 +72,14 @@ describe('dispatch slots', () => {
     expect(slots.takeWorker()).toBeUndefined();
   });
 
+  it('that are reserved are for a tenant with few runs in flight, which may have a quarter of them', () => {
+    const fewOf = (reservedSlots: number) => {
+      slots.update({ ...look(200, 0), reservedSlots }, 0);
+      return slots.reserveUpTo;
+    };
+    expect([0, 1, 7, 8, 12, 24].map(fewOf)).toEqual([1, 1, 1, 2, 3, 4]);
+  });
+
   it('that a run leaves are wanted by whoever waits for one', () => {
     slots.update(look(20, 30, 'limited'), 0);
     expect(['limited', 'flooding'].map((tenant) => slots.isWantedBy(tenant))).toEqual([true, true]);

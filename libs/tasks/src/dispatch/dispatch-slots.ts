@@ -10,6 +10,18 @@ const STALE_MS = 1_000;
 export const capacityOf = (slots: number): number =>
   slots + Math.max(LEAST_BACKLOG, Math.ceil(slots * BACKLOG));
 
+/** Of the reserved slots, one tenant may use this share, so that newcomers find one although a busy tenant sends a burst. */
+const SHARE_OF_RESERVE = 0.25;
+/** More runs than that in flight are no few. */
+const MAX_FEW = 4;
+
+/**
+ * So many runs of a tenant may be in flight when one of them takes a reserved slot. A tenant that sends a few messages at once keeps
+ * its right to them. Otherwise its second run would be on the ordinary queue, behind those of a tenant that floods it.
+ */
+export const reserveUpTo = ({ reservedSlots }: Pick<SlotUsage, 'reservedSlots'>): number =>
+  Math.min(Math.max(Math.floor(reservedSlots * SHARE_OF_RESERVE), 1), MAX_FEW);
+
 /** Slots of workers that any run may take. */
 export const ordinarySlots = ({
   workerSlots,
@@ -87,6 +99,11 @@ export class DispatchSlots {
 
   get isFull(): boolean {
     return this.free === 0;
+  }
+
+  /** As in `RunQuota`, by the last read. */
+  get reserveUpTo(): number {
+    return reserveUpTo({ reservedSlots: this.reserved });
   }
 
   /** Some live worker reserves slots. */

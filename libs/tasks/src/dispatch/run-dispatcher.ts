@@ -15,7 +15,13 @@ import { untilStatementEnded } from '@baton/postgres';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { capacityOf, DispatchSlots, freeDispatchSlots, ordinarySlots } from './dispatch-slots.js';
+import {
+  capacityOf,
+  DispatchSlots,
+  freeDispatchSlots,
+  ordinarySlots,
+  reserveUpTo,
+} from './dispatch-slots.js';
 
 /** Maximum number of runs that one refill puts on the queue. */
 const MAX_REFILL = 500;
@@ -79,7 +85,14 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     const isFree = this.slots.take();
     if (this.slots.age > FULL_MS || this.slots.isRunningLow) this.refill();
     const exact = runsAtOnce !== null || tasksWaiting !== null;
-    return { maxInFlight: isFree ? runsAtOnce : 1, maxWaiting: tasksWaiting, maxStoredBytes, exact };
+    const { reserveUpTo } = this.slots;
+    return {
+      maxInFlight: isFree ? runsAtOnce : 1,
+      maxWaiting: tasksWaiting,
+      reserveUpTo,
+      maxStoredBytes,
+      exact,
+    };
   }
 
   /**
@@ -198,7 +211,8 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     const seen = await this.store.readSlotUsage(this.environment.leaseMs * 2);
     const grants = this.grantsFor(seen);
     const granted = grants.reduce((sum, { slots }) => sum + slots, 0);
-    const runs = granted > 0 ? await this.store.dispatch(grants, capacityOf(ordinarySlots(seen))) : [];
+    const capacity = capacityOf(ordinarySlots(seen));
+    const runs = granted > 0 ? await this.store.dispatch(grants, capacity, reserveUpTo(seen)) : [];
     this.slots.update(seen, runs.length);
     // Some tenants had fewer waiting runs than slots: the other slots go to other tenants.
     if (runs.length > 0 && runs.length < granted) this.asked = true;
