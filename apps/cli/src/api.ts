@@ -1,14 +1,14 @@
 import { isEventStream } from '@baton/a2a';
 import { type EnvironmentSource, loadLocalEnvironment } from '@baton/config';
-import type { TenantPaths } from '@baton/contract';
+import type { TenantPaths, WrongField } from '@baton/contract';
 import { join } from 'node:path';
 import createClient, { type Client } from 'openapi-fetch';
-import { type Cli, readStateFile } from './cli.js';
+import { type Cli, type JsonOption, readStateFile } from './cli.js';
 import { EXIT } from './exit.js';
 import { UsageError } from './usage-error.js';
 import { OperatorError } from './operator-error.js';
 import { UnreachableError } from './unreachable-error.js';
-import { RefusedError, type WrongField } from './refused-error.js';
+import { RefusedError } from './refused-error.js';
 import { SequenceTap } from './server.js';
 
 /** Options of every command that calls a server with a tenant's token. */
@@ -16,6 +16,9 @@ export interface TargetOptions {
   url?: string;
   token?: string;
 }
+
+/** The same, of a command that can print its result as JSON. */
+export type ServerOptions = TargetOptions & JsonOption;
 
 /** `/v1` with the token of a tenant. Every call rejects with an OperatorError unless it succeeds. */
 export type TenantApi = Client<TenantPaths>;

@@ -1,15 +1,9 @@
+import type { WrongField } from '@baton/contract';
 import { EXIT } from './exit.js';
 import { OperatorError } from './operator-error.js';
 
 /** Exit codes of statuses. Every other refusal ends with 1. */
 const EXIT_OF: Partial<Record<number, number>> = { 403: EXIT.notAllowed, 404: EXIT.notFound };
-
-/** A field of a request that cannot be used. */
-export interface WrongField {
-  /** Its path, such as `config.agents[0]`. */
-  field: string;
-  description: string;
-}
 
 /** The server has refused the request. */
 export class RefusedError extends OperatorError {

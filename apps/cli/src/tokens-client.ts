@@ -7,15 +7,16 @@ import { type OperatorApi, refusalOf, withOperatorApi } from './operator/operato
 import { RefusedError } from './refused-error.js';
 
 type Token = TenantSchemas['Token'];
-type NewToken = TenantPaths['/v1/tokens']['post']['requestBody']['content']['application/json'];
-type Rotation = TenantPaths['/v1/tokens/{id}/rotate']['post']['requestBody']['content']['application/json'];
+type TokenBody = TenantPaths['/v1/tokens']['post']['requestBody']['content']['application/json'];
+type RotationBody =
+  TenantPaths['/v1/tokens/{id}/rotate']['post']['requestBody']['content']['application/json'];
 
 /** The tokens of a tenant. A token is named by its id or prefix. Every error is an OperatorError. */
 export interface TokensClient {
-  create(token: NewToken): Promise<TenantSchemas['IssuedToken']>;
+  create(token: TokenBody): Promise<TenantSchemas['IssuedToken']>;
   list(): Promise<Token[]>;
   show(name: string): Promise<TenantSchemas['TokenWithWork']>;
-  rotate(name: string, rotation: Rotation): Promise<TenantSchemas['IssuedToken']>;
+  rotate(name: string, rotation: RotationBody): Promise<TenantSchemas['IssuedToken']>;
   /** @param stop also cancel its tasks and pause its schedules */
   revoke(name: string, stop: boolean): Promise<TenantSchemas['RevokedToken']>;
 }

@@ -14,3 +14,10 @@ export type { paths as OperatorPaths } from './generated/operators.js';
 export type TenantSchemas = TenantComponents['schemas'];
 /** The named schemas of `/v1/admin`. */
 export type OperatorSchemas = OperatorComponents['schemas'];
+
+/** A wrong field of a request, as the errors of both APIs list it in `error.fields`. */
+export interface WrongField {
+  /** Its path, such as `config.agents[0]`. */
+  field: string;
+  description: string;
+}

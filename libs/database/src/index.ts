@@ -46,7 +46,7 @@ export { ParentOverError } from './tasks/parent-over-error.js';
 export { ApproverError } from './tasks/approver-error.js';
 export { StorageFullError } from './tasks/storage-full-error.js';
 export { TooManyWaitingError } from './tasks/too-many-waiting-error.js';
-export { type SpentTokens, type TokenReservation, TokenUsageStore } from './usage/token-usage.store.js';
+export { type ModelCallTokens, type TokenReservation, TokenUsageStore } from './usage/token-usage.store.js';
 export { LimitReachedError } from './tenants/tenant-room.js';
 export {
   USAGE_DAYS,
@@ -83,7 +83,7 @@ export {
 } from './dispatch/queue.store.js';
 export {
   type KnownWorker,
-  type LoadFailure,
+  type StoredLoadFailure,
   type WorkerLoad,
   type WorkerProcess,
   type WorkerRank,

@@ -46,7 +46,7 @@ export type {
   TaskRelations,
   TrustedIssuer,
   KnownWorker,
-  LoadFailure,
+  StoredLoadFailure,
   ConsoleLineRecord,
   RunErrorRecord,
   RunRecord,

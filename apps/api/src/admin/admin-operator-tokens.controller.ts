@@ -19,7 +19,7 @@ const operatorToken = z
     created_at: timeSchema,
   })
   .meta({ id: 'OperatorToken' });
-type Answer = z.infer<typeof operatorToken>;
+type OperatorTokenAnswer = z.infer<typeof operatorToken>;
 const operatorTokenList = z.object({ operator_tokens: z.array(operatorToken) });
 
 /**
@@ -48,7 +48,7 @@ export class AdminOperatorTokensController {
     answer: operatorToken,
   })
   @Delete(':token')
-  async revoke(@Param('token') name: string, @Req() request: FastifyRequest): Promise<Answer> {
+  async revoke(@Param('token') name: string, @Req() request: FastifyRequest): Promise<OperatorTokenAnswer> {
     const token = await this.tokens.revoke(name, operatorActorOf(request));
     if (token) return encode(token);
     // The message does not repeat the name: it may be a whole secret.
@@ -56,7 +56,7 @@ export class AdminOperatorTokensController {
   }
 }
 
-const encode = (token: Awaited<ReturnType<OperatorTokens['list']>>[number]): Answer => ({
+const encode = (token: Awaited<ReturnType<OperatorTokens['list']>>[number]): OperatorTokenAnswer => ({
   id: token.id,
   name: token.name,
   prefix: token.prefix,

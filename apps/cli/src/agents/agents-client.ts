@@ -10,7 +10,7 @@ type LoadFailure = TenantSchemas['LoadFailure'];
 type AgentDocument = TenantSchemas['AgentDocument'];
 
 /** How a write is meant. */
-export interface Write {
+export interface PutOptions {
   dryRun?: boolean;
   /** With `dryRun`: ask the MCP servers for their tools. */
   checkTools?: boolean;
@@ -54,7 +54,7 @@ export class AgentsClient {
   }
 
   /** Make the agent what the document says. The server says what is wrong with a document. */
-  put(agent: string, document: unknown, { dryRun, checkTools, etag }: Write = {}): Promise<Written> {
+  put(agent: string, document: unknown, { dryRun, checkTools, etag }: PutOptions = {}): Promise<Written> {
     const query = { ...(dryRun && { dryRun }), ...(dryRun && checkTools && { checkTools }) };
     const header = etag === null ? { 'If-None-Match': '*' } : { 'If-Match': etag };
     // A file may hold nothing.

@@ -1,15 +1,16 @@
 import { diffLines as compareLines } from 'diff';
 import { ProtocolError, slugOf } from '@baton/a2a';
+import type { WrongField } from '@baton/contract';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { OperatorError } from '../operator-error.js';
-import { RefusedError, type WrongField } from '../refused-error.js';
+import { RefusedError } from '../refused-error.js';
 import { UnreachableError } from '../unreachable-error.js';
 import { type AgentsClient, agentText, type Written } from './agents-client.js';
 import { SourceFile } from './source-file.js';
 
 /** What a file makes of its agent. */
-export interface Change {
+export interface FileChange {
   file: string;
   slug: string;
   outcome: Written['outcome'];
@@ -20,7 +21,7 @@ export interface Change {
 }
 
 /** A change that the server has validated. */
-export interface PlannedChange extends Change {
+export interface PlannedChange extends FileChange {
   document: unknown;
   /** What fails when the agent runs. */
   warnings: NonNullable<Written['warnings']>;
@@ -69,7 +70,7 @@ export const warningsOf = (plans: readonly PlannedChange[]): string[] =>
   });
 
 /** Write a planned change, unless somebody else has changed the agent since. Throws OperatorError. */
-export async function writeChange(client: AgentsClient, plan: PlannedChange): Promise<Change> {
+export async function writeChange(client: AgentsClient, plan: PlannedChange): Promise<FileChange> {
   const { file, slug, document, etag, diff } = plan;
   if (plan.outcome === 'unchanged') return { file, slug, diff, outcome: plan.outcome, version: plan.version };
   const { outcome, agent } = await ofFile(file, () => client.put(slug, document, { etag }));

@@ -3,29 +3,24 @@ import { agentSchema } from '@baton/agents';
 import type { OperatorSchemas } from '@baton/contract';
 import { answerOf, listAll } from '../api.js';
 import type { Cli } from '../cli.js';
-import {
-  inOwnWords,
-  type OperatorOptions as TargetOptions,
-  withOperatorApi,
-} from '../operator/operator-api.js';
+import { inOwnWords, type OperatorOptions, withOperatorApi } from '../operator/operator-api.js';
 import { oneLine, printValue, printTable } from '../output.js';
 import { failureText, type ShownAgent } from './agents-client.js';
 import { ofFile, readAgentFile } from './files.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'default', 'description'];
 
-export interface OperatorOptions extends TargetOptions {
+export interface TenantAgentsOptions extends OperatorOptions {
   tenant: string;
-  json?: boolean;
 }
 
-export interface CreateOptions extends OperatorOptions {
+export interface CreateAgentOptions extends TenantAgentsOptions {
   file: string;
   slug?: string;
 }
 
 /** The agents that a tenant can call. */
-export async function listAgents(cli: Cli, { tenant, ...options }: OperatorOptions): Promise<void> {
+export async function listAgents(cli: Cli, { tenant, ...options }: TenantAgentsOptions): Promise<void> {
   const { terminal } = cli;
   const path = { tenant };
   const { agents, failures, defaultAgent } = await withOperatorApi(cli, options, async (api) => {
@@ -65,7 +60,7 @@ export async function listAgents(cli: Cli, { tenant, ...options }: OperatorOptio
 }
 
 /** Add an agent to the catalog of a tenant. */
-export async function createAgent(cli: Cli, options: CreateOptions): Promise<void> {
+export async function createAgent(cli: Cli, options: CreateAgentOptions): Promise<void> {
   const { tenant, file, json, slug } = options;
   const raw = await readAgentFile(file);
   await ofFile(file, () => parseAgentDocument(raw));
@@ -84,7 +79,7 @@ export async function createAgent(cli: Cli, options: CreateOptions): Promise<voi
 }
 
 /** Take an agent out of the catalog of a tenant. */
-export async function removeAgent(cli: Cli, name: string, options: OperatorOptions): Promise<void> {
+export async function removeAgent(cli: Cli, name: string, options: TenantAgentsOptions): Promise<void> {
   const { tenant, json } = options;
   const params = { path: { tenant, agent: name } };
   const agent = await withOperatorApi(cli, options, (api) =>

@@ -1,18 +1,15 @@
-import { type Cli, type JsonOption } from '../cli.js';
+import type { Cli } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, oneLine, printValue, printTable } from '../output.js';
-import { type TargetOptions, tenantApi } from '../api.js';
+import { type ServerOptions, tenantApi } from '../api.js';
 import { AgentsClient, agentText, documentOf, failureText, type Written } from './agents-client.js';
-import { type Change, planChanges, warningsOf, writeChange } from './files.js';
+import { type FileChange, planChanges, warningsOf, writeChange } from './files.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'version', 'enabled', 'description'];
 const VERSION_TITLES = ['version', 'enabled', 'written', 'by'];
 /** Exit code of `apply --dry-run --exit-code` where something would change. */
 const WOULD_CHANGE = 2;
-
-/** Where the server is and who asks. */
-export type ServerOptions = TargetOptions & JsonOption;
 
 export interface ApplyOptions extends ServerOptions {
   file: string[];
@@ -30,7 +27,7 @@ export async function applyFiles(cli: Cli, options: ApplyOptions): Promise<void>
   const client = clientOf(cli, options);
   const plans = await planChanges(client, options.file, options);
   for (const warning of warningsOf(plans)) terminal.err(warning);
-  const changes: Change[] = [];
+  const changes: FileChange[] = [];
   for (const plan of plans) {
     const { document: _, etag: __, warnings: ___, hints: ____, unchecked: _____, ...planned } = plan;
     const change = options.dryRun ? planned : await writeChange(client, plan);
@@ -45,13 +42,13 @@ export async function applyFiles(cli: Cli, options: ApplyOptions): Promise<void>
 
 const indent = (line: string): string => `  ${line}`;
 
-const WOULD: Readonly<Record<Change['outcome'], string>> = {
+const WOULD: Readonly<Record<FileChange['outcome'], string>> = {
   created: 'would be created',
   updated: 'would be changed',
   unchanged: 'is unchanged',
 };
 
-function titleOf({ slug, outcome, version, file }: Change, { dryRun }: ApplyOptions): string {
+function titleOf({ slug, outcome, version, file }: FileChange, { dryRun }: ApplyOptions): string {
   if (outcome === 'unchanged' || dryRun) return `Agent ${slug} ${WOULD[outcome]} (${file})`;
   return `Agent ${slug} is ${outcome === 'created' ? 'created' : `changed to version ${version}`} (${file})`;
 }

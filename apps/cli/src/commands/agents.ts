@@ -3,17 +3,18 @@ import type * as tenantCommands from '../agents/tenant.js';
 import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { withOperatorOptions } from '../operator/operator-api.js';
+import type { ServerOptions } from '../api.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 
-type Operator = typeof operatorCommands;
-type Tenant = typeof tenantCommands;
+type OperatorCommands = typeof operatorCommands;
+type TenantCommands = typeof tenantCommands;
 
 /** With `--tenant`: as the operator. Without: as a tenant, over HTTP with its token. */
-type EitherOptions = tenantCommands.ServerOptions & { tenant?: string };
+type AgentsOptions = ServerOptions & { tenant?: string };
 
 // Loaded when called, so that a command starts fast.
-const operator = (): Promise<Operator> => import('../agents/operator.js');
-const tenant = (): Promise<Tenant> => import('../agents/tenant.js');
+const operator = (): Promise<OperatorCommands> => import('../agents/operator.js');
+const tenant = (): Promise<TenantCommands> => import('../agents/tenant.js');
 
 /** `baton agents …`: the agents of a tenant. */
 export function addAgentCommands(program: Command, cli: Cli): void {
@@ -41,7 +42,9 @@ function addFileCommands(agents: Command, cli: Cli): void {
     .requiredOption('--tenant <slug>', 'tenant of the agent')
     .requiredOption('--file <agent.yaml>', 'file with the definition: name, description, runtime, …')
     .option('--slug <slug>', 'name in URLs (default: slug of the file, or made from the name)')
-    .action(async (options: operatorCommands.CreateOptions) => (await operator()).createAgent(cli, options));
+    .action(async (options: operatorCommands.CreateAgentOptions) =>
+      (await operator()).createAgent(cli, options),
+    );
 
   agents
     .command('schema')
@@ -54,7 +57,7 @@ function addCommonCommands(agents: Command, cli: Cli): void {
     .description('list the agents that a tenant can call')
     .option('--tenant <slug>', 'as the operator: tenant of the agents')
     .option(...JSON_OPTION)
-    .action(async ({ tenant: slug, ...options }: EitherOptions) => {
+    .action(async ({ tenant: slug, ...options }: AgentsOptions) => {
       if (slug === undefined) return (await tenant()).listOwnAgents(cli, options);
       return (await operator()).listAgents(cli, { tenant: slug, ...options });
     });
@@ -64,7 +67,7 @@ function addCommonCommands(agents: Command, cli: Cli): void {
     .option('--tenant <slug>', 'as the operator: tenant of the agent')
     .argument('<agent>', 'slug or id of the agent')
     .option(...JSON_OPTION)
-    .action(async (agent: string, { tenant: slug, ...options }: EitherOptions) => {
+    .action(async (agent: string, { tenant: slug, ...options }: AgentsOptions) => {
       if (slug === undefined) return (await tenant()).deleteAgent(cli, agent, options);
       return (await operator()).removeAgent(cli, agent, { tenant: slug, ...options });
     });

@@ -3,21 +3,19 @@ import type { TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { randomUUID } from 'node:crypto';
 import { AgentClient } from '../call/agent-client.js';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { type Cli, JSON_OPTION } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, oneLine, printTable, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { findTarget, type TargetOptions, tenantApi } from '../api.js';
+import { findTarget, type ServerOptions, tenantApi } from '../api.js';
 import { taskRecord, TasksClient } from '../tasks/tasks-client.js';
 import { parseCount } from './options.js';
 
 const TITLES = ['task', 'call', 'tool', 'input', 'asked', 'expires', 'agent'];
 const MAX_LISTED = 10_000;
 
-type Options = TargetOptions & JsonOption;
-
-interface AnswerOptions extends Options {
+interface AnswerOptions extends ServerOptions {
   call?: string[];
   reason?: string;
 }
@@ -39,7 +37,7 @@ export function addApprovalCommands(program: Command, cli: Cli): void {
 
   add('list', 'list the waiting calls of all tasks that the token sees, latest first')
     .option('--limit <number>', `maximum number of waiting tasks, up to ${MAX_LISTED}`, '1000')
-    .action((options: Options & { limit: string }) => list(cli, options));
+    .action((options: ServerOptions & { limit: string }) => list(cli, options));
   answer('approve', 'make the calls').action((task: string, options: AnswerOptions) =>
     decide(cli, task, true, options),
   );
@@ -48,7 +46,7 @@ export function addApprovalCommands(program: Command, cli: Cli): void {
     .action((task: string, options: AnswerOptions) => decide(cli, task, false, options));
 }
 
-async function list(cli: Cli, options: Options & { limit: string }): Promise<void> {
+async function list(cli: Cli, options: ServerOptions & { limit: string }): Promise<void> {
   const client = new TasksClient(tenantApi(cli, options));
   const waiting = await client.list(
     { state: 'input-required' },

@@ -13,7 +13,7 @@ const NONE = 'There are no such records.';
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 10_000;
 
-interface Options extends TargetOptions, JsonOption {
+interface AuditOptions extends TargetOptions, JsonOption {
   tenant?: string;
   all?: boolean;
   action?: string;
@@ -40,10 +40,10 @@ export function addAuditCommand(program: Command, cli: Cli): void {
     .option(...TOKEN_OPTION)
     .option('--lines', 'print JSON lines: one record per line')
     .option(...JSON_OPTION)
-    .action((options: Options) => printAudit(cli, options));
+    .action((options: AuditOptions) => printAudit(cli, options));
 }
 
-async function printAudit(cli: Cli, options: Options): Promise<void> {
+async function printAudit(cli: Cli, options: AuditOptions): Promise<void> {
   const { tenant, all, json, lines } = options;
   if (all && tenant !== undefined) throw new UsageError('Give --tenant <slug> or --all, not both.');
   const { limit, ...filter } = readOptions(options);
@@ -63,7 +63,7 @@ async function printAudit(cli: Cli, options: Options): Promise<void> {
 }
 
 /** The records of the tenant of the token. */
-function ownRecords(cli: Cli, options: Options, filter: object, limit: number): Promise<AuditRecord[]> {
+function ownRecords(cli: Cli, options: AuditOptions, filter: object, limit: number): Promise<AuditRecord[]> {
   const api = tenantApi(cli, options);
   return listAll(
     (page) => api.GET('/v1/audit', { params: { query: { ...filter, ...page } } }),
@@ -72,7 +72,7 @@ function ownRecords(cli: Cli, options: Options, filter: object, limit: number): 
   );
 }
 
-function readOptions({ action, from, until, limit }: Options) {
+function readOptions({ action, from, until, limit }: AuditOptions) {
   const count = /^\d{1,5}$/.test(limit) ? Number(limit) : 0;
   if (count < 1 || count > MAX_LIMIT) {
     throw new UsageError(`--limit: "${limit}" is not a whole number from 1 to ${MAX_LIMIT}.`);

@@ -21,7 +21,7 @@ interface SendOptions extends JsonOption {
 }
 
 /** How a turn ended: what decides the exit code and the note after the answer. */
-export interface TurnEnd {
+export interface TurnResult {
   taskId: string;
   state: TaskState;
   text: string;
@@ -83,8 +83,8 @@ export async function printEvents<E extends NumberedEvent>(
   events: AsyncIterable<E>,
   print: (event: E) => void,
   taskId = '',
-): Promise<TurnEnd | undefined> {
-  let end: TurnEnd | undefined;
+): Promise<TurnResult | undefined> {
+  let end: TurnResult | undefined;
   try {
     for await (const event of events) {
       print(event);
@@ -97,7 +97,7 @@ export async function printEvents<E extends NumberedEvent>(
   }
 }
 
-function endIn(payload: Payload): TurnEnd | undefined {
+function endIn(payload: Payload): TurnResult | undefined {
   if (payload.$case !== 'task' && payload.$case !== 'statusUpdate') return undefined;
   const taskId = payload.$case === 'task' ? payload.value.id : payload.value.taskId;
   const parts = payload.value.status?.message?.parts ?? [];
@@ -112,14 +112,14 @@ const EXIT_OF: Partial<Record<TaskState, number>> = {
 };
 
 /** Throws OperatorError when the task did not succeed. */
-export function assertDone({ taskId, state, text }: TurnEnd): void {
+export function assertDone({ taskId, state, text }: TurnResult): void {
   const exitCode = EXIT_OF[state];
   if (exitCode === undefined) return;
   const reason = oneLine(text) || 'no reason is given';
   throw new OperatorError(`Task ${taskId} ${stateName(state)}: ${reason}`, { exitCode });
 }
 
-function note({ terminal }: Cli, agent: string, { taskId, state }: TurnEnd): void {
+function note({ terminal }: Cli, agent: string, { taskId, state }: TurnResult): void {
   terminal.err(`Task ${taskId}: ${stateName(state)}`);
   if (state === TaskState.TASK_STATE_INPUT_REQUIRED) {
     terminal.err(`Answer with: npx baton send ${agent} "…" --task ${taskId}`);

@@ -2,7 +2,7 @@ import { Message } from '@baton/a2a';
 import type { OperatorSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { answerOf, listAll } from '../api.js';
-import { type Cli, type JsonOption } from '../cli.js';
+import { type Cli } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { UsageError } from '../usage-error.js';
 import { OperatorError } from '../operator-error.js';
@@ -20,15 +20,14 @@ const TITLES = ['run', 'tenant', 'agent', 'attempts', 'died', 'redelivered as', 
 const NONE = 'There are no dead letters.';
 const PUSH_TITLES = ['task', 'config', 'tenant', 'receiver', 'waiting', 'failing since', 'error'];
 
-type Options = JsonOption & OperatorOptions;
-type DeadLetter = OperatorSchemas['TenantDeadLetter'];
-type DeadPush = OperatorSchemas['TenantDeadPush'];
+type TenantDeadLetter = OperatorSchemas['TenantDeadLetter'];
+type TenantDeadPush = OperatorSchemas['TenantDeadPush'];
 
-interface TenantOption extends Options {
+interface DeadLetterOptions extends OperatorOptions {
   tenant?: string;
 }
 
-interface RedeliverOptions extends TenantOption {
+interface RedeliverOptions extends DeadLetterOptions {
   all?: boolean;
   again?: boolean;
 }
@@ -42,12 +41,12 @@ export function addDeadLetterCommands(program: Command, cli: Cli): void {
   withOperatorOptions(letters.command('list'))
     .description('list them, latest first')
     .option('--tenant <slug>', 'only of this tenant')
-    .action((options: TenantOption) => listLetters(cli, options));
+    .action((options: DeadLetterOptions) => listLetters(cli, options));
 
   withOperatorOptions(letters.command('show'))
     .description('show one with its message and its error')
     .argument('<run>', 'id of the run')
-    .action((run: string, options: Options) => showLetter(cli, run, options));
+    .action((run: string, options: OperatorOptions) => showLetter(cli, run, options));
 
   withOperatorOptions(letters.command('redeliver'))
     .description('send the message again, as a new task of the same agent')
@@ -60,29 +59,31 @@ export function addDeadLetterCommands(program: Command, cli: Cli): void {
   withOperatorOptions(letters.command('pushes'))
     .description('list push configs that were given up, latest first')
     .option('--tenant <slug>', 'only of this tenant')
-    .action((options: TenantOption) => listPushes(cli, options));
+    .action((options: DeadLetterOptions) => listPushes(cli, options));
 
   withOperatorOptions(letters.command('redeliver-pushes'))
     .description('deliver the push configs of a task again, after the last delivered event')
     .argument('<task>', 'id of the task')
     .option('--config <id>', 'only this push config')
-    .action((task: string, options: Options & { config?: string }) => redeliverPushes(cli, task, options));
+    .action((task: string, options: OperatorOptions & { config?: string }) =>
+      redeliverPushes(cli, task, options),
+    );
 }
 
-const lettersOf = (api: OperatorApi, tenant: string | undefined): Promise<DeadLetter[]> =>
+const lettersOf = (api: OperatorApi, tenant: string | undefined): Promise<TenantDeadLetter[]> =>
   listAll(
     (page) => api.GET('/v1/admin/dead-letters', { params: { query: { tenant, ...page } } }),
     ({ dead_letters: letters }) => letters,
   );
 
-async function listLetters(cli: Cli, options: TenantOption): Promise<void> {
+async function listLetters(cli: Cli, options: DeadLetterOptions): Promise<void> {
   const { tenant, json } = options;
   const letters = await withOperatorApi(cli, options, (api) => lettersOf(api, tenant));
   if (json) printValue(cli.terminal, letters.map(printed));
   else printTable(cli.terminal, TITLES, letters.map(rowOf), NONE);
 }
 
-const rowOf = (letter: DeadLetter): string[] => [
+const rowOf = (letter: TenantDeadLetter): string[] => [
   letter.run_id,
   letter.tenant,
   letter.agent_id,
@@ -92,7 +93,7 @@ const rowOf = (letter: DeadLetter): string[] => [
   oneLine(letter.reason, 60),
 ];
 
-async function showLetter(cli: Cli, runId: string, options: Options): Promise<void> {
+async function showLetter(cli: Cli, runId: string, options: OperatorOptions): Promise<void> {
   const params = { path: { runId } };
   const found = await withOperatorApi(cli, options, (api) =>
     answerOf(api.GET('/v1/admin/dead-letters/{runId}', { params })),
@@ -155,7 +156,7 @@ async function redeliverLetters(
   else for (const one of made) cli.terminal.out(`Run ${one.runId} is redelivered as task ${one.taskId}.`);
 }
 
-async function listPushes(cli: Cli, options: TenantOption): Promise<void> {
+async function listPushes(cli: Cli, options: DeadLetterOptions): Promise<void> {
   const { tenant, json } = options;
   const pushes = await withOperatorApi(cli, options, (api) =>
     listAll(
@@ -167,7 +168,7 @@ async function listPushes(cli: Cli, options: TenantOption): Promise<void> {
   printTable(cli.terminal, PUSH_TITLES, pushes.map(pushRow), 'No push config was given up.');
 }
 
-const pushRow = (push: DeadPush): string[] => [
+const pushRow = (push: TenantDeadPush): string[] => [
   push.task_id,
   push.config_id,
   push.tenant,
@@ -180,7 +181,7 @@ const pushRow = (push: DeadPush): string[] => [
 async function redeliverPushes(
   cli: Cli,
   taskId: string,
-  { config, ...options }: Options & { config?: string },
+  { config, ...options }: OperatorOptions & { config?: string },
 ): Promise<void> {
   const params = { path: { id: taskId }, query: { config } };
   const { configs } = await withOperatorApi(cli, options, (api) =>

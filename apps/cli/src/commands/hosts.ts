@@ -1,7 +1,7 @@
 import type { OperatorSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { answerOf } from '../api.js';
-import { type Cli, type JsonOption } from '../cli.js';
+import { type Cli } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
 import {
@@ -16,9 +16,7 @@ import { printValue, printTable } from '../output.js';
 const TITLES = ['host', 'tenant', 'agent', 'public'];
 const NONE = 'No hosts are bound yet: npx baton hosts bind <host> --tenant <slug> --agent <agent>';
 
-type Options = JsonOption & OperatorOptions;
-
-interface BindOptions extends Options {
+interface BindOptions extends OperatorOptions {
   tenant: string;
   agent: string;
   public?: boolean;
@@ -41,12 +39,12 @@ export function addHostCommands(program: Command, cli: Cli): void {
   withOperatorOptions(hosts.command('list'))
     .description('list the bound hosts')
     .option('--tenant <slug>', 'only of this tenant')
-    .action((options: Options & { tenant?: string }) => listHosts(cli, options));
+    .action((options: OperatorOptions & { tenant?: string }) => listHosts(cli, options));
 
   withOperatorOptions(hosts.command('unbind'))
     .description('remove the binding of a host name')
     .argument('<host>', 'bound host name')
-    .action((host: string, options: Options) => unbindHost(cli, host, options));
+    .action((host: string, options: OperatorOptions) => unbindHost(cli, host, options));
 }
 
 async function bindHost(cli: Cli, host: string, options: BindOptions): Promise<void> {
@@ -65,7 +63,7 @@ async function bindHost(cli: Cli, host: string, options: BindOptions): Promise<v
     cli.terminal.out(`Host ${bound.host} is bound to agent ${bound.agent} of ${bound.tenant}, for ${who}.`);
 }
 
-async function listHosts(cli: Cli, options: Options & { tenant?: string }): Promise<void> {
+async function listHosts(cli: Cli, options: OperatorOptions & { tenant?: string }): Promise<void> {
   const { tenant, json } = options;
   const { hosts } = await withOperatorApi(cli, options, (api) =>
     answerOf(api.GET('/v1/admin/hosts', { params: { query: { tenant } } })),
@@ -81,7 +79,7 @@ const rowOf = ({ host, tenant, agent, public: open }: OperatorSchemas['TenantHos
   open ? 'yes' : '',
 ];
 
-async function unbindHost(cli: Cli, host: string, options: Options): Promise<void> {
+async function unbindHost(cli: Cli, host: string, options: OperatorOptions): Promise<void> {
   const binding = await withOperatorApi(cli, options, (api) =>
     answerOf(api.DELETE('/v1/admin/hosts/{host}', { params: { path: { host } } })),
   ).catch(explainRefusal(host, options));
@@ -91,7 +89,7 @@ async function unbindHost(cli: Cli, host: string, options: Options): Promise<voi
 
 /** Says what to do, in the words of the command. */
 const explainRefusal =
-  (host: string, { tenant, agent }: Options & { tenant?: string; agent?: string }) =>
+  (host: string, { tenant, agent }: OperatorOptions & { tenant?: string; agent?: string }) =>
   (error: unknown): never => {
     const { status, reason = '' } = refusalOf(error) ?? {};
     if (status === 404) {

@@ -2,7 +2,7 @@ import { TENANT_SCOPES } from '@baton/a2a';
 import type { OperatorPaths, OperatorSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { answerOf } from '../api.js';
-import { type Cli, type JsonOption } from '../cli.js';
+import { type Cli } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { UsageError } from '../usage-error.js';
 import { OperatorError } from '../operator-error.js';
@@ -23,12 +23,11 @@ const NONE = 'No issuers are trusted yet: npx baton issuers add <url> --tenant <
 const GRANT = /^(\S+) +if +([^\s=]+)=(.+)$/;
 const CLAIM = /^([^\s=]+)=(.+)$/;
 
-type Options = JsonOption & OperatorOptions;
 type Issuer = OperatorSchemas['Issuer'];
-type NewIssuer =
+type IssuerBody =
   OperatorPaths['/v1/admin/tenants/{tenant}/issuers']['post']['requestBody']['content']['application/json'];
 
-interface AddOptions extends Options {
+interface AddOptions extends OperatorOptions {
   tenant: string;
   audience: string;
   claim?: string;
@@ -72,13 +71,13 @@ export function addIssuerCommands(program: Command, cli: Cli): void {
   withOperatorOptions(issuers.command('list'))
     .description('list the trusted issuers')
     .option('--tenant <slug>', 'only of this tenant')
-    .action((options: Options & { tenant?: string }) => listIssuers(cli, options));
+    .action((options: OperatorOptions & { tenant?: string }) => listIssuers(cli, options));
 
   withOperatorOptions(issuers.command('remove'))
     .description('no longer trust an issuer; its tokens are refused at once')
     .argument('<id>', 'id of the issuer in the list')
     .requiredOption('--tenant <slug>', 'tenant that trusts it')
-    .action((id: string, options: Options & { tenant: string }) => removeIssuer(cli, id, options));
+    .action((id: string, options: OperatorOptions & { tenant: string }) => removeIssuer(cli, id, options));
 }
 
 /** A rule of `--grant`. Throws OperatorError. */
@@ -107,7 +106,7 @@ function parseRate(text: string): number {
 
 async function addIssuer(cli: Cli, url: string, options: AddOptions): Promise<void> {
   const { tenant, agents, json } = options;
-  const issuer: NewIssuer = {
+  const issuer: IssuerBody = {
     issuer: url,
     audience: options.audience,
     subject_claim: options.subject,
@@ -132,7 +131,7 @@ async function addIssuer(cli: Cli, url: string, options: AddOptions): Promise<vo
 /** Like `withOperatorApi`. Says why something is refused in the words of the command. */
 async function use<T>(
   cli: Cli,
-  options: Options & { tenant?: string },
+  options: OperatorOptions & { tenant?: string },
   work: (api: OperatorApi) => Promise<T>,
 ): Promise<T> {
   return withOperatorApi(cli, options, work).catch((error: unknown) => {
@@ -178,7 +177,7 @@ const inOptions = (reason: string): string =>
       'npx baton issuers remove $1 --tenant $2 removes it',
     );
 
-async function listIssuers(cli: Cli, options: Options & { tenant?: string }): Promise<void> {
+async function listIssuers(cli: Cli, options: OperatorOptions & { tenant?: string }): Promise<void> {
   const { tenant, json } = options;
   const { issuers } = await use(cli, options, (api) =>
     answerOf(
@@ -200,7 +199,11 @@ function rowOf({ issuer, audience, selector, tenant, scopes, grants, agents, id 
 
 const recordOf = (issuer: Issuer) => ({ ...printed(issuer), agents: issuer.agents ?? [] });
 
-async function removeIssuer(cli: Cli, id: string, options: Options & { tenant: string }): Promise<void> {
+async function removeIssuer(
+  cli: Cli,
+  id: string,
+  options: OperatorOptions & { tenant: string },
+): Promise<void> {
   const { tenant, json } = options;
   const params = { path: { tenant, id } };
   const removed = await use(cli, options, (api) =>

@@ -17,7 +17,7 @@ const TITLES = ['prefix', 'name', 'expires', 'state', 'created', 'id'];
 
 type OperatorToken = OperatorSchemas['OperatorToken'];
 
-interface CreateOptions extends JsonOption {
+interface CreateOperatorTokenOptions extends JsonOption {
   name: string;
   expires?: string;
 }
@@ -37,11 +37,11 @@ export function addOperatorTokenCommands(program: Command, cli: Cli): void {
     .option('--name <name>', 'who uses it', 'operator')
     .option('--expires <when>', '30d, 12h, 45m, or the last valid day, such as 2026-12-31 (default: never)')
     .option(...JSON_OPTION)
-    .action((options: CreateOptions) => create(cli, options));
+    .action((options: CreateOperatorTokenOptions) => create(cli, options));
 
   withOperatorOptions(tokens.command('list'))
     .description('list the tokens, newest first')
-    .action(async (options: JsonOption & OperatorOptions) => {
+    .action(async (options: OperatorOptions) => {
       const { operator_tokens: all } = await withOperatorApi(cli, options, (api) =>
         answerOf(api.GET('/v1/admin/operator-tokens')),
       );
@@ -53,7 +53,7 @@ export function addOperatorTokenCommands(program: Command, cli: Cli): void {
   withOperatorOptions(tokens.command('revoke'))
     .description('revoke a token for good')
     .argument('<token>', 'id or prefix of the token')
-    .action(async (token: string, options: JsonOption & OperatorOptions) => {
+    .action(async (token: string, options: OperatorOptions) => {
       const revoked = await withOperatorApi(cli, options, (api) =>
         answerOf(api.DELETE('/v1/admin/operator-tokens/{token}', { params: { path: { token } } })),
       ).catch((error: unknown) => {
@@ -67,7 +67,7 @@ export function addOperatorTokenCommands(program: Command, cli: Cli): void {
     });
 }
 
-async function create(cli: Cli, { name, expires, json }: CreateOptions): Promise<void> {
+async function create(cli: Cli, { name, expires, json }: CreateOperatorTokenOptions): Promise<void> {
   // Loaded only here: the other commands need no database.
   const { createOperatorToken } = await import('../operator/create-operator-token.js');
   const expiresAt = expires === undefined ? null : parseExpiry(expires, new Date());

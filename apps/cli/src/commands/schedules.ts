@@ -1,16 +1,14 @@
 import type { TenantPaths, TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { type Cli, JSON_OPTION } from '../cli.js';
 import { UsageError } from '../usage-error.js';
 import { formatTime, printFields, printValue, printTable } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { answerOf, listAll, type TargetOptions, tenantApi } from '../api.js';
+import { answerOf, listAll, type ServerOptions, tenantApi } from '../api.js';
 
 const TITLES = ['name', 'agent', 'when', 'time zone', 'next', 'last', 'task', 'state'];
 
-type Options = TargetOptions & JsonOption;
-
-interface CreateOptions extends Options {
+interface CreateScheduleOptions extends ServerOptions {
   agent: string;
   text?: string;
   message?: string;
@@ -42,22 +40,22 @@ export function addScheduleCommands(program: Command, cli: Cli): void {
       .option(...TOKEN_OPTION)
       .option(...JSON_OPTION);
   };
-  add('list', 'list the schedules by name').action((options: Options) => list(cli, options));
+  add('list', 'list the schedules by name').action((options: ServerOptions) => list(cli, options));
   addCreateCommand(add('create', 'create a schedule'), cli);
-  add('show', 'show a schedule with its last outcome', '<name>').action((name: string, options: Options) =>
-    show(cli, name, options),
+  add('show', 'show a schedule with its last outcome', '<name>').action(
+    (name: string, options: ServerOptions) => show(cli, name, options),
   );
   add('pause', 'pause a schedule: its times create no tasks', '<name>').action(
-    (name: string, options: Options) => setPaused(cli, name, true, options),
+    (name: string, options: ServerOptions) => setPaused(cli, name, true, options),
   );
-  add('resume', 'resume a schedule with its next time', '<name>').action((name: string, options: Options) =>
-    setPaused(cli, name, false, options),
+  add('resume', 'resume a schedule with its next time', '<name>').action(
+    (name: string, options: ServerOptions) => setPaused(cli, name, false, options),
   );
-  add('run', 'create a task now', '<name>').action((name: string, options: Options) =>
+  add('run', 'create a task now', '<name>').action((name: string, options: ServerOptions) =>
     runNow(cli, name, options),
   );
-  add('remove', 'remove a schedule; its tasks stay', '<name>').action((name: string, options: Options) =>
-    remove(cli, name, options),
+  add('remove', 'remove a schedule; its tasks stay', '<name>').action(
+    (name: string, options: ServerOptions) => remove(cli, name, options),
   );
 }
 
@@ -80,13 +78,13 @@ function addCreateCommand(command: Command, cli: Cli): void {
     .option('--ends <time>', 'ignore times after this')
     .option('--max-count <number>', 'end after this many tasks')
     .option('--paused', 'create it paused')
-    .action((name: string, options: CreateOptions) => create(cli, name, options));
+    .action((name: string, options: CreateScheduleOptions) => create(cli, name, options));
 }
 
 /** A schedule is named by its name or its id. */
 const of = (name: string) => ({ path: { id: name } });
 
-async function list(cli: Cli, options: Options): Promise<void> {
+async function list(cli: Cli, options: ServerOptions): Promise<void> {
   const api = tenantApi(cli, options);
   const all = await listAll(
     (query) => api.GET('/v1/schedules', { params: { query } }),
@@ -98,7 +96,7 @@ async function list(cli: Cli, options: Options): Promise<void> {
   else printTable(cli.terminal, TITLES, all.map(rowOf), none);
 }
 
-async function create(cli: Cli, name: string, options: CreateOptions): Promise<void> {
+async function create(cli: Cli, name: string, options: CreateScheduleOptions): Promise<void> {
   const { agent, text, cron, at, timeZone, overlap, missed, sameContext, starts, ends, paused } = options;
   // Words that the server does not know, it refuses with those that it does.
   const body = {
@@ -134,7 +132,7 @@ function parseMessage(text: string): object {
   );
 }
 
-async function show(cli: Cli, name: string, options: Options): Promise<void> {
+async function show(cli: Cli, name: string, options: ServerOptions): Promise<void> {
   const found = await answerOf(tenantApi(cli, options).GET('/v1/schedules/{id}', { params: of(name) }));
   if (options.json) return void printValue(cli.terminal, found);
   const { last_outcome: last, last_task: task, fired, max_count: maxCount, passed } = found;
@@ -155,7 +153,7 @@ async function show(cli: Cli, name: string, options: Options): Promise<void> {
   printFields(cli.terminal, lines, 10);
 }
 
-async function setPaused(cli: Cli, name: string, paused: boolean, options: Options): Promise<void> {
+async function setPaused(cli: Cli, name: string, paused: boolean, options: ServerOptions): Promise<void> {
   const changed = await answerOf(
     tenantApi(cli, options).PATCH('/v1/schedules/{id}', { params: of(name), body: { paused } }),
   );
@@ -163,13 +161,13 @@ async function setPaused(cli: Cli, name: string, paused: boolean, options: Optio
   else cli.terminal.out(`Schedule ${changed.name} is ${paused ? 'paused' : `resumed; ${nextOf(changed)}`}.`);
 }
 
-async function runNow(cli: Cli, name: string, options: Options): Promise<void> {
+async function runNow(cli: Cli, name: string, options: ServerOptions): Promise<void> {
   const made = await answerOf(tenantApi(cli, options).POST('/v1/schedules/{id}/run', { params: of(name) }));
   if (options.json) printValue(cli.terminal, made);
   else cli.terminal.out(`Schedule ${name} has created task ${made.task_id}.`);
 }
 
-async function remove(cli: Cli, name: string, options: Options): Promise<void> {
+async function remove(cli: Cli, name: string, options: ServerOptions): Promise<void> {
   await answerOf(tenantApi(cli, options).DELETE('/v1/schedules/{id}', { params: of(name) }));
   if (options.json) printValue(cli.terminal, { name, removed: true });
   else cli.terminal.out(`Schedule ${name} is removed.`);

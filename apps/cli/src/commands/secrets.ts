@@ -1,7 +1,7 @@
 import type { OperatorSchemas, TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { readFileSync } from 'node:fs';
-import { answerOf, listAll, type TargetOptions, tenantApi } from '../api.js';
+import { answerOf, listAll, type ServerOptions, tenantApi } from '../api.js';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
@@ -12,12 +12,12 @@ import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 const TITLES = ['name', 'key', 'created', 'updated', 'may be sent to'];
 
-type TenantOption = TargetOptions & JsonOption & { tenant: string };
+type TenantSecretOptions = ServerOptions & { tenant: string };
 
 /** With `--tenant` the operator's way; else a tenant's, over HTTP with its token. */
-type EitherOptions = TargetOptions & JsonOption & { tenant?: string };
+type SecretOptions = ServerOptions & { tenant?: string };
 
-interface SetOptions {
+interface SecretSource {
   file?: string;
   origin?: string[];
 }
@@ -43,13 +43,13 @@ export function addSecretCommands(program: Command, cli: Cli): void {
       '--origin <origin...>',
       "what may receive it: https://api.example.com, stdio:<command>, agent:<slug> (default: the provider's for openai, anthropic, google; else nothing)",
     )
-    .action((name: string, { tenant, ...options }: EitherOptions & SetOptions) =>
+    .action((name: string, { tenant, ...options }: SecretOptions & SecretSource) =>
       tenant === undefined ? setOwnSecret(cli, name, options) : setSecret(cli, name, { tenant, ...options }),
     );
 
   command('list')
     .description('list the secrets: name, key id, dates and receivers')
-    .action(({ tenant, ...options }: EitherOptions) =>
+    .action(({ tenant, ...options }: SecretOptions) =>
       tenant === undefined ? listOwnSecrets(cli, options) : listSecrets(cli, { tenant, ...options }),
     );
 
@@ -60,7 +60,7 @@ export function addSecretCommands(program: Command, cli: Cli): void {
       '[origin...]',
       'https://api.example.com, stdio:<command>, agent:<slug>; none = nothing may receive it',
     )
-    .action((name: string, origins: string[], { tenant, ...options }: EitherOptions) =>
+    .action((name: string, origins: string[], { tenant, ...options }: SecretOptions) =>
       tenant === undefined
         ? setOwnOrigins(cli, name, origins, options)
         : setOrigins(cli, name, origins, { tenant, ...options }),
@@ -69,7 +69,7 @@ export function addSecretCommands(program: Command, cli: Cli): void {
   command('remove')
     .description('remove a secret for good')
     .argument('<name>', 'its name')
-    .action((name: string, { tenant, ...options }: EitherOptions) =>
+    .action((name: string, { tenant, ...options }: SecretOptions) =>
       tenant === undefined
         ? removeOwnSecret(cli, name, options)
         : removeSecret(cli, name, { tenant, ...options }),
@@ -94,7 +94,7 @@ type TenantSecret = OperatorSchemas['TenantSecret'];
 /** Do `work` over the API of operators. Says that a secret is not there in the words of the command. */
 function asOperator<T>(
   cli: Cli,
-  { tenant, ...options }: TenantOption,
+  { tenant, ...options }: TenantSecretOptions,
   name: string,
   work: (api: OperatorApi) => Promise<T>,
 ): Promise<T> {
@@ -107,7 +107,7 @@ function asOperator<T>(
 async function setSecret(
   cli: Cli,
   name: string,
-  { file, origin, ...options }: SetOptions & TenantOption,
+  { file, origin, ...options }: SecretSource & TenantSecretOptions,
 ): Promise<void> {
   const { tenant, json } = options;
   const value = await readValue(cli, file);
@@ -121,7 +121,12 @@ async function setSecret(
   warnOfOrigins(cli, secret, ` --tenant ${tenant}`);
 }
 
-async function setOrigins(cli: Cli, name: string, origins: string[], options: TenantOption): Promise<void> {
+async function setOrigins(
+  cli: Cli,
+  name: string,
+  origins: string[],
+  options: TenantSecretOptions,
+): Promise<void> {
   const { tenant, json } = options;
   const params = { path: { tenant, name } };
   const secret = await asOperator(cli, options, name, (api) =>
@@ -159,7 +164,7 @@ const noSuchSecret = (tenant: string, name: string): OperatorError =>
     `Tenant "${tenant}" has no secret "${name}": npx baton secrets list --tenant ${tenant} shows its secrets.`,
   );
 
-async function listSecrets(cli: Cli, options: TenantOption): Promise<void> {
+async function listSecrets(cli: Cli, options: TenantSecretOptions): Promise<void> {
   const { tenant, json } = options;
   const all = await asOperator(cli, options, '', (api) =>
     listAll(
@@ -172,7 +177,7 @@ async function listSecrets(cli: Cli, options: TenantOption): Promise<void> {
   else printTable(cli.terminal, TITLES, all.map(rowOf), none);
 }
 
-async function removeSecret(cli: Cli, name: string, options: TenantOption): Promise<void> {
+async function removeSecret(cli: Cli, name: string, options: TenantSecretOptions): Promise<void> {
   const { tenant, json } = options;
   const params = { path: { tenant, name } };
   await asOperator(cli, options, name, (api) =>
@@ -192,14 +197,13 @@ const rowOf = ({ name, key_id: keyId, created_at: created, updated_at: updated, 
 
 const OWN_TITLES = ['name', 'created', 'updated', 'may be sent to'];
 
-type Options = TargetOptions & JsonOption;
 type Secret = TenantSchemas['Secret'];
 
 /** Set a secret of the token's tenant. */
 export async function setOwnSecret(
   cli: Cli,
   name: string,
-  { file, origin, ...options }: Options & SetOptions,
+  { file, origin, ...options }: ServerOptions & SecretSource,
 ): Promise<void> {
   const value = await readValue(cli, file);
   const params = { path: { name } };
@@ -211,7 +215,12 @@ export async function setOwnSecret(
 }
 
 /** Set what may receive a secret of the token's tenant. */
-async function setOwnOrigins(cli: Cli, name: string, origins: string[], options: Options): Promise<void> {
+async function setOwnOrigins(
+  cli: Cli,
+  name: string,
+  origins: string[],
+  options: ServerOptions,
+): Promise<void> {
   const params = { path: { name } };
   const body = { origins };
   const secret = await answerOf(tenantApi(cli, options).PATCH('/v1/secrets/{name}', { params, body }));
@@ -220,7 +229,7 @@ async function setOwnOrigins(cli: Cli, name: string, origins: string[], options:
 }
 
 /** The names of the secrets of the token's tenant. */
-export async function listOwnSecrets(cli: Cli, options: Options): Promise<void> {
+export async function listOwnSecrets(cli: Cli, options: ServerOptions): Promise<void> {
   const api = tenantApi(cli, options);
   const all = await listAll(
     (query) => api.GET('/v1/secrets', { params: { query } }),
@@ -237,7 +246,7 @@ export async function listOwnSecrets(cli: Cli, options: Options): Promise<void> 
 }
 
 /** Remove a secret of the token's tenant. */
-export async function removeOwnSecret(cli: Cli, name: string, options: Options): Promise<void> {
+export async function removeOwnSecret(cli: Cli, name: string, options: ServerOptions): Promise<void> {
   await answerOf(tenantApi(cli, options).DELETE('/v1/secrets/{name}', { params: { path: { name } } }));
   if (options.json) printValue(cli.terminal, { name, removed: true });
   else cli.terminal.out(`Secret ${name} is removed.`);

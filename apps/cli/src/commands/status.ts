@@ -1,10 +1,10 @@
 import type { TenantPaths, TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { type Cli, JSON_OPTION } from '../cli.js';
 import { OperatorError } from '../operator-error.js';
 import { printFields, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { answerOf, createApi, findTarget, type TargetOptions, type TenantApi } from '../api.js';
+import { answerOf, createApi, findTarget, type ServerOptions, type TenantApi } from '../api.js';
 import { RefusedError } from '../refused-error.js';
 import { TasksClient } from '../tasks/tasks-client.js';
 
@@ -14,8 +14,6 @@ const STATES = ['submitted', 'working', 'input-required', 'auth-required'] as co
 const MOST = 100;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-type Options = TargetOptions & JsonOption;
-
 /** `baton status`: whether the server serves, and what of the tenant runs. */
 export function addStatusCommand(program: Command, cli: Cli): void {
   program
@@ -24,10 +22,10 @@ export function addStatusCommand(program: Command, cli: Cli): void {
     .option(...URL_OPTION)
     .option(...TOKEN_OPTION)
     .option(...JSON_OPTION)
-    .action((options: Options) => printStatus(cli, options));
+    .action((options: ServerOptions) => printStatus(cli, options));
 }
 
-async function printStatus(cli: Cli, options: Options): Promise<void> {
+async function printStatus(cli: Cli, options: ServerOptions): Promise<void> {
   const target = findTarget(cli.source, options);
   const api = createApi<TenantPaths>(target);
   const requests = new TasksClient(api);

@@ -2,11 +2,11 @@ import { isTerminal, Task, tokenUsage } from '@baton/a2a';
 import type { TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type TargetOptions, tenantApi } from '../api.js';
+import { type ServerOptions, tenantApi } from '../api.js';
 import type { NumberedEvent } from '../call/agent-client.js';
 import { printEvent, replyText, statusTime, timeColumn } from '../call/describe.js';
 import { follow } from '../call/follow.js';
-import { type Cli, JSON_OPTION, type JsonOption, OfTaskError } from '../cli.js';
+import { type Cli, JSON_OPTION, OfTaskError } from '../cli.js';
 import {
   formatTime,
   printable,
@@ -20,7 +20,7 @@ import {
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { EventTimes } from '../tasks/event-times.js';
 import { taskRecord, TasksClient } from '../tasks/tasks-client.js';
-import { assertDone, LOST, parseSequence, printEvents, type TurnEnd } from './call.js';
+import { assertDone, LOST, parseSequence, printEvents, type TurnResult } from './call.js';
 import { parseCount, sinceOf } from './options.js';
 
 const TITLES = ['task', 'agent', 'state', 'updated', 'context', 'reason'];
@@ -30,15 +30,13 @@ const MAX_LISTED = 10_000;
 /** Events that `show` prints: the newest. */
 const MAX_SHOWN_EVENTS = 20;
 
-type Options = TargetOptions & JsonOption;
-
-interface LogsOptions extends Options {
+interface LogsOptions extends ServerOptions {
   after: string;
   follow?: boolean;
   console?: boolean;
 }
 
-interface ListOptions extends Options {
+interface ListOptions extends ServerOptions {
   state?: TenantSchemas['TaskState'];
   agent?: string;
   context?: string;
@@ -78,14 +76,14 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     'show a task: its state, answer, relations, calls of models, steps, newest events, and the last error of its agent',
   )
     .option('--tenant <slug>', 'as the operator: tenant of the task; shows no messages')
-    .action(async (task: string, { tenant, ...options }: Options & { tenant?: string }) => {
+    .action(async (task: string, { tenant, ...options }: ServerOptions & { tenant?: string }) => {
       if (tenant === undefined) return show(cli, task, options);
       const { showTaskAsOperator } = await import('../tasks/show-as-operator.js');
       return showTaskAsOperator(cli, task, { tenant, ...options });
     });
   ofTask('watch', 'print the events of a task with their times until it ends')
     .option('--after <sequence>', 'start after the event with this sequence', '0')
-    .action((task: string, options: Options & { after: string }) => watch(cli, task, options));
+    .action((task: string, options: ServerOptions & { after: string }) => watch(cli, task, options));
   ofTask('logs', 'print the events of a task so far, with their times, and the last error of its agent')
     .option('--after <sequence>', 'start after the event with this sequence, or after this line', '0')
     .option('-f, --follow', 'go on until the task ends')
@@ -95,13 +93,13 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     );
   add('cancel', 'cancel tasks')
     .argument('<task...>', 'ids of the tasks')
-    .action((ids: string[], options: Options) => cancel(cli, ids, options));
+    .action((ids: string[], options: ServerOptions) => cancel(cli, ids, options));
   ofTask('send-again', 'send the first message of a task again, as a new task in the same context').action(
-    (task: string, options: Options) => sendAgain(cli, task, options),
+    (task: string, options: ServerOptions) => sendAgain(cli, task, options),
   );
 }
 
-const clientOf = (cli: Cli, options: Options): TasksClient => new TasksClient(tenantApi(cli, options));
+const clientOf = (cli: Cli, options: ServerOptions): TasksClient => new TasksClient(tenantApi(cli, options));
 
 async function list(cli: Cli, options: ListOptions): Promise<void> {
   const { state, agent, context, since, until, search, limit } = options;
@@ -144,7 +142,7 @@ const isExplained = (state: string | undefined): boolean =>
 
 const timeOf = (text: string | undefined): string => formatTime(text === undefined ? null : new Date(text));
 
-async function show(cli: Cli, id: string, options: Options): Promise<void> {
+async function show(cli: Cli, id: string, options: ServerOptions): Promise<void> {
   const client = clientOf(cli, options);
   const found = await client.get(id);
   if (options.json) return void printValue(cli.terminal, taskRecord(found));
@@ -250,32 +248,32 @@ function fieldsOf(found: TenantSchemas['Task'], task: Task, slug: string): [stri
       `${call}: ${tool} waits for a person`,
     ]),
     ...task.artifacts.flatMap(({ name, metadata }): [string, string][] => {
-      const decision = metadata?.['baton.approval'] as Decision | undefined;
+      const decision = metadata?.['baton.approval'] as ToolDecision | undefined;
       return decision ? [['approval', decisionText(name, decision)]] : [];
     }),
   ];
 }
 
 /** What a person has decided on a call of a tool: metadata that Baton writes on its artifact. */
-interface Decision {
+interface ToolDecision {
   approved: boolean;
   /** Null: nobody has answered in time. */
   by: string | null;
   at: string | null;
 }
 
-const decisionText = (tool: string, { approved, by, at }: Decision): string =>
+const decisionText = (tool: string, { approved, by, at }: ToolDecision): string =>
   by === null
     ? `${tool}: nobody has answered in time`
     : `${tool} ${approved ? 'approved' : 'rejected'} by ${by}, ${timeOf(at ?? undefined)}`;
 
-async function watch(cli: Cli, id: string, options: Options & { after: string }): Promise<void> {
+async function watch(cli: Cli, id: string, options: ServerOptions & { after: string }): Promise<void> {
   const log = followed(cli, id, parseSequence(options.after), options);
   const end = await printLog(cli, id, log, options);
   if (end) assertDone(end);
 }
 
-const followed = (cli: Cli, id: string, after: number, options: Options) => {
+const followed = (cli: Cli, id: string, after: number, options: ServerOptions) => {
   const client = clientOf(cli, options);
   const onLost = (): void => cli.terminal.err(LOST);
   const following = { client, isOver: isTerminal, onLost };
@@ -299,8 +297,8 @@ async function printLog(
   cli: Cli,
   id: string,
   events: AsyncIterable<NumberedEvent>,
-  options: Options,
-): Promise<TurnEnd | undefined> {
+  options: ServerOptions,
+): Promise<TurnResult | undefined> {
   const { terminal } = cli;
   if (options.json) return printEvents(events, (event) => printEvent(terminal, event, true), id);
   return printEvents(timedEvents(clientOf(cli, options), id, events), timedPrinter(terminal), id);
@@ -358,7 +356,7 @@ async function* nothing(): AsyncGenerator<NumberedEvent> {
   // Its caller has everything.
 }
 
-async function cancel(cli: Cli, ids: readonly string[], options: Options): Promise<void> {
+async function cancel(cli: Cli, ids: readonly string[], options: ServerOptions): Promise<void> {
   const client = clientOf(cli, options);
   const canceled: object[] = [];
   for (const id of ids) {
@@ -371,7 +369,7 @@ async function cancel(cli: Cli, ids: readonly string[], options: Options): Promi
   if (options.json) printValue(cli.terminal, canceled);
 }
 
-async function sendAgain(cli: Cli, id: string, options: Options): Promise<void> {
+async function sendAgain(cli: Cli, id: string, options: ServerOptions): Promise<void> {
   const made = await clientOf(cli, options).sendAgain(id);
   if (options.json) return void printValue(cli.terminal, taskRecord(made));
   cli.terminal.out(`Task ${id} is sent again as task ${made.task_id}.`);

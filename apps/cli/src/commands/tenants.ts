@@ -31,10 +31,8 @@ const TITLES = ['slug', 'default agent', 'created', 'state', 'id'];
 const MAX_LINE = 1024 * 1024;
 const NDJSON = { 'content-type': 'application/x-ndjson' };
 
-/** The options of every command here. */
-type Common = JsonOption & OperatorOptions;
 type Tenant = OperatorSchemas['Tenant'];
-type TenantChange =
+type TenantPatch =
   OperatorPaths['/v1/admin/tenants/{tenant}']['patch']['requestBody']['content']['application/json'];
 
 /** `baton tenants …`: the customers or teams that Baton serves. */
@@ -48,7 +46,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
   withOperatorOptions(tenants.command('create'))
     .description('create a tenant')
     .argument('<slug>', 'name: lower-case letters, digits and hyphens')
-    .action(async (slug: string, options: Common) => {
+    .action(async (slug: string, options: OperatorOptions) => {
       assertSlug(slug);
       const make = (api: OperatorApi) => answerOf(api.POST('/v1/admin/tenants', { body: { slug } }));
       print(await withOperatorApi(cli, options, make).catch(explainTaken), options);
@@ -57,7 +55,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
   withOperatorOptions(tenants.command('list'))
     .description('list the tenants, with the bytes that they keep in the database')
     .option('--largest', 'those first that keep most')
-    .action(async (options: Common & { largest?: boolean }) => {
+    .action(async (options: OperatorOptions & { largest?: boolean }) => {
       const bySlug = await withOperatorApi(cli, options, (api) =>
         listAll(
           (query) => api.GET('/v1/admin/tenants', { params: { query } }),
@@ -84,7 +82,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
       'model with which the agent `index` routes: provider/model, none, or default (INDEX_MODEL)',
     )
     .option('--index-model-url <url>', 'URL of that model, if not the usual one of its provider')
-    .action(async (slug: string, options: SetOptions) => {
+    .action(async (slug: string, options: SetTenantOptions) => {
       const { defaultAgent, indexModel, indexModelUrl } = options;
       if (defaultAgent === undefined && indexModel === undefined) {
         throw new UsageError(
@@ -103,13 +101,13 @@ export function addTenantCommands(program: Command, cli: Cli): void {
   addEgressCommand(tenants, cli);
 }
 
-interface SetOptions extends Common {
+interface SetTenantOptions extends OperatorOptions {
   defaultAgent?: string;
   indexModel?: string;
   indexModelUrl?: string;
 }
 
-const changeTenant = (api: OperatorApi, tenant: string, body: TenantChange): Promise<Tenant> =>
+const changeTenant = (api: OperatorApi, tenant: string, body: TenantPatch): Promise<Tenant> =>
   answerOf(api.PATCH('/v1/admin/tenants/{tenant}', { params: { path: { tenant } }, body }));
 
 function explainTaken(error: unknown): never {
@@ -120,7 +118,7 @@ function explainTaken(error: unknown): never {
 
 /** Names the options instead of the fields of the API. */
 const nameOptions =
-  (slug: string, { defaultAgent }: SetOptions) =>
+  (slug: string, { defaultAgent }: SetTenantOptions) =>
   (error: unknown): never => {
     const { status, reason = '' } = refusalOf(error) ?? {};
     if (status !== 400) throw error;
@@ -140,7 +138,7 @@ function addUsageCommand(tenants: Command, cli: Cli): void {
   withOperatorOptions(tenants.command('usage'))
     .description('show the runs, stored bytes and model tokens of a tenant')
     .argument('<slug>', 'slug of the tenant')
-    .action(async (slug: string, options: Common) => {
+    .action(async (slug: string, options: OperatorOptions) => {
       const params = { path: { tenant: slug } };
       const usage = await withOperatorApi(cli, options, (api) =>
         answerOf(api.GET('/v1/admin/tenants/{tenant}/usage', { params })),
@@ -165,7 +163,7 @@ function addUsageCommand(tenants: Command, cli: Cli): void {
     });
 }
 
-interface SuspendOptions extends Common {
+interface SuspendOptions extends OperatorOptions {
   reason?: string;
   stop?: boolean;
 }
@@ -193,7 +191,7 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
   withOperatorOptions(tenants.command('resume'))
     .description('end the suspension of a tenant')
     .argument('<slug>', 'slug of the tenant')
-    .action(async (slug: string, options: Common) => {
+    .action(async (slug: string, options: OperatorOptions) => {
       const params = { path: { tenant: slug } };
       const tenant = await withOperatorApi(cli, options, (api) =>
         answerOf(api.POST('/v1/admin/tenants/{tenant}/resume', { params })),
@@ -206,7 +204,7 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
     .description('DELETE a tenant and all its data; run it again after an interruption')
     .argument('<slug>', 'slug of the tenant')
     .option('--yes', 'really delete it')
-    .action(async (slug: string, options: Common & { yes?: boolean }) => {
+    .action(async (slug: string, options: OperatorOptions & { yes?: boolean }) => {
       const { yes, json } = options;
       if (!yes) {
         throw new UsageError(
@@ -227,7 +225,7 @@ function addLifecycleCommands(tenants: Command, cli: Cli): void {
     });
 }
 
-interface ExportOptions extends Common {
+interface ExportOptions extends OperatorOptions {
   skipRunning?: boolean;
 }
 
@@ -259,7 +257,7 @@ function addArchiveCommands(tenants: Command, cli: Cli): void {
     .description('make a new tenant from an export; its schedules are paused')
     .argument('<slug>', 'slug of the new tenant')
     .argument('<file>', 'file made by `baton tenants export`; - reads standard input')
-    .action(async (slug: string, file: string, options: Common) => {
+    .action(async (slug: string, file: string, options: OperatorOptions) => {
       assertSlug(slug);
       const { opener } = await import('./backup.js');
       const { input, source } = counted(opener(cli, file)(), file);
@@ -368,7 +366,7 @@ const rowOf = (tenant: Tenant): string[] => [
 
 const LIMIT_TITLES = ['limit', 'value', 'from', 'what'];
 
-type Options = Common & Partial<Record<LimitName, string>> & { default?: string[] };
+type LimitOptions = OperatorOptions & Partial<Record<LimitName, string>> & { default?: string[] };
 
 /** `baton tenants limits …`: the limits of a tenant. */
 function addLimitsCommand(tenants: Command, cli: Cli): void {
@@ -381,10 +379,10 @@ function addLimitsCommand(tenants: Command, cli: Cli): void {
   }
   command
     .option('--default <limits...>', 'reset these limits to the default, such as open-streams')
-    .action((slug: string, options: Options) => limits(cli, slug, options));
+    .action((slug: string, options: LimitOptions) => limits(cli, slug, options));
 }
 
-async function limits(cli: Cli, slug: string, options: Options): Promise<void> {
+async function limits(cli: Cli, slug: string, options: LimitOptions): Promise<void> {
   const { values, defaults } = readChange(options);
   const body = { ...values, ...Object.fromEntries(defaults.map((name) => [name, 'default' as const])) };
   const params = { path: { tenant: slug } };
@@ -405,7 +403,7 @@ async function limits(cli: Cli, slug: string, options: Options): Promise<void> {
     );
 }
 
-function readChange(options: Options): LimitChange {
+function readChange(options: LimitOptions): LimitChange {
   const values: LimitOverrides = {};
   for (const name of LIMIT_NAMES) {
     const text = options[name];
@@ -458,7 +456,7 @@ function parseName(text: string): LimitName {
   throw new UsageError(`--default: "${text}" is not a limit: choose from ${known}.`);
 }
 
-interface EgressOptions extends Common {
+interface EgressOptions extends OperatorOptions {
   allow?: string[];
   deny?: string[];
 }

@@ -17,11 +17,11 @@ const DEFAULT_SCOPES: Scope = 'agents:call';
 const FIELD_WIDTH = 18;
 const MAX_OVERLAP_MS = 30 * 86_400_000;
 
-type Options = TokenOptions & JsonOption;
+type TokenCommandOptions = TokenOptions & JsonOption;
 type Token = TenantSchemas['Token'];
 type OpenWork = TenantSchemas['OpenWork'];
 
-interface CreateOptions extends Options {
+interface CreateTokenOptions extends TokenCommandOptions {
   name: string;
   scopes: string;
   agents?: string;
@@ -48,23 +48,23 @@ export function addTokenCommands(program: Command, cli: Cli): void {
     .option('--agents <slugs>', 'comma-separated: the agents that exist for it (default: all)')
     .option('--requests-per-second <n>', 'limit of this token (default: that of the tenant)')
     .option('--expires <when>', `${expiry} (default: never)`)
-    .action((options: CreateOptions) => createToken(cli, options));
+    .action((options: CreateTokenOptions) => createToken(cli, options));
 
   command('list')
     .description('list the tokens, newest first')
-    .action((options: Options) => listTokens(cli, options));
+    .action((options: TokenCommandOptions) => listTokens(cli, options));
 
   command('show')
     .description('show a token, with its running tasks and schedules')
     .argument('<token>', 'id or prefix of the token')
-    .action((name: string, options: Options) => showToken(cli, name, options));
+    .action((name: string, options: TokenCommandOptions) => showToken(cli, name, options));
 
   command('rotate')
     .description('give a token a new secret; the old one stays valid for a while')
     .argument('<token>', 'id or prefix of the token')
     .option('--overlap <time>', 'how long: 30d, 12h, 45m, or 0', '1h')
     .option('--expires <when>', `${expiry} (default: as before)`)
-    .action((name: string, options: Options & { overlap: string; expires?: string }) =>
+    .action((name: string, options: TokenCommandOptions & { overlap: string; expires?: string }) =>
       rotateToken(cli, name, options),
     );
 
@@ -72,7 +72,9 @@ export function addTokenCommands(program: Command, cli: Cli): void {
     .description('revoke a token for good; every process refuses it within a second')
     .argument('<token>', 'id or prefix of the token')
     .option('--stop', 'also cancel its tasks and pause its schedules')
-    .action((name: string, options: Options & { stop?: boolean }) => revokeToken(cli, name, options));
+    .action((name: string, options: TokenCommandOptions & { stop?: boolean }) =>
+      revokeToken(cli, name, options),
+    );
 }
 
 /** The scopes of a comma-separated list. Throws OperatorError that names the first unknown one. */
@@ -112,7 +114,7 @@ function parseRate(text: string): number {
   );
 }
 
-async function createToken(cli: Cli, options: CreateOptions): Promise<void> {
+async function createToken(cli: Cli, options: CreateTokenOptions): Promise<void> {
   const { name, scopes, agents, requestsPerSecond, expires } = options;
   const wanted = {
     name,
@@ -126,7 +128,7 @@ async function createToken(cli: Cli, options: CreateOptions): Promise<void> {
 
 function printSecret(
   { terminal }: Cli,
-  { tenant, json }: Options,
+  { tenant, json }: TokenCommandOptions,
   { secret, ...token }: TenantSchemas['IssuedToken'],
 ): void {
   if (json) {
@@ -137,14 +139,14 @@ function printSecret(
   }
 }
 
-async function listTokens(cli: Cli, { json, ...options }: Options): Promise<void> {
+async function listTokens(cli: Cli, { json, ...options }: TokenCommandOptions): Promise<void> {
   const all = await withTokens(cli, options, (tokens) => tokens.list());
   const where = options.tenant === undefined ? '' : ` --tenant ${options.tenant}`;
   if (json) printValue(cli.terminal, all.map(recordOf));
   else printTable(cli.terminal, TITLES, all.map(rowOf), `No tokens yet: npx baton tokens create${where}`);
 }
 
-async function showToken(cli: Cli, name: string, { json, ...options }: Options): Promise<void> {
+async function showToken(cli: Cli, name: string, { json, ...options }: TokenCommandOptions): Promise<void> {
   const { running, ...token } = await withTokens(cli, options, (tokens) => tokens.show(name));
   if (json) {
     printValue(cli.terminal, { ...recordOf(token), running: workOf(running) });
@@ -173,7 +175,7 @@ async function showToken(cli: Cli, name: string, { json, ...options }: Options):
 async function rotateToken(
   cli: Cli,
   name: string,
-  { overlap, expires, ...options }: Options & { overlap: string; expires?: string },
+  { overlap, expires, ...options }: TokenCommandOptions & { overlap: string; expires?: string },
 ): Promise<void> {
   const rotation = {
     overlap_seconds: Math.round(parseOverlap(overlap) / 1000),
@@ -201,7 +203,7 @@ function parseOverlap(text: string): number {
 async function revokeToken(
   cli: Cli,
   name: string,
-  { stop = false, json, ...options }: Options & { stop?: boolean },
+  { stop = false, json, ...options }: TokenCommandOptions & { stop?: boolean },
 ): Promise<void> {
   const revoked = await withTokens(cli, options, (tokens) => tokens.revoke(name, stop));
   const {

@@ -7,7 +7,7 @@ import { answerOf, type TargetOptions, tenantApi } from '../api.js';
 import { TasksClient } from '../tasks/tasks-client.js';
 import { choice, sinceOf } from './options.js';
 
-interface Options extends TargetOptions, JsonOption {
+interface UsageOptions extends TargetOptions, JsonOption {
   by: TenantSchemas['Usage']['by'];
   since: string;
   until?: string;
@@ -15,7 +15,7 @@ interface Options extends TargetOptions, JsonOption {
   csv?: boolean;
 }
 
-type Group = Omit<TenantSchemas['Usage']['usage'][number], 'cached_tokens' | 'unpriced_tokens'>;
+type GroupUsage = Omit<TenantSchemas['Usage']['usage'][number], 'cached_tokens' | 'unpriced_tokens'>;
 
 /** `baton usage`: the usage of tasks, and its cost. */
 export function addUsageCommand(program: Command, cli: Cli): void {
@@ -30,10 +30,10 @@ export function addUsageCommand(program: Command, cli: Cli): void {
     .option(...URL_OPTION)
     .option(...TOKEN_OPTION)
     .option(...JSON_OPTION)
-    .action((options: Options) => printUsage(cli, options));
+    .action((options: UsageOptions) => printUsage(cli, options));
 }
 
-async function printUsage(cli: Cli, options: Options): Promise<void> {
+async function printUsage(cli: Cli, options: UsageOptions): Promise<void> {
   const { by, since, until, agent, csv, json } = options;
   const query = {
     by,
@@ -70,7 +70,7 @@ async function printUsage(cli: Cli, options: Options): Promise<void> {
     cli.terminal.err('There is more: some tasks are not counted. Ask for a shorter time, or later.');
 }
 
-const rowOf = (group: Group): string[] => [
+const rowOf = (group: GroupUsage): string[] => [
   group.key,
   String(group.tasks),
   String(group.failed),
@@ -80,8 +80,8 @@ const rowOf = (group: Group): string[] => [
   ...(group.cost === null ? [] : [group.cost.toFixed(group.cost < 1 ? 4 : 2)]),
 ];
 
-const totalOf = (usage: readonly Group[]): Group => {
-  const sum = (name: Exclude<keyof Group, 'key'>): number =>
+const totalOf = (usage: readonly GroupUsage[]): GroupUsage => {
+  const sum = (name: Exclude<keyof GroupUsage, 'key'>): number =>
     usage.reduce((all, one) => all + (one[name] ?? 0), 0);
   return {
     key: 'total',

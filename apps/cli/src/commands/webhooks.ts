@@ -1,17 +1,15 @@
 import type { TenantPaths, TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
-import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { type Cli, JSON_OPTION } from '../cli.js';
 import { UsageError } from '../usage-error.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, printFields, printValue, printTable } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
-import { answerOf, listAll, type TargetOptions, tenantApi } from '../api.js';
+import { answerOf, listAll, type ServerOptions, tenantApi } from '../api.js';
 
 const TITLES = ['id', 'url', 'agents', 'states', 'state'];
 
-type Options = TargetOptions & JsonOption;
-
-interface ChangeOptions extends Options {
+interface ChangeOptions extends ServerOptions {
   url?: string;
   to?: string;
   agent?: string[];
@@ -20,7 +18,7 @@ interface ChangeOptions extends Options {
 }
 
 type Webhook = TenantSchemas['Webhook'];
-type Change = TenantPaths['/v1/webhooks/{id}']['patch']['requestBody']['content']['application/json'];
+type WebhookChange = TenantPaths['/v1/webhooks/{id}']['patch']['requestBody']['content']['application/json'];
 type State = NonNullable<Webhook['states']>[number];
 
 /** `baton webhooks …`: servers that Baton calls when tasks change their state. */
@@ -40,35 +38,37 @@ export function addWebhookCommands(program: Command, cli: Cli): void {
     command
       .option('--agent <slugs...>', 'only tasks of these agents')
       .option('--state <states...>', 'only these states, e.g. completed failed');
-  add('list', 'list the webhooks').action((options: Options) => list(cli, options));
+  add('list', 'list the webhooks').action((options: ServerOptions) => list(cli, options));
   withFilters(add('create', 'create a webhook, and print its secret'))
     .argument('<receiver>', 'URL of the receiver')
     .action((receiver: string, options: ChangeOptions) => create(cli, receiver, options));
-  add('show', 'show a webhook', '<id>').action((id: string, options: Options) => show(cli, id, options));
+  add('show', 'show a webhook', '<id>').action((id: string, options: ServerOptions) =>
+    show(cli, id, options),
+  );
   withFilters(add('set', 'change a webhook', '<id>'))
     .option('--to <receiver>', 'another URL of the receiver')
     .option('--all', 'all agents and all states, unless --agent or --state names some')
     .action((id: string, options: ChangeOptions) => set(cli, id, options));
-  add('enable', 'send again', '<id>').action((id: string, options: Options) =>
+  add('enable', 'send again', '<id>').action((id: string, options: ServerOptions) =>
     change(cli, id, { enabled: true }, 'is enabled', options),
   );
-  add('disable', 'send nothing until it is enabled again', '<id>').action((id: string, options: Options) =>
-    change(cli, id, { enabled: false }, 'is disabled', options),
+  add('disable', 'send nothing until it is enabled again', '<id>').action(
+    (id: string, options: ServerOptions) => change(cli, id, { enabled: false }, 'is disabled', options),
   );
   add('rotate', 'print a new secret; the old one also signs for a while', '<id>')
     .option('--overlap-hours <hours>', 'how long the old secret stays valid', '24')
-    .action((id: string, options: Options & { overlapHours: string }) => rotate(cli, id, options));
-  add('test', 'call the receiver once and show its answer', '<id>').action((id: string, options: Options) =>
-    test(cli, id, options),
+    .action((id: string, options: ServerOptions & { overlapHours: string }) => rotate(cli, id, options));
+  add('test', 'call the receiver once and show its answer', '<id>').action(
+    (id: string, options: ServerOptions) => test(cli, id, options),
   );
   add('remove', 'remove a webhook and its undelivered events', '<id>').action(
-    (id: string, options: Options) => remove(cli, id, options),
+    (id: string, options: ServerOptions) => remove(cli, id, options),
   );
 }
 
 const of = (id: string) => ({ path: { id } });
 
-async function list(cli: Cli, options: Options): Promise<void> {
+async function list(cli: Cli, options: ServerOptions): Promise<void> {
   const api = tenantApi(cli, options);
   const all = await listAll(
     (query) => api.GET('/v1/webhooks', { params: { query } }),
@@ -86,7 +86,7 @@ async function create(cli: Cli, receiver: string, options: ChangeOptions): Promi
   cli.terminal.out(`Webhook ${made.id} is created. Its secret, which is never shown again:\n${made.secret}`);
 }
 
-async function show(cli: Cli, id: string, options: Options): Promise<void> {
+async function show(cli: Cli, id: string, options: ServerOptions): Promise<void> {
   const found = await answerOf(tenantApi(cli, options).GET('/v1/webhooks/{id}', { params: of(id) }));
   if (options.json) return void printValue(cli.terminal, found);
   const lines = [
@@ -109,7 +109,13 @@ async function set(cli: Cli, id: string, options: ChangeOptions): Promise<void> 
   await change(cli, id, patch, 'is changed', options);
 }
 
-async function change(cli: Cli, id: string, patch: Change, done: string, options: Options): Promise<void> {
+async function change(
+  cli: Cli,
+  id: string,
+  patch: WebhookChange,
+  done: string,
+  options: ServerOptions,
+): Promise<void> {
   const changed = await answerOf(
     tenantApi(cli, options).PATCH('/v1/webhooks/{id}', { params: of(id), body: patch }),
   );
@@ -117,7 +123,11 @@ async function change(cli: Cli, id: string, patch: Change, done: string, options
   else cli.terminal.out(`Webhook ${changed.id} ${done}.`);
 }
 
-async function rotate(cli: Cli, id: string, options: Options & { overlapHours: string }): Promise<void> {
+async function rotate(
+  cli: Cli,
+  id: string,
+  options: ServerOptions & { overlapHours: string },
+): Promise<void> {
   const hours = Number(options.overlapHours);
   if (!(hours >= 0)) throw new UsageError('--overlap-hours: give a number of hours, such as 24.');
   const body = { overlap_seconds: Math.round(hours * 3600) };
@@ -128,7 +138,7 @@ async function rotate(cli: Cli, id: string, options: Options & { overlapHours: s
   cli.terminal.out(`The new secret of webhook ${made.id}, which is never shown again:\n${made.secret}`);
 }
 
-async function test(cli: Cli, id: string, options: Options): Promise<void> {
+async function test(cli: Cli, id: string, options: ServerOptions): Promise<void> {
   const outcome = await answerOf(tenantApi(cli, options).POST('/v1/webhooks/{id}/test', { params: of(id) }));
   const { delivered, status, error, duration_ms: ms } = outcome;
   if (options.json) printValue(cli.terminal, outcome);
@@ -137,7 +147,7 @@ async function test(cli: Cli, id: string, options: Options): Promise<void> {
   throw new OperatorError(`The receiver has not taken it: ${error ?? `it answered HTTP ${String(status)}`}.`);
 }
 
-async function remove(cli: Cli, id: string, options: Options): Promise<void> {
+async function remove(cli: Cli, id: string, options: ServerOptions): Promise<void> {
   await answerOf(tenantApi(cli, options).DELETE('/v1/webhooks/{id}', { params: of(id) }));
   if (options.json) printValue(cli.terminal, { id, removed: true });
   else cli.terminal.out(`Webhook ${id} is removed.`);

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { placeAndReason } from '../agents/agents-client.js';
 import { answerOf } from '../api.js';
-import type { Cli, JsonOption } from '../cli.js';
+import type { Cli } from '../cli.js';
 import { type OperatorOptions, withOperatorApi, withOperatorOptions } from '../operator/operator-api.js';
 import { printed } from '../operator/printed.js';
 import { formatTime, printFields, printTable, printValue } from '../output.js';
@@ -13,7 +13,7 @@ const MIB = 1024 * 1024;
 export function addWorkersCommand(program: Command, cli: Cli): void {
   withOperatorOptions(program.command('workers'))
     .description('list the workers of the last hour, with their runs')
-    .action(async (options: JsonOption & OperatorOptions) => {
+    .action(async (options: OperatorOptions) => {
       const { workers } = await withOperatorApi(cli, options, (api) =>
         answerOf(api.GET('/v1/admin/workers')),
       );
@@ -48,7 +48,7 @@ export function addWorkersCommand(program: Command, cli: Cli): void {
 export function addQueueCommand(program: Command, cli: Cli): void {
   withOperatorOptions(program.command('queue'))
     .description('show the waiting and running runs of all tenants, and the number of dead letters')
-    .action(async (options: JsonOption & OperatorOptions) => {
+    .action(async (options: OperatorOptions) => {
       const queue = await withOperatorApi(cli, options, (api) => answerOf(api.GET('/v1/admin/queue')));
       const { classes, oldest_waiting: oldest, jobs: _, ...counts } = queue;
       if (options.json) {

@@ -3,7 +3,7 @@ import type { OperatorPaths } from '@baton/contract';
 import type { Command } from 'commander';
 import type { Client } from 'openapi-fetch';
 import { createApi, isHttpUrl } from '../api.js';
-import { type Cli, JSON_OPTION } from '../cli.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { OperatorError } from '../operator-error.js';
 import { findEnvironment, managementUrlOf, runningBaton } from '../platform.js';
 import { RefusedError } from '../refused-error.js';
@@ -11,7 +11,7 @@ import { unknownTenant } from '../unknown-tenant.js';
 import { UsageError } from '../usage-error.js';
 
 /** Options of every command of operators. */
-export interface OperatorOptions {
+export interface OperatorOptions extends JsonOption {
   url?: string;
   token?: string;
 }

@@ -1,5 +1,5 @@
 import { answerOf } from '../api.js';
-import { type Cli, type JsonOption } from '../cli.js';
+import { type Cli } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { type OperatorOptions, refusalOf, withOperatorApi } from '../operator/operator-api.js';
 import { printed } from '../operator/printed.js';
@@ -9,7 +9,7 @@ import { printFields, printRunError, printValue } from '../output.js';
 export async function showTaskAsOperator(
   cli: Cli,
   id: string,
-  { tenant, json, ...options }: OperatorOptions & JsonOption & { tenant: string },
+  { tenant, json, ...options }: OperatorOptions & { tenant: string },
 ): Promise<void> {
   const params = { path: { tenant, id } };
   const { error, ...task } = await withOperatorApi(cli, options, (api) =>

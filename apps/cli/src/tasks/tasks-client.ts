@@ -8,14 +8,14 @@ import { OperatorError } from '../operator-error.js';
 import { RefusedError } from '../refused-error.js';
 
 /** Which tasks to list. */
-type TaskFilter = NonNullable<TenantPaths['/v1/tasks']['get']['parameters']['query']>;
+type TaskQuery = NonNullable<TenantPaths['/v1/tasks']['get']['parameters']['query']>;
 
 /** The tasks of a tenant at a server, as its token sees them. Every error is an OperatorError. */
 export class TasksClient {
   constructor(private readonly api: TenantApi) {}
 
   /** The newest status first. @param max how many are wanted */
-  list(filter: TaskFilter, max: number): Promise<TenantSchemas['TaskSummary'][]> {
+  list(filter: TaskQuery, max: number): Promise<TenantSchemas['TaskSummary'][]> {
     return listAll(
       (page) => this.api.GET('/v1/tasks', { params: { query: { ...filter, ...page } } }),
       ({ tasks }) => tasks,

@@ -1,8 +1,4 @@
-/** A wrong field of a request. */
-export interface WrongField {
-  field: string;
-  description: string;
-}
+import type { WrongField } from '@baton/contract';
 
 /** Why a call was not a success. `message` is for people: it says what is wrong and what to do. */
 export class ApiError extends Error {

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { type Scope, useCaller } from '../session/caller';
+import { type CallerScope, useCaller } from '../session/caller';
 import { EmptyState } from './empty-state';
 import { Page } from './page';
 
@@ -11,7 +11,7 @@ export function ScopedPage({
   children,
 }: {
   title: string;
-  scopes: readonly Scope[];
+  scopes: readonly CallerScope[];
   actions?: ReactNode;
   children: ReactNode;
 }) {

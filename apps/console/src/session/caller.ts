@@ -3,7 +3,7 @@ import { answerOf, api } from '../api/client';
 import type { TenantSchemas } from '@baton/contract';
 
 export type Caller = TenantSchemas['Caller'];
-export type Scope = Caller['scopes'][number];
+export type CallerScope = Caller['scopes'][number];
 
 /** Who has signed in. */
 export const callerQuery = queryOptions({
@@ -13,11 +13,11 @@ export const callerQuery = queryOptions({
 });
 
 /** Whether a caller has one of these scopes. `admin` includes all. No scopes: everybody has them. */
-export const hasScope = ({ scopes }: Pick<Caller, 'scopes'>, wanted: readonly Scope[]): boolean =>
+export const hasScope = ({ scopes }: Pick<Caller, 'scopes'>, wanted: readonly CallerScope[]): boolean =>
   wanted.length === 0 || scopes.includes('admin') || wanted.some((scope) => scopes.includes(scope));
 
 /** The caller, on pages that are shown after sign-in, and what it may do: `can('agents:write')`. */
-export function useCaller(): Caller & { can: (...scopes: Scope[]) => boolean } {
+export function useCaller(): Caller & { can: (...scopes: CallerScope[]) => boolean } {
   const { data: caller } = useSuspenseQuery(callerQuery);
   return { ...caller, can: (...scopes) => hasScope(caller, scopes) };
 }

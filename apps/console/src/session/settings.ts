@@ -8,16 +8,16 @@ export interface OidcSettings {
   audience?: string;
 }
 
-export interface ConsoleSettings {
+export interface SiteSettings {
   oidc?: OidcSettings;
 }
 
-let settings: Promise<ConsoleSettings> | undefined;
+let settings: Promise<SiteSettings> | undefined;
 
 /** How people sign in here. */
-export function consoleSettings(): Promise<ConsoleSettings> {
+export function consoleSettings(): Promise<SiteSettings> {
   settings ??= fetch(`${BASE}/console/settings.json`).then(
-    (response) => response.json() as Promise<ConsoleSettings>,
+    (response) => response.json() as Promise<SiteSettings>,
   );
   settings.catch(() => (settings = undefined));
   return settings;

@@ -1,11 +1,11 @@
-import type { Scope } from '../session/caller';
+import type { CallerScope } from '../session/caller';
 
 /** An entry of the navigation. */
 export interface NavigationEntry {
   label: string;
   to: string;
   /** It is shown to callers with one of these scopes. Empty: to everybody. */
-  scopes: readonly Scope[];
+  scopes: readonly CallerScope[];
 }
 
 /** The pages of operators, in the order of the navigation. An operator token may see all. */

@@ -34,13 +34,13 @@ export type Manifest = z.output<typeof manifestSchema>;
 export type Checksums = Readonly<Record<string, Digest>>;
 
 /** The parts of a backup, in this order: the manifest, the rows of each table in chunks, the checksums. */
-export type Part =
+export type BackupPart =
   | { kind: 'manifest'; manifest: Manifest }
   | { kind: 'rows'; table: string; data: Buffer }
   | { kind: 'checksums'; checksums: Checksums };
 
 /** The parts of a backup. Throws BackupError if the file is not a backup, was changed, or is truncated. */
-export async function* readArchive(input: AsyncIterable<Uint8Array>): AsyncGenerator<Part> {
+export async function* readArchive(input: AsyncIterable<Uint8Array>): AsyncGenerator<BackupPart> {
   const archive = extract();
   const fed = pipeline(input, createGunzip(), archive);
   fed.catch(() => undefined);
@@ -75,7 +75,7 @@ export class ArchiveCheck {
   private checksums: Checksums | undefined;
   private readonly digests = new Map<string, RowDigest>();
 
-  take(part: Part): void {
+  take(part: BackupPart): void {
     if (this.checksums) throw new BackupError('The backup has data after its end.');
     if (part.kind === 'manifest') this.found = part.manifest;
     else if (part.kind === 'checksums') this.checksums = part.checksums;
@@ -126,7 +126,7 @@ async function contentOf(entry: AsyncIterable<Uint8Array>, size: number): Promis
   return Buffer.concat(chunks);
 }
 
-function partOf(name: string, data: Buffer): Part {
+function partOf(name: string, data: Buffer): BackupPart {
   const [, table] = /^tables\/([^/]+)\/\d+$/.exec(name) ?? [];
   if (table !== undefined) return { kind: 'rows', table, data };
   if (name === 'manifest.json') return { kind: 'manifest', manifest: readManifest(data) };

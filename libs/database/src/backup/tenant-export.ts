@@ -8,7 +8,13 @@ import { plainError } from '../connection/transient.js';
 import { BackupError } from './backup-error.js';
 import { releaseOf } from './backup.js';
 import { BackupSession } from './backup-session.js';
-import { type Column, columnsOf, EXPORT_VERSION, EXPORTED, type ExportedTable } from './tenant-tables.js';
+import {
+  type BackupColumn,
+  columnsOf,
+  EXPORT_VERSION,
+  EXPORTED,
+  type ExportedTable,
+} from './tenant-tables.js';
 
 /** A tenant that was exported. */
 export interface TenantExport {
@@ -88,7 +94,7 @@ async function writeAll(
 }
 
 /** The rows of a table as lines. Numbers of 64 bits are texts, because many readers of JSON would round them. */
-function linesOf(exported: ExportedTable, columns: readonly Column[], tenantId: string): string {
+function linesOf(exported: ExportedTable, columns: readonly BackupColumn[], tenantId: string): string {
   const { kind, table, order, where, without = [] } = exported;
   const moved = columns.filter(({ name }) => !without.includes(name));
   const values = moved.map(({ name, type }) => {

@@ -9,7 +9,7 @@ import { plainError } from '../connection/transient.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { BackupError } from './backup-error.js';
 import { BackupSession } from './backup-session.js';
-import { type Column, columnsOf, EXPORT_VERSION, EXPORTED } from './tenant-tables.js';
+import { type BackupColumn, columnsOf, EXPORT_VERSION, EXPORTED } from './tenant-tables.js';
 
 /** A tenant that was imported. */
 export interface TenantImport {
@@ -158,7 +158,7 @@ class RowWriter {
     private readonly tenantId: string,
     readonly kind: string,
     private readonly table: string,
-    private readonly columns: readonly Column[],
+    private readonly columns: readonly BackupColumn[],
     private readonly release: string,
   ) {}
 
@@ -209,7 +209,7 @@ class RowWriter {
 }
 
 /** As a parameter of a statement. Undefined: the row does not have it. */
-function valueOf({ type, isRequired }: Column, value: unknown): unknown {
+function valueOf({ type, isRequired }: BackupColumn, value: unknown): unknown {
   if (value === undefined) return undefined;
   if (type === 'json' || type === 'jsonb')
     return value === null && !isRequired ? null : JSON.stringify(value);

@@ -72,7 +72,7 @@ export const STAYS: Readonly<Record<string, string>> = {
   webhooks: 'secrets, and receivers that know this installation: make new ones',
 };
 
-export interface Column {
+export interface BackupColumn {
   name: string;
   type: string;
   isRequired: boolean;
@@ -86,5 +86,5 @@ WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped AND a
 ORDER BY a.attnum`;
 
 /** Columns of a table, without the one that says the tenant. */
-export const columnsOf = (session: BackupSession, table: string): Promise<Column[]> =>
-  session.query<Column>(COLUMNS, [escapeIdentifier(table)]);
+export const columnsOf = (session: BackupSession, table: string): Promise<BackupColumn[]> =>
+  session.query<BackupColumn>(COLUMNS, [escapeIdentifier(table)]);

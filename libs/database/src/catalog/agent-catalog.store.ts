@@ -4,7 +4,7 @@ import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { type Actor, type AuditAction, PLATFORM_ACTOR } from '../audit/audit-records.js';
-import { CatalogClient, type Change, transactionOf } from '../connection/catalog-client.js';
+import { CatalogClient, type CatalogChange, transactionOf } from '../connection/catalog-client.js';
 import { NameTakenError } from '../connection/name-taken-error.js';
 import type { Statement } from '../connection/database.js';
 import { Prisma } from '../generated/client.js';
@@ -191,7 +191,7 @@ export class AgentCatalogStore {
     { by, action, actor, kept }: { by: string; action: AuditAction; actor: Actor; kept: Kept },
     alone?: string,
   ): Promise<CatalogEntry | undefined> {
-    const write: Change<CatalogEntry | undefined> = async (prisma, record) => {
+    const write: CatalogChange<CatalogEntry | undefined> = async (prisma, record) => {
       const [row] = await prisma.$queryRaw<(EntryRow & { bytes: number })[]>`
         WITH written AS (${statement}),
         kept AS (

@@ -2,7 +2,7 @@ import { clock } from '@baton/telemetry';
 import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
-import { CatalogClient, type Change, transactionOf } from '../connection/catalog-client.js';
+import { CatalogClient, type CatalogChange, transactionOf } from '../connection/catalog-client.js';
 import type { Statement } from '../connection/database.js';
 import { Prisma, type Secret } from '../generated/client.js';
 import type { PageAfter } from '../tenants/tenant-records.js';
@@ -43,7 +43,7 @@ export class SecretStore {
     by: Actor = PLATFORM_ACTOR,
   ): Promise<SecretInfo> {
     const data = columnsOf(sealed);
-    const put: Change<SecretInfo> = async (prisma, record) => {
+    const put: CatalogChange<SecretInfo> = async (prisma, record) => {
       const before = await lockedBytes(prisma, { tenantId, name });
       const row = await prisma.secret.upsert({
         where: { tenantId_name: { tenantId, name } },

@@ -29,7 +29,7 @@ export const transactionOf = (prisma: Prisma.TransactionClient): Pick<Transactio
 });
 
 /** A change of the catalog. @param record writes a record of the audit log in the same transaction */
-export type Change<T> = (
+export type CatalogChange<T> = (
   prisma: Prisma.TransactionClient,
   record: (record: NewAuditRecord) => Promise<void>,
 ) => Promise<T>;
@@ -161,7 +161,7 @@ export class CatalogClient {
    * changed; without a call there is no record.
    * @param alone as `inTenant` has it
    */
-  async change<T>(tenantId: string, work: Change<T>, alone?: string): Promise<T> {
+  async change<T>(tenantId: string, work: CatalogChange<T>, alone?: string): Promise<T> {
     tenantScope(tenantId);
     return this.transact(tenantId, work, async (prisma) => {
       await prisma.$executeRaw`SELECT ${enter(tenantId)}`;
@@ -171,7 +171,7 @@ export class CatalogClient {
   }
 
   /** Like `change`, for a change that must see the rows of other tenants. @param tenantId whose record it is */
-  async changeAcross<T>(tenantId: string, work: Change<T>): Promise<T> {
+  async changeAcross<T>(tenantId: string, work: CatalogChange<T>): Promise<T> {
     return this.transact(tenantId, work);
   }
 
@@ -183,7 +183,7 @@ export class CatalogClient {
 
   private async transact<T>(
     tenantId: string,
-    work: Change<T>,
+    work: CatalogChange<T>,
     begin?: (prisma: Prisma.TransactionClient) => Promise<void>,
   ): Promise<T> {
     const records: AuditRecord[] = [];

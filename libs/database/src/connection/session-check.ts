@@ -30,7 +30,7 @@ export const NO_TRANSACTION_TIMEOUT = `SELECT set_config(name, '0', false) FROM 
 const READ = `SELECT name, current_setting(name) AS value, current_user::text AS role, current_database()::text AS database
   FROM unnest($1::text[]) AS n(name)`;
 
-interface Row {
+interface SessionRow {
   name: string;
   value: string;
   role: string;
@@ -48,12 +48,12 @@ export async function assertSession(client: ClientBase, isPooled = false): Promi
     ...(isPooled ? NOT_IN_TRANSACTION : SESSION_SETTINGS),
   };
   const names = Object.keys(expected).filter((name) => !OWN_TIMEOUTS.includes(name));
-  const { rows } = await client.query<Row>(READ, [names]);
+  const { rows } = await client.query<SessionRow>(READ, [names]);
   const wrong = rows.find(({ name, value }) => value !== expected[name]);
   if (wrong) throw new DatabaseSetupError(sentenceOf(wrong, expected[wrong.name] ?? ''));
 }
 
-function sentenceOf({ name, value, role, database }: Row, expected: string): string {
+function sentenceOf({ name, value, role, database }: SessionRow, expected: string): string {
   if (name === 'server_encoding') {
     return (
       `The database "${database}" has the encoding ${value}, so it cannot store every text: create another one ` +

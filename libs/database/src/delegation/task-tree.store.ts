@@ -98,7 +98,7 @@ export const OPEN_CHILDREN: Statement = {
 SELECT id FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 AND state NOT IN (${TERMINAL_STATES})`,
 };
 
-interface Suspension extends RunKey {
+interface SuspendedRun extends RunKey {
   /** The tasks that it waits for. */
   tasks: readonly string[];
   /** In milliseconds; unset = until these tasks have ended their turns. */
@@ -112,7 +112,7 @@ const SUSPENDED = {
   attempt: ['int', ({ attempt }) => attempt],
   waits_for: ['uuid[]', ({ tasks }) => tasks],
   for_ms: ['float8', ({ forMs }) => forMs],
-} satisfies Inputs<Suspension>;
+} satisfies Inputs<SuspendedRun>;
 
 /** Suspends a run until these tasks have ended their turns, or a time has passed. */
 const SUSPEND = statement(

@@ -76,7 +76,7 @@ export interface WorkerRank {
 }
 
 /** An agent of the operator that a worker could not load. */
-export interface LoadFailure {
+export interface StoredLoadFailure {
   /** Null: the directory of agents can not be read. */
   slug: string | null;
   /** Relative to the directory of agents. */
@@ -172,7 +172,7 @@ export interface KnownWorker extends Omit<WorkerProcess, 'version' | 'memoryByte
   /** Runs that it executes. */
   running: number;
   /** Agents in code that it could not load when it started. */
-  loadFailures: LoadFailure[];
+  loadFailures: StoredLoadFailure[];
 }
 
 /** The live workers and their slots. */
@@ -197,7 +197,7 @@ export class WorkerStore {
   }
 
   /** Called at boot. The load failures of a worker stay stored until it ends. */
-  async reportFailures(worker: WorkerProcess, failures: readonly LoadFailure[]): Promise<void> {
+  async reportFailures(worker: WorkerProcess, failures: readonly StoredLoadFailure[]): Promise<void> {
     const kept = failures.slice(0, MAX_FAILURES).map((failure) => ({
       ...failure,
       file: textOf(failure.file),
@@ -211,8 +211,8 @@ export class WorkerStore {
    * What a tenant may know of the agents in code that live workers could not load, each once.
    * @param liveMs how old the last heartbeat of a live worker may be, in ms
    */
-  async loadFailures(tenantId: string, liveMs: number): Promise<LoadFailure[]> {
-    return this.database.systemQuery<LoadFailure & QueryResultRow>(FAILURES, [
+  async loadFailures(tenantId: string, liveMs: number): Promise<StoredLoadFailure[]> {
+    return this.database.systemQuery<StoredLoadFailure & QueryResultRow>(FAILURES, [
       liveMs,
       tenantId,
       MAX_FAILURES,

@@ -120,7 +120,7 @@ export async function inspectPooler(url: string): Promise<void> {
 }
 
 async function factsOf(client: Client, url: string, systemKey: string | undefined): Promise<DatabaseFacts> {
-  const about = await one<Row>(client, ABOUT);
+  const about = await one<FactsRow>(client, ABOUT);
   const { version, versionNumber, role, database, isReadOnly, used, max, bytes } = about;
   const tables = (await client.query<{ name: string; owns: boolean; writes: boolean }>(RIGHTS)).rows;
   const migrations = await migrationsOf(client, role);
@@ -154,7 +154,10 @@ async function factsOf(client: Client, url: string, systemKey: string | undefine
   };
 }
 
-type Row = Pick<DatabaseFacts, 'version' | 'versionNumber' | 'role' | 'database' | 'isReadOnly' | 'bytes'> &
+type FactsRow = Pick<
+  DatabaseFacts,
+  'version' | 'versionNumber' | 'role' | 'database' | 'isReadOnly' | 'bytes'
+> &
   DatabaseFacts['connections'] &
   DatabaseFacts['settings'];
 

@@ -45,7 +45,7 @@ export const contentRows = (
       ORDER BY e.sequence LIMIT ${log.rows}`;
 
 /** A page of a log. */
-interface Page extends LogSnapshot {
+interface ArtifactRead extends LogSnapshot {
   after: number;
   rows: number;
   bytes: number;
@@ -60,7 +60,7 @@ const PAGE = {
   head: ['int', ({ head }) => head],
   rows: ['int', ({ rows }) => rows],
   bytes: ['bigint', ({ bytes }) => bytes],
-} satisfies Inputs<Page>;
+} satisfies Inputs<ArtifactRead>;
 
 const ARTIFACT = {
   key: ['bigint', ({ artifactId }) => artifactKey(artifactId)],
@@ -87,7 +87,10 @@ const READ_ARTIFACT = statement(
  * A page of the rows that a task's artifacts are made of, or one artifact.
  * @returns undefined: the task is gone
  */
-export async function readContentPage(database: Database, page: Page): Promise<ContentRow[] | undefined> {
+export async function readContentPage(
+  database: Database,
+  page: ArtifactRead,
+): Promise<ContentRow[] | undefined> {
   const { tenantId, artifactId } = page;
   const found =
     artifactId === undefined
@@ -101,7 +104,7 @@ export async function readContentPage(database: Database, page: Page): Promise<C
 }
 
 /** A part of a log, and one of its artifacts. */
-interface Part extends LogSnapshot {
+interface ArtifactPart extends LogSnapshot {
   after: number;
 }
 
@@ -110,7 +113,7 @@ const PART = {
   task_id: ['uuid', ({ taskId }) => taskId],
   after: ['int', ({ after }) => after],
   head: ['int', ({ head }) => head],
-} satisfies Inputs<Part>;
+} satisfies Inputs<ArtifactPart>;
 
 const FIRST_SEEN = statement(
   'task-artifacts-first-seen',
@@ -122,7 +125,7 @@ WHERE tenant_id = ${part.tenant_id} AND task_id = ${part.task_id} AND sequence >
 );
 
 /** Where each artifact first appears in a part of a log: its key (`artifactKey`) and the sequence. */
-export async function readFirstSeen(database: Database, part: Part): Promise<Map<string, number>> {
+export async function readFirstSeen(database: Database, part: ArtifactPart): Promise<Map<string, number>> {
   const values = FIRST_SEEN.values({ part });
   type SeenRow = { key: string; sequence: number };
   const rows = await database.tenantQuery<SeenRow>(part.tenantId, FIRST_SEEN, values);

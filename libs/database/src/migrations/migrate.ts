@@ -11,14 +11,14 @@ import { assertSession, NO_TRANSACTION_TIMEOUT } from '../connection/session-che
 import { plainError } from '../connection/transient.js';
 import { guardAuditIfUnused } from './audit-guard.js';
 import type { Migration } from './migration-file.js';
-import { MigrationSession, type StepOptions } from './migration-session.js';
+import { MigrationSession, type MigrationOptions } from './migration-session.js';
 import { loadSchemaEngine } from './schema-engine.js';
 import { mendShiftedTimes } from './shifted-times.js';
 import { grantRightsToCome } from './role-rights.js';
 import { StepRunner } from './step-runner.js';
 import { enforceIfUnused } from './system-key.js';
 
-export interface MigrateOptions extends Partial<StepOptions> {
+export interface MigrateOptions extends Partial<MigrationOptions> {
   /** Default: `prisma/migrations` of this project. */
   folder?: string;
   /** Role of the processes. If the database has no tables yet, it gets the rights to read and write them. */

@@ -3,7 +3,7 @@ import type { Client, QueryResult } from 'pg';
 import { beginIn, SYSTEM_SCOPE } from '../connection/row-security.js';
 import { StepLines } from './step-lines.js';
 
-export interface StepOptions {
+export interface MigrationOptions {
   /** DATABASE_SYSTEM_KEY: a migration changes the rows of all tenants. */
   systemKey?: string | undefined;
   /** How long a statement waits for a lock while other sessions queue behind it. */
@@ -44,7 +44,7 @@ export class MigrationSession {
   constructor(
     readonly client: Client,
     readonly watch: Client,
-    readonly options: StepOptions,
+    readonly options: MigrationOptions,
   ) {}
 
   /**

@@ -9,7 +9,7 @@ import { inSession } from './in-session.js';
 // the transaction of the change, and the detail of a token has the end that was meant.
 
 /** A column that such a release wrote, and the records of the audit log that say when. */
-interface Column {
+interface ShiftedColumn {
   table: string;
   column: string;
   /** SQL of the tenant and of the target of its records. */
@@ -35,7 +35,7 @@ const OPERATOR_TOKENS = {
 const WEBHOOKS = inTenant('webhooks', 'webhook', 't.id::text');
 const SECRETS = inTenant('secrets', 'secret', 't.name');
 
-const COLUMNS: readonly Column[] = [
+const COLUMNS: readonly ShiftedColumn[] = [
   { ...TOKENS, column: 'created_at', actions: ['token.create'] },
   { ...TOKENS, column: 'revoked_at', actions: ['token.revoke'] },
   { ...OPERATOR_TOKENS, column: 'created_at', actions: ['operator-token.create'], also: 'expires_at' },
@@ -57,7 +57,7 @@ const COLUMNS: readonly Column[] = [
 const isOffset = (seconds: string): string => `${seconds} <> 0 AND ${seconds} BETWEEN -50400 AND 43200`;
 
 /** `row` and `shift` of the rows whose time is off, in seconds. A row with a record of the same moment is right. */
-const shifted = ({ table, column, tenant, target, kind, actions }: Column): string => `
+const shifted = ({ table, column, tenant, target, kind, actions }: ShiftedColumn): string => `
 SELECT t.ctid AS row, (array_agg(r.shift ORDER BY abs(r.shift)))[1] AS shift
 FROM ${table} t
 JOIN audit_records a ON a.tenant_id = ${tenant} AND a.target_kind = '${kind}' AND a.target = ${target}
@@ -77,7 +77,7 @@ const mended = (column: string, by: string): string => `CASE
   WHEN abs(extract(epoch FROM ${inUtc(`t.${by}`)} - t.${by}) + d.shift) < 1 THEN ${inUtc(`t.${column}`)}
   ELSE t.${column} - d.shift * interval '1 s' END`;
 
-const mend = (each: Column): string => `
+const mend = (each: ShiftedColumn): string => `
 UPDATE ${each.table} t
 SET ${[each.column, ...(each.also === undefined ? [] : [each.also])].map((name) => `${name} = ${mended(name, each.column)}`).join(', ')}
 FROM (${shifted(each)}) d WHERE t.ctid = d.row`;

@@ -29,7 +29,7 @@ const SLICE_LOCK_TIMEOUT_MS = 500;
 /** Name of the migration, number of the step. */
 type StepId = [string, number];
 
-interface Progress {
+interface StepProgress {
   step: number;
   isDone: boolean;
   lastKey: string[] | null;
@@ -47,7 +47,7 @@ export class StepRunner {
   /** Rejects if a step fails, or does not get a lock in `lockPatienceMs`. */
   async run({ name, steps }: Migration): Promise<void> {
     await this.session.client.query(CREATE_PROGRESS);
-    const { rows: progress } = await this.session.client.query<Progress>(READ_PROGRESS, [name]);
+    const { rows: progress } = await this.session.client.query<StepProgress>(READ_PROGRESS, [name]);
     for (const [index, step] of steps.entries()) {
       const before = progress.find((row) => row.step === index);
       const lines = new StepLines(`${index + 1}/${steps.length} ${step.label}`, this.session.options.report);
@@ -70,7 +70,7 @@ export class StepRunner {
     step: MigrationStep,
     lines: StepLines,
     id: StepId,
-    before: Progress | undefined,
+    before: StepProgress | undefined,
   ): Promise<string> {
     if (step.kind === 'backfill') return this.backfill(step, lines, id, before);
     const { lockTimeoutMs } = this.session.options;
@@ -89,7 +89,7 @@ export class StepRunner {
     step: BackfillStep,
     lines: StepLines,
     id: StepId,
-    before: Progress | undefined,
+    before: StepProgress | undefined,
   ): Promise<string> {
     const { rows: found } = await this.session.watch.query<{ rows: number }>(
       `SELECT reltuples::float8 AS rows FROM pg_class WHERE oid = to_regclass($1)`,

@@ -92,7 +92,7 @@ async function stateOf(client: Client): Promise<SystemKeyState> {
   return (await isSystemKeyRefused(client, undefined)) ? 'asks' : 'open';
 }
 
-interface Change {
+interface SystemKeyChange {
   action: 'system-key.enforce' | 'system-key.release';
   key?: string | undefined;
   detail?: Record<string, unknown>;
@@ -101,7 +101,7 @@ interface Change {
 async function define(
   databaseUrl: string,
   definition: string,
-  { action, key, detail }: Change,
+  { action, key, detail }: SystemKeyChange,
 ): Promise<void> {
   await inSession(sessionConfig(databaseUrl), async (client) => {
     if ((await stateOf(client)) === 'unknown') {

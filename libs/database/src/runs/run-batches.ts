@@ -42,7 +42,7 @@ export interface BatchOperation<Item extends { tenantId: string }, Result> {
 type AnyOperation = BatchOperation<{ tenantId: string }, unknown>;
 
 /** An item of a batch, and what to do with it. */
-interface Write {
+interface BatchWrite {
   operation: AnyOperation;
   item: { tenantId: string };
 }
@@ -50,18 +50,18 @@ interface Write {
 /** The result, or the promise of one: the item was written in a transaction of its own. */
 type Outcome = { result: unknown } | { alone: Promise<unknown> };
 
-const tenantOf = ({ item }: Write): string => item.tenantId;
-const charsOf = ({ operation, item }: Write): number => operation.charsOf?.(item) ?? 0;
-const isHeavy = (write: Write): boolean => charsOf(write) > MAX_SHARED_CHARS;
+const tenantOf = ({ item }: BatchWrite): string => item.tenantId;
+const charsOf = ({ operation, item }: BatchWrite): number => operation.charsOf?.(item) ?? 0;
+const isHeavy = (write: BatchWrite): boolean => charsOf(write) > MAX_SHARED_CHARS;
 
 /**
  * The group commit of runs. Items that arrive while a transaction is under way go together in the next one, those of each tenant
  * in its own scope. Items of one operation share a statement.
  */
 export class RunBatches {
-  private readonly groups: GroupCommit<Write, Outcome>;
+  private readonly groups: GroupCommit<BatchWrite, Outcome>;
   /** Items that wait for a lock, each in a transaction of its own. */
-  private readonly alone = new GroupCommit<Write, unknown>((writes) => this.write(writes), {
+  private readonly alone = new GroupCommit<BatchWrite, unknown>((writes) => this.write(writes), {
     maxItems: 1,
     maxFlushes: MAX_ALONE,
   });
@@ -100,13 +100,13 @@ export class RunBatches {
     operation: BatchOperation<Item, Result>,
     item: Item,
   ): Promise<Result | undefined> {
-    const write: Write = { operation, item };
+    const write: BatchWrite = { operation, item };
     const { tenantId } = item;
     const outcome = await this.groups.submit(isHeavy(write) ? `${tenantId} heavy` : tenantId, write);
     return ('alone' in outcome ? await outcome.alone : outcome.result) as Result | undefined;
   }
 
-  private async flush(writes: readonly Write[]): Promise<Outcome[]> {
+  private async flush(writes: readonly BatchWrite[]): Promise<Outcome[]> {
     try {
       return (await this.write(writes)).map((result) => ({ result }));
     } catch (error) {
@@ -117,7 +117,7 @@ export class RunBatches {
   }
 
   /** One transaction. @returns the result of each item */
-  private async write(writes: readonly Write[]): Promise<unknown[]> {
+  private async write(writes: readonly BatchWrite[]): Promise<unknown[]> {
     const tenants = byTenant(writes, tenantOf).map(([tenantId, its]) => ({
       tenantId,
       batches: this.batchesOf(its),
@@ -131,7 +131,7 @@ export class RunBatches {
         [...first, ...batches.map(({ call }): [Statement, Values] => [call.statement, call.values])],
       ]),
     );
-    const results = new Map<Write, unknown>();
+    const results = new Map<BatchWrite, unknown>();
     for (const [i, { batches }] of tenants.entries()) {
       for (const [k, { its, call }] of batches.entries()) {
         const found = call.results(answers[i]?.[first.length + k] ?? []);
@@ -142,7 +142,7 @@ export class RunBatches {
   }
 
   /** The statements for the items of one tenant, in the order of the operations. */
-  private batchesOf(writes: readonly Write[]): { its: Write[]; call: BatchStatement<unknown> }[] {
+  private batchesOf(writes: readonly BatchWrite[]): { its: BatchWrite[]; call: BatchStatement<unknown> }[] {
     return this.operations.flatMap((operation) => {
       const its = writes.filter((write) => write.operation === operation);
       return its.length === 0 ? [] : [{ its, call: operation.prepare(its.map(({ item }) => item)) }];

@@ -3,9 +3,9 @@ import type { NewAuditRecord } from '../audit/audit-records.js';
 import type { Database, Statement, Transaction, Values } from '../connection/database.js';
 import { LOCK_TENANTS } from '../dispatch/dispatch.store.js';
 import { putConfig, type TurnPush } from '../push/push-config.store.js';
-import { BEGIN_USAGE, countSliceIn, type RoomRow, TAKE_ROOM } from '../tenants/usage.store.js';
+import { BEGIN_USAGE, countSliceIn, type TakenRoomRow, TAKE_ROOM } from '../tenants/usage.store.js';
 import { addChild } from './add-child.js';
-import { type Approver, lockApprover } from './approver.js';
+import { type ApprovalRight, lockApprover } from './approver.js';
 import type { NewChild, RunQuota } from './records.js';
 import { StorageFullError } from './storage-full-error.js';
 
@@ -16,7 +16,7 @@ export const NO_QUOTA: RunQuota = { maxInFlight: null, maxWaiting: null, exact: 
 class UncountedError extends Error {}
 
 /** What comes with one turn, in its transaction. */
-interface Extras extends Approver {
+interface Extras extends ApprovalRight {
   taskId: string;
   /** The sequence of the event with which the turn begins. */
   sequence: number;
@@ -122,7 +122,7 @@ async function takeRoom(
 ): Promise<void> {
   const bytes = turns.map((turn) => turn.bytes);
   const tasks = turns.map(({ taskId }) => taskId);
-  const [room] = await transaction.query<RoomRow>(TAKE_ROOM, [tenantId, bytes, maxStoredBytes, tasks]);
+  const [room] = await transaction.query<TakenRoomRow>(TAKE_ROOM, [tenantId, bytes, maxStoredBytes, tasks]);
   if (room?.taken) return;
   throw room?.counted ? new StorageFullError() : new UncountedError();
 }

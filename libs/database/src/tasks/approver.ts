@@ -2,7 +2,7 @@ import type { Statement, Transaction } from '../connection/database.js';
 import { ApproverError } from './approver-error.js';
 
 /** Who approves with a turn. */
-export interface Approver {
+export interface ApprovalRight {
   /** Id of the token that approves. */
   approvingToken?: string | undefined;
   /** Set if it approves for a user: the id of the entry of its issuer. */
@@ -32,7 +32,7 @@ const LOCK_ISSUER: Statement = {
 export async function lockApprover(
   transaction: Transaction,
   tenantId: string,
-  { approvingToken, approvingIssuer }: Approver,
+  { approvingToken, approvingIssuer }: ApprovalRight,
 ): Promise<void> {
   const by = approvingToken ?? approvingIssuer;
   if (by === undefined) return;

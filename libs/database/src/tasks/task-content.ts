@@ -67,7 +67,7 @@ export class ReadBudget {
 }
 
 /** How far rows were read. */
-export interface Progress {
+export interface ReadProgress {
   /** Nothing was left out. */
   isWhole: boolean;
   /** Sequence of the last row that was read. */
@@ -97,7 +97,7 @@ export async function readRows(
   ask: ReadPage,
   { from, pageRows, limit, budget, atLeastOne = false }: RowsToRead,
   onRow: (json: string, sequence: number) => void,
-): Promise<Progress | undefined> {
+): Promise<ReadProgress | undefined> {
   let position = from;
   for (let left = limit; left > 0;) {
     const rows = Math.min(pageRows, left);

@@ -18,7 +18,7 @@ import type { StoredTask } from './records.js';
 import {
   KEEP_ARTIFACTS,
   PAGE_BYTES,
-  type Progress,
+  type ReadProgress,
   READ_HISTORY,
   ReadBudget,
   type ReadPage,
@@ -165,10 +165,10 @@ export class TaskReader {
     snapshot: LogSnapshot,
     { artifacts: inline, artifacts_bytes: inlineBytes, artifacts_sequence: folded, tail }: TaskRow,
     { budget, rowOnly }: Wanted,
-  ): Promise<{ artifacts: Artifact[]; progress: Progress | undefined }> {
+  ): Promise<{ artifacts: Artifact[]; progress: ReadProgress | undefined }> {
     const fold = new ArtifactFold(inline?.map((artifact) => Artifact.fromJSON(artifact)));
     // Artifacts that are too large for the row are read from the beginning of the log.
-    let progress: Progress | undefined = {
+    let progress: ReadProgress | undefined = {
       isWhole: inline !== null && folded >= snapshot.head,
       position: inline ? folded : 0,
     };

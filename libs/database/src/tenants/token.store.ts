@@ -3,7 +3,7 @@ import { isUuid, type Scope } from '@baton/a2a';
 import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
-import { CatalogClient, type Change, transactionOf } from '../connection/catalog-client.js';
+import { CatalogClient, type CatalogChange, transactionOf } from '../connection/catalog-client.js';
 import type { Statement } from '../connection/database.js';
 import { type ApiToken as ApiTokenRow, Prisma } from '../generated/client.js';
 import type { ApiToken, FoundToken, TokenRights } from './tenant-records.js';
@@ -52,7 +52,7 @@ export class TokenStore {
     by: Actor = PLATFORM_ACTOR,
   ): Promise<ApiToken> {
     const { tenantId } = input;
-    const create: Change<ApiToken> = async (prisma, record) => {
+    const create: CatalogChange<ApiToken> = async (prisma, record) => {
       const token = tokenOf(await prisma.apiToken.create({ data: input }));
       await record({ action: 'token.create', target: targetOf(token.id), by, detail: detailOf(token) });
       await keepInRoom(transactionOf(prisma), tenantId, this.environment.defaultLimits, { added: 'tokens' });

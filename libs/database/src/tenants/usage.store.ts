@@ -38,7 +38,7 @@ export const GROUP_USAGE_CTE = `usage AS (
   WHERE u.tenant_id = g.tenant_id
 )`;
 
-export interface RoomRow {
+export interface TakenRoomRow {
   taken: boolean;
   /** Whether a count has begun: until it has ended, there is room. */
   counted: boolean;

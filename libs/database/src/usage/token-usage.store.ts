@@ -63,7 +63,7 @@ ON CONFLICT (tenant_id, day) DO UPDATE SET
 };
 
 /** Tokens of one model call. */
-export interface SpentTokens {
+export interface ModelCallTokens {
   /** `provider/model` */
   model: string;
   inputTokens: number;
@@ -89,7 +89,7 @@ export class TokenUsageStore {
   }
 
   /** Store the usage of a call. Replaces its reservation. */
-  async record(tenantId: string, runId: string, spent: SpentTokens): Promise<void> {
+  async record(tenantId: string, runId: string, spent: ModelCallTokens): Promise<void> {
     const { model, inputTokens, outputTokens, cachedInputTokens } = spent;
     await this.database.tenantQueries(tenantId, [
       [RECORD, [tenantId, inputTokens, outputTokens]],

@@ -1,6 +1,6 @@
 import { Environment } from '@baton/config';
 import { isAllowedName } from '@baton/a2a';
-import { type LoadFailure, type WorkerLoad, WorkerStore } from '@baton/database';
+import { type StoredLoadFailure, type WorkerLoad, WorkerStore } from '@baton/database';
 import { SingleFlight } from '@baton/postgres';
 import { gauge, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap } from '@nestjs/common';
@@ -39,7 +39,7 @@ export class WorkerWatch implements OnApplicationBootstrap {
   }
 
   /** The agents in code that would be there for the viewer if live workers could load them. */
-  async loadFailures({ tenantId, agents }: Viewer): Promise<LoadFailure[]> {
+  async loadFailures({ tenantId, agents }: Viewer): Promise<StoredLoadFailure[]> {
     const found = await this.workers.loadFailures(tenantId, this.environment.leaseMs * LIVE_LEASES);
     return found.filter(({ slug }) => slug === null || isAllowedName(agents, slug));
   }

@@ -1,5 +1,5 @@
 import { Environment } from '@baton/config';
-import { type LoadFailure, releaseOf, type WorkerProcess, WorkerStore } from '@baton/database';
+import { type StoredLoadFailure, releaseOf, type WorkerProcess, WorkerStore } from '@baton/database';
 import { MAX_SPREAD, FailureLog, Logger } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { hostname } from 'node:os';
@@ -61,7 +61,7 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
   }
 
   /** Tells operators and tenants which agents in code this worker could not load, for as long as it lives. */
-  reportFailures(failures: readonly LoadFailure[]): Promise<void> {
+  reportFailures(failures: readonly StoredLoadFailure[]): Promise<void> {
     return this.workers.reportFailures(this.worker, failures);
   }
 

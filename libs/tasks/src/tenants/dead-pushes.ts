@@ -4,8 +4,6 @@ import { Messaging } from '@baton/messaging';
 import { Inject, Injectable } from '@nestjs/common';
 import { type OfTenant, TenantSettings } from './tenant-settings.js';
 
-type Page = Pick<DeadPushPage, 'limit' | 'after'>;
-
 /** Push configs that were given up: list them, and have them delivered again. */
 @Injectable()
 export class DeadPushes {
@@ -16,7 +14,10 @@ export class DeadPushes {
   ) {}
 
   /** One page of those that the caller sees, the latest first. */
-  async list(caller: Reacher & { tenantId: string }, page: Page): Promise<DeadPush[]> {
+  async list(
+    caller: Reacher & { tenantId: string },
+    page: Pick<DeadPushPage, 'limit' | 'after'>,
+  ): Promise<DeadPush[]> {
     const { tenantId, agents } = caller;
     return this.store.list(tenantId, { ...page, own: visibleTasks(caller), agentIds: agents?.ids });
   }
@@ -41,7 +42,10 @@ export class DeadPushes {
   }
 
   /** One page of one tenant or of all, for operators. @throws ProtocolError `not-found` */
-  async listOf(tenant: string | undefined, page: Page): Promise<OfTenant<DeadPush>[]> {
+  async listOf(
+    tenant: string | undefined,
+    page: Pick<DeadPushPage, 'limit' | 'after'>,
+  ): Promise<OfTenant<DeadPush>[]> {
     if (tenant === undefined) return this.settings.named(await this.store.listAll(page));
     const { id, slug } = await this.settings.find(tenant);
     return (await this.store.list(id, page)).map((push) => ({ ...push, tenant: slug }));

@@ -7,7 +7,7 @@ import type {
   Author,
   CatalogEntry,
   CatalogWrite,
-  LoadFailure,
+  StoredLoadFailure,
   CatalogWriteOptions,
 } from '@baton/tasks';
 import type { FastifyRequest } from 'fastify';
@@ -118,11 +118,11 @@ export const versionAnswer = versionSummary
 type Shown = Omit<Agent, 'id'> & Partial<Pick<CatalogEntry, 'id' | 'createdAt' | 'updatedAt'>>;
 
 /** @returns nothing if there are no failures */
-export const encodeLoadFailures = (failures: readonly LoadFailure[]) => ({
+export const encodeLoadFailures = (failures: readonly StoredLoadFailure[]) => ({
   ...(failures.length > 0 && { load_failures: failures.map((failure) => encodeLoadFailure(failure)) }),
 });
 
-const encodeLoadFailure = ({ slug, file, line, reason }: LoadFailure): z.infer<typeof loadFailure> => ({
+const encodeLoadFailure = ({ slug, file, line, reason }: StoredLoadFailure): z.infer<typeof loadFailure> => ({
   agent: slug,
   file,
   line,
@@ -130,7 +130,7 @@ const encodeLoadFailure = ({ slug, file, line, reason }: LoadFailure): z.infer<t
 });
 
 /** As operators see it. */
-export const encodeWorkerFailure = (failure: LoadFailure): z.infer<typeof workerFailure> => ({
+export const encodeWorkerFailure = (failure: StoredLoadFailure): z.infer<typeof workerFailure> => ({
   ...encodeLoadFailure(failure),
   tenants: failure.tenants,
 });

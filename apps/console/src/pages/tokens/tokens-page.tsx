@@ -6,10 +6,10 @@ import { FormButton, textOf, wordsOf } from '../../components/form-button';
 import { PagedTable } from '../../components/paged-table';
 import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
-import { type Scope, useCaller } from '../../session/caller';
+import { type CallerScope, useCaller } from '../../session/caller';
 
 /** What each scope lets a token do, in the order of the form. */
-const SCOPES: readonly [Scope, string][] = [
+const SCOPES: readonly [CallerScope, string][] = [
   ['agents:call', 'send messages, see and cancel its own tasks'],
   ['tasks:read', 'see the tasks of everybody'],
   ['tasks:write', 'continue and cancel the tasks of everybody'],
@@ -101,7 +101,7 @@ function CreateToken() {
       submit={async (fields) => {
         const body = {
           name: textOf(fields, 'name') ?? '',
-          scopes: fields.getAll('scopes') as Scope[],
+          scopes: fields.getAll('scopes') as CallerScope[],
           ...(wordsOf(fields, 'agents') && { agents: wordsOf(fields, 'agents') }),
         };
         return (await answerOf(api.POST('/v1/tokens', { body }))).secret;
