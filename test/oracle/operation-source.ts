@@ -310,7 +310,7 @@ export class OperationSource {
       }
       case 'returnToQueue': {
         const writer = this.writer();
-        return writer && { verb, writer: attemptOf(writer) };
+        return writer && { verb, writer: attemptOf(writer), reserveUpTo: random.integer(1, 3) };
       }
       case 'suspend': {
         const writer = this.writer();

@@ -130,7 +130,7 @@ export interface Arguments {
   noteError: { writer: Attempt; crash?: string | undefined };
   giveUp: { writer: Attempt; crash?: string | undefined; runsAlone: boolean };
   heartbeat: { worker: string; leases: readonly Attempt[] };
-  returnToQueue: { writer: Attempt };
+  returnToQueue: { writer: Attempt; reserveUpTo: number };
   suspend: { writer: Attempt; waitsFor: readonly string[]; forMs?: number | undefined };
   wake: { tenant: string; task: string };
   postpone: { tenant: string; run: string; forMs: number };

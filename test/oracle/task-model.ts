@@ -513,12 +513,12 @@ export class TaskModel {
     return { outcome, answer: lost.sort() };
   }
 
-  returnToQueue({ writer }: Arguments['returnToQueue']): Result {
+  returnToQueue({ writer, reserveUpTo }: Arguments['returnToQueue']): Result {
     const run = this.run(writer.tenant, writer.run);
     if (run?.attempt !== writer.attempt) return refused(otherAttempt(run));
     if (run.state !== 'running') return refused('not running');
     Object.assign(run, { state: 'queued', worker: null, lease: 'none', hasSlot: true, isStale: false });
-    return { outcome: 'returned', answer: this.enqueued([run], this.runs.filter(isInFlight)) };
+    return { outcome: 'returned', answer: this.enqueued([run], this.runs.filter(isInFlight), reserveUpTo) };
   }
 
   suspend({ writer, waitsFor, forMs }: Arguments['suspend']): Result {
@@ -855,12 +855,16 @@ export class TaskModel {
     return this.runs.filter((run) => run.tenant === tenant && isInFlight(run)).length;
   }
 
-  /** Runs that go on the queue, by name. One that is the only one of its tenant in flight may use a reserved slot. */
-  private enqueued(runs: readonly ModelRun[], inFlight: readonly ModelRun[]): { run: string }[] {
-    const isOnly = (run: ModelRun): boolean =>
-      !inFlight.some((other) => other.tenant === run.tenant && other.name !== run.name);
+  /** Runs that go on the queue, by name. One may use a reserved slot if no more than `reserveUpTo` of its tenant are in flight. */
+  private enqueued(
+    runs: readonly ModelRun[],
+    inFlight: readonly ModelRun[],
+    reserveUpTo = 1,
+  ): { run: string }[] {
+    const areFew = ({ tenant, name }: ModelRun): boolean =>
+      inFlight.filter((other) => other.tenant === tenant && other.name !== name).length < reserveUpTo;
     return runs
-      .map((run) => ({ run: run.name, attempt: run.attempt, mayUseReserved: isOnly(run) }))
+      .map((run) => ({ run: run.name, attempt: run.attempt, mayUseReserved: areFew(run) }))
       .sort((a, b) => (a.run < b.run ? -1 : 1));
   }
 

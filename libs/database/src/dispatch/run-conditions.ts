@@ -12,10 +12,11 @@ export const countUpTo = (kind: string, tenant: string, max: string): string =>
   `(SELECT count(*) FROM (SELECT FROM runs WHERE tenant_id = ${tenant} AND ${kind} LIMIT ${max}) n)`;
 
 /**
- * Whether a run `r` that goes back on the queue may use a reserved slot: it is the only one of its tenant in flight. New runs have a wider
- * rule (`RunQuota.reserveUpTo`).
+ * Whether a run `r` that goes back on the queue may use a reserved slot: no more than `reserveUpTo` of its tenant are then in flight
+ * (see `RunQuota`).
  */
-export const MAY_USE_RESERVED = `NOT EXISTS (SELECT FROM runs o WHERE o.tenant_id = r.tenant_id AND o.id <> r.id AND ${IN_FLIGHT})`;
+export const mayUseReserved = (reserveUpTo: string): string =>
+  `(SELECT count(*) FROM (SELECT FROM runs o WHERE o.tenant_id = r.tenant_id AND o.id <> r.id AND ${IN_FLIGHT} LIMIT ${reserveUpTo}) n) < ${reserveUpTo}`;
 
 /**
  * SQL: whether a run `r` is of a task. The first run of a task has the id of the task; an index has the others, and the

@@ -388,8 +388,8 @@ export class StoreAdapter implements OracleSubject {
     return lost.map((id) => this.runName(id)).sort();
   }
 
-  async returnToQueue({ writer }: Arguments['returnToQueue']): Promise<Answer> {
-    const returned = await this.stores.runs.returnToQueue(this.key(writer));
+  async returnToQueue({ writer, reserveUpTo }: Arguments['returnToQueue']): Promise<Answer> {
+    const returned = await this.stores.runs.returnToQueue(this.key(writer), reserveUpTo);
     return returned ? this.enqueued([returned]) : 'refused';
   }
 

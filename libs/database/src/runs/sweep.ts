@@ -1,7 +1,7 @@
 import type { QueryResultRow } from 'pg';
 import type { Database, Statement } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import { MAY_USE_RESERVED, WAITING } from '../dispatch/run-conditions.js';
+import { mayUseReserved, WAITING } from '../dispatch/run-conditions.js';
 import { RUN_COLUMNS, type RunToEnqueue, type RunToEnqueueRow, runToEnqueueOf } from '../dispatch/run-key.js';
 import { isAnyDue } from '../schedules/schedule-sql.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
@@ -75,7 +75,7 @@ UPDATE runs r SET state = 'queued', deaths = r.deaths + 1, worker_id = NULL, lea
   enqueued_at = CASE e.pause WHEN 0 THEN now() END,
   not_before = CASE WHEN e.pause > 0 THEN clock_timestamp() + e.pause * interval '1 millisecond' END
 FROM expired e WHERE r.tenant_id = ${keyOfTenant('e.tenant_id')} AND r.id = e.id
-RETURNING ${RUN_COLUMNS}, r.enqueued_at IS NULL AS waits, ${MAY_USE_RESERVED} AS may_use_reserved`,
+RETURNING ${RUN_COLUMNS}, r.enqueued_at IS NULL AS waits, ${mayUseReserved('1')} AS may_use_reserved`,
 };
 
 /**
@@ -108,7 +108,7 @@ WITH stale AS (
 )
 UPDATE runs r SET enqueued_at = now()
 FROM stale s WHERE r.tenant_id = ${keyOfTenant('s.tenant_id')} AND r.id = s.id
-RETURNING ${RUN_COLUMNS}, ${MAY_USE_RESERVED} AS may_use_reserved`,
+RETURNING ${RUN_COLUMNS}, ${mayUseReserved('1')} AS may_use_reserved`,
 };
 
 /** Takes queued runs that were not enqueued in the last `olderThanMs`; marks them as enqueued now. */

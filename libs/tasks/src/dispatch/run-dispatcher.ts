@@ -138,7 +138,8 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
 
   /** Put a claimed run on the queue, unless its attempt is over. This does not count as a crash. */
   async returnToQueue({ tenantId, taskId, runId, attempt }: RunKey): Promise<void> {
-    const returned = await this.runs.returnToQueue({ tenantId, taskId, runId, attempt });
+    const { reserveUpTo } = this.slots;
+    const returned = await this.runs.returnToQueue({ tenantId, taskId, runId, attempt }, reserveUpTo);
     if (returned) await this.messaging.enqueueRuns([this.queued(returned)]);
   }
 
