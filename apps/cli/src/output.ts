@@ -89,3 +89,6 @@ export function printRunError(
   const lines = ['', stack ?? message, ...(output.length > 0 ? ['', 'Its console:'] : []), ...output];
   terminal.out(printable(lines.join('\n')));
 }
+
+/** Bytes as a whole number of MiB. */
+export const inMib = (bytes: number): number => Math.round(bytes / (1024 * 1024));

@@ -1,10 +1,9 @@
 import { SingleBar } from 'cli-progress';
-import { type Terminal } from './output.js';
+import { inMib, type Terminal } from './output.js';
 
 /** A command that is done sooner shows nothing. */
 const AFTER_MS = 1_000;
 const EVERY_MS = 200;
-const MIB = 1024 * 1024;
 
 /** How far a stream of bytes has come. */
 interface Source {
@@ -44,5 +43,3 @@ export async function withProgress<T>(
     bar.stop();
   }
 }
-
-const inMib = (bytes: number): number => Math.round(bytes / MIB);

@@ -23,6 +23,7 @@ export {
   MAX_JSON_VALUES,
   parseJsonBody,
 } from './json-limits.js';
+export { memberOf } from './json-pointer.js';
 export * from './json-rpc.js';
 export * from './media-type.js';
 export * from './operation.js';

@@ -4,4 +4,3 @@ export { type Fetch, Outbound, type OutboundCalls, type OutboundLimits } from '.
 export { OutboundModule } from './outbound.module.js';
 export { outboundUrl, withoutEndSlashes } from './outbound-url.js';
 export { timeoutSignal } from './timeout-signal.js';
-export { within } from './within.js';

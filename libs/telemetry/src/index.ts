@@ -10,5 +10,7 @@ export { OutageLog } from './outage-log.js';
 export { FailureLog } from './failure-log.js';
 export { type Attributes, type Span, type Tracer, Tracing } from './tracing.js';
 export { TelemetryModule } from './telemetry.module.js';
+export { formatBytes } from './format-bytes.js';
 export { messageOf } from './message-of.js';
 export { MAX_SPREAD, retryPause, spreadPause } from './random-pause.js';
+export { within } from './within.js';

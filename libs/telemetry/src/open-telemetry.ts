@@ -35,6 +35,7 @@ import type {
   TelemetrySettings,
   Tracer,
 } from './tracing.js';
+import { within } from './within.js';
 
 /** W3C Trace Context, version 00 and later ones, which begin the same. */
 const TRACEPARENT = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/;
@@ -69,8 +70,7 @@ export function openTelemetry(
     senders.push(sendLogs(new OTLPLogExporter({ url: endpoints.logs, headers }), resource));
   }
   const close = async (): Promise<void> => {
-    const late = new Promise<void>((resolve) => setTimeout(resolve, CLOSE_MS).unref());
-    await Promise.race([Promise.allSettled(senders.map((sender) => sender.close())), late]);
+    await within(Promise.allSettled(senders.map((sender) => sender.close())), CLOSE_MS);
   };
   return { ...(tracing && { tracer: tracing.tracer }), close };
 }

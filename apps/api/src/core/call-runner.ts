@@ -12,7 +12,7 @@ import {
 } from '@baton/a2a';
 import { callerOf, OpenCalls } from '@baton/identity';
 import { OperationTable } from '@baton/tasks';
-import { counter, type MetricOf, Metrics } from '@baton/telemetry';
+import { counter, type MetricOf, Metrics, within } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { type CallReply, type CallRequest, logContextOf } from '../http/requests.js';
 import { InFlightRequests } from '../http/in-flight-requests.js';
@@ -179,15 +179,7 @@ class PeekedItems implements AsyncIterableIterator<readonly StreamItem[]> {
   async peek(ms: number): Promise<readonly StreamItem[] | undefined> {
     this.first = this.items.next();
     if (ms === Infinity) return valueOf(await this.first);
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), ms);
-    });
-    try {
-      return valueOf(await Promise.race([this.first, late]));
-    } finally {
-      clearTimeout(timer);
-    }
+    return valueOf(await within(this.first, ms));
   }
 
   next(): Promise<IteratorResult<readonly StreamItem[]>> {

@@ -1,4 +1,5 @@
 import { GRPC_METHODS } from '@baton/a2a';
+import { within } from '@baton/telemetry';
 import {
   type Metadata,
   Server,
@@ -9,7 +10,6 @@ import {
   type ServerUnaryCall,
 } from '@grpc/grpc-js';
 import { once } from 'node:events';
-import { setTimeout } from 'node:timers/promises';
 import { type AddressInfo, createServer, type Server as Listener, type Socket } from 'node:net';
 import type { Connection } from '../http/connection.js';
 import { inNetworks } from '../http/networks.js';
@@ -92,7 +92,7 @@ export class GrpcServer {
     this.injector.destroy();
     // A connection that was asked to close does so when its answers are out.
     const closed = [...this.sockets].map((socket) => once(socket, 'close'));
-    await Promise.race([Promise.allSettled(closed), setTimeout(FLUSH_MS, undefined, { ref: false })]);
+    await within(Promise.allSettled(closed), FLUSH_MS);
     this.server.forceShutdown();
     for (const socket of this.sockets) socket.destroy();
   }

@@ -1,3 +1,4 @@
+import { messageOf } from '@baton/telemetry';
 import { diffLines as compareLines } from 'diff';
 import { ProtocolError, slugOf } from '@baton/a2a';
 import type { WrongField } from '@baton/contract';
@@ -154,7 +155,7 @@ function fieldsOf(error: unknown): readonly WrongField[] {
 
 function reasonOf(error: unknown): string {
   if (error instanceof RefusedError) return error.reason;
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
 
 function readText(file: string): string {

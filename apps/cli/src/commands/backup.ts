@@ -15,6 +15,7 @@ import {
   verifyBackup,
 } from '@baton/database';
 import { SecretBox } from '@baton/identity';
+import { messageOf } from '@baton/telemetry';
 import type { Command } from 'commander';
 import { createReadStream, createWriteStream, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { Readable, type Writable } from 'node:stream';
@@ -74,7 +75,7 @@ async function record(
     });
     if (action === 'backup.create') await new InstallationStore(database).noteBackup(createdAt);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     terminal.err(`The audit log has no record of this: ${reason}`);
   } finally {
     await database.close();

@@ -8,6 +8,7 @@ import {
 } from '@baton/database';
 import { SecretBox } from '@baton/identity';
 import { inspectRedis } from '@baton/messaging';
+import { messageOf } from '@baton/telemetry';
 import type { Command } from 'commander';
 import { existsSync, readFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
@@ -165,7 +166,7 @@ async function redisChecks({ redisUrl }: Environment): Promise<Check[]> {
   try {
     return checkRedis(await inspectRedis(redisUrl));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     return [fault('Redis', sentence(reason), 'Start Redis, or correct REDIS_URL and its user and password.')];
   }
 }

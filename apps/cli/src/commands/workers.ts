@@ -4,10 +4,9 @@ import { answerOf } from '../api.js';
 import type { Cli } from '../cli.js';
 import { type OperatorOptions, withOperatorApi, withOperatorOptions } from '../operator/operator-api.js';
 import { printed } from '../operator/printed.js';
-import { formatTime, printFields, printTable, printValue } from '../output.js';
+import { formatTime, inMib, printFields, printTable, printValue } from '../output.js';
 
 const TITLES = ['host', 'pid', 'runs', 'slots', 'alive', 'memory', 'version', 'started', 'last seen', 'id'];
-const MIB = 1024 * 1024;
 
 /** `baton workers`: who executes runs. */
 export function addWorkersCommand(program: Command, cli: Cli): void {
@@ -30,7 +29,7 @@ export function addWorkersCommand(program: Command, cli: Cli): void {
         String(worker.running),
         String(worker.concurrency),
         worker.alive ? 'yes' : 'no',
-        memory === null ? '-' : `${Math.round(memory / MIB)} MiB`,
+        memory === null ? '-' : `${inMib(memory)} MiB`,
         worker.version ?? '-',
         formatTime(new Date(worker.started_at)),
         formatTime(new Date(worker.seen_at)),

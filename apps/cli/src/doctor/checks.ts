@@ -1,6 +1,7 @@
 import type { Environment } from '@baton/config';
 import type { DatabaseFacts } from '@baton/database';
 import type { RedisFacts } from '@baton/messaging';
+import { formatBytes } from '@baton/telemetry';
 
 /** The subject of a check, and its finding. No text holds a secret. */
 export interface Check {
@@ -62,7 +63,7 @@ export function checkDatabase(facts: DatabaseFacts, environment: Environment): C
 
 function checkPostgres({ version, versionNumber, host, database, isReadOnly, bytes }: DatabaseFacts): Check {
   const name = 'Postgres';
-  const found = `${version} at ${host}, database ${database} with ${sizeOf(bytes)}`;
+  const found = `${version} at ${host}, database ${database} with ${formatBytes(bytes)}`;
   const major = Math.floor(versionNumber / 10_000);
   if (isReadOnly) {
     return fault(
@@ -281,7 +282,7 @@ export function checkRedis(facts: RedisFacts): Check[] {
 
 function checkPolicy(policy: string, { used, max }: RedisFacts['memory']): Check {
   const name = 'Redis memory';
-  const found = `${policy}, ${sizeOf(used)} used of ${max === 0 ? 'no limit' : sizeOf(max)}`;
+  const found = `${policy}, ${formatBytes(used)} used of ${max === 0 ? 'no limit' : formatBytes(max)}`;
   if (policy !== 'noeviction') {
     return fault(
       name,
@@ -361,7 +362,7 @@ export function checkMasterKey(
 /** @param space of the file system of `folder`, in bytes */
 export function checkDisk(name: string, folder: string, space: { free: number; total: number }): Check {
   const share = space.total === 0 ? 0 : space.free / space.total;
-  const found = `${sizeOf(space.free)} free (${Math.round(share * 100)} %) at ${folder}`;
+  const found = `${formatBytes(space.free)} free (${Math.round(share * 100)} %) at ${folder}`;
   if (space.free < GIB && share < 0.05) return fault(name, found, 'Make room, or enlarge the disk, now.');
   if (space.free < 5 * GIB && share < 0.1) return warning(name, found, 'Make room, or enlarge the disk.');
   return ok(name, found);
@@ -383,12 +384,6 @@ function listOf(names: readonly string[]): string {
   const more = names.length - MAX_NAMES;
   const shown = names.slice(0, MAX_NAMES).join(', ');
   return more > 0 ? `${shown} and ${more} more` : shown;
-}
-
-function sizeOf(bytes: number): string {
-  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(bytes, 1)) / 10));
-  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
 }
 
 /** With a capital letter and a full stop. */

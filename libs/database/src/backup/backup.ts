@@ -1,3 +1,4 @@
+import { formatBytes } from '@baton/telemetry';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
@@ -126,7 +127,7 @@ async function writeAll(session: BackupSession, writer: ArchiveWriter, report: R
       );
     }
     checksums[name] = digest;
-    if (rows > 0) report(`${name}: ${rows} rows, ${sizeOf(digest.bytes)}`);
+    if (rows > 0) report(`${name}: ${rows} rows, ${formatBytes(digest.bytes)}`);
   }
   await writer.finish(checksums);
   return { manifest, checksums };
@@ -198,10 +199,4 @@ async function sequencesOf(session: BackupSession): Promise<Manifest['sequences'
     if (row) sequences.push({ name, ...row });
   }
   return sequences;
-}
-
-function sizeOf(bytes: number): string {
-  const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(bytes, 1)) / 10));
-  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
 }

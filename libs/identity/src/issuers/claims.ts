@@ -1,4 +1,4 @@
-import type { Principal, Scope } from '@baton/a2a';
+import { memberOf, type Principal, type Scope } from '@baton/a2a';
 import type { TrustedIssuer } from '@baton/database';
 import type { JWTPayload } from 'jose';
 import { createHash } from 'node:crypto';
@@ -13,7 +13,7 @@ const SPACED_CLAIMS: ReadonlySet<string> = new Set(['scope', 'scp']);
  * @param name a top-level claim, or the path of a nested one as a JSON pointer (RFC 6901): `/realm_access/roles`
  */
 function claimOf(claims: JWTPayload, name: string): unknown {
-  const path = name.startsWith('/') ? name.slice(1).split('/').map(unescape) : [name];
+  const path = name.startsWith('/') ? name.slice(1).split('/').map(memberOf) : [name];
   return path.reduce<unknown>(
     (value, key) =>
       typeof value === 'object' && value !== null && !Array.isArray(value) && Object.hasOwn(value, key)
@@ -22,8 +22,6 @@ function claimOf(claims: JWTPayload, name: string): unknown {
     claims,
   );
 }
-
-const unescape = (key: string): string => key.replaceAll('~1', '/').replaceAll('~0', '~');
 
 /** Whether a claim has a value: is equal to it, or is a list that contains it. */
 export function hasValue(claims: JWTPayload, claim: string, value: string): boolean {

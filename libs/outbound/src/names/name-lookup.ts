@@ -1,5 +1,5 @@
+import { within } from '@baton/telemetry';
 import type { Resolver } from 'node:dns/promises';
-import { within } from '../within.js';
 import type { ResolvedAddress } from './resolved-address.js';
 
 /** What name servers say of a name. */

@@ -1,6 +1,6 @@
+import { within } from '@baton/telemetry';
 import { Resolver } from 'node:dns/promises';
 import { LRUCache } from 'lru-cache';
-import { within } from '../within.js';
 import { lookUp } from './name-lookup.js';
 import type { ResolvedAddress } from './resolved-address.js';
 import { candidates, localAddresses, SystemNames, type SystemNamesState } from './system-names.js';

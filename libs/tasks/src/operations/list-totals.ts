@@ -1,8 +1,7 @@
 import { COUNTED_EXACTLY, type CountCursor, type ListedTasks, TaskStore } from '@baton/database';
-import { Logger } from '@baton/telemetry';
+import { Logger, within } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
-import { setTimeout as delay } from 'node:timers/promises';
 
 /** How long a list waits for its total. */
 const WAIT_MS = 200;
@@ -56,10 +55,7 @@ export class ListTotals {
     this.totals.set(key, total);
     // Also after a count that failed.
     if (performance.now() < total.freshUntil) return total.count ?? AT_LEAST;
-    const timer = new AbortController();
-    const late = delay(WAIT_MS, undefined, { signal: timer.signal }).catch(() => undefined);
-    await Promise.race([this.count(total), late]);
-    timer.abort();
+    await within(this.count(total), WAIT_MS);
     return total.count ?? Math.max(total.counting?.soFar ?? 0, AT_LEAST);
   }
 

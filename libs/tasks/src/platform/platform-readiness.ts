@@ -1,4 +1,4 @@
-import { messageOf, spreadPause } from '@baton/telemetry';
+import { messageOf, spreadPause, within } from '@baton/telemetry';
 import { ClockWatch, Database, pendingText } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { SingleFlight } from '@baton/postgres';
@@ -121,13 +121,7 @@ export class PlatformReadiness {
   private async check(name: string, probe: () => Promise<unknown>): Promise<string> {
     const flight = this.flights.get(name) ?? new SingleFlight<unknown>();
     this.flights.set(name, flight);
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<string>((resolve) => {
-      timer = setTimeout(() => resolve(`no answer within ${String(CHECK_MS)} ms`), CHECK_MS);
-    });
     const outcome = flight.run(probe).then(() => 'ok', messageOf);
-    const first = await Promise.race([outcome, late]);
-    clearTimeout(timer);
-    return first;
+    return (await within(outcome, CHECK_MS)) ?? `no answer within ${CHECK_MS} ms`;
   }
 }

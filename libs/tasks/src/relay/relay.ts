@@ -2,7 +2,16 @@ import { Environment } from '@baton/config';
 import { TaskStore } from '@baton/database';
 import { Messaging, type Unsubscribe } from '@baton/messaging';
 import { untilStatementEnded } from '@baton/postgres';
-import { clock, FailureLog, gauge, histogram, Logger, type MetricOf, Metrics } from '@baton/telemetry';
+import {
+  clock,
+  FailureLog,
+  gauge,
+  histogram,
+  Logger,
+  type MetricOf,
+  Metrics,
+  within,
+} from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { LogReader, type LogKey } from './log-reader.js';
@@ -113,19 +122,12 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
 
   /** Wait for the subscription, but not for long: without it the watch uses the slow tick. */
   private async waitFor(inForce: Promise<void>): Promise<void> {
-    let late = false;
-    const done = inForce.then(() => {
-      if (late) void this.catchUp();
-    });
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<void>((resolve) => {
-      timer = setTimeout(() => {
-        late = true;
-        resolve();
-      }, SUBSCRIBE_WAIT_MS);
-    });
-    await Promise.race([done, timeout]);
-    clearTimeout(timer);
+    const done = inForce.then(() => true);
+    if (await within(done, SUBSCRIBE_WAIT_MS)) return;
+    done.then(
+      () => this.catchUp(),
+      () => undefined,
+    );
   }
 
   /** Signals may have been missed: compare every watch with its log soon, and again until that succeeds. */

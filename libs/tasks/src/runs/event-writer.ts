@@ -12,7 +12,7 @@ import {
   retryTransient,
 } from '@baton/database';
 import type { Messaging, TaskSignal } from '@baton/messaging';
-import { counter, histogram, type Metrics } from '@baton/telemetry';
+import { counter, histogram, type Metrics, within } from '@baton/telemetry';
 import type { EventAllowance } from './event-allowance.js';
 import { TurnFailure } from '../core/turn-failure.js';
 import { AppendRefused } from '../core/append-refused.js';
@@ -242,18 +242,13 @@ export class EventWriter {
    * Wait for the signal to be sent, but not for long. If the server hangs, do not wait again before it has answered.
    */
   private async publish(tenantId: string, taskId: string, signal: TaskSignal): Promise<void> {
-    const published = this.ports.messaging.publishTask(tenantId, taskId, signal).catch(() => undefined);
-    if (this.isPublisherStuck) return;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(() => {
-        this.isPublisherStuck = true;
-        void published.then(() => (this.isPublisherStuck = false));
-        resolve();
-      }, PUBLISH_WAIT_MS);
-    });
-    await Promise.race([published, late]);
-    clearTimeout(timer);
+    const published = this.ports.messaging.publishTask(tenantId, taskId, signal).then(
+      () => true,
+      () => true,
+    );
+    if (this.isPublisherStuck || (await within(published, PUBLISH_WAIT_MS))) return;
+    this.isPublisherStuck = true;
+    void published.then(() => (this.isPublisherStuck = false));
   }
 
   /**

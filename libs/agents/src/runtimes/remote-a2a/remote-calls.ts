@@ -2,7 +2,8 @@ import { Message, type RequestDetails, StreamResponse, Task } from '@baton/a2a';
 import type { RequestOptions } from '@a2a-js/sdk/client';
 import type { RemoteConnection } from './remote-connector.js';
 import { remoteFailure } from './remote-failure.js';
-import { timeoutSignal, within } from '@baton/outbound';
+import { timeoutSignal } from '@baton/outbound';
+import { within } from '@baton/telemetry';
 
 /** One event of a remote agent. */
 export type Said = NonNullable<StreamResponse['payload']>;

@@ -79,7 +79,7 @@ export class LeaseBeat {
       this.report(await heartbeat(this.database, keys, workerId, leaseMs));
       return true;
     } catch (error) {
-      if (!this.failing && !this.closed) this.publish({ type: 'failed', reason: reasonOf(error) });
+      if (!this.failing && !this.closed) this.publish({ type: 'failed', reason: messageOf(error) });
       this.failing = true;
       return false;
     }
@@ -104,7 +104,8 @@ export class LeaseBeat {
   }
 }
 
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** As in @baton/telemetry, which this thread does not load. */
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
  * An answer that takes longer than a lease is of no use: better a new connection. Whether row-level security binds

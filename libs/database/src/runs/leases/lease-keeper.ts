@@ -1,3 +1,4 @@
+import { within } from '@baton/telemetry';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
@@ -67,7 +68,7 @@ export class LeaseKeeper {
     const { thread } = this;
     const ended = new Promise((resolve) => thread.once('exit', resolve));
     this.order({ type: 'close' });
-    await Promise.race([ended, delay(CLOSE_MS, undefined, { ref: false })]);
+    await within(ended, CLOSE_MS);
     await thread.terminate();
   }
 

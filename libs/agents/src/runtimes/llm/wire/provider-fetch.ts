@@ -1,4 +1,5 @@
-import { within, type Fetch } from '@baton/outbound';
+import type { Fetch } from '@baton/outbound';
+import { within } from '@baton/telemetry';
 import { createParser } from 'eventsource-parser';
 import { restOfBeginning } from '../../../outbound/beginning-of.js';
 import { wellFormedRequest } from '../../../outbound/well-formed-request.js';

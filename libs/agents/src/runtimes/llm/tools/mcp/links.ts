@@ -1,10 +1,9 @@
 import { originOf, programOrigin } from '@baton/a2a';
 import type { Environment } from '@baton/config';
-import type { Logger } from '@baton/telemetry';
+import { type Logger, within } from '@baton/telemetry';
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { FetchLike, Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { OutboundCalls } from '@baton/outbound';
 import type { TurnSecrets } from '../../../../agent-runtime.js';
 import {
@@ -138,7 +137,7 @@ function streamableLink(url: URL, headers: Record<string, string>, send: FetchLi
     transport,
     // Failures of its requests are told. A stream of other messages is optional.
     report: () => Promise.resolve({}),
-    leave: () => Promise.race([leave(), delay(GOODBYE_MS, undefined, { ref: false })]),
+    leave: () => within(leave(), GOODBYE_MS),
   };
 }
 
@@ -160,7 +159,7 @@ function sseLink(url: URL, headers: Record<string, string>, send: FetchLike): Li
     transport,
     report: () => Promise.resolve({ failure: watched.refusal }),
     leave: async () => {
-      await Promise.race([settled(), delay(GOODBYE_MS, undefined, { ref: false })]);
+      await within(settled(), GOODBYE_MS);
     },
   };
 }

@@ -1,3 +1,4 @@
+import { memberOf } from '@baton/a2a';
 import { isObject } from '../../wire/json.js';
 import type { JsonSchema } from '../tool-sources.js';
 
@@ -53,7 +54,7 @@ function isThere(schema: JsonSchema, ref: string): boolean {
   if (!ref.startsWith('#/')) return true;
   let at: unknown = schema;
   for (const part of ref.slice(2).split('/')) {
-    const name = decoded(part).replaceAll('~1', '/').replaceAll('~0', '~');
+    const name = memberOf(decoded(part));
     if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return false;
     at = (at as Record<string, unknown>)[name];
   }
