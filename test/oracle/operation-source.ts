@@ -110,7 +110,7 @@ export class OperationSource {
       verb: 'dispatch',
       grants: [{ tenant, slots: 3, maxInFlight: null }],
       capacity: 100,
-      reserveUpTo: 1,
+      reserve: { upTo: 1, slots: 0 },
     };
   }
 
@@ -349,7 +349,7 @@ export class OperationSource {
           verb,
           grants,
           capacity: random.chance(0.7) ? 100 : random.integer(0, 4),
-          reserveUpTo: random.integer(1, 3),
+          reserve: { upTo: random.integer(1, 3), slots: random.integer(0, 2) },
         };
       }
       case 'lookForWork':

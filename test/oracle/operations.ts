@@ -139,7 +139,7 @@ export interface Arguments {
   dispatch: {
     grants: readonly { tenant: string; slots: number; maxInFlight: number | null }[];
     capacity: number;
-    reserveUpTo: number;
+    reserve: { upTo: number; slots: number };
   };
 
   // What sweeps do.

@@ -575,9 +575,9 @@ export class TaskModel {
 
   /**
    * The oldest waiting runs of each tenant get slots, tenant by tenant. The first run of a tenant without a run in flight gets one also
-   * if there is no capacity left. The first few of a tenant may use a reserved slot.
+   * if there is no capacity left. The first few of a tenant may use a reserved slot, and exceed the capacity by as many.
    */
-  dispatch({ grants, capacity, reserveUpTo }: Arguments['dispatch']): Result {
+  dispatch({ grants, capacity, reserve }: Arguments['dispatch']): Result {
     const waiting = this.runs.filter(isWaiting);
     const found = grants.flatMap(({ tenant, slots, maxInFlight }) => {
       const ready = waiting.filter((run) => run.tenant === tenant && isDue(run) && !this.isSkipped(run));
@@ -589,14 +589,16 @@ export class TaskModel {
         .map((run, i) => ({ run, number: inFlight + i + 1 }));
     });
     const first = found.filter(({ number }) => number === 1);
-    const others = found.filter(({ number }) => number !== 1);
-    const left = capacity - this.runs.filter(isInFlight).length - first.length;
-    const chosen = [...first, ...others.slice(0, Math.max(left, 0))].sort((a, b) => byAge(a.run, b.run));
+    const few = found.filter(({ number }) => number > 1 && number <= reserve.upTo);
+    const others = found.filter(({ number }) => number > Math.max(reserve.upTo, 1));
+    const left = capacity - this.runs.filter(isInFlight).length;
+    const most = Math.max(left, first.length, Math.min(left + reserve.slots, first.length + few.length));
+    const chosen = [...first, ...few, ...others].slice(0, most).sort((a, b) => byAge(a.run, b.run));
     for (const { run } of chosen) Object.assign(run, { hasSlot: true, isStale: false });
     const answer = chosen.map(({ run: { name, attempt }, number }) => ({
       run: name,
       attempt,
-      mayUseReserved: number <= reserveUpTo,
+      mayUseReserved: number <= reserve.upTo,
     }));
     return { outcome: this.whyDispatched(grants, waiting, found.length, chosen.length), answer };
   }

@@ -305,10 +305,26 @@ describe('dispatch', () => {
   it('gives the right to a reserved slot to the first few of a tenant', async () => {
     const tenantId = randomUUID();
     await accept(tenantId, 4);
-    const dispatch = (slots: number) => stores.dispatch.dispatch([grant(tenantId, slots)], ROOMY, 3);
+    const dispatch = (slots: number) =>
+      stores.dispatch.dispatch([grant(tenantId, slots)], ROOMY, { upTo: 3, slots: 0 });
     const rights = (runs: { mayUseReserved: boolean }[]) => runs.map(({ mayUseReserved }) => mayUseReserved);
     expect(rights(await dispatch(1))).toEqual([true]);
     expect(rights(await dispatch(3))).toEqual([true, true, false]);
+  });
+
+  it('gives tenants with few runs in flight as many as there are reserved slots, beyond what all may have', async () => {
+    const [flood, one, two] = [randomUUID(), randomUUID(), randomUUID()];
+    await accept(flood, 6, { maxInFlight: 4, maxWaiting: null, exact: false });
+    await accept(one, 3);
+    await accept(two, 3);
+    const grants = [grant(flood, 3), grant(one, 3), grant(two, 3)];
+    const given = async () => {
+      const runs = await stores.dispatch.dispatch(grants, 4, { upTo: 2, slots: 3 });
+      return [flood, one, two].map((tenant) => runs.filter(({ tenantId }) => tenantId === tenant).length);
+    };
+    // Four are in flight, and three more may be: the first of each tenant, and one of the second ones.
+    expect(await given()).toEqual([0, 2, 1]);
+    expect(await given()).toEqual([0, 0, 0]);
   });
 
   it('gives one to each tenant without a run in flight, also if all have as many as they may', async () => {

@@ -58,9 +58,9 @@ FROM (
 
 /**
  * Puts the oldest waiting runs of tenants on the queue, and never waits for a lock: $1 tenants $2 how many of each
- * $3 maximum in flight of each, NULL = no limit $4 maximum in flight of all tenants together $5 maximum in flight of a tenant whose
- * run may use a reserved slot. A tenant without a run in flight gets one also if the maximum of all is reached, as at acceptance.
- * The statement has no name: it is planned for the tables as they are, not as they once were.
+ * $3 maximum in flight of each, NULL = no limit $4 maximum in flight of all tenants together $5 and $6 the reserve.
+ * A tenant without a run in flight gets one also if the maximum of all is reached, as at acceptance. Tenants with few get some as long as
+ * the maximum is exceeded by no more than the reserved slots. The statement has no name: it is planned for the tables as they are, not as they once were.
  */
 const DISPATCH: Statement = {
   text: `
@@ -80,9 +80,12 @@ WITH found AS MATERIALIZED (
   ) r
 ), chosen AS MATERIALIZED (
   SELECT tenant_id, id, number <= $5::int AS may_use_reserved FROM found
-  ORDER BY number = 1 DESC, position
-  LIMIT greatest($4::int - (SELECT count(*) FROM (SELECT FROM runs WHERE ${IN_FLIGHT} LIMIT $4::int) n),
-    (SELECT count(*) FROM found WHERE number = 1))
+  ORDER BY number = 1 DESC, number <= $5::int DESC, position
+  LIMIT (
+    SELECT greatest($4::int - taken, firsts, least(few, $4::int + $6::int - taken)) FROM
+      (SELECT count(*) FILTER (WHERE number = 1) AS firsts, count(*) FILTER (WHERE number <= $5::int) AS few FROM found) f,
+      (SELECT count(*) AS taken FROM (SELECT FROM runs WHERE ${IN_FLIGHT} LIMIT $4::int + $6::int) r) n
+  )
 ), dispatched AS (
   UPDATE runs r SET enqueued_at = clock_timestamp() FROM chosen c
   WHERE r.tenant_id = c.tenant_id AND r.id = c.id
@@ -110,6 +113,14 @@ export interface SlotUsage {
   inFlight: ReadonlyMap<string, number>;
   /** Tenants with runs that wait for a slot, and what the operator has set for them. */
   waiting: ReadonlyMap<string, LimitOverrides>;
+}
+
+/** What is kept free for tenants with few runs in flight. */
+export interface Reserve {
+  /** A tenant has few runs in flight if there are no more than these. */
+  upTo: number;
+  /** Slots of workers that only their runs may take. */
+  slots: number;
 }
 
 /** Dispatch slots for the waiting runs of a tenant. */
@@ -148,17 +159,22 @@ export class DispatchStore {
   /**
    * Give dispatch slots to the oldest waiting runs of tenants.
    * @param capacity maximum runs in flight of all tenants together
-   * @param reserveUpTo as in `RunQuota`
+   * @param reserve what tenants with few runs in flight may use
    * @returns the runs, oldest first; they must be enqueued now
    */
-  async dispatch(grants: readonly Grant[], capacity: number, reserveUpTo = 1): Promise<RunToEnqueue[]> {
+  async dispatch(
+    grants: readonly Grant[],
+    capacity: number,
+    reserve: Reserve = { upTo: 1, slots: 0 },
+  ): Promise<RunToEnqueue[]> {
     const limited = grants.filter(({ maxInFlight }) => maxInFlight !== null);
     const values = [
       grants.map(({ tenantId }) => tenantId),
       grants.map(({ slots }) => slots),
       grants.map(({ maxInFlight }) => maxInFlight),
       capacity,
-      reserveUpTo,
+      reserve.upTo,
+      reserve.slots,
     ];
     const lock: [Statement, Values] = [LOCK_TENANTS, [limited.map(({ tenantId }) => tenantId)]];
     const answers = await this.database.systemQueries([

@@ -419,9 +419,9 @@ export class StoreAdapter implements OracleSubject {
     return children.map((id) => this.name(id)).sort();
   }
 
-  async dispatch({ grants, capacity, reserveUpTo }: Arguments['dispatch']): Promise<Answer> {
+  async dispatch({ grants, capacity, reserve }: Arguments['dispatch']): Promise<Answer> {
     const wanted = grants.map(({ tenant, ...grant }) => ({ tenantId: this.id(tenant), ...grant }));
-    return (await this.stores.dispatch.dispatch(wanted, capacity, reserveUpTo)).map(this.runToEnqueue);
+    return (await this.stores.dispatch.dispatch(wanted, capacity, reserve)).map(this.runToEnqueue);
   }
 
   // ── What sweeps do ───────────────────────────────────────────────────────────────────────────────────────────────

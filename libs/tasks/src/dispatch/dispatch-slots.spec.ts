@@ -80,6 +80,19 @@ describe('dispatch slots', () => {
     expect([0, 1, 7, 8, 12, 24].map(fewOf)).toEqual([1, 1, 1, 2, 3, 4]);
   });
 
+  it('leave room for a tenant with few runs in flight, as far as the reserve goes', () => {
+    const without = (inFlight: number) => {
+      slots.update({ ...look(212, inFlight), reservedSlots: 12 }, 0);
+      return [slots.isFull, slots.withoutSlot];
+    };
+    expect([299, 300, 311, 312].map(without)).toEqual([
+      [false, 3],
+      [true, 3],
+      [true, 3],
+      [true, 1],
+    ]);
+  });
+
   it('that a run leaves are wanted by whoever waits for one', () => {
     slots.update(look(20, 30, 'limited'), 0);
     expect(['limited', 'flooding'].map((tenant) => slots.isWantedBy(tenant))).toEqual([true, true]);

@@ -43,6 +43,8 @@ export class DispatchSlots {
   private waiting: ReadonlySet<string> = new Set();
   private free = 0;
   private credit = 0;
+  /** Fewer runs are in flight than the dispatch slots and the reserved slots. */
+  private hasReserve = true;
   private isGuess = false;
 
   constructor(private readonly now: () => number = () => performance.now()) {}
@@ -57,6 +59,7 @@ export class DispatchSlots {
     this.lookedAt = this.now();
     this.isGuess = false;
     this.setFree(Math.max(0, freeDispatchSlots(seen) - dispatched));
+    this.hasReserve = freeReserve(seen) > dispatched;
   }
 
   /** Take a slot of a worker, after `take`. Undefined: none is known to be free. The workers take turns. */
@@ -106,6 +109,11 @@ export class DispatchSlots {
     return reserveUpTo({ reservedSlots: this.reserved });
   }
 
+  /** How many runs of a tenant may be in flight although no dispatch slot is free. */
+  get withoutSlot(): number {
+    return this.hasReserve ? this.reserveUpTo : 1;
+  }
+
   /** Some live worker reserves slots. */
   get areReserved(): boolean {
     return this.reserved > 0;
@@ -114,6 +122,7 @@ export class DispatchSlots {
   /** Nothing happened here for long: until the next read, all slots count as free. */
   private guess(): void {
     this.isGuess = true;
+    this.hasReserve = true;
     this.setFree(capacityOf(this.ordinary));
   }
 
@@ -124,10 +133,15 @@ export class DispatchSlots {
   }
 }
 
+type Load = Pick<SlotUsage, 'workerSlots' | 'reservedSlots' | 'inFlight'>;
+
+const inFlightOf = ({ inFlight }: Load): number =>
+  [...inFlight.values()].reduce((sum, runs) => sum + runs, 0);
+
 /** Dispatch slots that are free now. */
-export function freeDispatchSlots(
-  seen: Pick<SlotUsage, 'workerSlots' | 'reservedSlots' | 'inFlight'>,
-): number {
-  const taken = [...seen.inFlight.values()].reduce((sum, runs) => sum + runs, 0);
-  return Math.max(0, capacityOf(ordinarySlots(seen)) - taken);
-}
+export const freeDispatchSlots = (seen: Load): number =>
+  Math.max(0, capacityOf(ordinarySlots(seen)) - inFlightOf(seen));
+
+/** How many runs of tenants with few in flight may be dispatched now, beyond the dispatch slots too. */
+export const freeReserve = (seen: Load): number =>
+  Math.max(0, capacityOf(ordinarySlots(seen)) + seen.reservedSlots - inFlightOf(seen));

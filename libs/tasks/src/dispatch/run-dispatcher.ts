@@ -19,6 +19,7 @@ import {
   capacityOf,
   DispatchSlots,
   freeDispatchSlots,
+  freeReserve,
   ordinarySlots,
   reserveUpTo,
 } from './dispatch-slots.js';
@@ -75,7 +76,7 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   /**
-   * The quota of a new run. While no dispatch slot is free, a tenant without a run in flight still gets one: its run
+   * The quota of a new run. While no dispatch slot is free, a tenant with few runs in flight still gets one: its run
    * waits for the next worker slot, not for the tasks of others.
    * @param isGuest guests may use a share of the tenant's limits
    */
@@ -85,9 +86,9 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     const isFree = this.slots.take();
     if (this.slots.age > FULL_MS || this.slots.isRunningLow) this.refill();
     const exact = runsAtOnce !== null || tasksWaiting !== null;
-    const { reserveUpTo } = this.slots;
+    const { reserveUpTo, withoutSlot } = this.slots;
     return {
-      maxInFlight: isFree ? runsAtOnce : 1,
+      maxInFlight: isFree ? runsAtOnce : Math.min(runsAtOnce ?? Infinity, withoutSlot),
       maxWaiting: tasksWaiting,
       reserveUpTo,
       maxStoredBytes,
@@ -213,7 +214,8 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     const grants = this.grantsFor(seen);
     const granted = grants.reduce((sum, { slots }) => sum + slots, 0);
     const capacity = capacityOf(ordinarySlots(seen));
-    const runs = granted > 0 ? await this.store.dispatch(grants, capacity, reserveUpTo(seen)) : [];
+    const reserve = { upTo: reserveUpTo(seen), slots: seen.reservedSlots };
+    const runs = granted > 0 ? await this.store.dispatch(grants, capacity, reserve) : [];
     this.slots.update(seen, runs.length);
     // Some tenants had fewer waiting runs than slots: the other slots go to other tenants.
     if (runs.length > 0 && runs.length < granted) this.asked = true;
@@ -228,10 +230,11 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
       inFlight: seen.inFlight.get(tenantId) ?? 0,
       maxInFlight: limits.runsAtOnce === undefined ? runsAtOnce : limits.runsAtOnce,
     }));
+    const few = freeReserve(seen) > 0 ? reserveUpTo(seen) : 1;
     const shares = shareOut(Math.min(freeDispatchSlots(seen), MAX_REFILL), claimants);
     return claimants.flatMap(({ tenantId, maxInFlight, inFlight }) => {
-      // A tenant without a run in flight gets one, as at acceptance: it may use a reserved slot.
-      const slots = shares.get(tenantId) ?? (inFlight === 0 ? 1 : 0);
+      // A tenant with few runs in flight gets some, as at acceptance: they may use reserved slots.
+      const slots = Math.max(shares.get(tenantId) ?? 0, few - inFlight);
       return slots === 0 ? [] : [{ tenantId, slots, maxInFlight }];
     });
   }
