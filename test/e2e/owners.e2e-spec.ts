@@ -201,6 +201,22 @@ describe('a guest of a public host', () => {
       return anne.call('SendMessage', sendParams('yes', { taskId: id as string }));
     };
     expect((await answered('payer')).error?.message).toContain('guests may not approve');
+    // Nor in any other version.
+    const anne = Guest.unique('payer');
+    const { id: taskId } = await anne.send('pay the rent');
+    const yes = { taskId: taskId as string, messageId: randomUUID() };
+    const legacy = { ...yes, kind: 'message', role: 'user', parts: [{ kind: 'text', text: 'yes' }] };
+    const oldest = {
+      id: taskId as string,
+      message: { role: 'user', parts: [{ type: 'text', text: 'yes' }] },
+    };
+    for (const answer of [
+      await anne.call('SendStreamingMessage', sendParams('yes', yes)),
+      await anne.call('message/send', { message: legacy }, '0.3'),
+      await anne.call('message/stream', { message: legacy }, '0.3'),
+      await anne.call('tasks/send', oldest, ''),
+    ])
+      expect(JSON.stringify(answer)).toContain('guests may not approve');
     expect(server.calls).toEqual([]);
     expect((await answered('kiosk')).result!.task.status.state).toBe('TASK_STATE_COMPLETED');
     expect(server.calls).toHaveLength(1);

@@ -78,22 +78,33 @@ const rpc = async (path: string, version: string, method: string, params: object
 interface Sent {
   text: string;
   taskId?: string | undefined;
+  /** Of the request. */
   metadata: object;
+  /** Of the message and of its part. */
+  within?: object;
 }
 
-const message = ({ text, taskId }: Sent) => ({
+const partOf = ({ text, within }: Sent) => ({ text, ...(within && { metadata: within }) });
+const message = ({ taskId, within, ...sent }: Sent) => ({
   messageId: freshId(),
   role: 'ROLE_USER',
-  parts: [{ text }],
+  parts: [partOf({ ...sent, within })],
   ...(taskId && { taskId }),
+  ...(within && { metadata: within }),
 });
-const legacy = ({ text, taskId }: Sent) => ({
+const legacy = ({ taskId, within, ...sent }: Sent) => ({
   kind: 'message',
   messageId: freshId(),
   role: 'user',
-  parts: [{ kind: 'text', text }],
+  parts: [{ kind: 'text', ...partOf({ ...sent, within }) }],
   ...(taskId && { taskId }),
+  ...(within && { metadata: within }),
 });
+/** As 0.3 writes it in Protobuf. */
+const legacyProto = (sent: Sent) => {
+  const { parts: _, ...said } = message(sent);
+  return { ...said, content: [partOf(sent)] };
+};
 const configuration = { acceptedOutputModes: MODES, historyLength: 1 };
 
 /** Sends one message in the words of its version. @returns the task, in the words of any */
@@ -111,15 +122,8 @@ const SENDERS: Record<string, (sent: Sent) => Promise<Json>> = {
     return (await post(`/agents/${AGENT}/message:send`, '1.0', body)).task as Json;
   },
   '0.3 over HTTP+JSON': async (sent) => {
-    const { messageId, role } = message(sent);
-    const said = {
-      messageId,
-      role,
-      content: [{ text: sent.text }],
-      ...(sent.taskId && { taskId: sent.taskId }),
-    };
     const asked = { acceptedOutputModes: MODES, historyLength: 1, blocking: true };
-    const body = { message: said, configuration: asked, metadata: sent.metadata };
+    const body = { message: legacyProto(sent), configuration: asked, metadata: sent.metadata };
     return (await post(`/agents/${AGENT}/v1/message:send`, '0.3', body)).task as Json;
   },
   '1.0 over gRPC': async (sent) => {
@@ -129,15 +133,8 @@ const SENDERS: Record<string, (sent: Sent) => Promise<Json>> = {
     return json.task as Json;
   },
   '0.3 over gRPC': async (sent) => {
-    const { messageId, role } = message(sent);
-    const said = {
-      messageId,
-      role,
-      content: [{ text: sent.text }],
-      ...(sent.taskId && { taskId: sent.taskId }),
-    };
     const asked = { acceptedOutputModes: MODES, historyLength: 1, blocking: true };
-    const request = { request: said, configuration: asked, metadata: sent.metadata };
+    const request = { request: legacyProto(sent), configuration: asked, metadata: sent.metadata };
     const metadata = { authorization: `Bearer ${token}`, 'baton-agent': AGENT };
     const { json } = await grpc.ask('SendMessage', request, { metadata, service: V0_3_SERVICE });
     return json.task as Json;
@@ -172,18 +169,37 @@ describe('what a request says beside its message', () => {
     });
   });
 
+  it.each(Object.keys(SENDERS))('says nothing in the name of the platform: %s', async (version) => {
+    const forged = {
+      'baton.parent': { taskId: 'x' },
+      'baton.approver': { principal: 'token:boss' },
+      'baton.schedule': { id: 'x' },
+      'baton.usage': {},
+    };
+    const send = SENDERS[version]!;
+    const metadata = { ...forged, mine: 1 };
+    const { id } = await send({ text: 'ask', metadata, within: { ...forged, mine: 2 } });
+    await send({ text: 'go on', taskId: id as string, metadata, within: { ...forged, mine: 3 } });
+    const shown = await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}`, { headers: headers('1.0') });
+    const { task } = (await shown.json()) as Json;
+    const said = (task.history as Json[]).filter(({ role }) => role === 'ROLE_USER');
+    expect(said.map(({ metadata: own, parts }) => [own, parts[0].metadata])).toEqual([
+      [{ mine: 2 }, { mine: 2 }],
+      [{ mine: 3 }, { mine: 3 }],
+    ]);
+    expect(Object.keys(task.metadata as Json)).toEqual(['mine']);
+  });
+
   it('reaches an agent in code in 0.1', async () => {
     const params = {
       id: freshId(),
       message: { role: 'user', parts: [{ type: 'text', text: 'hi' }] },
       acceptedOutputModes: MODES,
-      metadata: { tone: 'formal' },
+      metadata: { tone: 'formal', 'baton.sender': 'agent' },
     };
     const task = await rpc(`/v1/agents/${AGENT}/a2a`, '', 'tasks/send', params);
-    expect(heardIn(task)).toMatchObject({
-      metadata: { tone: 'formal' },
-      configuration: { acceptedOutputModes: MODES },
-    });
+    expect(heardIn(task).configuration).toMatchObject({ acceptedOutputModes: MODES });
+    expect(heardIn(task).metadata).toEqual({ tone: 'formal' });
   });
 
   it('is nothing where the request says nothing', async () => {
