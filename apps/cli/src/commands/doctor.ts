@@ -8,6 +8,7 @@ import {
 } from '@baton/database';
 import { SecretBox } from '@baton/identity';
 import { inspectRedis } from '@baton/messaging';
+import { sandboxProblem } from '@baton/sandbox';
 import { messageOf } from '@baton/telemetry';
 import type { Command } from 'commander';
 import { existsSync, readFileSync } from 'node:fs';
@@ -23,6 +24,7 @@ import {
   checkNode,
   checkRedis,
   checkReplica,
+  checkSandbox,
   fault,
   faultAndRemedy,
   ok,
@@ -38,7 +40,7 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
   program
     .command('doctor')
     .description(
-      'check settings, Postgres, row security, migrations, Redis, clocks, keys and disks; tells the remedy for each fault',
+      'check settings, the sandbox, Postgres, row security, migrations, Redis, clocks, keys and disks; tells the remedy for each fault',
     )
     .option(...JSON_OPTION)
     .action((options: JsonOption) => examine(cli, options));
@@ -82,7 +84,8 @@ async function allChecks(source: Cli['source']): Promise<Check[]> {
     redisChecks(environment),
     diskCheck('Disk', source.BATON_HOME ?? '.baton'),
   ]);
-  return [...checks, ...ofDatabase, ...ofPooler, ...ofReplica, ...ofRedis, ...disk];
+  const sandbox = checkSandbox(environment.executorSandbox, sandboxProblem());
+  return [...checks, sandbox, ...ofDatabase, ...ofPooler, ...ofReplica, ...ofRedis, ...disk];
 }
 
 const notAsked = (found: string): Check =>

@@ -10,6 +10,7 @@ import {
   checkNode,
   checkRedis,
   checkReplica,
+  checkSandbox,
 } from './checks.js';
 
 const GIB = 2 ** 30;
@@ -222,6 +223,14 @@ describe('the other checks', () => {
       status: 'warning',
       remedy: 'Run `npx baton secrets rotate` to end the change of keys.',
     });
+  });
+
+  it('look at the sandbox of agents in code', () => {
+    const found = (mode: Environment['executorSandbox'], problem?: string) =>
+      checkSandbox(mode, problem).status;
+    expect([found('auto'), found('required'), found('off')]).toEqual(['ok', 'ok', 'warning']);
+    expect([found('auto', 'old'), found('required', 'old')]).toEqual(['warning', 'fault']);
+    expect(checkSandbox('auto', 'only Linux has one').found).toContain('only Linux has one');
   });
 
   it('look at versions and at disks', () => {

@@ -43,6 +43,19 @@ export function checkNode(version: string, needed: string): Check {
   return fault(name, `${version} is too old`, `Install Node.js ${needed.replace('>=', '')} or later.`);
 }
 
+/** @param problem why this machine has no sandbox; undefined if it has one */
+export function checkSandbox(mode: Environment['executorSandbox'], problem: string | undefined): Check {
+  const name = 'Sandbox';
+  const risk = 'agents in code can read the files of the worker that runs here';
+  if (mode === 'off')
+    return warning(name, `EXECUTOR_SANDBOX is off: ${risk}`, 'Set it to auto, or to required.');
+  if (problem === undefined) return ok(name, 'agents in code run in one');
+  const remedy = 'Run workers on Linux 5.13 or later, and see docs/agents/executors.md#the-sandbox.';
+  if (mode === 'required')
+    return fault(name, `EXECUTOR_SANDBOX is required, and there is none: ${problem}`, remedy);
+  return warning(name, `there is none, so ${risk}: ${problem}`, remedy);
+}
+
 /** The faults of a database that answers. */
 export function checkDatabase(facts: DatabaseFacts, environment: Environment): Check[] {
   return [
