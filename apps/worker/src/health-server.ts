@@ -3,6 +3,7 @@ import { PlatformReadiness } from '@baton/tasks';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 
 const OTHER_HOST =
   '{"error":"this port does not answer for the name in Host: use its address, or add the name to MANAGEMENT_HOSTS"}';
@@ -36,7 +37,8 @@ export class HealthServer implements OnApplicationBootstrap, OnApplicationShutdo
       server.once('error', reject);
       server.listen(workerPort, host, resolve);
     });
-    this.logger.info('worker health', { workerPort });
+    const { port } = server.address() as AddressInfo;
+    this.logger.info('worker health', { workerPort: port });
   }
 
   onApplicationShutdown(): void {
