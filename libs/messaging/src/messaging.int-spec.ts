@@ -9,7 +9,7 @@ import { DRIVERS } from '../../../test/support/index.js';
 import { Inbox } from './inbox.fixture.js';
 import { Installation, signalOf, someRun } from './installation.fixture.js';
 import type {
-  ClaimedRunNotification,
+  EagerRun,
   ControlMessage,
   Messaging,
   PushJob,
@@ -154,7 +154,7 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       const finished = new Promise<void>((resolve) => (finish = resolve));
       const others = new Inbox<RunJob>();
       const consumer = one.consumeRuns(2, async (job) => others.push(job));
-      const begin = (run = finished): boolean => consumer.begin(() => run);
+      const begin = (run = finished): boolean => consumer.tryStart(() => run);
       try {
         expect(begin()).toBe(true);
         consumer.pause();
@@ -189,10 +189,10 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
         await one.enqueueNewRuns([first!, second!, third!]);
         await inbox.reach(2);
         // What the worker is told of without the queue finds no slot either.
-        expect(consumer.begin(async () => undefined)).toBe(false);
+        expect(consumer.tryStart(async () => undefined)).toBe(false);
         await one.enqueueNewRuns([{ ...only!, mayUseReserved: true }]);
         expect(await inbox.reach(3)).toEqual([first, second, only]);
-        expect(consumer.begin(async () => undefined, true)).toBe(false);
+        expect(consumer.tryStart(async () => undefined, true)).toBe(false);
         // Of the two that wait, the only run of its tenant goes first.
         await one.enqueueRuns([{ ...last!, mayUseReserved: true }]);
         finish.shift()?.();
@@ -264,17 +264,17 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
 
     it('tells a worker of a run, and says whether somebody has heard of it', async () => {
       const { attempt: _, ...run } = someRun();
-      const inbox = new Inbox<ClaimedRunNotification>();
-      const end = other.listenAsWorker('worker', (news) => inbox.push(news));
-      expect(one.notifiesWorkers).toBe(one.driver === 'redis');
-      if (!one.notifiesWorkers) return expect(await one.notifyWorker('worker', run)).toBe(false);
-      while (!(await one.notifyWorker('worker', run)));
+      const inbox = new Inbox<EagerRun>();
+      const end = other.receiveEagerRuns('worker', (news) => inbox.push(news));
+      expect(one.supportsEagerStart).toBe(one.driver === 'redis');
+      if (!one.supportsEagerStart) return expect(await one.sendEagerRun('worker', run)).toBe(false);
+      while (!(await one.sendEagerRun('worker', run)));
       expect(await inbox.reach(1)).toEqual([{ ...run, mayUseReserved: false }]);
-      expect(await one.notifyWorker('another', run)).toBe(false);
+      expect(await one.sendEagerRun('another', run)).toBe(false);
       // Whoever is told that the worker has heard of a run can rely on it, also while it ends.
       const ended = end();
       let heard = 1;
-      while (await one.notifyWorker('worker', run)) heard += 1;
+      while (await one.sendEagerRun('worker', run)) heard += 1;
       await ended;
       expect(inbox.items).toHaveLength(heard);
     });

@@ -12,8 +12,8 @@ export interface RunJob {
   mayUseReserved?: boolean;
 }
 
-/** A run that was claimed for a worker at acceptance (eager start). */
-export type ClaimedRunNotification = Pick<RunJob, 'tenantId' | 'taskId' | 'runId' | 'mayUseReserved'>;
+/** A run that was claimed for a worker at acceptance (eager start): its ids. */
+export type EagerRun = Pick<RunJob, 'tenantId' | 'taskId' | 'runId' | 'mayUseReserved'>;
 
 /**
  * Executes a run. Must never reject.
@@ -112,7 +112,7 @@ export interface RunConsumption extends Consumer {
    * @param mayUseReserved as in `RunJob`
    * @returns false: no slot is free for it, or the consumer takes no runs now
    */
-  begin(execute: () => Promise<void>, mayUseReserved?: boolean): boolean;
+  tryStart(execute: () => Promise<void>, mayUseReserved?: boolean): boolean;
   /** Keep this many slots free from now on for runs that may use them (`RunJob.mayUseReserved`). At first none. */
   reserve(slots: number): void;
 }
@@ -135,22 +135,19 @@ export abstract class Messaging {
   abstract enqueueNewRuns(jobs: readonly RunJob[]): Promise<void>;
   /** Take runs, and execute at most `concurrency` at a time. */
   abstract consumeRuns(concurrency: number, handle: RunHandler): RunConsumption;
-  /** Whether a worker can be notified of a run now. Only on Redis: `NOTIFY` of Postgres does not count its subscribers. */
-  abstract get notifiesWorkers(): boolean;
+  /** Whether runs can be sent to workers now. Only on Redis: `NOTIFY` of Postgres does not count its subscribers. */
+  abstract get supportsEagerStart(): boolean;
   /**
-   * Notify a worker of a run that was claimed for it. Never rejects.
+   * Send a worker the ids of a run that was claimed for it. Never rejects.
    * @returns false: the worker has no subscription. Undefined: unknown, because the connection was lost
    */
-  abstract notifyWorker(workerId: string, run: ClaimedRunNotification): Promise<boolean | undefined>;
+  abstract sendEagerRun(workerId: string, run: EagerRun): Promise<boolean | undefined>;
   /**
-   * Receive these notifications.
-   * @returns unsubscribe. Once it resolves, `notifyWorker` reports that there is no subscriber. Every run that was published
+   * Receive the runs that are sent to a worker.
+   * @returns unsubscribe. Once it resolves, `sendEagerRun` reports that there is no subscriber. Every run that was sent
    *   earlier has reached the listener.
    */
-  abstract listenAsWorker(
-    workerId: string,
-    listener: (run: ClaimedRunNotification) => void,
-  ): () => Promise<void>;
+  abstract receiveEagerRuns(workerId: string, listener: (run: EagerRun) => void): () => Promise<void>;
   /** Set when a schedule fires. Replaces earlier times. Rejects fast (≤ 2 s) when the server is away. */
   abstract setTicks(times: TickTimes): Promise<void>;
   /** The schedule no longer fires. Rejects fast (≤ 2 s) when the server is away. */

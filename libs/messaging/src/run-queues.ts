@@ -47,8 +47,8 @@ export class RunQueues<B extends IQueueBackend, C> {
     return {
       pause: () => consumers.forEach((consumer) => consumer.pause()),
       resume: () => consumers.forEach((consumer) => consumer.resume()),
-      begin: (run, mayUseReserved = false) =>
-        first?.isPaused() === false && slots.beginNow(run, mayUseReserved),
+      tryStart: (run, mayUseReserved = false) =>
+        first?.isPaused() === false && slots.tryStart(run, mayUseReserved),
       reserve: (count) => slots.reserve(count),
       close: async () => {
         slots.close();

@@ -61,8 +61,8 @@ export class RunSlots {
     while (this.isFull(mayUseReserved) && !this.isClosed) await this.change(waitingJobs);
   }
 
-  /** Executes a run that comes by itself. @returns false: it would have to wait */
-  beginNow(execute: () => Promise<void>, mayUseReserved: boolean): boolean {
+  /** Executes a run that did not come by the queue. @returns false: no slot is free for it */
+  tryStart(execute: () => Promise<void>, mayUseReserved: boolean): boolean {
     if (this.isFull(mayUseReserved) || this.isClosed) return false;
     void this.occupy(execute());
     return true;

@@ -7,7 +7,7 @@ import { CLAIM } from '../runs/claim.js';
 import { READ_CLAIMED } from '../runs/claimed-run.js';
 import { GIVE_UP } from '../runs/errors.js';
 import { HEARTBEAT } from '../runs/leases/heartbeat.js';
-import { PICK_UP } from '../runs/pick-up.js';
+import { READ_EAGER_RUNS } from '../runs/read-eager-run.js';
 import { IS_SUSPECT, POSTPONE } from '../runs/quarantine.js';
 import { RETURN_TO_QUEUE } from '../runs/return-to-queue.js';
 import { CANCEL } from '../tasks/cancel.js';
@@ -202,7 +202,7 @@ describe.each(['before the first ANALYZE', 'after an ANALYZE'])(
           await endTurn({ ...stores, runs }, claimed[2]!, 3);
           const told = { ...newTask({ tenantId }), claimFor: { workerId: 'worker', leaseMs: 30_000 } };
           expect(await tasks.create(told)).toMatchObject({ claimed: true });
-          const pickedUp = (await runs.pickUp(tenantId, told.runId, 'worker', 1))!;
+          const pickedUp = (await runs.readEagerRun(tenantId, told.runId, 'worker', 1))!;
           await endTurn({ ...stores, runs }, pickedUp, 1);
         };
         await work();
@@ -237,7 +237,7 @@ it('a plan kept from a small table finds each row by its key, however small it w
     await client.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
   }
   const tenantId = randomUUID();
-  const groups = [CREATE, CLAIM, PICK_UP, APPEND, NOTE_AGENT_VERSIONS, HEARTBEAT];
+  const groups = [CREATE, CLAIM, READ_EAGER_RUNS, APPEND, NOTE_AGENT_VERSIONS, HEARTBEAT];
   const single = [CANCEL, IS_SUSPECT, POSTPONE, READ_CLAIMED, RETURN_TO_QUEUE, GIVE_UP];
   const scans: string[] = [];
   let filled = 0;

@@ -330,7 +330,10 @@ export class StoreAdapter implements OracleSubject {
   }
 
   async pickUpRun({ tenant, run, worker }: Arguments['pickUpRun']): Promise<Answer> {
-    return this.claimed(run, await this.stores.runs.pickUp(this.id(tenant), this.id(run), worker, 1000));
+    return this.claimed(
+      run,
+      await this.stores.runs.readEagerRun(this.id(tenant), this.id(run), worker, 1000),
+    );
   }
 
   async appendEvents({ writer, head, events, metadata }: Arguments['appendEvents']): Promise<Answer> {

@@ -51,7 +51,7 @@ const STATUS = {
   at: ['timestamptz', ({ at }) => at],
 } satisfies Inputs<NewStatus>;
 
-// How statements on many runs are written, this one and those of append.ts, pick-up.ts and agent-version.ts:
+// How statements on many runs are written, this one and those of append.ts, read-eager-run.ts and agent-version.ts:
 // - Each item is judged on its own: one that is refused is not in the result.
 // - The tenant is in each item, and is no constant. Postgres would else read all rows of a tenant that has few by its statistics,
 //   and look for the items among them. The conditions with ANY (`keyOfTenant`) keep it from reading all rows of a table that was

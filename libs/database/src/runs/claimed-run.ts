@@ -71,7 +71,7 @@ WHERE t.tenant_id = ${tenant} AND t.id = (SELECT task_id FROM runs WHERE tenant_
   AND r.tenant_id = ${tenant} AND r.id = ${claimed.run_id} AND r.worker_id = ${claimed.worker_id} AND ${hasState('running')}`;
 });
 
-/** What a claim, or a pick-up, answers. */
+/** The answer to a claim, or to the read of an eager run. */
 export interface Claimed {
   row: ClaimedRunRow;
   attempt: number;

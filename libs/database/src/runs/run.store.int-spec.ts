@@ -153,10 +153,10 @@ describe('a run that is claimed as it is made', () => {
       head: 1,
     });
     const { tenantId, runId, task } = input;
-    expect(await stores.runs.pickUp(tenantId, runId, 'another', 1)).toBeUndefined();
-    expect(await stores.runs.pickUp(randomUUID(), runId, 'mine', 1)).toBeUndefined();
+    expect(await stores.runs.readEagerRun(tenantId, runId, 'another', 1)).toBeUndefined();
+    expect(await stores.runs.readEagerRun(randomUUID(), runId, 'mine', 1)).toBeUndefined();
     expect(await stores.runs.claim(tenantId, runId, 'another', LEASE_MS)).toBeUndefined();
-    const run = (await stores.runs.pickUp(tenantId, runId, 'mine', 1))!;
+    const run = (await stores.runs.readEagerRun(tenantId, runId, 'mine', 1))!;
     expect(run).toMatchObject({
       attempt: 1,
       startSequence: 1,
@@ -168,13 +168,13 @@ describe('a run that is claimed as it is made', () => {
     const events = [{ payload, json: serializePayload(payload) }, chunk(run, 'answer', false)];
     expect(await stores.runs.append(run, { afterSequence: 1, events })).toMatchObject({ ok: true });
     expect(await stateOf(runId)).toMatchObject({ task: TASK_STATE_WORKING, head: 3 });
-    expect(await stores.runs.pickUp(tenantId, runId, 'mine', 1)).toBeUndefined();
+    expect(await stores.runs.readEagerRun(tenantId, runId, 'mine', 1)).toBeUndefined();
   });
 
   it('is as one from the queue for whoever reads it', async () => {
     const [told, queued] = [{ ...newTask(), claimFor }, newTask()];
     for (const input of [told, queued]) await stores.tasks.create(input);
-    const pickedUp = (await stores.runs.pickUp(told.tenantId, told.runId, 'mine', 1))!;
+    const pickedUp = (await stores.runs.readEagerRun(told.tenantId, told.runId, 'mine', 1))!;
     const claimed = (await stores.runs.claim(queued.tenantId, queued.runId, 'mine', LEASE_MS))!;
     expect(Object.keys(pickedUp).sort()).toEqual(Object.keys(claimed).sort());
     const { logged, artifactsAtStart, artifactsAreWhole, extensions, hasPushConfigs, runsAlone } = claimed;
@@ -213,8 +213,8 @@ describe('a run that is claimed as it is made', () => {
     ];
     for (const input of [canceled, late]) await stores.tasks.create(input);
     expect(await stores.tasks.cancel(canceled.tenantId, null, canceled.task.id)).toMatchObject({ ok: true });
-    expect(await stores.runs.pickUp(canceled.tenantId, canceled.runId, 'mine', 1)).toBeUndefined();
-    expect(await stores.runs.pickUp(late.tenantId, late.runId, 'mine', LEASE_MS)).toBeUndefined();
+    expect(await stores.runs.readEagerRun(canceled.tenantId, canceled.runId, 'mine', 1)).toBeUndefined();
+    expect(await stores.runs.readEagerRun(late.tenantId, late.runId, 'mine', LEASE_MS)).toBeUndefined();
   });
 
   it('that its worker never hears of goes on the queue when its lease has run out, and the worker comes too late', async () => {
@@ -223,7 +223,7 @@ describe('a run that is claimed as it is made', () => {
     const { tenantId, runId, task } = input;
     await expire(runId);
     expect(await reclaim()).toEqual([{ tenantId, taskId: task.id, runId, attempt: 1, mayUseReserved: true }]);
-    expect(await stores.runs.pickUp(tenantId, runId, 'mine', 1)).toBeUndefined();
+    expect(await stores.runs.readEagerRun(tenantId, runId, 'mine', 1)).toBeUndefined();
     expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({
       attempt: 2,
       workingEvent: { sequence: 2, isAppended: true },
@@ -236,7 +236,7 @@ describe('a run that is claimed as it is made', () => {
     const { tenantId, runId, task } = input;
     const key = { tenantId, taskId: task.id, runId, attempt: 1 };
     expect(await stores.runs.returnToQueue(key)).toEqual({ ...key, mayUseReserved: true });
-    expect(await stores.runs.pickUp(tenantId, runId, 'mine', 1)).toBeUndefined();
+    expect(await stores.runs.readEagerRun(tenantId, runId, 'mine', 1)).toBeUndefined();
     expect(await stores.runs.claim(tenantId, runId, 'other', LEASE_MS)).toMatchObject({
       attempt: 2,
       message: task.history[0],

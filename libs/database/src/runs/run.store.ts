@@ -7,7 +7,7 @@ import { claimRun, CLAIMS } from './claim.js';
 import { countActive } from './count-active.js';
 import { giveUpRun, lastError, noteError } from './errors.js';
 import { failPoisonedRuns } from './fail-poisoned.js';
-import { PICK_UPS, pickUpRun } from './pick-up.js';
+import { EAGER_READS, readEagerRun } from './read-eager-run.js';
 import { isSuspect, postponeRun } from './quarantine.js';
 import { returnToQueue } from './return-to-queue.js';
 import { RunBatches } from './run-batches.js';
@@ -17,7 +17,7 @@ import { findWork, reclaimExpired, takeStaleQueued } from './sweep.js';
 /** Unless the caller sets another, in bytes. */
 const MAX_READ_BYTES = 4 * 1024 * 1024;
 /** Claims are first: an older attempt of the same run is refused then. */
-const IN_ORDER = [CLAIMS, PICK_UPS, APPENDS, VERSIONS];
+const IN_ORDER = [CLAIMS, EAGER_READS, APPENDS, VERSIONS];
 
 /**
  * The operations on runs, in the order of a run's life. Each is a function of a file in this folder, with its statement, its inputs
@@ -27,7 +27,7 @@ const IN_ORDER = [CLAIMS, PICK_UPS, APPENDS, VERSIONS];
 export class RunStore {
   readonly prepare;
   readonly claim;
-  readonly pickUp;
+  readonly readEagerRun;
   readonly noteAgentVersion;
   readonly append;
   readonly returnToQueue;
@@ -52,7 +52,7 @@ export class RunStore {
     const on = { database, batches, readBytes };
     this.prepare = () => batches.prepare();
     this.claim = claimRun.bind(undefined, on);
-    this.pickUp = pickUpRun.bind(undefined, on);
+    this.readEagerRun = readEagerRun.bind(undefined, on);
     this.noteAgentVersion = noteAgentVersion.bind(undefined, on);
     this.append = appendEvents.bind(undefined, on);
     this.returnToQueue = returnToQueue.bind(undefined, database);

@@ -37,8 +37,8 @@ export class DispatchSlots {
   private ordinary = 0;
   private reserved = 0;
   private workers: string[] = [];
-  /** New runs that may be claimed as they are made: for half of the slots of workers that are free. */
-  private claims = 0;
+  /** New runs that may start eagerly: for half of the slots of workers that are free. */
+  private eagerStarts = 0;
   private lookedAt = -Infinity;
   private waiting: ReadonlySet<string> = new Set();
   private free = 0;
@@ -64,11 +64,11 @@ export class DispatchSlots {
 
   /** Take a slot of a worker, after `take`. Undefined: none is known to be free. The workers take turns. */
   takeWorker(): string | undefined {
-    if (this.claims === 0 || this.age > STALE_MS) return undefined;
+    if (this.eagerStarts === 0 || this.age > STALE_MS) return undefined;
     const worker = this.workers.shift();
     if (worker === undefined) return undefined;
     this.workers.push(worker);
-    this.claims -= 1;
+    this.eagerStarts -= 1;
     return worker;
   }
 
@@ -129,7 +129,7 @@ export class DispatchSlots {
   private setFree(count: number): void {
     this.free = count;
     this.credit = Math.ceil(count / 2);
-    this.claims = Math.floor(Math.max(0, count - (capacityOf(this.ordinary) - this.ordinary)) / 2);
+    this.eagerStarts = Math.floor(Math.max(0, count - (capacityOf(this.ordinary) - this.ordinary)) / 2);
   }
 }
 

@@ -3,14 +3,13 @@ import {
   DispatchStore,
   type Grant,
   GroupCommit,
-  type NewTask,
   type RunKey,
   type RunQuota,
   RunStore,
   type SlotUsage,
 } from '@baton/database';
 import { LimitsService } from '@baton/identity';
-import { type ClaimedRunNotification, Messaging, type RunJob } from '@baton/messaging';
+import { Messaging, type RunJob } from '@baton/messaging';
 import { untilStatementEnded } from '@baton/postgres';
 import { FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
@@ -108,33 +107,14 @@ export class RunDispatcher implements OnApplicationBootstrap, OnApplicationShutd
     await this.accepted.submit(ALL, this.queued(run));
   }
 
-  /**
-   * The worker for which a new run may be claimed at acceptance (eager start), and the length of its lease. Undefined: no
-   * slot is known to be free, or no worker can be notified.
-   */
-  workerFor(): NewTask['claimFor'] {
-    if (!this.messaging.notifiesWorkers) return undefined;
-    const workerId = this.slots.takeWorker();
-    return workerId === undefined ? undefined : { workerId, leaseMs: this.environment.leaseMs };
+  /** A worker with a free slot, which counts as taken from now on. Undefined: no slot is known to be free. */
+  takeWorker(): string | undefined {
+    return this.slots.takeWorker();
   }
 
-  /**
-   * Notify a worker of the run that was claimed for it. No subscriber: the run is queued. Unknown (connection lost): the lease
-   * expires, and the sweeper queues the run. Never rejects.
-   */
-  async notify(run: RunJob, workerId: string): Promise<void> {
-    const isReceived = await this.messaging.notifyWorker(workerId, run);
-    if (isReceived) return;
+  /** The worker does not receive runs: take it no more, until the next read of its slots. */
+  forgetWorker(workerId: string): void {
     this.slots.forget(workerId);
-    if (isReceived === false) await this.giveBack(run);
-  }
-
-  /** Queue a run that was claimed at acceptance and that no worker has begun. Never rejects. */
-  async giveBack({ tenantId, taskId, runId }: ClaimedRunNotification): Promise<void> {
-    const run: RunKey = { tenantId, taskId, runId, attempt: 1 };
-    await this.returnToQueue(run).catch((error: unknown) => {
-      this.logger.warn('a run could not be given back; the sweeper will enqueue it', { err: error, ...run });
-    });
   }
 
   /** Put a claimed run on the queue, unless its attempt is over. This does not count as a crash. */

@@ -1,7 +1,7 @@
 import { Role, TaskState, textPart } from '@baton/a2a';
 import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
 import { Database, type NewTask, TaskStore, TenantStore } from '@baton/database';
-import { type ClaimedRunNotification, Messaging, type RunJob } from '@baton/messaging';
+import { type EagerRun, Messaging, type RunJob } from '@baton/messaging';
 import { Metrics } from '@baton/telemetry';
 import type { INestApplicationContext } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
@@ -96,9 +96,9 @@ it('a worker begins a run that was claimed for it in a free slot, and gives it b
   const runtime = new HeldRuntime();
   const testing = await compileWorker(testDatabase.url, () => runtime, { WORKER_GRACE_MS: '1' });
   const workers: string[] = [];
-  let tell!: (run: ClaimedRunNotification) => void;
+  let tell!: (run: EagerRun) => void;
   jest
-    .spyOn(testing.get(Messaging, { strict: false }), 'listenAsWorker')
+    .spyOn(testing.get(Messaging, { strict: false }), 'receiveEagerRuns')
     .mockImplementation((workerId: string, listener: typeof tell) => {
       workers.push(workerId);
       tell = listener;

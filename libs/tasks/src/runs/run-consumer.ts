@@ -3,7 +3,7 @@ import { Messaging, type RunConsumption, type RunJob } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { type BeforeApplicationShutdown, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { EagerStart } from '../eager-start/eager-start.js';
 import { ActiveRuns } from './active-runs.js';
 import { WorkerIdentity } from './worker-identity.js';
 import { Quarantine } from './quarantine.js';
@@ -14,14 +14,14 @@ import { RunExecutor, unlessCutOff } from './run-executor.js';
 @Injectable()
 export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private consumer: RunConsumption | undefined;
-  /** Unsubscribes from the runs that are claimed for this worker at acceptance. */
-  private endNews: (() => Promise<void>) | undefined;
+  /** Of eager runs. */
+  private unsubscribe: (() => Promise<void>) | undefined;
 
   constructor(
     private readonly messaging: Messaging,
     private readonly executor: RunExecutor,
     private readonly quarantine: Quarantine,
-    private readonly dispatcher: RunDispatcher,
+    private readonly eager: EagerStart,
     private readonly active: ActiveRuns,
     private readonly environment: Environment,
     private readonly worker: WorkerIdentity,
@@ -34,11 +34,7 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
     const consumer = this.messaging.consumeRuns(workerConcurrency, (job, claimed) => this.take(job, claimed));
     this.consumer = consumer;
     this.reserved.onChange((count) => consumer.reserve(count));
-    this.endNews = this.messaging.listenAsWorker(this.worker.id, (run) => {
-      // An API may think that a slot is free that another one has just taken.
-      const hasSlot = consumer.begin(() => this.executor.executeClaimed(run), run.mayUseReserved);
-      if (!hasSlot) void this.dispatcher.giveBack(run);
-    });
+    this.unsubscribe = this.eager.receive(this.worker.id, consumer, (run) => this.executor.executeEager(run));
     // A worker that does not reach Postgres can claim nothing: the jobs are for the others.
     this.active.onPostgres = (isReached) => (isReached ? consumer.resume() : consumer.pause());
     this.logger.info('worker takes runs', { workerId: this.worker.id, workerConcurrency });
@@ -61,7 +57,7 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
   async beforeApplicationShutdown(): Promise<void> {
     if (!this.consumer) return;
     // Runs that arrive meanwhile go back on the queue.
-    const finished = Promise.all([this.consumer.close(), this.endNews?.()]);
+    const finished = Promise.all([this.consumer.close(), this.unsubscribe?.()]);
     const grace = new AbortController();
     const graceOver = delay(this.environment.workerGraceMs, undefined, { signal: grace.signal });
     await Promise.race([finished, graceOver.catch(() => undefined)]);

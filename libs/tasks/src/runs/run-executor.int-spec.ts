@@ -51,8 +51,10 @@ async function order(contextId?: string, claimFor?: NewTask['claimFor']): Promis
   const slots = {
     quotaFor: async () => ({ maxInFlight: null, maxWaiting: null, exact: false }),
     enqueue: async (run: RunJob) => void (job = run),
-    workerFor: () => claimFor,
-    notify: async (run: RunJob) => void (job = run),
+  };
+  const eager = {
+    claimFor: () => claimFor,
+    send: async (run: RunJob) => void (job = run),
   };
   const message = {
     messageId: randomUUID(),
@@ -64,7 +66,9 @@ async function order(contextId?: string, claimFor?: NewTask['claimFor']): Promis
     extensions: [],
     referenceTaskIds: [],
   };
-  const acceptance = new TurnAcceptance(worker.get(TaskStore, { strict: false }), slots, { maxAttempts: 3 });
+  const acceptance = new TurnAcceptance(worker.get(TaskStore, { strict: false }), slots, eager, {
+    maxAttempts: 3,
+  });
   await acceptance.createTask({ tenantId, agent: ECHO, task: newTask(message, { contextId }) });
   return job!;
 }
@@ -164,7 +168,7 @@ describe('a run that was claimed for this worker as it was made', () => {
       yield status(turn, TaskState.TASK_STATE_COMPLETED);
     };
     const job = await order(undefined, claimFor());
-    await executor.executeClaimed(job);
+    await executor.executeEager(job);
     expect(await logOf(job)).toEqual([
       [1, TaskState.TASK_STATE_SUBMITTED],
       [2, TaskState.TASK_STATE_WORKING],
@@ -182,7 +186,7 @@ describe('a run that was claimed for this worker as it was made', () => {
       yield status(turn, TaskState.TASK_STATE_COMPLETED);
     };
     const job = await order(undefined, claimFor());
-    const executed = executor.executeClaimed(job);
+    const executed = executor.executeEager(job);
     while ((await taskOf(job)).status?.state !== TaskState.TASK_STATE_WORKING);
     finish();
     await executed;
@@ -195,7 +199,7 @@ describe('a run that was claimed for this worker as it was made', () => {
       throw new Error('broken');
     };
     const job = await order(undefined, claimFor());
-    await executor.executeClaimed(job);
+    await executor.executeEager(job);
     expect((await logOf(job)).map(([, said]) => said)).toEqual([
       TaskState.TASK_STATE_SUBMITTED,
       TaskState.TASK_STATE_WORKING,
@@ -210,10 +214,10 @@ describe('a run that was claimed for this worker as it was made', () => {
       yield status(turn, TaskState.TASK_STATE_COMPLETED);
     };
     const others = await order(undefined, { workerId: 'another', leaseMs: 60_000 });
-    await executor.executeClaimed(others);
+    await executor.executeEager(others);
     const mine = await order(undefined, claimFor());
-    await Promise.all([executor.executeClaimed(mine), executor.executeClaimed(mine)]);
-    await executor.executeClaimed(mine);
+    await Promise.all([executor.executeEager(mine), executor.executeEager(mine)]);
+    await executor.executeEager(mine);
     expect(turns).toBe(1);
     expect(await runOf(others)).toEqual({ state: 'running', attempt: 1, error: null });
   });

@@ -1,6 +1,6 @@
 import { Environment } from '@baton/config';
 import { type ClaimedRun, retryTransient, RunStore, TaskStore } from '@baton/database';
-import { type ClaimedRunNotification, Messaging, type RunJob } from '@baton/messaging';
+import { type EagerRun, Messaging, type RunJob } from '@baton/messaging';
 import {
   clock,
   Logger,
@@ -128,12 +128,12 @@ export class RunExecutor {
     await this.once(job, claimed, () => this.claim(job));
   }
 
-  /** Execute a run that was claimed for this worker at acceptance. Never rejects, as `execute`. */
-  async executeClaimed(run: ClaimedRunNotification): Promise<void> {
+  /** Execute a run that starts eagerly (`EagerStart`). Never rejects, as `execute`. */
+  async executeEager(run: EagerRun): Promise<void> {
     await this.once(
       { ...run, attempt: 0 },
       () => undefined,
-      () => this.pickUp(run),
+      () => this.readEager(run),
     );
   }
 
@@ -200,10 +200,10 @@ export class RunExecutor {
     return this.ask((failedTries) => this.runs.claim(tenantId, runId, workerId, leaseMs, failedTries > 0));
   }
 
-  /** If Postgres says no, the run was canceled, or the notification came too late and the sweeper enqueues the run. */
-  private pickUp({ tenantId, runId }: ClaimedRunNotification): Promise<ClaimedRun | undefined> {
+  /** Undefined: the run was canceled, or its ids came too late and the sweeper queues it. */
+  private readEager({ tenantId, runId }: EagerRun): Promise<ClaimedRun | undefined> {
     const leastMs = this.environment.leaseMs / 2;
-    return this.ask(() => this.runs.pickUp(tenantId, runId, this.active.workerId, leastMs));
+    return this.ask(() => this.runs.readEagerRun(tenantId, runId, this.active.workerId, leastMs));
   }
 
   private ask(

@@ -89,8 +89,10 @@ async function queued(maxAttempts = 3): Promise<RunJob> {
   const slots = {
     quotaFor: async () => ({ maxInFlight: null, maxWaiting: null, exact: false }),
     enqueue: async (run: RunJob) => void (job = run),
-    workerFor: () => undefined,
-    notify: async () => undefined,
+  };
+  const eager = {
+    claimFor: () => undefined,
+    send: async () => undefined,
   };
   const message = {
     messageId: '',
@@ -103,7 +105,7 @@ async function queued(maxAttempts = 3): Promise<RunJob> {
     referenceTaskIds: [],
   };
   const task = newTask(message, {});
-  await new TurnAcceptance(tasks, slots, { maxAttempts }).createTask({ tenantId, agent: ECHO, task });
+  await new TurnAcceptance(tasks, slots, eager, { maxAttempts }).createTask({ tenantId, agent: ECHO, task });
   return job!;
 }
 

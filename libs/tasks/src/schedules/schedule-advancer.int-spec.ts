@@ -53,12 +53,14 @@ function worker(): ScheduleAdvancer {
       exact: maxWaiting !== null,
     }),
     enqueue: async ({ taskId }: { taskId: string }) => void handed.push(taskId),
-    workerFor: () => undefined,
-    notify: async () => undefined,
+  };
+  const eager = {
+    claimFor: () => undefined,
+    send: async () => undefined,
   };
   const firing = new ScheduleFiring(
     { find: async () => agents[0] } as unknown as AgentDirectory,
-    new TurnAcceptance(new TaskStore(database), dispatcher, environment),
+    new TurnAcceptance(new TaskStore(database), dispatcher, eager, environment),
     {
       cancel: async (_: string, __: null, taskId: string) => canceled.push(taskId),
     } as unknown as TurnEnds,

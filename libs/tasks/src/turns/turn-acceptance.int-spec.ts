@@ -34,10 +34,12 @@ beforeEach(() => {
   const slots = {
     quotaFor: async () => quota,
     enqueue: async (run: RunJob, dispatched: boolean) => void (dispatched && onQueue.push(run)),
-    workerFor: () => undefined,
-    notify: async () => undefined,
   };
-  acceptance = new TurnAcceptance(tasks, slots, { maxAttempts: 3 });
+  const eager = {
+    claimFor: () => undefined,
+    send: async () => undefined,
+  };
+  acceptance = new TurnAcceptance(tasks, slots, eager, { maxAttempts: 3 });
 });
 
 const said = (text: string): Message => ({
@@ -155,10 +157,12 @@ describe('a run that is claimed for a worker as it is made', () => {
     const slots = {
       quotaFor: async () => quota,
       enqueue: async (run: RunJob, dispatched: boolean) => void (dispatched && onQueue.push(run)),
-      workerFor: () => ({ workerId: 'worker', leaseMs: 60_000 }),
-      notify: async ({ runId }: RunJob, workerId: string) => void told.push(`${workerId} ${runId}`),
     };
-    acceptance = new TurnAcceptance(tasks, slots, { maxAttempts: 3 });
+    const eager = {
+      claimFor: () => ({ workerId: 'worker', leaseMs: 60_000 }),
+      send: async ({ runId }: RunJob, workerId: string) => void told.push(`${workerId} ${runId}`),
+    };
+    acceptance = new TurnAcceptance(tasks, slots, eager, { maxAttempts: 3 });
   });
 
   it('is told to the worker when its caller watches it, and is on no queue', async () => {

@@ -1,13 +1,5 @@
 import { clock } from '@baton/telemetry';
-import {
-  type Agent,
-  type Message,
-  ProtocolError,
-  type RunRetry,
-  type Task,
-  TaskState,
-  runRetry,
-} from '@baton/a2a';
+import { type Agent, type Message, ProtocolError, type Task, TaskState, runRetry } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import {
   ApproverError,
@@ -24,6 +16,8 @@ import type { RunJob } from '@baton/messaging';
 import { Inject, Injectable } from '@nestjs/common';
 import { v5 as derivedId, parse, v7 as uuid } from 'uuid';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { EagerStart } from '../eager-start/eager-start.js';
+import { mayStartEagerly } from '../eager-start/may-start-eagerly.js';
 
 /** `Retry-After` when too many tasks of the tenant wait. */
 const RETRY_SECONDS = 1;
@@ -69,24 +63,25 @@ export type CreatedTurn<T> = { opened: T } & ({ created: true } | { created: fal
 export type ContinuedTurn<T> = { ok: true; opened: T } | Exclude<NextTurnResult, { ok: true }>;
 
 /** What a new turn needs of the dispatcher. */
-type TurnDispatcher = Pick<RunDispatcher, 'quotaFor' | 'enqueue' | 'workerFor' | 'notify'>;
+type TurnDispatcher = Pick<RunDispatcher, 'quotaFor' | 'enqueue'>;
 
 /**
  * Every task and every turn begins here. One transaction writes task, message, run and event. Then the run goes on the
  * queue. The queued row is the outbox: if the queue is away, the sweeper enqueues the run later (invariant 1). While a worker has
- * free slots, the transaction also claims the run for it (eager start), and notifies the worker (docs/inside/adr/0050-acceptance-claims-runs.md).
+ * free slots, the run starts eagerly instead (`EagerStart`).
  */
 @Injectable()
 export class TurnAcceptance {
   constructor(
     private readonly tasks: TaskStore,
     @Inject(RunDispatcher) private readonly slots: TurnDispatcher,
+    @Inject(EagerStart) private readonly eager: Pick<EagerStart, 'claimFor' | 'send'>,
     @Inject(Environment) private readonly environment: Pick<Environment, 'maxAttempts'>,
   ) {}
 
   /**
    * Make a task, unless there is one under its key or its alias.
-   * @param open called beside the transaction; no worker is notified of the run before it is done
+   * @param open called beside the transaction; the run starts after it is done
    * @throws ProtocolError `limit-exceeded` if the tenant's quota has no room; nothing was written then
    * @throws ParentOverError, TooManyChildrenError if it may not be a child; nothing was written then
    */
@@ -100,7 +95,7 @@ export class TurnAcceptance {
     const run: RunJob = { tenantId, taskId: task.id, runId: task.id, attempt: 0 };
     const quota = await this.slots.quotaFor(tenantId, isGuest);
     const retry = this.retryOf(agent);
-    const claimFor = mayBeClaimed(request, retry) ? this.slots.workerFor() : undefined;
+    const claimFor = mayStartEagerly(request, retry) ? this.eager.claimFor() : undefined;
     const creating = this.tasks.create({
       ...input,
       agentId: agent.id,
@@ -116,7 +111,7 @@ export class TurnAcceptance {
     ]).catch(explainQuota(quota));
     if (!created) return { opened, created, earlier };
     const made = { ...run, mayUseReserved };
-    if (claimed && claimFor) await this.slots.notify(made, claimFor.workerId);
+    if (claimed && claimFor) await this.eager.send(made, claimFor.workerId);
     else await this.slots.enqueue(made, dispatched);
     return { opened, created };
   }
@@ -217,16 +212,6 @@ export const withMessageId = (message: Message): Message => ({
   ...message,
   messageId: message.messageId || uuid(),
 });
-
-/** Minimum attempts of a run for an eager start: one is lost if the notification of its worker is. */
-const LEAST_ATTEMPTS = 3;
-
-/**
- * Whether the run of a new task may start eagerly. An agent that must not be tried again, or only after a pause, is not
- * charged with an attempt that it did not begin.
- */
-const mayBeClaimed = ({ alias, child, push }: TaskRequest, { maxAttempts, backoff }: RunRetry): boolean =>
-  !alias && !child && !push && maxAttempts >= LEAST_ATTEMPTS && backoff.initialMs === 0;
 
 const nothing = async <T>(): Promise<T> => undefined as T;
 

@@ -145,15 +145,15 @@ export class PostgresMessaging extends Messaging {
   }
 
   /** NOTIFY does not say whether somebody listens. */
-  override get notifiesWorkers(): boolean {
+  override get supportsEagerStart(): boolean {
     return false;
   }
 
-  override async notifyWorker(): Promise<boolean> {
+  override async sendEagerRun(): Promise<boolean> {
     return false;
   }
 
-  override listenAsWorker(): () => Promise<void> {
+  override receiveEagerRuns(): () => Promise<void> {
     return () => Promise.resolve();
   }
 

@@ -1,7 +1,7 @@
 import { type ConnectionOptions, createRedisBackend, type RedisQueueBackend, withBackend } from 'bullmq';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import {
-  type ClaimedRunNotification,
+  type EagerRun,
   type Consumer,
   type ControlMessage,
   Messaging,
@@ -115,11 +115,11 @@ export class RedisMessaging extends Messaging {
     return this.queue.consume(concurrency, handle);
   }
 
-  override get notifiesWorkers(): boolean {
+  override get supportsEagerStart(): boolean {
     return this.connection.connected;
   }
 
-  override async notifyWorker(workerId: string, run: ClaimedRunNotification): Promise<boolean | undefined> {
+  override async sendEagerRun(workerId: string, run: EagerRun): Promise<boolean | undefined> {
     if (!this.connection.connected) return false;
     this.connection.gather();
     const { tenantId, taskId, runId, mayUseReserved = false } = run;
@@ -133,10 +133,7 @@ export class RedisMessaging extends Messaging {
       );
   }
 
-  override listenAsWorker(
-    workerId: string,
-    listener: (run: ClaimedRunNotification) => void,
-  ): () => Promise<void> {
+  override receiveEagerRuns(workerId: string, listener: (run: EagerRun) => void): () => Promise<void> {
     const channel = this.workerChannel(workerId);
     const { end } = this.channels.subscribe(channel, (text) => {
       const [tenantId = '', taskId = '', runId = '', slot] = text.split(' ');

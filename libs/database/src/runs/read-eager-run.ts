@@ -17,7 +17,7 @@ import {
 import type { BatchOperation, RunBatches } from './run-batches.js';
 
 /** A run that was claimed for this worker at acceptance (eager start). */
-interface NewPickUp {
+interface EagerRead {
   tenantId: string;
   runId: string;
   workerId: string;
@@ -25,7 +25,7 @@ interface NewPickUp {
   leastMs: number;
 }
 
-interface PickUpRow extends ClaimedRunRow {
+interface EagerRunRow extends ClaimedRunRow {
   run_id: string;
   attempt: number;
 }
@@ -35,10 +35,10 @@ const ITEM = {
   run_id: ['uuid', ({ runId }) => runId],
   worker_id: ['text', ({ workerId }) => workerId],
   least_ms: ['int', ({ leastMs }) => leastMs],
-} satisfies Inputs<NewPickUp>;
+} satisfies Inputs<EagerRead>;
 
 /** The task of a run that was claimed for this worker at acceptance, if the run has not begun and its lease lasts. Writes nothing. */
-export const PICK_UP = statement(
+export const READ_EAGER_RUNS = statement(
   'runs-pick-up',
   { items: list(ITEM) },
   ({ items }) => `
@@ -58,16 +58,16 @@ FROM ${items.rows('k')}, LATERAL (
 ) m`,
 );
 
-/** Pick-ups in a batch. */
-export const PICK_UPS: BatchOperation<NewPickUp, Claimed> = {
+/** Reads of eager runs in a batch. */
+export const EAGER_READS: BatchOperation<EagerRead, Claimed> = {
   identify: ({ runId }) => runId,
   prepare(items) {
     const working = statusNow(TaskState.TASK_STATE_WORKING);
     return {
-      statement: PICK_UP,
-      values: PICK_UP.values({ items }),
+      statement: READ_EAGER_RUNS,
+      values: READ_EAGER_RUNS.values({ items }),
       results: (rows: readonly QueryResultRow[]) => {
-        const found = new Map((rows as PickUpRow[]).map((row) => [row.run_id, row]));
+        const found = new Map((rows as EagerRunRow[]).map((row) => [row.run_id, row]));
         return items.map(({ runId }) => {
           const row = found.get(runId);
           // The writer appends the event, with the first events of the agent.
@@ -83,7 +83,7 @@ export const PICK_UPS: BatchOperation<NewPickUp, Claimed> = {
  * @param leastMs how long its lease must last, in milliseconds
  * @returns undefined: it is over, was canceled, has begun, or its lease ends sooner
  */
-export async function pickUpRun(
+export async function readEagerRun(
   on: { database: Database; batches: RunBatches; readBytes: number },
   tenantId: string,
   runId: string,
@@ -91,6 +91,6 @@ export async function pickUpRun(
   leastMs: number,
 ): Promise<ClaimedRun | undefined> {
   if (!isUuid(tenantId) || !isUuid(runId)) return undefined;
-  const claimed = await on.batches.submit(PICK_UPS, { tenantId, runId, workerId, leastMs });
+  const claimed = await on.batches.submit(EAGER_READS, { tenantId, runId, workerId, leastMs });
   return claimed && readClaimedRun(on, { tenantId, runId, workerId }, claimed);
 }

@@ -1,0 +1,125 @@
+import type { Environment } from '@baton/config';
+import type { DispatchStore, RunKey, RunStore } from '@baton/database';
+import type { LimitsService } from '@baton/identity';
+import type { Messaging, RunJob } from '@baton/messaging';
+import type { Logger } from '@baton/telemetry';
+import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { EagerStart } from './eager-start.js';
+
+const job = (runId: string): RunJob => ({
+  tenantId: 'tenant',
+  taskId: `task of ${runId}`,
+  runId,
+  attempt: 0,
+});
+
+describe('eager start of a run', () => {
+  let supportsEagerStart: boolean;
+  let isHeard: boolean | undefined;
+  let told: string[];
+  let returned: RunKey[];
+  let isReturned: () => Promise<boolean>;
+  let reservedSlots: number;
+  let enqueued: RunJob[];
+  let warned: unknown[];
+  beforeEach(() => {
+    [supportsEagerStart, isHeard] = [true, true];
+    [told, returned, enqueued, warned] = [[], [], [], []];
+    reservedSlots = 0;
+    isReturned = async () => true;
+  });
+
+  /** With a dispatcher that has read which workers there are. Unset: it has read nothing yet. */
+  async function informed(workers?: string[], running = 0) {
+    let isRead!: () => void;
+    const read = new Promise<void>((resolve) => (isRead = resolve));
+    const usage = { workerSlots: 4, reservedSlots, workers, inFlight: new Map([['tenant', running]]), waiting: new Map() }; // prettier-ignore
+    const store = { readSlotUsage: async () => usage } as unknown as DispatchStore;
+    const runs = {
+      returnToQueue: async (run: RunKey) => {
+        returned.push(run);
+        return (await isReturned()) ? { ...run, mayUseReserved: true } : undefined;
+      },
+    } as unknown as RunStore;
+    const messaging = {
+      get supportsEagerStart() {
+        return supportsEagerStart;
+      },
+      sendEagerRun: async (workerId: string, { runId }: RunJob) => {
+        told.push(`${workerId} ${runId}`);
+        return isHeard;
+      },
+      // The refill that has read it puts no run on the queue, and ends.
+      enqueueNewRuns: async () => isRead(),
+      enqueueRuns: async (jobs: readonly RunJob[]) => void enqueued.push(...jobs),
+    } as unknown as Messaging;
+    const environment = { leaseMs: 1_000, defaultLimits: {} } as Environment;
+    const logger = { warn: (...said: unknown[]) => warned.push(said) } as unknown as Logger;
+    const limits = {} as LimitsService;
+    const dispatcher = new RunDispatcher(store, runs, limits, messaging, environment, logger);
+    if (workers !== undefined) {
+      dispatcher.refill();
+      await read;
+    }
+    return new EagerStart(dispatcher, messaging, environment, logger);
+  }
+  const workersOf = (eager: EagerStart) =>
+    [1, 2, 3].map(() => eager.claimFor()).map((claim) => claim && `${claim.workerId} ${claim.leaseMs}`);
+
+  it('is for one worker after the other, as long as slots are known to be free', async () => {
+    expect(workersOf(await informed(['one', 'two']))).toEqual(['one 1000', 'two 1000', undefined]);
+    expect(workersOf(await informed(['one'], 2))).toEqual(['one 1000', undefined, undefined]);
+    expect(workersOf(await informed(['one'], 4))).toEqual([undefined, undefined, undefined]);
+  });
+
+  it('is not while no worker is known, or none can be told', async () => {
+    expect((await informed()).claimFor()).toBeUndefined();
+    expect((await informed([])).claimFor()).toBeUndefined();
+    const eager = await informed(['one']);
+    supportsEagerStart = false;
+    expect(eager.claimFor()).toBeUndefined();
+  });
+
+  it('is told to its worker, and on no queue', async () => {
+    const eager = await informed(['one']);
+    await eager.send(job('a'), 'one');
+    expect(told).toEqual(['one a']);
+    expect([...returned, ...enqueued]).toEqual([]);
+  });
+
+  it('goes on the queue if nobody hears of it, and nothing more is for that worker', async () => {
+    const eager = await informed(['one', 'two']);
+    isHeard = false;
+    await eager.send(job('a'), 'one');
+    const run = { ...job('a'), attempt: 1 };
+    expect([returned, enqueued]).toEqual([[run], [{ ...run, mayUseReserved: false }]]);
+    expect(workersOf(eager)).toEqual(['two 1000', 'two 1000', undefined]);
+  });
+
+  it('goes on the queue of the reserved slots if it is the only one of its tenant, and a worker reserves some', async () => {
+    reservedSlots = 1;
+    const eager = await informed(['one']);
+    isHeard = false;
+    await eager.send(job('a'), 'one');
+    expect(enqueued).toEqual([{ ...job('a'), attempt: 1, mayUseReserved: true }]);
+  });
+
+  it('is left to its lease if nobody knows whether the worker has heard of it', async () => {
+    const eager = await informed(['one']);
+    isHeard = undefined;
+    await eager.send(job('a'), 'one');
+    expect([...returned, ...enqueued]).toEqual([]);
+    expect(eager.claimFor()).toBeUndefined();
+  });
+
+  it('is given back unless it has ended, and left to the sweeper while Postgres is away', async () => {
+    const eager = await informed(['one']);
+    isReturned = async () => false;
+    await eager.requeue(job('a'));
+    isReturned = async () => {
+      throw new Error('no Postgres');
+    };
+    await eager.requeue(job('b'));
+    expect([returned.length, enqueued.length, warned.length]).toEqual([2, 0, 1]);
+  });
+});
