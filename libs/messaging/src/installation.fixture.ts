@@ -23,7 +23,7 @@ export class Installation {
   /** Messaging as a process of its own would have it. */
   async process(): Promise<Messaging> {
     const messaging = this.create();
-    await messaging.start(10_000);
+    await messaging.start(120_000);
     return messaging;
   }
 

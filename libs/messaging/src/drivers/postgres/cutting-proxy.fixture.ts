@@ -6,10 +6,12 @@ const READY = Buffer.from('5a0000000549', 'hex');
 const FIELDS = 'SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0';
 const FATAL = Buffer.concat([Buffer.from('E\0\0\0'), Buffer.from([FIELDS.length + 4]), Buffer.from(FIELDS)]);
 
-/** A proxy before Postgres that can end connections in the moment in which they are made. */
+/** A proxy before Postgres that can end connections in the moment in which they are made, and make them late. */
 export class CuttingProxy {
   private readonly sockets = new Set<Socket>();
   private toRefuse = 0;
+  /** How long a new connection waits before Postgres gets it, in milliseconds. */
+  delayMs = 0;
   /** Connections that were ended as they became ready. */
   refusals = 0;
 
@@ -25,9 +27,10 @@ export class CuttingProxy {
     const url = new URL(databaseUrl);
     url.port = (server.address() as AddressInfo).port.toString();
     const proxy = new CuttingProxy(server, url.toString());
-    server.on('connection', (client: Socket) =>
-      proxy.join(client, connect(Number(target.port), target.hostname)),
-    );
+    server.on('connection', (client: Socket) => {
+      const join = (): void => proxy.join(client, connect(Number(target.port), target.hostname));
+      setTimeout(join, proxy.delayMs);
+    });
     return proxy;
   }
 

@@ -53,6 +53,8 @@ const ANSWER_MS = 10_000;
 /** A server that has answered once may need this long to make BullMQ's tables on a busy machine. */
 const OPEN_MS = 60_000;
 const MAX_CONNECT_RETRIES = 20;
+/** Of BullMQ: two of runs, that of ticks and that of pushes. */
+const QUEUES = 4;
 
 /** What BullMQ keeps in Postgres. */
 interface Queues {
@@ -235,6 +237,7 @@ export class PostgresMessaging extends Messaging {
 
   private async open(): Promise<void> {
     await this.migrate();
+    await this.connectPool();
     const driver = {
       classes: withBackend<PostgresQueueBackend, PostgresConnectionOptions>(createPostgresBackend),
       producer: this.pool,
@@ -247,6 +250,13 @@ export class PostgresMessaging extends Messaging {
     this.queues = { runs, ticks, pushes };
     await Promise.all([runs.ready(), ticks.ready(), pushes.ready()]);
     await retryTimeouts(() => this.listener.start());
+  }
+
+  /** Makes the connections that the queues begin with. A queue whose first connection is not made in time never gets ready. */
+  private async connectPool(): Promise<void> {
+    const connect = () => retryTimeouts(() => this.pool.connect());
+    const clients = await Promise.all(Array.from({ length: QUEUES }, connect));
+    for (const client of clients) client.release();
   }
 
   /** Makes BullMQ's tables, on a connection whose statements may take longer. */

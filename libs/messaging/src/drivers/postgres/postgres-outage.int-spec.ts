@@ -67,11 +67,26 @@ describe('messaging when Postgres fails', () => {
     await Promise.all([signals.reach(1), control.reach(1), runs.reach(2)]);
   });
 
+  it('starts although each connection takes longer than a caller waits for one', async () => {
+    const proxy = await CuttingProxy.before(installation.options.databaseUrl);
+    proxy.delayMs = 2_000;
+    try {
+      const behind = installation.create({ databaseUrl: proxy.url });
+      await behind.start(120_000);
+      behind.consumeRuns(1, async (job) => runs.push(job));
+      await api.enqueueRuns([someRun()]);
+      await runs.reach(1);
+      await behind.close();
+    } finally {
+      await proxy.close();
+    }
+  });
+
   it('survives a connection that Postgres ends in the packet in which it says that it is ready', async () => {
     const proxy = await CuttingProxy.before(installation.options.databaseUrl);
     try {
       const behind = installation.create({ databaseUrl: proxy.url });
-      await behind.start(10_000);
+      await behind.start(120_000);
       const signals = new Inbox<TaskSignal>();
       await behind.subscribeTask(tenantId, taskId, signals.push).inForce;
       const back = connectionBack(behind);
