@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { KEEPS_CONNECTIONS } from '../support/server-options.js';
 
 /** How a peer behaves. `endless` says more than anybody wants to hear, `slow` next to nothing, `junk` nonsense. */
 export type Manner = 'endless' | 'slow' | 'junk';
@@ -34,7 +35,7 @@ export class HostilePeer {
   }
 
   static async start(): Promise<HostilePeer> {
-    const server = http.createServer().listen(0, '127.0.0.1');
+    const server = http.createServer(KEEPS_CONNECTIONS).listen(0, '127.0.0.1');
     await once(server, 'listening');
     return new HostilePeer(server);
   }

@@ -1,4 +1,4 @@
-import getPort from 'get-port';
+import { freePort } from '../support/ports.js';
 import { isRunning } from '../support/local-run.js';
 import { Stack } from '../support/stack.js';
 import { fuzzCodecs } from './codec-cases.js';
@@ -67,7 +67,7 @@ export async function runFuzz(
   seed: number,
   progress: (line: string) => void = () => undefined,
 ): Promise<FuzzReport> {
-  const grpcPort = await getPort();
+  const grpcPort = await freePort();
   const stack = await Stack.start({
     driver,
     env: {

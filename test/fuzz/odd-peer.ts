@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { KEEPS_CONNECTIONS } from '../support/server-options.js';
 
 const MIB = 2 ** 20;
 /** Where an endless answer ends after all, if nobody closes it. Over whatever Baton takes in. */
@@ -67,7 +68,7 @@ export class OddPeer {
   }
 
   static async start(): Promise<OddPeer> {
-    const server = http.createServer().listen(0, '127.0.0.1');
+    const server = http.createServer(KEEPS_CONNECTIONS).listen(0, '127.0.0.1');
     await once(server, 'listening');
     return new OddPeer(server);
   }

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { KEEPS_CONNECTIONS } from '../../../test/support/server-options.js';
 import { EXIT } from './exit.js';
 import { baton } from './operator.fixture.js';
 
@@ -30,7 +31,7 @@ let asked: Asked[];
 let answer: { status?: number; body?: unknown };
 
 beforeAll(async () => {
-  server = createServer((request, response) => void serve(request, response));
+  server = createServer(KEEPS_CONNECTIONS, (request, response) => void serve(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
 });

@@ -6,6 +6,7 @@ import { Logger } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { KEEPS_CONNECTIONS } from '../../../../test/support/server-options.js';
 import { app, ask, database, managementUrl, operator, url } from './admin-api.fixture.js';
 
 describe('tokens of operators', () => {
@@ -364,7 +365,10 @@ describe('issuers', () => {
 
   it('have their keys read first, by the guard of all outbound calls', async () => {
     let keys: object[] = [];
-    const server = createServer((_, response) => void response.end(JSON.stringify({ keys })));
+    const server = createServer(
+      KEEPS_CONNECTIONS,
+      (_, response) => void response.end(JSON.stringify({ keys })),
+    );
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const body = { issuer: origin, audience: 'baton', jwks_url: `${origin}/keys`, allow_http: true };

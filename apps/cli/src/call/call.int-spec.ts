@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
+import { KEEPS_CONNECTIONS } from '../../../../test/support/server-options.js';
 import { EXIT } from '../exit.js';
 import { run } from '../program.js';
 
@@ -13,7 +14,7 @@ let url: string;
 let answers: Answer[];
 
 beforeAll(async () => {
-  server = createServer((request, response) => void serve(request, response));
+  server = createServer(KEEPS_CONNECTIONS, (request, response) => void serve(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
 });

@@ -311,7 +311,8 @@ describe('a lost connection', () => {
 
   /** Resolves when Postgres executes the statement that is to be cut off. */
   async function sleeping(): Promise<void> {
-    const active = `SELECT 1 FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND state = 'active'`;
+    const active = `SELECT 1 FROM pg_stat_activity
+      WHERE datname = current_database() AND query LIKE 'SELECT pg_sleep%' AND state = 'active'`;
     while ((await sql(stores, active)).length === 0);
   }
 });

@@ -2,6 +2,14 @@ import { setImmediate } from 'node:timers/promises';
 import { GroupCommit } from './group-commit.js';
 import { DatabaseUnavailableError, noteFailedTenant } from './transient.js';
 
+// A suspect that takes 100 ms is isolated: real time would isolate keys on a busy machine.
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate'] });
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
 /** Until a flush that may begin has begun. */
 async function nextTurn(): Promise<void> {
   await setImmediate();

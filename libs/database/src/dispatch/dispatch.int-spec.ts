@@ -197,7 +197,7 @@ describe('limits of a tenant', () => {
       await other.query(LOCK_TENANTS.text, [[tenantId]]);
       await other.query('UPDATE runs SET enqueued_at = now() WHERE id = $1', [first]);
       const refill = stores.dispatch.dispatch([grant(tenantId, 1, 1)], ROOMY);
-      const waits = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+      const waits = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`;
       const over = refill.then(() => true);
       while (!(await Promise.race([over, sql(stores, waits).then((rows) => rows.length > 0)])));
       await other.query('COMMIT');

@@ -22,7 +22,9 @@ const { TASK_STATE_CANCELED, TASK_STATE_COMPLETED, TASK_STATE_INPUT_REQUIRED } =
 
 /** Resolves when so many connections wait for a lock. */
 async function blocked(count: number): Promise<void> {
-  const waiting = 'SELECT 1 FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0';
+  // Other files of tests use other databases of this server at the same time.
+  const waiting = `SELECT 1 FROM pg_stat_activity
+    WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0`;
   while ((await sql(stores, waiting)).length < count);
 }
 

@@ -88,7 +88,7 @@ describe('a token', () => {
       await lock(first);
       const at = new Date();
       const stored = tokens.noteUses([last, first].map(({ id, tenantId }) => ({ id, tenantId, at })));
-      const waiting = 'SELECT FROM pg_locks WHERE NOT granted';
+      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
       while ((await client.query(waiting)).rows.length === 0);
       await lock(last);
       await client.query('COMMIT');

@@ -5,6 +5,7 @@ import { type EgressLists, NO_EGRESS_LISTS, Outbound } from '@baton/outbound';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
+import { KEEPS_CONNECTIONS } from '../../../../test/support/server-options.js';
 import { DeliverySigner } from './delivery-signer.js';
 import { ReceiverCheck } from './receiver-check.js';
 
@@ -17,7 +18,7 @@ let answer: Answer;
 let asked: { body: string; headers: IncomingMessage['headers'] }[];
 
 beforeAll(async () => {
-  server = createServer((request, response) => {
+  server = createServer(KEEPS_CONNECTIONS, (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {

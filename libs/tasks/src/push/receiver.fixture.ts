@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { KEEPS_CONNECTIONS } from '../../../../test/support/server-options.js';
 
 /** A request that a receiver got. */
 export interface Received {
@@ -36,7 +37,7 @@ export class Receiver {
   }
 
   static async start(): Promise<Receiver> {
-    const server = createServer();
+    const server = createServer(KEEPS_CONNECTIONS);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     return new Receiver(server);

@@ -2,6 +2,7 @@ import type { Scope } from '@baton/a2a';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
+import { KEEPS_CONNECTIONS } from '../../../../../test/support/server-options.js';
 import { ECHO, sql, Tenant, url } from '../agents/catalog-api.fixture.js';
 
 type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
@@ -218,7 +219,7 @@ describe('a test of a webhook', () => {
   let status = 204;
   const received: { headers: IncomingHttpHeaders; body: string }[] = [];
   beforeAll(async () => {
-    receiver = createServer((request, response) => {
+    receiver = createServer(KEEPS_CONNECTIONS, (request, response) => {
       let body = '';
       request.on('data', (chunk) => (body += String(chunk)));
       request.on('end', () => {
