@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import getPort from 'get-port';
+import { freePort } from '../support/ports.js';
 import { type BatonProcess, startProcess } from '../support/baton-process.js';
 
 const LOOK_AGAIN_MS = 250;
@@ -13,7 +13,7 @@ export interface Probed {
 
 /** Starts one that may end by itself: the report tells of it. */
 export async function startProbed(kind: BatonProcess['kind'], env: Record<string, string>): Promise<Probed> {
-  const port = kind === 'worker' ? await getPort({ host: '127.0.0.1' }) : undefined;
+  const port = kind === 'worker' ? await freePort() : undefined;
   const process = await startProcess(kind, { ...env, ...(port && { WORKER_PORT: String(port) }) });
   process.mayEnd();
   const ownUrl = `http://127.0.0.1:${port}`;

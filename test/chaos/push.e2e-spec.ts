@@ -1,4 +1,3 @@
-import getPort from 'get-port';
 import pLimit from 'p-limit';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -8,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
+import { freePort } from '../support/ports.js';
 import { DRIVERS } from '../support/index.js';
 import { Stack } from '../support/stack.js';
 import { LOG } from '../support/log-sql.js';
@@ -53,7 +53,7 @@ class Receiver {
   }
 
   static async ofWebhook(folder: string): Promise<Receiver> {
-    const receiver = new Receiver(folder, await getPort());
+    const receiver = new Receiver(folder, await freePort());
     ({ id: receiver.id, secret: receiver.secret } = await ask('POST', '', { url: receiver.url }));
     await receiver.start();
     return receiver;
@@ -61,7 +61,7 @@ class Receiver {
 
   /** That of the config which each message brings with it. */
   static async ofConfigs(folder: string): Promise<Receiver> {
-    const receiver = new Receiver(folder, await getPort());
+    const receiver = new Receiver(folder, await freePort());
     await receiver.start();
     return receiver;
   }

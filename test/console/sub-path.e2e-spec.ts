@@ -1,5 +1,5 @@
-import getPort from 'get-port';
 import { createServer, request as open, type Server } from 'node:http';
+import { freePort } from '../support/ports.js';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import type { TestTenant } from '../support/stack.js';
 
@@ -29,7 +29,7 @@ describeConsole('a PUBLIC_URL with a path', () => {
   let proxy: Server;
   let server: string;
   beforeAll(async () => {
-    const [port, apiPort] = [await getPort(), await getPort()];
+    const [port, apiPort] = [await freePort(), await freePort()];
     server = `http://127.0.0.1:${port}${PATH}`;
     baton = await ConsoleStack.start({ env: { PUBLIC_URL: server, PORT: String(apiPort) } });
     proxy = proxyTo(apiPort).listen(port, '127.0.0.1');

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { Locator, Page } from 'playwright-core';
 import { Client } from 'pg';
-import { type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
+import { PATIENT, type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
 import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider, type ModelRequest, type Reply } from '../support/model-provider/model-provider.js';
 import { ConsoleStack, describeConsole } from '../support/console.js';
@@ -157,7 +157,7 @@ describeConsole('tasks in the console', () => {
 
   it('have calls of tools approved and refused in place', async () => {
     provider.answer(signing);
-    const mcp = [{ name: 'desk', url: tools.url, allow: ['sign'], approval: ['sign'] }];
+    const mcp = [{ ...PATIENT, name: 'desk', url: tools.url, allow: ['sign'], approval: ['sign'] }];
     await createAgent('signer', { tools: { mcp } });
     const signer = new RawCaller(baton.stack.url(0, 'signer'), tenant.token);
     const ask = async () => {

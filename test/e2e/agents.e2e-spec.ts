@@ -91,7 +91,7 @@ describe.each(DRIVERS)('agents in code on %s', (driver) => {
         let task = (await planner.call('SendMessage', sendParams('Plan a trip'))).result!.task;
         for (const answer of ['Lisbon', '3']) {
           expect(task.status.state).toBe('TASK_STATE_INPUT_REQUIRED');
-          await Promise.all(stack.workers.splice(0).map((worker) => worker.kill()));
+          await stack.killWorkers();
           await stack.addWorker();
           task = (await planner.call('SendMessage', sendParams(answer, { taskId: task.id }))).result!.task;
         }

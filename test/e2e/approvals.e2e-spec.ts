@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { DRIVERS } from '../support/index.js';
-import { type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
+import { CRASH_LEASES } from '../support/leases.js';
+import { PATIENT, type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
 import { heldTool, textTool } from '../support/mcp-server/script.js';
 import { type ModelRequest, ModelProvider, type Reply } from '../support/model-provider/model-provider.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
@@ -10,9 +11,7 @@ import { Stack } from '../support/stack.js';
 
 const ENV = {
   OUTBOUND_ALLOW: '127.0.0.1',
-  LEASE_MS: '1000',
-  LEASE_HEARTBEAT_MS: '300',
-  SWEEP_MS: '200',
+  ...CRASH_LEASES,
   BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
   BATON_AGENTS_DIR: join(__dirname, '../agents'),
 };
@@ -63,7 +62,9 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
   });
 
   const tools = (tool: string) => ({
-    mcp: [{ name: 'desk', url: server.url, allow: [tool], approval: [tool], neverRepeat: ['pay'] }],
+    mcp: [
+      { ...PATIENT, name: 'desk', url: server.url, allow: [tool], approval: [tool], neverRepeat: ['pay'] },
+    ],
   });
 
   async function write(method: string, path: string, body: object): Promise<void> {
@@ -127,7 +128,7 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
 
   /** `kill -9` of every worker; another one takes their place. */
   async function replaceWorkers(): Promise<void> {
-    await Promise.all(stack.workers.splice(0).map((worker) => worker.kill()));
+    await stack.killWorkers();
     await stack.addWorker();
   }
 
@@ -160,7 +161,7 @@ describe.each(DRIVERS)('approvals of agents further down, with messages over %s'
     const pay = heldTool('pay', 'paid');
     server.tools = [pay];
     const { id } = await send('lead', 'pay it');
-    await Promise.all(stack.workers.splice(0).map((worker) => worker.kill()));
+    await stack.killWorkers();
     const params = sendParams('yes', { taskId: id as string });
     const configuration = { returnImmediately: true };
     await caller('lead').call('SendMessage', { ...params, configuration });

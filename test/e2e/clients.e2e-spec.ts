@@ -150,7 +150,7 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
     });
 
     it('cancel', async () => {
-      const slow = request('never', { echo: { chunks: 100, delayMs: 100 } });
+      const slow = request('never', { echo: { chunks: 100_000, delayMs: 100 } });
       const stream = client.sendMessageStream(slow);
       const first = (await stream.next()).value as StreamResponse;
       const id = first.payload?.$case === 'task' ? first.payload.value.id : '';
@@ -286,7 +286,7 @@ describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
       // The next one, so that each is once the maker and once the other.
       const binding = BINDINGS[(BINDINGS.indexOf(kind.binding) + 1) % BINDINGS.length]!;
       const [maker, other] = [await connect(kind), await connect({ ...kind, binding }, 1)];
-      const stream = maker.sendMessageStream(request('long', { echo: { chunks: 100, delayMs: 100 } }));
+      const stream = maker.sendMessageStream(request('long', { echo: { chunks: 100_000, delayMs: 100 } }));
       const first = (await stream.next()).value as StreamResponse;
       const id = first.payload?.$case === 'task' ? first.payload.value.id : '';
       expect((await other.getTask({ tenant: '', id })).id).toBe(id);

@@ -84,14 +84,14 @@ describe('a machine whose clock is wrong', () => {
       const isTold = async (): Promise<boolean> =>
         Math.abs((await offset(api)) - jumpMs / 1000) < 5 &&
         (await warnings(api)).includes(`s ${jumpMs > 0 ? 'ahead of' : 'behind'} that of Postgres`);
-      expect(await waitUntil(isTold, 30_000)).toBe(true);
+      expect(await waitUntil(isTold, Infinity)).toBe(true);
       await expectTrueTimes(api);
     }
-    expect(await waitUntil(() => api.log().includes('the clock of this machine is wrong'), 30_000)).toBe(
+    expect(await waitUntil(() => api.log().includes('the clock of this machine is wrong'), Infinity)).toBe(
       true,
     );
     clock.set(0);
-    expect(await waitUntil(() => api.log().includes('agrees with that of Postgres again'), 30_000)).toBe(
+    expect(await waitUntil(() => api.log().includes('agrees with that of Postgres again'), Infinity)).toBe(
       true,
     );
     expect(Math.abs(await offset(api))).toBeLessThan(1);

@@ -6,7 +6,7 @@ import { DRIVERS } from '../support/index.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
-const ENV = { BATON_AGENTS_DIR: join(__dirname, '../agents'), LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300' };
+const ENV = { BATON_AGENTS_DIR: join(__dirname, '../agents') };
 const folder = mkdtempSync(join(tmpdir(), 'baton-dead-letters-'));
 const antidote = join(folder, 'antidote');
 

@@ -2,13 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DRIVERS } from '../support/index.js';
+import { CRASH_LEASES } from '../support/leases.js';
 import { type ModelRequest, ModelProvider, type Reply } from '../support/model-provider/model-provider.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
-const ENV = { OUTBOUND_ALLOW: '127.0.0.1', LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300' };
+const ENV = { OUTBOUND_ALLOW: '127.0.0.1', ...CRASH_LEASES };
 const TENANT = 'tenant-1';
 const CANCELED = 'TASK_STATE_CANCELED';
 const COMPLETED = 'TASK_STATE_COMPLETED';
@@ -153,7 +154,7 @@ it('goes on after the worker was killed that ran a child while its parent waited
   });
   const id = await begin();
   await provider.request(2);
-  await Promise.all(stack.workers.map((worker) => worker.kill()));
+  await stack.killWorkers();
   killed = true;
   await stack.addWorker();
   expect((await framesOf(id)).at(-1).statusUpdate.status.state).toBe(COMPLETED);

@@ -154,8 +154,10 @@ describe('an agent in code', () => {
 
   it('takes no other agent with it when its process dies, and is given up for the reason', async () => {
     const [echo, one] = await bystanders();
-    const ways = ['loop', 'kill', 'heap', 'buffers'];
-    const answers = await Promise.all(ways.map((way) => ask('hazard-too', way)));
+    const answers = await Promise.all([
+      ask('hazard-stalls', 'loop'),
+      ...['kill', 'heap', 'buffers'].map((way) => ask('hazard-too', way)),
+    ]);
     for (const answer of answers) expect(stateOf(answer)).toBe('TASK_STATE_FAILED');
     const said = answers.map(saidBy);
     expect(said[0]).toMatch(/Given up after 2 attempts.*did not answer for 3 s/);

@@ -3,6 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { Database } from '../../libs/database/src/index.js';
 import { readGauge } from '../support/gauges.js';
+import { Hold, times } from '../support/hold.js';
+import { CRASH_LEASES } from '../support/leases.js';
 import { type Frame, RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/standby.js';
@@ -17,15 +19,19 @@ describe('Postgres with a standby, over TLS', () => {
   let postgres: ReplicatedPostgres;
   let stack: Stack;
   let token: string;
+  const hold = new Hold();
 
   beforeAll(async () => {
     postgres = await startReplicatedPostgres();
     // Postgres carries the queue and the signals as well.
-    const env = { DATABASE_REPLICA_URL: postgres.standbyUrl };
+    const env = { ...hold.env, DATABASE_REPLICA_URL: postgres.standbyUrl, ...CRASH_LEASES };
     stack = await Stack.start({ driver: 'postgres', workers: 2, database: postgres, env });
     ({ token } = await stack.createTenant());
   });
-  afterAll(() => stack.stop());
+  afterAll(async () => {
+    await stack.stop();
+    hold.remove();
+  });
 
   it('is reached by every connection through TLS', async () => {
     const client = new Client({ connectionString: postgres.url });
@@ -74,18 +80,19 @@ describe('Postgres with a standby, over TLS', () => {
   });
 
   it('loses, doubles and reorders nothing when the primary dies and the standby is promoted', async () => {
-    const url = () => stack.url(0);
-    const caller = new RawCaller(url(), token);
+    const url = () => stack.url(0, 'pacer');
+    const caller = new RawCaller(stack.url(0), token);
+    hold.hold();
     let begun = 0;
     let all: () => void;
     const everybodySpeaks = new Promise<void>((resolve) => (all = resolve));
-    const metadata = { echo: { chunks: CHUNKS, delayMs: 200 } };
     const read = async (_: unknown, n: number): Promise<Frame[]> => {
       let seen = 0;
       const onFrame = (): void => {
         if (++seen === 3 && ++begun === STREAMS) all();
       };
-      return followToCompletion(caller, sendParams(`task ${n}`, { metadata }), { again: url, onFrame });
+      const params = sendParams(times(CHUNKS, `task ${n}`));
+      return followToCompletion(caller.at(url()), params, { again: url, onFrame });
     };
     const reading = Promise.all(Array.from({ length: STREAMS }, read));
     // Whoever fails early says why.
@@ -112,6 +119,7 @@ describe('Postgres with a standby, over TLS', () => {
     };
     await reach(10);
 
+    hold.release();
     await postgres.crashPrimary();
     // As when the name of the service leads to the standby before it is the primary.
     postgres.leadToStandby();

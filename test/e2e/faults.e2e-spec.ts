@@ -1,16 +1,19 @@
 import { Redis } from 'ioredis';
 import { Client } from 'pg';
 import type { BatonProcess } from '../support/baton-process.js';
+import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
+import { CRASH_LEASES } from '../support/leases.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import { completes, followToCompletion, increasing, textsOf } from '../support/streams.js';
 
 const RUNS = 20;
 const CHUNKS = 20;
-const LEASES = { LEASE_MS: '2000', LEASE_HEARTBEAT_MS: '500', SWEEP_MS: '300' };
+const hold = new Hold();
 /** Runs in hand do not end before a worker that is told to stop does. */
-const ENV = { ...LEASES, WORKER_GRACE_MS: '1' };
+const ENV = { ...hold.env, ...CRASH_LEASES, WORKER_GRACE_MS: '1' };
+afterAll(() => hold.remove());
 
 describe.each(DRIVERS)('faults on %s', (driver) => {
   let stack: Stack;
@@ -21,20 +24,21 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
     const { token } = await stack.createTenant();
     caller = new RawCaller(stack.url(0), token);
   });
+  const pacerAt = (api: number): string => stack.url(api, 'pacer');
   afterAll(() => stack.stop());
 
-  /** Follows many runs at once and does the damage when all of them are in the middle. */
+  /** Follows many runs at once and does the damage when all of them are in the middle. They go on when it is done. */
   async function followAll(again: () => string, damage: () => Promise<void>): Promise<Frame[][]> {
+    hold.hold();
     let begun = 0;
     let done: Promise<void> | undefined;
     const seen = (frame: Frame): void => {
-      if (frame.id === 5) begun += 1;
-      if (begun === RUNS) done ??= damage();
+      if (frame.id === 3) begun += 1;
+      if (begun === RUNS) done ??= damage().finally(() => hold.release());
     };
-    // Long enough that on a slow machine all runs are at work at the same time.
-    const metadata = { echo: { chunks: CHUNKS, delayMs: 250 } };
+    const pacer = caller.at(pacerAt(0));
     const follow = (_: unknown, i: number): Promise<Frame[]> =>
-      followToCompletion(caller, sendParams(`run ${i}`, { metadata }), { again, onFrame: seen });
+      followToCompletion(pacer, sendParams(times(CHUNKS, `run ${i}`)), { again, onFrame: seen });
     const all = await Promise.all(Array.from({ length: RUNS }, follow));
     await done;
     return all;
@@ -66,8 +70,8 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
 
   it('brings back every run of a worker that was killed', async () => {
     const all = await followAll(
-      () => stack.url(0),
-      async () => (await busiestWorker()).kill(),
+      () => pacerAt(0),
+      async () => stack.killWorkers([await busiestWorker()]),
     );
     await stack.addWorker();
     expectWhole(all);
@@ -78,7 +82,7 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
 
   it('lets callers of a killed API go on at the other one', async () => {
     const all = await followAll(
-      () => stack.url(1),
+      () => pacerAt(1),
       () => stack.apis[0]!.kill(),
     );
     expectWhole(all);
@@ -89,7 +93,7 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
   it('lets runs of a stopped worker go on elsewhere', async () => {
     let code: number | null | undefined;
     const all = await followAll(
-      () => stack.url(0),
+      () => pacerAt(0),
       async () => {
         const worker = await busiestWorker();
         code = await worker.stop();
@@ -106,7 +110,7 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
   if (driver === 'redis') {
     it('loses nothing when Redis is flushed and restarted', async () => {
       const all = await followAll(
-        () => stack.url(0),
+        () => pacerAt(0),
         async () => {
           await stack.redis!.flush();
           await stack.redis!.crash();
@@ -134,7 +138,7 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
       // So large that its run is not claimed for a worker with its acceptance.
       const kept = (n: number): string => `kept ${n} `.padEnd(40_000, '.');
       const all = await followAll(
-        () => stack.url(0),
+        () => pacerAt(0),
         async () => {
           await administrator.config('SET', 'maxmemory', '1');
           for (const n of [1, 2, 3]) {

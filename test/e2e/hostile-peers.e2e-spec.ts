@@ -36,9 +36,9 @@ const rpc = (method: string, params: object, id: unknown = 1): string =>
 const oneTo = (n: number): number[] => Array.from({ length: n }, (_, i) => i + 1);
 const echo = (text: string, options: object) => sendParams(text, { metadata: { echo: options } });
 
-/** A task that says nothing for a minute; its id. */
+/** A task that says nothing for ten minutes; its id. */
 async function silentTask(): Promise<string> {
-  const params = { ...echo('late', { delayMs: 60_000 }), configuration: { returnImmediately: true } };
+  const params = { ...echo('late', { delayMs: 600_000 }), configuration: { returnImmediately: true } };
   return (await caller.call('SendMessage', params)).result!.task.id as string;
 }
 

@@ -2,6 +2,7 @@ import { Role, TaskState, type SendMessageRequest, type StreamResponse } from '@
 import { type Client, ClientFactory, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import { DefaultAgentCardResolver } from '@a2a-js/sdk/client';
 import { randomBytes, randomUUID } from 'node:crypto';
+import { CRASH_LEASES } from '../support/leases.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -26,9 +27,7 @@ beforeAll(async () => {
     env: {
       BATON_MASTER_KEY: randomBytes(32).toString('base64'),
       OUTBOUND_ALLOW: '127.0.0.1',
-      LEASE_MS: '1000',
-      LEASE_HEARTBEAT_MS: '300',
-      SWEEP_MS: '200',
+      ...CRASH_LEASES,
     },
   });
   tenant = await stack.createTenant();
@@ -118,8 +117,8 @@ class Caller {
 
 /** `kill -9` of the worker; another one takes its place. */
 async function replaceWorker(): Promise<void> {
-  const [worker] = stack.workers.splice(0);
-  await Promise.all([worker?.kill(), stack.addWorker()]);
+  await stack.killWorkers();
+  await stack.addWorker();
 }
 
 describe('an llm agent', () => {

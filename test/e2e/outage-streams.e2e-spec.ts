@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
+import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
+import { CRASH_LEASES } from '../support/leases.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import { completes, increasing, textsOf } from '../support/streams.js';
@@ -9,7 +11,10 @@ const TASKS = 30;
 const STREAMS = 300;
 const CHUNKS = 40;
 /** The log alone brings what was said during the outage: the slow tick does not help. */
-const ENV = { RELAY_TICK_MS: '3600000', WORKER_CONCURRENCY: '100' };
+const hold = new Hold();
+const ENV = { ...hold.env, RELAY_TICK_MS: '3600000', WORKER_CONCURRENCY: '100', ...CRASH_LEASES };
+
+afterAll(() => hold.remove());
 
 describe.each(DRIVERS)('300 streams on %s', (driver) => {
   let stack: Stack;
@@ -31,11 +36,11 @@ describe.each(DRIVERS)('300 streams on %s', (driver) => {
 
   it('go on over an outage of messaging and failed reads of the log, each to its end, without a reader noticing', async () => {
     const { token } = await stack.createTenant();
-    const caller = new RawCaller(stack.url(0), token);
+    const caller = new RawCaller(stack.url(0, 'pacer'), token);
+    hold.hold();
     const configuration = { returnImmediately: true };
-    const metadata = { echo: { chunks: CHUNKS, delayMs: 100 } };
     const send = async (_: unknown, n: number): Promise<string> => {
-      const params = { ...sendParams(`task ${n}`, { metadata }), configuration };
+      const params = { ...sendParams(times(CHUNKS, `task ${n}`)), configuration };
       return (await caller.call('SendMessage', params)).result!.task.id as string;
     };
     const ids = await Promise.all(Array.from({ length: TASKS }, send));
@@ -54,6 +59,7 @@ describe.each(DRIVERS)('300 streams on %s', (driver) => {
     // Whoever fails early says why.
     await Promise.race([everybodyReads, reading]);
 
+    hold.release();
     await stack.redis?.crash();
     await cutPostgres();
     await stack.redis?.restart();

@@ -1,4 +1,6 @@
 import { Client } from 'pg';
+import { Hold, times } from '../support/hold.js';
+import { CRASH_LEASES } from '../support/leases.js';
 import { findPgBouncer, type PgBouncer, startPgBouncer } from '../support/pgbouncer.js';
 import { startPrivatePostgres } from '../support/postgres.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
@@ -20,34 +22,42 @@ const title = binary
   let bouncer: PgBouncer;
   let stack: Stack;
   let token: string;
+  const hold = new Hold();
 
   beforeAll(async () => {
     const database = await startPrivatePostgres();
     bouncer = await startPgBouncer(binary!, database.url, CONNECTIONS);
-    const env = { DATABASE_URL: bouncer.url, DATABASE_DIRECT_URL: database.url };
+    const env = {
+      ...hold.env,
+      DATABASE_URL: bouncer.url,
+      DATABASE_DIRECT_URL: database.url,
+      ...CRASH_LEASES,
+    };
     stack = await Stack.start({ driver: 'postgres', workers: 2, database, env });
     ({ token } = await stack.createTenant());
   });
   afterAll(async () => {
     await stack.stop();
     await bouncer.remove();
+    hold.remove();
   });
 
   const url = () => stack.url(0);
 
-  /** Streams of tasks that speak for a while, and a promise of when all have begun. */
+  /** Streams of tasks that stop behind their first chunk, and a promise of when all have begun. */
   function follow(count: number) {
     let begun = 0;
     let all: () => void;
     const everybodySpeaks = new Promise<void>((resolve) => (all = resolve));
-    const metadata = { echo: { chunks: CHUNKS, delayMs: 150 } };
+    hold.hold();
+    const again = () => stack.url(0, 'pacer');
     const reading = Array.from({ length: count }, async (_, n): Promise<Frame[]> => {
       let seen = 0;
       const onFrame = (): void => {
         if (++seen === 3 && ++begun === count) all();
       };
-      const caller = new RawCaller(url(), token);
-      return followToCompletion(caller, sendParams(`task ${n}`, { metadata }), { again: url, onFrame });
+      const params = sendParams(times(CHUNKS, `task ${n}`));
+      return followToCompletion(new RawCaller(again(), token), params, { again, onFrame });
     });
     const done = Promise.all(reading);
     // Whoever fails early says why.
@@ -77,7 +87,8 @@ const title = binary
     const { done, speaking } = follow(TASKS);
     await speaking;
     await bouncer.crash();
-    await stack.workers[0]!.kill();
+    await stack.killWorkers([stack.workers[0]!]);
+    hold.release();
     await bouncer.restart();
     expectWhole(await done);
     const ends = await select(`SELECT count(*)::int AS count FROM ${LOG} e GROUP BY tenant_id, task_id
@@ -89,7 +100,7 @@ const title = binary
     const caller = new RawCaller(url(), token);
     const configuration = { returnImmediately: true };
     const slow = {
-      ...sendParams('slow', { metadata: { echo: { chunks: 1000, delayMs: 100 } } }),
+      ...sendParams('slow', { metadata: { echo: { delayMs: 600_000 } } }),
       configuration,
     };
     const { id } = (await caller.call('SendMessage', slow)).result!.task;

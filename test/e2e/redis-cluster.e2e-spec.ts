@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inspectRedis } from '../../libs/messaging/src/index.js';
+import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
+import { CRASH_LEASES } from '../support/leases.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.js';
 import { Stack } from '../support/stack.js';
@@ -17,10 +19,11 @@ withRedis('a Redis Cluster of three primaries', () => {
   let redis: RedisCluster;
   let stack: Stack;
   let caller: RawCaller;
+  const hold = new Hold();
 
   beforeAll(async () => {
     redis = await startRedisCluster();
-    const env = { REDIS_URL: redis.url, ORPHAN_MS: '1000', SWEEP_MS: '300' };
+    const env = { ...hold.env, REDIS_URL: redis.url, ORPHAN_MS: '1000', ...CRASH_LEASES };
     stack = await Stack.start({ driver: 'postgres', env, apis: 2 });
     const { token } = await stack.createTenant();
     caller = new RawCaller(stack.url(0), token);
@@ -28,6 +31,7 @@ withRedis('a Redis Cluster of three primaries', () => {
   afterAll(async () => {
     await stack.stop();
     await redis.stop();
+    hold.remove();
   });
 
   const stateOf = async (id: string): Promise<string> =>
@@ -54,18 +58,16 @@ withRedis('a Redis Cluster of three primaries', () => {
     let begun = 0;
     let all = (): void => undefined;
     const everybodySpeaks = new Promise<void>((resolve) => (all = resolve));
-    const metadata = { echo: { chunks: CHUNKS, delayMs: 200 } };
+    hold.hold();
     const reading = Promise.all(
       Array.from({ length: STREAMS }, async (_, n) => {
         let seen = 0;
         const onFrame = (): void => {
           if (++seen === 3 && ++begun === STREAMS) all();
         };
-        const url = stack.url(n % 2);
-        return followToCompletion(caller.at(url), sendParams(`task ${n}`, { metadata }), {
-          again: () => url,
-          onFrame,
-        });
+        const url = stack.url(n % 2, 'pacer');
+        const params = sendParams(times(CHUNKS, `task ${n}`));
+        return followToCompletion(caller.at(url), params, { again: () => url, onFrame });
       }),
     );
     // Whoever fails early says why.
@@ -79,6 +81,7 @@ withRedis('a Redis Cluster of three primaries', () => {
       }
     };
     const sending = sendOn();
+    hold.release();
     await Promise.race([strike(), sending]);
     const before = sent.length;
     while (sent.length < before + 5) await Promise.race([delay(20), sending]);

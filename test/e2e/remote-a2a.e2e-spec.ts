@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { CRASH_LEASES } from '../support/leases.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { RemoteAgent } from '../support/remote-agent/remote-agent.js';
 import { Stack, type TestTenant } from '../support/stack.js';
@@ -34,9 +35,7 @@ describe('agents that live elsewhere', () => {
       env: {
         OUTBOUND_ALLOW: '127.0.0.1',
         BATON_MASTER_KEY: randomBytes(32).toString('base64'),
-        LEASE_MS: '1000',
-        LEASE_HEARTBEAT_MS: '300',
-        SWEEP_MS: '200',
+        ...CRASH_LEASES,
       },
     });
     tenant = await stack.createTenant('agents:call', 'tasks:read', 'agents:write', 'secrets:write');
@@ -82,10 +81,6 @@ describe('agents that live elsewhere', () => {
     return write('POST', 'agents', { slug, ...about, config });
   }
 
-  async function killWorkers(): Promise<void> {
-    await Promise.all(stack.workers.splice(0).map((worker) => worker.kill()));
-  }
-
   /** The frames of a stream; `onAnswer` hears what the answer is after each. */
   async function stream(caller: RawCaller, text: string, onAnswer: (answer: string) => unknown = () => null) {
     const frames: Frame[] = [];
@@ -122,7 +117,7 @@ describe('agents that live elsewhere', () => {
     const asked = await callerOf('speaks-0-3').call('SendMessage', sendParams('ask'));
     const { id, status } = asked.result!.task;
     expect(status.state).toBe('TASK_STATE_INPUT_REQUIRED');
-    await killWorkers();
+    await stack.killWorkers();
     await stack.addWorker();
     const answer = sendParams('the red one', { taskId: id });
     const answered = await callerOf('speaks-0-3').call('SendMessage', answer);
@@ -143,7 +138,7 @@ describe('agents that live elsewhere', () => {
     const frames = await stream(callerOf('speaks-1-0').with({ traceparent }), 'count 6', async (answer) => {
       if (answer !== counted(3) || isKilled) return;
       isKilled = true;
-      await killWorkers();
+      await stack.killWorkers();
       await stack.addWorker();
       void agent.wasAsked('SubscribeToTask', subscriptions + 1).then(() => agent.executor.release());
     });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GrpcCaller, V0_3_SERVICE } from '../support/api/grpc-caller.js';
 import { DRIVERS } from '../support/index.js';
+import { CRASH_LEASES } from '../support/leases.js';
 import { Stack } from '../support/stack.js';
 import { freshId } from '../support/wire.js';
 
@@ -32,9 +33,7 @@ beforeAll(async () => {
       HOLD_FILE,
       GRPC_PORT: '0',
       GRPC_PUBLIC_ADDRESS: 'localhost:0',
-      LEASE_MS: '1000',
-      LEASE_HEARTBEAT_MS: '300',
-      SWEEP_MS: '200',
+      ...CRASH_LEASES,
     },
   });
   ({ token } = await stack.createTenant());
@@ -223,7 +222,7 @@ describe('what a request says beside its message', () => {
       writeFileSync(HOLD_FILE, '');
       const sending = send(sent);
       await until(() => readFileSync(WITNESS_FILE, 'utf8') !== '');
-      await Promise.all(stack.workers.splice(0).map((worker) => worker.kill()));
+      await stack.killWorkers();
       rmSync(HOLD_FILE);
       await stack.addWorker();
       return sending;

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { RUNTIMES } from '../../libs/agents/src/runtimes.js';
 import { DRIVERS } from '../support/index.js';
+import { CRASH_LEASES } from '../support/leases.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Places } from '../support/runtimes/places.js';
 import { RUNTIME_ROWS, type RuntimeRow, type Said } from '../support/runtimes/rows.js';
@@ -28,9 +29,7 @@ let limited: TestTenant;
 beforeAll(async () => {
   places = await Places.start();
   const env = {
-    LEASE_MS: '1000',
-    LEASE_HEARTBEAT_MS: '300',
-    SWEEP_MS: '200',
+    ...CRASH_LEASES,
     OUTBOUND_ALLOW: '127.0.0.1',
     BATON_AGENTS_DIR: join(__dirname, '../agents'),
     HOLD_FILE: places.holdFile,
@@ -182,7 +181,7 @@ describe('when its worker is killed', () => {
       streams.set(name, stream);
       await stream.until(isChunk);
     }
-    await Promise.all(stack.workers.splice(0).map((worker) => worker.kill()));
+    await stack.killWorkers();
     places.release();
     await Promise.all([stack.addWorker(), stack.addWorker()]);
   });

@@ -2,11 +2,11 @@ import { Readable } from 'node:stream';
 import { Client } from 'pg';
 import { run } from '../../apps/cli/src/program.js';
 import { DRIVERS } from '../support/index.js';
+import { CRASH_LEASES } from '../support/leases.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import type { Wired } from '../support/wire.js';
 
-const ENV = { LEASE_MS: '1000', LEASE_HEARTBEAT_MS: '300' };
 const EVERY_SECOND = { cron: '* * * * * *', agent: 'echo' };
 /** The agent asks, and its task is not over until it is answered. */
 const ASKING = { parts: [{ text: 'what now?' }], metadata: { echo: { askInput: true } } };
@@ -16,7 +16,7 @@ let token: string;
 let client: Client;
 
 beforeAll(async () => {
-  stack = await Stack.start({ driver: DRIVERS[0]!, workers: 2, env: ENV });
+  stack = await Stack.start({ driver: DRIVERS[0]!, workers: 2, env: CRASH_LEASES });
   ({ token } = await stack.createTenant());
   client = new Client({ connectionString: stack.database.url });
   await client.connect();

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inspectRedis } from '../../libs/messaging/src/index.js';
+import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
+import { CRASH_LEASES } from '../support/leases.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { type SentinelRedis, startSentinelRedis } from '../support/sentinel.js';
 import { Stack } from '../support/stack.js';
@@ -15,14 +17,16 @@ withRedis('Redis with a replica and three Sentinels', () => {
   let redis: SentinelRedis;
   let stack: Stack;
   let caller: RawCaller;
+  const hold = new Hold();
 
   beforeAll(async () => {
     redis = await startSentinelRedis();
     const env = {
       REDIS_URL: redis.url,
       WORKER_CONCURRENCY: String(SLOTS),
+      ...hold.env,
       ORPHAN_MS: '1000',
-      SWEEP_MS: '300',
+      ...CRASH_LEASES,
     };
     stack = await Stack.start({ driver: 'postgres', env });
     const { token } = await stack.createTenant();
@@ -31,6 +35,7 @@ withRedis('Redis with a replica and three Sentinels', () => {
   afterAll(async () => {
     await stack.stop();
     await redis.stop();
+    hold.remove();
   });
 
   const stateOf = async (id: string): Promise<string> =>
@@ -46,15 +51,16 @@ withRedis('Redis with a replica and three Sentinels', () => {
     let begun = 0;
     let all = (): void => undefined;
     const everybodySpeaks = new Promise<void>((resolve) => (all = resolve));
-    const metadata = { echo: { chunks: CHUNKS, delayMs: 300 } };
+    hold.hold();
+    const url = stack.url(0, 'pacer');
     const reading = Promise.all(
       Array.from({ length: SLOTS }, async (_, n) => {
         let seen = 0;
         const onFrame = (): void => {
           if (++seen === 3 && ++begun === SLOTS) all();
         };
-        const again = (): string => stack.url(0);
-        return followToCompletion(caller, sendParams(`task ${n}`, { metadata }), { again, onFrame });
+        const params = sendParams(times(CHUNKS, `task ${n}`));
+        return followToCompletion(caller.at(url), params, { again: () => url, onFrame });
       }),
     );
     // Whoever fails early says why.
@@ -73,6 +79,7 @@ withRedis('Redis with a replica and three Sentinels', () => {
       }
     };
     const sending = sendOn();
+    hold.release();
     await Promise.race([redis.crashPrimary(), sending]);
     const before = sent.length;
     while (sent.length < before + 5) await Promise.race([delay(20), sending]);

@@ -1,8 +1,8 @@
-import getPort from 'get-port';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
+import { freePort } from '../support/ports.js';
 import type { BatonProcess } from '../support/baton-process.js';
 import { sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
@@ -19,7 +19,7 @@ describe('silent connections of HTTP and gRPC', () => {
   beforeAll(async () => {
     stack = await Stack.start({ driver: 'postgres', apis: 0 });
     tenant = await stack.createTenant('agents:call', 'tasks:read');
-    grpcPort = await getPort();
+    grpcPort = await freePort();
     api = await stack.addApi({ GRPC_PORT: String(grpcPort) }, OPEN_FILES);
   });
   afterEach(() => {

@@ -1,5 +1,5 @@
-import getPort from 'get-port';
 import { randomBytes } from 'node:crypto';
+import { freePort } from '../support/ports.js';
 import { DRIVERS } from '../support/index.js';
 import { NameServer } from '../support/name-server.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
@@ -20,7 +20,7 @@ describe('names that no name server answers for', () => {
 
   beforeAll(async () => {
     names = await new NameServer({ 'friend.example': { a: ['127.0.0.1'] }, '*': 'silent' }).start();
-    const port = await getPort();
+    const port = await freePort();
     friendUrl = `http://friend.example:${port}`;
     friend = await RemoteAgent.start({ version: '1.0', port, sendsTo: friendUrl });
     stack = await Stack.start({

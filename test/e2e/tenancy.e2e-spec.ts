@@ -2,11 +2,14 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Hold, times } from '../support/hold.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
 /** Longer than any test: a revocation is in force because every process is told. */
 const ENV = { TOKEN_CACHE_MS: '600000' };
+const hold = new Hold();
+afterAll(() => hold.remove());
 
 interface TokenJson {
   id: string;
@@ -16,7 +19,7 @@ interface TokenJson {
 describe('tenants', () => {
   let stack: Stack;
   beforeAll(async () => {
-    stack = await Stack.start({ driver: 'postgres', apis: 2, workers: 1, env: ENV });
+    stack = await Stack.start({ driver: 'postgres', apis: 2, workers: 1, env: { ...ENV, ...hold.env } });
   });
   afterAll(() => stack.stop());
 
@@ -83,15 +86,16 @@ describe('tenants', () => {
 
   it('lose what they are waiting for when a token is revoked, and the tasks go on for others', async () => {
     const { slug, token } = await stack.createTenant();
-    const reader = new RawCaller(stack.url(1), await stack.createToken(slug, 'tasks:read'));
-    const caller = new RawCaller(stack.url(1), token);
+    const url = stack.url(1, 'pacer');
+    const reader = new RawCaller(url, await stack.createToken(slug, 'tasks:read'));
+    const caller = new RawCaller(url, token);
+    hold.hold();
     const { id } = (
       JSON.parse(await stack.baton('tokens', 'list', '--tenant', slug, '--json')) as TokenJson[]
     ).find(({ prefix }) => token.startsWith(prefix))!;
-    const waits = { metadata: { echo: { chunks: 30, delayMs: 400 } } };
-    const blocked = caller.call('SendMessage', sendParams('blocked', waits));
+    const blocked = caller.call('SendMessage', sendParams(times(3, 'blocked')));
     const frames: Frame[] = [];
-    for await (const frame of caller.stream('SendStreamingMessage', sendParams('streamed', waits))) {
+    for await (const frame of caller.stream('SendStreamingMessage', sendParams(times(3, 'streamed')))) {
       frames.push(frame);
       if (frames.length === 3) await stack.baton('tokens', 'revoke', '--tenant', slug, id);
     }
@@ -99,6 +103,7 @@ describe('tenants', () => {
     expect([refused.id, refused.data.error]).toMatchObject([NaN, { message: 'the token was revoked' }]);
     expect((await blocked).error).toMatchObject({ message: 'the token was revoked' });
     expect((await post(token, 1)).status).toBe(401);
+    hold.release();
     const taskId = (frames[0]!.data.result!.task as { id: string }).id;
     for await (const frame of reader.stream('SubscribeToTask', { id: taskId }, frames.at(-1)!.id)) {
       frames.push(frame);

@@ -6,7 +6,8 @@ import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import { Client } from 'pg';
 import { DRIVERS } from '../support/index.js';
-import { type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
+import { CRASH_LEASES } from '../support/leases.js';
+import { PATIENT, type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
 import { heldTool, textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { isRunning } from '../support/local-run.js';
@@ -16,9 +17,7 @@ import { Stack, type TestTenant } from '../support/stack.js';
 const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 const STDIO_SERVER = join(__dirname, '../support/mcp-server/stdio-server.mjs');
 const ENV = {
-  LEASE_MS: '1000',
-  LEASE_HEARTBEAT_MS: '300',
-  SWEEP_MS: '200',
+  ...CRASH_LEASES,
   // A worker may take long to start on a slow machine.
   SEND_WAIT_MS: '240000',
   OUTBOUND_ALLOW: '127.0.0.1',
@@ -54,7 +53,7 @@ beforeAll(async () => {
     return new RawCaller(stack.url(0, name), token);
   };
   caller = await make('clerk', clerk());
-  const program = { name: 'program', command: process.execPath, args: [STDIO_SERVER], connectTimeout: '2m' };
+  const program = { name: 'program', command: process.execPath, args: [STDIO_SERVER], ...PATIENT };
   local = await make('local', clerk(program));
 });
 
@@ -87,6 +86,7 @@ const clerk = (...others: object[]) => ({
     tools: {
       mcp: [
         {
+          ...PATIENT,
           name: 'desk',
           url: server.url,
           headers: { Authorization: { secret: 'desk', prefix: 'Bearer ' } },
@@ -101,8 +101,8 @@ const clerk = (...others: object[]) => ({
 
 /** `kill -9` of the only worker; another one takes its place. */
 async function replaceWorker(): Promise<void> {
-  const [worker] = stack.workers.splice(0);
-  await Promise.all([worker?.kill(), stack.addWorker()]);
+  await stack.killWorkers();
+  await stack.addWorker();
 }
 
 /** Every row of every table of the database, and the logs of all processes. */

@@ -11,6 +11,7 @@ import { Stack } from '../support/stack.js';
 const TENANT = 'tenant-1';
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const CALLER_SPAN = 'b7ad6b7169203331';
+const LONG_MS = '600000';
 const SECRET_WORDS = 'the launch code is 0000';
 const HOOK = join(__dirname, '../support/loads-telemetry.fixture.cjs');
 
@@ -33,6 +34,11 @@ beforeAll(async () => {
       OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20of-the-collector',
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
       OTEL_BSP_SCHEDULE_DELAY: '50',
+      // What a busy collector does not take in ten seconds, the default, is lost.
+      OTEL_BSP_EXPORT_TIMEOUT: LONG_MS,
+      OTEL_BLRP_EXPORT_TIMEOUT: LONG_MS,
+      OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: LONG_MS,
+      OTEL_EXPORTER_OTLP_LOGS_TIMEOUT: LONG_MS,
       OTEL_METRIC_EXPORT_INTERVAL: '1000',
     },
   });

@@ -2,18 +2,20 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import type { BatonProcess } from '../support/baton-process.js';
+import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
-const STALL_MS = 5000;
+/** Longer than a busy machine keeps the CPU from a process. */
+const STALL_MS = 12_000;
 const FREEZES = `--require ${join(__dirname, '../support/freeze.fixture.cjs')}`;
 
 describe('a process whose event loop stands still', () => {
   let stack: Stack;
 
   const start = async (nodeOptions = FREEZES): Promise<RawCaller> => {
-    const env = { NODE_OPTIONS: nodeOptions, LOOP_STALL_MS: String(STALL_MS) };
+    const env = { NODE_OPTIONS: nodeOptions, LOOP_STALL_MS: String(STALL_MS), LEASE_MS: String(STALL_MS) };
     stack = await Stack.start({ driver: DRIVERS[0]!, env });
     const { token } = await stack.createTenant();
     return new RawCaller(stack.url(0), token);
@@ -31,7 +33,7 @@ describe('a process whose event loop stands still', () => {
     const [api, worker] = [stack.apis[0]!, stack.workers[0]!];
     const stream = caller.stream(
       'SendStreamingMessage',
-      sendParams('x', { metadata: { echo: { chunks: 100, delayMs: 1000 } } }),
+      sendParams('x', { metadata: { echo: { chunks: 100_000, delayMs: 1000 } } }),
     );
     for await (const { data } of stream) if (data.result?.artifactUpdate) break;
     worker.signal('SIGUSR2');
@@ -52,13 +54,13 @@ describe('a process whose event loop stands still', () => {
     worker.signal('SIGSTOP');
     api.signal('SIGSTOP');
     // Suspended for longer than the limit: that is what the time is about, and so is the next one.
-    await delay(2 * STALL_MS);
+    await delay(STALL_MS + 3_000);
     api.signal('SIGCONT');
     worker.signal('SIGCONT');
     const answer = await caller.call('SendMessage', sendParams('awake'));
     expect(answer.result?.task.status.state).toBe('TASK_STATE_COMPLETED');
     worker.signal('SIGUSR2');
-    await delay(2 * STALL_MS);
+    await delay(STALL_MS + 3_000);
     for (const process of [api, worker]) {
       expect(lastWords(process)).toBeNull();
       process.signal('SIGCONT');
@@ -69,12 +71,13 @@ describe('a process whose event loop stands still', () => {
 
 const INNOCENTS = 4;
 /** Longer than a busy machine keeps the CPU from a process: an innocent run may lose no attempt to that. */
-const PATIENCE_MS = '9000';
+const PATIENCE_MS = '12000';
 
 describe.each(DRIVERS)('a run that freezes its worker each time, on %s', (driver) => {
   let stack: Stack;
   let client: Client;
-  const env = { NODE_OPTIONS: FREEZES, LOOP_STALL_MS: PATIENCE_MS, LEASE_MS: PATIENCE_MS };
+  const hold = new Hold();
+  const env = { ...hold.env, NODE_OPTIONS: FREEZES, LOOP_STALL_MS: PATIENCE_MS, LEASE_MS: PATIENCE_MS };
   beforeAll(async () => {
     stack = await Stack.start({ driver, env });
     client = new Client({ connectionString: stack.database.url });
@@ -84,6 +87,7 @@ describe.each(DRIVERS)('a run that freezes its worker each time, on %s', (driver
   afterAll(async () => {
     await client.end();
     await stack.stop();
+    hold.remove();
   });
 
   type Row = { task_id: string; state: string; deaths: number; pid: string };
@@ -102,16 +106,22 @@ describe.each(DRIVERS)('a run that freezes its worker each time, on %s', (driver
   it('fails after its attempts, and those that were beside it complete', async () => {
     const { token } = await stack.createTenant();
     const caller = new RawCaller(stack.url(0), token);
-    const send = async (text: string, chunks: number): Promise<string> => {
-      const params = sendParams(text, { metadata: { echo: { chunks, delayMs: 100 } } });
+    const send = async (agent: string, params: object): Promise<string> => {
       const configuration = { returnImmediately: true };
-      const { result } = await caller.call('SendMessage', { ...params, configuration });
+      const { result } = await caller
+        .at(stack.url(0, agent))
+        .call('SendMessage', { ...params, configuration });
       return result?.task.id as string;
     };
-    const hostile = await send('hostile', 100_000);
-    const innocents = await Promise.all(Array.from({ length: INNOCENTS }, (_, i) => send(`run ${i}`, 50)));
+    const hostile = await send('echo', sendParams('hostile', { metadata: { echo: { delayMs: 600_000 } } }));
+    hold.hold();
+    const innocents = await Promise.all(
+      Array.from({ length: INNOCENTS }, (_, i) => send('pacer', sendParams(times(2, `run ${i}`)))),
+    );
 
     for (const deaths of [0, 1, 2]) {
+      // Then each runs alone, in any order.
+      if (deaths === 2) hold.release();
       const running = (row: Row): boolean => row.state === 'running' && row.deaths === deaths;
       const rows = await until((all) => {
         const there = all.filter(running);

@@ -1,7 +1,7 @@
-import getPort from 'get-port';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
+import { freePort } from '../support/ports.js';
 import { DRIVERS } from '../support/index.js';
 import { NameServer } from '../support/name-server.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
@@ -37,7 +37,7 @@ describe('a name that leads outside when it is checked, and inside when it is ca
   }
 
   beforeAll(async () => {
-    port = await getPort({ host: PUBLIC });
+    port = await freePort();
     servers = [await serve(PUBLIC), await serve(INSIDE)];
     names = await new NameServer({
       '*': (question) => {

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { type RequestListener, type Server, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Configuration } from 'oidc-provider';
+import { freePort } from './ports.js';
 import { KEEPS_CONNECTIONS } from './server-options.js';
 
 /** What its users ask for access to: `resource` (RFC 8707). */
@@ -54,7 +55,8 @@ export class OpenIdProvider {
       this.asked.push(request.url ?? '');
       this.handler?.(request, response);
     });
-    await new Promise<void>((resolve) => server.listen(this.port, '127.0.0.1', resolve));
+    const port = this.port || (await freePort());
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
     this.server = server;
     this.port = (server.address() as AddressInfo).port;
   }

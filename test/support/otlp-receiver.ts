@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { parse } from 'protobufjs';
+import { KEEPS_CONNECTIONS } from './server-options.js';
 
 /** What the tests read of the services in opentelemetry/proto/collector, with its field numbers. */
 const { root } = parse(`
@@ -182,7 +183,7 @@ export class OtlpReceiver {
   }
 
   static async start(): Promise<OtlpReceiver> {
-    const server = createServer();
+    const server = createServer(KEEPS_CONNECTIONS);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     return new OtlpReceiver(server);

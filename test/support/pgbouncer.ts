@@ -1,8 +1,8 @@
-import getPort from 'get-port';
 import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { Client } from 'pg';
+import { freePort } from './ports.js';
 import { unprivilegedAccount } from '../../apps/local/src/services/postgres-files.js';
 import { startService, waitUntilReady } from '../../apps/local/src/services/service-process.js';
 
@@ -39,7 +39,7 @@ export async function startPgBouncer(
   const folder = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
   const account = unprivilegedAccount();
   const target = new URL(databaseUrl);
-  const port = await getPort({ host: '127.0.0.1' });
+  const port = await freePort();
   const write = (name: string, lines: string[]): string => {
     const file = join(folder, name);
     writeFileSync(file, `${lines.join('\n')}\n`, { mode: 0o600 });

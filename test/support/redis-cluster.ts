@@ -1,9 +1,9 @@
-import getPort from 'get-port';
 import { Redis } from 'ioredis';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from './ports.js';
 import { findRedisBinary, type RunningRedis, startRedis } from '../../apps/local/src/services/index.js';
 
 const SLOTS = 16_384;
@@ -87,7 +87,7 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   const inTurn = (work: () => Promise<void>) => (): Promise<void> => (last = last.then(work));
   return {
     // Nobody is at the first; the last one is enough to find the others.
-    url: `redis://baton:of-baton@127.0.0.1:${await getPort({ host: '127.0.0.1' })}?cluster=true&hosts=127.0.0.1:${nodes.at(-1)!.port}`,
+    url: `redis://baton:of-baton@127.0.0.1:${await freePort()}?cluster=true&hosts=127.0.0.1:${nodes.at(-1)!.port}`,
     moveSlot: inTurn(moveSlot),
     failOver: inTurn(failOver),
     flush: inTurn(async () => void (await (await owner()).client.flushall())),
@@ -112,7 +112,7 @@ export async function startRedisCluster(): Promise<RedisCluster> {
 async function startNodes(root: string): Promise<Node[]> {
   const binary = findRedisBinary();
   if (!binary) throw new Error('There is no Redis here: ask DRIVERS first.');
-  const ports = await Promise.all(Array.from({ length: 2 * NODES }, () => getPort({ host: '127.0.0.1' })));
+  const ports = await Promise.all(Array.from({ length: 2 * NODES }, () => freePort()));
   return Promise.all(
     Array.from({ length: NODES }, async (_, n) => {
       const [port, busPort] = [ports[2 * n]!, ports[2 * n + 1]!];

@@ -1,8 +1,8 @@
-import getPort from 'get-port';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { freePort } from './ports.js';
 import { CERTIFICATE, KEY, OTHER_CERTIFICATE } from './certificates.js';
 import { findRedisBinary, type RunningRedis, startRedis } from '../../apps/local/src/services/index.js';
 
@@ -82,7 +82,7 @@ export async function startTlsRedis(): Promise<TlsRedis> {
   writeFileSync(caFile, CERTIFICATE);
   writeFileSync(keyFile, KEY, { mode: 0o600 });
   writeFileSync(otherCaFile, OTHER_CERTIFICATE);
-  const port = await getPort({ host: '127.0.0.1' });
+  const port = await freePort();
   const redis = await startPrivateRedis([
     `tls-port ${port}`,
     `tls-cert-file "${caFile}"`,

@@ -1,9 +1,9 @@
-import getPort from 'get-port';
 import { Redis } from 'ioredis';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from './ports.js';
 import { findRedisBinary, startRedis } from '../../apps/local/src/services/index.js';
 import { type ServiceProcess, startService } from '../../apps/local/src/services/service-process.js';
 
@@ -29,12 +29,12 @@ export async function startSentinelRedis(): Promise<SentinelRedis> {
   const root = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-`));
   const first = await startRedis(binary, join(root, 'first'));
   const { password, port } = new URL(first.url);
-  const secondPort = await getPort({ host: '127.0.0.1' });
+  const secondPort = await freePort();
   const second = await startRedis(binary, join(root, 'second'), {
     at: `redis://:${password}@127.0.0.1:${secondPort}`,
     settings: [`replicaof 127.0.0.1 ${port}`, `masterauth ${password}`],
   });
-  const ports = await Promise.all([0, 1, 2].map(() => getPort({ host: '127.0.0.1' })));
+  const ports = await Promise.all([0, 1, 2].map(() => freePort()));
   const sentinels = ports.map((own, n) =>
     startSentinel(binary, join(root, `sentinel-${n}`), own, { port, password }),
   );

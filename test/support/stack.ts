@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { type BatonProcess, startProcess } from './baton-process.js';
 import { createDatabase, type TestDatabase } from './database.js';
 import { type PrivateRedis, startPrivateRedis } from './redis.js';
-import { insertTenant, insertToken } from './tenants.js';
+import { asSystem, insertTenant, insertToken } from './tenants.js';
 
 export interface StackOptions {
   driver: 'redis' | 'postgres';
@@ -100,6 +100,23 @@ export class Stack {
     const code = await run(args, { source, terminal, stdin: () => Readable.from([]) });
     if (code !== 0) throw new Error(err.join('\n'));
     return out.join('\n');
+  }
+
+  /**
+   * `kill -9` of workers. Their leases, and their places among the live workers, end at once: tests about a crash do not wait for
+   * that. A new worker requeues their runs after half of a lease, another one at once.
+   */
+  async killWorkers(killed = [...this.workers]): Promise<void> {
+    await Promise.all(killed.map((worker) => worker.kill()));
+    for (const worker of killed) this.workers.splice(this.workers.indexOf(worker), 1);
+    const pids = killed.map(({ pid }) => pid);
+    await asSystem(
+      this.database.url,
+      `UPDATE runs SET lease_expires_at = now()
+       WHERE state = 'running' AND split_part(worker_id, '-', 1)::int = ANY($1)`,
+      [pids],
+    );
+    await asSystem(this.database.url, 'DELETE FROM workers WHERE pid = ANY($1)', [pids]);
   }
 
   /** What the processes have said, for a person who looks into a failure: set TEST_LOGS to a folder. */

@@ -28,7 +28,8 @@ export async function insertToken(
   return secret;
 }
 
-async function asSystem(databaseUrl: string, text: string, values: unknown[]): Promise<void> {
+/** Runs a statement that row security does not bind to one tenant. */
+export async function asSystem(databaseUrl: string, text: string, values: unknown[] = []): Promise<void> {
   const client = new Client({ connectionString: databaseUrl });
   await client.connect();
   try {

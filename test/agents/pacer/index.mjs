@@ -6,7 +6,7 @@ const COMPLETED = 3;
 const INPUT_REQUIRED = 6;
 const textOf = ({ parts }) => parts.map(({ content }) => content?.value).join('');
 
-/** `count 4`: so many chunks. `ask`: asks, and says what it was answered. `wait`: nothing. Else: that text. */
+/** `count 4`: so many chunks. `4 times hi`: the same text in so many chunks. `ask`: asks, and says what it was answered. `wait`: nothing. Else: that text. */
 export default class Pacer {
   #canceled = false;
 
@@ -24,8 +24,9 @@ export default class Pacer {
     if (text === 'ask' && !task) return end(INPUT_REQUIRED);
     if (text === 'wait') return this.#until(() => this.#canceled);
     const [, count] = /^count (\d+)/.exec(text) ?? [];
-    for (let i = 1; i <= Number(count ?? 1) && !this.#canceled; i++) {
-      chunk(count === undefined ? text : `${i} `, i > 1);
+    const [, times, same] = /^(\d+) times (.+)$/s.exec(text) ?? [];
+    for (let i = 1; i <= Number(count ?? times ?? 1) && !this.#canceled; i++) {
+      chunk(count === undefined ? (same ?? text) : `${i} `, i > 1);
       await this.#until(() => this.#canceled || !existsSync(process.env.HOLD_FILE ?? ''));
     }
     if (!this.#canceled) end(COMPLETED);

@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import getPort from 'get-port';
 
+import { freePort } from '../../support/ports.js';
 import { RawCaller, sendParams } from '../../support/raw-caller.js';
 import { Stack } from '../../support/stack.js';
 
@@ -71,7 +71,7 @@ class PythonAgent {
   let caller: RawCaller;
 
   beforeAll(async () => {
-    agent = new PythonAgent(await getPort());
+    agent = new PythonAgent(await freePort());
     stack = await Stack.start({ driver: 'postgres', env: { OUTBOUND_ALLOW: '127.0.0.1' } });
     const { token } = await stack.createTenant('agents:call', 'agents:write');
     // A slow machine needs longer to start Python again.

@@ -11,6 +11,9 @@ import type { AddressInfo } from 'node:net';
 import type { ReceivedCall, ScriptedTool } from './script.js';
 import { KEEPS_CONNECTIONS } from '../server-options.js';
 
+/** Settings of an agent for its server: on a busy machine a server in the process of a test answers late. */
+export const PATIENT = { connectTimeout: '10m', timeout: '10m' };
+
 export interface McpServerOptions {
   tools: ScriptedTool[];
   /** Default: any that is free. */

@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { handleRest, methodOf } from './rest-handler.js';
 import { ScriptedExecutor, text } from './scripted-executor.js';
 import { Disk, SurvivingTasks } from './surviving-tasks.js';
+import { freePort } from '../ports.js';
 import { KEEPS_CONNECTIONS } from '../server-options.js';
 
 const LISTEN_TRIES = 50;
@@ -90,13 +91,13 @@ export class RemoteAgent {
   }
 
   static async start(options: RemoteAgentOptions): Promise<RemoteAgent> {
-    const agent = new RemoteAgent(options);
+    const agent = new RemoteAgent({ ...options, port: options.port ?? (await freePort()) });
     for (let tries = 1; ; tries++) {
       try {
         await agent.listen();
         break;
       } catch (error) {
-        // Somebody's outgoing connection may have got the port between two lives.
+        // The system may still hold the port of the life before.
         if (tries === LISTEN_TRIES) throw error;
         await delay(100);
       }
@@ -109,7 +110,7 @@ export class RemoteAgent {
   private listen(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.http.removeAllListeners('error').once('error', reject);
-      this.http.listen(this.options.port ?? 0, '127.0.0.1', resolve);
+      this.http.listen(this.options.port, '127.0.0.1', resolve);
     });
   }
 

@@ -1,4 +1,5 @@
 import type { RuntimeName } from '@baton/agents';
+import { PATIENT } from '../mcp-server/mcp-server.js';
 import type { ModelRequest, Reply } from '../model-provider/model-provider.js';
 
 /** What an agent is sent. */
@@ -36,8 +37,9 @@ const say = (text: string): Said => ({ text });
 export const RUNTIME_ROWS: Readonly<Record<RuntimeName, RuntimeRow>> = {
   echo: {
     agent: 'echo',
-    stream: { text: 'a ', metadata: { echo: { chunks: 6, delayMs: 700 } } },
-    long: { text: 'a ', metadata: { echo: { chunks: 100, delayMs: 300 } } },
+    // Longer than a busy machine keeps the CPU from a test.
+    stream: { text: 'a ', metadata: { echo: { chunks: 6, delayMs: 5_000 } } },
+    long: { text: 'a ', metadata: { echo: { chunks: 100_000, delayMs: 300 } } },
     reply: { said: { text: 'a ', metadata: { echo: { chunks: 6 } } }, text: 'a '.repeat(6) },
     wait: { text: 'a', metadata: { echo: { delayMs: 300_000 } } },
     ask: { said: { text: 'a', metadata: { echo: { askInput: true } } }, answer: 'b', reply: 'b' },
@@ -68,7 +70,7 @@ export const RUNTIME_ROWS: Readonly<Record<RuntimeName, RuntimeRow>> = {
       config: {
         model: 'openai-compatible/model-1',
         baseUrl: provider.url,
-        tools: { mcp: [{ name: 'shop', url: mcp.url, approval: 'all' }] },
+        tools: { mcp: [{ ...PATIENT, name: 'shop', url: mcp.url, approval: 'all' }] },
       },
     }),
     stream: count,
