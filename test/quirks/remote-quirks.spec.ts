@@ -1,7 +1,7 @@
 import { TaskState } from '@baton/a2a';
 import type { AgentOutput } from '../../libs/agents/src/agent-runtime.js';
-import { answerIn, Elsewhere, turnAt } from '../../libs/agents/src/testing/remote.js';
-import { summary } from '../../libs/agents/src/testing/turns.js';
+import { answerIn, Elsewhere, turnAt } from '../support/agents/remote.js';
+import { summary } from '../support/agents/turns.js';
 import { REMOTE_PEERS, REMOTE_QUIRKS, type RemoteCall, type RemotePeer } from './remote-quirks.js';
 
 const STATES = { completed: TaskState.TASK_STATE_COMPLETED, failed: TaskState.TASK_STATE_FAILED };

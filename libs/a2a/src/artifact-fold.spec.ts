@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { ArtifactFold, type EventPayload } from './artifact-fold.js';
 import { type Artifact, TaskState } from './model.js';
-import { artifactEvent, sampleArtifact, sampleTask, statusEvent, textPart } from './testing/samples.js';
+import {
+  artifactEvent,
+  sampleArtifact,
+  sampleTask,
+  statusEvent,
+  textPart,
+} from '../../../test/support/a2a/samples.js';
 
 function foldAll(events: EventPayload[], artifacts: Artifact[] = []): Artifact[] {
   const fold = new ArtifactFold(artifacts);

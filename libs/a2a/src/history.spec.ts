@@ -1,5 +1,5 @@
 import { historyTail } from './task.js';
-import { sampleMessage } from './testing/samples.js';
+import { sampleMessage } from '../../../test/support/a2a/samples.js';
 
 const history = ['1', '2', '3'].map((messageId) => sampleMessage({ messageId }));
 

@@ -1,5 +1,5 @@
 import { assertAgentSlug, slugOf } from './ids.js';
-import { refusalOf } from './testing/profile.js';
+import { refusalOf } from '../../../test/support/a2a/profile.js';
 
 describe('the slug of an agent', () => {
   it.each(['a', '0', 'my-agent', 'a--b', 'x'.repeat(63)])('may be %s', (slug) => {

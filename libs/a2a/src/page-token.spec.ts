@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { decodePageToken, encodePageToken } from './page-token.js';
-import { refusalOf } from './testing/profile.js';
+import { refusalOf } from '../../../test/support/a2a/profile.js';
 
 const forge = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 const AT = '2026-01-31T12:00:00.123Z';

@@ -4,7 +4,7 @@ import { ERRORS, type ErrorKind, ProtocolError } from './errors.js';
 import { PROFILES } from './profiles/index.js';
 import type { Profile } from './profiles/profile.js';
 import { encodeRpcError, errorWire } from './json-rpc.js';
-import { connectSdkClient } from './testing/sdk-client.js';
+import { connectSdkClient } from '../../../test/support/a2a/sdk-client.js';
 
 const CLASSES: Partial<Record<ErrorKind, new () => Error>> = {
   'task-not-found': sdk.TaskNotFoundError,

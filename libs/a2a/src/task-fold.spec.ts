@@ -1,7 +1,13 @@
 import { TaskState } from './model.js';
 import { TaskFold } from './task-fold.js';
-import { opening, replyMessage } from './testing/profile.js';
-import { artifactEvent, sampleArtifact, sampleMessage, statusEvent, textPart } from './testing/samples.js';
+import { opening, replyMessage } from '../../../test/support/a2a/profile.js';
+import {
+  artifactEvent,
+  sampleArtifact,
+  sampleMessage,
+  statusEvent,
+  textPart,
+} from '../../../test/support/a2a/samples.js';
 
 describe('a task folded from its log', () => {
   it('has the last status, every message and the artifacts so far', () => {

@@ -2,8 +2,8 @@ import { type Message, Role, TaskState } from './model.js';
 import { ORLOJ_PROFILE } from './profiles/orloj.js';
 import { SOCIETY_PROFILE } from './profiles/society.js';
 import { conversationHistory } from './reply.js';
-import { errorOf, replyMessage, taskIn } from './testing/profile.js';
-import { sampleArtifact, sampleMessage, textPart } from './testing/samples.js';
+import { errorOf, replyMessage, taskIn } from '../../../test/support/a2a/profile.js';
+import { sampleArtifact, sampleMessage, textPart } from '../../../test/support/a2a/samples.js';
 import { turnArtifacts, turnOfAlias } from './turn-of-alias.js';
 
 const orloj = ORLOJ_PROFILE.rules.clientTaskIds!;

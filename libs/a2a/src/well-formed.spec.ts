@@ -4,7 +4,7 @@ import { sseRecord } from './codecs/codec.js';
 import { shortened } from './errors.js';
 import { decodeEnvelope } from './json-rpc.js';
 import { parseJsonBody } from './json-limits.js';
-import { errorOf, refusalOf } from './testing/profile.js';
+import { errorOf, refusalOf } from '../../../test/support/a2a/profile.js';
 import { answerJson, assertWellFormed, wellFormed, wellFormedJson } from './well-formed.js';
 
 /** Any UTF-16 code units, many of them surrogates and characters that JSON escapes. */

@@ -1,7 +1,7 @@
 import { TaskState } from '@baton/a2a';
 import { fromAgent } from './agent-metadata.js';
 import { type AgentOutput, artifactChunk, status, textPart } from './agent-runtime.js';
-import { firstTurn } from './testing/turns.js';
+import { firstTurn } from '../../../test/support/agents/turns.js';
 
 const turn = firstTurn('hi');
 const REPORTED = { 'baton.event': 'thought', 'baton.usage': { inputTokens: 1, outputTokens: 2 } };

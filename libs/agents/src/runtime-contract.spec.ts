@@ -16,8 +16,15 @@ import { LlmBench, toolOf } from './runtimes/llm/llm-runtime.fixture.js';
 import { LlmRuntime } from './runtimes/llm/llm-runtime.js';
 import { RemoteA2aRuntime } from './runtimes/remote-a2a/remote-a2a-runtime.js';
 import { RemoteConnector } from './runtimes/remote-a2a/remote-connector.js';
-import { converseHere } from './testing/executors.js';
-import { FixedAgents, agent, collect, firstTurn, summary, userMessage } from './testing/turns.js';
+import { converseHere } from '../../../test/support/agents/executors.js';
+import {
+  FixedAgents,
+  agent,
+  collect,
+  firstTurn,
+  summary,
+  userMessage,
+} from '../../../test/support/agents/turns.js';
 
 /** What the executor runtime runs here: five chunks, then completed; stops where it is when told to. */
 class ChunkExecutor implements AgentExecutor {

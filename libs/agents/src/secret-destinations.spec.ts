@@ -2,8 +2,15 @@ import { mayReceive, originRefusal } from '@baton/a2a';
 import { McpBench } from './runtimes/llm/tools/mcp/mcp-tools.fixture.js';
 import { KEY, LlmBench, seen } from './runtimes/llm/llm-runtime.fixture.js';
 import { SecretReader } from './secret-reader.js';
-import { Elsewhere, endOf, turnAt } from './testing/remote.js';
-import { agent, collect, FixedAgents, firstTurn, summary, turnSecrets } from './testing/turns.js';
+import { Elsewhere, endOf, turnAt } from '../../../test/support/agents/remote.js';
+import {
+  agent,
+  collect,
+  FixedAgents,
+  firstTurn,
+  summary,
+  turnSecrets,
+} from '../../../test/support/agents/turns.js';
 import { indexOf } from './runtimes/index-agent/index-runtime.fixture.js';
 
 /** Secrets that only these destinations may receive. */

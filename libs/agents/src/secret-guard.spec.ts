@@ -16,8 +16,8 @@ import {
   type Turn,
 } from './agent-runtime.js';
 import type { GuardedTurn } from './secret-guard.js';
-import { answerIn, Elsewhere, turnAt } from './testing/remote.js';
-import { collect, firstTurn, MemoryJournal, turnSecrets } from './testing/turns.js';
+import { answerIn, Elsewhere, turnAt } from '../../../test/support/agents/remote.js';
+import { collect, firstTurn, MemoryJournal, turnSecrets } from '../../../test/support/agents/turns.js';
 
 const SECRET = 'hunter2/of+the"tenant-4711';
 const BEARER = `Bearer ${SECRET}`;

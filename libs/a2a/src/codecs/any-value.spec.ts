@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { shortened } from '../errors.js';
 import type { Message, Part } from '../model.js';
 import { ORLOJ_PROFILE } from '../profiles/orloj.js';
-import { refusalOf } from '../testing/profile.js';
-import { sampleTask } from '../testing/samples.js';
+import { refusalOf } from '../../../../test/support/a2a/profile.js';
+import { sampleTask } from '../../../../test/support/a2a/samples.js';
 import {
   anyMessage,
   anySpelling,
@@ -11,7 +11,7 @@ import {
   type Spelling,
   spelled,
   withFault,
-} from '../testing/wire-values.js';
+} from '../../../../test/support/a2a/wire-values.js';
 import { answerJson } from '../well-formed.js';
 import type { Codec } from './codec.js';
 import { WRAPPED_DATA } from './params.js';

@@ -4,8 +4,14 @@ import { ProtocolError } from '../errors.js';
 import { type Message, type Part, Role, type Task, TaskState } from '../model.js';
 import type { StreamItem } from '../operation.js';
 import { SPEC_PROFILE } from '../profiles/spec.js';
-import { artifactEvent, sampleArtifact, sampleMessage, sampleTask, statusEvent } from '../testing/samples.js';
-import { connectSdkClient } from '../testing/sdk-client.js';
+import {
+  artifactEvent,
+  sampleArtifact,
+  sampleMessage,
+  sampleTask,
+  statusEvent,
+} from '../../../../test/support/a2a/samples.js';
+import { connectSdkClient } from '../../../../test/support/a2a/sdk-client.js';
 
 /** What a server with our codecs answers to one request: a task whose history is the message it was sent. */
 function answer(body: string): Response {

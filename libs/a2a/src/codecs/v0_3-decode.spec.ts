@@ -1,5 +1,5 @@
 import { Role, type SendMessageRequest } from '../model.js';
-import { refusalOf } from '../testing/profile.js';
+import { refusalOf } from '../../../../test/support/a2a/profile.js';
 import { V0_3_HTTP_CODEC } from './v0_3-http.js';
 import { V0_3_CODEC } from './v0_3.js';
 

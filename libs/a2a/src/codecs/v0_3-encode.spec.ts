@@ -11,7 +11,7 @@ import {
   sampleTask,
   statusEvent,
   textPart,
-} from '../testing/samples.js';
+} from '../../../../test/support/a2a/samples.js';
 import { V0_3_CODEC } from './v0_3.js';
 
 const encodeItem = (payload: Parameters<typeof statusEvent>[0] | ReturnType<typeof statusEvent>) =>

@@ -1,6 +1,6 @@
 import { SendMessageRequest } from '@a2a-js/sdk';
 import { type Part, Role } from '../model.js';
-import { errorOf, refusalOf } from '../testing/profile.js';
+import { errorOf, refusalOf } from '../../../../test/support/a2a/profile.js';
 import { V1_0_CODEC } from './v1_0.js';
 
 const decode = (method: string, params: unknown) => V1_0_CODEC.decode(method, params).request as never;

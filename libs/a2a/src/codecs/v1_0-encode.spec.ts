@@ -1,5 +1,11 @@
 import { Role, TaskState } from '../model.js';
-import { artifactEvent, sampleArtifact, sampleMessage, sampleTask, statusEvent } from '../testing/samples.js';
+import {
+  artifactEvent,
+  sampleArtifact,
+  sampleMessage,
+  sampleTask,
+  statusEvent,
+} from '../../../../test/support/a2a/samples.js';
 import { serializePayload } from '../task.js';
 import type { StreamItem } from '../operation.js';
 import { frameRecord } from './codec.js';

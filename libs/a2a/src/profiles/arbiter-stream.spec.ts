@@ -1,7 +1,12 @@
 import { EVENT_KIND } from '../reply.js';
 import { type Part, TaskState } from '../model.js';
-import { artifactEvent, sampleArtifact, statusEvent, textPart } from '../testing/samples.js';
-import { CONTEXT, framesOf, opening, replyMessage, taskIn } from '../testing/profile.js';
+import {
+  artifactEvent,
+  sampleArtifact,
+  statusEvent,
+  textPart,
+} from '../../../../test/support/a2a/samples.js';
+import { CONTEXT, framesOf, opening, replyMessage, taskIn } from '../../../../test/support/a2a/profile.js';
 import { ARBITER_PROFILE as arbiter } from './arbiter.js';
 
 const COMPLETED = TaskState.TASK_STATE_COMPLETED;

@@ -1,8 +1,16 @@
 import { USAGE } from '../reply.js';
 import { ProtocolError } from '../errors.js';
 import { type SendMessageRequest, TaskState } from '../model.js';
-import { sampleArtifact, sampleMessage, textPart } from '../testing/samples.js';
-import { CONTEXT, decode, errorOf, replyMessage, resultOf, taskIn, wireOf } from '../testing/profile.js';
+import { sampleArtifact, sampleMessage, textPart } from '../../../../test/support/a2a/samples.js';
+import {
+  CONTEXT,
+  decode,
+  errorOf,
+  replyMessage,
+  resultOf,
+  taskIn,
+  wireOf,
+} from '../../../../test/support/a2a/profile.js';
 import { assertParts, rulesFor } from './profile.js';
 import { ARBITER_PROFILE as arbiter } from './arbiter.js';
 

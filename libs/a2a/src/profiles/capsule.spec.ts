@@ -1,7 +1,15 @@
 import { ProtocolError } from '../errors.js';
 import { TaskState } from '../model.js';
-import { artifactEvent, sampleArtifact, statusEvent } from '../testing/samples.js';
-import { decode, errorOf, framesOf, opening, resultOf, taskIn, wireOf } from '../testing/profile.js';
+import { artifactEvent, sampleArtifact, statusEvent } from '../../../../test/support/a2a/samples.js';
+import {
+  decode,
+  errorOf,
+  framesOf,
+  opening,
+  resultOf,
+  taskIn,
+  wireOf,
+} from '../../../../test/support/a2a/profile.js';
 import { CAPSULE_PROFILE as capsule } from './capsule.js';
 
 const message = { role: 'user', parts: [{ kind: 'text', text: 'Generate a short report' }] };

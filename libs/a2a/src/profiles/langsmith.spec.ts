@@ -1,7 +1,12 @@
 import { decodeEnvelope } from '../json-rpc.js';
 import { ProtocolError } from '../errors.js';
 import { type SendMessageRequest, TaskState } from '../model.js';
-import { artifactEvent, sampleArtifact, statusEvent, textPart } from '../testing/samples.js';
+import {
+  artifactEvent,
+  sampleArtifact,
+  statusEvent,
+  textPart,
+} from '../../../../test/support/a2a/samples.js';
 import {
   CONTEXT,
   decode,
@@ -12,7 +17,7 @@ import {
   resultOf,
   taskIn,
   wireOf,
-} from '../testing/profile.js';
+} from '../../../../test/support/a2a/profile.js';
 import { assertAccept, assertEnvelopeId, assertParts } from './profile.js';
 import { SPEC_PROFILE } from './spec.js';
 import { LANGSMITH_PROFILE as langsmith } from './langsmith.js';

@@ -2,7 +2,12 @@ import type { Agent } from '../agent.js';
 import { ProtocolError } from '../errors.js';
 import { type Part, TaskState } from '../model.js';
 import { frameRecord } from '../codecs/codec.js';
-import { artifactEvent, sampleArtifact, statusEvent, textPart } from '../testing/samples.js';
+import {
+  artifactEvent,
+  sampleArtifact,
+  statusEvent,
+  textPart,
+} from '../../../../test/support/a2a/samples.js';
 import {
   decode,
   errorOf,
@@ -12,7 +17,7 @@ import {
   resultOf,
   taskIn,
   wireOf,
-} from '../testing/profile.js';
+} from '../../../../test/support/a2a/profile.js';
 import { rulesFor, soleAgent } from './profile.js';
 import { ORLOJ_PROFILE as orloj } from './orloj.js';
 

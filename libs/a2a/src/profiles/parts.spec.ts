@@ -1,6 +1,6 @@
 import type { Part } from '../model.js';
-import { sampleMessage, textPart } from '../testing/samples.js';
-import { errorOf } from '../testing/profile.js';
+import { sampleMessage, textPart } from '../../../../test/support/a2a/samples.js';
+import { errorOf } from '../../../../test/support/a2a/profile.js';
 import { assertParts } from './profile.js';
 import { SPEC_PROFILE } from './spec.js';
 

@@ -1,7 +1,15 @@
 import { ProtocolError } from '../errors.js';
 import { type Part, type SendMessageRequest, TaskState } from '../model.js';
-import { sampleArtifact, textPart } from '../testing/samples.js';
-import { CONTEXT, decode, errorOf, replyMessage, resultOf, taskIn, wireOf } from '../testing/profile.js';
+import { sampleArtifact, textPart } from '../../../../test/support/a2a/samples.js';
+import {
+  CONTEXT,
+  decode,
+  errorOf,
+  replyMessage,
+  resultOf,
+  taskIn,
+  wireOf,
+} from '../../../../test/support/a2a/profile.js';
 import { assertParts } from './profile.js';
 import { SOCIETY_PROFILE as society } from './society.js';
 

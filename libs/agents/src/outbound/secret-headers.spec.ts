@@ -1,4 +1,4 @@
-import { turnSecrets } from '../testing/turns.js';
+import { turnSecrets } from '../../../../test/support/agents/turns.js';
 import { readSecretHeaders, secretHeaders } from './secret-headers.js';
 
 const SECRETS = { crm: 'key-1\n', broken: 'a\nb' };

@@ -1,5 +1,5 @@
 import { assertConfig } from '../runtime-configs.js';
-import { turnSecrets } from '../testing/turns.js';
+import { turnSecrets } from '../../../../test/support/agents/turns.js';
 import { openModel } from './llm/providers.js';
 import { llmConfigSchema } from './llm/llm-config.js';
 import { cardUrlOf } from './remote-a2a/remote-config.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { dataPart, textPart } from '../../agent-runtime.js';
-import { userMessage } from '../../testing/turns.js';
+import { userMessage } from '../../../../../test/support/agents/turns.js';
 import { echoParts, textOfBytes } from './echo-runtime.js';
 
 const size = fc.integer({ min: 1, max: 400 });

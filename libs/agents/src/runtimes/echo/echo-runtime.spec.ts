@@ -1,6 +1,12 @@
 import { type AgentOutput, dataPart, textPart, type Turn } from '../../agent-runtime.js';
 import { type Message, Role, TaskState } from '@baton/a2a';
-import { collect, firstTurn, summary, turnWith, userMessage } from '../../testing/turns.js';
+import {
+  collect,
+  firstTurn,
+  summary,
+  turnWith,
+  userMessage,
+} from '../../../../../test/support/agents/turns.js';
 import { EchoRuntime } from './echo-runtime.js';
 
 const runtime = new EchoRuntime();

@@ -5,8 +5,15 @@ import type { BatonCallContext, DurableSteps } from './child/steps.js';
 import { type AgentOutput, type JournalEntry, Suspension, type Turn, textPart } from '../../agent-runtime.js';
 import { type ChildRequest } from '../../ports.js';
 import { ChildRefusal } from '../../child-refusal.js';
-import { converseHere } from '../../testing/executors.js';
-import { MemoryJournal, agent, firstTurn, summary, turnWith, userMessage } from '../../testing/turns.js';
+import { converseHere } from '../../../../../test/support/agents/executors.js';
+import {
+  MemoryJournal,
+  agent,
+  firstTurn,
+  summary,
+  turnWith,
+  userMessage,
+} from '../../../../../test/support/agents/turns.js';
 import type { TurnStepPorts } from './turn-steps.js';
 import { STEP_LIMITS } from './step-protocol.js';
 

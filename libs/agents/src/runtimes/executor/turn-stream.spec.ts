@@ -7,7 +7,7 @@ import {
   type RequestContext,
 } from '@a2a-js/sdk/server';
 import { type AgentOutput, textPart, type Turn } from '../../agent-runtime.js';
-import { converseHere } from '../../testing/executors.js';
+import { converseHere } from '../../../../../test/support/agents/executors.js';
 import {
   agent,
   collect,
@@ -16,7 +16,7 @@ import {
   turnSecrets,
   turnWith,
   userMessage,
-} from '../../testing/turns.js';
+} from '../../../../../test/support/agents/turns.js';
 
 const { TASK_STATE_SUBMITTED, TASK_STATE_WORKING, TASK_STATE_COMPLETED, TASK_STATE_CANCELED } = TaskState;
 const { TASK_STATE_INPUT_REQUIRED } = TaskState;

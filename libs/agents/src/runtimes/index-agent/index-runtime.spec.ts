@@ -1,5 +1,12 @@
 import { TaskState } from '@baton/a2a';
-import { FixedAgents, agent, collect, firstTurn, summary, turnSecrets } from '../../testing/turns.js';
+import {
+  FixedAgents,
+  agent,
+  collect,
+  firstTurn,
+  summary,
+  turnSecrets,
+} from '../../../../../test/support/agents/turns.js';
 import type { IndexModel } from '../../index-models.js';
 import { completed, type Turn } from '../../agent-runtime.js';
 import { llmConfigSchema } from '../llm/llm-config.js';

@@ -1,4 +1,4 @@
-import { firstTurn } from '../../testing/turns.js';
+import { firstTurn } from '../../../../../test/support/agents/turns.js';
 import { Conversation, type LlmEntry } from './conversation.js';
 import { NO_USAGE } from './model-usage.js';
 

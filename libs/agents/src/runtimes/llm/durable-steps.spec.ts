@@ -1,6 +1,6 @@
 import { ArtifactFold, type Task, TaskState } from '@baton/a2a';
 import type { AgentOutput, Turn } from '../../agent-runtime.js';
-import { MemoryJournal, textOf } from '../../testing/turns.js';
+import { MemoryJournal, textOf } from '../../../../../test/support/agents/turns.js';
 import { LlmBench, toolOf } from './llm-runtime.fixture.js';
 
 let bench: LlmBench;

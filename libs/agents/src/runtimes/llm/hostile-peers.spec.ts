@@ -3,7 +3,7 @@ import { Metrics } from '@baton/telemetry';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Outbound } from '@baton/outbound';
-import { firstTurn } from '../../testing/turns.js';
+import { firstTurn } from '../../../../../test/support/agents/turns.js';
 import { says, textTool } from '../../../../../test/support/mcp-server/script.js';
 import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
 import { PromptReader } from './prompt.js';

@@ -7,7 +7,7 @@ import type { AgentOutput, Turn } from '../../agent-runtime.js';
 import type { GuardedTurn } from '../../secret-guard.js';
 import { TokenBudget, type TokenCount } from '../../token-budget.js';
 import { TokensExceeded } from '../../tokens-exceeded.js';
-import { agent, collect, firstTurn, textOf, turnSecrets } from '../../testing/turns.js';
+import { agent, collect, firstTurn, textOf, turnSecrets } from '../../../../../test/support/agents/turns.js';
 import { LlmRuntime } from './llm-runtime.js';
 import { type AgentTool, ToolSources } from './tools/tool-sources.js';
 

@@ -2,7 +2,7 @@ import { TaskState } from '@baton/a2a';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { userMessage } from '../../testing/turns.js';
+import { userMessage } from '../../../../../test/support/agents/turns.js';
 import { dataPart, textPart } from '../../agent-runtime.js';
 import { LlmBench, reply, seen, toolOf } from './llm-runtime.fixture.js';
 

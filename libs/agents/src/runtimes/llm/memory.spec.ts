@@ -1,6 +1,6 @@
 import { EVENT_KIND, Role, type Task, TaskState } from '@baton/a2a';
 import { dataPart, textPart } from '../../agent-runtime.js';
-import { firstTurn, userMessage } from '../../testing/turns.js';
+import { firstTurn, userMessage } from '../../../../../test/support/agents/turns.js';
 import { llmConfig } from './llm-config.js';
 import { memoryOf } from './memory.js';
 

@@ -4,7 +4,7 @@ import { Outbound } from '@baton/outbound';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { userMessage } from '../../testing/turns.js';
+import { userMessage } from '../../../../../test/support/agents/turns.js';
 import { PromptReader } from './prompt.js';
 
 const never = new AbortController().signal;

@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { ModelProvider } from '../../../../../test/support/model-provider/model-provider.js';
-import { MemoryJournal } from '../../testing/turns.js';
+import { MemoryJournal } from '../../../../../test/support/agents/turns.js';
 import { KEY, LlmBench, reply, seen, toolOf } from './llm-runtime.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Role, type Task, TaskState, agentMessage, textPart } from '@baton/a2a';
 import { dataPart } from '../../agent-runtime.js';
-import { userMessage } from '../../testing/turns.js';
+import { userMessage } from '../../../../../test/support/agents/turns.js';
 import { Dialogue } from './approval/dialogue.fixture.js';
 import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
 

@@ -1,5 +1,5 @@
 import { Suspension } from '../../agent-runtime.js';
-import { MemoryJournal } from '../../testing/turns.js';
+import { MemoryJournal } from '../../../../../test/support/agents/turns.js';
 import { LlmBench, toolOf } from './llm-runtime.fixture.js';
 import type { ToolCallContext } from './tools/tool-sources.js';
 

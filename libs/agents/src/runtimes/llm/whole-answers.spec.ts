@@ -1,7 +1,7 @@
 import { TaskState } from '@baton/a2a';
 import type { ProviderEvent } from '../../../../../test/support/model-provider/reply.js';
 import { dataPart } from '../../agent-runtime.js';
-import { MemoryJournal } from '../../testing/turns.js';
+import { MemoryJournal } from '../../../../../test/support/agents/turns.js';
 import { Dialogue } from './approval/dialogue.fixture.js';
 import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
 import type { LlmEntry, ModelStep } from './conversation.js';

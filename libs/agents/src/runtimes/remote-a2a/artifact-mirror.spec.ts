@@ -1,6 +1,6 @@
 import type { Artifact, Part, TaskArtifactUpdateEvent } from '@baton/a2a';
 import { type AgentOutput, dataPart, textPart } from '../../agent-runtime.js';
-import { firstTurn } from '../../testing/turns.js';
+import { firstTurn } from '../../../../../test/support/agents/turns.js';
 import { ArtifactMirror, missingParts } from './artifact-mirror.js';
 
 const texts = (...values: string[]): Part[] => values.map(textPart);

@@ -2,8 +2,8 @@ import { TaskState } from '@baton/a2a';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { Elsewhere, endOf, turnAt } from '../../testing/remote.js';
-import { MemoryJournal } from '../../testing/turns.js';
+import { Elsewhere, endOf, turnAt } from '../../../../../test/support/agents/remote.js';
+import { MemoryJournal } from '../../../../../test/support/agents/turns.js';
 
 const elsewhere = new Elsewhere();
 let server: Server;

@@ -1,8 +1,8 @@
 import { type Task, TaskState } from '@baton/a2a';
 import { Disk } from '../../../../../test/support/remote-agent/surviving-tasks.js';
 import type { AgentOutput } from '../../agent-runtime.js';
-import { Elsewhere, answerIn, counted, endOf, turnAt } from '../../testing/remote.js';
-import { MemoryJournal, collect, summary } from '../../testing/turns.js';
+import { Elsewhere, answerIn, counted, endOf, turnAt } from '../../../../../test/support/agents/remote.js';
+import { MemoryJournal, collect, summary } from '../../../../../test/support/agents/turns.js';
 
 const { TASK_STATE_FAILED: FAILED } = TaskState;
 const elsewhere = new Elsewhere();

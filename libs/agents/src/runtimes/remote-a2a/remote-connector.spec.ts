@@ -1,5 +1,5 @@
 import { TaskState } from '@baton/a2a';
-import { Elsewhere, answerIn, endOf, turnAt } from '../../testing/remote.js';
+import { Elsewhere, answerIn, endOf, turnAt } from '../../../../../test/support/agents/remote.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
 const elsewhere = new Elsewhere();

@@ -1,7 +1,13 @@
 import { TaskState } from '@baton/a2a';
 import type { AgentOutput } from '../../agent-runtime.js';
-import { Elsewhere, answerIn, counted, endOf, turnAt } from '../../testing/remote.js';
-import { firstTurn, MemoryJournal, summary, turnWith, userMessage } from '../../testing/turns.js';
+import { Elsewhere, answerIn, counted, endOf, turnAt } from '../../../../../test/support/agents/remote.js';
+import {
+  firstTurn,
+  MemoryJournal,
+  summary,
+  turnWith,
+  userMessage,
+} from '../../../../../test/support/agents/turns.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
 const elsewhere = new Elsewhere();

@@ -1,6 +1,6 @@
 import type { AgentExecutor } from '@a2a-js/sdk/server';
 import { textPart } from '../../../agent-runtime.js';
-import { firstTurn } from '../../../testing/turns.js';
+import { firstTurn } from '../../../../../../test/support/agents/turns.js';
 import { HostedTurn, type TurnHost } from './hosted-turn.js';
 import { type FromAgent, WINDOW } from '../protocol.js';
 import { turnRequest } from '../executor-runtime.js';

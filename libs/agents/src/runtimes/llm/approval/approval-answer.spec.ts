@@ -1,5 +1,5 @@
 import { dataPart, textPart } from '../../../agent-runtime.js';
-import { userMessage } from '../../../testing/turns.js';
+import { userMessage } from '../../../../../../test/support/agents/turns.js';
 import { readAnswer } from './approval.js';
 
 const read = (parts: Parameters<typeof userMessage>[0], waiting = ['call-1-1', 'call-1-2']) =>

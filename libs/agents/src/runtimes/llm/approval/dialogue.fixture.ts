@@ -1,6 +1,6 @@
 import type { Message } from '@baton/a2a';
 import type { AgentOutput, Turn } from '../../../agent-runtime.js';
-import { MemoryJournal, textOf, userMessage } from '../../../testing/turns.js';
+import { MemoryJournal, textOf, userMessage } from '../../../../../../test/support/agents/turns.js';
 import type { LlmBench } from '../llm-runtime.fixture.js';
 
 /** A task whose every turn is on a worker of its own, which knows the journal and the history only. */

@@ -4,7 +4,7 @@ import type { ApprovalAnswer } from '../../../approvals.js';
 import { type ChildAnswer, type ChildRequest, type ChildTask, ChildTasks } from '../../../ports.js';
 import { ChildRefusal } from '../../../child-refusal.js';
 import { Suspension } from '../../../agent-runtime.js';
-import { FixedAgents, agent, firstTurn, userMessage } from '../../../testing/turns.js';
+import { FixedAgents, agent, firstTurn, userMessage } from '../../../../../../test/support/agents/turns.js';
 import { ApprovalsPending } from '../approval/approval.js';
 import { llmConfig } from '../llm-config.js';
 import type { AgentTool, ToolResult } from './tool-sources.js';

@@ -6,7 +6,7 @@ import {
   startMcpServer,
 } from '../../../../../../../test/support/mcp-server/mcp-server.js';
 import { Outbound } from '@baton/outbound';
-import { firstTurn, turnSecrets } from '../../../../testing/turns.js';
+import { firstTurn, turnSecrets } from '../../../../../../../test/support/agents/turns.js';
 import { llmConfig } from '../../llm-config.js';
 import type { OpenTools, ToolResult } from '../tool-sources.js';
 import { McpTools } from './mcp-tools.js';

@@ -1,11 +1,11 @@
 import type { Logger } from '@baton/telemetry';
 import type { AgentExecutor } from '@a2a-js/sdk/server';
-import type { AgentOutput, Turn } from '../agent-runtime.js';
-import { converse, TurnStream } from '../runtimes/executor/turn-stream.js';
-import { HostedTurn, type TurnHost } from '../runtimes/executor/child/hosted-turn.js';
-import type { FromAgent, ToAgent } from '../runtimes/executor/protocol.js';
-import { portsOf, turnRequest } from '../runtimes/executor/executor-runtime.js';
-import { type TurnStepPorts, TurnSteps } from '../runtimes/executor/turn-steps.js';
+import type { AgentOutput, Turn } from '../../../libs/agents/src/agent-runtime.js';
+import { converse, TurnStream } from '../../../libs/agents/src/runtimes/executor/turn-stream.js';
+import { HostedTurn, type TurnHost } from '../../../libs/agents/src/runtimes/executor/child/hosted-turn.js';
+import type { FromAgent, ToAgent } from '../../../libs/agents/src/runtimes/executor/protocol.js';
+import { portsOf, turnRequest } from '../../../libs/agents/src/runtimes/executor/executor-runtime.js';
+import { type TurnStepPorts, TurnSteps } from '../../../libs/agents/src/runtimes/executor/turn-steps.js';
 
 /** Runs both sides of a turn in this process. Their messages go through JSON, as between processes. */
 export async function* converseHere(

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { Role, type Message, type Part } from '../model.js';
+import { Role, type Message, type Part } from '../../../libs/a2a/src/model.js';
 import { sampleMessage } from './samples.js';
 
 // Every value that the specification allows in a message, and the ways to write it.

@@ -1,8 +1,13 @@
 import { type Agent, type Message, type Part, Role, TaskState } from '@baton/a2a';
-import { type SecretReader } from '../secret-reader.js';
-import { AgentList } from '../agent-list.js';
-import { type AgentOutput, type JournalEntry, textPart, type TurnJournal } from '../agent-runtime.js';
-import { type GuardedTurn, SecretGuard } from '../secret-guard.js';
+import { type SecretReader } from '../../../libs/agents/src/secret-reader.js';
+import { AgentList } from '../../../libs/agents/src/agent-list.js';
+import {
+  type AgentOutput,
+  type JournalEntry,
+  textPart,
+  type TurnJournal,
+} from '../../../libs/agents/src/agent-runtime.js';
+import { type GuardedTurn, SecretGuard } from '../../../libs/agents/src/secret-guard.js';
 
 /** A user's message. */
 export function userMessage(parts: string | Part[], fields: Partial<Message> = {}): Message {

@@ -1,11 +1,11 @@
-import { RemoteAgent, type RemoteAgentOptions } from '../../../../test/support/remote-agent/remote-agent.js';
-import type { Disk } from '../../../../test/support/remote-agent/surviving-tasks.js';
+import { RemoteAgent, type RemoteAgentOptions } from '../remote-agent/remote-agent.js';
+import type { Disk } from '../remote-agent/surviving-tasks.js';
 import { Logger, Metrics } from '@baton/telemetry';
 import { type EgressLists, Outbound } from '@baton/outbound';
-import type { AgentOutput, Turn } from '../agent-runtime.js';
-import { RemoteA2aRuntime } from '../runtimes/remote-a2a/remote-a2a-runtime.js';
-import { RemoteConnector } from '../runtimes/remote-a2a/remote-connector.js';
-import type { GuardedTurn } from '../secret-guard.js';
+import type { AgentOutput, Turn } from '../../../libs/agents/src/agent-runtime.js';
+import { RemoteA2aRuntime } from '../../../libs/agents/src/runtimes/remote-a2a/remote-a2a-runtime.js';
+import { RemoteConnector } from '../../../libs/agents/src/runtimes/remote-a2a/remote-connector.js';
+import type { GuardedTurn } from '../../../libs/agents/src/secret-guard.js';
 import { agent, collect, summary, turnSecrets, turnWith, userMessage } from './turns.js';
 
 /** Remote agents of one test file, and the runtime that calls them. */

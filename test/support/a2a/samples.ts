@@ -1,6 +1,6 @@
-import { type Artifact, type Message, Role, type Task, TaskState } from '../model.js';
-import type { EventPayload } from '../artifact-fold.js';
-import { textPart } from '../reply.js';
+import { type Artifact, type Message, Role, type Task, TaskState } from '../../../libs/a2a/src/model.js';
+import type { EventPayload } from '../../../libs/a2a/src/artifact-fold.js';
+import { textPart } from '../../../libs/a2a/src/reply.js';
 
 export { textPart };
 

@@ -1,11 +1,11 @@
-import type { AnswerContext, Codec, Frame } from '../codecs/codec.js';
-import { ERRORS, ProtocolError } from '../errors.js';
-import type { EventPayload } from '../artifact-fold.js';
-import { encodeRpcError } from '../json-rpc.js';
-import { type Message, Role, type Task, TaskState } from '../model.js';
-import type { DecodedCall } from '../operation.js';
-import type { Profile } from '../profiles/profile.js';
-import { textPart } from '../reply.js';
+import type { AnswerContext, Codec, Frame } from '../../../libs/a2a/src/codecs/codec.js';
+import { ERRORS, ProtocolError } from '../../../libs/a2a/src/errors.js';
+import type { EventPayload } from '../../../libs/a2a/src/artifact-fold.js';
+import { encodeRpcError } from '../../../libs/a2a/src/json-rpc.js';
+import { type Message, Role, type Task, TaskState } from '../../../libs/a2a/src/model.js';
+import type { DecodedCall } from '../../../libs/a2a/src/operation.js';
+import type { Profile } from '../../../libs/a2a/src/profiles/profile.js';
+import { textPart } from '../../../libs/a2a/src/reply.js';
 import { sampleMessage, sampleTask } from './samples.js';
 
 export const CONTEXT: AnswerContext = { agentId: 'index' };
