@@ -121,9 +121,10 @@ describeContract(
       const slow = { metadata: { echo: { chunks: 2, delayMs: 100 } } };
       expect(taskOf(await send('hi', slow)).status.state).toBe('TASK_STATE_COMPLETED');
       expect(taskOf(await send('hi', ASKING)).status.state).toBe('TASK_STATE_INPUT_REQUIRED');
-      const atOnce = taskOf(await send('hi', slow, { configuration: { returnImmediately: true } }));
+      const endless = { metadata: { echo: { delayMs: 600_000 } } };
+      const atOnce = taskOf(await send('hi', endless, { configuration: { returnImmediately: true } }));
       expect(atOnce.status.state).toMatch(/SUBMITTED|WORKING/);
-      const legacy = await legacySend('hi', slow, { configuration: { blocking: false } });
+      const legacy = await legacySend('hi', endless, { configuration: { blocking: false } });
       expect(legacy.json.result.status.state).toMatch(/submitted|working/);
     });
 

@@ -68,14 +68,15 @@ async function collect(stream: AsyncGenerator<StreamResponse>): Promise<StreamRe
   return events;
 }
 
-describe.each(DRIVERS)('unmodified SDK clients on %s', (driver) => {
+// Messaging has no part in what is on the wire. streams.e2e-spec reads streams of the other API on both drivers.
+describe('unmodified SDK clients', () => {
   let stack: Stack;
   let fetchAs: typeof fetch;
   let interceptor: Interceptor;
   let tenant: string;
 
   beforeAll(async () => {
-    stack = await Stack.start({ driver, apis: 2, workers: 1, env: ENV });
+    stack = await Stack.start({ driver: DRIVERS[0]!, apis: 2, workers: 1, env: ENV });
     const { token, slug } = await stack.createTenant();
     tenant = slug;
     interceptor = metadataOf(token);

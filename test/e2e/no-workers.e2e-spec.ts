@@ -4,11 +4,16 @@ import { Stack } from '../support/stack.js';
 
 const WARNING = expect.stringContaining('no worker is alive') as string;
 
-describe.each(DRIVERS)('an API without any worker, on %s', (driver) => {
+// Postgres says which workers live: messaging has no part in it.
+describe('an API without any worker', () => {
   let stack: Stack;
   let token: string;
   beforeAll(async () => {
-    stack = await Stack.start({ driver, workers: 0, env: { SEND_WAIT_MS: '1000', LEASE_MS: '8000' } });
+    stack = await Stack.start({
+      driver: DRIVERS[0]!,
+      workers: 0,
+      env: { SEND_WAIT_MS: '1000', LEASE_MS: '8000' },
+    });
     ({ token } = await stack.createTenant());
   });
   afterAll(() => stack.stop());

@@ -24,6 +24,7 @@ withRedis('Redis with a replica and three Sentinels', () => {
     const env = {
       REDIS_URL: redis.url,
       WORKER_CONCURRENCY: String(SLOTS),
+      RESERVED_SLOTS_PERCENT: '0',
       ...hold.env,
       ORPHAN_MS: '1000',
       ...CRASH_LEASES,

@@ -73,13 +73,14 @@ const INNOCENTS = 4;
 /** Longer than a busy machine keeps the CPU from a process: an innocent run may lose no attempt to that. */
 const PATIENCE_MS = '12000';
 
-describe.each(DRIVERS)('a run that freezes its worker each time, on %s', (driver) => {
+// The deaths of a run are counted in Postgres: messaging has no part in it. recovery.e2e-spec kills workers on both drivers.
+describe('a run that freezes its worker each time', () => {
   let stack: Stack;
   let client: Client;
   const hold = new Hold();
   const env = { ...hold.env, NODE_OPTIONS: FREEZES, LOOP_STALL_MS: PATIENCE_MS, LEASE_MS: PATIENCE_MS };
   beforeAll(async () => {
-    stack = await Stack.start({ driver, env });
+    stack = await Stack.start({ driver: DRIVERS[0]!, env });
     client = new Client({ connectionString: stack.database.url });
     await client.connect();
     await client.query(`SET baton.tenant = 'system'`);

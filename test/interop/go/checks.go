@@ -40,7 +40,7 @@ var checks = []struct {
 }
 
 // Longer than any check lasts, so that the task is there until it is canceled.
-var long = map[string]any{"chunks": 600, "delayMs": 100}
+var long = map[string]any{"chunks": 100000, "delayMs": 100}
 
 func must(err error) {
 	if err != nil {

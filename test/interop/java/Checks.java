@@ -37,7 +37,7 @@ final class Checks {
   }
 
   /** Longer than any check lasts, so that the task is there until it is canceled. */
-  private static final Map<String, Object> LONG = Map.of("chunks", 600, "delayMs", 100);
+  private static final Map<String, Object> LONG = Map.of("chunks", 100_000, "delayMs", 100);
 
   private static void equal(Object actual, Object expected) {
     if (!Objects.equals(actual, expected)) throw new AssertionError("expected %s, got %s".formatted(expected, actual));
