@@ -18,7 +18,7 @@ function share(driver: Driver): FaultName[] {
 
 async function strike(driver: Driver): Promise<Report> {
   const only = share(driver);
-  const size = { tasks: 80, tenants: 3, apis: 2, workers: 2, atOnce: 24, patience: 90 };
+  const size = { tasks: 80, tenants: 3, apis: 2, workers: 2, atOnce: 24, patience: 300 };
   // Attacks last long, and what is to heal alone does so in less than the usual pauses.
   const options = {
     ...size,

@@ -47,6 +47,8 @@ export async function runChaos(options: ChaosOptions, tell: Progress): Promise<C
     MAX_ATTEMPTS: '10',
     // Short, so that some times of schedules are missed and others only late.
     SCHEDULE_LATE_MS: '4000',
+    // As in production, and not as in other tests: workers are killed all the time.
+    LEASE_MS: '3000',
     // An agent that stands still is ended before its sender gives up.
     EXECUTOR_STALL_MS: '5000',
   };

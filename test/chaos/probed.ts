@@ -14,7 +14,9 @@ export interface Probed {
 /** Starts one that may end by itself: the report tells of it. */
 export async function startProbed(kind: BatonProcess['kind'], env: Record<string, string>): Promise<Probed> {
   const port = kind === 'worker' ? await freePort() : undefined;
-  const process = await startProcess(kind, { ...env, ...(port && { WORKER_PORT: String(port) }) });
+  // The lease of production: the other tests have a longer one.
+  const lease = { LEASE_MS: '3000' };
+  const process = await startProcess(kind, { ...lease, ...env, ...(port && { WORKER_PORT: String(port) }) });
   process.mayEnd();
   const ownUrl = `http://127.0.0.1:${port}`;
   return port

@@ -118,7 +118,7 @@ beforeAll(async () => {
     PUSH_PER_HOST: '16',
     PUSH_PER_TENANT: '16',
     // What a killed worker had in hand is free for others after this and five seconds.
-    PUSH_TIMEOUT_MS: '5000',
+    PUSH_TIMEOUT_MS: '15000',
     PUSH_FIRST_RETRY_MS: '100',
     PUSH_MAX_RETRY_MS: '500',
     LEASE_MS: '3000',

@@ -227,7 +227,7 @@ describe('retention', () => {
       return rows[0] ?? { purged_to: 0, last_sequence: 1 };
     };
     const atKill = await until(progress, ({ purged_to }) => purged_to > 0);
-    await Promise.all(stack.workers.map((worker) => worker.kill()));
+    await stack.killWorkers();
     const left = await progress();
     expect(left.purged_to).toBeLessThan(left.last_sequence);
     expect(left.purged_to).toBeGreaterThanOrEqual(atKill.purged_to);
