@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { PATIENT, type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
 import { heldTool, textTool } from '../support/mcp-server/script.js';
 import { type ModelRequest, ModelProvider, type Reply } from '../support/model-provider/model-provider.js';
@@ -11,7 +11,7 @@ import { Stack } from '../support/stack.js';
 
 const ENV = {
   OUTBOUND_ALLOW: '127.0.0.1',
-  ...CRASH_LEASES,
+  ...CRASH_SETTINGS,
   BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
   BATON_AGENTS_DIR: join(__dirname, '../agents'),
 };

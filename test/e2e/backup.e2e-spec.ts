@@ -9,7 +9,7 @@ import { Secrets } from '@baton/identity';
 import { Client } from 'pg';
 import { asAdministrator, databaseUrl, dropDatabase } from '../support/database.js';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import { increasing, textsOf } from '../support/streams.js';
@@ -28,7 +28,7 @@ describe('a backup made under traffic, and restored elsewhere', () => {
     BATON_AGENTS_DIR: join(__dirname, '../agents'),
     BATON_MASTER_KEY: KEY,
     HOLD_FILE: hold,
-    ...CRASH_LEASES,
+    ...CRASH_SETTINGS,
   };
   let before: Stack;
   let after: Stack;

@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type ModelRequest, ModelProvider, type Reply } from '../support/model-provider/model-provider.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
-const ENV = { OUTBOUND_ALLOW: '127.0.0.1', ...CRASH_LEASES };
+const ENV = { OUTBOUND_ALLOW: '127.0.0.1', ...CRASH_SETTINGS };
 const TENANT = 'tenant-1';
 const CANCELED = 'TASK_STATE_CANCELED';
 const COMPLETED = 'TASK_STATE_COMPLETED';

@@ -4,7 +4,7 @@ import { Client } from 'pg';
 import { Database } from '../../libs/database/src/index.js';
 import { readGauge } from '../support/gauges.js';
 import { Hold, times } from '../support/hold.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type Frame, RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import { type ReplicatedPostgres, startReplicatedPostgres } from '../support/standby.js';
@@ -24,7 +24,7 @@ describe('Postgres with a standby, over TLS', () => {
   beforeAll(async () => {
     postgres = await startReplicatedPostgres();
     // Postgres carries the queue and the signals as well.
-    const env = { ...hold.env, DATABASE_REPLICA_URL: postgres.standbyUrl, ...CRASH_LEASES };
+    const env = { ...hold.env, DATABASE_REPLICA_URL: postgres.standbyUrl, ...CRASH_SETTINGS };
     stack = await Stack.start({ driver: 'postgres', workers: 2, database: postgres, env });
     ({ token } = await stack.createTenant());
   });

@@ -3,7 +3,7 @@ import { Client } from 'pg';
 import type { BatonProcess } from '../support/baton-process.js';
 import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import { completes, followToCompletion, increasing, textsOf } from '../support/streams.js';
@@ -12,7 +12,7 @@ const RUNS = 20;
 const CHUNKS = 20;
 const hold = new Hold();
 /** Runs in hand do not end before a worker that is told to stop does. */
-const ENV = { ...hold.env, ...CRASH_LEASES, WORKER_GRACE_MS: '1' };
+const ENV = { ...hold.env, ...CRASH_SETTINGS, WORKER_GRACE_MS: '1' };
 afterAll(() => hold.remove());
 
 describe.each(DRIVERS)('faults on %s', (driver) => {

@@ -2,7 +2,7 @@ import { Role, TaskState, type SendMessageRequest, type StreamResponse } from '@
 import { type Client, ClientFactory, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
 import { DefaultAgentCardResolver } from '@a2a-js/sdk/client';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -27,7 +27,7 @@ beforeAll(async () => {
     env: {
       BATON_MASTER_KEY: randomBytes(32).toString('base64'),
       OUTBOUND_ALLOW: '127.0.0.1',
-      ...CRASH_LEASES,
+      ...CRASH_SETTINGS,
     },
   });
   tenant = await stack.createTenant();

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import { completes, increasing, textsOf } from '../support/streams.js';
@@ -12,7 +12,7 @@ const STREAMS = 300;
 const CHUNKS = 40;
 /** The log alone brings what was said during the outage: the slow tick does not help. */
 const hold = new Hold();
-const ENV = { ...hold.env, RELAY_TICK_MS: '3600000', WORKER_CONCURRENCY: '100', ...CRASH_LEASES };
+const ENV = { ...hold.env, RELAY_TICK_MS: '3600000', WORKER_CONCURRENCY: '100', ...CRASH_SETTINGS };
 
 afterAll(() => hold.remove());
 

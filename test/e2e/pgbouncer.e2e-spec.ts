@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { Hold, times } from '../support/hold.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { findPgBouncer, type PgBouncer, startPgBouncer } from '../support/pgbouncer.js';
 import { startPrivatePostgres } from '../support/postgres.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
@@ -31,7 +31,7 @@ const title = binary
       ...hold.env,
       DATABASE_URL: bouncer.url,
       DATABASE_DIRECT_URL: database.url,
-      ...CRASH_LEASES,
+      ...CRASH_SETTINGS,
     };
     stack = await Stack.start({ driver: 'postgres', workers: 2, database, env });
     ({ token } = await stack.createTenant());

@@ -6,7 +6,7 @@ import { Client } from 'pg';
 import type { RunningPostgres } from '../../apps/local/src/services/index.js';
 import { migrate } from '../../libs/database/src/migrations/migrate.js';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { startTestPostgres } from '../support/postgres.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
@@ -24,7 +24,7 @@ const ARCHIVING = {
   archive_mode: 'on',
   archive_command: `test ! -f ${archive}/%f && cp %p ${archive}/%f`,
 };
-const env = { BATON_AGENTS_DIR: join(__dirname, '../agents'), HOLD_FILE: hold, ...CRASH_LEASES };
+const env = { BATON_AGENTS_DIR: join(__dirname, '../agents'), HOLD_FILE: hold, ...CRASH_SETTINGS };
 const data = join(server, 'data');
 
 let postgres: RunningPostgres;

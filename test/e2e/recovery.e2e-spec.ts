@@ -5,17 +5,17 @@ import { TcpProxy } from '../chaos/tcp-proxy.js';
 import type { BatonProcess } from '../support/baton-process.js';
 import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type PrivatePostgres, startPrivatePostgres } from '../support/postgres.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type StackOptions } from '../support/stack.js';
 import { followToCompletion, increasing, textsOf } from '../support/streams.js';
 import { LOG } from '../support/log-sql.js';
 
-const LEASE_MS = Number(CRASH_LEASES.LEASE_MS);
+const LEASE_MS = Number(CRASH_SETTINGS.LEASE_MS);
 const CHUNKS = 30;
 const hold = new Hold();
-const ENV = { ...hold.env, ...CRASH_LEASES };
+const ENV = { ...hold.env, ...CRASH_SETTINGS };
 afterAll(() => hold.remove());
 /** SIGUSR2 makes a process stand still. */
 const FREEZES = {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { inspectRedis } from '../../libs/messaging/src/index.js';
 import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.js';
 import { Stack } from '../support/stack.js';
@@ -23,7 +23,7 @@ withRedis('a Redis Cluster of three primaries', () => {
 
   beforeAll(async () => {
     redis = await startRedisCluster();
-    const env = { ...hold.env, REDIS_URL: redis.url, ORPHAN_MS: '1000', ...CRASH_LEASES };
+    const env = { ...hold.env, REDIS_URL: redis.url, ORPHAN_MS: '1000', ...CRASH_SETTINGS };
     stack = await Stack.start({ driver: 'postgres', env, apis: 2 });
     const { token } = await stack.createTenant();
     caller = new RawCaller(stack.url(0), token);

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { RemoteAgent } from '../support/remote-agent/remote-agent.js';
 import { Stack, type TestTenant } from '../support/stack.js';
@@ -35,7 +35,7 @@ describe('agents that live elsewhere', () => {
       env: {
         OUTBOUND_ALLOW: '127.0.0.1',
         BATON_MASTER_KEY: randomBytes(32).toString('base64'),
-        ...CRASH_LEASES,
+        ...CRASH_SETTINGS,
       },
     });
     tenant = await stack.createTenant('agents:call', 'tasks:read', 'agents:write', 'secrets:write');

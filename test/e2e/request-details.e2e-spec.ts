@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GrpcCaller, V0_3_SERVICE } from '../support/api/grpc-caller.js';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { Stack } from '../support/stack.js';
 import { freshId } from '../support/wire.js';
 
@@ -33,7 +33,7 @@ beforeAll(async () => {
       HOLD_FILE,
       GRPC_PORT: '0',
       GRPC_PUBLIC_ADDRESS: 'localhost:0',
-      ...CRASH_LEASES,
+      ...CRASH_SETTINGS,
     },
   });
   ({ token } = await stack.createTenant());

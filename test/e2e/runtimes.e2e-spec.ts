@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { RUNTIMES } from '../../libs/agents/src/runtimes.js';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Places } from '../support/runtimes/places.js';
 import { RUNTIME_ROWS, type RuntimeRow, type Said } from '../support/runtimes/rows.js';
@@ -29,7 +29,7 @@ let limited: TestTenant;
 beforeAll(async () => {
   places = await Places.start();
   const env = {
-    ...CRASH_LEASES,
+    ...CRASH_SETTINGS,
     OUTBOUND_ALLOW: '127.0.0.1',
     BATON_AGENTS_DIR: join(__dirname, '../agents'),
     HOLD_FILE: places.holdFile,

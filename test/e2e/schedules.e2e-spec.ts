@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { Client } from 'pg';
 import { run } from '../../apps/cli/src/program.js';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import type { Wired } from '../support/wire.js';
@@ -16,7 +16,7 @@ let token: string;
 let client: Client;
 
 beforeAll(async () => {
-  stack = await Stack.start({ driver: DRIVERS[0]!, workers: 2, env: CRASH_LEASES });
+  stack = await Stack.start({ driver: DRIVERS[0]!, workers: 2, env: CRASH_SETTINGS });
   ({ token } = await stack.createTenant());
   client = new Client({ connectionString: stack.database.url });
   await client.connect();

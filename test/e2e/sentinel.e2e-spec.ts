@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { inspectRedis } from '../../libs/messaging/src/index.js';
 import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { type SentinelRedis, startSentinelRedis } from '../support/sentinel.js';
 import { Stack } from '../support/stack.js';
@@ -27,7 +27,7 @@ withRedis('Redis with a replica and three Sentinels', () => {
       RESERVED_SLOTS_PERCENT: '0',
       ...hold.env,
       ORPHAN_MS: '1000',
-      ...CRASH_LEASES,
+      ...CRASH_SETTINGS,
     };
     stack = await Stack.start({ driver: 'postgres', env });
     const { token } = await stack.createTenant();

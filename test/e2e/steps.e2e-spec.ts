@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
 
 const ENV = {
-  ...CRASH_LEASES,
+  ...CRASH_SETTINGS,
   WORKER_CONCURRENCY: '1',
   MAX_ATTEMPTS: '4',
 };

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout } from 'node:timers/promises';
 import { Client } from 'pg';
 import { DRIVERS } from '../support/index.js';
-import { CRASH_LEASES } from '../support/leases.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { PATIENT, type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
 import { heldTool, textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
@@ -17,9 +17,7 @@ import { Stack, type TestTenant } from '../support/stack.js';
 const MASTER_KEY = Buffer.alloc(32, 7).toString('base64');
 const STDIO_SERVER = join(__dirname, '../support/mcp-server/stdio-server.mjs');
 const ENV = {
-  ...CRASH_LEASES,
-  // A worker may take long to start on a slow machine.
-  SEND_WAIT_MS: '240000',
+  ...CRASH_SETTINGS,
   OUTBOUND_ALLOW: '127.0.0.1',
   BATON_MASTER_KEY: MASTER_KEY,
   MCP_STDIO_ALLOW: `${process.execPath} ${STDIO_SERVER}`,

@@ -8,7 +8,7 @@ const START_TIMEOUT_MS = 4 * 60_000;
 const END_TIMEOUT_MS = 4 * 60_000;
 /** A process that gets no CPU for 15 seconds would kill itself. Where the CPU is scarce, this is no fault. */
 const STALL_MS = '120000';
-/** A run whose worker gets no CPU for three seconds, the default, would get another attempt. Tests that kill workers set CRASH_LEASES. */
+/** A run whose worker gets no CPU for three seconds, the default, would get another attempt. Tests that kill workers set CRASH_SETTINGS. */
 const LEASE_MS = '60000';
 
 /** A Baton process of a test: a real one, from the build. */
