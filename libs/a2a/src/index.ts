@@ -34,6 +34,7 @@ export * from './profiles/profile.js';
 export * from './reply.js';
 export * from './request-details.js';
 export * from './rights.js';
+export * from './model-providers.js';
 export * from './secret-origins.js';
 export * from './task.js';
 export * from './task-fold.js';

@@ -1,12 +1,7 @@
+import { MODEL_PROVIDER_NAMES, modelProvider } from './model-providers.js';
+
 // Where a secret may be sent. A destination is the origin of a URL (`https://api.example.com`), or a program that a
 // worker starts (`stdio:npx -y @acme/notes`), or an agent in code (`agent:researcher`). A secret lists the destinations that may receive it.
-
-/** The usual URLs of model providers. */
-export const MODEL_PROVIDER_URLS = {
-  openai: 'https://api.openai.com/v1',
-  anthropic: 'https://api.anthropic.com/v1',
-  google: 'https://generativelanguage.googleapis.com/v1beta',
-} as const;
 
 /** Maximum origins of one secret, and the length of each. */
 const MAX_ORIGINS = 32;
@@ -63,8 +58,9 @@ function parseOrigin(text: string): string | undefined {
 
 /** The origins of a new secret whose author names none: a provider's for a secret with its name, else none. */
 export const defaultOrigins = (name: string): string[] => {
-  const url = Object.entries(MODEL_PROVIDER_URLS).find(([provider]) => provider === name)?.[1];
-  return url === undefined ? [] : [originOf(url)];
+  const provider = MODEL_PROVIDER_NAMES.find((each) => each === name);
+  const url = provider && modelProvider(provider).url;
+  return url == null ? [] : [originOf(url)];
 };
 
 /**

@@ -1,4 +1,4 @@
-import { type AgentDefinition, MODEL_PROVIDER_URLS } from '@baton/a2a';
+import { type AgentDefinition, modelProvider } from '@baton/a2a';
 import { type LlmConfig, llmConfigSchema, splitModel } from './runtimes/llm/llm-config.js';
 import { type RemoteConfig, remoteConfigSchema } from './runtimes/remote-a2a/remote-config.js';
 
@@ -18,13 +18,12 @@ export function calledUrls({ runtime, config }: Pick<AgentDefinition, 'runtime' 
 
 function urlsOfLlm({ model, baseUrl, tools }: LlmConfig): CalledUrl[] {
   const { provider } = splitModel(model);
-  const usual = provider === 'openai-compatible' ? undefined : MODEL_PROVIDER_URLS[provider];
-  const url = baseUrl ?? usual;
+  const url = baseUrl ?? modelProvider(provider).url;
   const servers = tools.mcp.flatMap((server, i) =>
     'url' in server ? [{ field: `config.tools.mcp[${i}].url`, url: server.url }] : [],
   );
   const field = baseUrl === undefined ? 'config.model' : 'config.baseUrl';
-  return [...(url === undefined ? [] : [{ field, url }]), ...servers];
+  return [...(url === null ? [] : [{ field, url }]), ...servers];
 }
 
 const urlsOfRemote = ({ card, origins }: RemoteConfig): CalledUrl[] => [

@@ -1,3 +1,4 @@
+import { defaultOrigins, MODEL_PROVIDER_NAMES } from '@baton/a2a';
 import type { OperatorSchemas, TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { readFileSync } from 'node:fs';
@@ -10,6 +11,8 @@ import { inOwnWords, type OperatorApi, refusalOf, withOperatorApi } from '../ope
 import { printed } from '../operator/printed.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 
+/** Providers whose keys have a usual receiver. */
+const PROVIDERS = MODEL_PROVIDER_NAMES.filter((name) => defaultOrigins(name).length > 0).join(', ');
 const TITLES = ['name', 'key', 'created', 'updated', 'may be sent to'];
 
 type TenantSecretOptions = ServerOptions & { tenant: string };
@@ -41,7 +44,7 @@ export function addSecretCommands(program: Command, cli: Cli): void {
     .option('--file <path>', 'read the value from this file (default: standard input)')
     .option(
       '--origin <origin...>',
-      "what may receive it: https://api.example.com, stdio:<command>, agent:<slug> (default: the provider's for openai, anthropic, google; else nothing)",
+      `what may receive it: https://api.example.com, stdio:<command>, agent:<slug> (default: the provider's for ${PROVIDERS}; else nothing)`,
     )
     .action((name: string, { tenant, ...options }: SecretOptions & SecretSource) =>
       tenant === undefined ? setOwnSecret(cli, name, options) : setSecret(cli, name, { tenant, ...options }),

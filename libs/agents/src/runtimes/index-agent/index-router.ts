@@ -1,4 +1,4 @@
-import type { Agent } from '@baton/a2a';
+import { type Agent, modelProvider } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { IndexModels } from '../../index-models.js';
 import { type AgentOutput, type Turn } from '../../agent-runtime.js';
@@ -31,7 +31,7 @@ export class IndexRouter {
     const { name, destination } = modelKey(parsed.data);
     const key = await secrets.get(name, [destination]).catch(routingFailure);
     if (key instanceof Error) return { why: `I can not use my model: ${key.message}` };
-    if (provider !== 'openai-compatible' && key === undefined) {
+    if (modelProvider(provider).isKeyNeeded && key === undefined) {
       return { why: `There is no key for my model: the secret "${provider}" is not set` };
     }
     return { agent: { ...agent, definition: { ...agent.definition, runtime: 'llm', config } } };

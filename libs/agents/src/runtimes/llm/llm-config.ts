@@ -1,5 +1,12 @@
 import { schemaExcess } from '@baton/compute';
-import { MODEL_PROVIDER_URLS, SLUG, originOf } from '@baton/a2a';
+import {
+  MODEL_PROVIDER_NAMES,
+  type ModelApi,
+  type ModelProviderName,
+  modelProvider,
+  originOf,
+  SLUG,
+} from '@baton/a2a';
 import { z } from 'zod';
 import { duration, durationText, wholeNumber } from '../../setting-fields.js';
 import { EFFORTS, refusedSettings } from './model-features.js';
@@ -11,11 +18,8 @@ const fraction = (max: number) =>
     .min(0, `must be a number from 0 to ${max}`)
     .max(max, `must be a number from 0 to ${max}`);
 
-export const PROVIDERS = ['openai', 'anthropic', 'google', 'openai-compatible'] as const;
-export type Provider = (typeof PROVIDERS)[number];
-
-const MODEL = new RegExp(`^(${PROVIDERS.join('|')})/\\S{1,200}$`);
-const MODEL_RULE = `must be provider/model, and the provider one of ${PROVIDERS.join(', ')}`;
+const MODEL = new RegExp(`^(${MODEL_PROVIDER_NAMES.join('|')})/\\S{1,200}$`);
+const MODEL_RULE = `must be provider/model, and the provider one of ${MODEL_PROVIDER_NAMES.join(', ')}`;
 const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 const memory = z.strictObject({
@@ -119,14 +123,16 @@ export const llmConfigSchema = z
   })
   .superRefine((config, context) => {
     const { provider } = splitModel(config.model);
-    if (provider === 'openai-compatible' && config.baseUrl === undefined) {
+    // `model` may be wrong itself.
+    const { url, apis } = MODEL.test(config.model) ? modelProvider(provider) : { url: '', apis: [] };
+    if (url === null && config.baseUrl === undefined) {
       context.addIssue({
         code: 'custom',
         path: ['baseUrl'],
-        message: 'is needed with an openai-compatible model',
+        message: `is needed with an ${provider} model`,
       });
     }
-    if (config.api !== undefined && provider !== 'openai') {
+    if (config.api !== undefined && apis.length <= 1) {
       context.addIssue({ code: 'custom', path: ['api'], message: 'is for openai models only' });
     }
   });
@@ -164,13 +170,17 @@ export function llmConfig(raw: Record<string, unknown>): LlmConfig {
  */
 export function modelKey({ model, baseUrl, key }: Pick<LlmConfig, 'model' | 'baseUrl' | 'key'>) {
   const { provider } = splitModel(model);
-  const url = baseUrl ?? (provider === 'openai-compatible' ? '' : MODEL_PROVIDER_URLS[provider]);
+  const url = baseUrl ?? modelProvider(provider).url ?? '';
   const field = baseUrl !== undefined ? 'baseUrl' : key !== undefined ? 'key' : 'model';
   return { name: key ?? provider, destination: originOf(url), field };
 }
 
 /** Splits `openai/gpt-5-mini` into the provider `openai` and the model `gpt-5-mini`. */
-export function splitModel(model: string): { provider: Provider; name: string } {
+export function splitModel(model: string): { provider: ModelProviderName; name: string } {
   const slash = model.indexOf('/');
-  return { provider: model.slice(0, slash) as Provider, name: model.slice(slash + 1) };
+  return { provider: model.slice(0, slash) as ModelProviderName, name: model.slice(slash + 1) };
 }
+
+/** The interface of its provider that an agent uses. */
+export const apiOf = ({ model, api }: Pick<LlmConfig, 'model' | 'api'>): ModelApi =>
+  api ?? modelProvider(splitModel(model).provider).apis[0];

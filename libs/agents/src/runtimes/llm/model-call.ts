@@ -8,7 +8,7 @@ import {
   tool,
 } from 'ai';
 import type { AgentOutput } from '../../agent-runtime.js';
-import { type LlmConfig, splitModel } from './llm-config.js';
+import { apiOf, type LlmConfig } from './llm-config.js';
 import { AnswerCalls, type AnswerPart } from './answer-calls.js';
 import { withMemory } from './chat-memory.js';
 import { boundedAnswer, grouped, Watchdog } from './answer-stream.js';
@@ -138,8 +138,7 @@ function callOptions({ model, options }: OpenModel, config: LlmConfig, request: 
   };
 }
 
-const hasChatCompletions = ({ model, api }: LlmConfig): boolean =>
-  splitModel(model).provider === 'openai-compatible' || api === 'chat';
+const hasChatCompletions = (config: LlmConfig): boolean => apiOf(config) === 'chat';
 
 /** Estimated input tokens of a request. A file counts as a thousand. */
 export function estimateInput({ prompt = '' }: LlmConfig, { messages, tools }: ModelRequest): number {

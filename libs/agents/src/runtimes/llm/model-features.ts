@@ -1,3 +1,4 @@
+import type { ModelProviderName } from '@baton/a2a';
 /** Amounts of reasoning, as in the settings of an agent. */
 export const EFFORTS = ['low', 'medium', 'high'] as const;
 export type Effort = (typeof EFFORTS)[number];
@@ -18,7 +19,7 @@ interface ModelFeatures {
 }
 
 interface ModelRow extends ModelFeatures {
-  provider: 'openai' | 'anthropic' | 'google' | 'openai-compatible';
+  provider: ModelProviderName;
   /** Matches the name of the model, also with a prefix as gateways write it. */
   name: RegExp;
 }

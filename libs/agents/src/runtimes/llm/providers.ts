@@ -1,13 +1,12 @@
 import { type LanguageModel, type streamText, wrapLanguageModel } from 'ai';
-import { MODEL_PROVIDER_URLS, type JsonObject } from '@baton/a2a';
+import { type JsonObject, MODEL_PROVIDERS, type ModelProviderName, modelProvider } from '@baton/a2a';
 import { withoutEndSlashes, type Fetch } from '@baton/outbound';
 import type { TurnSecrets } from '../../agent-runtime.js';
 import type { Redactor } from '../../outbound/redactor.js';
 import { AgentFailure } from './agent-failure.js';
 import { ChatMemory, restoreReasoning } from './chat-memory.js';
-import { type LlmConfig, type Provider, modelKey, splitModel } from './llm-config.js';
+import { apiOf, type LlmConfig, modelKey, splitModel } from './llm-config.js';
 import { BUDGETS, EFFORTS, type Effort, featuresOf, reasoningBudget } from './model-features.js';
-import type { Api } from './wire/answer-reader.js';
 import { objectsOf } from './wire/json.js';
 import { providerFetch } from './wire/provider-fetch.js';
 
@@ -26,7 +25,7 @@ type ProviderOptions = NonNullable<Parameters<typeof streamText>[0]['providerOpt
 /** A model, with its names for errors and metrics. */
 export interface OpenModel {
   model: Model;
-  provider: Provider;
+  provider: ModelProviderName;
   name: string;
   /** The key, to remove it from errors, and the name of its secret. */
   key: string | undefined;
@@ -47,14 +46,14 @@ export async function openModel(config: LlmConfig, secrets: TurnSecrets, fetch: 
   const { provider, name } = splitModel(config.model);
   const { name: keyName, destination } = modelKey(config);
   const key = await secrets.get(keyName, [destination]).catch(rethrowPlain);
-  const isOptional = provider === 'openai-compatible' && config.key === undefined;
+  const isOptional = !modelProvider(provider).isKeyNeeded && config.key === undefined;
   if (key === undefined && !isOptional) {
     throw new AgentFailure(
       `There is no key for ${provider}: set the secret "${keyName}" (npx baton secrets set ${keyName} --tenant …).`,
     );
   }
   const ignored = new Set<string>();
-  const plain = await create(config, provider, name, key, providerFetch(fetch, apiOf(config, provider)));
+  const plain = await create(config, provider, name, key, providerFetch(fetch, apiOf(config)));
   const model = wrapLanguageModel({
     model: plain,
     middleware: [settingsOf(config, provider, name, ignored), notes(ignored)],
@@ -72,15 +71,6 @@ export async function openModel(config: LlmConfig, secrets: TurnSecrets, fetch: 
   };
 }
 
-const APIS: Readonly<Record<Exclude<Provider, 'openai'>, Api>> = {
-  'openai-compatible': 'chat',
-  anthropic: 'anthropic',
-  google: 'google',
-};
-
-const apiOf = ({ api }: LlmConfig, provider: Provider): Api =>
-  provider === 'openai' ? (api ?? 'responses') : APIS[provider];
-
 /** Shows the reason why a secret can not be read to the tenant. */
 function rethrowPlain(error: unknown): never {
   throw error instanceof Error && error.name === 'SecretError' ? new AgentFailure(error.message) : error;
@@ -89,7 +79,7 @@ function rethrowPlain(error: unknown): never {
 /** Loads a provider's package when a run needs it: most processes need one of them, or none. */
 async function create(
   config: LlmConfig,
-  provider: Provider,
+  provider: ModelProviderName,
   name: string,
   apiKey = '',
   fetch: Fetch,
@@ -99,17 +89,17 @@ async function create(
   switch (provider) {
     case 'openai': {
       if (config.api === 'chat')
-        return chatModel(name, baseURL ?? MODEL_PROVIDER_URLS.openai, apiKey, fetch, openAiBody);
+        return chatModel(name, baseURL ?? MODEL_PROVIDERS.openai.url, apiKey, fetch, openAiBody);
       const { createOpenAI } = await import('@ai-sdk/openai');
-      return createOpenAI({ baseURL: baseURL ?? MODEL_PROVIDER_URLS.openai, apiKey, fetch }).responses(name);
+      return createOpenAI({ baseURL: baseURL ?? MODEL_PROVIDERS.openai.url, apiKey, fetch }).responses(name);
     }
     case 'anthropic': {
       const { createAnthropic } = await import('@ai-sdk/anthropic');
-      return createAnthropic({ baseURL: baseURL ?? MODEL_PROVIDER_URLS.anthropic, apiKey, fetch })(name);
+      return createAnthropic({ baseURL: baseURL ?? MODEL_PROVIDERS.anthropic.url, apiKey, fetch })(name);
     }
     case 'google': {
       const { createGoogleGenerativeAI } = await import('@ai-sdk/google');
-      return createGoogleGenerativeAI({ baseURL: baseURL ?? MODEL_PROVIDER_URLS.google, apiKey, fetch })(
+      return createGoogleGenerativeAI({ baseURL: baseURL ?? MODEL_PROVIDERS.google.url, apiKey, fetch })(
         name,
       );
     }
@@ -155,7 +145,7 @@ function openAiBody(body: JsonObject, baseURL: string): JsonObject {
   const { max_tokens, messages, ...rest } = body;
   // Others may not know it.
   const stored =
-    new URL(baseURL).origin === new URL(MODEL_PROVIDER_URLS.openai).origin ? { store: false } : {};
+    new URL(baseURL).origin === new URL(MODEL_PROVIDERS.openai.url).origin ? { store: false } : {};
   if (featuresOf('openai', String(body.model)).sampling) return { ...body, ...stored };
   const asDeveloper = objectsOf(messages).map((message) =>
     message.role === 'system' ? { ...message, role: 'developer' } : message,
@@ -167,7 +157,12 @@ function openAiBody(body: JsonObject, baseURL: string): JsonObject {
  * Completes each request with what depends on its maximum of tokens, and with the schema of the answer. Leaves out
  * settings that the model would refuse: agents of before the rule have them.
  */
-function settingsOf(config: LlmConfig, provider: Provider, name: string, ignored: Set<string>): Middleware {
+function settingsOf(
+  config: LlmConfig,
+  provider: ModelProviderName,
+  name: string,
+  ignored: Set<string>,
+): Middleware {
   const { output, reasoning } = config;
   const { sampling, reasoning: form } = featuresOf(provider, name);
   return {
@@ -220,7 +215,11 @@ const textOfWarning = (warning: ModelWarning): string =>
   warning.type === 'other' ? warning.message : `${warning.feature}: ${warning.details ?? 'is not passed on'}`;
 
 /** What the SDK is told beside the standard settings. */
-function optionsOf({ reasoning, api }: LlmConfig, provider: Provider, name: string): ProviderOptions {
+function optionsOf(
+  { reasoning, api }: LlmConfig,
+  provider: ModelProviderName,
+  name: string,
+): ProviderOptions {
   const { reasoning: form, efforts = EFFORTS } = featuresOf(provider, name);
   // An agent of before a rule may ask for an effort that the model does not take.
   const wanted = reasoning && form !== 'none' ? reasoning : undefined;

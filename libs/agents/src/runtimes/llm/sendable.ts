@@ -1,12 +1,12 @@
+import type { ModelProviderName } from '@baton/a2a';
 import type { AssistantModelMessage, ModelMessage, UserModelMessage } from 'ai';
-import type { Provider } from './llm-config.js';
 
 /**
  * The messages as every provider takes them. Anthropic refuses texts without a visible character and messages without
  * content. The chat templates of some open models refuse two messages of the user in a row, which a correction or a
  * question without an answer leaves: they become one.
  */
-export function sendable(messages: readonly ModelMessage[], provider: Provider): ModelMessage[] {
+export function sendable(messages: readonly ModelMessage[], provider: ModelProviderName): ModelMessage[] {
   const sent: ModelMessage[] = [];
   for (const message of messages) {
     const last = sent.at(-1);
@@ -23,7 +23,7 @@ export function sendable(messages: readonly ModelMessage[], provider: Provider):
 /** Undefined if nothing remains. */
 function withoutBlanks(
   message: AssistantModelMessage,
-  provider: Provider,
+  provider: ModelProviderName,
 ): AssistantModelMessage | undefined {
   const { content } = message;
   if (typeof content === 'string') return isBlank(content) ? undefined : message;

@@ -15,6 +15,3 @@ export interface AnswerReader {
   /** Events that the provider has left out at the end, and that the SDK waits for. */
   close(): JsonObject[];
 }
-
-/** The interfaces of model providers. */
-export type Api = 'chat' | 'responses' | 'anthropic' | 'google';

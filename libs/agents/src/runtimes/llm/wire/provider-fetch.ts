@@ -1,3 +1,4 @@
+import type { ModelApi } from '@baton/a2a';
 import type { Fetch } from '@baton/outbound';
 import { within } from '@baton/telemetry';
 import { createParser } from 'eventsource-parser';
@@ -5,7 +6,7 @@ import { restOfBeginning } from '../../../outbound/beginning-of.js';
 import { wellFormedRequest } from '../../../outbound/well-formed-request.js';
 import { BrokenAnswer } from '../broken-answer.js';
 import { AnthropicReader } from './anthropic-reader.js';
-import type { AnswerReader, Api } from './answer-reader.js';
+import type { AnswerReader } from './answer-reader.js';
 import { ChatReader } from './chat-reader.js';
 import { GoogleReader } from './google-reader.js';
 import { isObject } from './json.js';
@@ -14,7 +15,7 @@ import { ResponsesReader } from './responses-reader.js';
 
 type AnswerSource = ReadableStreamDefaultReader<Uint8Array>;
 
-const READERS: Readonly<Record<Api, new () => AnswerReader>> = {
+const READERS: Readonly<Record<ModelApi, new () => AnswerReader>> = {
   chat: ChatReader,
   responses: ResponsesReader,
   anthropic: AnthropicReader,
@@ -35,7 +36,7 @@ const FINISHED_MS = 500;
  *
  * @param api the interface that the provider speaks
  */
-export function providerFetch(fetch: Fetch, api: Api): Fetch {
+export function providerFetch(fetch: Fetch, api: ModelApi): Fetch {
   return async (input, init) => {
     const response = await fetch(input, wellFormedRequest(init));
     const { status, headers } = response;
