@@ -1,16 +1,14 @@
-import { ProtocolError } from '@baton/a2a';
-import { guestLimits, type LimitName } from '@baton/config';
+import { guestLimits } from '@baton/config';
 import { type Caller, LimitsService } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
 import { Injectable } from '@nestjs/common';
+import { RATE_KINDS, rateExceeded, type RateKindName } from './rate-kinds.js';
 
 /** Who is counted. */
 interface RatedCaller extends Pick<Caller, 'tenantId' | 'principal' | 'requestsPerSecond'> {
   /** Set for guests. */
   readonly guestBudget?: string;
 }
-
-const DAY_SECONDS = 86_400;
 
 /**
  * Holds the callers of a tenant to their rates, over all processes. Guests have a budget of their own, each address and all
@@ -29,52 +27,30 @@ export class RequestRates {
     const limits = await this.limits.of(tenantId);
     if (guestBudget === undefined) {
       await this.countForToken(caller);
-      await this.spend('requestsPerSecond', limits.requestsPerSecond, `requests:${tenantId}`, 1);
+      await this.spend('requestsPerSecond', limits.requestsPerSecond, `requests:${tenantId}`);
       return;
     }
     const { requestsPerSecond, guestRequestsPerSecond } = guestLimits(limits);
-    await this.spend('guestRequestsPerSecond', guestRequestsPerSecond, `requests:${guestBudget}`, 1);
-    await this.spend('requestsPerSecond', requestsPerSecond, `requests:guests:${tenantId}`, 1);
+    await this.spend('guestRequestsPerSecond', guestRequestsPerSecond, `requests:${guestBudget}`);
+    await this.spend('requestsPerSecond', requestsPerSecond, `requests:guests:${tenantId}`);
   }
 
   /** Counts a message that is about to be sent. Throws `limit-exceeded`. */
   async countMessage({ tenantId, guestBudget }: RatedCaller): Promise<void> {
     if (guestBudget === undefined) return;
     const { guestMessagesPerDay } = await this.limits.of(tenantId);
-    await this.spend('guestMessagesPerDay', guestMessagesPerDay, `messages:${guestBudget}`, DAY_SECONDS);
+    await this.spend('guestMessagesPerDay', guestMessagesPerDay, `messages:${guestBudget}`);
   }
 
   /** The token's own rate. What it refuses does not count for the tenant. */
   private async countForToken({ requestsPerSecond: max, principal }: RatedCaller): Promise<void> {
-    if (max === undefined) return;
-    const { allowed, retryAfterMs } = await this.messaging.spend(`requests:${principal.key}`, max, 1);
-    if (allowed) return;
-    const retryAfterSeconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
-    throw new ProtocolError(
-      'limit-exceeded',
-      `this token may send ${String(max)} requests a second: send fewer, or ask whoever gave it for more`,
-      {
-        metadata: {
-          limit: 'tokenRequestsPerSecond',
-          max: String(max),
-          retryAfterSeconds: String(retryAfterSeconds),
-        },
-        retryAfterSeconds,
-      },
-    );
+    await this.spend('tokenRequestsPerSecond', max ?? null, `requests:${principal.key}`);
   }
 
-  private async spend(limit: LimitName, max: number | null, key: string, seconds: number): Promise<void> {
+  /** @param max null: any number. @param key what is counted together */
+  private async spend(kind: RateKindName, max: number | null, key: string): Promise<void> {
     if (max === null) return;
-    const { allowed, retryAfterMs } = await this.messaging.spend(key, max, seconds);
-    if (allowed) return;
-    const remedy = seconds === 1 ? 'send fewer requests a second' : 'wait, or use a token';
-    const retryAfterSeconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
-    throw ProtocolError.limitExceeded(
-      limit,
-      max,
-      retryAfterSeconds,
-      `${remedy}, or ask the operator for more`,
-    );
+    const { allowed, retryAfterMs } = await this.messaging.spend(key, max, RATE_KINDS[kind].perSeconds);
+    if (!allowed) throw rateExceeded(kind, max, retryAfterMs);
   }
 }

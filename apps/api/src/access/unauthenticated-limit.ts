@@ -1,4 +1,3 @@
-import { ProtocolError } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
@@ -6,6 +5,7 @@ import { hash } from 'node:crypto';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import type { CallRequest } from '../http/requests.js';
 import { networkOf } from '../http/network-of.js';
+import { rateExceeded } from './rate-kinds.js';
 
 /** The window in which requests are counted, in seconds. It lets a burst through. */
 const WINDOW_SECONDS = 10;
@@ -61,7 +61,8 @@ export class UnauthenticatedLimit {
     try {
       await this.limiter.consume(address);
     } catch (error) {
-      if (error instanceof RateLimiterRes) throw tooMany(this.max, error.msBeforeNext);
+      if (error instanceof RateLimiterRes)
+        throw rateExceeded('unauthenticatedPerSecond', this.max, error.msBeforeNext);
       throw error;
     }
     return 'counted';
@@ -88,19 +89,3 @@ export class UnauthenticatedLimit {
 }
 
 const digest = (authorization: string): string => hash('sha256', authorization, 'base64');
-
-function tooMany(max: number, retryAfterMs: number): ProtocolError {
-  const retryAfterSeconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
-  return new ProtocolError(
-    'limit-exceeded',
-    `your address may send ${String(max)} requests a second without a valid token: send a valid one, or wait`,
-    {
-      metadata: {
-        limit: 'unauthenticatedPerSecond',
-        max: String(max),
-        retryAfterSeconds: String(retryAfterSeconds),
-      },
-      retryAfterSeconds,
-    },
-  );
-}
