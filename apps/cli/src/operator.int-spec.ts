@@ -121,7 +121,7 @@ describe('npx baton with --url needs no database', () => {
   });
 
   it('for workers', async () => {
-    expect((await baton('workers')).err).toBe('No worker has given a sign of life in the last hour.');
+    expect((await baton('workers')).err).toBe('No worker has sent a heartbeat in the last hour.');
     const worker = {
       id: randomUUID(),
       host: 'w-1',

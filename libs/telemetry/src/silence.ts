@@ -1,5 +1,5 @@
 /**
- * How long another thread or process has shown no sign of life, counted in steps of the watcher. A step that takes too
+ * How long another thread or process has shown no heartbeat, counted in steps of the watcher. A step that takes too
  * long counts as one normal step: then the watcher was stopped too, because the machine slept, the process was
  * suspended or the CPU was busy.
  */
@@ -20,7 +20,7 @@ export class Silence {
   }
 
   /**
-   * @param sign a value that changes with each sign of life
+   * @param sign a value that changes with each heartbeat
    * @returns how long it has not changed, in milliseconds
    */
   step(sign: number): number {

@@ -35,7 +35,7 @@ export function addWorkersCommand(program: Command, cli: Cli): void {
         formatTime(new Date(worker.seen_at)),
         worker.id,
       ]);
-      printTable(cli.terminal, TITLES, rows, 'No worker has given a sign of life in the last hour.');
+      printTable(cli.terminal, TITLES, rows, 'No worker has sent a heartbeat in the last hour.');
       for (const { id, load_failures: failures } of workers) {
         for (const failure of failures)
           cli.terminal.err(`Worker ${id} could not load ${placeAndReason(failure)}`);

@@ -42,7 +42,7 @@ export interface PostgresOptions {
 
 const ADDRESS = { listen_addresses: LOOPBACK, unix_socket_directories: '' };
 
-// What is the server's: sessions set what statements rely on (libs/postgres). Durable (fsync and synchronous_commit stay on); no replicas, so the log of writes need not serve any.
+// What is the server's: sessions set what statements rely on (libs/postgres). Durable (fsync and synchronous_commit stay on); no replicas, so the WAL need not serve any.
 const TUNING = {
   max_connections: '300',
   shared_buffers: '256MB',
