@@ -251,6 +251,25 @@ export const REMOTE_QUIRKS: readonly RemoteQuirk[] = [
     caller: '1 2 3 ',
   },
   {
+    when: 'sends the events of another task in between',
+    on: ALL,
+    mishaps: [['stream', 'events of others']],
+    says: 'count 3',
+    task: 'completed',
+    calls: 1,
+    caller: '1 2 3 ',
+  },
+  {
+    when: 'answers with an error that is only a text',
+    on: RPC,
+    streaming: false,
+    mishaps: [['send', { body: '{"jsonrpc": "2.0", "id": 1, "error": "The scales are broken"}' }]],
+    task: 'failed',
+    calls: 1,
+    caller:
+      'The agent at <host> answered with the error -32603: The scales are broken. The message is not sent again, because the agent may have taken it',
+  },
+  {
     when: 'answers with the error -32602',
     on: RPC,
     mishaps: [['stream', { error: -32602 }]],

@@ -40,7 +40,7 @@ export async function toA2aAnswer(response: Response, asked: AnsweredRequest): P
     }
     // Servers of static files call a card what they like.
     if (isJsonType(mediaType) || !NOT_JSON.test(mediaType))
-      return asked.isLegacy ? copyOf(response, await textOf(response, asked)) : response;
+      return copyOf(response, await textOf(response, asked));
     throw await unfit(response, asked);
   }
   if (!isJsonType(mediaType) || NOT_OF_THE_AGENT.has(response.status)) throw await unfit(response, asked);
@@ -50,9 +50,20 @@ export async function toA2aAnswer(response: Response, asked: AnsweredRequest): P
 }
 
 const textOf = async (response: Response, { isLegacy }: AnsweredRequest): Promise<string> => {
-  const text = await response.text();
+  const text = completeError(await response.text());
   return isLegacy ? completeLegacy(text) : text;
 };
+
+const INTERNAL_ERROR = -32603;
+
+/** An answer of JSON-RPC whose error is only a text, or has no code: with both, so that the SDK's client finds what it says. */
+function completeError(text: string): string {
+  const json = (parse(text) ?? {}) as { jsonrpc?: unknown; error?: { code?: unknown } | string | null };
+  const { jsonrpc, error } = json;
+  if (jsonrpc === undefined || error === undefined || error === null || isA2aError(text)) return text;
+  const code = typeof error === 'object' && Number.isInteger(error.code) ? error.code : INTERNAL_ERROR;
+  return JSON.stringify({ ...json, error: { code, message: messageIn({ error }) ?? 'It gave no reason' } });
+}
 
 /** Media types that are certainly no JSON. */
 const NOT_JSON =

@@ -190,11 +190,18 @@ export class RemoteTurn {
     if (this.events > MAX_EVENTS) {
       throw this.failure(`sent more than ${MAX_EVENTS} events in one turn`, 'final', 'agentEvents');
     }
+    if (this.isOfAnotherTask(said)) return;
     await this.noteIds(said);
     this.isAboutTask ||= said.$case !== 'message';
     const outputs = this.relay.relay(said, !this.isAboutTask);
     if (outputs.length > 0) news?.reset();
     yield* outputs;
+  }
+
+  /** A server that mixes up its streams must not write into this task what belongs to another one's caller. */
+  private isOfAnotherTask({ $case, value }: Said): boolean {
+    if ($case !== 'statusUpdate' && $case !== 'artifactUpdate') return false;
+    return this.noted && this.taskId !== undefined && value.taskId !== '' && value.taskId !== this.taskId;
   }
 
   /** Completes the artifacts from the stored remote task, once that has the state `state`. */

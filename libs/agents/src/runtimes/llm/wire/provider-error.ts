@@ -68,12 +68,14 @@ export function complaintOfEvent(event: JsonObject, name: string | undefined): C
     name === 'error' ||
     event.type === 'error' ||
     event.type === 'response.failed' ||
+    event.type === 'response.cancelled' ||
     event.object === 'error' ||
     isObject(event.error) ||
     (typeof event.error === 'string' && event.error !== '') ||
     (event.detail !== undefined && event.choices === undefined && event.type === undefined);
   if (!isError) return undefined;
-  const said = wordsOf(event);
+  const isCanceled = event.type === 'response.cancelled';
+  const said = { ...(isCanceled && { message: 'It canceled the response.' }), ...wordsOf(event) };
   return { ...said, status: statusOf(said, 500) };
 }
 

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@baton/a2a';
 import type { AnswerReader } from './answer-reader.js';
-import { isObject, jsonTextOf, numberOf, objectOf, textOf } from './json.js';
+import { isObject, jsonTextOf, numberOf, objectOf, objectsOf, textOf } from './json.js';
 
 const ENDS = new Set(['response.completed', 'response.incomplete']);
 /** Events of one item of the output. */
@@ -23,12 +23,15 @@ export class ResponsesReader implements AnswerReader {
   private readonly items = new Map<number, string>();
   /** Items that have ended. An end that is sent twice must not make a call twice. */
   private readonly ended = new Set<string>();
+  /** Positions of the items that have begun. */
+  private readonly begun = new Set<number>();
 
   read(event: JsonObject): JsonObject[] {
     const type = textOf(event.type) ?? '';
     if (ENDS.has(type)) {
       this.state = 'over';
-      return [{ ...event, response: endOf(objectOf(event.response)) }];
+      const response = objectOf(event.response);
+      return [...this.missing(objectsOf(response.output)), { ...event, response: endOf(response) }];
     }
     if (type === 'response.created') return [event];
     if (type === 'response.output_item.added') return this.added(event);
@@ -47,6 +50,7 @@ export class ResponsesReader implements AnswerReader {
     const whole = this.itemOf(event, 'in_progress');
     if (!whole) return [];
     this.items.set(whole.output_index, whole.item.id);
+    this.begun.add(whole.output_index);
     return [whole];
   }
 
@@ -57,11 +61,27 @@ export class ResponsesReader implements AnswerReader {
     const key = `${whole.output_index} ${whole.item.id}`;
     if (this.ended.has(key)) return [];
     this.ended.add(key);
+    this.begun.add(whole.output_index);
     const isOpen = this.items.delete(whole.output_index);
     const { item } = whole;
     const start = { ...whole, type: 'response.output_item.added', item: { ...item, status: 'in_progress' } };
     if (item.type === 'function_call') start.item = { ...start.item, arguments: '' } as typeof item;
     return isOpen ? [whole] : [start, whole];
+  }
+
+  /** The items that only the end of the response has: some servers send no events of them. */
+  private missing(output: readonly JsonObject[]): JsonObject[] {
+    return output.flatMap((item, index) => {
+      if (this.begun.has(index)) return [];
+      const [added, done] = this.done({ type: 'response.output_item.done', output_index: index, item });
+      if (!added || !done) return [];
+      const texts = objectsOf(item.content).flatMap((part, content_index) => {
+        const delta = part.type === 'output_text' ? textOf(part.text) : undefined;
+        const at = { item_id: objectOf(added.item).id, output_index: index, content_index };
+        return delta ? [{ type: 'response.output_text.delta', ...at, delta }] : [];
+      });
+      return [added, ...texts, done];
+    });
   }
 
   /** Fills in what some servers leave out. */
