@@ -1,14 +1,5 @@
-import { Message, ProtocolError } from '@baton/a2a';
-import {
-  DeadPushes,
-  type DeadLetter,
-  PlatformService,
-  OperatorLetters,
-  TaskListing,
-  RUN_CLASSES,
-  type RunErrorRecord,
-  TenantSettings,
-} from '@baton/tasks';
+import { Message } from '@baton/a2a';
+import { DeadPushes, type DeadLetter, PlatformService, OperatorLetters, RUN_CLASSES } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -35,15 +26,8 @@ import {
   pushRedelivery,
 } from '../rest/dead-letters/dead-pushes.controller.js';
 import { CURSOR, LIMIT, nextCursor } from '../rest/paging.js';
-import {
-  encodeTaskSummary,
-  encodeRun,
-  encodeRunError,
-  taskSummary,
-  runAnswer,
-  runError,
-} from '../rest/tasks/task-json.js';
 import { namesOfTask, taskNames } from '../rest/task-names.js';
+import { agentError, encodeAgentError } from './agent-error-json.js';
 
 export const TENANT = textQuery('Slug of the tenant; left out = all');
 const workerList = z.object({
@@ -124,28 +108,13 @@ const tenantLetter = deadLetter
   })
   .meta({ id: 'TenantDeadLetter' });
 const letterList = z.object({ dead_letters: z.array(tenantLetter), next_cursor: nextCursor });
-const agentError = runError
-  .extend({ name: z.string() })
-  .nullable()
-  .describe("The last error in the agent's code");
 const wholeLetter = tenantLetter.extend({ message: a2aSchema('The message').nullable(), error: agentError });
-const tenantTask = taskSummary
-  .omit({ approvals: true, status_message: true })
-  .extend({
-    ...taskNames,
-    tenant: z.string().describe('Slug of the tenant'),
-    events: z.int().describe('Number of events in its log'),
-    runs: z.array(runAnswer).describe('Its newest runs with their workers, at most 100, the newest first'),
-    error: agentError,
-  })
-  .meta({ id: 'TenantTask' });
-
 const tenantPush = deadPush
   .extend({ tenant: z.string().describe('Slug of the tenant'), tenant_id: z.string() })
   .meta({ id: 'TenantDeadPush' });
 const pushList = z.object({ dead_pushes: z.array(tenantPush), next_cursor: nextCursor });
 
-/** The operator's token, workers, the queue, single tasks, and what of all tenants was given up: runs and push configs. */
+/** The operator's token, workers, the queue, and what of all tenants was given up: runs and push configs. */
 @OperatorOnly()
 @OnManagementPort()
 @Controller('v1/admin')
@@ -154,8 +123,6 @@ export class AdminPlatformController {
     private readonly platform: PlatformService,
     private readonly letters: OperatorLetters,
     private readonly pushes: DeadPushes,
-    private readonly settings: TenantSettings,
-    private readonly tasks: TaskListing,
   ) {}
 
   @Describe({ id: 'whoami', summary: 'Shows the token of the operator who calls', answer: operatorAnswer })
@@ -215,37 +182,6 @@ export class AdminPlatformController {
   }
 
   @Describe({
-    id: 'getTask',
-    summary:
-      "Shows the state of a task, its runs with their workers, and the last error in its agent's code, without messages and artifacts",
-    answer: tenantTask,
-  })
-  @Get('tenants/:tenant/requests/:id')
-  async showTask(
-    @Param('tenant') slug: string,
-    @Param('id') id: string,
-  ): Promise<z.infer<typeof tenantTask>> {
-    const { id: tenantId } = await this.settings.find(slug);
-    const found = await this.tasks.summary(tenantId, id);
-    if (!found) {
-      throw new ProtocolError('not-found', `The tenant has no such task, or it is past its retention`);
-    }
-    const { task, agentId, sequence } = found.stored;
-    const error = encodeError(found.error);
-    // Pending approvals and output of the agent are the tenant's, so they are left out.
-    const { approvals: _, status_message: __, ...summary } = encodeTaskSummary(task, agentId);
-    const runs = await this.tasks.runs(tenantId, id);
-    return {
-      ...summary,
-      ...namesOfTask(id),
-      tenant: slug,
-      events: sequence,
-      runs: runs.map(encodeRun),
-      error,
-    };
-  }
-
-  @Describe({
     id: 'listDeadLetters',
     summary: 'Lists runs that used up their attempts, the latest first',
     answer: letterList,
@@ -272,7 +208,7 @@ export class AdminPlatformController {
     return {
       ...encodeLetter(letter),
       message: message && (Message.toJSON(message) as Record<string, unknown>),
-      error: encodeError(error),
+      error: encodeAgentError(error),
     };
   }
 
@@ -330,9 +266,6 @@ export class AdminPlatformController {
     return { ...namesOfTask(taskId), configs };
   }
 }
-
-const encodeError = (error: RunErrorRecord | null | undefined): z.infer<typeof agentError> =>
-  error ? { name: error.name, ...encodeRunError(error, true) } : null;
 
 const encodeLetter = (letter: DeadLetter & { tenant: string }): z.infer<typeof tenantLetter> => ({
   ...encodeDeadLetter(letter),

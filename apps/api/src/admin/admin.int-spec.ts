@@ -69,6 +69,18 @@ describe('/v1/admin/tenants', () => {
     }
   });
 
+  it('shows a task under the path of tasks, and under that of release 0.2.0', async () => {
+    await ask('POST', 'tenants', { slug: 'asked' });
+    for (const name of ['tasks', 'requests']) {
+      const { status, json } = await ask('GET', `tenants/asked/${name}/${randomUUID()}`);
+      expect([name, status, json.error.message]).toEqual([
+        name,
+        404,
+        'The tenant has no such task, or it is past its retention',
+      ]);
+    }
+  });
+
   it('shows and changes limits, and what is used', async () => {
     await ask('POST', 'tenants', { slug: 'limited' });
     const change = { requestsPerSecond: 10, openStreams: null, retentionDays: 0.5 };

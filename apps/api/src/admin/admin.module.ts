@@ -7,7 +7,9 @@ import { AdminIssuersController } from './admin-issuers.controller.js';
 import { AdminPlatformController } from './admin-platform.controller.js';
 import { AdminHostsController } from './admin-hosts.controller.js';
 import { AdminOperatorTokensController } from './admin-operator-tokens.controller.js';
+import { AdminRequestsController } from './admin-requests.controller.js';
 import { AdminSecretsController } from './admin-secrets.controller.js';
+import { AdminTasksController } from './admin-tasks.controller.js';
 import { AdminTenantsController } from './admin-tenants.controller.js';
 import { AdminTokensController } from './admin-tokens.controller.js';
 
@@ -24,6 +26,8 @@ import { AdminTokensController } from './admin-tokens.controller.js';
     AdminHostsController,
     AdminOperatorTokensController,
     AdminPlatformController,
+    AdminTasksController,
+    AdminRequestsController,
   ],
 })
 export class AdminModule {}
