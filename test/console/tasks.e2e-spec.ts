@@ -275,6 +275,7 @@ describeConsole('tasks in the console', () => {
     await worker.waitFor();
     expect(await workersOf(baton.stack.database.url)).toContain(await worker.innerText());
     await page.getByRole('button', { name: 'Cancel the task' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel the task' }).click();
     await page.getByText('The task has ended.').waitFor();
     await worker.waitFor({ state: 'detached' });
   });
@@ -426,6 +427,7 @@ describeConsole('tasks in the console', () => {
     const id = await send('ask me', ASKING);
     const page = await openTask(id);
     await page.getByRole('button', { name: 'Cancel the task' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel the task' }).click();
     await page.getByText('The task has ended.').waitFor();
     await page.getByRole('button', { name: 'Send again' }).click();
     await page.waitForURL(

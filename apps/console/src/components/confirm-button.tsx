@@ -5,6 +5,9 @@ import type { ReactNode } from 'react';
 import { ErrorView } from './error-view';
 import { SecretOnce } from './form-button';
 
+/** Red that can be read on the background of either scheme (WCAG AA). */
+const DANGER = 'light-dark(var(--mantine-color-red-9), var(--mantine-color-red-4))';
+
 /**
  * A button for what cannot be undone. It asks first, says what will happen, and shows what went wrong.
  * @param act resolves with a text if it has made a secret, which is shown once
@@ -15,6 +18,7 @@ export function ConfirmButton({
   children,
   act,
   name,
+  dismiss = 'Cancel',
   ...button
 }: {
   label: string;
@@ -23,8 +27,10 @@ export function ConfirmButton({
   /** What will happen. */
   children: ReactNode;
   act: () => Promise<unknown>;
-  /** For screen readers: what the button is about. */
-  name: string;
+  /** For screen readers: what the button is about, where the label does not say it. */
+  name?: string;
+  /** The button that closes the dialog without doing it. */
+  dismiss?: string;
 } & Omit<ButtonProps, 'children'>) {
   const [isOpen, { open, close }] = useDisclosure(false);
   const client = useQueryClient();
@@ -41,7 +47,14 @@ export function ConfirmButton({
   };
   return (
     <>
-      <Button size="compact-sm" variant="default" {...button} onClick={open} aria-label={`${label} ${name}`}>
+      <Button
+        size="compact-sm"
+        variant="default"
+        c={DANGER}
+        {...button}
+        onClick={open}
+        {...(name !== undefined && { 'aria-label': `${label} ${name}` })}
+      >
         {label}
       </Button>
       <Modal
@@ -62,7 +75,7 @@ export function ConfirmButton({
             {mutation.error && <ErrorView error={mutation.error} />}
             <Group justify="flex-end">
               <Button variant="default" onClick={end}>
-                Cancel
+                {dismiss}
               </Button>
               <Button color="red" loading={mutation.isPending} onClick={() => mutation.mutate()}>
                 {label}

@@ -1,4 +1,4 @@
-import { Anchor, Text } from '@mantine/core';
+import { Anchor, Group, Text } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import Markdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
@@ -17,8 +17,10 @@ export interface Part {
 
 /** Formats that cannot hold a script. SVG can: it is a file to download. */
 const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif'];
-/** Longer texts are shown as they are: to make elements of them would stop the page. */
-const MAX_MARKDOWN = 200_000;
+/** Of a longer text the end is shown, as it is: to make elements of all of it would stop the page. */
+const MAX_TEXT = 200_000;
+const SHOWN_TEXT = 100_000;
+const NUMBER = new Intl.NumberFormat();
 
 /** Characters that are looked at to tell Markdown from text. */
 const MAX_LOOK = 20_000;
@@ -32,6 +34,10 @@ const COMPONENTS: Components = {
     <Text span size="sm">
       [image: {alt === undefined || alt === '' ? String(src) : alt}]
     </Text>
+  ),
+  // The check box of a list of tasks. Nobody can change it.
+  input: ({ checked = false }) => (
+    <input type="checkbox" checked={checked} disabled readOnly aria-label={checked ? 'done' : 'not done'} />
   ),
   a: ({ href, children }) => (
     <a href={href} target="_blank" rel="noopener noreferrer nofollow">
@@ -48,7 +54,7 @@ export function PartView({ part }: { part: Part }) {
   const { text, data, raw, url } = part;
   const mediaType = essenceOf(part.mediaType);
   if (text !== undefined) {
-    if (text.length > MAX_MARKDOWN) return <PlainText text={text} />;
+    if (text.length > MAX_TEXT) return <LongText text={text} />;
     if (mediaType === '' || mediaType === 'text/markdown') return <MarkdownText text={text} />;
     return mediaType === 'text/plain' && LOOKS_LIKE_MARKDOWN.test(text.slice(0, MAX_LOOK)) ? (
       <EitherText text={text} />
@@ -66,6 +72,37 @@ const PlainText = ({ text }: { text: string }) => (
     {text}
   </pre>
 );
+
+/** The end of a text, until somebody asks for all of it. */
+function LongText({ text }: { text: string }) {
+  const [isWhole, setWhole] = useState(false);
+  if (isWhole) return <PlainText text={text} />;
+  return (
+    <>
+      <Text size="sm">
+        These are the last {NUMBER.format(SHOWN_TEXT)} of {NUMBER.format(text.length)} characters.
+      </Text>
+      <Group gap="md">
+        <Anchor component="button" type="button" size="sm" onClick={() => setWhole(true)}>
+          Show all of it
+        </Anchor>
+        <Anchor component="button" type="button" size="sm" onClick={() => saveText(text)}>
+          Download all of it
+        </Anchor>
+      </Group>
+      <PlainText text={text.slice(-SHOWN_TEXT)} />
+    </>
+  );
+}
+
+/** Saves a text as a file. */
+function saveText(text: string): void {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], { type: 'text/plain' }));
+  link.download = 'output.txt';
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
 
 const MarkdownText = ({ text }: { text: string }) => (
   <div className={styles.markdown}>

@@ -6,8 +6,8 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import type { Part } from '../../components/part-view';
-import { type Artifact, joinTexts, type Message } from './task-log';
-import { durationText, type Task, UUID } from './task-words';
+import { type Artifact, joinTexts, type Message } from './artifacts';
+import { lengthText, type Task, UUID } from './task-words';
 import styles from './tasks.module.css';
 
 const route = getRouteApi('/app/tasks/$id/compare');
@@ -179,24 +179,13 @@ function rowsOf(task: Task): [string, string][] {
       ),
     ],
     ['Error', task.error?.message ?? ''],
-    ['Duration', durationOf(task)],
+    ['Duration', lengthText(task) ?? ''],
     ['Input tokens', String(usage.inputTokens ?? 0)],
     ['Output tokens', String(usage.outputTokens ?? 0)],
     ['Version of the agent', task.agent_version === null ? '' : String(task.agent_version)],
     ['Attempts', String(task.runs.reduce((sum, { attempt }) => sum + attempt, 0))],
     ['Child tasks', String(task.child_ids.length)],
   ];
-}
-
-/** The time of its runs together, without the waits for its caller. */
-function durationOf({ runs }: Task): string {
-  const finished = runs.filter(({ finished_at: at }) => at !== null);
-  if (finished.length === 0) return '';
-  const ms = finished.reduce(
-    (sum, { created_at: from, finished_at: to }) => sum + Date.parse(to ?? from) - Date.parse(from),
-    0,
-  );
-  return durationText(ms);
 }
 
 const textOf = (parts: readonly Part[]): string =>

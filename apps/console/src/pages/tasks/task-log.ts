@@ -3,22 +3,8 @@ import { createParser } from 'eventsource-parser';
 import { useEffect, useState } from 'react';
 import { ApiError } from '../../api/api-error';
 import { answerOf, api, fetchApi } from '../../api/client';
-import type { Part } from '../../components/part-view';
-import { isTerminal } from './task-words';
-
-export interface Message {
-  messageId?: string;
-  role?: string;
-  parts?: Part[];
-  metadata?: Record<string, unknown>;
-}
-
-export interface Artifact {
-  artifactId: string;
-  name?: string;
-  parts?: Part[];
-  metadata?: Record<string, unknown>;
-}
+import { addToArtifacts, type Artifact, type ArtifactUpdate, type Message } from './artifacts';
+import { isTerminal, type Task } from './task-words';
 
 /** One event of the log: the StreamResponse of A2A 1.0 with its sequence. */
 export interface LogEvent {
@@ -26,11 +12,18 @@ export interface LogEvent {
   task?: { history?: Message[]; status?: { state?: string; timestamp?: string } };
   message?: Message;
   statusUpdate?: { status: { state?: string; message?: Message; timestamp?: string } };
-  artifactUpdate?: { artifact: Artifact; append?: boolean; lastChunk?: boolean };
+  artifactUpdate?: ArtifactUpdate;
 }
 
 export interface TaskLog {
+  /** The newest events. */
   events: readonly LogEvent[];
+  /** The first event of the log, which has the first message, however long the log is. */
+  first: LogEvent | undefined;
+  /** What all events together have made, those that are no longer kept included. */
+  artifacts: readonly Artifact[];
+  /** Sequence of the last event. */
+  last: number;
   /** When events were stored, by their sequence. It comes a moment after the event. */
   times: ReadonlyMap<number, string>;
   /** `live`: it grows. `cut`: the stream has broken off and is taken up again. `ended`: the task has ended. */
@@ -43,12 +36,22 @@ const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 10_000;
 /** Events that are kept: the newest. A longer log is read with `npx baton tasks logs`. */
 const MAX_EVENTS = 5_000;
-/** Events of one burst are shown together. */
+/** Events of one burst are shown together. To show a long log takes the browser longer. */
 const FRAME_MS = 50;
+const LONG_FRAME_MS = 500;
+const LONG_LOG = 1_000;
 
 /** Between two questions for the times of events, in ms. */
 const TIMES_PAUSE_MS = 1_000;
-const EMPTY: TaskLog = { events: [], times: new Map(), state: 'live', error: undefined };
+const EMPTY: TaskLog = {
+  events: [],
+  first: undefined,
+  artifacts: [],
+  last: 0,
+  times: new Map(),
+  state: 'live',
+  error: undefined,
+};
 
 /** Follows the log of a task from its beginning, over cuts of the connection, until the task has ended. */
 export function useTaskLog(id: string): TaskLog {
@@ -56,9 +59,10 @@ export function useTaskLog(id: string): TaskLog {
   const [log, setLog] = useState<TaskLog>(EMPTY);
   useEffect(() => {
     const abort = new AbortController();
-    const follower = new Follower(id, abort.signal, setLog, () =>
-      queryClient.invalidateQueries({ queryKey: ['task', id] }),
-    );
+    const follower = new Follower(id, abort.signal, setLog, {
+      changed: () => queryClient.invalidateQueries({ queryKey: ['task', id] }),
+      read: (task) => queryClient.setQueryData(['task', id], task),
+    });
     setLog(EMPTY);
     void follower.follow();
     return () => abort.abort();
@@ -66,8 +70,17 @@ export function useTaskLog(id: string): TaskLog {
   return log;
 }
 
+/** Who is told of the task itself. */
+interface TaskListener {
+  /** Its status has changed. */
+  changed: () => unknown;
+  read: (task: Task) => unknown;
+}
+
 class Follower {
-  private events: LogEvent[] = [];
+  private readonly events: LogEvent[] = [];
+  private first: LogEvent | undefined;
+  private readonly artifacts = new Map<string, Artifact>();
   private last = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private shown = EMPTY;
@@ -79,7 +92,7 @@ class Follower {
     private readonly id: string,
     private readonly signal: AbortSignal,
     private readonly show: (log: TaskLog) => void,
-    private readonly changed: () => unknown,
+    private readonly listener: TaskListener,
   ) {}
 
   async follow(): Promise<void> {
@@ -88,10 +101,11 @@ class Follower {
       const before = this.last;
       try {
         await this.stream();
-        const { state, events } = await answerOf(
+        const task = await answerOf(
           api.GET('/v1/tasks/{id}', { params: { path: { id: this.id } }, signal: this.signal }),
         );
-        this.changed();
+        const { state, events } = task;
+        this.listener.read(task);
         if (isTerminal(state) && this.last >= events) {
           this.tell('ended');
           return;
@@ -138,15 +152,20 @@ class Follower {
   private take(event: LogEvent): void {
     if (event.seq <= this.last) return;
     this.last = event.seq;
-    this.events = [...this.events, event].slice(-MAX_EVENTS);
-    if (event.statusUpdate) this.changed();
-    this.timer ??= setTimeout(() => this.tell('live'), FRAME_MS);
+    this.first ??= event;
+    this.events.push(event);
+    if (this.events.length > 2 * MAX_EVENTS) this.events.splice(0, MAX_EVENTS);
+    if (event.artifactUpdate) addToArtifacts(this.artifacts, event.artifactUpdate);
+    if (event.statusUpdate) this.listener.changed();
+    this.timer ??= setTimeout(() => this.tell('live'), event.seq > LONG_LOG ? LONG_FRAME_MS : FRAME_MS);
   }
 
   private tell(state: TaskLog['state'], error?: unknown): void {
     clearTimeout(this.timer);
     this.timer = undefined;
-    this.update({ ...this.shown, events: this.events, state, error });
+    const events = this.events.slice(-MAX_EVENTS);
+    const artifacts = [...this.artifacts.values()];
+    this.update({ ...this.shown, events, first: this.first, artifacts, last: this.last, state, error });
     void this.readTimes();
   }
 
@@ -161,7 +180,7 @@ class Follower {
     this.isTiming = true;
     try {
       while (this.timed < this.last && !this.signal.aborted) {
-        const first = this.events[0]?.seq ?? 1;
+        const first = this.events.at(-MAX_EVENTS)?.seq ?? 1;
         const { times, more } = await answerOf(
           api.GET('/v1/tasks/{id}/event-times', {
             params: { path: { id: this.id }, query: { since_seq: Math.max(this.timed, first - 1) } },
@@ -181,29 +200,4 @@ class Follower {
       this.isTiming = false;
     }
   }
-}
-
-/** The artifacts as the events of a log make them: pieces put together, the newest content of each. */
-export function artifactsOf(events: readonly LogEvent[]): Artifact[] {
-  const byId = new Map<string, Artifact>();
-  for (const { artifactUpdate } of events) {
-    if (!artifactUpdate) continue;
-    const { artifact, append } = artifactUpdate;
-    const before = append ? byId.get(artifact.artifactId) : undefined;
-    const parts = joinTexts([...(before?.parts ?? []), ...(artifact.parts ?? [])]);
-    byId.set(artifact.artifactId, { ...before, ...artifact, parts });
-  }
-  return [...byId.values()];
-}
-
-/** Pieces of text that follow each other are one text. */
-export function joinTexts(parts: readonly Part[]): Part[] {
-  const all: Part[] = [];
-  for (const part of parts) {
-    const last = all.at(-1);
-    if (last?.text !== undefined && part.text !== undefined && last.mediaType === part.mediaType) {
-      all[all.length - 1] = { ...last, text: last.text + part.text };
-    } else all.push(part);
-  }
-  return all;
 }

@@ -1,12 +1,14 @@
 import { Button, Card, Code, Group, Stack, Table, Text } from '@mantine/core';
-import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
+import type { TenantSchemas } from '@baton/contract';
 import { answerOf, api } from '../../api/client';
 import { SERVER_URL } from '../../base';
+import { ConfirmButton } from '../../components/confirm-button';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
-import { Json, PartView } from '../../components/part-view';
+import { Json, type Part, PartView } from '../../components/part-view';
 import { Section } from '../../components/section';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
@@ -14,20 +16,14 @@ import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../agents/agent-names';
 import { curlOf, HIDDEN_TOKEN } from '../playground/exchange';
 import { AnswerForm } from './answer-form';
-import {
-  type Artifact,
-  artifactsOf,
-  type LogEvent,
-  type Message,
-  type TaskLog,
-  useTaskLog,
-} from './task-log';
+import type { Artifact, Message } from './artifacts';
+import { type Approval, approvalOf, entriesOf, type Entry, kindOf, messagesOfCaller } from './log-entries';
+import { type LogEvent, type TaskLog, useTaskLog } from './task-log';
 import { MAX_MODEL_CALLS, ModelCalls, Runs, Steps } from './task-work';
 import {
-  durationText,
   isTerminal,
   isWaiting,
-  lengthOf,
+  lengthText,
   statusReason,
   shortId,
   StateBadge,
@@ -38,6 +34,8 @@ import styles from './tasks.module.css';
 const route = getRouteApi('/app/tasks/$id');
 /** Entries of the timeline that are shown at first: the newest. */
 const SHOWN_ENTRIES = 200;
+/** Events of an entry whose JSON is shown. */
+const MAX_RAW = 100;
 
 /** A task: what it waits for, what it has made, and its log as it grows. */
 export function TaskPage() {
@@ -56,17 +54,16 @@ export function TaskPage() {
       {error && <ErrorView error={error} retry={() => void refetch()} />}
       {task && (
         <Stack gap="lg">
-          <Facts task={task} events={log.events} />
+          <Facts task={task} log={log} />
           {isWaiting(task.state) && <AnswerForm task={task} />}
-          {task.error && <Fault error={task.error} />}
           <Console task={task} />
-          <Artifacts events={log.events} />
-          <Timeline log={log} />
+          <Artifacts artifacts={log.artifacts} />
+          <Timeline task={task} log={log} />
           <ModelCalls task={task} />
           <Steps task={task} />
           <Descendants task={task} />
           <Runs task={task} />
-          <Copies task={task} events={log.events} />
+          <Copies task={task} first={log.first} />
         </Stack>
       )}
     </Page>
@@ -74,24 +71,24 @@ export function TaskPage() {
 }
 
 function Actions({ task: { task_id: id, state } }: { task: Task }) {
-  const queryClient = useQueryClient();
   const navigate = useNavigate();
   const params = { params: { path: { id } } };
-  const cancel = useMutation({
-    mutationFn: () => answerOf(api.POST('/v1/tasks/{id}/cancel', params)),
-    onSettled: () => queryClient.invalidateQueries({ queryKey: ['task', id] }),
-  });
   const again = useMutation({
     mutationFn: () => answerOf(api.POST('/v1/tasks/{id}/send-again', params)),
     onSuccess: (made) => navigate({ to: '/tasks/$id', params: { id: made.task_id } }),
   });
-  const error = cancel.error ?? again.error;
   return (
     <>
       {!isTerminal(state) && (
-        <Button variant="default" color="red" loading={cancel.isPending} onClick={() => cancel.mutate()}>
-          Cancel the task
-        </Button>
+        <ConfirmButton
+          size="sm"
+          label="Cancel the task"
+          question="Cancel this task?"
+          dismiss="Keep it running"
+          act={() => answerOf(api.POST('/v1/tasks/{id}/cancel', params))}
+        >
+          It cannot go on afterwards. What its agent has done so far is not undone.
+        </ConfirmButton>
       )}
       <Button variant="default" loading={again.isPending} onClick={() => again.mutate()}>
         Send again
@@ -99,12 +96,12 @@ function Actions({ task: { task_id: id, state } }: { task: Task }) {
       <Button variant="default" component={Link} to={`/tasks/${id}/compare`}>
         Compare
       </Button>
-      {error && <ErrorView error={error} />}
+      {again.error && <ErrorView error={again.error} />}
     </>
   );
 }
 
-function Facts({ task, events }: { task: Task; events: readonly LogEvent[] }) {
+function Facts({ task, log: { artifacts, last } }: { task: Task; log: TaskLog }) {
   const names = useAgentNames();
   const canReadAgents = useCaller().can('agents:read');
   const nameOf = usePrincipalName();
@@ -113,8 +110,8 @@ function Facts({ task, events }: { task: Task; events: readonly LogEvent[] }) {
   const [run] = task.runs;
   const slug = names.get(task.agent_id);
   const reason = statusReason(task);
-  const length = isTerminal(task.state) ? lengthOf(task) : undefined;
-  const approvals = useMemo(() => decisionsOf(events), [events]);
+  const length = lengthText(task);
+  const approvals = useMemo(() => decisionsOf(artifacts), [artifacts]);
   const facts: [string, React.ReactNode][] = [
     ['State', <StateBadge key="state" state={task.state} />],
     ...(reason === undefined ? [] : [['Reason', reason] as [string, string]]),
@@ -146,7 +143,7 @@ function Facts({ task, events }: { task: Task; events: readonly LogEvent[] }) {
       : []),
     ['Created', <Time key="created" at={task.created_at ?? null} />],
     ['Updated', <Time key="updated" at={task.updated_at ?? null} />],
-    ...(length === undefined ? [] : [['Duration', durationText(length)] as [string, string]]),
+    ...(length === undefined ? [] : [['Duration', length] as [string, string]]),
     ...usageFacts(task),
     ...approvals.map(
       ({ tool, decision }, i) =>
@@ -155,7 +152,8 @@ function Facts({ task, events }: { task: Task; events: readonly LogEvent[] }) {
           React.ReactNode,
         ],
     ),
-    ['Events', task.events],
+    // The log is ahead of what was read of the task.
+    ['Events', Math.max(task.events, last)],
     ...(task.agent_version === null
       ? []
       : [['Version of the agent', task.agent_version] as [string, number]]),
@@ -241,8 +239,11 @@ function Descendants({ task: { task_id: id, descendants } }: { task: Task }) {
   );
 }
 
-/** The last error in the agent's code. Its stack is there for those who may change agents. */
-function Fault({ error }: { error: NonNullable<Task['error']> }) {
+/**
+ * The last error in the agent's code. Its stack is there for those who may change agents.
+ * @param hasConsole the console of the agent is shown, which has the same lines as the error
+ */
+function Fault({ error, hasConsole }: { error: NonNullable<Task['error']>; hasConsole: boolean }) {
   return (
     <Section title="Error in the agent">
       <Text>{error.message}</Text>
@@ -251,7 +252,7 @@ function Fault({ error }: { error: NonNullable<Task['error']> }) {
           {error.stack}
         </pre>
       )}
-      {error.output && error.output.length > 0 && (
+      {!hasConsole && error.output && error.output.length > 0 && (
         <pre className={styles.raw} tabIndex={0}>
           {error.output.join('\n')}
         </pre>
@@ -263,8 +264,8 @@ function Fault({ error }: { error: NonNullable<Task['error']> }) {
 /** Between two looks at the console of a task that goes on. */
 const CONSOLE_POLL_MS = 3_000;
 
-/** What the agent's code has written to its console, for those who may change agents. Nothing, if it has written nothing. */
-function Console({ task: { task_id: id, state, updated_at: at } }: { task: Task }) {
+/** The last error in the agent's code, and what the code has written to its console, for those who may change agents. */
+function Console({ task: { task_id: id, state, updated_at: at, error: fault } }: { task: Task }) {
   // The last lines are stored a moment after the end.
   const isComplete = (readAt: number): boolean =>
     isTerminal(state) && readAt > Date.parse(at ?? '') + CONSOLE_POLL_MS;
@@ -284,8 +285,21 @@ function Console({ task: { task_id: id, state, updated_at: at } }: { task: Task 
     refetchInterval: (query) => (isComplete(query.state.dataUpdatedAt) ? false : CONSOLE_POLL_MS),
   });
   const lines = data?.pages.flatMap((page) => page.lines) ?? [];
-  if (error) return <ErrorView error={error} />;
-  if (lines.length === 0) return null;
+  return (
+    <>
+      {fault && <Fault error={fault} hasConsole={lines.length > 0} />}
+      {error && <ErrorView error={error} />}
+      {lines.length > 0 && <ConsoleLines lines={lines} />}
+      {hasNextPage && (
+        <Button variant="default" size="xs" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+          Show more lines
+        </Button>
+      )}
+    </>
+  );
+}
+
+function ConsoleLines({ lines }: { lines: TenantSchemas['ConsoleLine'][] }) {
   return (
     <Section title="Console of the agent">
       <Table.ScrollContainer minWidth={500} scrollAreaProps={{ viewportProps: { tabIndex: 0 } }}>
@@ -311,26 +325,16 @@ function Console({ task: { task_id: id, state, updated_at: at } }: { task: Task 
           </Table.Tbody>
         </Table>
       </Table.ScrollContainer>
-      {hasNextPage && (
-        <Button variant="default" size="xs" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-          Show more lines
-        </Button>
-      )}
     </Section>
   );
 }
 
-const kindOf = ({ metadata }: Artifact): string | undefined => {
-  const kind = metadata?.['baton.event'];
-  return typeof kind === 'string' ? kind : undefined;
-};
-
-function Artifacts({ events }: { events: readonly LogEvent[] }) {
-  const artifacts = useMemo(() => artifactsOf(events).filter((each) => kindOf(each) === undefined), [events]);
-  if (artifacts.length === 0) return null;
+function Artifacts({ artifacts }: { artifacts: readonly Artifact[] }) {
+  const made = artifacts.filter((each) => kindOf(each) === undefined);
+  if (made.length === 0) return null;
   return (
     <Section title="Artifacts">
-      {artifacts.map(({ artifactId, name, parts = [] }) => (
+      {made.map(({ artifactId, name, parts = [] }) => (
         <Card key={artifactId} withBorder padding="sm">
           <Text size="sm" fw={600}>
             {name ?? artifactId}
@@ -342,26 +346,9 @@ function Artifacts({ events }: { events: readonly LogEvent[] }) {
   );
 }
 
-const Parts = ({ parts }: { parts: NonNullable<Message['parts']> }) =>
+const Parts = ({ parts }: { parts: readonly Part[] }) =>
   // The parts of a message have no names, and their order is fixed.
   parts.map((part, index) => <PartView key={index} part={part} />);
-
-interface Entry {
-  seq: number;
-  title: string;
-  /** Who has decided on a call that needed approval. */
-  approval?: Approval | undefined;
-  at: string | undefined;
-  parts: NonNullable<Message['parts']>;
-  raw: LogEvent[];
-}
-
-/** The metadata of a call that needed approval: Baton writes it, and drops it from what callers send. */
-interface Approval {
-  approved: boolean;
-  by: string | null;
-  at: string | null;
-}
 
 function Decision({ of: { approved, by } }: { of: Approval }) {
   const nameOf = usePrincipalName();
@@ -387,44 +374,11 @@ function Decided({ tool, of: decision }: { tool: string; of: Approval }) {
 }
 
 /** What people have decided on calls of tools, the oldest first. */
-function decisionsOf(events: readonly LogEvent[]): { tool: string; decision: Approval }[] {
-  const found = new Map<string, { tool: string; decision: Approval }>();
-  for (const { artifactUpdate } of events) {
-    if (!artifactUpdate) continue;
-    const { artifactId, name, metadata } = artifactUpdate.artifact;
-    const decision = metadata?.['baton.approval'] as Approval | undefined;
-    if (decision) found.set(artifactId, { tool: name ?? artifactId, decision });
-  }
-  return [...found.values()];
-}
-
-/** One entry for each event, but one for all pieces of an artifact that come after each other. */
-function entriesOf(events: readonly LogEvent[]): Entry[] {
-  const entries: (Entry & { artifactId?: string })[] = [];
-  for (const event of events) {
-    const { seq, task, message, statusUpdate, artifactUpdate } = event;
-    const last = entries.at(-1);
-    if (artifactUpdate?.append && last?.artifactId === artifactUpdate.artifact.artifactId) {
-      last.raw.push(event);
-    } else if (artifactUpdate) {
-      const { artifact } = artifactUpdate;
-      const title = `${kindOf(artifact) ?? 'Artifact'}: ${artifact.name ?? artifact.artifactId}`;
-      const parts = kindOf(artifact) === undefined ? [] : (artifact.parts ?? []);
-      const approval = artifact.metadata?.['baton.approval'] as Approval | undefined;
-      const at = approval?.at ?? undefined;
-      entries.push({ seq, title, approval, at, parts, raw: [event], artifactId: artifact.artifactId });
-    } else if (statusUpdate) {
-      const { state = '', timestamp, message: said } = statusUpdate.status;
-      const title = state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');
-      entries.push({ seq, title, at: timestamp, parts: said?.parts ?? [], raw: [event] });
-    } else {
-      const said = message ?? task?.history?.at(-1);
-      const title = said?.role === 'ROLE_AGENT' ? 'Message of the agent' : 'Message of the caller';
-      entries.push({ seq, title, at: task?.status?.timestamp, parts: said?.parts ?? [], raw: [event] });
-    }
-  }
-  return entries;
-}
+const decisionsOf = (artifacts: readonly Artifact[]): { tool: string; decision: Approval }[] =>
+  artifacts.flatMap((artifact) => {
+    const decision = approvalOf(artifact);
+    return decision ? [{ tool: artifact.name ?? artifact.artifactId, decision }] : [];
+  });
 
 const LOG_STATES = {
   live: 'It grows as the task goes on.',
@@ -432,48 +386,71 @@ const LOG_STATES = {
   ended: 'The task has ended.',
 } as const;
 
-function Timeline({ log: { events, times, state, error } }: { log: TaskLog }) {
-  const entries = useMemo(() => entriesOf(events), [events]);
+function Timeline({ task, log }: { task: Task; log: TaskLog }) {
+  const { events, first, last, times, state, error } = log;
+  const messages = useMemo(() => messagesOfCaller(task), [task]);
+  const entries = useMemo(() => entriesOf(events, messages, times), [events, messages, times]);
   const [isWhole, setWhole] = useState(false);
-  const shown = isWhole ? entries : entries.slice(-SHOWN_ENTRIES);
-  const hidden = entries.length - shown.length;
+  // The message with which a task begins is always there.
+  const begin = useMemo(() => entriesOf(first ? [first] : [], messages, times), [first, messages, times]);
+  const later = entries[0]?.seq === first?.seq ? entries.slice(1) : entries;
+  const shown = isWhole ? later : later.slice(-SHOWN_ENTRIES);
+  const hidden = later.length - shown.length;
+  const gone = (events[0]?.seq ?? 1) - (first?.seq ?? 0) - 1;
+  const rows = (some: readonly Entry[]) => some.map((entry) => <EntryRow key={entry.seq} entry={entry} />);
   return (
     <Section title="Log">
       <Text size="sm" role="status">
         {LOG_STATES[state]}
       </Text>
       {error !== undefined && <ErrorView error={error} />}
-      {hidden > 0 && (
-        <Button variant="default" size="xs" onClick={() => setWhole(true)}>
-          Show {hidden} earlier entries
-        </Button>
-      )}
-      <ol className={styles.timeline} aria-label="Events of the task">
-        {shown.map(({ seq, title, approval, at = times.get(seq), parts, raw }) => (
-          <li key={seq}>
-            <Group gap="xs">
-              <Text size="sm" fw={600}>
-                {seq} · {title}
-              </Text>
-              {approval && <Decision of={approval} />}
-              {at !== undefined && (
-                <Text size="sm" span>
-                  <Time at={at} />
-                </Text>
-              )}
-            </Group>
-            <Parts parts={parts} />
-            <Raw seq={seq} events={raw} />
+      <ol className={styles.timeline} aria-label="Events of the task" data-last-event={last}>
+        {rows(begin)}
+        {gone > 0 && (
+          <li>
+            <Text size="sm">
+              {gone} events before these are not shown. All of them:{' '}
+              <Code>npx baton tasks logs {task.task_id}</Code>
+            </Text>
           </li>
-        ))}
+        )}
+        {hidden > 0 && (
+          <li>
+            <Button variant="default" size="xs" onClick={() => setWhole(true)}>
+              Show {hidden} earlier entries
+            </Button>
+          </li>
+        )}
+        {rows(shown)}
       </ol>
     </Section>
+  );
+}
+
+function EntryRow({ entry: { seq, title, approval, at, parts, raw } }: { entry: Entry }) {
+  return (
+    <li>
+      <Group gap="xs">
+        <Text size="sm" fw={600}>
+          {seq} · {title}
+        </Text>
+        {approval && <Decision of={approval} />}
+        {at !== undefined && (
+          <Text size="sm" span>
+            <Time at={at} />
+          </Text>
+        )}
+      </Group>
+      <Parts parts={parts} />
+      <Raw seq={seq} events={raw} />
+    </li>
   );
 }
 
 /** The JSON of an entry. It is made when it is opened. */
 function Raw({ seq, events }: { seq: number; events: readonly LogEvent[] }) {
   const [isOpen, setOpen] = useState(false);
+  const shown = events.slice(0, MAX_RAW);
   return (
     <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary aria-label={`JSON of event ${seq}`}>
@@ -481,15 +458,20 @@ function Raw({ seq, events }: { seq: number; events: readonly LogEvent[] }) {
           JSON
         </Text>
       </summary>
-      {isOpen && <Json value={events.length === 1 ? events[0] : events} />}
+      {isOpen && <Json value={events.length === 1 ? events[0] : shown} />}
+      {isOpen && events.length > MAX_RAW && (
+        <Text size="xs">
+          These are the first {MAX_RAW} of {events.length} events.
+        </Text>
+      )}
     </details>
   );
 }
 
 /** Calls that send the message of the task once more, for a terminal and for a program. The token is not in them. */
-function Copies({ task, events }: { task: Task; events: readonly LogEvent[] }) {
+function Copies({ task, first }: { task: Task; first: LogEvent | undefined }) {
   const names = useAgentNames();
-  const sent = events[0]?.task?.history?.[0];
+  const sent = first?.task?.history?.[0];
   if (!sent) return null;
   const url = `${SERVER_URL}/agents/${names.get(task.agent_id) ?? task.agent_id}/`;
   const { role, parts, metadata } = sent;

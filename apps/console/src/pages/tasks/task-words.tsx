@@ -76,6 +76,8 @@ export function durationText(ms: number): string {
   return `${value < 10 ? value.toFixed(1).replace('.0', '') : Math.round(value)} ${unit}`;
 }
 
-/** From the creation of a task to its last status, in ms. Undefined: not known. */
-export const lengthOf = ({ created_at: from, updated_at: to }: ListedTask): number | undefined =>
-  from === undefined || to === undefined ? undefined : Math.max(0, Date.parse(to) - Date.parse(from));
+/** How long a task took: from its creation to its end, its waits included. Undefined: it goes on, or that is not known. */
+export function lengthText({ created_at: from, updated_at: to, state }: ListedTask): string | undefined {
+  if (from === undefined || to === undefined || !isTerminal(state)) return undefined;
+  return durationText(Date.parse(to) - Date.parse(from));
+}

@@ -14,9 +14,8 @@ import { readTasks, tasksQuery } from './tasks-query';
 import { usePrincipalName, usePrincipalNames } from '../../session/principal-names';
 import {
   durationText,
-  isTerminal,
   ListedId,
-  lengthOf,
+  lengthText,
   type ListedTask,
   statusReason,
   STATES,
@@ -278,7 +277,6 @@ function Cells({
   nameOf: (owner: string) => string;
 }) {
   const { task_id: id, context_id: context, owner, usage, created_at: createdAt, state } = task;
-  const length = isTerminal(state) ? lengthOf(task) : undefined;
   return (
     <>
       <div role="cell">
@@ -326,7 +324,7 @@ function Cells({
       <div role="cell">
         {createdAt === undefined ? '–' : durationText(Date.now() - Date.parse(createdAt))}
       </div>
-      <div role="cell">{length === undefined ? '–' : durationText(length)}</div>
+      <div role="cell">{lengthText(task) ?? '–'}</div>
       <div role="cell">{usage ? `${usage.input_tokens} → ${usage.output_tokens}` : '–'}</div>
     </>
   );

@@ -1,0 +1,65 @@
+import { addToArtifacts, type Artifact } from './artifacts';
+import { entriesOf, messagesOfCaller } from './log-entries';
+import type { LogEvent } from './task-log';
+import type { Task } from './task-words';
+
+const said = (text: string, role = 'ROLE_USER') => ({ role, parts: [{ text }] });
+const status = (seq: number, state: string): LogEvent => ({ seq, statusUpdate: { status: { state } } });
+const chunk = (seq: number, text: string): LogEvent => ({
+  seq,
+  artifactUpdate: { artifact: { artifactId: 'a', parts: [{ text }] }, append: seq > 2 },
+});
+
+describe('the messages of the caller', () => {
+  const taskOf = (history: object[], starts: number[]): Task =>
+    ({ task: { history }, runs: starts.map((start) => ({ start_event: start })) }) as unknown as Task;
+
+  it('belong to the events that accepted them', () => {
+    const task = taskOf([said('hi'), said('who?', 'ROLE_AGENT'), said('Ada')], [4, 1]);
+    expect([...messagesOfCaller(task)]).toEqual([
+      [4, said('Ada')],
+      [1, said('hi')],
+    ]);
+  });
+
+  it('are the newest where the answer of the API has left out the first ones', () => {
+    expect([...messagesOfCaller(taskOf([said('third')], [9, 4, 1]))]).toEqual([[9, said('third')]]);
+    expect([...messagesOfCaller(taskOf([said('second'), said('third')], [9]))]).toEqual([[9, said('third')]]);
+  });
+});
+
+describe('the entries of a log', () => {
+  it('show an answer in place of the status that it began', () => {
+    const [entry] = entriesOf([status(4, 'TASK_STATE_SUBMITTED')], new Map([[4, said('Ada')]]), new Map());
+    expect(entry).toMatchObject({ title: 'Message of the caller', parts: [{ text: 'Ada' }] });
+  });
+
+  it('show a decision on a tool call in words', () => {
+    const data = { approval: { callId: 'c', approved: false, reason: 'a draft' } };
+    const message = { role: 'ROLE_USER', parts: [{ data }] };
+    const [entry] = entriesOf([status(4, 'TASK_STATE_SUBMITTED')], new Map([[4, message]]), new Map());
+    expect(entry?.parts).toEqual([{ text: 'Rejected: a draft', mediaType: 'text/plain' }]);
+  });
+
+  it('have all pieces of an artifact in one entry', () => {
+    const entries = entriesOf([chunk(2, 'one '), chunk(3, 'two ')], new Map(), new Map());
+    expect(entries).toMatchObject([{ seq: 2, parts: [{ text: 'one two ' }] }]);
+    expect(entries[0]?.raw).toHaveLength(2);
+  });
+
+  it('have times that never run backwards', () => {
+    const times = new Map([
+      [1, '2026-01-31T12:00:01.000Z'],
+      [2, '2026-01-31T12:00:00.000Z'],
+    ]);
+    const events = [status(1, 'TASK_STATE_WORKING'), status(2, 'TASK_STATE_COMPLETED')];
+    expect(entriesOf(events, new Map(), times).map(({ at }) => at)).toEqual([times.get(1), times.get(1)]);
+  });
+});
+
+it('an artifact is what all of its events have made', () => {
+  const artifacts = new Map<string, Artifact>();
+  for (const { artifactUpdate } of [chunk(2, 'gone '), chunk(3, 'gone '), chunk(2, 'new '), chunk(3, 'text')])
+    addToArtifacts(artifacts, artifactUpdate!);
+  expect([...artifacts.values()]).toEqual([{ artifactId: 'a', parts: [{ text: 'new text' }] }]);
+});

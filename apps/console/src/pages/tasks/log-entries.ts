@@ -1,0 +1,106 @@
+import type { Part } from '../../components/part-view';
+import { type Artifact, joinTexts, type Message } from './artifacts';
+import type { LogEvent } from './task-log';
+import type { Task } from './task-words';
+
+/** One line of the log. */
+export interface Entry {
+  seq: number;
+  title: string;
+  /** The decision on a call that needed approval. */
+  approval?: Approval | undefined;
+  /** When it was stored. Undefined: not known yet. */
+  at: string | undefined;
+  parts: readonly Part[];
+  raw: LogEvent[];
+}
+
+/** The metadata of a call that needed approval: Baton writes it, and drops it from what callers send. */
+export interface Approval {
+  approved: boolean;
+  by: string | null;
+  at: string | null;
+}
+
+/** `baton.event` of an artifact that is no output of the agent, such as `tool-call`. */
+export const kindOf = ({ metadata }: Artifact): string | undefined => {
+  const kind = metadata?.['baton.event'];
+  return typeof kind === 'string' ? kind : undefined;
+};
+
+export const approvalOf = ({ metadata }: Artifact): Approval | undefined =>
+  metadata?.['baton.approval'] as Approval | undefined;
+
+/**
+ * The messages of the caller by the event that accepted each of them. The log of A2A has no messages of callers: the history of
+ * the task has them. Each began a run, and of both the API gives the newest ones.
+ */
+export function messagesOfCaller({ task, runs }: Task): ReadonlyMap<number, Message> {
+  const { history = [] } = task as { history?: Message[] };
+  const sent = history.filter(({ role }) => role === 'ROLE_USER').reverse();
+  const starts = runs.map(({ start_event: start }) => start).sort((one, other) => other - one);
+  return new Map(sent.flatMap((message, i) => (starts[i] === undefined ? [] : [[starts[i], message]])));
+}
+
+/**
+ * One entry for each event, but one for all pieces of an artifact that come after each other. Their times never run backwards.
+ * @param messages what callers have sent, by its event
+ * @param times when events were stored, by their sequence
+ */
+export function entriesOf(
+  events: readonly LogEvent[],
+  messages: ReadonlyMap<number, Message>,
+  times: ReadonlyMap<number, string>,
+): Entry[] {
+  const entries: (Entry & { artifactId?: string })[] = [];
+  let latest = '';
+  for (const event of events) {
+    const { seq, artifactUpdate } = event;
+    const last = entries.at(-1);
+    if (artifactUpdate?.append && last?.artifactId === artifactUpdate.artifact.artifactId) {
+      last.raw.push(event);
+      if (kindOf(artifactUpdate.artifact) === undefined)
+        last.parts = joinTexts([...last.parts, ...(artifactUpdate.artifact.parts ?? [])]);
+      continue;
+    }
+    const stored = times.get(seq);
+    // Events of one turn can be stored by several processes, whose clocks differ a little. Times of the same form compare as texts.
+    if (stored !== undefined && stored > latest) latest = stored;
+    const at = stored === undefined ? undefined : latest;
+    entries.push({ seq, at, raw: [event], ...contentOf(event, messages.get(seq)) });
+  }
+  return entries;
+}
+
+function contentOf(
+  { task, message, statusUpdate, artifactUpdate }: LogEvent,
+  sent: Message | undefined,
+): Pick<Entry, 'title' | 'approval' | 'parts'> & { artifactId?: string } {
+  if (artifactUpdate) {
+    const { artifact } = artifactUpdate;
+    const { artifactId, name = artifactId, parts = [] } = artifact;
+    const kind = kindOf(artifact);
+    return {
+      title: `${kind ?? 'Artifact'}: ${name}`,
+      approval: approvalOf(artifact),
+      parts: kind === undefined ? parts : [],
+      artifactId,
+    };
+  }
+  const said = message ?? sent ?? task?.history?.at(-1);
+  if (statusUpdate && !sent) {
+    const { state = '', message: reason } = statusUpdate.status;
+    const title = state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');
+    return { title, parts: reason?.parts ?? [] };
+  }
+  const title = said?.role === 'ROLE_AGENT' ? 'Message of the agent' : 'Message of the caller';
+  return { title, parts: (said?.parts ?? []).map(inWords) };
+}
+
+/** An answer to a call that needs approval, as a sentence. Other parts stay as they are. */
+function inWords(part: Part): Part {
+  const { approval } = (part.data ?? {}) as { approval?: { approved?: unknown; reason?: unknown } };
+  if (typeof approval?.approved !== 'boolean') return part;
+  const reason = typeof approval.reason === 'string' ? `: ${approval.reason}` : '';
+  return { text: `${approval.approved ? 'Approved' : 'Rejected'}${reason}`, mediaType: 'text/plain' };
+}

@@ -1,0 +1,163 @@
+import type { Page } from 'playwright-core';
+import { ConsoleStack, describeConsole } from '../support/console.js';
+import { pngImage } from '../support/png-image.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import type { TestTenant } from '../support/stack.js';
+
+/** More events than the page keeps. */
+const CHUNKS = 6_000;
+/** As the page shows it: width to height. */
+interface Image {
+  naturalWidth: number;
+  naturalHeight: number;
+  clientWidth: number;
+  clientHeight: number;
+}
+
+describeConsole('the page of a task', () => {
+  let baton: ConsoleStack;
+  let tenant: TestTenant;
+  let caller: RawCaller;
+  beforeAll(async () => {
+    baton = await ConsoleStack.start();
+    tenant = await baton.stack.createTenant();
+    caller = new RawCaller(baton.stack.url(0), tenant.token);
+  });
+  afterEach(() => baton.expectNoFaults());
+  afterAll(() => baton.stop());
+
+  const send = async (parts: object[], metadata: object = {}): Promise<string> => {
+    const { message } = sendParams('');
+    const { result } = await caller.call('SendMessage', { message: { ...message, parts, metadata } });
+    return (result as { task: { id: string } }).task.id;
+  };
+  const open = async (id: string): Promise<Page> => {
+    const page = await baton.open({ token: tenant.token, path: `/tasks/${id}` });
+    await page.getByRole('table', { name: 'About the task' }).waitFor();
+    return page;
+  };
+  const entries = (page: Page) =>
+    page.getByRole('list', { name: 'Events of the task' }).getByRole('listitem');
+
+  it('shows a long answer from its beginning, the message of the caller, and how to send it again', async () => {
+    const id = await send([{ text: 'begin and end. ' }], { echo: { chunks: CHUNKS } });
+    const page = await open(id);
+    await page.getByText('The task has ended.').waitFor();
+    const artifact = page.getByRole('region', { name: 'Artifacts' });
+    const text = await artifact.innerText();
+    expect(text.split('begin and end.').length - 1).toBe(CHUNKS);
+    await page.getByRole('heading', { name: 'Send it from a program' }).waitFor();
+    await page.getByText(/^\d+ events before these are not shown/).waitFor();
+    const first = entries(page).first();
+    await first.getByText('1 · Message of the caller').waitFor();
+    await first.getByText('begin and end.').waitFor();
+    // Submitted, working, the chunks, completed.
+    await page.getByRole('row', { name: `Events ${CHUNKS + 3}` }).waitFor();
+    await baton.expectAccessible(page);
+  });
+
+  it('shows the end of a text that is too long for the page, and gives all of it', async () => {
+    const piece = 'x'.repeat(9_999);
+    const id = await send([{ text: `${piece}\n` }], { echo: { chunks: 60 } });
+    const page = await open(id);
+    await page.getByText('The task has ended.').waitFor();
+    const artifact = page.getByRole('region', { name: 'Artifacts' });
+    await artifact.getByText('These are the last 100,000 of 600,000 characters.').waitFor();
+    await baton.expectAccessible(page);
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      artifact.getByRole('button', { name: 'Download all of it' }).click(),
+    ]);
+    expect(download.suggestedFilename()).toMatch(/\.txt$/);
+    await artifact.getByRole('button', { name: 'Show all of it' }).click();
+    expect((await artifact.innerText()).replaceAll(/[^x]/g, '').length).toBeGreaterThanOrEqual(60 * 9_999);
+  });
+
+  it('shows what a person has answered where it was answered', async () => {
+    const id = await send([{ text: 'ask me' }], { echo: { askInput: true } });
+    const page = await open(id);
+    await page.getByLabel('Your answer').fill('to Zanzibar');
+    await page.getByRole('button', { name: 'Send the answer' }).click();
+    await page.getByText('The task has ended.').waitFor();
+    const shown = async (): Promise<string[]> => (await entries(page).allInnerTexts()).map(withoutTime);
+    const answer = entries(page).filter({ hasText: 'Message of the caller' }).nth(1);
+    await answer.getByText('to Zanzibar').waitFor();
+    const live = await shown();
+    expect(live.findIndex((text) => text.includes('to Zanzibar'))).toBeLessThan(
+      live.findIndex((text) => text.includes('Artifact')),
+    );
+    await page.reload();
+    await page.getByText('The task has ended.').waitFor();
+    await answer.getByText('to Zanzibar').waitFor();
+    expect(await shown()).toEqual(live);
+  });
+
+  it('counts the events as they come in', async () => {
+    const { message } = sendParams('count');
+    const configuration = { returnImmediately: true };
+    // It goes on for longer than any test.
+    const metadata = { echo: { chunks: 1_000, delayMs: 2_000 } };
+    const { result } = await caller.call('SendMessage', { message: { ...message, metadata }, configuration });
+    const { id } = (result as { task: { id: string } }).task;
+    const page = await open(id);
+    // The last of the log and the number say the same, long before the end.
+    await page.waitForFunction(`(() => {
+      const raw = document.querySelector('[data-last-event]');
+      const row = [...document.querySelectorAll('tr')].find((each) => each.innerText.startsWith('Events'));
+      return raw && Number(raw.getAttribute('data-last-event')) > 3 && row.innerText.includes(raw.getAttribute('data-last-event'));
+    })()`);
+    await page.getByRole('button', { name: 'Cancel the task' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('It cannot go on afterwards').waitFor();
+    await baton.expectAccessible(page);
+    await dialog.getByRole('button', { name: 'Keep it running' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Cancel the task' }).click();
+    await dialog.getByRole('button', { name: 'Cancel the task' }).click();
+    await page.getByText('The task has ended.').waitFor();
+    await page.getByRole('row', { name: 'State canceled' }).waitFor();
+  });
+
+  it('has the same duration beside another task', async () => {
+    const id = await send([{ text: 'ask me' }], { echo: { askInput: true } });
+    const page = await open(id);
+    await page.getByLabel('Your answer').fill('soon');
+    await page.getByRole('button', { name: 'Send the answer' }).click();
+    await page.getByText('The task has ended.').waitFor();
+    const duration = await page
+      .getByRole('row', { name: /^Duration/ })
+      .getByRole('cell')
+      .innerText();
+    await page.goto(`/console/tasks/${id}/compare?with=${id}`);
+    const cells = page
+      .getByRole('row')
+      .filter({ has: page.getByRole('rowheader', { name: 'Duration' }) })
+      .getByRole('cell');
+    await cells.nth(1).waitFor();
+    expect(await cells.allInnerTexts()).toEqual([duration, duration]);
+  });
+
+  it('shows an image in its proportions', async () => {
+    const raw = pngImage(480, 240).toString('base64');
+    const page = await open(await send([{ raw, mediaType: 'image/png', filename: 'wide.png' }]));
+    await page.getByText('The task has ended.').waitFor();
+    const image = page.getByRole('region', { name: 'Artifacts' }).getByRole('img', { name: 'wide.png' });
+    await image.waitFor();
+    const shown = await image.evaluate(async (it: Image & { decode: () => Promise<void> }) => {
+      await it.decode();
+      return [it.naturalWidth / it.naturalHeight, it.clientWidth / it.clientHeight];
+    });
+    expect(shown).toEqual([2, 2]);
+  });
+
+  it('has names for the check boxes of a list of tasks', async () => {
+    const page = await open(await send([{ text: '- [x] pack\n- [ ] leave\n' }]));
+    await page.getByText('The task has ended.').waitFor();
+    await page.getByRole('checkbox', { name: 'done', exact: true }).first().waitFor();
+    await page.getByRole('checkbox', { name: 'not done' }).first().waitFor();
+    await baton.expectAccessible(page);
+  });
+});
+
+/** An entry of the log without its time, which a zone may write in its own way. */
+const withoutTime = (text: string): string => text.split('\n')[0]! + text.split('\n').slice(2).join('\n');
