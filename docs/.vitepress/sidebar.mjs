@@ -20,7 +20,11 @@ export function sidebar() {
   return groups;
 }
 
-function itemOf(text, path) {
+/** The sidebar shows text as it is: backticks of code would be seen. */
+const plain = (text) => text.replaceAll('`', '');
+
+function itemOf(title, path) {
+  const text = plain(title);
   const link = `/${path.replace(/\.md$/, '')}`;
   if (!existsSync(new URL(path, DOCS))) throw new Error(`docs/README.md: there is no ${path}`);
   if (path !== 'inside/adr/') return { text, link };
@@ -28,7 +32,7 @@ function itemOf(text, path) {
     text,
     link,
     collapsed: true,
-    items: decisions().map((each) => ({ ...each, link: `${link}${each.link}` })),
+    items: decisions().map((each) => ({ text: plain(each.text), link: `${link}${each.link}` })),
   };
 }
 
