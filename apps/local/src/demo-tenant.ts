@@ -1,4 +1,4 @@
-import { TENANT_SCOPES } from '@baton/a2a';
+import { SCOPES } from '@baton/a2a';
 import type { Environment } from '@baton/config';
 import { CatalogClient, TenantStore, TokenStore } from '@baton/database';
 import { TokenService } from '@baton/identity';
@@ -10,8 +10,8 @@ const SLUG = 'demo';
 const MESSAGING_MS = 5000;
 
 /**
- * The tenant `demo`, which has the same limits as any other, and a token of it, made at the first start and kept in
- * `demo.json`; a token that is no longer good is replaced. Rejects if the database or the messaging of `environment` can't be reached.
+ * The tenant `demo`, which has the same limits as any other, and a token of it with all scopes, made at the first start and
+ * kept in `demo.json`; a token that is no longer good is replaced. Rejects if the database or the messaging of `environment` can't be reached.
  */
 export async function prepareDemo(environment: Environment, home: Home): Promise<Demo> {
   const catalog = new CatalogClient(environment.databaseDirectUrl, {
@@ -41,14 +41,14 @@ async function keptToken(tokens: TokenService, home: Home, tenantId: string): Pr
   if (!verification.ok || verification.caller.tenantId !== tenantId) return undefined;
   // An earlier release made the token with fewer scopes.
   const { scopes } = verification.caller;
-  return TENANT_SCOPES.every((scope) => scopes.includes(scope)) ? token : undefined;
+  return SCOPES.every((scope) => scopes.includes(scope)) ? token : undefined;
 }
 
 async function newToken(tokens: TokenService, tenantId: string): Promise<string> {
   const { secret } = await tokens.issue({
     tenantId,
     name: 'npm start',
-    scopes: [...TENANT_SCOPES],
+    scopes: [...SCOPES],
     expiresAt: null,
   });
   return secret;
