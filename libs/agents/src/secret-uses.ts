@@ -1,6 +1,6 @@
 import type { AgentDefinition } from '@baton/a2a';
 import { originOf, programOrigin } from '@baton/a2a';
-import { type LlmConfig, llmConfigSchema, modelKey } from './runtimes/llm/llm-config.js';
+import { type LlmConfig, llmConfigSchema, modelKey, splitModel } from './runtimes/llm/llm-config.js';
 import { type RemoteConfig, remoteConfigSchema, originsOf } from './runtimes/remote-a2a/remote-config.js';
 
 /** A secret that an agent's settings name, and where it is sent. */
@@ -10,6 +10,8 @@ export interface SecretUse {
   secret: string;
   /** Origins and programs that receive the value. */
   destinations: string[];
+  /** The agent also runs without it. */
+  isOptional?: true;
 }
 
 /** All secrets that an agent would send, with every place that would receive them. The settings must be valid. */
@@ -21,7 +23,14 @@ export function secretUses({ runtime, config }: Pick<AgentDefinition, 'runtime' 
 
 function usesOfLlm(config: LlmConfig): SecretUse[] {
   const { name, destination, field } = modelKey(config);
-  const key = { field: `config.${field}`, secret: name, destinations: [destination] };
+  // A server that speaks the API of OpenAI may need no key.
+  const isOptional = config.key === undefined && splitModel(config.model).provider === 'openai-compatible';
+  const key: SecretUse = {
+    field: `config.${field}`,
+    secret: name,
+    destinations: [destination],
+    ...(isOptional && { isOptional }),
+  };
   const tools = config.tools.mcp.flatMap((server, i) => {
     const path = `config.tools.mcp[${i}]`;
     return 'command' in server

@@ -280,6 +280,17 @@ export class Catalog {
     throw new ProtocolError('secret-refused', message, { violations });
   }
 
+  /** The secrets that an agent needs and its tenant does not have. It can be stored without them, and fails when it runs. */
+  async missingSecrets(
+    tenantId: string,
+    definition: AgentDocument['definition'],
+  ): Promise<{ field: string; secret: string }[]> {
+    const needed = secretUses(definition).filter(({ isOptional }) => isOptional !== true);
+    if (needed.length === 0) return [];
+    const known = await this.secrets.origins(tenantId, [...new Set(needed.map(({ secret }) => secret))]);
+    return needed.filter(({ secret }) => !known.has(secret));
+  }
+
   /**
    * Throws `egress-refused` if the agent would call what the lists of the tenant refuse by its name. A run checks the
    * addresses, too.

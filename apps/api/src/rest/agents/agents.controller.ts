@@ -189,7 +189,7 @@ export class AgentsController {
     return { ...written, ...(unchecked.length > 0 && { unchecked_tools: unchecked }) };
   }
 
-  /** Settings that are accepted but will fail when the agent runs: unknown agents, commands that are not allowed. */
+  /** Settings that are accepted but will fail when the agent runs: unknown agents, missing secrets, commands that are not allowed. */
   private async warningsOf(
     tenantId: string,
     { definition }: Pick<CatalogWrite['entry'], 'definition'>,
@@ -200,6 +200,14 @@ export class AgentsController {
         return found ? [] : [{ field, agent, description: `there is no agent "${agent}"` }];
       }),
     );
-    return [...callees.flat(), ...refusedCommands(definition, this.environment.mcpStdioAllow)];
+    const secrets = await this.catalog.missingSecrets(tenantId, definition);
+    return [
+      ...callees.flat(),
+      ...secrets.map(({ field, secret }) => ({
+        field,
+        description: `there is no secret "${secret}": set it before the agent runs`,
+      })),
+      ...refusedCommands(definition, this.environment.mcpStdioAllow),
+    ];
   }
 }

@@ -42,6 +42,25 @@ describe('an agent of a tenant', () => {
     expect((await tenant.ask('POST', '', { ...ECHO, slug: 'second-echo' })).status).toBe(201);
   });
 
+  it('is accepted without the secrets that it needs, and the answer names them', async () => {
+    const tenant = await Tenant.create();
+    const of = (model: string, config: object = {}) => ({
+      ...ECHO,
+      runtime: 'llm',
+      config: { model, prompt: 'p', ...config },
+    });
+    const warnings = async (body: object) =>
+      (await tenant.ask('POST', '?dryRun=true', body)).json.warnings as unknown;
+    const missing = (field: string, name: string) => [
+      { field, description: `there is no secret "${name}": set it before the agent runs` },
+    ];
+    expect(await warnings(of('openai/m'))).toEqual(missing('config.model', 'openai'));
+    expect(await warnings(of('openai/m', { key: 'mine' }))).toEqual(missing('config.key', 'mine'));
+    // It may need none.
+    const local = of('openai-compatible/m', { baseUrl: 'https://models.example/v1' });
+    expect(await warnings(local)).toBeUndefined();
+  });
+
   it('is replaced whole by PUT, and changed in part by PATCH; what is the same writes nothing', async () => {
     const tenant = await Tenant.create();
     const document = {

@@ -49,7 +49,7 @@ export async function openModel(config: LlmConfig, secrets: TurnSecrets, fetch: 
   const isOptional = !modelProvider(provider).isKeyNeeded && config.key === undefined;
   if (key === undefined && !isOptional) {
     throw new AgentFailure(
-      `There is no key for ${provider}: set the secret "${keyName}" (npx baton secrets set ${keyName} --tenant …).`,
+      `There is no key for ${provider}: set the secret "${keyName}" on the page Secrets of the console, or with npx baton secrets set ${keyName} < file.`,
     );
   }
   const ignored = new Set<string>();
