@@ -83,7 +83,9 @@ const step = z
   .object({
     name: z.string(),
     kind: z.enum(['run', 'sleep', 'input', 'agent']),
-    state: z.enum(['running', 'waiting', 'succeeded', 'failed']),
+    state: z
+      .enum(['running', 'waiting', 'succeeded', 'failed', 'stopped'])
+      .describe('`stopped`: the task ended before the step did'),
     attempts: z.int(),
     started_at: timeSchema,
     ended_at: timeSchema.nullable(),
@@ -326,12 +328,15 @@ export const encodeRunError = (
   ...(isAuthor && { stack: stack ?? null, output }),
 });
 
-/** The durable steps of a task. They show the code, so they are for the same callers as a stack. */
-export const encodeSteps = (steps: readonly StepRecord[]): z.infer<typeof step>[] =>
+/**
+ * The durable steps of a task. They show the code, so they are for the same callers as a stack.
+ * @param hasEnded whether the task has ended: nothing of it goes on or waits then
+ */
+export const encodeSteps = (steps: readonly StepRecord[], hasEnded: boolean): z.infer<typeof step>[] =>
   steps.map(({ name, kind, state, attempts, startedAt, endedAt, error }) => ({
     name,
     kind: kind as z.infer<typeof step>['kind'],
-    state,
+    state: hasEnded && (state === 'running' || state === 'waiting') ? 'stopped' : state,
     attempts,
     started_at: startedAt,
     ended_at: endedAt,

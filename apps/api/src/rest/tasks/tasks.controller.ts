@@ -11,6 +11,7 @@ import {
   decodePageToken,
   encodePageToken,
   errorWire,
+  isTerminal,
   isUuid,
   sseRecord,
   STATE_NAMES,
@@ -201,7 +202,12 @@ export class TasksController {
       error: error ? encodeRunError(error, isAuthor) : null,
       model_calls: modelCalls.map((each) => encodeModelCall(each, prices)),
       currency: prices ? modelPricesCurrency : null,
-      ...(isAuthor && { steps: encodeSteps(await this.listing.steps(call.tenantId, id)) }),
+      ...(isAuthor && {
+        steps: encodeSteps(
+          await this.listing.steps(call.tenantId, id),
+          task.status !== undefined && isTerminal(task.status.state),
+        ),
+      }),
       runs: (await this.listing.runs(call.tenantId, id)).map(encodeRun),
     };
   }

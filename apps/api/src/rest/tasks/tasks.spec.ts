@@ -247,6 +247,27 @@ describe('the tasks of a tenant', () => {
     });
   });
 
+  it.each([
+    [TaskState.TASK_STATE_FAILED, 'stopped'],
+    [TaskState.TASK_STATE_WORKING, 'waiting'],
+  ])('in the state %s say that a step without an end is %s', async (taskState, state) => {
+    api.operations.getTask = async () => ({
+      ...sampleTask({ id: ID, status: { state: taskState, message: undefined, timestamp: undefined } }),
+    });
+    const step = {
+      name: 'translate',
+      kind: 'agent',
+      state: 'waiting' as const,
+      attempts: 1,
+      startedAt: '2026-01-31T12:00:00.000Z',
+      endedAt: null,
+      error: null,
+    };
+    api.listing.steps = async () => [step, { ...step, state: 'failed', error: 'e' }];
+    const [, json] = (await outcome(await ask(`/${ID}`, { token: 'admin' }))) as [number, object];
+    expect(json).toMatchObject({ steps: [{ state }, { state: 'failed' }] });
+  });
+
   it('say in a list why they have failed', async () => {
     const reason = `openai refused the key (401). ${'x'.repeat(500)}`;
     const message = agentMessage({ id: ID, contextId: 'c' }, 'm', [textPart(reason)]);
