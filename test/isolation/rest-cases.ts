@@ -215,6 +215,16 @@ const REST: Readonly<Record<string, RestRequest>> = {
     path: '/v1/webhooks/<id>/rotate',
     body: {},
   },
+  'GET /v1/webhooks/:id/deliveries': {
+    scope: 'admin',
+    kinds: ['webhookId'],
+    path: '/v1/webhooks/<id>/deliveries',
+  },
+  'POST /v1/webhooks/:id/redeliver': {
+    scope: 'admin',
+    kinds: ['webhookId'],
+    path: '/v1/webhooks/<id>/redeliver',
+  },
   'POST /v1/webhooks/:id/test': { scope: 'admin', kinds: ['webhookId'], path: '/v1/webhooks/<id>/test' },
   'DELETE /v1/webhooks/:id': { scope: 'admin', kinds: ['webhookId'], path: '/v1/webhooks/<id>' },
   'GET /v1/whoami': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/whoami?agent=<id>', anyName: true },

@@ -19,6 +19,7 @@ import { ConsoleLineStore } from './runs/console-line.store.js';
 import { JournalStore } from './runs/journal.store.js';
 import { PushConfigStore } from './push/push-config.store.js';
 import { RetentionStore } from './retention/retention.store.js';
+import { WebhookDeliveryStore } from './push/webhook-delivery.store.js';
 import { DeadPushStore } from './push/dead-push.store.js';
 import { PushDeliveryStore } from './push/push-delivery.store.js';
 import { PushReceiverStore } from './push/push-receiver.store.js';
@@ -68,6 +69,7 @@ const STORES = [
   PushDeliveryStore,
   PushReceiverStore,
   DeadPushStore,
+  WebhookDeliveryStore,
   WebhookStore,
 ];
 

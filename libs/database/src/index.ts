@@ -97,6 +97,11 @@ export { type TokenPosition, TokenStore } from './tenants/token.store.js';
 export { AgentCatalogStore } from './catalog/agent-catalog.store.js';
 export { agentSummary, AgentStore } from './catalog/agent.store.js';
 export { SecretStore } from './catalog/secret.store.js';
+export {
+  type WebhookDelivery,
+  WebhookDeliveryStore,
+  type WebhookHealth,
+} from './push/webhook-delivery.store.js';
 export { type DeadPush, type DeadPushPage, DeadPushStore } from './push/dead-push.store.js';
 export {
   type NewPushConfig,

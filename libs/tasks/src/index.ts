@@ -55,6 +55,8 @@ export type {
   ModelCallRecord,
   StepRecord,
   Webhook,
+  WebhookDelivery,
+  WebhookHealth,
 } from '@baton/database';
 export { RUN_CLASSES, USAGE_DAYS, USAGE_KEY_NAMES, type UsageKey, type UsageSums } from '@baton/database';
 export { CONTEXTS, MISSED, OVERLAPS, type ScheduleSpec } from '@baton/database';

@@ -264,6 +264,8 @@ describe('what the API takes and answers is what its document says', () => {
     // Nobody listens there.
     await tenant.call('changeWebhook', { names, body: { url: 'http://127.0.0.1:9/' } });
     await tenant.call('testWebhook', { names });
+    await tenant.call('listWebhookDeliveries', { names, query: '?limit=1' });
+    await tenant.call('redeliverWebhook', { names });
     await tenant.call('deleteWebhook', { names });
     await tenant.refused('testWebhook', { names }, 404);
   });

@@ -1,7 +1,15 @@
 import { clock } from '@baton/telemetry';
 import { isAllowedName, isUuid, ProtocolError } from '@baton/a2a';
-import type { Actor, PageAfter, Webhook, WebhookPatch } from '@baton/database';
-import { WebhookStore } from '@baton/database';
+import type {
+  Actor,
+  PageAfter,
+  Webhook,
+  WebhookDelivery,
+  WebhookHealth,
+  WebhookPatch,
+} from '@baton/database';
+import { WebhookDeliveryStore, WebhookStore } from '@baton/database';
+import { Messaging } from '@baton/messaging';
 import { Environment } from '@baton/config';
 import { explainLimit, LimitsService, PushSecrets } from '@baton/identity';
 import { failureReason, Outbound } from '@baton/outbound';
@@ -32,6 +40,8 @@ export interface WebhookTest {
 export class Webhooks {
   constructor(
     private readonly store: WebhookStore,
+    private readonly deliveries: WebhookDeliveryStore,
+    @Inject(Messaging) private readonly messaging: Pick<Messaging, 'enqueuePushes'>,
     private readonly secrets: PushSecrets,
     private readonly signer: DeliverySigner,
     private readonly receivers: ReceiverCheck,
@@ -133,6 +143,46 @@ export class Webhooks {
     const result = await callOnce(calls.fetchWithin({ timeoutMs: TEST_MS }), url, headers, body);
     await this.store.noteTest(webhook, by, result.status);
     return result;
+  }
+
+  /** How webhooks of the tenant do with its newest tasks, by their ids. One that was told of none of them is left out. */
+  async health({ tenantId }: Viewer, webhooks: readonly Webhook[]): Promise<Map<string, WebhookHealth>> {
+    const found = await this.deliveries.health(
+      tenantId,
+      webhooks.map(({ id }) => id),
+    );
+    return new Map(found.map((each) => [each.webhookId, each]));
+  }
+
+  /** What the webhook was told of which tasks, the newest first. Throws as `find` does. */
+  async deliveriesOf(viewer: Viewer, id: string, page: PageAfter): Promise<WebhookDelivery[]> {
+    if (page.after !== undefined && !isUuid(page.after)) {
+      throw ProtocolError.invalidParams('cursor', 'must be the next_cursor of an earlier page');
+    }
+    await this.find(viewer, id);
+    return this.deliveries.list(viewer.tenantId, id, page);
+  }
+
+  /**
+   * Deliver again, now: the events of a task that the receiver has not taken, or the last one if it has all.
+   * @param taskId unset = of the newest tasks whose events it has not taken
+   * @returns the tasks; none of those for which a request is under way
+   * @throws ProtocolError `not-found`, `invalid-params`
+   */
+  async redeliver(viewer: Viewer, id: string, taskId: string | undefined, by: Actor): Promise<string[]> {
+    await this.find(viewer, id);
+    if (taskId !== undefined && !isUuid(taskId))
+      throw ProtocolError.invalidParams('task', 'must be the id of a task');
+    const { tenantId } = viewer;
+    const wanted = taskId === undefined ? await this.deliveries.failing(tenantId, id) : [taskId];
+    const tasks: string[] = [];
+    for (const each of wanted) if (await this.deliveries.redeliver(tenantId, id, each, by)) tasks.push(each);
+    // If the queue is away, the sweep finds what is due.
+    if (tasks.length > 0)
+      await this.messaging
+        .enqueuePushes(tasks.map((task) => ({ tenantId, taskId: task })))
+        .catch(() => undefined);
+    return tasks;
   }
 
   private async read({ tenantId, agents }: Viewer, id: string) {

@@ -249,6 +249,11 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     const target = await deadPush();
     return { path: `/v1/dead-pushes/${target}/redeliver`, action: 'push.redeliver', target };
   },
+  'POST /v1/webhooks/:id/redeliver': async () => {
+    const [id, target] = [await webhook(), await deadPush()];
+    await sql(`UPDATE push_configs SET webhook_id = '${id}' WHERE task_id = '${target}'`);
+    return { path: `/v1/webhooks/${id}/redeliver`, action: 'push.redeliver', target };
+  },
 };
 
 /** They send a message. Its task says who sent it, and when. */

@@ -1,9 +1,10 @@
 import { parseFields, SLUG, stateName, TaskState } from '@baton/a2a';
 import { outboundUrl } from '@baton/outbound';
-import type { Webhook, WebhookSpec, WebhookTest } from '@baton/tasks';
+import type { Webhook, WebhookDelivery, WebhookHealth, WebhookSpec, WebhookTest } from '@baton/tasks';
 import { z } from 'zod';
 import { stateSchema, timeSchema } from '../../openapi/schemas.js';
 import { nextCursor } from '../paging.js';
+import { taskNames } from '../task-names.js';
 
 const MAX_AGENTS = 100;
 /** How long the former secret goes on signing, unless the request says. */
@@ -55,7 +56,46 @@ export const webhookAnswer = z
 export const webhookWithSecret = webhookAnswer
   .extend({ secret: z.string().describe('`whsec_…`: what signs its deliveries. It is never shown again') })
   .meta({ id: 'WebhookWithSecret' });
-export const webhookList = z.object({ webhooks: z.array(webhookAnswer), next_cursor: nextCursor });
+const lastAnswer = {
+  status: z.int().nullable().describe('HTTP status of the last answer. Null: there was none'),
+  error: z.string().nullable().describe('Why the last try has failed. Null: it has not'),
+};
+const listedWebhook = webhookAnswer
+  .extend({
+    health: z
+      .object({
+        tasks: z.int().describe('Tasks that it is told of'),
+        retrying: z.int().describe('Tasks whose events its receiver has not taken yet'),
+        given_up: z.int().describe('Tasks whose events were given up'),
+        ...lastAnswer,
+      })
+      .nullable()
+      .describe('How it does with the newest tasks of the tenant. Null: it is told of none of them'),
+  })
+  .meta({ id: 'ListedWebhook' });
+export const webhookList = z.object({ webhooks: z.array(listedWebhook), next_cursor: nextCursor });
+const webhookDelivery = z
+  .object({
+    task_id: taskNames.task_id,
+    agent_id: z.string(),
+    state: z
+      .enum(['delivered', 'waiting', 'retrying', 'given-up', 'ended', 'idle'])
+      .describe('`ended`: the receiver has answered 410. `idle`: there was nothing to tell it'),
+    ...lastAnswer,
+    failures: z.int().describe('Tries that have failed in a row'),
+    failing_since: timeSchema.nullable(),
+    next_at: timeSchema.nullable().describe('When it is tried next'),
+    delivered_event: z.int().describe('The last event of the task that it has'),
+    waiting: z.int().describe('Events that it was not told of'),
+  })
+  .meta({ id: 'WebhookDelivery' });
+export const webhookDeliveries = z.object({
+  deliveries: z.array(webhookDelivery),
+  next_cursor: nextCursor,
+});
+export const webhookRedelivery = z.object({
+  tasks: z.array(z.string()).describe('The tasks of which it is told again'),
+});
 export const webhookTest = z
   .object({
     delivered: z.boolean().describe('Whether the receiver has answered 2xx'),
@@ -100,6 +140,43 @@ export const encodeWebhook = (webhook: Webhook): z.infer<typeof webhookAnswer> =
   created_at: webhook.createdAt.toISOString(),
   updated_at: webhook.updatedAt.toISOString(),
 });
+
+export const encodeListedWebhook = (
+  webhook: Webhook,
+  health: WebhookHealth | undefined,
+): z.infer<typeof listedWebhook> => ({
+  ...encodeWebhook(webhook),
+  health: health
+    ? {
+        tasks: health.tasks,
+        retrying: health.retrying,
+        given_up: health.dead,
+        status: health.status,
+        error: health.error,
+      }
+    : null,
+});
+
+export const encodeWebhookDelivery = (delivery: WebhookDelivery): z.infer<typeof webhookDelivery> => ({
+  task_id: delivery.taskId,
+  agent_id: delivery.agentId,
+  state: deliveryState(delivery),
+  status: delivery.status,
+  error: delivery.error,
+  failures: delivery.failures,
+  failing_since: delivery.failingSince?.toISOString() ?? null,
+  next_at: delivery.nextAt?.toISOString() ?? null,
+  delivered_event: delivery.delivered,
+  waiting: delivery.waiting,
+});
+
+function deliveryState({ state, failingSince, nextAt, status }: WebhookDelivery) {
+  if (state === 'dead') return 'given-up';
+  if (state === 'ended') return 'ended';
+  if (failingSince) return 'retrying';
+  if (nextAt) return 'waiting';
+  return status === null ? 'idle' : 'delivered';
+}
 
 export const encodeWebhookTest = ({ durationMs, ...test }: WebhookTest): z.infer<typeof webhookTest> => ({
   ...test,

@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
 import { RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body-reader.js';
+import { textQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { CURSOR, LIMIT, oneMore, pageOf, readPage } from '../paging.js';
 import { reaches } from '../tokens/token-json.js';
@@ -13,16 +14,22 @@ import {
   decodeNewWebhook,
   decodeWebhookPatch,
   decodeWebhookRotation,
+  encodeListedWebhook,
   encodeWebhook,
+  encodeWebhookDelivery,
   encodeWebhookTest,
   newWebhook,
   webhookAnswer,
+  webhookDeliveries,
   webhookList,
   webhookPatch,
+  webhookRedelivery,
   webhookRotation,
   webhookTest,
   webhookWithSecret,
 } from './webhook-json.js';
+
+const TASK = textQuery('Only the events of this task: its id');
 
 type WebhookAnswer = z.infer<typeof webhookAnswer>;
 type WebhookWithSecret = z.infer<typeof webhookWithSecret>;
@@ -47,7 +54,12 @@ export class WebhooksController {
     const asked = readPage(limit, cursor);
     const found = await this.webhooks.page(caller, oneMore(asked));
     const { page, nextCursor } = pageOf(found, ({ id }) => id, asked);
-    return { webhooks: page.filter(existsFor(caller)).map(encodeWebhook), next_cursor: nextCursor };
+    const webhooks = page.filter(existsFor(caller));
+    const health = await this.webhooks.health(caller, webhooks);
+    return {
+      webhooks: webhooks.map((webhook) => encodeListedWebhook(webhook, health.get(webhook.id))),
+      next_cursor: nextCursor,
+    };
   }
 
   @Describe({
@@ -110,6 +122,42 @@ export class WebhooksController {
   @HttpCode(200)
   async test(@Param('id') id: string, @Req() request: FastifyRequest): Promise<z.infer<typeof webhookTest>> {
     return encodeWebhookTest(await this.webhooks.test(callerOf(request), id, actorOf(request)));
+  }
+
+  @Describe({
+    id: 'listWebhookDeliveries',
+    summary:
+      'Lists the tasks that the webhook is told of, the newest first, with the last answer of its receiver',
+    answer: webhookDeliveries,
+  })
+  @Get(':id/deliveries')
+  async deliveries(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Query('limit', LIMIT) limit: number,
+    @Query('cursor', CURSOR) cursor: string | undefined,
+  ): Promise<z.infer<typeof webhookDeliveries>> {
+    const asked = readPage(limit, cursor);
+    const found = await this.webhooks.deliveriesOf(callerOf(request), id, oneMore(asked));
+    const { page, nextCursor } = pageOf(found, ({ taskId }) => taskId, asked);
+    return { deliveries: page.map(encodeWebhookDelivery), next_cursor: nextCursor };
+  }
+
+  @Describe({
+    id: 'redeliverWebhook',
+    summary:
+      'Delivers again, now: the events that the receiver has not taken, of one task or of the newest 100. For a task of which it ' +
+      'has all events, the last one',
+    answer: webhookRedelivery,
+  })
+  @Post(':id/redeliver')
+  @HttpCode(200)
+  async redeliver(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Query('task', TASK) task: string | undefined,
+  ): Promise<z.infer<typeof webhookRedelivery>> {
+    return { tasks: await this.webhooks.redeliver(callerOf(request), id, task, actorOf(request)) };
   }
 
   @Describe({ id: 'deleteWebhook', summary: 'Deletes a webhook and its undelivered events' })

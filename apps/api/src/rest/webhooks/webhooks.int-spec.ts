@@ -148,6 +148,8 @@ describe('webhooks over HTTP', () => {
         ['DELETE', ''],
         ['POST', '/rotate'],
         ['POST', '/test'],
+        ['GET', '/deliveries'],
+        ['POST', '/redeliver'],
       ] as const) {
         expect(
           (await ask(stranger, method, `/${wanted}${path}`, method === 'GET' ? undefined : {})).status,
@@ -186,6 +188,57 @@ describe('a task is told to', () => {
     await ask(tenant, 'DELETE', `/${id as string}`);
     expect(await configs()).toEqual([]);
     expect(await toldOf(tenant, 'echo')).toEqual([]);
+  });
+
+  it('a webhook whose failures are listed, and which is told again when it is asked', async () => {
+    const tenant = await Tenant.create(ALL);
+    const id = (await create(tenant)).id as string;
+    const health = async () => ((await ask(tenant, 'GET')).json.webhooks as Json[])[0]!.health as unknown;
+    const deliveries = async (query = '') =>
+      (await ask(tenant, 'GET', `/${id}/deliveries${query}`)).json as {
+        deliveries: Json[];
+        next_cursor: string;
+      };
+    expect(await health()).toBeNull();
+    for (let i = 0; i < 3; i++) await toldOf(tenant, 'echo');
+    expect((await deliveries()).deliveries).toMatchObject(Array(3).fill({ state: 'waiting', waiting: 1 }));
+    const [first, second, third] = (await deliveries()).deliveries.map(({ task_id: task }) => task as string);
+    const set = (task: string | undefined, change: string) =>
+      sql(`UPDATE push_configs SET ${change} WHERE task_id = '${task ?? ''}'`);
+    const failing = `failures = 2, failing_since = now(), last_status = 500, last_error = 'HTTP 500'`;
+    await set(first, `${failing}, due_at = now() + interval '1 hour'`);
+    await set(second, `${failing}, state = 'dead', due_at = NULL`);
+    await set(third, `delivered_sequence = 1, last_status = 204, due_at = NULL`);
+    expect((await deliveries()).deliveries).toMatchObject([
+      {
+        task_id: first,
+        state: 'retrying',
+        status: 500,
+        error: 'HTTP 500',
+        failures: 2,
+        next_at: expect.any(String),
+      },
+      { task_id: second, state: 'given-up', next_at: null },
+      { task_id: third, state: 'delivered', status: 204, delivered_event: 1, waiting: 0 },
+    ]);
+    expect(await health()).toEqual({ tasks: 3, retrying: 1, given_up: 1, status: 500, error: 'HTTP 500' });
+    const page = await deliveries('?limit=1');
+    expect((await deliveries(`?limit=2&cursor=${page.next_cursor}`)).deliveries).toMatchObject([
+      { task_id: second },
+      { task_id: third },
+    ]);
+    const { json } = await ask(tenant, 'POST', `/${id}/redeliver`);
+    expect(json).toEqual({ tasks: [first, second] });
+    expect(await health()).toMatchObject({ retrying: 0, given_up: 0 });
+    // The receiver gets the last event of this one again.
+    expect((await ask(tenant, 'POST', `/${id}/redeliver?task=${third}`)).json).toEqual({ tasks: [third] });
+    expect((await deliveries()).deliveries.at(-1)).toMatchObject({ state: 'waiting', delivered_event: 0 });
+    // A worker that delivers it right now goes on.
+    await set(third, `lease_until = now() + interval '1 hour'`);
+    expect((await ask(tenant, 'POST', `/${id}/redeliver?task=${third}`)).json).toEqual({ tasks: [] });
+    expect((await ask(tenant, 'POST', `/${id}/redeliver?task=x`)).status).toBe(400);
+    expect((await ask(tenant, 'GET', `/${id}/deliveries?cursor=eA`)).status).toBe(400);
+    expect((await ask(await tenant.with('tasks:read'), 'GET', `/${id}/deliveries`)).status).toBe(403);
   });
 
   it('nobody, if the message is refused or repeated', async () => {
