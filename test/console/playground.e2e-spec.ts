@@ -7,6 +7,35 @@ import type { TestTenant } from '../support/stack.js';
 /** Chunks of the answer that is cut. */
 const CHUNKS = 30;
 
+/**
+ * Runs in the page: the connection of the first answer breaks after its fourth frame, as when the server stops, and all later ones
+ * fail until `mend()`.
+ */
+const BREAK_AT_THE_FOURTH = `(() => {
+  const send = window.fetch;
+  let isDown = false;
+  window.mend = () => { isDown = false; };
+  window.fetch = async (input, init) => {
+    if (isDown) throw new TypeError('Failed to fetch');
+    const response = await send(input, init);
+    if (!response.headers.get('content-type')?.includes('event-stream') || window.hasBroken) return response;
+    window.hasBroken = true;
+    const reader = response.body.getReader();
+    let text = '';
+    const body = new ReadableStream({
+      async pull(controller) {
+        const { value } = await reader.read();
+        text += new TextDecoder().decode(value);
+        if (/^id: ?4$/m.test(text)) {
+          isDown = true;
+          controller.error(new TypeError('network error'));
+        } else controller.enqueue(value);
+      },
+    });
+    return new Response(body, { status: response.status, headers: response.headers });
+  };
+})()`;
+
 describeConsole('the playground', () => {
   let baton: ConsoleStack;
   let tenant: TestTenant;
@@ -119,6 +148,67 @@ describeConsole('the playground', () => {
     await page.getByRole('tab', { name: 'Events of the SDK' }).click();
     const events = (await page.getByRole('tabpanel').innerText()).split('\n');
     expect(events.filter((event) => event.includes('"artifactUpdate"'))).toHaveLength(CHUNKS);
+  });
+
+  it('shows the answer as Markdown, leads to its task, and goes on only with a task that waits', async () => {
+    const page = await open();
+    await page.getByLabel('Text', { exact: true }).fill('# A title');
+    await page.keyboard.press('Control+Enter');
+    await ended(page);
+    await page
+      .getByRole('region', { name: 'Answer of the agent' })
+      .getByRole('heading', { name: 'A title' })
+      .waitFor();
+    await page.getByText('Task: completed.').waitFor();
+    expect(await page.getByRole('button', { name: 'Continue this task' }).count()).toBe(0);
+    await baton.expectAccessible(page);
+    await page.getByRole('link', { name: 'Open the task' }).click();
+    await page.getByRole('row', { name: 'State completed' }).waitFor();
+  });
+
+  it('shows all of a long answer, of which it keeps the last frames', async () => {
+    const page = await open();
+    await page.getByLabel('Text', { exact: true }).fill('piece ');
+    await page.getByLabel('Metadata of the message (JSON)').fill('{"echo": {"chunks": 700}}');
+    await send(page);
+    await ended(page);
+    await page.getByText('The last 500 of 703 frames:').waitFor();
+    const answer = await page.getByRole('region', { name: 'Answer of the agent' }).innerText();
+    expect(answer.split('piece').length - 1).toBe(700);
+  });
+
+  it('keeps what was written when the page is left, until its writer signs out', async () => {
+    const page = await open();
+    await page.getByLabel('Text', { exact: true }).fill('half a sen');
+    await page.getByRole('combobox', { name: 'Agent' }).click();
+    await page.getByRole('option', { name: 'index' }).click();
+    await page.getByRole('navigation').getByRole('link', { name: 'Tasks' }).click();
+    await page.getByRole('heading', { name: 'Tasks', level: 1 }).waitFor();
+    await page.getByRole('navigation').getByRole('link', { name: 'Playground' }).click();
+    expect(await page.getByLabel('Text', { exact: true }).inputValue()).toBe('half a sen');
+    expect(await page.getByRole('combobox', { name: 'Agent' }).inputValue()).toBe('index');
+    await page.getByRole('button', { name: /^test/ }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in to Baton' }).waitFor();
+    expect(await page.evaluate('JSON.stringify(sessionStorage)')).not.toContain('half a sen');
+  });
+
+  it('resumes an answer by itself that the network has cut', async () => {
+    baton.expectFaults(/Failed to load resource|ERR_INTERNET_DISCONNECTED|ERR_NETWORK_CHANGED/);
+    const page = await open();
+    // It goes on for longer than the test needs, however slow the machine.
+    const metadata = { echo: { chunks: 200, delayMs: 2_000 } };
+    await page.getByLabel('Metadata of the message (JSON)').fill(JSON.stringify(metadata));
+    await page.evaluate(BREAK_AT_THE_FOURTH);
+    await send(page);
+    await page.getByText(/The connection is lost/).waitFor();
+    await page.evaluate('window.mend()');
+    await page.locator('[data-event-id="6"]').waitFor();
+    await page.getByText('The answer is coming in').waitFor();
+    const shown = await frames(page);
+    expect(shown).toEqual(upTo(shown.length));
+    await page.getByRole('button', { name: 'Cancel the task' }).click();
+    await page.getByText('Task: canceled.').waitFor();
   });
 
   it('gives the request as a command that works, without the token', async () => {

@@ -1,4 +1,4 @@
-import type { Part } from '../../components/part-view';
+import type { Part } from '../components/part-view';
 
 export interface Message {
   messageId?: string;
@@ -13,6 +13,12 @@ export interface Artifact {
   parts?: Part[];
   metadata?: Record<string, unknown>;
 }
+
+/** `baton.event` of an artifact that is no output of the agent, such as `tool-call`. */
+export const kindOf = ({ metadata }: Artifact): string | undefined => {
+  const kind = metadata?.['baton.event'];
+  return typeof kind === 'string' ? kind : undefined;
+};
 
 /** A TaskArtifactUpdateEvent of A2A 1.0 (§4.2.2). */
 export interface ArtifactUpdate {

@@ -3,6 +3,8 @@ import { useSyncExternalStore } from 'react';
 
 // The token is in the storage of this tab alone: it is gone when the tab is closed, and no other tab has it.
 const KEY = 'baton.session';
+/** What somebody is writing, with the tenant behind it. Who signs out leaves none behind. */
+export const DRAFT_KEY = 'baton.draft';
 /** A token is renewed when it is good for less than this. */
 const RENEW_SECONDS = 30;
 
@@ -43,8 +45,14 @@ export function beginSession(session: Session): void {
 export function endSession(reason?: string): void {
   if (!state.session) return;
   const { kind } = state.session;
+  if (reason === undefined) forgetDrafts();
   change({ session: undefined, reason });
   if (kind === 'oidc') void import('./oidc').then(({ forgetUser }) => forgetUser());
+}
+
+function forgetDrafts(): void {
+  for (const key of Object.keys(sessionStorage))
+    if (key.startsWith(DRAFT_KEY)) sessionStorage.removeItem(key);
 }
 
 export const isSignedIn = (): boolean => state.session !== undefined;

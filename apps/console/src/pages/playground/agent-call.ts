@@ -10,15 +10,17 @@ import {
 import { createParser } from 'eventsource-parser';
 import { accessToken } from '../../session/session';
 import { type Draft, messageOf } from './draft';
+import { stateOf, type StreamEvent } from './answer-summary';
 import { type RecordedExchange, type ReceivedFrame, HIDDEN_TOKEN } from './exchange';
 import { SERVER_URL } from '../../base';
+import { isTerminal, isWaiting } from '../../a2a/task-states';
 
 /** What is told while a call goes on. */
 export interface CallListener {
   onExchange: (exchange: RecordedExchange) => void;
   onFrame: (frame: ReceivedFrame) => void;
   /** What the SDK has read from a frame, in the JSON of A2A 1.0. */
-  onEvent: (event: Record<string, unknown>) => void;
+  onEvent: (event: StreamEvent) => void;
 }
 
 const TRANSPORTS = { 'JSON-RPC': JsonRpcTransportFactory, 'HTTP+JSON': RestTransportFactory };
@@ -29,6 +31,11 @@ export class AgentCall {
   private client: Promise<Client> | undefined;
   private taskId: string | undefined;
   private lastId: string | undefined;
+  private taskState: string | undefined;
+  /** Reads the frames of the newest answer. */
+  private recording: Promise<void> | undefined;
+  /** The newest request had no answer, a failure of a server or proxy, or an answer that broke off. */
+  private isBroken = false;
 
   constructor(
     private readonly draft: Draft,
@@ -50,6 +57,26 @@ export class AgentCall {
     );
   }
 
+  /** Whether the newest answer was cut by the network or the server: its task goes on. Ask when the call has settled. */
+  async wasCut(): Promise<boolean> {
+    await this.recording;
+    if (!this.canResume || this.controller.signal.aborted) return false;
+    return (
+      this.isBroken || (this.draft.isStream && !isTerminal(this.taskState) && !isWaiting(this.taskState))
+    );
+  }
+
+  /** Resolves when it is time for another try, or when the call is cut. */
+  async pause(ms: number): Promise<void> {
+    const { signal } = this.controller;
+    await new Promise<void>((resolve) => {
+      setTimeout(resolve, ms);
+      signal.addEventListener('abort', () => resolve());
+      window.addEventListener('online', () => resolve(), { once: true });
+    });
+    signal.throwIfAborted();
+  }
+
   /** Whether there is something to go on with. */
   get canResume(): boolean {
     return this.taskId !== undefined && this.lastId !== undefined;
@@ -58,7 +85,7 @@ export class AgentCall {
   /** Goes on after the last frame that came in. */
   async resume(): Promise<void> {
     if (this.taskId === undefined) throw new Error('There is no task to subscribe to.');
-    this.controller = new AbortController();
+    if (this.controller.signal.aborted) this.controller = new AbortController();
     const client = await this.connect();
     await this.read(
       client.resubscribeTask({ tenant: '', id: this.taskId }, { signal: this.controller.signal }),
@@ -84,7 +111,9 @@ export class AgentCall {
     const { payload } = event;
     if (payload?.$case === 'task') this.taskId = payload.value.id;
     else if (payload) this.taskId = payload.value.taskId;
-    this.listener.onEvent(StreamResponse.toJSON(event) as Record<string, unknown>);
+    const json = StreamResponse.toJSON(event) as StreamEvent;
+    this.taskState = stateOf(json) ?? this.taskState;
+    this.listener.onEvent(json);
   }
 
   private connect(): Promise<Client> {
@@ -113,7 +142,10 @@ export class AgentCall {
     if (this.lastId !== undefined && init?.signal === this.controller.signal)
       headers.set('last-event-id', this.lastId);
     const shown = [...headers, ['authorization', HIDDEN_TOKEN] as [string, string]];
+    this.recording = undefined;
+    this.isBroken = true;
     const response = await fetch(url, { ...init, headers: await authorized(headers) });
+    this.isBroken = response.status >= 500;
     this.listener.onExchange({
       method: init?.method ?? 'GET',
       url,
@@ -125,8 +157,10 @@ export class AgentCall {
     if (!response.body) return response;
     const [forSdk, forPage] = response.body.tee();
     const isStream = response.headers.get('content-type')?.includes('text/event-stream') ?? false;
-    // A cut ends it, and the SDK reports it.
-    this.record(forPage, isStream, startedAt).catch(() => undefined);
+    // The SDK reports why it has broken off.
+    this.recording = this.record(forPage, isStream, startedAt).catch(() => {
+      this.isBroken = true;
+    });
     const { status, statusText } = response;
     return new Response(forSdk, { status, statusText, headers: response.headers });
   };

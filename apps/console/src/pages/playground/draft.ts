@@ -1,3 +1,5 @@
+import { DRAFT_KEY } from '../../session/session';
+
 /** A file of a message. */
 export interface DraftFile {
   name: string;
@@ -89,6 +91,40 @@ export function messageOf({
     ...(taskId !== '' && { taskId }),
     ...(metadata.trim() !== '' && { metadata: JSON.parse(metadata) as unknown }),
   };
+}
+
+const DEFAULT_AGENT = 'echo';
+/** What is being written is in the storage of this tab alone, by tenant. Signing out deletes it. */
+const keyOf = (tenant: string): string => `${DRAFT_KEY}.${tenant}`;
+
+/** What was being written in this tab, or a new request. @param agent the agent that the address names */
+export function draftFor(tenant: string, agent: string | undefined): Draft {
+  const written = readDraft(tenant);
+  if (!written) return emptyDraft(agent ?? DEFAULT_AGENT);
+  // Contexts and tasks belong to an agent.
+  return agent === undefined || agent === written.agent
+    ? written
+    : { ...written, agent, contextId: '', taskId: '' };
+}
+
+function readDraft(tenant: string): Draft | undefined {
+  try {
+    const written = JSON.parse(sessionStorage.getItem(keyOf(tenant)) ?? 'null') as Partial<Draft> | null;
+    return written ? { ...emptyDraft(DEFAULT_AGENT), ...written } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Keeps what is being written. Files that are too large for it are left out. */
+export function writeDraft(tenant: string, draft: Draft): void {
+  const text = JSON.stringify(draft);
+  const kept = text.length > MAX_CHARACTERS ? JSON.stringify({ ...draft, files: [] }) : text;
+  try {
+    sessionStorage.setItem(keyOf(tenant), kept);
+  } catch {
+    // The storage is full: it is written anew.
+  }
 }
 
 /** A request that somebody keeps. */

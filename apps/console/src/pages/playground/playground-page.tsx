@@ -1,4 +1,5 @@
 import {
+  Anchor,
   Button,
   Code,
   CopyButton,
@@ -17,22 +18,36 @@ import {
   Title,
 } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
-import { type ReactNode, useMemo, useRef, useState } from 'react';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
+import { PartView } from '../../components/part-view';
 import { useCaller } from '../../session/caller';
+import { isTerminal, isWaiting } from '../../a2a/task-states';
 import { agentsQuery } from '../agents/agents-api';
 import type { AgentCall } from './agent-call';
-import { BINDINGS, type Draft, type DraftFile, emptyDraft, faultsOf, KeptDrafts, VERSIONS } from './draft';
+import { AnswerSummary, type StreamEvent, type Summary } from './answer-summary';
+import {
+  BINDINGS,
+  type Draft,
+  draftFor,
+  type DraftFile,
+  faultsOf,
+  KeptDrafts,
+  VERSIONS,
+  writeDraft,
+} from './draft';
 import { curlOf, type RecordedExchange, type ReceivedFrame } from './exchange';
 
 const route = getRouteApi('/app/playground');
 /** Frames that are shown. More are counted. */
 const MAX_FRAMES = 500;
-const DEFAULT_AGENT = 'echo';
 
-type CallState = 'idle' | 'running' | 'cut' | 'done' | 'failed';
+type CallState = 'idle' | 'running' | 'lost' | 'cut' | 'done' | 'failed';
+/** How long to wait before a call is resumed that the server or the network has cut, in ms: at first, and at most. */
+const FIRST_PAUSE_MS = 500;
+const MAX_PAUSE_MS = 10_000;
 
 /** What has come in so far. */
 interface ReceivedAnswer {
@@ -40,7 +55,10 @@ interface ReceivedAnswer {
   exchange: RecordedExchange | undefined;
   frames: ReceivedFrame[];
   count: number;
-  events: Record<string, unknown>[];
+  /** The newest. */
+  events: StreamEvent[];
+  /** What all events together say. */
+  summary: Summary;
   error: unknown;
 }
 
@@ -50,63 +68,107 @@ const NOTHING: ReceivedAnswer = {
   frames: [],
   count: 0,
   events: [],
+  summary: { artifacts: [], said: [] },
   error: undefined,
 };
 
+const isAbort = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError';
+
 /** Calls agents as any client does, and shows what goes over the wire. */
 export function PlaygroundPage() {
-  const { agent = DEFAULT_AGENT } = route.useSearch();
-  const [draft, setDraft] = useState<Draft>(() => emptyDraft(agent));
+  const { agent } = route.useSearch();
+  const { tenant } = useCaller();
+  const [draft, setDraft] = useState<Draft>(() => draftFor(tenant, agent));
   const [answer, setAnswer] = useState(NOTHING);
   const call = useRef<AgentCall>(undefined);
   const faults = faultsOf(draft);
   const isValid = Object.keys(faults).length === 0;
+  const isBusy = answer.state === 'running' || answer.state === 'lost';
 
-  const follow = async (work: () => Promise<void>): Promise<void> => {
-    setAnswer((now) => ({ ...now, state: 'running', error: undefined }));
-    try {
-      await work();
-      setAnswer((now) => ({ ...now, state: 'done' }));
-    } catch (error) {
-      const isCut = error instanceof Error && error.name === 'AbortError';
-      setAnswer((now) => ({ ...now, state: isCut ? 'cut' : 'failed', error: isCut ? undefined : error }));
+  useEffect(() => writeDraft(tenant, draft), [tenant, draft]);
+  // Nobody sees the answer any more. Its task goes on.
+  useEffect(() => () => call.current?.cut(), []);
+
+  const follow = async (following: AgentCall, work: () => Promise<void>): Promise<void> => {
+    const show = (change: Partial<ReceivedAnswer>): void => {
+      if (call.current === following) setAnswer((now) => ({ ...now, ...change }));
+    };
+    show({ state: 'running', error: undefined });
+    let pause = FIRST_PAUSE_MS;
+    for (let next = work; ; next = () => following.resume()) {
+      try {
+        await next();
+        if (!(await following.wasCut())) return show({ state: 'done', error: undefined });
+      } catch (error) {
+        if (isAbort(error)) return show({ state: 'cut' });
+        if (!(await following.wasCut())) return show({ state: 'failed', error });
+      }
+      show({ state: 'lost' });
+      try {
+        await following.pause(pause);
+      } catch {
+        return show({ state: 'cut' });
+      }
+      pause = Math.min(2 * pause, MAX_PAUSE_MS);
     }
   };
   const send = async (): Promise<void> => {
-    setAnswer(NOTHING);
+    setAnswer({ ...NOTHING, state: 'running' });
     // The SDK is loaded when it is first used.
     const { AgentCall } = await import('./agent-call');
-    call.current = new AgentCall(draft, {
+    const summary = new AnswerSummary();
+    const sent = new AgentCall(draft, {
       onExchange: (exchange) => setAnswer((now) => ({ ...now, exchange })),
       onFrame: (frame) =>
         setAnswer((now) => ({
           ...now,
+          state: now.state === 'lost' ? 'running' : now.state,
           frames: [...now.frames, frame].slice(-MAX_FRAMES),
           count: now.count + 1,
         })),
-      onEvent: (event) => setAnswer((now) => ({ ...now, events: [...now.events, event].slice(-MAX_FRAMES) })),
+      onEvent: (event) => {
+        summary.add(event);
+        setAnswer((now) => ({
+          ...now,
+          events: [...now.events, event].slice(-MAX_FRAMES),
+          summary: summary.summary,
+        }));
+      },
     });
-    await follow(() => call.current?.send() ?? Promise.resolve());
+    call.current = sent;
+    await follow(sent, () => sent.send());
+    const { taskId, taskState } = summary.summary;
+    // A task that has ended takes no other message.
+    if (isTerminal(taskState)) setDraft((now) => (now.taskId === taskId ? { ...now, taskId: '' } : now));
+  };
+  const resume = (): void => {
+    const { current } = call;
+    if (current) void follow(current, () => current.resume());
   };
 
   return (
     <Page title="Playground">
       <Grid gap="xl">
         <Grid.Col span={{ base: 12, md: 5 }}>
-          <Request draft={draft} faults={faults} onChange={setDraft}>
-            <Button onClick={() => void send()} disabled={!isValid || answer.state === 'running'}>
+          <Request
+            draft={draft}
+            faults={faults}
+            onChange={setDraft}
+            onSend={() => isValid && !isBusy && void send()}
+          >
+            <Button onClick={() => void send()} disabled={!isValid || isBusy}>
               Send
             </Button>
             <Button
               variant="default"
               onClick={() => call.current?.cut()}
-              disabled={answer.state !== 'running' || !draft.isStream}
+              disabled={!isBusy || !draft.isStream}
             >
               Cut the connection
             </Button>
             <Button
               variant="default"
-              onClick={() => void follow(() => call.current?.resume() ?? Promise.resolve())}
+              onClick={resume}
               disabled={answer.state !== 'cut' || call.current?.canResume !== true}
             >
               Resume
@@ -118,7 +180,7 @@ export function PlaygroundPage() {
                   ?.cancelTask()
                   .catch((error: unknown) => setAnswer((now) => ({ ...now, error })))
               }
-              disabled={answer.state !== 'running' && answer.state !== 'cut'}
+              disabled={!isBusy && answer.state !== 'cut'}
             >
               Cancel the task
             </Button>
@@ -139,19 +201,24 @@ function Request({
   draft,
   faults,
   onChange,
+  onSend,
   children,
 }: {
   draft: Draft;
   faults: Partial<Record<keyof Draft, string>>;
   onChange: (draft: Draft) => void;
+  onSend: () => void;
   children: ReactNode;
 }) {
   const { data } = useQuery(agentsQuery);
   const set = (change: Partial<Draft>): void => onChange({ ...draft, ...change });
   const known = data?.agents.map(({ slug }) => slug) ?? [];
   const agents = known.includes(draft.agent) ? known : [draft.agent, ...known];
+  const sendByKey = ({ key, ctrlKey, metaKey }: KeyboardEvent): void => {
+    if (key === 'Enter' && (ctrlKey || metaKey)) onSend();
+  };
   return (
-    <Stack>
+    <Stack onKeyDown={sendByKey}>
       <Select
         label="Agent"
         data={agents}
@@ -181,6 +248,7 @@ function Request({
       </Group>
       <Textarea
         label="Text"
+        description="Ctrl-Enter sends it"
         autosize
         minRows={3}
         value={draft.text}
@@ -309,6 +377,7 @@ function Kept({ draft, onChange }: { draft: Draft; onChange: (draft: Draft) => v
 const STATES: Readonly<Record<CallState, string>> = {
   idle: 'Nothing is sent yet.',
   running: 'The answer is coming in …',
+  lost: 'The connection is lost. The task goes on, and the answer is resumed after the last frame …',
   cut: 'The connection is cut. The task goes on. Resume continues after the last frame.',
   done: 'The answer has ended.',
   failed: 'The call has failed.',
@@ -321,8 +390,9 @@ function AnswerView({
   answer: ReceivedAnswer;
   onContinue: (contextId: string, taskId: string) => void;
 }) {
-  const { state, exchange, frames, count, events, error } = answer;
-  const { text, taskState, contextId, taskId } = useMemo(() => summaryOf(events), [events]);
+  const { state, exchange, frames, count, events, summary, error } = answer;
+  const { artifacts, said, taskState, contextId, taskId } = summary;
+  const parts = [...artifacts.flatMap((artifact) => artifact.parts ?? []), ...said];
   return (
     <Stack>
       <Group justify="space-between">
@@ -330,19 +400,27 @@ function AnswerView({
           {STATES[state]}
           {taskState !== undefined && ` Task: ${taskState}.`}
         </Text>
-        {taskId !== undefined && contextId !== undefined && (
-          <Button size="compact-xs" variant="default" onClick={() => onContinue(contextId, taskId)}>
-            Continue this task
-          </Button>
-        )}
+        <Group gap="xs">
+          {isWaiting(taskState) && taskId !== undefined && contextId !== undefined && (
+            <Button size="compact-xs" variant="default" onClick={() => onContinue(contextId, taskId)}>
+              Continue this task
+            </Button>
+          )}
+          {taskId !== undefined && (
+            <Anchor component={Link} to={`/tasks/${taskId}`} size="sm" underline="always">
+              Open the task
+            </Anchor>
+          )}
+        </Group>
       </Group>
       {error !== undefined && <ErrorView error={error} title="The SDK reports an error" />}
-      {text !== '' && (
-        <section aria-label="Answer of the agent">
-          <Code block tabIndex={0}>
-            {text}
-          </Code>
-        </section>
+      {parts.length > 0 && (
+        <Stack component="section" aria-label="Answer of the agent" gap="xs">
+          {parts.map((part, i) => (
+            // Parts have no names, and their order is fixed.
+            <PartView key={i} part={part} />
+          ))}
+        </Stack>
       )}
       <Tabs defaultValue="frames">
         <Tabs.List aria-label="What went over the wire">
@@ -439,63 +517,3 @@ function Curl({ exchange }: { exchange: RecordedExchange }) {
     </Stack>
   );
 }
-
-/** What an answer amounts to: its text, and the task. */
-function summaryOf(events: Record<string, unknown>[]): {
-  text: string;
-  taskState?: string;
-  contextId?: string;
-  taskId?: string;
-} {
-  const artifacts = new Map<string, string>();
-  let said = '';
-  let found: { taskState?: string; contextId?: string; taskId?: string } = {};
-  for (const event of events as StreamEvent[]) {
-    const { task, statusUpdate, artifactUpdate, message } = event;
-    if (task) {
-      found = { taskState: task.status.state, contextId: task.contextId, taskId: task.id };
-      for (const artifact of task.artifacts ?? []) artifacts.set(artifact.artifactId, textIn(artifact.parts));
-    }
-    if (statusUpdate) {
-      const { contextId, taskId, status } = statusUpdate;
-      found = { taskState: status.state, contextId, taskId };
-      said = textIn(status.message?.parts);
-    }
-    if (artifactUpdate) {
-      const { artifact, append = false } = artifactUpdate;
-      const before = append ? (artifacts.get(artifact.artifactId) ?? '') : '';
-      artifacts.set(artifact.artifactId, before + textIn(artifact.parts));
-    }
-    if (message) said = textIn(message.parts);
-  }
-  const { taskState, ...ids } = found;
-  const state = taskState?.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');
-  return {
-    text: [...artifacts.values(), said].filter((text) => text !== '').join('\n'),
-    ...(state !== undefined && { taskState: state }),
-    ...ids,
-  };
-}
-
-type Parts = { text?: string; data?: unknown; filename?: string }[];
-
-/** JSON of A2A 1.0, as far as it is read here. */
-interface StreamEvent {
-  task?: {
-    id: string;
-    contextId: string;
-    status: { state: string };
-    artifacts?: { artifactId: string; parts: Parts }[];
-  };
-  statusUpdate?: { taskId: string; contextId: string; status: { state: string; message?: { parts: Parts } } };
-  artifactUpdate?: { artifact: { artifactId: string; parts: Parts }; append?: boolean };
-  message?: { parts: Parts };
-}
-
-const textIn = (parts: Parts = []): string =>
-  parts
-    .map(
-      ({ text, data, filename }) =>
-        text ?? (data === undefined ? `[${filename ?? 'file'}]` : JSON.stringify(data)),
-    )
-    .join('');

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../components/lazy-page';
 import { appRoute } from '../../shell/app-route';
 
 const playgroundRoute = createRoute({
@@ -6,7 +7,7 @@ const playgroundRoute = createRoute({
   path: '/playground',
   validateSearch: ({ agent }: Record<string, unknown>): { agent?: string } =>
     typeof agent === 'string' ? { agent } : {},
-  component: lazyRouteComponent(() => import('./playground-page'), 'PlaygroundPage'),
+  component: lazyPage(() => import('./playground-page'), 'PlaygroundPage'),
 });
 
 export const playgroundRoutes = [playgroundRoute] as const;
