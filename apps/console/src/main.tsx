@@ -9,6 +9,7 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { signWith } from './api/client';
 import { onRefusedToken, queryClient } from './api/query-client';
+import { reloadWhenFilesAreGone } from './components/lazy-page';
 import { router } from './router';
 import { accessToken, endSession, isSignedIn, onSession } from './session/session';
 import { cssVariables, theme } from './shell/theme';
@@ -17,6 +18,7 @@ const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"
 // For the styles that dialogs put into the page while they are open.
 setNonce(nonce);
 
+reloadWhenFilesAreGone();
 signWith(accessToken);
 // The sign-in page says why the session has ended.
 onRefusedToken(endSession);

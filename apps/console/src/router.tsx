@@ -2,8 +2,9 @@ import { Anchor } from '@mantine/core';
 import { createRouter, Link } from '@tanstack/react-router';
 import { queryClient } from './api/query-client';
 import { EmptyState } from './components/empty-state';
-import { ErrorView } from './components/error-view';
+import { PageError } from './components/page-error';
 import { agentsRoutes } from './pages/agents/routes';
+import { auditRoutes } from './pages/audit/routes';
 import { deadLettersRoutes } from './pages/dead-letters/routes';
 import { homeRoutes } from './pages/home/routes';
 import { operatorsRoutes } from './pages/operators/routes';
@@ -32,6 +33,7 @@ const routeTree = rootRoute.addChildren([
     ...usageRoutes,
     ...secretsRoutes,
     ...tokensRoutes,
+    ...auditRoutes,
   ]),
   operatorRoute.addChildren([...operatorsRoutes]),
 ]);
@@ -40,7 +42,7 @@ export const router = createRouter({
   routeTree,
   basepath: `${BASE}/console`,
   context: { queryClient },
-  defaultErrorComponent: ({ error, reset }) => <ErrorView error={error} retry={reset} />,
+  defaultErrorComponent: PageError,
   defaultNotFoundComponent: () => (
     <EmptyState title="There is no such page">
       The address may have a typing error.{' '}

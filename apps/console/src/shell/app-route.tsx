@@ -1,6 +1,6 @@
 import { createRootRouteWithContext, createRoute, notFound, Outlet, redirect } from '@tanstack/react-router';
 import type { QueryClient } from '@tanstack/react-query';
-import { ErrorView } from '../components/error-view';
+import { PageError } from '../components/page-error';
 import { callerQuery } from '../session/caller';
 import { isForOperators, operatorQuery } from '../session/operator';
 import { isSignedIn } from '../session/session';
@@ -34,7 +34,7 @@ export const appRoute = createRoute({
   loader: ({ context, location }) =>
     readSignedIn(context.queryClient.ensureQueryData(callerQuery), location.href),
   component: Shell,
-  errorComponent: ({ error, reset }) => <ErrorView error={error} retry={reset} />,
+  errorComponent: PageError,
 });
 
 /** The parent of the pages of operators, at the management port. They know the operator: `useOperator()`. */
@@ -48,5 +48,5 @@ export const operatorRoute = createRoute({
   loader: ({ context, location }) =>
     readSignedIn(context.queryClient.ensureQueryData(operatorQuery), location.href),
   component: OperatorShell,
-  errorComponent: ({ error, reset }) => <ErrorView error={error} retry={reset} />,
+  errorComponent: PageError,
 });

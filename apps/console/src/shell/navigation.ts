@@ -27,4 +27,5 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { label: 'Usage and limits', to: '/usage', scopes: ['tasks:read', 'agents:call'] },
   { label: 'Secrets', to: '/secrets', scopes: ['secrets:write'] },
   { label: 'Tokens', to: '/tokens', scopes: ['admin'] },
+  { label: 'Audit log', to: '/audit', scopes: ['audit:read'] },
 ];

@@ -17,6 +17,7 @@ import { hasScope, useCaller } from '../session/caller';
 import { useOperator } from '../session/operator';
 import { endSession, useSession } from '../session/session';
 import { NAVIGATION, type NavigationEntry, OPERATOR_NAVIGATION } from './navigation';
+import { OfflineNotice } from './offline-notice';
 import styles from './shell.module.css';
 
 const SCHEMES = { light: 'dark', dark: 'auto', auto: 'light' } as const;
@@ -86,6 +87,7 @@ function Frame({
         ))}
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
+        <OfflineNotice />
         <Outlet />
       </AppShell.Main>
     </AppShell>

@@ -1,16 +1,17 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../components/lazy-page';
 import { appRoute } from '../../shell/app-route';
 
 const agentsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/agents',
-  component: lazyRouteComponent(() => import('./agents-page'), 'AgentsPage'),
+  component: lazyPage(() => import('./agents-page'), 'AgentsPage'),
 });
 
 const newAgentRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/agents/new',
-  component: lazyRouteComponent(() => import('./agent-editor'), 'NewAgentPage'),
+  component: lazyPage(() => import('./agent-editor'), 'NewAgentPage'),
 });
 
 const TABS = ['definition', 'card', 'versions'] as const;
@@ -23,13 +24,13 @@ const agentRoute = createRoute({
     const found = TABS.find((known) => known === tab);
     return found ? { tab: found } : {};
   },
-  component: lazyRouteComponent(() => import('./agent-page'), 'AgentPage'),
+  component: lazyPage(() => import('./agent-page'), 'AgentPage'),
 });
 
 const editAgentRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/agents/$agent/edit',
-  component: lazyRouteComponent(() => import('./agent-editor'), 'EditAgentPage'),
+  component: lazyPage(() => import('./agent-editor'), 'EditAgentPage'),
 });
 
 export const agentsRoutes = [agentsRoute, newAgentRoute, agentRoute, editAgentRoute] as const;

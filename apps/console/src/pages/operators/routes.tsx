@@ -1,28 +1,29 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../components/lazy-page';
 import { operatorRoute } from '../../shell/app-route';
 
 const workersRoute = createRoute({
   getParentRoute: () => operatorRoute,
   path: '/operators/workers',
-  component: lazyRouteComponent(() => import('./workers-page'), 'WorkersPage'),
+  component: lazyPage(() => import('./workers-page'), 'WorkersPage'),
 });
 
 const queueRoute = createRoute({
   getParentRoute: () => operatorRoute,
   path: '/operators/queue',
-  component: lazyRouteComponent(() => import('./queue-page'), 'QueuePage'),
+  component: lazyPage(() => import('./queue-page'), 'QueuePage'),
 });
 
 const tenantsRoute = createRoute({
   getParentRoute: () => operatorRoute,
   path: '/operators/tenants',
-  component: lazyRouteComponent(() => import('./tenants-page'), 'TenantsPage'),
+  component: lazyPage(() => import('./tenants-page'), 'TenantsPage'),
 });
 
 const tenantRoute = createRoute({
   getParentRoute: () => operatorRoute,
   path: '/operators/tenants/$tenant',
-  component: lazyRouteComponent(() => import('./tenant-page'), 'TenantPage'),
+  component: lazyPage(() => import('./tenant-page'), 'TenantPage'),
 });
 
 /** A search parameter as text. The router reads numbers and words such as `true` as what they look like. */
@@ -36,7 +37,7 @@ const taskRoute = createRoute({
     tenant: textOf(tenant),
     id: textOf(id),
   }),
-  component: lazyRouteComponent(() => import('./task-page'), 'OperatorTaskPage'),
+  component: lazyPage(() => import('./task-page'), 'OperatorTaskPage'),
 });
 
 export const operatorsRoutes = [workersRoute, queueRoute, tenantsRoute, tenantRoute, taskRoute] as const;

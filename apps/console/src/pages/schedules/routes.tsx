@@ -1,10 +1,11 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../components/lazy-page';
 import { appRoute } from '../../shell/app-route';
 
 const schedulesRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/schedules',
-  component: lazyRouteComponent(() => import('./schedules-page'), 'SchedulesPage'),
+  component: lazyPage(() => import('./schedules-page'), 'SchedulesPage'),
 });
 
 export const schedulesRoutes = [schedulesRoute] as const;

@@ -1,10 +1,11 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../components/lazy-page';
 import { appRoute } from '../../shell/app-route';
 
 const secretsRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/secrets',
-  component: lazyRouteComponent(() => import('./secrets-page'), 'SecretsPage'),
+  component: lazyPage(() => import('./secrets-page'), 'SecretsPage'),
 });
 
 export const secretsRoutes = [secretsRoute] as const;

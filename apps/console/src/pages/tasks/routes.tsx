@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../components/lazy-page';
 import { appRoute } from '../../shell/app-route';
 import { readFilters } from './filters';
 import { TasksPage } from './tasks-page';
@@ -10,14 +11,16 @@ const tasksRoute = createRoute({
   path: '/tasks',
   validateSearch: readFilters,
   loader: ({ context, location }) =>
-    void context.queryClient.prefetchInfiniteQuery(tasksQuery(readFilters(location.search))),
+    void context.queryClient.prefetchInfiniteQuery(
+      tasksQuery(readFilters(location.search), location.state.__TSR_key ?? ''),
+    ),
   component: TasksPage,
 });
 
 const taskRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/tasks/$id',
-  component: lazyRouteComponent(() => import('./task-page'), 'TaskPage'),
+  component: lazyPage(() => import('./task-page'), 'TaskPage'),
 });
 
 const compareRoute = createRoute({
@@ -25,7 +28,7 @@ const compareRoute = createRoute({
   path: '/tasks/$id/compare',
   validateSearch: ({ with: other }): { with?: string } =>
     typeof other === 'string' && other !== '' ? { with: other } : {},
-  component: lazyRouteComponent(() => import('./compare-page'), 'ComparePage'),
+  component: lazyPage(() => import('./compare-page'), 'ComparePage'),
 });
 
 export const tasksRoutes = [tasksRoute, taskRoute, compareRoute] as const;

@@ -1,10 +1,11 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../components/lazy-page';
 import { appRoute } from '../../shell/app-route';
 
 const tokensRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/tokens',
-  component: lazyRouteComponent(() => import('./tokens-page'), 'TokensPage'),
+  component: lazyPage(() => import('./tokens-page'), 'TokensPage'),
 });
 
 export const tokensRoutes = [tokensRoute] as const;

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../components/lazy-page';
 import { appRoute } from '../../shell/app-route';
 import { readUsageView, type UsageView } from './usage-view';
 
@@ -6,7 +7,7 @@ const usageRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/usage',
   validateSearch: (search): UsageView => readUsageView(search),
-  component: lazyRouteComponent(() => import('./usage-page'), 'UsagePage'),
+  component: lazyPage(() => import('./usage-page'), 'UsagePage'),
 });
 
 export const usageRoutes = [usageRoute] as const;

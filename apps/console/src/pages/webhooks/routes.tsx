@@ -1,10 +1,17 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute } from '@tanstack/react-router';
+import { lazyPage } from '../../components/lazy-page';
 import { appRoute } from '../../shell/app-route';
 
 const webhooksRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/webhooks',
-  component: lazyRouteComponent(() => import('./webhooks-page'), 'WebhooksPage'),
+  component: lazyPage(() => import('./webhooks-page'), 'WebhooksPage'),
 });
 
-export const webhooksRoutes = [webhooksRoute] as const;
+const deliveriesRoute = createRoute({
+  getParentRoute: () => appRoute,
+  path: '/webhooks/$id',
+  component: lazyPage(() => import('./deliveries-page'), 'DeliveriesPage'),
+});
+
+export const webhooksRoutes = [webhooksRoute, deliveriesRoute] as const;

@@ -1,5 +1,6 @@
-import { Alert, Badge, Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
+import { Alert, Anchor, Badge, Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { answerOf, api } from '../../api/client';
 import type { TenantSchemas } from '@baton/contract';
 import { ConfirmButton } from '../../components/confirm-button';
@@ -13,6 +14,17 @@ import { ScopedPage } from '../../components/scoped';
 const STATES = ['input-required', 'auth-required', 'completed', 'failed', 'canceled', 'rejected'] as const;
 type WebhookState = (typeof STATES)[number];
 type Webhook = TenantSchemas['Webhook'];
+type Health = TenantSchemas['ListedWebhook']['health'];
+/** How often the list is read again, in ms. */
+const REFRESH_MS = 5_000;
+
+/** How the receiver does, in words. */
+function healthText(health: Health): string {
+  if (!health) return 'nothing delivered yet';
+  const { tasks, retrying, given_up: dead, status, error } = health;
+  if (retrying + dead === 0) return 'ok';
+  return `failing for ${retrying + dead} of ${tasks} tasks: ${error ?? `HTTP ${String(status)}`}`;
+}
 
 /** The webhooks of the tenant, for its administrators. */
 export function WebhooksPage() {
@@ -38,6 +50,7 @@ export function WebhooksPage() {
       )}
       <PagedTable
         name="Webhooks"
+        refreshMs={REFRESH_MS}
         read={async (cursor) => {
           const page = await answerOf(api.GET('/v1/webhooks', { params: { query: { cursor } } }));
           return { entries: page.webhooks, next: page.next_cursor };
@@ -49,7 +62,25 @@ export function WebhooksPage() {
           { title: 'States', cell: ({ states }) => states?.join(', ') ?? 'all' },
           {
             title: 'State',
-            cell: ({ enabled }) => <Badge variant="outline">{enabled ? 'enabled' : 'disabled'}</Badge>,
+            cell: ({ enabled }) => (
+              <Badge variant="outline" color="gray" c="inherit" tt="none">
+                {enabled ? 'enabled' : 'disabled'}
+              </Badge>
+            ),
+          },
+          {
+            title: 'Health',
+            cell: ({ id, url, health }) => (
+              <Anchor
+                component={Link}
+                to={`/webhooks/${id}`}
+                underline="always"
+                size="sm"
+                aria-label={`Deliveries of ${url}: ${healthText(health)}`}
+              >
+                {healthText(health)}
+              </Anchor>
+            ),
           },
           { title: 'Changed', cell: ({ updated_at: at }) => <Time at={at} /> },
           {
@@ -69,6 +100,7 @@ export function WebhooksPage() {
                   </Button>
                   <EditWebhook webhook={webhook} />
                   <ConfirmButton
+                    isHarmless
                     label="Rotate secret"
                     name={url}
                     question="Give this webhook a new secret?"

@@ -1,0 +1,47 @@
+import { lazyRouteComponent, type RouteComponent } from '@tanstack/react-router';
+import { SERVER_URL } from '../base';
+
+/** When this tab was last loaded again because a file was missing, in ms since 1970. */
+const KEY = 'baton.reloaded';
+/** A file that is missing again so soon after is missing for another reason. */
+const PAUSE_MS = 60_000;
+
+/** A file of the console that could not be loaded. */
+export class PageLoadError extends Error {
+  constructor(cause: unknown) {
+    super('A file of the console could not be loaded. Check your connection, then try again.', { cause });
+    this.name = 'PageLoadError';
+  }
+}
+
+/** A page whose code is loaded when somebody opens it. The router would load the page again also where the server is away. */
+export function lazyPage<T extends Record<string, unknown>, K extends keyof T & string>(
+  load: () => Promise<T>,
+  name: K,
+): RouteComponent {
+  const page = () =>
+    load().catch((error: unknown) => {
+      throw new PageLoadError(error);
+    });
+  return lazyRouteComponent(page, name) as RouteComponent;
+}
+
+/** Loads the page again, if the server answers: without it the browser would show its own error page. */
+export async function reloadPage(): Promise<void> {
+  const answer = await fetch(`${SERVER_URL}/console/settings.json`, { cache: 'no-store' }).catch(
+    () => undefined,
+  );
+  if (answer?.ok !== true) return;
+  sessionStorage.setItem(KEY, String(Date.now()));
+  window.location.reload();
+}
+
+/**
+ * Loads the page again, once, when a file of it is missing: after an upgrade of the server its files have other names. If that does
+ * not help, the page says that a file could not be loaded.
+ */
+export function reloadWhenFilesAreGone(): void {
+  window.addEventListener('vite:preloadError', () => {
+    if (Date.now() - Number(sessionStorage.getItem(KEY) ?? 0) > PAUSE_MS) void reloadPage();
+  });
+}

@@ -1,0 +1,138 @@
+import { Alert, Badge, Button, Group, Stack, Text } from '@mantine/core';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import type { TenantSchemas } from '@baton/contract';
+import { answerOf, api } from '../../api/client';
+import { EmptyState } from '../../components/empty-state';
+import { ErrorView } from '../../components/error-view';
+import { PagedTable } from '../../components/paged-table';
+import { ScopedPage } from '../../components/scoped';
+import { TaskLink } from '../../components/task-link';
+import { Time } from '../../components/time';
+import { useAgentNames } from '../agents/agent-names';
+
+type Delivery = TenantSchemas['WebhookDelivery'];
+
+const route = getRouteApi('/app/webhooks/$id');
+/** How often the list is read again, in ms. */
+const REFRESH_MS = 5_000;
+
+/** The colour of each state. The word is the state. */
+const COLOURS: Readonly<Record<Delivery['state'], string>> = {
+  delivered: 'green',
+  waiting: 'blue',
+  retrying: 'orange',
+  'given-up': 'red',
+  ended: 'gray',
+  idle: 'gray',
+};
+
+/** What a webhook was told of which tasks, and what its receiver has answered. */
+export function DeliveriesPage() {
+  const { id } = route.useParams();
+  const names = useAgentNames();
+  const client = useQueryClient();
+  const { data: webhook, error } = useQuery({
+    queryKey: ['webhooks', id],
+    queryFn: () => answerOf(api.GET('/v1/webhooks/{id}', { params: { path: { id } } })),
+  });
+  const redeliver = useMutation({
+    mutationFn: async (task: string | undefined) =>
+      answerOf(api.POST('/v1/webhooks/{id}/redeliver', { params: { path: { id }, query: { task } } })),
+    onSuccess: () => client.invalidateQueries(),
+  });
+  return (
+    <ScopedPage
+      title="Deliveries"
+      scopes={['admin']}
+      actions={
+        <>
+          <Button
+            loading={redeliver.isPending && redeliver.variables === undefined}
+            onClick={() => redeliver.mutate(undefined)}
+          >
+            Redeliver all that failed
+          </Button>
+          <Button variant="default" component={Link} to="/webhooks">
+            All webhooks
+          </Button>
+        </>
+      }
+    >
+      {error && <ErrorView error={error} />}
+      {webhook && <Text style={{ overflowWrap: 'anywhere' }}>{webhook.url}</Text>}
+      {redeliver.error && <ErrorView error={redeliver.error} />}
+      {redeliver.data && (
+        <Alert role="status" variant="default" title="Redelivery">
+          {redeliver.data.tasks.length === 0
+            ? 'There is nothing to deliver again, or a request is under way.'
+            : `The events of ${redeliver.data.tasks.length} ${redeliver.data.tasks.length === 1 ? 'task' : 'tasks'} are delivered now.`}
+        </Alert>
+      )}
+      <PagedTable
+        name={`Deliveries of ${id}`}
+        refreshMs={REFRESH_MS}
+        read={async (cursor) => {
+          const query = { cursor };
+          const page = await answerOf(
+            api.GET('/v1/webhooks/{id}/deliveries', { params: { path: { id }, query } }),
+          );
+          return { entries: page.deliveries, next: page.next_cursor };
+        }}
+        idOf={({ task_id: task }) => task}
+        columns={[
+          { title: 'Task', cell: ({ task_id: task }) => <TaskLink id={task} /> },
+          { title: 'Agent', cell: ({ agent_id: agent }) => names.get(agent) ?? agent },
+          {
+            title: 'State',
+            cell: ({ state }) => (
+              <Badge variant="outline" color={COLOURS[state]} c="inherit" tt="none">
+                {state}
+              </Badge>
+            ),
+          },
+          { title: 'Last answer', cell: (delivery) => <LastAnswer of={delivery} /> },
+          { title: 'Has events up to', cell: ({ delivered_event: event }) => event },
+          { title: 'Events that wait', cell: ({ waiting }) => waiting },
+          { title: 'Next try', cell: ({ next_at: at }) => <Time at={at} /> },
+          {
+            title: 'Actions',
+            cell: ({ task_id: task }) => (
+              <Group>
+                <Button
+                  size="compact-sm"
+                  variant="default"
+                  aria-label={`Redeliver ${task}`}
+                  loading={redeliver.isPending && redeliver.variables === task}
+                  onClick={() => redeliver.mutate(task)}
+                >
+                  Redeliver
+                </Button>
+              </Group>
+            ),
+          },
+        ]}
+        empty={
+          <EmptyState title="No deliveries yet">
+            A webhook is told of tasks that are accepted after it was made. They are listed here for as long
+            as they are kept.
+          </EmptyState>
+        }
+      />
+    </ScopedPage>
+  );
+}
+
+/** @returns such as `HTTP 500, 3 times since 12:00` */
+function LastAnswer({ of: { status, error, failures, failing_since: since } }: { of: Delivery }) {
+  return (
+    <Stack gap={0}>
+      <Text size="sm">{error ?? (status === null ? '–' : `HTTP ${status}`)}</Text>
+      {since !== null && (
+        <Text size="xs">
+          {failures} {failures === 1 ? 'failure' : 'failures'} since <Time at={since} />
+        </Text>
+      )}
+    </Stack>
+  );
+}
