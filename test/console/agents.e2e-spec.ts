@@ -82,6 +82,8 @@ describeConsole('agents in the console', () => {
     await write(page, 'slug: mine\nname: Mine\ndescription: d\nruntime: echo\nconfg: {}\n');
     await problems.getByText('Line 5').waitFor();
     await problems.getByText('confg: is not known').waitFor();
+    // Each fault once.
+    expect(await problems.getByRole('listitem').count()).toBe(1);
     await page.locator('.cm-lintRange-error').getByText('confg').waitFor();
     await baton.picture(page, 'agent-editor');
     await write(page, 'slug: mine\nname: [');
@@ -95,6 +97,8 @@ describeConsole('agents in the console', () => {
     await page.getByRole('button', { name: 'Dry run' }).click();
     await problems.getByText(/slug: is "mine" and cannot change/).waitFor();
     await problems.getByText('Line 1').waitFor();
+    await page.getByRole('alert').getByText('Mend the problems above').waitFor();
+    expect(await page.getByText(/cannot change/).count()).toBe(1);
     await baton.expectAccessible(page);
     await write(page, 'slug: mine\nname: Mine\ndescription: Third words\nruntime: echo\n');
     await page.getByRole('button', { name: 'Dry run' }).click();
@@ -103,6 +107,19 @@ describeConsole('agents in the console', () => {
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Version 3', { exact: true }).waitFor();
     expect(await stored()).toMatchObject({ version: 3, definition: { description: 'Third words' } });
+  });
+
+  it('say before they are saved which secret they need', async () => {
+    const page = await baton.open({ token: tenant.token, path: '/agents/new' });
+    const problems = page.getByRole('status', { name: 'Problems' });
+    await write(
+      page,
+      'name: Helper\ndescription: d\nruntime: llm\nconfig:\n  model: openai/gpt-5-mini\n  prompt: Be brief.\n',
+    );
+    await page.getByRole('button', { name: 'Dry run' }).click();
+    await problems.getByText('there is no secret "openai"').waitFor();
+    await problems.getByText('Line 5 (warning)').waitFor();
+    await page.getByText('The agent would be created. Nothing was written.').waitFor();
   });
 
   it('are checked against the tools of their MCP servers before they are saved', async () => {
@@ -150,6 +167,10 @@ describeConsole('agents in the console', () => {
     await difference.getByText('Third words').waitFor();
     await difference.getByText('Second words').waitFor();
     await baton.expectAccessible(page);
+    // The name of its token, and a time with its zone.
+    const versions = page.getByRole('table', { name: 'Versions' });
+    await versions.getByRole('cell', { name: 'test', exact: true }).first().waitFor();
+    expect(await versions.getByRole('time').first().innerText()).toMatch(/GMT|UTC/);
     await page.getByRole('button', { name: 'Restore version 1' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('First words').waitFor();

@@ -1,3 +1,4 @@
+import { Client } from 'pg';
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { pngImage } from '../support/png-image.js';
@@ -13,6 +14,20 @@ interface Image {
   clientWidth: number;
   clientHeight: number;
 }
+
+/** Resolves in the page when the number among the facts is that of the last event of the log, after some chunks. */
+const COUNTED = `new Promise((resolve) => {
+  const look = () => {
+    const last = document.querySelector('[data-last-event]')?.getAttribute('data-last-event');
+    const row = [...document.querySelectorAll('tr')].find((each) => each.innerText.startsWith('Events'));
+    if (Number(last) <= 3 || !row?.innerText.endsWith(last)) return;
+    observer.disconnect();
+    resolve();
+  };
+  const observer = new MutationObserver(look);
+  observer.observe(document.body, { attributes: true, characterData: true, childList: true, subtree: true });
+  look();
+})`;
 
 describeConsole('the page of a task', () => {
   let baton: ConsoleStack;
@@ -35,6 +50,16 @@ describeConsole('the page of a task', () => {
     const page = await baton.open({ token: tenant.token, path: `/tasks/${id}` });
     await page.getByRole('table', { name: 'About the task' }).waitFor();
     return page;
+  };
+  const inDatabase = async (statement: string, taskId: string): Promise<void> => {
+    const client = new Client({ connectionString: baton.stack.database.url });
+    await client.connect();
+    try {
+      await client.query(`SET baton.tenant = 'system'`);
+      await client.query(statement, [taskId]);
+    } finally {
+      await client.end();
+    }
   };
   const entries = (page: Page) =>
     page.getByRole('list', { name: 'Events of the task' }).getByRole('listitem');
@@ -101,11 +126,7 @@ describeConsole('the page of a task', () => {
     const { id } = (result as { task: { id: string } }).task;
     const page = await open(id);
     // The last of the log and the number say the same, long before the end.
-    await page.waitForFunction(`(() => {
-      const raw = document.querySelector('[data-last-event]');
-      const row = [...document.querySelectorAll('tr')].find((each) => each.innerText.startsWith('Events'));
-      return raw && Number(raw.getAttribute('data-last-event')) > 3 && row.innerText.includes(raw.getAttribute('data-last-event'));
-    })()`);
+    await page.evaluate(COUNTED);
     await page.getByRole('button', { name: 'Cancel the task' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('It cannot go on afterwards').waitFor();
@@ -148,6 +169,24 @@ describeConsole('the page of a task', () => {
       return [it.naturalWidth / it.naturalHeight, it.clientWidth / it.clientHeight];
     });
     expect(shown).toEqual([2, 2]);
+  });
+
+  it('shows the console output of a failed agent once', async () => {
+    const id = await send([{ text: 'with an error' }]);
+    await inDatabase(
+      `INSERT INTO console_lines (tenant_id, task_id, position, run_id, attempt, at, level, text, total_bytes)
+       SELECT tenant_id, id, 1, gen_random_uuid(), 1, now(), 'error', 'the last words', 0 FROM tasks WHERE id = $1`,
+      id,
+    );
+    const error = { attempt: 1, at: '2026-01-31T12:00:00.000Z', name: 'Error', message: 'no paper left' };
+    await inDatabase(
+      `UPDATE runs SET error_detail = '${JSON.stringify({ ...error, output: ['the last words'] })}' WHERE task_id = $1`,
+      id,
+    );
+    const page = await open(id);
+    await page.getByText('no paper left').waitFor();
+    await page.getByRole('table', { name: 'Console of the agent' }).getByText('the last words').waitFor();
+    expect(await page.getByText('the last words').count()).toBe(1);
   });
 
   it('has names for the check boxes of a list of tasks', async () => {

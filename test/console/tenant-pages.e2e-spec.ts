@@ -42,6 +42,7 @@ describeConsole('the pages of a tenant', () => {
       'usage',
       'secrets',
       'tokens',
+      'audit',
     ];
     const widths: Record<string, number> = {};
     for (const path of paths) {
@@ -108,6 +109,33 @@ describeConsole('the pages of a tenant', () => {
     await dialog(page).getByRole('button', { name: 'Revoke' }).click();
     await row(page, 'for the shop').getByText('revoked').waitFor();
     expect((await whoami(next!)).status).toBe(401);
+  });
+
+  it('create tokens that expire and have a rate, and ask before their secret is gone', async () => {
+    const page = await open('/tokens', 'Tokens');
+    await page.getByRole('button', { name: 'Create token' }).click();
+    await dialog(page).getByLabel('Name').fill('for a week');
+    await dialog(page).getByLabel('Expires').selectOption('in 30 days');
+    await dialog(page).getByLabel('Requests per second').fill('7');
+    await baton.expectAccessible(page);
+    await dialog(page).getByRole('button', { name: 'Create token' }).click();
+    const secret = dialog(page).getByLabel('Secret', { exact: true });
+    await secret.waitFor();
+    await page.keyboard.press('Escape');
+    await dialog(page).getByRole('alert').getByText('Have you copied it?').waitFor();
+    await dialog(page).getByRole('button', { name: 'Close', exact: true }).click();
+    expect(await secret.textContent()).toMatch(/^baton_/);
+    await baton.expectAccessible(page);
+    await dialog(page).getByRole('button', { name: 'Done' }).click();
+    await row(page, 'for a week').getByText('7/s').waitFor();
+    const answer = await fetch(`${baton.url}/v1/tokens?limit=100`, {
+      headers: { authorization: `Bearer ${tenant.token}` },
+    });
+    const { tokens } = (await answer.json()) as { tokens: { name: string; expires_at: string }[] };
+    const expires = Date.parse(tokens.find(({ name }) => name === 'for a week')!.expires_at);
+    const days = (expires - Date.now()) / 86_400_000;
+    expect(days).toBeGreaterThan(29);
+    expect(days).toBeLessThanOrEqual(30);
   });
 
   it('create webhooks, change them, give them a new secret, and delete them', async () => {

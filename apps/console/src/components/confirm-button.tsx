@@ -1,7 +1,7 @@
 import { Button, type ButtonProps, Group, Modal, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import { ErrorView } from './error-view';
 import { SecretOnce } from './form-button';
 
@@ -9,7 +9,7 @@ import { SecretOnce } from './form-button';
 const DANGER = 'light-dark(var(--mantine-color-red-9), var(--mantine-color-red-4))';
 
 /**
- * A button for what cannot be undone. It asks first, says what will happen, and shows what went wrong.
+ * A button for what should not happen by accident. It asks first, says what will happen, and shows what went wrong.
  * @param act resolves with a text if it has made a secret, which is shown once
  */
 export function ConfirmButton({
@@ -19,6 +19,7 @@ export function ConfirmButton({
   act,
   name,
   dismiss = 'Cancel',
+  isHarmless = false,
   ...button
 }: {
   label: string;
@@ -31,8 +32,11 @@ export function ConfirmButton({
   name?: string;
   /** The button that closes the dialog without doing it. */
   dismiss?: string;
+  /** It destroys nothing: the button is not red. */
+  isHarmless?: boolean;
 } & Omit<ButtonProps, 'children'>) {
   const [isOpen, { open, close }] = useDisclosure(false);
+  const [isLeaving, setLeaving] = useState(false);
   const client = useQueryClient();
   const mutation = useMutation({
     mutationFn: act,
@@ -44,13 +48,14 @@ export function ConfirmButton({
   const end = (): void => {
     close();
     mutation.reset();
+    setLeaving(false);
   };
   return (
     <>
       <Button
         size="compact-sm"
         variant="default"
-        c={DANGER}
+        {...(!isHarmless && { c: DANGER })}
         {...button}
         onClick={open}
         {...(name !== undefined && { 'aria-label': `${label} ${name}` })}
@@ -59,14 +64,14 @@ export function ConfirmButton({
       </Button>
       <Modal
         opened={isOpen}
-        onClose={end}
+        onClose={() => (typeof mutation.data === 'string' ? setLeaving(true) : end())}
         title={question}
         closeOnClickOutside={typeof mutation.data !== 'string'}
         closeButtonProps={{ 'aria-label': 'Close' }}
         transitionProps={{ duration: 0 }}
       >
         {typeof mutation.data === 'string' ? (
-          <SecretOnce secret={mutation.data} onClose={end} />
+          <SecretOnce secret={mutation.data} isLeaving={isLeaving} onClose={end} />
         ) : (
           <Stack>
             <Text size="sm" component="div">
@@ -77,7 +82,11 @@ export function ConfirmButton({
               <Button variant="default" onClick={end}>
                 {dismiss}
               </Button>
-              <Button color="red" loading={mutation.isPending} onClick={() => mutation.mutate()}>
+              <Button
+                {...(!isHarmless && { color: 'red' })}
+                loading={mutation.isPending}
+                onClick={() => mutation.mutate()}
+              >
                 {label}
               </Button>
             </Group>

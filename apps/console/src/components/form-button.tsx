@@ -1,7 +1,7 @@
 import { Alert, Button, Code, CopyButton, Group, Modal, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import { ErrorView } from './error-view';
 
 /**
@@ -23,6 +23,7 @@ export function FormButton({
   submit: (fields: FormData) => Promise<string | undefined>;
 }) {
   const [isOpen, { open, close }] = useDisclosure(false);
+  const [isLeaving, setLeaving] = useState(false);
   const client = useQueryClient();
   const mutation = useMutation({
     mutationFn: submit,
@@ -34,6 +35,7 @@ export function FormButton({
   const end = (): void => {
     close();
     mutation.reset();
+    setLeaving(false);
   };
   return (
     <>
@@ -46,14 +48,15 @@ export function FormButton({
       )}
       <Modal
         opened={isOpen}
-        onClose={end}
+        // A secret that is gone cannot be brought back.
+        onClose={() => (mutation.data === undefined ? end() : setLeaving(true))}
         title={title}
         closeOnClickOutside={false}
         closeButtonProps={{ 'aria-label': 'Close' }}
         transitionProps={{ duration: 0 }}
       >
         {mutation.data !== undefined ? (
-          <SecretOnce secret={mutation.data} onClose={end} />
+          <SecretOnce secret={mutation.data} isLeaving={isLeaving} onClose={end} />
         ) : (
           <form
             onSubmit={(event) => {
@@ -80,13 +83,27 @@ export function FormButton({
   );
 }
 
-/** A secret that the server shows once. */
-export function SecretOnce({ secret, onClose }: { secret: string; onClose: () => void }) {
+/** A secret that the server shows once. @param isLeaving somebody wants to close the dialog by its corner or by Esc */
+export function SecretOnce({
+  secret,
+  isLeaving,
+  onClose,
+}: {
+  secret: string;
+  isLeaving: boolean;
+  onClose: () => void;
+}) {
   return (
     <Stack>
-      <Alert variant="default" title="Copy it now">
-        <Text size="sm">It is never shown again. If you lose it, make a new one.</Text>
-      </Alert>
+      {isLeaving ? (
+        <Alert color="red" variant="light" title="Have you copied it?" role="alert">
+          <Text size="sm">It is never shown again. Done closes the dialog.</Text>
+        </Alert>
+      ) : (
+        <Alert variant="default" title="Copy it now">
+          <Text size="sm">It is never shown again. If you lose it, make a new one.</Text>
+        </Alert>
+      )}
       <Code block tabIndex={0} aria-label="Secret">
         {secret}
       </Code>

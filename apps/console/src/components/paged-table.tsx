@@ -22,6 +22,7 @@ export function PagedTable<T>({
   idOf,
   columns,
   empty,
+  refreshMs,
 }: {
   /** What the list is of, for screen readers and as its key. */
   name: string;
@@ -29,12 +30,15 @@ export function PagedTable<T>({
   idOf: (entry: T) => string;
   columns: readonly TableColumn<T>[];
   empty: ReactNode;
+  /** How often it is read again, in ms. Unset: when somebody comes back to the page. */
+  refreshMs?: number;
 }) {
   const list = useInfiniteQuery({
     queryKey: ['list', name],
     queryFn: ({ pageParam }) => read(pageParam),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
+    ...(refreshMs !== undefined && { refetchInterval: refreshMs }),
   });
   if (list.error && !list.data) {
     return <ErrorView error={list.error} retry={() => void list.refetch()} />;

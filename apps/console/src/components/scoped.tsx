@@ -1,3 +1,4 @@
+import { Code } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { type CallerScope, useCaller } from '../session/caller';
 import { EmptyState } from './empty-state';
@@ -15,15 +16,19 @@ export function ScopedPage({
   actions?: ReactNode;
   children: ReactNode;
 }) {
-  const isAllowed = useCaller().can(...scopes);
+  const { can, tenant } = useCaller();
+  const isAllowed = can(...scopes);
   return (
     <Page title={title} actions={isAllowed ? actions : undefined}>
       {isAllowed ? (
         children
       ) : (
         <EmptyState title="Your token may not see this page">
-          It needs the scope {scopes.join(' or ')}. Ask an administrator of your tenant for a token that has
-          it.
+          It needs the scope {scopes.join(' or ')}. An administrator of your tenant makes a token that has it
+          on the page Tokens, the operator with{' '}
+          <Code>
+            npx baton tokens create --tenant {tenant} --scopes {scopes[0]}
+          </Code>
         </EmptyState>
       )}
     </Page>

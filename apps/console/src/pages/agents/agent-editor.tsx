@@ -155,9 +155,15 @@ function Editor({
           {checked.outcome}
         </Alert>
       )}
-      {isChecked && checked.error !== undefined && (
-        <ErrorView error={checked.error} title="It was not accepted" />
-      )}
+      {isChecked &&
+        checked.error !== undefined &&
+        (checked.problems.length > 0 ? (
+          <Alert color="red" variant="light" title="It was not accepted" role="alert">
+            Mend the problems above, then try again.
+          </Alert>
+        ) : (
+          <ErrorView error={checked.error} title="It was not accepted" />
+        ))}
     </Page>
   );
 }

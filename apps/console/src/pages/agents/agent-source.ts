@@ -27,7 +27,11 @@ export class AgentSource {
     }
     if (!schema) return [];
     const { errors } = new Validator(schema, '2020-12', false).validate(this.value ?? null);
-    return errors.flatMap((unit) => this.problemOf(unit));
+    const problems = errors.flatMap((unit) => this.problemOf(unit));
+    // Two rules of the schema can find the same fault.
+    const isFirst = ({ line, message }: Problem, i: number): boolean =>
+      problems.findIndex((each) => each.line === line && each.message === message) === i;
+    return problems.filter(isFirst);
   }
 
   /** A fault that the server has found. @param field such as `config.agents[0]` */
@@ -41,7 +45,7 @@ export class AgentSource {
     if (WRAPPERS.has(keyword) || /\/(anyOf|oneOf)\//.test(keywordLocation)) return [];
     const path = instanceLocation.split('/').slice(1).map(unescapePointer);
     const field = path.join('.');
-    const message = keyword === 'false' ? 'is not known' : error;
+    const message = wordsFor(keyword, error);
     return [
       {
         line: this.lineOf(path),
@@ -70,6 +74,32 @@ export class AgentSource {
 }
 
 const WRAPPERS = new Set(['properties', 'items', 'allOf', 'if', 'then', 'additionalProperties', '$ref']);
+
+/** What the validator says of a value, in the words of the server. */
+function wordsFor(keyword: string, error: string): string {
+  const [, named] = /"([^"]*)"\.?$/.exec(error) ?? [];
+  const [, limit] = /([\d.]+)\)?\.$/.exec(error) ?? [];
+  const words: Record<string, string | undefined> = {
+    false: 'is not known',
+    additionalProperties: 'is not known',
+    required: named && `${named} is missing`,
+    type: named && `must be of the type ${named}`,
+    enum:
+      /\[(.*)\]/.exec(error)?.[1] && `must be one of ${/\[(.*)\]/.exec(error)?.[1]?.replaceAll(',', ', ')}`,
+    const: named && `must be "${named}"`,
+    anyOf: 'has none of the allowed forms',
+    oneOf: 'has none of the allowed forms',
+    pattern: 'does not have the allowed form',
+    format: 'does not have the allowed form',
+    minLength: limit && `must have at least ${limit} characters`,
+    maxLength: limit && `must have at most ${limit} characters`,
+    minItems: limit && `must have at least ${limit} entries`,
+    maxItems: limit && `must have at most ${limit} entries`,
+    minimum: limit && `must be at least ${limit}`,
+    maximum: limit && `must be at most ${limit}`,
+  };
+  return words[keyword] ?? error;
+}
 
 /** RFC 6901. */
 const unescapePointer = (step: string): string =>

@@ -3,12 +3,15 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { CodeEditor } from '../../components/code-editor';
 import { ErrorView } from '../../components/error-view';
+import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
+import { usePrincipalName } from '../../session/principal-names';
 import { type Agent, restoreVersion, versionsQuery, versionTextQuery } from './agents-api';
 
 /** The versions of an agent: what changed between two, and how to go back. */
 export function AgentVersions({ agent, etag }: { agent: Agent; etag: string | undefined }) {
   const { can } = useCaller();
+  const nameOf = usePrincipalName();
   const { data, error, refetch } = useQuery(versionsQuery(agent.slug));
   const [restoring, setRestoring] = useState<number>();
   if (error) return <ErrorView error={error} retry={() => void refetch()} />;
@@ -31,8 +34,10 @@ export function AgentVersions({ agent, etag }: { agent: Agent; etag: string | un
             {data.versions.map(({ version, enabled, created_at: at, created_by: by, erased_at: erased }) => (
               <Table.Tr key={version}>
                 <Table.Td>{version}</Table.Td>
-                <Table.Td>{new Date(at).toLocaleString()}</Table.Td>
-                <Table.Td>{by}</Table.Td>
+                <Table.Td>
+                  <Time at={at} />
+                </Table.Td>
+                <Table.Td title={by ?? undefined}>{by === null ? '–' : nameOf(by)}</Table.Td>
                 <Table.Td>{erased !== null ? 'contents erased' : enabled ? 'enabled' : 'disabled'}</Table.Td>
                 <Table.Td>
                   {can('agents:write') && version !== newest && erased === null && (

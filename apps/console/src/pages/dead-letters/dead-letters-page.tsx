@@ -5,6 +5,7 @@ import { EmptyState } from '../../components/empty-state';
 import { PagedTable } from '../../components/paged-table';
 import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
+import { TaskLink } from '../../components/task-link';
 import { useCaller } from '../../session/caller';
 
 /** What was given up: runs that used up their attempts, and push notifications that no receiver has taken. */
@@ -40,7 +41,7 @@ function DeadRuns() {
       }}
       idOf={({ run_id: id }) => id}
       columns={[
-        { title: 'Task', cell: ({ task_id: id }) => id },
+        { title: 'Task', cell: ({ task_id: id }) => <TaskLink id={id} /> },
         { title: 'Reason', cell: ({ reason }) => reason },
         { title: 'Attempts', cell: ({ attempts }) => attempts },
         { title: 'Given up', cell: ({ died_at: at }) => <Time at={at} /> },
@@ -50,6 +51,7 @@ function DeadRuns() {
           cell: ({ run_id: runId, task_id: id, redelivered_at: at }) =>
             can('agents:call') && (
               <ConfirmButton
+                isHarmless
                 label="Send again"
                 name={id}
                 question="Send the message of this run again?"
@@ -85,7 +87,7 @@ function DeadPushes() {
       idOf={({ task_id: id, config_id: config }) => `${id} ${config}`}
       columns={[
         { title: 'Receiver', cell: ({ receiver }) => receiver },
-        { title: 'Task', cell: ({ task_id: id }) => id },
+        { title: 'Task', cell: ({ task_id: id }) => <TaskLink id={id} /> },
         {
           title: 'Last answer',
           cell: ({ status, error }) => error ?? (status === null ? 'none' : `HTTP ${status}`),
@@ -97,6 +99,7 @@ function DeadPushes() {
           cell: ({ task_id: id, config_id: config, receiver }) =>
             can('agents:call') && (
               <ConfirmButton
+                isHarmless
                 label="Deliver again"
                 name={receiver}
                 question="Deliver again?"

@@ -1,4 +1,4 @@
-import { Alert, Badge, Button, Group, Skeleton, Text, TextInput, Textarea } from '@mantine/core';
+import { Alert, Badge, Button, Group, Skeleton, Stack, Text, TextInput, Textarea } from '@mantine/core';
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { answerOf, api } from '../../api/client';
 import type { TenantSchemas } from '@baton/contract';
@@ -7,11 +7,23 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { FormButton, textOf } from '../../components/form-button';
 import { PagedTable } from '../../components/paged-table';
+import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
+import { StateBadge } from '../tasks/task-words';
 import { ScopedPage } from '../../components/scoped';
 import { useCaller } from '../../session/caller';
 
 type Schedule = TenantSchemas['Schedule'];
+
+/** What came of the last time of a schedule. A task that was made may still fail: it has a state of its own. */
+const OUTCOMES = {
+  started: 'made a task',
+  skipped: 'skipped',
+  missed: 'missed',
+  refused: 'refused',
+} as const;
+/** How often the list is read again: its tasks go on, in ms. */
+const REFRESH_MS = 5_000;
 
 /** The schedules of the tenant. */
 export function SchedulesPage() {
@@ -38,11 +50,12 @@ export function SchedulesPage() {
       {run.error && <ErrorView error={run.error} />}
       {run.data && (
         <Alert role="status" variant="default" title="A task was made">
-          {run.data.task_id}
+          <TaskLink id={run.data.task_id} />
         </Alert>
       )}
       <PagedTable
         name="Schedules"
+        refreshMs={REFRESH_MS}
         read={async (cursor) => {
           const page = await answerOf(api.GET('/v1/schedules', { params: { query: { cursor } } }));
           return { entries: page.schedules, next: page.next_cursor };
@@ -71,11 +84,28 @@ export function SchedulesPage() {
             title: 'Last time',
             cell: ({ last_outcome: last }) =>
               last && (
-                <Text size="sm" component="span">
-                  {last.outcome}
-                  {last.reason !== null && `: ${last.reason}`}
-                </Text>
+                <Stack gap={0}>
+                  <Text size="sm" component="span">
+                    {OUTCOMES[last.outcome]}
+                    {last.reason !== null && `: ${last.reason}`}
+                  </Text>
+                  <Text size="xs" component="span">
+                    <Time at={last.at} />
+                  </Text>
+                </Stack>
               ),
+          },
+          {
+            title: 'Last task',
+            cell: ({ last_task: task }) =>
+              task &&
+              (task.state === null ? (
+                'deleted'
+              ) : (
+                <TaskLink id={task.task_id}>
+                  <StateBadge state={task.state} />
+                </TaskLink>
+              )),
           },
           {
             title: 'Actions',

@@ -98,7 +98,9 @@ export function SignInPage() {
           </Text>
         ) : (
           <Text size="sm">
-            No token? An administrator of your tenant makes one: <Code>npx baton tokens create</Code>
+            No token? <Code>npm start</Code> prints one. An administrator of your tenant makes others on the
+            page Tokens. The operator makes the first one:{' '}
+            <Code>npx baton tokens create --tenant SLUG --scopes admin</Code>
           </Text>
         )}
       </Stack>

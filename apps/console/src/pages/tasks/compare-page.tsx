@@ -6,7 +6,7 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import type { Part } from '../../components/part-view';
-import { type Artifact, joinTexts, type Message } from './artifacts';
+import { type Artifact, joinTexts, type Message } from '../../a2a/artifacts';
 import { lengthText, type Task, UUID } from './task-words';
 import styles from './tasks.module.css';
 

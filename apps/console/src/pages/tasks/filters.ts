@@ -1,4 +1,4 @@
-import { STATES, type TaskState } from './task-words';
+import { STATES, type TaskState } from '../../a2a/task-states';
 
 /** Which tasks the list shows. They are in the URL, so a list can be sent to somebody. */
 export interface TaskFilters {
@@ -18,7 +18,7 @@ const NAMES = ['agent', 'owner', 'context', 'since', 'until', 'text'] as const;
 /** Reads the filters of a URL. What is no filter is left out. */
 export function readFilters(search: Record<string, unknown>): TaskFilters {
   const filters: TaskFilters = {};
-  const state = STATES.find((each) => each === search.state);
+  const state = STATES.find((each) => each === stateNameOf(search.state));
   if (state) filters.state = state;
   for (const name of NAMES) {
     const value = search[name];
@@ -28,6 +28,27 @@ export function readFilters(search: Record<string, unknown>): TaskFilters {
   if (filters.since !== undefined && !Object.hasOwn(SPANS, filters.since)) delete filters.since;
   if (!untilChoices(filters.since).some((choice) => choice === filters.until)) delete filters.until;
   return filters;
+}
+
+/** A state as the console names it: A2A writes `TASK_STATE_INPUT_REQUIRED` for `input-required`. */
+const stateNameOf = (value: unknown): unknown =>
+  typeof value === 'string'
+    ? value
+        .toLowerCase()
+        .replace(/^task_state_/, '')
+        .replaceAll('_', '-')
+    : value;
+
+/** The choices of a URL that `readFilters` leaves out because there is no such choice: their names and values. */
+export function unknownFilters(search: Record<string, unknown>): [string, string][] {
+  const read = readFilters(search);
+  return (['state', 'since', 'until'] as const).flatMap((name): [string, string][] => {
+    const value = search[name];
+    const isText = typeof value === 'string' || typeof value === 'number';
+    // What was left out because another choice leaves nothing of it is no mistake.
+    const isKnown = read[name] !== undefined || (name === 'until' && Object.hasOwn(SPANS, String(value)));
+    return isText && value !== '' && !isKnown ? [[name, String(value).slice(0, 50)]] : [];
+  });
 }
 
 /** How far back each choice of `since` and `until` goes, in ms. */

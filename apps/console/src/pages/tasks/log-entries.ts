@@ -1,5 +1,5 @@
 import type { Part } from '../../components/part-view';
-import { type Artifact, joinTexts, type Message } from './artifacts';
+import { type Artifact, kindOf, type Message } from '../../a2a/artifacts';
 import type { LogEvent } from './task-log';
 import type { Task } from './task-words';
 
@@ -21,12 +21,6 @@ export interface Approval {
   by: string | null;
   at: string | null;
 }
-
-/** `baton.event` of an artifact that is no output of the agent, such as `tool-call`. */
-export const kindOf = ({ metadata }: Artifact): string | undefined => {
-  const kind = metadata?.['baton.event'];
-  return typeof kind === 'string' ? kind : undefined;
-};
 
 export const approvalOf = ({ metadata }: Artifact): Approval | undefined =>
   metadata?.['baton.approval'] as Approval | undefined;
@@ -59,8 +53,6 @@ export function entriesOf(
     const last = entries.at(-1);
     if (artifactUpdate?.append && last?.artifactId === artifactUpdate.artifact.artifactId) {
       last.raw.push(event);
-      if (kindOf(artifactUpdate.artifact) === undefined)
-        last.parts = joinTexts([...last.parts, ...(artifactUpdate.artifact.parts ?? [])]);
       continue;
     }
     const stored = times.get(seq);
@@ -78,12 +70,12 @@ function contentOf(
 ): Pick<Entry, 'title' | 'approval' | 'parts'> & { artifactId?: string } {
   if (artifactUpdate) {
     const { artifact } = artifactUpdate;
-    const { artifactId, name = artifactId, parts = [] } = artifact;
-    const kind = kindOf(artifact);
+    const { artifactId, name = artifactId } = artifact;
     return {
-      title: `${kind ?? 'Artifact'}: ${name}`,
+      title: `${kindOf(artifact) ?? 'Artifact'}: ${name}`,
       approval: approvalOf(artifact),
-      parts: kind === undefined ? parts : [],
+      // The page shows the artifact itself above the log.
+      parts: [],
       artifactId,
     };
   }

@@ -3,8 +3,9 @@ import { createParser } from 'eventsource-parser';
 import { useEffect, useState } from 'react';
 import { ApiError } from '../../api/api-error';
 import { answerOf, api, fetchApi } from '../../api/client';
-import { addToArtifacts, type Artifact, type ArtifactUpdate, type Message } from './artifacts';
-import { isTerminal, type Task } from './task-words';
+import { addToArtifacts, type Artifact, type ArtifactUpdate, type Message } from '../../a2a/artifacts';
+import { isTerminal } from '../../a2a/task-states';
+import { type Task } from './task-words';
 
 /** One event of the log: the StreamResponse of A2A 1.0 with its sequence. */
 export interface LogEvent {

@@ -16,19 +16,12 @@ import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../agents/agent-names';
 import { curlOf, HIDDEN_TOKEN } from '../playground/exchange';
 import { AnswerForm } from './answer-form';
-import type { Artifact, Message } from './artifacts';
-import { type Approval, approvalOf, entriesOf, type Entry, kindOf, messagesOfCaller } from './log-entries';
+import { type Artifact, kindOf, type Message } from '../../a2a/artifacts';
+import { type Approval, approvalOf, entriesOf, type Entry, messagesOfCaller } from './log-entries';
 import { type LogEvent, type TaskLog, useTaskLog } from './task-log';
 import { MAX_MODEL_CALLS, ModelCalls, Runs, Steps } from './task-work';
-import {
-  isTerminal,
-  isWaiting,
-  lengthText,
-  statusReason,
-  shortId,
-  StateBadge,
-  type Task,
-} from './task-words';
+import { isTerminal, isWaiting } from '../../a2a/task-states';
+import { lengthText, statusReason, shortId, StateBadge, type Task } from './task-words';
 import styles from './tasks.module.css';
 
 const route = getRouteApi('/app/tasks/$id');
@@ -442,6 +435,7 @@ function EntryRow({ entry: { seq, title, approval, at, parts, raw } }: { entry: 
         )}
       </Group>
       <Parts parts={parts} />
+      {raw.length > 1 && <Text size="sm">{raw.length} pieces</Text>}
       <Raw seq={seq} events={raw} />
     </li>
   );

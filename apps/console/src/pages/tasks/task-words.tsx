@@ -1,33 +1,10 @@
 import { Badge } from '@mantine/core';
 import type { TenantSchemas } from '@baton/contract';
+import { isTerminal, isWaiting, STATE_COLOURS, type TaskState } from '../../a2a/task-states';
 import styles from './tasks.module.css';
 
 export type ListedTask = TenantSchemas['TaskSummary'];
 export type Task = TenantSchemas['Task'];
-
-export type TaskState = NonNullable<ListedTask['state']>;
-
-/** The states of a task, and the colour of each. */
-const COLOURS: Readonly<Record<TaskState, string>> = {
-  submitted: 'gray',
-  working: 'blue',
-  'input-required': 'orange',
-  'auth-required': 'orange',
-  completed: 'green',
-  failed: 'red',
-  rejected: 'red',
-  canceled: 'gray',
-};
-
-export const STATES = Object.keys(COLOURS) as readonly TaskState[];
-
-/** Whether a task has ended. It never goes on. */
-export const isTerminal = (state: string | undefined): boolean =>
-  state !== undefined && ['completed', 'failed', 'rejected', 'canceled'].includes(state);
-
-/** Whether a task waits for its caller. */
-export const isWaiting = (state: string | undefined): boolean =>
-  state === 'input-required' || state === 'auth-required';
 
 /** Why a task has ended badly or waits, as its status says. Undefined: it goes on, has completed, or does not say it. */
 export const statusReason = ({ state, status_message: text }: ListedTask): string | undefined =>
@@ -55,7 +32,7 @@ export function ListedId({ id }: { id: string }) {
 /** The word is the state; the colour only helps. */
 export function StateBadge({ state }: { state?: TaskState | undefined }) {
   return (
-    <Badge variant="outline" color={state ? COLOURS[state] : 'gray'} c="inherit" tt="none">
+    <Badge variant="outline" color={state ? STATE_COLOURS[state] : 'gray'} c="inherit" tt="none">
       {state ?? 'unknown'}
     </Badge>
   );

@@ -1,24 +1,25 @@
-import { Anchor, Button, Group, NativeSelect, Text, TextInput } from '@mantine/core';
+import { Alert, Anchor, Button, Group, NativeSelect, Text, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useEffect, useId, useMemo, useRef } from 'react';
+import { useEffect, useId, useMemo, useRef, useState } from 'react';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { useCaller } from '../../session/caller';
 import { useAgentNames } from '../agents/agent-names';
-import { readFilters, SPANS, type TaskFilters, untilChoices } from './filters';
+import { readFilters, SPANS, type TaskFilters, unknownFilters, untilChoices } from './filters';
+import { heldOrder } from './held-order';
 import { readTasks, tasksQuery } from './tasks-query';
 import { usePrincipalName, usePrincipalNames } from '../../session/principal-names';
+import { STATES } from '../../a2a/task-states';
 import {
   durationText,
   ListedId,
   lengthText,
   type ListedTask,
   statusReason,
-  STATES,
   StateBadge,
   UUID,
 } from './task-words';
@@ -39,17 +40,22 @@ export function TasksPage() {
   // The router adds what nobody has validated.
   const search = route.useSearch();
   const filters = useMemo(() => readFilters(search), [search]);
-  const { tasks, searched, error, isPending, hasMore, isFetchingMore, readMore, retry } = useTasks(filters);
+  const entry = useMemo(historyEntry, [search]);
+  const list = useTasks(filters, entry);
+  const { tasks, searched, error, isPending, hasMore, isFetchingMore, readMore, retry } = list;
   const names = useAgentNames();
   const isSearch = filters.text !== undefined;
   const hasFilters = Object.keys(filters).length > 0;
   return (
     <Page title="Tasks">
       <Filters filters={filters} />
+      <UnknownFilters search={search} />
       {error && <ErrorView error={error} retry={retry} />}
       {!isPending && tasks.length === 0 && !error && <NoTasks hasFilters={hasFilters} />}
       {tasks.length > 0 && (
         <TaskTable
+          key={entry}
+          entry={entry}
           tasks={tasks}
           names={names}
           // A search goes on when somebody asks for it: it can look at many tasks for few rows.
@@ -73,11 +79,11 @@ export function TasksPage() {
 }
 
 /** Pages as they are scrolled to. The first page is read again and again, and its tasks are the latest word. */
-function useTasks(filters: TaskFilters) {
-  const pages = useInfiniteQuery(tasksQuery(filters));
+function useTasks(filters: TaskFilters, entry: string) {
+  const pages = useInfiniteQuery(tasksQuery(filters, entry));
   const [first] = pages.data?.pages ?? [];
   const newest = useQuery({
-    queryKey: ['tasks-newest', JSON.stringify(filters)],
+    queryKey: ['tasks-newest', JSON.stringify(filters), entry],
     queryFn: ({ signal }) => readTasks(filters, '', signal),
     refetchInterval: filters.text === undefined ? REFRESH_MS : SEARCH_REFRESH_MS,
     enabled: pages.isSuccess,
@@ -206,22 +212,53 @@ function NoTasks({ hasFilters }: { hasFilters: boolean }) {
   );
 }
 
+const idOf = ({ task_id: id }: ListedTask): string => id;
+
+/** How far lists were scrolled, in px, by the entries of the browser's history. */
+const offsets = new Map<string, number>();
+
+/** The entry of the browser's history that is shown, as the router names it. */
+const historyEntry = (): string => (window.history.state as { __TSR_key?: string } | null)?.__TSR_key ?? '';
+
 function TaskTable({
-  tasks,
+  entry,
+  tasks: list,
   names,
   readMore,
 }: {
+  /** The list stands where it stood at this entry of the history. */
+  entry: string;
   tasks: readonly ListedTask[];
   names: ReadonlyMap<string, string>;
   readMore: (() => void) | undefined;
 }) {
   const scroller = useRef<HTMLDivElement>(null);
+  const [isScrolled, setScrolled] = useState(() => (offsets.get(entry) ?? 0) > 0);
+  const [isPointed, setPointed] = useState(false);
+  const isHeld = isScrolled || isPointed;
+  const shown = useRef<readonly string[]>([]);
+  const { rows: tasks, fresh } = useMemo(
+    () =>
+      isHeld && shown.current.length > 0
+        ? heldOrder(shown.current, list, idOf)
+        : { rows: list as ListedTask[], fresh: 0 },
+    [list, isHeld],
+  );
+  useEffect(() => {
+    shown.current = tasks.map(idOf);
+  }, [tasks]);
+  const showFresh = (): void => {
+    scroller.current?.scrollTo({ top: 0 });
+    setScrolled(false);
+    setPointed(false);
+  };
   const rows = useVirtualizer({
     count: tasks.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_PX,
     overscan: 10,
     getItemKey: (index) => tasks[index]?.task_id ?? index,
+    initialOffset: offsets.get(entry) ?? 0,
   });
   const items = rows.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
@@ -230,40 +267,67 @@ function TaskTable({
     if (last >= tasks.length - ROWS_AHEAD) readMore?.();
   }, [last, tasks.length, readMore]);
   return (
-    <div
-      ref={scroller}
-      className={styles.scroller}
-      role="table"
-      aria-label="Tasks"
-      aria-rowcount={tasks.length + 1}
-      tabIndex={0}
-    >
-      <div className={styles.head} role="row" aria-rowindex={1}>
-        {TITLES.map((title) => (
-          <div key={title} role="columnheader">
-            {title}
-          </div>
-        ))}
+    <>
+      <div
+        ref={scroller}
+        onScroll={({ currentTarget: { scrollTop } }) => {
+          offsets.set(entry, scrollTop);
+          setScrolled(scrollTop > 0);
+        }}
+        onPointerEnter={() => setPointed(true)}
+        onPointerLeave={() => setPointed(false)}
+        className={styles.scroller}
+        role="table"
+        aria-label="Tasks"
+        aria-rowcount={tasks.length + 1}
+        tabIndex={0}
+      >
+        <div className={styles.head} role="row" aria-rowindex={1}>
+          {TITLES.map((title) => (
+            <div key={title} role="columnheader">
+              {title}
+            </div>
+          ))}
+        </div>
+        <div role="rowgroup" className={styles.body} style={{ height: rows.getTotalSize() }}>
+          {items.map(({ index, start, key }) => {
+            const task = tasks[index];
+            return (
+              task && (
+                <div
+                  key={key}
+                  role="row"
+                  aria-rowindex={index + 2}
+                  className={styles.row}
+                  style={{ height: ROW_PX, transform: `translateY(${start}px)` }}
+                >
+                  <Cells task={task} agent={names.get(task.agent_id) ?? task.agent_id} nameOf={nameOf} />
+                </div>
+              )
+            );
+          })}
+        </div>
       </div>
-      <div role="rowgroup" className={styles.body} style={{ height: rows.getTotalSize() }}>
-        {items.map(({ index, start, key }) => {
-          const task = tasks[index];
-          return (
-            task && (
-              <div
-                key={key}
-                role="row"
-                aria-rowindex={index + 2}
-                className={styles.row}
-                style={{ height: ROW_PX, transform: `translateY(${start}px)` }}
-              >
-                <Cells task={task} agent={names.get(task.agent_id) ?? task.agent_id} nameOf={nameOf} />
-              </div>
-            )
-          );
-        })}
-      </div>
-    </div>
+      {fresh > 0 && (
+        <Group>
+          <Button size="compact-sm" variant="default" onClick={showFresh}>
+            Show {fresh} new or changed {fresh === 1 ? 'task' : 'tasks'}
+          </Button>
+        </Group>
+      )}
+    </>
+  );
+}
+
+/** Says which choices of the address there are not: the list is shown without them. */
+function UnknownFilters({ search }: { search: Record<string, unknown> }) {
+  const unknown = unknownFilters(search);
+  if (unknown.length === 0) return null;
+  return (
+    <Alert variant="default" title="A filter of the address is not known" role="status">
+      {unknown.map(([name, value]) => `${name}: ${value}`).join(', ')}. The list is shown without it. States
+      are {STATES.join(', ')}.
+    </Alert>
   );
 }
 

@@ -2,8 +2,8 @@ import { infiniteQueryOptions } from '@tanstack/react-query';
 import { answerOf, api } from '../../api/client';
 import { queryOf, type TaskFilters } from './filters';
 
-/** How long a list is kept that no page shows: the list is asked for before the page is drawn. */
-const KEPT_MS = 5_000;
+/** How long a list is kept that no page shows, in ms: for somebody who goes back to it. */
+const KEPT_MS = 10 * 60_000;
 
 /** One page of the list. @param cursor empty: the first */
 export const readTasks = (filters: TaskFilters, cursor: string, signal: AbortSignal) =>
@@ -14,10 +14,10 @@ export const readTasks = (filters: TaskFilters, cursor: string, signal: AbortSig
     }),
   );
 
-/** The pages of the list as far as they are read. */
-export const tasksQuery = (filters: TaskFilters) =>
+/** The pages of the list as far as they are read. @param entry the entry of the browser's history: another visit reads a new list */
+export const tasksQuery = (filters: TaskFilters, entry: string) =>
   infiniteQueryOptions({
-    queryKey: ['tasks', JSON.stringify(filters)],
+    queryKey: ['tasks', JSON.stringify(filters), entry],
     queryFn: ({ pageParam, signal }) => readTasks(filters, pageParam, signal),
     initialPageParam: '',
     getNextPageParam: ({ next_cursor: next }) => next ?? undefined,

@@ -1,4 +1,4 @@
-import { Badge, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
+import { Badge, Checkbox, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
 import { answerOf, api } from '../../api/client';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
@@ -39,6 +39,7 @@ export function TokensPage() {
           { title: 'State', cell: ({ state }) => <Badge variant="outline">{state}</Badge> },
           { title: 'May do', cell: ({ scopes }) => scopes.join(', ') },
           { title: 'Agents', cell: ({ agents }) => agents?.join(', ') ?? 'all' },
+          { title: 'Rate', cell: ({ requests_per_second: rate }) => (rate === null ? '–' : `${rate}/s`) },
           { title: 'Last used', cell: ({ last_used_at: at }) => <Time at={at} /> },
           { title: 'Expires', cell: ({ expires_at: at }) => <Time at={at} /> },
           {
@@ -92,6 +93,9 @@ export function TokensPage() {
   );
 }
 
+const DAY_MS = 86_400_000;
+const inDays = (days: number): string => new Date(Date.now() + days * DAY_MS).toISOString();
+
 function CreateToken() {
   const { can } = useCaller();
   return (
@@ -103,6 +107,10 @@ function CreateToken() {
           name: textOf(fields, 'name') ?? '',
           scopes: fields.getAll('scopes') as CallerScope[],
           ...(wordsOf(fields, 'agents') && { agents: wordsOf(fields, 'agents') }),
+          ...(textOf(fields, 'rate') !== undefined && {
+            requests_per_second: Number(textOf(fields, 'rate')),
+          }),
+          ...(textOf(fields, 'days') !== undefined && { expires_at: inDays(Number(textOf(fields, 'days'))) }),
         };
         return (await answerOf(api.POST('/v1/tokens', { body }))).secret;
       }}
@@ -126,6 +134,26 @@ function CreateToken() {
         name="agents"
         label="Only these agents"
         description="Slugs with commas between them. Empty: all"
+      />
+      <NativeSelect
+        name="days"
+        label="Expires"
+        defaultValue="90"
+        data={[
+          { value: '1', label: 'in a day' },
+          { value: '30', label: 'in 30 days' },
+          { value: '90', label: 'in 90 days' },
+          { value: '365', label: 'in a year' },
+          { value: '', label: 'never' },
+        ]}
+      />
+      <TextInput
+        name="rate"
+        label="Requests per second"
+        description="Empty: the limit of the tenant alone"
+        type="number"
+        min={1}
+        step={1}
       />
     </FormButton>
   );
