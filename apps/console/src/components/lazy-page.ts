@@ -15,9 +15,9 @@ export class PageLoadError extends Error {
 }
 
 /** A page whose code is loaded when somebody opens it. The router would load the page again also where the server is away. */
-export function lazyPage<T extends Record<string, unknown>, K extends keyof T & string>(
+export function lazyPage<T extends Record<string, unknown>>(
   load: () => Promise<T>,
-  name: K,
+  name: keyof T & string,
 ): RouteComponent {
   const page = () =>
     load().catch((error: unknown) => {

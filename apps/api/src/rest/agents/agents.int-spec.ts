@@ -49,8 +49,7 @@ describe('an agent of a tenant', () => {
       runtime: 'llm',
       config: { model, prompt: 'p', ...config },
     });
-    const warnings = async (body: object) =>
-      (await tenant.ask('POST', '?dryRun=true', body)).json.warnings as unknown;
+    const warnings = async (body: object) => (await tenant.ask('POST', '?dryRun=true', body)).json.warnings;
     const missing = (field: string, name: string) => [
       { field, description: `there is no secret "${name}": set it before the agent runs` },
     ];
