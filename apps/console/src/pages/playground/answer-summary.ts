@@ -21,7 +21,7 @@ export interface StreamEvent {
 }
 
 /** What an answer amounts to. */
-export interface Summary {
+export interface AnswerContent {
   artifacts: readonly Artifact[];
   /** The newest message of the agent. */
   said: readonly Part[];
@@ -38,7 +38,7 @@ export const stateOf = ({ task, statusUpdate }: StreamEvent): string | undefined
 /** Puts together what the events of an answer say, however many they are. */
 export class AnswerSummary {
   private readonly artifacts = new Map<string, Artifact>();
-  private rest: Omit<Summary, 'artifacts'> = { said: [] };
+  private rest: Omit<AnswerContent, 'artifacts'> = { said: [] };
 
   add(event: StreamEvent): void {
     const { task, statusUpdate, artifactUpdate, message } = event;
@@ -56,7 +56,7 @@ export class AnswerSummary {
   }
 
   /** As it is now. Notes of tool calls and the like are no output. */
-  get summary(): Summary {
+  get summary(): AnswerContent {
     const artifacts = [...this.artifacts.values()].filter((each) => kindOf(each) === undefined);
     return { ...this.rest, artifacts };
   }

@@ -27,7 +27,7 @@ import { useCaller } from '../../session/caller';
 import { isTerminal, isWaiting } from '../../a2a/task-states';
 import { agentsQuery } from '../agents/agents-api';
 import type { AgentCall } from './agent-call';
-import { AnswerSummary, type StreamEvent, type Summary } from './answer-summary';
+import { AnswerSummary, type StreamEvent, type AnswerContent } from './answer-summary';
 import {
   BINDINGS,
   type Draft,
@@ -58,7 +58,7 @@ interface ReceivedAnswer {
   /** The newest. */
   events: StreamEvent[];
   /** What all events together say. */
-  summary: Summary;
+  summary: AnswerContent;
   error: unknown;
 }
 

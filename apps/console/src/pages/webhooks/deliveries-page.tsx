@@ -11,14 +11,14 @@ import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
 import { useAgentNames } from '../agents/agent-names';
 
-type Delivery = TenantSchemas['WebhookDelivery'];
+type ListedDelivery = TenantSchemas['WebhookDelivery'];
 
 const route = getRouteApi('/app/webhooks/$id');
 /** How often the list is read again, in ms. */
 const REFRESH_MS = 5_000;
 
 /** The colour of each state. The word is the state. */
-const COLOURS: Readonly<Record<Delivery['state'], string>> = {
+const COLOURS: Readonly<Record<ListedDelivery['state'], string>> = {
   delivered: 'green',
   waiting: 'blue',
   retrying: 'orange',
@@ -124,7 +124,7 @@ export function DeliveriesPage() {
 }
 
 /** @returns such as `HTTP 500, 3 times since 12:00` */
-function LastAnswer({ of: { status, error, failures, failing_since: since } }: { of: Delivery }) {
+function LastAnswer({ of: { status, error, failures, failing_since: since } }: { of: ListedDelivery }) {
   return (
     <Stack gap={0}>
       <Text size="sm">{error ?? (status === null ? '–' : `HTTP ${status}`)}</Text>
