@@ -59,7 +59,8 @@ function* timesAfter(
   let last = Math.max(after.getTime(), startsAt ? startsAt.getTime() - 1 : -Infinity);
   for (;;) {
     const next = times.next(last);
-    if (next === undefined) throw new NoTimeError('has no time within the next eight years: choose a day that its months have');
+    if (next === undefined)
+      throw new NoTimeError('has no time within the next eight years: choose a day that its months have');
     if (endsAt && next > endsAt.getTime()) return;
     yield new Date(next);
     last = next;
