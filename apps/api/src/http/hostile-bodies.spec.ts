@@ -14,6 +14,7 @@ const WITHOUT_BODY = new Set([
   '/v1/agents/:agent/versions/:version/restore',
   '/v1/dead-letters/:runId/redeliver',
   '/v1/dead-pushes/:id/redeliver',
+  '/v1/webhooks/:id/redeliver',
   '/v1/tasks/:id/cancel',
   '/v1/requests/:id/cancel',
   '/v1/tasks/:id/send-again',
