@@ -353,6 +353,40 @@ describe('a token', () => {
     });
   });
 
+  it('sees the story of its task: what the model asked for, who was waited for, and what the tool was given', async () => {
+    const one = await token('agents:call', 'tasks:approve');
+    const author = await token('tasks:read', 'agents:write');
+    const caller = tokenCaller(one, 'payer');
+    const { id } = (await caller.call('SendMessage', sendParams('pay the rent'))).result!.task as {
+      id: string;
+    };
+    await caller.call('SendMessage', sendParams('yes', { taskId: id }));
+    const { spans } = (await rest(one, 'GET', `/v1/tasks/${id}/trace`)).json as {
+      spans: { kind: string; name: string; state: string; ended_at: string | null; entry?: number }[];
+    };
+    expect(spans.map(({ kind, name, state }) => [kind, name, state])).toEqual([
+      ['turn', '1', 'succeeded'],
+      ['queue', 'queue', 'succeeded'],
+      ['attempt', '1', 'succeeded'],
+      ['model', 'openai-compatible/m', 'succeeded'],
+      ['question', 'input-required', 'succeeded'],
+      ['turn', '2', 'succeeded'],
+      ['queue', 'queue', 'succeeded'],
+      ['attempt', '1', 'succeeded'],
+      ['tool', 'desk_pay', 'succeeded'],
+      ['model', 'openai-compatible/m', 'succeeded'],
+    ]);
+    expect(spans.every(({ ended_at: end }) => end !== null)).toBe(true);
+    const entries = spans.flatMap(({ entry }) => entry ?? []);
+    const call = (bearer: string, entry: number) => rest(bearer, 'GET', `/v1/tasks/${id}/trace/${entry}`);
+    expect((await call(author, entries[0]!)).json.model.calls).toEqual([
+      { tool: 'desk_pay', input: { euros: 100 } },
+    ]);
+    const { tool } = (await call(author, entries[1]!)).json;
+    expect(tool).toMatchObject({ tool: 'desk_pay', input: { euros: 100 }, ok: true, output: 'paid' });
+    expect((await call(one, entries[1]!)).status).toBe(403);
+  });
+
   it('writes no metadata in the name of the platform', async () => {
     const forged = { 'baton.parent': { taskId: 'x' }, 'baton.schedule': { id: 'x' }, 'baton.usage': {} };
     const said = sendParams('hi', { metadata: { ...forged, mine: 1 } });

@@ -38,6 +38,12 @@ const OF_TASKS: Readonly<Record<string, RestRequest>> = {
     kinds: [...TASKS, 'cursor'],
     path: '/v1/tasks/<id>/event-times?since_seq=1',
   },
+  'GET /v1/tasks/:id/trace': { scope: 'tasks:read', kinds: TASKS, path: '/v1/tasks/<id>/trace' },
+  'GET /v1/tasks/:id/trace/:entry': {
+    scope: 'agents:write',
+    kinds: TASKS,
+    path: '/v1/tasks/<id>/trace/1',
+  },
   'GET /v1/tasks/:id/logs': {
     scope: 'agents:write',
     kinds: TASKS,

@@ -40,6 +40,7 @@ function pathOf({ path }: Route, { task, schedule, token, webhook, agent, secret
     name: secret,
     runId: deadRun,
     version: '1',
+    entry: '1',
     card: 'any',
     file: 'any',
   };

@@ -131,8 +131,15 @@ describe('baton tasks', () => {
       timed('4  status    completed'),
     ]);
     expect(await json(`tasks show ${id}`)).toMatchObject({ request_id: id, events: 4, task: { id } });
+    const trace = (await baton(`tasks trace ${id}`)).out.split('\n').map((line) => line.split(/ {2,}/));
+    expect(trace.map(([span, , , state]) => [span, state])).toEqual([
+      ['SPAN', 'STATE'],
+      ['turn 1', 'succeeded'],
+      ['queue queue', 'succeeded'],
+      ['attempt 1', 'succeeded'],
+    ]);
     const unknown = randomUUID();
-    for (const command of ['show', 'watch', 'logs', 'cancel', 'send-again']) {
+    for (const command of ['show', 'trace', 'watch', 'logs', 'cancel', 'send-again']) {
       const { code, err } = await baton(`tasks ${command} ${unknown}`);
       expect([command, code, err]).toEqual([
         command,
@@ -361,6 +368,7 @@ config:
     expect([applied.code, applied.out.match(/is created/g)]).toEqual([0, ['is created', 'is created']]);
     expect(applied.err.split('\n')).toEqual([
       `Warning: ${front}:9: config.agents[2]: there is no agent "nope". It fails when the agent runs.`,
+      `Warning: ${front}:5: config.model: there is no secret "openai": set it before the agent runs. It fails when the agent runs.`,
       `Warning: ${front}:13: config.tools.mcp[0].command: the operator of this server does not allow the command "bash". It fails when the agent runs.`,
     ]);
   });

@@ -15,6 +15,12 @@ export {
   withApprover,
 } from './approvals.js';
 export { agentSchema } from './runtime-configs.js';
+export {
+  askedIn,
+  callDetail,
+  type ModelCallDetail,
+  type ToolCallDetail,
+} from './runtimes/llm/call-detail.js';
 export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';
 export { type InstalledAgent, type LoadFailure, loadInstalledAgents } from './installed-agents.js';

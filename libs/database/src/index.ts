@@ -40,6 +40,7 @@ export { COUNTED_EXACTLY, type CountCursor, type ListedTasks } from './tasks/tas
 export type { LogSnapshot } from './log/log-snapshot.js';
 export type { ArtifactPage } from './tasks/task-reader.js';
 export { TaskStore } from './tasks/task.store.js';
+export type { LoggedStatus } from './log/read-statuses.js';
 export { TaskTreeStore, type SweepCursor } from './delegation/task-tree.store.js';
 export { TooManyChildrenError } from './tasks/too-many-children-error.js';
 export { ParentOverError } from './tasks/parent-over-error.js';
@@ -64,6 +65,7 @@ export {
   JournalStore,
   type ModelCallRecord,
   type StepRecord,
+  type ToolCallRecord,
 } from './runs/journal.store.js';
 export { RetentionStore } from './retention/retention.store.js';
 export { DeadLetterStore, type LetterPage } from './runs/dead-letter.store.js';

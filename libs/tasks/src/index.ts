@@ -26,6 +26,8 @@ export {
 } from './tenants/tenant-settings.js';
 export { type RevokedToken, TenantTokens } from './tenants/tenant-tokens.js';
 export { newIssuer, type NewIssuer, TrustedIssuers } from './tenants/trusted-issuers.js';
+export type { SpanKind, SpanState, TraceSpan } from './trace/span.js';
+export { TaskTraces } from './trace/task-traces.js';
 export { ToolChecks } from './tool-checks/tool-checks.js';
 export { type WebhookSpec, type WebhookTest, Webhooks } from './webhooks/webhooks.js';
 export { TasksModule } from './tasks.module.js';

@@ -53,6 +53,7 @@ import {
   PlatformGauges,
   PlatformReadiness,
   TaskListing,
+  TaskTraces,
   Schedules,
   TasksModule,
   TenantLifecycle,
@@ -157,6 +158,8 @@ export interface FakeApi {
     | 'eventTimes'
     | 'usage'
   >;
+  /** What happened in a task. */
+  traces: Pick<TaskTraces, 'of' | 'entry' | 'modelStep'>;
   /** A page of a task's artifacts. */
   artifactPages: Pick<ArtifactPages, 'page'>;
   /** What becomes of schedules. */
@@ -265,6 +268,11 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
   agentOfTask: {},
   hosts: [],
   schedules: {},
+  traces: {
+    of: async () => ({ spans: [], modelCalls: [] }),
+    entry: async () => undefined,
+    modelStep: async () => undefined,
+  },
   listing: {
     lastError: async () => undefined,
     runs: async () => [],
@@ -420,6 +428,7 @@ function tasksModule({
   own,
   agentOfTask,
   listing,
+  traces,
   artifactPages,
   schedules,
 }: Fakes): new () => object {
@@ -466,6 +475,14 @@ function tasksModule({
         },
       },
       {
+        provide: TaskTraces,
+        useValue: {
+          of: (...of: Parameters<TaskTraces['of']>) => traces.of(...of),
+          entry: (...of: Parameters<TaskTraces['entry']>) => traces.entry(...of),
+          modelStep: (...of: Parameters<TaskTraces['modelStep']>) => traces.modelStep(...of),
+        },
+      },
+      {
         provide: ArtifactPages,
         useValue: { page: (...of: Parameters<ArtifactPages['page']>) => artifactPages.page(...of) },
       },
@@ -498,6 +515,7 @@ function tasksModule({
       OperationTable,
       AgentDirectory,
       TaskListing,
+      TaskTraces,
       ArtifactPages,
       DeadLetters,
       DeadPushes,

@@ -25,6 +25,7 @@ const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   'agents/:agent': 'Slug or id of the agent',
   'agent-systems/:agent': 'Slug or id of the agent',
   'versions/:version': 'Number of the version: 1, 2, 3 …',
+  'trace/:entry': 'The `entry` of a span: 1, 2, 3 …',
   'secrets/:name': 'Name of the secret',
   'dead-letters/:runId': 'Id of the run',
   'dead-pushes/:id': 'Id of the task',

@@ -19,6 +19,7 @@ import {
 } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { EventTimes } from '../tasks/event-times.js';
+import { printCall, printTrace } from '../tasks/print-trace.js';
 import { taskRecord, TasksClient } from '../tasks/tasks-client.js';
 import { assertDone, LOST, parseSequence, printEvents, type TurnResult } from './call.js';
 import { parseCount, sinceOf } from './options.js';
@@ -27,6 +28,7 @@ const TITLES = ['task', 'agent', 'state', 'updated', 'context', 'reason'];
 const STEP_TITLES = ['step', 'kind', 'state', 'attempts', 'started', 'ended', 'error'];
 const CALL_TITLES = ['model call', 'took', 'model', 'tokens', 'attempt', 'outcome'];
 const MAX_LISTED = 10_000;
+const MAX_ENTRY = 999_999_999;
 /** Events that `show` prints: the newest. */
 const MAX_SHOWN_EVENTS = 20;
 
@@ -91,6 +93,12 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     .action((task: string, options: LogsOptions) =>
       options.console ? consoleLines(cli, task, options) : logs(cli, task, options),
     );
+  ofTask(
+    'trace',
+    'show what happened in a task, and how long each part took: turns, waits, attempts, calls of models and tools, questions, children',
+  )
+    .option('--entry <entry>', 'show what this call has said; needs the scope agents:write')
+    .action((task: string, options: ServerOptions & { entry?: string }) => trace(cli, task, options));
   add('cancel', 'cancel tasks')
     .argument('<task...>', 'ids of the tasks')
     .action((ids: string[], options: ServerOptions) => cancel(cli, ids, options));
@@ -163,6 +171,19 @@ async function show(cli: Cli, id: string, options: ServerOptions): Promise<void>
   }
   await printNewestEvents(cli, client, found);
   if (found.error) printRunError(cli.terminal, found.error);
+}
+
+async function trace(cli: Cli, id: string, options: ServerOptions & { entry?: string }): Promise<void> {
+  const client = clientOf(cli, options);
+  if (options.entry !== undefined) {
+    const call = await client.call(id, parseCount('--entry', options.entry, MAX_ENTRY));
+    if (options.json) printValue(cli.terminal, call);
+    else printCall(cli.terminal, call);
+    return;
+  }
+  const found = await client.trace(id);
+  if (options.json) return void printValue(cli.terminal, found);
+  printTrace(cli.terminal, found, await client.slugs());
 }
 
 async function printNewestEvents(

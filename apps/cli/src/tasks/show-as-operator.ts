@@ -13,7 +13,7 @@ export async function showTaskAsOperator(
 ): Promise<void> {
   const params = { path: { tenant, id } };
   const { error, ...task } = await withOperatorApi(cli, options, (api) =>
-    answerOf(api.GET('/v1/admin/tenants/{tenant}/requests/{id}', { params })),
+    answerOf(api.GET('/v1/admin/tenants/{tenant}/tasks/{id}', { params })),
   ).catch((refused: unknown) => {
     if (refusalOf(refused)?.status !== 404) throw refused;
     throw new NotFoundError(`The tenant "${tenant}" has no task "${id}", or it is past its retention.`);

@@ -6,6 +6,7 @@ import type { NumberedEvent } from '../call/agent-client.js';
 import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
 import { RefusedError } from '../refused-error.js';
+import type { CallDetail, Trace } from './print-trace.js';
 
 /** Which tasks to list. */
 type TaskQuery = NonNullable<TenantPaths['/v1/tasks']['get']['parameters']['query']>;
@@ -73,6 +74,17 @@ export class TasksClient {
       },
     );
     return page && new Map(page.times.map(({ seq, at }) => [seq, new Date(at)]));
+  }
+
+  /** What happened in a task, and how long each part took. */
+  trace(id: string): Promise<Trace> {
+    return answerOf(this.api.GET('/v1/tasks/{id}/trace', { params: { path: { id } } })).catch(noSuchTask(id));
+  }
+
+  /** What a call of a model or tool has said. @param entry of its span */
+  call(id: string, entry: number): Promise<CallDetail> {
+    const params = { path: { id, entry: String(entry) } };
+    return answerOf(this.api.GET('/v1/tasks/{id}/trace/{entry}', { params })).catch(noSuchTask(id));
   }
 
   /** @throws OperatorError, also if the task cannot be canceled */

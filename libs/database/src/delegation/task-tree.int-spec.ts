@@ -219,6 +219,8 @@ describe('a child', () => {
         agentId: 'echo',
         owner: null,
         state: TASK_STATE_WORKING,
+        createdAt: expect.any(Date) as Date,
+        statusAt: expect.any(Date) as Date,
       })),
     );
     expect(await taskTree.descendants(root.tenantId, leaf.taskId)).toEqual([]);

@@ -72,15 +72,15 @@ const DESCENDANTS: Statement = {
   name: 'task-descendants',
   text: `
 WITH RECURSIVE below AS (
-  SELECT id, parent_task_id, agent_id, owner, state, 1 AS depth FROM tasks
+  SELECT id, parent_task_id, agent_id, owner, state, created_at, status_at, 1 AS depth FROM tasks
   WHERE tenant_id = ${keyOfTenant('$1')} AND parent_task_id = $2
   UNION ALL
-  SELECT c.id, c.parent_task_id, c.agent_id, c.owner, c.state, below.depth + 1 FROM below, LATERAL (
-    SELECT id, parent_task_id, agent_id, owner, state FROM tasks
+  SELECT c.id, c.parent_task_id, c.agent_id, c.owner, c.state, c.created_at, c.status_at, below.depth + 1 FROM below, LATERAL (
+    SELECT id, parent_task_id, agent_id, owner, state, created_at, status_at FROM tasks
     WHERE tenant_id = ${keyOfTenant('$1')} AND parent_task_id = below.id ORDER BY created_at, id LIMIT ${MAX_DESCENDANTS}
   ) c WHERE below.depth < ${MAX_ANCESTORS}
 )
-SELECT id, parent_task_id, agent_id, owner, state FROM below LIMIT ${MAX_DESCENDANTS}`,
+SELECT id, parent_task_id, agent_id, owner, state, created_at, status_at FROM below LIMIT ${MAX_DESCENDANTS}`,
 };
 
 interface DescendantRow {
@@ -89,6 +89,8 @@ interface DescendantRow {
   agent_id: string;
   owner: string | null;
   state: TaskState;
+  created_at: Date;
+  status_at: Date;
 }
 
 /** $1 tenant $2 parent */
@@ -243,6 +245,8 @@ export class TaskTreeStore {
       agentId: row.agent_id,
       owner: row.owner,
       state: row.state,
+      createdAt: row.created_at,
+      statusAt: row.status_at,
     }));
   }
 

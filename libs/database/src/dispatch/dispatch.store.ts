@@ -1,6 +1,7 @@
 import { type LimitOverrides, storedLimits } from '@baton/config';
 import { Injectable } from '@nestjs/common';
-import { Database, type Statement, type Values } from '../connection/database.js';
+import { Database } from '../connection/database.js';
+import { type Inputs, list, one, type Statement, statement, type Values } from '../sql/statement.js';
 import { countUpTo, DUE, IN_FLIGHT, WAITING } from './run-conditions.js';
 import { RUN_COLUMNS, type RunToEnqueue, type RunToEnqueueRow, runToEnqueueOf } from './run-key.js';
 
@@ -56,20 +57,34 @@ FROM (
 ) live`,
 };
 
+const GRANT = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  slots: ['int', ({ slots }) => slots],
+  /** NULL = no limit. */
+  max_in_flight: ['int', ({ maxInFlight }) => maxInFlight],
+} satisfies Inputs<Grant>;
+const ALL = {
+  /** Maximum in flight of all tenants together. */
+  capacity: ['int', ({ capacity }) => capacity],
+  /** Maximum in flight of a tenant whose run may use a reserved slot. */
+  reserve_up_to: ['int', ({ reserve }) => reserve.upTo],
+  reserved: ['int', ({ reserve }) => reserve.slots],
+} satisfies Inputs<{ capacity: number; reserve: Reserve }>;
+
 /**
- * Puts the oldest waiting runs of tenants on the queue, and never waits for a lock: $1 tenants $2 how many of each
- * $3 maximum in flight of each, NULL = no limit $4 maximum in flight of all tenants together $5 and $6 the reserve.
- * A tenant without a run in flight gets one also if the maximum of all is reached, as at acceptance. Tenants with few get some as long as
- * the maximum is exceeded by no more than the reserved slots. The statement has no name: it is planned for the tables as they are, not as they once were.
+ * Puts the oldest waiting runs of tenants on the queue, and never waits for a lock. A tenant without a run in flight gets one also if
+ * the capacity is used up, as at acceptance. Tenants with few get some as long as the capacity is exceeded by no more than the reserved
+ * slots. The statement has no name: it is planned for the tables as they are, not as they once were.
  */
-const DISPATCH: Statement = {
-  text: `
+const DISPATCH = statement(
+  undefined,
+  { grants: list(GRANT), all: one(ALL) },
+  ({ grants, all }) => `
 WITH found AS MATERIALIZED (
   SELECT r.tenant_id, r.id, k.position,
     k.in_flight + row_number() OVER (PARTITION BY k.position ORDER BY r.created_at, r.id) AS number
   FROM (
-    SELECT *, ${countUpTo(IN_FLIGHT, 'u.tenant_id', '$5::int')} AS in_flight
-    FROM unnest($1::uuid[], $2::int[], $3::int[]) WITH ORDINALITY AS u(tenant_id, slots, max_in_flight, position)
+    SELECT *, ${countUpTo(IN_FLIGHT, 'u.tenant_id', all.reserve_up_to)} AS in_flight FROM ${grants.rows('u', 'position')}
   ) k, LATERAL (
     SELECT tenant_id, id, created_at FROM runs
     WHERE tenant_id = k.tenant_id AND ${WAITING} AND ${DUE}
@@ -79,12 +94,12 @@ WITH found AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
   ) r
 ), chosen AS MATERIALIZED (
-  SELECT tenant_id, id, number <= $5::int AS may_use_reserved FROM found
-  ORDER BY number = 1 DESC, number <= $5::int DESC, position
+  SELECT tenant_id, id, number <= ${all.reserve_up_to} AS may_use_reserved FROM found
+  ORDER BY number = 1 DESC, number <= ${all.reserve_up_to} DESC, position
   LIMIT (
-    SELECT greatest($4::int - taken, firsts, least(few, $4::int + $6::int - taken)) FROM
-      (SELECT count(*) FILTER (WHERE number = 1) AS firsts, count(*) FILTER (WHERE number <= $5::int) AS few FROM found) f,
-      (SELECT count(*) AS taken FROM (SELECT FROM runs WHERE ${IN_FLIGHT} LIMIT $4::int + $6::int) r) n
+    SELECT greatest(${all.capacity} - taken, firsts, least(few, ${all.capacity} + ${all.reserved} - taken)) FROM
+      (SELECT count(*) FILTER (WHERE number = 1) AS firsts, count(*) FILTER (WHERE number <= ${all.reserve_up_to}) AS few FROM found) f,
+      (SELECT count(*) AS taken FROM (SELECT FROM runs WHERE ${IN_FLIGHT} LIMIT ${all.capacity} + ${all.reserved}) r) n
   )
 ), dispatched AS (
   UPDATE runs r SET enqueued_at = clock_timestamp() FROM chosen c
@@ -92,7 +107,7 @@ WITH found AS MATERIALIZED (
   RETURNING ${RUN_COLUMNS}, r.created_at, c.may_use_reserved
 )
 SELECT tenant_id, task_id, run_id, attempt, may_use_reserved FROM dispatched ORDER BY created_at, run_id`,
-};
+);
 
 /** Tenants that one read returns. The next read returns those after them. */
 const MAX_TENANTS = 256;
@@ -168,14 +183,7 @@ export class DispatchStore {
     reserve: Reserve = { upTo: 1, slots: 0 },
   ): Promise<RunToEnqueue[]> {
     const limited = grants.filter(({ maxInFlight }) => maxInFlight !== null);
-    const values = [
-      grants.map(({ tenantId }) => tenantId),
-      grants.map(({ slots }) => slots),
-      grants.map(({ maxInFlight }) => maxInFlight),
-      capacity,
-      reserve.upTo,
-      reserve.slots,
-    ];
+    const values = DISPATCH.values({ grants, all: { capacity, reserve } });
     const lock: [Statement, Values] = [LOCK_TENANTS, [limited.map(({ tenantId }) => tenantId)]];
     const answers = await this.database.systemQueries([
       ...(limited.length > 0 ? [lock] : []),

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(async () => stores.close());
 
-const HARD_TEXT = 'a "quoted" [text], with \\, \u0000, \uD800 and 😀';
+const HARD_TEXT = 'a "quoted" [text], as "state":"TASK_STATE_FAILED", with \\, \u0000, \uD800 and 😀';
 
 /** Two turns with a status that says something and two artifacts, one of which is replaced. */
 async function writtenTask(): Promise<ClaimedRun> {
@@ -87,6 +87,11 @@ async function readings({ tenantId, taskId }: ClaimedRun) {
       events.map(({ sequence, attempt, json }) => ({ sequence, attempt, json })),
     ),
     some: await Promise.all(heads.map((after) => tasks.readEvents(tenantId, taskId, after, 2))),
+    statuses: (await tasks.readStatuses(tenantId, taskId, 100)).map(({ sequence, attempt, state }) => [
+      sequence,
+      attempt,
+      state,
+    ]),
     times: (await tasks.eventTimes(tenantId, taskId, 3, 100)).map(({ sequence }) => sequence),
     status: stored.task.status,
     artifacts: texts(stored.task),
@@ -205,4 +210,26 @@ it('a page ends with the row that reaches its limit', async () => {
   expect([few.events.length, few.more]).toEqual([3, true]);
   const last = await stores.tasks.readPage(key, 8, { limit: 100, bytes: 1e6 });
   expect([last.events.at(-1)?.sequence, last.more]).toEqual([13, false]);
+});
+
+it('the statuses in a log are read without what they say', async () => {
+  const run = await writtenTask();
+  const read = async (limit: number, tenantId = run.tenantId) =>
+    (await stores.tasks.readStatuses(tenantId, run.taskId, limit)).map(({ sequence, attempt, state }) => [
+      sequence,
+      attempt,
+      state,
+    ]);
+  const all = [
+    [2, 1, TASK_STATE_WORKING],
+    [3, 1, TASK_STATE_WORKING],
+    [9, 1, TASK_STATE_INPUT_REQUIRED],
+    [10, 0, TaskState.TASK_STATE_SUBMITTED],
+    [11, 1, TASK_STATE_WORKING],
+    [13, 1, TASK_STATE_COMPLETED],
+  ];
+  expect(await read(100)).toEqual(all);
+  expect(await read(2)).toEqual(all.slice(-2));
+  expect(await read(100, newTask().tenantId)).toEqual([]);
+  expect(await stores.tasks.readStatuses(run.tenantId, 'x', 100)).toEqual([]);
 });

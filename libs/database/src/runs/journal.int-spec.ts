@@ -102,22 +102,64 @@ describe('the journal of a task', () => {
     const answered = { error: null, tools: [], providerFinish: null, isNotMade: false };
     const known = { runId, attempt, model: 'o/m', ...tokens, ...answered };
     const calls = [
-      { ...known, ...time, finish: null, error: 'o failed (500).' },
-      { ...known, ...time, finish: 'tool-calls', tools: ['a"b', '…'] },
+      { ...known, position: 2, ...time, finish: null, error: 'o failed (500).' },
+      { ...known, position: 3, ...time, finish: 'tool-calls', tools: ['a"b', '…'] },
       {
         ...known,
+        position: 4,
         ...time,
         finish: 'length',
         providerFinish: 'max_tokens',
         tools: ['desk_sign'],
         isNotMade: true,
       },
-      { ...known, at: null, ms: null, finish: 'stop' },
+      { ...known, position: 6, at: null, ms: null, finish: 'stop' },
     ];
     expect(await journal.modelCalls(tenantId, taskId, 100)).toEqual(calls);
     expect(await journal.modelCalls(tenantId, taskId, 2)).toEqual(calls.slice(2));
     expect(await journal.modelCalls(randomUUID(), taskId, 100)).toEqual([]);
     expect(await journal.modelCalls(tenantId, 'no-uuid', 100)).toEqual([]);
+  });
+
+  it('shows the newest calls of tools without what they said, and one entry with it', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId, runId, attempt } = run;
+    const time = { at: '2026-01-31T12:00:00.000Z', ms: 70 };
+    const content = [{ type: 'text', text: 'secret \u0000' }];
+    const step = (text: string) => ({ kind: 'step', message: { role: 'assistant', content: text } });
+    const result = (tool: string, ok: boolean) => ({
+      kind: 'result',
+      tool,
+      ...time,
+      result: { ok, content },
+    });
+    const values = [
+      step('one'),
+      result('desk_pay', true),
+      // As an earlier release has written it.
+      { kind: 'result', callId: 'c', result: { ok: true, content } },
+      step('two'),
+      result('x'.repeat(1_000), false),
+    ];
+    for (const [i, value] of values.entries()) await journal.append(run, i + 1, value);
+    const known = { runId, attempt, ...time };
+    const calls = [
+      { ...known, position: 2, tool: 'desk_pay', ok: true },
+      { ...known, position: 5, tool: '…', ok: false },
+    ];
+    expect(await journal.toolCalls(tenantId, taskId, 100)).toEqual(calls);
+    expect(await journal.toolCalls(tenantId, taskId, 1)).toEqual(calls.slice(1));
+    expect(await journal.entry(tenantId, taskId, 2)).toEqual({ runId, position: 2, value: values[1] });
+    expect(await journal.modelStep(tenantId, taskId, 2)).toEqual({ runId, position: 4, value: values[3] });
+    expect(await journal.modelStep(tenantId, taskId, 3)).toBeUndefined();
+    for (const [tenant, task] of [
+      [randomUUID(), taskId],
+      [tenantId, 'no-uuid'],
+    ] as const) {
+      expect(await journal.toolCalls(tenant, task, 100)).toEqual([]);
+      expect(await journal.entry(tenant, task, 2)).toBeUndefined();
+      expect(await journal.modelStep(tenant, task, 1)).toBeUndefined();
+    }
   });
 
   it('shows durable steps, whatever their results are', async () => {

@@ -64,6 +64,29 @@ WHERE value->>'kind' IN ('step', 'failed-call') AND value->'usage' IS NOT NULL
 ORDER BY position DESC LIMIT $3`,
 };
 
+/** The newest calls of tools that an llm agent's journal has, without what they said: $1 tenant $2 task $3 how many. */
+const READ_TOOL_CALLS: Statement = {
+  name: 'journal-tool-calls',
+  text: `
+SELECT position, run_id, attempt, value->'at' AS at, value->'ms' AS ms,
+  CASE WHEN length(value->>'tool') <= 128 THEN value->'tool' ELSE '"…"'::json END AS tool, value->'result'->'ok' AS ok
+FROM ${READABLE_ENTRIES}
+WHERE value->>'kind' = 'result' AND value->'tool' IS NOT NULL AND value->'at' IS NOT NULL
+ORDER BY position DESC LIMIT $3`,
+};
+
+/** $1 tenant $2 task $3 position */
+const READ_ENTRY: Statement = {
+  name: 'journal-read-entry',
+  text: 'SELECT run_id, position, value FROM turn_journal WHERE tenant_id = $1 AND task_id = $2 AND position = $3',
+};
+
+/** The answer of a model with that number, from 1: $1 tenant $2 task $3 number */
+const FIND_MODEL_STEP: Statement = {
+  name: 'journal-find-model-step',
+  text: `SELECT position FROM ${READABLE_ENTRIES} WHERE value->>'kind' = 'step' ORDER BY position OFFSET $3::int - 1 LIMIT 1`,
+};
+
 interface NewEntry extends RunKey {
   position: number;
   /** Any JSON value. */
@@ -148,6 +171,7 @@ export interface StepRecord {
 }
 
 const modelCallRow = z.object({
+  position: z.number(),
   run_id: z.string(),
   attempt: z.number(),
   at: z.string().nullable(),
@@ -167,6 +191,8 @@ const modelCallRow = z.object({
 
 /** A call of a model that Baton has made for an llm agent's task. */
 export interface ModelCallRecord {
+  /** Of its entry in the journal. */
+  position: number;
   runId: string;
   /** The attempt of the run that made it. */
   attempt: number;
@@ -191,6 +217,30 @@ export interface ModelCallRecord {
   error: string | null;
 }
 
+const toolCallRow = z.object({
+  position: z.number(),
+  run_id: z.string(),
+  attempt: z.number(),
+  at: z.string(),
+  ms: z.number(),
+  tool: z.string(),
+  ok: z.boolean(),
+});
+
+/** A call of a tool that an llm agent has made. */
+export interface ToolCallRecord {
+  /** Of the entry in the journal that has its result. */
+  position: number;
+  runId: string;
+  attempt: number;
+  /** When it began, ISO 8601. */
+  at: string;
+  ms: number;
+  /** As the model wrote it. */
+  tool: string;
+  ok: boolean;
+}
+
 /** The journals of runtimes: see `TurnJournal` of libs/agents. */
 @Injectable()
 export class JournalStore {
@@ -201,6 +251,22 @@ export class JournalStore {
     if (!isUuid(taskId)) return [];
     const rows = await this.database.tenantQuery<JournalRow>(tenantId, READ_JOURNAL, [tenantId, taskId]);
     return rows.map(({ run_id: runId, position, value }) => ({ runId, position, value }));
+  }
+
+  /** One entry of a task's journal. Undefined: there is none. */
+  async entry(tenantId: string, taskId: string, position: number): Promise<JournalRecord | undefined> {
+    if (!isUuid(taskId)) return undefined;
+    const values = [tenantId, taskId, position];
+    const [row] = await this.database.tenantQuery<JournalRow>(tenantId, READ_ENTRY, values);
+    return row && { runId: row.run_id, position: row.position, value: row.value };
+  }
+
+  /** The entry of an llm agent's journal with the answer of its model that has that number, from 1. Undefined: there is none. */
+  async modelStep(tenantId: string, taskId: string, number: number): Promise<JournalRecord | undefined> {
+    if (!isUuid(taskId)) return undefined;
+    const values = [tenantId, taskId, number];
+    const [row] = await this.database.tenantQuery<{ position: number }>(tenantId, FIND_MODEL_STEP, values);
+    return row && this.entry(tenantId, taskId, row.position);
   }
 
   /** The durable steps of a task in the order in which they began; empty if it has none. */
@@ -221,6 +287,7 @@ export class JournalStore {
     const values = [tenantId, taskId, limit];
     const rows = await this.database.tenantQuery(tenantId, READ_MODEL_CALLS, values);
     return entriesOf(modelCallRow, rows.toReversed()).map(({ run_id: runId, usage, tools, ...call }) => ({
+      position: call.position,
       runId,
       attempt: call.attempt,
       at: call.at,
@@ -234,6 +301,19 @@ export class JournalStore {
       tools: (tools ?? []).slice(0, MAX_TOOLS),
       isNotMade: call.not_made && (tools ?? []).length > 0,
       error: call.error,
+    }));
+  }
+
+  /**
+   * The newest `limit` calls of tools for a task, the oldest of them first. Those of releases up to 0.2 have no time and are not among
+   * them.
+   */
+  async toolCalls(tenantId: string, taskId: string, limit: number): Promise<ToolCallRecord[]> {
+    if (!isUuid(taskId)) return [];
+    const rows = await this.database.tenantQuery(tenantId, READ_TOOL_CALLS, [tenantId, taskId, limit]);
+    return entriesOf(toolCallRow, rows.toReversed()).map(({ run_id: runId, ...call }) => ({
+      runId,
+      ...call,
     }));
   }
 

@@ -295,6 +295,9 @@ export interface Descendant {
   /** As in `StoredTask`. */
   owner: string | null;
   state: TaskState;
+  createdAt: Date;
+  /** Of its status. */
+  statusAt: Date;
 }
 
 /** For how long a tenant's tasks stay after they have ended; may be a fraction of a day. */

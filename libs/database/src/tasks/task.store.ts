@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Database } from '../connection/database.js';
 import { isArtifactTouched } from '../log/artifact-events.js';
 import { eventTimes, readEvents, readPage } from '../log/read-events.js';
+import { readStatuses } from '../log/read-statuses.js';
 import { cancelTask } from './cancel.js';
 import { continueTask } from './continue.js';
 import { createTask } from './create.js';
@@ -43,6 +44,7 @@ export class TaskStore {
   readonly readEvents;
   readonly readPage;
   readonly eventTimes;
+  readonly readStatuses;
   readonly artifactPage;
   readonly isArtifactTouched;
 
@@ -69,6 +71,7 @@ export class TaskStore {
     this.readEvents = readEvents.bind(undefined, database);
     this.readPage = readPage.bind(undefined, database);
     this.eventTimes = eventTimes.bind(undefined, database);
+    this.readStatuses = readStatuses.bind(undefined, database);
     this.artifactPage = reader.artifactPage.bind(reader);
     this.isArtifactTouched = isArtifactTouched.bind(undefined, database);
   }

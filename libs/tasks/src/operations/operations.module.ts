@@ -14,6 +14,7 @@ import { ReceiversModule } from '../push/receivers.module.js';
 import { PushOperations } from './push-operations.js';
 import { ReadOperations } from './read-operations.js';
 import { TaskListing } from './task-listing.js';
+import { TaskTraces } from '../trace/task-traces.js';
 import { SendOperations } from './send-operations.js';
 import { SubscribeOperation } from './subscribe-operation.js';
 
@@ -30,10 +31,11 @@ import { SubscribeOperation } from './subscribe-operation.js';
     ReadOperations,
     Relay,
     TaskListing,
+    TaskTraces,
     SendOperations,
     SubscribeOperation,
     TaskFinder,
   ],
-  exports: [ArtifactPages, OperationTable, TaskListing],
+  exports: [ArtifactPages, OperationTable, TaskListing, TaskTraces],
 })
 export class OperationsModule {}

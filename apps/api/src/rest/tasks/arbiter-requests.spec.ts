@@ -31,7 +31,15 @@ beforeAll(async () => {
     createdAt: new Date('2026-01-31T11:59:00.000Z'),
   });
   api.listing.descendants = async () => [
-    { taskId: CHILD, parentTaskId: ID, agentId: 'echo', state: TaskState.TASK_STATE_COMPLETED, owner: null },
+    {
+      taskId: CHILD,
+      parentTaskId: ID,
+      agentId: 'echo',
+      state: TaskState.TASK_STATE_COMPLETED,
+      owner: null,
+      createdAt: new Date('2026-01-31T11:59:00.000Z'),
+      statusAt: new Date('2026-01-31T12:00:00.000Z'),
+    },
   ];
 });
 afterAll(() => api.close());

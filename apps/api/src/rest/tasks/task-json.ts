@@ -10,7 +10,7 @@ import {
   tokenUsage,
   type JsonObject,
 } from '@baton/a2a';
-import { approvalsOf } from '@baton/agents';
+import { approvalsOf, type ModelCallDetail, type ToolCallDetail } from '@baton/agents';
 import type {
   ArtifactPosition,
   ConsoleLineRecord,
@@ -22,6 +22,7 @@ import type {
   StepRecord,
   RunRecord,
   StoredTask,
+  TraceSpan,
 } from '@baton/tasks';
 import { z } from 'zod';
 import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
@@ -212,6 +213,48 @@ export const consolePage = z.object({
   next_cursor: nextCursor,
 });
 
+const span = z
+  .object({
+    id: z.string(),
+    parent_id: z.string().nullable(),
+    kind: z.enum(['turn', 'queue', 'attempt', 'model', 'tool', 'step', 'sleep', 'question', 'child']),
+    name: z
+      .string()
+      .describe('The number of a turn or attempt, or the name of a model, tool, step, state or agent'),
+    started_at: timeSchema,
+    ended_at: timeSchema.nullable().describe('Null: it has not ended'),
+    state: z.enum(['running', 'waiting', 'succeeded', 'failed', 'canceled']),
+    attempt: z.int().optional(),
+    error: z.string().optional().describe('Why it failed'),
+    worker_id: z.string().optional().describe('Of the last attempt of a run'),
+    task_id: z.string().optional().describe('Of a child'),
+    model_call: z.int().optional().describe('Its index in `model_calls`'),
+    entry: z.int().optional().describe('Of a call: names it in `GET /v1/tasks/{id}/trace/{entry}`'),
+  })
+  .meta({ id: 'Span' });
+export const traceAnswer = z.object({
+  task_id: z.string(),
+  now: timeSchema.describe('When it was read'),
+  spans: z
+    .array(span)
+    .describe('In the order in which they began. Children are the tasks that the caller sees'),
+  model_calls: z.array(modelCall).describe('The newest calls of models, at most 1,000'),
+  currency: z.string().nullable().describe('Of the costs. Null: the operator has set no prices'),
+});
+const toolCall = z.object({ tool: z.string(), input: z.unknown() });
+export const callDetailAnswer = z.object({
+  task_id: z.string(),
+  entry: z.int(),
+  model: z
+    .object({ text: z.string(), reasoning: z.string(), calls: z.array(toolCall) })
+    .optional()
+    .describe('Of a call of a model: its answer'),
+  tool: toolCall
+    .extend({ ok: z.boolean(), output: z.unknown() })
+    .optional()
+    .describe('Of a call of a tool: what it was given, and what the model read of its answer'),
+});
+
 export const cancelAnswer = z.object({ task_id: z.string(), cancelled: z.literal(true) });
 export const cancelRefusal = z.object({
   task_id: z.string(),
@@ -365,6 +408,33 @@ export function encodeModelCall(
     tools_not_made: call.isNotMade,
     error: call.error,
   };
+}
+
+export const encodeSpan = (each: TraceSpan): z.infer<typeof span> => ({
+  id: each.id,
+  parent_id: each.parentId,
+  kind: each.kind,
+  name: each.name,
+  started_at: each.startedAt.toISOString(),
+  ended_at: each.endedAt?.toISOString() ?? null,
+  state: each.state,
+  ...(each.attempt !== undefined && { attempt: each.attempt }),
+  ...(each.error !== undefined && { error: each.error }),
+  ...(each.workerId !== undefined && { worker_id: each.workerId }),
+  ...(each.taskId !== undefined && { task_id: each.taskId }),
+  ...(each.modelCall !== undefined && { model_call: each.modelCall }),
+  ...(each.entry !== undefined && { entry: each.entry }),
+});
+
+/** What a call of a model or tool has said. Neither `model` nor `tool`: the task has no call with that entry. */
+export function encodeCallDetail(
+  id: string,
+  entry: number,
+  detail: ModelCallDetail | ToolCallDetail | undefined,
+): z.infer<typeof callDetailAnswer> {
+  if (!detail) return { task_id: id, entry };
+  const { kind, ...said } = detail;
+  return { task_id: id, entry, [kind]: said };
 }
 
 /** A line that an agent's code has written to its console. */

@@ -17,9 +17,10 @@ import {
   STATE_NAMES,
   stateNamed,
 } from '@baton/a2a';
+import { askedIn, callDetail } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
-import { AgentDirectory, ArtifactPages, TaskListing } from '@baton/tasks';
+import { AgentDirectory, ArtifactPages, TaskListing, TaskTraces } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
@@ -38,10 +39,12 @@ import { Describe } from '../../openapi/route.js';
 import { CURSOR, LIMIT, pageOf } from '../paging.js';
 import {
   artifactPage,
+  callDetailAnswer,
   cancelAnswer,
   cancelRefusal,
   consolePage,
   encodeArtifactPage,
+  encodeCallDetail,
   encodeConsoleLine,
   encodeDescendant,
   encodeEvent,
@@ -51,6 +54,7 @@ import {
   encodeWholeTask,
   encodeRun,
   encodeRunError,
+  encodeSpan,
   encodeSteps,
   eventTimes,
   readArtifactCursor,
@@ -58,6 +62,7 @@ import {
   wholeTask,
   taskList,
   sentAgain,
+  traceAnswer,
 } from './task-json.js';
 
 const SINCE = new QueryPipe(
@@ -116,6 +121,7 @@ export class TasksController {
     private readonly runner: CallRunner,
     private readonly listing: TaskListing,
     private readonly artifactPages: ArtifactPages,
+    private readonly traces: TaskTraces,
     private readonly failures: Failures,
     private readonly environment: Environment,
   ) {}
@@ -195,7 +201,7 @@ export class TasksController {
     const error = await this.listing.lastError(call.tenantId, id);
     const { modelPrices: prices, modelPricesCurrency } = this.environment;
     const modelCalls = await this.listing.modelCalls(call.tenantId, id);
-    const isAuthor = call.scopes.includes('agents:write') || call.scopes.includes('admin');
+    const isAuthor = maySeeCode(call);
     return {
       ...encodeWholeTask(task, call.agent.id, relations),
       descendants: descendants.map(encodeDescendant),
@@ -296,6 +302,57 @@ export class TasksController {
     const { times, more } = await this.listing.eventTimes(call.tenantId, id, since);
     const each = times.map(({ sequence, at }) => ({ seq: sequence, at: at.toISOString() }));
     return { task_id: id, times: each, more };
+  }
+
+  @Describe({
+    id: 'getTrace',
+    summary:
+      'Shows what happened in the task, and how long each part took: turns, waits for a slot, attempts, calls of models and tools, ' +
+      'questions, children, and durable steps for tokens that may change agents',
+    answer: traceAnswer,
+  })
+  @RequireScope(...OPERATIONS.getTask.scopes)
+  @Get(':id/trace')
+  async trace(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<z.infer<typeof traceAnswer>> {
+    const call = await this.callerWhoSees(id, { request, reply });
+    const { spans, modelCalls } = await this.traces.of(call, id, maySeeCode(call));
+    const { modelPrices: prices, modelPricesCurrency } = this.environment;
+    return {
+      task_id: id,
+      now: new Date().toISOString(),
+      spans: spans.map(encodeSpan),
+      model_calls: modelCalls.map((each) => encodeModelCall(each, prices)),
+      currency: prices ? modelPricesCurrency : null,
+    };
+  }
+
+  @Describe({
+    id: 'getCall',
+    summary:
+      'Shows what a call of a model or tool has said: the answer of the model, or the input and output of the tool. `entry` is that of its span. Without `model` and ' +
+      '`tool` the task has no call with that entry',
+    answer: callDetailAnswer,
+  })
+  @RequireScope(...OPERATIONS.getTask.scopes)
+  @RequireScopeToo('agents:write')
+  @Get(':id/trace/:entry')
+  async callDetail(
+    @Param('id') id: string,
+    @Param('entry') entry: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<z.infer<typeof callDetailAnswer>> {
+    const position = readEntry(entry);
+    const { tenantId } = await this.callerWhoSees(id, { request, reply });
+    const found = await this.traces.entry(tenantId, id, position);
+    const asked = askedIn(found?.value);
+    const answer = asked && (await this.traces.modelStep(tenantId, id, asked.step));
+    const detail = callDetail(found?.value, answer?.value);
+    return encodeCallDetail(id, position, detail);
   }
 
   @Describe({
@@ -419,6 +476,15 @@ export class TasksController {
       },
     });
   }
+}
+
+/** Whether the caller may see what shows the code of agents. */
+const maySeeCode = ({ scopes }: RequestContext): boolean =>
+  scopes.includes('agents:write') || scopes.includes('admin');
+
+function readEntry(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw ProtocolError.invalidParams('entry', 'must be the `entry` of a span: 1, 2, 3 …');
 }
 
 const AT_ONCE = {

@@ -206,6 +206,7 @@ describe('the tasks of a tenant', () => {
 
   it('have the calls of models with what each has cost', async () => {
     const call = {
+      position: 2,
       runId: 'run-1',
       attempt: 2,
       at: '2026-01-31T12:00:00.000Z',
@@ -472,6 +473,70 @@ describe('the times of the events of a task', () => {
     expect((await ask(`/${ID}/event-times?since_seq=x`, { token: 'reader' })).status).toBe(400);
     expect((await ask(`/${UNKNOWN}/event-times`, { token: 'reader' })).status).toBe(404);
     expect(asked).toHaveLength(1);
+  });
+});
+
+describe('the trace of a task', () => {
+  const at = new Date('2026-01-31T12:00:00.250Z');
+
+  it('is read by those who see the task, and says who sees the code', async () => {
+    const asked: unknown[] = [];
+    api.traces.of = async (_caller, ...of) => {
+      asked.push(of);
+      const turn = { id: 'turn a', parentId: null, kind: 'turn', name: '1', startedAt: at } as const;
+      return { spans: [{ ...turn, endedAt: null, state: 'running' }], modelCalls: [] };
+    };
+    expect(await outcome(await ask(`/${ID}/trace`, { token: 'reader' }))).toMatchObject([
+      200,
+      {
+        task_id: ID,
+        spans: [
+          {
+            id: 'turn a',
+            parent_id: null,
+            kind: 'turn',
+            name: '1',
+            started_at: at.toISOString(),
+            ended_at: null,
+            state: 'running',
+          },
+        ],
+        model_calls: [],
+      },
+    ]);
+    expect(asked).toEqual([[ID, false]]);
+    expect((await ask(`/${UNKNOWN}/trace`, { token: 'reader' })).status).toBe(404);
+  });
+
+  it('tells what a call has said to authors of agents alone', async () => {
+    const content = [{ type: 'tool-call', toolCallId: 'c', toolName: 'weather', input: { city: 'Bern' } }];
+    const entries = [
+      { kind: 'step', message: { role: 'assistant', content } },
+      { kind: 'result', call: 'call-1-1', tool: 'weather', result: { ok: true, content: 'sun' } },
+    ].map((value, i) => ({ runId: 'run', position: i + 1, value }));
+    api.traces.entry = async (_tenant, _task, position) => entries[position - 1];
+    api.traces.modelStep = async (_tenant, _task, number) => entries[number - 1];
+    const token = 'author';
+    expect(await outcome(await ask(`/${ID}/trace/1`, { token }))).toEqual([
+      200,
+      {
+        task_id: ID,
+        entry: 1,
+        model: { text: '', reasoning: '', calls: [{ tool: 'weather', input: { city: 'Bern' } }] },
+      },
+    ]);
+    expect(await outcome(await ask(`/${ID}/trace/2`, { token }))).toEqual([
+      200,
+      {
+        task_id: ID,
+        entry: 2,
+        tool: { tool: 'weather', input: { city: 'Bern' }, ok: true, output: 'sun' },
+      },
+    ]);
+    expect(await outcome(await ask(`/${ID}/trace/3`, { token }))).toEqual([200, { task_id: ID, entry: 3 }]);
+    expect((await ask(`/${UNKNOWN}/trace/1`, { token })).status).toBe(404);
+    expect((await ask(`/${ID}/trace/0`, { token })).status).toBe(400);
+    expect((await ask(`/${ID}/trace/1`, { token: 'reader' })).status).toBe(403);
   });
 });
 

@@ -40,7 +40,7 @@ function Found({ tenant, id }: { tenant: string; id: string }) {
     queryKey: ['operators', 'task', tenant, id],
     queryFn: () =>
       answerOf(
-        operatorApi.GET('/v1/admin/tenants/{tenant}/requests/{id}', { params: { path: { tenant, id } } }),
+        operatorApi.GET('/v1/admin/tenants/{tenant}/tasks/{id}', { params: { path: { tenant, id } } }),
       ),
     refetchInterval: 5_000,
   });

@@ -19,7 +19,7 @@ export interface UserPrompt {
   at: number;
 }
 
-/** When a call of the model was made. Journals of earlier releases do not have it. */
+/** When a call of the model or of a tool was made. Journals of earlier releases do not have it. */
 interface CallTime {
   /** ISO 8601 */
   at?: string;
@@ -66,8 +66,10 @@ interface CallBegun extends CallIds {
 }
 
 /** The result of a tool call. */
-export interface CallResult extends CallIds {
+export interface CallResult extends CallIds, CallTime {
   kind: 'result';
+  /** Name of the tool, as the model wrote it. Journals of releases up to 0.2 do not have it. */
+  tool?: string;
   result: ToolResult;
 }
 

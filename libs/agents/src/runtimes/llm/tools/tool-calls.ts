@@ -33,11 +33,13 @@ export async function* runToolCalls(
   const waiting = calls.filter(waits).map(approvalRequestOf);
   const due = calls.filter((one) => !waits(one));
   const made = due.map(async (one) => {
+    const began = Date.now();
     const result =
       'tool' in one
         ? await measured(turn, metrics, one, (span) => makeCall(one, conversation, signal, span))
         : one.result;
-    await conversation.add({ kind: 'result', ...idsOf(one.call), result });
+    const time = { at: new Date(began).toISOString(), ms: Date.now() - began };
+    await conversation.add({ kind: 'result', ...idsOf(one.call), tool: one.call.toolName, ...time, result });
     return result;
   });
   // The first failure ends the turn. Handle the rejections of the others.

@@ -1,0 +1,71 @@
+import { z } from 'zod';
+
+/** What a model said in one call. */
+export interface ModelCallDetail {
+  kind: 'model';
+  text: string;
+  reasoning: string;
+  calls: { tool: string; input: unknown }[];
+}
+
+/** What a tool was given, and what it gave. */
+export interface ToolCallDetail {
+  kind: 'tool';
+  tool: string;
+  /** Undefined: the answer that asks for the call is not known. */
+  input: unknown;
+  ok: boolean;
+  /** What the model read. */
+  output: unknown;
+}
+
+const part = z.looseObject({ type: z.string() });
+const content = z.union([z.string(), z.array(part)]);
+const modelEntry = z.object({ kind: z.literal('step'), message: z.object({ content }) });
+const toolEntry = z.object({
+  kind: z.literal('result'),
+  call: z.string(),
+  tool: z.string(),
+  result: z.object({ ok: z.boolean(), content: z.unknown(), text: z.string().optional() }),
+});
+
+/** The ids of calls: see `callIdOf`. */
+const CALL_ID = /^call-(\d{1,9})-(\d{1,9})$/;
+
+/** Where the call of a tool stands: in which answer of a model, and at which place among its calls, both from 1. */
+export function askedIn(entry: unknown): { step: number; index: number } | undefined {
+  const [, step, index] = CALL_ID.exec(toolEntry.safeParse(entry).data?.call ?? '') ?? [];
+  return step === undefined ? undefined : { step: Number(step), index: Number(index) };
+}
+
+/**
+ * What a call of a model or tool has said, from its entry in the journal of an llm agent. Secrets were removed when it was written.
+ * @param answer for a call of a tool: the entry of the answer that asks for it
+ * @returns undefined for an entry that is no such call, or that an earlier release wrote
+ */
+export function callDetail(entry: unknown, answer?: unknown): ModelCallDetail | ToolCallDetail | undefined {
+  const model = modelEntry.safeParse(entry).data;
+  if (model) {
+    const parts = partsOf(model.message.content);
+    const textOf = (type: string): string =>
+      parts.map((each) => (each.type === type && typeof each.text === 'string' ? each.text : '')).join('');
+    return { kind: 'model', text: textOf('text'), reasoning: textOf('reasoning'), calls: callsOf(parts) };
+  }
+  const made = toolEntry.safeParse(entry).data;
+  if (!made) return undefined;
+  const { tool, result } = made;
+  const place = askedIn(entry);
+  const asking = modelEntry.safeParse(answer).data;
+  const asked = asking && place && callsOf(partsOf(asking.message.content))[place.index - 1];
+  return { kind: 'tool', tool, input: asked?.input, ok: result.ok, output: result.text ?? result.content };
+}
+
+type SaidPart = z.output<typeof part>;
+
+const partsOf = (said: z.output<typeof content>): SaidPart[] =>
+  typeof said === 'string' ? [{ type: 'text', text: said }] : said;
+
+const callsOf = (parts: readonly SaidPart[]): ModelCallDetail['calls'] =>
+  parts
+    .filter(({ type }) => type === 'tool-call')
+    .map(({ toolName, input }) => ({ tool: String(toolName), input }));

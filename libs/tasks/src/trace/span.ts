@@ -1,0 +1,47 @@
+/** What a span of a trace is. */
+export type SpanKind =
+  /** From the acceptance of a message to the end of its turn. */
+  | 'turn'
+  /** A run waits for a slot of a worker, or for the end of its backoff. */
+  | 'queue'
+  /** A worker executes a run. */
+  | 'attempt'
+  | 'model'
+  | 'tool'
+  /** A durable step of an agent in code. */
+  | 'step'
+  /** A durable sleep of an agent in code. */
+  | 'sleep'
+  /** The task waits for an answer, an approval or a sign-in. */
+  | 'question'
+  /** A task that this one has begun. */
+  | 'child';
+
+export type SpanState = 'running' | 'waiting' | 'succeeded' | 'failed' | 'canceled';
+
+/** A part of a task's life, with a beginning and an end. */
+export interface TraceSpan {
+  /** Unique in the trace. */
+  id: string;
+  /** The span around it. Null: none. */
+  parentId: string | null;
+  kind: SpanKind;
+  /** The number of a turn or attempt, or the name of a model, tool, step, state or agent. */
+  name: string;
+  startedAt: Date;
+  /** Null: it has not ended. */
+  endedAt: Date | null;
+  state: SpanState;
+  /** The attempt of the run that it belongs to. */
+  attempt?: number;
+  /** Why it failed, as far as callers may know it. */
+  error?: string;
+  /** Of an attempt, if it is the last one of its run. */
+  workerId?: string;
+  /** Of a child. */
+  taskId?: string;
+  /** Of a call of a model: which one of those that the trace has, from 0. */
+  modelCall?: number;
+  /** Of a call of a model or tool: its entry in the journal of the task. */
+  entry?: number;
+}

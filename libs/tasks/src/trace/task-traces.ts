@@ -1,0 +1,67 @@
+import { canSee, type Reacher } from '@baton/a2a';
+import {
+  type JournalRecord,
+  JournalStore,
+  type ModelCallRecord,
+  RunStore,
+  TaskStore,
+  TaskTreeStore,
+} from '@baton/database';
+import { Injectable } from '@nestjs/common';
+import type { TraceSpan } from './span.js';
+import { traceOf } from './trace-of.js';
+
+/** Statuses, calls of models and calls of tools that a trace has: the newest. */
+const MAX_EACH = 1_000;
+
+/** What happened in a task, and how long each part took. */
+@Injectable()
+export class TaskTraces {
+  constructor(
+    private readonly tasks: TaskStore,
+    private readonly runs: RunStore,
+    private readonly journals: JournalStore,
+    private readonly taskTree: TaskTreeStore,
+  ) {}
+
+  /**
+   * The trace of a task that the caller sees: at most 100 turns, 1,000 statuses, calls of models and calls of tools each, and 500
+   * children, the newest.
+   * @param isAuthor whether the caller may change agents, and so sees the durable steps
+   */
+  async of(
+    caller: Reacher & { tenantId: string },
+    taskId: string,
+    isAuthor: boolean,
+  ): Promise<{ spans: TraceSpan[]; modelCalls: ModelCallRecord[] }> {
+    const { tenantId } = caller;
+    const [runs, statuses, modelCalls, toolCalls, steps, descendants] = await Promise.all([
+      this.runs.ofTask(tenantId, taskId),
+      this.tasks.readStatuses(tenantId, taskId, MAX_EACH),
+      this.journals.modelCalls(tenantId, taskId, MAX_EACH),
+      this.journals.toolCalls(tenantId, taskId, MAX_EACH),
+      isAuthor ? this.journals.steps(tenantId, taskId) : [],
+      this.taskTree.descendants(tenantId, taskId),
+    ]);
+    const spans = traceOf({
+      taskId,
+      runs: runs.toReversed(),
+      statuses,
+      modelCalls,
+      toolCalls,
+      steps,
+      descendants: descendants.filter((each) => canSee(caller, each)),
+    });
+    return { spans, modelCalls };
+  }
+
+  /** One entry of the task's journal. Undefined: there is none. */
+  async entry(tenantId: string, taskId: string, position: number): Promise<JournalRecord | undefined> {
+    return this.journals.entry(tenantId, taskId, position);
+  }
+
+  /** The entry with the answer of a model that has that number among those of the task, from 1. Undefined: there is none. */
+  async modelStep(tenantId: string, taskId: string, number: number): Promise<JournalRecord | undefined> {
+    return this.journals.modelStep(tenantId, taskId, number);
+  }
+}
