@@ -49,7 +49,7 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/webhooks.js')).addWebhookCommands(...args),
   },
   tasks: {
-    summary: 'tasks of a tenant: list, show, watch, logs, cancel, send-again',
+    summary: 'tasks of a tenant: list, show, watch, logs, trace, cancel, send-again',
     add: async (...args) => (await import('./commands/tasks.js')).addTaskCommands(...args),
   },
   approvals: {
