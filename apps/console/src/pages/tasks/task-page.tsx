@@ -19,6 +19,7 @@ import { AnswerForm } from './answer-form';
 import { type Artifact, kindOf, type Message } from '../../a2a/artifacts';
 import { type Approval, approvalOf, entriesOf, type Entry, messagesOfCaller } from './log-entries';
 import { type LogEvent, type TaskLog, useTaskLog } from './task-log';
+import { Trace } from './task-trace';
 import { MAX_MODEL_CALLS, ModelCalls, Runs, Steps } from './task-work';
 import { isTerminal, isWaiting } from '../../a2a/task-states';
 import { lengthText, statusReason, shortId, StateBadge, type Task } from './task-words';
@@ -49,6 +50,7 @@ export function TaskPage() {
         <Stack gap="lg">
           <Facts task={task} log={log} />
           {isWaiting(task.state) && <AnswerForm task={task} />}
+          <Trace task={task} />
           <Console task={task} />
           <Artifacts artifacts={log.artifacts} />
           <Timeline task={task} log={log} />
