@@ -69,7 +69,9 @@ export class CallRunner {
     const unwatch = this.abortWhenRefused(caller, exchange);
     this.inFlight.add(caller);
     try {
-      const result = await this.unary[operation](context, request, caller.signal);
+      const result = await context.memory.during(() =>
+        this.unary[operation](context, request, caller.signal),
+      );
       assertNotRefused(caller);
       logContextOf(exchange.request).taskId ??= answeredTaskId(operation, result);
       return result;

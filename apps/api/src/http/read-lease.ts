@@ -1,6 +1,9 @@
 import { ProtocolError, type ReadMemory } from '@baton/a2a';
 import type { AnswerChannel } from './requests.js';
 
+/** Reads up to this size are counted but never wait. */
+export const SMALL_READ_BYTES = 1024 * 1024;
+
 /** `Retry-After` of a refused call. */
 const RETRY_AFTER_SECONDS = 5;
 
@@ -17,6 +20,8 @@ export class ReadLease implements ReadMemory {
   /** Ends the wait of a call that waits for memory. Most calls never do. */
   private waiting: AbortController | undefined;
   private readonly taken: number[] = [];
+  /** The call reads, and has the memory also if its caller leaves. */
+  private isReading = false;
 
   constructor(
     private readonly pool: ReadPool,
@@ -28,16 +33,34 @@ export class ReadLease implements ReadMemory {
   /** Throws `unavailable` if the call is strict and gets none. */
   async take(bytes: number): Promise<boolean> {
     const { tenantId, isStrict } = this.call;
-    if (this.isOver) return true;
+    // Nobody reads the answer. Thousands of such calls may still come to their read after their connection has ended.
+    if (this.isOver) return bytes <= SMALL_READ_BYTES;
     if (this.taken.length > 0) this.pool.takeMore(tenantId, bytes);
     else if (!(await this.pool.take(tenantId, bytes, (this.waiting ??= new AbortController()).signal))) {
       if (isStrict && !this.hasEnded()) throw busy();
       return false;
     }
-    this.taken.push(bytes);
     // It was closed while the memory was granted.
-    if (this.hasEnded()) this.pool.give(tenantId, this.taken.splice(0));
+    if (this.hasEnded()) {
+      this.pool.give(tenantId, [bytes]);
+      return false;
+    }
+    this.taken.push(bytes);
     return true;
+  }
+
+  /**
+   * Keeps the memory until the work is done, also if the caller leaves before: what is being read is in memory until then. Otherwise
+   * calls that are given up one after the other would read as many large tasks at once.
+   */
+  async during<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.isReading = true;
+    try {
+      return await work();
+    } finally {
+      this.isReading = false;
+      if (this.isOver) this.giveBack();
+    }
   }
 
   /** A method, because the compiler takes a field for unchanged after an `await`. */
@@ -45,13 +68,17 @@ export class ReadLease implements ReadMemory {
     return this.isOver;
   }
 
-  /** The answer is sent, or the caller has disconnected. Later reads of the call are small. */
+  /** The answer is sent, or the caller has disconnected. */
   readonly release = (): void => {
     if (this.isOver) return;
     this.isOver = true;
     this.waiting?.abort(ANSWERED);
-    this.pool.give(this.call.tenantId, this.taken.splice(0));
+    if (!this.isReading) this.giveBack();
   };
+
+  private giveBack(): void {
+    this.pool.give(this.call.tenantId, this.taken.splice(0));
+  }
 }
 
 // One for all: an abort without a reason makes a DOMException with a stack.

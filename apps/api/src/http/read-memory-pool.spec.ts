@@ -81,6 +81,27 @@ describe('the memory for reads of large tasks', () => {
     await settled();
     expect(granted).toEqual(['a1', 'a2', 'a4']);
   });
+
+  it('stays taken while a call reads, though its caller has left', async () => {
+    const [first] = [call('a', 'a1'), call('a', 'a2'), call('a', 'a3')];
+    await settled();
+    let isRead!: () => void;
+    const read = first.lease.during(() => new Promise<void>((resolve) => (isRead = resolve)));
+    first.end();
+    await settled();
+    expect(granted).toEqual(['a1', 'a2']);
+    isRead();
+    await read;
+    await settled();
+    expect(granted).toEqual(['a1', 'a2', 'a3']);
+  });
+
+  it('is not for a large read of a call whose caller has left before', async () => {
+    const { lease, end } = call('a', 'small', MIB);
+    await settled();
+    end();
+    expect([await lease.take(READ), await lease.take(MIB)]).toEqual([false, true]);
+  });
 });
 
 describe('more reads of large tasks than there is memory for', () => {

@@ -1,10 +1,8 @@
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
-import { ReadLease } from './read-lease.js';
+import { ReadLease, SMALL_READ_BYTES } from './read-lease.js';
 import type { AnswerChannel } from './requests.js';
 
-/** Reads up to this size are counted but never wait. */
-const SMALL_BYTES = 1024 * 1024;
 /** Maximum number of waiting calls of one tenant. */
 const MAX_WAITING = 64;
 /** How long a call waits, in ms. */
@@ -53,7 +51,7 @@ export class ReadMemoryPool {
     const bytes = Math.min(wanted, this.maxOfTenant);
     const tenant = this.tenants.get(tenantId) ?? { held: 0, waiting: [] };
     this.tenants.set(tenantId, tenant);
-    if (bytes <= SMALL_BYTES) {
+    if (bytes <= SMALL_READ_BYTES) {
       this.hold(tenant, bytes);
       return true;
     }
