@@ -16,11 +16,16 @@ const OPTIONS = {
   seed: { type: 'string' },
   driver: { type: 'string' },
   only: { type: 'string', default: PARTS.join(',') },
+  help: { type: 'boolean', default: false },
 } as const;
 
 /** `npm run fuzz`. @returns the exit code: 0 only if nothing at all was found */
 export async function main(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });
+  if (values.help) {
+    console.log(USAGE);
+    return 0;
+  }
   const cases = Number(values.cases);
   const seed = Number(values.seed ?? randomInt(2 ** 31));
   const only = values.only.split(',') as Part[];

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -88,10 +88,12 @@ export const fuzzModels = (target: ContentTarget, cases: number, seed: number): 
   });
 
 /** What tools answer, and what they are said to be. */
-export const fuzzTools = (target: ContentTarget, cases: number, seed: number): Promise<Outcome> =>
-  overCases('tool', toolCase, cases, seed, async (one, about) => {
+export async function fuzzTools(target: ContentTarget, cases: number, seed: number): Promise<Outcome> {
+  // Programs count their calls in files: another run with the same seed must not find them.
+  const folder = mkdtempSync(join(tmpdir(), 'baton-fuzz-'));
+  const outcome = await overCases('tool', toolCase, cases, seed, async (one, about) => {
     const counts: CallCounts = new Map();
-    const file = join(tmpdir(), `calls-${seed}-${about.number}`);
+    const file = join(folder, `calls-${about.number}`);
     const config = (base: string) => {
       const headers = { authorization: { secret: 'openai', prefix: 'Bearer ' } };
       const server = {
@@ -114,6 +116,9 @@ export const fuzzTools = (target: ContentTarget, cases: number, seed: number): P
     if (existsSync(file)) counts.set('look', readFileSync(file, 'utf8').split('\n').length - 1);
     return { ...outcome, problem: outcome.problem ?? repeated(one, counts) };
   });
+  rmSync(folder, { recursive: true, force: true });
+  return outcome;
+}
 
 /** What agents elsewhere answer. A message that was answered must not come again. */
 export const fuzzRemotes = (target: ContentTarget, cases: number, seed: number): Promise<Outcome> =>

@@ -50,6 +50,8 @@ export interface FuzzReport {
 
 /** Less than this of a part's cases that were tried is no run. */
 const MIN_ANSWERED = 0.9;
+/** Node's own client refuses to send about a tenth of the cases of gRPC: those headers are not allowed in HTTP/2. */
+const MIN_ANSWERED_OF: Partial<Record<Part, number>> = { grpc: 0.8 };
 /** What must have come of some cases of a part, so that a run which tests nothing does not pass. */
 const MUST_END: Partial<Record<Part, readonly string[]>> = {
   settings: ['taken', 'not taken', 'completed'],
@@ -169,7 +171,8 @@ async function prepareContent(stack: Stack, peer: OddPeer): Promise<Omit<Content
 export function shortfalls({ parts, neighbour }: Pick<FuzzReport, 'parts' | 'neighbour'>): string[] {
   const of = PARTS.flatMap((part) => {
     const { cases, answered, endings } = parts[part] ?? { cases: 0, answered: 0, endings: {} };
-    if (answered < cases * MIN_ANSWERED) return [`${part}: only ${answered} of ${cases} cases were answered`];
+    const least = cases * (MIN_ANSWERED_OF[part] ?? MIN_ANSWERED);
+    if (answered < least) return [`${part}: only ${answered} of ${cases} cases were answered`];
     if (cases < ENOUGH) return [];
     const missing = (MUST_END[part] ?? []).filter((state) => !endings[state]);
     return missing.map((state) => `${part}: of ${cases} cases none is ${state}`);
