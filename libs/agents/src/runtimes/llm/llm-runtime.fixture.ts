@@ -15,7 +15,7 @@ import { type AgentTool, ToolSources } from './tools/tool-sources.js';
 export const KEY = 'sk-test-4711';
 
 /** A tenant's tokens, kept here. */
-export class CountedTokens extends TokenBudget {
+class CountedTokens extends TokenBudget {
   readonly reserved: number[] = [];
   readonly spent: TokenCount[] = [];
   isFull = false;
