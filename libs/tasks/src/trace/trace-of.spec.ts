@@ -143,6 +143,23 @@ describe('the trace of a task', () => {
     ]);
   });
 
+  it('ends a step with its task', () => {
+    const steps = [
+      {
+        attempts: 1,
+        error: null,
+        name: 'ask',
+        kind: 'agent',
+        state: 'waiting',
+        startedAt: iso(2),
+        endedAt: null,
+      },
+    ] as const;
+    const runs = [run('a', 0, { state: 'failed', finishedAt: at(9) })];
+    const statuses = [status(2, 1, WORKING), status(3, 9, TaskState.TASK_STATE_FAILED)];
+    expect(trace({ runs, statuses, steps }).at(-1)).toEqual(['step 0', 'turn a', 'canceled', 2, 9]);
+  });
+
   it('has durable steps in the turn in which they began, and children below each other', () => {
     const step = { attempts: 1, error: null };
     const child = { agentId: 'writer', owner: null, state: DONE };

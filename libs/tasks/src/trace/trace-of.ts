@@ -52,7 +52,7 @@ export function traceOf(material: TraceMaterial): TraceSpan[] {
     ...turns.flat(),
     ...material.modelCalls.flatMap((call, i) => modelSpan(call, i, within)),
     ...material.toolCalls.map((call) => toolSpan(call, within)),
-    ...material.steps.map((step, i) => stepSpan(step, i, material.runs)),
+    ...material.steps.map((step, i) => stepSpan(step, i, material)),
     ...questionSpans(material),
     ...material.descendants.map((child) => childSpan(child, material.taskId)),
   ];
@@ -149,18 +149,19 @@ const toolSpan = (
   entry: position,
 });
 
-/** Steps go on over attempts, so a step is in the turn in which it began. */
-function stepSpan(step: StepRecord, index: number, runs: readonly RunRecord[]): TraceSpan {
+/** Steps go on over attempts, so a step is in the turn in which it began. One that its task did not wait for ends with it. */
+function stepSpan(step: StepRecord, index: number, { runs, statuses }: TraceMaterial): TraceSpan {
   const startedAt = new Date(step.startedAt);
   const run = runs.findLast(({ createdAt }) => createdAt <= startedAt);
+  const end = statuses.find(({ state }) => isTerminal(state));
   return {
     id: `step ${index}`,
     parentId: run ? turnId(run.runId) : null,
     kind: STEP_KINDS[step.kind] ?? 'step',
     name: step.name,
     startedAt,
-    endedAt: step.endedAt === null ? null : new Date(step.endedAt),
-    state: step.state,
+    endedAt: step.endedAt === null ? (end?.at ?? null) : new Date(step.endedAt),
+    state: step.endedAt === null && end ? 'canceled' : step.state,
     ...(step.error !== null && { error: step.error }),
   };
 }
