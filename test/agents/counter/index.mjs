@@ -1,5 +1,5 @@
 import { AgentEvent } from '@a2a-js/sdk/server';
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const COMPLETED = 3;
@@ -8,7 +8,8 @@ const note = (word) => appendFileSync(process.env.COUNTER_FILE, `${word}\n`);
 export default {
   async execute({ taskId, contextId }, bus) {
     note('begin');
-    await sleep(20);
+    do await sleep(20);
+    while (existsSync(process.env.HOLD_FILE));
     note('end');
     bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: { state: COMPLETED } }));
     bus.finished();
