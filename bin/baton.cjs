@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npx baton` in a clone. This file is there before the build is, or npx would link to nothing and never look again.
+// The command line in a clone. This file is there before the build is, or npx would link to nothing and never look again.
 const { existsSync } = require('node:fs');
 const { join } = require('node:path');
 

@@ -10,7 +10,7 @@ const groups = Object.values<SettingGroup>(SETTING_GROUPS);
 const EXAMPLE_INTRODUCTION =
   'Every setting of Baton with its default. Copy this file to `.env`: it works unchanged, for `npm start` and for ' +
   '`docker compose up`. Each program of Baton reads `.env` in the folder where it starts. An environment variable wins ' +
-  'over `.env`. An empty value is the same as no value. `npx baton config check` finds mistakes. This file is made from ' +
+  'over `.env`. An empty value is the same as no value. `baton config check` finds mistakes. This file is made from ' +
   'libs/config/src/settings.ts by `npm run generate`.';
 
 /** The whole of `.env.example`. */

@@ -48,7 +48,7 @@ describe('a backup made under traffic, and restored elsewhere', () => {
   const caller = (stack: Stack, agent = 'echo') => new RawCaller(stack.url(0, agent), tenant.token);
   const idOf = (frames: Frame[]): string => frames[0]?.data.result?.task.id as string;
 
-  /** `npx baton`, with its exit code. */
+  /** `baton`, with its exit code. */
   async function baton(source: Record<string, string>, ...args: string[]) {
     const options = { env: { ...process.env, REDIS_URL: '', BATON_MASTER_KEY: KEY, ...source } };
     try {

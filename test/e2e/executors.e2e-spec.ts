@@ -282,7 +282,7 @@ describe('an agent in code', () => {
     const [line] = await linesOf(answer.result?.task.id as string, token, 1);
     expect(line?.text).toBe('the secret is [secret]');
     const other = () => callerOf('hazard', otherToken).call('SendMessage', sendParams('secret'));
-    expect(textOf(await other())).toContain('npx baton secrets set search --origin agent:hazard');
+    expect(textOf(await other())).toContain('node bin/baton.cjs secrets set search --origin agent:hazard');
     await setSecret(otherToken, 'other');
     expect(textOf(await other())).toBe('5: [secret]');
     // A rotated value is there for the next turn.

@@ -6,7 +6,7 @@ import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import { completes, followToCompletion, increasing, textsOf } from '../support/streams.js';
 
-/** The oldest that `npx baton doctor` accepts, or the one that `npm run test:postgres` names. */
+/** The oldest that `baton doctor` accepts, or the one that `npm run test:postgres` names. */
 const RELEASE = process.env.TEST_POSTGRES ?? '14';
 const programs = programsOf(RELEASE);
 const CHUNKS = 20;

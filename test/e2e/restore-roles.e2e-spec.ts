@@ -35,7 +35,7 @@ describe('a backup restored into a database of two roles', () => {
     }
   }
 
-  /** `npx baton`, with its exit code. */
+  /** `baton`, with its exit code. */
   async function baton(source: Record<string, string>, ...args: string[]) {
     const env = { ...process.env, REDIS_URL: '', BATON_HOME: folder, ...source };
     try {

@@ -73,7 +73,7 @@ export const mayReceive = (origins: readonly string[] | null, destination: strin
     (origin) => origin === destination || (origin.startsWith(STDIO) && destination.startsWith(`${origin} `)),
   );
 
-/** Why a secret is refused, with the remedy. */
-export const originRefusal = (name: string, destination: string): string =>
+/** Why a secret is refused, with the remedy. @param commandLine how to call the command line, such as `node bin/baton.cjs` */
+export const originRefusal = (name: string, destination: string, commandLine: string): string =>
   `the secret "${name}" may not be sent to ${destination.slice(0, MAX_ORIGIN)}: whoever may write secrets can add that to its ` +
-  `origins (npx baton secrets origins ${name} …)`;
+  `origins (${commandLine} secrets origins ${name} …)`;

@@ -23,7 +23,9 @@ class BoundSecrets extends SecretReader {
     const refused = destinations.find((destination) => !mayReceive(this.origins, destination));
     if (refused === undefined) return Promise.resolve(KEY);
     // As @baton/identity throws it.
-    return Promise.reject(Object.assign(new Error(originRefusal(name, refused)), { name: 'SecretError' }));
+    return Promise.reject(
+      Object.assign(new Error(originRefusal(name, refused, 'node bin/baton.cjs')), { name: 'SecretError' }),
+    );
   }
 }
 
@@ -38,7 +40,7 @@ describe('a run refuses to send a secret to a place that may not receive it', ()
     const { status } = seen(await bench.run(turn));
     expect(status?.text).toBe(
       `the secret "openai" may not be sent to ${bench.provider.origin}: whoever may write secrets can add that to ` +
-        'its origins (npx baton secrets origins openai …)',
+        'its origins (node bin/baton.cjs secrets origins openai …)',
     );
     expect(bench.provider.requests).toHaveLength(0);
     await bench.run(bench.turn({}, { secrets: secretsFor(bench.provider.origin) }));

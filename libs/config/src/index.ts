@@ -16,6 +16,7 @@ export {
   secretFiles,
   withoutSecrets,
 } from './environment.js';
+export { COMMAND_LINE, withCommandLine } from './command-line.js';
 export { EnvironmentError } from './environment-error.js';
 export { type SettingsReport, settingsReport, unknownSettings } from './check-settings.js';
 export { ensureKeyFile, type KeyName } from './key-file.js';

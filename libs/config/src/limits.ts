@@ -28,7 +28,7 @@ const RUN_FAILS = 'The run fails with the reason.';
 
 /**
  * Every limit of a tenant. This table is the only place that declares a limit. Its type, its default, `LIMIT_*` in the
- * environment, the option of `npx baton tenants limits` and the tables of the docs derive from it. A tenant's own values
+ * environment, the option of `baton tenants limits` and the tables of the docs derive from it. A tenant's own values
  * are one JSON object in the database, so a new limit needs no migration.
  */
 export const LIMITS = {

@@ -117,7 +117,7 @@ const services = group('Services', {
   ),
   migrateDatabaseUrl: optional(
     postgresUrl,
-    'The same with the role that owns the tables, for `npm run migrate` and `npx baton restore`, if that ' +
+    'The same with the role that owns the tables, for `npm run migrate` and `baton restore`, if that ' +
       'is not the role of DATABASE_URL (docs/operating/security.md). `npm start` and `docker compose` have both ' +
       'roles.',
     { secret: true },
@@ -366,7 +366,7 @@ const api = group('API', {
   consoleOidcIssuer: optional(
     url(['http:', 'https:'], 'set it to the URL of the OpenID provider, as in the claim iss of its tokens'),
     'URL of the OpenID provider with which people sign in to the console (docs/operating/console.md). Tenants must ' +
-      'trust it: `npx baton issuers add`. Without it, people sign in with a token.',
+      'trust it: `baton issuers add`. Without it, people sign in with a token.',
   ),
   consoleOidcClientId: optional(
     text,
@@ -692,7 +692,7 @@ const everyProcess = group('Every process', {
   previousMasterKeys: setting(
     masterKeys,
     '',
-    'Earlier master keys, separated by commas. They only decrypt. Needed until `npx baton secrets ' +
+    'Earlier master keys, separated by commas. They only decrypt. Needed until `baton secrets ' +
       'rotate` has run.',
     { env: 'BATON_MASTER_KEY_PREVIOUS', secret: true },
   ),
@@ -804,14 +804,14 @@ const limits = group(
   {
     prefix: 'LIMIT_',
     introduction:
-      'Defaults for tenants without their own value (`npx baton tenants limits`). Each applies to all processes ' +
+      'Defaults for tenants without their own value (`baton tenants limits`). Each applies to all processes ' +
       'together. `npm start`, single processes, `docker compose` and the Helm chart have the same defaults. A limit without a ' +
       'default is off. `none` lifts a limit, here or for a tenant. ' +
       'docs/reference/limits.md explains each.',
   },
 );
 
-const local = group('`npm start`, `docker compose` and `npx baton`', {
+const local = group('`npm start`, `docker compose` and `baton`', {
   home: setting(
     path,
     '.baton',
@@ -848,7 +848,7 @@ const local = group('`npm start`, `docker compose` and `npx baton`', {
   ),
   batonUrl: optional(
     text,
-    'URL of the server that `npx baton send`, `agents`, `schedules` and similar commands call. Default: ' +
+    'URL of the server that `baton send`, `agents`, `schedules` and similar commands call. Default: ' +
       'that of `npm start`.',
   ),
   batonAdminUrl: optional(
@@ -857,7 +857,7 @@ const local = group('`npm start`, `docker compose` and `npx baton`', {
   ),
   batonOperatorToken: optional(
     text,
-    'Token of an operator, from `npx baton operator-tokens create`. Default: on the machine of Baton, each command makes one for itself.',
+    'Token of an operator, from `baton operator-tokens create`. Default: on the machine of Baton, each command makes one for itself.',
     { secret: true },
   ),
   batonToken: optional(text, 'Token for these commands. Default: the demo token of `npm start`.', {

@@ -1,5 +1,5 @@
 import { defaultOrigins, mayReceive, originRefusal, parseOrigins } from '@baton/a2a';
-import { Environment } from '@baton/config';
+import { COMMAND_LINE, Environment } from '@baton/config';
 import { type Actor, type PageAfter, type SecretInfo, type SecretKey, SecretStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { explainLimit } from './limits.service.js';
@@ -85,7 +85,7 @@ export class Secrets {
     const sealed = await this.store.find(id);
     if (!sealed) return undefined;
     const refused = destinations.find((destination) => !mayReceive(sealed.origins, destination));
-    if (refused !== undefined) throw new SecretError(originRefusal(name, refused));
+    if (refused !== undefined) throw new SecretError(originRefusal(name, refused, COMMAND_LINE));
     return this.box.open(id, sealed);
   }
 

@@ -1,6 +1,6 @@
 import { messageOf } from '@baton/telemetry';
 import { ProtocolError, requireScope, type Scope } from '@baton/a2a';
-import { Environment } from '@baton/config';
+import { COMMAND_LINE, Environment } from '@baton/config';
 import {
   AuditLog,
   type Caller,
@@ -168,7 +168,7 @@ export class AccessGuard extends BearerGuard {
     if (request.operator) return;
     throw new ProtocolError(
       'unauthenticated',
-      'a token of an operator is required: npx baton operator-tokens create makes one',
+      `a token of an operator is required: ${COMMAND_LINE} operator-tokens create makes one`,
     );
   }
 

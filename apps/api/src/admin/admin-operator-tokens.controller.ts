@@ -23,7 +23,7 @@ type OperatorTokenAnswer = z.infer<typeof operatorToken>;
 const operatorTokenList = z.object({ operator_tokens: z.array(operatorToken) });
 
 /**
- * The tokens of operators. No route makes one: a stolen token must not make others. `npx baton operator-tokens create` does, on
+ * The tokens of operators. No route makes one: a stolen token must not make others. `baton operator-tokens create` does, on
  * the database.
  */
 @OperatorOnly()

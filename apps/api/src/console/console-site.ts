@@ -1,4 +1,4 @@
-import { Environment } from '@baton/config';
+import { COMMAND_LINE, Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { randomBytes } from 'node:crypto';
@@ -19,6 +19,8 @@ const NONCE = /__CSP_NONCE__/g;
 const AUDIENCE = '__CONSOLE_AUDIENCE__';
 /** Stands there where the page reads the path of PUBLIC_URL. */
 const BASE = '__CONSOLE_BASE__';
+/** Stands there where the page reads how to call the command line. */
+const COMMAND_LINE_META = '__CONSOLE_COMMAND_LINE__';
 /** Where the page names a file of the console. */
 const FILE = /(?<=(?:src|href)=")\/console\//g;
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
@@ -76,6 +78,7 @@ export class ConsoleSite {
     const html = (await this.page)
       .replace(NONCE, nonce)
       .replace(AUDIENCE, audience)
+      .replace(COMMAND_LINE_META, () => COMMAND_LINE)
       .replace(BASE, () => base)
       .replace(FILE, () => `${base}/console/`);
     // Not stored: a nonce is good for one answer.

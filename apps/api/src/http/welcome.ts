@@ -1,3 +1,4 @@
+import { COMMAND_LINE } from '@baton/config';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 // People open the URL that `npm start` prints. The page is the same for everybody: it names no tenant and no agent, and has
@@ -10,7 +11,7 @@ const PAGE = `<!doctype html>
 <p>This is a Baton server. It runs agents that speak the <a href="https://a2a-protocol.org/">Agent2Agent protocol</a> (A2A).
 There is nothing to click here: programs call it.</p>
 <h2>Call an agent</h2>
-<pre>npx baton send echo "Hello"</pre>
+<pre>${COMMAND_LINE} send echo "Hello"</pre>
 <p>Clients begin with an agent's card. They need a token of a tenant to call the agent.</p>
 <ul>
 <li><a href="/.well-known/agent-card.json">/.well-known/agent-card.json</a>: the card of this server</li>
@@ -18,7 +19,7 @@ There is nothing to click here: programs call it.</p>
 </ul>
 <h2>Manage tasks and agents</h2>
 <ul>
-<li><code>npx baton --help</code>: the command line. <code>npx baton status</code> says what runs</li>
+<li><code>${COMMAND_LINE} --help</code>: the command line. <code>${COMMAND_LINE} status</code> says what runs</li>
 <li><a href="/v1/openapi.json">/v1/openapi.json</a>: the REST API, as OpenAPI 3.1</li>
 <li><a href="/agent.schema.json">/agent.schema.json</a>: the schema of agent files</li>
 </ul>

@@ -11,7 +11,7 @@ const OPERATORS: Omit<DocumentInfo, 'server'> = {
   title: 'Baton for operators',
   description:
     'All tenants, on the management port. Clients ignore members of answers that they do not know.',
-  token: 'A token of an operator: `npx baton operator-tokens create`',
+  token: 'A token of an operator: `baton operator-tokens create`',
 };
 
 /** The API of operators as OpenAPI. The management port has a URL of its own, so it has a document of its own. */

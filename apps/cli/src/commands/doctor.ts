@@ -1,4 +1,4 @@
-import { type Environment, EnvironmentError, settingsReport } from '@baton/config';
+import { type Environment, EnvironmentError, settingsReport, withCommandLine } from '@baton/config';
 import {
   DatabaseSetupError,
   inspectDatabase,
@@ -47,7 +47,10 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
 }
 
 async function examine({ source, terminal }: Cli, { json }: JsonOption): Promise<void> {
-  const checks = await allChecks(source);
+  const checks = (await allChecks(source)).map((check) => ({
+    ...check,
+    ...(check.remedy !== undefined && { remedy: withCommandLine(check.remedy) }),
+  }));
   const count = (status: Check['status']) => checks.filter((check) => check.status === status).length;
   const [faults, warnings] = [count('fault'), count('warning')];
   if (json) printValue(terminal, { checks, faults, warnings });

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import { type CallerScope, useCaller } from '../session/caller';
 import { EmptyState } from './empty-state';
 import { Page } from './page';
+import { COMMAND_LINE } from '../command-line';
 
 /** A page for callers with one of these scopes. Others are told which one they lack. */
 export function ScopedPage({
@@ -27,7 +28,7 @@ export function ScopedPage({
           It needs the scope {scopes.join(' or ')}. An administrator of your tenant makes a token that has it
           on the page Tokens, the operator with{' '}
           <Code>
-            npx baton tokens create --tenant {tenant} --scopes {scopes[0]}
+            {COMMAND_LINE} tokens create --tenant {tenant} --scopes {scopes[0]}
           </Code>
         </EmptyState>
       )}

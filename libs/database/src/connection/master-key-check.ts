@@ -1,4 +1,4 @@
-import type { MasterKeyIds } from '@baton/config';
+import { COMMAND_LINE, type MasterKeyIds } from '@baton/config';
 import type { ClientBase, QueryResultRow } from 'pg';
 import { beginIn, SYSTEM_SCOPE } from './row-security.js';
 import { DatabaseSetupError } from './session-check.js';
@@ -82,7 +82,7 @@ async function adopt(session: SystemSession, keys: MasterKeyIds): Promise<string
   const [first] = rows;
   const known = rows.filter(({ id }) => has(keys, id));
   if (first && known.length === 0) throw refusal(first.id, keys);
-  // An operator has to decide. `npx baton doctor` shows it, and a rotation settles it.
+  // An operator has to decide. `baton doctor` reports it, and a rotation ends it.
   if (known.length < rows.length) return undefined;
   // In the middle of a change of keys, the earlier one is still that of the database.
   const takesNewest = !first || rows.some(({ id }) => id === keys.newest);
@@ -104,7 +104,7 @@ const refusal = (id: string, { newest, setting }: MasterKeyIds): MasterKeyError 
   new MasterKeyError(
     `${setting} gives the key ${newest}, and the secrets of this database are encrypted with the key ${id}: let ` +
       `${setting} give that key, or add it to BATON_MASTER_KEY_PREVIOUS to change keys. If it is lost, ` +
-      'run `npx baton secrets rotate --key-lost` (docs/operating/security.md#the-master-key).',
+      `run "${COMMAND_LINE} secrets rotate --key-lost" (docs/operating/security.md#the-master-key).`,
   );
 
 /** Whether anything in the database is encrypted. */

@@ -52,7 +52,7 @@ const EXPIRED = 'the token has expired';
 
 /**
  * Verifies access tokens of the issuers that tenants trust (JWTs, RFC 7519 and RFC 9068). Issuers are set by operators:
- * `npx baton issuers`. A change takes effect at once, because every process is informed; at the latest after TOKEN_CACHE_MS.
+ * `baton issuers`. A change takes effect at once, because every process is informed; at the latest after TOKEN_CACHE_MS.
  */
 @Injectable()
 export class JwtService implements OnModuleInit, OnModuleDestroy {

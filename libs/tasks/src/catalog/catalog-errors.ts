@@ -1,5 +1,6 @@
 import { type AgentDefinition, ProtocolError } from '@baton/a2a';
 import { assertConfig } from '@baton/agents';
+import { COMMAND_LINE } from '@baton/config';
 import { NameTakenError } from '@baton/database';
 import { explainLimit } from '@baton/identity';
 
@@ -43,7 +44,7 @@ export const slugFixed = (slug: string): ProtocolError =>
 export const isDefaultAgent = (slug: string, tenant: string): ProtocolError =>
   new ProtocolError(
     'conflict',
-    `"${slug}" is the default agent of tenant "${tenant}": set another first, npx baton tenants set ${tenant} --default-agent index`,
+    `"${slug}" is the default agent of tenant "${tenant}": set another first, ${COMMAND_LINE} tenants set ${tenant} --default-agent index`,
   );
 
 /** Other writers were always faster. */

@@ -14,6 +14,7 @@ import {
 } from '@baton/a2a';
 import { BUILTIN_AGENTS, assertSchemas, calledUrls, secretUses, withoutHeaderTexts } from '@baton/agents';
 import { ComputePool } from '@baton/compute';
+import { COMMAND_LINE } from '@baton/config';
 import {
   type Actor,
   AgentCatalogStore,
@@ -44,14 +45,14 @@ import {
 } from './catalog-errors.js';
 import { mergePatch } from './merge-patch.js';
 
-/** Who looks at agents. */
+/** The reader of agents. */
 export interface Viewer {
   tenantId: string;
   /** The agents that exist for it; unset = all. */
   agents?: AllowedAgents | undefined;
 }
 
-/** Who writes. */
+/** The writer of an agent. */
 export interface Author extends Viewer {
   /** `token:<id>` or `operator`. */
   by: string;
@@ -273,7 +274,9 @@ export class Catalog {
     const violations = uses.flatMap(({ field, secret, destinations }) => {
       const origins = known.get(secret) ?? null;
       const refused = destinations.find((destination) => !mayReceive(origins, destination));
-      return refused === undefined ? [] : [{ field, description: originRefusal(secret, refused) }];
+      return refused === undefined
+        ? []
+        : [{ field, description: originRefusal(secret, refused, COMMAND_LINE) }];
     });
     if (violations.length === 0) return;
     const message = violations.map(({ field, description }) => `${field}: ${description}`).join('; ');

@@ -1,4 +1,5 @@
 import { parseFields, ProtocolError, SCOPES, SLUG } from '@baton/a2a';
+import { COMMAND_LINE } from '@baton/config';
 import { type Actor, IssuerStore, type TrustedIssuer } from '@baton/database';
 import { IssuerError, JwtService, readIssuerKeys } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
@@ -111,7 +112,7 @@ export class TrustedIssuers {
     }
   }
 
-  /** Other processes that do not hear of it notice within TOKEN_CACHE_MS. */
+  /** Processes that miss the control message notice within TOKEN_CACHE_MS. */
   private async inform({ tenantId, issuer }: TrustedIssuer): Promise<void> {
     this.issuersInUse.forget(issuer);
     await this.messaging.publishControl({ type: 'issuers-changed', tenantId, issuer }).catch(() => undefined);
@@ -127,7 +128,7 @@ function assertAllowed({ issuer, jwksUrl }: KeySource, lists: EgressLists, tenan
   const reason = egressRefusal(lists, jwksUrl ?? issuer);
   if (reason === undefined) return;
   const field = jwksUrl === null ? 'issuer' : 'jwks_url';
-  throw ProtocolError.invalidParams(field, `${reason}: npx baton tenants egress ${tenant} shows it`);
+  throw ProtocolError.invalidParams(field, `${reason}: ${COMMAND_LINE} tenants egress ${tenant} shows it`);
 }
 
 function readNewIssuer(document: unknown): { issuer: IssuerEntry; check: boolean } {

@@ -117,7 +117,10 @@ describe('an agent that would send a secret elsewhere', () => {
           status: 'SECRET_REFUSED',
           message: expect.stringContaining(`${field}: the secret "${secret}" may not be sent to`) as string,
           fields: [
-            { field, description: expect.stringContaining(`npx baton secrets origins ${secret}`) as string },
+            {
+              field,
+              description: expect.stringContaining(`node bin/baton.cjs secrets origins ${secret}`) as string,
+            },
           ],
         },
       ]);

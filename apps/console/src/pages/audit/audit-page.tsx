@@ -4,6 +4,7 @@ import { EmptyState } from '../../components/empty-state';
 import { PagedTable } from '../../components/paged-table';
 import { ScopedPage } from '../../components/scoped';
 import { Time } from '../../components/time';
+import { COMMAND_LINE } from '../../command-line';
 
 /** Who changed what in the tenant, the latest first. */
 export function AuditPage() {
@@ -37,7 +38,7 @@ export function AuditPage() {
           },
         ]}
         empty={
-          <EmptyState title="Nothing was changed yet" command="npx baton audit">
+          <EmptyState title="Nothing was changed yet" command={`${COMMAND_LINE} audit`}>
             Changes of agents, secrets, tokens, webhooks and schedules are listed here, with who made them.
           </EmptyState>
         }

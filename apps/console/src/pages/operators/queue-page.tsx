@@ -9,6 +9,7 @@ import { PagedTable } from '../../components/paged-table';
 import { Time } from '../../components/time';
 import { SimpleTable } from '../../components/simple-table';
 import { queueQuery } from './workers';
+import { COMMAND_LINE } from '../../command-line';
 
 /** What each class of runs is. */
 const CLASSES = {
@@ -124,7 +125,7 @@ function DeadLetters() {
         { title: 'Sent again', cell: ({ redelivered_at: at }) => <Time at={at} /> },
       ]}
       empty={
-        <EmptyState title="No dead letters" command="npx baton dead-letters list">
+        <EmptyState title="No dead letters" command={`${COMMAND_LINE} dead-letters list`}>
           A run comes here when its worker has died on every attempt.
         </EmptyState>
       }

@@ -9,6 +9,7 @@ import { Page } from '../../components/page';
 import { Time } from '../../components/time';
 import { SimpleTable } from '../../components/simple-table';
 import { TenantState } from './tenants-page';
+import { COMMAND_LINE } from '../../command-line';
 
 const route = getRouteApi('/operators/operators/tenants/$tenant');
 const NUMBER = new Intl.NumberFormat();
@@ -89,7 +90,9 @@ export function TenantPage() {
               cells: [name, value === null ? 'no limit' : NUMBER.format(value), from],
             }))}
           />
-          <Text size="sm">To change one: npx baton tenants limits {slug} --help</Text>
+          <Text size="sm">
+            To change one: {COMMAND_LINE} tenants limits {slug} --help
+          </Text>
         </section>
       </Stack>
     </Page>

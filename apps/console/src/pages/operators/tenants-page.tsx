@@ -7,6 +7,7 @@ import { FormButton, textOf } from '../../components/form-button';
 import { Page } from '../../components/page';
 import { PagedTable } from '../../components/paged-table';
 import { Time } from '../../components/time';
+import { COMMAND_LINE } from '../../command-line';
 
 type Tenant = OperatorSchemas['Tenant'];
 
@@ -49,7 +50,7 @@ export function TenantsPage() {
           { title: 'Created', cell: ({ created_at: at }) => <Time at={at} /> },
         ]}
         empty={
-          <EmptyState title="No tenants yet" command="npx baton tenants create acme">
+          <EmptyState title="No tenants yet" command={`${COMMAND_LINE} tenants create acme`}>
             A tenant has its own tasks, agents, tokens and limits.
           </EmptyState>
         }

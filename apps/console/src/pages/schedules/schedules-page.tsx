@@ -12,6 +12,7 @@ import { Time } from '../../components/time';
 import { StateBadge } from '../tasks/task-words';
 import { ScopedPage } from '../../components/scoped';
 import { useCaller } from '../../session/caller';
+import { COMMAND_LINE } from '../../command-line';
 
 type Schedule = TenantSchemas['Schedule'];
 
@@ -151,9 +152,7 @@ export function SchedulesPage() {
         empty={
           <EmptyState
             title="No schedules yet"
-            command={
-              'npx baton schedules create nightly --agent echo --cron "0 3 * * *" --text "Make the report"'
-            }
+            command={`${COMMAND_LINE} schedules create nightly --agent echo --cron "0 3 * * *" --text "Make the report"`}
           >
             A schedule sends a message to an agent, at fixed times or once.
           </EmptyState>

@@ -6,6 +6,7 @@ import { FormButton, textOf, wordsOf } from '../../components/form-button';
 import { PagedTable } from '../../components/paged-table';
 import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
+import { COMMAND_LINE } from '../../command-line';
 
 /** The names of the secrets of the tenant. Their values never leave the server. */
 export function SecretsPage() {
@@ -42,7 +43,7 @@ export function SecretsPage() {
           },
         ]}
         empty={
-          <EmptyState title="No secrets yet" command="npx baton secrets set openai --file openai.key">
+          <EmptyState title="No secrets yet" command={`${COMMAND_LINE} secrets set openai --file openai.key`}>
             A secret is a key that agents send to a model or a tool. Its value is stored encrypted and never
             shown.
           </EmptyState>

@@ -10,6 +10,7 @@ import { beginSession, endSession, useSession } from '../../session/session';
 import { consoleSettings } from '../../session/settings';
 import { queryClient } from '../../api/query-client';
 import { BASE } from '../../base';
+import { COMMAND_LINE } from '../../command-line';
 
 const route = getRouteApi('/sign-in');
 
@@ -94,13 +95,13 @@ export function SignInPage() {
         {withToken.error && <ErrorView error={withToken.error} title="You are not signed in" />}
         {isForOperators ? (
           <Text size="sm">
-            It needs a token of an operator: <Code>npx baton operator-tokens create</Code>
+            It needs a token of an operator: <Code>{COMMAND_LINE} operator-tokens create</Code>
           </Text>
         ) : (
           <Text size="sm">
             No token? <Code>npm start</Code> prints one. An administrator of your tenant makes others on the
             page Tokens. The operator makes the first one:{' '}
-            <Code>npx baton tokens create --tenant SLUG --scopes admin</Code>
+            <Code>{COMMAND_LINE} tokens create --tenant SLUG --scopes admin</Code>
           </Text>
         )}
       </Stack>

@@ -35,7 +35,7 @@ export interface TaskLog {
 /** How long to wait before the stream is opened again, in ms: at first, and at most. */
 const FIRST_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 10_000;
-/** Events that are kept: the newest. A longer log is read with `npx baton tasks logs`. */
+/** Events that are kept: the newest. A longer log is read with `baton tasks logs`. */
 const MAX_EVENTS = 5_000;
 /** Events of one burst are shown together. To show a long log takes the browser longer. */
 const FRAME_MS = 50;

@@ -3,6 +3,7 @@ import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import type { TenantSchemas } from '@baton/contract';
+import { COMMAND_LINE } from '../../command-line';
 import { answerOf, api } from '../../api/client';
 import { SERVER_URL } from '../../base';
 import { ConfirmButton } from '../../components/confirm-button';
@@ -405,7 +406,9 @@ function Timeline({ task, log }: { task: Task; log: TaskLog }) {
           <li>
             <Text size="sm">
               {gone} events before these are not shown. All of them:{' '}
-              <Code>npx baton tasks logs {task.task_id}</Code>
+              <Code>
+                {COMMAND_LINE} tasks logs {task.task_id}
+              </Code>
             </Text>
           </li>
         )}

@@ -24,6 +24,7 @@ import {
   UUID,
 } from './task-words';
 import styles from './tasks.module.css';
+import { COMMAND_LINE } from '../../command-line';
 
 const route = getRouteApi('/app/tasks');
 const ROW_PX = 40;
@@ -196,7 +197,7 @@ function NoTasks({ hasFilters }: { hasFilters: boolean }) {
     return <EmptyState title="No task is like this">Change a filter, or clear all of them.</EmptyState>;
   }
   return (
-    <EmptyState title="No tasks yet" command={'npx baton send echo "Hello"'}>
+    <EmptyState title="No tasks yet" command={`${COMMAND_LINE} send echo "Hello"`}>
       A task begins when somebody sends a message to an agent. Send one
       {can('agents:call') && (
         <>

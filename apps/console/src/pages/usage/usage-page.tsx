@@ -21,6 +21,7 @@ import { useCaller } from '../../session/caller';
 import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../agents/agent-names';
 import { type Key, KEYS, PERIODS, readUsageView, type UsageView } from './usage-view';
+import { COMMAND_LINE } from '../../command-line';
 
 type Usage = TenantSchemas['Usage'];
 const route = getRouteApi('/app/usage');
@@ -94,7 +95,7 @@ function UsageTable({ usage }: { usage: Usage }) {
   const principalName = usePrincipalName();
   if (rows.length === 0) {
     return (
-      <EmptyState title="No usage in this time" command={'npx baton send echo "Hello"'}>
+      <EmptyState title="No usage in this time" command={`${COMMAND_LINE} send echo "Hello"`}>
         Choose a longer period, or send a message to an agent.
       </EmptyState>
     );

@@ -10,6 +10,7 @@ import { FormButton, textOf, wordsOf } from '../../components/form-button';
 import { PagedTable } from '../../components/paged-table';
 import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
+import { COMMAND_LINE } from '../../command-line';
 
 const STATES = ['input-required', 'auth-required', 'completed', 'failed', 'canceled', 'rejected'] as const;
 type WebhookState = (typeof STATES)[number];
@@ -124,7 +125,7 @@ export function WebhooksPage() {
         empty={
           <EmptyState
             title="No webhooks yet"
-            command="npx baton webhooks create https://example.com/baton --state completed failed"
+            command={`${COMMAND_LINE} webhooks create https://example.com/baton --state completed failed`}
           >
             A webhook tells a URL of yours when tasks change their state. Its deliveries are signed.
           </EmptyState>

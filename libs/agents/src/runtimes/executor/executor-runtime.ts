@@ -1,4 +1,4 @@
-import { Environment } from '@baton/config';
+import { COMMAND_LINE, Environment } from '@baton/config';
 import { Logger } from '@baton/telemetry';
 import { agentOrigin, detailsToJson, Message, Role, Task, TaskState } from '@baton/a2a';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
@@ -114,7 +114,7 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
 const isIsolated = (config: unknown): boolean => (config as { isolation?: string }).isolation === 'tenant';
 
 /**
- * What a turn may use of its worker. A secret is read each time it is asked for, so that a turn sees a rotated one. Its tenant
+ * The functions of the worker that a turn may call. Each call reads the secret again, so that a turn sees a rotated one. Its tenant
  * decides which agents may have it: it must list `agent:<slug>` among its origins.
  */
 export function portsOf({ agent: { slug, definition }, secrets, console }: Turn): TurnPorts {
@@ -130,7 +130,7 @@ export function portsOf({ agent: { slug, definition }, secrets, console }: Turn)
       const value = await secrets.get(name, [agentOrigin(slug)]);
       if (value !== undefined) return value;
       throw new SecretRefusal(
-        `the tenant has no secret "${name}": store it with npx baton secrets set ${name} --origin ${agentOrigin(slug)}`,
+        `the tenant has no secret "${name}": store it with ${COMMAND_LINE} secrets set ${name} --origin ${agentOrigin(slug)}`,
       );
     },
   };
@@ -142,7 +142,7 @@ class SecretRefusal extends Error {
 
 /**
  * Builds the request that an executor receives for a turn: the message with both ids, the stored task (from the second
- * turn on), the referenced tasks, what the request says beside its message, and those requested extensions that the agent declares. The earlier tasks of the
+ * turn on), the referenced tasks, `metadata` and `configuration` of the request, and those requested extensions that the agent declares. The earlier tasks of the
  * context are among the references, because an executor has no other way to read the conversation. An answer to
  * `waitForInput` is the result of a step, so the request is that of the turn that has asked.
  */

@@ -87,7 +87,11 @@ describe('the secrets of the tenant', () => {
 
   it.each([
     ['that the settings do not name', 'other', 'config.secrets of its agent.yaml does not name it'],
-    ['that the tenant does not have', 'absent', 'npx baton secrets set absent --origin agent:researcher'],
+    [
+      'that the tenant does not have',
+      'absent',
+      'node bin/baton.cjs secrets set absent --origin agent:researcher',
+    ],
   ])('say what is missing for one %s', async (_, name, remedy) => {
     const outputs = await run(
       reading(name),

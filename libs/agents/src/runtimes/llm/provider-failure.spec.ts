@@ -203,7 +203,7 @@ describe('a provider that fails', () => {
 
   it('and has no key says which secret to set', async () => {
     expect(await explained({ key: 'missing' })).toBe(
-      'There is no key for openai: set the secret "missing" on the page Secrets of the console, or with npx baton secrets set missing < file.',
+      'There is no key for openai: set the secret "missing" on the page Secrets of the console, or with node bin/baton.cjs secrets set missing < file.',
     );
   });
 });

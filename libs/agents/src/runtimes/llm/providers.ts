@@ -1,5 +1,6 @@
 import { type LanguageModel, type streamText, wrapLanguageModel } from 'ai';
 import { type JsonObject, MODEL_PROVIDERS, type ModelProviderName, modelProvider } from '@baton/a2a';
+import { COMMAND_LINE } from '@baton/config';
 import { withoutEndSlashes, type Fetch } from '@baton/outbound';
 import type { TurnSecrets } from '../../agent-runtime.js';
 import type { Redactor } from '../../outbound/redactor.js';
@@ -49,7 +50,7 @@ export async function openModel(config: LlmConfig, secrets: TurnSecrets, fetch: 
   const isOptional = !modelProvider(provider).isKeyNeeded && config.key === undefined;
   if (key === undefined && !isOptional) {
     throw new AgentFailure(
-      `There is no key for ${provider}: set the secret "${keyName}" on the page Secrets of the console, or with npx baton secrets set ${keyName} < file.`,
+      `There is no key for ${provider}: set the secret "${keyName}" on the page Secrets of the console, or with ${COMMAND_LINE} secrets set ${keyName} < file.`,
     );
   }
   const ignored = new Set<string>();
@@ -111,7 +112,7 @@ async function create(
 /**
  * A model behind chat completions. For OpenAI too: the SDK's own model for it drops reasoning and signatures, which
  * other servers want back.
- * @param change what the server takes in another way
+ * @param change differences of the server's requests
  */
 async function chatModel(
   name: string,
@@ -140,7 +141,7 @@ async function chatModel(
 /** Name of the SDK's options of chat completions. */
 const CHAT = 'google';
 
-/** What OpenAI's own reasoning models take in another way than servers that are compatible with it. */
+/** Differences of requests to OpenAI's own reasoning models from those to compatible servers. */
 function openAiBody(body: JsonObject, baseURL: string): JsonObject {
   const { max_tokens, messages, ...rest } = body;
   // Others may not know it.
@@ -154,7 +155,7 @@ function openAiBody(body: JsonObject, baseURL: string): JsonObject {
 }
 
 /**
- * Completes each request with what depends on its maximum of tokens, and with the schema of the answer. Leaves out
+ * Completes each request with the settings that depend on its maximum of tokens, and with the schema of the answer. Leaves out
  * settings that the model would refuse: agents of before the rule have them.
  */
 function settingsOf(
@@ -214,7 +215,7 @@ function notes(ignored: Set<string>): Middleware {
 const textOfWarning = (warning: ModelWarning): string =>
   warning.type === 'other' ? warning.message : `${warning.feature}: ${warning.details ?? 'is not passed on'}`;
 
-/** What the SDK is told beside the standard settings. */
+/** Options of the SDK beside the standard settings. */
 function optionsOf(
   { reasoning, api }: LlmConfig,
   provider: ModelProviderName,
