@@ -26,7 +26,7 @@ async function main(): Promise<void> {
   const logger = app.get(Logger);
   app.useLogger(new NestLogger(logger));
   warnOfUnknownSettings(logger);
-  // An agent's forgotten promise must not end the runs of everybody else.
+  // An unhandled rejection in one agent must not end the runs of the others.
   process.on('unhandledRejection', (error) => {
     logger.error('unhandled promise rejection', { err: error });
   });

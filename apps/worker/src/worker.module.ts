@@ -11,7 +11,7 @@ import { InstalledAgents } from './installed-agents.js';
 
 /**
  * The composition root of a worker: runs and their dependencies. Left out on purpose: tokens, profiles and operations.
- * A worker answers no caller, so it holds nothing that could.
+ * A worker answers no caller.
  */
 @Module({
   imports: [

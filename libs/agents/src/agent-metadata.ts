@@ -8,7 +8,7 @@ import {
 } from '@baton/a2a';
 import type { AgentOutput } from './agent-runtime.js';
 
-/** What agents report under the platform's own keys: the kind of an artifact, and the tokens that they have used. */
+/** Keys of the platform that agents may set: the kind of an artifact, and the used tokens. */
 const REPORTED = [EVENT_KIND, USAGE];
 
 /**

@@ -45,11 +45,11 @@ export interface TurnLog {
   readonly startedAt: number;
   /** Stores everything that the runtime has yielded. Resolves with the sequence of the last event. */
   flush(): Promise<number>;
-  /** The next chunk of this artifact goes on with what earlier attempts have stored of it. */
+  /** The next chunk of this artifact continues the chunks that earlier attempts have stored. */
   keepArtifact(artifactId: string): void;
 }
 
-/** The console of a turn: what the code of an agent writes while it works, for the author of the agent. */
+/** The console of a turn: output of the agent's code, for the author of the agent. */
 export interface TurnConsole {
   /**
    * Stores a line, soon and as far as there is room. Never fails.
@@ -83,7 +83,7 @@ export interface Turn {
   task: Task;
   /** The message to answer. */
   message: Message;
-  /** What the request of the message said beside it: `metadata` and `configuration`, as the caller sent them. */
+  /** `metadata` and `configuration` of the request, as the caller sent them. */
   details: RequestDetails;
   /** The existing tasks of the tenant that `message.referenceTaskIds` names. */
   referenceTasks: Task[];

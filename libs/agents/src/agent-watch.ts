@@ -5,14 +5,14 @@ import { relative, sep } from 'node:path';
 import { type InstalledAgent, type LoadFailure, failureOf, readAgent } from './installed-agents.js';
 import type { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 
-/** What a watch needs of its worker. */
+/** The parts of the worker that a watch needs. */
 interface AgentWatchOptions {
   executors: Pick<ExecutorRuntime, 'reload'>;
   /** Makes the definition known to every process. */
   install: (agent: InstalledAgent) => Promise<void>;
-  /** Tells the author. */
+  /** Prints a line for the author. */
   report: (level: 'info' | 'error', text: string) => void;
-  /** Tells the author why an agent could not be loaded. */
+  /** Prints why an agent could not be loaded. */
   reportFailure: (failure: LoadFailure) => void;
   /** Replaces the list of agents that could not be loaded. */
   storeFailures: (failures: readonly LoadFailure[]) => Promise<void>;
@@ -26,7 +26,7 @@ const WRITTEN = { stabilityThreshold: 100, pollInterval: 25 };
 
 /**
  * For development: loads an agent of `BATON_AGENTS_DIR` again when a file of its folder changes. Turns in hand end with the
- * old code. An agent that cannot be loaded goes on with the old code too, and the author is told file, line and reason.
+ * old code. An agent that cannot be loaded goes on with the old code too, and file, line and reason are printed.
  */
 export class AgentWatch {
   private readonly known = new Map<string, InstalledAgent>();
@@ -125,7 +125,7 @@ export class AgentWatch {
   }
 }
 
-/** Packages, hidden files, tests, and what is no source: an agent's working folder is its own folder. */
+/** Packages, hidden files, tests, and files without source code: an agent's working folder is its own folder. */
 function isIgnored(path: string, isFile: boolean): boolean {
   if (path === '') return false;
   if (path.split(sep).some((name) => name === 'node_modules' || name.startsWith('.'))) return true;

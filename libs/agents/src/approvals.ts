@@ -23,7 +23,7 @@ export interface ApprovalRequest {
   agents?: string[] | undefined;
 }
 
-/** Who has answered, and when. */
+/** The principal that answered, and the time. */
 export interface Approver {
   /** Key of the principal. */
   principal: string;
@@ -37,7 +37,7 @@ export interface Decision {
   approved: boolean;
   /** The reason. The model reads it if the call is refused. */
   reason?: string;
-  /** Unset: nobody has answered in time, or an earlier release took the answer. */
+  /** Unset: the question has expired, or an earlier release took the answer. */
   by?: Approver;
 }
 
@@ -60,11 +60,11 @@ export const SENT_BY_AGENT = { [SENDER]: 'agent' };
 export const isSentByAgent = ({ metadata }: Pick<Message, 'metadata'>): boolean =>
   metadata?.[SENDER] === 'agent';
 
-/** Metadata of a message with which a principal has answered. The platform writes it; what callers write there is dropped. */
+/** Metadata of a message with which a principal has answered. Only the platform writes it. Values of callers are dropped. */
 const APPROVER = 'baton.approver';
 const approver = z.object({ principal: z.string(), at: z.iso.datetime() });
 
-/** Who has answered with a message. */
+/** The principal that answered with a message. */
 export const approverOf = ({ metadata }: Pick<Message, 'metadata'>): Approver | undefined =>
   approver.safeParse(metadata?.[APPROVER]).data;
 
@@ -75,7 +75,7 @@ export function withApprover(metadata: Message['metadata'], by?: Approver): Mess
   return by ? { ...others, [APPROVER]: by } : others;
 }
 
-// What an agent elsewhere asks stands in a text that a person reads: it must not look like more lines of it.
+// The question of a remote agent is quoted in a text for a person. Line breaks in it could fake further lines.
 const oneLine = (max: number) =>
   z
     .string()

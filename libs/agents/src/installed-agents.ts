@@ -39,7 +39,7 @@ export interface LoadFailure {
  * out and do not affect the others. Never rejects.
  *
  * @param directory absolute path; each folder in it is an agent, and its name is the slug
- * @returns the agents that can run, and what is wrong with the others
+ * @returns the agents that can run, and the faults of the others
  */
 export async function loadInstalledAgents(
   directory: string,
@@ -82,7 +82,7 @@ export const failureOf = (
   tenants,
   line: line ?? null,
   file: join(slug, file),
-  // Who sees it need not know where the operator keeps the agents.
+  // Tenants see it, and need not know the operator's folders.
   reason: reason.replaceAll(join(directory, '/'), ''),
 });
 

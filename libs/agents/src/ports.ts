@@ -16,7 +16,7 @@ export interface ChildRequest {
   taskId?: string;
   /** Maximum depth of the child below the root task, and maximum number of tasks below the root task. */
   limits: { depth: number; tasks: number };
-  /** What the child belongs to in the trace. Default: that of the turn. */
+  /** Parent span of the child. Default: the span of the turn. */
   traceparent?: string | undefined;
   signal: AbortSignal;
 }

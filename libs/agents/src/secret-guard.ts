@@ -130,7 +130,7 @@ class HeldTexts {
     yield { $case: 'artifactUpdate', value: { ...clean, artifact: { ...artifact, parts } } };
   }
 
-  /** What was held, when nothing more comes. */
+  /** The held back rest, at the end of the output. */
   *flush(turn: Turn, redactor: Redactor): Generator<AgentOutput> {
     for (const { text, artifact } of this.held.values()) {
       const parts = [textPart(redactor.text(text))];

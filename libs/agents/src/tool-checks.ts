@@ -20,7 +20,7 @@ const MAX_NAMED = 10;
 const MAX_NAME = 64;
 const PATTERN_FIELDS = ['allow', 'approval', 'neverRepeat'] as const;
 
-/** What a check may use, as a turn of the tenant would. */
+/** The secrets and connections of a check: those of a turn of the tenant. */
 export interface ToolCheckPorts {
   outbound: OutboundCalls;
   secrets: TurnSecrets;
@@ -28,7 +28,7 @@ export interface ToolCheckPorts {
   logger: Logger;
 }
 
-/** What a check has found. Each names a field. */
+/** Findings of a check. Each names a field. */
 interface ToolCheck {
   /** Servers that can not be used, and names and patterns that no usable tool of their server has. */
   faults: FieldViolation[];
@@ -48,7 +48,7 @@ export async function checkTools(
 ): Promise<ToolCheck> {
   const servers = runtime === 'llm' ? llmConfigSchema.parse(config).tools.mcp : [];
   if (servers.length === 0) return { faults: [], unchecked: [] };
-  // The MCP SDK is large. A process loads it when somebody needs it.
+  // The MCP SDK is large. A process loads it at its first use.
   const sdk = {
     ...(await import('./runtimes/llm/tools/mcp/links.js')),
     ...(await import('./runtimes/llm/tools/mcp/mcp-connection.js')),

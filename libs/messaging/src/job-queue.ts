@@ -65,7 +65,7 @@ export abstract class JobQueue<B extends IQueueBackend, C> {
       skipWaitingForReady: true,
       skipVersionCheck: true,
       defaultJobOptions: { removeOnComplete: true, removeOnFail: true },
-      // Nobody reads BullMQ's own events.
+      // Baton does not read BullMQ's own events.
       streams: { events: { maxLen: 100 } },
       settings: { repeatStrategy: nextTick },
     });

@@ -1,9 +1,9 @@
-/** What the queue carries: ids only. Everything else is in Postgres. */
+/** A job of the queue: ids only. Everything else is in Postgres. */
 export interface RunJob {
   tenantId: string;
   taskId: string;
   runId: string;
-  /** How often the run was claimed before; makes the job's id unique per try, so that adding twice is harmless. */
+  /** Number of earlier claims of the run. It makes the job's id unique per try, so that adding it twice is harmless. */
   attempt: number;
   /**
    * Few runs of its tenant are in flight. It goes on a queue of its own, from which a worker also fills its reserved
@@ -17,8 +17,8 @@ export type EagerRun = Pick<RunJob, 'tenantId' | 'taskId' | 'runId' | 'mayUseRes
 
 /**
  * Executes a run. Must never reject.
- * @param claimed to be called when Postgres has said who has the run: its job is then done, and the run goes on. A job
- *   whose process dies before that is delivered again.
+ * @param claimed to be called when the claim is decided in Postgres: the job is then done, and the run continues. A job whose
+ *   process dies before that is delivered again.
  */
 export type RunHandler = (job: RunJob, claimed: () => void) => Promise<void>;
 
@@ -34,8 +34,8 @@ export interface PublishedEvent {
   attempt: number;
   json: string;
   /**
-   * Of the event with which a turn ended: its outcome, if the log of the turn says all else that the task's row says. With
-   * it, who has seen the whole log need not read the row.
+   * Outcome of the turn, on the event that ends it, if the log has everything else of the task's row. A reader of the whole log
+   * then need not read the row.
    */
   outcome?: (typeof OUTCOMES)[number];
 }
@@ -43,7 +43,7 @@ export interface PublishedEvent {
 /** `none`: the turn ended in the ordinary way. Processes of two releases may run: add to the end only. */
 export const OUTCOMES = ['none', 'message', 'agent-threw'] as const;
 
-/** News about a task: the events after commit, or only their last sequence when they are too big to carry. */
+/** A notification about a task: the committed events, or only their last sequence if they are too large. */
 export interface TaskSignal {
   lastSequence: number;
   events: PublishedEvent[];
@@ -65,7 +65,7 @@ export type Unsubscribe = () => void;
 export interface Subscription {
   /** Resolves when the subscription is in force: later messages reach the listener. It may never do so. */
   inForce: Promise<void>;
-  /** Ends the subscription, also one that is not in force yet. Nothing is kept of it. */
+  /** Ends the subscription, also one that is not in force yet. */
   end: Unsubscribe;
 }
 
@@ -83,13 +83,13 @@ export interface TickTimes {
   cron?: string;
   /** One time, instead of `cron`. */
   at?: Date;
-  /** IANA name; what `cron` is read in. */
+  /** IANA name of the time zone of `cron`. */
   timeZone: string;
   /** Times of `cron` before this are ignored. */
   startsAt?: Date;
 }
 
-/** It is time for a schedule, as far as the queue knows. */
+/** A schedule may be due. Postgres decides. */
 export interface Tick {
   tenantId: string;
   scheduleId: string;
@@ -118,8 +118,8 @@ export interface RunConsumption extends Consumer {
 }
 
 /**
- * The queue and the channels between processes. Nothing it holds is needed to rebuild: flush it and the
- * sweeper re-enqueues every queued run from Postgres, and every relay re-reads its log.
+ * The queue and the channels between processes. All of its data can be lost: the sweeper enqueues every queued run again from
+ * Postgres, and every relay reads its log again.
  * Two drivers: Redis (BullMQ + pub/sub; production) and Postgres (BullMQ's Postgres backend + LISTEN/NOTIFY).
  */
 export abstract class Messaging {
@@ -192,7 +192,7 @@ export abstract class Messaging {
    * is away.
    */
   abstract evictionPolicy(): Promise<string | undefined>;
-  /** Runs on the queue: waiting, and those that a worker has and that are not yet claimed. */
+  /** Runs on the queue: waiting, and delivered to a worker but not yet claimed (`active`). */
   abstract queueDepth(): Promise<{ waiting: number; active: number }>;
   abstract close(): Promise<void>;
 }

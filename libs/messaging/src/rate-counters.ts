@@ -4,7 +4,7 @@ import { withTimeout } from './with-timeout.js';
 import { type QuietLog } from './quiet-log.js';
 import type { Spending } from './messaging.js';
 
-/** Maximum time that one question to the shared counter takes. */
+/** Timeout of one request to the shared counter. */
 const SPEND_MS = 500;
 /** Rates with counters. Operators set few different ones, but tenants give their tokens any. */
 const MAX_RATES = 1_000;
@@ -17,7 +17,7 @@ export interface Rate {
 
 type OnSpending = (spending: Spending) => void;
 
-/** How many of those who asked together may go on, and when the others may ask again. */
+/** How many of the callers of one request are allowed, and when the others may ask again. */
 interface SpendOutcome {
   granted: number;
   retryAfterMs: number;
@@ -64,7 +64,7 @@ export class RateCounters {
     for (let asking = [first]; asking.length > 0; asking = waiting.get(key) ?? []) {
       waiting.set(key, []);
       const count = asking.length;
-      // Who has waited for a question without an answer has waited long enough.
+      // Callers of a request without an answer do not wait for a second one.
       const shared: SpendOutcome | undefined = isAway
         ? undefined
         : await this.askShared(limiters, key, count);

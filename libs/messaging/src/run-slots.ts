@@ -5,7 +5,7 @@ import type { QuietLog } from './quiet-log.js';
 /** How long a run waits for a slot of the worker that took its job. Then it goes back to the queue, for the others. */
 const SLOT_WAIT_MS = 25;
 
-/** What waits for a slot: runs, and behind them jobs that are held. */
+/** The waiting list for slots: runs, and behind them held jobs. */
 interface SlotQueue {
   runs: Set<() => void>;
   jobs: Set<() => void>;
@@ -55,7 +55,7 @@ export class RunSlots {
     // In a new job: this one is still there, and its id with it.
     if (rest.length > 0) await giveBack(rest);
     await Promise.all(claims);
-    // Nobody waits for the end of a job, which takes a millisecond. So the runs write their first events before it.
+    // No caller waits for the end of a job, which takes a millisecond. So the runs write their first events first.
     await turnOfLoop();
     await turnOfLoop();
     while (this.isFull(mayUseReserved) && !this.isClosed) await this.change(waitingJobs);

@@ -22,7 +22,7 @@ export function encodeSignal(signal: TaskSignal, limitBytes: number): string {
   return fits(text, limitBytes) ? text : `${signal.lastSequence}\n`;
 }
 
-/** Reads what `encodeSignal` wrote. Throws on anything else. */
+/** Decodes the output of `encodeSignal`. Throws on anything else. */
 export function decodeSignal(text: string): TaskSignal {
   const end = text.indexOf('\n');
   const [lastSequence, ...frames] = text.slice(0, Math.max(end, 0)).split(' ');

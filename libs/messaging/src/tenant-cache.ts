@@ -10,7 +10,7 @@ const sizeCalculation = (): number => 1;
 /** Which entries a control message makes stale: none, all, or those for which the function returns true. */
 export type StaleEntries<V> = 'none' | 'all' | ((key: string, value: V | undefined) => boolean);
 
-/** What a cache holds, and for how long. */
+/** Size and lifetime of the entries of a cache. */
 export interface TenantCacheOptions<V> {
   /** Reads a value; undefined = there is none. */
   load: (key: string) => Promise<V | undefined>;
@@ -25,16 +25,16 @@ export interface TenantCacheOptions<V> {
 /**
  * Values that every request needs and that tenants or operators change now and then: tokens, limits, agents, hosts.
  * Callers that miss at the same time share one read. A change is in force in every process within `ttlMs`; as a rule at
- * once, because whoever makes it publishes a control message. A process that was cut off from the control channel forgets
+ * once, because the process that makes it publishes a control message. A process that was cut off from the control channel forgets
  * everything when it is back.
  */
 export class TenantCache<V extends object> {
   private readonly values: LRUCache<string, V>;
   private readonly missing: LRUCache<string, true>;
-  /** Reads under way, for all who want their value. */
+  /** Running reads, shared by all callers of the same key. */
   private readonly reads = new Map<string, Promise<V | undefined>>();
   private readonly subscriptions: Unsubscribe[] = [];
-  /** Counts the changes: what a read has found that began before one is not kept. */
+  /** Number of changes. A read that began before a change is not cached. */
   private changes = 0;
 
   constructor(

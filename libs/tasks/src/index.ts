@@ -33,7 +33,7 @@ export { type WebhookSpec, type WebhookTest, Webhooks } from './webhooks/webhook
 export { TasksModule } from './tasks.module.js';
 export { WorkerTasksModule } from './worker-tasks.module.js';
 
-// What the use cases take and return, for those who call them.
+// Parameters and results of the use cases.
 export type {
   AgentSummary,
   AgentVersion,

@@ -1,2 +1,2 @@
--- What the request of a message says beside it. Release 0.2.0 leaves it empty.
+-- Metadata and configuration of the request of a message. Release 0.2.0 writes NULL.
 ALTER TABLE "task_messages" ADD COLUMN "request" JSON;

@@ -1,4 +1,4 @@
--- How the times of a schedule ended that made no task, and why Baton has paused it.
+-- Counts due times of a schedule without a task, by outcome, and has the reason of a pause by Baton.
 ALTER TABLE "schedules"
   ADD COLUMN "skipped_count" INTEGER NOT NULL DEFAULT 0,
   ADD COLUMN "missed_count" INTEGER NOT NULL DEFAULT 0,

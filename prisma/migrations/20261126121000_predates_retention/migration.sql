@@ -1,3 +1,3 @@
--- The tenants that exist now keep their ended tasks until the operator sets a retention. New ones have the default retention.
+-- Existing tenants keep their ended tasks until the operator sets a retention. New tenants have the default retention.
 ALTER TABLE "tenants" ADD COLUMN "predates_retention" BOOLEAN NOT NULL DEFAULT true;
 ALTER TABLE "tenants" ALTER COLUMN "predates_retention" SET DEFAULT false;

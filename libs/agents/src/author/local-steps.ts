@@ -2,7 +2,7 @@ import { Message } from '@a2a-js/sdk';
 import type { AgentReply, DurableSteps } from '../runtimes/executor/child/steps.js';
 import { HostedSteps } from '../runtimes/executor/child/hosted-steps.js';
 
-/** What a unit test says in place of the caller and of other agents, by the name of the step. */
+/** Answers of the caller and replies of other agents in a unit test, by the name of the step. */
 export interface StepAnswers {
   /** Texts of the caller, for `waitForInput`. */
   answers?: Readonly<Record<string, string>>;

@@ -23,7 +23,7 @@ export interface RunOptions extends StepAnswers {
   extensions?: string[];
 }
 
-/** What an executor did in one turn. */
+/** The result of one turn of an executor. */
 export interface ExecutorRun {
   /** Its events in order, as Baton would store them. */
   events: AgentExecutionEvent[];
@@ -40,7 +40,7 @@ const MAX_EVENT_BYTES = 4 * 1024 * 1024;
  *
  * @param executor the executor, or its class
  * @param message the user's text, or a whole message
- * @returns what it published until `execute` returned
+ * @returns the events that it published until `execute` returned
  * @throws whatever `execute` throws; TypeError or RangeError for an event that Baton refuses
  */
 export async function runExecutor(

@@ -12,8 +12,8 @@ export async function beginningOf({ body }: Pick<Response, 'body'>, bytes: numbe
 }
 
 /**
- * The same of a body that somebody has begun to read.
- * @param start what has been read
+ * The same for a body that is already being read.
+ * @param start the bytes that were read already
  */
 export async function restOfBeginning(
   start: readonly Uint8Array[],
@@ -30,7 +30,7 @@ export async function restOfBeginning(
       size += read.value.length;
     }
   } catch {
-    // What has arrived is quoted.
+    // The error quotes the received part.
   }
   // Not awaited: a body that never ends would hold back its status.
   reader.cancel().catch(() => undefined);

@@ -155,7 +155,7 @@ function formsOf(secret: string): string[] {
   });
 }
 
-/** What a server may quote of a secret instead of the whole: a line of a key, the password in credentials. */
+/** Parts of a secret that a server may quote: a line of a key, the password in credentials. */
 function partsOf(secret: string): string[] {
   const lines = secret.split(/\r?\n/);
   const decoded = /^[\w+/-]{8,}={0,2}$/.test(secret) ? Buffer.from(secret, 'base64').toString() : '';

@@ -39,10 +39,10 @@ export const AUDIT_ACTIONS = {
   'issuer.add': 'An OpenID provider was trusted.',
   'issuer.remove': 'An OpenID provider is no longer trusted.',
   'approval.given': 'A message answered a task that waited for approval. The task has the answer.',
-  'task.cancel': 'Somebody other than its owner canceled a task.',
+  'task.cancel': 'A caller other than its owner canceled a task.',
   'push.set':
-    'Somebody other than the owner of a task had its events sent to a receiver. `detail` has its origin.',
-  'push.delete': 'Somebody other than the owner of a task removed one of its push configs.',
+    'A caller other than the owner of a task set one of its push configs. `detail` has the origin of the receiver.',
+  'push.delete': 'A caller other than the owner of a task removed one of its push configs.',
   'dead-letter.redeliver': 'The message of a dead run was sent again.',
   'push.redeliver': 'Push configs of a task that were given up are delivered again. `detail` has their ids.',
   'signin.refused':
@@ -76,7 +76,7 @@ export interface Actor {
   requestId?: string;
 }
 
-/** A process of Baton itself, on behalf of nobody. */
+/** A process of Baton itself, without a caller. */
 export const PLATFORM_ACTOR: Actor = { kind: 'platform', key: 'platform' };
 
 /** The operator at the command line. */

@@ -7,7 +7,7 @@ import type { Actor, AuditOutcome, AuditRecord, NewAuditRecord } from './audit-r
 /** Longest name of a target. Callers choose some of them. */
 const MAX_NAME = 256;
 const MAX_DETAIL_BYTES = 4_096;
-/** Bits of an address that are stored: enough to tell networks apart, too few for one person. */
+/** Bits of an address that are stored: enough to distinguish networks, too few to identify a person. */
 const IPV4_BITS = 24;
 const IPV6_BITS = 48;
 

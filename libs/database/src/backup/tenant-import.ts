@@ -78,7 +78,7 @@ VALUES (${Object.values(tenant).join(', ')})
 ON CONFLICT (slug) DO NOTHING RETURNING id`,
 );
 
-/** The queue ticks by the ids of schedules, which two tenants must not share. Whoever resumes one sets its next time. */
+/** The queue ticks by the ids of schedules, which two tenants must not share. `resume` sets the next time. */
 const PAUSE_SCHEDULES = `
 UPDATE schedules SET id = gen_random_uuid(), paused = true, next_at = NULL, wake_at = NULL, pending_at = NULL,
   is_waiting = false WHERE tenant_id = $1 RETURNING id`;

@@ -29,7 +29,7 @@ export const EXPORTED: readonly ExportedTable[] = [
   { kind: 'agent', table: 'agents', order: 'id', where: 'true' },
   { kind: 'agent_version', table: 'agent_versions', order: 'agent_id, version', where: 'true' },
   { kind: 'schedule', table: 'schedules', order: 'id', where: 'true' },
-  // Before the tasks, so that nobody rolls up tasks that are rolled up.
+  // Before the tasks, so that the roll-up does not add tasks a second time.
   { kind: 'usage_rollup', table: 'usage_rollups', order: 'tenant_id', where: 'true' },
   {
     kind: 'task',
@@ -67,7 +67,7 @@ export const STAYS: Readonly<Record<string, string>> = {
   push_receivers: 'what has been tried from the installation where it was tried',
   secrets: 'secret values: the header has their names',
   stream_counts: 'counters of the moment',
-  tenant_usage: 'counted anew',
+  tenant_usage: 'counted again',
   token_reservations: 'of calls that are being made',
   webhooks: 'secrets, and receivers that know this installation: make new ones',
 };

@@ -57,7 +57,7 @@ export class AgentCatalogStore {
         ON CONFLICT (tenant_id, slug) WHERE deleted_at IS NULL DO NOTHING
         RETURNING *`,
       { by, action: 'agent.create', actor, kept: { added: 'agents' } },
-      // A lock: the number is exact only if nobody else creates an agent meanwhile.
+      // A lock, because the number must not change before the insert.
       'agents are made',
     );
     if (made) return made;
@@ -216,7 +216,7 @@ export class AgentCatalogStore {
   }
 }
 
-/** What lists show of an agent, as JSON. */
+/** The fields of an agent in lists, as JSON. */
 const summaryOf = ({ name, description, runtime, a2aEnabled, skills }: AgentDefinition): string =>
   JSON.stringify({ name, description, runtime, a2aEnabled, skills });
 

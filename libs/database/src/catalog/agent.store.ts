@@ -23,7 +23,7 @@ type OwnRow = Pick<CatalogAgent, 'id' | 'slug' | 'definition' | 'version' | 'ena
 type OpenRow = Pick<InstalledAgent, 'slug' | 'everyTenant' | 'tenants'>;
 type InstalledRow = OpenRow & Pick<InstalledAgent, 'id' | 'definition'>;
 
-/** Only of what a process of the last release has written it reads the definition. $1 tenant */
+/** It reads the definition only of rows that a process of the last release wrote. $1 tenant */
 const OWN_SUMMARIES = `SELECT id::text, slug, version, enabled,
     CASE WHEN summary_version = version THEN summary ELSE definition END AS summary
   FROM agents WHERE tenant_id = $1::uuid AND deleted_at IS NULL`;
@@ -191,7 +191,7 @@ export class AgentStore {
 const isOpenTo = (names: readonly string[], { everyTenant, tenants }: OpenRow): boolean =>
   everyTenant || tenants.some((name) => names.includes(name));
 
-/** Without what nobody chooses by. */
+/** Without the fields that do not help to choose an agent. */
 const listed = ({
   definition: { name, description, skills, a2aEnabled },
   ...agent

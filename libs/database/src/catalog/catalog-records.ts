@@ -77,7 +77,7 @@ export interface AgentKey {
 export interface AgentVersion extends AgentContent {
   version: number;
   createdAt: Date;
-  /** Its definition was erased then. What is left is no definition. */
+  /** When its definition was erased. The definition is then an empty object. */
   erasedAt: Date | null;
 }
 

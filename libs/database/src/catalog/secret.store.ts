@@ -182,7 +182,7 @@ export class SecretStore {
   }
 }
 
-/** What a secret takes. Other writers of this secret wait. Undefined: there is none. */
+/** Stored bytes of a secret, under a lock. Undefined: there is none. */
 async function lockedBytes(
   prisma: Prisma.TransactionClient,
   { tenantId, name }: SecretKey,

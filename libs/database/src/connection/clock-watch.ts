@@ -55,7 +55,7 @@ export class ClockWatch implements OnApplicationShutdown {
     this.stopped.abort();
   }
 
-  /** What is wrong with the clock now, for `/readyz`. */
+  /** The present fault of the clock, for `/readyz`. */
   get warning(): string | undefined {
     return isOff()
       ? `the clock of this machine is ${differenceText(clock.offsetMs)} that of Postgres`

@@ -46,7 +46,7 @@ export interface DatabaseOptions {
   onGivenUp?: ((what: GivenUp) => void) | undefined;
   /** Called when the disk of Postgres is full, once until it has not been so for half a minute. */
   onDiskFull?: ((error: unknown) => void) | undefined;
-  /** Makes what answers `lists`: see there. */
+  /** Creates the reader of `Database.lists`. */
   replica?: ((primary: Database) => Reads & { close(): Promise<void> }) | undefined;
 }
 
@@ -94,7 +94,7 @@ const BY_KEY = Object.fromEntries(
   ['seqscan', 'hashjoin', 'mergejoin', 'material'].map((way) => [`enable_${way}`, 'off']),
 );
 
-/** What these connections have in addition to `SESSION_SETTINGS`. */
+/** Settings of these connections beside `SESSION_SETTINGS`. */
 const settingsOf = ({ statementMs }: DatabaseTimeouts): Record<string, string> => ({
   ...BY_KEY,
   statement_timeout: String(statementMs),
@@ -152,7 +152,7 @@ export class Database {
   private readonly onDiskFull: ((error: unknown) => void) | undefined;
   private readonly systemKey: string | undefined;
   private readonly masterKeys: MasterKeyIds | undefined;
-  /** What each transaction through a pooler begins with. */
+  /** First statement of each transaction through a pooler. */
   private readonly settings: Statement | undefined;
 
   constructor(options: DatabaseOptions) {

@@ -1,7 +1,7 @@
 import { BatchIsolation } from './batch-isolation.js';
 import { failedTenantOf, isLockTimeout, isRolledBack } from './transient.js';
 
-/** How much one flush takes. */
+/** Limits of a group, and the properties of its items. */
 interface GroupLimits<Item> {
   /** Maximum number of items of one flush. */
   maxItems: number;
@@ -9,13 +9,13 @@ interface GroupLimits<Item> {
   maxWeight?: number;
   /** The weight of an item, for instance its bytes. Unset: nothing weighs anything. */
   weigh?: (item: Item) => number;
-  /** Maximum number of flushes of one batch key that are under way at the same time, and of those that keys share. */
+  /** Maximum number of concurrent flushes of one batch key, and of concurrent shared flushes. */
   maxFlushes?: number;
   /** Two items with the same identity are never written at the same time: the later one waits for the end of the flush. */
   identify?: (item: Item) => string | undefined;
-  /** Whether a batch key shares its flushes with other keys, by one of its items: all of them must say the same. Unset: no. */
+  /** Whether a batch key shares its flushes with other keys, decided by one of its items: all must give the same answer. Unset: no. */
   shares?: (item: Item) => boolean;
-  /** Whose item it is. Needed where keys share: to know the keys of a tenant that Postgres names. */
+  /** The tenant of an item. Shared flushes need it to find the batch keys of the tenant that Postgres names. */
   tenantOf?: (item: Item) => string | undefined;
 }
 
@@ -28,7 +28,7 @@ interface Waiting<Item, Outcome> {
   reject: (reason: unknown) => void;
 }
 
-/** Flushes that are counted together: those of a batch key, or those that keys share. */
+/** Flushes with a common maximum: those of one batch key, or the shared ones. */
 interface Slots {
   flushes: number;
   isScheduled: boolean;
@@ -37,7 +37,7 @@ interface Slots {
 /** The items of a batch key that wait. */
 interface Queue<Item, Outcome> extends Slots {
   batchKey: string;
-  /** Whether it shares its flushes. It may change. Call `goOn` after a change. */
+  /** Whether it shares its flushes. It may change. Call `scheduleAll` after a change. */
   shares: boolean;
   /** Oldest first. */
   waiting: Waiting<Item, Outcome>[];
@@ -51,11 +51,10 @@ const MAX_WEIGHT = 1024 * 1024;
  * There is no timer. At light load a group has one item, and it is flushed at once. When the last group had several, an
  * item waits for the end of this turn of the event loop: requests that have arrived together go together.
  *
- * A batch is what one statement can write: items with one batch key. They have one scope of row-level security, and all else in common
- * that a statement has only once. Keys that share their flushes are written in one transaction, each with a statement of its own: a key
- * has as many items in it as the others, or all it has. `flush` writes a whole group in **one transaction** and returns the outcome of
- * each item, in the order of the items. It judges each item on its own; a refusal of one is an outcome like any other, and not an
- * error. It does not reject once the transaction is committed.
+ * A batch is the items of one batch key, which one statement writes: they have one scope of row-level security. Keys that share their
+ * flushes are written in one transaction, each with a statement of its own: each key contributes the same number of items, or all it
+ * has. `flush` writes a whole group in **one transaction** and returns the outcome of each item, in the order of the items. It judges each
+ * item on its own; a refusal of one is an outcome like any other, and not an error. It does not reject once the transaction is committed.
  *
  * If `flush` rejects:
  * - The transaction is certainly rolled back, and Postgres names a tenant: the keys of this tenant are isolated and flushed alone. The other
@@ -68,7 +67,7 @@ const MAX_WEIGHT = 1024 * 1024;
  *   error.
  */
 export class GroupCommit<Item, Outcome> {
-  /** Those with items that wait, or with flushes of their own, by batch key. The one that had its turn last is the last. */
+  /** Queues with waiting items or with flushes of their own, by batch key. The most recently flushed one is the last. */
   private readonly queues = new Map<string, Queue<Item, Outcome>>();
   private readonly shared: Slots = { flushes: 0, isScheduled: false };
   /** Of the items that are being flushed. */
@@ -76,7 +75,7 @@ export class GroupCommit<Item, Outcome> {
   private readonly isolation = new BatchIsolation();
   private readonly limits: Required<GroupLimits<Item>>;
   /** Number of items of the last group, of any key. */
-  private lately = 1;
+  private lastGroupSize = 1;
 
   /** @param flush gets the items of one batch key, or of keys that share */
   constructor(
@@ -127,26 +126,26 @@ export class GroupCommit<Item, Outcome> {
       slots.isScheduled = false;
       void this.flushNext(slots);
     };
-    if (this.lately > 1 || slots.flushes > 0) setImmediate(flush);
+    if (this.lastGroupSize > 1 || slots.flushes > 0) setImmediate(flush);
     else process.nextTick(flush);
   }
 
   private async flushNext(slots: Slots): Promise<void> {
     const queues = [...this.queues.values()].filter((queue) => this.slotsOf(queue) === slots);
     const group = this.takeGroup(queues);
-    // All items wait for a twin: the end of its flush comes here again.
+    // All items wait for a flush with the same identity. Its end calls `scheduleAll`.
     if (group.length === 0) return;
-    this.lately = group.length;
+    this.lastGroupSize = group.length;
     slots.flushes += 1;
     // There may be more than one group holds.
     for (const queue of queues) this.schedule(queue);
     await this.write(group);
     slots.flushes -= 1;
-    this.goOn();
+    this.scheduleAll();
   }
 
-  /** After a flush any key may have its turn: its items may have waited for a twin. */
-  private goOn(): void {
+  /** After a flush any key may be next: its items may have waited for the end of a flush with their identity. */
+  private scheduleAll(): void {
     for (const queue of this.queues.values()) {
       if (queue.waiting.length === 0 && queue.flushes === 0) this.queues.delete(queue.batchKey);
       else this.schedule(queue);
@@ -157,7 +156,12 @@ export class GroupCommit<Item, Outcome> {
   private takeGroup(queues: readonly Queue<Item, Outcome>[]): Waiting<Item, Outcome>[] {
     const { maxItems, maxWeight } = this.limits;
     const group: Waiting<Item, Outcome>[] = [];
-    const turns = queues.map((queue) => ({ queue, at: 0, twins: [] as Waiting<Item, Outcome>[], taken: 0 }));
+    const turns = queues.map((queue) => ({
+      queue,
+      at: 0,
+      blocked: [] as Waiting<Item, Outcome>[],
+      taken: 0,
+    }));
     let total = 0;
     for (let open = turns; open.length > 0;) {
       open = open.filter((turn) => {
@@ -172,8 +176,8 @@ export class GroupCommit<Item, Outcome> {
         return true;
       });
     }
-    for (const { queue, at, twins, taken } of turns) {
-      queue.waiting = [...twins, ...queue.waiting.slice(at)];
+    for (const { queue, at, blocked, taken } of turns) {
+      queue.waiting = [...blocked, ...queue.waiting.slice(at)];
       if (taken === 0) continue;
       this.queues.delete(queue.batchKey);
       this.queues.set(queue.batchKey, queue);
@@ -181,16 +185,16 @@ export class GroupCommit<Item, Outcome> {
     return group;
   }
 
-  /** Passes over items whose twin is being flushed. */
+  /** Skips items whose identity is being flushed. */
   private nextOf(turn: {
     queue: Queue<Item, Outcome>;
     at: number;
-    twins: Waiting<Item, Outcome>[];
+    blocked: Waiting<Item, Outcome>[];
   }): Waiting<Item, Outcome> | undefined {
     for (; ; turn.at += 1) {
       const next = turn.queue.waiting[turn.at];
       if (next?.identity === undefined || !this.identities.has(next.identity)) return next;
-      turn.twins.push(next);
+      turn.blocked.push(next);
     }
   }
 
@@ -258,7 +262,7 @@ export class GroupCommit<Item, Outcome> {
     const succeeded = await this.write(batch);
     wasWritten?.(succeeded);
     if (wasWritten && this.isolation.mayShare(key)) this.setShares(key, true);
-    this.goOn();
+    this.scheduleAll();
   }
 
   /** The keys of the tenant whose statement has failed, if Postgres has named it. */

@@ -78,7 +78,7 @@ export async function sendTransaction(
   return (canShare ? inOneMessage : oneByOne)(client, unnamed);
 }
 
-/** What a statement has answered. */
+/** The answer to a statement. */
 export interface Answer {
   rows: QueryResultRow[];
 }

@@ -49,7 +49,7 @@ export class ReadReplica implements Reads {
   /** Oldest first. */
   private positions: Position[] = [];
   private readonly asking = new SingleFlight<Position>();
-  /** What the replica had not replayed when it was asked. */
+  /** WAL that the replica had not replayed at the last read. */
   private missed: Position | undefined;
   private restUntil = 0;
   private reason: string | undefined;

@@ -42,7 +42,7 @@ export function systemScope(
 
 /**
  * The statements that begin a transaction in a scope: row-level security compares `baton.tenant` with the tenant of each row.
- * @param mode what follows BEGIN
+ * @param mode options of BEGIN
  */
 export const beginIn = (scope: string, systemKey: string | undefined, mode = ''): QueryConfig[] =>
   scope === SYSTEM_SCOPE
@@ -50,9 +50,9 @@ export const beginIn = (scope: string, systemKey: string | undefined, mode = '')
     : [{ text: `BEGIN ${mode}; SET LOCAL baton.tenant = '${scope}'` }];
 
 /**
- * What prepared statements are planned for. `for the values`: Postgres plans them anew at least five times on each connection, and
- * then each time while it finds plans for the values at hand cheaper. `generic`: once. To plan a statement that writes a group
- * takes longer than the group.
+ * The plan cache mode of prepared statements. `for the values`: custom plans. Postgres plans a statement at least five times on each
+ * connection, and then as long as custom plans look cheaper. `generic`: it plans once. Planning a statement that writes a group
+ * takes longer than its execution.
  */
 export type Plans = 'generic' | 'for the values';
 

@@ -283,7 +283,7 @@ export class TaskTreeStore {
     return (await this.database.systemQuery(WAKE_DUE, [limit])).length;
   }
 
-  /** The same for the next suspended runs of all tenants, in case nobody has woken them. */
+  /** The same for the next suspended runs of all tenants, whose wake-up may be lost. */
   async wakeNext(after: SweepCursor, limit: number): Promise<{ woken: number; next: SweepCursor }> {
     const values = [after?.tenantId ?? NONE, after?.id ?? NONE, limit];
     const [row] = await this.database.systemQuery<WokenRow>(WAKE_NEXT, values);

@@ -24,7 +24,7 @@ interface SlotUsageRow {
   /** Runs in flight, by tenant. */
   in_flight: Record<string, number> | null;
   waiting: string[];
-  /** What the operator has set for those that wait, if anything. */
+  /** The operator's limits for waiting tenants, if any. */
   limits: Record<string, unknown> | null;
 }
 
@@ -109,7 +109,7 @@ WITH found AS MATERIALIZED (
 SELECT tenant_id, task_id, run_id, attempt, may_use_reserved FROM dispatched ORDER BY created_at, run_id`,
 );
 
-/** Tenants that one read returns. The next read returns those after them. */
+/** Maximum number of tenants of one read. The next read continues after them. */
 const MAX_TENANTS = 256;
 const FIRST = '00000000-0000-0000-0000-000000000000';
 
@@ -126,11 +126,11 @@ export interface SlotUsage {
   workers: readonly string[];
   /** Runs on the queue or running, by tenant. */
   inFlight: ReadonlyMap<string, number>;
-  /** Tenants with runs that wait for a slot, and what the operator has set for them. */
+  /** Tenants with runs that wait for a slot, and the operator's limits for them. */
   waiting: ReadonlyMap<string, LimitOverrides>;
 }
 
-/** What is kept free for tenants with few runs in flight. */
+/** Slots that are reserved for tenants with few runs in flight. */
 export interface Reserve {
   /** A tenant has few runs in flight if there are no more than these. */
   upTo: number;
@@ -174,7 +174,7 @@ export class DispatchStore {
   /**
    * Give dispatch slots to the oldest waiting runs of tenants.
    * @param capacity maximum runs in flight of all tenants together
-   * @param reserve what tenants with few runs in flight may use
+   * @param reserve slots for tenants with few runs in flight
    * @returns the runs, oldest first; they must be enqueued now
    */
   async dispatch(

@@ -19,7 +19,7 @@ export interface WorkerProcess {
   memoryBytes?: number;
 }
 
-/** What a heartbeat says of a worker, and of the others that it asks for. */
+/** The answer to a heartbeat: facts about this worker and the others. */
 interface Heartbeat {
   worker: WorkerProcess;
   /** How old the last heartbeat of another worker may be for it to be the eldest, in milliseconds. */
@@ -66,11 +66,11 @@ interface RankRow {
   elders: number;
 }
 
-/** The place of a worker among those that live. */
+/** The rank of a worker by age among the live workers. */
 export interface WorkerRank {
   /** No live worker is older. */
   isEldest: boolean;
-  /** Slots of the other live workers, and of those that are older. */
+  /** Slots of the other live workers, and of the older ones. */
   otherSlots: number;
   elderSlots: number;
 }

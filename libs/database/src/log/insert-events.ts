@@ -14,13 +14,13 @@ interface EventSql {
   bytes?: string;
 }
 
-/** What the first event of a task has: it belongs to no attempt and no artifact. */
+/** Columns of the first event of a task: it belongs to no attempt and no artifact. */
 export const FIRST_EVENT = { sequence: '1', attempt: '0', artifact: '0' };
 
 /**
  * SQL that writes rows of a log.
  * @param row its columns, as SQL
- * @param from what the SELECT has after its columns
+ * @param from the FROM clause of the SELECT
  */
 export const insertEvents = (
   row: EventSql,

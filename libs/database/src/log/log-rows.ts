@@ -8,7 +8,7 @@ import type { Statement } from '../connection/database.js';
 // - The first event may have no row: message 1 stands for it, and `accepted_at` is the time of its status.
 // Rows of earlier releases have one event each, whole. Readers take both.
 
-/** What every event of a log says of its task. */
+/** Fields that every event of a log repeats from its task. */
 export interface TaskIds {
   taskId: string;
   contextId: string;
@@ -41,7 +41,7 @@ const idsText = ({ taskId, contextId }: TaskIds): string =>
 
 /** Events that belong to no artifact. */
 const NO_ARTIFACT = '0';
-/** Of the events that share a row. Postgres compresses what is larger, which costs more than another row. */
+/** Maximum size of the events that share a row. Postgres compresses larger values, which costs more than another row. */
 const MAX_ROW_BYTES = 1_900;
 
 /** A row as it is written. */

@@ -13,7 +13,7 @@ import { isUnused } from './is-unused.js';
  */
 export type AuditGuard = 'owner' | 'announced' | 'unknown';
 
-/** What the trigger on the table asks of a DELETE: without the guard the first of these, with it both. */
+/** Conditions of the trigger for a DELETE: without the guard the first, with it both. */
 const IS_ANNOUNCED = `current_setting('baton.audit', true) = 'delete'`;
 const IS_OWNER = `current_user = (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID)`;
 
@@ -62,7 +62,7 @@ export const releaseAuditGuard = (databaseUrl: string, systemKey: string | undef
   define(databaseUrl, systemKey, { to: 'announced', action: 'audit-log.release' });
 
 /**
- * Sets the guard in a database that nobody uses yet. Others may have processes of release 0.2.0.
+ * Sets the guard in a database without tenants. A used one may still have processes of release 0.2.0.
  * @param systemKey DATABASE_SYSTEM_KEY
  * @returns whether the guard holds now
  */

@@ -5,7 +5,7 @@ import type { Database } from '../connection/database.js';
 
 const POLL_MS = 1_000;
 
-/** What to do about migrations that are not applied: for a log line or a readiness check. */
+/** The remedy for pending migrations: for a log line or a readiness check. */
 export const pendingText = (pending: readonly string[]): string =>
   `run \`npm run migrate\`; ${pending.join(', ')} not applied`;
 

@@ -2,7 +2,7 @@ import type { Client } from 'pg';
 import { beginIn, SYSTEM_SCOPE } from '../connection/row-security.js';
 
 /**
- * Whether nobody uses the database yet: it has no tenants. In a transaction of its own.
+ * Whether the database is unused: it has no tenants. In a transaction of its own.
  * @param systemKey DATABASE_SYSTEM_KEY, which opens the scope of all tenants
  */
 export async function isUnused(client: Client, systemKey: string | undefined): Promise<boolean> {

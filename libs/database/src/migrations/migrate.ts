@@ -127,7 +127,7 @@ export async function pendingMigrations(databaseUrl: string, folder?: string): P
   }
 }
 
-/** Postgres' own parser is WebAssembly that takes 4 to 7 MB as soon as it is loaded. Only who migrates loads it. */
+/** Postgres' own parser is WebAssembly and takes 4 to 7 MB once it is loaded. Only migrations load it. */
 async function readMigrations(folder: string): Promise<Migration[]> {
   const file = await import('./migration-file.js');
   return file.readMigrations(folder);

@@ -82,7 +82,7 @@ UPDATE ${each.table} t
 SET ${[each.column, ...(each.also === undefined ? [] : [each.also])].map((name) => `${name} = ${mended(name, each.column)}`).join(', ')}
 FROM (${shifted(each)}) d WHERE t.ctid = d.row`;
 
-/** The last end of each token that somebody has set. */
+/** The last expiry of each token that a person has set. */
 const MEANT = `SELECT DISTINCT ON (tenant_id, target) tenant_id, target, (detail ->> 'expiresAt')::timestamptz AS expires_at
 FROM audit_records
 WHERE target_kind = 'token' AND outcome = 'ok' AND action IN ('token.create', 'token.update', 'token.rotate')
@@ -104,7 +104,7 @@ const ZONE = `SELECT current_setting('TimeZone') AS zone,
   extract(timezone FROM '2026-01-01 00:00Z'::timestamptz) <> 0
     OR extract(timezone FROM '2026-07-01 00:00Z'::timestamptz) <> 0 AS "isShifted"`;
 
-/** What is known about times that an earlier release has stored in the time zone of Postgres. */
+/** Times that an earlier release stored in the time zone of Postgres instead of UTC. */
 export interface ShiftedTimes {
   /** How many `npm run migrate` can mend. */
   count: number;
@@ -126,7 +126,7 @@ export async function findShiftedTimes(client: Client, databaseUrl: string): Pro
 }
 
 /**
- * Mends the times of which the audit log says that they are off. May be repeated: what it has mended is right.
+ * Corrects the times that differ from the audit log. It can be repeated.
  * @param systemKey DATABASE_SYSTEM_KEY. With another key than the database asks for, nothing is done.
  * @returns how many times it has mended
  */
@@ -142,7 +142,7 @@ export async function mendShiftedTimes(databaseUrl: string, systemKey: string | 
   });
 }
 
-/** What a session has that does not set the zone, as those of earlier releases. */
+/** The time zone of a session that does not set it, as in earlier releases. */
 const zoneOf = (databaseUrl: string): Promise<{ zone: string; isShifted: boolean }> =>
   inSession(connectionConfig(databaseUrl), async (client) => {
     await client.query('SET jit = off');

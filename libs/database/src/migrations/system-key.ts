@@ -55,7 +55,7 @@ export async function releaseSystemKey(databaseUrl: string): Promise<void> {
 }
 
 /**
- * For a database that nobody uses yet: it asks for the key from the beginning.
+ * For an unused database: it requires the key from the beginning.
  * @returns whether it asks for a key now
  */
 export async function enforceIfUnused(databaseUrl: string, key: string): Promise<boolean> {
@@ -66,7 +66,7 @@ export async function enforceIfUnused(databaseUrl: string, key: string): Promise
   return mayEnforce !== false;
 }
 
-/** For a database that one installation has for itself: it asks for this key, whatever it asked for before. */
+/** For a database of one installation: it requires this key from now on. */
 export async function ensureSystemKey(databaseUrl: string, key: string): Promise<void> {
   const isDone = await inSession(sessionConfig(databaseUrl), async (client) => {
     const state = await stateOf(client);

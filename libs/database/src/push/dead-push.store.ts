@@ -20,7 +20,7 @@ export interface DeadPush {
   /** Tries that have failed in a row. */
   failures: number;
   failingSince: Date;
-  /** Events that it was not told of. */
+  /** Events that were not delivered. */
   waiting: number;
 }
 
@@ -144,7 +144,7 @@ export class DeadPushStore {
   /**
    * Have dead configs of a task delivered again, from where they have stopped.
    * @param configId unset = all of the task
-   * @returns the ids of those that were dead
+   * @returns the ids of the configs that were dead
    */
   async redeliver(
     { tenantId, taskId }: Pick<DeadPush, 'tenantId' | 'taskId'>,

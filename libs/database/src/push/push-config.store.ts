@@ -12,7 +12,7 @@ import type { PushProtocol } from './push-delivery.store.js';
 import { hostOf, IS_THERE, ONE_CONFIG, REVOKE, untilRequestsEnd } from './push-lease.js';
 import { PushConfigTakenError } from './push-config-taken-error.js';
 
-/** What names a push config. Ids are the caller's, or ours. */
+/** Key of a push config. Ids are chosen by the caller, or generated. */
 export interface PushConfigKey {
   tenantId: string;
   taskId: string;
@@ -95,7 +95,7 @@ WITH counted AS (
 SELECT own FROM counted`,
 };
 
-/** Nobody claims it any more. $1 tenant $2 task $3 id */
+/** No worker claims it any more. $1 tenant $2 task $3 id */
 const RETIRE: Statement = {
   name: 'push-config-retire',
   text: `UPDATE push_configs p SET state = 'removed', due_at = NULL, ${REVOKE}
@@ -134,7 +134,7 @@ export class PushConfigStore {
 
   /**
    * Store a config of a task. It replaces the one with the same id: once this has resolved, the receiver of before gets
-   * nothing. A new one is told of the events that follow.
+   * nothing. A new one receives the events that follow.
    * @param by who does it; a record is written unless it is the owner of the task
    * @returns false if there is no such task
    * @throws LimitReachedError, PushConfigTakenError; nothing was written then
@@ -186,7 +186,7 @@ export class PushConfigStore {
     return this.database.tenantQuery<PushConfig & QueryResultRow>(tenantId, statement, values);
   }
 
-  /** Changes the configs of a task while nobody else does. @param work returns what to record, if it has changed something */
+  /** Changes the configs of a task under a lock. @param work returns what to record, if it has changed something */
   private async change(
     { tenantId, taskId }: Pick<PushConfigKey, 'tenantId' | 'taskId'>,
     by: Actor,

@@ -5,11 +5,11 @@ import { isRunOf } from '../dispatch/run-conditions.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { hostOf, NOW } from './push-lease.js';
 
-/** What the receiver of a config gets when several events wait: each by itself, the newest state alone, or all at once. */
+/** Deliveries when several events wait: one for each, one with the newest state, or one with all of them. */
 export const PUSH_MODES = ['each', 'newest', 'batch'] as const;
 export type PushMode = (typeof PUSH_MODES)[number];
 
-/** In which form a config is told of events; `webhook`: one that a native webhook of the tenant has made. */
+/** Format of the deliveries of a config. `webhook`: a native webhook of the tenant created it. */
 export type PushProtocol = '1.0' | '0.3' | 'webhook';
 
 /** Names a push config. */
@@ -204,7 +204,7 @@ const isConfig = (config: LeasedSql, p = ''): string =>
 const isLeased = (config: LeasedSql, p = ''): string =>
   `${isConfig(config, p)} AND ${p}lease_count = ${config.lease}`;
 
-/** What the receiver has now. */
+/** Position of the receiver in the log. */
 interface Advance {
   sequence: number;
   /** HTTP status of its answer; unset = it was not asked. */
@@ -322,7 +322,7 @@ SELECT (SELECT count(*)::int FROM push_configs WHERE state = 'dead') AS dead,
   ))::float8 FROM served s), 0)) AS oldest`,
 };
 
-/** Which push configs are due, and how far each has been told. The log of the task is the outbox: no event is stored here. */
+/** Due push configs, with the last delivered event of each. The log of the task is the outbox: no event is stored here. */
 @Injectable()
 export class PushDeliveryStore {
   constructor(private readonly database: Database) {}
@@ -338,9 +338,9 @@ export class PushDeliveryStore {
   }
 
   /**
-   * The receiver has everything up to `sequence`. If there is more, the lease begins anew, else it ends.
-   * @param told what the receiver has answered; unset = there was nothing to tell it
-   * @returns the last event of the log; undefined: nothing more is to be told now, because the config was deleted or set again,
+   * The receiver has everything up to `sequence`. If there is more, the lease is renewed, else it ends.
+   * @param told the answer of the receiver; unset = there was nothing to deliver
+   * @returns the last event of the log; undefined: nothing more is to be delivered now, because the config was deleted or set again,
    * another worker has it, or its tenant was suspended
    */
   async advance(
@@ -355,7 +355,7 @@ export class PushDeliveryStore {
     return row && !row.suspended ? row.head : undefined;
   }
 
-  /** Ends the lease. @returns what has become of the config; undefined: it was deleted, or another worker has it */
+  /** Ends the lease. @returns the new state of the config; undefined: it was deleted, or another worker has it */
   async fail(claimed: ClaimedPush, failure: PushFailure): Promise<'active' | 'ended' | 'dead' | undefined> {
     const values = FAIL.values({ config: claimed, failure });
     type StateRow = { state: 'active' | 'ended' | 'dead' };
@@ -363,7 +363,7 @@ export class PushDeliveryStore {
     return row?.state;
   }
 
-  /** Ends the lease without a try. @returns what has become of the config; undefined: it was deleted, or another worker has it */
+  /** Ends the lease without a try. @returns the new state of the config; undefined: it was deleted, or another worker has it */
   async postpone(claimed: ClaimedPush, postponed: Postponement): Promise<'active' | 'dead' | undefined> {
     const values = POSTPONE.values({ config: claimed, postponed });
     type StateRow = { state: 'active' | 'dead' };
@@ -376,7 +376,7 @@ export class PushDeliveryStore {
     await this.database.tenantQuery(claimed.tenantId, RELEASE, RELEASE.values({ config: claimed }));
   }
 
-  /** Tasks with due configs that nobody has claimed, of all tenants that are not suspended. */
+  /** Tasks with due configs that no worker has claimed, of all tenants that are not suspended. */
   async dueTasks(limit: number): Promise<{ tenantId: string; taskId: string }[]> {
     type TaskKeyRow = { tenant_id: string; task_id: string };
     const rows = await this.database.systemQuery<TaskKeyRow>(LIST_DUE, [limit]);

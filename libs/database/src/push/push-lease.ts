@@ -10,7 +10,7 @@ export const hostOf = (url: string): string =>
 export const ONE_CONFIG = 'tenant_id = $1 AND task_id = $2 AND id = $3';
 export const OF_WEBHOOK = 'tenant_id = $1 AND webhook_id = $2';
 
-/** A config that is being deleted is there until the request under way has ended. Nobody sees it. */
+/** A config that is being deleted stays, hidden from callers, until the request under way has ended. */
 export const IS_THERE = `state <> 'removed'`;
 
 /**

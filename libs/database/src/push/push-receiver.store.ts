@@ -26,7 +26,7 @@ interface TurnRow {
   has_turn: boolean;
 }
 
-/** Who gets the turn holds it until it ends or is given up. $1 tenant $2 host $3 ms */
+/** Claims the right to try a receiver, until it expires or is released. $1 tenant $2 host $3 ms */
 const TAKE_TURN: Statement = {
   name: 'push-receiver-turn',
   text: `
@@ -59,13 +59,13 @@ WHERE push_receivers.answered_at IS NULL AND push_receivers.failures < excluded.
 
 /**
  * Receivers that have never taken a delivery of their tenant. All push configs of the tenant with such a receiver are tried like
- * one, so that nobody directs many requests at a server that wants none (docs/inside/adr/0053-receivers-that-never-answered.md).
+ * one, so that a tenant cannot direct many requests at a server that wants none (docs/inside/adr/0053-receivers-that-never-answered.md).
  */
 @Injectable()
 export class PushReceiverStore {
   constructor(private readonly database: Database) {}
 
-  /** @param holdMs how long nobody else gets the turn of a receiver that has refused before */
+  /** @param holdMs how long no other config may try a receiver that has refused before */
   async takeTurn({ tenantId, host }: PushReceiver, holdMs: number): Promise<ReceiverTurn> {
     const [row] = await this.database.tenantQuery<TurnRow>(tenantId, TAKE_TURN, [tenantId, host, holdMs]);
     if (!row) return { isConfirmed: false, failures: 0, waitMs: 0 };

@@ -4,7 +4,7 @@ import { Database, type Statement } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { IS_THERE, NOW } from './push-lease.js';
 
-/** What a webhook was told of one task. */
+/** The deliveries of one task to a webhook. */
 export interface WebhookDelivery {
   taskId: string;
   agentId: string;
@@ -21,7 +21,7 @@ export interface WebhookDelivery {
   nextAt: Date | null;
   /** The last event that it has. */
   delivered: number;
-  /** Events that it was not told of. */
+  /** Events that were not delivered. */
   waiting: number;
 }
 
@@ -47,7 +47,7 @@ export interface WebhookDeliveryPage {
 
 /** Push configs of a tenant that `health` looks at: the newest. */
 const MAX_LOOKED_AT = 1_000;
-/** Tasks that one redelivery is about. */
+/** Maximum number of tasks of one redelivery. */
 const MAX_REDELIVERED = 100;
 
 const PAGE = {
@@ -132,7 +132,7 @@ WHERE t.tenant_id = $1 AND t.id = $2 AND p.tenant_id = $1 AND p.task_id = $2 AND
 RETURNING p.id`,
 };
 
-/** What webhooks were told of which tasks. The log of a task is the outbox: nothing else is stored of a delivery. */
+/** Deliveries of tasks to webhooks. The log of a task is the outbox: nothing else is stored of a delivery. */
 @Injectable()
 export class WebhookDeliveryStore {
   constructor(private readonly database: Database) {}
@@ -142,7 +142,7 @@ export class WebhookDeliveryStore {
     return (await this.database.tenantQuery<DeliveryRow>(tenantId, LIST, values)).map(deliveryOf);
   }
 
-  /** Of those webhooks that were told of one of the newest tasks. */
+  /** Only webhooks that received one of the newest tasks. */
   async health(tenantId: string, webhookIds: readonly string[]): Promise<WebhookHealth[]> {
     if (webhookIds.length === 0) return [];
     const rows = await this.database.tenantQuery<HealthRow>(tenantId, HEALTH, [tenantId, [...webhookIds]]);
@@ -164,7 +164,7 @@ export class WebhookDeliveryStore {
   }
 
   /**
-   * Has the webhook told of a task again, now. @returns false: it was not told of the task, or a request is under way
+   * Delivers a task to the webhook again, now. @returns false: it never received the task, or a request is under way
    */
   async redeliver(tenantId: string, webhookId: string, taskId: string, by: Actor): Promise<boolean> {
     return this.database.inTenant(tenantId, async (transaction) => {

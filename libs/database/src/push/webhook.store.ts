@@ -30,7 +30,7 @@ export interface Webhook {
 
 /** A webhook before it is stored. */
 export type NewWebhook = Pick<Webhook, 'tenantId' | 'id' | 'url' | 'agents' | 'states' | 'enabled'>;
-/** What of a webhook can change. */
+/** Fields of a webhook that can change. */
 export type WebhookPatch = Partial<Pick<Webhook, 'url' | 'agents' | 'states' | 'enabled'>>;
 
 /** The present values that a delivery of a webhook needs. */
@@ -78,7 +78,7 @@ const TERMINAL_STATES = Object.values(TaskState)
   .join();
 
 /**
- * Waiting events go to the new URL. Configs of tasks that have ended, and are told, stay. $1 tenant $2 webhook $3 URL
+ * Waiting events go to the new URL. Configs of ended tasks whose events are delivered stay. $1 tenant $2 webhook $3 URL
  */
 const MOVE: Statement = {
   name: 'webhook-move',
@@ -89,7 +89,7 @@ WHERE ${OF_WEBHOOK} AND ${IS_THERE} AND (p.due_at IS NOT NULL OR p.state = 'dead
 ))`,
 };
 
-/** First those that no worker has, then the others: a worker may take one between the two. $1 tenant $2 webhook */
+/** First configs without a lease, then the others: a worker may claim one between the two. $1 tenant $2 webhook */
 const DELETE_IDLE: Statement = {
   name: 'webhook-delete-idle',
   text: `DELETE FROM push_configs WHERE ${OF_WEBHOOK} AND (lease_until IS NULL OR lease_until <= ${NOW})`,
@@ -198,7 +198,7 @@ export class WebhookStore {
     );
   }
 
-  /** Notes in the audit log that somebody has tried it. */
+  /** Records a test of the webhook in the audit log. */
   async noteTest(webhook: Webhook, by: Actor, status: number | null): Promise<void> {
     await this.catalog.change(webhook.tenantId, async (_, record) => {
       const target = { kind: 'webhook', name: webhook.id } as const;
@@ -206,10 +206,10 @@ export class WebhookStore {
     });
   }
 
-  /** With what it was still to be told. Once this has resolved, the receiver gets nothing. @returns whether there was one */
+  /** Also deletes its waiting deliveries. Once this has resolved, the receiver gets nothing. @returns whether there was one */
   async remove(tenantId: string, id: string, by: Actor = PLATFORM_ACTOR): Promise<boolean> {
     const isRemoved = await this.catalog.change(tenantId, async (prisma, record) => {
-      // First, so that whoever accepts a task at this moment has attached it, or does not see it any more.
+      // First: a transaction that accepts a task now has attached the webhook already, or does not see it any more.
       const { count } = await prisma.webhook.deleteMany({ where: { tenantId, id } });
       if (count === 0) return false;
       const transaction = transactionOf(prisma);
@@ -222,7 +222,7 @@ export class WebhookStore {
     return isRemoved;
   }
 
-  /** @param after the last event that it was told of @returns undefined if the webhook was deleted */
+  /** @param after the last event that was delivered @returns undefined if the webhook was deleted */
   async target(
     tenantId: string,
     { taskId, configId }: { taskId: string; configId: string },

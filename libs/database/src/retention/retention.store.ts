@@ -143,7 +143,7 @@ WITH expired AS (
 SELECT count(*)::int AS keys FROM gone`,
 };
 
-/** Deletes what is known of receivers that nothing was sent to for 30 days: $1 limit */
+/** Deletes receivers without a delivery for 30 days: $1 limit */
 const DROP_RECEIVERS: Statement = {
   text: `
 WITH old AS (
@@ -192,7 +192,7 @@ export class RetentionStore {
   }
 
   /**
-   * Make tombstones of at most `limit` tasks that are past their retention, oldest first. From then on nobody sees
+   * Make tombstones of at most `limit` tasks that are past their retention, oldest first. From then on no caller sees
    * them. `purge` deletes their logs. A task that has not ended is never touched.
    */
   async expire(retentions: readonly Retention[], limit: number): Promise<DeletedRows> {
@@ -220,7 +220,7 @@ export class RetentionStore {
     return this.deleted(DROP_KEYS, [limit]);
   }
 
-  /** Delete at most `limit` receivers of push notifications that were tried or confirmed long ago. The next delivery tries them anew. */
+  /** Delete at most `limit` receivers of push notifications that were tried or confirmed long ago. The next delivery tries them again. */
   async dropReceivers(limit: number): Promise<DeletedRows> {
     return this.deleted(DROP_RECEIVERS, [limit]);
   }

@@ -62,7 +62,7 @@ interface SaidMessage {
 /** A part of a batch, with the number of its batch in the statement, from 1. */
 type OfBatch<Part> = Part & { batch: number };
 
-/** What an appended batch says of its task. */
+/** Facts about the task of an appended batch. */
 interface AppendedRow {
   id: string;
   push_configs: number;

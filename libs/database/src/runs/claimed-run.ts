@@ -32,7 +32,7 @@ export interface ClaimedRunRow extends TaskHead {
   /** The message that the run answers. Null: it did not come with the claim, see `READ_CLAIMED`. */
   message: object | null;
   message_bytes: number | null;
-  /** What its request said beside it; null = nothing. */
+  /** Metadata and configuration of its request. Null: none. */
   request: object | null;
 }
 

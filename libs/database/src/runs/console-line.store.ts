@@ -20,7 +20,7 @@ export interface ConsoleLineRecord extends ConsoleLine {
   attempt: number;
 }
 
-/** What a task keeps: its oldest lines, and bytes of their texts. */
+/** Maximum number of lines of a task, and of bytes of their texts. */
 const MAX_LINES = 1_000;
 const MAX_BYTES = 256 * 1024;
 const NOTE = `Further lines were dropped: a task keeps ${MAX_LINES} lines and ${MAX_BYTES / 1024} KiB of its console`;
@@ -89,7 +89,7 @@ SELECT position, run_id AS "runId", attempt, at, level, text FROM console_lines
 WHERE tenant_id = $1 AND task_id = $2 AND position > $3 ORDER BY position LIMIT $4`,
 };
 
-/** The consoles of tasks: what agents in code have written while they worked. */
+/** Console output of agents in code, by task. */
 @Injectable()
 export class ConsoleLineStore {
   constructor(private readonly database: Database) {}

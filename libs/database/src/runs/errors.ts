@@ -27,7 +27,7 @@ UPDATE runs SET error_detail = ${attempt.error}
 WHERE tenant_id = ${keyOfTenant(attempt.tenant_id)} AND id = ${attempt.run_id} AND attempt = ${attempt.number}`,
 );
 
-/** Keeps what is known of an error in the agent's code. */
+/** Stores an error in the agent's code. */
 export async function noteError(database: Database, run: RunKey, error: RunError): Promise<void> {
   const values = NOTE_ERROR.values({ attempt: { ...run, error } });
   await database.tenantQuery(run.tenantId, NOTE_ERROR, values);

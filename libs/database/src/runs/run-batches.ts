@@ -21,7 +21,7 @@ const WAIT_SHORTLY: Statement = {
   text: `SELECT set_config('lock_timeout', '500ms', true)`,
 };
 
-/** One statement that does an operation for a batch of items, and what its rows say of each item. */
+/** A statement that executes an operation for a batch of items, and reads the result of each item from its rows. */
 export interface BatchStatement<Result> {
   statement: Statement;
   values: Values;
@@ -41,7 +41,7 @@ export interface BatchOperation<Item extends { tenantId: string }, Result> {
 
 type AnyOperation = BatchOperation<{ tenantId: string }, unknown>;
 
-/** An item of a batch, and what to do with it. */
+/** An item of a batch, and its operation. */
 interface BatchWrite {
   operation: AnyOperation;
   item: { tenantId: string };

@@ -1,4 +1,4 @@
-/** What the sweeps have to do. All but the first two are checked again when the work is taken. */
+/** The work of the sweeps. Everything but the first two fields is checked again when a sweep takes its work. */
 export interface SweepFindings {
   /** The clock of Postgres at a moment at which it certainly took heartbeats. */
   at: string;

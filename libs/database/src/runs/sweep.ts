@@ -7,12 +7,12 @@ import { isAnyDue } from '../schedules/schedule-sql.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 import type { SweepFindings } from './sweep-findings.js';
 
-// The sweep, in its order: `findWork` says what there is to do, `reclaimExpired` and `failPoisonedRuns` (fail-poisoned.ts) take the
-// runs whose leases have expired, and `takeStaleQueued` those whose jobs the queue has lost.
+// The steps of a sweep: `findWork` finds the work. `reclaimExpired` and `failPoisonedRuns` (fail-poisoned.ts) take runs with an expired
+// lease. `takeStaleQueued` takes runs whose jobs the queue has lost.
 
 /**
  * $1 age in ms at which a run on the queue counts as lost. The record in the WAL proves that Postgres commits to the disk, as a
- * heartbeat does. It has no name: it is planned for the tables as they are, not as they once were. The outer columns are
+ * heartbeat does. The statement has no name, so Postgres plans it for the present size of the tables each time. The outer columns are
  * always qualified: the same bare name in a subquery would be a column of its table, if there is one.
  */
 const FIND_WORK: Statement = {
@@ -46,7 +46,7 @@ FROM (SELECT clock_timestamp() AS started_at) look, LATERAL (
 };
 
 /**
- * What there is to sweep. Rejects when Postgres can't commit to the disk.
+ * Finds the work of a sweep. Rejects when Postgres can't commit to the disk.
  * @param staleQueuedRunMs age at which a run on the queue counts as lost
  */
 export async function findWork(database: Database, staleQueuedRunMs: number): Promise<SweepFindings> {

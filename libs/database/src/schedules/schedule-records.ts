@@ -5,7 +5,7 @@ export const OVERLAPS = ['skip', 'queue', 'allow', 'cancel-previous'] as const;
 export type Overlap = (typeof OVERLAPS)[number];
 
 export const MISSED = ['fire-once', 'skip'] as const;
-/** What to do with times that nobody could fire, for instance without workers. */
+/** What to do with due times that passed while no worker was alive. */
 export type Missed = (typeof MISSED)[number];
 
 export const CONTEXTS = ['new', 'same'] as const;

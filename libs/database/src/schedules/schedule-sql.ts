@@ -18,7 +18,7 @@ export interface ScheduleRow {
   owner: string | null;
   name: string;
   agent: string;
-  /** Null where nobody asked for it. */
+  /** Null if it was not requested. */
   message: object | null;
   cron: string | null;
   at: Date | null;
@@ -152,7 +152,7 @@ export const REMOVE: Statement = {
   text: `DELETE FROM schedules WHERE tenant_id = $1 AND id = $2 RETURNING name, ${SCHEDULE_BYTES} AS bytes`,
 };
 
-/** The lease of a schedule: nobody else takes it within $1 ms. */
+/** The lease of a schedule: no other worker claims it within $1 ms. */
 const TAKE = `version = s.version + 1, wake_at = now() + $1::int * interval '1 ms'`;
 
 /** Schedules of a suspended tenant wait. When it is resumed they are overdue, and `missed` says what becomes of that. */

@@ -20,12 +20,12 @@ export interface Tenant {
   egressDeny: string[];
   /** Since then its calls are refused, and its schedules do not fire. */
   suspendedAt: Date | null;
-  /** What its callers are told. */
+  /** The reason in the errors of its callers. */
   suspendedReason: string | null;
   /** Since then it is being deleted. It is suspended, too, and stays so. */
   deletingAt: Date | null;
   createdAt: Date;
-  /** What it keeps in the database, where it was read; null = nobody has counted it yet. */
+  /** Its stored bytes, if they were read. Null: not counted yet. */
   storedBytes?: number | null;
 }
 
@@ -80,7 +80,7 @@ export interface TrustedIssuer {
   selector: { claim: string; value: string } | null;
   /** Where its keys are; null = where its discovery document says. */
   jwksUrl: string | null;
-  /** Claim that tells its users apart. */
+  /** Claim with the id of the user. */
   subjectClaim: string;
   /** What each of its users may do. */
   scopes: Scope[];

@@ -110,7 +110,7 @@ export class TenantStore {
 
   /**
    * Suspend the tenant, or change the reason.
-   * @param reason what its callers are told
+   * @param reason in the errors of its callers
    * @returns undefined if there is no such tenant
    */
   async suspend(

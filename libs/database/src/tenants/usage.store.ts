@@ -61,7 +61,7 @@ WITH taken AS (
 SELECT EXISTS (SELECT FROM taken) AS taken, EXISTS (SELECT FROM tenant_usage WHERE tenant_id = $1) AS counted`,
 };
 
-/** A row for a tenant that nobody has counted yet: $1 tenant */
+/** A row for a tenant that was not counted yet: $1 tenant */
 export const BEGIN_USAGE: Statement = {
   name: 'usage-begin-2',
   text: `
@@ -196,7 +196,7 @@ export type LimitUse = Record<
 
 /** What a tenant uses. */
 export interface TenantUsage {
-  /** Null: nobody has counted them yet. */
+  /** Null: not counted yet. */
   storedBytes: number | null;
   queuedRuns: number;
   runningRuns: number;
@@ -212,7 +212,7 @@ const SLICE_TASKS = 2_000;
 /** Longer than any count is old: one that has ended is not begun again. */
 const NEVER = 1_000_000_000;
 
-/** What a tenant keeps, by the last count and the turns since then. */
+/** Stored bytes of a tenant: the last count, and the turns since then. */
 export interface StoredBytes {
   /** Its slug. */
   tenant: string;
@@ -226,7 +226,7 @@ export class UsageStore {
   constructor(private readonly database: Database) {}
 
   /**
-   * The tenants of these whose count is under way, or that nobody has counted for their number of seconds. Those that were
+   * The tenants of these whose count is running, or whose last count is older than their number of seconds. Those that were
    * never counted come first, then those that were counted longest ago.
    */
   async due(tenants: readonly { tenantId: string; seconds: number }[]): Promise<string[]> {
@@ -246,7 +246,7 @@ export class UsageStore {
     return row;
   }
 
-  /** What counts against the limits of the tenant now. */
+  /** Present use of the tenant, for its limits. */
   async limitUse(tenantId: string): Promise<LimitUse> {
     const [row] = await this.database.tenantQuery<LimitUse & QueryResultRow>(tenantId, LIMIT_USE, [tenantId]);
     if (!row) throw new Error('a SELECT without FROM has one row');

@@ -8,7 +8,7 @@ import { keyOfTenant } from '../connection/row-security.js';
 import type { ListedTasks } from '../tasks/task-list.js';
 import { ALL_STATES, TERMINAL_STATES } from '../tasks/task-row.js';
 
-// What tasks and calls of models have used, by hour, agent, owner and model. A call is added when it ends. An ended task never
+// Usage of tasks and model calls, by hour, agent, owner and model. A call is added when it ends. An ended task never
 // changes, so it is added once: by the roll-up, which goes through the ended tasks of a tenant in the order of their end, or by
 // the statement that deletes the task, if the roll-up has not come to it. A report adds the tasks behind the roll-up itself.
 
@@ -18,7 +18,7 @@ export const USAGE_DAYS = 400;
 const METADATA_BYTES = 64 * 1024;
 const FIRST_TASK = '00000000-0000-0000-0000-000000000000';
 
-/** What Postgres keeps in a `json` and cannot take apart: U+0000 and surrogates, written as escapes. */
+/** Escapes that a `json` may hold and JSON operators of Postgres refuse: U+0000 and surrogates. */
 const UNREADABLE = String.raw`'\\u(0000|d[89a-f])'`;
 
 const KEYS = 'hour, agent_id, owner, model';
@@ -68,7 +68,7 @@ SELECT tenant_id, ${KEYS}, ${SUMS.map((name) => `sum(${name})`).join(', ')}
 FROM (${taskSums(from)}) s GROUP BY tenant_id, ${KEYS} ORDER BY tenant_id, ${KEYS}
 ON CONFLICT (tenant_id, ${KEYS}) DO UPDATE SET ${ADD_SUMS}`;
 
-/** What a call of a model has used. */
+/** Usage of a model call. */
 interface ModelCall {
   tenantId: string;
   runId: string;
@@ -162,7 +162,7 @@ WHERE EXISTS (
 )`,
 };
 
-/** What a report sums up by, and the SQL of it. A day is one of UTC. */
+/** Groupings of a report, with their SQL. A day is a day of UTC. */
 const USAGE_KEYS = {
   day: `(hour AT TIME ZONE 'UTC')::date::text`,
   agent: 'agent_id',

@@ -1,7 +1,7 @@
 import type { CallContext } from '@baton/a2a';
 import type { Actor } from '@baton/database';
 
-/** Who makes the call, for the audit log. */
+/** The actor of a call, for the audit log. */
 export const actorOf = ({
   principal,
   address,

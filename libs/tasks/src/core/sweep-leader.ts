@@ -1,7 +1,7 @@
 import { RunStore, type SweepFindings } from '@baton/database';
 import { Injectable } from '@nestjs/common';
 
-/** What a sweep can find. */
+/** Kinds of work of a sweep. */
 type Finding = Exclude<keyof SweepFindings, 'at' | 'nextMs'>;
 
 /**

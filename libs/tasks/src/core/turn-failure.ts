@@ -1,6 +1,6 @@
 import type { Crashes } from '@baton/database';
 
-/** What callers and operators read of a run that has used up its attempts. */
+/** The reason that callers and operators read for a run without attempts left. */
 export function givenUpText({ crashCount, lastCrash }: Crashes): string {
   const died = 'the worker died or stopped answering';
   if (crashCount === 1) return `Given up after one attempt: ${lastCrash ?? died}`;

@@ -1,6 +1,6 @@
 import { type SlotUsage } from '@baton/database';
 
-/** Runs on the queue beyond those that are executed, as a share of the slots: they bridge the time of a refill. */
+/** Runs on the queue beside the running ones, as a share of the slots. They bridge the time of a refill. */
 const BACKLOG = 0.5;
 const LEAST_BACKLOG = 4;
 /** An older read is out of date. */
@@ -29,7 +29,7 @@ export const ordinarySlots = ({
 }: Pick<SlotUsage, 'workerSlots' | 'reservedSlots'>): number => workerSlots - reservedSlots;
 
 /**
- * What one process knows of the dispatch slots between two reads of Postgres. New runs may take half of the free slots.
+ * The dispatch slots as one process knows them between two reads of Postgres. New runs may take half of the free slots.
  * The other half is left to other processes, which have read them too.
  */
 export class DispatchSlots {

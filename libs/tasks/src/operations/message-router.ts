@@ -30,7 +30,7 @@ import { TaskFinder } from './task-finder.js';
 /** Maximum number of tries to find the turn of a message that several callers send under one id at once. */
 const MAX_LOOKS = 5;
 
-/** How long an Idempotency-Key counts where messages are not known by their id: who sends one relies on it. */
+/** Lifetime of an Idempotency-Key in profiles that do not deduplicate by message id. */
 const HEADER_HOURS = 24;
 
 /** An accepted turn, and a watch that misses none of its events. */
@@ -56,13 +56,13 @@ interface RoutedMessage {
   signal: AbortSignal;
   /** Unset: the message is never deduplicated. */
   key?: MessageKey | undefined;
-  /** What the request says beside the message. */
+  /** Metadata and configuration of the request. */
   details: RequestDetails | undefined;
-  /** Who is to be notified of the turn. A repeated message joins its turn, and changes nothing here. */
+  /** The push config of the turn. A repeated message joins its turn, and does not change the config. */
   push?: PreparedPush | undefined;
 }
 
-/** Finds out what a message is, and accepts it: a new task, the next turn of one, or the repetition of a call. */
+/** Decides whether a message begins a task, continues one or repeats a call, and accepts it. */
 @Injectable()
 export class MessageRouter {
   constructor(

@@ -18,7 +18,7 @@ import { TaskTraces } from '../trace/task-traces.js';
 import { SendOperations } from './send-operations.js';
 import { SubscribeOperation } from './subscribe-operation.js';
 
-/** The operations of A2A, and what the REST API lists besides. */
+/** The operations of A2A, and the lists of the REST API. */
 @Module({
   imports: [AgentDirectoryModule, OutboundModule, PlatformModule, ReceiversModule, TurnsModule],
   providers: [

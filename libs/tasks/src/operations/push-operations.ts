@@ -35,7 +35,7 @@ export interface PreparedPush {
   forTask(taskId: string): TurnPush;
 }
 
-/** The receivers of the events of a task (A2A 1.0 §3.1.7 to §3.1.10). What a config keeps secret is in no answer. */
+/** The receivers of the events of a task (A2A 1.0 §3.1.7 to §3.1.10). No answer has the secrets of a config. */
 @Injectable()
 export class PushOperations {
   constructor(
@@ -128,7 +128,7 @@ export class PushOperations {
     const ownId = config.id || (protocol === '1.0' ? uuid() : '');
     return {
       forTask: (taskId) => {
-        // As in the SDKs of 0.3: whoever sets a config without an id again replaces it.
+        // As in the SDKs of 0.3: setting a config without an id again replaces it.
         const id = ownId || taskId;
         try {
           const sealed = this.secrets.seal({ tenantId, taskId, configId: id }, { token, credentials });
@@ -142,7 +142,7 @@ export class PushOperations {
   }
 
   /**
-   * The task, if the caller may act on it: a config tells where its events go, so it is not for everybody who may read it.
+   * The task, if the caller may act on it: a config tells where its events go, so the right to read the task is not enough.
    * @throws ProtocolError if there is no push, or no such task for the caller
    */
   private async taskOf(call: CallContext, named: string): Promise<string> {

@@ -73,7 +73,7 @@ export class SendOperations {
 
   /**
    * Some profiles limit how long a caller waits. Then the wait ends and the run continues. Without such a limit, the
-   * wait ends when no worker is alive: nobody would answer before the caller gives up.
+   * wait ends when no worker is alive: no answer would come before the caller gives up.
    */
   private limitWait({ rules }: CallContext, wait: Wait): NodeJS.Timeout {
     const end = (): void => {
@@ -170,7 +170,7 @@ const streamIsOver = ({ rules }: CallContext, task: Task): boolean =>
     ? turnIsOver(task)
     : task.status !== undefined && isTerminal(task.status.state);
 
-/** What a blocking caller gets: the task, the agent's bare message, or the error that the agent threw. */
+/** The answer to a blocking caller: the task, the agent's bare message, or the error that the agent threw. */
 function replyOf(
   { rules }: CallContext,
   { task, outcome }: Pick<StoredTask, 'task' | 'outcome'>,

@@ -43,7 +43,7 @@ export interface TaskListFilter {
 const MAX_MODEL_CALLS = 100;
 /** Events of one page of times. */
 const MAX_TIMES = 1_000;
-/** Tasks that one search looks at. */
+/** Maximum number of tasks of one search. */
 const MAX_SEARCHED = 10_000;
 
 const seenBy = (caller: Reacher & { tenantId: string }) => ({
@@ -90,7 +90,7 @@ export class TaskListing {
     return this.tasks.search(asked, text, MAX_SEARCHED);
   }
 
-  /** What the tasks that the caller sees have used, those that were deleted included. */
+  /** Usage of the tasks that the caller sees, including deleted ones. */
   async usage(
     caller: Reacher & { tenantId: string },
     by: UsageKey,
@@ -119,7 +119,7 @@ export class TaskListing {
     return all.filter((each) => canSee(caller, each));
   }
 
-  /** What the request that began a task said beside its message, for a task that the caller sees. */
+  /** Metadata and configuration of the first request of a task that the caller sees. */
   async firstDetails(tenantId: string, taskId: string): Promise<RequestDetails | undefined> {
     return this.tasks.firstDetails(tenantId, taskId);
   }
@@ -134,7 +134,7 @@ export class TaskListing {
     return this.runStore.lastError(tenantId, taskId);
   }
 
-  /** What the agent's code has written to its console during the task, for the agent's author. */
+  /** Console output of the agent's code during the task, for the agent's author. */
   async consoleLines(
     tenantId: string,
     taskId: string,

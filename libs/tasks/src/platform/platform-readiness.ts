@@ -12,7 +12,7 @@ const CHECK_MS = 2_000;
 /** How long an answer is kept: anybody may ask, and each answer costs queries. */
 const KEEP_MS = 1_000;
 
-/** What `/readyz` answers: each check with `ok`, or with the reason why it fails. */
+/** The answer of `/readyz`: each check with `ok`, or with the reason of its failure. */
 export interface ReadinessReport {
   ready: boolean;
   checks: Record<string, string>;
@@ -20,7 +20,7 @@ export interface ReadinessReport {
   warnings: string[];
 }
 
-/** Checks what every process needs: Postgres, its migrations, messaging. API and worker share it. */
+/** Checks the needs of every process: Postgres, its migrations, messaging. API and worker share it. */
 @Injectable()
 export class PlatformReadiness {
   private kept: { report: Promise<ReadinessReport>; until: number } | undefined;

@@ -25,7 +25,7 @@ export interface Delivery {
   at: Date;
 }
 
-/** What the receiver gave, or got, to know the sender by. */
+/** Credentials of the receiver, and its signing secrets. */
 export interface ReceiverSecrets {
   /** Sent as it is. */
   token?: string | undefined;

@@ -14,11 +14,11 @@ import { webhookBody } from './webhook-payload.js';
 
 /** The contents of one request to a receiver. */
 export interface PushRequest {
-  /** The event that it tells of, or the last one of several. */
+  /** The event that it delivers, or the last one of several. */
   sequence: number;
   /** The receiver then knows of all events up to this one. */
   through: number;
-  /** Without those that prove who sends it. */
+  /** Without the headers that prove the sender. */
   headers: Record<string, string>;
   body: string;
 }
@@ -48,7 +48,7 @@ export const needsTask = ({ protocol, mode }: ClaimedPush, events: readonly Task
   protocol === '0.3' || (protocol === '1.0' && mode === 'newest' && events.length > 1);
 
 /**
- * The requests that tell a config of these events, in order. None: they are nothing to this config.
+ * The requests that deliver these events to a config, in order. None: this config receives none of them.
  * @param events the next ones of the log, without a gap
  * @param snapshot the task after these events or later, if `needsTask` says so
  * @param webhook the native webhook that the config is for, if it is for one
@@ -80,7 +80,7 @@ export function pushRequests(
 }
 
 /**
- * 1.0 tells each event. 0.3 knows only tasks: there is one for each status, and one for what has come after the last of
+ * 1.0 delivers each event. 0.3 delivers only tasks: there is one for each status, and one for what has come after the last of
  * them. A task shows all artifacts, so more would say nothing new. A native webhook gets a change of state, if it asks
  * for this state.
  */
@@ -116,7 +116,7 @@ function tasksOf(events: readonly TaskEvent[], snapshot: TaskSnapshot): Told[] {
     first = sequence + 1;
   }
   const end = events.at(-1)?.sequence ?? 0;
-  // If the task is newer already, the events after these tell of it.
+  // If the task is newer already, later events deliver the rest.
   if (first <= end && snapshot.sequence === end) {
     tasks.push({ first, sequence: end, payload: taskPayload(snapshot.task) });
   }

@@ -45,7 +45,7 @@ const GONE = 410;
 /** Receivers of which a worker remembers that they have taken a delivery. */
 const MAX_CONFIRMED = 10_000;
 
-/** What a receiver has answered. */
+/** The answer of a receiver. */
 interface ReceiverAnswer {
   status: number;
   mode: PushMode | undefined;
@@ -174,7 +174,7 @@ export class PushSender {
     return isInTime && sent < MAX_REQUESTS && !stopping.aborted;
   }
 
-  /** The next requests; one without a body says that there is nothing to tell up to there. */
+  /** The next requests. One without a body moves the cursor without a delivery. */
   private async nextRequests(config: ClaimedPush, signal: AbortSignal): Promise<NextRequest[]> {
     const { tenantId, taskId, delivered } = config;
     const { events } = await retryTransient(() => this.tasks.readPage(config, delivered, PAGE), { signal });
@@ -193,7 +193,7 @@ export class PushSender {
   }
 
   /**
-   * @returns the answer if the receiver has taken it; undefined: nobody is to be told any more; or why it was not sent. Rejects if
+   * @returns the answer if the receiver has taken it; undefined: the config receives nothing more; or why it was not sent. Rejects if
    * this worker must stop.
    */
   private async send(
@@ -376,7 +376,7 @@ export class PushSender {
 
 type NextRequest = PushRequest | { through: number; body?: undefined };
 
-/** Where a request goes, and what proves to the receiver who sends it. */
+/** Destination of a request, and the proof of its sender. */
 interface ReceiverOf {
   url: string;
   secrets: ReceiverSecrets;

@@ -18,12 +18,12 @@ const OLDEST_DUE = gauge(
 
 /** Jobs that wait here while this worker is at its limit. Others stay on the queue, for other workers. */
 const MAX_JOBS = 4;
-/** Due configs of which one sweep tells other workers. */
+/** Maximum due configs that one sweep enqueues for other workers. */
 const MAX_SWEPT = 100;
 
 /**
  * Gives this worker's slots for push notifications to due configs. A job of the queue says that something is due, and the
- * sweep finds what no job told of. Postgres says which configs are next.
+ * sweep finds due configs without a job. Postgres decides which configs are next.
  */
 @Injectable()
 export class PushWorker extends RepeatedWork implements BeforeApplicationShutdown {
@@ -87,7 +87,7 @@ export class PushWorker extends RepeatedWork implements BeforeApplicationShutdow
     await Promise.all([...this.deliveries, closed]);
   }
 
-  /** Something is due that no job told of: a try is repeated, a worker has died, or the queue was emptied. */
+  /** A config is due without a job: a try is repeated, a worker has died, or the queue was emptied. */
   async runOnce(): Promise<void> {
     await this.fill();
     const rest = await this.store.dueTasks(MAX_SWEPT);

@@ -42,13 +42,13 @@ const NOT_STATIC: ReadonlySet<string> = new Set([
 const CHALLENGE_MS = 10_000;
 const CHALLENGE_BYTES = 4_096;
 
-/** A receiver that somebody names. */
+/** A receiver that a caller names. */
 export interface NamedReceiver {
   tenantId: string;
   url: string;
-  /** Where the URL is in what was sent. */
+  /** Field of the URL in the request. */
   field: string;
-  /** What a delivery to it proves itself with. */
+  /** Credentials of its deliveries. */
   secrets: ReceiverSecrets;
   /** The subject of the challenge: the agent or webhook whose events the receiver would get. */
   of: { agent: string } | { webhook_id: string };
@@ -105,7 +105,7 @@ export class ReceiverCheck {
     if (this.environment.pushChallenge) await this.challenge(receiver);
   }
 
-  /** Asks the receiver to say a random text again, so that nobody has events sent to a server that does not want them. */
+  /** Asks the receiver to say a random text again, so that a caller cannot have events sent to a server that does not want them. */
   private async challenge({ tenantId, url, field, secrets, of, taskId }: NamedReceiver): Promise<void> {
     const challenge = randomBytes(24).toString('base64url');
     const body = JSON.stringify({ type: 'push.challenge', challenge, ...of });

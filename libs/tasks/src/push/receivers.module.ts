@@ -3,7 +3,7 @@ import { Module } from '@nestjs/common';
 import { DeliverySigner } from './delivery-signer.js';
 import { ReceiverCheck } from './receiver-check.js';
 
-/** Checks the receivers that callers name, and proves to receivers who calls them. */
+/** Checks receivers of push notifications, and signs deliveries to them. */
 @Module({
   imports: [OutboundModule],
   providers: [DeliverySigner, ReceiverCheck],

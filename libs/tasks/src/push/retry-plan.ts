@@ -25,7 +25,7 @@ export function retryPause(
   // 2 to the power of 1,000 would be Infinity.
   const bound = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 50));
   const pause = Math.max(MIN_MS, random() * bound);
-  // Whoever asks for the same time as all others still gets them one after the other.
+  // Configs with the same due time still get their tries one after the other.
   const asked = askedMs > 0 ? askedMs + random() * firstMs : 0;
   return Math.round(Math.min(maxMs, Math.max(pause, asked)));
 }

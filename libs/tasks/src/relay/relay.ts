@@ -108,7 +108,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
     if (said) this.lag.observe({}, Math.max(0, clock.now() - Date.parse(said)) / 1000);
   };
 
-  /** End the watch and free its subscription, because nobody reads it. */
+  /** End the watch and unsubscribe, because it has no reader. */
   leave(watch: TaskWatch): void {
     watch.end();
     this.watches.get(watch)?.();

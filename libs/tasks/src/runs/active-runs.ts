@@ -117,7 +117,7 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     this.active.get(runId)?.controller.abort(reason);
   }
 
-  /** Called with what the lease thread finds. */
+  /** Called with the messages of the lease thread. */
   onHeartbeat(event: BeatNews): void {
     if (event.type === 'lost') for (const lease of event.leases) void this.stopLost(lease);
     else if (event.type === 'failed') this.lostPostgres(event.reason);

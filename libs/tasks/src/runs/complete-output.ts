@@ -55,7 +55,7 @@ function wholeMessage(message: Message): Message {
 const withText = <T extends { parts: Part[] }>(said: T): T =>
   said.parts.length > 0 ? said : { ...said, parts: [textPart('')] };
 
-/** It is not known what such a part was to say: nothing can be put there. */
+/** The content of such a part is unknown, so nothing can replace it. */
 function assertContent(parts: readonly Part[], where: string): void {
   const index = parts.findIndex(({ content }) => content === undefined);
   if (index < 0) return;

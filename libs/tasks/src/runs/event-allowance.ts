@@ -2,7 +2,7 @@ import { type EventPayload, type Part } from '@baton/a2a';
 import { type LoggedSize } from '@baton/database';
 import type { TenantLimits } from '@baton/config';
 import { TurnFailure } from '../core/turn-failure.js';
-/** The limits of what agents say. */
+/** Limits of the output of agents. */
 export type EventLimits = Pick<
   TenantLimits,
   'eventBytes' | 'eventsPerRun' | 'bytesPerRun' | 'eventsPerTask' | 'bytesPerTask'
@@ -16,7 +16,7 @@ export class EventAllowance {
   private readonly run = { events: 0, bytes: 0 };
   private readonly task: { events: number; bytes: number };
 
-  /** @param logged what the log of the task holds already */
+  /** @param logged events and bytes that the log of the task has already */
   constructor(
     private readonly limits: EventLimits,
     logged: LoggedSize,

@@ -19,7 +19,7 @@ import { AppendRefused } from '../core/append-refused.js';
 import type { EndedTurn } from '../turns/turn-ends.js';
 
 const EVENTS_APPENDED = counter('baton_events_appended_total', 'Events appended to task logs');
-/** Of a batch: that of its first event. */
+/** Measured for the first event of each batch. */
 const EVENT_APPEND = histogram('baton_event_append_seconds', 'Time from the output of an agent to the log');
 
 /** The metrics of the writers of a process. */
@@ -30,7 +30,7 @@ export const writerMetrics = (metrics: Metrics) => ({
 
 /** Maximum time from the first event of a batch to its append, in ms. */
 const MAX_BATCH_MS = 5;
-/** … or when it holds this much, so that one append stays small. */
+/** A batch is appended at once when it has this size, so that one append stays small. */
 const MAX_BATCH_BYTES = 64 * 1024;
 const MAX_BATCH_EVENTS = 256;
 /** How long the `working` event of a run waits for the first output of its agent, in ms, so that one append has both. */
@@ -43,7 +43,7 @@ const MAX_FOLDED_CHARS = 1024 * 1024;
 /** Artifacts that are known to be new. */
 const MAX_KNOWN_ARTIFACTS = 10_000;
 
-/** One for all: every run ends with it, and an error with a stack takes long to make. */
+/** A shared instance: every run ends with it, and creating an error with a stack is slow. */
 const RUN_IS_OVER = new AppendRefused('the run is over');
 
 /** Postgres's answer for a batch that is in the log. Undefined if the answer was lost. */
@@ -80,7 +80,7 @@ export class EventWriter {
   private ending: EndOfTurn | undefined;
   private hasEnded: EndedTurn | undefined;
   private metadata: Record<string, unknown> | undefined;
-  /** The task's metadata have become others than those of its events. */
+  /** The task's metadata differ from those of its events. */
   private hasMetadata = false;
   private allowance: EventAllowance | undefined;
   private sequence: number;
@@ -252,7 +252,7 @@ export class EventWriter {
   }
 
   /**
-   * Try until Postgres has answered. After a lost connection nobody knows whether the batch was committed;
+   * Try until Postgres has answered. After a lost connection it is unknown whether the batch was committed;
    * the guard on the log's head makes the second try safe, and the log then says whose events they are.
    */
   private async appendUntilKnown(batch: AppendBatch): Promise<StoredBatch | undefined> {

@@ -26,7 +26,7 @@ export class Quarantine {
 
   /**
    * Call this before a run is claimed. Never rejects: if Postgres does not answer, the run counts as harmless.
-   * @returns what to call when the run has left this worker; undefined: do not claim it, it comes again
+   * @returns a function to call when the run has left this worker. Undefined: do not claim it, it comes again
    */
   async enter({ tenantId, taskId, runId, attempt }: RunJob): Promise<(() => void) | undefined> {
     // It was never claimed before, so it has never crashed.

@@ -7,7 +7,7 @@ const LEAST_SLOTS = 4;
 
 /**
  * The slots of this worker that stay free for tenants without a run in flight. The workers share the reserve by their order of age:
- * each heartbeat tells this worker how many slots the others have (docs/inside/adr/0005-fair-dispatch.md).
+ * the answer to each heartbeat has the number of slots of the other workers (docs/inside/adr/0005-fair-dispatch.md).
  */
 @Injectable()
 export class ReservedSlots {
@@ -27,13 +27,13 @@ export class ReservedSlots {
     return this.current;
   }
 
-  /** Set the one listener, which hears of the present number at once, and then of every change. */
+  /** Set the one listener. It is called with the present number at once, and then on every change. */
   onChange(listener: (count: number) => void): void {
     this.listener = listener;
     listener(this.current);
   }
 
-  /** Compute the share of this worker anew. */
+  /** Compute the share of this worker again. */
   shareWith(others: Pick<WorkerRank, 'otherSlots' | 'elderSlots'>): void {
     const count = this.shareOf(others);
     if (count === this.current) return;

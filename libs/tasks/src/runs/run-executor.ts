@@ -122,7 +122,7 @@ export class RunExecutor {
    * sweeper finds it.
    *
    * A job may come twice. A worker whose answer was lost may claim its run again, so Postgres would give the run to both.
-   * @param claimed called when Postgres has said who has the run
+   * @param claimed called when the claim is decided in Postgres
    */
   async execute(job: RunJob, claimed: () => void = () => undefined): Promise<void> {
     await this.once(job, claimed, () => this.claim(job));
@@ -157,7 +157,7 @@ export class RunExecutor {
     claimed: () => void,
     claim: () => Promise<ClaimedRun | undefined>,
   ): Promise<void> {
-    // Made when there is something to say: most runs have nothing.
+    // Created at its first use: most runs log nothing.
     const { tenantId, taskId, runId } = job;
     let traceparent: string | null = null;
     const log = (): Logger => this.logger.child({ tenantId, taskId, runId, ...traceIdsOf(traceparent) });
@@ -191,7 +191,7 @@ export class RunExecutor {
   }
 
   /**
-   * After a lost connection nobody knows whether the claim was committed: this worker asks for it again. If it is cut off
+   * After a lost connection it is unknown whether the claim was committed: this worker asks for it again. If it is cut off
    * from Postgres, it gives up, because other workers get the run only when this one no longer has its job.
    */
   private claim({ tenantId, runId }: RunJob): Promise<ClaimedRun | undefined> {

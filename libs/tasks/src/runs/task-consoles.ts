@@ -5,10 +5,10 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 
 /** How long a line waits for others at most, while Postgres answers. */
 const WRITE_AFTER_MS = 500;
-/** What may wait for a run: as much as a task keeps, and one more line, for which the store writes its note. */
+/** Maximum waiting lines of a run: those that a task keeps, and one more, for which the store writes its note. */
 const MAX_LINES = 1_001;
 const MAX_BYTES = 300 * 1024;
-/** What may wait for all runs of this worker, in bytes. */
+/** Maximum bytes of waiting lines of all runs of this worker. */
 const MAX_ALL_BYTES = 16 * 1024 * 1024;
 
 /** The lines of an attempt that are not stored yet. */
@@ -47,7 +47,7 @@ export class TaskConsoles implements OnApplicationShutdown {
     return (level, text) => this.add(console, { at: clock.date(), level, text });
   }
 
-  /** Stores what waits. No runtime writes any more. */
+  /** Stores the waiting lines. No runtime writes any more. */
   async onApplicationShutdown(): Promise<void> {
     await this.writing;
     clearTimeout(this.timer);

@@ -55,7 +55,7 @@ export class TurnBuilder {
       journal: secrets.journal(new RunJournal(this.journals, run, signal)),
       log,
       secrets,
-      // Made when they are asked for, because many turns call nobody and have no console.
+      // Created at their first use, because many turns call no agent and have no console.
       get outbound() {
         return outbound();
       },

@@ -64,7 +64,7 @@ export class TurnOutput {
     return this.text.of(completeOutput(output)).flatMap((each) => this.entriesOf(each));
   }
 
-  /** The agent says no more: the events of what was held for its next output. */
+  /** At the end of the agent's output: the events that were held back. */
   rest(): LogEntry[] {
     return this.text.rest().map(({ value }) => this.artifact(value));
   }
@@ -86,7 +86,7 @@ export class TurnOutput {
     }
   }
 
-  /** The next chunk of an artifact is not the first one: it goes on with what is in the log. */
+  /** The next chunk of an artifact continues the artifact in the log. */
   keepArtifact(artifactId: string): void {
     this.seen.add(artifactId);
   }

@@ -1,7 +1,7 @@
 import { endsTurn, type Part, textPart, wellFormed } from '@baton/a2a';
 import type { AgentOutput, ArtifactOutput } from '@baton/agents';
 
-/** What stands in place of half of a character. */
+/** Replaces a lone surrogate. */
 const REPLACEMENT = '\uFFFD';
 
 /**
@@ -12,7 +12,7 @@ export class WellFormedOutput {
   /** The first halves at the ends of artifacts, by artifact id. */
   private readonly halves = new Map<string, string>();
 
-  /** What the log gets in place of an output, in order. */
+  /** The outputs for the log in place of this one, in order. */
   of(output: AgentOutput): AgentOutput[] {
     switch (output.$case) {
       case 'artifactUpdate':

@@ -60,7 +60,7 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
     return this.logged(() => this.seen());
   }
 
-  /** Tells operators and tenants which agents in code this worker could not load, for as long as it lives. */
+  /** Publishes which agents in code this worker could not load, while it lives. */
   reportFailures(failures: readonly StoredLoadFailure[]): Promise<void> {
     return this.workers.reportFailures(this.worker, failures);
   }

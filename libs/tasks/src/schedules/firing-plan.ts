@@ -5,7 +5,7 @@ import { countTimes, nextTime, NoTimeError } from './schedule-times.js';
 /** The sweep takes a waiting schedule when its previous task has ended. It is due after this in any case, in ms. */
 const LONGEST_WAIT_MS = 30_000;
 
-/** What to do about a time that is due. */
+/** The action for a due time. */
 export type Plan =
   | { kind: 'fire' }
   | { kind: 'pass'; outcome: 'skipped' | 'missed'; reason: string }
@@ -21,7 +21,7 @@ export const isBusy = ({ lastTaskState }: Pick<Schedule, 'lastTaskState'>): bool
   lastTaskState !== null && !isTerminal(lastTaskState);
 
 /**
- * Decide what to do about the time that is due.
+ * Decide the action for the due time.
  * @param lateMs a time that is later than this counts as missed
  */
 export function planFiring(due: DueSchedule, dueAt: Date, lateMs: number): Plan {
@@ -40,7 +40,7 @@ export function planFiring(due: DueSchedule, dueAt: Date, lateMs: number): Plan 
   return { kind: 'fire' };
 }
 
-/** What follows a time that was handled. */
+/** The state after a handled time. */
 export interface NextFiring {
   /** Null = there is none. */
   nextAt: Date | null;

@@ -64,7 +64,7 @@ export class BoundHosts {
     return binding;
   }
 
-  /** Processes that do not hear of it notice within a second. */
+  /** Processes that miss the control message notice within a second. */
   private async inform(tenantId: string): Promise<void> {
     await this.messaging.publishControl({ type: 'catalog-changed', tenantId }).catch(() => undefined);
   }

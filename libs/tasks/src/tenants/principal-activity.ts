@@ -121,7 +121,7 @@ export class PrincipalActivity {
     return all.filter((schedule) => schedule.owner === owner && !schedule.paused);
   }
 
-  /** @returns whether it is paused now; not if somebody has removed it meanwhile */
+  /** @returns whether it is paused now; not if it was removed meanwhile */
   private async pause(tenantId: string, id: string, by: Actor): Promise<boolean> {
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       const found = await this.schedules.find(tenantId, id);

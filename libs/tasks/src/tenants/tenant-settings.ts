@@ -158,7 +158,7 @@ export class TenantSettings {
   /** Every process reads again what the operator allows the tenant. */
   private async announceTerms(tenantId: string): Promise<void> {
     this.limitsInUse.forget(tenantId);
-    // A process that does not hear of it reads them again within TOKEN_CACHE_MS.
+    // A process that misses the control message reads them again within TOKEN_CACHE_MS.
     await this.messaging.publishControl({ type: 'limits-changed', tenantId }).catch(() => undefined);
   }
 

@@ -13,7 +13,7 @@ const RETRY_AFTER_SECONDS = 5;
 
 /**
  * Asks MCP servers whether they have the tools that an agent's definition names: with the secrets, the egress rules and the guard
- * of the tenant's turns. A tenant has one check at a time in a process, so that slow servers hold nobody else up.
+ * of the tenant's turns. A tenant has one check at a time in a process, so that slow servers do not delay other tenants.
  */
 @Injectable()
 export class ToolChecks {

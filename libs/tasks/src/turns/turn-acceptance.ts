@@ -56,13 +56,13 @@ export type NextTurnRequest = Pick<
   isUnlimited?: boolean;
 };
 
-/** What a new task has become: it was made, or there is an earlier one under its key or its alias. */
+/** Result for a new task: it was created, or an earlier one has its key or its alias. */
 export type CreatedTurn<T> = { opened: T } & ({ created: true } | { created: false; earlier: EarlierTurn });
 
-/** What a next turn has become. */
+/** Result for a next turn. */
 export type ContinuedTurn<T> = { ok: true; opened: T } | Exclude<NextTurnResult, { ok: true }>;
 
-/** What a new turn needs of the dispatcher. */
+/** The part of the dispatcher that a new turn needs. */
 type TurnDispatcher = Pick<RunDispatcher, 'quotaFor' | 'enqueue'>;
 
 /**
@@ -180,7 +180,7 @@ const NEW_CONTEXTS = parse('c1d3f0a6-52b7-4c0e-9d1b-7b0f4a5e6c28');
 
 /**
  * The id of the context that begins with a task, when the caller has named none. It is derived from the id of the task. So a
- * worker knows without a query that there are no earlier tasks in it: nobody can know the id of a task before it is made.
+ * worker knows without a query that there are no earlier tasks in it: no caller can know the id of a task before it is created.
  */
 export const newContextOf = (taskId: string): string => derivedId(taskId, NEW_CONTEXTS);
 

@@ -85,7 +85,7 @@ export class TurnEnds {
     signal: AbortSignal,
   ): Promise<void> {
     await retryTransient(() => this.taskTree.suspend(run, taskIds, wakeInMs), { signal });
-    // Those tasks may have ended before the run was suspended. They found nobody to wake then.
+    // Those tasks may have ended before the run was suspended. Their ends found no suspended run.
     await this.wake(run.tenantId, run.taskId);
   }
 

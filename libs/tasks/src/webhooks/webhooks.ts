@@ -145,7 +145,7 @@ export class Webhooks {
     return result;
   }
 
-  /** How webhooks of the tenant do with its newest tasks, by their ids. One that was told of none of them is left out. */
+  /** The state of the webhooks of the tenant for its newest tasks, by their ids. A webhook that received none of them is left out. */
   async health({ tenantId }: Viewer, webhooks: readonly Webhook[]): Promise<Map<string, WebhookHealth>> {
     const found = await this.deliveries.health(
       tenantId,
@@ -154,7 +154,7 @@ export class Webhooks {
     return new Map(found.map((each) => [each.webhookId, each]));
   }
 
-  /** What the webhook was told of which tasks, the newest first. Throws as `find` does. */
+  /** The deliveries of a webhook by task, newest first. Throws as `find` does. */
   async deliveriesOf(viewer: Viewer, id: string, page: PageAfter): Promise<WebhookDelivery[]> {
     if (page.after !== undefined && !isUuid(page.after)) {
       throw ProtocolError.invalidParams('cursor', 'must be the next_cursor of an earlier page');

@@ -64,7 +64,7 @@ export class AgentChild {
     this.exited = new Promise((resolve) => this.follow(resolve));
   }
 
-  /** What is sent in one turn of the event loop goes in one piece: the process wakes up once, and answers in one piece. */
+  /** Messages of one turn of the event loop are sent together: the process wakes up once, and answers together. */
   send(message: ToAgent): void {
     if (this.unsent.isEmpty) setImmediate(() => this.flush());
     this.unsent.add(JSON.stringify(message));

@@ -14,7 +14,7 @@ export interface PoolOptions extends ProcessOptions {
   maxProcesses: number;
   /** Time to keep a process without turns. */
   idleMs: number;
-  /** If the processes serve one tenant: that tenant, and what bounds such processes in this worker. */
+  /** If the processes serve one tenant: the tenant, and the slots for such processes in this worker. */
   isolated?: { tenantId: string; slots: ProcessSlots } | undefined;
   /** Called when the last process has ended, and no turn waits for one. */
   onEmpty?: (() => void) | undefined;
@@ -60,7 +60,7 @@ export class AgentPool {
   /**
    * Starts a turn.
    * @param ids with `alone`: use a process of its own
-   * @param ports what the turn may use of the worker
+   * @param ports the functions of the worker that the turn may call
    * @returns undefined if `signal` aborted before a process was free
    * @throws AgentError if the agent's module failed to load a moment ago
    */

@@ -4,7 +4,7 @@ import { lstatSync, mkdirSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 
-/** What limits the process of an agent, beside its environment. */
+/** Limits of an agent's process, beside its environment. */
 export interface AgentSandbox {
   files: SandboxFiles;
   /** Variables that lead to the folder for temporary files. */
@@ -98,7 +98,7 @@ function realPath(path: string): string[] {
   }
 }
 
-/** What Node.js and TypeScript read above a folder to find packages. */
+/** Files and folders above an agent that Node.js and TypeScript read to find packages. */
 function packagesAbove(folder: string): string[] {
   const above = dirname(folder);
   const found = ['node_modules', 'package.json', 'tsconfig.json'].map((name) => join(above, name));

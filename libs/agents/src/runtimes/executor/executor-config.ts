@@ -9,7 +9,7 @@ import { agentSandbox } from './agent-sandbox.js';
 
 const isInside = (path: string): boolean => !isAbsolute(path) && !normalize(path).startsWith('..');
 
-/** The password of Postgres, and what `baton master-key vault` signs in with. */
+/** The password of Postgres, and the credentials of `baton master-key vault`. */
 const LEADS_TO_SECRETS = /^(PGPASSWORD|PGPASSFILE|(VAULT|BAO)_TOKEN)$/;
 
 const variable = z
@@ -35,7 +35,7 @@ export const executorConfig = z.strictObject({
   stall: durationText.optional(),
   /** Number of processes per worker that share the agent's turns. */
   processes: z.int().min(1).max(64).optional(),
-  /** Who shares a process: all tenants (`shared`), or the turns of one tenant (`tenant`). Default: shared. */
+  /** The turns that share a process: all tenants (`shared`), or the turns of one tenant (`tenant`). Default: shared. */
   isolation: z.enum(['shared', 'tenant']).optional(),
 });
 

@@ -16,7 +16,7 @@ export type ConsoleLevel = 'debug' | 'info' | 'warn' | 'error';
 
 /** Why a module could not be loaded. */
 export interface LoadFault {
-  /** Relative to the agent's folder; empty if no file is to blame. */
+  /** Relative to the agent's folder; empty if the error is in no file. */
   file: string;
   /** Unset if it is unknown. */
   line?: number;
@@ -53,7 +53,7 @@ export type ToAgent =
   | { type: 'close'; turn: number }
   /** The worker has read `size` characters of events. */
   | { type: 'credit'; turn: number; size: number }
-  /** What a step has asked for is stored. */
+  /** The entry of a step is stored. */
   | { type: 'step-reply'; turn: number; id: number; reply: StepReply }
   /** A secret that the turn has asked for, or why it does not get it. */
   | { type: 'secret-reply'; turn: number; id: number; reply: SecretReply }

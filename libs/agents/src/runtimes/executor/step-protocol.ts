@@ -1,4 +1,4 @@
-// Steps of an executor between a worker and an agent's process, and what both sides know of them.
+// The protocol of durable steps between a worker and an agent's process.
 
 export const STEP_KINDS = ['run', 'sleep', 'input', 'agent'] as const;
 export type StepKind = (typeof STEP_KINDS)[number];

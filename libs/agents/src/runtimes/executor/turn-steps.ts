@@ -24,7 +24,7 @@ import {
   type StepReply,
 } from './step-protocol.js';
 
-/** What steps need of the platform to call other agents. */
+/** The parts of the platform that steps need to call other agents. */
 export interface TurnStepPorts {
   agents: Pick<AgentList, 'find'>;
   children: Pick<ChildTasks, 'call'>;
@@ -58,7 +58,7 @@ interface Begun extends EntryHead {
   agent?: string;
   /** Of a question: the index of the execution's first message in the history of the task. */
   start?: number;
-  /** Of a question: what the request of the execution's first message said beside it. */
+  /** Of a question: `metadata` and `configuration` of the request that began the execution. */
   details?: DetailsJson;
 }
 
@@ -76,7 +76,7 @@ interface Ended extends EntryHead {
   error?: StepFailure;
   /** Of a question: the index of the answer in the history of the task. */
   answer?: number;
-  /** Of a question: what the request of the answer said beside it. Journals of releases up to 0.2 do not have it. */
+  /** Of a question: `metadata` and `configuration` of the answer's request. Journals of releases up to 0.2 do not have it. */
   details?: DetailsJson;
 }
 
@@ -136,7 +136,7 @@ export class TurnSteps {
     return { ...turn, message, details: detailsFromJson(details), task };
   }
 
-  /** Stores what a step reports. Resolves when it is durable. Throws AgentError for what no process of Baton sends. */
+  /** Stores the report of a step. Resolves when it is durable. Throws AgentError for a report that the library never sends. */
   async take(message: StepMessage, signal: AbortSignal): Promise<StepReply> {
     switch (message.op) {
       case 'begin':
@@ -158,7 +158,7 @@ export class TurnSteps {
     }
   }
 
-  /** What remains of an output that an earlier attempt has published, too. */
+  /** The part of an output that no earlier attempt has published. */
   replayed(output: AgentOutput): AgentOutput | undefined {
     if (output.$case !== 'artifactUpdate' && output.$case !== 'task') return undefined;
     // A dead attempt has said more than is known of: artifacts are sent again, and the first chunk replaces them.
@@ -202,7 +202,7 @@ export class TurnSteps {
     const question = own
       ? undefined
       : openQuestion(entries.filter(({ value }) => value.execution === latest));
-    // A message that answers no question begins anew.
+    // A message that answers no question starts a new execution.
     this.execution = own ? own.value.execution : question ? latest : latest + 1;
     for (const { value } of entries) if (value.execution === this.execution) this.apply(value);
     this.isExact = this.head === this.turn.log.startedAt;
@@ -246,7 +246,7 @@ export class TurnSteps {
     }
   }
 
-  /** The message of the caller, and what its request said beside it, as JSON. */
+  /** The message of the caller, with `metadata` and `configuration` of its request, as JSON. */
   private answerAt(index: number, request: DetailsJson = {}): string {
     const message = this.turn.task.history[index] ?? this.turn.message;
     return JSON.stringify({ message: Message.toJSON(message), request });
@@ -296,7 +296,7 @@ export class TurnSteps {
     return kind === 'agent' ? this.call(this.openStep(id), request ?? '', signal) : {};
   }
 
-  /** Where the message is that the execution began with, and what its request said beside it. */
+  /** Position of the first message of the execution, with `metadata` and `configuration` of its request. */
   private firstMessage(): Pick<Begun, 'start' | 'details'> {
     const { firstTurn } = this;
     const details = detailsToJson(firstTurn.details);

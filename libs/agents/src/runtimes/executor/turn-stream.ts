@@ -150,7 +150,7 @@ const CREDIT = WINDOW / 4;
 
 type EventBatch = Extract<FromAgent, { type: 'events' }>;
 
-/** What an agent's process has sent for a turn, in order. */
+/** Messages of an agent's process for a turn, in order. */
 type SentOutput = { output: AgentOutput; isReplayed: boolean } | { step: StepMessage };
 
 /** Messages about steps that may wait for the worker. A process sends the next one of a step after the answer. */
@@ -158,7 +158,7 @@ const MAX_STEPS_WAITING = STEP_LIMITS.steps * 2;
 
 const MAX_SECRETS_ASKED = 100;
 
-/** What a turn in an agent's process may use of its worker. */
+/** The functions of the worker that a turn in an agent's process may call. */
 export interface TurnPorts {
   console: TurnConsole;
   /** A secret of the tenant. Rejects with an Error that the author of the agent may read. */

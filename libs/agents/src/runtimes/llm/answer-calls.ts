@@ -3,13 +3,13 @@ import { describeExcess, jsonExcess } from '@baton/a2a';
 import type { TextStreamPart, ToolSet } from 'ai';
 import { BrokenAnswer } from './broken-answer.js';
 
-/** A call that is not made, because its arguments are not what the model can have meant. */
+/** A call that is not made, because its arguments are invalid or incomplete. */
 export interface WrongCall {
   /** The name of the tool as the model wrote it. */
   tool: string;
   /** The arguments as they arrived, shortened. */
   received: string;
-  /** What is wrong with the arguments. */
+  /** The fault of the arguments. */
   wrong: string;
 }
 
@@ -149,7 +149,7 @@ function shortened(text: string): string {
   return `${text.slice(0, MAX_HEAD)} … (${cut} characters) … ${text.slice(-MAX_TAIL)}`;
 }
 
-/** What the model reads about its wrong calls. */
+/** The error that the model reads about its wrong calls. */
 export function callCorrection(calls: readonly WrongCall[]): string {
   const lines = calls.map(({ tool, received, wrong }) =>
     tool === ''

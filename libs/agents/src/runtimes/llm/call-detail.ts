@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What a model said in one call. */
+/** The answer of a model in one call. */
 export interface ModelCallDetail {
   kind: 'model';
   text: string;
@@ -8,14 +8,14 @@ export interface ModelCallDetail {
   calls: { tool: string; input: unknown }[];
 }
 
-/** What a tool was given, and what it gave. */
+/** Input and output of a call of a tool. */
 export interface ToolCallDetail {
   kind: 'tool';
   tool: string;
   /** Undefined: the answer that asks for the call is not known. */
   input: unknown;
   ok: boolean;
-  /** What the model read. */
+  /** The result as the model read it. */
   output: unknown;
 }
 
@@ -39,7 +39,7 @@ export function askedIn(entry: unknown): { step: number; index: number } | undef
 }
 
 /**
- * What a call of a model or tool has said, from its entry in the journal of an llm agent. Secrets were removed when it was written.
+ * The content of a call of a model or tool, from its entry in the journal of an llm agent. Secrets were removed when it was written.
  * @param answer for a call of a tool: the entry of the answer that asks for it
  * @returns undefined for an entry that is no such call, or that an earlier release wrote
  */

@@ -7,11 +7,11 @@ import { AgentFailure } from './agent-failure.js';
 const MEMBERS = 'openaiCompatible';
 /** The member in which a server has sent its reasoning. It is removed before the message is sent. */
 const REASONING_MEMBER = 'reasoning_member';
-/** Maximum characters of what is kept for the provider. */
+/** Maximum characters that are stored for the provider. */
 const MAX_KEPT = 2_000_000;
 
 /**
- * Collects what a chat server wants back with the next request and the AI SDK does not read: `reasoning_details`
+ * Collects members that a chat server wants back with the next request and that the AI SDK does not read: `reasoning_details`
  * (OpenRouter), signatures of texts (Google), and the name of the member that has the reasoning.
  */
 export class ChatMemory {
@@ -73,7 +73,7 @@ export class ChatMemory {
 /** Members of a detail that arrive in pieces. */
 const PIECES = new Set(['text', 'summary', 'data']);
 
-/** The message of an answer with what its provider wants back. */
+/** The message of an answer with the members that its provider wants back. */
 export function withMemory(message: AssistantModelMessage, metadata: unknown): AssistantModelMessage {
   const kept = objectOf(metadata)[MEMBERS];
   if (!isObject(kept)) return message;

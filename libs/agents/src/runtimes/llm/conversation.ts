@@ -175,7 +175,7 @@ export class Conversation {
 
   /** Appends an entry. It is durable when this resolves. */
   async add(entry: LlmEntry): Promise<void> {
-    // What a model or a tool quotes of a secret must not go to another model or tool.
+    // A secret that a model or a tool quotes must not go to another model or tool.
     const clean = this.turn.secrets.redactor.value(entry);
     await this.turn.journal.append(clean);
     const position = (this.entries.at(-1)?.position ?? 0) + 1;

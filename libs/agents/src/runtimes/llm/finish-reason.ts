@@ -1,7 +1,7 @@
 import type { FinishReason } from 'ai';
 import type { LlmConfig } from './llm-config.js';
 
-/** What the end of an answer says about the answer. Only the calls of a `whole` answer are made. */
+/** Verdict on an answer by the reason of its end. Only the calls of a `whole` answer are made. */
 type Ending =
   | 'whole'
   /** The answer has reached a limit of tokens. */

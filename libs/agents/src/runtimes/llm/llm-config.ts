@@ -106,7 +106,7 @@ export const llmConfigSchema = z
     /** Maximum retries of a failed model call. */
     retries: wholeNumber(0, 20).prefault(3),
     tools: z.strictObject({ mcp: mcpServers }).prefault({}),
-    /** Who may approve calls, and until when. */
+    /** Terms of an approval: who may give it, and its expiry. */
     approvals: z
       .strictObject({
         /** Guests of a public host may approve the calls of their own tasks. */

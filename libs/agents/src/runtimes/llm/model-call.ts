@@ -195,7 +195,7 @@ function reasonsOf(finish: FinishPart | undefined, calls: AnswerCalls) {
 /** Stands for a call that the provider itself could not read. The provider does not show it. */
 const UNREADABLE = { tool: '', received: '', wrong: 'the provider could not read the call' };
 
-/** What remains of an answer whose calls are not made. */
+/** The rest of an answer whose calls are not made. */
 function withoutCalls(message: AssistantModelMessage): AssistantModelMessage {
   if (typeof message.content === 'string') return message;
   return { ...message, content: message.content.filter(({ type }) => type !== 'tool-call') };

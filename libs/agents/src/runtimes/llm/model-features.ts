@@ -9,7 +9,7 @@ export type Effort = (typeof EFFORTS)[number];
  */
 type ReasoningForm = 'effort' | 'adaptive' | 'budget' | 'level' | 'none';
 
-/** What a model takes. */
+/** Settings that a model accepts. */
 interface ModelFeatures {
   reasoning: ReasoningForm;
   /** The efforts that it takes. Unset: all. */
@@ -74,7 +74,7 @@ const MODELS: readonly ModelRow[] = [
 /** Servers behind `openai-compatible` decide themselves. So do gateways with names of their own. */
 const OTHERS: ModelFeatures = { reasoning: 'effort', sampling: true };
 
-/** What the model of a provider takes. */
+/** Settings that a model of a provider accepts. */
 export const featuresOf = (provider: string, name: string): ModelFeatures =>
   MODELS.find((row) => row.provider === provider && row.name.test(name)) ?? OTHERS;
 

@@ -17,7 +17,7 @@ export interface ProviderFailure {
   retryable: boolean;
   /** The wait that the provider asks for, in ms. */
   retryAfterMs?: number;
-  /** For the log of the operator: what the provider has answered, without secrets. */
+  /** For the log of the operator: the answer of the provider, without secrets. */
   complaint?: Complaint;
 }
 

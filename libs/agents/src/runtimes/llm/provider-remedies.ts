@@ -1,7 +1,7 @@
 import type { OpenModel } from './providers.js';
 import type { Complaint } from './wire/provider-error.js';
 
-/** What is wrong, what to do about it, and whether a retry may help. */
+/** Fault, remedy, and whether a retry may help. */
 interface Remedy {
   /** Goes on after the name of the provider. */
   problem: string;
@@ -124,7 +124,7 @@ const RULES: readonly Rule[] = [
 /** Whether the page with this status may be that of a gateway before the right address: it is busy, down, or takes less. */
 const isOfGateway = (status: number): boolean => status >= 500 || [408, 413, 429].includes(status);
 
-/** What to tell about a complaint. */
+/** The explanation of a provider's error. */
 export function remedyOf(complaint: Complaint, model: OpenModel): Remedy {
   const { status, code = '', type = '', message = '' } = complaint;
   const document = isOfGateway(status) ? undefined : complaint.document;

@@ -79,7 +79,7 @@ export const textArtifact = (kind: Kind, step: number, text: string) => ({
 /** Maximum output of a call that callers see, in characters of JSON. */
 const MAX_SHOWN = 32_768;
 
-/** Metadata of a call that had to be approved: who has decided what, and when. Nobody: its time was over. */
+/** Metadata of a call that had to be approved: the decision, its principal and its time. `by` is null if the question expired. */
 const APPROVAL = 'baton.approval';
 
 /** A tool call as an artifact with one data part. It is marked, because it is not part of the reply. */

@@ -42,7 +42,7 @@ export class ArtifactMirror {
   }
 
   /**
-   * Relays what a snapshot of the remote task adds or changes.
+   * Relays the changes of a snapshot of the remote task.
    * @param over whether the artifacts are complete
    */
   snapshot(artifacts: readonly Artifact[], over: boolean): AgentOutput[] {

@@ -40,7 +40,7 @@ export function completeLegacyEvents(body: ReadableStream<Uint8Array>): Readable
 const completeLine = (line: string): string =>
   line.startsWith('data:') ? `data:${completeLegacy(line.slice('data:'.length))}` : line;
 
-/** Counts what was added. */
+/** Number of added members. */
 interface Changes {
   count: number;
 }

@@ -12,7 +12,7 @@ import { RemoteFailure, remoteFailure } from './remote-failure.js';
 import { RemoteMemory } from './remote-memory.js';
 import { timeoutSignal } from '@baton/outbound';
 
-/** Time to tell the remote agent that its task is canceled. */
+/** Timeout of the cancel request to the remote agent. */
 const CANCEL_MS = 2_000;
 
 /** Time to wait for the signal of a cancel that the journal already knows. */

@@ -9,7 +9,7 @@ const NOT_OF_THE_AGENT = new Set([401, 403, 407, 408, 413, 429, 502, 503, 504]);
 
 /** How much of an answer that is not A2A is read, in bytes and in ms. */
 const MAX_READ_BYTES = 16 * 1024;
-/** How much of it is told, in characters. */
+/** Maximum length in an error, in characters. */
 const MAX_SAID = 200;
 
 const EVENT_STREAM = 'text/event-stream';
@@ -38,7 +38,7 @@ export async function toA2aAnswer(response: Response, asked: AnsweredRequest): P
       if (isJsonType(mediaType)) return eventOf(await textOf(response, asked), response);
       throw await unfit(response, asked);
     }
-    // Servers of static files call a card what they like.
+    // Servers of static files use any media type for a card.
     if (isJsonType(mediaType) || !NOT_JSON.test(mediaType))
       return copyOf(response, await textOf(response, asked));
     throw await unfit(response, asked);
@@ -56,7 +56,7 @@ const textOf = async (response: Response, { isLegacy }: AnsweredRequest): Promis
 
 const INTERNAL_ERROR = -32603;
 
-/** An answer of JSON-RPC whose error is only a text, or has no code: with both, so that the SDK's client finds what it says. */
+/** Completes an answer of JSON-RPC whose error is only a text or has no code, so that the SDK's client reads its message. */
 function completeError(text: string): string {
   const json = (parse(text) ?? {}) as { jsonrpc?: unknown; error?: { code?: unknown } | string | null };
   const { jsonrpc, error } = json;
@@ -114,11 +114,11 @@ const unfitText = (response: Response, { url, wantsStream }: AnsweredRequest, te
   );
 };
 
-/** What a person needs of an answer: the title of a page, the message of an error, or the beginning of a text. */
+/** Summary of an answer for a person: the title of a page, the message of an error, or the beginning of a text. */
 function gistOf(mediaType: string, text: string): string {
   const said = isJsonType(mediaType) ? messageIn(parse(text)) : undefined;
   const title = isWebPage(text, mediaType) ? titleOf(text) : undefined;
-  // oxlint-disable-next-line no-control-regex -- they would change what a terminal shows
+  // oxlint-disable-next-line no-control-regex -- they would change the output of a terminal
   const line = (said ?? title ?? text).replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ').trim();
   return line.length > MAX_SAID ? `${line.slice(0, MAX_SAID)}…` : line;
 }

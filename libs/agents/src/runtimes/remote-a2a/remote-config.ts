@@ -38,7 +38,7 @@ export const remoteConfigSchema = z.strictObject({
   repeat: z.enum(['again', 'never'], oneOf(['again', 'never'])).prefault('again'),
   /** Maximum duration of a turn. */
   timeout: duration('24h'),
-  /** Maximum time without news of the task. */
+  /** Maximum time without a change of the task. */
   stall: duration('1h'),
   /** Time to retry an agent that can not be reached while it works on a task. */
   reconnect: duration('2m'),

@@ -8,7 +8,7 @@ import { UnfitAnswer } from './unfit-answer.js';
  * - `unreached`: the call did not reach the agent.
  * - `broken`: it may have, but there is no answer.
  * - `failing`: the agent has answered that it failed inside.
- * - `odd`: it has answered with what is not A2A.
+ * - `odd`: its answer is not A2A.
  * - `gone`: it does not know the task.
  * - `unsupported`: it does not know the method.
  * - `final`: a retry fails too.
@@ -75,7 +75,7 @@ export function remoteFailure(error: unknown, host: string, redactor = NOTHING_S
 const unreachable = (host: string, reason: string): string =>
   `The agent at ${host} could not be reached: ${reason}`;
 
-/** What to do about an HTTP status. */
+/** The remedy for an HTTP status. */
 const REMEDIES: Record<number, string> = {
   400: 'it does not understand the request: check the URL, and set version and binding of this agent to what it speaks',
   401: "check the headers and secrets in this agent's settings",
@@ -105,12 +105,12 @@ function unfitFailure(answer: UnfitAnswer, host: string, redactor: Redactor): Re
 
 function kindOfStatus(status: number): FailureKind {
   if (status === 429 || status === 503) return 'unreached';
-  // A gateway has given up on the agent: it is unknown what the agent has got.
+  // A gateway has given up on the agent: it is unknown whether the agent has received the message.
   if (status === 408 || status === 502 || status === 504) return 'broken';
   return status >= 500 ? 'failing' : 'final';
 }
 
-/** What an answer of a media type that is not expected is, with what it says, and what to change. */
+/** Explains an answer of an unexpected media type: kind, content and remedy. */
 function typeAndRemedy({ mediaType, wantedStream }: UnfitAnswer, said: string): string {
   if (mediaType === 'text/html')
     return `a web page${said}: check the URL, and add headers if the agent is behind a sign-in`;
@@ -119,7 +119,7 @@ function typeAndRemedy({ mediaType, wantedStream }: UnfitAnswer, said: string): 
   return `${got} instead of ${expected}${said}: correct its server, or choose another interface with version and binding`;
 }
 
-/** What the SDK's client says about an answer. Other errors are about the insides of the client: `Cannot read properties of …`. */
+/** Errors of the SDK's client about an answer. Other errors are internal to the client: `Cannot read properties of …`. */
 function detailOf(error: unknown, redactor: Redactor): string {
   const isOfClient = error instanceof Error && (error.name === 'Error' || error.name === 'SyntaxError');
   return isOfClient ? `: ${quoted(error.message.replace(/\.$/, ''), redactor)}` : '';
@@ -152,7 +152,7 @@ function answerFailure(error: A2AError, host: string, redactor: Redactor): Remot
   return new RemoteFailure(isInternal ? 'failing' : 'final', message);
 }
 
-/** What to do about an error of JSON-RPC or of A2A. */
+/** The remedy for an error of JSON-RPC or of A2A. */
 const CODE_REMEDIES: Record<number, string> = {
   [-32005]: 'it does not take this type of content',
   [-32008]: 'add the extension to the setting extensions of this agent',

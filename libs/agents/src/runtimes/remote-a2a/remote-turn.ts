@@ -22,7 +22,7 @@ import { TurnStop } from './turn-stop.js';
 export const FIRST_TIMEOUT_MS = 10_000;
 /** After this time without events the task is read again. */
 const SILENCE_MS = 60_000;
-/** Maximum events of a turn, also counting events without news. */
+/** Maximum events of a turn, including events that change nothing. */
 const MAX_EVENTS = 200_000;
 /** Of an id that the remote agent gives. Baton itself takes no longer one. */
 const MAX_ID_LENGTH = 1024;
@@ -198,7 +198,7 @@ export class RemoteTurn {
     yield* outputs;
   }
 
-  /** A server that mixes up its streams must not write into this task what belongs to another one's caller. */
+  /** A server that mixes up its streams must not write data of another caller into this task. */
   private isOfAnotherTask({ $case, value }: Said): boolean {
     if ($case !== 'statusUpdate' && $case !== 'artifactUpdate') return false;
     return this.noted && this.taskId !== undefined && value.taskId !== '' && value.taskId !== this.taskId;

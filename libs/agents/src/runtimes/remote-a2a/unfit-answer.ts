@@ -8,7 +8,7 @@ export class UnfitAnswer extends Error {
     readonly mediaType: string,
     /** The path that was called. */
     readonly path: string,
-    /** What the answer says, shortened. It may quote the request and its secrets. */
+    /** The answer, shortened. It may quote the request and its secrets. */
     readonly said: string,
     /** Whether a stream of events was asked for. */
     readonly wantedStream: boolean,

@@ -13,7 +13,7 @@ export interface BeatOptions {
   loopStallMs: number;
 }
 
-/** What the thread reports. */
+/** Messages of the lease thread. */
 export type BeatNews =
   | { type: 'lost'; leases: LostLease[] }
   | { type: 'failed'; reason: string }
@@ -41,7 +41,7 @@ export class LeaseBeat {
   /**
    * @param held the leases to extend, as of now
    * @param silentForMs how long the main thread has not answered
-   * @param publish called with each piece of news
+   * @param publish called with each result of a heartbeat
    */
   constructor(
     private readonly options: BeatOptions,

@@ -6,7 +6,7 @@ import type { BeatNews, BeatOptions } from './lease-beat.js';
 import type { LeaseKey, LostLease } from './lease-key.js';
 import { LeaseTable } from './lease-table.js';
 
-/** What the thread is started with. */
+/** Options of the lease thread. */
 export interface ThreadData {
   options: BeatOptions;
   /** Where the leases are written: `readLeases`. */
@@ -40,7 +40,7 @@ export class LeaseKeeper {
   private readonly stop = new AbortController();
   private thread: Worker;
 
-  /** @param publish called with what the thread finds, on the main thread */
+  /** @param publish called with the messages of the lease thread, on the main thread */
   constructor(
     private readonly options: LeaseKeeperOptions,
     private readonly publish: (news: BeatNews) => void,

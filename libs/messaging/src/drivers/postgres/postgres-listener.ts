@@ -13,7 +13,7 @@ interface ListenSession {
   close(): void;
 }
 
-/** What a listener reports. */
+/** Events of a listener. */
 interface ListenerEvents {
   notified: (channel: string, payload: string) => void;
   /** The connection was lost and is back: notifications may have been missed. */

@@ -56,7 +56,7 @@ const MAX_CONNECT_RETRIES = 20;
 /** Of BullMQ: two of runs, that of ticks and that of pushes. */
 const QUEUES = 4;
 
-/** What BullMQ keeps in Postgres. */
+/** BullMQ's schema in Postgres. */
 interface Queues {
   runs: RunQueues<PostgresQueueBackend, PostgresConnectionOptions>;
   ticks: TickQueue<PostgresQueueBackend, PostgresConnectionOptions>;
@@ -146,7 +146,7 @@ export class PostgresMessaging extends Messaging {
     return this.started.runs.consume(concurrency, handle);
   }
 
-  /** NOTIFY does not say whether somebody listens. */
+  /** NOTIFY does not report the number of listeners. */
   override get supportsEagerStart(): boolean {
     return false;
   }

@@ -91,7 +91,7 @@ export class RedisChannels {
     this.changed.add(channel);
   }
 
-  /** Sends what changed. While the server is away nothing is sent: `restore` sends everything on its return. */
+  /** Sends changed subscriptions. While the server is away it sends nothing: `restore` sends all of them on its return. */
   private async flush(): Promise<void> {
     const changed = [...this.changed];
     this.changed = new Set();

@@ -95,7 +95,7 @@ export class RedisConnection {
     return policy === 'noeviction' ? undefined : policy;
   }
 
-  /** What the command answers; rejects with a plain reason if it does not within `ms`, at once if nobody is there. */
+  /** The answer to a command. Rejects with a plain reason without an answer within `ms`, and at once without a connection. */
   async ask<T>(ms: number, command: () => Promise<T>): Promise<T> {
     if (!this.connected) throw this.away();
     try {

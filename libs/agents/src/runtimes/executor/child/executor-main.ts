@@ -55,7 +55,7 @@ class Channel {
     if (!this.unsent.isEmpty && performance.now() - this.unsentSince > MAX_UNSENT_MS) this.flush();
   }
 
-  /** Sends all messages in one piece: the worker wakes up once, and stores together what has come together. */
+  /** Sends all messages together: the worker wakes up once, and stores them together. */
   flush(): void {
     if (this.unsent.isEmpty) return;
     const frames = this.unsent.take();
@@ -74,7 +74,7 @@ class Channel {
     this.flush();
     while (mustWait()) {
       if (!this.readNow()) this.sleep();
-      // What the messages have led to: nothing else sends it meanwhile.
+      // Output that the messages caused. Nothing else sends it meanwhile.
       this.flush();
     }
   }
@@ -295,7 +295,7 @@ class Turns implements TurnHost {
       this.say({ type: 'loaded' });
       return this.loaded;
     } catch (error) {
-      // What the module has thrown may itself throw when it is read.
+      // Reading the thrown value may throw again.
       const fault = await loadFaultOf(error, folder).catch(() => undefined);
       this.say({ type: 'loaded', error: errorDetail(error), ...(fault && { fault }) });
       throw error;

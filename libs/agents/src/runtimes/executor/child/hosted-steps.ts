@@ -46,7 +46,7 @@ interface HostedStep {
   isKnown: boolean;
 }
 
-/** What the steps of a turn need. */
+/** Dependencies of the steps of a turn. */
 export interface StepChannel {
   say(message: StepMessage): void;
   /** Every step under way waits: the turn ends here. */
@@ -96,7 +96,7 @@ export class HostedSteps {
     };
   }
 
-  /** Whether an earlier attempt was beyond this point: what is published now was published before. */
+  /** Whether an earlier attempt was beyond this point, so that the present output is a repetition. */
   get isReplaying(): boolean {
     return this.uncalled.size > 0 || this.deliveries.length > 0;
   }
@@ -126,7 +126,7 @@ export class HostedSteps {
       }
     };
     const promise = track();
-    // A rejection that nobody waits for, as of the loser of a race, must not count as an error of the process.
+    // An unhandled rejection, such as of the loser of a race, must not count as an error of the process.
     promise.catch(() => undefined);
     return promise;
   }
@@ -228,7 +228,7 @@ export class HostedSteps {
     const backoffMs = milliseconds(backoff);
     const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout);
     const { record } = step;
-    // Steps begin in the order of their calls, so that what is stored of them never has a gap.
+    // Steps begin in the order of their calls, so that the stored ones never have a gap.
     let begun = record.until === undefined ? this.begin(step) : undefined;
     for (;;) {
       if (!begun) {

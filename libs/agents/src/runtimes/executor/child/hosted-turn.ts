@@ -13,7 +13,7 @@ import type { Parked, StepReply } from '../step-protocol.js';
 import { HostedSteps } from './hosted-steps.js';
 import { type EventSink, TurnBus } from './turn-bus.js';
 
-// The SDK reads `{"data": null}` as a part without content (a2a-js#642). An agent that publishes what it has received would fail.
+// The SDK reads `{"data": null}` as a part without content (a2a-js#642). An agent that publishes its input again would fail.
 const sdkPartFromJson = Part.fromJSON.bind(Part);
 Part.fromJSON = (object: { data?: unknown }) => {
   const part = sdkPartFromJson(object);
@@ -25,7 +25,7 @@ Part.fromJSON = (object: { data?: unknown }) => {
 /** The turn of the code that runs now. */
 export const currentTurn = new AsyncLocalStorage<HostedTurn>();
 
-/** What a turn needs from its process. */
+/** Dependencies of a turn in its process. */
 export interface TurnHost {
   readonly maxEventBytes: number;
   createExecutor(): AgentExecutor;
@@ -51,7 +51,7 @@ export class HostedTurn implements EventSink {
   /** The context of the call for the executor. It stores there the extensions that the executor activates. */
   private call: ServerCallContext | undefined;
   private readonly steps: HostedSteps;
-  /** Resolves with what the turn waits for if all its steps wait. */
+  /** Resolves with the reasons for waiting once all steps of the turn wait. */
   private readonly left: Promise<Parked>;
   /** Events, and messages about steps in between. */
   private waiting: { json: string; isEvent: boolean }[] = [];
@@ -165,7 +165,7 @@ export class HostedTurn implements EventSink {
       });
       this.say({ type: 'secret', turn: this.turn, id, name });
     });
-    // A rejection that nobody waits for must not count as an error of the process.
+    // An unhandled rejection must not count as an error of the process.
     promise.catch(() => undefined);
     return promise;
   }

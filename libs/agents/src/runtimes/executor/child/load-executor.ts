@@ -124,7 +124,7 @@ async function importModule(file: string, folder: string): Promise<unknown> {
   }
 }
 
-/** As esbuild tells a mistake in TypeScript. */
+/** An error of esbuild in TypeScript. */
 const TRANSFORM_ERROR = /^(\/.+):(\d+):\d+: ERROR: (.+)$/m;
 
 /** Where a syntax error is; undefined if that is unknown. */
@@ -208,7 +208,7 @@ interface NewerModule {
 
 const newer = nodeModule.Module as unknown as NewerModule;
 const isSdk = (specifier: string): boolean => /^@a2a-js\/sdk(\/|$)/.test(specifier);
-/** What `@baton/agent` is: the package that agents import. */
+/** The package `@baton/agent`, which agents import. */
 const AUTHOR_MODULE = join(__dirname, '../../../author/index.js');
 let installed = false;
 

@@ -1,6 +1,6 @@
 import { type StepFailure } from '../step-protocol.js';
 
-/** A step has failed for good: the same error in every attempt. Live, `cause` is what its function threw. */
+/** A step has failed for good: the same error in every attempt. In the attempt that failed, `cause` is the thrown error. */
 export class StepError extends Error {
   override readonly name: string = 'StepError';
 

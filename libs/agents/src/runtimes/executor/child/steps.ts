@@ -1,7 +1,7 @@
 import type { Message, Part, SendMessageRequest } from '@a2a-js/sdk';
 import type { ServerCallContext } from '@a2a-js/sdk/server';
 
-// What the author of an executor gets from `requestContext.context` (docs/agents/durable-steps.md). Types only: an agent's
+// The functions of `requestContext.context` for authors of executors (docs/agents/durable-steps.md). Types only: an agent's
 // module needs nothing of Baton at run time.
 
 /** Milliseconds, or a text such as `500ms`, `30s`, `5m`, `2h` or `7d`. At most a year. */
@@ -18,7 +18,7 @@ export interface StepOptions {
   retryIf?: (error: unknown) => boolean;
 }
 
-/** What the function of a step is called with. */
+/** The argument of the function of a step. */
 export interface StepCall {
   /** Counts from 1 over all tries, crashed ones included. */
   attempt: number;

@@ -69,7 +69,7 @@ interface NamesExtensions {
   extensions?: string[];
 }
 
-/** What of an event can name extensions. */
+/** Members of an event that can name extensions. */
 interface EventJson {
   message?: NamesExtensions;
   artifactUpdate?: { artifact?: NamesExtensions };

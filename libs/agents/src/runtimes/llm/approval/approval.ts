@@ -38,7 +38,7 @@ export async function takeMessage(turn: Turn, conversation: Conversation): Promi
   return expired.length < waiting.length ? problem : undefined;
 }
 
-/** Calls that nobody has approved in time. */
+/** Calls whose approval has expired. */
 function expiredCalls(conversation: Conversation, waiting: readonly string[], at: number): Decision[] {
   return waiting.flatMap((callId) => {
     const expiry = conversation.expiryOf(callId);
@@ -69,7 +69,7 @@ export function withTerms(
   });
 }
 
-/** What the journal keeps of a question. */
+/** Journal entry of a question. */
 export function waitingEntry(calls: readonly ApprovalRequest[]) {
   const expiring = calls.filter(({ callId, expiresAt }) => expiresAt !== undefined && !callId.includes('/'));
   const expiresAt = Object.fromEntries(expiring.map(({ callId, expiresAt: at = '' }) => [callId, at]));
@@ -94,7 +94,7 @@ export class ApprovalsPending extends Error {
 /**
  * The question to the person who must approve calls: a complete text, and a data part per call for programs. The answer
  * is such a data part with `approved`, or plain text.
- * @param problem what was wrong with the previous answer
+ * @param problem the fault of the previous answer
  */
 export function approvalRequest(calls: readonly ApprovalRequest[], problem?: string): Message['parts'] {
   const asked = calls.length === 1 ? 'This call needs' : `These ${calls.length} calls need`;

@@ -57,7 +57,7 @@ export interface ToolCallContext {
   lane: number;
   /** A person's answer after this call rejected with `ApprovalsPending`. It is the same in every attempt. */
   answer?: ApprovalAnswer;
-  /** Of the span of the call, for what it leads to elsewhere. Unset: tracing is off. */
+  /** `traceparent` of the span of the call, for its child tasks. Unset: tracing is off. */
   traceparent?: string | undefined;
   /** Aborts when the turn is stopped. */
   signal: AbortSignal;

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@baton/a2a';
 
 /**
- * Reads the events of one answer, and passes on what the AI SDK understands. The SDK checks each event strictly: one
+ * Reads the events of one answer, and passes on those that the AI SDK understands. The SDK checks each event strictly: one
  * unknown member would fail the whole answer. So a reader leaves out unknown events and members.
  */
 export interface AnswerReader {

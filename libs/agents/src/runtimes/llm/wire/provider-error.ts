@@ -7,7 +7,7 @@ import { isObject, numberOf, objectOf, objectsOf, textOf } from './json.js';
 export const MAX_ERROR_BODY = 65_536;
 const MAX_MESSAGE = 2_000;
 
-/** What a provider says about a failure: with an HTTP status, or as an event of its answer. */
+/** A provider's report of a failure: with an HTTP status, or as an event of its answer. */
 export interface Complaint {
   /** HTTP status. For an event, the one that its code or type stands for. */
   status: number;
@@ -82,7 +82,7 @@ export function complaintOfEvent(event: JsonObject, name: string | undefined): C
 type ComplaintText = Omit<Complaint, 'status'>;
 
 /**
- * Finds what providers say in their errors: `{error: {message, code, type}}`, `{error: text}`, `{detail}`, `{message}`, a
+ * Finds the message in a provider's error: `{error: {message, code, type}}`, `{error: text}`, `{detail}`, `{message}`, a
  * list of these, and the error of a response of OpenAI.
  */
 function wordsOf(value: unknown): ComplaintText {
@@ -113,7 +113,7 @@ function wordsOf(value: unknown): ComplaintText {
 function messageOf({ message, detail, msg, error }: JsonObject): string | undefined {
   const found = textOf(message) ?? textOf(detail) ?? textOf(msg) ?? textOf(error);
   if (found !== undefined) return found;
-  // FastAPI: a list of fields with what is wrong with each.
+  // FastAPI: a list of fields, each with its fault.
   const fields = objectsOf(detail).map(
     ({ loc, msg: wrong }) => `${Array.isArray(loc) ? loc.join('.') : ''} ${String(wrong)}`,
   );

@@ -115,7 +115,7 @@ function partsOf(reader: AnswerReader, name: string | undefined, data: string): 
     return [];
   }
   const event = jsonOf(data);
-  // What goes wrong after a complete answer does not matter.
+  // Failures after a complete answer do not matter.
   const isComplete = reader.state !== 'open';
   if (event === undefined && !isComplete) throw new BrokenAnswer('it sent an event that is not JSON');
   if (!isObject(event)) return [];

@@ -84,7 +84,7 @@ export class ResponsesReader implements AnswerReader {
     });
   }
 
-  /** Fills in what some servers leave out. */
+  /** Fills in members that some servers omit. */
   private itemOf(event: JsonObject, status: string) {
     if (!isObject(event.item)) return undefined;
     const { item } = event;

@@ -1,9 +1,9 @@
 import type { McpFailure } from './mcp-failure.js';
 
-/** What a link knows of its server when a request has failed. */
+/** Facts of a link about its server after a failed request. */
 export interface LinkReport {
   /** Why the server does not answer. */
   failure?: McpFailure | undefined;
-  /** The end of what its program has written besides messages. */
+  /** The end of the program's other output. */
   said?: string;
 }

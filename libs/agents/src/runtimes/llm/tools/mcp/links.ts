@@ -103,7 +103,7 @@ async function valueOf(
 /** A link to an MCP server, not yet connected. */
 export interface Link {
   transport: Transport;
-  /** What is known of the server when a request has failed, and the SDK does not tell. Never rejects. */
+  /** Facts about the server after a failed request that the SDK does not report. Never rejects. */
   report(): Promise<LinkReport>;
   /** Ends the session at the server. Takes up to a second and never rejects. The caller closes the transport after it. */
   leave(): Promise<void>;
@@ -135,7 +135,7 @@ function streamableLink(url: URL, headers: Record<string, string>, send: FetchLi
   };
   return {
     transport,
-    // Failures of its requests are told. A stream of other messages is optional.
+    // Failed requests are reported by their own promises. A stream of other messages is optional.
     report: () => Promise.resolve({}),
     leave: () => within(leave(), GOODBYE_MS),
   };

@@ -189,7 +189,7 @@ export class McpConnection {
   }
 }
 
-/** What a failed request failed of: from the error, or else from what the link knows of its server. */
+/** The cause of a failed request: from the error, or else from the report of the link. */
 async function explained(error: unknown, link: Link, late: () => McpFailure): Promise<unknown> {
   const known = isTimeout(error) ? late() : failureOf(error);
   const isClear = known !== undefined && known.kind !== 'broken' && known.kind !== 'silent';

@@ -8,7 +8,7 @@ import { isWebPage, titleOf } from '../../../../outbound/web-page.js';
 /**
  * - `error`: the server's own JSON-RPC error. `refused`: an HTTP status of 300 or more. `unreadable`: an answer that is not MCP.
  * - `cut`: the connection broke in the middle of an answer. With these four the server has dealt with the request.
- * - `broken`: the connection broke before an answer. `ended`: the server's process ended. What became of the request is unknown.
+ * - `broken`: the connection broke before an answer. `ended`: the server's process ended. The outcome of the request is unknown.
  * - `silent`: no answer in time.
  */
 export type McpFailureKind = 'error' | 'refused' | 'unreadable' | 'cut' | 'broken' | 'ended' | 'silent';
@@ -22,7 +22,7 @@ export interface McpFailureDetails {
   status?: number;
   /** The refused request named a session. */
   hadSession?: boolean;
-  /** What the agent's author can change: a sentence without its period. */
+  /** The remedy for the agent's author: a sentence without its period. */
   remedy?: string;
 }
 
@@ -41,7 +41,7 @@ export class McpFailure extends Error {
   }
 }
 
-/** Explains an error for the author of the agent: a clause about the server, and what to change. */
+/** Explains an error for the author of the agent: a clause about the server, and the remedy. */
 export function whyUnusable(error: unknown, redactor = NOTHING_SECRET): string {
   const clause = serverFailure(error, redactor);
   const remedy = error instanceof McpFailure ? error.details.remedy : remedyOf(error);

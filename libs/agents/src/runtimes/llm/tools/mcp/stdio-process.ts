@@ -14,7 +14,7 @@ import { WireAnswers } from './wire-answers.js';
 /** Time for a server to end after its input is closed, and again after SIGTERM. */
 const GRACE_MS = 500;
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** Time to read what an ended process has written. Its children may hold its output open. */
+/** Time to read the rest of an ended process's output. Its children may hold the output open. */
 const DRAIN_MS = 200;
 
 export interface StdioCommand {
@@ -102,7 +102,7 @@ export class StdioProcess implements Transport {
     }
   }
 
-  /** How the process ended, and the end of what it has written besides messages. */
+  /** How the process ended, and the end of its other output. */
   async report(): Promise<LinkReport> {
     await this.drained;
     const said = this.errors.trim() === '' ? this.stray : this.errors;

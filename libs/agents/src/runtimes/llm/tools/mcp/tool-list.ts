@@ -14,7 +14,7 @@ const MAX_NAME = 128;
 /** Maximum number of tools that are left out by name. */
 const MAX_LEFT_OUT = 20;
 
-/** A tool of a server, without what Baton does not use. */
+/** The members of a server's tool that Baton uses. */
 export interface ListedTool {
   name: string;
   description: string;

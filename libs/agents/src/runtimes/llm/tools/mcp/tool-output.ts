@@ -10,7 +10,7 @@ const MAX_ODD = 500;
 
 /**
  * Converts the result of a call for the model and for callers. Images and other files become files of the task, and
- * the model reads that they exist. The tool has run: so what can be read is told, and what can't is named.
+ * the model reads that they exist. The tool has run, so the model gets all readable content and the names of the rest.
  *
  * @param result as the server wrote it: any JSON value
  * @param limit maximum characters that the model sees
@@ -47,7 +47,7 @@ interface ReadResult {
   isError: boolean;
 }
 
-/** A CallToolResult, and what servers write in its place. */
+/** A CallToolResult, or another form that servers send in its place. */
 function readResult(result: unknown): ReadResult {
   if (!isObject(result))
     return {
@@ -130,7 +130,7 @@ function fileOf(data: unknown, mimeType: unknown, name: string, keepFile: Keep):
 
 const STANDARD_TYPE = 'application/octet-stream';
 
-/** Names what can't be read, and shows it. */
+/** Names unreadable content, and quotes it. */
 function odd(what: string, value: unknown): string {
   const json = JSON.stringify(value) as string | undefined;
   if (json === undefined) return `[${what}]`;
@@ -172,7 +172,7 @@ function cut(text: string, limit: number): string {
   return `${start}\n[cut off: these are the first ${start.length} of ${text.length} characters]`;
 }
 
-/** Whether a text says the same as structured content. Some servers wrap what is no object: `{"result": 3}` beside the text `3`. */
+/** Whether a text equals the structured content. Some servers wrap values that are no objects: `{"result": 3}` beside the text `3`. */
 function tells(text: string, structured: unknown): boolean {
   if (isSameJson(text, structured)) return true;
   if (!isObject(structured) || Object.keys(structured).join() !== 'result') return false;

@@ -5,18 +5,18 @@ import { MAX_SAID, McpFailure, unreadable } from './mcp-failure.js';
 export type RequestId = string | number;
 
 /**
- * Reads the messages of a server before the SDK does, and writes them anew for it. The SDK drops an answer that is not exactly MCP,
+ * Reads the messages of a server before the SDK does, and rewrites them for it. The SDK drops an answer that is not exactly MCP,
  * so that its request waits for nothing. It also uses the error codes of servers for its own errors. So:
  *
- * - a result becomes `{value: <result>}`, which the SDK takes whatever it is; that of `initialize` becomes what Baton uses of it;
- * - an error becomes an error whose `data` is an McpFailure. What comes from the server is never there, so an error of the SDK
+ * - a result becomes `{value: <result>}`, which the SDK takes whatever it is; the result of `initialize` keeps only the members that Baton uses;
+ * - an error becomes an error whose `data` is an McpFailure. Data of the server is never there, so an error of the SDK
  *   without such data is the SDK's own.
  */
 export class WireAnswers {
   /** Methods of the requests that have no answer yet. */
   private readonly pending = new Map<RequestId, string>();
 
-  /** Notes what is sent. @returns the id of a request; undefined for a notification or an answer */
+  /** Records a sent message. @returns the id of a request; undefined for a notification or an answer */
   sent(message: unknown): RequestId | undefined {
     const { id, method, params } = message as { id?: RequestId; method?: string; params?: JsonObject };
     if (method === 'notifications/cancelled') this.pending.delete(params?.requestId as RequestId);
@@ -95,7 +95,7 @@ export function errorInBody(body: unknown): string | undefined {
   return typeof message === 'string' && typeof code === 'number' ? `${code} ${message}` : undefined;
 }
 
-/** What Baton uses of the answer to `initialize`; undefined if that is not one. */
+/** The used members of the answer to `initialize`. Undefined: it is not one. */
 function initialized(value: unknown): JsonObject | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   const { protocolVersion, capabilities } = value as JsonObject;

@@ -18,7 +18,7 @@ const CUT = new McpFailure(
  * response ends early, where the SDK would wait until the request times out. It also tracks the notifications that are being sent.
  */
 export class WireFetch {
-  /** Why the first GET got no stream. The SDK does not tell. */
+  /** Why the first GET got no stream. The SDK does not report it. */
   refusal: McpFailure | undefined;
   private hasStream = false;
   private readonly notifying = new Set<Promise<unknown>>();
@@ -95,7 +95,7 @@ export class WireFetch {
     return new Response(written, { status, headers: typed(headers, 'text/event-stream') });
   }
 
-  /** The events of a stream, with their messages written anew. The last one ends the request, if none before did. */
+  /** The events of a stream, with rewritten messages. The last one ends the request, if none before did. */
   private async *events(body: ReadableStream<Uint8Array>, about?: RequestId): AsyncGenerator<string> {
     const read: string[] = [];
     const seen: { isResumable: boolean; odd?: string } = { isResumable: false };
@@ -165,7 +165,7 @@ function jsonResponse({ status, headers }: Response, messages: JSONRPCMessage[])
   return new Response(JSON.stringify(messages), { status, headers: typed(headers, 'application/json') });
 }
 
-/** The headers with the type of what is written in UTF-8, and without those of the body that was read. */
+/** The headers of the rewritten UTF-8 body, without those of the original body. */
 function typed(headers: Headers, type: string): Headers {
   const copy = new Headers(headers);
   for (const name of ['content-length', 'content-encoding']) copy.delete(name);
