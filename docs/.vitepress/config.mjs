@@ -55,6 +55,10 @@ export default defineConfig({
   description: 'A durable, multi-tenant server for agents that speak the Agent2Agent protocol (A2A)',
   base: process.env.DOCS_BASE ?? '/',
   head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `${process.env.DOCS_BASE ?? '/'}icon.svg` }]],
+  // Leads programs to the Markdown of the page.
+  transformHead: ({ pageData, siteData }) => [
+    ['link', { rel: 'alternate', type: 'text/markdown', href: `${siteData.base}${pageData.relativePath}` }],
+  ],
   outDir: '../dist/docs',
   cleanUrls: true,
   rewrites: { 'README.md': 'index.md', 'inside/adr/README.md': 'inside/adr/index.md' },

@@ -51,8 +51,8 @@ function table(rows) {
 }
 
 const sections = CONTRACTS.map(({ profile, letter, title }) => {
-  const rows = linesOf(letter).map(([number, says]) => [`${letter}-${number}`, says, `\`${profile}\``]);
-  return `## ${title}\n\n${table([['Line', 'What clients find', 'Profile'], ...rows])}\n`;
+  const rows = linesOf(letter).map(([number, says]) => [`${letter}-${number}`, says]);
+  return `## ${title}\n\nProfile \`${profile}\`.\n\n${table([['Line', 'What clients find'], ...rows])}\n`;
 });
 const document = [INTRODUCTION, ...sections].join('\n');
 

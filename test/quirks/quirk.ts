@@ -25,16 +25,24 @@ export function section(
   peers: readonly string[],
   rows: readonly Quirk[],
 ): string {
-  const cells = rows.map(({ when, on, task, calls, caller, model = '' }) => [
-    when,
-    on.length === peers.length ? 'all' : on.join(', '),
-    `${task}, ${calls}`,
-    caller,
-    model,
-  ]);
-  const titles = ['When it …', 'Tested with', 'Task, calls', 'The caller reads', 'The model reads'];
-  return `## ${title}\n\n${introduction}\n\n${table([titles, ...cells.map((row) => row.map(cell))])}`;
+  const part = (heading: string, task: Quirk['task'], reads: readonly Column[]): string => {
+    const quirks = rows.filter((row) => row.task === task);
+    const columns: Column[] = [
+      ['When it …', ({ when }) => when],
+      ['Tested with', ({ on }) => (on.length === peers.length ? 'all' : on.join(', '))],
+      ['Calls', ({ calls }) => String(calls)],
+      ...reads.filter(([, textOf]) => quirks.some((quirk) => textOf(quirk) !== '')),
+    ];
+    const cells = quirks.map((quirk) => columns.map(([, textOf]) => cell(textOf(quirk))));
+    return `### ${title}: ${heading}\n\n${table([columns.map(([name]) => name), ...cells])}`;
+  };
+  const model: Column = ['The model reads', (quirk) => quirk.model ?? ''];
+  const completed = part('the task completes', 'completed', [model]);
+  const failed = part('the task fails', 'failed', [['The caller reads', ({ caller }) => caller], model]);
+  return `## ${title}\n\n${introduction}\n\n${completed}\n\n${failed}`;
 }
+
+type Column = [title: string, textOf: (quirk: Quirk) => string];
 
 /** A text as a cell of Markdown: names in angle brackets would be HTML. */
 const cell = (text: string): string =>
