@@ -71,7 +71,7 @@ describe('secrets rotate', () => {
     const early = await secrets('rotate', { keys: [NEXT] });
     expect(early).toMatchObject({ code: 1, out: '' });
     expect(early.err).toMatch(ANOTHER_KEY);
-    expect(early.err).toContain('npx baton secrets rotate --key-lost');
+    expect(early.err).toContain('node bin/baton.cjs secrets rotate --key-lost');
     const rotated = await secrets('rotate', { keys: [NEXT, MASTER_KEY] });
     expect(rotated).toMatchObject({
       code: 0,
