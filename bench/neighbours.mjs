@@ -1,7 +1,8 @@
 // npm run bench:neighbours: how an attack of one tenant delays another tenant's blocking `echo`, and its calls of a remote agent
 // whose host has a name. Runs `npm start` once with Redis, if installed, and once on Postgres alone. One tenant calls all the
 // time. The other one attacks, each attack for SECONDS (20) from ATTACKERS (4) callers; attacks with sockets and names have
-// MANY_ATTACKERS (60). CALLERS (2) of `echo`, WORKERS (2). ATTACKS and DRIVERS select some (`ATTACKS=spin,flood DRIVERS=postgres`).
+// MANY_ATTACKERS (60). The attacker has the limits that a tenant has by default, or none (LIMITS=none). CALLERS (2) of `echo`,
+// WORKERS (2). ATTACKS and DRIVERS select some (`ATTACKS=spin,flood DRIVERS=postgres`).
 // The targets on an idle machine, in every attack: p99 of `echo` below one second, p50 of the remote agent at most twice that
 // without an attack, and at most 400 MB of memory (RSS) in the API process.
 import { execFile } from 'node:child_process';
@@ -12,8 +13,9 @@ import { connect } from 'node:net';
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
-import { Target } from './client.mjs';
+import { NO_LIMITS } from './limits.mjs';
 import { quantile } from './load.mjs';
 import { startBaton } from './servers.mjs';
 import {
@@ -395,35 +397,13 @@ class Attacker {
   }
 }
 
-/** Figures of the neighbour while `work` goes on: ms of each blocking call, sorted, and those that failed; memory of the API in MB. */
-async function neighbour({ echo, friend, metricsUrl }, work) {
-  let over = false;
-  const caller = async (target, figures) => {
-    while (!over) {
-      const start = performance.now();
-      await target.send('hello').catch(() => (figures.failed += 1));
-      figures.times.push(performance.now() - start);
-    }
-  };
-  const figures = { echo: { times: [], failed: 0 }, friend: { times: [], failed: 0 }, megabytes: 0 };
-  const watch = async () => {
-    while (!over) {
-      const text = await fetch(metricsUrl).then(
-        (answer) => answer.text(),
-        () => '',
-      );
-      const bytes = Number(/^process_resident_memory_bytes (.*)$/m.exec(text)?.[1] ?? 0);
-      figures.megabytes = Math.max(figures.megabytes, bytes / MIB);
-      await sleep(250);
-    }
-  };
-  const callers = Array.from({ length: CALLERS }, () => caller(echo, figures.echo));
-  const all = [...callers, caller(friend, figures.friend), watch()];
+/** Figures of the neighbour while `work` goes on. */
+async function neighbour(thread, work) {
+  thread.postMessage('begin');
   await work();
-  over = true;
-  await Promise.all(all);
-  for (const { times } of [figures.echo, figures.friend]) times.sort((a, b) => a - b);
-  return figures;
+  const figures = once(thread, 'message');
+  thread.postMessage('end');
+  return (await figures)[0];
 }
 
 function print(driver, name, { echo, friend, megabytes }, answers = new Map()) {
@@ -446,7 +426,8 @@ async function measure(driver, peer, nameServer) {
     // Without a PATH there is no Redis to be found.
     ...(driver === 'postgres' && { PATH: '', REDIS_URL: '' }),
   };
-  const baton = await startBaton({ workers: WORKERS, env });
+  const limits = process.env.LIMITS === 'none' ? NO_LIMITS : {};
+  const baton = await startBaton({ workers: WORKERS, env, limits });
   try {
     const cli = async (...args) => {
       const environment = { ...process.env, BATON_HOME: baton.home };
@@ -466,12 +447,13 @@ async function measure(driver, peer, nameServer) {
       '--scopes',
       'agents:call,tasks:read,agents:write',
     );
-    const target = (agent) =>
-      new Target(agent, `${baton.url}/agents/${agent}`, { authorization: `Bearer ${token}` });
+    // Its calls are measured, not its limit.
+    await cli('tenants', 'limits', 'neighbour', '--requests-per-second', 'none');
     const ports = { url: baton.url, grpc: baton.grpcUrl, management: new URL(baton.metricsUrl).origin };
     const friendUrl = `http://${FRIEND}:${new URL(peer.url).port}`;
     await new Attacker(ports, token, peer.url).putRemote('friend', friendUrl);
-    const victim = { echo: target('echo'), friend: target('friend'), metricsUrl: baton.metricsUrl };
+    const workerData = { url: baton.url, token, metricsUrl: baton.metricsUrl, callers: CALLERS };
+    const victim = new Worker(new URL('./neighbour-thread.mjs', import.meta.url), { workerData });
     const attacker = new Attacker(ports, baton.token, peer.url);
     await attacker.putAgent('reader', {});
     for (const [host, agent] of [
@@ -486,8 +468,7 @@ async function measure(driver, peer, nameServer) {
       print(driver, name, await neighbour(victim, () => attacker.attack(attack, SECONDS)), attacker.answers);
       await sleep(REST_MS);
     }
-    victim.echo.close();
-    victim.friend.close();
+    await victim.terminate();
   } finally {
     await baton.stop();
   }

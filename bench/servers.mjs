@@ -23,7 +23,7 @@ const MAIN = fileURLToPath(new URL('../dist/apps/local/src/main.js', import.meta
  * Baton with everything durable: Postgres with fsync, Redis if there is one, API and workers as processes.
  * @param which Postgres: see `postgresOptions`
  */
-export async function startBaton({ workers, env: more = {}, postgres: which }) {
+export async function startBaton({ workers, env: more = {}, limits = NO_LIMITS, postgres: which }) {
   const home = await temporaryFolder();
   const options = { ...postgresOptions(which), separateOwner: true };
   const postgres = await services.startPostgres(join(home, 'stock'), options);
@@ -39,7 +39,7 @@ export async function startBaton({ workers, env: more = {}, postgres: which }) {
     GRPC_PORT: String(grpcPort),
     WORKERS: String(workers),
     LOG_LEVEL: 'warn',
-    ...NO_LIMITS,
+    ...limits,
     ...more,
   };
   const child = spawn(process.execPath, [MAIN], { env, stdio: ['ignore', 'pipe', 'inherit'] });

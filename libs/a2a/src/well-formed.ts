@@ -65,9 +65,10 @@ function isWellFormed(value: unknown, isFinite = false): boolean {
     } else if (typeof next !== 'object' || next === null || ArrayBuffer.isView(next)) continue;
     else if (Array.isArray(next)) for (const item of next as unknown[]) open.push(item);
     else {
-      for (const [name, member] of Object.entries(next)) {
+      // Not `Object.entries`: for objects with many members it takes twice as long.
+      for (const name of Object.keys(next)) {
         if (!name.isWellFormed()) return false;
-        open.push(member);
+        open.push((next as Record<string, unknown>)[name]);
       }
     }
   }
