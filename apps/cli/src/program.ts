@@ -45,7 +45,8 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/schedules.js')).addScheduleCommands(...args),
   },
   webhooks: {
-    summary: 'receivers of state changes: list, create, show, set, enable, disable, rotate, test, remove',
+    summary:
+      'receivers of state changes: list, create, show, set, enable, disable, rotate, test, deliveries, redeliver, remove',
     add: async (...args) => (await import('./commands/webhooks.js')).addWebhookCommands(...args),
   },
   tasks: {

@@ -146,6 +146,44 @@ describe('baton webhooks', () => {
     );
   });
 
+  it('deliveries lists what the receiver was told and has answered', async () => {
+    const delivery = {
+      task_id: 'task-1',
+      agent_id: 'helper',
+      state: 'retrying',
+      status: 500,
+      error: null,
+      failures: 3,
+      failing_since: '2026-11-22T15:00:00.000Z',
+      next_at: '2026-11-22T16:00:00.000Z',
+      delivered_event: 1,
+      waiting: 2,
+    };
+    answer = { body: { deliveries: [delivery], next_cursor: null } };
+    const { out, asked: calls } = await webhooks(`deliveries ${ID}`);
+    expect(out).toMatch(/task-1 +retrying +HTTP 500 +3 +2026-11-2\d.* +2/);
+    expect(calls[0]!.path).toMatch(`${PATH}/deliveries?`);
+    const refused = { ...delivery, status: null, error: 'it refused the connection', next_at: null };
+    answer = { body: { deliveries: [refused], next_cursor: null } };
+    expect((await webhooks(`deliveries ${ID}`)).out).toMatch(/retrying +it refused the connection +3 +– +2/);
+    answer = { body: { deliveries: [], next_cursor: null } };
+    expect((await webhooks(`deliveries ${ID}`)).err).toBe('No task yet that the webhook is told of.');
+    expect(await webhooks(`deliveries ${ID} --limit none`)).toMatchObject({ code: EXIT.usage });
+  });
+
+  it('redeliver tells whose events are delivered now', async () => {
+    answer = { body: { tasks: ['task-1', 'task-2'] } };
+    expect(await webhooks(`redeliver ${ID}`)).toMatchObject({
+      code: 0,
+      out: 'The events of these tasks are delivered now:\ntask-1\ntask-2',
+      asked: [{ method: 'POST', path: `${PATH}/redeliver` }],
+    });
+    answer = { body: { tasks: [] } };
+    const one = await webhooks(`redeliver ${ID} --task task-1`);
+    expect(one.asked.at(-1)!.path).toBe(`${PATH}/redeliver?task=task-1`);
+    expect(one.out).toBe('There is nothing to deliver again, or a request is under way.');
+  });
+
   it('remove removes', async () => {
     answer = { status: 204 };
     expect(await webhooks(`remove ${ID}`)).toMatchObject({

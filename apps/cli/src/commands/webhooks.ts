@@ -8,6 +8,7 @@ import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { answerOf, listAll, type ServerOptions, tenantApi } from '../api.js';
 
 const TITLES = ['id', 'url', 'agents', 'states', 'state'];
+const DELIVERY_TITLES = ['task', 'state', 'last answer', 'failures', 'next try', 'events waiting'];
 
 interface ChangeOptions extends ServerOptions {
   url?: string;
@@ -18,6 +19,7 @@ interface ChangeOptions extends ServerOptions {
 }
 
 type Webhook = TenantSchemas['Webhook'];
+type Delivery = TenantSchemas['WebhookDelivery'];
 type WebhookChange = TenantPaths['/v1/webhooks/{id}']['patch']['requestBody']['content']['application/json'];
 type State = NonNullable<Webhook['states']>[number];
 
@@ -61,6 +63,12 @@ export function addWebhookCommands(program: Command, cli: Cli): void {
   add('test', 'call the receiver once and show its answer', '<id>').action(
     (id: string, options: ServerOptions) => test(cli, id, options),
   );
+  add('deliveries', 'list the tasks that a webhook is told of, with the last answer of its receiver', '<id>')
+    .option('--limit <n>', 'at most so many, the newest first', '50')
+    .action((id: string, options: ServerOptions & { limit: string }) => deliveries(cli, id, options));
+  add('redeliver', 'deliver again, now, what the receiver has not taken', '<id>')
+    .option('--task <id>', 'only the events of this task')
+    .action((id: string, options: ServerOptions & { task?: string }) => redeliver(cli, id, options));
   add('remove', 'remove a webhook and its undelivered events', '<id>').action(
     (id: string, options: ServerOptions) => remove(cli, id, options),
   );
@@ -147,6 +155,28 @@ async function test(cli: Cli, id: string, options: ServerOptions): Promise<void>
   throw new OperatorError(`The receiver has not taken it: ${error ?? `it answered HTTP ${String(status)}`}.`);
 }
 
+async function deliveries(cli: Cli, id: string, options: ServerOptions & { limit: string }): Promise<void> {
+  const most = Number(options.limit);
+  if (!Number.isInteger(most) || most < 1) throw new UsageError('--limit: give a whole number from 1.');
+  const api = tenantApi(cli, options);
+  const all = await listAll(
+    (query) => api.GET('/v1/webhooks/{id}/deliveries', { params: { ...of(id), query } }),
+    (page) => page.deliveries,
+    most,
+  );
+  const none = 'No task yet that the webhook is told of.';
+  if (options.json) printValue(cli.terminal, all);
+  else printTable(cli.terminal, DELIVERY_TITLES, all.map(deliveryRowOf), none);
+}
+
+async function redeliver(cli: Cli, id: string, options: ServerOptions & { task?: string }): Promise<void> {
+  const params = { ...of(id), query: { task: options.task } };
+  const { tasks } = await answerOf(tenantApi(cli, options).POST('/v1/webhooks/{id}/redeliver', { params }));
+  if (options.json) return void printValue(cli.terminal, { tasks });
+  if (tasks.length === 0) cli.terminal.out('There is nothing to deliver again, or a request is under way.');
+  else cli.terminal.out(`The events of these tasks are delivered now:\n${tasks.join('\n')}`);
+}
+
 async function remove(cli: Cli, id: string, options: ServerOptions): Promise<void> {
   await answerOf(tenantApi(cli, options).DELETE('/v1/webhooks/{id}', { params: of(id) }));
   if (options.json) printValue(cli.terminal, { id, removed: true });
@@ -161,4 +191,13 @@ const rowOf = (webhook: Webhook): string[] => [
   allOr(webhook.agents),
   allOr(webhook.states),
   stateOf(webhook),
+];
+
+const deliveryRowOf = ({ task_id: task, state, status, error, failures, next_at: at, waiting }: Delivery) => [
+  task,
+  state,
+  error ?? (status === null ? '–' : `HTTP ${String(status)}`),
+  String(failures),
+  at === null ? '–' : formatTime(new Date(at)),
+  String(waiting),
 ];
