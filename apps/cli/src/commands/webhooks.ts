@@ -19,7 +19,7 @@ interface ChangeOptions extends ServerOptions {
 }
 
 type Webhook = TenantSchemas['Webhook'];
-type Delivery = TenantSchemas['WebhookDelivery'];
+type ListedDelivery = TenantSchemas['WebhookDelivery'];
 type WebhookChange = TenantPaths['/v1/webhooks/{id}']['patch']['requestBody']['content']['application/json'];
 type State = NonNullable<Webhook['states']>[number];
 
@@ -193,7 +193,15 @@ const rowOf = (webhook: Webhook): string[] => [
   stateOf(webhook),
 ];
 
-const deliveryRowOf = ({ task_id: task, state, status, error, failures, next_at: at, waiting }: Delivery) => [
+const deliveryRowOf = ({
+  task_id: task,
+  state,
+  status,
+  error,
+  failures,
+  next_at: at,
+  waiting,
+}: ListedDelivery) => [
   task,
   state,
   error ?? (status === null ? '–' : `HTTP ${String(status)}`),
