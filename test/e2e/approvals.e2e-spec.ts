@@ -157,6 +157,28 @@ describe('approvals of agents further down', () => {
     expect(modelsRead()).not.toMatch(/approval|input-required/);
   });
 
+  it('wait for a person once: where agents have passed them on, or where they were asked', async () => {
+    const ops = [
+      { op: 'call', name: 'sign', agent: 'clerk', message: 'sign page 3' },
+      { op: 'ask', name: 'more', question: 'What now?' },
+    ];
+    const passed = (await send('lead', 'sign page 3')).id as string;
+    const asking = (await send('stepper', JSON.stringify({ ops }))).id as string;
+    const [child] = (await requestOf(asking)).child_ids as string[];
+    const headers = { authorization: `Bearer ${token}` };
+    const found = await fetch(`${stack.apis[0]!.url}/v1/tasks?answerable=true`, { headers });
+    const { tasks } = (await found.json()) as { tasks: any[] };
+    const wanted = tasks.filter(({ task_id: id }) => [passed, asking, child].includes(id as string));
+    expect(wanted).toMatchObject([
+      { task_id: passed, approvals: [{ agents: ['lead', 'clerk'] }] },
+      { task_id: child, approvals: [{ tool: 'desk_sign' }], ancestors: [{ task_id: asking }] },
+      { task_id: asking, question: [{ text: 'What now?' }] },
+    ]);
+    // Of the tasks that were passed on, the child itself is not there.
+    const below = (await requestOf(passed)).child_ids as string[];
+    expect(tasks.map(({ task_id: id }) => id as string)).not.toContain(below[0]);
+  });
+
   it('are made once, however often workers are killed after the answer', async () => {
     asks.lead = ['payer'];
     const pay = heldTool('pay', 'paid');

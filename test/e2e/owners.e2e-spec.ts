@@ -353,6 +353,46 @@ describe('a token', () => {
     });
   });
 
+  it('is told of the tasks that wait for it, and of no others', async () => {
+    const own = await stack.createTenant();
+    const mcp = [{ ...PATIENT, name: 'desk', url: server.url, allow: ['pay'], approval: ['pay'] }];
+    const settings = { model: 'openai-compatible/m', baseUrl: provider.url, prompt: 'Pay.', tools: { mcp } };
+    for (const [slug, approvals] of PAYERS) {
+      const agent = { name: slug, description: 'Pays', runtime: 'llm', config: { ...settings, approvals } };
+      expect((await rest(own.token, 'PUT', `/v1/agents/${slug}`, agent)).status).toBe(201);
+    }
+    const made = (...scopes: string[]) => stack.createToken(own.slug, ...scopes);
+    const owner = await made('agents:call', 'tasks:approve');
+    const asked = async (agent: string, more: object = {}): Promise<string> =>
+      (await tokenCaller(owner, agent).call('SendMessage', sendParams('pay the rent', more))).result!.task
+        .id as string;
+    const question = await asked('echo', ASKING);
+    const payment = await asked('payer');
+    const others = await asked('bank');
+    const waitingFor = async (bearer: string): Promise<string[]> => {
+      const { status, json } = await rest(bearer, 'GET', '/v1/tasks?answerable=true');
+      expect(status).toBe(200);
+      return (json.tasks as { task_id: string }[]).map(({ task_id: id }) => id);
+    };
+    // The bank wants somebody other than the owner.
+    expect(await waitingFor(owner)).toEqual([question, payment]);
+    const all = ['agents:call', 'tasks:read', 'tasks:write'];
+    expect(await waitingFor(await made(...all, 'tasks:approve'))).toEqual([question, payment, others]);
+    expect(await waitingFor(own.token)).toEqual([question, payment, others]);
+    expect(await waitingFor(await made(...all))).toEqual([question]);
+    // To read a task is not to answer it.
+    expect(await waitingFor(await made('agents:call', 'tasks:read', 'tasks:approve'))).toEqual([]);
+    expect(await waitingFor(tenant.token)).not.toContain(question);
+    expect((await rest(await made('tasks:read'), 'GET', '/v1/tasks?answerable=true')).status).toBe(403);
+    const { json } = await rest(owner, 'GET', '/v1/tasks?answerable=true');
+    expect(json.tasks).toMatchObject([
+      { first_message: 'pay the rent', question: [{ text: expect.any(String) }] },
+      { first_message: 'pay the rent', approvals: [{ tool: 'desk_pay', input: { euros: 100 } }] },
+    ]);
+    await tokenCaller(owner, 'payer').call('SendMessage', sendParams('yes', { taskId: payment }));
+    expect(await waitingFor(owner)).toEqual([question]);
+  });
+
   it('sees the story of its task: what the model asked for, who was waited for, and what the tool was given', async () => {
     const one = await token('agents:call', 'tasks:approve');
     const author = await token('tasks:read', 'agents:write');

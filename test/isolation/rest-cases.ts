@@ -22,6 +22,17 @@ const OF_TASKS: Readonly<Record<string, RestRequest>> = {
     anyName: true,
   },
   'GET /v1/tasks (of an agent)': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/tasks?agent=<id>' },
+  'GET /v1/tasks (that wait)': {
+    scope: 'agents:call',
+    kinds: ['pageToken'],
+    path: '/v1/tasks?answerable=true&cursor=<id>',
+    anyName: true,
+  },
+  'GET /v1/tasks (that wait, of an agent)': {
+    scope: 'agents:call',
+    kinds: AGENTS,
+    path: '/v1/tasks?answerable=true&agent=<id>',
+  },
   'GET /v1/tasks/:id': { scope: 'tasks:read', kinds: TASKS, path: '/v1/tasks/<id>' },
   'GET /v1/tasks/:id/artifacts': {
     scope: 'tasks:read',

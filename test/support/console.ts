@@ -116,6 +116,16 @@ export class ConsoleStack {
     expect(found).toEqual([]);
   }
 
+  /** The same in light colours and in dark ones. Light ones are shown afterwards. */
+  async expectAccessibleInBothSchemes(page: Page): Promise<void> {
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.locator('html[data-mantine-color-scheme="dark"]').waitFor();
+    await this.expectAccessible(page);
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.locator('html[data-mantine-color-scheme="light"]').waitFor();
+    await this.expectAccessible(page);
+  }
+
   /** How wide the page is, in pixels; more than its window when something hangs out of it. */
   async widthOf(page: Page): Promise<number> {
     return page.evaluate<number>('document.documentElement.scrollWidth');

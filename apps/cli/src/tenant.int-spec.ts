@@ -239,6 +239,29 @@ describe('baton tasks', () => {
   });
 });
 
+describe('baton tasks waiting', () => {
+  it('lists the questions and calls that the token may answer, the oldest first', async () => {
+    const call = await makeAsking('call-1');
+    const question = await makeEnded(TaskState.TASK_STATE_INPUT_REQUIRED, 'Which\none?');
+    const { code, out, err } = await baton('tasks waiting');
+    expect(code).toBe(0);
+    expect(out).toMatch(
+      new RegExp(`\\n${call} +echo +\\S+ \\S+ \\S+ +- +approval +issues_close {"issue":7}\\n`),
+    );
+    expect(out).toMatch(new RegExp(`\\n${question} +echo .* answer +Which one\\?`));
+    expect(err).toContain('npx baton approvals approve <task>');
+    const found = await json<Json[]>('tasks waiting --limit 1');
+    expect(found).toMatchObject([{ task_id: call, approvals: [{ call_id: 'call-1' }] }]);
+    const caller = await tokenFor(['agents:call', 'tasks:read', 'tasks:write']);
+    expect((await baton('tasks waiting', caller)).out).not.toContain(call);
+    expect((await baton('tasks waiting', await tokenFor(['agents:call']))).err).toBe(
+      'No task waits for you.',
+    );
+    expect((await baton('tasks waiting', await tokenFor(['tasks:read']))).code).toBe(4);
+    await baton(`tasks cancel ${call} ${question}`);
+  });
+});
+
 describe('baton approvals', () => {
   it('lists what waits, and answers only that', async () => {
     const [id, other] = [await makeAsking('call-1'), await makeAsking('call-2')];

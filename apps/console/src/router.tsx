@@ -7,6 +7,7 @@ import { agentsRoutes } from './pages/agents/routes';
 import { auditRoutes } from './pages/audit/routes';
 import { deadLettersRoutes } from './pages/dead-letters/routes';
 import { homeRoutes } from './pages/home/routes';
+import { inboxRoutes } from './pages/inbox/routes';
 import { operatorsRoutes } from './pages/operators/routes';
 import { playgroundRoutes } from './pages/playground/routes';
 import { schedulesRoutes } from './pages/schedules/routes';
@@ -27,6 +28,7 @@ const routeTree = rootRoute.addChildren([
     ...agentsRoutes,
     ...playgroundRoutes,
     ...tasksRoutes,
+    ...inboxRoutes,
     ...schedulesRoutes,
     ...webhooksRoutes,
     ...deadLettersRoutes,

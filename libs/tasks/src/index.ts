@@ -5,7 +5,7 @@ export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';
 export { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './operations/artifact-pages.js';
 export { getExtendedAgentCard } from './operations/get-extended-card.js';
 export { OperationTable } from './operations/operation-table.js';
-export { type TaskListFilter, TaskListing } from './operations/task-listing.js';
+export { type AnswerableTask, type TaskListFilter, TaskListing } from './operations/task-listing.js';
 export { PlatformGauges } from './platform/platform-gauges.js';
 export { PlatformReadiness } from './platform/platform-readiness.js';
 export { WorkerWatch } from './platform/worker-watch.js';

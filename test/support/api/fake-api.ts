@@ -147,6 +147,7 @@ export interface FakeApi {
     TaskListing,
     | 'list'
     | 'search'
+    | 'answerable'
     | 'relations'
     | 'descendants'
     | 'firstDetails'
@@ -285,6 +286,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
     firstDetails: async () => undefined,
     search: async () => ({ tasks: [], searched: 0 }),
     list: async () => ({ tasks: [], more: false }),
+    answerable: async () => ({ tasks: [] }),
     relations: async () => ({
       owner: null,
       parentTaskId: null,
@@ -462,6 +464,7 @@ function tasksModule({
         useValue: {
           list: (...page: Parameters<TaskListing['list']>) => listing.list(...page),
           search: (...page: Parameters<TaskListing['search']>) => listing.search(...page),
+          answerable: (...page: Parameters<TaskListing['answerable']>) => listing.answerable(...page),
           relations: (...of: Parameters<TaskListing['relations']>) => listing.relations(...of),
           descendants: (...of: Parameters<TaskListing['descendants']>) => listing.descendants(...of),
           lastError: (...of: Parameters<TaskListing['lastError']>) => listing.lastError(...of),

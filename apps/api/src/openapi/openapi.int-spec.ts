@@ -273,6 +273,7 @@ describe('what the API takes and answers is what its document says', () => {
   it('of tasks', async () => {
     const task = { id: await makeTask() };
     await tenant.call('listTasks');
+    await tenant.call('listTasks', { query: '?answerable=true' });
     await tenant.call('getTask', { names: task });
     await tenant.call('listConsoleLines', { names: task });
     await tenant.call('listEventTimes', { names: task });

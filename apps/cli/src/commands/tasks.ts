@@ -9,6 +9,7 @@ import { follow } from '../call/follow.js';
 import { type Cli, JSON_OPTION, OfTaskError } from '../cli.js';
 import {
   formatTime,
+  oneLine,
   printable,
   printFields,
   printNext,
@@ -25,6 +26,7 @@ import { assertDone, LOST, parseSequence, printEvents, type TurnResult } from '.
 import { parseCount, sinceOf } from './options.js';
 
 const TITLES = ['task', 'agent', 'state', 'updated', 'context', 'reason'];
+const WAITING_TITLES = ['task', 'agent', 'since', 'expires', 'waits for', 'asked'];
 const STEP_TITLES = ['step', 'kind', 'state', 'attempts', 'started', 'ended', 'error'];
 const CALL_TITLES = ['model call', 'took', 'model', 'tokens', 'attempt', 'outcome'];
 const MAX_LISTED = 10_000;
@@ -73,6 +75,12 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     )
     .option('--limit <number>', `maximum number of tasks, up to ${MAX_LISTED}`, '50')
     .action((options: ListOptions) => list(cli, options));
+  add(
+    'waiting',
+    'list the tasks that wait for an answer which the token may give, the oldest first; needs the scope agents:call',
+  )
+    .option('--limit <number>', `maximum number of tasks, up to ${MAX_LISTED}`, '50')
+    .action((options: ServerOptions & { limit: string }) => waiting(cli, options));
   ofTask(
     'show',
     'show a task: its state, answer, relations, calls of models, steps, newest events, and the last error of its agent',
@@ -143,6 +151,36 @@ const rowOf =
     context,
     isExplained(state) ? text : '',
   ];
+
+async function waiting(cli: Cli, options: ServerOptions & { limit: string }): Promise<void> {
+  const client = clientOf(cli, options);
+  const found = await client.list({ answerable: true }, parseCount('--limit', options.limit, MAX_LISTED));
+  if (options.json) return void printValue(cli.terminal, found.map(taskRecord));
+  const slugs = found.length > 0 ? await client.slugs() : new Map<string, string>();
+  const rows = found.flatMap((task) => waitingRows(task, slugs.get(task.agent_id) ?? task.agent_id));
+  printTable(cli.terminal, WAITING_TITLES, rows, 'No task waits for you.');
+  if (found.length > 0) {
+    cli.terminal.err(
+      'Answer with: npx baton approvals approve <task>, or npx baton send <agent> "…" --task <task>',
+    );
+  }
+}
+
+/** A row for each call that waits for approval, or one for the question. */
+function waitingRows(
+  { task_id: id, updated_at: at, approvals = [], status_message: text = '' }: TenantSchemas['TaskSummary'],
+  agent: string,
+): string[][] {
+  if (approvals.length === 0) return [[id, agent, timeOf(at), '-', 'answer', oneLine(text)]];
+  return approvals.map(({ tool, input, expires_at: expires, agents = [agent] }) => [
+    id,
+    agents.join(' → '),
+    timeOf(at),
+    timeOf(expires),
+    'approval',
+    oneLine(`${tool} ${JSON.stringify(input)}`),
+  ]);
+}
 
 /** Whether the text of the status is a reason: of an end that is no success, or of a wait. */
 const isExplained = (state: string | undefined): boolean =>

@@ -19,6 +19,7 @@ export const OPERATOR_NAVIGATION: readonly Pick<NavigationEntry, 'label' | 'to'>
 /** The pages of the console, in the order of the navigation. */
 export const NAVIGATION: readonly NavigationEntry[] = [
   { label: 'Tasks', to: '/tasks', scopes: ['tasks:read', 'agents:call'] },
+  { label: 'Inbox', to: '/inbox', scopes: ['agents:call'] },
   { label: 'Agents', to: '/agents', scopes: ['agents:read', 'agents:write'] },
   { label: 'Playground', to: '/playground', scopes: ['agents:call'] },
   { label: 'Schedules', to: '/schedules', scopes: ['tasks:read', 'schedules:write'] },

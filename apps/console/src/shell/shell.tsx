@@ -2,6 +2,7 @@ import {
   ActionIcon,
   Anchor,
   AppShell,
+  Badge,
   Burger,
   Group,
   Menu,
@@ -16,6 +17,7 @@ import type { ReactNode } from 'react';
 import { hasScope, useCaller } from '../session/caller';
 import { useOperator } from '../session/operator';
 import { endSession, useSession } from '../session/session';
+import { useWaitingTasks } from '../session/waiting-tasks';
 import { NAVIGATION, type NavigationEntry, OPERATOR_NAVIGATION } from './navigation';
 import { OfflineNotice } from './offline-notice';
 import styles from './shell.module.css';
@@ -27,7 +29,8 @@ const SCHEME_SIGNS = { light: '☀', dark: '☾', auto: '◐' } as const;
 export function Shell() {
   const caller = useCaller();
   const entries = NAVIGATION.filter(({ scopes }) => hasScope(caller, scopes));
-  return <Frame of={caller.tenant} entries={entries} menu={<CallerMenu />} />;
+  const badges = { '/inbox': <WaitingBadge /> };
+  return <Frame of={caller.tenant} entries={entries} badges={badges} menu={<CallerMenu />} />;
 }
 
 /** What stands around every page of operators. */
@@ -38,11 +41,14 @@ export function OperatorShell() {
 function Frame({
   of,
   entries,
+  badges = {},
   menu,
 }: {
   /** Whose pages they are. */
   of: string;
   entries: readonly Pick<NavigationEntry, 'label' | 'to'>[];
+  /** What stands beside an entry, by its path. */
+  badges?: Readonly<Record<string, ReactNode>>;
   menu: ReactNode;
 }) {
   const [isOpen, { toggle, close }] = useDisclosure(false);
@@ -80,6 +86,7 @@ function Frame({
             component={Link}
             to={to}
             label={label}
+            rightSection={badges[to]}
             onClick={close}
             active={path === to || path.startsWith(`${to}/`)}
             aria-current={path === to ? 'page' : undefined}
@@ -91,6 +98,18 @@ function Frame({
         <Outlet />
       </AppShell.Main>
     </AppShell>
+  );
+}
+
+/** How many tasks wait for the caller, as far as they are read. Nothing, while there are none. */
+function WaitingBadge() {
+  const { tasks = [], hasNextPage } = useWaitingTasks();
+  if (tasks.length === 0) return null;
+  return (
+    <Badge variant="outline" c="inherit" color="orange">
+      {tasks.length}
+      {hasNextPage && '+'}
+    </Badge>
   );
 }
 

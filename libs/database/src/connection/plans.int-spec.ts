@@ -130,6 +130,8 @@ describe.each(['without statistics', 'with statistics'])('of many tasks, %s', (s
       ownSlice: await readBy((database) =>
         new TaskStore(database).countSlice({ tenantId, own: FEW }, { state: 2 }, 500),
       ),
+      waiting: await readBy((database) => new TaskStore(database).listWaiting(page)),
+      ownWaiting: await readBy((database) => new TaskStore(database).listWaiting({ ...page, own: FEW })),
       slice: await readBy((database) => new TaskStore(database).countSlice(page, { state: 2 }, 500)),
       context: await readBy((database) =>
         new TaskStore(database).listContext(tenantId, 'echo', contextId, last!.id, 20),

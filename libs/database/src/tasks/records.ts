@@ -24,6 +24,8 @@ export interface StoredTask extends TaskSnapshot {
   owner: string | null;
   /** When it was made. Set in lists only. */
   createdAt?: Date;
+  /** How its first message begins, on one line. Set in lists that ask for it, unless the message is too large. */
+  firstMessage?: string;
   outcome: TurnOutcome | null;
   /** What is left out because it is too large, as in the task's metadata. Unset: nothing. */
   truncation?: Truncation;
@@ -347,6 +349,8 @@ export interface TaskFilter {
   after?: { statusAt: Date; taskId: string };
   historyLength?: number;
   includeArtifacts: boolean;
+  /** True: each task has the beginning of its first message. */
+  withFirstMessage?: boolean;
   /** True: do not count the total. */
   uncounted?: boolean;
   /** True: a replica may answer, as `Database.lists` says. */

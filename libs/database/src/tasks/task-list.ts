@@ -1,6 +1,9 @@
 import { TaskState } from '@baton/a2a';
 import type { Statement, Values } from '../connection/database.js';
+import type { Conditions } from './conditions.js';
+import { FIRST_MESSAGE } from './first-message.js';
 import { historyLimit } from './get.js';
+import { type ListedTasks, matching, ofOwners, TENANT } from './listed-tasks.js';
 import { readTasks, type TaskReads } from './read-tasks.js';
 import type { StoredTask, TaskFilter } from './records.js';
 import { ALL_STATES, taskColumns, type TaskRow } from './task-row.js';
@@ -12,30 +15,8 @@ const SEARCH_SLICE = 1_000;
 /** A search begins no further statement after this time. */
 const SEARCH_MS = 2_000;
 
-/** Collects the conditions of a query and the values they name. */
-class Conditions {
-  readonly values: unknown[] = [];
-  private readonly terms: string[] = [];
-
-  /** @returns the placeholder of the value */
-  value(value: unknown): string {
-    return `$${this.values.push(value).toString()}`;
-  }
-
-  add(term: string): void {
-    this.terms.push(term);
-  }
-
-  toString(): string {
-    return this.terms.join(' AND ');
-  }
-}
-
 /** Totals up to this number are counted by every list; larger ones in slices in the background. */
 export const COUNTED_EXACTLY = 10_000;
-
-/** The placeholder of the tenant, which every statement has first. */
-const TENANT = '$1';
 
 /** Where a list finds some of its tasks. */
 interface StateGroup {
@@ -64,12 +45,6 @@ const STATE_GROUPS: readonly StateGroup[] = [
   { has: (state) => !isAtWork(state), condition: `t.state > ${WORKING}`, from: () => 'tasks t' },
 ];
 
-/** What a list is made of: everything about a page but its position. */
-export type ListedTasks = Pick<
-  TaskFilter,
-  'tenantId' | 'agentId' | 'agentIds' | 'own' | 'contextId' | 'state' | 'since' | 'until' | 'owner'
->;
-
 /**
  * The statement that reads a page. It is made to measure, without a name: a plan for every combination of
  * filters would serve none of them. However many tasks there are, it reads the newest of each state from an
@@ -79,7 +54,8 @@ function pageStatement(filter: Omit<TaskFilter, 'historyLength'> & { historyLeng
   const where = pageConditions(filter);
   const limit = where.value(filter.pageSize + 1);
   const columns = taskColumns(`${where.value(filter.historyLength)}::int`, filter.includeArtifacts, 'list');
-  const text = `SELECT ${columns}, t.created_at FROM (${newestOfAll(filter, where, limit)}) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
+  const shown = filter.withFirstMessage ? `${columns}, ${FIRST_MESSAGE} AS first_message` : columns;
+  const text = `SELECT ${shown}, t.created_at FROM (${newestOfAll(filter, where, limit)}) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
   ORDER BY t.status_at DESC, t.id DESC`;
   return [{ text }, where.values];
 }
@@ -126,7 +102,7 @@ const likeEscaped = (text: string): string => text.replaceAll(/[\\%_]/g, String.
 
 /** The rows of a page of a search: the tasks with these ids, as a list has them. */
 function foundStatement(tenantId: string, ids: readonly string[]): Call {
-  const text = `SELECT ${taskColumns('0', false, 'list')}, t.created_at FROM tasks t
+  const text = `SELECT ${taskColumns('0', false, 'list')}, t.created_at, ${FIRST_MESSAGE} AS first_message FROM tasks t
   WHERE t.tenant_id = ${TENANT} AND t.id = ANY($2::uuid[]) ORDER BY t.status_at DESC, t.id DESC`;
   return [{ text }, [tenantId, ids]];
 }
@@ -206,39 +182,6 @@ const inStates = (
     const states = (state === undefined ? ALL_STATES : [state]).filter(group.has);
     return states.length > 0 ? [`(${query(group, states)})`] : [];
   }).join(' UNION ALL ');
-
-/**
- * A query for the tasks of a list. Tasks of one owner and tasks without an owner are two queries: an index has each of
- * them in order, and both together in none.
- */
-function ofOwners({ own }: ListedTasks, where: Conditions, query: (conditions: string) => string): string {
-  if (!own) return query(where.toString());
-  const owners = [`t.owner = ${where.value(own.owner)}`, ...(own.unowned ? ['t.owner IS NULL'] : [])];
-  return owners.map((owner) => query(`${where.toString()} AND ${owner}`)).join(' UNION ALL ');
-}
-
-/**
- * @param context what tells contexts apart: the index has only the key, so the id decides, which costs a look at
- * each row. A count does without: two ids of one key would have to be made on purpose.
- */
-function matching(
-  { tenantId, agentId, agentIds, contextId, since, until, owner }: ListedTasks,
-  context: 'id' | 'key',
-): Conditions {
-  const where = new Conditions();
-  where.add(`t.tenant_id = ${where.value(tenantId)}`);
-  if (agentId !== undefined) where.add(`t.agent_id = ${where.value(agentId)}`);
-  if (agentIds) where.add(`t.agent_id = ANY(${where.value(agentIds)}::text[])`);
-  if (contextId !== undefined) {
-    const id = where.value(contextId);
-    where.add(`t.context_key = md5(${id}::text)::uuid`);
-    if (context === 'id') where.add(`t.context_id = ${id}::text`);
-  }
-  if (owner !== undefined) where.add(`t.owner = ${where.value(owner)}`);
-  if (since) where.add(`t.status_at >= ${where.value(since)}`);
-  if (until) where.add(`t.status_at < ${where.value(until)}`);
-  return where;
-}
 
 /**
  * One page, newest status first. `total` counts the tasks of all pages; null = uncounted, or more than can be

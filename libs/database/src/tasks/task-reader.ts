@@ -14,6 +14,7 @@ import { type ContentRow, readContentPage, readFirstSeen } from '../log/artifact
 import { artifactKey } from '../log/artifact-key.js';
 import { payloadsOf, payloadsWithin } from '../log/log-rows.js';
 import type { LogSnapshot } from '../log/log-snapshot.js';
+import { firstMessageOf } from './first-message.js';
 import type { StoredTask } from './records.js';
 import {
   KEEP_ARTIFACTS,
@@ -224,6 +225,7 @@ export type TaskHead = Pick<
   | 'agent_id'
   | 'owner'
   | 'created_at'
+  | 'first_message'
   | 'context_id'
   | 'metadata'
   | 'metadata_cut'
@@ -245,6 +247,7 @@ export function storedTask(
   leftOut: Truncation = {},
 ): StoredTask {
   const { id, metadata_cut: metadataCut, last_sequence: sequence } = row;
+  const firstMessage = firstMessageOf(row.first_message);
   // What is not stored with it, the row has in other columns.
   const status = TaskStatus.fromJSON({
     state: taskStateToJSON(state),
@@ -265,6 +268,7 @@ export function storedTask(
     owner: row.owner,
     outcome,
     ...(row.created_at && { createdAt: row.created_at }),
+    ...(firstMessage !== undefined && { firstMessage }),
     ...(Object.keys(truncation).length > 0 && { truncation }),
   };
 }

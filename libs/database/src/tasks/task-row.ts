@@ -11,6 +11,7 @@ import {
 } from '@baton/a2a';
 import { estimateOf } from '../connection/json-size.js';
 import { contentRows, sizeOfEvent } from '../log/artifact-events.js';
+import type { MessageStart } from './first-message.js';
 import type { TurnOutcome } from './records.js';
 
 const states = (is: (state: TaskState) => boolean): string =>
@@ -42,6 +43,8 @@ export interface TaskRow {
   owner: string | null;
   /** In lists only. */
   created_at?: Date;
+  /** In lists that ask for it: how the first message begins. */
+  first_message?: MessageStart | null;
   context_id: string;
   state: TaskState;
   status_at: Date;

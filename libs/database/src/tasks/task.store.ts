@@ -15,6 +15,7 @@ import { listContext } from './list-context.js';
 import { findEarlierTurn } from './message-key.js';
 import { countSlice, listTasks, searchTasks } from './task-list.js';
 import { TaskReader } from './task-reader.js';
+import { listWaitingTasks } from './waiting-tasks.js';
 
 /** Unless the caller sets another, in bytes. */
 const MAX_READ_BYTES = 16 * 1024 * 1024;
@@ -36,6 +37,7 @@ export class TaskStore {
   readonly get;
   readonly list;
   readonly search;
+  readonly listWaiting;
   readonly countSlice;
   readonly listContext;
   readonly firstDetails;
@@ -63,6 +65,7 @@ export class TaskStore {
     this.get = getTask.bind(undefined, on);
     this.list = listTasks.bind(undefined, on);
     this.search = searchTasks.bind(undefined, on);
+    this.listWaiting = listWaitingTasks.bind(undefined, on);
     this.countSlice = countSlice.bind(undefined, on);
     this.listContext = listContext.bind(undefined, on);
     this.firstDetails = firstDetails.bind(undefined, database);

@@ -5,7 +5,7 @@ import { Database, type Statement } from '../connection/database.js';
 import { plainText } from '../connection/transient.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { keyOfTenant } from '../connection/row-security.js';
-import type { ListedTasks } from '../tasks/task-list.js';
+import type { ListedTasks } from '../tasks/listed-tasks.js';
 import { ALL_STATES, TERMINAL_STATES } from '../tasks/task-row.js';
 
 // Usage of tasks and model calls, by hour, agent, owner and model. A call is added when it ends. An ended task never

@@ -35,6 +35,20 @@ export function approverFor(
   return { principal: principal.key, at: clock.date().toISOString() };
 }
 
+/** Whether the caller may answer a task that waits: its call for an approval, or its question. @param caller that may write to the task */
+export function mayAnswer(
+  caller: Pick<CallContext, 'principal' | 'scopes'>,
+  stored: Pick<StoredTask, 'task' | 'owner' | 'truncation'>,
+): boolean {
+  try {
+    approverFor(caller, stored);
+    return true;
+  } catch (error) {
+    if (error instanceof ProtocolError && error.kind === 'forbidden') return false;
+    throw error;
+  }
+}
+
 /** The audit record of an answer to a task that waits for approval. Its words stay in the task. */
 export function approvalRecord(
   call: Pick<CallContext, 'principal' | 'address' | 'requestId'>,

@@ -6,7 +6,7 @@ import { TasksController } from './tasks.controller.js';
 /** The words of Arbiter's clients for members of answers. */
 const WORDS: Readonly<Record<string, string>> = { task_id: 'request_id', tasks: 'requests' };
 /** Members that list tasks. All others, such as the task in the JSON of A2A, stay as they are. */
-const LISTS: ReadonlySet<string> = new Set(['tasks', 'descendants', 'spans']);
+const LISTS: ReadonlySet<string> = new Set(['tasks', 'descendants', 'ancestors', 'spans']);
 
 const renamed = (answer: object): object =>
   Object.fromEntries(

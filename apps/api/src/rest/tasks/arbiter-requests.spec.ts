@@ -1,4 +1,4 @@
-import { TaskState } from '@baton/a2a';
+import { agentMessage, dataPart, TaskState } from '@baton/a2a';
 import { type FakeApi, startFakeApi } from '../../../../../test/support/api/fake-api.js';
 import { sampleTask, taskItem } from '../../../../../test/support/api/samples.js';
 
@@ -68,6 +68,24 @@ it('A-44 names the task and its descendants `request_id`, and leaves what the ag
     ...rest,
     request_id: ID,
     descendants: [{ ...descendant, request_id: CHILD }],
+  });
+});
+
+it('names the tasks above one that waits `request_id`, and leaves what the agent asks', async () => {
+  const { tasks: stored } = await api.listing.list({} as never, { limit: 1 });
+  const message = agentMessage({ id: ID, contextId: 'c' }, 'm', [dataPart(METADATA)]);
+  const status = { state: TaskState.TASK_STATE_INPUT_REQUIRED, message, timestamp: undefined };
+  const task = { ...sampleTask({ id: ID }), status };
+  const above = [{ taskId: CHILD, agentId: 'lead' }];
+  api.listing.answerable = async () => ({ tasks: [{ ...stored[0]!, task, above }] });
+  expect(await json('/v1/requests?answerable=true')).toMatchObject({
+    requests: [
+      {
+        request_id: ID,
+        ancestors: [{ request_id: CHILD, agent_id: 'lead' }],
+        question: [{ data: METADATA }],
+      },
+    ],
   });
 });
 

@@ -1,5 +1,6 @@
 import {
   Artifact,
+  Part,
   ProtocolError,
   type StreamItem,
   StreamResponse,
@@ -12,6 +13,7 @@ import {
 } from '@baton/a2a';
 import { approvalsOf, type ModelCallDetail, type ToolCallDetail } from '@baton/agents';
 import type {
+  AnswerableTask,
   ArtifactPosition,
   ConsoleLineRecord,
   Descendant,
@@ -57,11 +59,27 @@ export const taskSummary = z
       .nullable()
       .optional()
       .describe('Key of the principal that made it. Null: an earlier release made it'),
+    first_message: z
+      .string()
+      .optional()
+      .describe(
+        'How its first message begins: at most 200 characters on one line. In lists, unless it is too large',
+      ),
     usage: z
       .object({ input_tokens: z.number(), output_tokens: z.number() })
       .optional()
       .describe('Tokens of models, as the agent has said. In lists'),
     approvals: z.array(approval).optional().describe('The calls that wait for a person to approve them'),
+    ancestors: z
+      .array(z.object({ task_id: z.string(), agent_id: z.string() }).meta({ id: 'Ancestor' }))
+      .optional()
+      .describe('With `answerable`, if another agent has begun it: the tasks above it, the nearest first'),
+    question: z
+      .array(a2aSchema('A part'))
+      .optional()
+      .describe(
+        'With `answerable`: the parts of the message with which it asks, if it asks for no approval. Left out where they are too large',
+      ),
   })
   .meta({ id: 'TaskSummary' });
 export const taskList = z.object({
@@ -316,18 +334,29 @@ export const encodeWholeTask = (
   task: Task.toJSON(task) as JsonObject,
 });
 
+/** A task that waits for an answer, as an entry of a list. */
+export function encodeWaiting({ above, ...stored }: AnswerableTask): z.infer<typeof taskSummary> {
+  const ancestors = above.map(({ taskId, agentId }) => ({ task_id: taskId, agent_id: agentId }));
+  const listed = { ...encodeListed(stored), ...(ancestors.length > 0 && { ancestors }) };
+  const { message } = stored.task.status ?? {};
+  if (listed.approvals || !message) return listed;
+  return { ...listed, question: message.parts.map((part) => Part.toJSON(part) as JsonObject) };
+}
+
 /** A task as an entry of a list. */
 export const encodeListed = ({
   task,
   agentId,
   owner,
   createdAt,
+  firstMessage,
 }: StoredTask): z.infer<typeof taskSummary> => {
   const { input, output } = tokenUsage(task.metadata);
   return {
     ...encodeTaskSummary(task, agentId),
     owner,
     ...(createdAt && { created_at: createdAt.toISOString() }),
+    ...(firstMessage !== undefined && { first_message: firstMessage }),
     ...(input + output > 0 && { usage: { input_tokens: input, output_tokens: output } }),
   };
 };

@@ -13,6 +13,7 @@ import {
   errorWire,
   isTerminal,
   isUuid,
+  requireScope,
   sseRecord,
   STATE_NAMES,
   stateNamed,
@@ -34,7 +35,7 @@ import { Failures } from '../../http/failures.js';
 import { ReadMemoryPool } from '../../http/read-memory-pool.js';
 import { type HttpExchange, logContextOf } from '../../http/requests.js';
 import { SseOutput } from '../../streams/sse-output.js';
-import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
+import { flagQuery, nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { CURSOR, LIMIT, pageOf } from '../paging.js';
 import {
@@ -51,6 +52,7 @@ import {
   encodeListed,
   encodeModelCall,
   encodeTaskSummary,
+  encodeWaiting,
   encodeWholeTask,
   encodeRun,
   encodeRunError,
@@ -105,6 +107,10 @@ const TEXT = new QueryPipe(
     throw ProtocolError.invalidParams(name, `must be a text of at most ${MAX_TEXT} characters`);
   },
 );
+const ANSWERABLE = flagQuery(
+  'Only tasks that wait for an answer which the token may give, the oldest first, each with its `question` or `approvals`. Needs ' +
+    '`agents:call`. Questions to other agents are not there. A page may have fewer than `limit`; `next_cursor` goes on',
+);
 const SINCE_TIME = timeQuery('Only tasks whose status is not older');
 const UNTIL_TIME = timeQuery('Only tasks whose status is older');
 
@@ -126,7 +132,12 @@ export class TasksController {
     private readonly environment: Environment,
   ) {}
 
-  @Describe({ id: 'listTasks', summary: 'Lists the tasks, the newest status first', answer: taskList })
+  @Describe({
+    id: 'listTasks',
+    summary:
+      'Lists the tasks, the newest status first. With `answerable`, those that wait for you, the oldest first',
+    answer: taskList,
+  })
   @RequireScope(...OPERATIONS.listTasks.scopes)
   @Get()
   async list(
@@ -140,6 +151,7 @@ export class TasksController {
     @Query('until', UNTIL_TIME) until: Date | undefined,
     @Query('owner', OWNER) owner: string | undefined,
     @Query('q', TEXT) text: string | undefined,
+    @Query('answerable', ANSWERABLE) isAnswerable: boolean,
   ): Promise<z.infer<typeof taskList>> {
     const caller = callerOf(request);
     const after = cursor ? decodePageToken(cursor, 'cursor') : undefined;
@@ -159,6 +171,12 @@ export class TasksController {
       ...(until && { until }),
       ...(owner !== undefined && { owner }),
     };
+    if (isAnswerable) {
+      if (text !== undefined) throw ProtocolError.invalidParams('q', 'cannot be combined with `answerable`');
+      requireScope(OPERATIONS.sendMessage.scopes, caller.scopes);
+      const { tasks, next } = await this.listing.answerable(caller, page, filter);
+      return { tasks: tasks.map(encodeWaiting), next_cursor: next ? encodePageToken(next) : null };
+    }
     if (text !== undefined) {
       const { tasks, searched, next } = await this.listing.search(caller, page, text, filter);
       return {

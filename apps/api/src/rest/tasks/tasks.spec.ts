@@ -170,7 +170,51 @@ describe('the tasks of a tenant', () => {
     ]);
   });
 
+  it('are listed the oldest first if they wait for an answer of the caller, with what they ask', async () => {
+    const asked: unknown[] = [];
+    const message = agentMessage({ id: ID, contextId: 'c' }, 'm', [
+      textPart('Which one?'),
+      dataPart({ a: 1 }),
+    ]);
+    const status = {
+      state: TaskState.TASK_STATE_INPUT_REQUIRED,
+      message,
+      timestamp: '2026-01-31T12:00:00.000Z',
+    };
+    const next = { statusAt: new Date('2026-01-31T12:00:00.000Z'), taskId: ID };
+    api.listing.answerable = async ({ principal }, page, filter) => {
+      asked.push([principal.kind, page, filter]);
+      const task = sampleTask({ id: ID, status });
+      const above = [{ taskId: UNKNOWN, agentId: 'lead' }];
+      return { tasks: [{ ...stored(ID), task, firstMessage: 'Send it', above }], next };
+    };
+    const found = (await (await ask('?answerable=true&agent=echo&limit=5')).json()) as {
+      next_cursor: string;
+    };
+    expect(found).toMatchObject({
+      tasks: [
+        {
+          task_id: ID,
+          first_message: 'Send it',
+          question: [{ text: 'Which one?' }, { data: { a: 1 } }],
+          ancestors: [{ task_id: UNKNOWN, agent_id: 'lead' }],
+        },
+      ],
+    });
+    await ask(`?answerable=true&cursor=${found.next_cursor}`);
+    expect(asked).toEqual([
+      ['token', { limit: 5, after: undefined }, { agentId: 'echo' }],
+      ['token', { limit: 50, after: next }, {}],
+    ]);
+    expect(await outcome(await ask('?answerable=true', { token: 'reader' }))).toMatchObject([
+      403,
+      { error: { message: expect.stringContaining('agents:call') as string } },
+    ]);
+  });
+
   it.each([
+    '?answerable=yes',
+    '?answerable=true&q=x',
     '?limit=0',
     '?limit=101',
     '?limit=x',

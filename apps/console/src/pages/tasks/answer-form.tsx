@@ -1,112 +1,161 @@
-import { Alert, Button, Code, Group, Stack, Text, Textarea, TextInput } from '@mantine/core';
+import {
+  Alert,
+  Button,
+  Checkbox,
+  Code,
+  Group,
+  NativeSelect,
+  Stack,
+  Text,
+  Textarea,
+  TextInput,
+} from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type SyntheticEvent, useState } from 'react';
-import { fetchApi } from '../../api/client';
-import { Time } from '../../components/time';
 import { ErrorView } from '../../components/error-view';
-import { Json } from '../../components/part-view';
+import { Json, type Part } from '../../components/part-view';
+import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
-import type { Task } from './task-words';
+import { noteAnswered } from '../../session/waiting-tasks';
+import { answerData, type QuestionField, questionFields } from './question-fields';
+import { type AskingTask, decisionPart, sendAnswer } from './send-answer';
 
-interface SendAnswer {
-  error?: { message: string };
+/** What a task waits for, on its page. @param question the parts of the message with which it asks */
+export function AnswerForm({ task, question }: { task: AskingTask; question: readonly Part[] }) {
+  return (
+    <Alert color="orange" variant="light" title="This task waits for you" component="section">
+      <Answer task={task} question={question} />
+    </Alert>
+  );
 }
 
-/** Sends the next message of a task, and does not wait for what comes of it. Throws with the reason. */
-async function answerTask({ agent_id: agent, task_id: taskId }: Task, parts: object[]): Promise<void> {
-  const message = { messageId: crypto.randomUUID(), taskId, role: 'ROLE_USER', parts };
-  const params = { message, configuration: { returnImmediately: true } };
-  const response = await fetchApi(`/agents/${encodeURIComponent(agent)}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params }),
-  });
-  const { error } = (await response.json()) as SendAnswer;
-  if (error) throw new Error(error.message);
-}
-
-/** What a task waits for: the calls that a person must approve, or an answer. */
-export function AnswerForm({ task }: { task: Task }) {
+/** What a task waits for: the calls that a person must approve, or an answer in words or with a form. */
+export function Answer({ task, question }: { task: AskingTask; question: readonly Part[] }) {
   const queryClient = useQueryClient();
   const { can } = useCaller();
-  const [text, setText] = useState('');
   const [reason, setReason] = useState('');
   const send = useMutation({
-    mutationFn: (parts: object[]) => answerTask(task, parts),
+    mutationFn: (parts: readonly object[]) => sendAnswer(task, parts),
     onSuccess: () => {
-      setText('');
       setReason('');
+      // The task asks again about the calls that the answer leaves out.
+      noteAnswered(queryClient, task);
       return queryClient.invalidateQueries({ queryKey: ['task', task.task_id] });
     },
   });
-  const decide = (callId: string, approved: boolean) =>
-    send.mutate([{ data: { approval: { callId, approved, ...(reason !== '' && { reason }) } } }]);
-  const submit = (event: SyntheticEvent) => {
-    event.preventDefault();
-    send.mutate([{ text }]);
-  };
   const { approvals = [] } = task;
+  const decide = (callId: string, approved: boolean): void =>
+    send.mutate([decisionPart(callId, approved, reason)]);
   return (
-    <Alert color="orange" variant="light" title="This task waits for you" component="section">
-      <Stack>
-        {approvals.map(({ call_id: call, tool, description, input, expires_at: expires }) => (
-          <Stack key={call} gap="xs">
+    <Stack>
+      {approvals.map(({ call_id: call, tool, agents = [], description, input, expires_at: expires }) => (
+        <Stack key={call} gap="xs">
+          <Text size="sm">
+            May {agents.at(-1) ?? 'it'} call <Code>{tool}</Code>? {description}
+          </Text>
+          {agents.length > 1 && <Text size="sm">Asked through {agents.join(' → ')}</Text>}
+          <Json value={input} />
+          {expires !== undefined && (
             <Text size="sm">
-              May it call <Code>{tool}</Code>? {description}
+              Refused by itself at <Time at={expires} />
             </Text>
-            <Json value={input} />
-            {expires !== undefined && (
-              <Text size="sm">
-                Refused by itself at <Time at={expires} />
-              </Text>
-            )}
-            <Group>
-              <Button
-                size="xs"
-                loading={send.isPending}
-                disabled={!can('tasks:approve')}
-                onClick={() => decide(call, true)}
-              >
-                Approve {tool}
-              </Button>
-              <Button
-                size="xs"
-                variant="default"
-                disabled={send.isPending || !can('tasks:approve')}
-                onClick={() => decide(call, false)}
-              >
-                Reject {tool}
-              </Button>
-            </Group>
-          </Stack>
-        ))}
-        {approvals.length > 0 ? (
-          <TextInput
-            label="Reason of a refusal"
-            description="The model reads it"
-            value={reason}
-            onChange={({ currentTarget }) => setReason(currentTarget.value)}
-          />
+          )}
+          <Group>
+            <Button
+              size="xs"
+              loading={send.isPending}
+              disabled={!can('tasks:approve')}
+              onClick={() => decide(call, true)}
+            >
+              Approve {tool}
+            </Button>
+            <Button
+              size="xs"
+              variant="default"
+              disabled={send.isPending || !can('tasks:approve')}
+              onClick={() => decide(call, false)}
+            >
+              Reject {tool}
+            </Button>
+          </Group>
+        </Stack>
+      ))}
+      {approvals.length > 0 ? (
+        <TextInput
+          label="Reason of a refusal"
+          description="The model reads it"
+          value={reason}
+          onChange={({ currentTarget }) => setReason(currentTarget.value)}
+        />
+      ) : (
+        <QuestionForm question={question} isPending={send.isPending} send={(parts) => send.mutate(parts)} />
+      )}
+      {send.error && <ErrorView error={send.error} />}
+    </Stack>
+  );
+}
+
+/** The answer to a question: the form that it asks for, or a text. */
+function QuestionForm({
+  question,
+  isPending,
+  send,
+}: {
+  question: readonly Part[];
+  isPending: boolean;
+  send: (parts: readonly object[]) => void;
+}) {
+  const fields = questionFields(question);
+  const [isText, setText] = useState(false);
+  const isForm = fields !== undefined && !isText;
+  const submit = (event: SyntheticEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    send([isForm ? { data: answerData(fields, form) } : { text: form.get('text') }]);
+  };
+  return (
+    <form onSubmit={submit}>
+      <Stack gap="xs" align="flex-start">
+        {isForm ? (
+          fields.map((field) => <AnswerField key={field.name} field={field} />)
         ) : (
-          <form onSubmit={submit}>
-            <Stack gap="xs" align="flex-start">
-              <Textarea
-                label="Your answer"
-                w="100%"
-                autosize
-                minRows={2}
-                required
-                value={text}
-                onChange={({ currentTarget }) => setText(currentTarget.value)}
-              />
-              <Button type="submit" size="xs" loading={send.isPending}>
-                Send the answer
-              </Button>
-            </Stack>
-          </form>
+          <Textarea label="Your answer" name="text" w="100%" autosize minRows={2} required />
         )}
-        {send.error && <ErrorView error={send.error} />}
+        <Group>
+          <Button type="submit" size="xs" loading={isPending}>
+            Send the answer
+          </Button>
+          {fields && (
+            <Button size="xs" variant="default" onClick={() => setText(!isText)}>
+              {isText ? 'Answer with the form' : 'Answer in words'}
+            </Button>
+          )}
+        </Group>
       </Stack>
-    </Alert>
+    </form>
+  );
+}
+
+function AnswerField({ field }: { field: QuestionField }) {
+  const { name, label, description, kind, isRequired, choices, initial, min, max } = field;
+  const shown = { name, label, description, w: '100%', maw: '30rem' };
+  if (kind === 'boolean') return <Checkbox {...shown} defaultChecked={initial === true} />;
+  const text = initial === undefined ? '' : String(initial);
+  if (kind === 'choice') {
+    // Without a first choice nothing is chosen until somebody chooses.
+    const data = [{ value: '', label: '–' }, ...choices];
+    return <NativeSelect {...shown} required={isRequired} data={data} defaultValue={text} />;
+  }
+  const isNumber = kind === 'number' || kind === 'integer';
+  return (
+    <TextInput
+      {...shown}
+      required={isRequired}
+      type={isNumber ? 'number' : kind}
+      defaultValue={text}
+      {...(isNumber
+        ? { min, max, step: kind === 'integer' ? 1 : 'any' }
+        : { minLength: min, maxLength: max })}
+    />
   );
 }

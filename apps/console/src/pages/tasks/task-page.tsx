@@ -50,7 +50,9 @@ export function TaskPage() {
       {task && (
         <Stack gap="lg">
           <Facts task={task} log={log} />
-          {isWaiting(task.state) && <AnswerForm task={task} />}
+          {isWaiting(task.state) && (
+            <AnswerForm key={task.updated_at} task={task} question={questionOf(task)} />
+          )}
           <Trace task={task} />
           <Console task={task} />
           <Artifacts artifacts={log.artifacts} />
@@ -64,6 +66,12 @@ export function TaskPage() {
       )}
     </Page>
   );
+}
+
+/** The parts of the message with which a task asks. */
+function questionOf({ task }: Task): readonly Part[] {
+  const { status } = task as { status?: { message?: Message } };
+  return status?.message?.parts ?? [];
 }
 
 function Actions({ task: { task_id: id, state } }: { task: Task }) {

@@ -1,0 +1,64 @@
+import { answerData, questionFields, readableParts } from './question-fields';
+
+const schema = {
+  type: 'object',
+  properties: {
+    city: { type: 'string', title: 'City', description: 'Where to', minLength: 2, default: 'Ulm' },
+    nights: { type: 'integer', minimum: 1, maximum: 9 },
+    pets: { type: 'boolean' },
+    room: { type: 'string', enum: ['s', 'd'], enumNames: ['Single', 'Double'] },
+    meal: { type: 'string', oneOf: [{ const: 'v', title: 'Vegan' }] },
+    mail: { type: 'string', format: 'email' },
+  },
+  required: ['city'],
+};
+const asked = [{ text: 'Which hotel?' }, { data: { requestedSchema: schema } }];
+
+it('a question with a schema has a field for each of its members', () => {
+  expect(questionFields(asked)).toMatchObject([
+    {
+      name: 'city',
+      label: 'City',
+      description: 'Where to',
+      kind: 'text',
+      isRequired: true,
+      min: 2,
+      initial: 'Ulm',
+    },
+    { name: 'nights', label: 'nights', kind: 'integer', isRequired: false, min: 1, max: 9 },
+    { name: 'pets', kind: 'boolean' },
+    {
+      name: 'room',
+      kind: 'choice',
+      choices: [
+        { value: 's', label: 'Single' },
+        { value: 'd', label: 'Double' },
+      ],
+    },
+    { name: 'meal', kind: 'choice', choices: [{ value: 'v', label: 'Vegan' }] },
+    { name: 'mail', kind: 'email' },
+  ]);
+  expect(readableParts(asked)).toEqual([{ text: 'Which hotel?' }]);
+});
+
+it.each([
+  ['no schema', [{ text: 'x' }, { data: [1] }]],
+  ['a list', [{ data: { requestedSchema: { properties: { a: { type: 'array' } } } } }]],
+  [
+    'a choice of numbers',
+    [{ data: { requestedSchema: { properties: { a: { type: 'integer', enum: [1] }, b: {} } } } }],
+  ],
+  ['no members', [{ data: { requestedSchema: { properties: {} } } }]],
+  ['no object', [{ data: { requestedSchema: 'text' } }]],
+])('a question with %s is answered in words', (_, parts) => {
+  expect(questionFields(parts)).toBeUndefined();
+});
+
+it('an answer has the types of its schema, and nothing of empty fields', () => {
+  const form = new FormData();
+  for (const [name, value] of Object.entries({ city: 'Bonn', nights: '3', room: '', mail: '' }))
+    form.set(name, value);
+  expect(answerData(questionFields(asked)!, form)).toEqual({ city: 'Bonn', nights: 3, pets: false });
+  form.set('pets', 'on');
+  expect(answerData(questionFields(asked)!, form)).toMatchObject({ pets: true });
+});

@@ -1,0 +1,99 @@
+import type { Part } from '../../components/part-view';
+
+/** A field of a question, as a form shows it. */
+export interface QuestionField {
+  name: string;
+  label: string;
+  description: string | undefined;
+  kind: 'text' | 'email' | 'url' | 'date' | 'number' | 'integer' | 'boolean' | 'choice';
+  isRequired: boolean;
+  /** Of a choice: values and their labels. */
+  choices: { value: string; label: string }[];
+  initial: string | number | boolean | undefined;
+  min: number | undefined;
+  max: number | undefined;
+}
+
+type Members = Record<string, unknown>;
+
+/** A form with more fields is answered in words. */
+const MAX_FIELDS = 50;
+const MAX_CHOICES = 200;
+const FORMATS: Readonly<Record<string, QuestionField['kind']>> = { email: 'email', uri: 'url', date: 'date' };
+
+const isObject = (value: unknown): value is Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
+
+/**
+ * The fields that a question asks for. It has a data part `{"requestedSchema": …}`, a JSON Schema as in an elicitation of MCP: an object
+ * whose members are texts, numbers, booleans or choices. Undefined: it has none, or one that no form can show.
+ */
+export function questionFields(parts: readonly Part[]): QuestionField[] | undefined {
+  const schema = parts.map(({ data }) => isObject(data) && data.requestedSchema).find(isObject);
+  if (!schema || !isObject(schema.properties)) return undefined;
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  const members = Object.entries(schema.properties);
+  if (members.length === 0 || members.length > MAX_FIELDS) return undefined;
+  const fields = members.map(([name, member]) => fieldOf(name, member, required.includes(name)));
+  return fields.every((field) => field !== undefined) ? fields : undefined;
+}
+
+/** The parts of a question that people read: all but the schema of its form. */
+export const readableParts = (parts: readonly Part[]): Part[] =>
+  parts.filter(({ data }) => !(isObject(data) && isObject(data.requestedSchema)));
+
+function fieldOf(name: string, member: unknown, isRequired: boolean): QuestionField | undefined {
+  if (!isObject(member)) return undefined;
+  const { type, title, description, format, default: initial } = member;
+  const isText = type === 'string';
+  const choices = choicesOf(member);
+  const kind = choices
+    ? 'choice'
+    : isText
+      ? (FORMATS[textOf(format) ?? ''] ?? 'text')
+      : (['number', 'integer', 'boolean'] as const).find((each) => each === type);
+  if (kind === undefined) return undefined;
+  const isInitial =
+    typeof initial === 'string' || typeof initial === 'number' || typeof initial === 'boolean';
+  return {
+    name,
+    label: textOf(title) ?? name,
+    description: textOf(description),
+    kind,
+    isRequired,
+    choices: choices ?? [],
+    initial: isInitial ? initial : undefined,
+    min: numberOf(isText ? member.minLength : member.minimum),
+    max: numberOf(isText ? member.maxLength : member.maximum),
+  };
+}
+
+/** `enum` with `enumNames`, or `oneOf` with `const` and `title`. */
+function choicesOf({ type, enum: values, enumNames, oneOf }: Members): QuestionField['choices'] | undefined {
+  if (type !== 'string') return undefined;
+  const names: unknown[] = Array.isArray(enumNames) ? enumNames : [];
+  const all: [unknown, unknown][] | undefined = Array.isArray(values)
+    ? values.map((value, i) => [value, names[i]])
+    : Array.isArray(oneOf)
+      ? oneOf.map((each) => (isObject(each) ? [each.const, each.title] : [undefined, undefined]))
+      : undefined;
+  if (!all || all.length > MAX_CHOICES) return undefined;
+  const texts = all.flatMap(([value, label]) =>
+    typeof value === 'string' ? [{ value, label: textOf(label) ?? value }] : [],
+  );
+  return texts.length === all.length ? texts : undefined;
+}
+
+/** What the fields of a filled-in form say, as data. Empty fields are left out. @param form values by the names of fields */
+export function answerData(fields: readonly QuestionField[], form: FormData): Members {
+  return Object.fromEntries(
+    fields.flatMap(({ name, kind }): [string, unknown][] => {
+      const value = form.get(name);
+      if (kind === 'boolean') return [[name, value !== null]];
+      if (typeof value !== 'string' || value === '') return [];
+      return [[name, kind === 'number' || kind === 'integer' ? Number(value) : value]];
+    }),
+  );
+}

@@ -1,0 +1,222 @@
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { ConsoleStack, describeConsole } from '../support/console.js';
+import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
+import { textTool } from '../support/mcp-server/script.js';
+import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import type { TestTenant } from '../support/stack.js';
+
+const ASKING = { metadata: { echo: { askInput: true } } };
+const FORM = {
+  type: 'object',
+  properties: {
+    city: { type: 'string', title: 'City' },
+    nights: { type: 'integer', title: 'Nights', minimum: 1 },
+    pets: { type: 'boolean', title: 'With pets' },
+    room: { type: 'string', title: 'Room', enum: ['single', 'double'] },
+  },
+  required: ['city'],
+};
+
+describeConsole('the inbox of the console', () => {
+  let baton: ConsoleStack;
+  let tenant: TestTenant;
+  let provider: ModelProvider;
+  let tools: TestMcpServer;
+  beforeAll(async () => {
+    [baton, provider, tools] = await Promise.all([
+      ConsoleStack.start({
+        env: { OUTBOUND_ALLOW: '127.0.0.1', BATON_AGENTS_DIR: join(__dirname, '../agents') },
+      }),
+      ModelProvider.start(),
+      startMcpServer({ tools: [textTool('pay', 'paid')] }),
+    ]);
+  });
+  beforeEach(async () => {
+    tools.calls.length = 0;
+    provider.answer(({ body }) => {
+      const messages = body.messages as { role: string; content: unknown }[];
+      if (messages.some(({ role }) => role === 'tool')) return { text: 'done' };
+      const euros = Number(/\d+/.exec(JSON.stringify(messages.at(-1)!.content))?.[0]);
+      return { calls: [{ name: 'desk_pay', input: { euros } }] };
+    });
+    tenant = await baton.stack.createTenant();
+    const mcp = [{ ...PATIENT, name: 'desk', url: tools.url, allow: ['pay'], approval: ['pay'] }];
+    await createAgent('payer', { tools: { mcp }, approvals: { expires: '1h' } });
+  });
+  afterEach(() => baton.expectNoFaults());
+  afterAll(async () => {
+    await baton.stop();
+    await Promise.all([provider.stop(), tools.stop()]);
+  });
+
+  async function createAgent(slug: string, settings: object): Promise<void> {
+    const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
+    const config = {
+      model: 'openai-compatible/m',
+      baseUrl: provider.url,
+      prompt: `You are ${slug}.`,
+      ...settings,
+    };
+    const body = JSON.stringify({ name: slug, description: `The ${slug}`, runtime: 'llm', config });
+    const made = await fetch(`${baton.url}/v1/agents/${slug}`, { method: 'PUT', headers, body });
+    if (!made.ok) throw new Error(await made.text());
+  }
+
+  const send = async (agent: string, text: string, more: object = {}): Promise<string> => {
+    const caller = new RawCaller(baton.stack.url(0, agent), tenant.token);
+    const { result } = await caller.call('SendMessage', sendParams(text, more));
+    return (result as { task: { id: string } }).task.id;
+  };
+  const open = (token = tenant.token): Promise<Page> => baton.open({ token, path: '/inbox' });
+  const entry = (page: Page, id: string) =>
+    page.getByRole('list', { name: 'Waiting for you' }).getByRole('listitem').filter({ hasText: id });
+  const badge = (page: Page, count: number) =>
+    page
+      .getByRole('navigation', { name: 'Pages' })
+      .getByRole('link', { name: `Inbox ${count}`, exact: true });
+  /** Sees what was asked meanwhile without waiting for the next look. */
+  const lookAgain = async (page: Page): Promise<void> => void (await page.reload());
+  const taskOf = async (id: string): Promise<{ state: string; task: { history: { parts: object[] }[] } }> => {
+    const headers = { authorization: `Bearer ${tenant.token}` };
+    return (await fetch(`${baton.url}/v1/tasks/${id}`, { headers })).json() as never;
+  };
+  const ended = async (id: string): Promise<void> => {
+    const page = await baton.open({ token: tenant.token, path: `/tasks/${id}` });
+    await page.getByText('The task has ended.').waitFor();
+    await page.close();
+  };
+
+  it('says what would be there while nothing waits', async () => {
+    const page = await open();
+    await page.getByRole('heading', { name: 'Nothing waits for you' }).waitFor();
+    await page.getByText('You see those of all tasks of the tenant.').waitFor();
+    await baton.expectAccessible(page);
+    expect(
+      await page
+        .getByRole('navigation', { name: 'Pages' })
+        .getByRole('link', { name: /^Inbox/ })
+        .innerText(),
+    ).toBe('Inbox');
+    const caller = await open(await baton.stack.createToken(tenant.slug, 'agents:call'));
+    await caller.getByText('You see those of your own tasks').waitFor();
+    await caller.getByText('tokens with the scope tasks:approve').waitFor();
+  });
+
+  it('has a question with what its task is about, is answered in place, and its badge follows', async () => {
+    const [first, second] = [
+      await send('echo', 'Book a room', ASKING),
+      await send('echo', 'Book a car', ASKING),
+    ];
+    const page = await open();
+    await badge(page, 2).waitFor();
+    const entries = page.getByRole('list', { name: 'Waiting for you' }).getByRole('listitem');
+    await entries.nth(1).waitFor();
+    // The oldest is the first.
+    expect(await entries.nth(0).innerText()).toContain(first);
+    await entry(page, first).getByText('Its task: Book a room').waitFor();
+    await baton.expectAccessibleInBothSchemes(page);
+    await entry(page, first).getByLabel('Your answer').fill('with a view');
+    await entry(page, first).getByRole('button', { name: 'Send the answer' }).click();
+    await badge(page, 1).waitFor();
+    expect(await entry(page, first).count()).toBe(0);
+    await entry(page, second).waitFor();
+    await ended(first);
+    expect((await taskOf(first)).task.history.at(-1)).toMatchObject({ parts: [{ text: 'with a view' }] });
+  });
+
+  it('has calls with their exact input, approves one and refuses another with the reason', async () => {
+    const [one, two] = [await send('payer', 'pay 100'), await send('payer', 'pay 4711')];
+    const page = await open();
+    await entry(page, one).getByText('"euros": 100').waitFor();
+    await entry(page, one).getByText('Refused by itself at').waitFor();
+    await entry(page, one).getByText('payer asks for approval').waitFor();
+    await baton.expectAccessibleInBothSchemes(page);
+    await entry(page, one).getByRole('button', { name: 'Approve desk_pay' }).click();
+    await badge(page, 1).waitFor();
+    await entry(page, two).getByLabel('Reason of a refusal').fill('Too much');
+    await entry(page, two).getByRole('button', { name: 'Reject desk_pay' }).click();
+    await page.getByRole('heading', { name: 'Nothing waits for you' }).waitFor();
+    await Promise.all([ended(one), ended(two)]);
+    expect(tools.calls).toMatchObject([{ tool: 'pay', input: { euros: 100 } }]);
+    expect(JSON.stringify((await taskOf(two)).task)).toContain('Too much');
+  });
+
+  it('decides on several calls at once, after a question', async () => {
+    const ids = [await send('payer', 'pay 1'), await send('payer', 'pay 2'), await send('payer', 'pay 3')];
+    const page = await open();
+    await badge(page, 3).waitFor();
+    await page.getByLabel('Choose all calls').check();
+    await entry(page, ids[2]!).getByRole('checkbox').uncheck();
+    await page.getByRole('button', { name: 'Approve the chosen' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Approve these calls?' });
+    await dialog.getByText('2 times').waitFor();
+    await baton.expectAccessible(page);
+    await dialog.getByRole('button', { name: 'Approve the chosen' }).click();
+    await badge(page, 1).waitFor();
+    await Promise.all([ended(ids[0]!), ended(ids[1]!)]);
+    expect(tools.calls.map(({ input }) => input)).toEqual(
+      expect.arrayContaining([{ euros: 1 }, { euros: 2 }]),
+    );
+    await page.getByLabel('Choose all calls').check();
+    await page.getByRole('button', { name: 'Reject the chosen' }).click();
+    const refusal = page.getByRole('dialog', { name: 'Reject these calls?' });
+    await refusal.getByLabel('Reason of the refusal').fill('No more');
+    await refusal.getByRole('button', { name: 'Reject the chosen' }).click();
+    await page.getByRole('heading', { name: 'Nothing waits for you' }).waitFor();
+    await ended(ids[2]!);
+    expect(tools.calls).toHaveLength(2);
+    expect(JSON.stringify((await taskOf(ids[2]!)).task)).toContain('No more');
+  });
+
+  it('says why an answer was not taken, and keeps it', async () => {
+    const id = await send('echo', 'Book a room', ASKING);
+    const page = await open();
+    await entry(page, id).getByLabel('Your answer').fill('with a view');
+    const headers = { authorization: `Bearer ${tenant.token}` };
+    await fetch(`${baton.url}/v1/tasks/${id}/cancel`, { method: 'POST', headers });
+    await entry(page, id).getByRole('button', { name: 'Send the answer' }).click();
+    await entry(page, id).getByRole('alert').waitFor();
+    expect(await entry(page, id).getByLabel('Your answer').inputValue()).toBe('with a view');
+    await lookAgain(page);
+    await page.getByRole('heading', { name: 'Nothing waits for you' }).waitFor();
+  });
+
+  it('shows a question with a schema as a form, and answers with data', async () => {
+    const question = [
+      { content: { $case: 'text', value: 'Where to?' } },
+      { content: { $case: 'data', value: { requestedSchema: FORM } } },
+    ];
+    const id = await send('stepper', JSON.stringify({ ops: [{ op: 'ask', name: 'trip', question }] }));
+    const page = await open();
+    const asked = entry(page, id);
+    await asked.getByText('Where to?', { exact: true }).waitFor();
+    await baton.expectAccessibleInBothSchemes(page);
+    // It does not show the schema itself.
+    expect(await asked.locator('pre').count()).toBe(0);
+    await asked.getByLabel('City').fill('Bonn');
+    await asked.getByLabel('Nights').fill('3');
+    await asked.getByLabel('With pets').check();
+    await asked.getByRole('button', { name: 'Answer in words' }).click();
+    await asked.getByLabel('Your answer').waitFor();
+    await asked.getByRole('button', { name: 'Answer with the form' }).click();
+    await asked.getByLabel('City').fill('Bonn');
+    await asked.getByLabel('Nights').fill('3');
+    await asked.getByLabel('Room').selectOption('double');
+    await asked.getByRole('button', { name: 'Send the answer' }).click();
+    await page.getByRole('heading', { name: 'Nothing waits for you' }).waitFor();
+    await ended(id);
+    const answers = (await taskOf(id)).task.history.map(({ parts }) => parts[0]);
+    expect(answers).toContainEqual(
+      expect.objectContaining({ data: { city: 'Bonn', nights: 3, pets: false, room: 'double' } }),
+    );
+  });
+
+  it('shows nothing to a token that may not call agents', async () => {
+    const reader = await baton.stack.createToken(tenant.slug, 'tasks:read');
+    const page = await open(reader);
+    await page.getByText('It needs the scope agents:call').waitFor();
+    expect(await page.getByRole('link', { name: 'Inbox' }).count()).toBe(0);
+  });
+});
