@@ -63,6 +63,11 @@ describeConsole('tasks in the console', () => {
   };
   const openTask = (id: string): Promise<Page> => baton.open({ token: tenant.token, path: `/tasks/${id}` });
 
+  const stateTab = (page: Page, state: string): Locator =>
+    page
+      .getByRole('navigation', { name: 'States of tasks' })
+      .getByRole('link', { name: new RegExp(`^${state}`) });
+
   const createAgent = async (slug: string, settings: object): Promise<void> => {
     const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
     const config = {
@@ -243,7 +248,7 @@ describeConsole('tasks in the console', () => {
     const { result } = await agent.call('SendMessage', sendParams('open'));
     const { id } = (result as { task: { id: string } }).task;
     const page = await baton.open({ token: tenant.token, path: '/tasks' });
-    await page.getByLabel('State').selectOption('failed');
+    await stateTab(page, 'failed').click();
     await page.getByLabel('Since').selectOption('24h');
     const row = page.getByRole('row').filter({ hasText: id });
     await row.getByRole('cell', { name: /refused the key \(401\)/ }).waitFor();
@@ -292,6 +297,9 @@ describeConsole('tasks in the console', () => {
     await page.getByText('2 tasks', { exact: true }).waitFor();
     await page.getByLabel('Search').fill('PARCEL 4711');
     await page.getByText('1 tasks found in the newest 2').waitFor();
+    expect(await page.getByRole('table', { name: 'Tasks' }).locator('mark').allInnerTexts()).toEqual([
+      'parcel 4711',
+    ]);
     await page.getByRole('link', { name: ids[0]! }).waitFor();
     expect(await page.getByRole('link', { name: ids[1]! }).count()).toBe(0);
     expect(new URL(page.url()).searchParams.get('text')).toBe('PARCEL 4711');
@@ -314,6 +322,41 @@ describeConsole('tasks in the console', () => {
     await page.getByRole('link', { name: 'test', exact: true }).first().click();
     await page.waitForURL((url) => url.searchParams.get('owner') === owner);
     expect(await page.getByLabel('Owner', { exact: true }).inputValue()).toBe(owner);
+  });
+
+  it('are opened by a click anywhere in their row', async () => {
+    const id = await send('open me');
+    const page = await baton.open({ token: tenant.token, path: '/tasks' });
+    const row = page.getByRole('row').filter({ hasText: id });
+    // The link of the row lies above its cells.
+    await row.getByRole('cell', { name: 'completed', exact: true }).click({ force: true });
+    await page.waitForURL((url) => url.pathname.endsWith(`/tasks/${id}`));
+  });
+
+  it('are told apart by their first messages, and by the first sentence of the error in their agent', async () => {
+    const id = await send('Look at <b>this</b>\n\nparcel');
+    await writeError(baton.stack.database.url, id, 'The desk is <i>closed</i>. It opens at 8.');
+    const page = await baton.open({ token: tenant.token, path: '/tasks?state=failed' });
+    const row = page.getByRole('row').filter({ hasText: id });
+    await row.getByText('Look at <b>this</b> parcel', { exact: false }).waitFor();
+    await row.getByText('The desk is <i>closed</i>.', { exact: true }).waitFor();
+  });
+
+  it('are counted by state', async () => {
+    const counted = await baton.stack.createTenant();
+    const caller = new RawCaller(baton.stack.url(0), counted.token);
+    await fill(baton.stack.database.url, counted.slug, 1_500);
+    await caller.call('SendMessage', sendParams('ask me', ASKING));
+    const page = await baton.open({ token: counted.token, path: '/tasks' });
+    await stateTab(page, 'input-required 1$').waitFor();
+    await stateTab(page, 'failed 300$').waitFor();
+    await stateTab(page, String.raw`completed 1,000\+$`).waitFor();
+    await stateTab(page, 'working 0$').waitFor();
+    await baton.expectAccessibleInBothSchemes(page);
+    await stateTab(page, 'input-required').click();
+    await page.getByText('1 tasks', { exact: true }).waitFor();
+    await stateTab(page, 'all').click();
+    await page.getByText(/tasks loaded/).waitFor();
   });
 
   it('are compared with another task of the agent', async () => {
@@ -349,7 +392,10 @@ describeConsole('tasks in the console', () => {
     const shown = async (): Promise<unknown[]> => {
       await page.getByText('The task has ended.').waitFor();
       // The times come a moment after the events.
-      await events.filter({ hasNot: page.getByRole('time') }).waitFor({ state: 'detached' });
+      await events
+        .filter({ hasNot: page.getByRole('time') })
+        .first()
+        .waitFor({ state: 'detached' });
       return events.evaluateAll((items: Shown[]) =>
         items.map((item) => [item.innerText.split('\n')[0], item.querySelector('time').dateTime]),
       );
@@ -464,7 +510,7 @@ describeConsole('tasks in the console', () => {
     await page.keyboard.press('End');
     await page.getByText(/^[2-9]\d\d tasks loaded/).waitFor();
     expect(await rows.count()).toBeLessThan(100);
-    await page.getByLabel('State').selectOption('failed');
+    await stateTab(page, 'failed').click();
     await page.waitForURL(/state=failed/);
     await page.getByRole('cell', { name: 'failed' }).first().waitFor();
     expect(await page.getByRole('cell', { name: 'completed', exact: true }).count()).toBe(0);
@@ -504,6 +550,22 @@ async function writeSteps(databaseUrl: string, taskId: string): Promise<void> {
        FROM tasks t, json_array_elements($2::json) WITH ORDINALITY e (value, position) WHERE t.id = $1`,
       [taskId, JSON.stringify(entries)],
     );
+  } finally {
+    await client.end();
+  }
+}
+
+/** Makes a task one whose agent, in code, has thrown. */
+async function writeError(databaseUrl: string, taskId: string, message: string): Promise<void> {
+  const client = new Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await client.query(`SET baton.tenant = 'system'`);
+    await client.query(`UPDATE runs SET error_detail = $2 WHERE task_id = $1`, [
+      taskId,
+      JSON.stringify({ attempt: 1, at: '2026-01-31T12:00:00.000Z', message }),
+    ]);
+    await client.query(`UPDATE tasks SET state = 4, status = '{}' WHERE id = $1`, [taskId]);
   } finally {
     await client.end();
   }

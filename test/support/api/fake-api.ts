@@ -148,6 +148,7 @@ export interface FakeApi {
     | 'list'
     | 'search'
     | 'answerable'
+    | 'counts'
     | 'relations'
     | 'descendants'
     | 'firstDetails'
@@ -287,6 +288,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
     search: async () => ({ tasks: [], searched: 0 }),
     list: async () => ({ tasks: [], more: false }),
     answerable: async () => ({ tasks: [] }),
+    counts: async () => new Map(),
     relations: async () => ({
       owner: null,
       parentTaskId: null,
@@ -464,6 +466,7 @@ function tasksModule({
         useValue: {
           list: (...page: Parameters<TaskListing['list']>) => listing.list(...page),
           search: (...page: Parameters<TaskListing['search']>) => listing.search(...page),
+          counts: (...of: Parameters<TaskListing['counts']>) => listing.counts(...of),
           answerable: (...page: Parameters<TaskListing['answerable']>) => listing.answerable(...page),
           relations: (...of: Parameters<TaskListing['relations']>) => listing.relations(...of),
           descendants: (...of: Parameters<TaskListing['descendants']>) => listing.descendants(...of),

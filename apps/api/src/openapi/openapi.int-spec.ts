@@ -274,6 +274,7 @@ describe('what the API takes and answers is what its document says', () => {
     const task = { id: await makeTask() };
     await tenant.call('listTasks');
     await tenant.call('listTasks', { query: '?answerable=true' });
+    await tenant.call('listTasks', { query: '?counts=true' });
     await tenant.call('getTask', { names: task });
     await tenant.call('listConsoleLines', { names: task });
     await tenant.call('listEventTimes', { names: task });

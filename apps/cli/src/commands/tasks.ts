@@ -143,13 +143,14 @@ const rowOf =
     updated_at: at,
     context_id: context,
     status_message: text = '',
+    error_message: error = text,
   }: TenantSchemas['TaskSummary']): string[] => [
     id,
     slugs.get(agent) ?? agent,
     state ?? '-',
     timeOf(at),
     context,
-    isExplained(state) ? text : '',
+    isExplained(state) ? error : '',
   ];
 
 async function waiting(cli: Cli, options: ServerOptions & { limit: string }): Promise<void> {

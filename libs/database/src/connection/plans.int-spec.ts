@@ -132,6 +132,8 @@ describe.each(['without statistics', 'with statistics'])('of many tasks, %s', (s
       ),
       waiting: await readBy((database) => new TaskStore(database).listWaiting(page)),
       ownWaiting: await readBy((database) => new TaskStore(database).listWaiting({ ...page, own: FEW })),
+      states: await readBy((database) => new TaskStore(database).countStates({ tenantId }, 500)),
+      ownStates: await readBy((database) => new TaskStore(database).countStates({ tenantId, own: FEW }, 500)),
       slice: await readBy((database) => new TaskStore(database).countSlice(page, { state: 2 }, 500)),
       context: await readBy((database) =>
         new TaskStore(database).listContext(tenantId, 'echo', contextId, last!.id, 20),

@@ -26,6 +26,8 @@ export interface StoredTask extends TaskSnapshot {
   createdAt?: Date;
   /** How its first message begins, on one line. Set in lists that ask for it, unless the message is too large. */
   firstMessage?: string;
+  /** The message of the last error in its agent's code, or its beginning. Set in the same lists, if the task has failed with one. */
+  lastError?: string;
   outcome: TurnOutcome | null;
   /** What is left out because it is too large, as in the task's metadata. Unset: nothing. */
   truncation?: Truncation;
@@ -349,7 +351,7 @@ export interface TaskFilter {
   after?: { statusAt: Date; taskId: string };
   historyLength?: number;
   includeArtifacts: boolean;
-  /** True: each task has the beginning of its first message. */
+  /** True: each task has the beginning of its first message and of its last error. */
   withFirstMessage?: boolean;
   /** True: do not count the total. */
   uncounted?: boolean;

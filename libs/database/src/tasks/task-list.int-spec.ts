@@ -179,6 +179,28 @@ describe('a list', () => {
     expect((await stores.tasks.list({ ...filter(tenantId), uncounted: true })).total).toBeNull();
   });
 
+  it('counts the tasks of each state up to a maximum, of an owner and of an agent', async () => {
+    const tenantId = randomUUID();
+    const create = (more: object = {}) => stores.tasks.create({ ...newTask({ tenantId }), ...more });
+    await Promise.all([create(), create(), create({ owner: 'token:1' }), create({ agentId: 'other' })]);
+    await startTask(stores, newTask({ tenantId }));
+    const count = async (more: object, max = 10) => {
+      const counts = await stores.tasks.countStates({ tenantId, ...more }, max);
+      expect(counts.size).toBe(8);
+      return [
+        counts.get(TASK_STATE_SUBMITTED),
+        counts.get(TASK_STATE_WORKING),
+        counts.get(TASK_STATE_COMPLETED),
+      ];
+    };
+    expect(await count({})).toEqual([4, 1, 0]);
+    expect(await count({}, 2)).toEqual([2, 1, 0]);
+    expect(await count({ agentId: 'other' })).toEqual([1, 0, 0]);
+    expect(await count({ own: { owner: 'token:1', unowned: false } })).toEqual([1, 0, 0]);
+    expect(await count({ own: { owner: 'token:1', unowned: true } })).toEqual([4, 1, 0]);
+    expect(await count({ tenantId: randomUUID() })).toEqual([0, 0, 0]);
+  });
+
   it('goes through tasks of several states in the order of their status', async () => {
     const tenantId = randomUUID();
     const at = (i: number) => new Date(1e12 + i).toISOString();

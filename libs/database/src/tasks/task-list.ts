@@ -1,7 +1,8 @@
 import { TaskState } from '@baton/a2a';
 import type { Statement, Values } from '../connection/database.js';
+import { isRunOf } from '../dispatch/run-conditions.js';
 import type { Conditions } from './conditions.js';
-import { FIRST_MESSAGE } from './first-message.js';
+import { firstMessage } from './first-message.js';
 import { historyLimit } from './get.js';
 import { type ListedTasks, matching, ofOwners, TENANT } from './listed-tasks.js';
 import { readTasks, type TaskReads } from './read-tasks.js';
@@ -45,6 +46,13 @@ const STATE_GROUPS: readonly StateGroup[] = [
   { has: (state) => !isAtWork(state), condition: `t.state > ${WORKING}`, from: () => 'tasks t' },
 ];
 
+/** Characters of an error that lists show. */
+const MAX_ERROR = 1_000;
+/** SQL of the message of the last error in the agent's code, for a task `t` that has failed. */
+const LAST_ERROR = `CASE WHEN t.state = ${TaskState.TASK_STATE_FAILED} THEN (
+    SELECT left(r.error_detail->>'message', ${MAX_ERROR}) FROM runs r
+    WHERE ${isRunOf('r', 't.tenant_id', 't.id')} AND r.error_detail IS NOT NULL ORDER BY r.created_at DESC, r.id DESC LIMIT 1) END`;
+
 /**
  * The statement that reads a page. It is made to measure, without a name: a plan for every combination of
  * filters would serve none of them. However many tasks there are, it reads the newest of each state from an
@@ -54,7 +62,9 @@ function pageStatement(filter: Omit<TaskFilter, 'historyLength'> & { historyLeng
   const where = pageConditions(filter);
   const limit = where.value(filter.pageSize + 1);
   const columns = taskColumns(`${where.value(filter.historyLength)}::int`, filter.includeArtifacts, 'list');
-  const shown = filter.withFirstMessage ? `${columns}, ${FIRST_MESSAGE} AS first_message` : columns;
+  const shown = filter.withFirstMessage
+    ? `${columns}, ${firstMessage()} AS first_message, ${LAST_ERROR} AS last_error`
+    : columns;
   const text = `SELECT ${shown}, t.created_at FROM (${newestOfAll(filter, where, limit)}) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
   ORDER BY t.status_at DESC, t.id DESC`;
   return [{ text }, where.values];
@@ -101,10 +111,11 @@ function searchStatement(filter: ListedTasks & Pick<TaskFilter, 'after'>, text: 
 const likeEscaped = (text: string): string => text.replaceAll(/[\\%_]/g, String.raw`\$&`);
 
 /** The rows of a page of a search: the tasks with these ids, as a list has them. */
-function foundStatement(tenantId: string, ids: readonly string[]): Call {
-  const text = `SELECT ${taskColumns('0', false, 'list')}, t.created_at, ${FIRST_MESSAGE} AS first_message FROM tasks t
+function foundStatement(tenantId: string, ids: readonly string[], searched: string): Call {
+  const text = `SELECT ${taskColumns('0', false, 'list')}, t.created_at, ${firstMessage('$3::text')} AS first_message,
+    ${LAST_ERROR} AS last_error FROM tasks t
   WHERE t.tenant_id = ${TENANT} AND t.id = ANY($2::uuid[]) ORDER BY t.status_at DESC, t.id DESC`;
-  return [{ text }, [tenantId, ids]];
+  return [{ text }, [tenantId, ids, searched]];
 }
 
 /** Counts the tasks of all pages; null if there are more than every list counts. */
@@ -118,6 +129,26 @@ function countStatement(filter: ListedTasks): Call {
   const counted = `SELECT 1 FROM (${found}) found LIMIT ${limit.toString()}`;
   const text = `SELECT nullif(count(*), ${limit.toString()})::int AS total FROM (${counted}) counted`;
   return [{ text }, where.values];
+}
+
+/**
+ * Counts the tasks of a list in each state, in an index, up to `max`. A plan for the values reads the index of the agent or of the
+ * owner if the list has one.
+ */
+function stateCountsStatement(filter: ListedTasks, max: number): Call {
+  const where = matching(filter, 'key');
+  const limit = where.value(max);
+  const counted = STATE_GROUPS.flatMap(({ has, condition, from }) =>
+    ALL_STATES.filter(has).map((state) => {
+      const found = ofOwners(
+        filter,
+        where,
+        (conditions) => `SELECT 1 FROM ${from()} WHERE ${conditions} AND ${condition} AND t.state = ${state}`,
+      );
+      return `SELECT ${state} AS state, (SELECT count(*)::int FROM (SELECT 1 FROM (${found}) found LIMIT ${limit}) counted) AS tasks`;
+    }),
+  );
+  return [{ text: counted.join(' UNION ALL ') }, where.values];
 }
 
 /** How far a count in slices has come. */
@@ -201,6 +232,18 @@ export async function listTasks(
   return { tasks, total, more: rows.length > filter.pageSize };
 }
 
+/** The number of tasks of a list in each state, counted up to `max`. @param filter.state is left aside */
+export async function countStates(
+  { database }: Pick<TaskReads, 'database'>,
+  filter: ListedTasks,
+  max: number,
+): Promise<Map<TaskState, number>> {
+  const [statement, values] = stateCountsStatement(filter, max);
+  type CountRow = { state: TaskState; tasks: number };
+  const rows = await database.lists.tenantQuery<CountRow>(filter.tenantId, statement, values);
+  return new Map(rows.map(({ state, tasks }) => [state, tasks]));
+}
+
 /**
  * Tasks of a list with a text, newest status first: in the text of the first message, in the id of the context, or at the
  * beginning of the task's id. It looks at no more than `maxSearched` tasks and stops early if that takes long.
@@ -231,12 +274,17 @@ export async function searchTasks(
     if (found.length === pageSize) break;
     if (rows.length < size) next = undefined;
   } while (next && searched < maxSearched && performance.now() < until);
-  const tasks = found.length > 0 ? await readFound(on, tenantId, found) : [];
+  const tasks = found.length > 0 ? await readFound(on, tenantId, found, text) : [];
   return { tasks, searched, ...(next && { next }) };
 }
 
-async function readFound(on: TaskReads, tenantId: string, ids: readonly string[]): Promise<StoredTask[]> {
-  const [statement, values] = foundStatement(tenantId, ids);
+async function readFound(
+  on: TaskReads,
+  tenantId: string,
+  ids: readonly string[],
+  searched: string,
+): Promise<StoredTask[]> {
+  const [statement, values] = foundStatement(tenantId, ids, searched);
   const rows = await on.database.lists.tenantQuery<TaskRow>(tenantId, statement, values);
   return readTasks(on, rows, { tenantId, historyLength: 0 });
 }

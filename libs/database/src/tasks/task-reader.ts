@@ -226,6 +226,7 @@ export type TaskHead = Pick<
   | 'owner'
   | 'created_at'
   | 'first_message'
+  | 'last_error'
   | 'context_id'
   | 'metadata'
   | 'metadata_cut'
@@ -269,6 +270,7 @@ export function storedTask(
     outcome,
     ...(row.created_at && { createdAt: row.created_at }),
     ...(firstMessage !== undefined && { firstMessage }),
+    ...(row.last_error && { lastError: row.last_error }),
     ...(Object.keys(truncation).length > 0 && { truncation }),
   };
 }

@@ -45,6 +45,8 @@ export interface TaskRow {
   created_at?: Date;
   /** In lists that ask for it: how the first message begins. */
   first_message?: MessageStart | null;
+  /** The same of a task that has failed: the message of the last error in its agent's code. */
+  last_error?: string | null;
   context_id: string;
   state: TaskState;
   status_at: Date;

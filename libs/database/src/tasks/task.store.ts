@@ -13,7 +13,7 @@ import { getTask } from './get.js';
 import { readHeads } from './heads.js';
 import { listContext } from './list-context.js';
 import { findEarlierTurn } from './message-key.js';
-import { countSlice, listTasks, searchTasks } from './task-list.js';
+import { countSlice, countStates, listTasks, searchTasks } from './task-list.js';
 import { TaskReader } from './task-reader.js';
 import { listWaitingTasks } from './waiting-tasks.js';
 
@@ -39,6 +39,7 @@ export class TaskStore {
   readonly search;
   readonly listWaiting;
   readonly countSlice;
+  readonly countStates;
   readonly listContext;
   readonly firstDetails;
   readonly heads;
@@ -67,6 +68,7 @@ export class TaskStore {
     this.search = searchTasks.bind(undefined, on);
     this.listWaiting = listWaitingTasks.bind(undefined, on);
     this.countSlice = countSlice.bind(undefined, on);
+    this.countStates = countStates.bind(undefined, on);
     this.listContext = listContext.bind(undefined, on);
     this.firstDetails = firstDetails.bind(undefined, database);
     this.heads = readHeads.bind(undefined, database);

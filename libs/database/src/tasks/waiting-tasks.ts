@@ -1,6 +1,6 @@
 import { isInterrupted, type TaskState, taskStateToJSON, TaskStatus } from '@baton/a2a';
 import type { Statement, Values } from '../connection/database.js';
-import { FIRST_MESSAGE } from './first-message.js';
+import { firstMessage } from './first-message.js';
 import { type ListedTasks, matching, ofOwners, TENANT } from './listed-tasks.js';
 import { readTasks, type TaskReads } from './read-tasks.js';
 import type { StoredTask, TaskFilter } from './records.js';
@@ -49,7 +49,7 @@ function waitingStatement(filter: ListedTasks & Pick<TaskFilter, 'after' | 'page
     );
   const states = WAITING_STATES.filter((state) => filter.state === undefined || filter.state === state);
   const found = states.map(oldest).join(' UNION ALL ');
-  const text = `SELECT ${columns}, t.created_at, ${FIRST_MESSAGE} AS first_message,
+  const text = `SELECT ${columns}, t.created_at, ${firstMessage()} AS first_message,
     t.parent_task_id, p.state AS parent_state, CASE WHEN ${isSmall('p.status')} THEN p.status END AS parent_status
   FROM (SELECT id FROM (${found}) found ORDER BY status_at, id LIMIT ${limit}) page
   JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id

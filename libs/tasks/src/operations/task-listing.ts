@@ -56,6 +56,8 @@ const MAX_MODEL_CALLS = 100;
 const MAX_TIMES = 1_000;
 /** Maximum number of tasks of one search. */
 const MAX_SEARCHED = 10_000;
+/** Tasks of one state that are counted. */
+const MAX_COUNTED = 1_000;
 /** Pages of waiting tasks that one call looks at: the caller may not be allowed to answer any of them. */
 const MAX_WAITING_PAGES = 5;
 
@@ -130,6 +132,14 @@ export class TaskListing {
     const { limit, after } = page;
     const asked = { ...seenBy(caller), ...filter, pageSize: limit, after };
     return this.tasks.search(asked, text, MAX_SEARCHED);
+  }
+
+  /** The number of the tasks that the caller sees in each state, counted up to 1,000. */
+  async counts(
+    caller: Reacher & { tenantId: string },
+    filter: TaskListFilter = {},
+  ): Promise<ReadonlyMap<TaskState, number>> {
+    return this.tasks.countStates({ ...seenBy(caller), ...filter }, MAX_COUNTED);
   }
 
   /**

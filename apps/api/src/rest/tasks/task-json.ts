@@ -5,6 +5,7 @@ import {
   type StreamItem,
   StreamResponse,
   Task,
+  type TaskState,
   shortened,
   stateName,
   textOf,
@@ -63,7 +64,14 @@ export const taskSummary = z
       .string()
       .optional()
       .describe(
-        'How its first message begins: at most 200 characters on one line. In lists, unless it is too large',
+        'How its first message begins, with `q` the text around the hit: at most 200 characters on one line. In lists, unless the ' +
+          'message is larger than 64 KiB',
+      ),
+    error_message: z
+      .string()
+      .optional()
+      .describe(
+        "The first sentence of the last error in the agent's code, at most 200 characters. In lists, if it has failed with one",
       ),
     usage: z
       .object({ input_tokens: z.number(), output_tokens: z.number() })
@@ -85,6 +93,10 @@ export const taskSummary = z
 export const taskList = z.object({
   tasks: z.array(taskSummary),
   searched: z.int().optional().describe('With `q`: how many tasks this call has looked at'),
+  counts: z
+    .array(z.object({ state: stateSchema, tasks: z.int() }).meta({ id: 'StateCount' }))
+    .optional()
+    .describe('With `counts`: the number of tasks in each state. 1,000 stands for 1,000 or more'),
   next_cursor: nextCursor,
 });
 
@@ -334,6 +346,16 @@ export const encodeWholeTask = (
   task: Task.toJSON(task) as JsonObject,
 });
 
+/** Characters of an error that lists show. */
+const MAX_ERROR = 200;
+
+/** The first sentence, or the first line, of an error. */
+const firstSentence = (text: string): string =>
+  shortened(/^.*?(?:[.!?](?=\s)|$)/mu.exec(text.trim())?.[0] ?? '', MAX_ERROR);
+
+export const encodeCounts = (counts: ReadonlyMap<TaskState, number>): z.infer<typeof taskList>['counts'] =>
+  [...counts].map(([state, tasks]) => ({ state: stateName(state), tasks }));
+
 /** A task that waits for an answer, as an entry of a list. */
 export function encodeWaiting({ above, ...stored }: AnswerableTask): z.infer<typeof taskSummary> {
   const ancestors = above.map(({ taskId, agentId }) => ({ task_id: taskId, agent_id: agentId }));
@@ -350,6 +372,7 @@ export const encodeListed = ({
   owner,
   createdAt,
   firstMessage,
+  lastError,
 }: StoredTask): z.infer<typeof taskSummary> => {
   const { input, output } = tokenUsage(task.metadata);
   return {
@@ -357,6 +380,7 @@ export const encodeListed = ({
     owner,
     ...(createdAt && { created_at: createdAt.toISOString() }),
     ...(firstMessage !== undefined && { first_message: firstMessage }),
+    ...(lastError !== undefined && { error_message: firstSentence(lastError) }),
     ...(input + output > 0 && { usage: { input_tokens: input, output_tokens: output } }),
   };
 };

@@ -170,6 +170,32 @@ describe('the tasks of a tenant', () => {
     ]);
   });
 
+  it('are counted by state with the other filters', async () => {
+    const counted: unknown[] = [];
+    api.listing.list = async () => ({ tasks: [], more: false });
+    api.listing.counts = async ({ tenantId }, filter) => {
+      counted.push([tenantId, filter]);
+      return new Map([[TaskState.TASK_STATE_FAILED, 1_000]]);
+    };
+    expect(await outcome(await ask('?counts=true&agent=echo'))).toMatchObject([
+      200,
+      { counts: [{ state: 'failed', tasks: 1_000 }] },
+    ]);
+    expect(counted).toEqual([['tenant-1', { agentId: 'echo' }]]);
+    expect(await (await ask('')).json()).not.toHaveProperty('counts');
+  });
+
+  it.each([
+    ['The desk is closed. It opens at 8.', 'The desk is closed.'],
+    ['v1.2 is too old!\nat line 1', 'v1.2 is too old!'],
+    ['no end\nof it', 'no end'],
+    ['x'.repeat(300), `${'x'.repeat(200)}…`],
+  ])('have the first sentence of the last error: %j', async (lastError, sentence) => {
+    api.listing.list = async () => ({ tasks: [{ ...stored(ID), lastError }], more: false });
+    const [, { tasks }] = (await outcome(await ask(''))) as [number, { tasks: object[] }];
+    expect(tasks).toMatchObject([{ error_message: sentence }]);
+  });
+
   it('are listed the oldest first if they wait for an answer of the caller, with what they ask', async () => {
     const asked: unknown[] = [];
     const message = agentMessage({ id: ID, contextId: 'c' }, 'm', [
@@ -215,6 +241,8 @@ describe('the tasks of a tenant', () => {
   it.each([
     '?answerable=yes',
     '?answerable=true&q=x',
+    '?counts=true&q=x',
+    '?counts=true&answerable=true',
     '?limit=0',
     '?limit=101',
     '?limit=x',

@@ -6,9 +6,16 @@ import styles from './tasks.module.css';
 export type ListedTask = TenantSchemas['TaskSummary'];
 export type Task = TenantSchemas['Task'];
 
-/** Why a task has ended badly or waits, as its status says. Undefined: it goes on, has completed, or does not say it. */
-export const statusReason = ({ state, status_message: text }: ListedTask): string | undefined =>
-  state !== 'completed' && (isTerminal(state) || isWaiting(state)) ? text : undefined;
+/**
+ * Why a task has ended badly or waits: the last error in its agent's code, or what its status says. Undefined: it goes on, has
+ * completed, or does not say it.
+ */
+export const statusReason = ({
+  state,
+  status_message: text,
+  error_message: error,
+}: ListedTask): string | undefined =>
+  state !== 'completed' && (isTerminal(state) || isWaiting(state)) ? (error ?? text) : undefined;
 
 /** The end of a UUID. Those of neighbours begin with the same time. Other ids, which callers have made, are whole. */
 export const shortId = (id: string): string => (UUID.test(id) ? id.slice(-SHORT_ID) : id);

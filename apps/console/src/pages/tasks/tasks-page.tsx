@@ -11,7 +11,8 @@ import { useCaller } from '../../session/caller';
 import { useAgentNames } from '../agents/agent-names';
 import { readFilters, SPANS, type TaskFilters, unknownFilters, untilChoices } from './filters';
 import { heldOrder } from './held-order';
-import { readTasks, tasksQuery } from './tasks-query';
+import { hitsOf } from './search-hits';
+import { countsQuery, readTasks, tasksQuery } from './tasks-query';
 import { usePrincipalName, usePrincipalNames } from '../../session/principal-names';
 import { STATES } from '../../a2a/task-states';
 import {
@@ -34,7 +35,7 @@ const REFRESH_MS = 4_000;
 const SEARCH_REFRESH_MS = 30_000;
 /** The next page is read when so few rows are left below. */
 const ROWS_AHEAD = 50;
-const TITLES = ['State', 'Task', 'Agent', 'Reason', 'Context', 'Owner', 'Age', 'Duration', 'Usage'];
+const TITLES = ['Message', 'State', 'Task', 'Agent', 'Context', 'Owner', 'Age', 'Duration', 'Usage'];
 
 /** The tasks that the caller sees, the newest status first: live, and however many there are. */
 export function TasksPage() {
@@ -50,6 +51,7 @@ export function TasksPage() {
   return (
     <Page title="Tasks">
       <Filters filters={filters} />
+      <StateTabs filters={filters} />
       <UnknownFilters search={search} />
       {error && <ErrorView error={error} retry={retry} />}
       {!isPending && tasks.length === 0 && !error && <NoTasks hasFilters={hasFilters} />}
@@ -59,6 +61,7 @@ export function TasksPage() {
           entry={entry}
           tasks={tasks}
           names={names}
+          searched={filters.text}
           // A search goes on when somebody asks for it: it can look at many tasks for few rows.
           readMore={hasMore && !isFetchingMore && !isSearch ? readMore : undefined}
         />
@@ -136,12 +139,6 @@ function Filters({ filters }: { filters: TaskFilters }) {
           onKeyDown={({ key, currentTarget }) => key === 'Enter' && search(currentTarget.value)}
         />
         <NativeSelect
-          label="State"
-          value={filters.state ?? ''}
-          onChange={({ currentTarget }) => change({ state: currentTarget.value })}
-          data={[{ value: '', label: 'any' }, ...STATES]}
-        />
-        <NativeSelect
           label="Since"
           value={filters.since ?? ''}
           onChange={({ currentTarget }) => change({ since: currentTarget.value })}
@@ -191,6 +188,38 @@ function Filters({ filters }: { filters: TaskFilters }) {
   );
 }
 
+/** A state of the list is counted so far. */
+const MAX_COUNTED = 1_000;
+
+/** The states of the list, each with its number of tasks. */
+function StateTabs({ filters }: { filters: TaskFilters }) {
+  const { state: _, ...others } = filters;
+  const { data: counts } = useQuery(countsQuery(filters));
+  const textOf = (count: number): string =>
+    count < MAX_COUNTED ? count.toLocaleString() : `${MAX_COUNTED.toLocaleString()}+`;
+  const tab = (state: TaskFilters['state']) => {
+    const count = state && counts?.get(state);
+    return (
+      <Link
+        key={state ?? 'all'}
+        to="/tasks"
+        search={{ ...others, ...(state && { state }) }}
+        replace
+        className={styles.tab}
+        activeOptions={{ exact: true }}
+      >
+        {state ?? 'all'}
+        {count !== undefined && ` ${textOf(count)}`}
+      </Link>
+    );
+  };
+  return (
+    <nav aria-label="States of tasks" className={styles.tabs}>
+      {[undefined, ...STATES].map(tab)}
+    </nav>
+  );
+}
+
 function NoTasks({ hasFilters }: { hasFilters: boolean }) {
   const { can } = useCaller();
   if (hasFilters) {
@@ -225,12 +254,15 @@ function TaskTable({
   entry,
   tasks: list,
   names,
+  searched,
   readMore,
 }: {
   /** The list stands where it stood at this entry of the history. */
   entry: string;
   tasks: readonly ListedTask[];
   names: ReadonlyMap<string, string>;
+  /** The text that was searched for. */
+  searched: string | undefined;
   readMore: (() => void) | undefined;
 }) {
   const scroller = useRef<HTMLDivElement>(null);
@@ -302,7 +334,12 @@ function TaskTable({
                   className={styles.row}
                   style={{ height: ROW_PX, transform: `translateY(${start}px)` }}
                 >
-                  <Cells task={task} agent={names.get(task.agent_id) ?? task.agent_id} nameOf={nameOf} />
+                  <Cells
+                    task={task}
+                    agent={names.get(task.agent_id) ?? task.agent_id}
+                    nameOf={nameOf}
+                    searched={searched}
+                  />
                 </div>
               )
             );
@@ -336,33 +373,44 @@ function Cells({
   task,
   agent,
   nameOf,
+  searched,
 }: {
   task: ListedTask;
   agent: string;
   nameOf: (owner: string) => string;
+  searched: string | undefined;
 }) {
   const { task_id: id, context_id: context, owner, usage, created_at: createdAt, state } = task;
+  const { first_message: message = 'No text' } = task;
+  const reason = statusReason(task);
   return (
     <>
+      <div
+        role="cell"
+        className={styles.message}
+        title={reason === undefined ? message : `${message}\n${reason}`}
+      >
+        {/* It covers the whole row: a click anywhere opens the task. */}
+        <Link to="/tasks/$id" params={{ id }} className={styles.rowLink}>
+          <Marked text={message} searched={searched} />
+          <span className={styles.unseen}> {id}</span>
+        </Link>
+        {reason !== undefined && <div className={styles.reason}>{reason}</div>}
+      </div>
       <div role="cell">
         <StateBadge state={state} />
       </div>
-      <div role="cell">
-        <Link to="/tasks/$id" params={{ id }} className={styles.link} title={id}>
-          <ListedId id={id} />
-        </Link>
+      <div role="cell" title={id} className={styles.above}>
+        <ListedId id={id} />
       </div>
       <div role="cell" title={agent}>
         {agent}
-      </div>
-      <div role="cell" title={statusReason(task)} className={styles.reason}>
-        {statusReason(task) ?? '–'}
       </div>
       <div role="cell">
         <Link
           to="/tasks"
           search={{ agent: task.agent_id, context }}
-          className={styles.link}
+          className={`${styles.link} ${styles.above}`}
           // The fields of the filters take their values once.
           reloadDocument
           title={context}
@@ -376,7 +424,7 @@ function Cells({
           <Link
             to="/tasks"
             search={{ owner }}
-            className={styles.link}
+            className={`${styles.link} ${styles.above}`}
             // The fields of the filters take their values once.
             reloadDocument
           >
@@ -393,4 +441,9 @@ function Cells({
       <div role="cell">{usage ? `${usage.input_tokens} → ${usage.output_tokens}` : '–'}</div>
     </>
   );
+}
+
+/** A text with each place of what was searched for, in upper or lower case. */
+function Marked({ text, searched }: { text: string; searched: string | undefined }) {
+  return hitsOf(text, searched).map(({ part, isHit }, i) => (isHit ? <mark key={i}>{part}</mark> : part));
 }

@@ -1,4 +1,4 @@
-import { infiniteQueryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { answerOf, api } from '../../api/client';
 import { queryOf, type TaskFilters } from './filters';
 
@@ -23,4 +23,20 @@ export const tasksQuery = (filters: TaskFilters, entry: string) =>
     getNextPageParam: ({ next_cursor: next }) => next ?? undefined,
     staleTime: Infinity,
     gcTime: KEPT_MS,
+  });
+
+/** How often the tasks of each state are counted, in ms. */
+const COUNT_MS = 15_000;
+
+/** How many tasks of a list are in each state, up to 1,000. A search counts none. */
+export const countsQuery = ({ state: _, ...filters }: TaskFilters) =>
+  queryOptions({
+    queryKey: ['task-counts', JSON.stringify(filters)],
+    queryFn: async ({ signal }) => {
+      const query = { ...queryOf(filters, Date.now()), limit: 1, counts: true };
+      const { counts = [] } = await answerOf(api.GET('/v1/tasks', { params: { query }, signal }));
+      return new Map(counts.map(({ state, tasks }) => [state, tasks]));
+    },
+    enabled: filters.text === undefined,
+    refetchInterval: COUNT_MS,
   });
