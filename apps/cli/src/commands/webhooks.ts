@@ -19,7 +19,7 @@ interface ChangeOptions extends ServerOptions {
 }
 
 type Webhook = TenantSchemas['Webhook'];
-type ListedDelivery = TenantSchemas['WebhookDelivery'];
+type PrintedDelivery = TenantSchemas['WebhookDelivery'];
 type WebhookChange = TenantPaths['/v1/webhooks/{id}']['patch']['requestBody']['content']['application/json'];
 type State = NonNullable<Webhook['states']>[number];
 
@@ -201,7 +201,7 @@ const deliveryRowOf = ({
   failures,
   next_at: at,
   waiting,
-}: ListedDelivery) => [
+}: PrintedDelivery) => [
   task,
   state,
   error ?? (status === null ? '–' : `HTTP ${String(status)}`),
