@@ -160,6 +160,7 @@ export class TasksController {
     @Query('counts', COUNTS) hasCounts: boolean,
   ): Promise<z.infer<typeof taskList>> {
     const caller = callerOf(request);
+    if (isAnswerable) requireScope(OPERATIONS.sendMessage.scopes, caller.scopes);
     const after = cursor ? decodePageToken(cursor, 'cursor') : undefined;
     const page = { limit, after };
     if (contextId !== undefined && agent === undefined) {
@@ -182,7 +183,6 @@ export class TasksController {
     }
     if (isAnswerable) {
       if (text !== undefined) throw ProtocolError.invalidParams('q', 'cannot be combined with `answerable`');
-      requireScope(OPERATIONS.sendMessage.scopes, caller.scopes);
       const { tasks, next } = await this.listing.answerable(caller, page, filter);
       return { tasks: tasks.map(encodeWaiting), next_cursor: next ? encodePageToken(next) : null };
     }
