@@ -55,6 +55,11 @@ const OF_TASKS: Readonly<Record<string, RestRequest>> = {
     kinds: TASKS,
     path: '/v1/tasks/<id>/trace/1',
   },
+  'GET /v1/tasks/:id/trace/:entry/record': {
+    scope: 'records:read',
+    kinds: TASKS,
+    path: '/v1/tasks/<id>/trace/1/record',
+  },
   'GET /v1/tasks/:id/logs': {
     scope: 'agents:write',
     kinds: TASKS,

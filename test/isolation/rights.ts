@@ -20,6 +20,7 @@ export const SCOPE_COLUMNS = {
   'agents:write': 'agents:write',
   secrets: 'secrets:write',
   schedules: 'schedules:write',
+  records: 'records:read',
   audit: 'audit:read',
   admin: 'admin',
 } as const satisfies Record<string, Scope>;
@@ -40,6 +41,7 @@ const CELLS = [
     'tasks:write',
     'agents:call',
     'agents:write',
+    'records:read',
     'agents',
     '404',
     '400',

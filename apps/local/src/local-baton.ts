@@ -213,6 +213,7 @@ export class LocalBaton {
       REDIS_URL: redisUrl,
       ...listeners,
       CORS_ORIGINS: this.source.CORS_ORIGINS?.trim() || ownOrigins(listeners.PORT),
+      RECORD_DEFAULT: this.source.RECORD_DEFAULT?.trim() || 'failed',
       OUTBOUND_ALLOW: this.source.OUTBOUND_ALLOW?.trim() || OWN_MACHINE,
       ...(this.local.databaseUrl === undefined &&
         this.local.databaseSystemKey === undefined && {

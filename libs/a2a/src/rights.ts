@@ -37,7 +37,7 @@ export const TENANT_SCOPES = [
   'secrets:write',
   'schedules:write',
 ] as const;
-export const SCOPES = [...TENANT_SCOPES, 'audit:read', 'admin'] as const;
+export const SCOPES = [...TENANT_SCOPES, 'records:read', 'audit:read', 'admin'] as const;
 /** What a token may do. `admin` includes all others. */
 export type Scope = (typeof SCOPES)[number];
 

@@ -10,6 +10,7 @@ import {
   type Task,
   TaskState,
 } from '@baton/a2a';
+import type { RecordMode } from '@baton/config';
 import type { OutboundCalls } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
 import type { Redactor } from './outbound/redactor.js';
@@ -58,6 +59,24 @@ export interface TurnConsole {
   write(level: ConsoleLevel, text: string): string;
 }
 
+/** What is kept of one call of a model, for those who may read it. */
+export interface CallRecord {
+  /** Of the entry of the call in the journal. */
+  position: number;
+  /** JSON without secrets, of bounded size. */
+  json: string;
+}
+
+/** The records of the calls that a turn makes of its model. They are kept as well as possible: no method ever fails. */
+export interface TurnRecords {
+  /** Which calls are recorded for an agent whose settings do not say it. */
+  readonly byDefault: RecordMode;
+  /** Stores a record. */
+  store(record: CallRecord): Promise<void>;
+  /** Stores a record if the run fails. */
+  hold(record: CallRecord): void;
+}
+
 /** The secrets of the tenant, as a turn uses them. */
 export interface TurnSecrets {
   /** Removes the values that the turn has read so far. */
@@ -96,6 +115,7 @@ export interface Turn {
   journal: TurnJournal;
   log: TurnLog;
   console: TurnConsole;
+  records: TurnRecords;
   secrets: TurnSecrets;
   /** The only way to call the addresses that a tenant wrote: it goes where the lists of the tenant allow. */
   outbound: OutboundCalls;

@@ -37,4 +37,4 @@ export { isManagementHost } from './management-host.js';
 export { masterKeyId, type MasterKeyIds, masterKeyIdsOf } from './master-key.js';
 export { parseRedisUrl, type RedisHost } from './redis-url.js';
 export { isBatonSecret } from './settings.js';
-export type { ModelPrice } from './values.js';
+export { type ModelPrice, RECORD_MODES, type RecordMode } from './values.js';

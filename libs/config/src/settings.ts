@@ -26,6 +26,7 @@ import {
   port,
   publishedKeys,
   pushMode,
+  recordMode,
   redisUrl,
   sandboxMode,
   shortFlag,
@@ -515,6 +516,17 @@ const worker = group('Worker', {
     days,
     365,
     'Days that records of the audit log stay (docs/operating/audit.md). Retention deletes older ones.',
+  ),
+  recordDefault: setting(
+    recordMode,
+    'none',
+    'Which calls of models Baton records for agents whose settings have no `record`: `none`, `failed` or `all` ' +
+      '(docs/agents/llm.md#what-a-model-was-sent-and-said). `npm start` sets `failed`.',
+  ),
+  recordRetentionDays: setting(
+    days,
+    7,
+    'Days that records of model calls stay. They are deleted with their task if it is deleted before.',
   ),
   executorMemoryMb: setting(
     integer(32, 65_536),

@@ -15,6 +15,7 @@ import { TaskTreeStore } from './delegation/task-tree.store.js';
 import { HostStore } from './catalog/host.store.js';
 import { InstallationStore } from './inspection/installation.store.js';
 import { IssuerStore } from './tenants/issuer.store.js';
+import { CallRecordStore } from './runs/call-record.store.js';
 import { ConsoleLineStore } from './runs/console-line.store.js';
 import { JournalStore } from './runs/journal.store.js';
 import { PushConfigStore } from './push/push-config.store.js';
@@ -43,6 +44,7 @@ import { WebhookStore } from './push/webhook.store.js';
 const STORES = [
   AuditStore,
   DeadLetterStore,
+  CallRecordStore,
   ConsoleLineStore,
   JournalStore,
   RetentionStore,

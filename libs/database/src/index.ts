@@ -61,6 +61,7 @@ export {
   type UsageSums,
 } from './usage/usage-hours.store.js';
 export { type LimitUse, type StoredBytes, type TenantUsage, UsageStore } from './tenants/usage.store.js';
+export { CallRecordStore, type StoredCallRecord } from './runs/call-record.store.js';
 export { type ConsoleLine, type ConsoleLineRecord, ConsoleLineStore } from './runs/console-line.store.js';
 export {
   type JournalRecord,

@@ -54,6 +54,7 @@ export function turnWith(history: Message[], fields: Partial<GuardedTurn> = {}):
     journal: new MemoryJournal(),
     log: { startedAt: 0, flush: () => Promise.resolve(0), keepArtifact: () => undefined },
     console: { write: (_level, text) => text },
+    records: NO_RECORDS,
     secrets: turnSecrets({}),
     outbound: NO_CALLS,
     extensions: [],
@@ -61,6 +62,9 @@ export function turnWith(history: Message[], fields: Partial<GuardedTurn> = {}):
     ...fields,
   };
 }
+
+/** Nothing is recorded, unless the agent says so. */
+const NO_RECORDS = { byDefault: 'none', store: () => Promise.resolve(), hold: () => undefined } as const;
 
 /** For turns that call nothing. */
 const refuse = () => Promise.reject(new Error('this turn has no way to the outside'));

@@ -88,6 +88,7 @@ const TOKENS: Record<string, { scopes: readonly Scope[]; tenantId?: string }> = 
   caller: { scopes: ['agents:call'] },
   reader: { scopes: ['tasks:read'] },
   author: { scopes: ['tasks:read', 'agents:write'] },
+  inspector: { scopes: ['tasks:read', 'records:read'] },
   admin: { scopes: ['admin'] },
   scheduler: { scopes: ['schedules:write'] },
   nobody: { scopes: [] },
@@ -161,7 +162,7 @@ export interface FakeApi {
     | 'usage'
   >;
   /** What happened in a task. */
-  traces: Pick<TaskTraces, 'of' | 'entry' | 'modelStep'>;
+  traces: Pick<TaskTraces, 'of' | 'entry' | 'modelStep' | 'record'>;
   /** A page of a task's artifacts. */
   artifactPages: Pick<ArtifactPages, 'page'>;
   /** What becomes of schedules. */
@@ -274,6 +275,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
     of: async () => ({ spans: [], modelCalls: [] }),
     entry: async () => undefined,
     modelStep: async () => undefined,
+    record: async () => undefined,
   },
   listing: {
     lastError: async () => undefined,
@@ -486,6 +488,7 @@ function tasksModule({
           of: (...of: Parameters<TaskTraces['of']>) => traces.of(...of),
           entry: (...of: Parameters<TaskTraces['entry']>) => traces.entry(...of),
           modelStep: (...of: Parameters<TaskTraces['modelStep']>) => traces.modelStep(...of),
+          record: (...of: Parameters<TaskTraces['record']>) => traces.record(...of),
         },
       },
       {

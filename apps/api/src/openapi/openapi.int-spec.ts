@@ -280,6 +280,7 @@ describe('what the API takes and answers is what its document says', () => {
     await tenant.call('listEventTimes', { names: task });
     await tenant.call('getTrace', { names: task });
     await tenant.call('getCall', { names: { ...task, entry: '1' } });
+    await tenant.call('getCallRecord', { names: { ...task, entry: '1' } });
     await tenant.call('listArtifacts', { names: task });
     await tenant.call('streamEvents', { names: task });
     await tenant.call('cancelTask', { names: task });

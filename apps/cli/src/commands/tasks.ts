@@ -18,8 +18,11 @@ import {
   printValue,
   type Terminal,
 } from '../output.js';
+import { OperatorError } from '../operator-error.js';
+import { RefusedError } from '../refused-error.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { EventTimes } from '../tasks/event-times.js';
+import { printCallRecord } from '../tasks/print-call-record.js';
 import { printCall, printTrace } from '../tasks/print-trace.js';
 import { taskRecord, TasksClient } from '../tasks/tasks-client.js';
 import { assertDone, LOST, parseSequence, printEvents, type TurnResult } from './call.js';
@@ -105,7 +108,10 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     'trace',
     'show what happened in a task, and how long each part took: turns, waits, attempts, calls of models and tools, questions, children',
   )
-    .option('--entry <entry>', 'show what this call has said; needs the scope agents:write')
+    .option(
+      '--entry <entry>',
+      'show what this call has said, with the scope agents:write; and what its model was sent, with records:read',
+    )
     .action((task: string, options: ServerOptions & { entry?: string }) => trace(cli, task, options));
   add('cancel', 'cancel tasks')
     .argument('<task...>', 'ids of the tasks')
@@ -215,14 +221,45 @@ async function show(cli: Cli, id: string, options: ServerOptions): Promise<void>
 async function trace(cli: Cli, id: string, options: ServerOptions & { entry?: string }): Promise<void> {
   const client = clientOf(cli, options);
   if (options.entry !== undefined) {
-    const call = await client.call(id, parseCount('--entry', options.entry, MAX_ENTRY));
-    if (options.json) printValue(cli.terminal, call);
-    else printCall(cli.terminal, call);
-    return;
+    return traceEntry(cli, client, id, parseCount('--entry', options.entry, MAX_ENTRY), options.json);
   }
   const found = await client.trace(id);
   if (options.json) return void printValue(cli.terminal, found);
   printTrace(cli.terminal, found, await client.slugs());
+}
+
+/** Either scope is enough to see something: what a call has said, or what its model was sent. */
+async function traceEntry(
+  { terminal }: Cli,
+  client: TasksClient,
+  id: string,
+  entry: number,
+  json: boolean | undefined,
+): Promise<void> {
+  let refusal: RefusedError | undefined;
+  const ifAllowed = <T>(answer: Promise<T>): Promise<T | undefined> =>
+    answer.catch((error: unknown): undefined => {
+      if (!(error instanceof RefusedError) || error.status !== 403) throw error;
+      refusal ??= error;
+    });
+  const call = await ifAllowed(client.call(id, entry));
+  const record = call?.tool ? undefined : await ifAllowed(client.callRecord(id, entry));
+  if (!call && !record) throw refusal ?? new OperatorError(`Nothing is recorded of the entry ${entry}.`);
+  if (json)
+    return void printValue(terminal, {
+      ...call,
+      task_id: id,
+      entry,
+      ...(record !== undefined && { record }),
+    });
+  if (record) return void printCallRecord(terminal, record);
+  if (call) printCall(terminal, call);
+  if (!call?.model) return;
+  terminal.err(
+    record === null
+      ? "Baton has not recorded what the model was sent. Set `record: all` or `record: failed` in the agent's settings."
+      : 'To see what the model was sent, use a token with the scope records:read.',
+  );
 }
 
 async function printNewestEvents(

@@ -87,6 +87,12 @@ export class TasksClient {
     return answerOf(this.api.GET('/v1/tasks/{id}/trace/{entry}', { params })).catch(noSuchTask(id));
   }
 
+  /** What a model was sent in a call, and what it said. Null: nothing is recorded. @param entry of its span */
+  async callRecord(id: string, entry: number): Promise<TenantSchemas['CallRecord'] | null> {
+    const params = { path: { id, entry: String(entry) } };
+    return (await answerOf(this.api.GET('/v1/tasks/{id}/trace/{entry}/record', { params }))).record;
+  }
+
   /** @throws OperatorError, also if the task cannot be canceled */
   async cancel(id: string): Promise<void> {
     await answerOf(this.api.POST('/v1/tasks/{id}/cancel', { params: { path: { id } } })).catch(

@@ -1,7 +1,7 @@
 import { LOG } from '../../../../test/support/log-sql.js';
 import { TaskState } from '@baton/a2a';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { ConsoleLineStore, JournalStore, RetentionStore, type RunKey } from '../index.js';
+import { CallRecordStore, ConsoleLineStore, JournalStore, RetentionStore, type RunKey } from '../index.js';
 import {
   type Stores,
   chunk,
@@ -24,7 +24,15 @@ beforeAll(async () => {
 afterAll(async () => stores.close());
 
 const { TASK_STATE_CANCELED, TASK_STATE_COMPLETED, TASK_STATE_FAILED, TASK_STATE_INPUT_REQUIRED } = TaskState;
-const TABLES = ['tasks', `${LOG} e`, 'task_messages', 'runs', 'turn_journal', 'console_lines'];
+const TABLES = [
+  'tasks',
+  `${LOG} e`,
+  'task_messages',
+  'runs',
+  'turn_journal',
+  'console_lines',
+  'call_records',
+];
 
 /** How many rows of each table, or events of the log, belong to the task. */
 const rowsOf = async ({ taskId }: { taskId: string }): Promise<number[]> =>
@@ -46,6 +54,7 @@ async function endedTask(
   await new JournalStore(stores.database).append(run, 1, 'remembered');
   const line = { at: new Date(), level: 'info', text: 'said' } as const;
   await new ConsoleLineStore(stores.database).append(run, [line]);
+  await new CallRecordStore(stores.database).append(run, [{ position: 1, json: '{}' }]);
   const chunks = Array.from({ length: events }, (_, i) => chunk(run, String(i), i > 0));
   await endTurn(stores, run, 2, state, chunks);
   await age(run, days);
@@ -76,8 +85,8 @@ describe('a task past its retention', () => {
     expect(await expire(tenantId, 7)).toBe(1);
     expect(await stores.tasks.get(tenantId, old.taskId)).toBeUndefined();
     expect(await retention.purge(100)).toEqual({ events: 4, messages: 1, runs: 1 });
-    expect(await rowsOf(old)).toEqual([0, 0, 0, 0, 0, 0]);
-    expect(await rowsOf(young)).toEqual([1, 4, 1, 1, 1, 1]);
+    expect(await rowsOf(old)).toEqual([0, 0, 0, 0, 0, 0, 0]);
+    expect(await rowsOf(young)).toEqual([1, 4, 1, 1, 1, 1, 1]);
     expect(await expire(tenantId, 7)).toBe(0);
     const filter = { tenantId, pageSize: 10, includeArtifacts: false };
     const { tasks, total } = await stores.tasks.list(filter);
@@ -99,10 +108,10 @@ describe('a task past its retention', () => {
     await sql(stores, `UPDATE tasks SET status_at = 'epoch' WHERE tenant_id = '${tenantId}' AND state < 3`);
     expect(await expire(tenantId, 0.000001)).toBe(3);
     await purgeAll(100);
-    for (const task of [...ended, canceled]) expect(await rowsOf(task)).toEqual([0, 0, 0, 0, 0, 0]);
-    expect(await rowsOf(waiting)).toEqual([1, 4, 1, 1, 1, 1]);
-    expect(await rowsOf(working)).toEqual([1, 2, 1, 1, 0, 0]);
-    expect(await rowsOf({ taskId: queued.task.id })).toEqual([1, 1, 1, 1, 0, 0]);
+    for (const task of [...ended, canceled]) expect(await rowsOf(task)).toEqual([0, 0, 0, 0, 0, 0, 0]);
+    expect(await rowsOf(waiting)).toEqual([1, 4, 1, 1, 1, 1, 1]);
+    expect(await rowsOf(working)).toEqual([1, 2, 1, 1, 0, 0, 0]);
+    expect(await rowsOf({ taskId: queued.task.id })).toEqual([1, 1, 1, 1, 0, 0, 0]);
   });
 
   it('is whole or gone for whoever reads it meanwhile', async () => {
@@ -195,8 +204,8 @@ describe('a long log', () => {
     }
     expect(heads.size).toBeGreaterThanOrEqual(3);
     expect([await rowsOf(long), await rowsOf(short)]).toEqual([
-      [0, 0, 0, 0, 0, 0],
-      [0, 0, 0, 0, 0, 0],
+      [0, 0, 0, 0, 0, 0, 0],
+      [0, 0, 0, 0, 0, 0, 0],
     ]);
   });
 
@@ -209,9 +218,9 @@ describe('a long log', () => {
       throw new Error('killed');
     });
     await expect(killed).rejects.toThrow('killed');
-    expect(await rowsOf(run)).toEqual([0, 28, 0, 1, 1, 1]);
+    expect(await rowsOf(run)).toEqual([0, 28, 0, 1, 1, 1, 1]);
     expect(await purgeAll(15)).toEqual([15, 13]);
-    expect(await rowsOf(run)).toEqual([0, 0, 0, 0, 0, 0]);
+    expect(await rowsOf(run)).toEqual([0, 0, 0, 0, 0, 0, 0]);
   });
 
   it('is deleted once, by however many at once', async () => {
@@ -225,7 +234,7 @@ describe('a long log', () => {
     const purged = (await Promise.all(Array.from({ length: 4 }, () => purgeAll(17)))).flat();
     purged.push(...(await purgeAll(1000)));
     expect(purged.reduce((sum, count) => sum + count, 0)).toBe(12 * 23);
-    for (const run of runs) expect(await rowsOf(run)).toEqual([0, 0, 0, 0, 0, 0]);
+    for (const run of runs) expect(await rowsOf(run)).toEqual([0, 0, 0, 0, 0, 0, 0]);
   });
 });
 

@@ -102,6 +102,9 @@ WITH waiting AS (
 ), line AS (
   DELETE FROM console_lines l USING slice s
   WHERE s.upto = s.last_sequence AND l.tenant_id = s.tenant_id AND l.task_id = s.task_id
+), record AS (
+  DELETE FROM call_records c USING slice s
+  WHERE s.upto = s.last_sequence AND c.tenant_id = s.tenant_id AND c.task_id = s.task_id
 ), start AS (
   DELETE FROM artifact_starts a USING slice s
   WHERE s.upto = s.last_sequence AND a.tenant_id = s.tenant_id AND a.task_id = s.task_id
@@ -154,6 +157,39 @@ WITH old AS (
   RETURNING 1
 )
 SELECT count(*)::int AS receivers FROM gone`,
+};
+
+/**
+ * Deletes old records of model calls, and takes their bytes from their tasks and tenants. Those of a run that goes on stay until it
+ * ends, because their bytes are not added up yet: $1 days $2 limit
+ */
+const DROP_RECORDS: Statement = {
+  text: `
+WITH old AS (
+  SELECT c.tenant_id, c.task_id, c.position FROM call_records c
+  JOIN tasks t ON t.tenant_id = c.tenant_id AND t.id = c.task_id AND t.active_run_id IS NULL
+  WHERE c.created_at < now() - $1::float8 * interval '1 day'
+  ORDER BY c.created_at LIMIT $2 FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM call_records c USING old o
+  WHERE c.tenant_id = o.tenant_id AND c.task_id = o.task_id AND c.position = o.position
+  RETURNING c.tenant_id, c.task_id, c.bytes
+), task AS (
+  UPDATE tasks t SET stored_bytes = t.stored_bytes - g.bytes
+  FROM (SELECT tenant_id, task_id, sum(bytes) AS bytes FROM gone GROUP BY tenant_id, task_id) g
+  WHERE t.tenant_id = g.tenant_id AND t.id = g.task_id
+  RETURNING t.tenant_id, t.id, g.bytes
+), usage AS (
+  UPDATE tenant_usage u SET stored_bytes = u.stored_bytes - g.bytes,
+    counting_bytes = u.counting_bytes - coalesce((
+      SELECT sum(g.stored[i]) FROM generate_subscripts(g.ids, 1) i WHERE g.ids[i] <= u.counting_after
+    ), 0)
+  FROM (
+    SELECT tenant_id, sum(bytes) AS bytes, array_agg(id) AS ids, array_agg(bytes) AS stored FROM task GROUP BY tenant_id
+  ) g
+  WHERE u.tenant_id = g.tenant_id
+)
+SELECT count(*)::int AS "callRecords" FROM gone`,
 };
 
 /** The function is of the owner of the table: our role may not delete records. $1 days $2 limit */
@@ -223,6 +259,11 @@ export class RetentionStore {
   /** Delete at most `limit` receivers of push notifications that were tried or confirmed long ago. The next delivery tries them again. */
   async dropReceivers(limit: number): Promise<DeletedRows> {
     return this.deleted(DROP_RECEIVERS, [limit]);
+  }
+
+  /** Delete at most `limit` records of model calls that are older than that many days. Those of runs that go on stay. */
+  async dropCallRecords(days: number, limit: number): Promise<DeletedRows> {
+    return this.deleted(DROP_RECORDS, [days, limit]);
   }
 
   /** Delete at most `limit` records of the audit log that are older than that many days, and than one day. */

@@ -324,7 +324,15 @@ export interface Tombstone {
 /** How many rows of each kind were deleted. */
 export type DeletedRows = Partial<
   Record<
-    'tasks' | 'events' | 'messages' | 'runs' | 'keys' | 'aliases' | 'tombstones' | 'auditRecords',
+    | 'tasks'
+    | 'events'
+    | 'messages'
+    | 'runs'
+    | 'keys'
+    | 'aliases'
+    | 'tombstones'
+    | 'auditRecords'
+    | 'callRecords',
     number
   >
 >;

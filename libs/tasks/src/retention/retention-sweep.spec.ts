@@ -25,6 +25,7 @@ class FakeStore {
   dropKeys = async (): Promise<DeletedRows> => this.batch('keys');
   dropReceivers = async (): Promise<DeletedRows> => this.batch('receivers');
   forget = async (days: number): Promise<DeletedRows> => this.batch(`forget after ${days}`);
+  dropCallRecords = async (days: number): Promise<DeletedRows> => this.batch(`records after ${days}`);
   dropAudit = async (days: number): Promise<DeletedRows> => this.batch(`audit after ${days}`);
 
   private async batch(kind: string): Promise<DeletedRows> {
@@ -47,7 +48,12 @@ describe('the retention sweep', () => {
     limits = { strict: 7, lax: null };
     const all = async () =>
       Object.entries(limits).map(([tenantId, retentionDays]) => ({ tenantId, limits: { retentionDays } }));
-    const environment = { tombstoneDays: 90, auditRetentionDays: 365, retentionSweepMs: 60_000 };
+    const environment = {
+      tombstoneDays: 90,
+      auditRetentionDays: 365,
+      recordRetentionDays: 7,
+      retentionSweepMs: 60_000,
+    };
     undecided = [];
     warned = [];
     const withoutRetention = async () => undecided;
@@ -71,6 +77,7 @@ describe('the retention sweep', () => {
       'purge',
       'keys',
       'receivers',
+      'records after 7',
       'forget after 90',
       'audit after 365',
     ]);
@@ -87,7 +94,14 @@ describe('the retention sweep', () => {
   it('brings to its end what was begun, also when every tenant keeps everything by now', async () => {
     limits = { strict: null };
     await sweep.runOnce();
-    expect(store.asked).toEqual(['purge', 'keys', 'receivers', 'forget after 90', 'audit after 365']);
+    expect(store.asked).toEqual([
+      'purge',
+      'keys',
+      'receivers',
+      'records after 7',
+      'forget after 90',
+      'audit after 365',
+    ]);
   });
 
   it('says once which tenants of an earlier release keep everything, and deletes nothing of theirs', async () => {

@@ -18,6 +18,7 @@ const RETENTION_DELETED = counter(
 const MAX_TASKS = 500;
 const MAX_EVENTS = 5_000;
 const MAX_KEYS = 2_000;
+const MAX_RECORDS = 500;
 /** Tenants that a line of the log names. */
 const MAX_NAMED = 5;
 /** The pause after each batch, as a multiple of its duration: the sweep works at most a quarter of the time. */
@@ -37,6 +38,7 @@ export class RetentionSweep extends RepeatedWork {
   private readonly receivers = new BatchSize(MAX_KEYS);
   private readonly tombstones = new BatchSize(MAX_TASKS);
   private readonly audit = new BatchSize(MAX_KEYS);
+  private readonly callRecords = new BatchSize(MAX_RECORDS);
   private hasReported = false;
 
   constructor(
@@ -64,7 +66,10 @@ export class RetentionSweep extends RepeatedWork {
       await this.inBatches(this.events, stillAlone, (size) => this.store.purge(size));
       await this.inBatches(this.keys, stillAlone, (size) => this.store.dropKeys(size));
       await this.inBatches(this.receivers, stillAlone, (size) => this.store.dropReceivers(size));
-      const { tombstoneDays, auditRetentionDays } = this.environment;
+      const { tombstoneDays, auditRetentionDays, recordRetentionDays } = this.environment;
+      await this.inBatches(this.callRecords, stillAlone, (size) =>
+        this.store.dropCallRecords(recordRetentionDays, size),
+      );
       await this.inBatches(this.tombstones, stillAlone, (size) => this.store.forget(tombstoneDays, size));
       await this.inBatches(this.audit, stillAlone, (size) => this.store.dropAudit(auditRetentionDays, size));
     });

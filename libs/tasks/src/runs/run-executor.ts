@@ -35,6 +35,7 @@ import { EventWriter, writerMetrics } from './event-writer.js';
 import { restoreArtifact } from './restore-artifact.js';
 import { EventAllowance, assertSize } from './event-allowance.js';
 import { TurnOutput } from './turn-output.js';
+import type { RunCallRecords } from './call-records.js';
 import { TurnBuilder } from './turn-builder.js';
 
 const RUN_START = histogram(
@@ -73,6 +74,7 @@ interface RunningTurn {
   run: ClaimedRun;
   writer: EventWriter;
   output: TurnOutput;
+  records: RunCallRecords;
   signal: AbortSignal;
 }
 
@@ -231,10 +233,12 @@ export class RunExecutor {
     const { runs, tasks, messaging, written: metrics } = this;
     const writer = new EventWriter(run, { runs, tasks, messaging, metrics, onFailure });
     const output = new TurnOutput(run, (metadata) => writer.mergeMetadata(metadata));
+    const records = this.turns.recordsOf(run);
+    const { signal } = controller;
     try {
       this.publishWorking(run);
-      await this.converse(run, writer, output, controller.signal, span).catch((error: unknown) =>
-        this.suspend(error, run, writer, controller.signal, span),
+      await this.converse({ run, writer, output, records, signal }, span).catch((error: unknown) =>
+        this.suspend(error, run, writer, signal, span),
       );
     } catch (error) {
       if (error instanceof AppendRefused || controller.signal.aborted) {
@@ -243,10 +247,11 @@ export class RunExecutor {
         log().error('agent failed', { err: error, attempt: run.attempt });
         if (error instanceof AgentError) await this.noteError(run, error, log());
         if (error instanceof AgentCrash) await this.giveUp(run, error);
-        else await this.failTurn(error, writer, output);
+        else await this.failTurn(error, { writer, output, records });
       }
     } finally {
       writer.discard();
+      records.discard();
       this.active.release(run);
     }
     if (controller.signal.reason === 'shutdown') await this.dispatcher.returnToQueue(run);
@@ -268,13 +273,8 @@ export class RunExecutor {
   }
 
   /** Take the runtime's output until it has ended the turn. Later output is dropped. */
-  private async converse(
-    run: ClaimedRun,
-    writer: EventWriter,
-    output: TurnOutput,
-    signal: AbortSignal,
-    span: Span | undefined,
-  ) {
+  private async converse(speaking: RunningTurn, span: Span | undefined) {
+    const { run, writer, output, records, signal } = speaking;
     const agent = await retryTransient(() => this.directory.findIncludingDeleted(run.tenantId, run.agentId), {
       signal,
     });
@@ -294,7 +294,7 @@ export class RunExecutor {
       },
       keepArtifact: (artifactId: string) => output.keepArtifact(artifactId),
     };
-    const turn = await this.turns.turnOf(run, agent, log, signal, span);
+    const turn = await this.turns.turnOf(run, agent, log, records, signal, span);
     const stop = eitherOf(signal, writer.refusal);
     const untilStopped = stoppedBy(stop);
     const startedAt = performance.now();
@@ -306,7 +306,7 @@ export class RunExecutor {
         if (isFirst) this.firstOutput.observe({}, (performance.now() - startedAt) / 1000, span?.traceparent);
         isFirst = false;
         if (next.done) throw new TurnFailure('The agent returned without a final status');
-        if (await this.writeOutput(next.value, { run, writer, output, signal })) return;
+        if (await this.writeOutput(next.value, speaking)) return;
       }
     } catch (error) {
       if (error instanceof AppendRefused) await this.active.stopRefused(run);
@@ -330,13 +330,14 @@ export class RunExecutor {
 
   /** @returns whether the turn is over */
   private async writeOutput(said: AgentOutput, turn: RunningTurn): Promise<boolean> {
-    const { writer, output } = turn;
+    const { writer, output, records } = turn;
     for (const { payload, end, restores } of output.entries(said)) {
       assertSize(payload, this.environment.maxEventBytes);
       if (restores && payload.$case === 'artifactUpdate') {
         payload.value.append = await restoreArtifact(this.tasks, turn, restores);
       }
       if (end) {
+        if (end.state === TaskState.TASK_STATE_FAILED) await records.storeHeld();
         await writer.end(payload, end);
         this.finished.inc({ outcome: taskStateToJSON(end.state) });
         return true;
@@ -347,7 +348,10 @@ export class RunExecutor {
   }
 
   /** End the turn as failed. The caller learns that it failed; the operator's log has the reason. */
-  private async failTurn(error: unknown, writer: EventWriter, output: TurnOutput): Promise<void> {
+  private async failTurn(
+    error: unknown,
+    { writer, output, records }: Pick<RunningTurn, 'writer' | 'output' | 'records'>,
+  ): Promise<void> {
     const own = error instanceof TurnFailure;
     if (own && error.limit !== undefined) this.metrics.limitExceeded.inc({ limit: error.limit });
     const text = own ? error.message : 'The agent stopped with an unexpected error';
@@ -355,6 +359,7 @@ export class RunExecutor {
     const outcome = own ? null : 'agent-threw';
     const reason = messageWithCause(error);
     for (const { payload } of output.rest()) await writer.write(payload, false);
+    await records.storeHeld();
     await writer.end(output.platformStatus(state, text), { state, outcome, error: reason });
     this.finished.inc({ outcome: taskStateToJSON(state) });
   }

@@ -6,6 +6,7 @@ import { SweepLeaderModule } from '../core/sweep-leader.module.js';
 import { RuntimePortsModule } from '../runtime-ports/runtime-ports.module.js';
 import { TurnsModule } from '../turns/turns.module.js';
 import { ActiveRuns } from './active-runs.js';
+import { CallRecords } from './call-records.js';
 import { RunExecutor } from './run-executor.js';
 import { RunConsumer } from './run-consumer.js';
 import { Quarantine } from './quarantine.js';
@@ -31,6 +32,7 @@ import { WorkerIdentity } from './worker-identity.js';
   ],
   providers: [
     ActiveRuns,
+    CallRecords,
     Quarantine,
     ReservedSlots,
     RunConsumer,

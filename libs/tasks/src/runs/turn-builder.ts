@@ -6,6 +6,7 @@ import { Outbound } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { newContextOf } from '../turns/turn-acceptance.js';
+import { CallRecords, type RunCallRecords } from './call-records.js';
 import { TaskConsoles } from './task-consoles.js';
 import { RunJournal } from './run-journal.js';
 
@@ -25,13 +26,20 @@ export class TurnBuilder {
     private readonly outbound: Outbound,
     private readonly limits: LimitsService,
     private readonly consoles: TaskConsoles,
+    private readonly callRecords: CallRecords,
   ) {}
+
+  /** The records of the calls that an attempt makes of its model. */
+  recordsOf(run: ClaimedRun): RunCallRecords {
+    return this.callRecords.of(run);
+  }
 
   /** The turn of a claimed run. Its later reads are retried while Postgres is away, until `signal` aborts. */
   async turnOf(
     run: ClaimedRun,
     agent: Agent,
     log: TurnLog,
+    records: RunCallRecords,
     signal: AbortSignal,
     span?: Span,
   ): Promise<GuardedTurn> {
@@ -54,6 +62,7 @@ export class TurnBuilder {
       earlierTasks: (count = EARLIER_TASKS) => this.earlierTasks(run, agent, count, signal),
       journal: secrets.journal(new RunJournal(this.journals, run, signal)),
       log,
+      records,
       secrets,
       // Created at their first use, because many turns call no agent and have no console.
       get outbound() {

@@ -1,5 +1,6 @@
 import { canSee, type Reacher } from '@baton/a2a';
 import {
+  CallRecordStore,
   type JournalRecord,
   JournalStore,
   type ModelCallRecord,
@@ -21,6 +22,7 @@ export class TaskTraces {
     private readonly tasks: TaskStore,
     private readonly runs: RunStore,
     private readonly journals: JournalStore,
+    private readonly callRecords: CallRecordStore,
     private readonly taskTree: TaskTreeStore,
   ) {}
 
@@ -63,5 +65,10 @@ export class TaskTraces {
   /** The entry with the answer of a model that has that number among those of the task, from 1. Undefined: there is none. */
   async modelStep(tenantId: string, taskId: string, number: number): Promise<JournalRecord | undefined> {
     return this.journals.modelStep(tenantId, taskId, number);
+  }
+
+  /** What was recorded of the call of a model with that entry: see `CallRecorder` of libs/agents. Undefined: nothing. */
+  async record(tenantId: string, taskId: string, position: number): Promise<unknown> {
+    return this.callRecords.read(tenantId, taskId, position);
   }
 }

@@ -12,7 +12,7 @@ import {
   tokenUsage,
   type JsonObject,
 } from '@baton/a2a';
-import { approvalsOf, type ModelCallDetail, type ToolCallDetail } from '@baton/agents';
+import { approvalsOf, type CallRecordDetail, type ModelCallDetail, type ToolCallDetail } from '@baton/agents';
 import type {
   AnswerableTask,
   ArtifactPosition,
@@ -285,6 +285,47 @@ export const callDetailAnswer = z.object({
     .describe('Of a call of a tool: what it was given, and what the model read of its answer'),
 });
 
+const callRecord = z
+  .object({
+    sent: z
+      .object({
+        instructions: z.string().describe('The system prompt'),
+        messages: z.array(z.unknown()).describe('The newest messages. Files are named by their size'),
+        tools: z.array(z.unknown()).describe('The tools that the model was offered'),
+        parameters: z.unknown().describe('Every other setting of the call'),
+        left_out: z
+          .object({ messages: z.int(), tools: z.int() })
+          .describe('How many were too large to record'),
+      })
+      .nullable()
+      .describe('Null: the call failed before it was sent'),
+    said: z.object({
+      text: z.string(),
+      reasoning: z.string(),
+      calls: z
+        .array(z.object({ id: z.string(), tool: z.string(), input: z.string() }))
+        .describe('As the model wrote them: an input need not be JSON'),
+      finish: z.string().nullable().describe('Null: the call failed'),
+      provider_finish: z.string().nullable(),
+      input_tokens: z.int(),
+      output_tokens: z.int(),
+      reasoning_tokens: z.int(),
+      cached_tokens: z.int().describe("Those of the input tokens that came from the provider's cache"),
+      estimated: z.boolean().describe('The provider has not reported all tokens'),
+      response_id: z.string().nullable().describe("The provider's id of the answer"),
+      response_model: z.string().nullable().describe('The model that has answered, as the provider names it'),
+      error: z.string().nullable().describe('Why the call failed'),
+      complaint: z.record(z.string(), z.unknown()).nullable().describe("The provider's own words on it"),
+      left_out: z.object({ characters: z.int(), calls: z.int() }),
+    }),
+  })
+  .meta({ id: 'CallRecord' });
+export const callRecordAnswer = z.object({
+  task_id: z.string(),
+  entry: z.int(),
+  record: callRecord.nullable().describe('Null: nothing is recorded of it'),
+});
+
 export const cancelAnswer = z.object({ task_id: z.string(), cancelled: z.literal(true) });
 export const cancelRefusal = z.object({
   task_id: z.string(),
@@ -488,6 +529,42 @@ export function encodeCallDetail(
   if (!detail) return { task_id: id, entry };
   const { kind, ...said } = detail;
   return { task_id: id, entry, [kind]: said };
+}
+
+/** What a model was sent and said. */
+export function encodeCallRecord(
+  id: string,
+  entry: number,
+  record: CallRecordDetail | undefined,
+): z.infer<typeof callRecordAnswer> {
+  if (!record) return { task_id: id, entry, record: null };
+  const { sent, said } = record;
+  const { usage, response, providerFinish, left, ...rest } = said;
+  return {
+    task_id: id,
+    entry,
+    record: {
+      sent: sent && {
+        instructions: sent.instructions,
+        messages: sent.messages,
+        tools: sent.tools,
+        parameters: sent.parameters,
+        left_out: sent.left,
+      },
+      said: {
+        ...rest,
+        provider_finish: providerFinish,
+        input_tokens: usage.inputTokens,
+        output_tokens: usage.outputTokens,
+        reasoning_tokens: usage.reasoningTokens,
+        cached_tokens: usage.cachedInputTokens,
+        estimated: usage.estimated ?? false,
+        response_id: response?.id ?? null,
+        response_model: response?.model ?? null,
+        left_out: left,
+      },
+    },
+  };
 }
 
 /** A line that an agent's code has written to its console. */

@@ -18,7 +18,7 @@ import {
   STATE_NAMES,
   stateNamed,
 } from '@baton/a2a';
-import { askedIn, callDetail } from '@baton/agents';
+import { askedIn, callDetail, callRecordDetail } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
 import { AgentDirectory, ArtifactPages, TaskListing, TaskTraces } from '@baton/tasks';
@@ -41,11 +41,13 @@ import { CURSOR, LIMIT, pageOf } from '../paging.js';
 import {
   artifactPage,
   callDetailAnswer,
+  callRecordAnswer,
   cancelAnswer,
   cancelRefusal,
   consolePage,
   encodeArtifactPage,
   encodeCallDetail,
+  encodeCallRecord,
   encodeConsoleLine,
   encodeCounts,
   encodeDescendant,
@@ -382,6 +384,28 @@ export class TasksController {
     const answer = asked && (await this.traces.modelStep(tenantId, id, asked.step));
     const detail = callDetail(found?.value, answer?.value);
     return encodeCallDetail(id, position, detail);
+  }
+
+  @Describe({
+    id: 'getCallRecord',
+    summary:
+      'Shows what a model was sent in a call, and what it said: system prompt, messages, tools, parameters, answer, reason of the end, ' +
+      'tokens. `entry` is that of its span. The setting `record` of the agent says which calls are recorded',
+    answer: callRecordAnswer,
+  })
+  @RequireScope(...OPERATIONS.getTask.scopes)
+  @RequireScopeToo('records:read')
+  @Get(':id/trace/:entry/record')
+  async callRecord(
+    @Param('id') id: string,
+    @Param('entry') entry: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<z.infer<typeof callRecordAnswer>> {
+    const position = readEntry(entry);
+    const { tenantId } = await this.callerWhoSees(id, { request, reply });
+    const record = callRecordDetail(await this.traces.record(tenantId, id, position));
+    return encodeCallRecord(id, position, record);
   }
 
   @Describe({

@@ -612,6 +612,67 @@ describe('the trace of a task', () => {
   });
 });
 
+describe('the record of a model call', () => {
+  const record = {
+    sent: {
+      instructions: 'Be kind.',
+      messages: [{ role: 'user' }],
+      tools: [],
+      parameters: {},
+      left: { messages: 3, tools: 0 },
+    },
+    said: {
+      text: 'Hi',
+      reasoning: '',
+      calls: [],
+      finish: 'stop',
+      providerFinish: 'end_turn',
+      usage: { inputTokens: 9, outputTokens: 2, reasoningTokens: 0, cachedInputTokens: 4 },
+      response: { model: 'm-1' },
+      error: null,
+      complaint: null,
+      left: { characters: 0, calls: 0 },
+    },
+  };
+
+  it('is shown to those who see the task and have its scope', async () => {
+    api.traces.record = async (_tenant, _task, position) =>
+      position === 2 ? record : position === 3 ? 'odd' : undefined;
+    const token = 'inspector';
+    const [status, body] = await outcome(await ask(`/${ID}/trace/2/record`, { token }));
+    expect([status, body]).toMatchObject([
+      200,
+      {
+        entry: 2,
+        record: {
+          sent: { instructions: 'Be kind.', left_out: { messages: 3, tools: 0 } },
+          said: {
+            text: 'Hi',
+            provider_finish: 'end_turn',
+            cached_tokens: 4,
+            response_id: null,
+            response_model: 'm-1',
+          },
+        },
+      },
+    ]);
+    // Nothing is recorded, or a tenant was imported with something else.
+    for (const entry of [3, 4]) {
+      expect(await outcome(await ask(`/${ID}/trace/${entry}/record`, { token }))).toEqual([
+        200,
+        { task_id: ID, entry, record: null },
+      ]);
+    }
+    expect((await ask(`/${UNKNOWN}/trace/2/record`, { token })).status).toBe(404);
+    expect((await ask(`/${ID}/trace/0/record`, { token })).status).toBe(400);
+    for (const other of ['reader', 'author']) {
+      const refused = await ask(`/${ID}/trace/2/record`, { token: other });
+      expect(refused.status).toBe(403);
+      expect(await refused.text()).toContain('records:read');
+    }
+  });
+});
+
 describe('the log of a task', () => {
   const records = async (path: string, headers = {}) =>
     (await (await ask(`/${ID}/events${path}`, { headers })).text()).trim().split('\n\n');

@@ -11,6 +11,8 @@ import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
 import { useAgentNames } from '../agents/agent-names';
+import { CallRecord } from './call-record';
+import { Labelled, Plain } from './labelled';
 import { durationText, type Task } from './task-words';
 import { type Bar, barsOf } from './trace-tree';
 import styles from './task-trace.module.css';
@@ -101,7 +103,8 @@ function Detail({
   call: ModelCall | undefined;
   currency: string | null;
 }) {
-  const isAuthor = useCaller().can('agents:write');
+  const caller = useCaller();
+  const isAuthor = caller.can('agents:write');
   return (
     <Stack gap="xs" className={styles.detail}>
       <Group gap="md">
@@ -132,6 +135,15 @@ function Detail({
       {span.entry !== undefined && span.error === undefined && isAuthor && (
         <Said taskId={taskId} entry={span.entry} />
       )}
+      {span.entry !== undefined &&
+        call &&
+        (caller.can('records:read') ? (
+          <CallRecord taskId={taskId} entry={span.entry} />
+        ) : (
+          <Text size="sm">
+            To see what the model was sent, sign in with a token that has the scope records:read.
+          </Text>
+        ))}
     </Stack>
   );
 }
@@ -184,18 +196,3 @@ function Said({ taskId, entry }: { taskId: string; entry: number }) {
     </>
   );
 }
-
-const Labelled = ({ name, children }: { name: string; children: React.ReactNode }) => (
-  <div>
-    <Text size="sm" fw={600}>
-      {name}
-    </Text>
-    {children}
-  </div>
-);
-
-const Plain = ({ text }: { text: string }) => (
-  <pre className={styles.plain} tabIndex={0}>
-    {text}
-  </pre>
-);

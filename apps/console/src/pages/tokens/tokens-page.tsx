@@ -18,6 +18,7 @@ const SCOPES: readonly [CallerScope, string][] = [
   ['agents:write', 'create and change agents'],
   ['secrets:write', 'set secrets'],
   ['schedules:write', 'create and change schedules'],
+  ['records:read', 'see what models were sent'],
   ['audit:read', 'read the audit log'],
   ['admin', 'everything'],
 ];

@@ -173,13 +173,17 @@ export class Conversation {
     return new Conversation(turn, (await turn.journal.read()).map(recordedEntry));
   }
 
-  /** Appends an entry. It is durable when this resolves. */
-  async add(entry: LlmEntry): Promise<void> {
+  /**
+   * Appends an entry. It is durable when this resolves.
+   * @returns its position in the journal
+   */
+  async add(entry: LlmEntry): Promise<number> {
     // A secret that a model or a tool quotes must not go to another model or tool.
     const clean = this.turn.secrets.redactor.value(entry);
     await this.turn.journal.append(clean);
     const position = (this.entries.at(-1)?.position ?? 0) + 1;
     this.take({ ...clean, runId: this.turn.runId, position });
+    return position;
   }
 
   /** Adds this turn's message as a prompt, unless an earlier attempt has added it. */

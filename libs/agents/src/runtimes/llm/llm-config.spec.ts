@@ -38,6 +38,7 @@ describe('the settings of an llm agent', () => {
       { model: 'openai/m', delegation: { depth: 0 } },
       'config.delegation.depth: must be a whole number from 1 to',
     ],
+    [{ model: 'openai/m', record: 'some' }, 'config.record: must be "none", "failed" or "all"'],
     [{ model: 'openai/m', memory: 'on' }, 'config.memory: must be "off" or {turns, tokens}'],
     [{ model: 'openai/m', baseUrl: 'ftp://x/' }, 'config.baseUrl: must be an http or https URL'],
     [{ model: 'openai-compatible/m' }, 'config.baseUrl: is needed with an openai-compatible model'],

@@ -1,4 +1,5 @@
 import { schemaExcess } from '@baton/compute';
+import { RECORD_MODES } from '@baton/config';
 import {
   MODEL_PROVIDER_NAMES,
   type ModelApi,
@@ -105,6 +106,8 @@ export const llmConfigSchema = z
     stall: duration('30s'),
     /** Maximum retries of a failed model call. */
     retries: wholeNumber(0, 20).prefault(3),
+    /** Which calls are recorded: what the model was sent, and what it said. Default: RECORD_DEFAULT. */
+    record: z.enum(RECORD_MODES, 'must be "none", "failed" or "all"').optional(),
     tools: z.strictObject({ mcp: mcpServers }).prefault({}),
     /** Terms of an approval: who may give it, and its expiry. */
     approvals: z

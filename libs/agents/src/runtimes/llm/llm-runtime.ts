@@ -26,6 +26,7 @@ import { leftovers } from './turn-artifacts.js';
 import { memoryOf } from './memory.js';
 import { ModelMetrics } from './model-usage.js';
 import { PromptReader } from './prompt.js';
+import { CallRecorder, type RecordedTry } from './recording/call-recorder.js';
 import { sendable } from './sendable.js';
 import { SchemaChecks, structuredAnswer } from './schema-checks.js';
 import { type AgentTool, ToolSources } from './tools/tool-sources.js';
@@ -118,15 +119,21 @@ export class LlmRuntime implements AgentRuntime {
       import('./model-steps.js'),
     ]);
     const answers = turn.outbound.fetchWithin(ANSWER_BOUNDS);
-    const model = await openModel(config, turn.secrets, answers);
     const { budget, modelMetrics: metrics, firstPauseMs, logger } = this;
-    const onFailedCall = (call: FailedCall): Promise<void> => conversation.add(call);
+    const mode = config.record ?? turn.records.byDefault;
+    const recorder = mode === 'none' ? undefined : new CallRecorder(turn, mode, logger);
+    const model = await openModel(config, turn.secrets, answers, recorder?.onRequest);
+    const onCall = async (call: ModelStep | FailedCall, recorded: RecordedTry | undefined): Promise<void> => {
+      const position = await conversation.add(call);
+      if (recorded) await recorder?.keep(position, call, recorded);
+    };
     const steps = new ModelSteps(turn, config, model, {
       budget,
       metrics,
       logger,
       firstPauseMs,
-      onFailedCall,
+      onCall,
+      recorder,
     });
     const context = await this.context(open);
     if (turn.attempt > 1) yield* leftovers(turn, conversation, config.output !== undefined);
@@ -151,8 +158,7 @@ export class LlmRuntime implements AgentRuntime {
       const request = { messages: await context(), tools, maxOutputTokens: undefined };
       const maxOutputTokens = roomInBudget(config, conversation.usage().run, request);
       const number = conversation.steps().length + 1;
-      const step = yield* steps.step(number, { ...request, maxOutputTokens }, signal);
-      await conversation.add(step);
+      yield* steps.step(number, { ...request, maxOutputTokens }, signal);
       // After an answer without calls, the turn's final status has the usage.
       if (conversation.pendingCalls().length > 0) {
         yield withUsage(status(turn, TaskState.TASK_STATE_WORKING), conversation);

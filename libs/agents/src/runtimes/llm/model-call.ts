@@ -16,6 +16,7 @@ import type { FailedCall, ModelStep } from './conversation.js';
 import { BrokenAnswer } from './broken-answer.js';
 import { endingOf, finishOf, MAX_REASON } from './finish-reason.js';
 import type { OpenModel } from './providers.js';
+import type { RecordedTry } from './recording/call-recorder.js';
 import type { Speech } from './turn-artifacts.js';
 import type { AgentTool } from './tools/tool-sources.js';
 import { type ModelUsage, estimateTokens, usageOf } from './model-usage.js';
@@ -37,6 +38,8 @@ export interface CallProgress {
   /** Characters of the output so far. */
   characters: number;
   usage?: ModelUsage;
+  /** What is recorded of the try. Unset: nothing. */
+  recorded?: RecordedTry | undefined;
   /** Set when the call has failed. Unset if it was stopped. */
   failed?: FailedCall;
 }
@@ -109,6 +112,7 @@ async function* relayAnswer(
     finish ??= group.find((part) => part.type === 'finish');
     for (const part of group) {
       calls.take(part);
+      progress.recorded?.answer.take(part);
       if (part.type === 'tool-input-delta') progress.characters += part.delta.length;
     }
     if (group.some(isWord)) progress.firstWordMs ??= performance.now() - began;

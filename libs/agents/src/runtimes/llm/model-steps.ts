@@ -11,6 +11,7 @@ import { type CallProgress, type ModelRequest, callModel, estimateInput } from '
 import { type ModelMetrics, NO_USAGE, type ModelUsage, estimateTokens, tokensOf } from './model-usage.js';
 import { type ProviderFailure, causeOf, explain } from './provider-failure.js';
 import type { OpenModel } from './providers.js';
+import type { CallRecorder, RecordedTry } from './recording/call-recorder.js';
 import { Speech } from './turn-artifacts.js';
 
 const LONGEST_PAUSE_MS = 30_000;
@@ -27,8 +28,10 @@ export interface ModelStepPorts {
   budget: TokenBudget;
   metrics: ModelMetrics;
   logger: Logger;
-  /** Keeps a failed call, before it is retried or ends the turn. */
-  onFailedCall: (call: FailedCall) => Promise<void>;
+  /** Keeps a call. A failed one is kept before it is retried or ends the turn. */
+  onCall: (call: ModelStep | FailedCall, recorded: RecordedTry | undefined) => Promise<void>;
+  /** Unset: the calls are not recorded. */
+  recorder: CallRecorder | undefined;
   /** Maximum pause before the first retry, in ms. It doubles with each retry. */
   firstPauseMs: number;
 }
@@ -46,31 +49,30 @@ export class ModelSteps {
   ) {}
 
   /**
-   * Runs one step of the model. Yields its output as it arrives, and returns the complete step.
+   * Runs one step of the model. Yields its output as it arrives, and keeps its calls.
    * @param number number of the step in the task, from 1
    * @throws AgentFailure if the provider fails; TokensExceeded if the tenant has no tokens left
    */
-  async *step(
-    number: number,
-    request: ModelRequest,
-    signal: AbortSignal,
-  ): AsyncGenerator<AgentOutput, ModelStep> {
+  async *step(number: number, request: ModelRequest, signal: AbortSignal): AsyncGenerator<AgentOutput, void> {
     const speech = new Speech(this.turn, number);
     for (let retries = 0; ; retries++) {
-      const progress: CallProgress = { characters: 0 };
+      const progress: CallProgress = { characters: 0, recorded: this.ports.recorder?.begin() };
+      let step: ModelStep;
       try {
-        const step = yield* this.measured(request, speech, progress, signal);
+        step = yield* this.measured(request, speech, progress, signal);
         yield* speech.end();
-        return step;
       } catch (error) {
-        if (progress.failed) await this.ports.onFailedCall(progress.failed);
+        if (progress.failed) await this.ports.onCall(progress.failed, progress.recorded);
         const cause = causeOf(error);
         if (signal.aborted || error instanceof TokensExceeded) throw error;
         if (cause instanceof AgentFailure) throw cause;
         const failure = explain(error, this.model);
         await this.pauseAfter(failure, retries, signal);
         speech.restart();
+        continue;
       }
+      await this.ports.onCall(step, progress.recorded);
+      return;
     }
   }
 
@@ -107,6 +109,7 @@ export class ModelSteps {
         outcome = failure.kind;
         const cause = causeOf(error);
         failed = cause instanceof AgentFailure ? cause.message : failure.reason;
+        if (progress.recorded) progress.recorded.complaint = failure.complaint;
         this.log('model call failed', { reason: failed, answer: failure.complaint });
       }
       throw error;

@@ -18,6 +18,8 @@ type Model = Exclude<LanguageModel, string>;
 type ModelV3 = Extract<Model, { specificationVersion: 'v3' }>;
 type Middleware = Exclude<Parameters<typeof wrapLanguageModel>[0]['middleware'], readonly unknown[]>;
 type CallParams = Parameters<ModelV3['doStream']>[0];
+/** What the AI SDK gives to the model of a provider in one call. */
+export type SentParams = CallParams;
 type StreamResult = Awaited<ReturnType<ModelV3['doStream']>>;
 type StreamPart = StreamResult['stream'] extends ReadableStream<infer Part> ? Part : never;
 type ModelWarning = Extract<StreamPart, { type: 'stream-start' }>['warnings'][number];
@@ -41,9 +43,15 @@ export interface OpenModel {
 /**
  * Opens the model of an agent with the tenant's key.
  * @param fetch the outbound guard's fetch
+ * @param onRequest called with each request
  * @throws AgentFailure if the tenant has no such key
  */
-export async function openModel(config: LlmConfig, secrets: TurnSecrets, fetch: Fetch): Promise<OpenModel> {
+export async function openModel(
+  config: LlmConfig,
+  secrets: TurnSecrets,
+  fetch: Fetch,
+  onRequest?: (params: SentParams) => void,
+): Promise<OpenModel> {
   const { provider, name } = splitModel(config.model);
   const { name: keyName, destination } = modelKey(config);
   const key = await secrets.get(keyName, [destination]).catch(rethrowPlain);
@@ -57,7 +65,7 @@ export async function openModel(config: LlmConfig, secrets: TurnSecrets, fetch: 
   const plain = await create(config, provider, name, key, providerFetch(fetch, apiOf(config)));
   const model = wrapLanguageModel({
     model: plain,
-    middleware: [settingsOf(config, provider, name, ignored), notes(ignored)],
+    middleware: [settingsOf(config, provider, name, ignored), notes(ignored, onRequest)],
   });
   const { redactor } = secrets;
   return {
@@ -194,11 +202,12 @@ function addBudget(params: CallParams, effort: Effort): void {
   if (maxOutputTokens !== undefined) params.maxOutputTokens = maxOutputTokens - budgetTokens;
 }
 
-/** Collects the SDK's warnings about settings that it does not pass on. */
-function notes(ignored: Set<string>): Middleware {
+/** Collects the SDK's warnings about settings that it does not pass on, and says what is sent. */
+function notes(ignored: Set<string>, onRequest: ((params: SentParams) => void) | undefined): Middleware {
   return {
     specificationVersion: 'v3',
-    wrapStream: async ({ doStream }) => {
+    wrapStream: async ({ doStream, params }) => {
+      onRequest?.(params);
       const result = await doStream();
       const note = new TransformStream<StreamPart, StreamPart>({
         transform(part, controller) {
