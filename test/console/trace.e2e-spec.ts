@@ -81,4 +81,40 @@ describeConsole('the trace of a task', () => {
       .nth(1)
       .waitFor();
   });
+
+  it('shows what a model was sent to those who may read it, and tells others what they lack', async () => {
+    provider.reset();
+    provider.reply({ text: 'Nothing is due.' });
+    const config = { model: 'openai-compatible/m', baseUrl: provider.url, prompt: 'Be <b>thrifty</b>.' };
+    const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({
+      name: 'clerk',
+      description: 'Looks',
+      runtime: 'llm',
+      config: { ...config, record: 'all' },
+    });
+    const made = await fetch(`${baton.url}/v1/agents/clerk`, { method: 'PUT', headers, body });
+    expect(made.status).toBe(201);
+    const caller = new RawCaller(baton.stack.url(0, 'clerk'), tenant.token);
+    const { id } = (await caller.call('SendMessage', sendParams('what is due?'))).result!.task as {
+      id: string;
+    };
+    const scopes = ['agents:call', 'agents:write', 'tasks:read'];
+    const openedWith = async (...more: string[]): Promise<Page> => {
+      const token = await baton.stack.createToken(tenant.slug, ...scopes, ...more);
+      const page = await baton.open({ token, path: `/tasks/${id}` });
+      await row(page, /^model openai-compatible\/m /).click();
+      await trace(page).getByText('Nothing is due.').first().waitFor();
+      return page;
+    };
+    const reader = await openedWith('records:read');
+    await trace(reader).getByText('Sent: instructions').waitFor();
+    await trace(reader).getByText('Be <b>thrifty</b>.').waitFor();
+    await trace(reader).getByText('what is due?').waitFor();
+    await trace(reader).getByText('Sent: parameters').waitFor();
+    await baton.expectAccessibleInBothSchemes(reader);
+    const other = await openedWith();
+    await trace(other).getByText('a token that has the scope records:read').waitFor();
+    expect(await other.content()).not.toContain('thrifty');
+  });
 });
