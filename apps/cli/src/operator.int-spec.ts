@@ -197,6 +197,10 @@ describe('npx baton with --url needs no database', () => {
     expect(await must(...task, taskId)).toMatchObject({ ...shown, error: { ...error, runId } });
     expect((await baton(...task, taskId)).out).toMatch(/^id +[^]*\nat y$/);
     expect(await refusal(...task, randomUUID())).toMatch(/^The tenant "remote-dead" has no task "/);
+    // The id alone is enough.
+    expect(await must('tasks', 'find', taskId)).toMatchObject({ ...shown, error: { ...error, runId } });
+    expect(await refusal('tasks', 'find', randomUUID())).toMatch(/^No tenant has a task "/);
+    expect(await refusal('tasks', 'find', 'none')).toMatch(/^No tenant has a task "none"/);
     expect((await baton('dead-letters', 'show', runId)).out).toMatch(/\nmessage +a bitter pill\n[^]*\nat y$/);
     const [made] = (await must('dead-letters', 'redeliver', '--all', '--tenant', 'remote-dead')) as Json[];
     expect(made).toEqual({ runId, taskId: expect.not.stringMatching(taskId) as string });

@@ -50,7 +50,7 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/webhooks.js')).addWebhookCommands(...args),
   },
   tasks: {
-    summary: 'tasks of a tenant: list, waiting, show, watch, logs, trace, cancel, send-again',
+    summary: 'tasks of a tenant: list, waiting, show, watch, logs, trace, cancel, send-again, find',
     add: async (...args) => (await import('./commands/tasks.js')).addTaskCommands(...args),
   },
   approvals: {

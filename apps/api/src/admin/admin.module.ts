@@ -9,6 +9,7 @@ import { AdminHostsController } from './admin-hosts.controller.js';
 import { AdminOperatorTokensController } from './admin-operator-tokens.controller.js';
 import { AdminRequestsController } from './admin-requests.controller.js';
 import { AdminSecretsController } from './admin-secrets.controller.js';
+import { AdminTaskSearchController } from './admin-task-search.controller.js';
 import { AdminTasksController } from './admin-tasks.controller.js';
 import { AdminTenantsController } from './admin-tenants.controller.js';
 import { AdminTokensController } from './admin-tokens.controller.js';
@@ -28,6 +29,7 @@ import { AdminTokensController } from './admin-tokens.controller.js';
     AdminPlatformController,
     AdminTasksController,
     AdminRequestsController,
+    AdminTaskSearchController,
   ],
 })
 export class AdminModule {}

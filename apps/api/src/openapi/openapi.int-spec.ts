@@ -359,7 +359,9 @@ describe('what the API takes and answers is what its document says', () => {
     await operator.call('listWorkers');
     await operator.call('getQueue');
     await operator.call('whoami');
-    await operator.call('getTask', { names: { ...names, id: await makeTask() } });
+    const found = { id: await makeTask() };
+    await operator.call('getTask', { names: { ...names, ...found } });
+    await operator.call('findTask', { names: found });
     const agent = { name: 'Second', description: 'Says it again', runtime: 'echo', slug: 'second' };
     await operator.call('createAgent', { names, body: agent });
     await operator.call('listAgents', { names });

@@ -94,6 +94,12 @@ export function addTaskCommands(program: Command, cli: Cli): void {
       const { showTaskAsOperator } = await import('../tasks/show-as-operator.js');
       return showTaskAsOperator(cli, task, { tenant, ...options });
     });
+  ofTask('find', 'as the operator: find the tenant of a task, and show the task without its messages').action(
+    async (task: string, options: ServerOptions) => {
+      const { findTaskAsOperator } = await import('../tasks/show-as-operator.js');
+      return findTaskAsOperator(cli, task, options);
+    },
+  );
   ofTask('watch', 'print the events of a task with their times until it ends')
     .option('--after <sequence>', 'start after the event with this sequence', '0')
     .action((task: string, options: ServerOptions & { after: string }) => watch(cli, task, options));

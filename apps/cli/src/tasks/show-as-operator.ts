@@ -1,3 +1,4 @@
+import type { OperatorSchemas } from '@baton/contract';
 import { answerOf } from '../api.js';
 import { type Cli } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
@@ -9,18 +10,34 @@ import { printFields, printRunError, printValue } from '../output.js';
 export async function showTaskAsOperator(
   cli: Cli,
   id: string,
-  { tenant, json, ...options }: OperatorOptions & { tenant: string },
+  { tenant, ...options }: OperatorOptions & { tenant: string },
 ): Promise<void> {
   const params = { path: { tenant, id } };
-  const { error, ...task } = await withOperatorApi(cli, options, (api) =>
+  const task = await withOperatorApi(cli, options, (api) =>
     answerOf(api.GET('/v1/admin/tenants/{tenant}/tasks/{id}', { params })),
-  ).catch((refused: unknown) => {
-    if (refusalOf(refused)?.status !== 404) throw refused;
-    throw new NotFoundError(`The tenant "${tenant}" has no task "${id}", or it is past its retention.`);
-  });
+  ).catch(explain(`The tenant "${tenant}" has no task "${id}", or it is past its retention.`));
+  print(cli, task, options);
+}
+
+/** The same for a task whose tenant nobody has named. */
+export async function findTaskAsOperator(cli: Cli, id: string, options: OperatorOptions): Promise<void> {
+  const params = { path: { id } };
+  const task = await withOperatorApi(cli, options, (api) =>
+    answerOf(api.GET('/v1/admin/tasks/{id}', { params })),
+  ).catch(explain(`No tenant has a task "${id}", or it is past its retention.`));
+  print(cli, task, options);
+}
+
+const explain =
+  (message: string) =>
+  (refused: unknown): never => {
+    throw refusalOf(refused)?.status === 404 ? new NotFoundError(message) : refused;
+  };
+
+function print(cli: Cli, { error, ...task }: OperatorSchemas['TenantTask'], { json }: OperatorOptions): void {
   const record = {
     id: task.task_id,
-    tenant,
+    tenant: task.tenant,
     agentId: task.agent_id,
     contextId: task.context_id,
     state: task.state ?? 'unknown',

@@ -11,6 +11,7 @@ import { findAlias } from './find-alias.js';
 import { firstDetails } from './first-details.js';
 import { getTask } from './get.js';
 import { readHeads } from './heads.js';
+import { tenantsOfTask } from './tenants-of-task.js';
 import { listContext } from './list-context.js';
 import { findEarlierTurn } from './message-key.js';
 import { countSlice, countStates, listTasks, searchTasks } from './task-list.js';
@@ -43,6 +44,7 @@ export class TaskStore {
   readonly listContext;
   readonly firstDetails;
   readonly heads;
+  readonly tenantsOf;
 
   readonly readEvents;
   readonly readPage;
@@ -72,6 +74,7 @@ export class TaskStore {
     this.listContext = listContext.bind(undefined, on);
     this.firstDetails = firstDetails.bind(undefined, database);
     this.heads = readHeads.bind(undefined, database);
+    this.tenantsOf = tenantsOfTask.bind(undefined, database);
 
     this.readEvents = readEvents.bind(undefined, database);
     this.readPage = readPage.bind(undefined, database);

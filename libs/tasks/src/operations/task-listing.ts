@@ -1,5 +1,6 @@
 import {
   canSee,
+  ProtocolError,
   type Reacher,
   type RequestDetails,
   type TaskState,
@@ -60,6 +61,8 @@ const MAX_SEARCHED = 10_000;
 const MAX_COUNTED = 1_000;
 /** Pages of waiting tasks that one call looks at: the caller may not be allowed to answer any of them. */
 const MAX_WAITING_PAGES = 5;
+/** Tenants that an error names. */
+const MAX_NAMED = 10;
 
 /** A task that waits for an answer which the caller may give. */
 export interface AnswerableTask extends StoredTask {
@@ -197,6 +200,21 @@ export class TaskListing {
   ): Promise<{ stored: StoredTask; error: RunErrorRecord | undefined } | undefined> {
     const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
     return stored && { stored, error: await this.lastError(tenantId, taskId) };
+  }
+
+  /**
+   * The tenant that has the task. Throws `not-found` if none has it, and `invalid-params` if several have it.
+   * @returns its slug
+   */
+  async tenantOf(taskId: string): Promise<string> {
+    const [slug, ...others] = await this.tasks.tenantsOf(taskId);
+    if (slug === undefined)
+      throw new ProtocolError('not-found', 'No tenant has such a task, or it is past its retention');
+    if (others.length === 0) return slug;
+    throw ProtocolError.invalidParams(
+      'id',
+      `is the id of tasks of the tenants ${[slug, ...others].slice(0, MAX_NAMED).join(', ')}: name the tenant, too`,
+    );
   }
 
   /** The parent and the children of a task. */
