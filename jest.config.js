@@ -41,8 +41,8 @@ const withServices = {
 };
 
 module.exports = {
-  // Tests with processes wait for more than half of their time: five files at once also where there are two cores, or one.
-  maxWorkers: Math.max(5, availableParallelism() - 1),
+  // Tests with processes wait for half of their time: four files at once also where there are two cores, or one.
+  maxWorkers: Math.max(4, availableParallelism() - 1),
   // Tests wait for events, however slow the machine. This bound ends a test or a hook that hangs, so no test has its own. It is
   // longer than helpers wait for a process (baton-process.ts), which then say what the process has logged.
   testTimeout: 15 * 60_000,

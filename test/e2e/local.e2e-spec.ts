@@ -47,8 +47,9 @@ describe('npm start', () => {
   const demo = (): Demo => JSON.parse(readFileSync(join(home.path, 'demo.json'), 'utf8')) as Demo;
   const echo = (): RawCaller => new RawCaller(`${demo().url}/agents/echo`, demo().token);
   const send = async (text: string): Promise<{ id: string; status: { state: string } }> => {
-    const { result } = await echo().call('SendMessage', sendParams(text));
-    return result?.task as { id: string; status: { state: string } };
+    const { result, ...refused } = await echo().call('SendMessage', sendParams(text));
+    if (!result) throw new Error(JSON.stringify(refused));
+    return result.task as { id: string; status: { state: string } };
   };
 
   afterAll(async () => {
