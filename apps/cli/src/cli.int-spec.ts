@@ -231,7 +231,7 @@ describe('tokens', () => {
     expect(await refusal('tokens list --tenant nobody')).toMatch(/^There is no tenant "nobody": /);
     expect(await refusal('tokens create')).toMatch(/^No server is configured: give --url and --token, /);
     expect(await refusal('tokens create --tenant holder --scopes root')).toBe(
-      '--scopes: there is no scope "root": choose from agents:call, tasks:read, tasks:write, tasks:approve, agents:read, agents:write, secrets:write, schedules:write, audit:read, admin.',
+      '--scopes: there is no scope "root": choose from agents:call, tasks:read, tasks:write, tasks:approve, agents:read, agents:write, secrets:write, schedules:write, records:read, audit:read, admin.',
     );
     expect(await refusal('tokens create --tenant holder --expires soon')).toMatch(
       /^--expires: "soon" is neither/,

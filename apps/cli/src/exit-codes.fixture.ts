@@ -10,7 +10,7 @@ export function exitCodeOf(sentence: string): number {
     return EXIT.usage;
   }
   if (
-    /^(There is no (?!token for)|Tenant "\S+" (has no|trusts no)|The tenant "\S+" has no|"\S+" is not bound|No push config of task)/.test(
+    /^(There is no (?!token for)|Tenant "\S+" (has no|trusts no)|The tenant "\S+" has no|"\S+" is not bound|No push config of task|No tenant has a task)/.test(
       sentence,
     )
   ) {

@@ -11,6 +11,7 @@ import { AdminRequestsController } from './admin-requests.controller.js';
 import { AdminSecretsController } from './admin-secrets.controller.js';
 import { AdminTaskSearchController } from './admin-task-search.controller.js';
 import { AdminTasksController } from './admin-tasks.controller.js';
+import { OperatorTasks } from './operator-tasks.js';
 import { AdminTenantsController } from './admin-tenants.controller.js';
 import { AdminTokensController } from './admin-tokens.controller.js';
 
@@ -31,5 +32,6 @@ import { AdminTokensController } from './admin-tokens.controller.js';
     AdminRequestsController,
     AdminTaskSearchController,
   ],
+  providers: [OperatorTasks],
 })
 export class AdminModule {}
