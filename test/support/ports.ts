@@ -1,7 +1,10 @@
 import getPort, { portNumbers } from 'get-port';
 
-/** Below the ports that Linux gives out (ip_local_port_range), and below those of `LocalRun`. */
-const [FIRST, LAST] = [10_000, 19_000];
+/**
+ * Below the ports that Linux gives out (ip_local_port_range), and below those of `LocalRun`; above 10080, which `fetch` takes for a
+ * port of another protocol.
+ */
+const [FIRST, LAST] = [10_081, 19_000];
 const CHOICE = 900;
 
 /**

@@ -156,7 +156,7 @@ describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata, t
 
   it('leaves the turn it was given as it was', async () => {
     const given = turn();
-    // The journal is there to be written.
+    // The journal and the records are there to be written.
     const dataOf = ({
       earlierTasks: _,
       journal: _j,
@@ -164,6 +164,7 @@ describe.each(Object.entries(RUNTIMES))('the %s runtime', (_, { run, metadata, t
       secrets: _s,
       outbound: _o,
       console: _c,
+      records: _r,
       ...data
     }: Turn) => data;
     const before = structuredClone(dataOf(given));

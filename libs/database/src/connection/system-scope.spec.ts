@@ -40,6 +40,7 @@ const USERS: Readonly<Record<string, string>> = {
     'an issuer is looked up before the tenant of its token is known; operators list all',
   'tenants/stream-count.store.ts': 'the heartbeat of an API process: its streams of many tenants at once',
   'tasks/heads.ts': "the relay's tick: heads of the logs of many tenants at once",
+  'tasks/tenants-of-task.ts': 'operators name a task by its id alone',
   'tenants/tenant-removal.store.ts':
     'the record of a deletion belongs to the platform, and outlives the tenant',
   'tenants/tenant.store.ts':
@@ -55,7 +56,7 @@ const SYSTEM =
   /\b(systemQuery|systemQueries|inSystem|SYSTEM_SCOPE|systemScope)\b|\bcatalog\.(run|query|changeAcross)[<(]|\.prisma\b|'system'/;
 
 /** A role of messages to a model is no scope. */
-const MODEL_ROLE = "message.role === 'system'";
+const MODEL_ROLE = /message\.role [=!]== 'system'/g;
 
 const sourcesBelow = (folder: string): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })

@@ -70,7 +70,7 @@ export class CallRecorder {
     const { redactor } = this.turn.secrets;
     const { prompt, tools = [], ...settings } = sent;
     const instructions = prompt.flatMap((message) => (message.role === 'system' ? [message.content] : []));
-    const messages = this.newest(prompt.filter(({ role }) => role !== 'system'));
+    const messages = this.newest(prompt.filter((message) => message.role !== 'system'));
     const offered = fitting(tools.map((tool) => this.clean(tool)));
     // What is not part of the request: how the call is made.
     const { abortSignal: _, headers: __, includeRawChunks: ___, ...parameters } = settings;
