@@ -5,9 +5,12 @@ import { UsageError } from '../usage-error.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, printFields, printValue, printTable } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
+import { parseCount } from './options.js';
 import { answerOf, listAll, type ServerOptions, tenantApi } from '../api.js';
 
 const TITLES = ['id', 'url', 'agents', 'states', 'state'];
+/** Most deliveries of one list. */
+const MAX_LISTED = 10_000;
 const DELIVERY_TITLES = ['task', 'state', 'last answer', 'failures', 'next try', 'events waiting'];
 
 interface ChangeOptions extends ServerOptions {
@@ -64,7 +67,7 @@ export function addWebhookCommands(program: Command, cli: Cli): void {
     (id: string, options: ServerOptions) => test(cli, id, options),
   );
   add('deliveries', 'list the tasks that a webhook is told of, with the last answer of its receiver', '<id>')
-    .option('--limit <n>', 'at most so many, the newest first', '50')
+    .option('--limit <number>', `maximum number of tasks, up to ${MAX_LISTED}, the newest first`, '50')
     .action((id: string, options: ServerOptions & { limit: string }) => deliveries(cli, id, options));
   add('redeliver', 'deliver again, now, what the receiver has not taken', '<id>')
     .option('--task <id>', 'only the events of this task')
@@ -156,13 +159,12 @@ async function test(cli: Cli, id: string, options: ServerOptions): Promise<void>
 }
 
 async function deliveries(cli: Cli, id: string, options: ServerOptions & { limit: string }): Promise<void> {
-  const most = Number(options.limit);
-  if (!Number.isInteger(most) || most < 1) throw new UsageError('--limit: give a whole number from 1.');
+  const max = parseCount('--limit', options.limit, MAX_LISTED);
   const api = tenantApi(cli, options);
   const all = await listAll(
     (query) => api.GET('/v1/webhooks/{id}/deliveries', { params: { ...of(id), query } }),
     (page) => page.deliveries,
-    most,
+    max,
   );
   const none = 'No task yet that the webhook is told of.';
   if (options.json) printValue(cli.terminal, all);
