@@ -4,8 +4,6 @@ import { type IncomingMessage, ServerResponse } from 'node:http';
 const MAX_MS = 30_000;
 /** Maximum time between two chunks of it, in ms. */
 const IDLE_MS = 5_000;
-/** Maximum number of bytes to drop of one request. */
-const MAX_BYTES = 256 * 1024 * 1024;
 /** Maximum number of bytes that the process drops in a window of time, and its length in ms. */
 const WINDOW_BYTES = 512 * 1024 * 1024;
 const WINDOW_MS = 10_000;
@@ -21,6 +19,8 @@ const WINDOW_MS = 10_000;
 export class LingeringResponse<
   Request extends IncomingMessage = IncomingMessage,
 > extends ServerResponse<Request> {
+  /** Maximum number of bytes to drop of one request. */
+  protected readonly maxBytes: number = 256 * 1024 * 1024;
   /** When the answer was sent to a caller that was still sending, by `performance.now()`. */
   answeredAt: number | undefined;
 
@@ -67,7 +67,7 @@ export class LingeringResponse<
     const onData = (chunk: Buffer): void => {
       length += chunk.length;
       idle.refresh();
-      if (length > MAX_BYTES || !mayDrop(chunk.length)) stop(false);
+      if (length > this.maxBytes || !mayDrop(chunk.length)) stop(false);
     };
     this.once('close', forget);
     req
