@@ -3,7 +3,7 @@
 
 const { options } = require('./.dependency-cruiser.cjs');
 
-const TESTS = '\\.(spec|int-spec|e2e-spec|fixture)\\.c?ts$|\\.fixture\\.cjs$|^libs/[^/]+/test/';
+const TESTS = '\\.(spec|int-spec|e2e-spec|nightly-spec|fixture)\\.c?ts$|\\.fixture\\.cjs$|^libs/[^/]+/test/';
 
 module.exports = {
   forbidden: [

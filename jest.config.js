@@ -1,4 +1,5 @@
-// Three projects: `unit` (pure and fast), `integration` (one library on real Postgres and Redis) and `e2e`.
+// Four projects: `unit` (pure and fast), `integration` (one library on real Postgres and Redis), `e2e`, and `nightly`
+// (`npm run test:nightly`), which has what takes too long for every change.
 
 const { availableParallelism } = require('node:os');
 
@@ -40,6 +41,11 @@ const withServices = {
   globalTeardown: '<rootDir>/test/support/jest/global-teardown.js',
 };
 
+/** Files of `e2e` with a longer form: at night `NIGHTLY` of test/support/nightly.ts is true. */
+const LONGER_AT_NIGHT = ['e2e/upgrade', 'interop/interop'].map(
+  (name) => `<rootDir>/test/${name}.e2e-spec.ts`,
+);
+
 module.exports = {
   // Tests with processes wait for half of their time: four files at once also where there are two cores, or one.
   maxWorkers: Math.max(4, availableParallelism() - 1),
@@ -68,6 +74,12 @@ module.exports = {
       ...withServices,
       displayName: 'e2e',
       testMatch: ['<rootDir>/test/**/*.e2e-spec.ts', '<rootDir>/test/contracts/*.spec.ts'],
+    },
+    {
+      ...base,
+      ...withServices,
+      displayName: 'nightly',
+      testMatch: ['<rootDir>/test/**/*.nightly-spec.ts', ...LONGER_AT_NIGHT],
     },
   ],
 };

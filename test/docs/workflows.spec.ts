@@ -58,12 +58,19 @@ describe.each(names)('the workflow %s', (name) => {
   });
 });
 
+it('runs the tests of every night by a schedule, with the last release at hand for the test of upgrades', () => {
+  const { on, jobs } = read('nightly.yml');
+  expect(on).toHaveProperty('schedule');
+  expect(jobs.test?.steps[0]?.with).toMatchObject({ 'fetch-depth': 0 });
+  expect(jobs.test?.steps.at(-1)?.run).toBe('.ci/nightly');
+});
+
 describe('the release', () => {
   const { on, jobs } = read('release.yml');
 
   it('is made of a tag, after all tests, and only its job may publish and sign', () => {
     expect(on).toEqual({ push: { tags: ['v*.*.*'] } });
-    expect(jobs.test?.steps.at(-1)?.run).toBe('.ci/run');
+    expect(jobs.test?.steps.slice(-2).map(({ run }) => run)).toEqual(['.ci/run', '.ci/nightly']);
     expect(jobs.image).toMatchObject({ needs: 'test' });
     expect(jobs.release).toMatchObject({
       needs: 'image',

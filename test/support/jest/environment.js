@@ -119,6 +119,7 @@ module.exports = class {
     this.environmentVariables = { ...process.env };
     this.temporaryFolder = temporaryFolder();
     process.env.TMPDIR = this.temporaryFolder;
+    process.env.TEST_PROJECT = projectConfig.displayName.name;
     this.failures = new Failures();
     this.guarded = new WeakSet();
   }

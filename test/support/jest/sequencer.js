@@ -23,13 +23,14 @@ const LONG = [
   'test/e2e/limits.e2e-spec.ts',
   'test/e2e/steps.e2e-spec.ts',
   'test/interop/interop.e2e-spec.ts',
+  'test/interop/langgraph/langgraph.nightly-spec.ts',
   'test/console/playground.e2e-spec.ts',
   'test/fuzz/fuzz.e2e-spec.ts',
   'test/e2e/hostile-peers.e2e-spec.ts',
 ].map((file) => join(ROOT, file));
 
 /** Then by project. */
-const PROJECTS = ['e2e', 'integration', 'unit'];
+const PROJECTS = ['nightly', 'e2e', 'integration', 'unit'];
 
 /** The long files first: the short ones fill what is left of the cores at the end. */
 module.exports = class extends Sequencer {
