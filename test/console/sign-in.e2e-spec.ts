@@ -57,6 +57,25 @@ describeConsole('sign-in to the console', () => {
     expect(new URL(page.url()).pathname).toBe('/console/sign-in');
   });
 
+  it('signs in with the link of npm start, once, and keeps neither code nor token in the address', async () => {
+    const code = 'code-of-the-link';
+    const expiresAt = Date.now() + 3_600_000;
+    await baton.stack.apis[0]!.tell({ type: 'sign-in-link', code, token: tenant.token, expiresAt });
+    const page = await baton.open({ path: `/link#${code}` });
+    await page.getByRole('heading', { level: 1 }).and(page.getByText('Tasks')).waitFor();
+    await page.getByText(tenant.slug).first().waitFor();
+    const address = await page.evaluate<string>('location.href');
+    expect([address.includes(code), address.includes(tenant.token)]).toEqual([false, false]);
+    expect(baton.stack.apis[0]!.log()).not.toContain(code);
+    baton.expectFaults(/404/);
+    const again = await baton.open({ path: `/link#${code}` });
+    await again.getByText('this link signs in no more').waitFor();
+    await baton.expectAccessible(again);
+    expect(await again.evaluate('location.hash')).toBe('');
+    await again.getByRole('link', { name: 'Sign in again' }).click();
+    await again.getByRole('heading', { name: 'Sign in to Baton' }).waitFor();
+  });
+
   it('shows who has signed in, and forgets the token when they leave', async () => {
     const token = await baton.stack.createToken(tenant.slug, 'agents:call');
     const page = await baton.open({ token });

@@ -79,6 +79,26 @@ describe('npm start', () => {
     taskId = frames[0]?.data.result?.task.id as string;
   });
 
+  it('prints a link that signs in to the console once, with all rights, and keeps it out of the logs', async () => {
+    const [, url, code] = /Console (http:\S+)#(\S+)/.exec(first.output) ?? [];
+    expect(url).toBe(`${demo().url}/console/link`);
+    const redeem = async () =>
+      fetch(`${demo().url}/console/sign-in-link`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${code}` },
+      });
+    const { token } = (await (await redeem()).json()) as { token: string };
+    const headers = { authorization: `Bearer ${token}` };
+    const caller = (await (await fetch(`${demo().url}/v1/whoami`, { headers })).json()) as {
+      tenant: string;
+      scopes: string[];
+    };
+    expect([caller.tenant, caller.scopes.includes('admin')]).toEqual(['demo', true]);
+    expect((await redeem()).status).toBe(404);
+    const log = readFileSync(join(home.path, 'logs/api.log'), 'utf8');
+    expect([log.includes(code!), log.includes(token)]).toEqual([false, false]);
+  });
+
   (has('curl') ? it : it.skip)('prints a command that can be run as it stands', async () => {
     const command = first.output.slice(first.output.indexOf('curl -N'), first.output.indexOf('\n\nCtrl-C'));
     const { stdout } = await promisify(execFile)('/bin/sh', ['-c', command]);

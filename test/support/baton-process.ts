@@ -26,6 +26,8 @@ export interface BatonProcess {
   signal(name: NodeJS.Signals): void;
   /** Says that it may end by itself. Otherwise such an end fails the test at once. */
   mayEnd(): void;
+  /** Sends it a message over the channel between parent and child, as `npm start` does. */
+  tell(message: object): Promise<void>;
   /** Resolves when it is gone, for whatever reason, with its exit code. */
   readonly exited: Promise<number | null>;
   /** Everything it has logged. */
@@ -96,6 +98,8 @@ export async function startProcess(
       child.kill(name);
     },
     mayEnd: () => unasked.allow(),
+    tell: (message) =>
+      new Promise((resolve, reject) => child.send(message, (error) => (error ? reject(error) : resolve()))),
     exited,
     log: () => lines.join(''),
   };

@@ -14,6 +14,7 @@ import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { ApiModule } from './api.module.js';
 import { InFlightRequests } from './http/in-flight-requests.js';
+import { SignInLink } from './console/sign-in-link.js';
 import { createFastifyAdapter, listen, prepareApi, shutDown } from './server.js';
 
 async function main(): Promise<void> {
@@ -29,6 +30,7 @@ async function main(): Promise<void> {
   warnOfUnknownSettings(app.get(Logger));
   const readiness = app.get(PlatformReadiness, { strict: false });
   readiness.prepareWith(() => app.get(TaskStore, { strict: false }).prepare());
+  app.get(SignInLink, { strict: false }).listenTo(process);
   const { url, managementUrl, grpcPort } = await listen(app).catch((error: unknown) => {
     throw explain(error, environment);
   });

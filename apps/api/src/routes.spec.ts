@@ -23,6 +23,7 @@ const OPEN = [
   '/console',
   '/console/settings.json',
   '/console/assets/:file',
+  '/console/sign-in-link',
   '/console/*',
 ];
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];

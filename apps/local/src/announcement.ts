@@ -18,7 +18,7 @@ const EXAMPLE = {
 
 /** What `npm start` prints when everything is up: where it is, with which token, and a call that streams. */
 export function announcement(
-  { demo, grpc, metrics, notes }: Started,
+  { demo, signInUrl, grpc, metrics, notes }: Started,
   seconds: number,
   demoFile: string,
   logs: string,
@@ -26,6 +26,9 @@ export function announcement(
   return [
     `Baton is ready after ${seconds.toFixed(1)} s.`,
     '',
+    ...(signInUrl === undefined
+      ? []
+      : [`  Console ${signInUrl}`, '          (signs in once, within ten minutes, on this machine)']),
     `  URL     ${demo.url}   (a browser shows the console: sign in with the token)`,
     `  Token   ${demo.token}   (tenant "${demo.tenant}"; also in ${demoFile})`,
     `  gRPC    ${grpc}`,

@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Home } from './home.js';
+import type { SignInLink } from './sign-in-link.js';
 import { StartError } from './start-error.js';
 import { inUrl, LOOPBACK } from './loopback.js';
 import {
@@ -40,15 +41,30 @@ function command(
   };
 }
 
-/** The API process. */
-export function apiProcess(home: Home, environment: Environment, variables: ChildEnvironment): Supervised {
+/**
+ * The API process.
+ * @param link which it gets when it has started the first time. One that takes its place gets none: the link works once
+ */
+export function apiProcess(
+  home: Home,
+  environment: Environment,
+  variables: ChildEnvironment,
+  link?: SignInLink,
+): Supervised {
   const { host, port, apiGraceMs } = environment;
   const readyUrl = `${ownUrl(host, port)}/readyz`;
+  let firstMessage = link?.message;
   return {
     title: 'The API',
     stopTimeoutMs: apiGraceMs + MARGIN_MS,
-    start: () =>
-      startApp(command(home, 'api', environment, { app: 'api', environment: variables, readyUrl })),
+    start: async () => {
+      const api = await startApp(
+        command(home, 'api', environment, { app: 'api', environment: variables, readyUrl }),
+      );
+      if (firstMessage) api.send(firstMessage);
+      firstMessage = undefined;
+      return api;
+    },
   };
 }
 
@@ -88,6 +104,11 @@ export async function stopLeftoverApps(home: Home, workers: number): Promise<voi
 const STALL_MS = 120_000;
 const PING_MS = 1_000;
 
+/** One of our own processes, which reads messages. */
+interface RunningApp extends RunningProcess {
+  send(message: object): void;
+}
+
 /** One of our own processes to start from the build. */
 interface AppCommand {
   app: 'api' | 'worker';
@@ -106,7 +127,7 @@ interface AppCommand {
  * the channel between them closes. Throws with the end of its log if it does not get ready.
  * @param onNotice gets what the process has to say to the person at the terminal
  */
-async function startApp(command: AppCommand, onNotice?: (text: string) => void): Promise<RunningProcess> {
+async function startApp(command: AppCommand, onNotice?: (text: string) => void): Promise<RunningApp> {
   const main = join(__dirname, '../..', command.app, 'src/main.js');
   if (!existsSync(main)) throw new StartError(`${main} is missing: run \`npm run build\` first.`);
   const log = openSync(command.logFile, 'a', 0o600);
@@ -124,7 +145,7 @@ async function startApp(command: AppCommand, onNotice?: (text: string) => void):
   const running = runningProcess(child, command.pidFile);
   await waitUntilReady(running, command, new StartProgress(STALL_MS, () => cpuTimeOf(child.pid ?? 0)));
   killWhenSilent(child, command.maxSilenceMs);
-  return running;
+  return { ...running, send: (message) => void child.send(message, () => undefined) };
 }
 
 function runningProcess(child: ChildProcess, pidFile: string): RunningProcess {

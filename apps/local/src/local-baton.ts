@@ -18,6 +18,7 @@ import { type Demo, type Home, orTell } from './home.js';
 import { StartError } from './start-error.js';
 import { LOOPBACK } from './loopback.js';
 import { postgresService, redisService } from './own-services.js';
+import { newSignInLink, type SignInLink } from './sign-in-link.js';
 import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor.js';
 
 /** Agents may call models, tools and agents on this machine, unless the setting says otherwise. */
@@ -36,6 +37,8 @@ const QUICK_MIGRATION_MS = 15_000;
 /** What came up, for the person at the terminal. */
 export interface Started {
   demo: Demo;
+  /** URL that signs in to the console once. Unset: the console is off, or not at this machine. */
+  signInUrl: string | undefined;
   /** Name and port of the gRPC port. */
   grpc: string;
   /** URL of the metrics. */
@@ -87,12 +90,17 @@ export class LocalBaton {
     const workers = numbers.map((number) =>
       workerProcess(this.home, environment, variables, number, (text) => this.events.say(text)),
     );
-    const [ports] = await Promise.all([this.launchApi(environment, variables, host), this.launch(workers)]);
+    const link = environment.consoleEnabled ? newSignInLink(demo) : undefined;
+    const [ports] = await Promise.all([
+      this.launchApi(environment, variables, host, link),
+      this.launch(workers),
+    ]);
     const managementUrl = ownUrl(environment.managementHost, ports.MANAGEMENT_PORT);
     this.home.writeRuntime({ ...runtime, managementUrl });
     const metrics = `${managementUrl}/metrics`;
     const grpc = `${new URL(demo.url).hostname}:${ports.GRPC_PORT}`;
-    return { demo, grpc, metrics, notes: [postgres.note, redis.note, this.agentsNote(), reachNote(host)] };
+    const notes = [postgres.note, redis.note, this.agentsNote(), reachNote(host)];
+    return { demo, signInUrl: link?.url, grpc, metrics, notes };
   }
 
   /** Stops everything in good order. Each call returns the same promise. */
@@ -127,6 +135,7 @@ export class LocalBaton {
     environment: Environment,
     variables: Record<string, string>,
     host: string,
+    link: SignInLink | undefined,
   ): Promise<{ MANAGEMENT_PORT: string; GRPC_PORT: string }> {
     for (let tries = 1; ; tries++) {
       const chosen: [port: number, host: string][] = [];
@@ -145,7 +154,7 @@ export class LocalBaton {
         GRPC_PORT: await choose(this.source.GRPC_PORT, GRPC_PORT, host),
       };
       try {
-        await this.launch([apiProcess(this.home, environment, { ...variables, ...ports })]);
+        await this.launch([apiProcess(this.home, environment, { ...variables, ...ports }, link)]);
         return ports;
       } catch (error) {
         const areFree = Promise.all(chosen.map(([port, at]) => claimPort(port, at)));

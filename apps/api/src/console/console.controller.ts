@@ -1,16 +1,24 @@
-import { Controller, Get, Req, Res } from '@nestjs/common';
+import { Controller, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Public } from '../access/access.guard.js';
 import { sendPlainError } from '../http/errors.js';
 import { ConsoleSite } from './console-site.js';
+import { SignInLink } from './sign-in-link.js';
+
 const NONE =
   'there is no console here: it is at hosts that are not bound to an agent, unless CONSOLE_ENABLED is false';
+
+const NO_LINK =
+  'this link signs in no more: it works once, within ten minutes, on the machine of `npm start`. Sign in with the token that `npm start` prints, or start it again';
 
 /** The console: a page for people, which calls the REST API with the token of whoever has signed in (ADR 0032). */
 @Public()
 @Controller('console')
 export class ConsoleController {
-  constructor(private readonly site: ConsoleSite) {}
+  constructor(
+    private readonly site: ConsoleSite,
+    private readonly link: SignInLink,
+  ) {}
 
   @Get()
   async page(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
@@ -29,6 +37,15 @@ export class ConsoleController {
   async asset(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     if (await this.site.isAt(request)) await this.site.sendAsset(request, reply);
     else sendPlainError(reply, 404, NONE);
+  }
+
+  /** Exchanges the code of the link that `npm start` prints for a token. The code is in `Authorization`, so that no log has it. */
+  @Post('sign-in-link')
+  @HttpCode(200)
+  async signIn(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
+    const token = this.link.redeem(request);
+    if (token === undefined) sendPlainError(reply, 404, NO_LINK);
+    else await reply.send({ token });
   }
 
   /** Links into the console. The page reads its own path. */

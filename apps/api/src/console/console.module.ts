@@ -4,11 +4,12 @@ import { HttpModule } from '../http/http.module.js';
 import { ConsoleSite } from './console-site.js';
 import { OperatorConsoleController } from './operator-console.controller.js';
 import { ConsoleController } from './console.controller.js';
+import { SignInLink } from './sign-in-link.js';
 
 @Module({
   imports: [AccessModule, HttpModule],
   controllers: [ConsoleController, OperatorConsoleController],
-  providers: [ConsoleSite],
+  providers: [ConsoleSite, SignInLink],
   exports: [ConsoleSite],
 })
 export class ConsoleModule {}

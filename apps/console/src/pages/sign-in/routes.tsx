@@ -1,7 +1,8 @@
 import { Button, Stack, Title } from '@mantine/core';
-import { createRoute, redirect } from '@tanstack/react-router';
+import { createRoute, type ErrorComponentProps, redirect } from '@tanstack/react-router';
 import { queryClient } from '../../api/query-client';
 import { ErrorView } from '../../components/error-view';
+import { redeemLink } from '../../session/link';
 import { beginSession } from '../../session/session';
 import { rootRoute } from '../../shell/app-route';
 import { SignInPage } from './sign-in-page';
@@ -27,7 +28,24 @@ const signedInRoute = createRoute({
     beginSession({ kind: 'oidc', name });
     throw redirect({ to, replace: true });
   },
-  errorComponent: ({ error }) => (
+  errorComponent: NotSignedIn,
+});
+
+/** The link that `npm start` prints. Its code is exchanged once for a token. */
+const linkRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/link',
+  loader: async () => {
+    const token = await redeemLink();
+    queryClient.clear();
+    beginSession({ kind: 'token', token });
+    throw redirect({ to: '/', replace: true });
+  },
+  errorComponent: NotSignedIn,
+});
+
+function NotSignedIn({ error }: ErrorComponentProps) {
+  return (
     <Stack component="main" maw="28rem" mx="auto" mt="10vh">
       <Title order={1} size="h2">
         Sign in to Baton
@@ -38,7 +56,7 @@ const signedInRoute = createRoute({
         Sign in again
       </Button>
     </Stack>
-  ),
-});
+  );
+}
 
-export const signInRoutes = [signInRoute, signedInRoute] as const;
+export const signInRoutes = [signInRoute, signedInRoute, linkRoute] as const;
