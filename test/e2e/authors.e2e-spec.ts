@@ -1,5 +1,13 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -36,6 +44,10 @@ export default class implements AgentExecutor {
 }
 `;
 
+/** Waits for a database that does not answer. */
+const ENDLESS = 'await new Promise((resolve) => setTimeout(resolve, 1e9));\nexport default {};\n';
+const TOO_LONG = "The agent's module has not finished loading after 15 s";
+
 describe("the author's loop", () => {
   const home = temporaryHome();
   const folder = mkdtempSync(join(tmpdir(), 'baton-authors-'));
@@ -65,7 +77,19 @@ describe("the author's loop", () => {
     }
     link(join(ROOT, 'libs/agents/src/author'), join(folder, 'node_modules/@baton/agent'));
     await run(process.execPath, [join(ROOT, 'bin/create-baton-agent/index.mjs'), join(agents, 'hello')]);
-    local = new LocalRun({ BATON_HOME: home.path, PORT: '0', BATON_AGENTS_DIR: agents, BATON_DEV: '1' });
+    mkdirSync(join(agents, 'endless'));
+    writeFileSync(
+      join(agents, 'endless/agent.yaml'),
+      'name: Endless\ndescription: Never loads.\nruntime: executor\n',
+    );
+    writeFileSync(join(agents, 'endless/index.mjs'), ENDLESS);
+    local = new LocalRun({
+      BATON_HOME: home.path,
+      PORT: '0',
+      BATON_AGENTS_DIR: agents,
+      BATON_DEV: '1',
+      EXECUTOR_LOAD_MS: '15000',
+    });
     await local.ready();
     demo = JSON.parse(readFileSync(join(home.path, 'demo.json'), 'utf8')) as typeof demo;
     caller = new RawCaller(`${demo.url}/agents/hello`, demo.token);
@@ -105,6 +129,11 @@ describe("the author's loop", () => {
     },
   );
 
+  it('names an agent whose module never finishes loading, and runs the others', async () => {
+    await local.printed(`${join(agents, 'endless')}: could not be loaded: ${TOO_LONG}`);
+    expect(await ask('Ada')).toContain('Hello, Ada!');
+  });
+
   it('answers as the new agent, which runs as TypeScript', async () => {
     expect(await ask('Ada')).toContain('Hello, Ada!');
   });
@@ -135,6 +164,16 @@ describe("the author's loop", () => {
     expect(await ask('hi')).toContain('second');
     await save(agentOf('third', gate), LOADED);
     expect(await ask('hi')).toContain('third');
+  });
+
+  it('loads a mended module, although the one before never finishes loading', async () => {
+    const begun = join(folder, 'begun');
+    const write = `import { writeFileSync } from 'node:fs';\nwriteFileSync(${JSON.stringify(begun)}, '');\n`;
+    writeFileSync(module, write + ENDLESS);
+    await waitUntil(() => Promise.resolve(existsSync(begun)), Infinity);
+    await save(agentOf('third', gate), LOADED);
+    expect(await ask('hi')).toContain('third');
+    expect(local.output.split(TOO_LONG)).toHaveLength(2);
   });
 
   it('shows its author where in the TypeScript it has thrown', async () => {

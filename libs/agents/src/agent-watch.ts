@@ -32,7 +32,8 @@ export class AgentWatch {
   private readonly known = new Map<string, InstalledAgent>();
   /** Agents that have changed since their last reload began. */
   private readonly changed = new Set<string>();
-  private readonly reloading = new Set<string>();
+  /** What ends the reload that is under way. */
+  private readonly reloading = new Map<string, AbortController>();
   private readonly failures = new Map<string, readonly LoadFailure[]>();
 
   private constructor(
@@ -65,7 +66,11 @@ export class AgentWatch {
     const agentWatch = new AgentWatch(directory, watcher, options);
     for (const agent of atStart.agents) {
       agentWatch.known.set(agent.slug, agent);
-      const fault = await options.executors.reload(agent.slug, agent.definition.config);
+      const fault = await options.executors.reload(
+        agent.slug,
+        agent.definition.config,
+        new AbortController().signal,
+      );
       if (fault) options.reportFailure(failureOf(directory, agent.slug, agent.tenants, fault));
     }
     for (const failure of atStart.failures) {
@@ -84,21 +89,28 @@ export class AgentWatch {
     const [slug = '', file] = relative(this.directory, path).split(sep);
     if (file === undefined) return;
     this.changed.add(slug);
-    if (!this.reloading.has(slug)) void this.reloadUntilDone(slug);
+    const underWay = this.reloading.get(slug);
+    // The module before this change may never finish loading.
+    if (underWay) underWay.abort();
+    else void this.reloadUntilDone(slug);
   }
 
   /** A file that changes during a reload needs another one. */
   private async reloadUntilDone(slug: string): Promise<void> {
-    this.reloading.add(slug);
-    while (this.changed.delete(slug)) await this.reload(slug).catch((error: unknown) => this.onError(error));
+    while (this.changed.delete(slug)) {
+      const abort = new AbortController();
+      this.reloading.set(slug, abort);
+      await this.reload(slug, abort.signal).catch((error: unknown) => this.onError(error));
+    }
     this.reloading.delete(slug);
   }
 
-  private async reload(slug: string): Promise<void> {
+  private async reload(slug: string, signal: AbortSignal): Promise<void> {
     const found = await readAgent(this.directory, slug);
     if (Array.isArray(found)) return this.onFailures(slug, found);
     const { definition, tenants } = found;
-    const fault = await this.options.executors.reload(slug, definition.config);
+    const fault = await this.options.executors.reload(slug, definition.config, signal);
+    if (signal.aborted) return;
     if (fault) return this.onFailures(slug, [failureOf(this.directory, slug, tenants, fault)]);
     const known = this.known.get(slug);
     this.known.set(slug, found);

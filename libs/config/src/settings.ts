@@ -540,6 +540,12 @@ const worker = group('Worker', {
     'Maximum time without a heartbeat of the process of an agent, in ms. Then it is killed, and its ' +
       'runs are tried again. Its agent.yaml can set another value.',
   ),
+  executorLoadMs: setting(
+    milliseconds,
+    30_000,
+    'Maximum time in which the module of an agent in code loads, in ms. Then its process is killed, and the agent is left out, ' +
+      'or its runs are tried again.',
+  ),
   executorProcesses: setting(
     integer(1, 64),
     1,

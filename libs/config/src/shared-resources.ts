@@ -172,7 +172,13 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
   },
   {
     name: 'processes of agents in code',
-    settings: ['executorMemoryMb', 'executorProcesses', 'executorStallMs', 'executorTenantProcesses'],
+    settings: [
+      'executorLoadMs',
+      'executorMemoryMb',
+      'executorProcesses',
+      'executorStallMs',
+      'executorTenantProcesses',
+    ],
     limits: [],
     constants: {},
     share:

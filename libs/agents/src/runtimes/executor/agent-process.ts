@@ -12,6 +12,8 @@ export interface ProcessOptions extends ChildOptions {
   agent: string;
   /** Maximum time without a response. */
   stallMs: number;
+  /** Maximum time in which the module loads, in ms. */
+  loadMs: number;
   logger: Logger;
   /** Called when a turn has ended. */
   onTurnEnd?: (() => void) | undefined;
@@ -51,6 +53,8 @@ export class AgentProcess implements ChildListener {
   readonly ended: Promise<string>;
   /** As `load` resolves or rejects. */
   loaded: Promise<ModuleError | undefined> = Promise.resolve(undefined);
+  /** Whether the process was killed because its module did not finish loading. */
+  isLoadTooLong = false;
   private readonly child: AgentChild;
   private readonly streams = new Map<number, TurnStream>();
   private readonly turns = new Map<number, TurnIds>();
@@ -76,7 +80,8 @@ export class AgentProcess implements ChildListener {
   }
 
   /**
-   * Loads an agent's module. Resolves with the error of the module, if any, and where it is. Rejects if the process dies.
+   * Loads an agent's module. Resolves with the error of the module, if any, and where it is. Rejects if the process dies, or
+   * if the module takes too long: then it kills the process.
    */
   load(folder: string, module: string | undefined): Promise<ModuleError | undefined> {
     this.loaded = this.loadModule(folder, module);
@@ -91,7 +96,14 @@ export class AgentProcess implements ChildListener {
     const died = this.ended.then((reason) => {
       throw new Error(reason);
     });
-    const error = await Promise.race([loaded, died]);
+    const { loadMs } = this.options;
+    const limit = setTimeout(() => {
+      this.isLoadTooLong = true;
+      this.kill(
+        `The agent's module has not finished loading after ${loadMs / 1000} s: does it wait for something at its top level?`,
+      );
+    }, loadMs);
+    const error = await Promise.race([loaded, died]).finally(() => clearTimeout(limit));
     if (error) for (const stream of this.streams.values()) stream.fail(new AgentError(error));
     return error;
   }

@@ -10,7 +10,8 @@ export interface ExecutorFolder {
 
 /**
  * Loads the module of each folder once to check it. A module may run any code while it loads, so a child process does
- * it. If a module ends the process or never returns, that is its problem, and the next folders use a new process.
+ * it. If a module ends the process, never returns or never finishes loading, that is its problem, and the next folders use a new
+ * process.
  *
  * @returns one fault per folder; undefined if the folder is fine
  */
@@ -33,15 +34,15 @@ class Checker {
   async check(folder: ExecutorFolder): Promise<LoadFault | undefined> {
     // An earlier module may have ended a used process. Only a failure in a new process is this module's fault.
     const isNew = this.process === undefined;
-    this.process ??= new AgentProcess(this.options);
+    const process = (this.process ??= new AgentProcess(this.options));
     try {
-      const error = await this.process.load(folder.folder, folder.module);
+      const error = await process.load(folder.folder, folder.module);
       return error && (error.fault ?? { file: '', reason: error.message });
     } catch (error) {
       this.process = undefined;
       const reason = messageOf(error);
       const fault = { file: folder.module ?? '', reason: `could not be loaded: ${reason}` };
-      return isNew ? fault : this.check(folder);
+      return isNew || process.isLoadTooLong ? fault : this.check(folder);
     }
   }
 

@@ -70,6 +70,7 @@ export function processOptions(
     agentsDir = '',
     executorMemoryMb,
     executorStallMs,
+    executorLoadMs,
     executorProcesses,
     executorIdleMs,
   } = environment;
@@ -86,6 +87,7 @@ export function processOptions(
     onTurnEnd: isolated && (() => isolated.slots.onTurnEnd()),
     memoryMb: memoryMb ?? executorMemoryMb,
     stallMs: stall ?? executorStallMs,
+    loadMs: executorLoadMs,
     maxProcesses: processes ?? executorProcesses,
     // The code of an idle process may be the last that could be loaded.
     idleMs: environment.devMode ? DEV_IDLE_MS : executorIdleMs,

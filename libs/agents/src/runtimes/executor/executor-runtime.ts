@@ -56,12 +56,16 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
    * new turns run the new one. If it cannot be loaded, the old code goes on.
    *
    * @param config the settings of its `agent.yaml`
+   * @param signal ends the attempt, for a module that is still loading
    * @returns why it could not be loaded; undefined if it is loaded
    */
-  async reload(slug: string, config: unknown): Promise<LoadFault | undefined> {
+  async reload(slug: string, config: unknown, signal: AbortSignal): Promise<LoadFault | undefined> {
     const options = processOptions({ slug, config }, this.environment, this.logger);
     const pool = new AgentPool(options);
+    const abandon = (): void => void pool.close();
+    signal.addEventListener('abort', abandon);
     const fault = await pool.warmUp();
+    signal.removeEventListener('abort', abandon);
     if (fault) {
       await pool.close();
       return fault;
