@@ -19,6 +19,8 @@ export const STEP_LIMITS = {
   inFlight: 100,
   /** Characters of an error's message. */
   error: 4_000,
+  /** The JSON of an error's `data`, in bytes. */
+  errorData: 16 * 1024,
   /** The longest sleep, in ms. */
   sleepMs: 366 * 86_400_000,
 } as const;
@@ -27,6 +29,23 @@ export const STEP_LIMITS = {
 export interface StepFailure {
   name: string;
   message: string;
+  /** As errors of Node.js and of HTTP clients have them. */
+  code?: string | number;
+  /** A JSON value. */
+  data?: unknown;
+}
+
+/** `code` and `data` of an error, without those that are too large, or no JSON. May throw what the error's own members throw. */
+export function errorExtras(error: object): Pick<StepFailure, 'code' | 'data'> {
+  const { code, data } = error as { code?: unknown; data?: unknown };
+  const isCode = typeof code === 'string' ? code.length <= STEP_LIMITS.name : Number.isFinite(code);
+  const json = data === undefined ? undefined : (JSON.stringify(data) as string | undefined);
+  const isData = json !== undefined && Buffer.byteLength(json) <= STEP_LIMITS.errorData;
+  return {
+    ...(isCode && { code: code as string | number }),
+    // oxlint-disable-next-line no-restricted-properties -- bounded above
+    ...(isData && { data: JSON.parse(json) as unknown }),
+  };
 }
 
 /** A step that earlier attempts have begun. */

@@ -208,6 +208,37 @@ describe('a step', () => {
     expect(bench.effects).toEqual(['try 1', 'try 2', 'refused']);
   });
 
+  it('has the same cause in every attempt, with code and data', async () => {
+    const refusal = Object.assign(new RangeError('too many'), { code: 'E429', data: { retryAfter: 3 } });
+    const code: Code = async ({ step }) => {
+      const { cause } = (await step('fails', () => Promise.reject(refusal), { attempts: 1 }).catch(
+        (error: unknown) => error,
+      )) as { cause: Error & { code: string; data: unknown } };
+      await step('after', () => 1);
+      return [cause instanceof Error, cause.name, cause.message, cause.code, cause.data];
+    };
+    await expect(bench.run(code, { crashAfter: 3 })).rejects.toThrow('died');
+    const kept = [true, 'RangeError', 'too many', 'E429', { retryAfter: 3 }];
+    expect(await bench.run(code)).toEqual([answered(kept)]);
+    expect(await new Bench().run(code)).toEqual([answered(kept)]);
+  });
+
+  it.each([
+    ['a Map', new Map([['a', 1]]), 'it is of type Map'],
+    ['an Error', { failed: [new Error('no')] }, '"0" in it is of type Error'],
+    ['no number', { share: Number.NaN }, '"share" in it is NaN'],
+  ])('fails when its result is %s, and is not run again', async (_, result, problem) => {
+    const code: Code = ({ step }) =>
+      step('returns', () => {
+        bench.effect('ran');
+        return result as unknown;
+      }).catch(messageOf);
+    const [answer] = await bench.run(code);
+    const text = expect.stringContaining(JSON.stringify(problem).slice(1, -1)) as string;
+    expect(answer).toMatchObject({ text });
+    expect(bench.effects).toEqual(['ran']);
+  });
+
   it('fails when it takes longer than it may, although its promise never ends', async () => {
     const code: Code = ({ step }) =>
       step('hangs', () => new Promise(() => undefined), { attempts: 1, timeout: 5 }).catch(messageOf);

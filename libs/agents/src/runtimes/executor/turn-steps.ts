@@ -17,6 +17,7 @@ import {
   type Parked,
   type RecordedStep,
   STEP_KINDS,
+  errorExtras,
   STEP_LIMITS,
   type StepFailure,
   type StepKind,
@@ -417,8 +418,12 @@ function clamped(ms: unknown, max: number): number {
 }
 
 function failureOf(error: unknown): StepFailure {
-  const { name, message } = (error ?? {}) as { name?: unknown; message?: unknown };
-  return { name: cut(String(name), 200), message: cut(String(message), STEP_LIMITS.error) };
+  const said = (typeof error === 'object' && error !== null ? error : {}) as Partial<StepFailure>;
+  return {
+    name: cut(String(said.name), 200),
+    message: cut(String(said.message), STEP_LIMITS.error),
+    ...errorExtras(said),
+  };
 }
 
 function requestOf(request: string): { message: string; data?: unknown; taskId?: string } {

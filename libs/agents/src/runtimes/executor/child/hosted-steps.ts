@@ -6,6 +6,7 @@ import type {
   DurableSteps,
   Duration,
   InputAnswer,
+  Jsonify,
   StepCall,
   StepOptions,
 } from './steps.js';
@@ -17,6 +18,7 @@ import {
   type StepKind,
   type StepMessage,
   type StepReply,
+  errorExtras,
   STEP_LIMITS,
 } from '../step-protocol.js';
 import { StepError } from './step-error.js';
@@ -214,7 +216,7 @@ export class HostedSteps {
     step: HostedStep,
     run: (call: StepCall) => T | Promise<T>,
     options: StepOptions = {},
-  ): Promise<T> {
+  ): Promise<Jsonify<T>> {
     if (typeof run !== 'function') throw new TypeError(`step "${step.record.name}" needs a function`);
     const {
       attempts = DEFAULT_ATTEMPTS,
@@ -237,12 +239,12 @@ export class HostedSteps {
       }
       const outcome = await this.try(step, begun, run, timeoutMs);
       begun = undefined;
-      if ('json' in outcome) return valueOf(outcome.json) as T;
+      if ('json' in outcome) return valueOf(outcome.json) as Jsonify<T>;
       const isFinal = outcome.isFinal || record.failures + 1 >= attempts || !retryIf(outcome.thrown);
       const error = failureOf(outcome.thrown);
       const retryMs = Math.min(backoffMs * 2 ** record.failures, MAX_BACKOFF_MS);
       const { until } = await this.stored({ op: 'fail', id: record.id, error, ...(!isFinal && { retryMs }) });
-      if (isFinal) throw new StepError(record.name, error, outcome.thrown);
+      if (isFinal) throw new StepError(record.name, error);
       record.failures += 1;
       if (until !== undefined) record.until = until;
     }
@@ -371,11 +373,29 @@ function rejection(signal: AbortSignal): Promise<never> {
   return rejected;
 }
 
+/** For JSON.stringify. @throws TypeError for a value that JSON would change silently */
+function assertKept(key: string, value: unknown): unknown {
+  const what = changedByJson(value);
+  if (what === undefined) return value;
+  throw new TypeError(
+    `${key === '' ? 'it' : `"${cut(key, 100)}" in it`} is ${what}, which JSON does not keep`,
+  );
+}
+
+/** A value that JSON.stringify makes `{}`, `null` or nothing of, in words. */
+function changedByJson(value: unknown): string | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : String(value);
+  for (const type of [Map, Set, WeakMap, WeakSet, Promise, RegExp, Error, ArrayBuffer]) {
+    if (value instanceof type) return `of type ${type.name}`;
+  }
+  return ArrayBuffer.isView(value) && !Buffer.isBuffer(value) ? 'a typed array' : undefined;
+}
+
 /** @throws TypeError for a value that JSON cannot hold, RangeError for one that is too large */
 function jsonOf(value: unknown, what: string): string | undefined {
   let json: string | undefined;
   try {
-    json = JSON.stringify(value) as string | undefined;
+    json = JSON.stringify(value, assertKept) as string | undefined;
   } catch (error) {
     throw new TypeError(
       `${what} of a step must be a JSON value: ${error instanceof Error ? error.message : String(error)}`,
@@ -398,11 +418,24 @@ const valueOf = (json: string | undefined): unknown =>
 function failureOf(error: unknown): StepFailure {
   try {
     // An agent's error may have a name or a message that is no string.
-    const { name, message }: { name: unknown; message: unknown } =
-      error instanceof Error ? error : new Error(String(error));
-    return { name: cut(String(name), 200), message: cut(String(message), STEP_LIMITS.error) };
+    const thrown = error instanceof Error ? error : new Error(String(error));
+    const { name, message }: { name: unknown; message: unknown } = thrown;
+    return {
+      name: cut(String(name), 200),
+      message: cut(String(message), STEP_LIMITS.error),
+      ...extrasOf(thrown),
+    };
   } catch {
     return { name: 'Error', message: 'The step threw a value that can not be shown' };
+  }
+}
+
+/** An error may have a `data` that JSON cannot hold. */
+function extrasOf(error: Error): Pick<StepFailure, 'code' | 'data'> {
+  try {
+    return errorExtras(error);
+  } catch {
+    return {};
   }
 }
 

@@ -7,6 +7,30 @@ import type { ServerCallContext } from '@a2a-js/sdk/server';
 /** Milliseconds, or a text such as `500ms`, `30s`, `5m`, `2h` or `7d`. At most a year. */
 export type Duration = number | string;
 
+/**
+ * A value as it comes back from JSON: a `Date` is a text, members without a value are left out. `never` for what JSON does not keep, such
+ * as a `Map`: the step rejects.
+ */
+export type Jsonify<T> = T extends string | number | boolean | null | undefined | void
+  ? T
+  : T extends { toJSON: () => infer Json }
+    ? Jsonify<Json>
+    : T extends
+          | ReadonlyMap<unknown, unknown>
+          | ReadonlySet<unknown>
+          | Error
+          | RegExp
+          | Promise<unknown>
+          | ArrayBufferView
+          | ArrayBuffer
+          | bigint
+          | symbol
+          | ((...values: never[]) => unknown)
+      ? never
+      : T extends object
+        ? { [Key in keyof T]: Jsonify<T[Key]> }
+        : T;
+
 export interface StepOptions {
   /** How often to try before the error is final: 1 to 20. Default 3 */
   attempts?: number;
@@ -49,10 +73,15 @@ export type InputAnswer = Message & { request: Pick<SendMessageRequest, 'metadat
 /** Steps of a task. A finished step is never run again, also after a crash. A name may be used several times. The functions need no `this`. */
 export interface DurableSteps {
   /**
-   * Runs a function once and stores its result, a JSON value of at most 256 KiB. Later attempts get the stored result. The
+   * Runs a function once and stores its result, a JSON value of at most 256 KiB. All attempts get what was stored: a `Date` is a text.
+   * It rejects a `Map`, an `Error`, `NaN` and other values that JSON does not keep. The
    * step in flight when a process dies is run again. Rejects with a `StepError` after the last try.
    */
-  step: <T>(name: string, run: (call: StepCall) => T | Promise<T>, options?: StepOptions) => Promise<T>;
+  step: <T>(
+    name: string,
+    run: (call: StepCall) => T | Promise<T>,
+    options?: StepOptions,
+  ) => Promise<Jsonify<T>>;
   /** Waits. A long sleep takes no worker and no slot, and survives restarts. */
   sleep: (name: string, duration: Duration | Date) => Promise<void>;
   /**
