@@ -270,7 +270,8 @@ describe('baton approvals', () => {
     );
     expect(await json<Json[]>('approvals list')).toMatchObject([{ request_id: other }, { request_id: id }]);
     expect(await baton(`approvals approve ${id} --call call-9`)).toMatchObject({ code: 3, out: '' });
-    expect(await baton(`approvals approve ${id}`)).toMatchObject({
+    expect(await baton(`approvals approve ${id} --input 7`)).toMatchObject({ code: 2, out: '' });
+    expect(await baton(`approvals approve ${id} --input {"issue":8}`)).toMatchObject({
       code: 0,
       out: `Call call-1 of task ${id} is approved.`,
     });
@@ -285,7 +286,7 @@ describe('baton approvals', () => {
       [id, other].map(async (task) => ((await json(`tasks show ${task}`)).task.history as Json[]).at(-1)!),
     );
     expect(answers.map(({ parts }) => (parts as Json[])[0]!.data as unknown)).toEqual([
-      { approval: { callId: 'call-1', approved: true } },
+      { approval: { callId: 'call-1', approved: true, input: { issue: 8 } } },
       { approval: { callId: 'call-2', approved: false, reason: 'no' } },
     ]);
     expect((await baton('approvals list')).err).toBe('No call waits for a person.');

@@ -37,6 +37,8 @@ export interface Decision {
   approved: boolean;
   /** The reason. The model reads it if the call is refused. */
   reason?: string;
+  /** Of an approved call: the person changed its input to this. */
+  input?: unknown;
   /** Unset: the question has expired, or an earlier release took the answer. */
   by?: Approver;
 }

@@ -10,7 +10,8 @@ import { formatTime, oneLine, printTable, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { findTarget, type ServerOptions, tenantApi } from '../api.js';
 import { taskRecord, TasksClient } from '../tasks/tasks-client.js';
-import { parseCount } from './options.js';
+import { UsageError } from '../usage-error.js';
+import { jsonOption, parseCount } from './options.js';
 
 const TITLES = ['task', 'call', 'tool', 'input', 'asked', 'expires', 'agent'];
 const MAX_LISTED = 10_000;
@@ -18,6 +19,7 @@ const MAX_LISTED = 10_000;
 interface AnswerOptions extends ServerOptions {
   call?: string[];
   reason?: string;
+  input?: string;
 }
 
 /** `baton approvals …`: tool calls that wait for a person. */
@@ -38,9 +40,9 @@ export function addApprovalCommands(program: Command, cli: Cli): void {
   add('list', 'list the waiting calls of all tasks that the token sees, latest first')
     .option('--limit <number>', `maximum number of waiting tasks, up to ${MAX_LISTED}`, '1000')
     .action((options: ServerOptions & { limit: string }) => list(cli, options));
-  answer('approve', 'make the calls').action((task: string, options: AnswerOptions) =>
-    decide(cli, task, true, options),
-  );
+  answer('approve', 'make the calls')
+    .option('--input <json>', 'make the call with this input in place of its own')
+    .action((task: string, options: AnswerOptions) => decide(cli, task, true, options));
   answer('reject', 'refuse the calls')
     .option('--reason <text>', 'what the model is told')
     .action((task: string, options: AnswerOptions) => decide(cli, task, false, options));
@@ -81,8 +83,18 @@ async function decide(cli: Cli, taskId: string, approved: boolean, options: Answ
   const found = await client.get(taskId);
   const calls = callsOf(found, options.call);
   const { reason } = options;
+  const input = options.input === undefined ? undefined : jsonOption('--input', options.input);
+  if (input !== undefined && calls.length > 1)
+    throw new UsageError('--input: several calls wait. Name the one whose input you change with --call.');
   const parts = calls.map((callId) =>
-    dataPart({ approval: { callId, approved, ...(reason !== undefined && { reason }) } }),
+    dataPart({
+      approval: {
+        callId,
+        approved,
+        ...(reason !== undefined && { reason }),
+        ...(input !== undefined && { input }),
+      },
+    }),
   );
   const agent = await AgentClient.connect(findTarget(cli.source, options), found.agent_id);
   await agent.post({

@@ -11,6 +11,7 @@ import { OperatorError } from '../operator-error.js';
 import { oneLine, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { findTarget } from '../api.js';
+import { jsonOption } from './options.js';
 
 interface SendOptions extends JsonOption {
   url?: string;
@@ -133,20 +134,10 @@ function buildMessage(text: string, { task, metadata }: SendOptions): Message {
     taskId: task ?? '',
     role: Role.ROLE_USER,
     parts: [{ content: { $case: 'text', value: text }, metadata: undefined, filename: '', mediaType: '' }],
-    metadata: metadata === undefined ? undefined : parseMetadata(metadata),
+    metadata: metadata === undefined ? undefined : jsonOption('--metadata', metadata),
     extensions: [],
     referenceTaskIds: [],
   };
-}
-
-function parseMetadata(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
-  } catch {
-    // Not JSON: the error below says so.
-  }
-  throw new UsageError(`--metadata: this is not a JSON object: give one such as '{"echo": {"chunks": 3}}'.`);
 }
 
 interface WatchOptions extends JsonOption {

@@ -244,9 +244,14 @@ const answerMessage = (
   ...ids,
   messageId: messageIdOf(turn, name),
   role: Role.ROLE_USER,
-  parts: decisions.map(({ callId, approved, reason }) =>
+  parts: decisions.map(({ callId, approved, reason, input }) =>
     dataPart({
-      approval: { callId, approved, ...(reason && { reason: reason.slice(0, MAX_REASON).toWellFormed() }) },
+      approval: {
+        callId,
+        approved,
+        ...(reason && { reason: reason.slice(0, MAX_REASON).toWellFormed() }),
+        ...(input !== undefined && { input }),
+      },
     }),
   ),
   metadata: undefined,

@@ -12,7 +12,7 @@ export interface ModelCallDetail {
 export interface ToolCallDetail {
   kind: 'tool';
   tool: string;
-  /** Undefined: the answer that asks for the call is not known. */
+  /** As the call was made. Undefined: the answer that asks for the call is not known. */
   input: unknown;
   ok: boolean;
   /** The result as the model read it. */
@@ -26,6 +26,7 @@ const toolEntry = z.object({
   kind: z.literal('result'),
   call: z.string(),
   tool: z.string(),
+  input: z.unknown().optional(),
   result: z.object({ ok: z.boolean(), content: z.unknown(), text: z.string().optional() }),
 });
 
@@ -53,11 +54,17 @@ export function callDetail(entry: unknown, answer?: unknown): ModelCallDetail | 
   }
   const made = toolEntry.safeParse(entry).data;
   if (!made) return undefined;
-  const { tool, result } = made;
+  const { tool, input, result } = made;
   const place = askedIn(entry);
   const asking = modelEntry.safeParse(answer).data;
   const asked = asking && place && callsOf(partsOf(asking.message.content))[place.index - 1];
-  return { kind: 'tool', tool, input: asked?.input, ok: result.ok, output: result.text ?? result.content };
+  return {
+    kind: 'tool',
+    tool,
+    input: input ?? asked?.input,
+    ok: result.ok,
+    output: result.text ?? result.content,
+  };
 }
 
 type SaidPart = z.output<typeof part>;

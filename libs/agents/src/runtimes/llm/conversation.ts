@@ -70,6 +70,8 @@ export interface CallResult extends CallIds, CallTime {
   kind: 'result';
   /** Name of the tool, as the model wrote it. Journals of releases up to 0.2 do not have it. */
   tool?: string;
+  /** The input to which a person has changed the call. */
+  input?: unknown;
   result: ToolResult;
 }
 
@@ -265,6 +267,12 @@ export class Conversation {
     return this.decisions.get(callIdOf(call));
   }
 
+  /** A call as it is made: with the input to which a person has changed it, if one has. */
+  asDecided(call: RecordedCall): RecordedCall {
+    const { input } = this.decisionOn(call) ?? {};
+    return input === undefined ? call : { ...call, input };
+  }
+
   /** When a call counts as refused, as a person was told first; undefined = never. In ms. */
   expiryOf(callId: string): number | undefined {
     const first = this.waiting().find(({ expiresAt }) => expiresAt?.[callId] !== undefined);
@@ -333,9 +341,18 @@ export class Conversation {
       type: 'tool-result' as const,
       toolCallId: call.sentId,
       toolName: call.toolName,
-      output: resultOutput(this.resultOf(call) ?? NOT_MADE),
+      output: resultOutput(this.readByModel(call)),
     }));
     return content.length > 0 ? [{ role: 'tool', content }] : [];
+  }
+
+  /** The result of a call, and the input that a person has chosen for it: the model has asked for another one. */
+  private readByModel(call: RecordedCall): ToolResult {
+    const result = this.resultOf(call) ?? NOT_MADE;
+    const { input } = this.decisionOn(call) ?? {};
+    if (input === undefined) return result;
+    const changed = `A person has changed the input of this call. It was made with ${JSON.stringify(input)}.`;
+    return { ...result, text: `${changed}\n${textOfResult(result)}` };
   }
 
   /** Adds an entry to the indexes, so that lookups need no search. */
@@ -392,11 +409,15 @@ export class Conversation {
 const MAX_CHARACTERS = 100_000;
 
 /** A tool result as the model reads it. */
-export function resultOutput({ ok, content, text }: ToolResult): ToolResultPart['output'] {
-  const whole = text ?? (typeof content === 'string' ? content : JSON.stringify(content ?? null));
+export function resultOutput(result: ToolResult): ToolResultPart['output'] {
+  const { ok } = result;
+  const whole = textOfResult(result);
   const cut = whole.length - MAX_CHARACTERS;
   const value =
     cut > 0 ? `${whole.slice(0, MAX_CHARACTERS)}\n… (${cut} more characters were cut off)` : whole;
   // Anthropic refuses errors without a text.
   return { type: ok ? 'text' : 'error-text', value: value.trim() === '' ? '(no output)' : value };
 }
+
+const textOfResult = ({ content, text }: ToolResult): string =>
+  text ?? (typeof content === 'string' ? content : JSON.stringify(content ?? null));

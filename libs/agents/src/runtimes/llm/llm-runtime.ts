@@ -21,7 +21,7 @@ import { approvalRequest, takeMessage, waitingEntry, withTerms } from './approva
 import { callCorrection, type WrongCall, wrongCallsFailure } from './answer-calls.js';
 import { partialAnswer } from './finish-reason.js';
 import { type LlmConfig, llmConfigSchema, splitModel } from './llm-config.js';
-import { Conversation, type FailedCall, type ModelStep, textOfStep } from './conversation.js';
+import { callIdOf, Conversation, type FailedCall, type ModelStep, textOfStep } from './conversation.js';
 import { leftovers } from './turn-artifacts.js';
 import { memoryOf } from './memory.js';
 import { ModelMetrics } from './model-usage.js';
@@ -29,7 +29,7 @@ import { PromptReader } from './prompt.js';
 import { CallRecorder, type RecordedTry } from './recording/call-recorder.js';
 import { sendable } from './sendable.js';
 import { SchemaChecks, structuredAnswer } from './schema-checks.js';
-import { type AgentTool, ToolSources } from './tools/tool-sources.js';
+import { type AgentTool, type OpenTools, ToolSources } from './tools/tool-sources.js';
 import { runToolCalls } from './tools/tool-calls.js';
 
 /** Maximum corrections of invalid JSON per turn. */
@@ -81,13 +81,23 @@ export class LlmRuntime implements AgentRuntime {
     const conversation = await Conversation.open(turn);
     try {
       const config = this.configOf(turn);
-      const problem = await takeMessage(turn, conversation);
-      const opened = await this.sources.open(turn, config, signal);
       const checks = new SchemaChecks(this.pool, turn.tenantId);
+      let opening: Promise<OpenTools> | undefined;
+      const open = (): Promise<OpenTools> => (opening ??= this.sources.open(turn, config, signal));
       try {
-        yield* this.converse({ turn, config, conversation, checks, tools: opened.tools, signal, problem });
+        const problem = await takeMessage(turn, conversation, async (callId, input) => {
+          const call = conversation.pendingCalls().find((pending) => callIdOf(pending) === callId);
+          const tool = (await open()).tools.find(({ name }) => name === call?.toolName);
+          // The result of the call says that its tool is gone.
+          return tool && checks.input(tool.name, tool.inputSchema, input);
+        });
+        const { tools } = await open();
+        yield* this.converse({ turn, config, conversation, checks, tools, signal, problem });
       } finally {
-        await opened.close();
+        await opening?.then(
+          (opened) => opened.close(),
+          () => undefined,
+        );
       }
     } catch (error) {
       if (signal.aborted) return;

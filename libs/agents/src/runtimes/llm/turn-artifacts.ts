@@ -79,7 +79,7 @@ export const textArtifact = (kind: Kind, step: number, text: string) => ({
 /** Maximum output of a call that callers see, in characters of JSON. */
 const MAX_SHOWN = 32_768;
 
-/** Metadata of a call that had to be approved: the decision, its principal and its time. `by` is null if the question expired. */
+/** Metadata of a call that had to be approved: the decision, whether it changed the input, its principal and its time. `by` is null if the question expired. */
 const APPROVAL = 'baton.approval';
 
 /** A tool call as an artifact with one data part. It is marked, because it is not part of the reply. */
@@ -98,6 +98,7 @@ export function callArtifact(call: RecordedCall, result: ToolResult, decision?: 
       ...(decision && {
         [APPROVAL]: {
           approved: decision.approved,
+          ...(decision.input !== undefined && { inputChanged: true }),
           by: decision.by?.principal ?? null,
           at: decision.by?.at ?? null,
         },
@@ -146,10 +147,11 @@ function* ofCalls(
   step: number,
   there: ReadonlyMap<string, Artifact>,
 ): Generator<AgentOutput> {
-  for (const call of conversation.callsOf(step)) {
+  for (const asked of conversation.callsOf(step)) {
+    const call = conversation.asDecided(asked);
     const result = conversation.resultOf(call);
     if (!result) continue;
-    const artifact = callArtifact(call, result);
+    const artifact = callArtifact(call, result, conversation.decisionOn(call));
     if (!hasData(there.get(artifact.artifactId), artifact)) yield artifactChunk(turn, artifact);
     for (const file of fileArtifacts(call, result)) {
       if (!there.has(file.artifactId)) yield artifactChunk(turn, file);

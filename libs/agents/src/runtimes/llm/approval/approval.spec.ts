@@ -163,6 +163,56 @@ describe('a call that somebody must approve', () => {
   });
 });
 
+describe('an approval that changes the input', () => {
+  it('makes the call with that input, shows it, and tells the model', async () => {
+    bench.provider.reply({ calls: [bern] }, { text: 'Done.' });
+    const dialogue = new Dialogue(bench);
+    await dialogue.say('write it down');
+    const answer = approval({ callId: 'call-1-1', approved: true, input: rome.input });
+    const outputs = await bench.run(dialogue.turn(answer));
+    expect(written).toEqual([{ city: 'Rome' }]);
+    const artifact = outputs.find(({ $case }) => $case === 'artifactUpdate');
+    expect(artifact?.value).toMatchObject({
+      artifact: {
+        parts: [{ content: { value: { tool: 'write', ok: true, input: { city: 'Rome' } } } }],
+        metadata: { 'baton.approval': { approved: true, inputChanged: true } },
+      },
+    });
+    const read = await modelRead(2);
+    expect(read).toContain('A person has changed the input of this call');
+    expect(read).toContain('Bern');
+    expect(read).toContain('Rome');
+  });
+
+  it.each([
+    [
+      'does not fit the schema of the tool',
+      { input: { town: 'Rome' } },
+      'The changed input of "call-1-1" is not valid',
+    ],
+    ['refuses the call', { approved: false, input: rome.input }, 'A data part must be'],
+    ['has a member that nobody knows', { arguments: rome.input }, 'A data part must be'],
+  ])('is asked about again where it %s', async (_, members, problem) => {
+    bench.provider.reply({ calls: [bern] }, { text: 'Done.' });
+    const dialogue = new Dialogue(bench);
+    await dialogue.say('write it down');
+    const asked = await dialogue.say(approval({ callId: 'call-1-1', approved: true, ...members }));
+    expect(asked).toMatchObject({ state: ASKS, text: expect.stringContaining(problem) as string });
+    expect(written).toEqual([]);
+    await dialogue.say('yes');
+    expect(written).toEqual([{ city: 'Bern' }]);
+  });
+
+  it('names the call where several wait', async () => {
+    bench.provider.reply({ calls: [bern, rome] });
+    const dialogue = new Dialogue(bench);
+    await dialogue.say('write it down');
+    const asked = await dialogue.say(approval({ approved: true, input: rome.input }));
+    expect(asked.text).toContain('name the callId');
+    expect(written).toEqual([]);
+  });
+});
+
 describe('an answer whose worker dies', () => {
   it('holds: the call is made once, wherever the worker died', async () => {
     for (let outputs = 0; outputs < 5; outputs++) {
@@ -180,6 +230,19 @@ describe('an answer whose worker dies', () => {
       expect(written).toEqual([{ city: 'Bern' }]);
       expect(await modelRead(2)).not.toContain('yes');
     }
+  });
+
+  it('holds with the input that it has changed', async () => {
+    bench.provider.reply({ calls: [bern] }, { text: 'It is done.' });
+    const dialogue = new Dialogue(bench);
+    await dialogue.say('write it down');
+    const turn = dialogue.turn(approval({ callId: 'call-1-1', approved: true, input: rome.input }));
+    const first = bench.runtime.run(turn, new AbortController().signal)[Symbol.asyncIterator]();
+    await first.next();
+    await first.return(undefined);
+    const outputs = await bench.run({ ...turn, attempt: 2 });
+    expect(written).toEqual([{ city: 'Rome' }]);
+    expect(JSON.stringify(outputs)).toContain('"input":{"city":"Rome"}');
   });
 
   it('leaves it unknown what became of a call that must not be repeated', async () => {

@@ -13,12 +13,22 @@ import type { LlmConfig } from '../llm-config.js';
 import type { Conversation } from '../conversation.js';
 
 /**
+ * Checks the input to which a person has changed a call.
+ * @returns the problem, or undefined
+ */
+export type CheckInput = (callId: string, input: unknown) => Promise<string | undefined>;
+
+/**
  * Take this turn's message in, unless an earlier attempt has done so: as the answer about calls that wait for approval,
  * or else as a prompt. Only a person approves calls; what an agent says about them is no answer. Calls that had expired
  * when the message was accepted are refused, also if it approves them.
  * @returns why it is no answer, where one is waited for
  */
-export async function takeMessage(turn: Turn, conversation: Conversation): Promise<string | undefined> {
+export async function takeMessage(
+  turn: Turn,
+  conversation: Conversation,
+  check: CheckInput,
+): Promise<string | undefined> {
   if (conversation.hasAnswered()) return undefined;
   const waiting = conversation.undecided();
   if (waiting.length === 0) {
@@ -28,7 +38,8 @@ export async function takeMessage(turn: Turn, conversation: Conversation): Promi
   if (isSentByAgent(turn.message)) return 'Only a person can answer this, and not an agent.';
   const by = approverOf(turn.message);
   const expired = expiredCalls(conversation, waiting, by ? Date.parse(by.at) : clock.now());
-  const { decisions, problem } = readAnswer(turn.message, conversation.askedAbout(), waiting);
+  const { decisions, problem: wrong } = readAnswer(turn.message, conversation.askedAbout(), waiting);
+  const problem = wrong ?? (await problemOfInputs(decisions, check));
   const isExpired = (callId: string): boolean => expired.some((each) => each.callId === callId);
   const answered = (problem === undefined ? decisions : [])
     .filter(({ callId }) => !isExpired(callId))
@@ -36,6 +47,19 @@ export async function takeMessage(turn: Turn, conversation: Conversation): Promi
   if (problem !== undefined && expired.length === 0) return problem;
   await conversation.add({ kind: 'answered', decisions: [...expired, ...answered] });
   return expired.length < waiting.length ? problem : undefined;
+}
+
+/** The first problem of inputs that a person has changed. The agent of a child checks those of its own calls, and asks again. */
+async function problemOfInputs(
+  decisions: readonly Decision[],
+  check: CheckInput,
+): Promise<string | undefined> {
+  for (const { callId, input } of decisions) {
+    if (input === undefined || callId.includes('/')) continue;
+    const wrong = await check(callId, input);
+    if (wrong !== undefined) return `The changed input of "${callId}" is not valid: ${wrong}.`;
+  }
+  return undefined;
 }
 
 /** Calls whose approval has expired. */
@@ -137,12 +161,17 @@ export interface AnsweredCalls {
   problem?: string;
 }
 
-const RULE = 'must be {"approval": {"callId": <id>, "approved": true or false, "reason": <text, if any>}}';
-const approval = z.object({
-  callId: z.string().optional(),
-  approved: z.boolean(),
-  reason: z.string().max(MAX_REASON).optional(),
-});
+const RULE =
+  'must be {"approval": {"callId": <id>, "approved": true or false, "reason": <text, if any>, ' +
+  '"input": <the changed input of the call, if it is approved with another one>}}';
+const approval = z
+  .strictObject({
+    callId: z.string().optional(),
+    approved: z.boolean(),
+    reason: z.string().max(MAX_REASON).optional(),
+    input: z.unknown().optional(),
+  })
+  .refine(({ approved, input }) => approved || input === undefined);
 const dataAnswer = z.object({ approval: z.union([approval, z.array(approval)]) });
 
 const YES = new Set([
@@ -206,8 +235,17 @@ function fromData(
   if (given.some(({ callId }) => callId === undefined) && haveSeveralAgents(waiting)) {
     return { decisions: [], problem: 'Several agents ask: name the callId in each data part.' };
   }
-  const decisions = given.flatMap(({ callId, approved, reason = text }) =>
-    (callId === undefined ? waiting : [callId]).map((id) => decision(id, approved, reason)),
+  if (waiting.length > 1 && given.some(({ callId, input }) => callId === undefined && input !== undefined)) {
+    return {
+      decisions: [],
+      problem: 'Several calls wait: name the callId of the one whose input is changed.',
+    };
+  }
+  const decisions = given.flatMap(({ callId, approved, reason = text, input }) =>
+    (callId === undefined ? waiting : [callId]).map((id) => ({
+      ...decision(id, approved, reason),
+      ...(input !== undefined && { input }),
+    })),
   );
   return { decisions: firstOfEach(decisions).filter(({ callId }) => waiting.includes(callId)) };
 }

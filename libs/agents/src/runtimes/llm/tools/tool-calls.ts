@@ -28,7 +28,9 @@ export async function* runToolCalls(
   metrics: Metrics,
 ): AsyncGenerator<AgentOutput, ApprovalRequest[]> {
   const calls = await Promise.all(
-    conversation.pendingCalls().map((call) => prepare(call, conversation, tools, checks)),
+    conversation
+      .pendingCalls()
+      .map((call) => prepare(conversation.asDecided(call), conversation, tools, checks)),
   );
   const waiting = calls.filter(waits).map(approvalRequestOf);
   const due = calls.filter((one) => !waits(one));
@@ -39,7 +41,10 @@ export async function* runToolCalls(
         ? await measured(turn, metrics, one, (span) => makeCall(one, conversation, signal, span))
         : one.result;
     const time = { at: new Date(began).toISOString(), ms: Date.now() - began };
-    await conversation.add({ kind: 'result', ...idsOf(one.call), tool: one.call.toolName, ...time, result });
+    const { toolName: tool } = one.call;
+    const { input } = conversation.decisionOn(one.call) ?? {};
+    const changed = input === undefined ? {} : { input };
+    await conversation.add({ kind: 'result', ...idsOf(one.call), tool, ...changed, ...time, result });
     return result;
   });
   // The first failure ends the turn. Handle the rejections of the others.
