@@ -105,6 +105,10 @@ const COMMANDS: Readonly<
     summary: 'send a message to an agent and print its answer',
     add: async (...args) => (await import('./commands/call.js')).addSendCommand(...args),
   },
+  chat: {
+    summary: 'talk with an agent, a line a message',
+    add: async (...args) => (await import('./commands/chat.js')).addChatCommand(...args),
+  },
   watch: {
     summary: 'print the events of a task until it ends',
     add: async (...args) => (await import('./commands/call.js')).addWatchCommand(...args),

@@ -1,11 +1,15 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { KEEPS_CONNECTIONS } from '../../../../test/support/server-options.js';
 import { EXIT } from '../exit.js';
 import { run } from '../program.js';
 
-type Rpc = { id: number; method: string; params: { id?: string } };
+type Sent = { taskId?: string; contextId?: string; parts: Record<string, unknown>[] };
+type Rpc = { id: number; method: string; params: { id?: string; message?: Sent } };
 type Answer = (rpc: Rpc, response: ServerResponse, request: IncomingMessage) => void;
 
 let server: Server;
@@ -66,10 +70,19 @@ const stream = (response: ServerResponse): ServerResponse =>
 
 /** What a caller sees of one command; options in `args` win over the defaults before them. */
 async function baton(command: string, ...args: string[]) {
+  return typing([], command, ...args);
+}
+
+/** The same, with lines on standard input. */
+async function typing(lines: readonly string[], command: string, ...args: string[]) {
   const out: string[] = [];
   const err: string[] = [];
   const terminal = { out: (text: string) => void out.push(text), err: (text: string) => void err.push(text) };
-  const cli = { source: { BATON_HOME: '/nowhere' }, terminal, stdin: () => Readable.from([]) };
+  const cli = {
+    source: { BATON_HOME: '/nowhere' },
+    terminal,
+    stdin: () => Readable.from(lines.map((line) => `${line}\n`)),
+  };
   const code = await run([command, '--url', url, '--token', 'secret', ...args], cli);
   return { code, out: out.join('\n').split('\n'), err: err.join('\n') };
 }
@@ -132,6 +145,29 @@ describe('baton send and watch', () => {
     });
   });
 
+  it('attach files and data to a message', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'baton-send-'));
+    const file = join(folder, 'note.MD');
+    writeFileSync(file, 'hi');
+    let sent: Sent | undefined;
+    answers = [
+      ({ id, params }, response) => {
+        sent = params.message;
+        json(response, 200, { jsonrpc: '2.0', id, result: { task: taskOf('COMPLETED') } });
+      },
+    ];
+    await baton('send', 'echo', 'x', '--context', 'c', '--data', '{"a":1}', '--file', file);
+    expect(sent).toMatchObject({
+      contextId: 'c',
+      parts: [
+        { text: 'x' },
+        { data: { a: 1 } },
+        { raw: Buffer.from('hi').toString('base64'), filename: 'note.MD', mediaType: 'text/markdown' },
+      ],
+    });
+    rmSync(folder, { recursive: true });
+  });
+
   it.each([
     ['send nobody hello', EXIT.notFound, '', / answers 404: Agent not found\.$/],
     [
@@ -146,6 +182,13 @@ describe('baton send and watch', () => {
       '',
       /^http:\/\/127\.0\.0\.1:1 does not answer.*: check --url/,
     ],
+    ['send echo hello --data 7', EXIT.usage, '', /^--data: this is not a JSON object: /],
+    [
+      'send echo hello --file no/such.pdf',
+      EXIT.usage,
+      '',
+      /^--file: no\/such\.pdf cannot be read \(ENOENT\)/,
+    ],
     ['send echo hello --metadata [', EXIT.usage, '', /^--metadata: this is not a JSON object: /],
     ['watch echo t --after x', EXIT.usage, '', /^--after: "x" is not the number of an event/],
     ['watch echo t', EXIT.notFound, 'Task not found: t', /^The server answers: Task not found: t\.$/],
@@ -157,5 +200,36 @@ describe('baton send and watch', () => {
     const { code, err } = await baton(command, ...args);
     expect(code).toBe(exitCode);
     expect(err).toMatch(sentence);
+  });
+});
+
+const taskOf = (state: string) => ({
+  id: 't',
+  contextId: 'c',
+  status: {
+    state: `TASK_STATE_${state}`,
+    message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: `now ${state}` }] },
+  },
+});
+
+describe('baton chat', () => {
+  it('is one conversation, in which a line answers what the task before has asked', async () => {
+    const sent: Sent[] = [];
+    answers = ['INPUT_REQUIRED', 'FAILED', 'COMPLETED'].map((state) => ({ id, params }, response) => {
+      sent.push(params.message!);
+      json(response, 200, { jsonrpc: '2.0', id, result: { task: taskOf(state) } });
+    });
+    const { code, out, err } = await typing(['book a flight', '', 'Lisbon', 'thanks'], 'chat', 'echo');
+    expect(code).toBe(EXIT.done);
+    expect(out).toEqual(['now INPUT_REQUIRED', 'now FAILED', 'now COMPLETED']);
+    expect(sent.map(({ taskId = '', contextId = '', parts }) => [taskId, contextId, parts[0]?.text])).toEqual(
+      [
+        ['', '', 'book a flight'],
+        ['t', 'c', 'Lisbon'],
+        ['', 'c', 'thanks'],
+      ],
+    );
+    expect(err).toContain('Task t failed. Why: ');
+    expect(err).toContain('chat echo --context c');
   });
 });

@@ -1,9 +1,9 @@
-import { endsTurn, isTerminal, type Message, Role, stateName, TaskState } from '@baton/a2a';
+import { endsTurn, isTerminal, type Message, stateName, TaskState } from '@baton/a2a';
 import type { Command } from 'commander';
-import { randomUUID } from 'node:crypto';
 import { AgentClient, type NumberedEvent, type Payload, stateIn } from '../call/agent-client.js';
 import { isTask, printEvent, replyJson, replyText, statusText, textOf } from '../call/describe.js';
 import { follow } from '../call/follow.js';
+import { messageOf, type MessageOptions } from '../call/message.js';
 import { type Cli, JSON_OPTION, type JsonOption, OfTaskError } from '../cli.js';
 import { EXIT } from '../exit.js';
 import { UsageError } from '../usage-error.js';
@@ -11,14 +11,11 @@ import { OperatorError } from '../operator-error.js';
 import { oneLine, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { findTarget } from '../api.js';
-import { jsonOption } from './options.js';
 
-interface SendOptions extends JsonOption {
+interface SendOptions extends JsonOption, MessageOptions {
   url?: string;
   token?: string;
   stream?: boolean;
-  task?: string;
-  metadata?: string;
 }
 
 /** How a turn ended: what decides the exit code and the note after the answer. */
@@ -39,6 +36,9 @@ export function addSendCommand(program: Command, cli: Cli): void {
     .option(...TOKEN_OPTION)
     .option('--stream', 'print each event as it arrives')
     .option('--task <id>', 'continue this task')
+    .option('--context <id>', 'go on with this conversation')
+    .option('--file <paths...>', 'attach these files')
+    .option('--data <json>', 'attach this JSON object')
     .option('--metadata <json>', 'metadata of the message')
     .option(...JSON_OPTION)
     .action((agent: string, text: string, options: SendOptions) => send(cli, agent, text, options));
@@ -46,7 +46,7 @@ export function addSendCommand(program: Command, cli: Cli): void {
 
 async function send(cli: Cli, agent: string, text: string, options: SendOptions): Promise<void> {
   const target = findTarget(cli.source, options);
-  const message = buildMessage(text, options);
+  const message = messageOf(text, options);
   const client = await AgentClient.connect(target, agent);
   const end = await (options.stream ? streamReply : printReply)(cli, client, message, options);
   if (!end) return;
@@ -125,19 +125,6 @@ function note({ terminal }: Cli, agent: string, { taskId, state }: TurnResult): 
   if (state === TaskState.TASK_STATE_INPUT_REQUIRED) {
     terminal.err(`Answer with: npx baton send ${agent} "…" --task ${taskId}`);
   }
-}
-
-function buildMessage(text: string, { task, metadata }: SendOptions): Message {
-  return {
-    messageId: randomUUID(),
-    contextId: '',
-    taskId: task ?? '',
-    role: Role.ROLE_USER,
-    parts: [{ content: { $case: 'text', value: text }, metadata: undefined, filename: '', mediaType: '' }],
-    metadata: metadata === undefined ? undefined : jsonOption('--metadata', metadata),
-    extensions: [],
-    referenceTaskIds: [],
-  };
 }
 
 interface WatchOptions extends JsonOption {

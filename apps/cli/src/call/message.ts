@@ -1,0 +1,74 @@
+import { dataPart, type Message, type Part, Role } from '@baton/a2a';
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { basename, extname } from 'node:path';
+import { jsonOption } from '../commands/options.js';
+import { UsageError } from '../usage-error.js';
+
+/** What a message has, as options of a command say it. */
+export interface MessageOptions {
+  /** The task that it continues. */
+  task?: string;
+  /** The conversation that it belongs to. */
+  context?: string;
+  /** Paths of files to attach. */
+  file?: string[];
+  /** A JSON object to attach. */
+  data?: string;
+  /** A JSON object. */
+  metadata?: string;
+}
+
+/** A message of a user, to send. Throws UsageError for a file that cannot be read, and for text that is no JSON object. */
+export function messageOf(text: string, options: MessageOptions): Message {
+  const { task = '', context = '', file: files = [], data, metadata } = options;
+  return {
+    messageId: randomUUID(),
+    contextId: context,
+    taskId: task,
+    role: Role.ROLE_USER,
+    parts: [
+      part({ $case: 'text', value: text }),
+      ...(data === undefined ? [] : [dataPart(jsonOption('--data', data))]),
+      ...files.map(fileOf),
+    ],
+    metadata: metadata === undefined ? undefined : jsonOption('--metadata', metadata),
+    extensions: [],
+    referenceTaskIds: [],
+  };
+}
+
+const part = (content: Part['content'], filename = '', mediaType = ''): Part => ({
+  content,
+  metadata: undefined,
+  filename,
+  mediaType,
+});
+
+/** Types that models take. */
+const TYPES: Readonly<Record<string, string>> = {
+  '.csv': 'text/csv',
+  '.gif': 'image/gif',
+  '.html': 'text/html',
+  '.jpeg': 'image/jpeg',
+  '.jpg': 'image/jpeg',
+  '.json': 'application/json',
+  '.md': 'text/markdown',
+  '.mp3': 'audio/mpeg',
+  '.pdf': 'application/pdf',
+  '.png': 'image/png',
+  '.txt': 'text/plain',
+  '.wav': 'audio/wav',
+  '.webp': 'image/webp',
+  '.xml': 'application/xml',
+};
+
+function fileOf(path: string): Part {
+  try {
+    const mediaType = TYPES[extname(path).toLowerCase()] ?? 'application/octet-stream';
+    return part({ $case: 'raw', value: readFileSync(path) }, basename(path), mediaType);
+  } catch (error) {
+    const { code = String(error) } = error as NodeJS.ErrnoException;
+    throw new UsageError(`--file: ${path} cannot be read (${code}): give the path of a file.`);
+  }
+}
