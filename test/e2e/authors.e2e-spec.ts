@@ -53,6 +53,7 @@ describe("the author's loop", () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-authors-'));
   const agents = join(folder, 'agents');
   const gate = join(folder, 'gate');
+  const written = join(folder, 'written');
   const module = join(agents, 'hello/index.ts');
   let local: LocalRun;
   let caller: RawCaller;
@@ -77,6 +78,7 @@ describe("the author's loop", () => {
     }
     link(join(ROOT, 'libs/agents/src/author'), join(folder, 'node_modules/@baton/agent'));
     await run(process.execPath, [join(ROOT, 'bin/create-baton-agent/index.mjs'), join(agents, 'hello')]);
+    mkdirSync(written);
     mkdirSync(join(agents, 'endless'));
     writeFileSync(
       join(agents, 'endless/agent.yaml'),
@@ -89,6 +91,7 @@ describe("the author's loop", () => {
       BATON_AGENTS_DIR: agents,
       BATON_DEV: '1',
       EXECUTOR_LOAD_MS: '15000',
+      EXECUTOR_WRITE: written,
     });
     await local.ready();
     demo = JSON.parse(readFileSync(join(home.path, 'demo.json'), 'utf8')) as typeof demo;
@@ -167,7 +170,7 @@ describe("the author's loop", () => {
   });
 
   it('loads a mended module, although the one before never finishes loading', async () => {
-    const begun = join(folder, 'begun');
+    const begun = join(written, 'begun');
     const write = `import { writeFileSync } from 'node:fs';\nwriteFileSync(${JSON.stringify(begun)}, '');\n`;
     writeFileSync(module, write + ENDLESS);
     await waitUntil(() => Promise.resolve(existsSync(begun)), Infinity);
