@@ -231,7 +231,7 @@ describe('a step', () => {
     const code: Code = ({ step }) =>
       step('returns', () => {
         bench.effect('ran');
-        return result as unknown;
+        return result;
       }).catch(messageOf);
     const [answer] = await bench.run(code);
     const text = expect.stringContaining(JSON.stringify(problem).slice(1, -1)) as string;

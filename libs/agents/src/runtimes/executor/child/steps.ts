@@ -11,7 +11,7 @@ export type Duration = number | string;
  * A value as it comes back from JSON: a `Date` is a text, members without a value are left out. `never` for what JSON does not keep, such
  * as a `Map`: the step rejects.
  */
-export type Jsonify<T> = T extends string | number | boolean | null | undefined | void
+export type Jsonify<T> = T extends string | number | boolean | null | undefined
   ? T
   : T extends { toJSON: () => infer Json }
     ? Jsonify<Json>
