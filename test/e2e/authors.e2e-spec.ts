@@ -30,6 +30,7 @@ const version: string = ${JSON.stringify(version)};
 export default class implements AgentExecutor {
   async execute({ contextId, taskId, userMessage }: RequestContext, bus: ExecutionEventBus): Promise<void> {
     const asked = userMessage.parts[0]?.content?.value;
+    console.log('asked:', asked);
     if (asked === 'wait') {
       bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: { state: 2, message: undefined, timestamp: undefined }, metadata: undefined }));
       while (!existsSync(${JSON.stringify(gate)})) await delay(20);
@@ -192,6 +193,8 @@ describe("the author's loop", () => {
         .split('\n')
         .findIndex((text) => text.includes('thrown on purpose')) + 1;
     expect(error.stack).toContain(`${module}:${line}:`);
+    await local.printed(`hello: Error: thrown on purpose\n    at `);
+    await local.printed('hello: asked: throw');
   });
 
   it('takes a new agent, and a changed agent.yaml', async () => {

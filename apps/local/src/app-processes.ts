@@ -87,8 +87,10 @@ export function workerProcess(
           environment: { ...variables, HOST: LOOPBACK, WORKER_PORT: String(port) },
           readyUrl: `http://${inUrl(LOOPBACK)}:${port}/readyz`,
         }),
-        // All workers load the same agents and say the same of them.
-        number === 1 ? onNotice : undefined,
+        ({ type, text }) => {
+          // All workers load the same agents and say the same of them. Each has output of its own runs.
+          if (type === 'output' || (type === 'notice' && number === 1)) onNotice(String(text));
+        },
       );
     },
   };
@@ -125,9 +127,12 @@ interface AppCommand {
 /**
  * Starts an API or a worker process and waits until it is ready, as long as it gets on. It ends with this process, because
  * the channel between them closes. Throws with the end of its log if it does not get ready.
- * @param onNotice gets what the process has to say to the person at the terminal
+ * @param onMessage gets what the process has to say to the person at the terminal
  */
-async function startApp(command: AppCommand, onNotice?: (text: string) => void): Promise<RunningApp> {
+async function startApp(
+  command: AppCommand,
+  onMessage?: (message: { type?: unknown; text?: unknown }) => void,
+): Promise<RunningApp> {
   const main = join(__dirname, '../..', command.app, 'src/main.js');
   if (!existsSync(main)) throw new StartError(`${main} is missing: run \`npm run build\` first.`);
   const log = openSync(command.logFile, 'a', 0o600);
@@ -140,7 +145,7 @@ async function startApp(command: AppCommand, onNotice?: (text: string) => void):
   closeSync(log);
   if (child.pid) recordProcess(command.pidFile, child.pid);
   child.on('message', (message: { type?: unknown; text?: unknown } | null) => {
-    if (message?.type === 'notice') onNotice?.(String(message.text));
+    if (message) onMessage?.(message);
   });
   const running = runningProcess(child, command.pidFile);
   await waitUntilReady(running, command, new StartProgress(STALL_MS, () => cpuTimeOf(child.pid ?? 0)));

@@ -15,6 +15,8 @@ export interface ProcessOptions extends ChildOptions {
   /** Maximum time in which the module loads, in ms. */
   loadMs: number;
   logger: Logger;
+  /** Called with each line that the agent's code writes. */
+  onLine?: ((text: string) => void) | undefined;
   /** Called when a turn has ended. */
   onTurnEnd?: (() => void) | undefined;
 }
@@ -233,7 +235,9 @@ export class AgentProcess implements ChildListener {
   private onLine({ turn, level, text }: Extract<FromAgent, { type: 'line' }>): void {
     const stream = turn === null ? undefined : this.streams.get(turn);
     // After the end of its turn a line has no task any more: only the log has it.
-    this.log('info', 'agent wrote', turn, { text: stream?.line(level, text) ?? text });
+    const shown = stream?.line(level, text) ?? text;
+    this.log('info', 'agent wrote', turn, { text: shown });
+    this.options.onLine?.(shown);
   }
 
   private onReturned(turn: number, error?: AgentErrorDetail, parked?: Parked): void {

@@ -6,6 +6,7 @@ import { durationText } from '../../setting-fields.js';
 import type { PoolOptions } from './agent-pool.js';
 import type { ProcessOptions } from './agent-process.js';
 import { agentSandbox } from './agent-sandbox.js';
+import { printToAuthor } from './author-terminal.js';
 
 const isInside = (path: string): boolean => !isAbsolute(path) && !normalize(path).startsWith('..');
 
@@ -85,6 +86,7 @@ export function processOptions(
     files: sandbox?.files,
     isolated,
     onTurnEnd: isolated && (() => isolated.slots.onTurnEnd()),
+    ...(environment.devMode && { onLine: (text: string) => printToAuthor(`${slug}: ${text}`) }),
     memoryMb: memoryMb ?? executorMemoryMb,
     stallMs: stall ?? executorStallMs,
     loadMs: executorLoadMs,

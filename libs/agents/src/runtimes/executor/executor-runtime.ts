@@ -7,6 +7,7 @@ import { AgentList } from '../../agent-list.js';
 import { type AgentOutput, type Turn, historyBefore } from '../../agent-runtime.js';
 import { type AgentRuntime } from '../../runtime-table.js';
 import { AgentPool } from './agent-pool.js';
+import { printingErrors } from './author-terminal.js';
 import { converse, type TurnPorts } from './turn-stream.js';
 import { processOptions } from './executor-config.js';
 import { TurnSteps } from './turn-steps.js';
@@ -43,7 +44,9 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     const ids = { tenantId, taskId: task.id, runId, alone: turn.runsAlone ?? false };
     if (signal.aborted) return;
     const stream = await this.poolOf(turn).open(request, ids, portsOf(turn), signal);
-    if (stream) yield* converse(stream, turn, steps, signal, this.logger);
+    if (!stream) return;
+    const output = converse(stream, turn, steps, signal, this.logger);
+    yield* environment.devMode ? printingErrors(output, turn.agent.slug) : output;
   }
 
   /** All runs have ended or returned to the queue before this call. */
