@@ -69,6 +69,7 @@ describe('Postgres with a standby, over TLS', () => {
       const answer = await new RawCaller(stack.url(0), token).call('ListTasks', {});
       const tasks = (answer.result?.tasks ?? []) as { id: string }[];
       if ((await counted()) > before) return tasks.map(({ id }) => id);
+      await delay(20);
     }
   }
 
@@ -112,6 +113,7 @@ describe('Postgres with a standby, over TLS', () => {
       while (!isOver) {
         const { message } = sendParams(randomUUID());
         sent.push(await accepted({ message, configuration: { returnImmediately: true } }));
+        await delay(20);
       }
     });
     const reach = async (count: number): Promise<void> => {

@@ -115,7 +115,7 @@ describe.each(DRIVERS)('tenants on %s', (driver) => {
     const flood = callersOf(flooding);
     // The workers know of each other after a heartbeat.
     const reserved = 'SELECT FROM workers HAVING sum(reserved_slots) = $1';
-    while ((await rows(reserved, [RESERVED])).length === 0);
+    while ((await rows(reserved, [RESERVED])).length === 0) await delay(50);
     const metadata = { echo: { delayMs: 600_000 } };
     // Its first run takes no reserved slot then.
     const first = await accept(flood, 1, metadata);
@@ -136,7 +136,7 @@ describe.each(DRIVERS)('tenants on %s', (driver) => {
       return now!;
     };
     const busy = { running: SLOTS - RESERVED, isQueued: true, over: 0 };
-    while (JSON.stringify(await floodNow()) !== JSON.stringify(busy));
+    while (JSON.stringify(await floodNow()) !== JSON.stringify(busy)) await delay(50);
     const callers = callersOf(single);
     for (let i = 0; i < 20; i++) {
       const { result } = await callers[i % 2]!.call('SendMessage', sendParams('me too'));

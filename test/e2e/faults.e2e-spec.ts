@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { Client } from 'pg';
 import type { BatonProcess } from '../support/baton-process.js';
@@ -149,7 +150,10 @@ describe.each(DRIVERS)('faults on %s', (driver) => {
             (await (await fetch(`${stack.apis[0]!.managementUrl}/readyz`)).json()) as Record<string, unknown>;
           let report = await readiness();
           // An answer is kept for a second.
-          while (!JSON.stringify(report).includes('OOM')) report = await readiness();
+          while (!JSON.stringify(report).includes('OOM')) {
+            await delay(50);
+            report = await readiness();
+          }
           expect(report).toMatchObject({
             ready: true,
             warnings: [expect.stringMatching(/^messaging \(redis\) refuses to write \(OOM .+wait$/)],

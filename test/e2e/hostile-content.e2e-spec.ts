@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { randomBytes } from 'node:crypto';
 import { DRIVERS } from '../support/index.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
@@ -63,6 +64,7 @@ describe('hostile content', () => {
     do {
       const { result } = await other.call('SendMessage', sendParams('hello'));
       expect(result?.task.status.state).toBe('TASK_STATE_COMPLETED');
+      await delay(20);
     } while (!state.over);
     return attack;
   }

@@ -218,7 +218,7 @@ describe('tenants', () => {
       const listed = JSON.parse(await tokens('list')) as { id: string; lastUsedAt: string | null }[];
       return listed.find((each) => each.id === made.id)!.lastUsedAt !== null;
     };
-    while (!(await isUsed()));
+    while (!(await isUsed())) await delay(50);
   });
 
   it('get back what they sent, whatever characters it has', async () => {
