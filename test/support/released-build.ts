@@ -35,7 +35,9 @@ export async function releasedBuild(): Promise<string | undefined> {
     await run('git', ['archive', '--output', archive, commit], { cwd: ROOT });
     await run('tar', ['-xf', archive, '-C', draft]);
     rmSync(archive);
-    if (!hasPackagesOf(draft)) await run('npm', ['ci', '--ignore-scripts'], { cwd: draft });
+    // Node.js finds the packages for development in the folder above, which is this clone.
+    if (!hasPackagesOf(draft))
+      await run('npm', ['ci', '--omit=dev', '--ignore-scripts', '--no-audit'], { cwd: draft });
     await run(process.execPath, ['prisma/generate.mjs'], { cwd: draft });
     // Its types were checked when it was made: it is compiled in the way of this release, which leaves them out. And it is
     // bundled as this one: then a process of it needs a third of the CPU to start.
