@@ -14,8 +14,8 @@ const FREEZES = `--require ${join(__dirname, '../support/freeze.fixture.cjs')}`;
 describe('a process whose event loop stands still', () => {
   let stack: Stack;
 
-  const start = async (nodeOptions = FREEZES): Promise<RawCaller> => {
-    const env = { NODE_OPTIONS: nodeOptions, LOOP_STALL_MS: String(STALL_MS), LEASE_MS: String(STALL_MS) };
+  const start = async (): Promise<RawCaller> => {
+    const env = { NODE_OPTIONS: FREEZES, LOOP_STALL_MS: String(STALL_MS), LEASE_MS: String(STALL_MS) };
     stack = await Stack.start({ driver: DRIVERS[0]!, env });
     const { token } = await stack.createTenant();
     return new RawCaller(stack.url(0), token);
@@ -49,23 +49,21 @@ describe('a process whose event loop stands still', () => {
   });
 
   it('is left alone when all of it was suspended, or when somebody debugs it', async () => {
-    const caller = await start(`${FREEZES} --inspect=127.0.0.1:0`);
+    const caller = await start();
     const [api, worker] = [stack.apis[0]!, stack.workers[0]!];
+    const debugged = await stack.addWorker({ NODE_OPTIONS: `${FREEZES} --inspect=127.0.0.1:0` });
     worker.signal('SIGSTOP');
     api.signal('SIGSTOP');
-    // Suspended for longer than the limit: that is what the time is about, and so is the next one.
+    debugged.signal('SIGUSR2');
+    // For longer than the limit: that is what the time is about.
     await delay(STALL_MS + 3_000);
+    expect(lastWords(debugged)).toBeNull();
+    await stack.killWorkers([debugged]);
     api.signal('SIGCONT');
     worker.signal('SIGCONT');
     const answer = await caller.call('SendMessage', sendParams('awake'));
     expect(answer.result?.task.status.state).toBe('TASK_STATE_COMPLETED');
-    worker.signal('SIGUSR2');
-    await delay(STALL_MS + 3_000);
-    for (const process of [api, worker]) {
-      expect(lastWords(process)).toBeNull();
-      process.signal('SIGCONT');
-    }
-    await worker.kill();
+    for (const process of [api, worker]) expect(lastWords(process)).toBeNull();
   });
 });
 
