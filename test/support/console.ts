@@ -1,5 +1,11 @@
 import AxeBuilder from '@axe-core/playwright';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from 'playwright-core';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { Stack, type StackOptions } from './stack.js';
@@ -56,6 +62,8 @@ export interface Visit {
 export class ConsoleStack {
   private readonly faults: string[] = [];
   private expected: RegExp[] = [];
+  /** Of the running test. */
+  private readonly contexts: BrowserContext[] = [];
 
   private constructor(
     readonly stack: Stack,
@@ -74,10 +82,12 @@ export class ConsoleStack {
     return this.stack.apis[0]!.url;
   }
 
-  /** A page of a browser of its own: nothing is shared with the pages of other visits. */
+  /** A page of a browser of its own, until the end of the test: nothing is shared with the pages of other visits. */
   async open({ token, path = '/', context = {} }: Visit = {}): Promise<Page> {
     const url = context.baseURL ?? this.url;
-    const page = await (await this.browser.newContext({ baseURL: url, ...context })).newPage();
+    const ownContext = await this.browser.newContext({ baseURL: url, ...context });
+    this.contexts.push(ownContext);
+    const page = await ownContext.newPage();
     // A slow machine takes its time. What never comes is told before Jest ends the test. TEST_PAGE_MS: less, while you write one.
     page.setDefaultTimeout(Number(process.env.TEST_PAGE_MS ?? 4 * 60_000));
     this.watch(page);
@@ -99,8 +109,9 @@ export class ConsoleStack {
     this.expected.push(...patterns);
   }
 
-  /** Call it after each test. */
-  expectNoFaults(): void {
+  /** Call it after each test. Closes its pages: each of them asks the API again every few seconds. */
+  async expectNoFaults(): Promise<void> {
+    await Promise.all(this.contexts.splice(0).map((context) => context.close()));
     const faults = this.faults.filter((fault) => !this.expected.some((pattern) => pattern.test(fault)));
     this.faults.length = 0;
     this.expected = [];
