@@ -42,7 +42,7 @@ const withServices = {
 };
 
 /** Files of `e2e` with a longer form: at night `NIGHTLY` of test/support/nightly.ts is true. */
-const LONGER_AT_NIGHT = ['e2e/upgrade', 'interop/interop'].map(
+const LONGER_AT_NIGHT = ['chaos/chaos', 'e2e/large-turns', 'e2e/upgrade', 'fuzz/fuzz', 'interop/interop'].map(
   (name) => `<rootDir>/test/${name}.e2e-spec.ts`,
 );
 
