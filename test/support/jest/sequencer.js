@@ -4,29 +4,44 @@ const { default: Sequencer } = require('@jest/test-sequencer');
 
 const ROOT = join(__dirname, '../../..');
 
-/** Files that take long, most of it waiting. Any of them alone at the end would leave the cores idle. The longest is first. */
+/**
+ * Files that take long, the longest first. Any of them alone at the end would leave the cores idle. Those that mostly wait stand
+ * beside those that need the CPU.
+ */
 const LONG = [
   'test/e2e/upgrade.e2e-spec.ts',
-  'test/e2e/watchdog.e2e-spec.ts',
-  'test/e2e/large-turns.e2e-spec.ts',
-  'test/e2e/recovery.e2e-spec.ts',
-  'test/isolation/rights.e2e-spec.ts',
-  'test/e2e/local.e2e-spec.ts',
-  'test/chaos/chaos.e2e-spec.ts',
-  'test/e2e/faults.e2e-spec.ts',
-  'test/console/tasks.e2e-spec.ts',
-  'test/console/operators.e2e-spec.ts',
-  'test/console/tenant-pages.e2e-spec.ts',
-  'test/e2e/fairness.e2e-spec.ts',
-  'test/isolation/isolation.e2e-spec.ts',
-  'test/e2e/packages.e2e-spec.ts',
-  'test/e2e/limits.e2e-spec.ts',
-  'test/e2e/steps.e2e-spec.ts',
   'test/interop/interop.e2e-spec.ts',
   'test/interop/langgraph/langgraph.nightly-spec.ts',
-  'test/console/playground.e2e-spec.ts',
+  'test/console/tasks.e2e-spec.ts',
+  'test/e2e/watchdog.e2e-spec.ts',
+  'test/e2e/local.e2e-spec.ts',
+  'test/e2e/recovery.e2e-spec.ts',
+  'test/isolation/isolation.e2e-spec.ts',
+  'test/e2e/slow-postgres.e2e-spec.ts',
+  'test/isolation/rights.e2e-spec.ts',
+  'test/chaos/chaos.e2e-spec.ts',
+  'test/console/tenant-pages.e2e-spec.ts',
+  'test/e2e/fairness.e2e-spec.ts',
+  'test/e2e/large-turns.e2e-spec.ts',
   'test/fuzz/fuzz.e2e-spec.ts',
+  'test/e2e/faults.e2e-spec.ts',
+  'test/e2e/tools.e2e-spec.ts',
+  'test/e2e/packages.e2e-spec.ts',
+  'test/e2e/time-zones.e2e-spec.ts',
+  'test/e2e/approvals.e2e-spec.ts',
+  'test/e2e/runtimes.e2e-spec.ts',
+  'test/console/operators.e2e-spec.ts',
+  'test/e2e/restore-roles.e2e-spec.ts',
+  'test/e2e/agents.e2e-spec.ts',
+  'test/console/lists.e2e-spec.ts',
+  'test/isolation/rebinding.e2e-spec.ts',
+  'test/console/agents.e2e-spec.ts',
   'test/e2e/hostile-peers.e2e-spec.ts',
+  'test/console/playground.e2e-spec.ts',
+  'test/e2e/executors.e2e-spec.ts',
+  'test/e2e/authors.e2e-spec.ts',
+  'test/e2e/limits.e2e-spec.ts',
+  'test/e2e/dead-letters.e2e-spec.ts',
 ].map((file) => join(ROOT, file));
 
 /** Then by project. */
