@@ -18,8 +18,11 @@ import { type CallCounts, programOf, repeated, toolCase, toolScript } from './to
 const AT_ONCE = 8;
 /** For everything that a turn waits for by its settings, and a machine that has much else to do. */
 const END_MS = 60_000;
-/** A turn of settings that nobody has judged may last long; then it must be possible to cancel it. */
-const SETTLE_MS = 15_000;
+/**
+ * A turn of settings that nobody has judged may last long; then it must be possible to cancel it. Not sooner: on a busy machine a
+ * turn that would complete takes 20 seconds.
+ */
+const SETTLE_MS = 60_000;
 const BATCH = 200;
 /** The peer of settings: a model and an agent that do what they should. */
 const FINE = 0;
