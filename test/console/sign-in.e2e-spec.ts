@@ -67,7 +67,7 @@ describeConsole('sign-in to the console', () => {
     const address = await page.evaluate<string>('location.href');
     expect([address.includes(code), address.includes(tenant.token)]).toEqual([false, false]);
     expect(baton.stack.apis[0]!.log()).not.toContain(code);
-    baton.expectFaults(/404/);
+    baton.expectFaults(/404/, /this link signs in no more/);
     const again = await baton.open({ path: `/link#${code}` });
     await again.getByText('this link signs in no more').waitFor();
     await baton.expectAccessible(again);
