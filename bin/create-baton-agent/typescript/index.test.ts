@@ -1,9 +1,9 @@
 import { runExecutor } from '@baton/agent';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import Greeter from './index.js';
+import greeter from './index.js';
 
 test('greets by name', async () => {
-  const { text } = await runExecutor(Greeter, 'Ada');
+  const { text } = await runExecutor(greeter, 'Ada');
   assert.equal(text, 'Hello, Ada!');
 });

@@ -6,7 +6,7 @@ import { Outbound } from '@baton/outbound';
 import { type AgentOutput, artifactChunk, completed, textPart, type Turn } from './agent-runtime.js';
 import { type AgentRuntime, RuntimeTable } from './runtime-table.js';
 import type { GuardedTurn } from './secret-guard.js';
-import type { BatonCallContext } from './runtimes/executor/child/steps.js';
+import { stepsOf } from './author/steps-of.js';
 import { BUILTIN_AGENTS } from './builtins.js';
 import { assertConfig } from './runtime-configs.js';
 import { EchoRuntime } from './runtimes/echo/echo-runtime.js';
@@ -53,10 +53,10 @@ const publish = (bus: Parameters<AgentExecutor['execute']>[1], { $case, value }:
 
 /** The same with its chunks between durable steps. */
 class StepExecutor implements AgentExecutor {
-  async execute(...[{ context }, bus]: Parameters<AgentExecutor['execute']>): Promise<void> {
+  async execute(...[request, bus]: Parameters<AgentExecutor['execute']>): Promise<void> {
     const turn = firstTurn('hi');
     for (let i = 0; i < 3; i++) {
-      const text = await (context as BatonCallContext).step('chunk', () => `x${i}`);
+      const text = await stepsOf(request).step('chunk', () => `x${i}`);
       publish(
         bus,
         artifactChunk(turn, { artifactId: 'a', name: 'a', parts: [textPart(text)] }, { append: i > 0 }),

@@ -1,4 +1,7 @@
 // The package `@baton/agent`, for authors of agents in code. It imports nothing of Baton by its aliases, because an
 // agent's folder does not know them.
+export { type AgentAnswer, type AgentTurn, defineAgent } from './define-agent.js';
+export { stepsOf } from './steps-of.js';
+export { textOf } from './text-of.js';
 export { type ExecutorRun, type RunOptions, runExecutor } from './run-executor.js';
 export type * from '../runtimes/executor/child/steps.js';

@@ -1,12 +1,14 @@
 import { TaskState } from '@a2a-js/sdk';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
 import { runExecutor } from './run-executor.js';
-import type { BatonCallContext, DurableSteps } from '../runtimes/executor/child/steps.js';
+import { stepsOf } from './steps-of.js';
+import type { DurableSteps } from '../runtimes/executor/child/steps.js';
 
 /** An executor that says what its steps give. */
 const executorOf = (code: (steps: DurableSteps) => Promise<unknown>) => ({
-  execute: async ({ taskId, contextId, context }: RequestContext, bus: ExecutionEventBus) => {
-    const text = JSON.stringify(await code(context as BatonCallContext));
+  execute: async (request: RequestContext, bus: ExecutionEventBus) => {
+    const { taskId, contextId } = request;
+    const text = JSON.stringify(await code(stepsOf(request)));
     const message = { messageId: 'm', role: 2, parts: [{ content: { $case: 'text', value: text } }] };
     const status = { state: TaskState.TASK_STATE_COMPLETED, message };
     bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status } as never));

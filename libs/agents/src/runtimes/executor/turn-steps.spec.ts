@@ -1,7 +1,8 @@
 import { TaskState } from '@baton/a2a';
 import { Logger } from '@baton/telemetry';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
-import type { BatonCallContext, DurableSteps } from './child/steps.js';
+import { stepsOf } from '../../author/steps-of.js';
+import type { DurableSteps } from './child/steps.js';
 import { type AgentOutput, type JournalEntry, Suspension, type Turn, textPart } from '../../agent-runtime.js';
 import { type ChildRequest } from '../../ports.js';
 import { ChildRefusal } from '../../child-refusal.js';
@@ -78,7 +79,7 @@ class Bench {
     this.base = this.logged;
     const executor = {
       execute: async (context: RequestContext, bus: ExecutionEventBus) => {
-        const value = await code(context.context as BatonCallContext, bus, context);
+        const value = await code(stepsOf(context), bus, context);
         bus.publish(status(TASK_STATE_COMPLETED, value === undefined ? 'done' : JSON.stringify(value)));
       },
       cancelTask: () => Promise.resolve(),

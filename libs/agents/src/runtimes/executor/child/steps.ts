@@ -105,5 +105,8 @@ export interface TenantSecrets {
   secret: (name: string) => Promise<string>;
 }
 
-/** The type of `requestContext.context` on Baton. */
+/**
+ * The type of `requestContext.context` on Baton, if the agent has the same copy of the SDK.
+ * @deprecated Use `stepsOf(requestContext)` of `@baton/agent`: it fits every copy.
+ */
 export type BatonCallContext = ServerCallContext & DurableSteps & TenantSecrets;
