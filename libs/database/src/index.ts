@@ -94,7 +94,12 @@ export {
   type WorkerRank,
   WorkerStore,
 } from './dispatch/worker.store.js';
-export { type OperatorToken, OperatorTokenStore } from './tenants/operator-token.store.js';
+export {
+  OPERATOR_ROLES,
+  type OperatorRole,
+  type OperatorToken,
+  OperatorTokenStore,
+} from './tenants/operator-token.store.js';
 export { TenantRemovalStore } from './tenants/tenant-removal.store.js';
 export { TenantStore } from './tenants/tenant.store.js';
 export { IssuerStore } from './tenants/issuer.store.js';

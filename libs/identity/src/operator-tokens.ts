@@ -1,5 +1,11 @@
 import { clock } from '@baton/telemetry';
-import { type Actor, OPERATOR_ACTOR, type OperatorToken, OperatorTokenStore } from '@baton/database';
+import {
+  type Actor,
+  OPERATOR_ACTOR,
+  type OperatorRole,
+  type OperatorToken,
+  OperatorTokenStore,
+} from '@baton/database';
 import { Injectable } from '@nestjs/common';
 import { createHash, randomBytes } from 'node:crypto';
 
@@ -21,9 +27,13 @@ export class OperatorTokens {
    * A new token. Its secret is returned only here: the database stores its SHA-256. Only the command line issues tokens, on the
    * database: a stolen token makes no others.
    */
-  async issue(name: string, expiresAt: Date | null): Promise<{ secret: string; token: OperatorToken }> {
+  async issue(
+    name: string,
+    expiresAt: Date | null,
+    role: OperatorRole = 'full',
+  ): Promise<{ secret: string; token: OperatorToken }> {
     const secret = PREFIX + randomBytes(32).toString('base64url');
-    const input = { name, hash: hashOf(secret), prefix: secret.slice(0, SHOWN), expiresAt };
+    const input = { name, hash: hashOf(secret), prefix: secret.slice(0, SHOWN), role, expiresAt };
     return { secret, token: await this.store.create(input, OPERATOR_ACTOR) };
   }
 

@@ -1,6 +1,7 @@
 import { messageOf } from '@baton/telemetry';
 import { ProtocolError, requireScope, type Scope } from '@baton/a2a';
 import { COMMAND_LINE, Environment } from '@baton/config';
+import type { OperatorRole } from '@baton/database';
 import {
   AuditLog,
   type Caller,
@@ -13,7 +14,7 @@ import { AgentDirectory } from '@baton/tasks';
 import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { type CallRequest, logContextOf } from '../http/requests.js';
-import { actorOf, type OperatorRequest } from './actor.js';
+import { actorOf, operatorActorOf, operatorOf, type OperatorRequest } from './actor.js';
 import { guestOf } from './guests.js';
 import { HostBindings } from './host-bindings.js';
 import { RequestRates } from './request-rates.js';
@@ -24,6 +25,7 @@ import { BearerGuard } from './bearer.guard.js';
 export type Access = 'public' | 'optional-token' | 'guests' | 'operator';
 
 export const ACCESS = Symbol('who may call without a token');
+export const ROLES = Symbol('roles of operators that may call besides full');
 export const SCOPES = Symbol('scopes of which the token needs one');
 export const MORE_SCOPES = Symbol('scopes of which the token needs one as well');
 
@@ -39,8 +41,11 @@ export const OptionalToken = () => SetMetadata(ACCESS, 'optional-token' satisfie
  */
 export const AllowGuests = () => SetMetadata(ACCESS, 'guests' satisfies Access);
 
-/** For operators, with a token of theirs. Tokens of tenants are refused. */
+/** For operators, with a token of theirs. Tokens of tenants are refused. Needs the role `full`, unless `OperatorRoles` names others. */
 export const OperatorOnly = () => SetMetadata(ACCESS, 'operator' satisfies Access);
+
+/** Tokens of operators with one of these roles may use the route as well as those with `full`. */
+export const OperatorRoles = (...roles: readonly OperatorRole[]) => SetMetadata(ROLES, roles);
 
 /** The token needs one of these scopes, or `admin`. */
 export const RequireScope = (...scopes: readonly Scope[]) => SetMetadata(SCOPES, scopes);
@@ -51,6 +56,8 @@ export const RequireScopeToo = (...scopes: readonly Scope[]) => SetMetadata(MORE
 /** What a route declares. */
 interface RouteRules {
   access: Access | undefined;
+  /** Of operators, besides `full`. */
+  roles: readonly OperatorRole[];
   /** The token needs one of each. */
   scopes: readonly (readonly Scope[])[];
 }
@@ -89,7 +96,7 @@ export class AccessGuard extends BearerGuard {
 
   /** Throws `unauthenticated`, `tenant-suspended`, `limit-exceeded` or `forbidden`. */
   override async canActivate(context: ExecutionContext): Promise<boolean> {
-    const { access, scopes: enough } = this.rulesOf(context);
+    const { access, roles, scopes: enough } = this.rulesOf(context);
     if (access === 'public') return true;
     const request = context.switchToHttp().getRequest<CallRequest & { user?: HostCaller }>();
     const admission = await this.unauthenticated.admit(request);
@@ -105,6 +112,7 @@ export class AccessGuard extends BearerGuard {
     }
     if (!request.user && access !== 'operator') return true;
     await this.unauthenticated.accept(request, admission);
+    if (access === 'operator') this.assertRole(roles, request);
     if (!request.user) return true;
     const { tenantId, scopes } = request.user;
     const log = logContextOf(request);
@@ -131,7 +139,9 @@ export class AccessGuard extends BearerGuard {
       const enough = this.reflector.getAllAndOverride<readonly Scope[] | undefined>(key, route);
       return enough ? [enough] : [];
     });
-    const rules = { access: this.reflector.getAllAndOverride<Access | undefined>(ACCESS, route), scopes };
+    const access = this.reflector.getAllAndOverride<Access | undefined>(ACCESS, route);
+    const roles = this.reflector.getAllAndOverride<readonly OperatorRole[] | undefined>(ROLES, route) ?? [];
+    const rules = { access, roles, scopes };
     const ofController = this.rules.get(controller) ?? new Map<object, RouteRules>();
     this.rules.set(controller, ofController.set(handler, rules));
     return rules;
@@ -170,6 +180,20 @@ export class AccessGuard extends BearerGuard {
       'unauthenticated',
       `a token of an operator is required: ${COMMAND_LINE} operator-tokens create makes one`,
     );
+  }
+
+  private assertRole(roles: readonly OperatorRole[], request: OperatorRequest): void {
+    const { role } = operatorOf(request);
+    if (role === 'full' || roles.includes(role)) return;
+    const enough = [...roles, 'full'].map((one) => `"${one}"`).join(' or ');
+    const reason = `the token of the operator has the role "${role}", and this needs ${enough}`;
+    this.audit.refuse({
+      action: 'access.refused',
+      route: routeOf(request),
+      reason,
+      by: operatorActorOf(request),
+    });
+    throw new ProtocolError('forbidden', reason);
   }
 
   /** A token that is sent must be valid, whatever the host. */

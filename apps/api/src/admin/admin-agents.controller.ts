@@ -4,7 +4,7 @@ import { Controller, Delete, Get, HttpCode, Param, Post, Query, Req } from '@nes
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { operatorActorOf } from '../access/actor.js';
-import { OperatorOnly } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
 import { BodyReader } from '../http/body-reader.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { Describe } from '../openapi/route.js';
@@ -38,6 +38,7 @@ export class AdminAgentsController {
     summary: 'Lists the agents that a tenant can call, by slug',
     answer: agentList,
   })
+  @OperatorRoles('read')
   @Get()
   async list(
     @Param('tenant') slug: string,

@@ -4,7 +4,7 @@ import { Controller, Get, Query, Res } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import { OperatorOnly } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { textQuery } from '../openapi/query-pipe.js';
 import { Describe } from '../openapi/route.js';
@@ -40,6 +40,7 @@ export class AdminAuditController {
     summary: 'Lists who changed what, the latest first',
     answer: auditPage,
   })
+  @OperatorRoles('read', 'support')
   @Get()
   async list(
     @Query('tenant', TENANT) slug: string | undefined,
@@ -60,6 +61,7 @@ export class AdminAuditController {
     answer: z.string(),
     answerTypes: [NDJSON],
   })
+  @OperatorRoles('read', 'support')
   @Get('export')
   async export(
     @Res() reply: FastifyReply,

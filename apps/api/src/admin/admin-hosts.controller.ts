@@ -4,7 +4,7 @@ import { Controller, Delete, Get, Param, Put, Query, Req } from '@nestjs/common'
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operatorActorOf } from '../access/actor.js';
-import { OperatorOnly } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
 import { BodyReader } from '../http/body-reader.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { Describe } from '../openapi/route.js';
@@ -39,6 +39,7 @@ export class AdminHostsController {
   ) {}
 
   @Describe({ id: 'listHosts', summary: 'Lists the bound host names', answer: hostList })
+  @OperatorRoles('read', 'support')
   @Get()
   async list(@Query('tenant', TENANT) slug: string | undefined): Promise<z.infer<typeof hostList>> {
     const bound = await this.hosts.list(slug);

@@ -4,7 +4,7 @@ import { Controller, Delete, Get, Param, Post, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operatorActorOf } from '../access/actor.js';
-import { OperatorOnly } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
 import { BodyReader } from '../http/body-reader.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { Describe } from '../openapi/route.js';
@@ -48,12 +48,14 @@ export class AdminIssuersController {
     summary: 'Lists the issuers that tenants trust, by issuer and audience',
     answer: issuerList,
   })
+  @OperatorRoles('read', 'support')
   @Get('issuers')
   async listAll(): Promise<z.infer<typeof issuerList>> {
     return { issuers: (await this.issuers.list()).map(encodeIssuer) };
   }
 
   @Describe({ id: 'listIssuers', summary: 'Lists the issuers that a tenant trusts', answer: issuerList })
+  @OperatorRoles('read', 'support')
   @Get('tenants/:tenant/issuers')
   async list(@Param('tenant') slug: string): Promise<z.infer<typeof issuerList>> {
     return { issuers: (await this.issuers.list(slug)).map(encodeIssuer) };

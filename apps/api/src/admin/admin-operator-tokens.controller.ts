@@ -1,10 +1,11 @@
 import { ProtocolError } from '@baton/a2a';
+import { OPERATOR_ROLES } from '@baton/database';
 import { OperatorTokens } from '@baton/identity';
 import { Controller, Delete, Get, Param, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operatorActorOf } from '../access/actor.js';
-import { OperatorOnly } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { Describe } from '../openapi/route.js';
 import { timeSchema } from '../openapi/schemas.js';
@@ -14,6 +15,9 @@ const operatorToken = z
     id: z.string(),
     name: z.string(),
     prefix: z.string().describe('First characters of the secret'),
+    role: z
+      .enum(OPERATOR_ROLES)
+      .describe('What it may do: read everything, support without contents, or all'),
     expires_at: timeSchema.nullable().describe('Null: never'),
     revoked_at: timeSchema.nullable(),
     created_at: timeSchema,
@@ -37,6 +41,7 @@ export class AdminOperatorTokensController {
     summary: 'Lists the tokens of operators, the newest first',
     answer: operatorTokenList,
   })
+  @OperatorRoles('read', 'support')
   @Get()
   async list(): Promise<z.infer<typeof operatorTokenList>> {
     return { operator_tokens: (await this.tokens.list()).map(encode) };
@@ -60,6 +65,7 @@ const encode = (token: Awaited<ReturnType<OperatorTokens['list']>>[number]): Ope
   id: token.id,
   name: token.name,
   prefix: token.prefix,
+  role: token.role,
   expires_at: token.expiresAt?.toISOString() ?? null,
   revoked_at: token.revokedAt?.toISOString() ?? null,
   created_at: token.createdAt.toISOString(),

@@ -1,10 +1,11 @@
 import { Message } from '@baton/a2a';
+import { OPERATOR_ROLES } from '@baton/database';
 import { DeadPushes, type DeadLetter, PlatformService, OperatorLetters, RUN_CLASSES } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operatorActorOf, operatorOf } from '../access/actor.js';
-import { OperatorOnly } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { textQuery } from '../openapi/query-pipe.js';
 import { Describe } from '../openapi/route.js';
@@ -93,7 +94,7 @@ const queueAnswer = z
   .meta({ id: 'Queue' });
 const operatorAnswer = z
   .object({
-    token: z.object({ id: z.string(), name: z.string(), prefix: z.string() }),
+    token: z.object({ id: z.string(), name: z.string(), prefix: z.string(), role: z.enum(OPERATOR_ROLES) }),
     expires_at: timeSchema.nullable().describe('When the token ends. Null: never'),
   })
   .meta({ id: 'Operator' });
@@ -126,10 +127,11 @@ export class AdminPlatformController {
   ) {}
 
   @Describe({ id: 'whoami', summary: 'Shows the token of the operator who calls', answer: operatorAnswer })
+  @OperatorRoles('read', 'support')
   @Get('whoami')
   whoami(@Req() request: FastifyRequest): z.infer<typeof operatorAnswer> {
-    const { id, name, prefix, expiresAt } = operatorOf(request);
-    return { token: { id, name, prefix }, expires_at: expiresAt?.toISOString() ?? null };
+    const { id, name, prefix, role, expiresAt } = operatorOf(request);
+    return { token: { id, name, prefix, role }, expires_at: expiresAt?.toISOString() ?? null };
   }
 
   @Describe({
@@ -138,6 +140,7 @@ export class AdminPlatformController {
       'Shows how much work there is and how long it waits, over all tenants, without messages and artifacts',
     answer: queueAnswer,
   })
+  @OperatorRoles('read', 'support')
   @Get('queue')
   async showQueue(): Promise<z.infer<typeof queueAnswer>> {
     const { classes, oldestWaiting, jobs, deadLetters, deadPushes, slots } = await this.platform.readQueue();
@@ -166,6 +169,7 @@ export class AdminPlatformController {
     summary: 'Lists the workers that have sent a heartbeat in the last hour',
     answer: workerList,
   })
+  @OperatorRoles('read', 'support')
   @Get('workers')
   async listWorkers(): Promise<z.infer<typeof workerList>> {
     const workers = await this.platform.listWorkers();
@@ -186,6 +190,7 @@ export class AdminPlatformController {
     summary: 'Lists runs that used up their attempts, the latest first',
     answer: letterList,
   })
+  @OperatorRoles('read')
   @Get('dead-letters')
   async listLetters(
     @Query('tenant', TENANT) slug: string | undefined,
@@ -202,6 +207,7 @@ export class AdminPlatformController {
     summary: "Shows a dead run with its message and the error in its agent's code; either may be null",
     answer: wholeLetter,
   })
+  @OperatorRoles('read')
   @Get('dead-letters/:runId')
   async showLetter(@Param('runId') runId: string): Promise<z.infer<typeof wholeLetter>> {
     const { message, error, ...letter } = await this.letters.show(runId);
@@ -217,6 +223,7 @@ export class AdminPlatformController {
     summary: 'Sends the message of a dead run again, as a new task',
     answer: redelivery,
   })
+  @OperatorRoles('support')
   @Post('dead-letters/:runId/redeliver')
   async redeliver(
     @Param('runId') runId: string,
@@ -233,6 +240,7 @@ export class AdminPlatformController {
     summary: 'Lists push configs that were given up, the latest first',
     answer: pushList,
   })
+  @OperatorRoles('read', 'support')
   @Get('dead-pushes')
   async listPushes(
     @Query('tenant', TENANT) slug: string | undefined,
@@ -255,6 +263,7 @@ export class AdminPlatformController {
     summary: 'Delivers the given-up push configs of a task again, after the last delivered event',
     answer: pushRedelivery,
   })
+  @OperatorRoles('support')
   @Post('dead-pushes/:id/redeliver')
   @HttpCode(200)
   async redeliverPushes(

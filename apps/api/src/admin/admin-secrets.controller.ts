@@ -6,7 +6,7 @@ import { Controller, Delete, Get, HttpCode, Param, Patch, Put, Query, Req } from
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operatorActorOf } from '../access/actor.js';
-import { OperatorOnly } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
 import { BodyReader } from '../http/body-reader.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { Describe } from '../openapi/route.js';
@@ -44,6 +44,7 @@ export class AdminSecretsController {
     summary: 'Lists the secrets of a tenant, without values',
     answer: secretList,
   })
+  @OperatorRoles('read', 'support')
   @Get()
   async list(
     @Param('tenant') slug: string,

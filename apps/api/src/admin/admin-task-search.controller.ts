@@ -1,6 +1,6 @@
 import { Controller, Get, Param } from '@nestjs/common';
 import type { z } from 'zod';
-import { OperatorOnly } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { Describe } from '../openapi/route.js';
 import { OperatorTasks, tenantTask } from './operator-tasks.js';
@@ -18,6 +18,7 @@ export class AdminTaskSearchController {
       'Finds a task of any tenant by its id, and shows what `/v1/admin/tenants/{tenant}/tasks/{id}` shows',
     answer: tenantTask,
   })
+  @OperatorRoles('read')
   @Get(':id')
   async find(@Param('id') id: string): Promise<z.infer<typeof tenantTask>> {
     return this.tasks.find(id);

@@ -1,6 +1,6 @@
 import { Controller, Get, Param } from '@nestjs/common';
 import type { z } from 'zod';
-import { OperatorOnly } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { Describe } from '../openapi/route.js';
 import { OperatorTasks, tenantTask } from './operator-tasks.js';
@@ -18,6 +18,7 @@ export class AdminTasksController {
       "Shows the state of a task, its runs with their workers, and the last error in its agent's code, without messages and artifacts",
     answer: tenantTask,
   })
+  @OperatorRoles('read')
   @Get(':id')
   async showTask(
     @Param('tenant') slug: string,

@@ -5,7 +5,7 @@ import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req, Res 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { operatorActorOf } from '../access/actor.js';
-import { OperatorOnly } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
 import { BodyReader } from '../http/body-reader.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { flagQuery, textQuery } from '../openapi/query-pipe.js';
@@ -73,6 +73,7 @@ export class AdminTenantsController {
   ) {}
 
   @Describe({ id: 'listTenants', summary: 'Lists the tenants by slug', answer: tenantList })
+  @OperatorRoles('read', 'support')
   @Get()
   async list(
     @Query('limit', LIMIT) limit: number,
@@ -92,6 +93,7 @@ export class AdminTenantsController {
   }
 
   @Describe({ id: 'getTenant', summary: 'Shows a tenant', answer: tenantAnswer })
+  @OperatorRoles('read', 'support')
   @Get(':tenant')
   async get(@Param('tenant') slug: string): Promise<TenantAnswer> {
     return encodeTenant(await this.settings.find(slug));
@@ -123,6 +125,7 @@ export class AdminTenantsController {
     body: suspendBody,
     answer: suspendedTenant,
   })
+  @OperatorRoles('support')
   @Post(':tenant/suspend')
   @HttpCode(200)
   async suspend(
@@ -136,6 +139,7 @@ export class AdminTenantsController {
   }
 
   @Describe({ id: 'resumeTenant', summary: 'Ends the suspension of a tenant', answer: tenantAnswer })
+  @OperatorRoles('support')
   @Post(':tenant/resume')
   @HttpCode(200)
   async resume(@Param('tenant') slug: string, @Req() request: FastifyRequest): Promise<TenantAnswer> {
@@ -165,6 +169,7 @@ export class AdminTenantsController {
   }
 
   @Describe({ id: 'getTenantLimits', summary: 'Shows the limits of a tenant', answer: limitsAnswer })
+  @OperatorRoles('read', 'support')
   @Get(':tenant/limits')
   async limits(@Param('tenant') slug: string): Promise<z.infer<typeof limitsAnswer>> {
     return { limits: await this.settings.limits(slug) };
@@ -193,6 +198,7 @@ export class AdminTenantsController {
     summary: 'Shows what a tenant uses now, and what it has used of models in the last 31 days',
     answer: tenantUsage,
   })
+  @OperatorRoles('read', 'support')
   @Get(':tenant/usage')
   async usage(@Param('tenant') slug: string): Promise<z.infer<typeof tenantUsage>> {
     return encodeUsage(await this.settings.usage(slug));
@@ -204,6 +210,7 @@ export class AdminTenantsController {
     answer: z.string(),
     answerTypes: [NDJSON],
   })
+  @OperatorRoles('read')
   @Get(':tenant/export')
   async export(
     @Param('tenant') slug: string,

@@ -5,7 +5,7 @@ import { Controller, Delete, Get, HttpCode, Param, Patch, Post, Query, Req } fro
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { operatorActorOf } from '../access/actor.js';
-import { OperatorOnly } from '../access/access.guard.js';
+import { OperatorOnly, OperatorRoles } from '../access/access.guard.js';
 import { BodyReader } from '../http/body-reader.js';
 import { OnManagementPort } from '../management/management-port.js';
 import { Describe } from '../openapi/route.js';
@@ -47,6 +47,7 @@ export class AdminTokensController {
     summary: 'Lists the tokens of a tenant, the newest first',
     answer: tokenPage,
   })
+  @OperatorRoles('read', 'support')
   @Get()
   async list(
     @Param('tenant') slug: string,
@@ -80,6 +81,7 @@ export class AdminTokensController {
     summary: 'Shows a token, with its running tasks and schedules',
     answer: tokenWithWork,
   })
+  @OperatorRoles('read', 'support')
   @Get(':token')
   async get(
     @Param('tenant') slug: string,

@@ -29,6 +29,82 @@ describe('tokens of operators', () => {
   });
 });
 
+/** What a token may do besides one with the role `full`. Every route of operators stands here. */
+const MAY: Record<string, 'read' | 'support' | 'both' | 'full'> = {
+  'GET /v1/admin/whoami': 'both',
+  'GET /v1/admin/queue': 'both',
+  'GET /v1/admin/workers': 'both',
+  'GET /v1/admin/dead-letters': 'read',
+  'GET /v1/admin/dead-letters/{runId}': 'read',
+  'POST /v1/admin/dead-letters/{runId}/redeliver': 'support',
+  'GET /v1/admin/dead-pushes': 'both',
+  'POST /v1/admin/dead-pushes/{id}/redeliver': 'support',
+  'GET /v1/admin/audit': 'both',
+  'GET /v1/admin/audit/export': 'both',
+  'GET /v1/admin/hosts': 'both',
+  'PUT /v1/admin/hosts/{host}': 'full',
+  'DELETE /v1/admin/hosts/{host}': 'full',
+  'GET /v1/admin/issuers': 'both',
+  'GET /v1/admin/tenants/{tenant}/issuers': 'both',
+  'POST /v1/admin/tenants/{tenant}/issuers': 'full',
+  'DELETE /v1/admin/tenants/{tenant}/issuers/{id}': 'full',
+  'GET /v1/admin/operator-tokens': 'both',
+  'DELETE /v1/admin/operator-tokens/{token}': 'full',
+  'GET /v1/admin/tenants': 'both',
+  'POST /v1/admin/tenants': 'full',
+  'GET /v1/admin/tenants/{tenant}': 'both',
+  'PATCH /v1/admin/tenants/{tenant}': 'full',
+  'DELETE /v1/admin/tenants/{tenant}': 'full',
+  'POST /v1/admin/tenants/{tenant}/suspend': 'support',
+  'POST /v1/admin/tenants/{tenant}/resume': 'support',
+  'GET /v1/admin/tenants/{tenant}/limits': 'both',
+  'PATCH /v1/admin/tenants/{tenant}/limits': 'full',
+  'GET /v1/admin/tenants/{tenant}/usage': 'both',
+  'GET /v1/admin/tenants/{tenant}/export': 'read',
+  'POST /v1/admin/tenants/{tenant}/import': 'full',
+  'GET /v1/admin/tenants/{tenant}/agents': 'read',
+  'POST /v1/admin/tenants/{tenant}/agents': 'full',
+  'DELETE /v1/admin/tenants/{tenant}/agents/{agent}': 'full',
+  'GET /v1/admin/tenants/{tenant}/secrets': 'both',
+  'PUT /v1/admin/tenants/{tenant}/secrets/{name}': 'full',
+  'PATCH /v1/admin/tenants/{tenant}/secrets/{name}': 'full',
+  'DELETE /v1/admin/tenants/{tenant}/secrets/{name}': 'full',
+  'GET /v1/admin/tenants/{tenant}/tokens': 'both',
+  'POST /v1/admin/tenants/{tenant}/tokens': 'full',
+  'GET /v1/admin/tenants/{tenant}/tokens/{token}': 'both',
+  'PATCH /v1/admin/tenants/{tenant}/tokens/{token}': 'full',
+  'POST /v1/admin/tenants/{tenant}/tokens/{token}/rotate': 'full',
+  'DELETE /v1/admin/tenants/{tenant}/tokens/{token}': 'full',
+  'GET /v1/admin/tenants/{tenant}/tasks/{id}': 'read',
+  'GET /v1/admin/tasks/{id}': 'read',
+};
+
+describe('the role of a token', () => {
+  it.each(['read', 'support'] as const)('%s opens the routes that name it, and no other', async (role) => {
+    const { secret } = await app.get(OperatorTokens, { strict: false }).issue(role, null, role);
+    const { json } = await ask('GET', 'openapi.json');
+    const paths = json.paths as Record<string, Record<string, { security: unknown[] }>>;
+    const opened: string[] = [];
+    const routes = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods)
+        .filter(([, { security }]) => security.length > 0)
+        .map(([method]) => ({ method: method.toUpperCase(), path })),
+    );
+    for (const { method, path } of routes) {
+      const below = path.slice('/v1/admin/'.length).replaceAll(/\{\w+\}/g, randomUUID());
+      const body = ['GET', 'DELETE'].includes(method) ? undefined : {};
+      const { status, json: answer } = await ask(method, below, body, secret);
+      if (status !== 403) opened.push(`${method} ${path}`);
+      else expect(answer.error.message).toContain(`has the role "${role}"`);
+    }
+    expect(routes.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(Object.keys(MAY).sort());
+    const named = Object.entries(MAY).flatMap(([route, may]) =>
+      may === role || may === 'both' ? [route] : [],
+    );
+    expect(opened.sort()).toEqual(named.sort());
+  });
+});
+
 describe('/v1/admin/tenants', () => {
   it('creates, lists, changes, suspends, resumes and deletes', async () => {
     const created = await ask('POST', 'tenants', { slug: 'acme' });

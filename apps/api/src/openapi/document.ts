@@ -120,7 +120,7 @@ function errorAnswer(
 }
 
 function operationOf(route: Route, components: Components): JsonObject {
-  const { description: about, path, method, access, scopes, moreScopes } = route;
+  const { description: about, path, method, access, roles, scopes, moreScopes } = route;
   if (!about) throw new Error(`${method} ${path}: describe it with @Describe`);
   const { id, summary, body, bodyTypes = ['application/json'] } = about;
   const enough = scopes && enoughOf(scopes, moreScopes);
@@ -128,6 +128,7 @@ function operationOf(route: Route, components: Components): JsonObject {
     operationId: id,
     summary,
     ...(enough && { description: `Scope: ${enough.map(inWords).join(' or ')}.` }),
+    ...(access === 'operator' && { description: `Role: \`${[...roles, 'full'].join('` or `')}\`.` }),
     tags: [tagOf(path)],
     // Each is enough. A role that is asked for stands in the list (OpenAPI 3.1, Security Requirement Object).
     security:

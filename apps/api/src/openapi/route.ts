@@ -4,7 +4,8 @@ import { HTTP_CODE_METADATA, ROUTE_ARGS_METADATA } from '@nestjs/common/constant
 import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
 import { FASTIFY_ROUTE_CONSTRAINTS_METADATA } from '@nestjs/platform-fastify/constants.js';
 import type { z } from 'zod';
-import { ACCESS, type Access, MORE_SCOPES, SCOPES } from '../access/access.guard.js';
+import type { OperatorRole } from '@baton/database';
+import { ACCESS, type Access, MORE_SCOPES, ROLES, SCOPES } from '../access/access.guard.js';
 import { QueryPipe } from './query-pipe.js';
 
 const DESCRIPTION = Symbol('what the API document says of a route');
@@ -69,6 +70,8 @@ export interface Route {
   path: string;
   /** Undefined: only for callers with a token. */
   access: Access | undefined;
+  /** Roles of an operator that are enough besides `full`. */
+  roles: readonly OperatorRole[];
   /** The token needs one of these; undefined: the route asks for none. */
   scopes: readonly Scope[] | undefined;
   /** … and one of these. */
@@ -100,6 +103,7 @@ export function routesOf(controller: Type): Route[] {
       method: RequestMethod[method],
       path: `/${base}/${path}`.replaceAll(/\/+/g, '/').replace(/(.)\/$/, '$1'),
       access: declared(ACCESS) as Access | undefined,
+      roles: (declared(ROLES) ?? []) as readonly OperatorRole[],
       scopes: declared(SCOPES) as readonly Scope[] | undefined,
       moreScopes: declared(MORE_SCOPES) as readonly Scope[] | undefined,
       isManagement: Reflect.getMetadata(FASTIFY_ROUTE_CONSTRAINTS_METADATA, handler) !== undefined,

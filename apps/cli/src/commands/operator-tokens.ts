@@ -11,14 +11,17 @@ import {
 } from '../operator/operator-api.js';
 import { printed } from '../operator/printed.js';
 import { formatTime, printValue, printTable } from '../output.js';
+import { choice } from './options.js';
 import { parseExpiry } from './tokens.js';
 
-const TITLES = ['prefix', 'name', 'expires', 'state', 'created', 'id'];
+const TITLES = ['prefix', 'name', 'role', 'expires', 'state', 'created', 'id'];
 
 type OperatorToken = OperatorSchemas['OperatorToken'];
+type OperatorRole = OperatorToken['role'];
 
 interface CreateOperatorTokenOptions extends JsonOption {
   name: string;
+  role: OperatorRole;
   expires?: string;
 }
 
@@ -31,11 +34,17 @@ export function addOperatorTokenCommands(program: Command, cli: Cli): void {
 
   tokens
     .command('create')
-    .description(
-      'create a token for everything that operators may do, in the database; its secret is shown only once',
-    )
+    .description('create a token for operators, in the database; its secret is shown only once')
     .option('--name <name>', 'who uses it', 'operator')
     .option('--expires <when>', '30d, 12h, 45m, or the last valid day, such as 2026-12-31 (default: never)')
+    .addOption(
+      choice(
+        '--role <role>',
+        'what it may do: read everything, support tenants without seeing contents, or all',
+        ['read', 'support', 'full'] satisfies OperatorRole[],
+        'full',
+      ),
+    )
     .option(...JSON_OPTION)
     .action((options: CreateOperatorTokenOptions) => create(cli, options));
 
@@ -67,11 +76,11 @@ export function addOperatorTokenCommands(program: Command, cli: Cli): void {
     });
 }
 
-async function create(cli: Cli, { name, expires, json }: CreateOperatorTokenOptions): Promise<void> {
+async function create(cli: Cli, { name, role, expires, json }: CreateOperatorTokenOptions): Promise<void> {
   // Loaded only here: the other commands need no database.
   const { createOperatorToken } = await import('../operator/create-operator-token.js');
   const expiresAt = expires === undefined ? null : parseExpiry(expires, new Date());
-  const { secret, token } = await createOperatorToken(cli, name, expiresAt);
+  const { secret, token } = await createOperatorToken(cli, name, expiresAt, role);
   if (json) return void printValue(cli.terminal, { token: secret, ...token, state: 'active' });
   cli.terminal.out(secret);
   cli.terminal.err('This is the only time the token is shown: keep it safe now.');
@@ -87,6 +96,7 @@ const recordOf = (token: OperatorToken) => ({ ...printed(token), state: stateOf(
 const rowOf = (token: OperatorToken): string[] => [
   token.prefix,
   token.name,
+  token.role,
   formatTime(token.expires_at === null ? null : new Date(token.expires_at)),
   stateOf(token),
   formatTime(new Date(token.created_at)),

@@ -1,4 +1,4 @@
-import { CatalogClient, type OperatorToken, OperatorTokenStore } from '@baton/database';
+import { CatalogClient, type OperatorRole, type OperatorToken, OperatorTokenStore } from '@baton/database';
 import { OperatorTokens } from '@baton/identity';
 import type { Cli } from '../cli.js';
 import { findEnvironment } from '../platform.js';
@@ -8,11 +8,12 @@ export async function createOperatorToken(
   { source }: Cli,
   name: string,
   expiresAt: Date | null,
+  role: OperatorRole,
 ): Promise<{ secret: string; token: OperatorToken }> {
   const { databaseDirectUrl, databaseSystemKey: systemKey } = findEnvironment(source);
   const catalog = new CatalogClient(databaseDirectUrl, { systemKey });
   try {
-    return await new OperatorTokens(new OperatorTokenStore(catalog)).issue(name, expiresAt);
+    return await new OperatorTokens(new OperatorTokenStore(catalog)).issue(name, expiresAt, role);
   } finally {
     await catalog.close();
   }

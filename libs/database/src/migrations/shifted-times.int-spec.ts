@@ -91,7 +91,7 @@ describe.each(['America/New_York', 'Asia/Kolkata', 'UTC'])(
         await tokens.revoke(tenantId, token.id);
         const operators = new OperatorTokenStore(catalog);
         for (const expiresAt of [SOON, LATER])
-          await operators.create({ name: 'op', expiresAt, ...secret() }, OPERATOR_ACTOR);
+          await operators.create({ name: 'op', role: 'full', expiresAt, ...secret() }, OPERATOR_ACTOR);
         await new SecretStore(catalog).put({ tenantId, name: 'key' }, SEALED, undefined, []);
         return { tenantId };
       });

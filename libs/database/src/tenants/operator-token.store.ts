@@ -5,12 +5,20 @@ import { type Actor, PLATFORM } from '../audit/audit-records.js';
 import { CatalogClient } from '../connection/catalog-client.js';
 import type { OperatorToken as OperatorTokenRow } from '../generated/client.js';
 
+/**
+ * What a token of an operator may do: `read` everything, `support` tenants without seeing contents (prompts, messages, results), or
+ * all (`full`).
+ */
+export const OPERATOR_ROLES = ['read', 'support', 'full'] as const;
+export type OperatorRole = (typeof OPERATOR_ROLES)[number];
+
 /** A token of an operator. The secret itself is never stored. */
 export interface OperatorToken {
   id: string;
   name: string;
   /** First characters of the secret, kept so that a person can recognise it. */
   prefix: string;
+  role: OperatorRole;
   expiresAt: Date | null;
   revokedAt: Date | null;
   createdAt: Date;
@@ -22,14 +30,14 @@ export class OperatorTokenStore {
   constructor(private readonly catalog: CatalogClient) {}
 
   async create(
-    input: { name: string; hash: string; prefix: string; expiresAt: Date | null },
+    input: { name: string; hash: string; prefix: string; role: OperatorRole; expiresAt: Date | null },
     by: Actor,
   ): Promise<OperatorToken> {
     return this.catalog.changeAcross(PLATFORM, async (prisma, record) => {
       const token = tokenOf(await prisma.operatorToken.create({ data: input }));
-      const { id, name, expiresAt } = token;
+      const { id, name, role, expiresAt } = token;
       const target = { kind: 'token', name: id } as const;
-      await record({ action: 'operator-token.create', target, by, detail: { name, expiresAt } });
+      await record({ action: 'operator-token.create', target, by, detail: { name, role, expiresAt } });
       return token;
     });
   }
@@ -74,4 +82,7 @@ export class OperatorTokenStore {
 }
 
 /** The hash stays in the database. */
-const tokenOf = ({ hash: _, ...token }: OperatorTokenRow): OperatorToken => token;
+const tokenOf = ({ hash: _, role, ...token }: OperatorTokenRow): OperatorToken => ({
+  ...token,
+  role: OPERATOR_ROLES.find((known) => known === role) ?? 'support',
+});
