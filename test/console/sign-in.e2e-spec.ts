@@ -21,7 +21,7 @@ describeConsole('sign-in to the console', () => {
     });
     tenant = await baton.stack.createTenant();
     const of = ['--tenant', tenant.slug, '--audience', 'baton', '--allow-http'];
-    await baton.stack.baton('issuers', 'add', openId.url, ...of);
+    await baton.stack.addIssuer(openId.url, ...of);
   });
   afterEach(() => baton.expectNoFaults());
   afterAll(async () => {

@@ -465,7 +465,7 @@ describe('a user of an OpenID provider', () => {
   beforeAll(async () => {
     openId = await OpenIdProvider.start();
     const of = ['--tenant', tenant.slug, '--audience', 'baton', '--allow-http'];
-    await stack.baton('issuers', 'add', openId.url, ...of, '--grant', 'tasks:read if groups=staff');
+    await stack.addIssuer(openId.url, ...of, '--grant', 'tasks:read if groups=staff');
   });
   afterAll(() => openId.stop());
 

@@ -256,7 +256,7 @@ export class Principals {
       await stack.createToken(slug, 'admin'),
     ];
     const issuer = ['--tenant', slug, '--audience', 'baton', '--allow-http'];
-    await stack.baton('issuers', 'add', openId.url, ...issuer);
+    await stack.addIssuer(openId.url, ...issuer);
     const users = [await openId.userToken('ada'), await openId.userToken('bob')];
     set('user', { token: users[0]! });
     set('user 2', { token: users[1]! });

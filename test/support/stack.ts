@@ -103,6 +103,22 @@ export class Stack {
   }
 
   /**
+   * `baton issuers add`, whose keys this process serves. Baton waits five seconds for them. A busy machine gives this process no CPU
+   * for longer: then it is called again, as an operator would.
+   */
+  async addIssuer(url: string, ...options: string[]): Promise<void> {
+    for (let isAdded = false; !isAdded;) {
+      isAdded = await this.baton('issuers', 'add', url, ...options).then(
+        () => true,
+        (error: unknown) => {
+          if (!String(error).includes('did not answer in time')) throw error;
+          return false;
+        },
+      );
+    }
+  }
+
+  /**
    * `kill -9` of workers. Their leases, and their places among the live workers, end at once: tests about a crash do not wait for
    * that. A new worker requeues their runs after half of a lease, another one at once.
    */
