@@ -4,23 +4,30 @@ import {
   AppShell,
   Badge,
   Burger,
+  Button,
   Group,
+  Kbd,
   Menu,
   NavLink,
   Text,
   UnstyledButton,
   useMantineColorScheme,
 } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
+import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
+import { type ReactNode, Suspense } from 'react';
+import { lazyPage } from '../components/lazy-page';
 import { hasScope, useCaller } from '../session/caller';
 import { useOperator } from '../session/operator';
 import { endSession, useSession } from '../session/session';
 import { useWaitingTasks } from '../session/waiting-tasks';
-import { NAVIGATION, type NavigationEntry, OPERATOR_NAVIGATION } from './navigation';
+import { NAVIGATION, type NavigationGroup, OPERATOR_NAVIGATION, type ShownEntry } from './navigation';
 import { OfflineNotice } from './offline-notice';
+import type { Palette as PaletteType } from './palette';
 import styles from './shell.module.css';
+
+/** Its code is loaded when somebody opens it first. */
+const Palette = lazyPage(() => import('./palette'), 'Palette') as unknown as typeof PaletteType;
 
 const SCHEMES = { light: 'dark', dark: 'auto', auto: 'light' } as const;
 const SCHEME_SIGNS = { light: '☀', dark: '☾', auto: '◐' } as const;
@@ -28,30 +35,36 @@ const SCHEME_SIGNS = { light: '☀', dark: '☾', auto: '◐' } as const;
 /** What stands around every page of a tenant: the navigation by scopes, who has signed in, the colour scheme. */
 export function Shell() {
   const caller = useCaller();
-  const entries = NAVIGATION.filter(({ scopes }) => hasScope(caller, scopes));
+  const groups = NAVIGATION.map(({ entries, ...group }) => ({
+    ...group,
+    entries: entries.filter(({ scopes }) => hasScope(caller, scopes)),
+  })).filter(({ entries }) => entries.length > 0);
   const badges = { '/inbox': <WaitingBadge /> };
-  return <Frame of={caller.tenant} entries={entries} badges={badges} menu={<CallerMenu />} />;
+  return <Frame of={caller.tenant} groups={groups} badges={badges} menu={<CallerMenu />} />;
 }
 
 /** What stands around every page of operators. */
 export function OperatorShell() {
-  return <Frame of="Operators" entries={OPERATOR_NAVIGATION} menu={<OperatorMenu />} />;
+  return <Frame of="Operators" groups={OPERATOR_NAVIGATION} menu={<OperatorMenu />} />;
 }
 
 function Frame({
   of,
-  entries,
+  groups,
   badges = {},
   menu,
 }: {
   /** Whose pages they are. */
   of: string;
-  entries: readonly Pick<NavigationEntry, 'label' | 'to'>[];
+  groups: readonly NavigationGroup<ShownEntry>[];
   /** What stands beside an entry, by its path. */
   badges?: Readonly<Record<string, ReactNode>>;
   menu: ReactNode;
 }) {
   const [isOpen, { toggle, close }] = useDisclosure(false);
+  const [isFinding, finding] = useDisclosure(false);
+  // Wherever the focus is, also while somebody writes.
+  useHotkeys([['mod+K', finding.open]], [], true);
   const path = useRouterState({ select: ({ location }) => location.pathname });
   return (
     <AppShell
@@ -74,29 +87,55 @@ function Frame({
             </Text>
           </Group>
           <Group gap="xs" wrap="nowrap">
+            <Button
+              size="compact-sm"
+              variant="default"
+              onClick={finding.open}
+              aria-keyshortcuts="Control+K Meta+K"
+              aria-haspopup="dialog"
+            >
+              Go to…
+              <Kbd size="xs" ml="xs" visibleFrom="sm">
+                Ctrl K
+              </Kbd>
+            </Button>
             <SchemeButton />
             {menu}
           </Group>
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="xs" aria-label="Pages">
-        {entries.map(({ label, to }) => (
-          <NavLink
-            key={to}
-            component={Link}
-            to={to}
-            label={label}
-            rightSection={badges[to]}
-            onClick={close}
-            active={path === to || path.startsWith(`${to}/`)}
-            aria-current={path === to ? 'page' : undefined}
-          />
+        {groups.map(({ title, entries }) => (
+          <div key={title ?? ''} role={title === undefined ? undefined : 'group'} aria-label={title}>
+            {title !== undefined && (
+              <Text size="xs" fw={700} px="sm" pt="sm" aria-hidden>
+                {title}
+              </Text>
+            )}
+            {entries.map(({ label, to }) => (
+              <NavLink
+                key={to}
+                component={Link}
+                to={to}
+                label={label}
+                rightSection={badges[to]}
+                onClick={close}
+                active={path === to || path.startsWith(`${to}/`)}
+                aria-current={path === to ? 'page' : undefined}
+              />
+            ))}
+          </div>
         ))}
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
         <OfflineNotice />
         <Outlet />
       </AppShell.Main>
+      {isFinding && (
+        <Suspense>
+          <Palette pages={groups.flatMap(({ entries }) => entries)} close={finding.close} />
+        </Suspense>
+      )}
     </AppShell>
   );
 }

@@ -4,13 +4,16 @@ import { callerQuery, hasScope } from '../../session/caller';
 import { appRoute } from '../../shell/app-route';
 import { NAVIGATION } from '../../shell/navigation';
 
-/** The root of the console: the first page that the caller may see. */
+/** The root of the console: the tasks, or the first page that the caller may see. */
 const homeRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/',
   loader: async ({ context }) => {
     const caller = await context.queryClient.ensureQueryData(callerQuery);
-    const first = NAVIGATION.find(({ scopes }) => hasScope(caller, scopes));
+    const seen = NAVIGATION.flatMap(({ entries }) => entries).filter(({ scopes }) =>
+      hasScope(caller, scopes),
+    );
+    const first = seen.find(({ to }) => to === '/tasks') ?? seen[0];
     if (first) throw redirect({ to: first.to, replace: true });
   },
   component: () => (

@@ -25,22 +25,29 @@ export function OperatorTaskPage() {
     <Page title="Find a task">
       <form onSubmit={find} key={`${tenant} ${id}`}>
         <Group align="flex-end">
-          <TextInput name="tenant" label="Tenant" defaultValue={tenant} required />
           <TextInput name="id" label="Id of the task" defaultValue={id} required miw="22rem" />
+          <TextInput
+            name="tenant"
+            label="Tenant"
+            description="Only if several tenants have a task with this id"
+            defaultValue={tenant}
+          />
           <Button type="submit">Find</Button>
         </Group>
       </form>
-      {tenant !== undefined && id !== undefined && <Found tenant={tenant} id={id} />}
+      {id !== undefined && <Found tenant={tenant} id={id} />}
     </Page>
   );
 }
 
-function Found({ tenant, id }: { tenant: string; id: string }) {
+function Found({ tenant, id }: { tenant: string | undefined; id: string }) {
   const { data, error, refetch } = useQuery({
     queryKey: ['operators', 'task', tenant, id],
     queryFn: () =>
       answerOf(
-        operatorApi.GET('/v1/admin/tenants/{tenant}/tasks/{id}', { params: { path: { tenant, id } } }),
+        tenant === undefined
+          ? operatorApi.GET('/v1/admin/tasks/{id}', { params: { path: { id } } })
+          : operatorApi.GET('/v1/admin/tenants/{tenant}/tasks/{id}', { params: { path: { tenant, id } } }),
       ),
     refetchInterval: 5_000,
   });
@@ -54,8 +61,8 @@ function Found({ tenant, id }: { tenant: string; id: string }) {
   return (
     <>
       <Text>
-        {data.state ?? 'unknown'} · agent {data.agent_id} · {data.events} events · last change{' '}
-        <Time at={data.updated_at ?? null} />
+        {data.state ?? 'unknown'} · tenant {data.tenant} · agent {data.agent_id} · {data.events} events · last
+        change <Time at={data.updated_at ?? null} />
       </Text>
       <SimpleTable
         name="Runs"
