@@ -60,5 +60,13 @@ export type {
   WebhookDelivery,
   WebhookHealth,
 } from '@baton/database';
-export { RUN_CLASSES, USAGE_DAYS, USAGE_KEY_NAMES, type UsageKey, type UsageSums } from '@baton/database';
+export {
+  RUN_CLASSES,
+  TIMED_AGENTS,
+  TIMED_TASKS,
+  USAGE_DAYS,
+  USAGE_KEY_NAMES,
+  type UsageKey,
+  type UsageSums,
+} from '@baton/database';
 export { CONTEXTS, MISSED, OVERLAPS, type ScheduleSpec } from '@baton/database';

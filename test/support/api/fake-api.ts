@@ -160,6 +160,7 @@ export interface FakeApi {
     | 'consoleLines'
     | 'eventTimes'
     | 'usage'
+    | 'agentTimes'
   >;
   /** What happened in a task. */
   traces: Pick<TaskTraces, 'of' | 'entry' | 'modelStep' | 'record'>;
@@ -285,6 +286,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
     consoleLines: async () => [],
     eventTimes: async () => ({ times: [], more: false }),
     usage: async () => ({ sums: [], isWhole: true }),
+    agentTimes: async () => [],
     descendants: async () => [],
     firstDetails: async () => undefined,
     search: async () => ({ tasks: [], searched: 0 }),
@@ -480,6 +482,7 @@ function tasksModule({
           eventTimes: (...of: Parameters<TaskListing['eventTimes']>) => listing.eventTimes(...of),
           runs: (...of: Parameters<TaskListing['runs']>) => listing.runs(...of),
           usage: (...of: Parameters<TaskListing['usage']>) => listing.usage(...of),
+          agentTimes: (...of: Parameters<TaskListing['agentTimes']>) => listing.agentTimes(...of),
         },
       },
       {

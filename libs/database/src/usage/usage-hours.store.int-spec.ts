@@ -52,6 +52,66 @@ async function fill(tenantId: string, tasks: number): Promise<void> {
   await sql(stores, `DELETE FROM tasks WHERE id = '${input.task.id}'`);
 }
 
+/** Ended tasks of an agent, the newest first: the n-th has taken n seconds, and has ended n minutes ago. */
+async function end(tenantId: string, agentId: string, states: readonly TaskState[]): Promise<void> {
+  const input = newTask({ tenantId });
+  await stores.tasks.create(input);
+  await sql(
+    stores,
+    `INSERT INTO tasks (tenant_id, id, agent_id, owner, context_id, context_key, state, status, status_at, created_at,
+       last_sequence, artifacts_sequence)
+     SELECT tenant_id, gen_random_uuid(), '${agentId}', owner, context_id, context_key, s.state, status,
+       now() - s.n * interval '1 min', now() - s.n * interval '1 min' - s.n * interval '1 s', 1, 1
+     FROM tasks, unnest(ARRAY[${states.join(', ')}]::smallint[]) WITH ORDINALITY AS s(state, n) WHERE id = '${input.task.id}'`,
+  );
+  await sql(stores, `DELETE FROM tasks WHERE id = '${input.task.id}'`);
+}
+
+describe('how long the tasks of agents take', () => {
+  const MINUTE_MS = 60_000;
+  const times = (tenantId: string, agentIds: readonly string[], minutes: number) =>
+    hours.agentTimes({
+      tenantId,
+      agentIds,
+      since: new Date(Date.now() - minutes * MINUTE_MS),
+      until: new Date(),
+    });
+
+  it('is that of the newest ended tasks, in every state and of each agent alone', async () => {
+    const [tenantId, other] = [randomUUID(), randomUUID()];
+    await end(tenantId, 'echo', [
+      COMPLETED,
+      FAILED,
+      TaskState.TASK_STATE_CANCELED,
+      TaskState.TASK_STATE_REJECTED,
+    ]);
+    await end(tenantId, 'open', [TaskState.TASK_STATE_WORKING, TaskState.TASK_STATE_INPUT_REQUIRED]);
+    await end(tenantId, 'late', [COMPLETED]);
+    await end(
+      other,
+      'echo',
+      Array.from({ length: 30 }, () => COMPLETED),
+    );
+    const found = await times(tenantId, ['echo', 'open', 'late', 'none'], 60);
+    expect(found.map(({ agentId }) => agentId).sort()).toEqual(['echo', 'late']);
+    const echo = found.find(({ agentId }) => agentId === 'echo')!;
+    expect(echo.p95Seconds).toBeCloseTo(3.85, 2);
+    expect(Math.round((Date.now() - echo.lastEndedAt.getTime()) / MINUTE_MS)).toBe(1);
+    expect((await times(tenantId, ['echo'], 2.5))[0]!.p95Seconds).toBeCloseTo(1.95, 2);
+  });
+
+  it('reads a hundred tasks of each agent, however many there are', async () => {
+    const tenantId = randomUUID();
+    await end(
+      tenantId,
+      'echo',
+      Array.from({ length: 1_000 }, (_, n) => (n % 2 === 0 ? COMPLETED : FAILED)),
+    );
+    const [echo] = await times(tenantId, ['echo'], 100_000);
+    expect(echo!.p95Seconds).toBeCloseTo(95.05, 2);
+  });
+});
+
 describe('the usage of a tenant', () => {
   it('is exact over more than ten thousand tasks: before, during and after the roll-up, and once tasks are deleted', async () => {
     const tenantId = randomUUID();

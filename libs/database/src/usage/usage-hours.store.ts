@@ -7,6 +7,7 @@ import { type Inputs, one, statement } from '../sql/statement.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import type { ListedTasks } from '../tasks/listed-tasks.js';
 import { ALL_STATES, TERMINAL_STATES } from '../tasks/task-row.js';
+import { AGENT_TIMES, type AgentTimes, TIMED_AGENTS, type TimedTasks } from './agent-times.js';
 
 // Usage of tasks and model calls, by hour, agent, owner and model. A call is added when it ends. An ended task never
 // changes, so it is added once: by the roll-up, which goes through the ended tasks of a tenant in the order of their end, or by
@@ -272,6 +273,12 @@ export class UsageHoursStore {
       .slice(0, MAX_ROWS)
       .flatMap(({ live: _, key, ...row }) => (key === null ? [] : [{ key, ...row }]));
     return { sums, isWhole };
+  }
+
+  /** How long the newest ended tasks of agents have taken, of the first `TIMED_AGENTS`. An agent without ended tasks is left out. */
+  async agentTimes({ agentIds, ...of }: TimedTasks): Promise<AgentTimes[]> {
+    const values = AGENT_TIMES.values({ of: { ...of, agentIds: agentIds.slice(0, TIMED_AGENTS) } });
+    return this.database.lists.tenantQuery<AgentTimes & QueryResultRow>(of.tenantId, AGENT_TIMES, values);
   }
 
   /** The tenants with tasks that have ended so long ago, and are not rolled up. */

@@ -23,6 +23,8 @@ import {
   RunStore,
   type StoredTask,
   TaskStore,
+  type AgentTimes,
+  type TimedTasks,
   type UsageFilter,
   UsageHoursStore,
   type UsageKey,
@@ -191,6 +193,17 @@ export class TaskListing {
     filter: Pick<UsageFilter, 'agentId' | 'since' | 'until'>,
   ): Promise<UsageReport> {
     return this.hours.report(by, { ...seenBy(caller), ...filter });
+  }
+
+  /** How long the newest ended tasks of these agents have taken. Empty for a caller who sees its own tasks alone: no index finds those. */
+  async agentTimes(
+    caller: Reacher & { tenantId: string },
+    { agentIds, ...time }: Omit<TimedTasks, 'tenantId'>,
+  ): Promise<AgentTimes[]> {
+    const { tenantId, own, agentIds: seen } = seenBy(caller);
+    if (own) return [];
+    const asked = seen ? agentIds.filter((id) => seen.includes(id)) : agentIds;
+    return this.hours.agentTimes({ tenantId, agentIds: asked, ...time });
   }
 
   /** One task of the tenant without its contents, and the last error in its agent's code. Undefined: there is none. */

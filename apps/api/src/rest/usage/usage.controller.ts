@@ -1,8 +1,16 @@
 import { clock } from '@baton/telemetry';
 import { OPERATIONS, ProtocolError } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { callerOf } from '@baton/identity';
-import { TaskListing, USAGE_DAYS, USAGE_KEY_NAMES, type UsageKey, type UsageSums } from '@baton/tasks';
+import { type Caller, callerOf } from '@baton/identity';
+import {
+  TaskListing,
+  TIMED_AGENTS,
+  TIMED_TASKS,
+  USAGE_DAYS,
+  USAGE_KEY_NAMES,
+  type UsageKey,
+  type UsageSums,
+} from '@baton/tasks';
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -49,6 +57,9 @@ const FORMAT = new QueryPipe<'json' | 'csv' | undefined>(
   },
 );
 
+/** When rows have the times of agents. */
+const TIMES = `With \`by=agent\` and \`tasks:read\`, in the ${TIMED_AGENTS} rows with the most tasks.`;
+
 const usageAnswer = z
   .object({
     by: z.enum(USAGE_KEY_NAMES as [UsageKey, ...UsageKey[]]),
@@ -84,6 +95,13 @@ const usageAnswer = z
           .nullable()
           .describe('Of the tokens with a price. Null: the operator has set no prices'),
         unpriced_tokens: z.number().describe('Tokens of models without a price'),
+        p95_seconds: z
+          .number()
+          .optional()
+          .describe(
+            `${TIMES} Of its newest ${TIMED_TASKS} ended tasks, 95 % have taken at most this long, from creation to end`,
+          ),
+        last_ended_at: timeSchema.optional().describe(`${TIMES} When its newest ended task has ended`),
       }),
     ),
   })
@@ -126,6 +144,7 @@ export class UsageController {
     const { sums, isWhole } = await this.listing.usage(caller, by, filter);
     const { modelPrices: models, modelPricesCurrency } = this.environment;
     const groups = groupsOf(sums, models);
+    const times = by === 'agent' ? await this.timesOf(caller, groups, filter) : undefined;
     const unpriced = new Set(sums.filter((each) => isUnpriced(each, models)).map(({ model }) => model));
     const answer: UsageAnswer = {
       by,
@@ -135,7 +154,7 @@ export class UsageController {
         isWhole && groups.length <= MAX_GROUPS && now - since.getTime() <= USAGE_DAYS * DAY_MS + HOUR_MS,
       currency: models ? modelPricesCurrency : null,
       unpriced_models: [...unpriced].slice(0, MAX_UNPRICED),
-      usage: groups.slice(0, MAX_GROUPS),
+      usage: groups.slice(0, MAX_GROUPS).map((group) => ({ ...group, ...times?.get(group.key) })),
     };
     vary(reply, 'Accept');
     const isCsv =
@@ -146,6 +165,23 @@ export class UsageController {
       'content-disposition': `attachment; filename="usage-by-${by}.csv"`,
     };
     await reply.headers(headers).send(csvOf(tableOf(answer)));
+  }
+
+  /** How long the tasks of agents have taken, by the id of the agent. */
+  private async timesOf(
+    caller: Caller,
+    groups: readonly UsageGroup[],
+    { since, until }: { since: Date; until: Date },
+  ): Promise<Map<string, Pick<UsageGroup, 'p95_seconds' | 'last_ended_at'>>> {
+    const most = groups.toSorted((a, b) => b.tasks - a.tasks).slice(0, TIMED_AGENTS);
+    const agentIds = most.filter(({ tasks }) => tasks > 0).map(({ key }) => key);
+    const times = await this.listing.agentTimes(caller, { agentIds, since, until });
+    return new Map(
+      times.map(({ agentId, p95Seconds, lastEndedAt }) => [
+        agentId,
+        { p95_seconds: Math.round(p95Seconds * 1_000) / 1_000, last_ended_at: lastEndedAt.toISOString() },
+      ]),
+    );
   }
 }
 

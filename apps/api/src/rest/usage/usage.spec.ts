@@ -42,10 +42,32 @@ describe('the usage of tasks', () => {
   const asked: unknown[] = [];
   beforeEach(() => {
     asked.length = 0;
+    api.listing.agentTimes = async () => [];
     api.listing.usage = async ({ tenantId }, ...rest) => {
       asked.push([tenantId, ...rest]);
       return { sums: SUMS, isWhole: true };
     };
+  });
+
+  it('says how long the tasks of each agent take, and when the last has ended', async () => {
+    const lastEndedAt = new Date('2026-01-31T07:00:00Z');
+    const of: unknown[] = [];
+    api.listing.agentTimes = async ({ tenantId }, { agentIds }) => {
+      of.push([tenantId, agentIds]);
+      return [{ agentId: 'echo', p95Seconds: 12.34567, lastEndedAt }];
+    };
+    const { usage: rows } = (await (await usage(`?by=agent&since=${SINCE}`)).json()) as {
+      usage: Record<string, unknown>[];
+    };
+    expect(of).toEqual([['tenant-1', ['echo', '=cmd|"x"']]]);
+    expect(rows[0]).toMatchObject({
+      key: 'echo',
+      p95_seconds: 12.346,
+      last_ended_at: '2026-01-31T07:00:00.000Z',
+    });
+    expect(Object.keys(rows[1]!)).not.toContain('p95_seconds');
+    await usage(`?by=model&since=${SINCE}`);
+    expect(of).toHaveLength(1);
   });
 
   it('is summed up by what is asked for, with the cost of all models that have a price', async () => {
