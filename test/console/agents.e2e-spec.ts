@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
 describeConsole('agents in the console', () => {
@@ -51,11 +52,29 @@ describeConsole('agents in the console', () => {
   it('are listed, with those that could not be loaded and why', async () => {
     const page = await baton.open({ token: tenant.token, path: '/agents' });
     const table = page.getByRole('table', { name: 'Agents' });
-    await table.getByRole('row', { name: /^mine Mine echo catalog 2 enabled$/ }).waitFor();
-    await table.getByRole('row', { name: /^echo .* builtin – enabled$/ }).waitFor();
+    await table.getByRole('row', { name: /^mine Mine echo catalog 2 enabled 0 – – – –$/ }).waitFor();
+    await table.getByRole('row', { name: /^echo .* builtin – enabled / }).waitFor();
     const failures = page.getByRole('alert');
     expect(await failures.innerText()).toMatch(/broken\s+broken\/index\.mjs:3\s+could not be loaded: no key/);
     await baton.expectAccessible(page);
+  });
+
+  it('are listed with how they were used in the last week', async () => {
+    const caller = new RawCaller(`${baton.url}/agents/mine`, tenant.token);
+    for (const echo of [{}, {}, {}, { fail: 'failed' }])
+      await caller.call('SendMessage', sendParams('Hello', { metadata: { echo } }));
+    const page = await baton.open({ token: tenant.token, path: '/agents' });
+    const row = page.getByRole('table', { name: 'Agents' }).getByRole('row', { name: /^mine / });
+    await row.getByText('25% (1 of 4)').waitFor();
+    const cells = await row.getByRole('cell').allInnerTexts();
+    expect(cells.slice(6)).toEqual([
+      '0.6',
+      '25% (1 of 4)',
+      expect.stringMatching(/^\d.* m?s$/),
+      '–',
+      expect.stringMatching(/\d/),
+    ]);
+    await baton.expectAccessibleInBothSchemes(page);
   });
 
   it('show their definition, and their card as others see it', async () => {

@@ -1,15 +1,27 @@
-import { Alert, Anchor, Badge, Button, Code, List, Table } from '@mantine/core';
+import { Alert, Anchor, Badge, Button, Code, List, Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
+import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
+import { durationText } from '../tasks/task-words';
+import { moneyIn, type Usage, usageQuery } from '../usage/usage-query';
 import { agentsQuery, type LoadFailure } from './agents-api';
+
+const USE_DAYS = 7;
+const USE_TITLES = ['Tasks a day', 'Failed', '95 % within', 'Cost', 'Last task'];
+const NUMBER = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
+const PERCENT = new Intl.NumberFormat(undefined, { style: 'percent' });
 
 /** The agents that the caller sees, and those that could not be loaded. */
 export function AgentsPage() {
   const { can } = useCaller();
   const { data, error, refetch } = useQuery(agentsQuery);
+  const { data: use } = useQuery({
+    ...usageQuery('agent', USE_DAYS),
+    enabled: can('tasks:read', 'agents:call'),
+  });
   const actions = can('agents:write') && (
     <Button component={Link} to="/agents/new">
       New agent
@@ -20,7 +32,7 @@ export function AgentsPage() {
       {error && <ErrorView error={error} retry={() => void refetch()} />}
       {data && data.failures.length > 0 && <LoadFailures failures={data.failures} />}
       {data && (
-        <Table.ScrollContainer minWidth={600}>
+        <Table.ScrollContainer minWidth={900} type="native" tabIndex={0} role="region" aria-label="Agents">
           <Table aria-label="Agents" verticalSpacing="xs">
             <Table.Thead>
               <Table.Tr>
@@ -30,10 +42,11 @@ export function AgentsPage() {
                 <Table.Th>Origin</Table.Th>
                 <Table.Th>Version</Table.Th>
                 <Table.Th>State</Table.Th>
+                {use && USE_TITLES.map((title) => <Table.Th key={title}>{title}</Table.Th>)}
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
-              {data.agents.map(({ slug, name, description, runtime, origin, version, enabled }) => (
+              {data.agents.map(({ id, slug, name, description, runtime, origin, version, enabled }) => (
                 <Table.Tr key={slug}>
                   <Table.Td>
                     <Anchor component={Link} to={`/agents/${slug}`} underline="always">
@@ -47,13 +60,48 @@ export function AgentsPage() {
                   <Table.Td>
                     <EnabledBadge enabled={enabled} />
                   </Table.Td>
+                  {use && <UseCells of={use.usage.find(({ key }) => key === id)} currency={use.currency} />}
                 </Table.Tr>
               ))}
             </Table.Tbody>
           </Table>
         </Table.ScrollContainer>
       )}
+      {data && use && (
+        <Text size="sm">Tasks, failures, time and cost are those of the last {USE_DAYS} days.</Text>
+      )}
     </Page>
+  );
+}
+
+/** How an agent was used, of the days that `USE_TITLES` are about. @param of unset: it was not used */
+function UseCells({ of, currency }: { of: Usage['usage'][number] | undefined; currency: string | null }) {
+  const isUsed = of !== undefined && of.tasks > 0;
+  return (
+    <>
+      <Table.Td>{NUMBER.format((of?.tasks ?? 0) / USE_DAYS)}</Table.Td>
+      <Table.Td>{isUsed ? <FailedShare of={of} /> : '–'}</Table.Td>
+      <Table.Td>{of?.p95_seconds === undefined ? '–' : durationText(of.p95_seconds * 1_000)}</Table.Td>
+      <Table.Td>{currency === null || !of ? '–' : moneyIn(currency)(of.cost ?? 0)}</Table.Td>
+      <Table.Td>
+        <Time at={of?.last_ended_at ?? null} />
+      </Table.Td>
+    </>
+  );
+}
+
+/** How many of its tasks have failed, in red if it is one of ten or more. */
+export function FailedShare({
+  of: { tasks, failed },
+}: {
+  of: Pick<Usage['usage'][number], 'tasks' | 'failed'>;
+}) {
+  const share = failed / tasks;
+  const isMuch = share >= 0.1;
+  return (
+    <Text size="sm" component="span" {...(isMuch && { c: 'var(--mantine-color-error)', fw: 700 })}>
+      {PERCENT.format(share)} ({failed} of {tasks})
+    </Text>
   );
 }
 

@@ -13,22 +13,18 @@ import {
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answerOf, api, fetchApi } from '../../api/client';
-import type { TenantSchemas } from '@baton/contract';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { ScopedPage } from '../../components/scoped';
 import { useCaller } from '../../session/caller';
 import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../agents/agent-names';
+import { moneyIn, sinceOf, type Usage, usageQuery } from './usage-query';
 import { type Key, KEYS, PERIODS, readUsageView, type UsageView } from './usage-view';
 import { COMMAND_LINE } from '../../command-line';
 
-type Usage = TenantSchemas['Usage'];
 const route = getRouteApi('/app/usage');
-const DAY_MS = 86_400_000;
 const NUMBER = new Intl.NumberFormat();
-
-const sinceOf = (days: number): string => new Date(Date.now() - days * DAY_MS).toISOString();
 
 /** What tasks have used and cost, and how much of the limits of the tenant is used. */
 export function UsagePage() {
@@ -37,10 +33,7 @@ export function UsagePage() {
   const navigate = route.useNavigate();
   const choose = (chosen: UsageView) =>
     void navigate({ search: (before) => readUsageView({ ...before, ...chosen }), replace: true });
-  const usage = useQuery({
-    queryKey: ['usage', by, days],
-    queryFn: () => answerOf(api.GET('/v1/usage', { params: { query: { by, since: sinceOf(days) } } })),
-  });
+  const usage = useQuery(usageQuery(by, days));
   return (
     <ScopedPage title="Usage and limits" scopes={['tasks:read', 'agents:call']}>
       <Group align="flex-end">
@@ -150,13 +143,6 @@ function UsageTable({ usage }: { usage: Usage }) {
       )}
     </Stack>
   );
-}
-
-/** Writes sums of money. The operator can name the currency by any word. */
-function moneyIn(currency: string): (sum: number) => string {
-  const digits = { minimumFractionDigits: 2, maximumFractionDigits: 4 };
-  const format = new Intl.NumberFormat(undefined, digits);
-  return (sum) => `${format.format(sum)} ${currency}`;
 }
 
 /** The limits with a count, as bars, then those of single requests and tasks. */

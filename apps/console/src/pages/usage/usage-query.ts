@@ -1,0 +1,25 @@
+import { queryOptions } from '@tanstack/react-query';
+import type { TenantSchemas } from '@baton/contract';
+import { answerOf, api } from '../../api/client';
+import type { Key } from './usage-view';
+
+export type Usage = TenantSchemas['Usage'];
+
+const DAY_MS = 86_400_000;
+
+/** The time so many days ago. */
+export const sinceOf = (days: number): string => new Date(Date.now() - days * DAY_MS).toISOString();
+
+/** The usage of the last days. */
+export const usageQuery = (by: Key, days: number) =>
+  queryOptions({
+    queryKey: ['usage', by, days],
+    queryFn: () => answerOf(api.GET('/v1/usage', { params: { query: { by, since: sinceOf(days) } } })),
+  });
+
+/** Writes sums of money. The operator can name the currency by any word. */
+export function moneyIn(currency: string): (sum: number) => string {
+  const digits = { minimumFractionDigits: 2, maximumFractionDigits: 4 };
+  const format = new Intl.NumberFormat(undefined, digits);
+  return (sum) => `${format.format(sum)} ${currency}`;
+}
