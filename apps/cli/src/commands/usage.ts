@@ -15,7 +15,10 @@ interface UsageOptions extends TargetOptions, JsonOption {
   csv?: boolean;
 }
 
-type GroupUsage = Omit<TenantSchemas['Usage']['usage'][number], 'cached_tokens' | 'unpriced_tokens'>;
+type GroupUsage = Omit<
+  TenantSchemas['Usage']['usage'][number],
+  'cached_tokens' | 'unpriced_tokens' | 'p95_seconds' | 'last_ended_at'
+>;
 
 /** `baton usage`: the usage of tasks, and its cost. */
 export function addUsageCommand(program: Command, cli: Cli): void {
