@@ -79,6 +79,8 @@ export interface Schedule extends ScheduleSpec {
   lastTaskId: string | null;
   /** Its present state; null = there is no such task, or it was deleted. */
   lastTaskState: TaskState | null;
+  /** The last tasks that it created and that are still there, the newest first, at most ten. */
+  recentTasks: { taskId: string; state: TaskState; createdAt: Date }[];
   createdAt: Date;
   updatedAt: Date;
 }

@@ -45,6 +45,7 @@ export interface ScheduleRow {
   last_reason: string | null;
   last_task_id: string | null;
   last_task_state: TaskState | null;
+  recent_tasks: { id: string; state: TaskState; created_at: string }[];
   /** What it takes. */
   bytes: number;
   created_at: Date;
@@ -60,7 +61,11 @@ const columns = (
   s.next_at, s.is_waiting, s.pending_at, s.version, s.last_due_at, s.last_at, s.last_outcome, s.last_reason,
   s.last_task_id, s.created_at, s.updated_at, now() AS now, (
     SELECT t.state FROM tasks t WHERE t.tenant_id = s.tenant_id AND t.id = s.last_task_id
-  ) AS last_task_state`;
+  ) AS last_task_state, coalesce((
+    SELECT json_agg(json_build_object('id', t.id, 'state', t.state, 'created_at', t.created_at) ORDER BY recent.place)
+    FROM unnest(s.recent_task_ids) WITH ORDINALITY AS recent(id, place)
+    JOIN tasks t ON t.tenant_id = s.tenant_id AND t.id = recent.id
+  ), '[]') AS recent_tasks`;
 
 const SCHEDULE = columns('s.message');
 
@@ -237,6 +242,12 @@ UPDATE schedules SET is_waiting = true, version = version + 1, wake_at = now() +
 WHERE tenant_id = $1 AND id = $2 AND version = $3`,
 };
 
+/** Tasks that a schedule names: the newest. */
+const MAX_RECENT = 10;
+/** SQL that puts a task, if there is one, before the recent tasks. */
+const withRecent = (task: string): string =>
+  `recent_task_ids = CASE WHEN ${task} IS NULL THEN recent_task_ids ELSE (${task} || recent_task_ids)[1:${MAX_RECENT}] END`;
+
 const RESULT = {
   due_at: ['timestamptz', ({ dueAt }) => dueAt],
   outcome: ['text', ({ outcome }) => outcome],
@@ -252,7 +263,7 @@ const RESULT = {
 } satisfies Inputs<FiringResult>;
 
 export const FINISH = statement(
-  'schedule-finish-2',
+  'schedule-finish-3',
   { schedule: one(VERSION), result: one(RESULT) },
   ({ schedule, result }) => `
 UPDATE schedules SET version = version + 1, pending_at = NULL, is_waiting = false, next_at = ${result.next_at}, wake_at = ${result.next_at},
@@ -260,7 +271,7 @@ UPDATE schedules SET version = version + 1, pending_at = NULL, is_waiting = fals
   skipped_count = skipped_count + ${result.skipped}, missed_count = missed_count + ${result.missed}, refused_count = refused_count + ${result.refused},
   paused = paused OR ${result.pause_reason} IS NOT NULL, paused_reason = coalesce(${result.pause_reason}, paused_reason),
   last_due_at = ${result.due_at}, last_at = now(), last_outcome = ${result.outcome}, last_reason = ${result.reason},
-  last_task_id = coalesce(${result.task_id}, last_task_id)
+  last_task_id = coalesce(${result.task_id}, last_task_id), ${withRecent(result.task_id)}
 WHERE tenant_id = ${schedule.tenant_id} AND id = ${schedule.id} AND version = ${schedule.version} RETURNING version`,
 );
 
@@ -293,10 +304,10 @@ const OUTCOME = {
 
 /** Stores the outcome of a run on demand. */
 export const NOTE = statement(
-  'schedule-note',
+  'schedule-note-2',
   { run: one(OUTCOME) },
   ({ run }) => `
 UPDATE schedules SET version = version + 1, last_due_at = ${run.due_at}, last_at = now(), last_outcome = ${run.outcome},
-  last_reason = ${run.reason}, last_task_id = coalesce(${run.task_id}, last_task_id)
+  last_reason = ${run.reason}, last_task_id = coalesce(${run.task_id}, last_task_id), ${withRecent(run.task_id)}
 WHERE tenant_id = ${run.tenant_id} AND id = ${run.id}`,
 );

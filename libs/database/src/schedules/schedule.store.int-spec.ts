@@ -153,6 +153,30 @@ describe('a schedule that is due', () => {
     expect(taken?.schedule).toMatchObject({ lastTaskId: input.task.id, lastTaskState: 1 });
   });
 
+  it('comes with its last ten tasks, the newest first, as far as they are there and its tenant has them', async () => {
+    const made = await make(ago(10));
+    const ids: string[] = [];
+    for (let n = 0; n < 12; n += 1) {
+      const input = newTask({ tenantId });
+      if (n !== 7) await stores.tasks.create(input);
+      ids.unshift(input.task.id);
+      await schedules.note(made, started(ago(0)), input.task.id);
+      await schedules.note(made, { ...started(ago(0)), outcome: 'skipped' }, null);
+    }
+    const foreign = newTask({ tenantId: randomUUID() });
+    await stores.tasks.create(foreign);
+    await schedules.note(made, started(ago(0)), foreign.task.id);
+    const { recentTasks } = await read(made);
+    expect(recentTasks.map(({ taskId }) => taskId)).toEqual(ids.slice(0, 9).filter((id) => id !== ids[4]));
+    expect(recentTasks[0]).toMatchObject({ state: 1, createdAt: expect.any(Date) as Date });
+    const [taken] = await schedules.takeDue(0, 0, 10);
+    const key = { ...taken!.schedule, version: (await schedules.begin(taken!.schedule))! };
+    const result = { ...started(ago(0)), nextAt: null, pauseReason: null };
+    const passed = { skipped: 0, missed: 0, refused: 0 };
+    await schedules.finish(key, { ...result, taskId: ids.at(-1)!, passed });
+    expect((await read(made)).recentTasks[0]?.taskId).toBe(ids.at(-1));
+  });
+
   it('is settled once, and then due at its next time', async () => {
     const [dueAt, nextAt, taskId] = [ago(10), new Date(Date.now() + 60_000), randomUUID()];
     const made = await make(dueAt);

@@ -271,6 +271,11 @@ const scheduleOf = (row: sql.ScheduleRow): Schedule => ({
   last: firingOf(row),
   lastTaskId: row.last_task_id,
   lastTaskState: row.last_task_state,
+  recentTasks: row.recent_tasks.map(({ id, state, created_at: at }) => ({
+    taskId: id,
+    state,
+    createdAt: new Date(at),
+  })),
   createdAt: row.created_at,
   updatedAt: row.updated_at,
 });

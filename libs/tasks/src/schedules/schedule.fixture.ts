@@ -38,6 +38,7 @@ export const scheduleOf = (overrides: Partial<Schedule> = {}): Schedule => ({
   last: null,
   lastTaskId: null,
   lastTaskState: null,
+  recentTasks: [],
   createdAt: new Date(0),
   updatedAt: new Date(0),
   ...overrides,

@@ -132,6 +132,9 @@ const scheduleSummary = z
     last_task: z
       .object({ ...taskNames, state: stateSchema.nullable().describe('Null: it was deleted') })
       .nullable(),
+    recent_tasks: z
+      .array(z.object({ ...taskNames, state: stateSchema, created_at: timeSchema }))
+      .describe('The last tasks that it has made, the newest first, at most ten. Deleted ones are left out'),
     created_at: timeSchema,
     updated_at: timeSchema,
   })
@@ -191,6 +194,11 @@ export function encodeSchedule(schedule: Omit<Schedule, 'message'>): z.infer<typ
       lastTaskId === null
         ? null
         : { ...namesOfTask(lastTaskId), state: state === null ? null : stateName(state) },
+    recent_tasks: schedule.recentTasks.map((task) => ({
+      ...namesOfTask(task.taskId),
+      state: stateName(task.state),
+      created_at: task.createdAt.toISOString(),
+    })),
     created_at: schedule.createdAt.toISOString(),
     updated_at: schedule.updatedAt.toISOString(),
   };

@@ -24,6 +24,10 @@ const stored = (spec: Partial<ScheduleSpec>): Schedule =>
     updatedAt: new Date(0),
     lastTaskId: 'task',
     lastTaskState: TaskState.TASK_STATE_COMPLETED,
+    recentTasks: [
+      { taskId: 'task', state: TaskState.TASK_STATE_COMPLETED, createdAt: new Date(1) },
+      { taskId: 'before', state: TaskState.TASK_STATE_FAILED, createdAt: new Date(0) },
+    ],
     last: { dueAt: new Date(0), at: new Date(1), outcome: 'skipped', reason: 'why' },
     ...spec,
   }) as Schedule;
@@ -114,6 +118,10 @@ describe('a schedule over HTTP', () => {
       message: { parts: [{ text: 'go' }] },
       last_outcome: { outcome: 'skipped', reason: 'why' },
       last_task: { request_id: 'task', state: 'completed' },
+      recent_tasks: [
+        { task_id: 'task', state: 'completed', created_at: '1970-01-01T00:00:00.001Z' },
+        { task_id: 'before', state: 'failed', created_at: '1970-01-01T00:00:00.000Z' },
+      ],
     });
     expect(JSON.stringify(json)).not.toContain('tenant');
   });

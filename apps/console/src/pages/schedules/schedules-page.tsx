@@ -10,6 +10,7 @@ import { PagedTable } from '../../components/paged-table';
 import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
 import { StateBadge } from '../tasks/task-words';
+import { RecentTasks } from './recent-tasks';
 import { ScopedPage } from '../../components/scoped';
 import { useCaller } from '../../session/caller';
 import { COMMAND_LINE } from '../../command-line';
@@ -108,6 +109,7 @@ export function SchedulesPage() {
                 </TaskLink>
               )),
           },
+          { title: 'Last ten tasks', cell: ({ recent_tasks: tasks }) => <RecentTasks tasks={tasks} /> },
           {
             title: 'Actions',
             cell: (schedule) => {
