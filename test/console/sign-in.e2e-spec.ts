@@ -62,7 +62,7 @@ describeConsole('sign-in to the console', () => {
     const expiresAt = Date.now() + 3_600_000;
     await baton.stack.apis[0]!.tell({ type: 'sign-in-link', code, token: tenant.token, expiresAt });
     const page = await baton.open({ path: `/link#${code}` });
-    await page.getByRole('heading', { level: 1 }).and(page.getByText('Tasks')).waitFor();
+    await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor();
     await page.getByText(tenant.slug).first().waitFor();
     const address = await page.evaluate<string>('location.href');
     expect([address.includes(code), address.includes(tenant.token)]).toEqual([false, false]);

@@ -120,6 +120,7 @@ function Frame({
                 label={label}
                 rightSection={badges[to]}
                 onClick={close}
+                activeOptions={{ exact: true }}
                 active={path === to || path.startsWith(`${to}/`)}
                 aria-current={path === to ? 'page' : undefined}
               />

@@ -2,6 +2,7 @@ import { Alert, Anchor, Badge, Button, Code, List, Table, Text } from '@mantine/
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { ErrorView } from '../../components/error-view';
+import { FailedShare } from '../../components/failed-share';
 import { Page } from '../../components/page';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
@@ -12,7 +13,6 @@ import { agentsQuery, type LoadFailure } from './agents-api';
 const USE_DAYS = 7;
 const USE_TITLES = ['Tasks a day', 'Failed', '95 % within', 'Cost', 'Last task'];
 const NUMBER = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
-const PERCENT = new Intl.NumberFormat(undefined, { style: 'percent' });
 
 /** The agents that the caller sees, and those that could not be loaded. */
 export function AgentsPage() {
@@ -87,21 +87,6 @@ function UseCells({ of, currency }: { of: Usage['usage'][number] | undefined; cu
         <Time at={of?.last_ended_at ?? null} />
       </Table.Td>
     </>
-  );
-}
-
-/** How many of its tasks have failed, in red if it is one of ten or more. */
-export function FailedShare({
-  of: { tasks, failed },
-}: {
-  of: Pick<Usage['usage'][number], 'tasks' | 'failed'>;
-}) {
-  const share = failed / tasks;
-  const isMuch = share >= 0.1;
-  return (
-    <Text size="sm" component="span" {...(isMuch && { c: 'var(--mantine-color-error)', fw: 700 })}>
-      {PERCENT.format(share)} ({failed} of {tasks})
-    </Text>
   );
 }
 

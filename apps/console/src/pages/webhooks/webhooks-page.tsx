@@ -11,21 +11,13 @@ import { PagedTable } from '../../components/paged-table';
 import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
 import { COMMAND_LINE } from '../../command-line';
+import { healthText } from './health';
 
 const STATES = ['input-required', 'auth-required', 'completed', 'failed', 'canceled', 'rejected'] as const;
 type WebhookState = (typeof STATES)[number];
 type Webhook = TenantSchemas['Webhook'];
-type Health = TenantSchemas['ListedWebhook']['health'];
 /** How often the list is read again, in ms. */
 const REFRESH_MS = 5_000;
-
-/** How the receiver does, in words. */
-function healthText(health: Health): string {
-  if (!health) return 'nothing delivered yet';
-  const { tasks, retrying, given_up: dead, status, error } = health;
-  if (retrying + dead === 0) return 'ok';
-  return `failing for ${retrying + dead} of ${tasks} tasks: ${error ?? `HTTP ${String(status)}`}`;
-}
 
 /** The webhooks of the tenant, for its administrators. */
 export function WebhooksPage() {

@@ -1,0 +1,189 @@
+import { Anchor, Group, List, Paper, Skeleton, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { answerOf, api } from '../../api/client';
+import { COMMAND_LINE } from '../../command-line';
+import { EmptyState } from '../../components/empty-state';
+import { ErrorView } from '../../components/error-view';
+import { FailedShare } from '../../components/failed-share';
+import { Page } from '../../components/page';
+import { Section } from '../../components/section';
+import { useCaller } from '../../session/caller';
+import { useWaitingTasks } from '../../session/waiting-tasks';
+import { useAgentNames } from '../agents/agent-names';
+import { durationText } from '../tasks/task-words';
+import { moneyIn, usageQuery } from '../usage/usage-query';
+import { healthText, untaken } from '../webhooks/health';
+import { DaysChart } from './days-chart';
+import { failingAgents, lastDays, troubleOf } from './trouble';
+
+const DAYS = 14;
+const WEEK = 7;
+/** Lines of each list. */
+const MAX_LINES = 5;
+/** How often the page is read again, in ms. */
+const REFRESH_MS = 30_000;
+/** Schedules and webhooks that are looked at: the first page of each. */
+const PAGE = 100;
+const NUMBER = new Intl.NumberFormat();
+
+/** How the tasks of the last days went, and what somebody should look at. */
+export function HomePage() {
+  const { can } = useCaller();
+  const days = useQuery({ ...usageQuery('day', DAYS), refetchInterval: REFRESH_MS });
+  if (days.error) return <ErrorView error={days.error} retry={() => void days.refetch()} />;
+  if (!days.data) return <Skeleton height="12rem" aria-label="Loading" role="status" />;
+  const { usage, currency } = days.data;
+  const all = lastDays(usage, DAYS, Date.now());
+  const week = all.slice(-WEEK);
+  const [tasks, failed] = [sum(week.map((day) => day.tasks)), sum(week.map((day) => day.failed))];
+  const cost = sum(
+    usage.filter(({ key }) => week.some(({ day }) => day === key)).map((day) => day.cost ?? 0),
+  );
+  return (
+    <Page title="Home">
+      {all.every((day) => day.tasks === 0) ? (
+        <EmptyState title={`No tasks in the last ${DAYS} days`} command={`${COMMAND_LINE} send echo "Hello"`}>
+          Send a message to an agent, here or in the playground.
+        </EmptyState>
+      ) : (
+        <Section title={`Tasks of the last ${DAYS} days`}>
+          <Group gap="xl">
+            <Figure label={`Tasks in ${WEEK} days`}>{NUMBER.format(tasks)}</Figure>
+            <Figure label={`Failed in ${WEEK} days`}>
+              {tasks === 0 ? '–' : <FailedShare of={{ tasks, failed }} />}
+            </Figure>
+            {currency !== null && <Figure label={`Cost in ${WEEK} days`}>{moneyIn(currency)(cost)}</Figure>}
+            <Waiting />
+          </Group>
+          <DaysChart days={all} />
+          <Text size="sm">
+            The lower part of a bar has failed. <Way to="/usage">All numbers</Way>
+          </Text>
+        </Section>
+      )}
+      <Agents />
+      {can('tasks:read', 'schedules:write') && <Schedules />}
+      {can('admin') && <Webhooks />}
+    </Page>
+  );
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, each) => all + each, 0);
+
+const Figure = ({ label, children }: { label: string; children: ReactNode }) => (
+  <Paper withBorder p="sm" miw="9rem">
+    <Text size="xs">{label}</Text>
+    <Text fw={700} component="div">
+      {children}
+    </Text>
+  </Paper>
+);
+
+const Way = ({ to, children }: { to: string; children: ReactNode }) => (
+  <Anchor component={Link} to={to} size="sm" underline="always">
+    {children}
+  </Anchor>
+);
+
+/** How many tasks wait for the caller. */
+function Waiting() {
+  const { tasks = [], hasNextPage } = useWaitingTasks();
+  if (tasks.length === 0) return null;
+  return (
+    <Figure label="Waits for you">
+      <Way to="/inbox">
+        {tasks.length}
+        {hasNextPage && '+'}
+      </Way>
+    </Figure>
+  );
+}
+
+/** The first lines of a list, and that there are more. */
+function Trouble({
+  title,
+  none,
+  lines,
+  all,
+}: {
+  title: string;
+  none: string;
+  lines: ReactNode[];
+  all: string;
+}) {
+  return (
+    <Section title={title}>
+      {lines.length === 0 ? (
+        <Text size="sm">{none}</Text>
+      ) : (
+        <List size="sm" listStyleType="none">
+          {lines.slice(0, MAX_LINES)}
+        </List>
+      )}
+      {lines.length > MAX_LINES && <Way to={all}>All {lines.length}</Way>}
+    </Section>
+  );
+}
+
+function Agents() {
+  const names = useAgentNames();
+  const { data } = useQuery({ ...usageQuery('agent', WEEK), refetchInterval: REFRESH_MS });
+  if (!data) return null;
+  const lines = failingAgents(data.usage).map((of) => {
+    const name = names.get(of.key) ?? of.key;
+    return (
+      <List.Item key={of.key}>
+        <Anchor
+          renderRoot={(props) => <Link to="/tasks" search={{ agent: name, state: 'failed' }} {...props} />}
+          size="sm"
+          underline="always"
+          aria-label={`Failed tasks of ${name}`}
+        >
+          {name}
+        </Anchor>{' '}
+        <FailedShare of={of} />
+        {of.p95_seconds !== undefined && `, 95 % within ${durationText(of.p95_seconds * 1_000)}`}
+      </List.Item>
+    );
+  });
+  const none = `No task has failed in the last ${WEEK} days.`;
+  return <Trouble title="Agents that fail" none={none} lines={lines} all="/agents" />;
+}
+
+function Schedules() {
+  const { data } = useQuery({
+    queryKey: ['home', 'schedules'],
+    queryFn: () => answerOf(api.GET('/v1/schedules', { params: { query: { limit: PAGE } } })),
+    refetchInterval: REFRESH_MS,
+  });
+  if (!data) return null;
+  const lines = data.schedules.flatMap((schedule) => {
+    const trouble = troubleOf(schedule);
+    if (trouble === undefined) return [];
+    return [
+      <List.Item key={schedule.id}>
+        <Way to="/schedules">{schedule.name}</Way> {trouble}
+      </List.Item>,
+    ];
+  });
+  return <Trouble title="Schedules in trouble" none="None." lines={lines} all="/schedules" />;
+}
+
+function Webhooks() {
+  const { data } = useQuery({
+    queryKey: ['home', 'webhooks'],
+    queryFn: () => answerOf(api.GET('/v1/webhooks', { params: { query: { limit: PAGE } } })),
+    refetchInterval: REFRESH_MS,
+  });
+  if (!data) return null;
+  const lines = data.webhooks
+    .filter(({ health }) => untaken(health) > 0)
+    .map(({ id, url, health }) => (
+      <List.Item key={id} style={{ overflowWrap: 'anywhere' }}>
+        <Way to={`/webhooks/${id}`}>{url}</Way> {healthText(health)}
+      </List.Item>
+    ));
+  return <Trouble title="Receivers in trouble" none="None." lines={lines} all="/webhooks" />;
+}

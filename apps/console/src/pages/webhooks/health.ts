@@ -1,0 +1,14 @@
+import type { TenantSchemas } from '@baton/contract';
+
+type Health = TenantSchemas['ListedWebhook']['health'];
+
+/** Of how many tasks the receiver has not taken the events. */
+export const untaken = (health: Health): number => (health ? health.retrying + health.given_up : 0);
+
+/** How the receiver does, in words. */
+export function healthText(health: Health): string {
+  if (!health) return 'nothing delivered yet';
+  if (untaken(health) === 0) return 'ok';
+  const { tasks, status, error } = health;
+  return `failing for ${untaken(health)} of ${tasks} tasks: ${error ?? `HTTP ${String(status)}`}`;
+}
