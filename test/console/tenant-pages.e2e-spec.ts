@@ -33,6 +33,7 @@ describeConsole('the pages of a tenant', () => {
     const page = await open('/tasks', 'Tasks');
     await page.setViewportSize({ width: 640, height: 800 });
     const paths = [
+      '',
       'tasks',
       'agents',
       'playground',
@@ -68,6 +69,29 @@ describeConsole('the pages of a tenant', () => {
     expect(await page.content()).not.toContain('top-secret-value');
     await baton.expectAccessible(page);
     await page.getByRole('button', { name: 'Delete crm' }).click();
+    await dialog(page).getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'No secrets yet' }).waitFor();
+  });
+
+  it('set the secret that an agent misses where it is missed', async () => {
+    const config = { model: 'openai/m', key: 'mine', prompt: 'p' };
+    const body = JSON.stringify({ name: 'Keyless', description: 'd', runtime: 'llm', config });
+    const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
+    const made = await fetch(`${baton.url}/v1/agents/keyless`, { method: 'PUT', headers, body });
+    expect(made.status).toBe(201);
+    const token = await baton.stack.createToken(tenant.slug, 'agents:call', 'agents:read');
+    const theirs = await open('/playground?agent=keyless', 'Playground', token);
+    await theirs.getByText('ask for a token with the scope secrets:write').waitFor();
+    const page = await open('/playground?agent=keyless', 'Playground');
+    await page.getByText('A secret is missing').waitFor();
+    await baton.expectAccessibleInBothSchemes(page);
+    await page.getByLabel('Value of mine').fill('top-secret-value');
+    await page.getByRole('button', { name: 'Set mine' }).click();
+    await page.getByText('A secret is missing').waitFor({ state: 'detached' });
+    expect(await page.content()).not.toContain('top-secret-value');
+    await page.goto('/console/secrets');
+    await row(page, 'https://api.openai.com').getByText('mine').waitFor();
+    await page.getByRole('button', { name: 'Delete mine' }).click();
     await dialog(page).getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('heading', { name: 'No secrets yet' }).waitFor();
   });

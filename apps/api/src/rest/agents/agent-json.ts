@@ -71,6 +71,12 @@ export const agentAnswer = agentSummary
     created_at: timeSchema.optional(),
     updated_at: timeSchema.optional(),
     definition,
+    missing_secrets: z
+      .array(z.string())
+      .optional()
+      .describe(
+        'Secrets that it needs and the tenant does not have: it fails until they are set. Left out: none',
+      ),
   })
   .meta({ id: 'Agent' });
 export const agentWrite = z

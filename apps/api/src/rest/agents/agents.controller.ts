@@ -80,9 +80,13 @@ export class AgentsController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<z.infer<typeof agentAnswer>> {
-    const agent = await this.catalog.get(callerOf(request), name);
-    if ('createdAt' in agent) reply.header('etag', etagOf(agent));
-    return encodeAgent(agent);
+    const caller = callerOf(request);
+    const agent = await this.catalog.get(caller, name);
+    if (!('createdAt' in agent)) return encodeAgent(agent);
+    reply.header('etag', etagOf(agent));
+    const missing = await this.catalog.missingSecrets(caller.tenantId, agent.definition);
+    const secrets = [...new Set(missing.map(({ secret }) => secret))];
+    return { ...encodeAgent(agent), ...(secrets.length > 0 && { missing_secrets: secrets }) };
   }
 
   @Describe({

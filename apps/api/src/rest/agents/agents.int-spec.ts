@@ -58,6 +58,10 @@ describe('an agent of a tenant', () => {
     // It may need none.
     const local = of('openai-compatible/m', { baseUrl: 'https://models.example/v1' });
     expect(await warnings(local)).toBeUndefined();
+    await tenant.ask('PUT', '/keyless', of('openai/m', { key: 'mine' }));
+    expect((await tenant.ask('GET', '/keyless')).json.missing_secrets).toEqual(['mine']);
+    await tenant.ask('PUT', '/local', local);
+    expect((await tenant.ask('GET', '/local')).json).not.toHaveProperty('missing_secrets');
   });
 
   it('is replaced whole by PUT, and changed in part by PATCH; what is the same writes nothing', async () => {

@@ -8,6 +8,7 @@ import { Page } from '../../components/page';
 import { useCaller } from '../../session/caller';
 import { AgentCard } from './agent-card';
 import { AgentVersions } from './agent-versions';
+import { MissingSecrets } from './missing-secrets';
 import { type Agent, agentQuery, deleteAgent, documentText, secretNames, setEnabled } from './agents-api';
 import { EnabledBadge } from './agents-page';
 
@@ -57,6 +58,7 @@ export function AgentPage() {
         </Tabs.List>
         <Tabs.Panel value="definition" pt="md">
           <Stack>
+            <MissingSecrets agent={agent.slug} />
             <Secrets definition={agent.definition} />
             <CodeEditor label={`Definition of ${agent.slug}`} value={documentText(agent)} />
           </Stack>

@@ -26,6 +26,7 @@ import { PartView } from '../../components/part-view';
 import { useCaller } from '../../session/caller';
 import { isTerminal, isWaiting } from '../../a2a/task-states';
 import { agentsQuery } from '../agents/agents-api';
+import { MissingSecrets } from '../agents/missing-secrets';
 import type { AgentCall } from './agent-call';
 import { AnswerSummary, type StreamEvent, type AnswerContent } from './answer-summary';
 import {
@@ -227,6 +228,7 @@ function Request({
         searchable
         error={faults.agent}
       />
+      <MissingSecrets agent={draft.agent} />
       <Group>
         <SegmentedControl
           aria-label="Protocol version"
