@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Home } from './home.js';
-import type { SignInLink } from './sign-in-link.js';
+import type { PrintedLink } from './printed-link.js';
 import { StartError } from './start-error.js';
 import { inUrl, LOOPBACK } from './loopback.js';
 import {
@@ -49,7 +49,7 @@ export function apiProcess(
   home: Home,
   environment: Environment,
   variables: ChildEnvironment,
-  link?: SignInLink,
+  link?: PrintedLink,
 ): Supervised {
   const { host, port, apiGraceMs } = environment;
   const readyUrl = `${ownUrl(host, port)}/readyz`;

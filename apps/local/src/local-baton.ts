@@ -18,7 +18,7 @@ import { type Demo, type Home, orTell } from './home.js';
 import { StartError } from './start-error.js';
 import { LOOPBACK } from './loopback.js';
 import { postgresService, redisService } from './own-services.js';
-import { newSignInLink, type SignInLink } from './sign-in-link.js';
+import { newPrintedLink, type PrintedLink } from './printed-link.js';
 import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor.js';
 
 /** Agents may call models, tools and agents on this machine, unless the setting says otherwise. */
@@ -90,7 +90,7 @@ export class LocalBaton {
     const workers = numbers.map((number) =>
       workerProcess(this.home, environment, variables, number, (text) => this.events.say(text)),
     );
-    const link = environment.consoleEnabled ? newSignInLink(demo) : undefined;
+    const link = environment.consoleEnabled ? newPrintedLink(demo) : undefined;
     const [ports] = await Promise.all([
       this.launchApi(environment, variables, host, link),
       this.launch(workers),
@@ -135,7 +135,7 @@ export class LocalBaton {
     environment: Environment,
     variables: Record<string, string>,
     host: string,
-    link: SignInLink | undefined,
+    link: PrintedLink | undefined,
   ): Promise<{ MANAGEMENT_PORT: string; GRPC_PORT: string }> {
     for (let tries = 1; ; tries++) {
       const chosen: [port: number, host: string][] = [];

@@ -1,7 +1,7 @@
 import type { TenantSchemas } from '@baton/contract';
 
 type Usage = TenantSchemas['Usage']['usage'][number];
-type Schedule = TenantSchemas['ScheduleSummary'];
+type ListedSchedule = TenantSchemas['ScheduleSummary'];
 
 const DAY_MS = 86_400_000;
 
@@ -34,7 +34,7 @@ export function troubleOf({
   paused_reason: paused,
   last_outcome: last,
   recent_tasks: tasks,
-}: Pick<Schedule, 'paused_reason' | 'last_outcome' | 'recent_tasks'>): string | undefined {
+}: Pick<ListedSchedule, 'paused_reason' | 'last_outcome' | 'recent_tasks'>): string | undefined {
   if (paused !== null) return `paused by Baton: ${paused}`;
   if (last?.outcome === 'refused' || last?.outcome === 'missed')
     return `the last time was ${last.outcome}${last.reason === null ? '' : `: ${last.reason}`}`;
