@@ -103,34 +103,36 @@ function PaletteOf({
         rightSection={isWaiting && <Loader size="xs" aria-label="Searching" />}
       />
       {error && <ErrorView error={error} />}
-      <div id="palette-entries" role="listbox" aria-label="Found" className={styles.entries} tabIndex={-1}>
-        {entries.map((entry, index) => (
-          <div
-            key={`${entry.kind} ${entry.to} ${entry.search?.id ?? ''}`}
-            id={optionId(index)}
-            role="option"
-            aria-selected={index === current}
-            tabIndex={-1}
-            className={styles.entry}
-            onClick={() => open(entry)}
-            onKeyDown={onKeyDown}
-          >
-            <Group gap="sm" wrap="nowrap" justify="space-between">
-              <Text size="sm" truncate>
-                {entry.label}
-              </Text>
-              <Badge variant="outline" color="gray.7" c="inherit">
-                {entry.kind}
-              </Badge>
-            </Group>
-            {entry.hint !== undefined && (
-              <Text size="xs" truncate>
-                {entry.hint}
-              </Text>
-            )}
-          </div>
-        ))}
-      </div>
+      {entries.length > 0 && (
+        <div id="palette-entries" role="listbox" aria-label="Found" className={styles.entries} tabIndex={-1}>
+          {entries.map((entry, index) => (
+            <div
+              key={`${entry.kind} ${entry.to} ${entry.search?.id ?? ''}`}
+              id={optionId(index)}
+              role="option"
+              aria-selected={index === current}
+              tabIndex={-1}
+              className={styles.entry}
+              onClick={() => open(entry)}
+              onKeyDown={onKeyDown}
+            >
+              <Group gap="sm" wrap="nowrap" justify="space-between">
+                <Text size="sm" truncate>
+                  {entry.label}
+                </Text>
+                <Badge variant="outline" color="gray.7" c="inherit">
+                  {entry.kind}
+                </Badge>
+              </Group>
+              {entry.hint !== undefined && (
+                <Text size="xs" truncate>
+                  {entry.hint}
+                </Text>
+              )}
+            </div>
+          ))}
+        </div>
+      )}
       <Text size="sm" role="status" mt="xs">
         {entries.length === 0 && !isWaiting ? 'Nothing found.' : ''}
       </Text>
