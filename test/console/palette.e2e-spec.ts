@@ -26,9 +26,11 @@ describeConsole('the palette of the console', () => {
   };
   const palette = (page: Page) => page.getByRole('dialog', { name: /^Find/ });
   const chosen = (page: Page) => palette(page).getByRole('option', { selected: true });
+  /** Its field, when it has the focus. */
+  const field = (page: Page) => palette(page).getByRole('combobox').and(page.locator(':focus'));
   const openWith = async (page: Page, keys: string): Promise<void> => {
     await page.keyboard.press(keys);
-    await palette(page).getByRole('combobox').and(page.locator(':focus')).waitFor();
+    await field(page).waitFor();
   };
 
   it('opens a page with the keyboard alone, also from a field, and Esc closes it', async () => {
@@ -51,6 +53,7 @@ describeConsole('the palette of the console', () => {
     const page = await baton.open({ token: tenant.token, path: '/tasks' });
     await page.getByRole('heading', { name: 'Tasks', level: 1 }).waitFor();
     await page.getByRole('button', { name: 'Go to' }).click();
+    await field(page).waitFor();
     await page.keyboard.type('e');
     await palette(page).getByRole('option', { name: /^echo/ }).waitFor();
     const labels = await palette(page).getByRole('option').allInnerTexts();

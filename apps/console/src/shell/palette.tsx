@@ -82,7 +82,14 @@ function PaletteOf({
     event.preventDefault();
   };
   return (
-    <Modal opened onClose={close} title={`Find ${what}`} size="lg" yOffset="10vh">
+    <Modal
+      opened
+      onClose={close}
+      title={`Find ${what}`}
+      size="lg"
+      yOffset="10vh"
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
       <TextInput
         data-autofocus
         role="combobox"
