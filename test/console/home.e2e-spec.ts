@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
@@ -10,7 +11,9 @@ describeConsole('the first page of the console', () => {
   let tenant: TestTenant;
   let receiver: Server;
   beforeAll(async () => {
-    baton = await ConsoleStack.start({ env: { OUTBOUND_ALLOW: '127.0.0.1' } });
+    baton = await ConsoleStack.start({
+      env: { OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: randomBytes(32).toString('base64') },
+    });
     tenant = await baton.stack.createTenant('admin');
     receiver = createServer((_, response) => response.writeHead(500).end());
     await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
