@@ -12,7 +12,14 @@ import {
   slugOf,
   writeAgentDefinition,
 } from '@baton/a2a';
-import { BUILTIN_AGENTS, assertSchemas, calledUrls, secretUses, withoutHeaderTexts } from '@baton/agents';
+import {
+  BUILTIN_AGENTS,
+  assertSchemas,
+  calledUrls,
+  type SecretUse,
+  secretUses,
+  withoutHeaderTexts,
+} from '@baton/agents';
 import { ComputePool } from '@baton/compute';
 import { COMMAND_LINE } from '@baton/config';
 import {
@@ -284,10 +291,7 @@ export class Catalog {
   }
 
   /** The secrets that an agent needs and its tenant does not have. It can be stored without them, and fails when it runs. */
-  async missingSecrets(
-    tenantId: string,
-    definition: AgentDocument['definition'],
-  ): Promise<{ field: string; secret: string }[]> {
+  async missingSecrets(tenantId: string, definition: AgentDocument['definition']): Promise<SecretUse[]> {
     const needed = secretUses(definition).filter(({ isOptional }) => isOptional !== true);
     if (needed.length === 0) return [];
     const known = await this.secrets.origins(tenantId, [...new Set(needed.map(({ secret }) => secret))]);

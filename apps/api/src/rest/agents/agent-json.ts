@@ -72,7 +72,12 @@ export const agentAnswer = agentSummary
     updated_at: timeSchema.optional(),
     definition,
     missing_secrets: z
-      .array(z.string())
+      .array(
+        z.object({
+          name: z.string(),
+          origins: z.array(z.string()).describe('Where the agent sends it: the secret must allow them'),
+        }),
+      )
       .optional()
       .describe(
         'Secrets that it needs and the tenant does not have: it fails until they are set. Left out: none',
@@ -156,6 +161,18 @@ export function encodeAgent(agent: Shown): z.infer<typeof agentAnswer> {
     updated_at: agent.updatedAt?.toISOString(),
     definition: agent.origin === 'catalog' ? writeAgentDefinition(agent.definition) : shown,
   };
+}
+
+/** The secrets of these uses, with all places that receive them. */
+export function encodeMissingSecrets(
+  uses: readonly { secret: string; destinations: readonly string[] }[],
+): Pick<z.infer<typeof agentAnswer>, 'missing_secrets'> {
+  if (uses.length === 0) return {};
+  const names = [...new Set(uses.map(({ secret }) => secret))];
+  const originsOf = (name: string) => [
+    ...new Set(uses.filter(({ secret }) => secret === name).flatMap(({ destinations }) => destinations)),
+  ];
+  return { missing_secrets: names.map((name) => ({ name, origins: originsOf(name) })) };
 }
 
 /** The outcome of a write or of a dry run. */

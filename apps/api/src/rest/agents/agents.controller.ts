@@ -30,6 +30,7 @@ import {
   encodeAgent,
   encodeAgentSummary,
   encodeLoadFailures,
+  encodeMissingSecrets,
   encodeWrite,
   etagOf,
   writeOptions,
@@ -85,8 +86,7 @@ export class AgentsController {
     if (!('createdAt' in agent)) return encodeAgent(agent);
     reply.header('etag', etagOf(agent));
     const missing = await this.catalog.missingSecrets(caller.tenantId, agent.definition);
-    const secrets = [...new Set(missing.map(({ secret }) => secret))];
-    return { ...encodeAgent(agent), ...(secrets.length > 0 && { missing_secrets: secrets }) };
+    return { ...encodeAgent(agent), ...encodeMissingSecrets(missing) };
   }
 
   @Describe({

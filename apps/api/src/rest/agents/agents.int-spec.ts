@@ -59,7 +59,9 @@ describe('an agent of a tenant', () => {
     const local = of('openai-compatible/m', { baseUrl: 'https://models.example/v1' });
     expect(await warnings(local)).toBeUndefined();
     await tenant.ask('PUT', '/keyless', of('openai/m', { key: 'mine' }));
-    expect((await tenant.ask('GET', '/keyless')).json.missing_secrets).toEqual(['mine']);
+    expect((await tenant.ask('GET', '/keyless')).json.missing_secrets).toEqual([
+      { name: 'mine', origins: ['https://api.openai.com'] },
+    ]);
     await tenant.ask('PUT', '/local', local);
     expect((await tenant.ask('GET', '/local')).json).not.toHaveProperty('missing_secrets');
   });

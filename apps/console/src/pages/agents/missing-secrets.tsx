@@ -20,9 +20,9 @@ export function MissingSecrets({ agent }: { agent: string }) {
     <Alert variant="default" title={missing.length === 1 ? 'A secret is missing' : 'Secrets are missing'}>
       <Stack gap="xs">
         <Text size="sm">The agent fails until it is set.</Text>
-        {missing.map((name) =>
+        {missing.map(({ name, origins }) =>
           can('secrets:write') ? (
-            <SetMissing key={name} name={name} />
+            <SetMissing key={name} name={name} origins={origins} />
           ) : (
             <Text key={name} size="sm">
               <Code>{name}</Code>: ask for a token with the scope secrets:write to set it.
@@ -34,12 +34,12 @@ export function MissingSecrets({ agent }: { agent: string }) {
   );
 }
 
-function SetMissing({ name }: { name: string }) {
+/** @param origins where the agent sends it. The secret may be sent there alone */
+function SetMissing({ name, origins }: { name: string; origins: string[] }) {
   const client = useQueryClient();
   const set = useMutation({
-    // Without origins, those of the agents that use it now may receive it.
     mutationFn: (value: string) =>
-      api.PUT('/v1/secrets/{name}', { params: { path: { name } }, body: { value } }),
+      api.PUT('/v1/secrets/{name}', { params: { path: { name } }, body: { value, origins } }),
     onSuccess: () => client.invalidateQueries(),
   });
   const submit = (event: SyntheticEvent<HTMLFormElement>): void => {
@@ -50,7 +50,14 @@ function SetMissing({ name }: { name: string }) {
   return (
     <form onSubmit={submit}>
       <Group align="flex-end" gap="xs">
-        <PasswordInput name="value" label={`Value of ${name}`} required autoComplete="off" flex={1} />
+        <PasswordInput
+          name="value"
+          label={`Value of ${name}`}
+          description={`It may be sent to ${origins.join(', ')} alone`}
+          required
+          autoComplete="off"
+          flex={1}
+        />
         <Button type="submit" variant="default" loading={set.isPending}>
           Set {name}
         </Button>

@@ -71,7 +71,7 @@ function SetSecret() {
       <Textarea
         name="origins"
         label="Origins that may receive it"
-        description="Such as https://api.openai.com, one per line. Empty: the origins of the agents that use it now"
+        description="Such as https://api.openai.com, one per line. Empty: as before, or those of the provider of this name"
         autosize
       />
     </FormButton>
