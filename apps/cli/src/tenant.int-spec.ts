@@ -135,7 +135,7 @@ describe('baton tasks', () => {
     expect(trace.map(([span, , , state]) => [span, state])).toEqual([
       ['SPAN', 'STATE'],
       ['turn 1', 'succeeded'],
-      ['queue queue', 'succeeded'],
+      ['queue 1', 'succeeded'],
       ['attempt 1', 'succeeded'],
     ]);
     const unknown = randomUUID();

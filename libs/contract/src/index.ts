@@ -1,6 +1,6 @@
 /**
- * The types of the REST API: paths, parameters, bodies and answers. `generate.mjs` makes them from the OpenAPI documents of the
- * compiled routes. The console and the command line import them, so neither can read a member that the API does not send.
+ * What the console and the command line share: the types of the REST API, and how a trace is shown. `generate.mjs` makes the types from
+ * the OpenAPI documents of the compiled routes, so neither program can read a member that the API does not send.
  */
 import type { components as OperatorComponents } from './generated/operators.js';
 import type { components as TenantComponents } from './generated/tenants.js';
@@ -14,6 +14,8 @@ export type { paths as OperatorPaths } from './generated/operators.js';
 export type TenantSchemas = TenantComponents['schemas'];
 /** The named schemas of `/v1/admin`. */
 export type OperatorSchemas = OperatorComponents['schemas'];
+
+export * from './trace/trace-rows.js';
 
 /** A wrong field of a request, as the errors of both APIs list it in `error.fields`. */
 export interface WrongField {

@@ -249,7 +249,7 @@ async function traceEntry(
       refusal ??= error;
     });
   const call = await ifAllowed(client.call(id, entry));
-  const record = call?.tool ? undefined : await ifAllowed(client.callRecord(id, entry));
+  const record = call?.tool || call?.step ? undefined : await ifAllowed(client.callRecord(id, entry));
   if (!call && !record) throw refusal ?? new OperatorError(`Nothing is recorded of the entry ${entry}.`);
   if (json)
     return void printValue(terminal, {
