@@ -70,11 +70,13 @@ export {
   type ModelCallRecord,
   type StepRecord,
   type ToolCallRecord,
+  type OpenCallRecord,
 } from './runs/journal.store.js';
 export { RetentionStore } from './retention/retention.store.js';
 export { DeadLetterStore, type LetterPage } from './runs/dead-letter.store.js';
 export type { ActiveRunCounts } from './runs/active-run-counts.js';
 export type { RunError, RunErrorRecord } from './runs/run-error.js';
+export type { RunEvent } from './dispatch/run-history.js';
 export type { RunRecord } from './runs/run-record.js';
 export { RunStore } from './runs/run.store.js';
 export type { SweepFindings } from './runs/sweep-findings.js';
@@ -131,6 +133,7 @@ export {
   type PushMode,
   type PushProtocol,
 } from './push/push-delivery.store.js';
+export type { PushTry, TriedReceiver } from './push/push-tries.js';
 export { type PushReceiver, PushReceiverStore } from './push/push-receiver.store.js';
 export * from './schedules/schedule-records.js';
 export { ScheduleStore } from './schedules/schedule.store.js';

@@ -7,6 +7,7 @@ import type { RunKey } from '../dispatch/run-key.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import type { Ancestor, Descendant, TaskRelations } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
+import { afterEnd, afterWaking } from '../dispatch/run-history.js';
 
 interface AncestorRow {
   id: string;
@@ -118,14 +119,14 @@ const SUSPENDED = {
 
 /** Suspends a run until these tasks have ended their turns, or a time has passed. */
 const SUSPEND = statement(
-  'run-suspend-2',
+  'run-suspend-3',
   { run: one(SUSPENDED) },
   ({ run }) => `
 WITH held AS (
   SELECT id FROM tasks WHERE tenant_id = ${keyOfTenant(run.tenant_id)} AND id = ${run.task_id} AND active_run_id = ${run.id} AND attempt = ${run.attempt} FOR UPDATE
 )
 UPDATE runs r SET state = 'suspended', waits_for = ${run.waits_for}, worker_id = NULL, lease_expires_at = NULL, enqueued_at = NULL,
-  not_before = clock_timestamp() + ${run.for_ms} * interval '1 millisecond'
+  history = ${afterEnd('suspended')}, not_before = clock_timestamp() + ${run.for_ms} * interval '1 millisecond'
 FROM held WHERE r.tenant_id = ${keyOfTenant(run.tenant_id)} AND r.id = ${run.id} AND r.attempt = ${run.attempt} AND r.state = 'running'
 RETURNING r.id`,
 );
@@ -139,14 +140,14 @@ const stillWaits = (run: string): string => `(EXISTS (
   ) AND coalesce(${run}.not_before > clock_timestamp(), true))`;
 
 /** The run waits for a slot like a new one, in the order of its first acceptance. */
-const WOKEN = `state = 'queued', waits_for = NULL, enqueued_at = NULL, not_before = NULL`;
+const WOKEN = `state = 'queued', waits_for = NULL, enqueued_at = NULL, not_before = NULL, history = ${afterWaking()}`;
 
 /**
  * The suspended run of a task is queued again if nothing is left to wait for: $1 tenant $2 task. It changes only the
  * run, and only if it is suspended. So a concurrent cancel ends the run in any order.
  */
 export const WAKE: Statement = {
-  name: 'run-wake-2',
+  name: 'run-wake-3',
   text: `
 UPDATE runs r SET ${WOKEN}
 WHERE ${isRunOf('r', '$1', '$2')} AND r.state = 'suspended' AND NOT ${stillWaits('r')}

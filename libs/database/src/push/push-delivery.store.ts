@@ -4,6 +4,7 @@ import type { SealedSecret } from '../catalog/catalog-records.js';
 import { isRunOf } from '../dispatch/run-conditions.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { hostOf, NOW } from './push-lease.js';
+import { readPushTries, type TriedReceiver, withTry } from './push-tries.js';
 
 /** Deliveries when several events wait: one for each, one with the newest state, or one with all of them. */
 export const PUSH_MODES = ['each', 'newest', 'batch'] as const;
@@ -58,6 +59,8 @@ export interface PushFailure {
   /** The HTTP status of the answer; null = there was none. */
   status: number | null;
   error: string;
+  /** How long the try took. */
+  ms: number;
   /** The next try. */
   retryMs: number;
   /** How long a config may fail before it is given up. */
@@ -209,6 +212,8 @@ interface Advance {
   sequence: number;
   /** HTTP status of its answer; unset = it was not asked. */
   status?: number | undefined;
+  /** How long it took to answer. */
+  ms?: number | undefined;
   /** Unset = as it is. */
   mode?: PushMode | undefined;
   leaseMs: number;
@@ -217,6 +222,7 @@ interface Advance {
 const ADVANCED = {
   sequence: ['int', ({ sequence }) => sequence],
   status: ['int', ({ status }) => status],
+  ms: ['int', ({ ms }) => ms],
   mode: ['text', ({ mode }) => mode],
   lease_ms: ['int', ({ leaseMs }) => leaseMs],
 } satisfies Inputs<Advance>;
@@ -226,11 +232,12 @@ const ADVANCED = {
  * stays leased if there is more, and else has no due time.
  */
 const ADVANCE = statement(
-  'push-advance',
+  'push-advance-2',
   { config: one(LEASED), to: one(ADVANCED) },
   ({ config, to }) => `
-UPDATE push_configs SET delivered_sequence = ${to.sequence}, failures = 0, failing_since = NULL, last_status = coalesce(${to.status}, last_status),
+UPDATE push_configs p SET delivered_sequence = ${to.sequence}, failures = 0, failing_since = NULL, last_status = coalesce(${to.status}, last_status),
   last_error = NULL, mode = coalesce(${to.mode}, mode),
+  tries = CASE WHEN ${to.status} IS NULL THEN tries ELSE ${withTry('p', { ...to, error: 'NULL' })} END,
   lease_owner = CASE WHEN head_sequence > ${to.sequence} THEN lease_owner END,
   lease_until = CASE WHEN head_sequence > ${to.sequence} THEN ${inMs(to.lease_ms)} END,
   due_at = CASE WHEN head_sequence > ${to.sequence} THEN ${inMs(to.lease_ms)} END
@@ -241,17 +248,18 @@ RETURNING head_sequence AS head, EXISTS (SELECT FROM tenants WHERE id = ${config
 const FAILURE = {
   status: ['int', ({ status }) => status],
   error: ['text', ({ error }) => error],
+  ms: ['int', ({ ms }) => ms],
   retry_ms: ['int', ({ retryMs }) => retryMs],
   give_up_hours: ['float8', ({ giveUpHours }) => giveUpHours],
   is_gone: ['boolean', ({ isGone }) => isGone],
 } satisfies Inputs<PushFailure>;
 
 const FAIL = statement(
-  'push-fail',
+  'push-fail-2',
   { config: one(LEASED), failure: one(FAILURE) },
   ({ config, failure }) => `
 UPDATE push_configs p SET state = next.state, failures = p.failures + 1, failing_since = coalesce(p.failing_since, ${NOW}),
-  last_status = ${failure.status}, last_error = ${failure.error}, ${NO_LEASE},
+  last_status = ${failure.status}, last_error = ${failure.error}, ${NO_LEASE}, tries = ${withTry('p', failure)},
   due_at = CASE next.state WHEN 'active' THEN ${inMs(failure.retry_ms)} END
 FROM (
   SELECT CASE WHEN ${failure.is_gone} THEN 'ended'
@@ -347,7 +355,7 @@ export class PushDeliveryStore {
     claimed: ClaimedPush,
     sequence: number,
     leaseMs: number,
-    told?: { status: number; mode?: PushMode | undefined },
+    told?: { status: number; ms: number; mode?: PushMode | undefined },
   ): Promise<number | undefined> {
     const values = ADVANCE.values({ config: claimed, to: { ...told, sequence, leaseMs } });
     type HeadRow = { head: number; suspended: boolean };
@@ -381,6 +389,11 @@ export class PushDeliveryStore {
     type TaskKeyRow = { tenant_id: string; task_id: string };
     const rows = await this.database.systemQuery<TaskKeyRow>(LIST_DUE, [limit]);
     return rows.map((row) => ({ tenantId: row.tenant_id, taskId: row.task_id }));
+  }
+
+  /** The receivers of a task with their newest tries, the oldest receiver first. */
+  async ofTask(tenantId: string, taskId: string): Promise<TriedReceiver[]> {
+    return readPushTries(this.database, tenantId, taskId);
   }
 
   /** Configs that were given up, and for how many seconds the oldest due one has waited. */

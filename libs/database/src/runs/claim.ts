@@ -16,6 +16,7 @@ import {
   TASK_COLUMNS,
 } from './claimed-run.js';
 import type { BatchOperation, RunBatches } from './run-batches.js';
+import { afterClaim } from '../dispatch/run-history.js';
 
 /** A worker's claim of a run. */
 interface NewClaim {
@@ -66,7 +67,7 @@ const STATUS = {
  * Postgres was away.
  */
 export const CLAIM = statement(
-  'runs-claim',
+  'runs-claim-2',
   { items: list(ITEM), working: one(STATUS) },
   ({ items, working }) => `
 WITH held AS (
@@ -80,7 +81,7 @@ WITH held AS (
   ) t
 ), run AS (
   UPDATE runs r SET state = 'running', attempt = r.attempt + (r.state = 'queued')::int, worker_id = held.worker_id,
-    lease_expires_at = ${leaseEnd('held.lease_ms')}
+    lease_expires_at = ${leaseEnd('held.lease_ms')}, history = ${afterClaim('held.worker_id')}
   FROM held
   WHERE r.tenant_id = ${keyOfTenant('held.tenant_id')} AND r.id = held.run_id
     AND CASE r.state WHEN 'queued' THEN r.enqueued_at IS NOT NULL

@@ -144,8 +144,8 @@ describe('the journal of a task', () => {
     for (const [i, value] of values.entries()) await journal.append(run, i + 1, value);
     const known = { runId, attempt, ...time };
     const calls = [
-      { ...known, position: 2, tool: 'desk_pay', ok: true },
-      { ...known, position: 5, tool: '…', ok: false },
+      { ...known, position: 2, tool: 'desk_pay', ok: true, call: null },
+      { ...known, position: 5, tool: '…', ok: false, call: null },
     ];
     expect(await journal.toolCalls(tenantId, taskId, 100)).toEqual(calls);
     expect(await journal.toolCalls(tenantId, taskId, 1)).toEqual(calls.slice(1));
@@ -162,6 +162,46 @@ describe('the journal of a task', () => {
     }
   });
 
+  it('shows the calls that the newest answer asks for and that have no result', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId, runId } = run;
+    const at = '2026-01-31T12:00:00.000Z';
+    const step = (...tools: string[]) => ({
+      kind: 'step',
+      at,
+      ms: 250,
+      message: {
+        role: 'assistant',
+        content: tools.map((toolName) => ({ type: 'tool-call', toolName, input: '\u0000' })),
+      },
+    });
+    const known = { runId, at: '2026-01-31T12:00:00.250Z', waitsForApproval: false };
+    const open = () => journal.openCalls(tenantId, taskId);
+    expect(await open()).toEqual([]);
+    await journal.append(run, 1, step('old'));
+    await journal.append(run, 2, step('pay', 'x'.repeat(1_000), 'send'));
+    expect(await open()).toEqual([
+      { ...known, call: 'call-2-1', tool: 'pay' },
+      { ...known, call: 'call-2-2', tool: '…' },
+      { ...known, call: 'call-2-3', tool: 'send' },
+    ]);
+    await journal.append(run, 3, { kind: 'result', call: 'call-2-1', result: { ok: true } });
+    await journal.append(run, 4, { kind: 'waiting', callIds: ['call-2-3'] });
+    expect((await open()).map(({ call, waitsForApproval }) => [call, waitsForApproval])).toEqual([
+      ['call-2-2', false],
+      ['call-2-3', true],
+    ]);
+    await journal.append(run, 5, { kind: 'answered', decisions: [] });
+    expect((await open()).map(({ waitsForApproval }) => waitsForApproval)).toEqual([false, false]);
+    expect(await journal.openCalls(randomUUID(), taskId)).toEqual([]);
+    await journal.append(run, 6, { ...step('pay'), at: 'once', ms: 1e300 });
+    expect(await open()).toEqual([]);
+    await journal.append(run, 7, { ...step('pay'), notMade: ['pay'] });
+    expect(await open()).toEqual([]);
+    await journal.append(run, 8, { ...step(), message: { role: 'assistant', content: 'done' } });
+    expect(await open()).toEqual([]);
+  });
+
   it('shows durable steps, whatever their results are', async () => {
     const run = await startTask(stores);
     const { tenantId, taskId } = run;
@@ -173,7 +213,17 @@ describe('the journal of a task', () => {
     ];
     for (const [i, value] of entries.entries()) await journal.append(run, i + 1, value);
     expect(await journal.steps(tenantId, taskId)).toEqual([
-      { name: 'read', kind: 'run', state: 'succeeded', attempts: 1, startedAt: at, endedAt: at, error: null },
+      {
+        name: 'read',
+        kind: 'run',
+        state: 'succeeded',
+        attempts: 1,
+        startedAt: at,
+        endedAt: at,
+        error: null,
+        position: 2,
+        callId: 'step-1-1',
+      },
     ]);
   });
 

@@ -34,7 +34,7 @@ const READABLE_ENTRIES = String.raw`(
 const READ_STEPS: Statement = {
   name: 'journal-steps',
   text: `
-SELECT value->'execution' AS execution, value->'id' AS id, value->'event' AS event, value->'name' AS name, value->'kind' AS kind,
+SELECT position, value->'execution' AS execution, value->'id' AS id, value->'event' AS event, value->'name' AS name, value->'kind' AS kind,
   value->'at' AS at, value->'error' AS error
 FROM ${READABLE_ENTRIES}
 WHERE value->'execution' IS NOT NULL ORDER BY position`,
@@ -69,10 +69,36 @@ const READ_TOOL_CALLS: Statement = {
   name: 'journal-tool-calls',
   text: `
 SELECT position, run_id, attempt, value->'at' AS at, value->'ms' AS ms,
-  CASE WHEN length(value->>'tool') <= 128 THEN value->'tool' ELSE '"…"'::json END AS tool, value->'result'->'ok' AS ok
+  CASE WHEN length(value->>'tool') <= 128 THEN value->'tool' ELSE '"…"'::json END AS tool, value->'result'->'ok' AS ok,
+  value->'call' AS call
 FROM ${READABLE_ENTRIES}
 WHERE value->>'kind' = 'result' AND value->'tool' IS NOT NULL AND value->'at' IS NOT NULL
 ORDER BY position DESC LIMIT $3`,
+};
+
+/** Tools of one answer that are read. */
+const MAX_OPEN = 100;
+
+/**
+ * The newest answer of a model that an llm agent's journal has: the tools that it asks for, the calls with a result, and the calls that
+ * wait for approval: $1 tenant $2 task. An answer of which no call is made asks for none.
+ */
+const READ_OPEN_CALLS: Statement = {
+  name: 'journal-open-calls',
+  text: `
+WITH e AS MATERIALIZED (
+  SELECT e.*, value->>'kind' AS kind FROM ${READABLE_ENTRIES}
+), step AS (
+  SELECT *, (SELECT count(*)::int FROM e WHERE kind = 'step') AS number FROM e WHERE kind = 'step' ORDER BY position DESC LIMIT 1
+)
+SELECT s.position, s.run_id, s.attempt, s.value->'at' AS at, s.value->'ms' AS ms, s.number,
+  (SELECT json_agg(CASE WHEN length(part->>'toolName') <= 128 THEN part->'toolName' ELSE '"…"'::json END) FROM (
+    SELECT part FROM json_array_elements(s.value->'message'->'content') part WHERE part->>'type' = 'tool-call' LIMIT ${MAX_OPEN}
+  ) called) AS tools,
+  (SELECT json_agg(value->'call') FROM e WHERE e.position > s.position AND kind = 'result') AS done,
+  (SELECT CASE WHEN kind = 'waiting' THEN value->'callIds' END FROM e
+    WHERE e.position > s.position AND kind IN ('waiting', 'answered') ORDER BY e.position DESC LIMIT 1) AS waiting
+FROM step s WHERE json_typeof(s.value->'message'->'content') = 'array' AND s.value->'notMade' IS NULL`,
 };
 
 /** $1 tenant $2 task $3 position */
@@ -144,6 +170,7 @@ const entriesOf = <T>(schema: z.ZodType<T>, rows: readonly unknown[]): T[] =>
 
 /** One entry about a durable step of an executor. */
 const stepRow = z.object({
+  position: z.number(),
   execution: z.number(),
   id: z.number(),
   event: z.enum(['begun', 'failed', 'ended']),
@@ -168,6 +195,10 @@ export interface StepRecord {
   endedAt: string | null;
   /** The last error. */
   error: string | null;
+  /** Of the last entry about it in the journal, which has its result once it has ended. */
+  position: number;
+  /** The id of the call that it makes, if it calls another agent. */
+  callId: string;
 }
 
 const modelCallRow = z.object({
@@ -225,6 +256,7 @@ const toolCallRow = z.object({
   ms: z.number(),
   tool: z.string(),
   ok: z.boolean(),
+  call: z.string().nullable(),
 });
 
 /** A call of a tool that an llm agent has made. */
@@ -239,6 +271,37 @@ export interface ToolCallRecord {
   /** As the model wrote it. */
   tool: string;
   ok: boolean;
+  /** Its id, which is unique in the task (`callIdOf` of libs/agents). Null: an earlier release made the call. */
+  call: string | null;
+}
+
+/** A call that took longer is none: an import may have any number. A week. */
+const MAX_MS = 604_800_000;
+
+const openCallsRow = z.object({
+  position: z.number(),
+  run_id: z.string(),
+  attempt: z.number(),
+  at: z.iso.datetime(),
+  ms: z.number().min(0).max(MAX_MS),
+  number: z.number(),
+  tools: z.array(z.string()).nullable(),
+  done: z.array(z.string().nullable()).nullable(),
+  waiting: z.array(z.string()).nullable(),
+});
+
+/** A call of a tool that the newest answer of the model asks for, and that has no result yet. */
+export interface OpenCallRecord {
+  /** Its id: see `callIdOf` of libs/agents. */
+  call: string;
+  /** As the model wrote it. */
+  tool: string;
+  /** The run whose model has asked for it. */
+  runId: string;
+  /** When the model had asked for it, ISO 8601. */
+  at: string;
+  /** A person was asked to approve it, and has not answered yet. */
+  waitsForApproval: boolean;
 }
 
 /** The journals of runtimes: see `TurnJournal` of libs/agents. */
@@ -318,6 +381,27 @@ export class JournalStore {
   }
 
   /**
+   * The calls of tools that the newest answer of a model asks for and that have no result: they are made now, wait, or were never made
+   * because the task has ended. At most 100, in their order.
+   */
+  async openCalls(tenantId: string, taskId: string): Promise<OpenCallRecord[]> {
+    if (!isUuid(taskId)) return [];
+    const rows = await this.database.tenantQuery(tenantId, READ_OPEN_CALLS, [tenantId, taskId]);
+    return entriesOf(openCallsRow, rows).flatMap(({ run_id: runId, at, ms, number, tools, done, waiting }) =>
+      (tools ?? [])
+        .map((tool, i) => ({ tool, call: `call-${number}-${i + 1}` }))
+        .filter(({ call }) => !done?.includes(call))
+        .map(({ tool, call }) => ({
+          call,
+          tool,
+          runId,
+          at: new Date(Date.parse(at) + ms).toISOString(),
+          waitsForApproval: waiting?.includes(call) ?? false,
+        })),
+    );
+  }
+
+  /**
    * Write the entry at `position`. Idempotent.
    * @returns false if the attempt is not current or the task has ended: nothing was written then
    */
@@ -328,13 +412,22 @@ export class JournalStore {
 }
 
 /** A step after one more entry about it. */
-function stepAfter(step: StepRecord | undefined, { event, name, kind, at, error }: StepRow): StepRecord {
+function stepAfter(step: StepRecord | undefined, row: StepRow): StepRecord {
+  const { position, execution, id, event, name, kind, at, error } = row;
   const said = error && `${error.name}: ${error.message}`;
   if (event === 'begun' || !step) {
-    const known = step ?? { name: name ?? '', kind: kind ?? '', attempts: 0, startedAt: at, error: null };
+    const callId = `step-${execution}-${id}`;
+    const known = step ?? {
+      name: name ?? '',
+      kind: kind ?? '',
+      attempts: 0,
+      startedAt: at,
+      error: null,
+      callId,
+    };
     const state = kind === 'run' ? 'running' : 'waiting';
-    return { ...known, state, attempts: known.attempts + 1, endedAt: null };
+    return { ...known, position, state, attempts: known.attempts + 1, endedAt: null };
   }
-  if (event === 'failed') return { ...step, state: 'waiting', error: said };
-  return { ...step, state: error ? 'failed' : 'succeeded', endedAt: at, error: said };
+  if (event === 'failed') return { ...step, position, state: 'waiting', error: said };
+  return { ...step, position, state: error ? 'failed' : 'succeeded', endedAt: at, error: said };
 }

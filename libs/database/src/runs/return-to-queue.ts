@@ -9,6 +9,7 @@ import {
   type RunToEnqueueRow,
   runToEnqueueOf,
 } from '../dispatch/run-key.js';
+import { afterEnd } from '../dispatch/run-history.js';
 
 const RUN = {
   tenant_id: ['uuid', ({ run }) => run.tenantId],
@@ -18,10 +19,10 @@ const RUN = {
 } satisfies Inputs<{ run: RunKey; reserveUpTo: number }>;
 
 export const RETURN_TO_QUEUE = statement(
-  'run-return-to-queue',
+  'run-return-to-queue-2',
   { run: one(RUN) },
   ({ run }) => `
-UPDATE runs r SET state = 'queued', worker_id = NULL, lease_expires_at = NULL, enqueued_at = now()
+UPDATE runs r SET state = 'queued', worker_id = NULL, lease_expires_at = NULL, enqueued_at = now(), history = ${afterEnd('returned')}
 WHERE tenant_id = ${keyOfTenant(run.tenant_id)} AND id = ${run.id} AND attempt = ${run.attempt} AND ${hasState('running')}
 RETURNING ${RUN_COLUMNS}, ${mayUseReserved(run.reserve_up_to)} AS may_use_reserved`,
 );

@@ -11,6 +11,7 @@ import { EAGER_READS, readEagerRun } from './read-eager-run.js';
 import { isSuspect, postponeRun } from './quarantine.js';
 import { returnToQueue } from './return-to-queue.js';
 import { RunBatches } from './run-batches.js';
+import { runHistories } from '../dispatch/run-history.js';
 import { runsOfTask } from './runs-of-task.js';
 import { findWork, reclaimExpired, takeStaleQueued } from './sweep.js';
 
@@ -36,6 +37,7 @@ export class RunStore {
   readonly giveUp;
   readonly lastError;
   readonly ofTask;
+  readonly histories;
 
   readonly lookForWork;
   readonly reclaimExpired;
@@ -61,6 +63,7 @@ export class RunStore {
     this.giveUp = giveUpRun.bind(undefined, database);
     this.lastError = lastError.bind(undefined, database);
     this.ofTask = runsOfTask.bind(undefined, database);
+    this.histories = runHistories.bind(undefined, database);
 
     this.lookForWork = findWork.bind(undefined, database);
     this.reclaimExpired = reclaimExpired.bind(undefined, database);

@@ -6,6 +6,7 @@ import { RUN_COLUMNS, type RunToEnqueue, type RunToEnqueueRow, runToEnqueueOf } 
 import { isAnyDue } from '../schedules/schedule-sql.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 import type { SweepFindings } from './sweep-findings.js';
+import { afterEnd } from '../dispatch/run-history.js';
 
 // The steps of a sweep: `findWork` finds the work. `reclaimExpired` and `failPoisonedRuns` (fail-poisoned.ts) take runs with an expired
 // lease. `takeStaleQueued` takes runs whose jobs the queue has lost.
@@ -64,14 +65,14 @@ const CRASH_PAUSE = `greatest(least(r.backoff_max_ms, r.backoff_ms * power(r.bac
 
 /** A run in backoff waits in Postgres until it is due: $1 limit $2 when the leases had run out */
 const RECLAIM_EXPIRED: Statement = {
-  name: 'run-reclaim-expired',
+  name: 'run-reclaim-expired-2',
   text: `
 WITH expired AS (
   SELECT tenant_id, id, ${CRASH_PAUSE} AS pause FROM runs r
   WHERE state = 'running' AND lease_expires_at < $2::timestamptz AND deaths + 1 < max_attempts
   ORDER BY lease_expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
 )
-UPDATE runs r SET state = 'queued', deaths = r.deaths + 1, worker_id = NULL, lease_expires_at = NULL,
+UPDATE runs r SET state = 'queued', deaths = r.deaths + 1, history = ${afterEnd('crashed')}, worker_id = NULL, lease_expires_at = NULL,
   enqueued_at = CASE e.pause WHEN 0 THEN now() END,
   not_before = CASE WHEN e.pause > 0 THEN clock_timestamp() + e.pause * interval '1 millisecond' END
 FROM expired e WHERE r.tenant_id = ${keyOfTenant('e.tenant_id')} AND r.id = e.id

@@ -3,6 +3,7 @@ import type { Database } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { quotaCte } from '../dispatch/quota.js';
+import { historyFrom } from '../dispatch/run-history.js';
 import { insertStatusEvent } from '../log/insert-events.js';
 import { sizeOf } from '../tenants/usage.store.js';
 import { acceptTurns } from './accept-turns.js';
@@ -37,6 +38,7 @@ const TURN = {
   request: ['json', ({ request }) => request],
   extensions: ['text[]', ({ input }) => input.extensions],
   traceparent: ['text', ({ input }) => input.traceparent],
+  sender: ['text', ({ input }) => input.sender],
 } satisfies Inputs<NewTurn>;
 
 const TAKES_A_TURN = `held.state IN (${INTERRUPTED_STATES}) AND held.active_run_id IS NULL`;
@@ -69,20 +71,20 @@ WITH held AS (
 ), event AS (
   ${insertStatusEvent(turn.status, { tenant_id: turn.tenant_id, attempt: '0', from: 'FROM task t' })}
 ), run AS (
-  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, ${RETRY})
-  SELECT ${turn.tenant_id}, ${turn.run_id}, t.id, 'queued', t.last_sequence, ${turn.extensions}, ${turn.traceparent},
+  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, history, enqueued_at, ${RETRY})
+  SELECT ${turn.tenant_id}, ${turn.run_id}, t.id, 'queued', t.last_sequence, ${turn.extensions}, ${turn.traceparent}, ${historyFrom(turn.sender)},
     CASE WHEN quota.dispatched THEN now() END, ${retryColumns(quota.retry)}
   FROM task t, quota
 )
 SELECT held.state, task.last_sequence AS sequence, quota.dispatched, quota.may_use_reserved, quota.refused AND ${TAKES_A_TURN} AS refused
 FROM held CROSS JOIN quota LEFT JOIN task ON true`;
 
-const CONTINUE = statement('task-continue', { turn: one(TURN), quota: one(QUOTA) }, ({ turn, quota }) =>
+const CONTINUE = statement('task-continue-2', { turn: one(TURN), quota: one(QUOTA) }, ({ turn, quota }) =>
   nextTurn(turn, quota, '', { tables: 'held, quota', condition: '' }),
 );
 
 const CONTINUE_KEYED = statement(
-  'task-continue-keyed',
+  'task-continue-keyed-2',
   { turn: one(TURN), quota: one(QUOTA), key: one(KEY) },
   ({ turn, quota, key }) => {
     const known = knownCte(key, {

@@ -137,6 +137,8 @@ export interface NextTurn {
   key?: MessageKey;
   quota?: RunQuota;
   retry?: RunRetry;
+  /** Key of the principal that sends the message. Unset: an agent sends it. */
+  sender?: string;
   /** Written with the turn. */
   record?: NewAuditRecord;
   /** Id of the token that approves with it, which must have the right when the turn is written. */

@@ -5,9 +5,6 @@ import { v5 as uuid } from 'uuid';
 /** The namespace of contexts that Baton derives. */
 const CONTEXTS = '6f1c4f0a-3c39-4b1d-9a5e-8e2d7a0c5b17';
 
-/** The child of a call: the same in every attempt, so that it is made once. */
-export const childIdOf = ({ task }: Turn, callId: string): string => uuid(callId, task.id);
-
 /** The message of a call, or with a person's answer to its child. */
 export const messageIdOf = ({ task }: Turn, callId: string): string => uuid(`message ${callId}`, task.id);
 

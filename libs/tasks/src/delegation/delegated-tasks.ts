@@ -38,7 +38,8 @@ import {
 import { Injectable } from '@nestjs/common';
 import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
 import { AppendRefused } from '../core/append-refused.js';
-import { answerKeyOf, approvalKeyOf, childIdOf, contextOf, messageIdOf } from './child-ids.js';
+import { childIdOf } from '../core/child-id.js';
+import { answerKeyOf, approvalKeyOf, contextOf, messageIdOf } from './child-ids.js';
 
 /** A child's metadata names its parent under this key. Callers can write the key too, so nothing depends on it. */
 const METADATA_KEY = 'baton.parent';
@@ -71,7 +72,7 @@ export class DelegatedTasks extends ChildTasks {
 
   private async start(turn: Turn, request: ChildRequest): Promise<ChildTask> {
     const { tenantId } = turn;
-    const id = childIdOf(turn, request.callId);
+    const id = childIdOf(turn.task.id, request.callId);
     const ancestors = await this.taskTree.ancestors(tenantId, turn.task.id);
     const found = await this.find(tenantId, id, ancestors.length);
     if (found) return found;

@@ -238,6 +238,7 @@ export class MessageRouter {
         agent,
         agentId: stored.agentId,
         message: said,
+        sender: principal.key,
         details,
         extensions,
         traceparent,

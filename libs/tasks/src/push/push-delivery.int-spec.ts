@@ -538,6 +538,7 @@ describe('a worker', () => {
       await store.fail(claimed!, {
         status: null,
         error: '',
+        ms: 5,
         retryMs: 1,
         giveUpHours: 0,
         isGone: true,

@@ -152,11 +152,13 @@ export class PushSender {
       for (const request of requests) {
         // After this, another worker may send the same at the same time.
         if (!this.mayGoOn(lease, sent)) return false;
+        const askedAt = performance.now();
         const answer = request.body === undefined ? undefined : await this.send(now, request, lease.signal);
-        if (answer instanceof Unanswered) return this.fail(now, answer, log);
+        const ms = Math.round(performance.now() - askedAt);
+        if (answer instanceof Unanswered) return this.fail(now, answer, log, ms);
         if (answer instanceof Postponed) return this.postpone(now, answer, log);
         sent += 1;
-        const head = await this.advance(now, request.through, lease, answer);
+        const head = await this.advance(now, request.through, lease, answer && { ...answer, ms });
         // The config was deleted, or another worker has it.
         if (head === undefined) return false;
         if (head <= request.through) return true;
@@ -324,7 +326,7 @@ export class PushSender {
     config: ClaimedPush,
     through: number,
     lease: Lease,
-    answer: ReceiverAnswer | undefined,
+    answer: (ReceiverAnswer & { ms: number }) | undefined,
   ): Promise<number | undefined> {
     let askedAt = 0;
     // The receiver has it: this is worth every try until another worker may have the config.
@@ -341,13 +343,13 @@ export class PushSender {
   }
 
   /** @returns whether the config was still ours */
-  private async fail(config: ClaimedPush, unanswered: Unanswered, log: Logger): Promise<boolean> {
+  private async fail(config: ClaimedPush, unanswered: Unanswered, log: Logger, ms = 0): Promise<boolean> {
     const { pushGiveUpHours: giveUpHours } = this.environment;
     const { reason, status } = unanswered;
     const failures = config.failures + 1;
     const error = reason.slice(0, MAX_ERROR_CHARS);
     const retryMs = unanswered.pauseMs ?? this.pauseAfter(failures, unanswered);
-    const failure = { status, error, retryMs, giveUpHours, isGone: status === GONE };
+    const failure = { status, error, ms, retryMs, giveUpHours, isGone: status === GONE };
     const state = await this.deliveries.fail(config, failure);
     if (!state) return false;
     this.metrics.of(DELIVERIES).inc({ outcome: state === 'active' ? 'failed' : state });

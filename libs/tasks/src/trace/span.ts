@@ -2,7 +2,7 @@
 export type SpanKind =
   /** From the acceptance of a message to the end of its turn. */
   | 'turn'
-  /** A run waits for a slot of a worker, or for the end of its backoff. */
+  /** A run waits for a slot of a worker, or for the end of its backoff. Its name is the attempt that follows. */
   | 'queue'
   /** A worker executes a run. */
   | 'attempt'
@@ -15,7 +15,11 @@ export type SpanKind =
   /** The task waits for an answer, an approval or a sign-in. */
   | 'question'
   /** A task that this one has begun. */
-  | 'child';
+  | 'child'
+  /** A push receiver of the task. */
+  | 'push'
+  /** A request to a push receiver. */
+  | 'delivery';
 
 export type SpanState = 'running' | 'waiting' | 'succeeded' | 'failed' | 'canceled';
 
@@ -26,7 +30,7 @@ export interface TraceSpan {
   /** The span around it. Null: none. */
   parentId: string | null;
   kind: SpanKind;
-  /** The number of a turn or attempt, or the name of a model, tool, step, state or agent. */
+  /** The number of a turn or attempt, the name of a model, tool, step, state or agent, a host, or the answer to a delivery. */
   name: string;
   startedAt: Date;
   /** Null: it has not ended. */
@@ -36,12 +40,14 @@ export interface TraceSpan {
   attempt?: number;
   /** Why it failed, as far as callers may know it. */
   error?: string;
-  /** Of an attempt, if it is the last one of its run. */
+  /** Of an attempt, unless an earlier release made it and another one followed. */
   workerId?: string;
   /** Of a child. */
   taskId?: string;
   /** Of a call of a model: which one of those that the trace has, from 0. */
   modelCall?: number;
-  /** Of a call of a model or tool: its entry in the journal of the task. */
+  /** Of a call of a model or tool, or of a step: its entry in the journal of the task. */
   entry?: number;
+  /** Of a question: key of the principal that has answered it. */
+  answeredBy?: string;
 }

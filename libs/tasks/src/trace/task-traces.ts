@@ -4,6 +4,7 @@ import {
   type JournalRecord,
   JournalStore,
   type ModelCallRecord,
+  PushDeliveryStore,
   RunStore,
   TaskStore,
   TaskTreeStore,
@@ -13,7 +14,7 @@ import type { TraceSpan } from './span.js';
 import { traceOf } from './trace-of.js';
 
 /** Statuses, calls of models and calls of tools that a trace has: the newest. */
-const MAX_EACH = 1_000;
+const MAX_EACH = 2_500;
 
 /** What happened in a task, and how long each part took. */
 @Injectable()
@@ -24,12 +25,13 @@ export class TaskTraces {
     private readonly journals: JournalStore,
     private readonly callRecords: CallRecordStore,
     private readonly taskTree: TaskTreeStore,
+    private readonly deliveries: PushDeliveryStore,
   ) {}
 
   /**
-   * The trace of a task that the caller sees: at most 100 turns, 1,000 statuses, calls of models and calls of tools each, and 500
-   * children, the newest.
-   * @param isAuthor whether the caller may change agents, and so sees the durable steps
+   * The trace of a task that the caller sees: at most 100 turns, 2,500 statuses, calls of models and calls of tools each, and 500
+   * children, the newest; and the newest 10 deliveries of 100 push receivers.
+   * @param isAuthor whether the caller may change agents, and so sees the durable steps, and the webhooks of the tenant
    */
   async of(
     caller: Reacher & { tenantId: string },
@@ -37,22 +39,29 @@ export class TaskTraces {
     isAuthor: boolean,
   ): Promise<{ spans: TraceSpan[]; modelCalls: ModelCallRecord[] }> {
     const { tenantId } = caller;
-    const [runs, statuses, modelCalls, toolCalls, steps, descendants] = await Promise.all([
-      this.runs.ofTask(tenantId, taskId),
-      this.tasks.readStatuses(tenantId, taskId, MAX_EACH),
-      this.journals.modelCalls(tenantId, taskId, MAX_EACH),
-      this.journals.toolCalls(tenantId, taskId, MAX_EACH),
-      isAuthor ? this.journals.steps(tenantId, taskId) : [],
-      this.taskTree.descendants(tenantId, taskId),
-    ]);
+    const [runs, histories, statuses, modelCalls, toolCalls, openCalls, steps, descendants, receivers] =
+      await Promise.all([
+        this.runs.ofTask(tenantId, taskId),
+        this.runs.histories(tenantId, taskId),
+        this.tasks.readStatuses(tenantId, taskId, MAX_EACH),
+        this.journals.modelCalls(tenantId, taskId, MAX_EACH),
+        this.journals.toolCalls(tenantId, taskId, MAX_EACH),
+        this.journals.openCalls(tenantId, taskId),
+        isAuthor ? this.journals.steps(tenantId, taskId) : [],
+        this.taskTree.descendants(tenantId, taskId),
+        this.deliveries.ofTask(tenantId, taskId),
+      ]);
     const spans = traceOf({
       taskId,
       runs: runs.toReversed(),
+      histories,
       statuses,
       modelCalls,
       toolCalls,
+      openCalls,
       steps,
       descendants: descendants.filter((each) => canSee(caller, each)),
+      receivers: receivers.filter(({ webhookId }) => webhookId === null || isAuthor),
     });
     return { spans, modelCalls };
   }

@@ -1,7 +1,10 @@
 import { TaskState } from '@baton/a2a';
 import type { LoggedStatus, RunRecord } from '@baton/database';
-import { type TraceMaterial, traceOf } from './trace-of.js';
+import { childIdOf } from '../core/child-id.js';
+import type { TraceMaterial } from './trace-material.js';
+import { traceOf } from './trace-of.js';
 
+const TASK = '6f1c4f0a-3c39-4b1d-9a5e-8e2d7a0c5b17';
 const at = (second: number): Date => new Date(Date.UTC(2026, 10, 26, 12, 0, second));
 const iso = (second: number): string => at(second).toISOString();
 
@@ -29,17 +32,22 @@ const {
   TASK_STATE_COMPLETED: DONE,
 } = TaskState;
 
-const trace = (material: Partial<TraceMaterial>) =>
+const spansOf = (material: Partial<TraceMaterial>) =>
   traceOf({
-    taskId: 'task',
+    taskId: TASK,
     runs: [],
     statuses: [],
     modelCalls: [],
     toolCalls: [],
+    openCalls: [],
+    histories: new Map(),
+    receivers: [],
     steps: [],
     descendants: [],
     ...material,
-  }).map(({ id, parentId, state, startedAt, endedAt }) => [
+  });
+const trace = (material: Partial<TraceMaterial>) =>
+  spansOf(material).map(({ id, parentId, state, startedAt, endedAt }) => [
     id,
     parentId,
     state,
@@ -58,7 +66,7 @@ describe('the trace of a task', () => {
       }),
     ).toEqual([
       ['turn a', null, 'succeeded', 0, 9],
-      ['queue a', 'turn a', 'succeeded', 0, 3],
+      ['queue a 1', 'turn a', 'succeeded', 0, 3],
       ['attempt a 1', 'turn a', 'succeeded', 3, 9],
     ]);
   });
@@ -66,11 +74,11 @@ describe('the trace of a task', () => {
   it('shows what waits and what runs without an end', () => {
     expect(trace({ runs: [run('a', 0, { state: 'queued', workerId: null })] })).toEqual([
       ['turn a', null, 'waiting', 0, null],
-      ['queue a', 'turn a', 'waiting', 0, null],
+      ['queue a 1', 'turn a', 'waiting', 0, null],
     ]);
     expect(trace({ runs: [run('a', 0, { state: 'running' })], statuses: [status(2, 1, WORKING)] })).toEqual([
       ['turn a', null, 'running', 0, null],
-      ['queue a', 'turn a', 'succeeded', 0, 1],
+      ['queue a 1', 'turn a', 'succeeded', 0, 1],
       ['attempt a 1', 'turn a', 'running', 1, null],
     ]);
   });
@@ -88,7 +96,7 @@ describe('the trace of a task', () => {
       }),
     ).toEqual([
       ['turn a', null, 'failed', 0, 9],
-      ['queue a', 'turn a', 'succeeded', 0, 1],
+      ['queue a 1', 'turn a', 'succeeded', 0, 1],
       ['attempt a 1', 'turn a', 'succeeded', 1, 5],
       ['attempt a 3', 'turn a', 'failed', 5, 9],
     ]);
@@ -130,12 +138,21 @@ describe('the trace of a task', () => {
           { ...model, position: 5, at: iso(6), ms: 2_000, error: 'o failed (500).', attempt: 7 },
         ],
         toolCalls: [
-          { position: 3, runId: 'a', attempt: 1, at: iso(3), ms: 2_000, tool: 'desk_pay', ok: false },
+          {
+            position: 3,
+            runId: 'a',
+            attempt: 1,
+            at: iso(3),
+            ms: 2_000,
+            tool: 'desk_pay',
+            ok: false,
+            call: 'call-1-1',
+          },
         ],
       }),
     ).toEqual([
       ['turn a', null, 'succeeded', 0, 9],
-      ['queue a', 'turn a', 'succeeded', 0, 1],
+      ['queue a 1', 'turn a', 'succeeded', 0, 1],
       ['attempt a 1', 'turn a', 'succeeded', 1, 9],
       ['model 2', 'attempt a 1', 'succeeded', 2, 3],
       ['tool 3', 'attempt a 1', 'failed', 3, 5],
@@ -148,6 +165,8 @@ describe('the trace of a task', () => {
       {
         attempts: 1,
         error: null,
+        position: 1,
+        callId: 'step-1-1',
         name: 'ask',
         kind: 'agent',
         state: 'waiting',
@@ -161,7 +180,7 @@ describe('the trace of a task', () => {
   });
 
   it('has durable steps in the turn in which they began, and children below each other', () => {
-    const step = { attempts: 1, error: null };
+    const step = { attempts: 1, error: null, position: 1, callId: 'step-1-1' };
     const child = { agentId: 'writer', owner: null, state: DONE };
     expect(
       trace({
@@ -171,7 +190,7 @@ describe('the trace of a task', () => {
           { ...step, name: 'nap', kind: 'sleep', state: 'waiting', startedAt: iso(6), endedAt: null },
         ],
         descendants: [
-          { ...child, taskId: 'one', parentTaskId: 'task', createdAt: at(2), statusAt: at(3) },
+          { ...child, taskId: 'one', parentTaskId: TASK, createdAt: at(2), statusAt: at(3) },
           { ...child, taskId: 'two', parentTaskId: 'one', createdAt: at(3), statusAt: at(3), state: ASKS },
         ],
       }).filter(([id]) => !/^(turn|queue)/.test(String(id))),
@@ -181,5 +200,161 @@ describe('the trace of a task', () => {
       ['child two', 'child one', 'waiting', 3, null],
       ['step 1', 'turn b', 'waiting', 6, null],
     ]);
+  });
+
+  it('has the waits before each attempt, and says which attempt died with its worker', () => {
+    const history = new Map([
+      [
+        'a',
+        [
+          { ended: 1, at: at(3), why: 'crashed' as const },
+          { claimed: 2, at: at(5), worker: 'w-2' },
+          { ended: 2, at: at(6), why: 'suspended' as const },
+          { woken: true as const, at: at(8) },
+          { claimed: 3, at: at(9), worker: 'w-3' },
+        ],
+      ],
+    ]);
+    const material = {
+      runs: [run('a', 0, { state: 'running' as const, attempt: 3, workerId: 'w-3' })],
+      statuses: [status(2, 1, WORKING)],
+      histories: history,
+    };
+    expect(trace(material)).toEqual([
+      ['turn a', null, 'running', 0, null],
+      ['queue a 1', 'turn a', 'succeeded', 0, 1],
+      ['attempt a 1', 'turn a', 'failed', 1, 3],
+      ['queue a 2', 'turn a', 'succeeded', 3, 5],
+      ['attempt a 2', 'turn a', 'succeeded', 5, 6],
+      ['queue a 3', 'turn a', 'succeeded', 8, 9],
+      ['attempt a 3', 'turn a', 'running', 9, null],
+    ]);
+    expect(spansOf(material).flatMap(({ kind, workerId }) => (kind === 'attempt' ? [workerId] : []))).toEqual(
+      [undefined, 'w-2', 'w-3'],
+    );
+    const crashed = new Map([['a', history.get('a')!.slice(0, 1)]]);
+    const waits = {
+      runs: [run('a', 0, { state: 'queued' })],
+      statuses: material.statuses,
+      histories: crashed,
+    };
+    expect(trace(waits).at(-1)).toEqual(['queue a 2', 'turn a', 'waiting', 3, null]);
+    const asleep = new Map([['a', history.get('a')!.slice(0, 3)]]);
+    const suspended = { ...waits, runs: [run('a', 0, { state: 'suspended' })], histories: asleep };
+    expect(trace(suspended).at(-1)).toEqual(['attempt a 2', 'turn a', 'succeeded', 5, 6]);
+  });
+
+  it('shows a call of a tool while it runs and while it waits, and that its task did not wait for it', () => {
+    const open = { call: 'call-1-1', tool: 'pay', runId: 'a', at: iso(3), waitsForApproval: false };
+    const statuses = [status(2, 1, WORKING)];
+    const last = (material: Partial<TraceMaterial>) =>
+      trace({ statuses, openCalls: [open], ...material }).find(([id]) => id === 'tool call-1-1');
+    const running = run('a', 0, { state: 'running' });
+    expect(last({ runs: [running] })).toEqual(['tool call-1-1', 'attempt a 1', 'running', 3, null]);
+    expect(last({ runs: [{ ...running, state: 'suspended' }] })).toEqual([
+      'tool call-1-1',
+      'turn a',
+      'waiting',
+      3,
+      null,
+    ]);
+    const asked = [...statuses, status(3, 4, ASKS)];
+    const ended = run('a', 0, { finishedAt: at(4) });
+    const approval = { ...open, waitsForApproval: true };
+    expect(last({ runs: [ended], statuses: asked, openCalls: [approval] })?.[2]).toBe('waiting');
+    // Approved: it is made by the attempt that has read the answer.
+    const next = run('b', 7, { state: 'running', startSequence: 4 });
+    expect(last({ runs: [ended, next], statuses: [...asked, status(5, 8, WORKING)] })).toEqual([
+      'tool call-1-1',
+      'attempt b 1',
+      'running',
+      8,
+      null,
+    ]);
+    const canceled = [...statuses, status(3, 6, TaskState.TASK_STATE_CANCELED, 0)];
+    expect(
+      last({ runs: [run('a', 0, { state: 'canceled', finishedAt: at(6) })], statuses: canceled }),
+    ).toEqual(['tool call-1-1', 'turn a', 'canceled', 3, 6]);
+  });
+
+  it('has a child below the call or step that has begun it', () => {
+    const child = (call: string) => ({
+      taskId: childIdOf(TASK, call),
+      parentTaskId: TASK,
+      agentId: 'writer',
+      owner: null,
+      state: DONE,
+      createdAt: at(2),
+      statusAt: at(3),
+    });
+    const parents = spansOf({
+      runs: [run('a', 0, { state: 'running' })],
+      statuses: [status(2, 1, WORKING)],
+      toolCalls: [
+        { position: 3, runId: 'a', attempt: 1, at: iso(2), ms: 1, tool: 'ask', ok: true, call: 'call-1-1' },
+      ],
+      openCalls: [{ call: 'call-2-1', tool: 'ask', runId: 'a', at: iso(3), waitsForApproval: false }],
+      steps: [
+        {
+          name: 'ask',
+          kind: 'agent',
+          state: 'succeeded',
+          attempts: 1,
+          error: null,
+          position: 2,
+          callId: 'step-1-4',
+          startedAt: iso(1),
+          endedAt: iso(2),
+        },
+      ],
+      descendants: ['call-1-1', 'call-2-1', 'step-1-4', 'call-9-9'].map(child),
+    }).flatMap(({ kind, parentId }) => (kind === 'child' ? [parentId] : []));
+    expect(parents).toEqual(['tool 3', 'tool call-2-1', 'step 0', null]);
+  });
+
+  it('says who has answered a question', () => {
+    const spans = spansOf({
+      runs: [run('a', 0, { finishedAt: at(4) }), run('b', 7, { startSequence: 4, finishedAt: at(9) })],
+      statuses: [status(2, 1, WORKING), status(3, 4, ASKS), status(5, 8, WORKING), status(6, 9, DONE)],
+      histories: new Map([['b', [{ sent: true as const, at: at(7), by: 'token:ann' }]]]),
+    });
+    expect(spans.find(({ kind }) => kind === 'question')?.answeredBy).toBe('token:ann');
+  });
+
+  it('has the tries of push receivers with their answers', () => {
+    const receiver = {
+      configId: 'c',
+      webhookId: null,
+      host: 'example.org',
+      state: 'active' as const,
+      createdAt: at(0),
+      isBehind: true,
+      tries: [
+        { at: at(3), ms: 1_000, status: 503, error: 'it answered HTTP 503' },
+        { at: at(6), ms: 2_000, status: null, error: 'it did not answer' },
+        { at: at(8), ms: 1_000, status: 204, error: null },
+      ],
+    };
+    const runs = [run('a', 0, { finishedAt: at(9) })];
+    const statuses = [status(2, 1, WORKING), status(3, 7, DONE)];
+    const pushes = (of: object) =>
+      trace({ runs, statuses, receivers: [{ ...receiver, ...of }] }).filter(([id]) =>
+        /^(push|delivery)/.test(String(id)),
+      );
+    const tries = [
+      ['delivery 0 0', 'push 0', 'failed', 2, 3],
+      ['delivery 0 1', 'push 0', 'failed', 4, 6],
+      ['delivery 0 2', 'push 0', 'succeeded', 7, 8],
+    ];
+    expect(pushes({})).toEqual([['push 0', null, 'waiting', 0, null], ...tries]);
+    expect(pushes({ isBehind: false })).toEqual([['push 0', null, 'succeeded', 0, 8], ...tries]);
+    expect(pushes({ state: 'dead' })[0]).toEqual(['push 0', null, 'failed', 0, 8]);
+    const names = spansOf({ runs, receivers: [receiver] }).map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(['example.org', 'HTTP 503', 'no answer', 'HTTP 204']));
+  });
+
+  it('leaves out what an import has given no time', () => {
+    const call = { position: 3, runId: 'a', attempt: 1, at: 'once', ms: 1, tool: 'x', ok: true, call: null };
+    expect(trace({ toolCalls: [call, { ...call, at: iso(1), ms: 1e300 }] })).toEqual([]);
   });
 });

@@ -1,120 +1,71 @@
 import { isInterrupted, isTerminal, stateName, TaskState } from '@baton/a2a';
 import type {
   Descendant,
-  LoggedStatus,
   ModelCallRecord,
-  RunRecord,
+  OpenCallRecord,
   StepRecord,
   ToolCallRecord,
+  TriedReceiver,
 } from '@baton/database';
+import { childIdOf } from '../core/child-id.js';
+import { attemptId, runSpans, turnId } from './run-spans.js';
 import type { SpanKind, SpanState, TraceSpan } from './span.js';
-
-/** What is stored of a task's life. */
-export interface TraceMaterial {
-  taskId: string;
-  /** The oldest first. */
-  runs: readonly RunRecord[];
-  /** In their order. */
-  statuses: readonly LoggedStatus[];
-  modelCalls: readonly ModelCallRecord[];
-  toolCalls: readonly ToolCallRecord[];
-  steps: readonly StepRecord[];
-  descendants: readonly Descendant[];
-}
+import type { TraceMaterial } from './trace-material.js';
 
 const STEP_KINDS: Readonly<Record<string, SpanKind>> = { sleep: 'sleep', input: 'question' };
 
-const RUN_STATES: Readonly<Record<RunRecord['state'], SpanState>> = {
-  queued: 'waiting',
-  suspended: 'waiting',
-  running: 'running',
-  succeeded: 'succeeded',
-  failed: 'failed',
-  canceled: 'canceled',
-};
-
-const turnId = (runId: string): string => `turn ${runId}`;
-const attemptId = (runId: string, attempt: number): string => `attempt ${runId} ${attempt}`;
 const after = (at: string, ms: number): Date => new Date(Date.parse(at) + ms);
 
+/** Where a call was made. */
+type Within = (call: { runId: string; attempt: number }) => string;
+
 /**
- * The trace of a task: its turns with their waits and attempts, in these the calls of models and tools and the durable steps, and
- * between them the questions; and its children. Pure: the same material gives the same trace.
+ * The trace of a task: its turns with their waits and attempts, in these the calls of models and tools and the durable steps, and below
+ * those the tasks that they have begun; between the turns the questions; and the deliveries to push receivers. Pure: the same material
+ * gives the same trace.
  * @returns spans in the order in which they began
  */
 export function traceOf(material: TraceMaterial): TraceSpan[] {
-  const turns = material.runs.map((run, i) => turnSpans(material, run, i));
+  const turns = material.runs.map((run, i) => runSpans(material, run, i));
   const attempts = new Set(turns.flat().map(({ id }) => id));
-  /** The attempt, if the log knows it, or the turn. */
-  const within = ({ runId, attempt }: { runId: string; attempt: number }): string =>
+  /** The attempt, if it is known, or the turn. */
+  const within: Within = ({ runId, attempt }) =>
     attempts.has(attemptId(runId, attempt)) ? attemptId(runId, attempt) : turnId(runId);
+  const callers = callersOf(material);
   const spans = [
     ...turns.flat(),
     ...material.modelCalls.flatMap((call, i) => modelSpan(call, i, within)),
     ...material.toolCalls.map((call) => toolSpan(call, within)),
+    ...material.openCalls.map((call) => openCallSpan(call, material, within)),
     ...material.steps.map((step, i) => stepSpan(step, i, material)),
     ...questionSpans(material),
-    ...material.descendants.map((child) => childSpan(child, material.taskId)),
+    ...material.descendants.map((child) => childSpan(child, material.taskId, callers)),
+    ...material.receivers.flatMap((receiver, i) => pushSpans(receiver, i, material)),
   ];
-  return spans.toSorted((a, b) => Number(a.startedAt) - Number(b.startedAt));
+  // What came with an import may have times that are none.
+  return spans
+    .filter(({ startedAt, endedAt }) => isTime(startedAt) && (endedAt === null || isTime(endedAt)))
+    .toSorted((a, b) => Number(a.startedAt) - Number(b.startedAt));
 }
 
-/** A turn with the waits and attempts of its run. An attempt ends when the next one begins, or with the run. */
-function turnSpans({ runs, statuses }: TraceMaterial, run: RunRecord, index: number): TraceSpan[] {
-  const end = runs[index + 1]?.startSequence ?? Infinity;
-  const ofRun = statuses.filter(({ sequence }) => sequence > run.startSequence && sequence < end);
-  const begun = new Map<number, Date>();
-  for (const { attempt, at } of ofRun) {
-    if (attempt > 0 && !begun.has(attempt)) begun.set(attempt, at);
-  }
-  const state = RUN_STATES[run.state];
-  const turn: TraceSpan = {
-    id: turnId(run.runId),
-    parentId: null,
-    kind: 'turn',
-    name: String(index + 1),
-    startedAt: run.createdAt,
-    endedAt: run.finishedAt,
-    state,
-  };
-  const spans = [turn];
-  const numbers = [...begun.keys()];
-  const [first] = begun.values();
-  if (first !== undefined || state === 'waiting' || state === 'running') {
-    spans.push({
-      id: `queue ${run.runId}`,
-      parentId: turn.id,
-      kind: 'queue',
-      name: 'queue',
-      startedAt: run.createdAt,
-      endedAt: first ?? null,
-      state: first ? 'succeeded' : 'waiting',
-    });
-  }
-  for (const [i, number] of numbers.entries()) {
-    const isLast = i === numbers.length - 1;
-    const next = numbers[i + 1];
-    spans.push({
-      id: attemptId(run.runId, number),
-      parentId: turn.id,
-      kind: 'attempt',
-      name: String(number),
-      startedAt: begun.get(number) ?? run.createdAt,
-      endedAt: isLast ? run.finishedAt : (begun.get(next ?? 0) ?? null),
-      // An attempt that another one followed has died, or has slept.
-      state: isLast ? state : 'succeeded',
-      attempt: number,
-      ...(isLast && run.workerId !== null && { workerId: run.workerId }),
-    });
-  }
-  return spans;
+const isTime = (at: Date): boolean => !Number.isNaN(Number(at));
+
+/** The spans of the calls and steps that may have begun a task, by the id that this task has. */
+function callersOf({ taskId, toolCalls, openCalls, steps }: TraceMaterial): Map<string, string> {
+  const callers = new Map<string, string>();
+  for (const { call, position } of toolCalls)
+    if (call !== null) callers.set(childIdOf(taskId, call), `tool ${position}`);
+  for (const { call } of openCalls) callers.set(childIdOf(taskId, call), `tool ${call}`);
+  for (const [i, { callId, kind }] of steps.entries())
+    if (kind === 'agent') callers.set(childIdOf(taskId, callId), `step ${i}`);
+  return callers;
 }
 
 /** Calls of releases up to 0.2 have no time and no span. */
 function modelSpan(
   { at, ms, model, runId, attempt, error, position }: ModelCallRecord,
   index: number,
-  within: (call: { runId: string; attempt: number }) => string,
+  within: Within,
 ): TraceSpan[] {
   if (at === null || ms === null) return [];
   return [
@@ -136,7 +87,7 @@ function modelSpan(
 
 const toolSpan = (
   { at, ms, tool, runId, attempt, ok, position }: ToolCallRecord,
-  within: (call: { runId: string; attempt: number }) => string,
+  within: Within,
 ): TraceSpan => ({
   id: `tool ${position}`,
   parentId: within({ runId, attempt }),
@@ -148,6 +99,34 @@ const toolSpan = (
   attempt,
   entry: position,
 });
+
+/**
+ * A call without a result. It runs since its model has asked for it, or since the attempt that makes it now; it waits while its run does,
+ * or for a person. One that its task did not wait for ends with it.
+ */
+function openCallSpan(
+  { call, tool, runId, at, waitsForApproval }: OpenCallRecord,
+  { runs, statuses }: TraceMaterial,
+  within: Within,
+): TraceSpan {
+  const asked = new Date(at);
+  const end = statuses.find(({ state }) => isTerminal(state));
+  const run = runs.at(-1);
+  const isRunning = run?.state === 'running' && !waitsForApproval;
+  const now = isRunning ? run : undefined;
+  const begun =
+    now && statuses.find((each) => each.sequence > now.startSequence && each.attempt === now.attempt);
+  return {
+    id: `tool ${call}`,
+    parentId: within(now ?? { runId, attempt: 0 }),
+    kind: 'tool',
+    name: tool,
+    startedAt: begun && begun.at > asked ? begun.at : asked,
+    endedAt: end?.at ?? null,
+    state: end ? 'canceled' : isRunning ? 'running' : 'waiting',
+    ...(now && { attempt: now.attempt }),
+  };
+}
 
 /** Steps go on over attempts, so a step is in the turn in which it began. One that its task did not wait for ends with it. */
 function stepSpan(step: StepRecord, index: number, { runs, statuses }: TraceMaterial): TraceSpan {
@@ -163,15 +142,17 @@ function stepSpan(step: StepRecord, index: number, { runs, statuses }: TraceMate
     endedAt: step.endedAt === null ? (end?.at ?? null) : new Date(step.endedAt),
     state: step.endedAt === null && end ? 'canceled' : step.state,
     ...(step.error !== null && { error: step.error }),
+    ...(step.endedAt !== null && { entry: step.position }),
   };
 }
 
 /** The task waits for its caller from a status that asks to the acceptance of the next message, or to its end. */
-function questionSpans({ statuses, runs }: TraceMaterial): TraceSpan[] {
+function questionSpans({ statuses, runs, histories }: TraceMaterial): TraceSpan[] {
   return statuses.flatMap(({ sequence, state, at }, i) => {
     if (!isInterrupted(state)) return [];
     const answer = runs.find(({ startSequence }) => startSequence > sequence);
     const end = statuses.slice(i + 1).find((later) => isTerminal(later.state));
+    const sender = answer && histories.get(answer.runId)?.find((event) => 'sent' in event);
     return {
       id: `question ${sequence}`,
       parentId: null,
@@ -180,6 +161,7 @@ function questionSpans({ statuses, runs }: TraceMaterial): TraceSpan[] {
       startedAt: at,
       endedAt: answer?.createdAt ?? end?.at ?? null,
       state: answer ? 'succeeded' : end ? 'canceled' : 'waiting',
+      ...(sender && { answeredBy: sender.by }),
     };
   });
 }
@@ -187,9 +169,10 @@ function questionSpans({ statuses, runs }: TraceMaterial): TraceSpan[] {
 const childSpan = (
   { taskId, parentTaskId, agentId, state, createdAt, statusAt }: Descendant,
   root: string,
+  callers: ReadonlyMap<string, string>,
 ): TraceSpan => ({
   id: `child ${taskId}`,
-  parentId: parentTaskId === root ? null : `child ${parentTaskId}`,
+  parentId: parentTaskId === root ? (callers.get(taskId) ?? null) : `child ${parentTaskId}`,
   kind: 'child',
   name: agentId,
   startedAt: createdAt,
@@ -203,4 +186,38 @@ function childState(state: TaskState): SpanState {
   if (state === TaskState.TASK_STATE_CANCELED) return 'canceled';
   if (isTerminal(state)) return 'failed';
   return isInterrupted(state) ? 'waiting' : 'running';
+}
+
+/** A receiver, and below it the newest tries. */
+function pushSpans(
+  { host, state, createdAt, isBehind, tries }: TriedReceiver,
+  index: number,
+  { statuses }: TraceMaterial,
+): TraceSpan[] {
+  const id = `push ${index}`;
+  const last = tries.at(-1);
+  const isOver = state !== 'active' || (!isBehind && statuses.some((each) => isTerminal(each.state)));
+  const failed = last && last.error !== null ? last.error : undefined;
+  return [
+    {
+      id,
+      parentId: null,
+      kind: 'push',
+      name: host,
+      startedAt: createdAt,
+      endedAt: isOver ? (last?.at ?? createdAt) : null,
+      state: state === 'dead' ? 'failed' : state === 'ended' ? 'canceled' : isOver ? 'succeeded' : 'waiting',
+      ...(failed !== undefined && { error: failed }),
+    },
+    ...tries.map(({ at, ms, status, error }, i): TraceSpan => ({
+      id: `delivery ${index} ${i}`,
+      parentId: id,
+      kind: 'delivery',
+      name: status === null ? 'no answer' : `HTTP ${status}`,
+      startedAt: new Date(Number(at) - ms),
+      endedAt: at,
+      state: error === null ? 'succeeded' : 'failed',
+      ...(error !== null && { error }),
+    })),
+  ];
 }

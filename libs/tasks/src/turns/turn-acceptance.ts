@@ -42,6 +42,7 @@ export type NextTurnRequest = Pick<
   | 'details'
   | 'traceparent'
   | 'key'
+  | 'sender'
   | 'record'
   | 'approvingToken'
   | 'approvingIssuer'

@@ -12,7 +12,13 @@ import {
   tokenUsage,
   type JsonObject,
 } from '@baton/a2a';
-import { approvalsOf, type CallRecordDetail, type ModelCallDetail, type ToolCallDetail } from '@baton/agents';
+import {
+  approvalsOf,
+  type CallRecordDetail,
+  type ModelCallDetail,
+  type StepDetail,
+  type ToolCallDetail,
+} from '@baton/agents';
 import type {
   AnswerableTask,
   ArtifactPosition,
@@ -247,19 +253,34 @@ const span = z
   .object({
     id: z.string(),
     parent_id: z.string().nullable(),
-    kind: z.enum(['turn', 'queue', 'attempt', 'model', 'tool', 'step', 'sleep', 'question', 'child']),
+    kind: z.enum([
+      'turn',
+      'queue',
+      'attempt',
+      'model',
+      'tool',
+      'step',
+      'sleep',
+      'question',
+      'child',
+      'push',
+      'delivery',
+    ]),
     name: z
       .string()
-      .describe('The number of a turn or attempt, or the name of a model, tool, step, state or agent'),
+      .describe(
+        'The number of a turn or attempt, the name of a model, tool, step, state or agent, the host of a push receiver, or its answer',
+      ),
     started_at: timeSchema,
     ended_at: timeSchema.nullable().describe('Null: it has not ended'),
     state: z.enum(['running', 'waiting', 'succeeded', 'failed', 'canceled']),
     attempt: z.int().optional(),
     error: z.string().optional().describe('Why it failed'),
-    worker_id: z.string().optional().describe('Of the last attempt of a run'),
+    worker_id: z.string().optional().describe('Of an attempt'),
     task_id: z.string().optional().describe('Of a child'),
     model_call: z.int().optional().describe('Its index in `model_calls`'),
-    entry: z.int().optional().describe('Of a call: names it in `GET /v1/tasks/{id}/trace/{entry}`'),
+    entry: z.int().optional().describe('Of a call or step: names it in `GET /v1/tasks/{id}/trace/{entry}`'),
+    answered_by: z.string().optional().describe('Of a question: key of the principal that has answered it'),
   })
   .meta({ id: 'Span' });
 export const traceAnswer = z.object({
@@ -268,7 +289,7 @@ export const traceAnswer = z.object({
   spans: z
     .array(span)
     .describe('In the order in which they began. Children are the tasks that the caller sees'),
-  model_calls: z.array(modelCall).describe('The newest calls of models, at most 1,000'),
+  model_calls: z.array(modelCall).describe('The newest calls of models, at most 2,500'),
   currency: z.string().nullable().describe('Of the costs. Null: the operator has set no prices'),
 });
 const toolCall = z.object({ tool: z.string(), input: z.unknown() });
@@ -283,6 +304,10 @@ export const callDetailAnswer = z.object({
     .extend({ ok: z.boolean(), output: z.unknown() })
     .optional()
     .describe('Of a call of a tool: what it was given, and what the model read of its answer'),
+  step: z
+    .object({ result: z.unknown(), error: z.string().nullable() })
+    .optional()
+    .describe('Of a durable step: what it has returned. `error` is null unless it failed'),
 });
 
 const callRecord = z
@@ -518,13 +543,14 @@ export const encodeSpan = (each: TraceSpan): z.infer<typeof span> => ({
   ...(each.taskId !== undefined && { task_id: each.taskId }),
   ...(each.modelCall !== undefined && { model_call: each.modelCall }),
   ...(each.entry !== undefined && { entry: each.entry }),
+  ...(each.answeredBy !== undefined && { answered_by: each.answeredBy }),
 });
 
 /** What a call of a model or tool has said. Neither `model` nor `tool`: the task has no call with that entry. */
 export function encodeCallDetail(
   id: string,
   entry: number,
-  detail: ModelCallDetail | ToolCallDetail | undefined,
+  detail: ModelCallDetail | ToolCallDetail | StepDetail | undefined,
 ): z.infer<typeof callDetailAnswer> {
   if (!detail) return { task_id: id, entry };
   const { kind, ...said } = detail;

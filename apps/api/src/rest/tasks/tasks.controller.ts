@@ -18,7 +18,7 @@ import {
   STATE_NAMES,
   stateNamed,
 } from '@baton/a2a';
-import { askedIn, callDetail, callRecordDetail } from '@baton/agents';
+import { askedIn, callDetail, callRecordDetail, stepDetail } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
 import { AgentDirectory, ArtifactPages, TaskListing, TaskTraces } from '@baton/tasks';
@@ -339,7 +339,7 @@ export class TasksController {
     id: 'getTrace',
     summary:
       'Shows what happened in the task, and how long each part took: turns, waits for a slot, attempts, calls of models and tools, ' +
-      'questions, children, and durable steps for tokens that may change agents',
+      'questions, children, push deliveries, and for tokens that may change agents durable steps and the deliveries to webhooks',
     answer: traceAnswer,
   })
   @RequireScope(...OPERATIONS.getTask.scopes)
@@ -364,8 +364,8 @@ export class TasksController {
   @Describe({
     id: 'getCall',
     summary:
-      'Shows what a call of a model or tool has said: the answer of the model, or the input and output of the tool. `entry` is that of its span. Without `model` and ' +
-      '`tool` the task has no call with that entry',
+      'Shows what a call of a model or tool has said, or what a step has returned: the answer of the model, the input and output of the tool, ' +
+      'or the result. `entry` is that of its span. Without `model`, `tool` and `step` the task has none with that entry',
     answer: callDetailAnswer,
   })
   @RequireScope(...OPERATIONS.getTask.scopes)
@@ -382,7 +382,7 @@ export class TasksController {
     const found = await this.traces.entry(tenantId, id, position);
     const asked = askedIn(found?.value);
     const answer = asked && (await this.traces.modelStep(tenantId, id, asked.step));
-    const detail = callDetail(found?.value, answer?.value);
+    const detail = callDetail(found?.value, answer?.value) ?? stepDetail(found?.value);
     return encodeCallDetail(id, position, detail);
   }
 

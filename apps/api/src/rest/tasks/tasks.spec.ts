@@ -335,6 +335,8 @@ describe('the tasks of a tenant', () => {
       startedAt: '2026-01-31T12:00:00.000Z',
       endedAt: null,
       error: null,
+      position: 1,
+      callId: 'step-1-1',
     };
     api.listing.steps = async () => [step, { ...step, state: 'failed', error: 'e' }];
     const [, json] = (await outcome(await ask(`/${ID}`, { token: 'admin' }))) as [number, object];
@@ -556,7 +558,10 @@ describe('the trace of a task', () => {
     api.traces.of = async (_caller, ...of) => {
       asked.push(of);
       const turn = { id: 'turn a', parentId: null, kind: 'turn', name: '1', startedAt: at } as const;
-      return { spans: [{ ...turn, endedAt: null, state: 'running' }], modelCalls: [] };
+      return {
+        spans: [{ ...turn, endedAt: null, state: 'running', answeredBy: 'token:ann' }],
+        modelCalls: [],
+      };
     };
     expect(await outcome(await ask(`/${ID}/trace`, { token: 'reader' }))).toMatchObject([
       200,
@@ -571,6 +576,7 @@ describe('the trace of a task', () => {
             started_at: at.toISOString(),
             ended_at: null,
             state: 'running',
+            answered_by: 'token:ann',
           },
         ],
         model_calls: [],
@@ -585,6 +591,7 @@ describe('the trace of a task', () => {
     const entries = [
       { kind: 'step', message: { role: 'assistant', content } },
       { kind: 'result', call: 'call-1-1', tool: 'weather', result: { ok: true, content: 'sun' } },
+      { execution: 1, id: 1, event: 'ended', result: '["letter"]' },
     ].map((value, i) => ({ runId: 'run', position: i + 1, value }));
     api.traces.entry = async (_tenant, _task, position) => entries[position - 1];
     api.traces.modelStep = async (_tenant, _task, number) => entries[number - 1];
@@ -605,7 +612,11 @@ describe('the trace of a task', () => {
         tool: { tool: 'weather', input: { city: 'Bern' }, ok: true, output: 'sun' },
       },
     ]);
-    expect(await outcome(await ask(`/${ID}/trace/3`, { token }))).toEqual([200, { task_id: ID, entry: 3 }]);
+    expect(await outcome(await ask(`/${ID}/trace/3`, { token }))).toEqual([
+      200,
+      { task_id: ID, entry: 3, step: { result: ['letter'], error: null } },
+    ]);
+    expect(await outcome(await ask(`/${ID}/trace/4`, { token }))).toEqual([200, { task_id: ID, entry: 4 }]);
     expect((await ask(`/${UNKNOWN}/trace/1`, { token })).status).toBe(404);
     expect((await ask(`/${ID}/trace/0`, { token })).status).toBe(400);
     expect((await ask(`/${ID}/trace/1`, { token: 'reader' })).status).toBe(403);

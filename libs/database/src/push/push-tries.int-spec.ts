@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import type { Actor } from '../audit/audit-records.js';
+import { newTask, openStores, startTask, type Stores } from '../stores.fixture.js';
+import { PushConfigStore } from './push-config.store.js';
+import { type ClaimedPush, PushDeliveryStore } from './push-delivery.store.js';
+
+const OWNER: Actor = { kind: 'token', key: 'token:owner' };
+
+let stores: Stores;
+let deliveries: PushDeliveryStore;
+beforeAll(async () => {
+  stores = await openStores();
+  deliveries = new PushDeliveryStore(stores.database);
+});
+afterAll(() => stores.close());
+
+describe('the tries of a push receiver', () => {
+  const claim = async (): Promise<ClaimedPush> =>
+    (await deliveries.claim('w', 600_000, { limit: 9, perHost: 9, perTenant: 9 }))[0]!;
+
+  it('are the newest ones with their answers, and name no path and no password', async () => {
+    const task = await startTask(stores, { ...newTask(), owner: OWNER.key });
+    const { tenantId, taskId } = task;
+    const config = {
+      id: 'c',
+      url: 'https://ann:secret@example.com:8443/hook?token=secret',
+      protocol: '1.0' as const,
+      authScheme: null,
+      sealed: null,
+    };
+    await new PushConfigStore(stores.database).put(task, { config, max: null }, OWNER);
+    const read = () => deliveries.ofTask(tenantId, taskId);
+    const receiver = { configId: 'c', webhookId: null, host: 'example.com:8443', state: 'active' };
+    expect(await read()).toMatchObject([{ ...receiver, isBehind: false, tries: [] }]);
+    await stores.tasks.cancel(tenantId, null, taskId);
+    expect(await read()).toMatchObject([{ ...receiver, isBehind: true, tries: [] }]);
+    const retry = { retryMs: 0, giveUpHours: 99, isGone: false };
+    for (let i = 0; i < 11; i++)
+      await deliveries.fail(await claim(), { ...retry, status: 500 + i, error: 'x'.repeat(500), ms: i });
+    const now = await claim();
+    // A part of the log that has nothing for the receiver is no try.
+    await deliveries.advance(now, now.head - 1, 600_000);
+    await deliveries.advance(now, now.head, 600_000, { status: 204, ms: 70 });
+    const after = (await read())[0];
+    const tries = after?.tries ?? [];
+    expect(after?.isBehind).toBe(false);
+    expect(tries.map(({ at: _, ...each }) => each)).toEqual([
+      ...Array.from({ length: 9 }, (_, i) => ({ status: 502 + i, error: 'x'.repeat(200), ms: 2 + i })),
+      { status: 204, error: null, ms: 70 },
+    ]);
+    expect(Math.abs(Date.now() - Number(tries[0]?.at))).toBeLessThan(600_000);
+    expect(await deliveries.ofTask(randomUUID(), taskId)).toEqual([]);
+  });
+});
