@@ -46,8 +46,8 @@ describeConsole('the page of a task', () => {
     const { result } = await caller.call('SendMessage', { message: { ...message, parts, metadata } });
     return (result as { task: { id: string } }).task.id;
   };
-  const open = async (id: string): Promise<Page> => {
-    const page = await baton.open({ token: tenant.token, path: `/tasks/${id}` });
+  const open = async (id: string, tab = 'output'): Promise<Page> => {
+    const page = await baton.open({ token: tenant.token, path: `/tasks/${id}?tab=${tab}` });
     await page.getByRole('table', { name: 'About the task' }).waitFor();
     return page;
   };
@@ -71,7 +71,9 @@ describeConsole('the page of a task', () => {
     const artifact = page.getByRole('region', { name: 'Artifacts' });
     const text = await artifact.innerText();
     expect(text.split('begin and end.').length - 1).toBe(CHUNKS);
+    await page.getByRole('tab', { name: 'Raw' }).click();
     await page.getByRole('heading', { name: 'Send it from a program' }).waitFor();
+    await page.getByRole('tab', { name: 'Log' }).click();
     await page.getByText(/^\d+ events before these are not shown/).waitFor();
     const first = entries(page).first();
     await first.getByText('1 · Message of the caller').waitFor();
@@ -100,7 +102,7 @@ describeConsole('the page of a task', () => {
 
   it('shows what a person has answered where it was answered', async () => {
     const id = await send([{ text: 'ask me' }], { echo: { askInput: true } });
-    const page = await open(id);
+    const page = await open(id, 'log');
     await page.getByLabel('Your answer').fill('to Zanzibar');
     await page.getByRole('button', { name: 'Send the answer' }).click();
     await page.getByText('The task has ended.').waitFor();
@@ -183,10 +185,56 @@ describeConsole('the page of a task', () => {
       `UPDATE runs SET error_detail = '${JSON.stringify({ ...error, output: ['the last words'] })}' WHERE task_id = $1`,
       id,
     );
-    const page = await open(id);
-    await page.getByText('no paper left').waitFor();
+    const page = await open(id, 'log');
+    await page.getByRole('region', { name: 'Error in the agent' }).getByText('no paper left').waitFor();
     await page.getByRole('table', { name: 'Console of the agent' }).getByText('the last words').waitFor();
     expect(await page.getByText('the last words').count()).toBe(1);
+  });
+
+  it('leads with what most people look for, and has the rest in tabs that are in the address', async () => {
+    const id = await send([{ text: 'first things first' }]);
+    const page = await baton.open({ token: tenant.token, path: `/tasks/${id}` });
+    const about = page.getByRole('table', { name: 'About the task' });
+    await about.getByRole('row', { name: 'Message first things first' }).waitFor();
+    await about.getByRole('row', { name: 'State completed' }).waitFor();
+    await about.getByRole('row', { name: /^Duration / }).waitFor();
+    const tab = (name: string) => page.getByRole('tab', { name });
+    const chosen = (name: string) => page.getByRole('tab', { name, selected: true });
+    await chosen('Trace').waitFor();
+    await page.getByRole('list', { name: 'Trace of the task' }).waitFor();
+    // By the keyboard alone.
+    await tab('Trace').focus();
+    for (const key of ['ArrowRight', 'ArrowRight', 'Enter']) await page.keyboard.press(key);
+    await chosen('Log').waitFor();
+    expect(new URL(page.url()).searchParams.get('tab')).toBe('log');
+    await page.getByRole('list', { name: 'Events of the task' }).waitFor();
+    await baton.expectAccessible(page);
+    await tab('Raw').click();
+    await page.getByText('"TASK_STATE_COMPLETED"').first().waitFor();
+    await baton.expectAccessible(page);
+    await page.goBack();
+    await chosen('Log').waitFor();
+    await page.goBack();
+    await chosen('Trace').waitFor();
+    // The choice is kept for the next task.
+    await tab('Output').click();
+    await page.goto(`/console/tasks/${await send([{ text: 'another one' }])}`);
+    await chosen('Output').waitFor();
+    await page.getByRole('region', { name: 'Artifacts' }).getByText('another one').waitFor();
+    // An address that names no tab of the page.
+    await page.goto(`/console/tasks/${id}?tab=constructor`);
+    await chosen('Output').waitFor();
+  });
+
+  it('shows why a task has failed in red', async () => {
+    const id = await send([{ text: 'failing' }], { echo: { fail: 'failed' } });
+    const page = await open(id);
+    await page.getByRole('row', { name: /^Reason / }).waitFor();
+    const colour = await page.evaluate<string>(
+      `getComputedStyle([...document.querySelectorAll('tr')].find((row) => row.innerText.startsWith('Reason')).querySelector('td p')).color`,
+    );
+    const [red = 0, green = 0, blue = 0] = colour.match(/\d+/g)?.map(Number) ?? [];
+    expect(red).toBeGreaterThan(2 * Math.max(green, blue));
   });
 
   it('has names for the check boxes of a list of tasks', async () => {

@@ -61,7 +61,9 @@ describeConsole('tasks in the console', () => {
     const { result } = await caller.call('SendMessage', sendParams(text, more));
     return (result as { task: { id: string } }).task.id;
   };
-  const openTask = (id: string): Promise<Page> => baton.open({ token: tenant.token, path: `/tasks/${id}` });
+  const openTask = (id: string, tab = 'trace'): Promise<Page> =>
+    baton.open({ token: tenant.token, path: `/tasks/${id}?tab=${tab}` });
+  const openTab = (page: Page, name: string): Promise<void> => page.getByRole('tab', { name }).click();
 
   const stateTab = (page: Page, state: string): Locator =>
     page
@@ -105,7 +107,7 @@ describeConsole('tasks in the console', () => {
   it('show what an agent has written as text that runs and loads nothing', async () => {
     const asked: string[] = [];
     const id = await send(HOSTILE);
-    const page = await openTask(id);
+    const page = await openTask(id, 'output');
     page.on('request', (request) => asked.push(request.url()));
     await page.getByRole('heading', { name: 'A title' }).first().waitFor();
     await page.getByText('The task has ended.').waitFor();
@@ -120,7 +122,7 @@ describeConsole('tasks in the console', () => {
     const { message } = sendParams('');
     const parts = [{ data: { to: '\u202eexample' } }];
     const { result } = await caller.call('SendMessage', { message: { ...message, parts } });
-    const page = await openTask((result as { task: { id: string } }).task.id);
+    const page = await openTask((result as { task: { id: string } }).task.id, 'output');
     await page
       .getByText(String.raw`"to": "\u202eexample"`)
       .first()
@@ -134,7 +136,9 @@ describeConsole('tasks in the console', () => {
     await baton.expectAccessible(page);
     await page.getByRole('button', { name: 'Send the answer' }).click();
     await page.getByText('The task has ended.').waitFor();
-    await page.getByText('here it is').first().waitFor();
+    await openTab(page, 'Output');
+    await page.getByRole('region', { name: 'Artifacts' }).getByText('here it is').waitFor();
+    await openTab(page, 'Trace');
     // One run for each of the two messages.
     const runs = page.getByRole('table', { name: 'Runs of the task' });
     await runs.getByRole('cell', { name: 'succeeded' }).nth(1).waitFor();
@@ -176,12 +180,15 @@ describeConsole('tasks in the console', () => {
     await baton.picture(approved, 'approval');
     await approved.getByRole('button', { name: 'Approve desk_sign' }).click();
     await approved.getByText('The task has ended.').waitFor();
+    await openTab(approved, 'Output');
     await approved.getByText('The tool says: signed').first().waitFor();
     expect(tools.calls).toMatchObject([{ tool: 'sign', input: { page: 3 } }]);
     await approved.getByRole('row', { name: /^Approvals desk_sign Approved by test / }).waitFor();
+    await openTab(approved, 'Log');
     const events = approved.getByRole('list', { name: 'Events of the task' });
     await events.getByText('Approved by test', { exact: true }).waitFor();
     await approved.getByRole('row', { name: /^Usage \d+ → \d+ tokens, [\d.]+ EUR$/ }).waitFor();
+    await openTab(approved, 'Trace');
     const calls = approved.getByRole('table', { name: 'Model calls' }).getByRole('row');
     await calls.filter({ hasText: 'Calls desk_sign' }).getByRole('time').waitFor();
     await calls.filter({ hasText: 'stop' }).getByRole('cell', { name: 'openai-compatible/m' }).waitFor();
@@ -190,6 +197,7 @@ describeConsole('tasks in the console', () => {
     await refused.getByLabel('Reason of a refusal').fill('Page 3 is a draft');
     await refused.getByRole('button', { name: 'Reject desk_sign' }).click();
     await refused.getByText('The task has ended.').waitFor();
+    await openTab(refused, 'Output');
     await refused
       .getByText(/The tool says: .*Page 3 is a draft/)
       .first()
@@ -232,7 +240,7 @@ describeConsole('tasks in the console', () => {
     const agent = new RawCaller(baton.stack.url(0, 'planner'), tenant.token);
     const { result } = await agent.call('SendMessage', sendParams('plan it'));
     const { id } = (result as { task: { id: string } }).task;
-    const page = await openTask(id);
+    const page = await openTask(id, 'output');
     await page.getByRole('heading', { name: 'The plan' }).waitFor();
     await baton.expectAccessible(page);
     await page.getByRole('button', { name: 'Show as text' }).click();
@@ -377,7 +385,7 @@ describeConsole('tasks in the console', () => {
   });
 
   it('show when each event was stored, pieces of artifacts included', async () => {
-    const page = await openTask(await send('with times'));
+    const page = await openTask(await send('with times'), 'log');
     const events = page.getByRole('list', { name: 'Events of the task' }).getByRole('listitem');
     await events.filter({ hasText: 'Artifact: ' }).first().getByRole('time').waitFor();
     await page.getByText('The task has ended.').waitFor();
@@ -387,7 +395,7 @@ describeConsole('tasks in the console', () => {
 
   it('show the same times live and after a reload', async () => {
     const id = await send('ask me', ASKING);
-    const page = await openTask(id);
+    const page = await openTask(id, 'log');
     const events = page.getByRole('list', { name: 'Events of the task' }).getByRole('listitem');
     const shown = async (): Promise<unknown[]> => {
       await page.getByText('The task has ended.').waitFor();
@@ -410,7 +418,7 @@ describeConsole('tasks in the console', () => {
 
   it('are taken up again where they were when the connection is cut', async () => {
     const id = await send('ask me', ASKING);
-    const page = await openTask(id);
+    const page = await openTask(id, 'log');
     await page.getByLabel('Your answer').waitFor();
     const events = page.getByRole('list', { name: 'Events of the task' }).getByRole('listitem');
     const before = await events.count();
@@ -443,14 +451,14 @@ describeConsole('tasks in the console', () => {
   it('show what the code of the agent has written to its console, to those who may change agents', async () => {
     const id = await send('with a console');
     await writeConsole(baton.stack.database.url, id, 150);
-    const page = await openTask(id);
+    const page = await openTask(id, 'log');
     const lines = page.getByRole('table', { name: 'Console of the agent' }).getByRole('row');
     await lines.filter({ hasText: 'line 1 <b>of 150</b>' }).getByRole('cell', { name: 'warn' }).waitFor();
     await page.getByRole('button', { name: 'Show more lines' }).click();
     await lines.filter({ hasText: 'line 150 ' }).waitFor();
     await baton.expectAccessible(page);
     const caller = await baton.stack.createToken(tenant.slug, 'tasks:read', 'agents:call');
-    const theirs = await baton.open({ token: caller, path: `/tasks/${id}` });
+    const theirs = await baton.open({ token: caller, path: `/tasks/${id}?tab=log` });
     await theirs.getByText('The task has ended.').waitFor();
     expect(await theirs.content()).not.toContain('of 150');
   });
@@ -482,7 +490,7 @@ describeConsole('tasks in the console', () => {
   });
 
   it.each(['curl', 'SDK code'])('are sent again by the %s that is copied', async (name) => {
-    const page = await openTask(await send(`it's me with ${name}`));
+    const page = await openTask(await send(`it's me with ${name}`), 'raw');
     await page.evaluate('navigator.clipboard.writeText = async (text) => { window.copied = text }');
     await page.getByRole('button', { name: `Copy as ${name}` }).click();
     await page.getByRole('button', { name: `Copied ${name}` }).waitFor();

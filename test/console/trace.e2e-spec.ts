@@ -1,12 +1,24 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Client } from 'pg';
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
-import { textTool } from '../support/mcp-server/script.js';
+import { heldTool, textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
+/** Calls of models and of tools of a task, each. */
+const CALLS = 2_500;
+/** As the page has it. */
+interface Scroller {
+  scrollTop: number;
+  scrollHeight: number;
+}
+
 describeConsole('the trace of a task', () => {
+  const held = heldTool('hold', 'let go');
   let baton: ConsoleStack;
   let tenant: TestTenant;
   let provider: ModelProvider;
@@ -14,18 +26,18 @@ describeConsole('the trace of a task', () => {
   beforeAll(async () => {
     [provider, server] = await Promise.all([
       ModelProvider.start(),
-      startMcpServer({ tools: [textTool('pay', 'paid in full')] }),
+      startMcpServer({ tools: [textTool('pay', 'paid in full'), held] }),
     ]);
     baton = await ConsoleStack.start({
-      env: { OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64') },
+      env: {
+        OUTBOUND_ALLOW: '127.0.0.1',
+        BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
+        PUSH_NOTIFICATIONS: 'all',
+      },
     });
     tenant = await baton.stack.createTenant();
     const mcp = [{ name: 'desk', url: server.url, allow: ['pay'], approval: ['pay'] }];
-    const config = { model: 'openai-compatible/m', baseUrl: provider.url, prompt: 'Pay.', tools: { mcp } };
-    const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
-    const body = JSON.stringify({ name: 'payer', description: 'Pays', runtime: 'llm', config });
-    const made = await fetch(`${baton.url}/v1/agents/payer`, { method: 'PUT', headers, body });
-    expect(made.status).toBe(201);
+    await createAgent('payer', { prompt: 'Pay.', tools: { mcp } });
   });
   afterEach(() => baton.expectNoFaults());
   afterAll(async () => {
@@ -33,6 +45,13 @@ describeConsole('the trace of a task', () => {
     await Promise.all([provider.stop(), server.stop()]);
   });
 
+  const createAgent = async (name: string, more: object): Promise<void> => {
+    const config = { model: 'openai-compatible/m', baseUrl: provider.url, prompt: 'Help.', ...more };
+    const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ name, description: name, runtime: 'llm', config });
+    const made = await fetch(`${baton.url}/v1/agents/${name}`, { method: 'PUT', headers, body });
+    expect(made.status).toBe(201);
+  };
   const open = async (id: string): Promise<Page> => {
     const page = await baton.open({ token: tenant.token, path: `/tasks/${id}` });
     await page.getByRole('list', { name: 'Trace of the task' }).waitFor();
@@ -55,7 +74,10 @@ describeConsole('the trace of a task', () => {
     await caller.call('SendMessage', sendParams('yes', { taskId: id }));
     // It looks again by itself.
     await row(page, /^turn 2 .* succeeded$/).waitFor();
-    await row(page, /^question input-required .* succeeded$/).waitFor();
+    const question = row(page, /^question input-required .* succeeded$/);
+    await question.click();
+    await trace(page).getByText('Answered by test').waitFor();
+    await question.click();
     await row(page, /^tool desk_pay .* succeeded$/).click();
     await trace(page).getByText('"euros": 4711').waitFor();
     await trace(page).getByText('paid in full').waitFor();
@@ -76,25 +98,15 @@ describeConsole('the trace of a task', () => {
     const { id } = (await caller.call('SendMessage', sendParams('pay'))).result!.task as { id: string };
     const page = await open(id);
     await row(page, /^model openai-compatible\/m .* failed$/).click();
-    await page
+    await trace(page)
       .getByText(/has no credit left/)
-      .nth(1)
       .waitFor();
   });
 
   it('shows what a model was sent to those who may read it, and tells others what they lack', async () => {
     provider.reset();
     provider.reply({ text: 'Nothing is due.' });
-    const config = { model: 'openai-compatible/m', baseUrl: provider.url, prompt: 'Be <b>thrifty</b>.' };
-    const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
-    const body = JSON.stringify({
-      name: 'clerk',
-      description: 'Looks',
-      runtime: 'llm',
-      config: { ...config, record: 'all' },
-    });
-    const made = await fetch(`${baton.url}/v1/agents/clerk`, { method: 'PUT', headers, body });
-    expect(made.status).toBe(201);
+    await createAgent('clerk', { prompt: 'Be <b>thrifty</b>.', record: 'all' });
     const caller = new RawCaller(baton.stack.url(0, 'clerk'), tenant.token);
     const { id } = (await caller.call('SendMessage', sendParams('what is due?'))).result!.task as {
       id: string;
@@ -117,4 +129,125 @@ describeConsole('the trace of a task', () => {
     await trace(other).getByText('a token that has the scope records:read').waitFor();
     expect(await other.content()).not.toContain('thrifty');
   });
+
+  it('shows a call of a tool while it is made', async () => {
+    provider.reset();
+    provider.reply({ calls: [{ name: 'desk_hold', input: {} }] }, { text: 'Done.' });
+    await createAgent('holder', { tools: { mcp: [{ name: 'desk', url: server.url, allow: ['hold'] }] } });
+    const caller = new RawCaller(baton.stack.url(0, 'holder'), tenant.token);
+    const configuration = { returnImmediately: true };
+    const { result } = await caller.call('SendMessage', { ...sendParams('hold on'), configuration });
+    const page = await open((result as { task: { id: string } }).task.id);
+    await row(page, /^tool desk_hold .* running$/).waitFor();
+    held.release();
+    await row(page, /^tool desk_hold .* succeeded$/).waitFor();
+    expect(await row(page, /^tool /).count()).toBe(1);
+  });
+
+  it('opens the trace of another task below the call that has begun it', async () => {
+    provider.reset();
+    provider.reply(
+      { calls: [{ name: 'ask_helper', input: { message: 'help me' } }] },
+      { text: 'I have helped.' },
+      { text: 'All is done.' },
+    );
+    await createAgent('helper', {});
+    await createAgent('lead', { agents: ['helper'] });
+    const caller = new RawCaller(baton.stack.url(0, 'lead'), tenant.token);
+    const { result } = await caller.call('SendMessage', sendParams('lead'));
+    const page = await open((result as { task: { id: string } }).task.id);
+    const names = () =>
+      row(page, /./).evaluateAll((rows: { innerText: string }[]) => rows.map(({ innerText }) => innerText));
+    const indexOf = async (text: string) => (await names()).findIndex((each) => each.startsWith(text));
+    const child = row(page, /^child helper .* succeeded$/);
+    await child.waitFor();
+    expect(await indexOf('child')).toBe((await indexOf('tool')) + 1);
+    const before = (await names()).length;
+    await child.click();
+    await row(page, /^model /)
+      .nth(2)
+      .waitFor();
+    expect((await names())[(await indexOf('child')) + 1]).toMatch(/^turn 1/);
+    await row(page, /^model /)
+      .first()
+      .click();
+    await trace(page).getByText('Calls ask_helper').waitFor();
+    await row(page, /^model /)
+      .nth(1)
+      .click();
+    await trace(page).getByText('I have helped.').waitFor();
+    await baton.expectAccessible(page);
+    await child.click();
+    await row(page, /^model /)
+      .nth(2)
+      .waitFor({ state: 'detached' });
+    expect((await names()).length).toBe(before);
+  });
+
+  it('has the deliveries to a push receiver with their answers, also after the end of the task', async () => {
+    const answers = [503];
+    const receiver = createServer((request, response) => {
+      request.resume().on('end', () => response.writeHead(answers.shift() ?? 204).end());
+    });
+    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = receiver.address() as AddressInfo;
+      const caller = new RawCaller(baton.stack.url(0), tenant.token);
+      const taskPushNotificationConfig = { url: `http://127.0.0.1:${port}/secret-path` };
+      const configuration = { taskPushNotificationConfig };
+      const { result, error } = await caller.call('SendMessage', { ...sendParams('tell me'), configuration });
+      expect(error).toBeUndefined();
+      const page = await open((result as { task: { id: string } }).task.id);
+      await row(page, new RegExp(`^push 127.0.0.1:${port} .* succeeded$`)).waitFor();
+      await row(page, /^delivery HTTP 503 .* failed$/).waitFor();
+      await row(page, /^delivery HTTP 204 .* succeeded$/)
+        .last()
+        .waitFor();
+      expect(await trace(page).innerText()).not.toContain('secret-path');
+    } finally {
+      receiver.close();
+    }
+  });
+
+  it('has thousands of spans, of which few are in the page', async () => {
+    const caller = new RawCaller(baton.stack.url(0), tenant.token);
+    const { result } = await caller.call('SendMessage', sendParams('a lot'));
+    const { id } = (result as { task: { id: string } }).task;
+    await writeCalls(baton.stack.database.url, id);
+    const page = await open(id);
+    await row(page, /^model openai\/m /)
+      .first()
+      .waitFor();
+    expect(await row(page, /./).count()).toBeLessThan(100);
+    const whole = await trace(page).getByRole('listitem').first().getAttribute('aria-setsize');
+    expect(Number(whole)).toBe(2 * CALLS + 3);
+    const scroller = page.getByRole('region', { name: 'Trace of the task' });
+    await scroller.evaluate((it: Scroller) => (it.scrollTop = it.scrollHeight));
+    await row(page, /^tool last /).waitFor();
+    await row(page, /^tool last /).click();
+    await trace(page).getByText('the end of it').waitFor();
+    expect(await row(page, /./).count()).toBeLessThan(100);
+    await baton.expectAccessible(page);
+  });
 });
+
+/** As an llm agent would have written them: calls of a model and of a tool in turns. */
+async function writeCalls(url: string, taskId: string): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(`SET baton.tenant = 'system'`);
+    await client.query(
+      `INSERT INTO turn_journal (tenant_id, task_id, run_id, attempt, position, value)
+       SELECT tenant_id, task_id, id, 1, i, CASE i % 2
+         WHEN 1 THEN json_build_object('kind', 'step', 'at', '2026-01-31T12:00:00.000Z', 'ms', i, 'model', 'openai/m', 'finish', 'stop',
+           'message', json_build_object('content', ''), 'usage', json_build_object('inputTokens', 1, 'outputTokens', 1))
+         ELSE json_build_object('kind', 'result', 'call', 'call-1-1', 'tool', CASE i WHEN $2 THEN 'last' ELSE 'search' END,
+           'at', '2026-01-31T12:00:00.000Z', 'ms', i, 'result', json_build_object('ok', true, 'content', 'the end of it')) END
+       FROM runs, generate_series(1, $2::int) i WHERE task_id = $1`,
+      [taskId, 2 * CALLS],
+    );
+  } finally {
+    await client.end();
+  }
+}

@@ -2,6 +2,7 @@ import { createRoute } from '@tanstack/react-router';
 import { lazyPage } from '../../components/lazy-page';
 import { appRoute } from '../../shell/app-route';
 import { readFilters } from './filters';
+import { readTab, type TaskTab } from './task-tabs';
 import { TasksPage } from './tasks-page';
 import { tasksQuery } from './tasks-query';
 
@@ -20,6 +21,10 @@ const tasksRoute = createRoute({
 const taskRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/tasks/$id',
+  validateSearch: ({ tab }): { tab?: TaskTab } => {
+    const known = readTab(tab);
+    return known ? { tab: known } : {};
+  },
   component: lazyPage(() => import('./task-page'), 'TaskPage'),
 });
 

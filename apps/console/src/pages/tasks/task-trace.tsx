@@ -1,7 +1,7 @@
-import { Badge, Button, Code, Group, Stack, Text, UnstyledButton } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { Badge, Code, Group, Stack, Text, UnstyledButton } from '@mantine/core';
+import { useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import type { TenantSchemas } from '@baton/contract';
+import { type TenantSchemas, type TraceRow, traceRows } from '@baton/contract';
 import { isTerminal } from '../../a2a/task-states';
 import { answerOf, api } from '../../api/client';
 import { ErrorView } from '../../components/error-view';
@@ -9,72 +9,120 @@ import { Json } from '../../components/part-view';
 import { Section } from '../../components/section';
 import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
+import { VirtualList } from '../../components/virtual-list';
 import { useCaller } from '../../session/caller';
+import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../agents/agent-names';
 import { CallRecord } from './call-record';
 import { Labelled, Plain } from './labelled';
 import { durationText, type Task } from './task-words';
-import { type Bar, barsOf } from './trace-tree';
 import styles from './task-trace.module.css';
 
-/** Between two looks at the trace of a task that goes on. Its statuses make it look at once. */
-const POLL_MS = 2_000;
-/** Spans that are shown at first. */
-const SHOWN_SPANS = 200;
+/** Between two looks at the trace of a task that goes on. Its statuses make it look at once. To read a long trace takes longer. */
+const POLL_MS = 1_000;
+const LONG_POLL_MS = 10_000;
+const LONG_TRACE = 1_000;
+/** Height of a row that is not open. */
+const ROW_PX = 28;
+/** A bar must be seen, however short its span is: a share of the axis. */
+const MIN_WIDTH = 0.002;
+/** Spans around a span by which its name is moved to the right. */
+const MAX_INDENT = 12;
 
 type ModelCall = TenantSchemas['ModelCall'];
+type TraceAnswer = Awaited<ReturnType<typeof readTrace>>;
 
-/** What happened in the task, on one axis of time. A span opens what is known of it. */
+const readTrace = (id: string, signal: AbortSignal) =>
+  answerOf(api.GET('/v1/tasks/{id}/trace', { params: { path: { id } }, signal }));
+
+const traceQuery = (id: string, isLive: boolean) => ({
+  queryKey: ['task', id, 'trace'],
+  queryFn: ({ signal }: { signal: AbortSignal }) => readTrace(id, signal),
+  refetchInterval: ({ state: { data } }: { state: { data?: TraceAnswer | undefined } }): number | false => {
+    const spans = data?.spans ?? [];
+    if (isLive) return spans.length > LONG_TRACE ? LONG_POLL_MS : POLL_MS;
+    // Deliveries go on after the end of the task.
+    return spans.some(({ ended_at: end }) => end === null) ? LONG_POLL_MS : false;
+  },
+});
+
+/** The traces of children by their ids, and why some cannot be read. A function of its own: React Query runs it when an answer changes. */
+const answersOf = (results: { data?: TraceAnswer | undefined; error: Error | null }[]) => ({
+  answers: new Map(results.flatMap(({ data }) => (data ? [[data.task_id, data] as const] : []))),
+  errors: results.flatMap(({ error }) => error ?? []),
+});
+
+/** What happened in the task, on one axis of time. A span opens what is known of it; that of a child opens its trace as well. */
 export function Trace({ task: { task_id: id, state } }: { task: Task }) {
-  const { data, error } = useQuery({
-    queryKey: ['task', id, 'trace'],
-    queryFn: ({ signal }) => answerOf(api.GET('/v1/tasks/{id}/trace', { params: { path: { id } }, signal })),
-    refetchInterval: isTerminal(state) ? false : POLL_MS,
+  const isLive = !isTerminal(state);
+  const { data, error } = useQuery(traceQuery(id, isLive));
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const [childIds, setChildIds] = useState<readonly string[]>([]);
+  const { answers, errors } = useQueries({
+    queries: childIds.map((child) => traceQuery(child, isLive)),
+    combine: answersOf,
   });
-  const bars = useMemo(() => (data ? barsOf(data.spans, data.now) : []), [data]);
-  const [isWhole, setWhole] = useState(false);
-  const [open, setOpen] = useState<string>();
+  const { rows, ms: whole } = useMemo(
+    () => traceRows(id, data ?? { spans: [], now: '' }, answers),
+    [id, data, answers],
+  );
   if (error) return <ErrorView error={error} />;
-  if (!data || bars.length === 0) return null;
-  const shown = isWhole ? bars : bars.slice(0, SHOWN_SPANS);
+  if (!data || rows.length === 0) return null;
+  const toggle = ({ key, span: { task_id: child } }: TraceRow): void => {
+    const isOpen = open.has(key);
+    setOpen(isOpen ? without(open, key) : new Set([...open, key]));
+    if (child === undefined) return;
+    setChildIds(isOpen ? childIds.filter((each) => each !== child) : [...new Set([...childIds, child])]);
+  };
   return (
     <Section title="Trace">
-      <ol className={styles.trace} aria-label="Trace of the task">
-        {shown.map((bar) => {
-          const { span } = bar;
-          const isOpen = open === span.id;
+      {errors.map((fault, i) => (
+        <ErrorView key={i} error={fault} />
+      ))}
+      <VirtualList name="Trace of the task" rows={rows} keyOf={({ key }) => key} estimate={ROW_PX}>
+        {(row) => {
+          const of = row.taskId === id ? data : answers.get(row.taskId);
+          const { model_call: index } = row.span;
           return (
-            <li key={span.id} className={styles.item}>
-              <Row bar={bar} isOpen={isOpen} toggle={() => setOpen(isOpen ? undefined : span.id)} />
-              {isOpen && (
+            <>
+              <Row row={row} whole={whole} isOpen={open.has(row.key)} toggle={() => toggle(row)} />
+              {open.has(row.key) && (
                 <Detail
-                  taskId={id}
-                  bar={bar}
-                  call={span.model_call === undefined ? undefined : data.model_calls[span.model_call]}
+                  row={row}
+                  call={index === undefined ? undefined : of?.model_calls[index]}
                   currency={data.currency}
                 />
               )}
-            </li>
+            </>
           );
-        })}
-      </ol>
-      {bars.length > shown.length && (
-        <Button variant="default" size="xs" onClick={() => setWhole(true)}>
-          Show all {bars.length} spans
-        </Button>
-      )}
+        }}
+      </VirtualList>
     </Section>
   );
 }
 
-function Row({ bar, isOpen, toggle }: { bar: Bar; isOpen: boolean; toggle: () => void }) {
-  const { span, depth, left, width, ms } = bar;
+const without = (keys: ReadonlySet<string>, key: string): ReadonlySet<string> =>
+  new Set([...keys].filter((each) => each !== key));
+
+function Row({
+  row: { span, depth, start, ms },
+  whole,
+  isOpen,
+  toggle,
+}: {
+  row: TraceRow;
+  whole: number;
+  isOpen: boolean;
+  toggle: () => void;
+}) {
   const names = useAgentNames();
   const name = span.kind === 'child' ? (names.get(span.name) ?? span.name) : span.name;
+  const left = Math.min(start / whole, 1 - MIN_WIDTH);
+  const width = Math.min(Math.max(ms / whole, MIN_WIDTH), 1 - left);
   return (
     <UnstyledButton className={styles.row} onClick={toggle} aria-expanded={isOpen}>
-      <span className={styles.name} style={{ paddingInlineStart: `${depth}rem` }}>
-        <span className={styles.kind}>{span.kind}</span> {span.kind === name ? '' : name}
+      <span className={styles.name} style={{ paddingInlineStart: `${Math.min(depth, MAX_INDENT)}rem` }}>
+        <span className={styles.kind}>{span.kind}</span> {name}
       </span>
       <span className={styles.axis} aria-hidden>
         <span
@@ -93,13 +141,11 @@ function Row({ bar, isOpen, toggle }: { bar: Bar; isOpen: boolean; toggle: () =>
 }
 
 function Detail({
-  taskId,
-  bar: { span },
+  row: { span, taskId },
   call,
   currency,
 }: {
-  taskId: string;
-  bar: Bar;
+  row: TraceRow;
   call: ModelCall | undefined;
   currency: string | null;
 }) {
@@ -118,6 +164,7 @@ function Detail({
           </Text>
         )}
         {span.task_id !== undefined && <TaskLink id={span.task_id} />}
+        {span.answered_by !== undefined && <AnsweredBy principal={span.answered_by} />}
         {call && (
           <Text size="sm">
             {call.input_tokens} → {call.output_tokens} tokens
@@ -148,7 +195,17 @@ function Detail({
   );
 }
 
-/** What a call of a model or tool has said. */
+/** Who has answered a question. */
+function AnsweredBy({ principal }: { principal: string }) {
+  const nameOf = usePrincipalName();
+  return (
+    <Text size="sm" title={principal}>
+      Answered by {nameOf(principal)}
+    </Text>
+  );
+}
+
+/** What a call of a model or tool has said, or what a step has returned. */
 function Said({ taskId, entry }: { taskId: string; entry: number }) {
   const { data, error } = useQuery({
     queryKey: ['call', taskId, entry],
@@ -163,7 +220,13 @@ function Said({ taskId, entry }: { taskId: string; entry: number }) {
   });
   if (error) return <ErrorView error={error} />;
   if (!data) return null;
-  const { model, tool } = data;
+  const { model, tool, step } = data;
+  if (step)
+    return (
+      <Labelled name="Result">
+        {step.result === undefined ? <Plain text="nothing" /> : <Json value={step.result} />}
+      </Labelled>
+    );
   if (tool)
     return (
       <>

@@ -1,0 +1,188 @@
+import { Code, Group, Table, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { useEffect, useMemo, useState } from 'react';
+import type { Artifact, Message } from '../../a2a/artifacts';
+import { isTerminal } from '../../a2a/task-states';
+import { Section } from '../../components/section';
+import { TaskLink } from '../../components/task-link';
+import { Time } from '../../components/time';
+import { useCaller } from '../../session/caller';
+import { usePrincipalName } from '../../session/principal-names';
+import { useAgentNames } from '../agents/agent-names';
+import { Decision } from './decision';
+import { type Approval, approvalOf } from './log-entries';
+import type { TaskLog } from './task-log';
+import { MAX_MODEL_CALLS } from './task-work';
+import { durationText, lengthText, StateBadge, statusReason, type Task } from './task-words';
+import styles from './tasks.module.css';
+
+type Fact = [name: string, value: React.ReactNode];
+
+/** Characters of the message that are shown. */
+const MAX_MESSAGE = 2_000;
+
+/** What most people open a task for: its message, its state, how long it took, what it cost, and why it failed. */
+export function Lead({ task, first }: { task: Task; first: TaskLog['first'] }) {
+  const { state, error } = task;
+  const reason = statusReason(task) ?? error?.message;
+  const isBad = state === 'failed' || state === 'rejected' || error !== null;
+  const message = messageText(first?.task?.history?.[0]);
+  const facts: Fact[] = [
+    ...(message === '' ? [] : [['Message', <MessageText key="message" text={message} />] as Fact]),
+    ['State', <StateBadge key="state" state={state} />],
+    ...(reason === undefined
+      ? []
+      : [
+          [
+            'Reason',
+            <Text key="reason" size="sm" className={isBad ? styles.error : undefined}>
+              {reason}
+            </Text>,
+          ] as Fact,
+        ]),
+    ...durationFacts(task),
+    ...usageFacts(task),
+  ];
+  return <FactTable name="About the task" facts={facts} />;
+}
+
+/** Of a task that goes on: how long it has taken so far. */
+function durationFacts(task: Task): Fact[] {
+  const length = lengthText(task);
+  if (length !== undefined) return [['Duration', length]];
+  const { created_at: from, state } = task;
+  return from === undefined || isTerminal(state) ? [] : [['Duration', <SoFar key="duration" from={from} />]];
+}
+
+function SoFar({ from }: { from: string }) {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  return `${durationText(now - Date.parse(from))} so far`;
+}
+
+const MessageText = ({ text }: { text: string }) => (
+  <Text size="sm" lineClamp={3} className={styles.lead}>
+    {text}
+  </Text>
+);
+
+/** The text of a message, and the names of its files. */
+function messageText(message: Message | undefined): string {
+  const parts = (message?.parts ?? []) as { text?: string; data?: unknown; filename?: string }[];
+  const texts = parts.map(({ text, data, filename }) => {
+    if (text !== undefined) return text;
+    return data === undefined ? `[${filename ?? 'file'}]` : JSON.stringify(data);
+  });
+  return texts.join(' ').slice(0, MAX_MESSAGE);
+}
+
+/** The other facts of a task. */
+export function Facts({ task, log: { artifacts, last } }: { task: Task; log: TaskLog }) {
+  const names = useAgentNames();
+  const canReadAgents = useCaller().can('agents:read');
+  const nameOf = usePrincipalName();
+  const { parent_id: parent, owner } = task;
+  // The newest is the first.
+  const [run] = task.runs;
+  const slug = names.get(task.agent_id);
+  const approvals = useMemo(() => decisionsOf(artifacts), [artifacts]);
+  const facts: Fact[] = [
+    ['Id', <Code key="id">{task.task_id}</Code>],
+    [
+      'Agent',
+      slug !== undefined && canReadAgents ? (
+        <Link key="agent" to="/agents/$agent" params={{ agent: slug }} className={styles.link}>
+          {slug}
+        </Link>
+      ) : (
+        (slug ?? task.agent_id)
+      ),
+    ],
+    [
+      'Context',
+      <Link
+        key="context"
+        to="/tasks"
+        search={{ agent: task.agent_id, context: task.context_id }}
+        className={styles.link}
+      >
+        {task.context_id}
+      </Link>,
+    ],
+    ['Owner', owner === null ? 'an earlier release made it' : ownerText(owner, nameOf(owner))],
+    ...(run?.state === 'running' && run.worker_id !== null
+      ? [['Worker', <Code key="worker">{run.worker_id}</Code>] as Fact]
+      : []),
+    ['Created', <Time key="created" at={task.created_at ?? null} />],
+    ['Updated', <Time key="updated" at={task.updated_at ?? null} />],
+    ...approvals.map(
+      ({ tool, decision }, i) =>
+        [i === 0 ? 'Approvals' : '', <Decided key={i} tool={tool} of={decision} />] as Fact,
+    ),
+    // The log is ahead of what was read of the task.
+    ['Events', Math.max(task.events, last)],
+    ...(task.agent_version === null ? [] : [['Version of the agent', task.agent_version] as Fact]),
+    ...(parent === null ? [] : [['Parent', <TaskLink key={parent} id={parent} />] as Fact]),
+  ];
+  return (
+    <Section title="Details">
+      <FactTable name="Details of the task" facts={facts} />
+    </Section>
+  );
+}
+
+const FactTable = ({ name: label, facts }: { name: string; facts: readonly Fact[] }) => (
+  <Table withRowBorders={false} aria-label={label}>
+    <Table.Tbody>
+      {facts.map(([name, value], i) => (
+        <Table.Tr key={i}>
+          <Table.Th w={{ base: '7rem', sm: '12rem' }} scope="row">
+            {name}
+          </Table.Th>
+          <Table.Td>{value}</Table.Td>
+        </Table.Tr>
+      ))}
+    </Table.Tbody>
+  </Table>
+);
+
+/** What the calls of models used and cost, those that failed too. Nothing, if there were none. */
+function usageFacts({ model_calls: calls, currency }: Task): [string, string][] {
+  if (calls.length === 0) return [];
+  const sum = (of: (call: (typeof calls)[number]) => number): number =>
+    calls.reduce((total, call) => total + of(call), 0);
+  const tokens = `${sum((call) => call.input_tokens)} → ${sum((call) => call.output_tokens)} tokens`;
+  const cost = `${Number(sum((call) => call.cost ?? 0).toFixed(6))} ${currency ?? ''}`;
+  const isWhole = calls.length < MAX_MODEL_CALLS;
+  return [
+    [
+      'Usage',
+      `${tokens}${currency === null ? '' : `, ${cost}`}${isWhole ? '' : ' in the newest calls of models'}`,
+    ],
+  ];
+}
+
+const ownerText = (key: string, name: string): string => (name === key ? key : `${name} (${key})`);
+
+/** A decision among the facts of a task. */
+function Decided({ tool, of: decision }: { tool: string; of: Approval }) {
+  return (
+    <Group gap="xs">
+      <Code>{tool}</Code>
+      <Decision of={decision} />
+      <Text size="sm" span>
+        <Time at={decision.at} />
+      </Text>
+    </Group>
+  );
+}
+
+/** What people have decided on calls of tools, the oldest first. */
+const decisionsOf = (artifacts: readonly Artifact[]): { tool: string; decision: Approval }[] =>
+  artifacts.flatMap((artifact) => {
+    const decision = approvalOf(artifact);
+    return decision ? [{ tool: artifact.name ?? artifact.artifactId, decision }] : [];
+  });
