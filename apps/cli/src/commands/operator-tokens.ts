@@ -17,11 +17,10 @@ import { parseExpiry } from './tokens.js';
 const TITLES = ['prefix', 'name', 'role', 'expires', 'state', 'created', 'id'];
 
 type OperatorToken = OperatorSchemas['OperatorToken'];
-type OperatorRole = OperatorToken['role'];
 
 interface CreateOperatorTokenOptions extends JsonOption {
   name: string;
-  role: OperatorRole;
+  role: OperatorToken['role'];
   expires?: string;
 }
 
@@ -41,7 +40,7 @@ export function addOperatorTokenCommands(program: Command, cli: Cli): void {
       choice(
         '--role <role>',
         'what it may do: read everything, support tenants without seeing contents, or all',
-        ['read', 'support', 'full'] satisfies OperatorRole[],
+        ['read', 'support', 'full'] satisfies OperatorToken['role'][],
         'full',
       ),
     )

@@ -46,7 +46,7 @@ export function defineAgent(run: (turn: AgentTurn) => AgentAnswer | Promise<Agen
       const { taskId } = request;
       const canceled = new AbortController();
       running.set(taskId, canceled);
-      const reply = new Reply(request, bus);
+      const reply = new TurnReply(request, bus);
       try {
         reply.end(await run(turnOf(request, bus, reply, canceled.signal)));
       } catch (error) {
@@ -66,7 +66,7 @@ export function defineAgent(run: (turn: AgentTurn) => AgentAnswer | Promise<Agen
 function turnOf(
   request: RequestContext,
   bus: ExecutionEventBus,
-  reply: Reply,
+  reply: TurnReply,
   signal: AbortSignal,
 ): AgentTurn {
   const { taskId, contextId, userMessage: message, task } = request;
@@ -90,7 +90,7 @@ function turnOf(
 }
 
 /** Writes the answer of a turn. */
-class Reply {
+class TurnReply {
   private hasBegun = false;
 
   constructor(
