@@ -70,11 +70,13 @@ export async function startCluster({ dist, driver = 'redis', apis, workers, env:
     redisUrl: redis?.url,
     /** Process ids by name: `api 1`, `worker 2`, `postgres`, `redis`. */
     processes: () => pids,
-    /** A new tenant: one caller per API. */
-    async tenant({ weight, agent = 'echo' } = {}) {
+    /** A new tenant: one caller per API. @param scopes of its token, comma-separated */
+    async tenant({ weight, agent = 'echo', scopes } = {}) {
       const slug = `bench-${++made}`;
       const { id } = JSON.parse(await baton('tenants', 'create', slug, '--json'));
-      const token = JSON.parse(await baton('tokens', 'create', '--tenant', slug, '--json')).token;
+      const token = JSON.parse(
+        await baton('tokens', 'create', '--tenant', slug, ...(scopes ? ['--scopes', scopes] : []), '--json'),
+      ).token;
       if (weight) await query(postgres.url, 'UPDATE tenants SET limits = $1 WHERE id = $2', [{ weight }, id]);
       const headers = { authorization: `Bearer ${token}` };
       const targets = urls.map((url) => new Target(slug, `${url}/agents/${agent}`, headers));

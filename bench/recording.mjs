@@ -24,7 +24,7 @@ const cluster = await startCluster({
   env: { OUTBOUND_ALLOW: '127.0.0.1', BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64') },
 });
 try {
-  const [{ headers, url }] = (await cluster.tenant()).targets;
+  const [{ headers, url }] = (await cluster.tenant({ scopes: 'agents:call,agents:write' })).targets;
   const off = await agent('off', 'none');
   const on = await agent('on', 'all');
   const figures = {
