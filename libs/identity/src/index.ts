@@ -22,6 +22,7 @@ export {
 } from './token.service.js';
 export { RefusedTokenError } from './refused-token-error.js';
 export { OperatorTokens } from './operator-tokens.js';
+export { OPERATOR_ROLES } from '@baton/database';
 export { newSigningSecret, PushSecrets, SIGNING_PREFIX } from './push-secrets.js';
 export { SecretBox } from './secret-box.js';
 export { SecretError } from './secret-error.js';

@@ -1,6 +1,5 @@
 import { ProtocolError } from '@baton/a2a';
-import { OPERATOR_ROLES } from '@baton/database';
-import { OperatorTokens } from '@baton/identity';
+import { OPERATOR_ROLES, OperatorTokens } from '@baton/identity';
 import { Controller, Delete, Get, Param, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';

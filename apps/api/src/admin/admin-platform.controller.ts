@@ -1,5 +1,5 @@
 import { Message } from '@baton/a2a';
-import { OPERATOR_ROLES } from '@baton/database';
+import { OPERATOR_ROLES } from '@baton/identity';
 import { DeadPushes, type DeadLetter, PlatformService, OperatorLetters, RUN_CLASSES } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
