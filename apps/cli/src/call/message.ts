@@ -2,7 +2,7 @@ import { dataPart, type Message, type Part, Role } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { basename, extname } from 'node:path';
-import { jsonOption } from '../commands/options.js';
+import { jsonOption } from '../json-option.js';
 import { UsageError } from '../usage-error.js';
 
 /** What a message has, as options of a command say it. */

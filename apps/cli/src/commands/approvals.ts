@@ -11,7 +11,8 @@ import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { findTarget, type ServerOptions, tenantApi } from '../api.js';
 import { taskRecord, TasksClient } from '../tasks/tasks-client.js';
 import { UsageError } from '../usage-error.js';
-import { jsonOption, parseCount } from './options.js';
+import { jsonOption } from '../json-option.js';
+import { parseCount } from './options.js';
 
 const TITLES = ['task', 'call', 'tool', 'input', 'asked', 'expires', 'agent'];
 const MAX_LISTED = 10_000;

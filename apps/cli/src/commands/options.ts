@@ -27,14 +27,3 @@ export function parseCount(option: string, text: string, max: number): number {
   if (count >= 1 && count <= max) return count;
   throw new UsageError(`${option}: "${text}" is not a whole number from 1 to ${max}.`);
 }
-
-/** A JSON object. Throws UsageError. */
-export function jsonOption(option: string, text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
-  } catch {
-    // Not JSON: the error below says so.
-  }
-  throw new UsageError(`${option}: this is not a JSON object: give one such as '{"echo": {"chunks": 3}}'.`);
-}

@@ -6,38 +6,9 @@ import type { TenantSchemas } from '@baton/contract';
 import { BASE } from '../../base';
 
 export type Agent = TenantSchemas['Agent'];
-export type AgentSummary = TenantSchemas['AgentSummary'];
 export type AgentWrite = TenantSchemas['AgentWrite'];
-export type LoadFailure = TenantSchemas['LoadFailure'];
-
-/** A page of the list. */
-interface AgentPage {
-  agents: AgentSummary[];
-  load_failures?: LoadFailure[];
-  next_cursor: string | null;
-}
 
 const PAGE = 100;
-
-/** All agents that the caller sees, and why others are not there. */
-export const agentsQuery = queryOptions({
-  queryKey: ['agents'],
-  queryFn: async () => {
-    const agents: AgentSummary[] = [];
-    const failures: LoadFailure[] = [];
-    for (let cursor: string | null | undefined = undefined; cursor !== null;) {
-      const query: { limit: number; cursor?: string } = {
-        limit: PAGE,
-        ...(cursor !== undefined && { cursor }),
-      };
-      const page: AgentPage = await answerOf(api.GET('/v1/agents', { params: { query } }));
-      agents.push(...page.agents);
-      failures.push(...(page.load_failures ?? []));
-      cursor = page.next_cursor;
-    }
-    return { agents, failures };
-  },
-});
 
 /** An agent, and the tag by which a write says which version it changes. */
 export const agentQuery = (name: string) =>

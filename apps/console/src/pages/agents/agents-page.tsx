@@ -6,9 +6,9 @@ import { FailedShare } from '../../components/failed-share';
 import { Page } from '../../components/page';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
-import { durationText } from '../tasks/task-words';
+import { durationText } from '../../components/duration';
 import { moneyIn, type Usage, usageQuery } from '../usage/usage-query';
-import { agentsQuery, type LoadFailure } from './agents-api';
+import { agentsQuery, type LoadFailure } from '../../api/agents-query';
 
 const USE_DAYS = 7;
 const USE_TITLES = ['Tasks a day', 'Failed', '95 % within', 'Cost', 'Last task'];

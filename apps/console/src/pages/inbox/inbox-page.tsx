@@ -10,7 +10,7 @@ import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
 import { noteAnswered, questionKey, useWaitingTasks, type InboxTask } from '../../session/waiting-tasks';
-import { useAgentNames } from '../agents/agent-names';
+import { useAgentNames } from '../../components/agent-names';
 import { Answer } from '../tasks/answer-form';
 import { readableParts } from '../tasks/question-fields';
 import { decisionPart, sendAnswer } from '../tasks/send-answer';

@@ -25,7 +25,7 @@ import { Page } from '../../components/page';
 import { PartView } from '../../components/part-view';
 import { useCaller } from '../../session/caller';
 import { isTerminal, isWaiting } from '../../a2a/task-states';
-import { agentsQuery } from '../agents/agents-api';
+import { agentsQuery } from '../../api/agents-query';
 import { MissingSecrets } from '../agents/missing-secrets';
 import type { AgentCall } from './agent-call';
 import { AnswerSummary, type StreamEvent, type AnswerContent } from './answer-summary';

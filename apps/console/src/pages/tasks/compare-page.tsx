@@ -7,7 +7,8 @@ import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import type { Part } from '../../components/part-view';
 import { type Artifact, joinTexts, type Message } from '../../a2a/artifacts';
-import { lengthText, type Task, UUID } from './task-words';
+import { lengthText, type Task } from './task-words';
+import { UUID } from '../../components/uuid';
 import styles from './tasks.module.css';
 
 const route = getRouteApi('/app/tasks/$id/compare');

@@ -1,7 +1,7 @@
 import { Group, Text } from '@mantine/core';
 import { Section } from '../../components/section';
 import { TaskLink } from '../../components/task-link';
-import { useAgentNames } from '../agents/agent-names';
+import { useAgentNames } from '../../components/agent-names';
 import { StateBadge, type Task } from './task-words';
 import styles from './tasks.module.css';
 

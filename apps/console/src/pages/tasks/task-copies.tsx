@@ -3,7 +3,7 @@ import { useState } from 'react';
 import type { Message } from '../../a2a/artifacts';
 import { SERVER_URL } from '../../base';
 import { Section } from '../../components/section';
-import { useAgentNames } from '../agents/agent-names';
+import { useAgentNames } from '../../components/agent-names';
 import { curlOf, HIDDEN_TOKEN } from '../playground/exchange';
 import type { LogEvent } from './task-log';
 import type { Task } from './task-words';

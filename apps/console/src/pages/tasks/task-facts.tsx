@@ -8,12 +8,13 @@ import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
 import { usePrincipalName } from '../../session/principal-names';
-import { useAgentNames } from '../agents/agent-names';
+import { useAgentNames } from '../../components/agent-names';
 import { Decision } from './decision';
 import { type Approval, approvalOf } from './log-entries';
 import type { TaskLog } from './task-log';
 import { MAX_MODEL_CALLS } from './task-work';
-import { durationText, lengthText, StateBadge, statusReason, type Task } from './task-words';
+import { lengthText, StateBadge, statusReason, type Task } from './task-words';
+import { durationText } from '../../components/duration';
 import styles from './tasks.module.css';
 
 type Fact = [name: string, value: React.ReactNode];

@@ -12,10 +12,11 @@ import { Time } from '../../components/time';
 import { VirtualList } from '../../components/virtual-list';
 import { useCaller } from '../../session/caller';
 import { usePrincipalName } from '../../session/principal-names';
-import { useAgentNames } from '../agents/agent-names';
+import { useAgentNames } from '../../components/agent-names';
 import { CallRecord } from './call-record';
 import { Labelled, Plain } from './labelled';
-import { durationText, type Task } from './task-words';
+import { type Task } from './task-words';
+import { durationText } from '../../components/duration';
 import styles from './task-trace.module.css';
 
 /** Between two looks at the trace of a task that goes on. Its statuses make it look at once. To read a long trace takes longer. */

@@ -1,6 +1,8 @@
 import { Badge } from '@mantine/core';
 import type { TenantSchemas } from '@baton/contract';
 import { isTerminal, isWaiting, STATE_COLOURS, type TaskState } from '../../a2a/task-states';
+import { durationText } from '../../components/duration';
+import { UUID } from '../../components/uuid';
 import styles from './tasks.module.css';
 
 export type ListedTask = TenantSchemas['TaskSummary'];
@@ -19,8 +21,6 @@ export const statusReason = ({
 
 /** The end of a UUID. Those of neighbours begin with the same time. Other ids, which callers have made, are whole. */
 export const shortId = (id: string): string => (UUID.test(id) ? id.slice(-SHORT_ID) : id);
-
-export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 const SHORT_ID = 8;
 
@@ -43,21 +43,6 @@ export function StateBadge({ state }: { state?: TaskState | undefined }) {
       {state ?? 'unknown'}
     </Badge>
   );
-}
-
-const UNITS = [
-  [86_400, 'd'],
-  [3_600, 'h'],
-  [60, 'min'],
-] as const;
-
-/** A duration for people: `350 ms`, `12 s`, `3 min`, `2 d`. */
-export function durationText(ms: number): string {
-  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
-  const seconds = ms / 1_000;
-  const [size, unit] = UNITS.find(([each]) => seconds >= each) ?? [1, 's'];
-  const value = seconds / size;
-  return `${value < 10 ? value.toFixed(1).replace('.0', '') : Math.round(value)} ${unit}`;
 }
 
 /** How long a task took: from its creation to its end, its waits included. Undefined: it goes on, or that is not known. */

@@ -2,7 +2,8 @@ import { Text } from '@mantine/core';
 import { Section } from '../../components/section';
 import { SimpleTable } from '../../components/simple-table';
 import { Time } from '../../components/time';
-import { durationText, type Task } from './task-words';
+import { type Task } from './task-words';
+import { durationText } from '../../components/duration';
 
 /** Calls of models that the server shows. */
 export const MAX_MODEL_CALLS = 100;

@@ -8,22 +8,16 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { useCaller } from '../../session/caller';
-import { useAgentNames } from '../agents/agent-names';
+import { useAgentNames } from '../../components/agent-names';
 import { readFilters, SPANS, type TaskFilters, unknownFilters, untilChoices } from './filters';
 import { heldOrder } from './held-order';
 import { hitsOf } from './search-hits';
 import { countsQuery, readTasks, tasksQuery } from './tasks-query';
 import { usePrincipalName, usePrincipalNames } from '../../session/principal-names';
 import { STATES } from '../../a2a/task-states';
-import {
-  durationText,
-  ListedId,
-  lengthText,
-  type ListedTask,
-  statusReason,
-  StateBadge,
-  UUID,
-} from './task-words';
+import { ListedId, lengthText, type ListedTask, statusReason, StateBadge } from './task-words';
+import { UUID } from '../../components/uuid';
+import { durationText } from '../../components/duration';
 import styles from './tasks.module.css';
 import { COMMAND_LINE } from '../../command-line';
 

@@ -18,7 +18,7 @@ import { ErrorView } from '../../components/error-view';
 import { ScopedPage } from '../../components/scoped';
 import { useCaller } from '../../session/caller';
 import { usePrincipalName } from '../../session/principal-names';
-import { useAgentNames } from '../agents/agent-names';
+import { useAgentNames } from '../../components/agent-names';
 import { moneyIn, sinceOf, type Usage, usageQuery } from './usage-query';
 import { type Key, KEYS, PERIODS, readUsageView, type UsageView } from './usage-view';
 import { COMMAND_LINE } from '../../command-line';

@@ -9,7 +9,7 @@ import { PagedTable } from '../../components/paged-table';
 import { ScopedPage } from '../../components/scoped';
 import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
-import { useAgentNames } from '../agents/agent-names';
+import { useAgentNames } from '../../components/agent-names';
 
 type ListedDelivery = TenantSchemas['WebhookDelivery'];
 

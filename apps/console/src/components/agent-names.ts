@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import { answerOf, api } from '../../api/client';
-import { useCaller } from '../../session/caller';
+import { answerOf, api } from '../api/client';
+import { useCaller } from '../session/caller';
 
 /** Slugs of agents by their ids, if the caller may read them. */
 export function useAgentNames(): ReadonlyMap<string, string> {
