@@ -17,7 +17,8 @@ const MAY_IMPORT = {
   agents: ['a2a', 'compute', 'config', 'outbound', 'sandbox', 'telemetry'],
 };
 
-const TESTS = '\\.(spec|int-spec|e2e-spec|nightly-spec|fixture)\\.c?ts$|\\.fixture\\.cjs$|^libs/[^/]+/test/|^test/';
+const TESTS =
+  '\\.(spec|int-spec|e2e-spec|nightly-spec|fixture)\\.c?ts$|\\.fixture\\.cjs$|^libs/[^/]+/test/|^test/';
 
 const layers = Object.entries(MAY_IMPORT).map(([lib, others]) => ({
   name: `${lib}-imports-only-${others.length > 0 ? others.join('-') : 'nothing-of-ours'}`,

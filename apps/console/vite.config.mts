@@ -42,7 +42,9 @@ export default defineConfig({
     renderBuiltUrl: (_, { hostType }) => (hostType === 'html' ? undefined : { relative: true }),
   },
   plugins: [react(), firstReads, kitStyles],
-  resolve: { alias: { '@baton/contract': fileURLToPath(new URL('../../libs/contract/src/index.ts', import.meta.url)) } },
+  resolve: {
+    alias: { '@baton/contract': fileURLToPath(new URL('../../libs/contract/src/index.ts', import.meta.url)) },
+  },
   // The server puts a nonce in its place in each answer.
   html: { cspNonce: '__CSP_NONCE__' },
   build: {
