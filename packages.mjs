@@ -7,12 +7,14 @@
  */
 import { build } from 'esbuild';
 import { execFile } from 'node:child_process';
+import { createRequire } from 'node:module';
 import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
+const require = createRequire(import.meta.url);
 const OUT = resolve(process.argv[2] ?? join(ROOT, 'dist/packages'));
 const run = promisify(execFile);
 
@@ -48,14 +50,17 @@ async function packPlatform(folder) {
 }
 
 async function packAuthor(folder) {
+  const entry = join(ROOT, 'dist/libs/agents/src/author/index.js');
   await build({
-    entryPoints: [join(ROOT, 'dist/libs/agents/src/author/index.js')],
+    entryPoints: [entry],
     outfile: join(folder, 'index.js'),
     bundle: true,
     platform: 'node',
     target: 'node20',
     format: 'cjs',
     external: ['@a2a-js/sdk'],
+    // Node.js finds the names for `import { … }` in the text of the module. The bundler drops that of the compiler.
+    footer: { js: `0 && (module.exports = { ${Object.keys(require(entry)).join(', ')} });` },
   });
   const options = ['--declaration', '--emitDeclarationOnly', '--ignoreConfig', '--skipLibCheck', '--strict'];
   const modules = ['--module', 'nodenext', '--target', 'es2023', '--types', 'node'];

@@ -406,12 +406,12 @@ describe('a token', () => {
     };
     expect(spans.map(({ kind, name, state }) => [kind, name, state])).toEqual([
       ['turn', '1', 'succeeded'],
-      ['queue', 'queue', 'succeeded'],
+      ['queue', '1', 'succeeded'],
       ['attempt', '1', 'succeeded'],
       ['model', 'openai-compatible/m', 'succeeded'],
       ['question', 'input-required', 'succeeded'],
       ['turn', '2', 'succeeded'],
-      ['queue', 'queue', 'succeeded'],
+      ['queue', '1', 'succeeded'],
       ['attempt', '1', 'succeeded'],
       ['tool', 'desk_pay', 'succeeded'],
       ['model', 'openai-compatible/m', 'succeeded'],

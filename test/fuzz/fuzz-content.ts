@@ -20,9 +20,9 @@ const AT_ONCE = 8;
 const END_MS = 60_000;
 /**
  * A turn of settings that nobody has judged may last long; then it must be possible to cancel it. Not sooner: on a busy machine a
- * turn that would complete takes 20 seconds.
+ * turn that would complete takes a minute.
  */
-const SETTLE_MS = 60_000;
+const SETTLE_MS = 180_000;
 const BATCH = 200;
 /** The peer of settings: a model and an agent that do what they should. */
 const FINE = 0;
