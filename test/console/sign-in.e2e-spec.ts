@@ -255,7 +255,7 @@ describeConsole('sign-in to the console', () => {
   });
 
   it('is readable in the dark', async () => {
-    const page = await baton.open({ token: tenant.token, context: { colorScheme: 'dark' } });
+    const page = await baton.open({ token: tenant.token, path: '/tasks', context: { colorScheme: 'dark' } });
     await page.getByRole('heading', { name: 'Tasks', level: 1 }).waitFor();
     await baton.expectAccessible(page);
   });
