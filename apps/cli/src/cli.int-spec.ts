@@ -436,7 +436,7 @@ describe('tokens of operators', () => {
   }
 
   it('are made in the database, and are listed and revoked', async () => {
-    const made = await json<Token>('operator-tokens create --name desk --expires 30d');
+    const made = await json<Token>('operator-tokens create --name desk --role support --expires 30d');
     const env = { BATON_ADMIN_URL: managementUrl, BATON_OPERATOR_TOKEN: made.token };
     const listed = JSON.parse((await baton('operator-tokens list --json', env)).out) as object[];
     const { token: _, ...shown } = made;
@@ -446,7 +446,7 @@ describe('tokens of operators', () => {
     ]);
     const { out } = await baton(`operator-tokens revoke ${made.prefix}`);
     expect(out).toMatch(
-      /^PREFIX +NAME +EXPIRES +STATE +CREATED +ID\nbaton_operator_\S+ +desk +\d.* revoked /,
+      /^PREFIX +NAME +ROLE +EXPIRES +STATE +CREATED +ID\nbaton_operator_\S+ +desk +support +\d.* revoked /,
     );
     expect(await refusal('operator-tokens list', env)).toMatch(/refuses the token: /);
     expect(await refusal(`operator-tokens revoke ${made.token}`)).toBe(
