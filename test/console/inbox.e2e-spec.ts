@@ -143,6 +143,21 @@ describeConsole('the inbox of the console', () => {
     expect(JSON.stringify((await taskOf(two)).task)).toContain('Too much');
   });
 
+  it('approves a call with the input that the person has changed', async () => {
+    const id = await send('payer', 'pay 4711');
+    const page = await open();
+    await entry(page, id).getByRole('button', { name: 'Change the input' }).click();
+    const input = entry(page, id).getByLabel('Input of desk_pay');
+    await input.fill('{"euros":');
+    await entry(page, id).getByText('This is not a JSON object').waitFor();
+    await input.fill('{"euros": 47}');
+    await baton.expectAccessibleInBothSchemes(page);
+    await entry(page, id).getByRole('button', { name: 'Approve desk_pay with this input' }).click();
+    await page.getByRole('heading', { name: 'Nothing waits for you' }).waitFor();
+    await ended(id);
+    expect(tools.calls).toMatchObject([{ tool: 'pay', input: { euros: 47 } }]);
+  });
+
   it('decides on several calls at once, after a question', async () => {
     const ids = [await send('payer', 'pay 1'), await send('payer', 'pay 2'), await send('payer', 'pay 3')];
     const page = await open();

@@ -2,7 +2,6 @@ import {
   Alert,
   Button,
   Checkbox,
-  Code,
   Group,
   NativeSelect,
   Stack,
@@ -13,10 +12,10 @@ import {
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type SyntheticEvent, useState } from 'react';
 import { ErrorView } from '../../components/error-view';
-import { Json, type Part } from '../../components/part-view';
-import { Time } from '../../components/time';
+import { type Part } from '../../components/part-view';
 import { useCaller } from '../../session/caller';
 import { noteAnswered } from '../../session/waiting-tasks';
+import { ApprovalCall } from './approval-call';
 import { answerData, type QuestionField, questionFields } from './question-fields';
 import { type AskingTask, decisionPart, sendAnswer } from './send-answer';
 
@@ -44,41 +43,18 @@ export function Answer({ task, question }: { task: AskingTask; question: readonl
     },
   });
   const { approvals = [] } = task;
-  const decide = (callId: string, approved: boolean): void =>
-    send.mutate([decisionPart(callId, approved, reason)]);
   return (
     <Stack>
-      {approvals.map(({ call_id: call, tool, agents = [], description, input, expires_at: expires }) => (
-        <Stack key={call} gap="xs">
-          <Text size="sm">
-            May {agents.at(-1) ?? 'it'} call <Code>{tool}</Code>? {description}
-          </Text>
-          {agents.length > 1 && <Text size="sm">Asked through {agents.join(' → ')}</Text>}
-          <Json value={input} />
-          {expires !== undefined && (
-            <Text size="sm">
-              Refused by itself at <Time at={expires} />
-            </Text>
-          )}
-          <Group>
-            <Button
-              size="xs"
-              loading={send.isPending}
-              disabled={!can('tasks:approve')}
-              onClick={() => decide(call, true)}
-            >
-              Approve {tool}
-            </Button>
-            <Button
-              size="xs"
-              variant="default"
-              disabled={send.isPending || !can('tasks:approve')}
-              onClick={() => decide(call, false)}
-            >
-              Reject {tool}
-            </Button>
-          </Group>
-        </Stack>
+      {approvals.map((approval) => (
+        <ApprovalCall
+          key={approval.call_id}
+          approval={approval}
+          isPending={send.isPending}
+          mayDecide={can('tasks:approve')}
+          onDecide={(isApproved, input) =>
+            send.mutate([decisionPart(approval.call_id, isApproved, reason, input)])
+          }
+        />
       ))}
       {approvals.length > 0 ? (
         <TextInput

@@ -27,7 +27,9 @@ export async function sendAnswer(
   if (error) throw new Error(error.message);
 }
 
-/** A decision on a call, as a part of an answer. @param reason empty: none */
-export const decisionPart = (callId: string, approved: boolean, reason: string): object => ({
-  data: { approval: { callId, approved, ...(reason !== '' && { reason }) } },
+/** A decision on a call, as a part of an answer. @param reason empty: none @param input with which the call is made; unset: its own */
+export const decisionPart = (callId: string, approved: boolean, reason: string, input?: unknown): object => ({
+  data: {
+    approval: { callId, approved, ...(reason !== '' && { reason }), ...(input !== undefined && { input }) },
+  },
 });

@@ -1,0 +1,86 @@
+import { Button, Code, Group, JsonInput, Stack, Text } from '@mantine/core';
+import type { TenantSchemas } from '@baton/contract';
+import { useState } from 'react';
+import { Json } from '../../components/part-view';
+import { Time } from '../../components/time';
+
+type Approval = NonNullable<TenantSchemas['TaskSummary']['approvals']>[number];
+
+interface Props {
+  approval: Approval;
+  isPending: boolean;
+  mayDecide: boolean;
+  /** @param input of an approved call: the input to which the person has changed it */
+  onDecide: (isApproved: boolean, input?: unknown) => void;
+}
+
+/** A call of a tool that a person must approve, as it is or with another input, or refuse. */
+export function ApprovalCall({ approval, isPending, mayDecide, onDecide }: Props) {
+  const { tool, agents = [], description, input, expires_at: expires } = approval;
+  const [changed, setChanged] = useState<string>();
+  const edited = changed === undefined ? undefined : parsed(changed);
+  const isWrong = changed !== undefined && edited === undefined;
+  return (
+    <Stack gap="xs">
+      <Text size="sm">
+        May {agents.at(-1) ?? 'it'} call <Code>{tool}</Code>? {description}
+      </Text>
+      {agents.length > 1 && <Text size="sm">Asked through {agents.join(' → ')}</Text>}
+      {changed === undefined ? (
+        <Json value={input} />
+      ) : (
+        <JsonInput
+          label={`Input of ${tool}`}
+          value={changed}
+          onChange={setChanged}
+          error={isWrong && 'This is not a JSON object'}
+          autosize
+          minRows={3}
+          maxRows={20}
+        />
+      )}
+      {expires !== undefined && (
+        <Text size="sm">
+          Refused by itself at <Time at={expires} />
+        </Text>
+      )}
+      <Group>
+        <Button
+          size="xs"
+          loading={isPending}
+          disabled={!mayDecide || isWrong}
+          onClick={() => onDecide(true, edited)}
+        >
+          Approve {tool}
+          {edited !== undefined && ' with this input'}
+        </Button>
+        <Button
+          size="xs"
+          variant="default"
+          disabled={isPending || !mayDecide}
+          onClick={() => onDecide(false)}
+        >
+          Reject {tool}
+        </Button>
+        <Button
+          size="xs"
+          variant="subtle"
+          disabled={isPending || !mayDecide}
+          onClick={() => setChanged(changed === undefined ? JSON.stringify(input, null, 2) : undefined)}
+        >
+          {changed === undefined ? 'Change the input' : 'Keep the input'}
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+/** Undefined for a text that is no JSON object. */
+function parsed(text: string): object | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
