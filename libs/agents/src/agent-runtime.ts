@@ -36,8 +36,12 @@ export interface TurnJournal {
    * @param taskId another task of the tenant, such as one of `earlierTasks`. Default: the turn's own task
    */
   read(taskId?: string): Promise<JournalEntry[]>;
-  /** The entry is durable when this resolves. Rejects without a write if another attempt has taken over the run. */
-  append(value: unknown): Promise<void>;
+  /**
+   * The entry is durable when this resolves. Rejects without a write if another attempt has taken over the run.
+   * @param record JSON of the record of the model call that the entry is about, without secrets and of bounded size. It is stored with
+   * the entry.
+   */
+  append(value: unknown, record?: string): Promise<void>;
 }
 
 /** The log of a turn's task, for runtimes that replay. */
@@ -71,8 +75,6 @@ export interface CallRecord {
 export interface TurnRecords {
   /** Which calls are recorded for an agent whose settings do not say it. */
   readonly byDefault: RecordMode;
-  /** Stores a record. */
-  store(record: CallRecord): Promise<void>;
   /** Stores a record if the run fails. */
   hold(record: CallRecord): void;
 }

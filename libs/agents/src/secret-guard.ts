@@ -45,7 +45,7 @@ export class SecretGuard implements TurnSecrets {
   journal(journal: TurnJournal): TurnJournal {
     return {
       read: (taskId) => journal.read(taskId),
-      append: (value) => journal.append(this.redactor.value(value)),
+      append: (value, record) => journal.append(this.redactor.value(value), record),
     };
   }
 

@@ -116,6 +116,8 @@ export class FixedAgents extends AgentList {
 /** A journal in memory. Use the same one for the next attempt or turn. */
 export class MemoryJournal implements TurnJournal {
   readonly entries: JournalEntry[] = [];
+  /** JSON of the records that came with entries, by position. */
+  readonly records = new Map<number, string>();
 
   constructor(readonly runId = 'run-m-1') {}
 
@@ -123,8 +125,9 @@ export class MemoryJournal implements TurnJournal {
     return Promise.resolve([...this.entries]);
   }
 
-  append(value: unknown): Promise<void> {
+  append(value: unknown, record?: string): Promise<void> {
     const { runId, entries } = this;
+    if (record !== undefined) this.records.set(entries.length + 1, record);
     // A copy, as in the database: later changes of the object have no effect.
     entries.push({
       runId,

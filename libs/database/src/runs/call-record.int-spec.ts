@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import { CallRecordStore, RetentionStore, UsageStore } from '../index.js';
+import { CallRecordStore, JournalStore, RetentionStore, UsageStore } from '../index.js';
 import { endTurn, newTask, openStores, sql, startTask, type Stores } from '../stores.fixture.js';
 
 let stores: Stores;
@@ -47,6 +47,23 @@ describe('records of model calls', () => {
     expect(await records.read(tenantId, taskId, 3)).toBeUndefined();
     expect(await records.read(randomUUID(), taskId, 2)).toBeUndefined();
     expect(await records.read(tenantId, 'no id', 2)).toBeUndefined();
+  });
+
+  it('are stored with the entry of their call, once, and their bytes count', async () => {
+    const journal = new JournalStore(stores.database);
+    const run = await startTask(stores);
+    const { tenantId, taskId } = run;
+    const json = JSON.stringify({ said: 'nul \0 and \ud800' });
+    expect(await journal.append({ ...run, attempt: run.attempt - 1 }, 1, 'zombie', json)).toBe(false);
+    expect(await records.read(tenantId, taskId, 1)).toBeUndefined();
+    expect(await journal.append(run, 1, 'mine', json)).toBe(true);
+    expect(await journal.append(run, 1, 'mine', '"again"')).toBe(true);
+    expect(await records.read(tenantId, taskId, 1)).toEqual(JSON.parse(json));
+    const [row] = (await sql(
+      stores,
+      `SELECT open_bytes::int AS bytes FROM tasks WHERE id = '${taskId}'`,
+    )) as { bytes: number }[];
+    expect(row?.bytes).toBe('"mine"'.length + Buffer.byteLength(json));
   });
 
   it('are those of the current attempt of a run that goes on', async () => {

@@ -117,6 +117,8 @@ interface NewEntry extends RunKey {
   position: number;
   /** Any JSON value. */
   value: unknown;
+  /** JSON of the record of the model call that the entry is about. */
+  record?: string;
 }
 
 const ENTRY = {
@@ -133,10 +135,30 @@ const ENTRY = {
  * first write may still be under way: it is then committed after this statement has begun, which sees it by the conflict alone. So a
  * conflict with an entry of the same attempt updates the entry as it is. `xmax` is 0 in a new one.
  */
-const APPEND_JOURNAL = statement(
-  'journal-append-2',
-  { entry: one(ENTRY) },
-  ({ entry }) => `
+const APPEND_JOURNAL = statement('journal-append-2', { entry: one(ENTRY) }, ({ entry }) => appendSql(entry));
+
+const RECORDED_ENTRY = {
+  ...ENTRY,
+  record: ['json', ({ record }) => record],
+  record_bytes: ['int', ({ record = '' }) => Buffer.byteLength(record)],
+} satisfies Inputs<NewEntry>;
+
+/** The same with the record of a model call. It is written with a new entry only. */
+const APPEND_RECORDED = statement('journal-append-recorded', { entry: one(RECORDED_ENTRY) }, ({ entry }) =>
+  appendSql(entry, entry),
+);
+
+function appendSql(
+  entry: Record<keyof typeof ENTRY, string>,
+  recorded?: Record<'record' | 'record_bytes', string>,
+): string {
+  const kept = `, kept AS (
+  INSERT INTO call_records (tenant_id, task_id, position, run_id, attempt, value, bytes)
+  SELECT ${entry.tenant_id}, ${entry.task_id}, position, ${entry.run_id}, ${entry.attempt}, ${recorded?.record}, ${recorded?.record_bytes}
+  FROM entry WHERE is_new
+  ON CONFLICT (tenant_id, task_id, position) DO NOTHING
+)`;
+  return `
 WITH task AS (
   SELECT id FROM tasks
   WHERE tenant_id = ${keyOfTenant(entry.tenant_id)} AND id = ${entry.task_id} AND active_run_id = ${entry.run_id} AND attempt = ${entry.attempt} AND state NOT IN (${TERMINAL_STATES})
@@ -147,12 +169,12 @@ WITH task AS (
   ON CONFLICT (tenant_id, task_id, position) DO UPDATE SET value = j.value
     WHERE j.run_id = EXCLUDED.run_id AND j.attempt = EXCLUDED.attempt
   RETURNING position, xmax = 0 AS is_new
-), counted AS (
-  UPDATE tasks SET open_bytes = open_bytes + ${sizeOf(entry.value)} FROM entry
+)${recorded ? kept : ''}, counted AS (
+  UPDATE tasks SET open_bytes = open_bytes + ${sizeOf(entry.value)}${recorded ? ` + ${recorded.record_bytes}` : ''} FROM entry
   WHERE entry.is_new AND tenant_id = ${keyOfTenant(entry.tenant_id)} AND id = ${entry.task_id}
 )
-SELECT position FROM entry`,
-);
+SELECT position FROM entry`;
+}
 
 /** One value of a task's journal. */
 export interface JournalRecord {
@@ -402,12 +424,13 @@ export class JournalStore {
   }
 
   /**
-   * Write the entry at `position`. Idempotent.
+   * Write the entry at `position`, and the record of its model call, if there is one. Idempotent.
    * @returns false if the attempt is not current or the task has ended: nothing was written then
    */
-  async append(run: RunKey, position: number, value: unknown): Promise<boolean> {
-    const values = APPEND_JOURNAL.values({ entry: { ...run, position, value } });
-    return (await this.database.tenantQuery(run.tenantId, APPEND_JOURNAL, values)).length > 0;
+  async append(run: RunKey, position: number, value: unknown, record?: string): Promise<boolean> {
+    const entry = { ...run, position, value, ...(record !== undefined && { record }) };
+    const append = record === undefined ? APPEND_JOURNAL : APPEND_RECORDED;
+    return (await this.database.tenantQuery(run.tenantId, append, append.values({ entry }))).length > 0;
   }
 }
 

@@ -17,8 +17,8 @@ export interface RunCallRecords extends TurnRecords {
 }
 
 /**
- * What the models of llm agents were sent and said. A record is stored at once, or held in memory until its run fails. Records are
- * kept as well as possible: held ones are lost when the worker dies, and when the run waits for another agent or a time.
+ * What the models of llm agents were sent and said. A record is stored with the entry of its call in the journal, or held in memory
+ * until its run fails. Held ones are lost when the worker dies, and when the run waits for another agent or a time.
  */
 @Injectable()
 export class CallRecords {
@@ -45,7 +45,6 @@ export class CallRecords {
     };
     return {
       byDefault: this.environment.recordDefault,
-      store: (record) => this.write(run, [record]),
       hold: (record) => {
         held.push(record);
         add(sizeOf(record));

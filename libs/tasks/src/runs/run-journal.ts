@@ -17,17 +17,17 @@ export class RunJournal implements TurnJournal {
     return retryTransient(() => this.store.read(this.run.tenantId, taskId), { signal: this.signal });
   }
 
-  append(value: unknown): Promise<void> {
-    const written = this.last.then(() => this.write(value));
+  append(value: unknown, record?: string): Promise<void> {
+    const written = this.last.then(() => this.write(value, record));
     this.last = written.catch(() => undefined);
     return written;
   }
 
   /** A lost answer is asked for again. The entry has a fixed position, so it is written once. */
-  private async write(value: unknown): Promise<void> {
+  private async write(value: unknown, record: string | undefined): Promise<void> {
     this.head ??= (await this.read()).at(-1)?.position ?? 0;
     const position = this.head + 1;
-    const isOurs = await retryTransient(() => this.store.append(this.run, position, value), {
+    const isOurs = await retryTransient(() => this.store.append(this.run, position, value, record), {
       signal: this.signal,
     });
     if (!isOurs) throw new AppendRefused('another attempt owns the run');

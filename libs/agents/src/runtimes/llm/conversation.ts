@@ -177,12 +177,13 @@ export class Conversation {
 
   /**
    * Appends an entry. It is durable when this resolves.
+   * @param record what is recorded of the call, to be stored with it
    * @returns its position in the journal
    */
-  async add(entry: LlmEntry): Promise<number> {
+  async add(entry: LlmEntry, record?: string): Promise<number> {
     // A secret that a model or a tool quotes must not go to another model or tool.
     const clean = this.turn.secrets.redactor.value(entry);
-    await this.turn.journal.append(clean);
+    await this.turn.journal.append(clean, record);
     const position = (this.entries.at(-1)?.position ?? 0) + 1;
     this.take({ ...clean, runId: this.turn.runId, position });
     return position;

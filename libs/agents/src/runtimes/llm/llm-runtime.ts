@@ -134,8 +134,9 @@ export class LlmRuntime implements AgentRuntime {
     const recorder = mode === 'none' ? undefined : new CallRecorder(turn, mode, logger);
     const model = await openModel(config, turn.secrets, answers, recorder?.onRequest);
     const onCall = async (call: ModelStep | FailedCall, recorded: RecordedTry | undefined): Promise<void> => {
-      const position = await conversation.add(call);
-      if (recorded) await recorder?.keep(position, call, recorded);
+      const record = recorded && recorder?.recordOf(call, recorded);
+      const position = await conversation.add(call, record?.isKept === true ? record.json : undefined);
+      if (record?.isKept === false) turn.records.hold({ position, json: record.json });
     };
     const steps = new ModelSteps(turn, config, model, {
       budget,

@@ -1,5 +1,5 @@
 import type { CallRecord, Turn } from '../../../agent-runtime.js';
-import { turnSecrets, userMessage } from '../../../../../../test/support/agents/turns.js';
+import { MemoryJournal, turnSecrets, userMessage } from '../../../../../../test/support/agents/turns.js';
 import { filePart, textPart } from '../../../agent-runtime.js';
 import { KEY, LlmBench, toolOf } from '../llm-runtime.fixture.js';
 import { type CallRecordDetail, callRecordDetail } from './call-record-detail.js';
@@ -19,16 +19,18 @@ async function recorded(
   message: Turn['message'] | string = 'hi',
   fields: Parameters<LlmBench['turn']>[1] = {},
 ) {
-  const stored = new Map<number, CallRecord>();
+  const journal = new MemoryJournal();
   const held = new Map<number, CallRecord>();
   const records = {
     byDefault: 'none' as const,
-    store: async (record: CallRecord) => void stored.set(record.position, record),
     hold: (record: CallRecord) => void held.set(record.position, record),
   };
-  await bench.run(bench.turn(config, { records, ...fields }, message));
-  return { stored, held };
+  await bench.run(bench.turn(config, { records, journal, ...fields }, message));
+  return { stored: storedIn(journal), held };
 }
+
+const storedIn = ({ records }: MemoryJournal): Map<number, CallRecord> =>
+  new Map([...records].map(([position, json]) => [position, { position, json }]));
 
 const detail = (record: CallRecord | undefined): CallRecordDetail => {
   const found = callRecordDetail(JSON.parse(record?.json ?? 'null'));
@@ -93,15 +95,11 @@ describe('what is recorded', () => {
       const { stored, held } = await recorded(config);
       expect([stored.size, held.size]).toEqual([0, 0]);
     }
-    const stored: CallRecord[] = [];
-    const records = {
-      byDefault: 'all' as const,
-      store: async (record: CallRecord) => void stored.push(record),
-      hold: () => undefined,
-    };
-    await bench.run(bench.turn({}, { records }));
-    await bench.run(bench.turn({ record: 'none' }, { records }));
-    expect(stored).toHaveLength(1);
+    const records = { byDefault: 'all' as const, hold: () => undefined };
+    const [kept, without] = [new MemoryJournal(), new MemoryJournal()];
+    await bench.run(bench.turn({}, { records, journal: kept }));
+    await bench.run(bench.turn({ record: 'none' }, { records, journal: without }));
+    expect([kept.records.size, without.records.size]).toEqual([1, 0]);
   });
 
   it('is stored for a call that fails, and held for one that does not', async () => {

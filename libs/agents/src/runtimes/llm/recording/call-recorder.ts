@@ -44,24 +44,22 @@ export class CallRecorder {
   };
 
   /**
-   * Keeps the record of a try.
-   * @param position of its entry in the journal
+   * The record of a try.
+   * @returns its JSON, and whether it is kept also if the run does not fail; undefined if there can be none
    */
-  async keep(position: number, call: ModelStep | FailedCall, recorded: RecordedTry): Promise<void> {
+  recordOf(
+    call: ModelStep | FailedCall,
+    recorded: RecordedTry,
+  ): { json: string; isKept: boolean } | undefined {
     try {
       const record: CallRecordDetail = { sent: this.sentOf(recorded), said: this.saidOf(recorded, call) };
-      const json = JSON.stringify(record);
-      if (this.mode === 'all' || call.kind === 'failed-call') {
-        await this.turn.records.store({ position, json });
-      } else this.turn.records.hold({ position, json });
+      const isKept = this.mode === 'all' || call.kind === 'failed-call';
+      return { json: JSON.stringify(record), isKept };
     } catch (error) {
       const { tenantId, runId, task } = this.turn;
-      this.logger.warn('model call could not be recorded', {
-        tenantId,
-        taskId: task.id,
-        runId,
-        reason: messageOf(error),
-      });
+      const reason = messageOf(error);
+      this.logger.warn('model call could not be recorded', { tenantId, taskId: task.id, runId, reason });
+      return undefined;
     }
   }
 
