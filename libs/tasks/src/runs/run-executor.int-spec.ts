@@ -285,6 +285,21 @@ it('an agent that throws fails its task; what it has said stays, and only the op
   expect(await runOf(job)).toMatchObject({ state: 'failed', error: 'secret reason' });
 });
 
+it('a turn that Postgres has left goes on, and is no failure of its agent', async () => {
+  act = async function* (turn) {
+    yield chunk(turn, `attempt ${turn.attempt}`, false);
+    if (turn.attempt === 1) throw new DatabaseUnavailableError('Postgres is not available');
+    yield status(turn, TaskState.TASK_STATE_COMPLETED);
+  };
+  const job = await order();
+  await executor.execute(job);
+  expect(await runOf(job)).toMatchObject({ state: 'queued', error: null });
+  await executor.execute(job);
+  const { status: ended, artifacts } = await taskOf(job);
+  expect(ended?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+  expect(artifacts.map(({ parts }) => textOf(parts))).toEqual(['attempt 2']);
+});
+
 it('an agent that ends without a final status fails its task', async () => {
   act = async function* (turn) {
     yield chunk(turn, 'half', false);

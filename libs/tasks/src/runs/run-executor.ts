@@ -1,5 +1,11 @@
 import { Environment } from '@baton/config';
-import { type ClaimedRun, retryTransient, RunStore, TaskStore } from '@baton/database';
+import {
+  type ClaimedRun,
+  DatabaseUnavailableError,
+  retryTransient,
+  RunStore,
+  TaskStore,
+} from '@baton/database';
 import { type EagerRun, Messaging, type RunJob } from '@baton/messaging';
 import {
   clock,
@@ -235,6 +241,7 @@ export class RunExecutor {
     const output = new TurnOutput(run, (metadata) => writer.mergeMetadata(metadata));
     const records = this.turns.recordsOf(run);
     const { signal } = controller;
+    let isCutOff = false;
     try {
       this.publishWorking(run);
       await this.converse({ run, writer, output, records, signal }, span).catch((error: unknown) =>
@@ -243,6 +250,10 @@ export class RunExecutor {
     } catch (error) {
       if (error instanceof AppendRefused || controller.signal.aborted) {
         log().info('run stopped', { attempt: run.attempt, reason: controller.signal.reason as StopReason });
+      } else if (error instanceof DatabaseUnavailableError) {
+        // Something that the platform read for the turn. It is no fault of the agent: the turn goes on as after a shutdown.
+        isCutOff = true;
+        log().warn('run stopped: Postgres is not available', { err: error, attempt: run.attempt });
       } else {
         log().error('agent failed', { err: error, attempt: run.attempt });
         if (error instanceof AgentError) await this.noteError(run, error, log());
@@ -254,7 +265,7 @@ export class RunExecutor {
       records.discard();
       this.active.release(run);
     }
-    if (controller.signal.reason === 'shutdown') await this.dispatcher.returnToQueue(run);
+    if (isCutOff || controller.signal.reason === 'shutdown') await this.dispatcher.returnToQueue(run);
     return writer.ended;
   }
 
