@@ -4,10 +4,10 @@ import { useState } from 'react';
 import { Json } from '../../components/part-view';
 import { Time } from '../../components/time';
 
-type Approval = NonNullable<TenantSchemas['TaskSummary']['approvals']>[number];
+type AskedCall = NonNullable<TenantSchemas['TaskSummary']['approvals']>[number];
 
-interface Props {
-  approval: Approval;
+interface ApprovalCallProps {
+  approval: AskedCall;
   isPending: boolean;
   mayDecide: boolean;
   /** @param input of an approved call: the input to which the person has changed it */
@@ -15,7 +15,7 @@ interface Props {
 }
 
 /** A call of a tool that a person must approve, as it is or with another input, or refuse. */
-export function ApprovalCall({ approval, isPending, mayDecide, onDecide }: Props) {
+export function ApprovalCall({ approval, isPending, mayDecide, onDecide }: ApprovalCallProps) {
   const { tool, agents = [], description, input, expires_at: expires } = approval;
   const [changed, setChanged] = useState<string>();
   const edited = changed === undefined ? undefined : parsed(changed);
