@@ -1,4 +1,4 @@
-import { dataPart, type Message, type Part, Role } from '@baton/a2a';
+import { dataPart, type Message, type Part, Role, textPart } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { basename, extname } from 'node:path';
@@ -21,28 +21,22 @@ export interface MessageOptions {
 
 /** A message of a user, to send. Throws UsageError for a file that cannot be read, and for text that is no JSON object. */
 export function messageOf(text: string, options: MessageOptions): Message {
-  const { task = '', context = '', file: files = [], data, metadata } = options;
-  return {
-    messageId: randomUUID(),
-    contextId: context,
-    taskId: task,
-    role: Role.ROLE_USER,
-    parts: [
-      part({ $case: 'text', value: text }),
-      ...(data === undefined ? [] : [dataPart(jsonOption('--data', data))]),
-      ...files.map(fileOf),
-    ],
-    metadata: metadata === undefined ? undefined : jsonOption('--metadata', metadata),
-    extensions: [],
-    referenceTaskIds: [],
-  };
+  const { task, context, file: files = [], data, metadata } = options;
+  const attached = data === undefined ? [] : [dataPart(jsonOption('--data', data))];
+  const message = userMessage([textPart(text), ...attached, ...files.map(fileOf)], task, context);
+  return metadata === undefined ? message : { ...message, metadata: jsonOption('--metadata', metadata) };
 }
 
-const part = (content: Part['content'], filename = '', mediaType = ''): Part => ({
-  content,
+/** A message of a user with these parts. @param task the task that it continues @param context its conversation */
+export const userMessage = (parts: Part[], task = '', context = ''): Message => ({
+  messageId: randomUUID(),
+  contextId: context,
+  taskId: task,
+  role: Role.ROLE_USER,
+  parts,
   metadata: undefined,
-  filename,
-  mediaType,
+  extensions: [],
+  referenceTaskIds: [],
 });
 
 /** Types that models take. */
@@ -66,7 +60,8 @@ const TYPES: Readonly<Record<string, string>> = {
 function fileOf(path: string): Part {
   try {
     const mediaType = TYPES[extname(path).toLowerCase()] ?? 'application/octet-stream';
-    return part({ $case: 'raw', value: readFileSync(path) }, basename(path), mediaType);
+    const content = { $case: 'raw', value: readFileSync(path) } as const;
+    return { content, filename: basename(path), mediaType, metadata: undefined };
   } catch (error) {
     const { code = String(error) } = error as NodeJS.ErrnoException;
     throw new UsageError(`--file: ${path} cannot be read (${code}): give the path of a file.`);

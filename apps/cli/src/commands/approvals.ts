@@ -1,8 +1,8 @@
-import { dataPart, Role } from '@baton/a2a';
+import { dataPart } from '@baton/a2a';
 import type { TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
-import { randomUUID } from 'node:crypto';
 import { AgentClient } from '../call/agent-client.js';
+import { userMessage } from '../call/message.js';
 import { type Cli, JSON_OPTION } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
@@ -98,16 +98,7 @@ async function decide(cli: Cli, taskId: string, approved: boolean, options: Answ
     }),
   );
   const agent = await AgentClient.connect(findTarget(cli.source, options), found.agent_id);
-  await agent.post({
-    messageId: randomUUID(),
-    contextId: '',
-    taskId,
-    role: Role.ROLE_USER,
-    parts,
-    metadata: undefined,
-    extensions: [],
-    referenceTaskIds: [],
-  });
+  await agent.post(userMessage(parts, taskId));
   const verb = approved ? 'approved' : 'rejected';
   if (options.json) return void printValue(cli.terminal, taskRecord({ task_id: taskId, calls, approved }));
   for (const call of calls) cli.terminal.out(`Call ${call} of task ${taskId} is ${verb}.`);

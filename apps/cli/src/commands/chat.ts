@@ -1,4 +1,4 @@
-import { stateName, TaskState } from '@baton/a2a';
+import { isInterrupted, isTerminal, stateName, TaskState } from '@baton/a2a';
 import type { Command } from 'commander';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
@@ -27,35 +27,28 @@ export function addChatCommand(program: Command, cli: Cli): void {
     .action((agent: string, options: ChatOptions) => chat(cli, agent, options));
 }
 
-/** The states of a task that waits for its caller: the next line answers it. */
-const ASKS = new Set([TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH_REQUIRED]);
-const FAILED = new Set([
-  TaskState.TASK_STATE_FAILED,
-  TaskState.TASK_STATE_REJECTED,
-  TaskState.TASK_STATE_CANCELED,
-]);
-
 async function chat({ source, terminal, stdin }: Cli, agent: string, options: ChatOptions): Promise<void> {
   const client = await AgentClient.connect(findTarget(source, options), agent);
   const typed = stdin();
   const input = typed instanceof Readable ? typed : Readable.from(typed);
   // The prompt goes to standard error, so that standard output has the answers only.
-  const isTerminal = typed.isTTY === true;
-  const lines = createInterface({ input, ...(isTerminal && { output: process.stderr, prompt: '> ' }) });
+  const isTyped = typed.isTTY === true;
+  const lines = createInterface({ input, ...(isTyped && { output: process.stderr, prompt: '> ' }) });
   let { context = '' } = options;
   let task = '';
-  if (isTerminal) lines.prompt();
+  if (isTyped) lines.prompt();
   for await (const line of lines) {
     if (line.trim() !== '') {
       const reply = await client.send(messageOf(line, { context, task }));
       terminal.out(replyText(reply));
       context = reply.contextId;
-      const state = isTask(reply) ? reply.status?.state : undefined;
-      task = isTask(reply) && state !== undefined && ASKS.has(state) ? reply.id : '';
-      if (isTask(reply) && state !== undefined && FAILED.has(state))
+      const state = (isTask(reply) && reply.status?.state) || TaskState.TASK_STATE_UNSPECIFIED;
+      // The next line answers a task that asks.
+      task = isTask(reply) && isInterrupted(state) ? reply.id : '';
+      if (isTask(reply) && isTerminal(state) && state !== TaskState.TASK_STATE_COMPLETED)
         terminal.err(`Task ${reply.id} ${stateName(state)}. Why: npx baton tasks show ${reply.id}`);
     }
-    if (isTerminal) lines.prompt();
+    if (isTyped) lines.prompt();
   }
   if (context !== '') terminal.err(`Go on with: npx baton chat ${agent} --context ${context}`);
 }

@@ -152,12 +152,14 @@ function appendSql(
   entry: Record<keyof typeof ENTRY, string>,
   recorded?: Record<'record' | 'record_bytes', string>,
 ): string {
-  const kept = `, kept AS (
+  const kept = recorded
+    ? `, kept AS (
   INSERT INTO call_records (tenant_id, task_id, position, run_id, attempt, value, bytes)
-  SELECT ${entry.tenant_id}, ${entry.task_id}, position, ${entry.run_id}, ${entry.attempt}, ${recorded?.record}, ${recorded?.record_bytes}
+  SELECT ${entry.tenant_id}, ${entry.task_id}, position, ${entry.run_id}, ${entry.attempt}, ${recorded.record}, ${recorded.record_bytes}
   FROM entry WHERE is_new
   ON CONFLICT (tenant_id, task_id, position) DO NOTHING
-)`;
+)`
+    : '';
   return `
 WITH task AS (
   SELECT id FROM tasks
@@ -169,7 +171,7 @@ WITH task AS (
   ON CONFLICT (tenant_id, task_id, position) DO UPDATE SET value = j.value
     WHERE j.run_id = EXCLUDED.run_id AND j.attempt = EXCLUDED.attempt
   RETURNING position, xmax = 0 AS is_new
-)${recorded ? kept : ''}, counted AS (
+)${kept}, counted AS (
   UPDATE tasks SET open_bytes = open_bytes + ${sizeOf(entry.value)}${recorded ? ` + ${recorded.record_bytes}` : ''} FROM entry
   WHERE entry.is_new AND tenant_id = ${keyOfTenant(entry.tenant_id)} AND id = ${entry.task_id}
 )
