@@ -159,8 +159,14 @@ export class TestMcpServer {
     server.setRequestHandler(ListToolsRequestSchema, ({ params }) => this.list(Number(params?.cursor ?? 0)));
     server.setRequestHandler(
       CallToolRequestSchema,
-      async ({ params }, { signal, sendNotification, _meta }) => {
-        const received = { tool: params.name, input: params.arguments ?? {}, canceled: false };
+      async ({ params }, { signal, sendNotification, _meta, requestInfo }) => {
+        const received = {
+          tool: params.name,
+          input: params.arguments ?? {},
+          key: _meta?.['baton/effectKey'],
+          header: requestInfo?.headers['idempotency-key'],
+          canceled: false,
+        };
         signal.addEventListener('abort', () => {
           received.canceled = true;
           this.events.emit('news');

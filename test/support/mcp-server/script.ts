@@ -18,6 +18,9 @@ export type ScriptedTool = Partial<Omit<Tool, 'name'>> & {
 export interface ReceivedCall {
   tool: string;
   input: Record<string, unknown>;
+  /** The effect key in its `_meta`, and its header `Idempotency-Key`. */
+  key: unknown;
+  header: string | string[] | undefined;
   /** Set when the caller has canceled it. */
   canceled: boolean;
 }

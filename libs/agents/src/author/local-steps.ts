@@ -16,7 +16,7 @@ export interface StepAnswers {
  */
 export function localSteps({ answers = {}, replies = {} }: StepAnswers): DurableSteps {
   const steps: HostedSteps = new HostedSteps([], {
-    say: ({ id }) => queueMicrotask(() => steps.onReply(id, { until: 0 })),
+    say: ({ id }) => queueMicrotask(() => steps.onReply(id, { until: 0, key: `test-step-${id}` })),
     park: () => undefined,
   });
   const { step, sleep } = steps.api;

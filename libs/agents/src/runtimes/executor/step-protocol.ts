@@ -62,6 +62,8 @@ export interface RecordedStep {
   attempts: number;
   /** How often it has failed. */
   failures: number;
+  /** Of its effect outside of Baton. The worker makes it: a new step has it once it has begun. */
+  key?: string;
   /** When it goes on, in ms since 1970: the end of a sleep, or of the pause before the next try. */
   until?: number;
   /** Its end. `order` counts the ends of the execution. */
@@ -92,6 +94,8 @@ export type StepReply =
   | {
       /** When a sleep ends, or the next try begins, in ms since 1970. */
       until?: number;
+      /** Of a step that has begun. */
+      key?: string;
       /** Of a call: the other agent is at work. */
       isWaiting?: true;
       /** Of a call that has ended. */

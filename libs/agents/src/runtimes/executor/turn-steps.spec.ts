@@ -2,7 +2,7 @@ import { TaskState } from '@baton/a2a';
 import { Logger } from '@baton/telemetry';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
 import { stepsOf } from '../../author/steps-of.js';
-import type { DurableSteps } from './child/steps.js';
+import type { DurableSteps, StepCall } from './child/steps.js';
 import { type AgentOutput, type JournalEntry, Suspension, type Turn, textPart } from '../../agent-runtime.js';
 import { type ChildRequest } from '../../ports.js';
 import { ChildRefusal } from '../../child-refusal.js';
@@ -147,6 +147,24 @@ describe('a step', () => {
     await expect(bench.run(code)).rejects.toBeInstanceOf(Suspension);
     setDue(bench.journal);
     expect(await bench.run(code)).toEqual([answered([{ at: '1970-01-01T00:00:00.000Z' }, true])]);
+  });
+
+  it('has the same key in every try and every attempt, and another one than each other step', async () => {
+    const keys: string[] = [];
+    const code: Code = async ({ step }) => {
+      for (let i = 0; i < 3; i++) {
+        const run = ({ attempt, key }: StepCall): void => {
+          keys.push(key);
+          if (i === 1 && attempt < 3) throw new Error('again');
+        };
+        await step('same', run, { backoff: 1 });
+      }
+    };
+    await expect(bench.run(code, { crashAfter: 3 })).rejects.toThrow('died');
+    await bench.run(code);
+    const [first, second, third] = new Set(keys);
+    expect(keys).toEqual([first, second, second, second, third]);
+    expect(first).toMatch(/^[0-9a-f-]{36}$/);
   });
 
   it('may have the name of another, as in a loop', async () => {

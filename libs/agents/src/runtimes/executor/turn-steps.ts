@@ -11,6 +11,7 @@ import {
   type Turn,
 } from '../../agent-runtime.js';
 import { replyOf } from '../llm/tools/callee-tools.js';
+import { effectKey } from '../../effect-key.js';
 import { cut } from './protocol.js';
 import { AgentError } from './agent-error.js';
 import {
@@ -124,7 +125,10 @@ export class TurnSteps {
 
   /** The steps that the code has begun before. */
   get recorded(): RecordedStep[] {
-    return this.steps.map(({ agent: _, start: _start, details: _details, ...step }) => step);
+    return this.steps.map(({ agent: _, start: _start, details: _details, ...step }) => ({
+      ...step,
+      ...(step.kind === 'run' && { key: this.keyOf(step) }),
+    }));
   }
 
   /** The turn as it was when the execution began: after an answer the code runs again with its first message. */
@@ -291,8 +295,11 @@ export class TurnSteps {
       await this.append(entry);
       this.apply({ ...entry, execution: this.execution, at: '', head: this.head ?? 0 });
       const step = this.openStep(id);
-      if (kind === 'run') delete step.until;
       if (until !== undefined) return { until };
+      if (kind === 'run') {
+        delete step.until;
+        return { key: this.keyOf(step) };
+      }
     }
     return kind === 'agent' ? this.call(this.openStep(id), request ?? '', signal) : {};
   }
@@ -379,6 +386,10 @@ export class TurnSteps {
     }
     await turn.journal.append(value);
     this.head = head;
+  }
+
+  private keyOf({ nth, name }: Pick<RecordedStep, 'nth' | 'name'>): string {
+    return effectKey(this.turn.task.id, 'step', this.execution, nth, name);
   }
 
   private openStep(id: number): OpenStep {

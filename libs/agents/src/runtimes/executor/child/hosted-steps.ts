@@ -260,10 +260,12 @@ export class HostedSteps {
     await begun;
     await this.turnToRun();
     try {
-      const { id, attempts: attempt } = step.record;
+      const { id, key = '', attempts: attempt } = step.record;
       let value: T;
       try {
-        value = await withinTurn(timeoutMs, this.stopping.signal, async (signal) => run({ attempt, signal }));
+        value = await withinTurn(timeoutMs, this.stopping.signal, async (signal) =>
+          run({ attempt, key, signal }),
+        );
       } catch (thrown) {
         this.stopping.signal.throwIfAborted();
         return { thrown, isFinal: false };
@@ -289,6 +291,7 @@ export class HostedSteps {
     const { id, name, nth, kind, alone } = record;
     const reply = await this.stored({ op: 'begin', id, name, nth, kind, alone, ...more });
     record.attempts += 1;
+    if (reply.key !== undefined) record.key = reply.key;
     return reply;
   }
 

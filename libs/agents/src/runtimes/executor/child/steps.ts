@@ -46,6 +46,11 @@ export interface StepOptions {
 export interface StepCall {
   /** Counts from 1 over all tries, crashed ones included. */
   attempt: number;
+  /**
+   * Identifies what the step does outside: the same in every try and every process, and different for each step. Send it as
+   * `Idempotency-Key`, or store it beside what you write, so that a repetition is recognized. 36 printable characters.
+   */
+  key: string;
   /** Aborts when the try has timed out, and when the turn is stopped. */
   signal: AbortSignal;
 }

@@ -71,7 +71,7 @@ async function ask(
 ) {
   const [tool] = await toolsOf(settings);
   const { signal } = new AbortController();
-  return tool!.execute(input, { id: 'call-1', lane: 1, signal, ...(answer && { answer }) });
+  return tool!.execute(input, { id: 'call-1', key: 'key-1', lane: 1, signal, ...(answer && { answer }) });
 }
 
 const status = (state: TaskState, text = ''): Task['status'] => ({

@@ -1,6 +1,7 @@
 import { histogram, type Metrics, type Span } from '@baton/telemetry';
 import type { ApprovalRequest } from '../../../approvals.js';
 import { type AgentOutput, artifactChunk, Suspension, type Turn } from '../../../agent-runtime.js';
+import { effectKey } from '../../../effect-key.js';
 import { ApprovalsPending } from '../approval/approval.js';
 import { type Conversation, type RecordedCall, callIdOf, idsOf } from '../conversation.js';
 import type { SchemaChecks } from '../schema-checks.js';
@@ -38,7 +39,7 @@ export async function* runToolCalls(
     const began = Date.now();
     const result =
       'tool' in one
-        ? await measured(turn, metrics, one, (span) => makeCall(one, conversation, signal, span))
+        ? await measured(turn, metrics, one, (span) => makeCall(turn, one, conversation, signal, span))
         : one.result;
     const time = { at: new Date(began).toISOString(), ms: Date.now() - began };
     const { toolName: tool } = one.call;
@@ -131,6 +132,7 @@ async function measured(
 }
 
 async function makeCall(
+  turn: Turn,
   { call, tool }: Callable,
   conversation: Conversation,
   signal: AbortSignal,
@@ -150,7 +152,9 @@ async function makeCall(
     .callsOf(step)
     .filter((each) => each.toolName === toolName && each.index <= index);
   const answer = conversation.answerTo(call);
-  const context = { id: callIdOf(call), lane: lanes.length, signal, traceparent: span?.traceparent };
+  const id = callIdOf(call);
+  const key = effectKey(turn.task.id, 'call', id);
+  const context = { id, key, lane: lanes.length, signal, traceparent: span?.traceparent };
   return tool.execute(input, { ...context, ...(answer && { answer }) });
 }
 

@@ -53,6 +53,8 @@ export interface AgentTool {
 export interface ToolCallContext {
   /** Unique in the task, and the same in every attempt. */
   id: string;
+  /** The effect key of the call: the same in every attempt, and different for each call of all tasks. */
+  key: string;
   /** Position among the calls of this tool in the same step, from 1. */
   lane: number;
   /** A person's answer after this call rejected with `ApprovalsPending`. It is the same in every attempt. */

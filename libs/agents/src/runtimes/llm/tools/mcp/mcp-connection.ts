@@ -15,6 +15,7 @@ import {
   wasNotStarted,
 } from './mcp-failure.js';
 import type { ToolList } from './tool-list.js';
+import { EFFECT_KEY } from './wire-fetch.js';
 
 const TRIES = 3;
 const BACKOFF_MS = 100;
@@ -73,16 +74,17 @@ export class McpConnection {
   /**
    * Calls a tool. When `signal` aborts, this cancels the call at the server and rejects. A call that the server has answered is not
    * made again, whatever the answer is.
+   * @param key the effect key of the call, for servers that recognize a repetition by it
    * @param repeat `again` repeats a call once if the connection broke before an answer
    * @returns the result as the server wrote it
    */
   async callTool(
     name: string,
     input: Record<string, unknown>,
-    { repeat, signal }: { repeat: 'again' | 'never'; signal: AbortSignal },
+    { repeat, key, signal }: { repeat: 'again' | 'never'; key: string; signal: AbortSignal },
   ): Promise<unknown> {
     const used = this.connected(signal);
-    const params = { name, arguments: input };
+    const params = { name, arguments: input, _meta: { [EFFECT_KEY]: key } };
     try {
       return await this.request(await used, 'tools/call', params, signal);
     } catch (error) {

@@ -147,10 +147,11 @@ function agentTool(
     needsApproval: fits(config.approval, tool.name),
     server: config.name,
     repeat,
-    execute: async (input, { signal }) => {
+    execute: async (input, { key, signal }) => {
       try {
         const result = await connection.callTool(tool.name, input as Record<string, unknown>, {
           repeat,
+          key,
           signal,
         });
         // Before it is cut: a part of a secret would not be recognized.

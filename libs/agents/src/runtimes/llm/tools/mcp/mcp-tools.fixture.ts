@@ -67,5 +67,5 @@ export const names = ({ tools }: OpenTools): string[] => tools.map(({ name }) =>
 export async function call(opened: OpenTools, name: string, input = {}, signal = never): Promise<ToolResult> {
   const tool = opened.tools.find((each) => each.name === name);
   if (!tool) throw new Error(`no ${name} among ${names(opened).join(', ')}`);
-  return tool.execute(input, { id: 'call-1', lane: 1, signal });
+  return tool.execute(input, { id: 'call-1', key: 'key-1', lane: 1, signal });
 }

@@ -32,7 +32,9 @@ describe('MCP tools', () => {
       ]);
       const result = await call(opened, 'issues_find', { text: 'bug' });
       expect(result).toEqual({ ok: true, content: 'found it', text: 'found it' });
-      expect(server.calls).toMatchObject([{ tool: 'find', input: { text: 'bug' } }]);
+      expect(server.calls).toMatchObject([
+        { tool: 'find', input: { text: 'bug' }, key: 'key-1', header: 'key-1' },
+      ]);
       await opened.close();
       await server.left();
     });
@@ -67,7 +69,7 @@ describe('MCP tools', () => {
         { ok: true, content: 'done' },
         { ok: false, content: unknown },
       ]);
-      expect(server.calls).toHaveLength(3);
+      expect(server.calls.map(({ key }) => key)).toEqual(['key-1', 'key-1', 'key-1']);
     });
 
     it('fail for the model when the server is gone', async () => {

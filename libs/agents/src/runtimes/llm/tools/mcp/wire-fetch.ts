@@ -8,6 +8,9 @@ import { wellFormedRequest } from '../../../../outbound/well-formed-request.js';
 import { BROKEN, MAX_SAID, McpFailure, httpRefusal, textOfPage, unreadable } from './mcp-failure.js';
 import { type RequestId, type WireAnswers, errorInBody } from './wire-answers.js';
 
+/** The effect key of a call in its `_meta`. MCP itself has no member for it. */
+export const EFFECT_KEY = 'baton/effectKey';
+
 const CUT = new McpFailure(
   'cut',
   'the connection broke in the middle of its answer, so its result is not known',
@@ -37,8 +40,9 @@ export class WireFetch {
 
   readonly fetch: FetchLike = async (url, init) => {
     const isPost = init?.method === 'POST';
-    const id = isPost ? this.noteSent(init.body) : undefined;
-    const sending = this.send(url, wellFormedRequest(init));
+    const message = isPost ? sentMessage(init.body) : undefined;
+    const id = message && this.answers.sent(message);
+    const sending = this.send(url, wellFormedRequest(withIdempotencyKey(init, message)));
     if (isPost && id === undefined) this.follow(sending);
     const response = await sending;
     const { status } = response;
@@ -51,11 +55,6 @@ export class WireFetch {
     if (isEventStream(response.headers.get('content-type'))) return this.rewritten(response, id);
     return jsonResponse(response, await this.messagesOf(response, id));
   };
-
-  private noteSent(body: unknown): RequestId | undefined {
-    // oxlint-disable-next-line no-restricted-properties -- the SDK in this process wrote it
-    return typeof body === 'string' ? this.answers.sent(JSON.parse(body)) : undefined;
-  }
 
   private follow(sending: Promise<unknown>): void {
     this.notifying.add(sending);
@@ -131,6 +130,24 @@ export class WireFetch {
     if (failure === BROKEN && seen.isResumable) return;
     yield `data: ${JSON.stringify(this.answers.fail(about, failure))}\n\n`;
   }
+}
+
+interface SentMessage {
+  params?: { _meta?: Record<string, unknown> };
+}
+
+function sentMessage(body: unknown): SentMessage | undefined {
+  // oxlint-disable-next-line no-restricted-properties -- the SDK in this process wrote it
+  return typeof body === 'string' ? (JSON.parse(body) as SentMessage) : undefined;
+}
+
+/** The effect key of a call also as a header, for gateways in front of the server. A header of the settings wins. */
+function withIdempotencyKey(init: RequestInit | undefined, message: SentMessage | undefined) {
+  const key = message?.params?._meta?.[EFFECT_KEY];
+  const headers = new Headers(init?.headers);
+  if (typeof key !== 'string' || headers.has('idempotency-key')) return init;
+  headers.set('idempotency-key', key);
+  return { ...init, headers };
 }
 
 const dataLines = (data: string): string => data.replace(/^/gm, 'data: ') + '\n';
