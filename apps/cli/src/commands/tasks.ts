@@ -292,6 +292,7 @@ const stepRow = ({
   started_at: at,
   ended_at: end,
   error,
+  unknown_outcome: outcome,
 }: TenantSchemas['Step']): string[] => [
   name,
   kind,
@@ -299,7 +300,7 @@ const stepRow = ({
   String(attempts),
   timeOf(at),
   timeOf(end ?? undefined),
-  error ?? '',
+  error ?? (outcome ? `outcome was unknown: ${outcome}` : ''),
 ];
 
 const callRow =

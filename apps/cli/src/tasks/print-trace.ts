@@ -47,6 +47,7 @@ export function printCall(terminal: Terminal, { model, tool, step }: CallDetail)
 
 function saidOf(span: RestSpan, { model_calls: calls, currency }: Trace): string {
   if (span.error !== undefined) return span.error;
+  if (span.unknown_outcome) return `outcome was unknown: ${span.unknown_outcome}`;
   if (span.answered_by !== undefined) return `answered by ${span.answered_by}`;
   const call = span.model_call === undefined ? undefined : calls[span.model_call];
   if (call) {

@@ -2,7 +2,7 @@ import { TaskState } from '@a2a-js/sdk';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
 import { runExecutor } from './run-executor.js';
 import { stepsOf } from './steps-of.js';
-import type { DurableSteps } from '../runtimes/executor/child/steps.js';
+import type { DurableSteps, StepOptions } from '../runtimes/executor/child/steps.js';
 
 /** An executor that says what its steps give. */
 const executorOf = (code: (steps: DurableSteps) => Promise<unknown>) => ({
@@ -35,6 +35,27 @@ describe('durable steps in a unit test', () => {
       replies: { ask: { a: 1 } },
     });
     expect(text).toBe('["1970-01-01T00:00:00.000Z","Ada",{"a":1}]');
+  });
+
+  it('die as often as the test wants, to see what the code does about it', async () => {
+    let charges = 0;
+    const code =
+      (options: StepOptions) =>
+      ({ step }: DurableSteps) =>
+        step('charge', ({ key }) => `${key} ${++charges}`, options).catch(({ cause }: Error) => String(cause));
+    const run = async (options: StepOptions, answer = 'no') => {
+      charges = 0;
+      const given = { crashes: ['charge'], answers: { charge: answer } };
+      const { text } = await runExecutor(executorOf(code(options)), 'hi', given);
+      return [text, charges];
+    };
+    expect(await run({})).toEqual(['"test-step-1 2"', 2]);
+    expect(await run({ verify: () => ({ done: true, result: 'found' }) })).toEqual(['"found"', 1]);
+    expect(await run({ verify: () => ({ done: false }) })).toEqual(['"test-step-1 2"', 2]);
+    expect(await run({ onUnknown: 'ask' }, 'no')).toEqual(['"test-step-1 2"', 2]);
+    expect(await run({ onUnknown: 'ask' }, 'yes')).toEqual(['', 1]);
+    const [failure, made] = await run({ onUnknown: 'fail' });
+    expect([String(failure).slice(0, 16), made]).toEqual(['"UnknownOutcome:', 1]);
   });
 
   it('are checked as Baton checks them, and say what the test has left out', async () => {

@@ -1,6 +1,6 @@
 import { Message } from '@a2a-js/sdk';
-import type { AgentReply, DurableSteps } from '../runtimes/executor/child/steps.js';
-import { HostedSteps } from '../runtimes/executor/child/hosted-steps.js';
+import type { AgentReply, DurableSteps, StepCall } from '../runtimes/executor/child/steps.js';
+import { HostedSteps, UnknownOutcome } from '../runtimes/executor/child/hosted-steps.js';
 
 /** Answers of the caller and replies of other agents in a unit test, by the name of the step. */
 export interface StepAnswers {
@@ -8,13 +8,23 @@ export interface StepAnswers {
   answers?: Readonly<Record<string, string>>;
   /** Contents of replies, for `callAgent`. */
   replies?: Readonly<Record<string, unknown>>;
+  /**
+   * Names of steps whose process dies once, after their function has run. The step then goes on as its options say: `verify`, or
+   * `onUnknown`, for which `answers` has `yes` or `no` by the name of the step.
+   */
+  crashes?: readonly string[];
+}
+
+/** The process of the test lives on: the step only sees a try without an end. */
+class ProcessDied extends Error {
+  override readonly name = 'ProcessDied';
 }
 
 /**
  * Durable steps without a server, for unit tests: each step runs once, is tried again at once when it throws, and its result is
  * checked as Baton checks it. Sleeps pass at once. A question or a call for which the test has no answer rejects.
  */
-export function localSteps({ answers = {}, replies = {} }: StepAnswers): DurableSteps {
+export function localSteps({ answers = {}, replies = {}, crashes = [] }: StepAnswers): DurableSteps {
   const steps: HostedSteps = new HostedSteps([], {
     say: ({ id }) => queueMicrotask(() => steps.onReply(id, { until: 0, key: `test-step-${id}` })),
     park: () => undefined,
@@ -24,8 +34,25 @@ export function localSteps({ answers = {}, replies = {} }: StepAnswers): Durable
     if (Object.hasOwn(given, name)) return given[name];
     throw new Error(`the test has nothing for step "${name}": add it to ${option}`);
   };
+  const crashing: DurableSteps['step'] = (name, run, options = {}) => {
+    const { attempts = 3, onUnknown, verify, retryIf = () => true } = options;
+    let hasDied = false;
+    const dying = async (call: StepCall) => {
+      if (hasDied) {
+        if (!verify && onUnknown === 'fail') throw new UnknownOutcome();
+        const isDone = !verify && onUnknown === 'ask' && known(name, answers, 'answers') === 'yes';
+        return isDone ? (undefined as never) : run(call);
+      }
+      hasDied = true;
+      await run(call);
+      throw new ProcessDied();
+    };
+    const mayRetry = (error: unknown): boolean =>
+      error instanceof ProcessDied || (!(error instanceof UnknownOutcome) && retryIf(error));
+    return step(name, dying, { ...options, attempts: Math.min(attempts + 1, 20), retryIf: mayRetry });
+  };
   return {
-    step,
+    step: (name, run, options) => (crashes.includes(name) ? crashing : step)(name, run, options),
     sleep,
     waitForInput: (name) =>
       step(name, () => known(name, answers, 'answers'), { attempts: 1 }).then((text) => ({

@@ -32,10 +32,10 @@ const READABLE_ENTRIES = String.raw`(
 
 /** The steps in the journal of an executor's task, without their results: $1 tenant $2 task */
 const READ_STEPS: Statement = {
-  name: 'journal-steps',
+  name: 'journal-steps-2',
   text: `
 SELECT position, value->'execution' AS execution, value->'id' AS id, value->'event' AS event, value->'name' AS name, value->'kind' AS kind,
-  value->'at' AS at, value->'error' AS error
+  value->'at' AS at, value->'error' AS error, value->'decision' AS decision
 FROM ${READABLE_ENTRIES}
 WHERE value->'execution' IS NOT NULL ORDER BY position`,
 };
@@ -197,11 +197,12 @@ const stepRow = z.object({
   position: z.number(),
   execution: z.number(),
   id: z.number(),
-  event: z.enum(['begun', 'failed', 'ended']),
+  event: z.enum(['begun', 'failed', 'ended', 'asked', 'answered']),
   name: z.string().nullable(),
   kind: z.string().nullable(),
   at: z.string(),
   error: z.object({ name: z.string(), message: z.string() }).nullable(),
+  decision: z.enum(['repeated', 'verified', 'asked', 'failed']).nullable().catch(null),
 });
 type StepRow = z.output<typeof stepRow>;
 
@@ -223,6 +224,8 @@ export interface StepRecord {
   position: number;
   /** The id of the call that it makes, if it calls another agent. */
   callId: string;
+  /** A process died while it ran, and this was done about the unknown outcome. */
+  unknownOutcome?: 'repeated' | 'verified' | 'asked' | 'failed';
 }
 
 const modelCallRow = z.object({
@@ -437,8 +440,9 @@ export class JournalStore {
 }
 
 /** A step after one more entry about it. */
-function stepAfter(step: StepRecord | undefined, row: StepRow): StepRecord {
-  const { position, execution, id, event, name, kind, at, error } = row;
+function stepAfter(before: StepRecord | undefined, row: StepRow): StepRecord {
+  const { position, execution, id, event, name, kind, at, error, decision } = row;
+  const step = before && decision ? { ...before, unknownOutcome: decision } : before;
   const said = error && `${error.name}: ${error.message}`;
   if (event === 'begun' || !step) {
     const callId = `step-${execution}-${id}`;
@@ -453,6 +457,7 @@ function stepAfter(step: StepRecord | undefined, row: StepRow): StepRecord {
     const state = kind === 'run' ? 'running' : 'waiting';
     return { ...known, position, state, attempts: known.attempts + 1, endedAt: null };
   }
+  if (event === 'asked' || event === 'answered') return { ...step, position, state: 'waiting' };
   if (event === 'failed') return { ...step, position, state: 'waiting', error: said };
   return { ...step, position, state: error ? 'failed' : 'succeeded', endedAt: at, error: said };
 }

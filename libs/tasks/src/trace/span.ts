@@ -50,4 +50,6 @@ export interface TraceSpan {
   entry?: number;
   /** Of a question: key of the principal that has answered it. */
   answeredBy?: string;
+  /** Of a step whose process died while it ran: what was done about the unknown outcome. */
+  unknownOutcome?: 'repeated' | 'verified' | 'asked' | 'failed';
 }

@@ -143,6 +143,7 @@ function stepSpan(step: StepRecord, index: number, { runs, statuses }: TraceMate
     state: step.endedAt === null && end ? 'canceled' : step.state,
     ...(step.error !== null && { error: step.error }),
     ...(step.endedAt !== null && { entry: step.position }),
+    ...(step.unknownOutcome && { unknownOutcome: step.unknownOutcome }),
   };
 }
 

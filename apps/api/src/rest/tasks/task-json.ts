@@ -116,6 +116,13 @@ export const runError = z
     output: z.array(z.string()).optional().describe('The last lines of the console, for the same tokens'),
   })
   .meta({ id: 'RunError' });
+const unknownOutcome = z
+  .enum(['repeated', 'verified', 'asked', 'failed'])
+  .optional()
+  .describe(
+    'Of a step whose process died while it ran: what was done about the unknown outcome. `verified`: the code has looked. `asked`: a ' +
+      'person has answered',
+  );
 const step = z
   .object({
     name: z.string(),
@@ -127,6 +134,7 @@ const step = z
     started_at: timeSchema,
     ended_at: timeSchema.nullable(),
     error: z.string().nullable(),
+    unknown_outcome: unknownOutcome,
   })
   .meta({ id: 'Step' });
 const modelCall = z
@@ -281,6 +289,7 @@ const span = z
     model_call: z.int().optional().describe('Its index in `model_calls`'),
     entry: z.int().optional().describe('Of a call or step: names it in `GET /v1/tasks/{id}/trace/{entry}`'),
     answered_by: z.string().optional().describe('Of a question: key of the principal that has answered it'),
+    unknown_outcome: unknownOutcome,
   })
   .meta({ id: 'Span' });
 export const traceAnswer = z.object({
@@ -495,7 +504,7 @@ export const encodeRunError = (
  * @param hasEnded whether the task has ended: nothing of it goes on or waits then
  */
 export const encodeSteps = (steps: readonly StepRecord[], hasEnded: boolean): z.infer<typeof step>[] =>
-  steps.map(({ name, kind, state, attempts, startedAt, endedAt, error }) => ({
+  steps.map(({ name, kind, state, attempts, startedAt, endedAt, error, unknownOutcome: outcome }) => ({
     name,
     kind: kind as z.infer<typeof step>['kind'],
     state: hasEnded && (state === 'running' || state === 'waiting') ? 'stopped' : state,
@@ -503,6 +512,7 @@ export const encodeSteps = (steps: readonly StepRecord[], hasEnded: boolean): z.
     started_at: startedAt,
     ended_at: endedAt,
     error,
+    ...(outcome && { unknown_outcome: outcome }),
   }));
 
 /** A call of a model, without prompt and answer. */
@@ -544,6 +554,7 @@ export const encodeSpan = (each: TraceSpan): z.infer<typeof span> => ({
   ...(each.modelCall !== undefined && { model_call: each.modelCall }),
   ...(each.entry !== undefined && { entry: each.entry }),
   ...(each.answeredBy !== undefined && { answered_by: each.answeredBy }),
+  ...(each.unknownOutcome && { unknown_outcome: each.unknownOutcome }),
 });
 
 /** What a call of a model or tool has said. Neither `model` nor `tool`: the task has no call with that entry. */

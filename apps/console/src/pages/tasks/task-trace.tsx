@@ -165,6 +165,7 @@ function Detail({
           </Text>
         )}
         {span.task_id !== undefined && <TaskLink id={span.task_id} />}
+        {span.unknown_outcome && <Text size="sm">Outcome was unknown: {span.unknown_outcome}</Text>}
         {span.answered_by !== undefined && <AnsweredBy principal={span.answered_by} />}
         {call && (
           <Text size="sm">

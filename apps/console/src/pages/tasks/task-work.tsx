@@ -62,7 +62,7 @@ export function Steps({ task: { steps = [] } }: { task: Task }) {
             step.attempts,
             <Time key="begun" at={step.started_at} />,
             <Time key="ended" at={step.ended_at} />,
-            step.error ?? '–',
+            step.error ?? (step.unknown_outcome ? `Outcome was unknown: ${step.unknown_outcome}` : '–'),
           ],
         }))}
       />

@@ -3,6 +3,13 @@
 export const STEP_KINDS = ['run', 'sleep', 'input', 'agent'] as const;
 export type StepKind = (typeof STEP_KINDS)[number];
 
+/** What was done about an unknown outcome. `verified`: the author's `verify` has looked. `asked`: a person has answered. */
+export const OUTCOME_DECISIONS = ['repeated', 'verified', 'asked', 'failed'] as const;
+export type OutcomeDecision = (typeof OUTCOME_DECISIONS)[number];
+
+/** What a person has answered about an unknown outcome. `result` is JSON. `problem`: the answer cannot be read. */
+export type OutcomeAnswer = { done: boolean; result?: string } | { problem: string };
+
 /** Bounds of the steps of one task. Both sides check them: the process for a clear error, the worker before it stores. */
 export const STEP_LIMITS = {
   /** Steps of a task. */
@@ -64,6 +71,10 @@ export interface RecordedStep {
   failures: number;
   /** Of its effect outside of Baton. The worker makes it: a new step has it once it has begun. */
   key?: string;
+  /** Its last try has neither ended nor failed: its process died, and what became of the effect is not known. */
+  isUnknown?: true;
+  /** Of an unknown outcome about which a person was asked. */
+  answer?: OutcomeAnswer;
   /** When it goes on, in ms since 1970: the end of a sleep, or of the pause before the next try. */
   until?: number;
   /** Its end. `order` counts the ends of the execution. */
@@ -83,10 +94,14 @@ export type StepMessage = { id: number } & (
       /** Of a call: the agent, and the JSON of `{message, data, taskId}`. */
       agent?: string;
       request?: string;
+      /** Of a step whose earlier try has an unknown outcome. */
+      decision?: OutcomeDecision;
     }
-  | { op: 'end'; result?: string }
-  /** Tried again after `retryMs`; without it the error is final. */
-  | { op: 'fail'; error: StepFailure; retryMs?: number }
+  | { op: 'end'; result?: string; decision?: OutcomeDecision }
+  /** Tried again after `retryMs`; without it the error is final. With `decision: 'verified'` the look at the outcome has failed. */
+  | { op: 'fail'; error: StepFailure; retryMs?: number; decision?: OutcomeDecision }
+  /** The outcome of an earlier try is unknown: a person is asked about it next. */
+  | { op: 'ask' }
 );
 
 /** The worker's answer to a message about a step: it is stored. */

@@ -2,8 +2,16 @@ import { TaskState } from '@baton/a2a';
 import { Logger } from '@baton/telemetry';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
 import { stepsOf } from '../../author/steps-of.js';
-import type { DurableSteps, StepCall } from './child/steps.js';
-import { type AgentOutput, type JournalEntry, Suspension, type Turn, textPart } from '../../agent-runtime.js';
+import type { DurableSteps, StepCall, StepOptions } from './child/steps.js';
+import {
+  type AgentOutput,
+  type JournalEntry,
+  Suspension,
+  type Turn,
+  dataPart,
+  textPart,
+} from '../../agent-runtime.js';
+import { SENT_BY_AGENT } from '../../approvals.js';
 import { type ChildRequest } from '../../ports.js';
 import { ChildRefusal } from '../../child-refusal.js';
 import { converseHere } from '../../../../../test/support/agents/executors.js';
@@ -285,6 +293,144 @@ describe('a step', () => {
   ])('is refused when the code has taken another way: %s', async (_, other, message) => {
     await expect(bench.run(three, { crashAfter: 5 })).rejects.toThrow('died');
     await expect(bench.run(async (steps) => other(steps))).rejects.toThrow(message);
+  });
+});
+
+describe('a step whose process died while it ran', () => {
+  /** The process dies after the effect, and before its result is stored. */
+  const dying = (code: Code) => expect(bench.run(code, { crashAfter: 1 })).rejects.toThrow('died');
+  const charge = (options: StepOptions): Code => {
+    return async ({ step }) => step('charge', ({ key }) => bench.effect(`charged ${key}`), options);
+  };
+  const decisions = () =>
+    bench.journal.entries.flatMap(({ value }) => (value as { decision?: string }).decision ?? []);
+
+  it('is run again with the same key, if the author says nothing', async () => {
+    await dying(charge({}));
+    const [said] = await bench.run(charge({}));
+    expect(bench.effects).toHaveLength(2);
+    expect(new Set(bench.effects).size).toBe(1);
+    expect(said).toEqual(answered(bench.effects[0]));
+    expect(decisions()).toEqual(['repeated']);
+  });
+
+  it('ends without a second effect when the author finds the first one', async () => {
+    const keys: string[] = [];
+    const code = charge({
+      verify: ({ key }) => {
+        keys.push(key);
+        return { done: true, result: 'found' };
+      },
+    });
+    await dying(code);
+    expect(await bench.run(code)).toEqual([answered('found')]);
+    expect(bench.effects).toEqual([`charged ${keys[0]}`]);
+    expect(decisions()).toEqual(['verified']);
+  });
+
+  it('is run again when the author does not find the effect', async () => {
+    const code = charge({ verify: () => ({ done: false }) });
+    await dying(code);
+    await bench.run(code);
+    expect(bench.effects).toHaveLength(2);
+    expect(decisions()).toEqual(['verified']);
+  });
+
+  it('is looked for again when the look fails, and is not run meanwhile', async () => {
+    let looks = 0;
+    const code = charge({
+      backoff: 1,
+      verify: () => {
+        looks += 1;
+        if (looks === 1) throw new Error('not now');
+        return { done: true };
+      },
+    });
+    await dying(code);
+    await bench.run(code);
+    expect([looks, bench.effects.length]).toEqual([2, 1]);
+  });
+
+  it('is looked for as well after an error, which may come after the effect', async () => {
+    const code: Code = async ({ step }) => {
+      const lost = (): never => {
+        bench.effect('charged');
+        throw new Error('the connection broke');
+      };
+      return step('charge', lost, { backoff: 1, verify: () => ({ done: true, result: 'found' }) });
+    };
+    expect(await bench.run(code)).toEqual([answered('found')]);
+    expect(bench.effects).toEqual(['charged']);
+  });
+
+  it('fails where the author wants that', async () => {
+    const code: Code = async ({ step }) =>
+      step('charge', () => bench.effect('charged'), { onUnknown: 'fail' }).catch(
+        ({ name, cause }: { name: string; cause: Error }) => [name, cause.name],
+      );
+    await dying(code);
+    expect(await bench.run(code)).toEqual([answered(['StepError', 'UnknownOutcome'])]);
+    expect(bench.effects).toEqual(['charged']);
+    expect(decisions()).toEqual(['failed']);
+  });
+
+  describe('and whose author wants a person to be asked', () => {
+    const code: Code = async ({ step }, _bus, { userMessage: first }) => {
+      const result = await step('charge', () => bench.effect('charged'), { onUnknown: 'ask' });
+      return [first.messageId, result ?? null];
+    };
+    const question = userMessage('Was it?', { messageId: 'q', role: 2 });
+    const reply = (parts: string | object, fields = {}) =>
+      userMessage(typeof parts === 'string' ? parts : [dataPart(parts)], { messageId: 'm-2', ...fields });
+    /** The next turn, with the answer to the question of the one before. */
+    const say = async (...answers: ReturnType<typeof reply>[]) => {
+      const history = [userMessage('hi'), ...answers.flatMap((answer) => [question, answer])];
+      bench = Object.assign(new NextRun(bench), { effects: bench.effects });
+      return bench.run(code, { history });
+    };
+
+    beforeEach(async () => {
+      await dying(code);
+      const [asked] = await bench.run(code);
+      expect(asked).toMatchObject({ state: TASK_STATE_INPUT_REQUIRED });
+      expect((asked as { text: string }).text).toMatch(/not known whether the step "charge".* key is [0-9a-f-]{36}/s);
+    });
+
+    it.each([
+      ['yes', null],
+      [{ done: true }, null],
+      [{ done: true, result: { id: 7 } }, { id: 7 }],
+    ])('takes the answer %j, and does not run it again', async (answer, result) => {
+      expect(await say(reply(answer))).toEqual([answered(['m-1', result])]);
+      expect(bench.effects).toEqual(['charged']);
+      expect(decisions()).toEqual(['asked']);
+    });
+
+    it.each(['no', { done: false }])('runs it again after the answer %j', async (answer) => {
+      expect(await say(reply(answer))).toEqual([answered(['m-1', 'charged'])]);
+      expect(bench.effects).toEqual(['charged', 'charged']);
+      expect(decisions()).toEqual(['asked']);
+    });
+
+    it.each([
+      ['words that are neither', reply('perhaps'), 'That is neither yes nor no.'],
+      ['a result of nothing', reply({ done: false, result: 1 }), 'has no result'],
+      ['another agent', reply('yes', { metadata: SENT_BY_AGENT }), 'Only a person'],
+    ])('asks again after the answer of %s', async (_, answer, problem) => {
+      const [asked] = await say(answer);
+      expect(asked).toMatchObject({ state: TASK_STATE_INPUT_REQUIRED });
+      expect((asked as { text: string }).text).toContain(problem);
+      expect(await say(answer, reply('yes', { messageId: 'm-3' }))).toEqual([answered(['m-1', null])]);
+      expect(bench.effects).toEqual(['charged']);
+    });
+
+    it('asks again when it dies once more', async () => {
+      const history = [userMessage('hi'), question, reply('no')];
+      const next = new NextRun(bench);
+      // The answer and the second beginning are stored.
+      await expect(next.run(code, { history, crashAfter: 2 })).rejects.toThrow('died');
+      expect(await next.run(code, { history })).toMatchObject([{ state: TASK_STATE_INPUT_REQUIRED }]);
+    });
   });
 });
 

@@ -24,7 +24,11 @@ import {
   type StepKind,
   type StepMessage,
   type StepReply,
+  OUTCOME_DECISIONS,
+  type OutcomeAnswer,
+  type OutcomeDecision,
 } from './step-protocol.js';
+import { outcomeAnswer, outcomeQuestion } from './outcome-question.js';
 
 /** The parts of the platform that steps need to call other agents. */
 export interface TurnStepPorts {
@@ -62,11 +66,15 @@ interface Begun extends EntryHead {
   start?: number;
   /** Of a question: `metadata` and `configuration` of the request that began the execution. */
   details?: DetailsJson;
+  /** The outcome of the try before was unknown, and this has decided to repeat it. */
+  decision?: OutcomeDecision;
 }
 
 interface Failed extends EntryHead {
   event: 'failed';
   error: StepFailure;
+  /** `verified`: not the step has failed, but the look at its unknown outcome. */
+  decision?: OutcomeDecision;
   /** When it is tried again, in ms since 1970. */
   until: number;
 }
@@ -80,10 +88,23 @@ interface Ended extends EntryHead {
   answer?: number;
   /** Of a question: `metadata` and `configuration` of the answer's request. Journals of releases up to 0.2 do not have it. */
   details?: DetailsJson;
+  /** The outcome of a try was unknown, and this has decided that the step has ended. */
+  decision?: OutcomeDecision;
+}
+
+/** A person is asked about the unknown outcome of a step. Releases up to 0.2 skip this entry and the next one. */
+interface Asked extends EntryHead, Pick<Begun, 'start' | 'details'> {
+  event: 'asked';
+}
+
+interface Answered extends EntryHead {
+  event: 'answered';
+  /** What the caller's message says. */
+  answer: OutcomeAnswer;
 }
 
 /** An entry in the journal of an executor's task. Only the executor runtime writes into it. */
-type StepEntry = Begun | Failed | Ended;
+type StepEntry = Begun | Failed | Ended | Asked | Answered;
 
 interface OpenStep extends RecordedStep {
   agent?: string;
@@ -148,14 +169,22 @@ export class TurnSteps {
         return this.begin(message, signal);
       case 'end':
         assertText(message.result, STEP_LIMITS.resultBytes);
-        return this.end(this.openStep(message.id), message);
+        return this.end(this.openStep(message.id), { ...message, ...decisionOf(message) });
+      case 'ask': {
+        const { id } = this.openStep(message.id);
+        await this.append({ event: 'asked', id, ...this.firstMessage() });
+        return {};
+      }
       case 'fail': {
         const step = this.openStep(message.id);
         const error = failureOf(message.error);
-        if (message.retryMs === undefined) return this.end(step, { error });
+        const decision = decisionOf(message);
+        if (message.retryMs === undefined) return this.end(step, { error, ...decision });
         step.until = Date.now() + clamped(message.retryMs, STEP_LIMITS.sleepMs);
         step.failures += 1;
-        await this.append({ event: 'failed', id: step.id, error, until: step.until });
+        const entry = { event: 'failed', id: step.id, error, until: step.until, ...decision } as const;
+        await this.append(entry);
+        if (!decision.decision) delete step.isUnknown;
         return { until: step.until };
       }
       default:
@@ -175,7 +204,9 @@ export class TurnSteps {
   }
 
   /** The parts of a question. Throws AgentError for a value that is no part. */
-  questionOf({ question }: NonNullable<Parked['input']>): Part[] {
+  questionOf({ id, question }: NonNullable<Parked['input']>): Part[] {
+    const step = this.steps[id - 1];
+    if (step?.kind === 'run') return outcomeQuestion(step, this.keyOf(step));
     try {
       const { parts } = Message.fromJSON({ parts: question });
       return parts.length > 0 ? parts : [textPart('')];
@@ -212,6 +243,14 @@ export class TurnSteps {
     for (const { value } of entries) if (value.execution === this.execution) this.apply(value);
     this.isExact = this.head === this.turn.log.startedAt;
     if (question === undefined) return;
+    const asking = this.openStep(question);
+    if (asking.kind === 'run') {
+      asking.answer = outcomeAnswer(this.turn.message);
+      await this.append({ event: 'answered', id: question, answer: asking.answer });
+      // The turn before has ended with the question.
+      this.isExact = true;
+      return;
+    }
     const answer = historyBefore(this.turn).length;
     const details = detailsToJson(this.turn.details);
     const saysSomething = Object.keys(details).length > 0;
@@ -229,6 +268,8 @@ export class TurnSteps {
       const { id, name, nth, kind, alone, until, agent, start, details } = entry;
       if (step) {
         step.attempts += 1;
+        if (kind === 'run') step.isUnknown = true;
+        delete step.answer;
         return;
       }
       const optional = {
@@ -236,11 +277,18 @@ export class TurnSteps {
         ...(agent !== undefined && { agent }),
         ...(start !== undefined && { start }),
         ...(details !== undefined && { details }),
+        ...(kind === 'run' && { isUnknown: true as const }),
       };
       this.steps.push({ id, name, nth, kind, alone, attempts: 1, failures: 0, ...optional });
     } else if (step && entry.event === 'failed') {
       step.failures += 1;
       step.until = entry.until;
+      if (!entry.decision) delete step.isUnknown;
+    } else if (step && entry.event === 'asked') {
+      const { start, details } = entry;
+      Object.assign(step, { ...(start !== undefined && { start }), ...(details && { details }) });
+    } else if (step && entry.event === 'answered') {
+      step.answer = entry.answer;
     } else if (step && entry.event === 'ended') {
       const result = entry.answer === undefined ? entry.result : this.answerAt(entry.answer, entry.details);
       step.ended = {
@@ -291,6 +339,7 @@ export class TurnSteps {
         ...(until !== undefined && { until }),
         ...(kind === 'agent' && { agent: agent ?? '' }),
         ...(kind === 'input' && this.firstMessage()),
+        ...(known?.isUnknown && { decision: decisionOf(message).decision ?? 'repeated' }),
       };
       await this.append(entry);
       this.apply({ ...entry, execution: this.execution, at: '', head: this.head ?? 0 });
@@ -366,9 +415,12 @@ export class TurnSteps {
     return { error };
   }
 
-  private async end(step: OpenStep, { result, error }: Pick<Ended, 'result' | 'error'>): Promise<StepReply> {
+  private async end(
+    step: OpenStep,
+    { result, error, decision }: Pick<Ended, 'result' | 'error' | 'decision'>,
+  ): Promise<StepReply> {
     const end = { ...(result !== undefined && { result }), ...(error && { error }) };
-    await this.append({ event: 'ended', id: step.id, ...end });
+    await this.append({ event: 'ended', id: step.id, ...end, ...(decision && { decision }) });
     step.ended = { order: ++this.ends, ...end };
     this.waiting.delete(step.id);
     return {};
@@ -405,12 +457,22 @@ type NewStepEntry = WithoutExecution<StepEntry>;
 const isStepEntry = (entry: JournalEntry): entry is JournalEntry & { value: StepEntry } =>
   typeof (entry.value as Partial<StepEntry> | null)?.execution === 'number';
 
-/** The first question of an execution without an answer. */
+/** The first step of an execution whose question has no answer. */
 function openQuestion(entries: readonly { value: StepEntry }[]): number | undefined {
-  const ended = new Set(entries.flatMap(({ value }) => (value.event === 'ended' ? [value.id] : [])));
-  return entries.find(
-    ({ value }) => value.event === 'begun' && value.kind === 'input' && !ended.has(value.id),
-  )?.value.id;
+  const open = new Set<number>();
+  for (const { value } of entries) {
+    const asks = value.event === 'asked' || (value.event === 'begun' && value.kind === 'input');
+    // A step that asks again is the last one: the process asks about the others before it.
+    open.delete(value.id);
+    if (asks) open.add(value.id);
+  }
+  return [...open][0];
+}
+
+function decisionOf({ decision }: { decision?: OutcomeDecision }): { decision?: OutcomeDecision } {
+  if (decision === undefined) return {};
+  if (OUTCOME_DECISIONS.includes(decision)) return { decision };
+  throw invalid('a decision about an outcome of no known kind');
 }
 
 /** A process of Baton checks this before it sends. */

@@ -9,9 +9,11 @@ import type {
   Jsonify,
   StepCall,
   StepOptions,
+  Verified,
 } from './steps.js';
 import { cut } from '../protocol.js';
 import {
+  type OutcomeDecision,
   type Parked,
   type RecordedStep,
   type StepFailure,
@@ -28,6 +30,23 @@ const IN_PLACE_MS = 1_000;
 const DEFAULT_ATTEMPTS = 3;
 const DEFAULT_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 3_600_000;
+
+type OnUnknown = NonNullable<StepOptions['onUnknown']>;
+const ON_UNKNOWN: readonly OnUnknown[] = ['repeat', 'ask', 'fail'];
+
+/** The end of a try. `json`: it is stored. `isFinal`: no further try. */
+type Outcome =
+  | { json: string | undefined }
+  | { thrown: unknown; isFinal: boolean; decision?: OutcomeDecision };
+
+/** A step fails with it whose outcome is unknown and must not be guessed. */
+export class UnknownOutcome extends Error {
+  override readonly name = 'UnknownOutcome';
+
+  constructor() {
+    super('whether it was carried out is not known: its process ended while it ran');
+  }
+}
 
 /** The code asks for other steps than an earlier attempt did. */
 class StepOrderError extends Error {
@@ -223,6 +242,8 @@ export class HostedSteps {
       backoff = DEFAULT_BACKOFF_MS,
       timeout,
       retryIf = () => true,
+      verify,
+      onUnknown = 'repeat',
     } = options;
     if (!Number.isInteger(attempts) || attempts < 1 || attempts > STEP_LIMITS.attempts) {
       throw new TypeError(`attempts of step "${step.record.name}" must be 1 to ${STEP_LIMITS.attempts}`);
@@ -230,20 +251,31 @@ export class HostedSteps {
     const backoffMs = milliseconds(backoff);
     const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout);
     const { record } = step;
+    if (!ON_UNKNOWN.includes(onUnknown)) {
+      throw new TypeError(`onUnknown of step "${record.name}" must be ${ON_UNKNOWN.join(', ')}`);
+    }
     // Steps begin in the order of their calls, so that the stored ones never have a gap.
-    let begun = record.until === undefined ? this.begin(step) : undefined;
+    let begun = record.attempts === 0 ? this.begin(step) : undefined;
     for (;;) {
+      let outcome: Outcome | undefined;
       if (!begun) {
         await this.until(record.until);
-        begun = this.begin(step);
+        outcome = await this.earlierOutcome(step, verify, onUnknown, timeoutMs);
       }
-      const outcome = await this.try(step, begun, run, timeoutMs);
+      outcome ??= await this.try(step, (begun ??= this.beginAgain(step, verify, onUnknown)), run, timeoutMs);
       begun = undefined;
       if ('json' in outcome) return valueOf(outcome.json) as Jsonify<T>;
       const isFinal = outcome.isFinal || record.failures + 1 >= attempts || !retryIf(outcome.thrown);
       const error = failureOf(outcome.thrown);
       const retryMs = Math.min(backoffMs * 2 ** record.failures, MAX_BACKOFF_MS);
-      const { until } = await this.stored({ op: 'fail', id: record.id, error, ...(!isFinal && { retryMs }) });
+      const { decision } = outcome;
+      const { until } = await this.stored({
+        op: 'fail',
+        id: record.id,
+        error,
+        ...(!isFinal && { retryMs }),
+        ...(decision && { decision }),
+      });
       if (isFinal) throw new StepError(record.name, error);
       record.failures += 1;
       if (until !== undefined) record.until = until;
@@ -256,11 +288,11 @@ export class HostedSteps {
     begun: Promise<unknown>,
     run: (call: StepCall) => T | Promise<T>,
     timeoutMs: number | undefined,
-  ): Promise<{ json: string | undefined } | { thrown: unknown; isFinal: boolean }> {
+  ): Promise<Outcome> {
     await begun;
     await this.turnToRun();
     try {
-      const { id, key = '', attempts: attempt } = step.record;
+      const { key = '', attempts: attempt } = step.record;
       let value: T;
       try {
         value = await withinTurn(timeoutMs, this.stopping.signal, async (signal) =>
@@ -270,27 +302,91 @@ export class HostedSteps {
         this.stopping.signal.throwIfAborted();
         return { thrown, isFinal: false };
       }
-      let json: string | undefined;
-      try {
-        json = jsonOf(value, 'The result');
-      } catch (thrown) {
-        // The function has done its work: it must not do it again.
-        return { thrown, isFinal: true };
-      }
-      await this.stored({ op: 'end', id, ...(json !== undefined && { result: json }) });
-      return { json };
+      return await this.end(step, value);
     } finally {
       this.ran();
     }
   }
 
+  /** Stores a result. An error is final: the work is done, and must not be done again. */
+  private async end({ record }: HostedStep, value: unknown, decision?: OutcomeDecision): Promise<Outcome> {
+    let json: string | undefined;
+    try {
+      json = jsonOf(value, 'The result');
+    } catch (thrown) {
+      return { thrown, isFinal: true, ...(decision && { decision }) };
+    }
+    await this.stored({
+      op: 'end',
+      id: record.id,
+      ...(json !== undefined && { result: json }),
+      ...(decision && { decision }),
+    });
+    return { json };
+  }
+
+  /** The outcome of the try before, as far as it can be found out. Undefined: the function runs again. */
+  private async earlierOutcome(
+    step: HostedStep,
+    verify: StepOptions['verify'],
+    onUnknown: OnUnknown,
+    timeoutMs: number | undefined,
+  ): Promise<Outcome | undefined> {
+    // An error of the function does not say either whether the effect is there: a connection may break after it.
+    if (verify) return this.verified(step, verify, timeoutMs);
+    const { id, isUnknown, answer } = step.record;
+    if (!isUnknown || onUnknown === 'repeat') return undefined;
+    if (onUnknown === 'fail') return { thrown: new UnknownOutcome(), isFinal: true, decision: 'failed' };
+    if (!answer || 'problem' in answer) {
+      await this.stored({ op: 'ask', id });
+      return this.park({ input: { id, question: [] } });
+    }
+    return answer.done ? this.end(step, valueOf(answer.result), 'asked') : undefined;
+  }
+
+  private async verified(
+    step: HostedStep,
+    verify: NonNullable<StepOptions['verify']>,
+    timeoutMs: number | undefined,
+  ): Promise<Outcome | undefined> {
+    await this.turnToRun();
+    try {
+      const { name, key = '' } = step.record;
+      let found: Verified | undefined;
+      try {
+        found = await withinTurn(timeoutMs, this.stopping.signal, async (signal) => verify({ key, signal }));
+      } catch (thrown) {
+        this.stopping.signal.throwIfAborted();
+        return { thrown, isFinal: false, decision: 'verified' };
+      }
+      if (typeof (found as Verified | null | undefined)?.done !== 'boolean') {
+        const thrown = new TypeError(`verify of step "${name}" must return {done: true, result} or {done: false}`);
+        return { thrown, isFinal: true, decision: 'verified' };
+      }
+      return found.done ? await this.end(step, found.result, 'verified') : undefined;
+    } finally {
+      this.ran();
+    }
+  }
+
+  private beginAgain(
+    step: HostedStep,
+    verify: StepOptions['verify'],
+    onUnknown: OnUnknown,
+  ): Promise<Stored> {
+    const decision = verify ? 'verified' : onUnknown === 'ask' ? 'asked' : 'repeated';
+    return this.begin(step, step.record.isUnknown ? { decision } : {});
+  }
+
   private async begin(
     { record }: HostedStep,
-    more: { ms?: number; agent?: string; request?: string } = {},
+    more: { ms?: number; agent?: string; request?: string; decision?: OutcomeDecision } = {},
   ): Promise<Stored> {
     const { id, name, nth, kind, alone } = record;
     const reply = await this.stored({ op: 'begin', id, name, nth, kind, alone, ...more });
     record.attempts += 1;
+    delete record.isUnknown;
+    delete record.answer;
     if (reply.key !== undefined) record.key = reply.key;
     return reply;
   }

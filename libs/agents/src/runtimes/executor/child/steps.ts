@@ -40,7 +40,21 @@ export interface StepOptions {
   timeout?: Duration;
   /** Whether to try again after this error. Default: always */
   retryIf?: (error: unknown) => boolean;
+  /**
+   * Looks whether an earlier try has had its effect, before the function runs again: after a crash, and after an error. `done: true` ends
+   * the step with `result`. If it throws, the try has failed.
+   */
+  verify?: (call: Pick<StepCall, 'key' | 'signal'>) => Verified | Promise<Verified>;
+  /**
+   * What to do if the process died while the function ran, and there is no `verify`. `repeat`: run it again with the same key. `ask`:
+   * the task becomes `input-required`, and a person says whether it was carried out. `fail`: the step rejects with a `StepError`
+   * whose cause has the name `UnknownOutcome`. Default: `repeat`
+   */
+  onUnknown?: 'repeat' | 'ask' | 'fail';
 }
+
+/** Whether an effect is there, and the result of the step if it is. */
+export type Verified = { done: true; result?: unknown } | { done: false; result?: never };
 
 /** The argument of the function of a step. */
 export interface StepCall {
