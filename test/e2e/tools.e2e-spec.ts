@@ -128,7 +128,8 @@ const send = async (text: string, taskId?: string) => {
 
 describe('an agent with tools', () => {
   it('goes on after its worker was killed in the middle of a call, and makes no finished call again', async () => {
-    const [copy, pay] = [heldTool('copy', 'copied'), heldTool('pay', 'paid')];
+    const copy = { ...heldTool('copy', 'copied'), annotations: { idempotentHint: true } };
+    const pay = heldTool('pay', 'paid');
     server.tools = [textTool('read', 'the bill is 7'), copy, pay];
     provider.reply(
       { calls: [{ name: 'desk_read', input: {} }] },
@@ -177,18 +178,27 @@ describe('an agent with tools', () => {
     expect(server.calls).toMatchObject([{ tool: 'sign', input: { page: 3 } }]);
   });
 
-  it('makes an approved call again that was in flight when its worker was killed', async () => {
+  it('asks about an approved call that was in flight when its worker was killed, and makes it again with its key', async () => {
     const sign = heldTool('sign', 'signed');
     server.tools = [sign];
     provider.reply({ calls: [{ name: 'desk_sign', input: {} }] }, { text: 'It is signed.' });
     const { id } = await send('Sign it');
-    const done = send('approve', id);
+    const asked = send('approve', id);
     await server.called('sign');
     await replaceWorker();
+    expect((await asked).status).toMatchObject({
+      state: 'TASK_STATE_INPUT_REQUIRED',
+      message: { parts: [{}, { data: { approval: { callId: 'call-1-1', unknownOutcome: true } } }] },
+    });
+    expect(callsOf('sign')).toBe(1);
+    const done = send('yes', id);
     await server.called('sign', 2);
     sign.release();
     expect((await done).status.state).toBe('TASK_STATE_COMPLETED');
     expect(provider.requests).toHaveLength(2);
+    const [first, second] = server.calls.map(({ key }) => key);
+    expect(first).toMatch(/^[0-9a-f-]{36}$/);
+    expect(second).toBe(first);
   });
 
   it('does not make a call that is refused', async () => {
@@ -218,7 +228,7 @@ describe('an agent with tools', () => {
   });
 
   it('leaves no program behind when its worker is killed', async () => {
-    const copy = heldTool('copy', 'copied');
+    const copy = { ...heldTool('copy', 'copied'), annotations: { readOnlyHint: true } };
     server.tools = [copy];
     const asks = { calls: [{ name: 'program_pid', input: {} }] };
     provider.reply(asks, { calls: [{ name: 'desk_copy', input: {} }] }, { text: 'Copied.' });

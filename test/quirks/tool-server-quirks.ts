@@ -194,8 +194,9 @@ export const TOOL_SERVER_QUIRKS: readonly ToolServerQuirk[] = [
     model: `${FAILED} the connection broke in the middle of its answer, so its result is not known`,
   },
   {
-    when: 'ends its stream before its answer, once',
+    when: 'ends its stream before its answer, once, and the tool is in mayRepeat',
     on: ['http stream'],
+    config: { mayRepeat: ['look'] },
     quirks: { 'tools/call': { body: ': thinking\n\n', times: 1 } },
     ...DONE,
     calls: 2,

@@ -19,6 +19,8 @@ export interface ApprovalRequest {
   by?: 'other' | undefined;
   /** ISO 8601: from then on the call counts as refused. */
   expiresAt?: string | undefined;
+  /** The call was sent, and what became of it is not known. To approve it is to make it again. */
+  unknownOutcome?: true | undefined;
   /** Of a call further down: slugs of the agents from the one whose task this is to the one that asks. */
   agents?: string[] | undefined;
 }
@@ -94,6 +96,7 @@ const request = z.object({
   guests: z.literal(true).optional().catch(undefined),
   by: z.literal('other').optional().catch(undefined),
   expiresAt: z.iso.datetime().optional().catch(undefined),
+  unknownOutcome: z.literal(true).optional().catch(undefined),
   agents: z.array(oneLine(200)).max(100).optional().catch(undefined),
 });
 

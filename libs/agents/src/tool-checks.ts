@@ -18,7 +18,7 @@ const MAX_FAULTS = 100;
 /** Tools of a server that a fault names. */
 const MAX_NAMED = 10;
 const MAX_NAME = 64;
-const PATTERN_FIELDS = ['allow', 'approval', 'neverRepeat'] as const;
+const PATTERN_FIELDS = ['allow', 'approval', 'neverRepeat', 'mayRepeat'] as const;
 
 /** The secrets and connections of a check: those of a turn of the tenant. */
 export interface ToolCheckPorts {

@@ -66,10 +66,10 @@ const rowsOf = (
   { task_id: id, agent_id: agent, updated_at: at, approvals = [] }: TenantSchemas['TaskSummary'],
   slugs: ReadonlyMap<string, string>,
 ): string[][] =>
-  approvals.map(({ call_id: call, tool, input, expires_at: expiresAt }) => [
+  approvals.map(({ call_id: call, tool, input, expires_at: expiresAt, unknown_outcome: isUnknown }) => [
     id,
     call,
-    tool,
+    isUnknown ? `${tool} (again: its outcome is unknown)` : tool,
     oneLine(JSON.stringify(input), 60),
     timeOf(at),
     timeOf(expiresAt),

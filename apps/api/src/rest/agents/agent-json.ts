@@ -231,7 +231,7 @@ export const DRY_RUN = flagQuery('Check the write and answer what it would do. N
 /** `?checkTools=` */
 export const CHECK_TOOLS = flagQuery(
   'With `dryRun`: ask the MCP servers of the agent for their tools as well. 400 if one can not be used, or if a name or pattern ' +
-    'in `allow`, `approval` or `neverRepeat` fits none of its tools',
+    'in `allow`, `approval`, `neverRepeat` or `mayRepeat` fits none of its tools',
 );
 
 /**

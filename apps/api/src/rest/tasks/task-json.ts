@@ -47,6 +47,10 @@ const approval = z
     input: z.unknown(),
     agents: z.array(z.string()).optional().describe('Of a call further down: the agents on the way to it'),
     expires_at: timeSchema.optional(),
+    unknown_outcome: z
+      .literal(true)
+      .optional()
+      .describe('The call was sent, and what became of it is not known. To approve it is to make it again'),
   })
   .meta({ id: 'Approval' });
 export const taskSummary = z
@@ -390,7 +394,7 @@ function encodeApprovals({ status }: Task): Pick<z.infer<typeof taskSummary>, 'a
   const asked = approvalsOf(status) ?? [];
   if (asked.length === 0) return {};
   return {
-    approvals: asked.map(({ callId, tool, server, description, input, agents, expiresAt }) => ({
+    approvals: asked.map(({ callId, tool, server, description, input, agents, expiresAt, unknownOutcome: isUnknown }) => ({
       call_id: callId,
       tool,
       description,
@@ -398,6 +402,7 @@ function encodeApprovals({ status }: Task): Pick<z.infer<typeof taskSummary>, 'a
       ...(server !== undefined && { server }),
       ...(agents && { agents }),
       ...(expiresAt !== undefined && { expires_at: expiresAt }),
+      ...(isUnknown && { unknown_outcome: true as const }),
     })),
   };
 }

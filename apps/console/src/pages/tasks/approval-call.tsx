@@ -16,15 +16,21 @@ interface ApprovalCallProps {
 
 /** A call of a tool that a person must approve, as it is or with another input, or refuse. */
 export function ApprovalCall({ approval, isPending, mayDecide, onDecide }: ApprovalCallProps) {
-  const { tool, agents = [], description, input, expires_at: expires } = approval;
+  const { tool, agents = [], description, input, expires_at: expires, unknown_outcome: isUnknown } = approval;
   const [changed, setChanged] = useState<string>();
   const edited = changed === undefined ? undefined : parsed(changed);
   const isWrong = changed !== undefined && edited === undefined;
   return (
     <Stack gap="xs">
       <Text size="sm">
-        May {agents.at(-1) ?? 'it'} call <Code>{tool}</Code>? {description}
+        May {agents.at(-1) ?? 'it'} call <Code>{tool}</Code>
+        {isUnknown && ' again'}? {description}
       </Text>
+      {isUnknown && (
+        <Text size="sm">
+          The call was sent, and what became of it is not known. Look at the system that it changes.
+        </Text>
+      )}
       {agents.length > 1 && <Text size="sm">Asked through {agents.join(' → ')}</Text>}
       {changed === undefined ? (
         <Json value={input} />
@@ -62,14 +68,16 @@ export function ApprovalCall({ approval, isPending, mayDecide, onDecide }: Appro
         >
           Reject {tool}
         </Button>
-        <Button
-          size="xs"
-          variant="subtle"
-          disabled={isPending || !mayDecide}
-          onClick={() => setChanged(changed === undefined ? JSON.stringify(input, null, 2) : undefined)}
-        >
-          {changed === undefined ? 'Change the input' : 'Keep the input'}
-        </Button>
+        {!isUnknown && (
+          <Button
+            size="xs"
+            variant="subtle"
+            disabled={isPending || !mayDecide}
+            onClick={() => setChanged(changed === undefined ? JSON.stringify(input, null, 2) : undefined)}
+          >
+            {changed === undefined ? 'Change the input' : 'Keep the input'}
+          </Button>
+        )}
       </Group>
     </Stack>
   );

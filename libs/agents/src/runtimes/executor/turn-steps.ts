@@ -93,18 +93,18 @@ interface Ended extends EntryHead {
 }
 
 /** A person is asked about the unknown outcome of a step. Releases up to 0.2 skip this entry and the next one. */
-interface Asked extends EntryHead, Pick<Begun, 'start' | 'details'> {
+interface OutcomeAsked extends EntryHead, Pick<Begun, 'start' | 'details'> {
   event: 'asked';
 }
 
-interface Answered extends EntryHead {
+interface OutcomeAnswered extends EntryHead {
   event: 'answered';
   /** What the caller's message says. */
   answer: OutcomeAnswer;
 }
 
 /** An entry in the journal of an executor's task. Only the executor runtime writes into it. */
-type StepEntry = Begun | Failed | Ended | Asked | Answered;
+type StepEntry = Begun | Failed | Ended | OutcomeAsked | OutcomeAnswered;
 
 interface OpenStep extends RecordedStep {
   agent?: string;

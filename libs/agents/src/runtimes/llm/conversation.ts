@@ -60,7 +60,7 @@ interface CallIds {
   call?: string;
 }
 
-/** A tool call that must not be repeated is about to start. */
+/** A tool call that must not be repeated without a person's word is about to be sent. Without a result its outcome is unknown. */
 interface CallBegun extends CallIds {
   kind: 'begun';
 }
@@ -160,9 +160,11 @@ export class Conversation {
   private readonly sentIds = new Set<string>();
   /** Results by Baton's id of the call. */
   private readonly results = new Map<string, CallResult['result']>();
-  /** Calls with a `begun` entry, by Baton's id. */
-  private readonly begun = new Set<string>();
+  /** Calls with a `begun` entry, by Baton's id: the position of the newest one. */
+  private readonly begun = new Map<string, number>();
   private readonly decisions = new Map<string, Decision>();
+  /** The newest decision whether to repeat a call whose outcome is unknown. */
+  private readonly repetitions = new Map<string, { position: number; decision: Decision }>();
 
   private constructor(
     private readonly turn: Turn,
@@ -268,6 +270,18 @@ export class Conversation {
     return this.decisions.get(callIdOf(call));
   }
 
+  /** A person's decision whether to repeat a call whose outcome is unknown, since it was made for the last time. */
+  repetitionOf(call: RecordedCall): Decision | undefined {
+    const id = callIdOf(call);
+    const found = this.repetitions.get(id);
+    return found && found.position > (this.begun.get(id) ?? 0) ? found.decision : undefined;
+  }
+
+  /** The newest decision of a person about a call. */
+  lastDecisionOn(call: RecordedCall): Decision | undefined {
+    return this.repetitions.get(callIdOf(call))?.decision ?? this.decisionOn(call);
+  }
+
   /** A call as it is made: with the input to which a person has changed it, if one has. */
   asDecided(call: RecordedCall): RecordedCall {
     const { input } = this.decisionOn(call) ?? {};
@@ -276,7 +290,10 @@ export class Conversation {
 
   /** When a call counts as refused, as a person was told first; undefined = never. In ms. */
   expiryOf(callId: string): number | undefined {
-    const first = this.waiting().find(({ expiresAt }) => expiresAt?.[callId] !== undefined);
+    const since = this.begun.get(callId) ?? 0;
+    const first = this.waiting().find(
+      ({ position, expiresAt }) => position > since && expiresAt?.[callId] !== undefined,
+    );
     return first && Date.parse(first.expiresAt?.[callId] ?? '');
   }
 
@@ -290,7 +307,7 @@ export class Conversation {
     return this.results.get(callIdOf(call));
   }
 
-  /** Whether a crashed worker may have made a call that must not be repeated. */
+  /** Whether a call was sent that must not be repeated without a person's word. */
   hasBegun(call: RecordedCall): boolean {
     return this.begun.has(callIdOf(call));
   }
@@ -360,12 +377,14 @@ export class Conversation {
   private take(entry: RecordedEntry): void {
     this.entries.push(entry);
     if (entry.kind === 'step') this.takeStep(entry);
-    if (entry.kind === 'begun') for (const id of this.idsIn(entry)) this.begun.add(id);
+    if (entry.kind === 'begun') for (const id of this.idsIn(entry)) this.begun.set(id, entry.position);
     if (entry.kind === 'result') {
       for (const id of this.idsIn(entry)) if (!this.results.has(id)) this.results.set(id, entry.result);
     }
     for (const decision of entry.kind === 'answered' ? entry.decisions : []) {
-      if (!this.decisions.has(decision.callId)) this.decisions.set(decision.callId, decision);
+      const { callId } = decision;
+      if (this.begun.has(callId)) this.repetitions.set(callId, { position: entry.position, decision });
+      else if (!this.decisions.has(callId)) this.decisions.set(callId, decision);
     }
   }
 

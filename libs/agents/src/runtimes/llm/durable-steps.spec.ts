@@ -1,7 +1,9 @@
-import { ArtifactFold, type Task, TaskState } from '@baton/a2a';
-import type { AgentOutput, Turn } from '../../agent-runtime.js';
-import { MemoryJournal, textOf } from '../../../../../test/support/agents/turns.js';
+import { ArtifactFold, type Message, type Part, type Task, TaskState } from '@baton/a2a';
+import { type AgentOutput, dataPart, type Turn } from '../../agent-runtime.js';
+import { MemoryJournal, textOf, userMessage } from '../../../../../test/support/agents/turns.js';
 import { LlmBench, toolOf } from './llm-runtime.fixture.js';
+import { OutcomeUnknown } from './tools/outcome-unknown.js';
+import type { AgentTool } from './tools/tool-sources.js';
 
 let bench: LlmBench;
 beforeAll(async () => {
@@ -111,6 +113,108 @@ describe('an attempt after one that died', () => {
       else expect(second).toContain('sun');
       expect(endOf(rest)).toBe(TaskState.TASK_STATE_COMPLETED);
     }
+  });
+
+  describe('and a call whose outcome is not known', () => {
+    const PAY = { name: 'pay', input: { city: 'Bern' } };
+    const keys: string[] = [];
+    let journal: MemoryJournal;
+
+    /** The worker dies in the first call of the tool, and the next attempt asks. */
+    async function died(fields: Partial<AgentTool> = {}): Promise<Message[]> {
+      keys.length = 0;
+      const execute: AgentTool['execute'] = async (_input, { key }) => {
+        keys.push(key);
+        if (keys.length === 1) throw new Error('this worker has died');
+        return Promise.resolve({ ok: true, content: 'paid' });
+      };
+      bench.tools.push(toolOf('pay', () => '', { repeat: 'ask', execute, ...fields }));
+      bench.provider.reply({ calls: [PAY] }, { text: 'It is paid.' });
+      journal = new MemoryJournal();
+      const turn = bench.turn({}, { journal });
+      await expect(bench.run(turn)).rejects.toThrow('this worker has died');
+      return asked(await bench.run(after(turn, [])), [turn.message]);
+    }
+
+    /** The history of the task with the question, which has just been asked. */
+    function asked(said: readonly AgentOutput[], history: Message[]): Message[] {
+      expect(endOf(said)).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
+      const last = said.at(-1);
+      const question = last?.$case === 'statusUpdate' ? last.value.status?.message : undefined;
+      expect(question?.parts[0]?.content?.value).toContain('what became of it is not known');
+      const approval = { callId: 'call-1-1', unknownOutcome: true };
+      expect(question?.parts[1]?.content?.value).toMatchObject({ approval });
+      return [...history, question!];
+    }
+
+    /** The next turn, with an answer. */
+    function answer(history: Message[], parts: string | Part[]): { turn: Turn; history: Message[] } {
+      const number = history.length;
+      const message = userMessage(parts, { messageId: `m-${number}` });
+      const entries = journal.entries.map((entry) => ({ ...entry, runId: `before-${number}` }));
+      journal = Object.assign(new MemoryJournal(`run-m-${number}`), { entries });
+      const said = [...history, message];
+      const turn = bench.turn({}, { journal, runId: `run-m-${number}`, message });
+      return { turn: { ...turn, task: { ...turn.task, history: said } }, history: said };
+    }
+
+    it('makes it again with the same key once a person has said so', async () => {
+      const { turn } = answer(await died(), 'yes');
+      expect(endOf(await bench.run(turn))).toBe(TaskState.TASK_STATE_COMPLETED);
+      expect(keys).toHaveLength(2);
+      expect(keys[0]).toBe(keys[1]);
+      expect(JSON.stringify((await bench.provider.request(2)).body)).toContain('paid');
+    });
+
+    it('never makes it again if a person refuses: the model reads the reason', async () => {
+      const { turn } = answer(await died(), 'no, I see the payment');
+      expect(endOf(await bench.run(turn))).toBe(TaskState.TASK_STATE_COMPLETED);
+      expect(keys).toHaveLength(1);
+      const read = JSON.stringify((await bench.provider.request(2)).body);
+      expect(read).toMatch(/not known: the server stopped.*not made again: no, I see the payment/);
+    });
+
+    it('asks again about another input, which would be another call', async () => {
+      const changed = { callId: 'call-1-1', approved: true, input: { city: 'Rome' } };
+      const { turn } = answer(await died(), [dataPart({ approval: changed })]);
+      const said = await bench.run(turn);
+      expect(endOf(said)).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
+      expect(JSON.stringify(said)).toContain('repeated only with the same input');
+      expect(keys).toHaveLength(1);
+    });
+
+    it('asks about it after its approval, and again if the repeated call dies too', async () => {
+      let deaths = 0;
+      const execute: AgentTool['execute'] = async (_input, { key }) => {
+        keys.push(key);
+        if (++deaths < 3) throw new Error('this worker has died');
+        return Promise.resolve({ ok: true, content: 'paid' });
+      };
+      keys.length = 0;
+      bench.tools.push(toolOf('pay', () => '', { repeat: 'ask', needsApproval: true, execute }));
+      bench.provider.reply({ calls: [PAY] }, { text: 'It is paid.' });
+      journal = new MemoryJournal();
+      const first = bench.turn({}, { journal });
+      const last = (await bench.run(first)).at(-1);
+      const question = last?.$case === 'statusUpdate' ? last.value.status?.message : undefined;
+      let history = [first.message, question!];
+      for (let death = 1; death < 3; death++) {
+        const { turn, history: said } = answer(history, 'yes');
+        await expect(bench.run(turn)).rejects.toThrow('this worker has died');
+        history = asked(await bench.run(after(turn, [])), said);
+      }
+      expect(endOf(await bench.run(answer(history, 'yes').turn))).toBe(TaskState.TASK_STATE_COMPLETED);
+      expect(keys).toHaveLength(3);
+      expect(new Set(keys).size).toBe(1);
+    });
+
+    it('asks as well when the connection of the call has broken in this attempt', async () => {
+      const execute = () => Promise.reject(new OutcomeUnknown('the connection broke'));
+      bench.tools.push(toolOf('pay', () => '', { repeat: 'ask', execute }));
+      bench.provider.reply({ calls: [PAY] });
+      journal = new MemoryJournal();
+      asked(await bench.run(bench.turn({}, { journal })), []);
+    });
   });
 
   it('replaces what the dead one had streamed of an answer', async () => {

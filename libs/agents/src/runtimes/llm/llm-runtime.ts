@@ -87,6 +87,7 @@ export class LlmRuntime implements AgentRuntime {
       try {
         const problem = await takeMessage(turn, conversation, async (callId, input) => {
           const call = conversation.pendingCalls().find((pending) => callIdOf(pending) === callId);
+          if (call && conversation.hasBegun(call)) return 'a call is repeated only with the same input';
           const tool = (await open()).tools.find(({ name }) => name === call?.toolName);
           // The result of the call says that its tool is gone.
           return tool && checks.input(tool.name, tool.inputSchema, input);

@@ -151,7 +151,7 @@ function* ofCalls(
     const call = conversation.asDecided(asked);
     const result = conversation.resultOf(call);
     if (!result) continue;
-    const artifact = callArtifact(call, result, conversation.decisionOn(call));
+    const artifact = callArtifact(call, result, conversation.lastDecisionOn(call));
     if (!hasData(there.get(artifact.artifactId), artifact)) yield artifactChunk(turn, artifact);
     for (const file of fileArtifacts(call, result)) {
       if (!there.has(file.artifactId)) yield artifactChunk(turn, file);

@@ -35,7 +35,7 @@ type OnUnknown = NonNullable<StepOptions['onUnknown']>;
 const ON_UNKNOWN: readonly OnUnknown[] = ['repeat', 'ask', 'fail'];
 
 /** The end of a try. `json`: it is stored. `isFinal`: no further try. */
-type Outcome =
+type TryOutcome =
   | { json: string | undefined }
   | { thrown: unknown; isFinal: boolean; decision?: OutcomeDecision };
 
@@ -257,7 +257,7 @@ export class HostedSteps {
     // Steps begin in the order of their calls, so that the stored ones never have a gap.
     let begun = record.attempts === 0 ? this.begin(step) : undefined;
     for (;;) {
-      let outcome: Outcome | undefined;
+      let outcome: TryOutcome | undefined;
       if (!begun) {
         await this.until(record.until);
         outcome = await this.earlierOutcome(step, verify, onUnknown, timeoutMs);
@@ -288,7 +288,7 @@ export class HostedSteps {
     begun: Promise<unknown>,
     run: (call: StepCall) => T | Promise<T>,
     timeoutMs: number | undefined,
-  ): Promise<Outcome> {
+  ): Promise<TryOutcome> {
     await begun;
     await this.turnToRun();
     try {
@@ -309,7 +309,7 @@ export class HostedSteps {
   }
 
   /** Stores a result. An error is final: the work is done, and must not be done again. */
-  private async end({ record }: HostedStep, value: unknown, decision?: OutcomeDecision): Promise<Outcome> {
+  private async end({ record }: HostedStep, value: unknown, decision?: OutcomeDecision): Promise<TryOutcome> {
     let json: string | undefined;
     try {
       json = jsonOf(value, 'The result');
@@ -331,7 +331,7 @@ export class HostedSteps {
     verify: StepOptions['verify'],
     onUnknown: OnUnknown,
     timeoutMs: number | undefined,
-  ): Promise<Outcome | undefined> {
+  ): Promise<TryOutcome | undefined> {
     // An error of the function does not say either whether the effect is there: a connection may break after it.
     if (verify) return this.verified(step, verify, timeoutMs);
     const { id, isUnknown, answer } = step.record;
@@ -348,7 +348,7 @@ export class HostedSteps {
     step: HostedStep,
     verify: NonNullable<StepOptions['verify']>,
     timeoutMs: number | undefined,
-  ): Promise<Outcome | undefined> {
+  ): Promise<TryOutcome | undefined> {
     await this.turnToRun();
     try {
       const { name, key = '' } = step.record;

@@ -129,13 +129,17 @@ export function approvalRequest(calls: readonly ApprovalRequest[], problem?: str
     ...(problem === undefined ? [] : [problem]),
     `${asked} your approval:`,
     ...calls.map(
-      ({ agents, tool, input, expiresAt }) =>
-        `${whoAsks(agents)}${tool} ${shown(input)}${expiresAt === undefined ? '' : ` (until ${expiresAt})`}`,
+      ({ agents, tool, input, expiresAt, unknownOutcome }) =>
+        `${whoAsks(agents)}${tool} ${shown(input)}${expiresAt === undefined ? '' : ` (until ${expiresAt})`}` +
+        (unknownOutcome ? UNKNOWN : ''),
     ),
     answer,
   ];
   return [textPart(lines.join('\n')), ...calls.map((call) => dataPart({ approval: call }))];
 }
+
+const UNKNOWN =
+  '\nThe call was sent, and what became of it is not known. Look at the system that it changes. Yes makes the call again.';
 
 /** `clerk (asked by desk, by lead): ` for a call of a child task's agent. */
 function whoAsks(agents: readonly string[] = []): string {

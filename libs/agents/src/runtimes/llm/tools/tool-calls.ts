@@ -5,6 +5,7 @@ import { effectKey } from '../../../effect-key.js';
 import { ApprovalsPending } from '../approval/approval.js';
 import { type Conversation, type RecordedCall, callIdOf, idsOf } from '../conversation.js';
 import type { SchemaChecks } from '../schema-checks.js';
+import { OutcomeUnknown } from './outcome-unknown.js';
 import type { AgentTool, ToolResult } from './tool-sources.js';
 import { callArtifact, fileArtifacts } from '../turn-artifacts.js';
 
@@ -51,14 +52,17 @@ export async function* runToolCalls(
   // The first failure ends the turn. Handle the rejections of the others.
   for (const one of made) one.catch(() => undefined);
   const waitsFor: string[] = [];
-  for (const [i, { call }] of due.entries()) {
+  for (const [i, one] of due.entries()) {
+    const { call } = one;
     const result = await made[i]?.catch((error: unknown) => {
       if (error instanceof ApprovalsPending) waiting.push(...error.requests);
+      else if (error instanceof OutcomeUnknown && 'tool' in one)
+        waiting.push(approvalRequestOf({ ...one, isUnknown: true }));
       else if (error instanceof Suspension) waitsFor.push(...error.taskIds);
       else throw error;
     });
     if (!result) continue;
-    yield artifactChunk(turn, callArtifact(call, result, conversation.decisionOn(call)));
+    yield artifactChunk(turn, callArtifact(call, result, conversation.lastDecisionOn(call)));
     for (const file of fileArtifacts(call, result)) yield artifactChunk(turn, file);
   }
   const [first, ...others] = waitsFor;
@@ -71,6 +75,8 @@ interface Callable {
   tool: AgentTool;
   /** A person must still approve or refuse it. */
   waits: boolean;
+  /** It may have been carried out. */
+  isUnknown: boolean;
 }
 
 const waits = (one: Callable | { result: ToolResult }): one is Callable => 'tool' in one && one.waits;
@@ -92,7 +98,12 @@ async function prepare(
   }
   const wrong = await checks.input(toolName, tool.inputSchema, input);
   if (wrong) return { call, result: failed(`The input of "${toolName}" is not valid: ${wrong}.`) };
-  return { call, tool, waits: tool.needsApproval && !decision };
+  const isUnknown = tool.repeat !== 'again' && conversation.hasBegun(call);
+  if (!isUnknown) return { call, tool, isUnknown, waits: tool.needsApproval && !decision };
+  if (tool.repeat === 'never') return { call, result: failed(`${notKnown(toolName)} It was not made again.`) };
+  const repetition = conversation.repetitionOf(call);
+  if (repetition?.approved === false) return { call, result: notRepeated(toolName, repetition.reason) };
+  return { call, tool, isUnknown, waits: !repetition };
 }
 
 /** Makes a call in a span of its own (OpenTelemetry, GenAI: execute tool). Input and result are not in it. */
@@ -119,10 +130,11 @@ async function measured(
     return result;
   } catch (error) {
     // The call waits for another task or for a person, and is made again.
-    if (error instanceof Suspension || error instanceof ApprovalsPending)
-      span?.set({ 'baton.suspended': true });
-    else span?.fail('_OTHER');
-    if (error instanceof Suspension || error instanceof ApprovalsPending) outcome = 'suspended';
+    const isSuspended = error instanceof Suspension || error instanceof ApprovalsPending;
+    if (isSuspended) span?.set({ 'baton.suspended': true });
+    else span?.fail(error instanceof OutcomeUnknown ? 'outcome_unknown' : '_OTHER');
+    if (isSuspended) outcome = 'suspended';
+    if (error instanceof OutcomeUnknown) outcome = 'unknown';
     throw error;
   } finally {
     const kind = tool.server === undefined ? 'agent' : 'mcp';
@@ -139,15 +151,7 @@ async function makeCall(
   span: Span | undefined,
 ): Promise<ToolResult> {
   const { toolName, input, step, index } = call;
-  if (tool.repeat === 'never') {
-    if (conversation.hasBegun(call)) {
-      return failed(
-        `Whether "${toolName}" was carried out is not known: the server stopped while the call was made. ` +
-          'It was not made again.',
-      );
-    }
-    await conversation.add({ kind: 'begun', ...idsOf(call) });
-  }
+  if (tool.repeat !== 'again') await conversation.add({ kind: 'begun', ...idsOf(call) });
   const lanes = conversation
     .callsOf(step)
     .filter((each) => each.toolName === toolName && each.index <= index);
@@ -166,10 +170,19 @@ const refused = (reason: string | undefined): ToolResult =>
       'It was not made; do not make it again unless the user asks for it.',
   );
 
-const approvalRequestOf = ({ call, tool }: Callable): ApprovalRequest => ({
+const notKnown = (tool: string): string =>
+  `Whether "${tool}" was carried out is not known: the server stopped while the call was made.`;
+
+const notRepeated = (tool: string, reason: string | undefined): ToolResult =>
+  failed(
+    `${notKnown(tool)} A person has decided that it is not made again${reason === undefined ? '' : `: ${reason}`}.`,
+  );
+
+const approvalRequestOf = ({ call, tool, isUnknown }: Callable): ApprovalRequest => ({
   callId: callIdOf(call),
   tool: call.toolName,
   description: tool.description,
   input: call.input,
   ...(tool.server !== undefined && { server: tool.server }),
+  ...(isUnknown && { unknownOutcome: true as const }),
 });

@@ -38,14 +38,15 @@ export interface AgentTool {
   /** Name of the MCP server that provides the tool. */
   server?: string;
   /**
-   * What to do with a call if its worker crashed during it. `again`: call again. `never`: tell the model that the
-   * outcome is unknown.
+   * What to do with a call whose outcome is unknown, because its worker crashed or its connection broke during it. `again`: call again.
+   * `never`: tell the model that the outcome is unknown. `ask`: ask a person whether to call again.
    */
-  repeat: 'again' | 'never';
+  repeat: 'again' | 'never' | 'ask';
   /**
    * Makes the call. Rejects with an error that the model can not handle: the task fails. Rejects with a `Suspension` if
    * the result comes from another task: the call is made again when that task has ended. Rejects with
-   * `ApprovalsPending` if that task asks a person: the call is made again with the `answer`.
+   * `ApprovalsPending` if that task asks a person: the call is made again with the `answer`. Rejects with `OutcomeUnknown`
+   * if a person must be asked whether to call again.
    */
   execute(input: unknown, call: ToolCallContext): Promise<ToolResult>;
 }

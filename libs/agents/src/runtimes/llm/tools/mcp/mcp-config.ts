@@ -41,8 +41,10 @@ const common = {
   allow: patterns.optional(),
   /** The tools whose calls a person must approve. */
   approval: patterns.optional(),
-  /** The tools that are not called again if the outcome of a call is unknown. */
+  /** The tools that are not called again if the outcome of a call is unknown: the model reads it. */
   neverRepeat: patterns.optional(),
+  /** The tools that are called again then. Of all others the server's hints decide, or else a person. */
+  mayRepeat: patterns.optional(),
   /** The agent works without the server if it is unreachable. */
   optional: z.boolean().default(false),
   /** Maximum time to connect. */

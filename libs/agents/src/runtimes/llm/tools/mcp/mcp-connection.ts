@@ -1,6 +1,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { AgentTool } from '../tool-sources.js';
 import type { Link } from './links.js';
 import {
   McpFailure,
@@ -81,7 +82,7 @@ export class McpConnection {
   async callTool(
     name: string,
     input: Record<string, unknown>,
-    { repeat, key, signal }: { repeat: 'again' | 'never'; key: string; signal: AbortSignal },
+    { repeat, key, signal }: { repeat: AgentTool['repeat']; key: string; signal: AbortSignal },
   ): Promise<unknown> {
     const used = this.connected(signal);
     const params = { name, arguments: input, _meta: { [EFFECT_KEY]: key } };

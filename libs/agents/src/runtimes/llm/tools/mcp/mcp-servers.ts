@@ -5,11 +5,12 @@ import pLimit from 'p-limit';
 import type { Turn, TurnSecrets } from '../../../../agent-runtime.js';
 import { AgentFailure } from '../../agent-failure.js';
 import type { LlmConfig } from '../../llm-config.js';
+import { OutcomeUnknown } from '../outcome-unknown.js';
 import type { AgentTool, OpenTools } from '../tool-sources.js';
 import { linksTo } from './links.js';
 import { fits, type McpServerConfig } from './mcp-config.js';
 import { McpConnection } from './mcp-connection.js';
-import { serverFailure, whyUnusable } from './mcp-failure.js';
+import { isUnknown, serverFailure, whyUnusable } from './mcp-failure.js';
 import { type ListedTool, ToolList } from './tool-list.js';
 import { ToolListExcess } from './tool-list-excess.js';
 import { namesForModel, toolOutput } from './tool-output.js';
@@ -134,12 +135,17 @@ function asTakenBy(model: string, tool: ListedTool): ListedTool {
   };
 }
 
+function repeatOf(config: McpServerConfig, { name, isRepeatable }: ListedTool): AgentTool['repeat'] {
+  if (fits(config.neverRepeat, name)) return 'never';
+  return isRepeatable || fits(config.mayRepeat, name) ? 'again' : 'ask';
+}
+
 function agentTool(
   name: string,
   { config, connection, secrets, maxFileBytes, onExcess }: OpenServer,
   tool: ListedTool,
 ): AgentTool {
-  const repeat = fits(config.neverRepeat, tool.name) ? 'never' : 'again';
+  const repeat = repeatOf(config, tool);
   return {
     name,
     description: tool.description,
@@ -159,6 +165,7 @@ function agentTool(
         return toolOutput(name, clean, { limit: config.resultLimit, maxFileBytes, onExcess });
       } catch (error) {
         signal.throwIfAborted();
+        if (repeat === 'ask' && isUnknown(error)) throw new OutcomeUnknown('what became of the call is not known');
         const failed = `The call of ${tool.name} at ${config.name} failed: ${serverFailure(error, secrets.redactor)}`;
         return { ok: false, content: failed };
       }

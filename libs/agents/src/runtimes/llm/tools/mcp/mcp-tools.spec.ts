@@ -28,7 +28,7 @@ describe('MCP tools', () => {
       const headers = { Authorization: { secret: 'tracker', prefix: 'Bearer ' } };
       const opened = await bench.open([{ name: 'issues', url: server.url, headers }]);
       expect(opened.tools).toMatchObject([
-        { name: 'issues_find', description: 'Finds issues.', needsApproval: false, repeat: 'again' },
+        { name: 'issues_find', description: 'Finds issues.', needsApproval: false, repeat: 'ask' },
       ]);
       const result = await call(opened, 'issues_find', { text: 'bug' });
       expect(result).toEqual({ ok: true, content: 'found it', text: 'found it' });
@@ -50,16 +50,18 @@ describe('MCP tools', () => {
       await server.canceled('wait');
     });
 
-    it('are called again when the server is restarted in the middle of a call, unless that must not be', async () => {
+    it('are called again when the server is restarted in the middle of a call, where the settings allow it', async () => {
       const held = heldTool('wait');
       const server = await bench.serve({ ...way, tools: [held] });
       const { url } = server;
       const opened = await bench.open([
-        { name: 'a', url },
+        { name: 'a', url, mayRepeat: ['wait'] },
         { name: 'b', url, neverRepeat: ['wait'] },
+        { name: 'c', url },
       ]);
+      const person = call(opened, 'c_wait').catch((error: unknown) => error);
       const calling = Promise.all([call(opened, 'a_wait'), call(opened, 'b_wait')]);
-      await server.called('wait', 2);
+      await server.called('wait', 3);
       await server.stop();
       held.release();
       await server.start();
@@ -69,7 +71,8 @@ describe('MCP tools', () => {
         { ok: true, content: 'done' },
         { ok: false, content: unknown },
       ]);
-      expect(server.calls.map(({ key }) => key)).toEqual(['key-1', 'key-1', 'key-1']);
+      expect(await person).toMatchObject({ name: 'OutcomeUnknown' });
+      expect(server.calls.map(({ key }) => key)).toEqual(['key-1', 'key-1', 'key-1', 'key-1']);
     });
 
     it('fail for the model when the server is gone', async () => {
@@ -109,10 +112,23 @@ describe('MCP tools', () => {
     ]);
     expect(names(opened).filter((name) => name.startsWith('all'))).toHaveLength(4);
     expect(opened.tools.filter(({ name }) => name.startsWith('some'))).toMatchObject([
-      { name: 'some_read_file', needsApproval: false, repeat: 'again' },
-      { name: 'some_read_folder', needsApproval: false, repeat: 'again' },
+      { name: 'some_read_file', needsApproval: false, repeat: 'ask' },
+      { name: 'some_read_folder', needsApproval: false, repeat: 'ask' },
       { name: 'some_write_file', needsApproval: true, repeat: 'never' },
     ]);
+  });
+
+  it.each([
+    [{ readOnlyHint: true }, {}, 'again'],
+    [{ idempotentHint: true }, {}, 'again'],
+    [{ idempotentHint: true }, { neverRepeat: ['find'] }, 'never'],
+    [{ destructiveHint: false }, {}, 'ask'],
+    [{}, { mayRepeat: ['f*'] }, 'again'],
+    [{}, { mayRepeat: ['f*'], neverRepeat: ['find'] }, 'never'],
+  ])('with the hints %j and the settings %j: an unknown outcome means "%s"', async (annotations, config, repeat) => {
+    const server = await bench.serve({ tools: [{ ...textTool('find', 'found it'), annotations }] });
+    const { tools } = await bench.open([{ name: 'a', url: server.url, ...config }]);
+    expect(tools).toMatchObject([{ name: 'a_find', repeat }]);
   });
 
   it('stay as they are while the turn goes on', async () => {

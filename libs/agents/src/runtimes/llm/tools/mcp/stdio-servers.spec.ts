@@ -52,7 +52,7 @@ describe('MCP tools of a command', () => {
   });
 
   it('fail for the model when they crash, and are started again', async () => {
-    const opened = await bench.open([notes]);
+    const opened = await bench.open([{ ...notes, mayRepeat: ['crash'] }]);
     expect(await call(opened, 'notes_crash')).toMatchObject({ ok: false });
     expect(await answer(opened, 'notes_arguments')).toEqual(['extra']);
   });

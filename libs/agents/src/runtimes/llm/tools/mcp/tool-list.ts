@@ -19,6 +19,8 @@ export interface ListedTool {
   name: string;
   description: string;
   inputSchema: JsonSchema;
+  /** The server says that a call changes nothing, or that a repeated call changes nothing more. */
+  isRepeatable: boolean;
 }
 
 /** A tool that the agent does not get. */
@@ -70,7 +72,9 @@ export class ToolList {
   }
 
   private addTool(tool: unknown): void {
-    const { name, title, description, inputSchema, execution } = isObject(tool) ? tool : ({} as JsonObject);
+    const { name, title, description, inputSchema, execution, annotations } = isObject(tool)
+      ? tool
+      : ({} as JsonObject);
     if (typeof name !== 'string' || name === '') {
       // No pattern fits it.
       const isWanted = this.allow === undefined || fits(this.allow, '');
@@ -93,7 +97,9 @@ export class ToolList {
     const fault = schemaFault(schema);
     if (fault !== undefined) return this.leaveOut(name, `has an input schema ${fault}`);
     const text = [description, title].find((each) => typeof each === 'string' && each !== '') ?? '';
-    const listed = { name, description: text as string, inputSchema: schema };
+    const { readOnlyHint, idempotentHint } = isObject(annotations) ? annotations : ({} as JsonObject);
+    const isRepeatable = readOnlyHint === true || idempotentHint === true;
+    const listed = { name, description: text as string, inputSchema: schema, isRepeatable };
     this.bytes += Buffer.byteLength(JSON.stringify(listed));
     if (this.bytes > MAX_BYTES) {
       const remedy = 'name those that the agent needs in allow';
