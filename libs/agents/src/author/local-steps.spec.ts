@@ -58,6 +58,18 @@ describe('durable steps in a unit test', () => {
     expect([String(failure).slice(0, 16), made]).toEqual(['"UnknownOutcome:', 1]);
   });
 
+  it('are compensated when the code throws', async () => {
+    const undone: unknown[] = [];
+    const undo = (result: unknown) => undone.push(result);
+    const code = async ({ step }: DurableSteps) => {
+      await step('book', () => 'room', { compensate: undo });
+      await step('charge', () => 'money', { compensate: undo });
+      throw new Error('nothing in stock');
+    };
+    await expect(runExecutor(executorOf(code), 'hi')).rejects.toThrow('nothing in stock');
+    expect(undone).toEqual(['money', 'room']);
+  });
+
   it('are checked as Baton checks them, and say what the test has left out', async () => {
     const refused = (code: (steps: DurableSteps) => Promise<unknown>) =>
       expect(runExecutor(executorOf(code), 'hi')).rejects;

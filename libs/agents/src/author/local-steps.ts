@@ -1,5 +1,5 @@
 import { Message } from '@a2a-js/sdk';
-import type { AgentReply, DurableSteps, StepCall } from '../runtimes/executor/child/steps.js';
+import type { AgentReply, DurableSteps, Jsonify, StepCall, StepOptions } from '../runtimes/executor/child/steps.js';
 import { HostedSteps, UnknownOutcome } from '../runtimes/executor/child/hosted-steps.js';
 
 /** Answers of the caller and replies of other agents in a unit test, by the name of the step. */
@@ -20,11 +20,18 @@ class ProcessDied extends Error {
   override readonly name = 'ProcessDied';
 }
 
+/** Durable steps of a unit test. */
+export interface LocalSteps {
+  api: DurableSteps;
+  /** Compensates what has ended, as Baton does when the code throws. @returns the error with which the task fails */
+  compensate(thrown: unknown): Promise<unknown>;
+}
+
 /**
  * Durable steps without a server, for unit tests: each step runs once, is tried again at once when it throws, and its result is
  * checked as Baton checks it. Sleeps pass at once. A question or a call for which the test has no answer rejects.
  */
-export function localSteps({ answers = {}, replies = {}, crashes = [] }: StepAnswers): DurableSteps {
+export function localSteps({ answers = {}, replies = {}, crashes = [] }: StepAnswers): LocalSteps {
   const steps: HostedSteps = new HostedSteps([], {
     say: ({ id }) => queueMicrotask(() => steps.onReply(id, { until: 0, key: `test-step-${id}` })),
     park: () => undefined,
@@ -34,10 +41,14 @@ export function localSteps({ answers = {}, replies = {}, crashes = [] }: StepAns
     if (Object.hasOwn(given, name)) return given[name];
     throw new Error(`the test has nothing for step "${name}": add it to ${option}`);
   };
-  const crashing: DurableSteps['step'] = (name, run, options = {}) => {
+  const crashing = <T>(
+    name: string,
+    run: (call: StepCall) => T | Promise<T>,
+    options: StepOptions<Jsonify<T>> = {},
+  ): Promise<Jsonify<T>> => {
     const { attempts = 3, onUnknown, verify, retryIf = () => true } = options;
     let hasDied = false;
-    const dying = async (call: StepCall) => {
+    const dying = async (call: StepCall): Promise<T> => {
       if (hasDied) {
         if (!verify && onUnknown === 'fail') throw new UnknownOutcome();
         const isDone = !verify && onUnknown === 'ask' && known(name, answers, 'answers') === 'yes';
@@ -51,7 +62,7 @@ export function localSteps({ answers = {}, replies = {}, crashes = [] }: StepAns
       error instanceof ProcessDied || (!(error instanceof UnknownOutcome) && retryIf(error));
     return step(name, dying, { ...options, attempts: Math.min(attempts + 1, 20), retryIf: mayRetry });
   };
-  return {
+  const api: DurableSteps = {
     step: (name, run, options) => (crashes.includes(name) ? crashing : step)(name, run, options),
     sleep,
     waitForInput: (name) =>
@@ -66,4 +77,5 @@ export function localSteps({ answers = {}, replies = {}, crashes = [] }: StepAns
         { attempts: 1 },
       ),
   };
+  return { api, compensate: (thrown) => steps.compensate(thrown) };
 }

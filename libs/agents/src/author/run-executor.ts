@@ -72,10 +72,15 @@ export async function runExecutor(
     if (value !== undefined) return Promise.resolve(value);
     return Promise.reject(new Error(`the test has no secret "${name}": add it to secrets`));
   };
-  Object.assign(context.context, localSteps(stepAnswers), { secret });
+  const steps = localSteps(stepAnswers);
+  Object.assign(context.context, steps.api, { secret });
   const instance = typeof executor === 'function' ? new executor() : executor;
   const bus = new TurnBus(sink, () => context.context.activatedExtensions ?? []);
-  await instance.execute(context as never, bus as never);
+  try {
+    await instance.execute(context as never, bus as never);
+  } catch (error) {
+    throw await steps.compensate(error);
+  }
   bus.finished();
   const events = json.map(eventOf);
   return { events, text: events.map(textOf).join('') };

@@ -162,7 +162,7 @@ export async function turnRequest(steps: TurnSteps): Promise<TurnRequest> {
   const known = [...earlier, ...referenceTasks];
   const refers = known.length > 0 || message.referenceTaskIds.length > 0;
   const stored = storedTask(turn);
-  const { recorded } = steps;
+  const { recorded, compensating } = steps;
   return {
     tenantId,
     taskId: task.id,
@@ -172,6 +172,7 @@ export async function turnRequest(steps: TurnSteps): Promise<TurnRequest> {
     extensions: turn.extensions.filter((uri) => declared.has(uri)),
     ...(stored && { task: Task.toJSON(stored) }),
     ...(recorded.length > 0 && { steps: recorded }),
+    ...(compensating && { compensating }),
     ...(refers && { referenceTasks: known.map((reference) => Task.toJSON(reference)) }),
   };
 }

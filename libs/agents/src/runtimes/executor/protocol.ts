@@ -1,6 +1,6 @@
 // The protocol between a worker and an agent's process: JSON messages, each with a length prefix.
 
-import type { Parked, RecordedStep, StepMessage, StepReply } from './step-protocol.js';
+import type { Compensating, Parked, RecordedStep, StepMessage, StepReply } from './step-protocol.js';
 
 /** An error in an agent's code, for the agent's author. Callers never see it. */
 export interface AgentErrorDetail {
@@ -38,6 +38,8 @@ export interface TurnRequest {
   extensions: string[];
   /** Steps that earlier attempts, or the turns before an answer of the caller, have begun. */
   steps?: RecordedStep[];
+  /** An earlier attempt has thrown: only the compensations of its finished steps go on. */
+  compensating?: Compensating;
 }
 
 /** The value of a secret, or why the turn does not get it. */

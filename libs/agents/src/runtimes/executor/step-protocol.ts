@@ -28,6 +28,8 @@ export const STEP_LIMITS = {
   error: 4_000,
   /** The JSON of an error's `data`, in bytes. */
   errorData: 16 * 1024,
+  /** What compensations may store in addition, in bytes. */
+  compensationBytes: 1024 * 1024,
   /** The longest sleep, in ms. */
   sleepMs: 366 * 86_400_000,
 } as const;
@@ -81,6 +83,14 @@ export interface RecordedStep {
   ended?: { order: number; result?: string; error?: StepFailure };
 }
 
+/** The code has thrown, and its finished steps are compensated. */
+export interface Compensating {
+  /** What it has thrown. */
+  error: StepFailure;
+  /** The steps to compensate, the last one first. */
+  steps: number[];
+}
+
 /** From the process: the outcome of a step. Results are JSON texts. */
 export type StepMessage = { id: number } & (
   | {
@@ -102,6 +112,8 @@ export type StepMessage = { id: number } & (
   | { op: 'fail'; error: StepFailure; retryMs?: number; decision?: OutcomeDecision }
   /** The outcome of an earlier try is unknown: a person is asked about it next. */
   | { op: 'ask' }
+  /** The code has thrown: the finished steps are compensated, and then the turn fails. The id is 0. */
+  | ({ op: 'compensate' } & Compensating)
 );
 
 /** The worker's answer to a message about a step: it is stored. */

@@ -434,6 +434,98 @@ describe('a step whose process died while it ran', () => {
   });
 });
 
+describe('a step with a compensation', () => {
+  const undo = (result: unknown, { key }: StepCall) => {
+    keys.add(key);
+    bench.effect(`undo ${String(result)}`);
+  };
+  let keys: Set<string>;
+  let isInStock: boolean;
+  beforeEach(() => {
+    keys = new Set();
+    isInStock = false;
+  });
+  const order: Code = async ({ step }) => {
+    const noted = await step('note', () => bench.effect('note'));
+    await step('book', () => bench.effect('room'), { compensate: undo });
+    await step('charge', () => bench.effect('money'), { compensate: undo });
+    if (!isInStock) throw new RangeError('nothing in stock');
+    return noted;
+  };
+
+  it('is undone when the code throws: the last one first, with a key of its own', async () => {
+    await expect(bench.run(order)).rejects.toThrow('nothing in stock');
+    expect(bench.effects).toEqual(['note', 'room', 'money', 'undo money', 'undo room']);
+    expect(keys.size).toBe(2);
+  });
+
+  it('stays when the code returns', async () => {
+    isInStock = true;
+    expect(await bench.run(order)).toEqual([answered('note')]);
+    expect(bench.effects).toEqual(['note', 'room', 'money']);
+  });
+
+  it.each(Array.from({ length: 11 }, (_, entries) => entries))(
+    'is undone once, whenever the process dies (after %i entries)',
+    async (crashAfter) => {
+      await expect(bench.run(order, { crashAfter })).rejects.toThrow('died');
+      // Three steps have two entries each. With the next one the code has failed for good.
+      isInStock = crashAfter >= 7;
+      await expect(bench.run(order)).rejects.toThrow('nothing in stock');
+      const undone = bench.effects.filter((name) => name.startsWith('undo'));
+      // Only the one that was in flight is made once more.
+      expect([...new Set(undone)]).toEqual(['undo money', 'undo room']);
+      expect(undone.length).toBe(crashAfter === 8 || crashAfter === 10 ? 3 : 2);
+      expect(keys.size).toBe(2);
+    },
+  );
+
+  it('is undone although another compensation fails, and the author reads which', async () => {
+    const broken = { backoff: 1, compensate: () => Promise.reject(new Error('the bank is closed')) };
+    const code: Code = async ({ step }) => {
+      await step('book', () => 'room', { compensate: undo });
+      await step('charge', () => 'money', broken);
+      throw new Error('nothing in stock');
+    };
+    await expect(bench.run(code)).rejects.toThrow(
+      /nothing in stock \(step "compensate charge" failed: the bank is closed\)/,
+    );
+    expect(bench.effects).toEqual(['undo room']);
+  });
+
+  it('is undone as well when it ends after the step beside it has failed', async () => {
+    const code: Code = async ({ step }) => {
+      let fail = (): void => undefined;
+      const hasBegun = new Promise<void>((resolve) => (fail = resolve));
+      const slow = step(
+        'slow',
+        async () => {
+          fail();
+          for (let i = 0; i < 50; i++) await new Promise(setImmediate);
+          return bench.effect('slow');
+        },
+        { compensate: undo },
+      );
+      const broken = step('broken', () => hasBegun.then(() => Promise.reject(new Error('broken'))), {
+        attempts: 1,
+      });
+      await Promise.all([slow, broken]);
+    };
+    await expect(bench.run(code)).rejects.toThrow('step "broken" failed: broken');
+    expect(bench.effects).toEqual(['slow', 'undo slow']);
+  });
+
+  it('is not undone twice where the code catches the error', async () => {
+    const code: Code = async ({ step }) => {
+      await step('book', () => bench.effect('room'), { compensate: undo });
+      const fails = () => Promise.reject(new Error('no'));
+      return step('charge', fails, { attempts: 1 }).catch(() => 'without money');
+    };
+    expect(await bench.run(code)).toEqual([answered('without money')]);
+    expect(bench.effects).toEqual(['room']);
+  });
+});
+
 describe('what is published between steps', () => {
   const code: Code = async ({ step }, bus) => {
     bus.publish(chunk('1', false));

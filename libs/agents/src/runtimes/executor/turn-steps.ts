@@ -24,6 +24,7 @@ import {
   type StepKind,
   type StepMessage,
   type StepReply,
+  type Compensating,
   OUTCOME_DECISIONS,
   type OutcomeAnswer,
   type OutcomeDecision,
@@ -103,8 +104,13 @@ interface OutcomeAnswered extends EntryHead {
   answer: OutcomeAnswer;
 }
 
+/** The code has thrown. Its id is 0: it is about no step. Compensations are steps of their own. */
+interface CompensationBegun extends EntryHead, Compensating {
+  event: 'compensating';
+}
+
 /** An entry in the journal of an executor's task. Only the executor runtime writes into it. */
-type StepEntry = Begun | Failed | Ended | OutcomeAsked | OutcomeAnswered;
+type StepEntry = Begun | Failed | Ended | OutcomeAsked | OutcomeAnswered | CompensationBegun;
 
 interface OpenStep extends RecordedStep {
   agent?: string;
@@ -128,6 +134,8 @@ export class TurnSteps {
   /** The children that steps of this attempt wait for, by step. */
   private readonly waiting = new Map<number, string>();
   private execution = 1;
+  /** Set once the code of the execution has thrown with steps to compensate. */
+  compensating: Compensating | undefined;
   /** Whether the log has nothing beyond the last entry. Then artifacts go on where they were. */
   private isExact = false;
 
@@ -175,6 +183,9 @@ export class TurnSteps {
         await this.append({ event: 'asked', id, ...this.firstMessage() });
         return {};
       }
+      case 'compensate':
+        await this.beginCompensation(message);
+        return {};
       case 'fail': {
         const step = this.openStep(message.id);
         const error = failureOf(message.error);
@@ -190,6 +201,14 @@ export class TurnSteps {
       default:
         throw invalid('a message about a step of no known kind');
     }
+  }
+
+  private async beginCompensation({ error, steps }: Compensating): Promise<void> {
+    if (!Array.isArray(steps) || !steps.every((id) => this.steps[id - 1]?.ended))
+      throw invalid('steps to compensate that have not ended');
+    const compensating = { error: failureOf(error), steps };
+    await this.append({ event: 'compensating', id: 0, ...compensating });
+    this.compensating = compensating;
   }
 
   /** The part of an output that no earlier attempt has published. */
@@ -263,6 +282,10 @@ export class TurnSteps {
 
   private apply(entry: StepEntry): void {
     this.head = entry.head;
+    if (entry.event === 'compensating') {
+      this.compensating = { error: entry.error, steps: entry.steps };
+      return;
+    }
     const step = this.steps[entry.id - 1];
     if (entry.event === 'begun') {
       const { id, name, nth, kind, alone, until, agent, start, details } = entry;
@@ -328,7 +351,8 @@ export class TurnSteps {
       throw invalid('a step without name or kind');
     }
     if (isNew) {
-      if (this.total >= STEP_LIMITS.steps) throw invalid(`more than ${STEP_LIMITS.steps} steps in a task`);
+      const max = STEP_LIMITS.steps * (this.compensating ? 2 : 1);
+      if (this.total >= max) throw invalid(`more than ${max} steps in a task`);
       this.total += 1;
     }
     // A call that is asked for again is no other try: it has one child.
@@ -433,7 +457,8 @@ export class TurnSteps {
     const head = turn.secrets.redactor.isEmpty ? flushed : -1;
     const value = { execution: this.execution, at: clock.date().toISOString(), head, ...entry };
     this.bytes += JSON.stringify(value).length;
-    if (this.bytes > STEP_LIMITS.totalBytes) {
+    const isUndoing = this.compensating !== undefined || entry.event === 'compensating';
+    if (this.bytes > STEP_LIMITS.totalBytes + (isUndoing ? STEP_LIMITS.compensationBytes : 0)) {
       throw invalid(`steps with more than ${STEP_LIMITS.totalBytes} bytes of results in a task`);
     }
     await turn.journal.append(value);

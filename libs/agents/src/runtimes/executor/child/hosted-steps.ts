@@ -13,6 +13,7 @@ import type {
 } from './steps.js';
 import { cut } from '../protocol.js';
 import {
+  type Compensating,
   type OutcomeDecision,
   type Parked,
   type RecordedStep,
@@ -27,6 +28,13 @@ import { StepError } from './step-error.js';
 
 /** A shorter wait stays in the process: to leave it and come back costs more. */
 const IN_PLACE_MS = 1_000;
+/** A compensation that takes longer has failed. */
+const COMPENSATION_MS = 30_000;
+/** Time for steps beside the one that has failed. */
+const OTHERS_MS = 10_000;
+const POLL_MS = 20;
+/** Characters of a step's name in that of its compensation. */
+const MAX_UNDONE_NAME = 150;
 const DEFAULT_ATTEMPTS = 3;
 const DEFAULT_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 3_600_000;
@@ -65,6 +73,18 @@ interface HostedStep {
   record: RecordedStep;
   /** The worker knows it. */
   isKnown: boolean;
+  /** It undoes another step: it goes on when the code of the author has failed. */
+  undoes: boolean;
+}
+
+/** A finished step that can be undone. */
+interface Compensable {
+  id: number;
+  name: string;
+  /** JSON of its result. */
+  result: string | undefined;
+  compensate: (result: unknown, call: StepCall) => unknown;
+  backoff: Duration | undefined;
 }
 
 /** Dependencies of the steps of a turn. */
@@ -98,18 +118,32 @@ export class HostedSteps {
   private readonly stopped = rejection(this.stopping.signal);
   private readonly queue: (() => void)[] = [];
   private inFlight = 0;
+  /** In the order in which they have ended. */
+  private readonly finished: Compensable[] = [];
+  /** Steps under way that have a `compensate`. */
+  private compensable = 0;
+  /** The code has thrown: its steps go no further. */
+  private hasFailed: boolean;
+  /** Resolves when an attempt that only compensates has all the steps to do so. In other attempts it stays open. */
+  readonly collected: Promise<void>;
+  private onCollected: () => void = () => undefined;
 
+  /** @param compensating set if an earlier attempt has thrown */
   constructor(
     recorded: readonly RecordedStep[],
     private readonly channel: StepChannel,
+    private compensating?: Compensating,
   ) {
+    this.hasFailed = compensating !== undefined;
+    this.collected = new Promise((resolve) => (this.onCollected = resolve));
     for (const record of recorded) {
       this.recorded.set(keyOf(record), record);
       this.uncalled.set(record.id, record);
     }
     this.count = recorded.length;
     this.api = {
-      step: (name, run, options) => this.tracked('run', name, (step) => this.run(step, run, options)),
+      step: (name, run, options) =>
+        this.tracked('run', name, (step) => this.run(step, run, options), options as UndoOptions),
       sleep: (name, duration) => this.tracked('sleep', name, (step) => this.sleep(step, duration)),
       waitForInput: (name, question) => this.tracked('input', name, (step) => this.ask(step, question)),
       callAgent: (name, agent, message, options) =>
@@ -134,15 +168,32 @@ export class HostedSteps {
   }
 
   /** Counts a step while it is under way. */
-  private tracked<T>(kind: StepKind, name: string, work: (step: HostedStep) => Promise<T>): Promise<T> {
+  private tracked<T>(
+    kind: StepKind,
+    name: string,
+    work: (step: HostedStep) => Promise<T>,
+    { compensate, backoff }: UndoOptions = {},
+    undoes = false,
+  ): Promise<T> {
     const track = async (): Promise<T> => {
       this.stopping.signal.throwIfAborted();
-      const step = this.enter(kind, name);
+      if (typeof compensate !== 'function' && compensate !== undefined)
+        throw new TypeError(`compensate of step "${name}" must be a function`);
+      // The code that has failed is never continued.
+      if (this.hasFailed && !undoes && !this.hasEnded(name)) return await this.stopped;
+      const step = this.enter(kind, name, undoes);
       this.pending += 1;
+      if (compensate) this.compensable += 1;
       try {
-        return step.record.ended ? ((await this.replayed(step.record)) as T) : await work(step);
+        const value = step.record.ended ? ((await this.replayed(step.record)) as T) : await work(step);
+        if (compensate) {
+          const result = jsonOf(value, 'The result');
+          this.noteFinished({ id: step.record.id, name, result, compensate, backoff });
+        }
+        return value;
       } finally {
         this.pending -= 1;
+        if (compensate) this.compensable -= 1;
         this.leaveSoon();
       }
     };
@@ -152,8 +203,86 @@ export class HostedSteps {
     return promise;
   }
 
+  /** Whether the next step of that name has ended in an earlier attempt. */
+  private hasEnded(name: string): boolean {
+    return this.recorded.get(keyOf({ name, nth: (this.uses.get(name) ?? 0) + 1 }))?.ended !== undefined;
+  }
+
+  private noteFinished(step: Compensable): void {
+    this.finished.push(step);
+    if (!this.compensating) return;
+    const known = new Set(this.finished.map(({ id }) => id));
+    if (this.compensating.steps.every((id) => known.has(id))) this.onCollected();
+  }
+
+  /**
+   * The code has thrown: undoes its finished steps, the last one first. Each is a step of its own, so a crash goes on with the next
+   * attempt. Never rejects.
+   * @returns the error with which the turn fails: of the attempt that has thrown first
+   */
+  async compensate(thrown: unknown): Promise<unknown> {
+    if (thrown instanceof StepOrderError || this.stopping.signal.aborted) return thrown;
+    this.hasFailed = true;
+    const first = this.compensating ? restoredError(this.compensating.error) : thrown;
+    try {
+      await this.othersEnd();
+      if (!this.compensating) {
+        if (this.finished.length === 0) return thrown;
+        const steps = this.finished.map(({ id }) => id).toReversed();
+        const compensating = { error: failureOf(thrown), steps };
+        await this.stored({ op: 'compensate', id: 0, ...compensating });
+        this.compensating = compensating;
+      }
+      const problems = await this.undoAll(this.compensating.steps);
+      return problems.length === 0 ? first : withNotes(first, problems);
+    } catch {
+      // The turn was stopped. The next attempt goes on.
+      return first;
+    }
+  }
+
+  /** A step beside the one that has failed may still end. Waits for those that would be compensated, for a while. */
+  private async othersEnd(): Promise<void> {
+    const mayEnd = (): boolean =>
+      this.compensable > 0 && (this.inFlight > 0 || this.deliveries.length > 0 || this.isDelivering);
+    for (const end = Date.now() + OTHERS_MS; mayEnd() && Date.now() < end;) {
+      await delay(POLL_MS, undefined, { signal: this.stopping.signal });
+    }
+  }
+
+  /** @returns what is not undone, in words */
+  private async undoAll(steps: readonly number[]): Promise<string[]> {
+    const problems: string[] = [];
+    for (const id of steps) {
+      const step = this.finished.find((one) => one.id === id);
+      if (!step) {
+        problems.push(`step number ${id} is not compensated: the code no longer calls it`);
+        continue;
+      }
+      const { name, result, compensate, backoff = DEFAULT_BACKOFF_MS } = step;
+      const undo = async (call: StepCall): Promise<void> => void (await compensate(valueOf(result), call));
+      // It waits in its place, so it must not wait for long.
+      const options = {
+        timeout: COMPENSATION_MS,
+        backoff: Math.min(milliseconds(backoff), DEFAULT_BACKOFF_MS),
+      };
+      const undone = this.tracked(
+        'run',
+        `compensate ${cut(name, MAX_UNDONE_NAME)}`,
+        (own) => this.run(own, undo, options),
+        {},
+        true,
+      );
+      await undone.catch((error: unknown) => {
+        this.stopping.signal.throwIfAborted();
+        problems.push(error instanceof Error ? error.message : String(error));
+      });
+    }
+    return problems;
+  }
+
   /** Finds the record of a step, or makes one. Throws StepOrderError if an earlier attempt took another way. */
-  private enter(kind: StepKind, name: string): HostedStep {
+  private enter(kind: StepKind, name: string, undoes: boolean): HostedStep {
     if (typeof name !== 'string' || name.trim() === '' || name.length > STEP_LIMITS.name) {
       throw new TypeError(`the name of a step must be a text of 1 to ${STEP_LIMITS.name} characters`);
     }
@@ -167,11 +296,11 @@ export class HostedSteps {
     const record = this.recorded.get(keyOf({ name, nth }));
     const [missing] = this.uncalled.values();
     if (!record) {
-      if (missing)
+      if (missing && !undoes)
         throw new StepOrderError(
           `Step ${shown({ name, nth })} is new, but an earlier attempt began ${shown(missing)} here`,
         );
-      if (this.count >= STEP_LIMITS.steps) {
+      if (this.count >= STEP_LIMITS.steps && !undoes) {
         throw new RangeError(
           `a task has at most ${STEP_LIMITS.steps} steps: do more in one step, or begin a task of its own`,
         );
@@ -180,6 +309,7 @@ export class HostedSteps {
       return {
         record: { id, name, nth, kind, alone: this.pending === 0, attempts: 0, failures: 0 },
         isKnown: false,
+        undoes,
       };
     }
     if (record.kind !== kind) {
@@ -187,13 +317,13 @@ export class HostedSteps {
         `Step ${shown(record)} was a step of kind "${record.kind}" in an earlier attempt, and is "${kind}" now`,
       );
     }
-    if (missing && missing.id < record.id && record.alone) {
+    if (missing && missing.id < record.id && record.alone && !undoes) {
       throw new StepOrderError(
         `Step ${shown(record)} comes before ${shown(missing)}, which came first in an earlier attempt`,
       );
     }
     this.uncalled.delete(record.id);
-    return { record, isKnown: true };
+    return { record, isKnown: true, undoes };
   }
 
   /** The stored end of a step. Steps called at the same time settle in the order in which they had ended. */
@@ -234,7 +364,7 @@ export class HostedSteps {
   private async run<T>(
     step: HostedStep,
     run: (call: StepCall) => T | Promise<T>,
-    options: StepOptions = {},
+    options: StepOptions<never> = {},
   ): Promise<Jsonify<T>> {
     if (typeof run !== 'function') throw new TypeError(`step "${step.record.name}" needs a function`);
     const {
@@ -259,7 +389,7 @@ export class HostedSteps {
     for (;;) {
       let outcome: TryOutcome | undefined;
       if (!begun) {
-        await this.until(record.until);
+        await this.until(record.until, step.undoes);
         outcome = await this.earlierOutcome(step, verify, onUnknown, timeoutMs);
       }
       outcome ??= await this.try(step, (begun ??= this.beginAgain(step, verify, onUnknown)), run, timeoutMs);
@@ -379,9 +509,10 @@ export class HostedSteps {
   }
 
   private async begin(
-    { record }: HostedStep,
+    { record, undoes }: HostedStep,
     more: { ms?: number; agent?: string; request?: string; decision?: OutcomeDecision } = {},
   ): Promise<Stored> {
+    if (this.hasFailed && !undoes) return this.stopped;
     const { id, name, nth, kind, alone } = record;
     const reply = await this.stored({ op: 'begin', id, name, nth, kind, alone, ...more });
     record.attempts += 1;
@@ -418,9 +549,9 @@ export class HostedSteps {
     return valueOf(reply.result) as AgentReply;
   }
 
-  private async until(time: number | undefined): Promise<void> {
+  private async until(time: number | undefined, staysHere = false): Promise<void> {
     const ms = time === undefined ? 0 : time - Date.now();
-    if (ms > IN_PLACE_MS) await this.park({ until: time ?? 0 });
+    if (ms > IN_PLACE_MS && !staysHere) await this.park({ until: time ?? 0 });
     if (ms > 0) await delay(ms, undefined, { signal: this.stopping.signal });
   }
 
@@ -453,6 +584,23 @@ export class HostedSteps {
     if (!('error' in reply)) return reply;
     throw new StepError(message.op === 'begin' ? message.name : '', reply.error);
   }
+}
+
+type UndoOptions = Partial<Pick<Compensable, 'compensate' | 'backoff'>>;
+
+function restoredError({ name, message, ...extras }: StepFailure): Error {
+  const error = Object.assign(new Error(message), { name, ...extras });
+  // Its stack would be that of this function.
+  error.stack = `${name}: ${message}`;
+  return error;
+}
+
+/** The error with notes for the author at the end of its message. */
+function withNotes(thrown: unknown, notes: readonly string[]): Error {
+  const { name, message, ...extras } = failureOf(thrown);
+  const error = restoredError({ name, message: `${message} (${notes.join('; ')})`, ...extras });
+  if (thrown instanceof Error && thrown.stack !== undefined) error.stack = thrown.stack;
+  return error;
 }
 
 type Stored = Exclude<StepReply, { error: StepFailure }>;

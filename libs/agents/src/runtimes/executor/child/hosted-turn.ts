@@ -1,6 +1,7 @@
 import { type AgentExecutor, RequestContext, ServerCallContext } from '@a2a-js/sdk/server';
 import { Message, Part, SendMessageRequest, Task } from '@a2a-js/sdk';
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   type FromAgent,
   MAX_BATCH,
@@ -9,7 +10,7 @@ import {
   WINDOW,
   errorDetail,
 } from '../protocol.js';
-import type { Parked, StepReply } from '../step-protocol.js';
+import type { Parked, StepMessage, StepReply } from '../step-protocol.js';
 import { HostedSteps } from './hosted-steps.js';
 import { type EventSink, TurnBus } from './turn-bus.js';
 
@@ -21,6 +22,9 @@ Part.fromJSON = (object: { data?: unknown }) => {
     ? { ...part, content: { $case: 'data', value: null } }
     : part;
 };
+
+/** Time for code that has failed to come to the steps that are to be compensated. */
+const COLLECT_MS = 60_000;
 
 /** The turn of the code that runs now. */
 export const currentTurn = new AsyncLocalStorage<HostedTurn>();
@@ -74,10 +78,8 @@ export class HostedTurn implements EventSink {
     this.bus = new TurnBus(this, () => this.call?.activatedExtensions ?? []);
     let leave: (parked: Parked) => void = () => undefined;
     this.left = new Promise((resolve) => (leave = resolve));
-    this.steps = new HostedSteps(request.steps ?? [], {
-      say: (step) => this.inTurn({ type: 'step', turn, step }),
-      park: leave,
-    });
+    const say = (step: StepMessage): void => this.inTurn({ type: 'step', turn, step });
+    this.steps = new HostedSteps(request.steps ?? [], { say, park: leave }, request.compensating);
   }
 
   get maxEventBytes(): number {
@@ -100,11 +102,15 @@ export class HostedTurn implements EventSink {
         });
         const executed = this.executor.execute(context, this.bus);
         // The code that is left is never continued: the next attempt calls `execute` again.
-        return (await Promise.race([executed, this.left])) ?? undefined;
+        return (await Promise.race([executed, this.left, this.collected()])) ?? undefined;
       });
     } catch (thrown) {
       threw = true;
       error = thrown;
+    }
+    if (threw || (this.request.compensating && !parked && !this.canceled && !this.closed)) {
+      threw = true;
+      error = await currentTurn.run(this, () => this.steps.compensate(error));
     }
     this.bus.finished();
     this.result = {
@@ -114,6 +120,13 @@ export class HostedTurn implements EventSink {
       ...(parked && { parked }),
     };
     this.flush();
+  }
+
+  /** In an attempt that only compensates: resolves when the code has called the steps to compensate, or takes too long. */
+  private async collected(): Promise<undefined> {
+    const late = this.request.compensating ? delay(COLLECT_MS, undefined, { ref: false }) : new Promise(() => undefined);
+    await Promise.race([this.steps.collected, late]);
+    return undefined;
   }
 
   /** Calls the executor's `cancelTask`. */

@@ -31,7 +31,8 @@ export type Jsonify<T> = T extends string | number | boolean | null | undefined
         ? { [Key in keyof T]: Jsonify<T[Key]> }
         : T;
 
-export interface StepOptions {
+/** `Result`: the result of the step. */
+export interface StepOptions<Result = unknown> {
   /** How often to try before the error is final: 1 to 20. Default 3 */
   attempts?: number;
   /** Pause before the second try. It doubles with each try, up to one hour. Default 1 s */
@@ -51,6 +52,11 @@ export interface StepOptions {
    * whose cause has the name `UnknownOutcome`. Default: `repeat`
    */
   onUnknown?: 'repeat' | 'ask' | 'fail';
+  /**
+   * Undoes the step after it has ended, when the code throws in the end. Compensations run one after the other, the step that ended last
+   * first. Each is a step of its own, with its own key and up to three tries of 30 seconds.
+   */
+  compensate?: (result: Result, call: StepCall) => unknown;
 }
 
 /** Whether an effect is there, and the result of the step if it is. */
@@ -99,7 +105,7 @@ export interface DurableSteps {
   step: <T>(
     name: string,
     run: (call: StepCall) => T | Promise<T>,
-    options?: StepOptions,
+    options?: StepOptions<Jsonify<T>>,
   ) => Promise<Jsonify<T>>;
   /** Waits. A long sleep takes no worker and no slot, and survives restarts. */
   sleep: (name: string, duration: Duration | Date) => Promise<void>;
