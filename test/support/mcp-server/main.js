@@ -7,10 +7,16 @@ const notes = [];
 const number = { type: 'object', properties: { number: { type: 'integer' } }, required: ['number'] };
 const text = { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] };
 const tools = [
-  { name: 'time', description: 'Says what time it is, in UTC.', call: () => says(new Date().toISOString()) },
+  {
+    name: 'time',
+    description: 'Says what time it is, in UTC.',
+    annotations: { readOnlyHint: true },
+    call: () => says(new Date().toISOString()),
+  },
   {
     name: 'list_notes',
     description: 'Lists all notes.',
+    annotations: { readOnlyHint: true },
     call: () => says(notes.join('\n') || 'There are none.'),
   },
   {

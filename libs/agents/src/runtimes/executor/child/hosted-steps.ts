@@ -172,11 +172,12 @@ export class HostedSteps {
     kind: StepKind,
     name: string,
     work: (step: HostedStep) => Promise<T>,
-    { compensate, backoff }: UndoOptions = {},
+    undo?: UndoOptions,
     undoes = false,
   ): Promise<T> {
     const track = async (): Promise<T> => {
       this.stopping.signal.throwIfAborted();
+      const { compensate, backoff } = undo ?? {};
       if (typeof compensate !== 'function' && compensate !== undefined)
         throw new TypeError(`compensate of step "${name}" must be a function`);
       // The code that has failed is never continued.
@@ -270,7 +271,7 @@ export class HostedSteps {
         'run',
         `compensate ${cut(name, MAX_UNDONE_NAME)}`,
         (own) => this.run(own, undo, options),
-        {},
+        undefined,
         true,
       );
       await undone.catch((error: unknown) => {

@@ -1,0 +1,218 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { EventEmitter, once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { DRIVERS } from '../support/index.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+
+/* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
+
+const ROOT = join(__dirname, '../..');
+
+/**
+ * A system outside of Baton that counts its effects. `/keyed/…` has an effect once for a key, `/plain/…` for each request. Both tell whether
+ * they know a key.
+ */
+class Bank {
+  /** Every effect: its path and key. */
+  readonly effects: { path: string; key: string }[] = [];
+  /** Paths whose effects are not answered. */
+  readonly held = new Set<string>();
+  private readonly events = new EventEmitter();
+  private readonly server = http.createServer((request, response) => this.answer(request, response));
+
+  async start(): Promise<this> {
+    this.server.listen(0, '127.0.0.1');
+    await once(this.server, 'listening');
+    return this;
+  }
+
+  url(path: string): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}${path}`;
+  }
+
+  stop(): void {
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+
+  countOf(path: string): number {
+    return this.effects.filter((effect) => effect.path === path).length;
+  }
+
+  keysOf(path: string): Set<string> {
+    return new Set(this.effects.filter((effect) => effect.path === path).map(({ key }) => key));
+  }
+
+  /** Resolves when this many effects of a path are there. */
+  async reached(path: string, count = 1): Promise<void> {
+    while (this.countOf(path) < count) await once(this.events, 'effect');
+  }
+
+  private answer({ method, url: path = '', headers }: http.IncomingMessage, response: http.ServerResponse): void {
+    if (method === 'GET') {
+      const known = this.effects.some((effect) => path === `${effect.path}/${effect.key}`);
+      return void response.writeHead(known ? 200 : 404).end('found');
+    }
+    const key = String(headers['idempotency-key']);
+    const isKnown = path.startsWith('/keyed/') && this.keysOf(path).has(key);
+    if (!isKnown) this.effects.push({ path, key });
+    this.events.emit('effect');
+    if (!this.held.has(path)) response.end('paid');
+  }
+}
+
+let folder: string;
+let stack: Stack;
+let bank: Bank;
+let token: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'baton-effects-'));
+  const agents = join(folder, 'agents');
+  cpSync(join(ROOT, 'test/agents/payer'), join(agents, 'payer'), { recursive: true });
+  bank = await new Bank().start();
+  const env = { ...CRASH_SETTINGS, MAX_ATTEMPTS: '20', BATON_AGENTS_DIR: agents };
+  stack = await Stack.start({ driver: DRIVERS[0]!, env });
+  ({ token } = await stack.createTenant());
+});
+afterAll(async () => {
+  await stack.stop();
+  bank.stop();
+  rmSync(folder, { recursive: true });
+});
+
+interface Payment {
+  name: string;
+  path: string;
+  how: 'repeat' | 'verify' | 'ask' | 'fail';
+  back?: string;
+}
+
+const caller = () => new RawCaller(stack.url(0, 'payer'), token);
+
+/** Sends an order without waiting for its end. @returns the id of the task */
+async function order(payments: Payment[], fails = false): Promise<string> {
+  const listed = payments.map(({ path, back, ...payment }) => ({
+    ...payment,
+    url: bank.url(path),
+    ...(back && { back: bank.url(back) }),
+  }));
+  const params = sendParams(JSON.stringify({ payments: listed, fails }));
+  const answer = await caller().call('SendMessage', { ...params, configuration: { returnImmediately: true } });
+  return answer.result!.task.id as string;
+}
+
+async function read(id: string): Promise<any> {
+  const headers = { authorization: `Bearer ${token}` };
+  return (await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}`, { headers })).json();
+}
+
+/** The task once it is in one of these states. */
+async function reached(id: string, ...states: string[]): Promise<any> {
+  for (;;) {
+    const found = await read(id);
+    if (states.includes(found.task.status.state.replace('TASK_STATE_', '').toLowerCase())) return found;
+    await delay(30);
+  }
+}
+
+/** `kill -9` of the only worker; another one takes its place. */
+async function replaceWorker(): Promise<void> {
+  await stack.killWorkers();
+  await stack.addWorker();
+}
+
+describe('a payment whose worker was killed after it was made, and before its answer', () => {
+  it.each([
+    ['repeat', '/keyed/a', 'repeated'],
+    ['verify', '/plain/b', 'verified'],
+    ['ask', '/plain/c', 'asked'],
+    ['fail', '/plain/d', 'failed'],
+  ] as const)('is made once with %s at %s, and its outcome was %s', async (how, path, decision) => {
+    bank.held.add(path);
+    const id = await order([{ name: 'pay', path, how }]);
+    await bank.reached(path);
+    await stack.killWorkers();
+    bank.held.delete(path);
+    await stack.addWorker();
+    if (how === 'ask') {
+      const asked = await reached(id, 'input_required');
+      const [{ text }, { data }] = asked.task.status.message.parts;
+      expect(text).toContain('not known whether the step "pay" was carried out');
+      expect(data.unknownOutcome).toEqual({ step: 'pay', key: [...bank.keysOf(path)][0] });
+      await caller().call('SendMessage', sendParams('yes', { taskId: id }));
+    }
+    const ended = await reached(id, 'completed', 'failed');
+    expect(ended.state).toBe(how === 'fail' ? 'failed' : 'completed');
+    expect(bank.countOf(path)).toBe(1);
+    expect(ended.steps).toMatchObject([{ name: 'pay', unknown_outcome: decision }]);
+    const shown = await stack.baton('tasks', 'trace', id, '--url', stack.apis[0]!.url, '--token', token);
+    if (how !== 'fail') expect(shown).toContain(`outcome was unknown: ${decision}`);
+  });
+});
+
+describe('many payments while workers are killed', () => {
+  it('have exactly one effect where keys or verify protect them, and a recorded decision everywhere else', async () => {
+    const payments = (task: number): Payment[] =>
+      (['repeat', 'verify', 'repeat', 'verify', 'repeat', 'verify'] as const).map((how, i) => ({
+        name: `pay ${i}`,
+        // Number 4 has neither: only the journal tells that a payment may be there twice.
+        path: i === 4 ? `/plain/${task}-${i}` : how === 'repeat' ? `/keyed/${task}-${i}` : `/plain/${task}-${i}`,
+        how,
+      }));
+    const orders = Array.from({ length: 12 }, (_, task) => payments(task));
+    const ids = await Promise.all(orders.map((listed) => order(listed)));
+    // Each kill comes after further effects, so that it meets payments under way.
+    for (let kills = 0; kills < 6; kills++) {
+      const seen = bank.effects.length;
+      const isOver = async () => (await Promise.all(ids.map(read))).every(({ state }) => state === 'completed');
+      while (bank.effects.length < seen + 5 && !(await isOver())) await delay(5);
+      await replaceWorker();
+    }
+    const ended = await Promise.all(ids.map((id) => reached(id, 'completed')));
+    for (const [task, { steps }] of ended.entries()) {
+      for (const [i, { path, how }] of orders[task]!.entries()) {
+        const isProtected = how === 'verify' || path.startsWith('/keyed/');
+        const count = bank.countOf(path);
+        expect([path, bank.keysOf(path).size]).toEqual([path, 1]);
+        if (isProtected) expect([path, count]).toEqual([path, 1]);
+        else if (count !== 1) expect(steps[i]).toMatchObject({ unknown_outcome: 'repeated' });
+      }
+    }
+  });
+});
+
+describe('an order that fails', () => {
+  it('pays everything back once, the last payment first, although the worker is killed in between', async () => {
+    const payments: Payment[] = ['one', 'two', 'three'].map((name) => ({
+      name,
+      path: `/keyed/order-${name}`,
+      how: 'repeat',
+      back: `/keyed/back-${name}`,
+    }));
+    bank.held.add('/keyed/back-two');
+    const id = await order(payments, true);
+    await bank.reached('/keyed/back-two');
+    await stack.killWorkers();
+    bank.held.delete('/keyed/back-two');
+    await stack.addWorker();
+    const { steps } = await reached(id, 'failed');
+    const backs = bank.effects.filter(({ path }) => path.startsWith('/keyed/back-')).map(({ path }) => path);
+    expect(backs).toEqual(['/keyed/back-three', '/keyed/back-two', '/keyed/back-one']);
+    expect(steps.map(({ name, state }: any) => [name, state])).toEqual([
+      ['one', 'succeeded'],
+      ['two', 'succeeded'],
+      ['three', 'succeeded'],
+      ['compensate three', 'succeeded'],
+      ['compensate two', 'succeeded'],
+      ['compensate one', 'succeeded'],
+    ]);
+    expect(steps[4]).toMatchObject({ attempts: 2, unknown_outcome: 'repeated' });
+  });
+});
