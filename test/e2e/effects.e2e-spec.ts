@@ -54,7 +54,10 @@ class Bank {
     while (this.countOf(path) < count) await once(this.events, 'effect');
   }
 
-  private answer({ method, url: path = '', headers }: http.IncomingMessage, response: http.ServerResponse): void {
+  private answer(
+    { method, url: path = '', headers }: http.IncomingMessage,
+    response: http.ServerResponse,
+  ): void {
     if (method === 'GET') {
       const known = this.effects.some((effect) => path === `${effect.path}/${effect.key}`);
       return void response.writeHead(known ? 200 : 404).end('found');
@@ -104,7 +107,10 @@ async function order(payments: Payment[], fails = false): Promise<string> {
     ...(back && { back: bank.url(back) }),
   }));
   const params = sendParams(JSON.stringify({ payments: listed, fails }));
-  const answer = await caller().call('SendMessage', { ...params, configuration: { returnImmediately: true } });
+  const answer = await caller().call('SendMessage', {
+    ...params,
+    configuration: { returnImmediately: true },
+  });
   return answer.result!.task.id as string;
 }
 
@@ -163,7 +169,8 @@ describe('many payments while workers are killed', () => {
       (['repeat', 'verify', 'repeat', 'verify', 'repeat', 'verify'] as const).map((how, i) => ({
         name: `pay ${i}`,
         // Number 4 has neither: only the journal tells that a payment may be there twice.
-        path: i === 4 ? `/plain/${task}-${i}` : how === 'repeat' ? `/keyed/${task}-${i}` : `/plain/${task}-${i}`,
+        path:
+          i === 4 ? `/plain/${task}-${i}` : how === 'repeat' ? `/keyed/${task}-${i}` : `/plain/${task}-${i}`,
         how,
       }));
     const orders = Array.from({ length: 12 }, (_, task) => payments(task));
@@ -171,7 +178,8 @@ describe('many payments while workers are killed', () => {
     // Each kill comes after further effects, so that it meets payments under way.
     for (let kills = 0; kills < 6; kills++) {
       const seen = bank.effects.length;
-      const isOver = async () => (await Promise.all(ids.map(read))).every(({ state }) => state === 'completed');
+      const isOver = async () =>
+        (await Promise.all(ids.map(read))).every(({ state }) => state === 'completed');
       while (bank.effects.length < seen + 5 && !(await isOver())) await delay(5);
       await replaceWorker();
     }

@@ -33,7 +33,11 @@ export default class Payer {
       paid.push((await context.step(name, ({ key, signal }) => post(url, key, signal), options)) ?? 'asked');
     }
     if (fails) throw new Error('the order fails');
-    const message = { messageId: '', role: 2, parts: [{ content: { $case: 'text', value: paid.join(' ') } }] };
+    const message = {
+      messageId: '',
+      role: 2,
+      parts: [{ content: { $case: 'text', value: paid.join(' ') } }],
+    };
     bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: { state: COMPLETED, message } }));
   }
 

@@ -42,7 +42,9 @@ describe('durable steps in a unit test', () => {
     const code =
       (options: StepOptions) =>
       ({ step }: DurableSteps) =>
-        step('charge', ({ key }) => `${key} ${++charges}`, options).catch(({ cause }: Error) => String(cause));
+        step('charge', ({ key }) => `${key} ${++charges}`, options).catch(({ cause }: Error) =>
+          String(cause),
+        );
     const run = async (options: StepOptions, answer = 'no') => {
       charges = 0;
       const given = { crashes: ['charge'], answers: { charge: answer } };

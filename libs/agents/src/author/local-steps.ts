@@ -1,5 +1,11 @@
 import { Message } from '@a2a-js/sdk';
-import type { AgentReply, DurableSteps, Jsonify, StepCall, StepOptions } from '../runtimes/executor/child/steps.js';
+import type {
+  AgentReply,
+  DurableSteps,
+  Jsonify,
+  StepCall,
+  StepOptions,
+} from '../runtimes/executor/child/steps.js';
 import { HostedSteps, UnknownOutcome } from '../runtimes/executor/child/hosted-steps.js';
 
 /** Answers of the caller and replies of other agents in a unit test, by the name of the step. */

@@ -394,16 +394,18 @@ function encodeApprovals({ status }: Task): Pick<z.infer<typeof taskSummary>, 'a
   const asked = approvalsOf(status) ?? [];
   if (asked.length === 0) return {};
   return {
-    approvals: asked.map(({ callId, tool, server, description, input, agents, expiresAt, unknownOutcome: isUnknown }) => ({
-      call_id: callId,
-      tool,
-      description,
-      input,
-      ...(server !== undefined && { server }),
-      ...(agents && { agents }),
-      ...(expiresAt !== undefined && { expires_at: expiresAt }),
-      ...(isUnknown && { unknown_outcome: true as const }),
-    })),
+    approvals: asked.map(
+      ({ callId, tool, server, description, input, agents, expiresAt, unknownOutcome: isUnknown }) => ({
+        call_id: callId,
+        tool,
+        description,
+        input,
+        ...(server !== undefined && { server }),
+        ...(agents && { agents }),
+        ...(expiresAt !== undefined && { expires_at: expiresAt }),
+        ...(isUnknown && { unknown_outcome: true as const }),
+      }),
+    ),
   };
 }
 

@@ -393,7 +393,9 @@ describe('a step whose process died while it ran', () => {
       await dying(code);
       const [asked] = await bench.run(code);
       expect(asked).toMatchObject({ state: TASK_STATE_INPUT_REQUIRED });
-      expect((asked as { text: string }).text).toMatch(/not known whether the step "charge".* key is [0-9a-f-]{36}/s);
+      expect((asked as { text: string }).text).toMatch(
+        /not known whether the step "charge".* key is [0-9a-f-]{36}/s,
+      );
     });
 
     it.each([

@@ -64,7 +64,7 @@ describe('calls whose results come from other tasks', () => {
   });
 
   it('are known by their place, also where a model numbers its calls anew with every answer', async () => {
-    const places: Omit<ToolCallContext, 'signal'>[] = [];
+    const places: Pick<ToolCallContext, 'id' | 'lane'>[] = [];
     bench.tools.push({
       ...toolOf('ask', () => 'ok'),
       execute: async (_, { id, lane }) => {

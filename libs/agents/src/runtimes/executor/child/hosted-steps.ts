@@ -151,9 +151,9 @@ export class HostedSteps {
     };
   }
 
-  /** Whether an earlier attempt was beyond this point, so that the present output is a repetition. */
+  /** Whether an earlier attempt was beyond this point, so that the present output is a repetition. Code that has failed says nothing new. */
   get isReplaying(): boolean {
-    return this.uncalled.size > 0 || this.deliveries.length > 0;
+    return this.compensating !== undefined || this.uncalled.size > 0 || this.deliveries.length > 0;
   }
 
   onReply(id: number, reply: StepReply): void {
@@ -491,7 +491,9 @@ export class HostedSteps {
         return { thrown, isFinal: false, decision: 'verified' };
       }
       if (typeof (found as Verified | null | undefined)?.done !== 'boolean') {
-        const thrown = new TypeError(`verify of step "${name}" must return {done: true, result} or {done: false}`);
+        const thrown = new TypeError(
+          `verify of step "${name}" must return {done: true, result} or {done: false}`,
+        );
         return { thrown, isFinal: true, decision: 'verified' };
       }
       return found.done ? await this.end(step, found.result, 'verified') : undefined;
@@ -500,11 +502,7 @@ export class HostedSteps {
     }
   }
 
-  private beginAgain(
-    step: HostedStep,
-    verify: StepOptions['verify'],
-    onUnknown: OnUnknown,
-  ): Promise<Stored> {
+  private beginAgain(step: HostedStep, verify: StepOptions['verify'], onUnknown: OnUnknown): Promise<Stored> {
     const decision = verify ? 'verified' : onUnknown === 'ask' ? 'asked' : 'repeated';
     return this.begin(step, step.record.isUnknown ? { decision } : {});
   }

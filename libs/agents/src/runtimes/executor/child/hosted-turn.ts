@@ -124,7 +124,9 @@ export class HostedTurn implements EventSink {
 
   /** In an attempt that only compensates: resolves when the code has called the steps to compensate, or takes too long. */
   private async collected(): Promise<undefined> {
-    const late = this.request.compensating ? delay(COLLECT_MS, undefined, { ref: false }) : new Promise(() => undefined);
+    const late = this.request.compensating
+      ? delay(COLLECT_MS, undefined, { ref: false })
+      : new Promise(() => undefined);
     await Promise.race([this.steps.collected, late]);
     return undefined;
   }

@@ -100,7 +100,8 @@ async function prepare(
   if (wrong) return { call, result: failed(`The input of "${toolName}" is not valid: ${wrong}.`) };
   const isUnknown = tool.repeat !== 'again' && conversation.hasBegun(call);
   if (!isUnknown) return { call, tool, isUnknown, waits: tool.needsApproval && !decision };
-  if (tool.repeat === 'never') return { call, result: failed(`${notKnown(toolName)} It was not made again.`) };
+  if (tool.repeat === 'never')
+    return { call, result: failed(`${notKnown(toolName)} It was not made again.`) };
   const repetition = conversation.repetitionOf(call);
   if (repetition?.approved === false) return { call, result: notRepeated(toolName, repetition.reason) };
   return { call, tool, isUnknown, waits: !repetition };

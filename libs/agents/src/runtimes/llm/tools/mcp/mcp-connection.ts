@@ -90,12 +90,22 @@ export class McpConnection {
       return await this.request(await used, 'tools/call', params, signal);
     } catch (error) {
       signal.throwIfAborted();
-      const wasLost = isUnknown(error);
-      const isNew = wasNotStarted(error);
-      if ((isNew || wasLost || lostSession(error)) && this.current === used) this.current = undefined;
-      if (!isNew && !(repeat === 'again' && wasLost)) throw error;
-      return this.request(await this.connected(signal), 'tools/call', params, signal);
+      this.forgetLost(used, error);
+      if (!wasNotStarted(error) && !(repeat === 'again' && isUnknown(error))) throw error;
     }
+    const other = this.connected(signal);
+    try {
+      return await this.request(await other, 'tools/call', params, signal);
+    } catch (error) {
+      this.forgetLost(other, error);
+      throw error;
+    }
+  }
+
+  /** The next call connects anew. */
+  private forgetLost(used: Promise<Connected>, error: unknown): void {
+    const isLost = wasNotStarted(error) || isUnknown(error) || lostSession(error);
+    if (isLost && this.current === used) this.current = undefined;
   }
 
   /** Closes all connections. Never rejects. */
@@ -126,6 +136,8 @@ export class McpConnection {
       });
       return value;
     } catch (error) {
+      // The report of a link that was closed before is about an earlier request.
+      if (wasNotStarted(error)) throw error;
       throw await explained(error, link, () => silence('timeout', this.options.timeout));
     }
   }

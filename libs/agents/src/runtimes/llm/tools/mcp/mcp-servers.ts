@@ -165,7 +165,8 @@ function agentTool(
         return toolOutput(name, clean, { limit: config.resultLimit, maxFileBytes, onExcess });
       } catch (error) {
         signal.throwIfAborted();
-        if (repeat === 'ask' && isUnknown(error)) throw new OutcomeUnknown('what became of the call is not known');
+        if (repeat === 'ask' && isUnknown(error))
+          throw new OutcomeUnknown('what became of the call is not known');
         const failed = `The call of ${tool.name} at ${config.name} failed: ${serverFailure(error, secrets.redactor)}`;
         return { ok: false, content: failed };
       }

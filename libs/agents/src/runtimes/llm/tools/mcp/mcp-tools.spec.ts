@@ -77,7 +77,7 @@ describe('MCP tools', () => {
 
     it('fail for the model when the server is gone', async () => {
       const server = await bench.serve({ ...way, tools: [textTool('find', 'found it')] });
-      const opened = await bench.open([{ name: 'a', url: server.url }]);
+      const opened = await bench.open([{ name: 'a', url: server.url, mayRepeat: 'all' }]);
       await server.stop();
       const gone = 'The call of find at a failed: it refused the connection';
       expect(await call(opened, 'a_find')).toMatchObject({ ok: false, content: gone });
@@ -85,7 +85,7 @@ describe('MCP tools', () => {
 
     it('work on after the server was restarted between two calls', async () => {
       const server = await bench.serve({ ...way, tools: [textTool('find', 'found it')] });
-      const opened = await bench.open([{ name: 'a', url: server.url }]);
+      const opened = await bench.open([{ name: 'a', url: server.url, mayRepeat: 'all' }]);
       await call(opened, 'a_find');
       await server.stop();
       await server.start();
@@ -125,11 +125,14 @@ describe('MCP tools', () => {
     [{ destructiveHint: false }, {}, 'ask'],
     [{}, { mayRepeat: ['f*'] }, 'again'],
     [{}, { mayRepeat: ['f*'], neverRepeat: ['find'] }, 'never'],
-  ])('with the hints %j and the settings %j: an unknown outcome means "%s"', async (annotations, config, repeat) => {
-    const server = await bench.serve({ tools: [{ ...textTool('find', 'found it'), annotations }] });
-    const { tools } = await bench.open([{ name: 'a', url: server.url, ...config }]);
-    expect(tools).toMatchObject([{ name: 'a_find', repeat }]);
-  });
+  ])(
+    'with the hints %j and the settings %j: an unknown outcome means "%s"',
+    async (annotations, config, repeat) => {
+      const server = await bench.serve({ tools: [{ ...textTool('find', 'found it'), annotations }] });
+      const { tools } = await bench.open([{ name: 'a', url: server.url, ...config }]);
+      expect(tools).toMatchObject([{ name: 'a_find', repeat }]);
+    },
+  );
 
   it('stay as they are while the turn goes on', async () => {
     const server = await bench.serve({ tools: [textTool('old', 'still here')] });
