@@ -42,8 +42,8 @@ describe('durable steps in a unit test', () => {
     const code =
       (options: StepOptions) =>
       ({ step }: DurableSteps) =>
-        step('charge', ({ key }) => `${key} ${++charges}`, options).catch(({ cause }: Error) =>
-          String(cause),
+        step('charge', ({ key }) => `${key} ${++charges}`, options).catch((error: unknown) =>
+          String((error as Error).cause),
         );
     const run = async (options: StepOptions, answer = 'no') => {
       charges = 0;

@@ -6,7 +6,8 @@ import type {
   StepCall,
   StepOptions,
 } from '../runtimes/executor/child/steps.js';
-import { HostedSteps, UnknownOutcome } from '../runtimes/executor/child/hosted-steps.js';
+import { HostedSteps } from '../runtimes/executor/child/hosted-steps.js';
+import { UnknownOutcome } from '../runtimes/executor/child/unknown-outcome.js';
 
 /** Answers of the caller and replies of other agents in a unit test, by the name of the step. */
 export interface StepAnswers {

@@ -365,9 +365,10 @@ describe('a step whose process died while it ran', () => {
 
   it('fails where the author wants that', async () => {
     const code: Code = async ({ step }) =>
-      step('charge', () => bench.effect('charged'), { onUnknown: 'fail' }).catch(
-        ({ name, cause }: { name: string; cause: Error }) => [name, cause.name],
-      );
+      step('charge', () => bench.effect('charged'), { onUnknown: 'fail' }).catch((error: unknown) => [
+        (error as Error).name,
+        ((error as Error).cause as Error).name,
+      ]);
     await dying(code);
     expect(await bench.run(code)).toEqual([answered(['StepError', 'UnknownOutcome'])]);
     expect(bench.effects).toEqual(['charged']);
@@ -376,8 +377,8 @@ describe('a step whose process died while it ran', () => {
 
   describe('and whose author wants a person to be asked', () => {
     const code: Code = async ({ step }, _bus, { userMessage: first }) => {
-      const result = await step('charge', () => bench.effect('charged'), { onUnknown: 'ask' });
-      return [first.messageId, result ?? null];
+      const charge = (): string | undefined => bench.effect('charged');
+      return [first.messageId, (await step('charge', charge, { onUnknown: 'ask' })) ?? null];
     };
     const question = userMessage('Was it?', { messageId: 'q', role: 2 });
     const reply = (parts: string | object, fields = {}) =>

@@ -25,6 +25,7 @@ import {
   STEP_LIMITS,
 } from '../step-protocol.js';
 import { StepError } from './step-error.js';
+import { UnknownOutcome } from './unknown-outcome.js';
 
 /** A shorter wait stays in the process: to leave it and come back costs more. */
 const IN_PLACE_MS = 1_000;
@@ -46,15 +47,6 @@ const ON_UNKNOWN: readonly OnUnknown[] = ['repeat', 'ask', 'fail'];
 type TryOutcome =
   | { json: string | undefined }
   | { thrown: unknown; isFinal: boolean; decision?: OutcomeDecision };
-
-/** A step fails with it whose outcome is unknown and must not be guessed. */
-export class UnknownOutcome extends Error {
-  override readonly name = 'UnknownOutcome';
-
-  constructor() {
-    super('whether it was carried out is not known: its process ended while it ran');
-  }
-}
 
 /** The code asks for other steps than an earlier attempt did. */
 class StepOrderError extends Error {
@@ -178,7 +170,7 @@ export class HostedSteps {
     const track = async (): Promise<T> => {
       this.stopping.signal.throwIfAborted();
       const { compensate, backoff } = undo ?? {};
-      if (typeof compensate !== 'function' && compensate !== undefined)
+      if (compensate !== undefined && typeof (compensate as unknown) !== 'function')
         throw new TypeError(`compensate of step "${name}" must be a function`);
       // The code that has failed is never continued.
       if (this.hasFailed && !undoes && !this.hasEnded(name)) return await this.stopped;
