@@ -100,6 +100,29 @@ describeConsole('the page of a task', () => {
     expect((await artifact.innerText()).replaceAll(/[^x]/g, '').length).toBeGreaterThanOrEqual(60 * 9_999);
   });
 
+  it('shows why a task is parked, here and on the first page, and lets it go on', async () => {
+    const id = await send([{ text: 'hi' }]);
+    const parked = { reason: 'code-changed', problem: 'Step "check stock" is new', agent: 'echo', codes: [] };
+    await inDatabase(
+      `WITH run AS (
+         UPDATE runs SET state = 'suspended', waits_for = ARRAY[id], finished_at = NULL, parked_at = now(),
+           parked = '${JSON.stringify(parked)}'
+         WHERE id = $1 RETURNING id
+       ) UPDATE tasks SET state = 2, status = '{}', active_run_id = run.id FROM run WHERE tasks.id = run.id`,
+      id,
+    );
+    const page = await open(id);
+    const about = page.getByRole('table', { name: 'About the task' });
+    await about.getByText('parked', { exact: true }).waitFor();
+    await about.getByText('Step "check stock" is new').waitFor();
+    await baton.expectAccessible(page);
+    await page.getByRole('link', { name: 'Home' }).click();
+    await page.getByRole('region', { name: 'Parked tasks' }).getByText('Step "check stock" is new').waitFor();
+    await page.getByRole('region', { name: 'Parked tasks' }).getByRole('link', { name: 'echo' }).click();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await about.getByText('completed', { exact: true }).waitFor();
+  });
+
   it('shows what a person has answered where it was answered', async () => {
     const id = await send([{ text: 'ask me' }], { echo: { askInput: true } });
     const page = await open(id, 'log');

@@ -71,6 +71,12 @@ const OF_TASKS: Readonly<Record<string, RestRequest>> = {
     path: '/v1/tasks/<id>/events?since_seq=1',
   },
   'POST /v1/tasks/:id/cancel': { scope: 'agents:call', kinds: TASKS, path: '/v1/tasks/<id>/cancel' },
+  'GET /v1/tasks/:id/replay': {
+    scope: 'agents:write',
+    kinds: TASKS,
+    path: '/v1/tasks/<id>/replay',
+  },
+  'POST /v1/tasks/:id/resume': { scope: 'agents:call', kinds: TASKS, path: '/v1/tasks/<id>/resume' },
   'POST /v1/tasks/:id/send-again': {
     scope: 'agents:call',
     kinds: TASKS,

@@ -29,7 +29,7 @@ const COMMANDS: Readonly<
   },
   agents: {
     summary:
-      'agents of a tenant: apply, list, show, enable, disable, versions, restore, erase, remove, create, schema',
+      'agents of a tenant: apply, check, list, show, enable, disable, versions, restore, erase, remove, create, schema',
     add: async (...args) => (await import('./commands/agents.js')).addAgentCommands(...args),
   },
   hosts: {
@@ -50,7 +50,7 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/webhooks.js')).addWebhookCommands(...args),
   },
   tasks: {
-    summary: 'tasks of a tenant: list, waiting, show, watch, logs, trace, cancel, send-again, find',
+    summary: 'tasks of a tenant: list, waiting, show, watch, logs, trace, cancel, resume, send-again, find',
     add: async (...args) => (await import('./commands/tasks.js')).addTaskCommands(...args),
   },
   approvals: {

@@ -139,7 +139,7 @@ describe('baton tasks', () => {
       ['attempt 1', 'succeeded'],
     ]);
     const unknown = randomUUID();
-    for (const command of ['show', 'trace', 'watch', 'logs', 'cancel', 'send-again']) {
+    for (const command of ['show', 'trace', 'watch', 'logs', 'cancel', 'resume', 'send-again']) {
       const { code, err } = await baton(`tasks ${command} ${unknown}`);
       expect([command, code, err]).toEqual([
         command,

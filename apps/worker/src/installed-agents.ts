@@ -42,11 +42,13 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
     // One broken folder must not keep the others from working.
     for (const failure of failures) this.reportFailure(agentsDir, failure);
     if (failures.length > 0) await this.presence.reportFailures(failures);
+    const executors = this.modules.get(ExecutorRuntime, { strict: false });
+    for (const agent of agents) executors.useCode(agent);
     await this.install(agents);
     this.logger.info('agents installed', { agentsDir, agents: agents.map(({ slug }) => slug) });
     if (!devMode) return;
     this.watch = await AgentWatch.start(agentsDir, found, {
-      executors: this.modules.get(ExecutorRuntime, { strict: false }),
+      executors,
       install: (agent) => this.install([agent]),
       report: (level, text) => this.report(level, text),
       reportFailure: (failure) => this.reportFailure(agentsDir, failure),
@@ -60,7 +62,9 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
 
   private async install(agents: readonly InstalledAgent[]): Promise<void> {
     for (const { slug, definition, tenants } of agents) await this.agents.install(slug, definition, tenants);
-    if (agents.length > 0) await this.messaging.publishControl({ type: 'catalog-changed', tenantId: null });
+    if (agents.length === 0) return;
+    await this.presence.reportCodes(agents);
+    await this.messaging.publishControl({ type: 'catalog-changed', tenantId: null });
   }
 
   private warnOfReadableSecrets(): void {

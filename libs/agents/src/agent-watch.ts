@@ -3,6 +3,7 @@ import type { FSWatcher } from 'chokidar';
 import { isDeepStrictEqual } from 'node:util';
 import { relative, sep } from 'node:path';
 import { type InstalledAgent, type LoadFailure, failureOf, readAgent } from './installed-agents.js';
+import { isSourceFile } from './agent-code.js';
 import type { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 
 /** The parts of the worker that a watch needs. */
@@ -18,9 +19,6 @@ interface AgentWatchOptions {
   storeFailures: (failures: readonly LoadFailure[]) => Promise<void>;
 }
 
-/** Files of which an agent is made. */
-const SOURCE = /\.([cm]?[jt]s|json|ya?ml)$/;
-const TEST = /\.(test|spec)\.[cm]?[jt]s$/;
 /** An editor may write a file in several steps. */
 const WRITTEN = { stabilityThreshold: 100, pollInterval: 25 };
 
@@ -66,11 +64,7 @@ export class AgentWatch {
     const agentWatch = new AgentWatch(directory, watcher, options);
     for (const agent of atStart.agents) {
       agentWatch.known.set(agent.slug, agent);
-      const fault = await options.executors.reload(
-        agent.slug,
-        agent.definition.config,
-        new AbortController().signal,
-      );
+      const fault = await options.executors.reload(agent, new AbortController().signal);
       if (fault) options.reportFailure(failureOf(directory, agent.slug, agent.tenants, fault));
     }
     for (const failure of atStart.failures) {
@@ -108,10 +102,9 @@ export class AgentWatch {
   private async reload(slug: string, signal: AbortSignal): Promise<void> {
     const found = await readAgent(this.directory, slug);
     if (Array.isArray(found)) return this.onFailures(slug, found);
-    const { definition, tenants } = found;
-    const fault = await this.options.executors.reload(slug, definition.config, signal);
+    const fault = await this.options.executors.reload(found, signal);
     if (signal.aborted) return;
-    if (fault) return this.onFailures(slug, [failureOf(this.directory, slug, tenants, fault)]);
+    if (fault) return this.onFailures(slug, [failureOf(this.directory, slug, found.tenants, fault)]);
     const known = this.known.get(slug);
     this.known.set(slug, found);
     if (!isDeepStrictEqual(found, known)) await this.options.install(found);
@@ -141,5 +134,5 @@ export class AgentWatch {
 function isIgnored(path: string, isFile: boolean): boolean {
   if (path === '') return false;
   if (path.split(sep).some((name) => name === 'node_modules' || name.startsWith('.'))) return true;
-  return isFile && (!SOURCE.test(path) || TEST.test(path));
+  return isFile && !isSourceFile(path);
 }

@@ -4,6 +4,7 @@ import { type Logger, messageOf } from '@baton/telemetry';
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Document, LineCounter, Node } from 'yaml';
+import { agentCode } from './agent-code.js';
 import { assertConfig } from './runtime-configs.js';
 import { checkExecutors } from './runtimes/executor/check-executors.js';
 import { checkOptions, executorConfig } from './runtimes/executor/executor-config.js';
@@ -19,6 +20,8 @@ export interface InstalledAgent {
   definition: AgentDefinition;
   /** Slugs of the tenants that can use it; null = all. */
   tenants: string[] | null;
+  /** Hash of its code (`agentCode`). */
+  code: string;
 }
 
 /** Why an agent of the operator is not there, or one reason of several. */
@@ -125,7 +128,7 @@ export async function readAgent(directory: string, slug: string): Promise<Instal
     const { tenants = null, ...definition } = parseAgentDefinition(raw);
     if (definition.runtime !== 'executor') throw ProtocolError.invalidParams('runtime', 'must be "executor"');
     assertConfig(definition);
-    return { slug, definition, tenants };
+    return { slug, definition, tenants, code: await agentCode(directory, slug) };
   } catch (error) {
     return faultsOf(error).map(({ field, reason }) =>
       failureOf(directory, slug, known, { file: AGENT_FILE, line: lineOf(field), reason }),

@@ -3,7 +3,7 @@ import { type Turn, type AgentOutput } from './agent-runtime.js';
 /**
  * Runs one kind of agent. `run` yields the agent's output in order and returns at the end of the turn. A turn ends with
  * a terminal or interrupted status, or with a bare message. When `signal` aborts (cancel, lost lease, shutdown), `run`
- * must stop soon, and later output is dropped. A thrown error fails the task, unless it is a `Suspension`.
+ * must stop soon, and later output is dropped. A thrown error fails the task, unless it is a `Suspension` or a `JournalMismatch`.
  */
 export interface AgentRuntime {
   /** The `runtime` of definitions. RUNTIME_CONFIGS has the schema of their `config`. */

@@ -5,7 +5,9 @@ export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';
 export { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './operations/artifact-pages.js';
 export { getExtendedAgentCard } from './operations/get-extended-card.js';
 export { OperationTable } from './operations/operation-table.js';
+export { ParkedTasks } from './operations/parked-tasks.js';
 export { type AnswerableTask, type TaskListFilter, TaskListing } from './operations/task-listing.js';
+export { TaskReplays } from './operations/task-replays.js';
 export { PlatformGauges } from './platform/platform-gauges.js';
 export { PlatformReadiness } from './platform/platform-readiness.js';
 export { WorkerWatch } from './platform/worker-watch.js';
@@ -51,6 +53,7 @@ export type {
   StoredLoadFailure,
   ConsoleLineRecord,
   RunErrorRecord,
+  ParkedRun,
   RunRecord,
   StoredTask,
   Schedule,

@@ -38,7 +38,9 @@ function toStream(stream: TurnStream, message: FromAgent): void {
   else if (message.type === 'finished') stream.end();
   else if (message.type === 'step') stream.step(message.step);
   else if (message.type === 'secret') stream.secret(message);
-  else if (message.type === 'returned') stream.returned(message.error, message.parked);
+  else if (message.type === 'returned') {
+    stream.returned(message.error, message.parked, message.mismatch);
+  }
 }
 
 function toHosted(hosted: HostedTurn, message: ToAgent): void {

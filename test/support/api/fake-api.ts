@@ -47,12 +47,14 @@ import {
   DeadLetters,
   DeadPushes,
   OperationTable,
+  ParkedTasks,
   BoundHosts,
   PlatformService,
   OperatorLetters,
   PlatformGauges,
   PlatformReadiness,
   TaskListing,
+  TaskReplays,
   TaskTraces,
   Schedules,
   TasksModule,
@@ -164,6 +166,10 @@ export interface FakeApi {
   >;
   /** What happened in a task. */
   traces: Pick<TaskTraces, 'of' | 'entry' | 'modelStep' | 'record'>;
+  /** Tasks that wait for other code. */
+  parked: Pick<ParkedTasks, 'resume'>;
+  /** What a replay of a task needs. */
+  replays: Pick<TaskReplays, 'of'>;
   /** A page of a task's artifacts. */
   artifactPages: Pick<ArtifactPages, 'page'>;
   /** What becomes of schedules. */
@@ -278,6 +284,8 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
     modelStep: async () => undefined,
     record: async () => undefined,
   },
+  parked: { resume: async () => false },
+  replays: { of: async () => undefined },
   listing: {
     lastError: async () => undefined,
     runs: async () => [],
@@ -437,6 +445,8 @@ function tasksModule({
   agentOfTask,
   listing,
   traces,
+  parked,
+  replays,
   artifactPages,
   schedules,
 }: Fakes): new () => object {
@@ -495,6 +505,14 @@ function tasksModule({
         },
       },
       {
+        provide: ParkedTasks,
+        useValue: { resume: (...of: Parameters<ParkedTasks['resume']>) => parked.resume(...of) },
+      },
+      {
+        provide: TaskReplays,
+        useValue: { of: (...of: Parameters<TaskReplays['of']>) => replays.of(...of) },
+      },
+      {
         provide: ArtifactPages,
         useValue: { page: (...of: Parameters<ArtifactPages['page']>) => artifactPages.page(...of) },
       },
@@ -515,6 +533,7 @@ function tasksModule({
             backupAgeSeconds: undefined,
             pausedSchedules: 0,
             sleepOverdueSeconds: 0,
+            parkedRuns: 0,
           }),
         },
       },
@@ -528,6 +547,8 @@ function tasksModule({
       AgentDirectory,
       TaskListing,
       TaskTraces,
+      ParkedTasks,
+      TaskReplays,
       ArtifactPages,
       DeadLetters,
       DeadPushes,

@@ -17,6 +17,8 @@ const WITHOUT_BODY = new Set([
   '/v1/webhooks/:id/redeliver',
   '/v1/tasks/:id/cancel',
   '/v1/requests/:id/cancel',
+  '/v1/tasks/:id/resume',
+  '/v1/requests/:id/resume',
   '/v1/tasks/:id/send-again',
   '/v1/requests/:id/send-again',
   '/v1/schedules/:id/run',

@@ -172,6 +172,20 @@ async function makeTask(): Promise<string> {
   return answer.result.task.id as string;
 }
 
+/** A task whose run waits for other code. */
+async function makeParkedTask(): Promise<string> {
+  const task = await makeTask();
+  const parked = { reason: 'code-changed', problem: 'Step "b" is new', agent: 'echo', code: null, codes: [] };
+  await app.get(Database, { strict: false }).systemQuery(
+    {
+      text: `UPDATE runs SET state = 'suspended', parked_at = now(), parked = '${JSON.stringify(parked)}'
+             WHERE task_id = '${task}'`,
+    },
+    [],
+  );
+  return task;
+}
+
 /** A run that used up its attempts. */
 async function makeDeadRun(): Promise<string> {
   const task = await makeTask();
@@ -282,7 +296,13 @@ describe('what the API takes and answers is what its document says', () => {
     await tenant.call('getCall', { names: { ...task, entry: '1' } });
     await tenant.call('getCallRecord', { names: { ...task, entry: '1' } });
     await tenant.call('listArtifacts', { names: task });
+    await tenant.call('getReplay', { names: task });
     await tenant.call('streamEvents', { names: task });
+    await tenant.refused('resumeTask', { names: task }, 409);
+    const parked = { id: await makeParkedTask() };
+    await tenant.call('getTask', { names: parked });
+    await tenant.call('listTasks', { query: '?parked=true' });
+    await tenant.call('resumeTask', { names: parked });
     await tenant.call('cancelTask', { names: task });
     expect(await tenant.refused('cancelTask', { names: task }, 404)).toMatchObject({ cancelled: false });
     await tenant.refused('listTasks', { query: '?limit=1000' }, 400);

@@ -1,3 +1,4 @@
+import type { CheckOptions } from '../agents/check.js';
 import type * as operatorCommands from '../agents/operator.js';
 import type * as tenantCommands from '../agents/tenant.js';
 import type { Command } from 'commander';
@@ -36,6 +37,17 @@ function addFileCommands(agents: Command, cli: Cli): void {
     .option('--exit-code', 'with --dry-run: exit code 2 if something would change')
     .option(...JSON_OPTION)
     .action(async (options: tenantCommands.ApplyOptions) => (await tenant()).applyFiles(cli, options));
+
+  atServer(agents.command('check'))
+    .description(
+      'replay the recorded steps of live tasks against other code of an agent; exit code 1 if one does not fit',
+    )
+    .argument('<folder>', 'folder of an agent in code, with its agent.yaml')
+    .option('--agent <slug>', 'agent whose tasks are replayed (default: name of the folder)')
+    .option(...JSON_OPTION)
+    .action(async (folder: string, options: CheckOptions) =>
+      (await import('../agents/check.js')).checkAgent(cli, folder, options),
+    );
 
   withOperatorOptions(agents.command('create'))
     .description('as the operator: add an agent to the catalog of a tenant')

@@ -50,6 +50,7 @@ interface ListOptions extends ServerOptions {
   since?: string;
   until?: string;
   search?: string;
+  parked?: true;
   limit: string;
 }
 
@@ -76,6 +77,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
       '--search <text>',
       'only with this text in the first message, or in the id of the context or task',
     )
+    .option('--parked', 'only tasks that wait for other code of their agent')
     .option('--limit <number>', `maximum number of tasks, up to ${MAX_LISTED}`, '50')
     .action((options: ListOptions) => list(cli, options));
   add(
@@ -122,6 +124,9 @@ export function addTaskCommands(program: Command, cli: Cli): void {
   add('cancel', 'cancel tasks')
     .argument('<task...>', 'ids of the tasks')
     .action((ids: string[], options: ServerOptions) => cancel(cli, ids, options));
+  add('resume', 'let parked tasks go on, with the code of their agents that is there now')
+    .argument('<task...>', 'ids of the tasks')
+    .action((ids: string[], options: ServerOptions) => resume(cli, ids, options));
   ofTask('send-again', 'send the first message of a task again, as a new task in the same context').action(
     (task: string, options: ServerOptions) => sendAgain(cli, task, options),
   );
@@ -130,7 +135,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
 const clientOf = (cli: Cli, options: ServerOptions): TasksClient => new TasksClient(tenantApi(cli, options));
 
 async function list(cli: Cli, options: ListOptions): Promise<void> {
-  const { state, agent, context, since, until, search, limit } = options;
+  const { state, agent, context, since, until, search, parked, limit } = options;
   const query = {
     ...(state !== undefined && { state }),
     ...(agent !== undefined && { agent }),
@@ -138,6 +143,7 @@ async function list(cli: Cli, options: ListOptions): Promise<void> {
     ...(since !== undefined && { since: sinceOf(since).toISOString() }),
     ...(until !== undefined && { until: sinceOf(until, undefined, '--until').toISOString() }),
     ...(search !== undefined && { q: search }),
+    ...(parked && { parked: true }),
   };
   const client = clientOf(cli, options);
   const found = await client.list(query, parseCount('--limit', limit, MAX_LISTED));
@@ -156,13 +162,14 @@ const rowOf =
     context_id: context,
     status_message: text = '',
     error_message: error = text,
+    parked,
   }: TenantSchemas['TaskSummary']): string[] => [
     id,
     slugs.get(agent) ?? agent,
-    state ?? '-',
+    parked ? 'parked' : (state ?? '-'),
     timeOf(at),
     context,
-    isExplained(state) ? error : '',
+    parked ? oneLine(parked.problem) : isExplained(state) ? error : '',
   ];
 
 async function waiting(cli: Cli, options: ServerOptions & { limit: string }): Promise<void> {
@@ -336,6 +343,14 @@ function fieldsOf(found: TenantSchemas['Task'], task: Task, slug: string): [stri
     ['task', found.task_id],
     ['agent', `${slug}${found.agent_version === null ? '' : ` (version ${found.agent_version})`}`],
     ['state', found.state ?? '-'],
+    ...(found.parked
+      ? [
+          ['parked', `since ${timeOf(found.parked.since)}: ${oneLine(found.parked.problem)}`] satisfies [
+            string,
+            string,
+          ],
+        ]
+      : []),
     ['created', timeOf(found.created_at)],
     ['updated', timeOf(found.updated_at)],
     ...(run?.state === 'running' && run.worker_id !== null
@@ -471,6 +486,19 @@ async function cancel(cli: Cli, ids: readonly string[], options: ServerOptions):
     if (!options.json) cli.terminal.out(`Task ${id} is canceled.`);
   }
   if (options.json) printValue(cli.terminal, canceled);
+}
+
+async function resume(cli: Cli, ids: readonly string[], options: ServerOptions): Promise<void> {
+  const client = clientOf(cli, options);
+  const resumed: object[] = [];
+  for (const id of ids) {
+    await client.resume(id).catch((error: unknown) => {
+      throw new OfTaskError(id, error);
+    });
+    resumed.push(taskRecord({ task_id: id, resumed: true }));
+    if (!options.json) cli.terminal.out(`Task ${id} goes on.`);
+  }
+  if (options.json) printValue(cli.terminal, resumed);
 }
 
 async function sendAgain(cli: Cli, id: string, options: ServerOptions): Promise<void> {

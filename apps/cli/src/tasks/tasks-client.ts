@@ -100,6 +100,13 @@ export class TasksClient {
     );
   }
 
+  /** @throws OperatorError, also if the task is not parked */
+  async resume(id: string): Promise<void> {
+    await answerOf(this.api.POST('/v1/tasks/{id}/resume', { params: { path: { id } } })).catch(
+      noSuchTask(id),
+    );
+  }
+
   /** @returns the new task */
   sendAgain(id: string): Promise<TenantSchemas['SentAgain']> {
     return answerOf(this.api.POST('/v1/tasks/{id}/send-again', { params: { path: { id } } })).catch(

@@ -42,6 +42,7 @@ export function localSteps({ answers = {}, replies = {}, crashes = [] }: StepAns
   const steps: HostedSteps = new HostedSteps([], {
     say: ({ id }) => queueMicrotask(() => steps.onReply(id, { until: 0, key: `test-step-${id}` })),
     park: () => undefined,
+    leave: () => undefined,
   });
   const { step, sleep } = steps.api;
   const known = (name: string, given: Readonly<Record<string, unknown>>, option: string): unknown => {

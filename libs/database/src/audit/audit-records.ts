@@ -40,6 +40,7 @@ export const AUDIT_ACTIONS = {
   'issuer.remove': 'An OpenID provider is no longer trusted.',
   'approval.given': 'A message answered a task that waited for approval. The task has the answer.',
   'task.cancel': 'A caller other than its owner canceled a task.',
+  'task.resume': 'A parked task was resumed.',
   'push.set':
     'A caller other than the owner of a task set one of its push configs. `detail` has the origin of the receiver.',
   'push.delete': 'A caller other than the owner of a task removed one of its push configs.',

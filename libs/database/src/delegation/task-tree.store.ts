@@ -7,7 +7,7 @@ import type { RunKey } from '../dispatch/run-key.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import type { Ancestor, Descendant, TaskRelations } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
-import { afterEnd, afterWaking } from '../dispatch/run-history.js';
+import { afterEnd, WOKEN } from '../dispatch/run-history.js';
 
 interface AncestorRow {
   id: string;
@@ -138,9 +138,6 @@ const stillWaits = (run: string): string => `(EXISTS (
       WHERE tenant_id = ${keyOfTenant(`${run}.tenant_id`)} AND id = w.id AND active_run_id IS NOT NULL OFFSET 0
     ) t
   ) AND coalesce(${run}.not_before > clock_timestamp(), true))`;
-
-/** The run waits for a slot like a new one, in the order of its first acceptance. */
-const WOKEN = `state = 'queued', waits_for = NULL, enqueued_at = NULL, not_before = NULL, history = ${afterWaking()}`;
 
 /**
  * The suspended run of a task is queued again if nothing is left to wait for: $1 tenant $2 task. It changes only the

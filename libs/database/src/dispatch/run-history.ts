@@ -7,7 +7,7 @@ import { isRunOf } from './run-conditions.js';
 const MAX_ENTRIES = 100;
 
 /** How an attempt ended without the end of its run. */
-const ENDS = ['crashed', 'suspended', 'returned'] as const;
+const ENDS = ['crashed', 'suspended', 'parked', 'returned'] as const;
 
 const event = z.union([
   z.object({ sent: z.literal(true), at: z.coerce.date(), by: z.string() }),
@@ -18,7 +18,8 @@ const event = z.union([
 
 /**
  * What happened to a run beside its first claim and its end: a principal sent its message, an attempt ended (`crashed`: with its worker.
- * `suspended`: it waits for other tasks or a time. `returned`: its worker was stopped), the run was woken, or a worker claimed it again.
+ * `suspended`: it waits for other tasks or a time. `parked`: it waits for other code. `returned`: its worker was stopped), the run was
+ * woken, or a worker claimed it again.
  * The first claim is not in it, and neither is the sender of a task's first message, its owner: most runs have no history.
  */
 export type RunEvent = z.output<typeof event>;
@@ -39,8 +40,8 @@ const withEntry = (entry: string): string => `
 export const afterEnd = (why: (typeof ENDS)[number]): string =>
   withEntry(`'ended', r.attempt, 'why', '${why}'`);
 
-/** SQL: the history of the run `r` after it was woken. */
-export const afterWaking = (): string => withEntry(`'woken', true`);
+/** SQL: the columns of a suspended run `r` that is queued again. It waits for a slot like a new one, in the order of its first acceptance. */
+export const WOKEN = `state = 'queued', waits_for = NULL, enqueued_at = NULL, not_before = NULL, history = ${withEntry(`'woken', true`)}`;
 
 /** SQL: the history of the run `r` after this worker has claimed it, unless that is its first attempt. */
 export const afterClaim = (worker: string): string =>

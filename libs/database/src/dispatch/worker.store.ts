@@ -98,6 +98,13 @@ INSERT INTO workers (id, host, pid, concurrency, load_failures) VALUES ($1, $2, 
 ON CONFLICT (id) DO UPDATE SET load_failures = excluded.load_failures`,
 };
 
+/** $1 id $2 host $3 pid $4 concurrency $5 codes by agent */
+const REPORT_CODES: Statement = {
+  text: `
+INSERT INTO workers (id, host, pid, concurrency, agent_codes) VALUES ($1, $2, $3, $4, $5::jsonb)
+ON CONFLICT (id) DO UPDATE SET agent_codes = workers.agent_codes || excluded.agent_codes`,
+};
+
 /** $1 how old the last heartbeat of a live worker may be, in ms $2 tenant $3 how many */
 const FAILURES: Statement = {
   text: `
@@ -205,6 +212,14 @@ export class WorkerStore {
     }));
     const { id, host, pid, concurrency } = worker;
     await this.database.systemQuery(REPORT, [id, host, pid, concurrency, JSON.stringify(kept)]);
+  }
+
+  /** Called at boot, and when code was loaded again. @param codes hashes of the code of agents, by slug */
+  async reportCodes(
+    { id, host, pid, concurrency }: WorkerProcess,
+    codes: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    await this.database.systemQuery(REPORT_CODES, [id, host, pid, concurrency, JSON.stringify(codes)]);
   }
 
   /**

@@ -12,7 +12,12 @@ afterAll(() => stores.close());
 it('has no backup, no paused schedule and no late run at first', async () => {
   const { bytes, ...state } = await installation.state();
   expect(bytes).toBeGreaterThan(1_000_000);
-  expect(state).toEqual({ backupAgeSeconds: undefined, pausedSchedules: 0, sleepOverdueSeconds: 0 });
+  expect(state).toEqual({
+    backupAgeSeconds: undefined,
+    pausedSchedules: 0,
+    sleepOverdueSeconds: 0,
+    parkedRuns: 0,
+  });
 });
 
 it('knows the age of the last backup', async () => {

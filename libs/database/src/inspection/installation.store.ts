@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
+import { IS_PARKED } from '../runs/parked-run.js';
 
 /** What an operator watches of the whole database. */
 export interface InstallationState {
@@ -11,6 +12,8 @@ export interface InstallationState {
   pausedSchedules: number;
   /** For how long the most overdue run that sleeps should be awake, in seconds; 0: none is overdue. */
   sleepOverdueSeconds: number;
+  /** Runs of all tenants that wait for other code of their agent. */
+  parkedRuns: number;
 }
 
 const STATE: Statement = {
@@ -19,7 +22,8 @@ const STATE: Statement = {
       AS "backupAgeSeconds",
     (SELECT count(*)::int FROM schedules WHERE paused_reason IS NOT NULL) AS "pausedSchedules",
     (SELECT coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(not_before))), 0)::float8 FROM runs
-      WHERE state = 'suspended' AND not_before IS NOT NULL) AS "sleepOverdueSeconds"`,
+      WHERE state = 'suspended' AND not_before IS NOT NULL) AS "sleepOverdueSeconds",
+    (SELECT count(*)::int FROM runs WHERE ${IS_PARKED}) AS "parkedRuns"`,
 };
 
 const NOTE_BACKUP: Statement = {

@@ -1,3 +1,5 @@
+import type { ParkedRun } from './parked-run.js';
+
 /** A run of a task, for people. */
 export interface RunRecord {
   runId: string;
@@ -14,4 +16,6 @@ export interface RunRecord {
   /** It waits until then. */
   notBefore: Date | null;
   finishedAt: Date | null;
+  /** It waits for other code. Null: it does not. */
+  parked: ParkedRun | null;
 }

@@ -8,6 +8,7 @@ import { countActive } from './count-active.js';
 import { giveUpRun, lastError, noteError } from './errors.js';
 import { failPoisonedRuns } from './fail-poisoned.js';
 import { EAGER_READS, readEagerRun } from './read-eager-run.js';
+import { parkRun, resumeRun, wakeParked } from './park.js';
 import { isSuspect, postponeRun } from './quarantine.js';
 import { returnToQueue } from './return-to-queue.js';
 import { RunBatches } from './run-batches.js';
@@ -32,6 +33,8 @@ export class RunStore {
   readonly noteAgentVersion;
   readonly append;
   readonly returnToQueue;
+  readonly park;
+  readonly resume;
 
   readonly noteError;
   readonly giveUp;
@@ -46,6 +49,7 @@ export class RunStore {
   readonly failPoisoned;
   readonly keepArtifacts;
   readonly takeStaleQueued;
+  readonly wakeParked;
   readonly countActive;
 
   /** @param readBytes most that is read of a task for one run, in bytes of JSON */
@@ -58,6 +62,8 @@ export class RunStore {
     this.noteAgentVersion = noteAgentVersion.bind(undefined, on);
     this.append = appendEvents.bind(undefined, on);
     this.returnToQueue = returnToQueue.bind(undefined, database);
+    this.park = parkRun.bind(undefined, database);
+    this.resume = resumeRun.bind(undefined, database);
 
     this.noteError = noteError.bind(undefined, database);
     this.giveUp = giveUpRun.bind(undefined, database);
@@ -72,6 +78,7 @@ export class RunStore {
     this.failPoisoned = failPoisonedRuns.bind(undefined, database);
     this.keepArtifacts = keepArtifacts.bind(undefined, database);
     this.takeStaleQueued = takeStaleQueued.bind(undefined, database);
+    this.wakeParked = wakeParked.bind(undefined, database);
     this.countActive = countActive.bind(undefined, database);
   }
 }

@@ -1,3 +1,4 @@
+import { IS_PARKED } from '../runs/parked-run.js';
 import { Conditions } from './conditions.js';
 import type { TaskFilter } from './records.js';
 
@@ -7,7 +8,7 @@ export const TENANT = '$1';
 /** What a list is made of: everything about a page but its position. */
 export type ListedTasks = Pick<
   TaskFilter,
-  'tenantId' | 'agentId' | 'agentIds' | 'own' | 'contextId' | 'state' | 'since' | 'until' | 'owner'
+  'tenantId' | 'agentId' | 'agentIds' | 'own' | 'contextId' | 'state' | 'since' | 'until' | 'owner' | 'parked'
 >;
 
 /**
@@ -29,7 +30,7 @@ export function ofOwners(
  * each row. A count does without: two ids of one key would have to be made on purpose.
  */
 export function matching(
-  { tenantId, agentId, agentIds, contextId, since, until, owner }: ListedTasks,
+  { tenantId, agentId, agentIds, contextId, since, until, owner, parked }: ListedTasks,
   context: 'id' | 'key',
 ): Conditions {
   const where = new Conditions();
@@ -42,6 +43,9 @@ export function matching(
     if (context === 'id') where.add(`t.context_id = ${id}::text`);
   }
   if (owner !== undefined) where.add(`t.owner = ${where.value(owner)}`);
+  if (parked) {
+    where.add(`t.active_run_id IN (SELECT id FROM runs WHERE tenant_id = ${TENANT} AND ${IS_PARKED})`);
+  }
   if (since) where.add(`t.status_at >= ${where.value(since)}`);
   if (until) where.add(`t.status_at < ${where.value(until)}`);
   return where;

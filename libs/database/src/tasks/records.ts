@@ -13,6 +13,7 @@ import type {
 import type { NewAuditRecord } from '../audit/audit-records.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import type { TurnPush } from '../push/push-config.store.js';
+import type { ParkedRun } from '../runs/parked-run.js';
 
 /** How a turn ended when the last event alone does not say it: `message` = the reply was a bare message. */
 export type TurnOutcome = 'message' | 'agent-threw';
@@ -28,6 +29,8 @@ export interface StoredTask extends TaskSnapshot {
   firstMessage?: string;
   /** The message of the last error in its agent's code, or its beginning. Set in the same lists, if the task has failed with one. */
   lastError?: string;
+  /** Its run waits for other code. Set in the same lists. */
+  parked?: ParkedRun;
   outcome: TurnOutcome | null;
   /** What is left out because it is too large, as in the task's metadata. Unset: nothing. */
   truncation?: Truncation;
@@ -356,6 +359,8 @@ export interface TaskFilter {
   until?: Date;
   /** Key of the principal that has made them. */
   owner?: string;
+  /** True: only tasks whose run is parked. */
+  parked?: boolean;
   pageSize: number;
   /** The last row of the previous page. */
   after?: { statusAt: Date; taskId: string };

@@ -1,6 +1,7 @@
 import { TaskState } from '@baton/a2a';
 import type { Statement, Values } from '../connection/database.js';
 import { isRunOf } from '../dispatch/run-conditions.js';
+import { PARKED } from '../runs/parked-run.js';
 import type { Conditions } from './conditions.js';
 import { firstMessage } from './first-message.js';
 import { historyLimit } from './get.js';
@@ -53,6 +54,10 @@ const LAST_ERROR = `CASE WHEN t.state = ${TaskState.TASK_STATE_FAILED} THEN (
     SELECT left(r.error_detail->>'message', ${MAX_ERROR}) FROM runs r
     WHERE ${isRunOf('r', 't.tenant_id', 't.id')} AND r.error_detail IS NOT NULL ORDER BY r.created_at DESC, r.id DESC LIMIT 1) END`;
 
+/** SQL of what `parkedRunOf` reads, for a task `t`. */
+const PARKED_RUN = `CASE WHEN t.state = ${WORKING} THEN (
+    SELECT ${PARKED} FROM runs r WHERE r.tenant_id = t.tenant_id AND r.id = t.active_run_id) END`;
+
 /**
  * The statement that reads a page. It is made to measure, without a name: a plan for every combination of
  * filters would serve none of them. However many tasks there are, it reads the newest of each state from an
@@ -63,7 +68,7 @@ function pageStatement(filter: Omit<TaskFilter, 'historyLength'> & { historyLeng
   const limit = where.value(filter.pageSize + 1);
   const columns = taskColumns(`${where.value(filter.historyLength)}::int`, filter.includeArtifacts, 'list');
   const shown = filter.withFirstMessage
-    ? `${columns}, ${firstMessage()} AS first_message, ${LAST_ERROR} AS last_error`
+    ? `${columns}, ${firstMessage()} AS first_message, ${LAST_ERROR} AS last_error, ${PARKED_RUN} AS parked`
     : columns;
   const text = `SELECT ${shown}, t.created_at FROM (${newestOfAll(filter, where, limit)}) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
   ORDER BY t.status_at DESC, t.id DESC`;
@@ -113,7 +118,7 @@ const likeEscaped = (text: string): string => text.replaceAll(/[\\%_]/g, String.
 /** The rows of a page of a search: the tasks with these ids, as a list has them. */
 function foundStatement(tenantId: string, ids: readonly string[], searched: string): Call {
   const text = `SELECT ${taskColumns('0', false, 'list')}, t.created_at, ${firstMessage('$3::text')} AS first_message,
-    ${LAST_ERROR} AS last_error FROM tasks t
+    ${LAST_ERROR} AS last_error, ${PARKED_RUN} AS parked FROM tasks t
   WHERE t.tenant_id = ${TENANT} AND t.id = ANY($2::uuid[]) ORDER BY t.status_at DESC, t.id DESC`;
   return [{ text }, [tenantId, ids, searched]];
 }

@@ -14,6 +14,7 @@ import { type ContentRow, readContentPage, readFirstSeen } from '../log/artifact
 import { artifactKey } from '../log/artifact-key.js';
 import { payloadsOf, payloadsWithin } from '../log/log-rows.js';
 import type { LogSnapshot } from '../log/log-snapshot.js';
+import { parkedRunOf } from '../runs/parked-run.js';
 import { firstMessageOf } from './first-message.js';
 import type { StoredTask } from './records.js';
 import {
@@ -227,6 +228,7 @@ export type TaskHead = Pick<
   | 'created_at'
   | 'first_message'
   | 'last_error'
+  | 'parked'
   | 'context_id'
   | 'metadata'
   | 'metadata_cut'
@@ -249,6 +251,7 @@ export function storedTask(
 ): StoredTask {
   const { id, metadata_cut: metadataCut, last_sequence: sequence } = row;
   const firstMessage = firstMessageOf(row.first_message);
+  const parked = row.parked ? parkedRunOf(row.parked) : null;
   // What is not stored with it, the row has in other columns.
   const status = TaskStatus.fromJSON({
     state: taskStateToJSON(state),
@@ -271,6 +274,7 @@ export function storedTask(
     ...(row.created_at && { createdAt: row.created_at }),
     ...(firstMessage !== undefined && { firstMessage }),
     ...(row.last_error && { lastError: row.last_error }),
+    ...(parked && { parked }),
     ...(Object.keys(truncation).length > 0 && { truncation }),
   };
 }

@@ -47,6 +47,7 @@ export interface TaskRow {
   first_message?: MessageStart | null;
   /** The same of a task that has failed: the message of the last error in its agent's code. */
   last_error?: string | null;
+  parked?: unknown;
   context_id: string;
   state: TaskState;
   status_at: Date;

@@ -10,10 +10,12 @@ import { TaskFinder } from './task-finder.js';
 import { ListTotals } from './list-totals.js';
 import { MessageRouter } from './message-router.js';
 import { OperationTable } from './operation-table.js';
+import { ParkedTasks } from './parked-tasks.js';
 import { ReceiversModule } from '../push/receivers.module.js';
 import { PushOperations } from './push-operations.js';
 import { ReadOperations } from './read-operations.js';
 import { TaskListing } from './task-listing.js';
+import { TaskReplays } from './task-replays.js';
 import { TaskTraces } from '../trace/task-traces.js';
 import { SendOperations } from './send-operations.js';
 import { SubscribeOperation } from './subscribe-operation.js';
@@ -27,15 +29,17 @@ import { SubscribeOperation } from './subscribe-operation.js';
     ListTotals,
     MessageRouter,
     OperationTable,
+    ParkedTasks,
     PushOperations,
     ReadOperations,
     Relay,
     TaskListing,
+    TaskReplays,
     TaskTraces,
     SendOperations,
     SubscribeOperation,
     TaskFinder,
   ],
-  exports: [ArtifactPages, OperationTable, TaskListing, TaskTraces],
+  exports: [ArtifactPages, OperationTable, ParkedTasks, TaskListing, TaskReplays, TaskTraces],
 })
 export class OperationsModule {}

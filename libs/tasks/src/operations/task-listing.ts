@@ -51,6 +51,8 @@ export interface TaskListFilter {
   until?: Date | undefined;
   /** Key of the principal that has made it. */
   owner?: string | undefined;
+  /** True: only tasks that are parked. */
+  parked?: boolean | undefined;
 }
 
 /** Calls of models of one task that are shown. */

@@ -51,6 +51,10 @@ const SLEEP_OVERDUE = gauge(
   'baton_sleep_overdue_seconds',
   'For how long the most overdue sleeping run of all tenants should be awake; 0 if none is overdue',
 );
+const PARKED = gauge(
+  'baton_runs_parked',
+  'Runs of all tenants whose steps do not fit the code of their agent: they wait for other code',
+);
 const REDIS_EVICTS = gauge(
   'baton_redis_evicts',
   '1 if the maxmemory-policy of Redis lets it delete the queue; else 0',
@@ -100,10 +104,11 @@ export class PlatformGauges implements OnModuleInit {
     const measuring = new SingleFlight<InstallationState>();
     this.metrics.onScrape(async () => {
       const state = await measuring.run(() => this.installation.state());
-      const { bytes, backupAgeSeconds, pausedSchedules, sleepOverdueSeconds } = state;
+      const { bytes, backupAgeSeconds, pausedSchedules, sleepOverdueSeconds, parkedRuns } = state;
       this.metrics.of(DATABASE_BYTES).set(bytes);
       this.metrics.of(PAUSED_SCHEDULES).set(pausedSchedules);
       this.metrics.of(SLEEP_OVERDUE).set(sleepOverdueSeconds);
+      this.metrics.of(PARKED).set(parkedRuns);
       this.metrics.of(BACKUP_AGE).set(backupAgeSeconds ?? 0);
     });
     this.metrics.onScrape(async () => {

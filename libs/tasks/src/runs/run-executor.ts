@@ -26,6 +26,7 @@ import {
   AgentCrash,
   AgentError,
   type AgentOutput,
+  JournalMismatch,
   RuntimeTable,
   type StopReason,
   Suspension,
@@ -245,7 +246,7 @@ export class RunExecutor {
     try {
       this.publishWorking(run);
       await this.converse({ run, writer, output, records, signal }, span).catch((error: unknown) =>
-        this.suspend(error, run, writer, signal, span),
+        this.suspend(error, run, writer, signal, { span, log }),
       );
     } catch (error) {
       if (error instanceof AppendRefused || controller.signal.aborted) {
@@ -269,18 +270,27 @@ export class RunExecutor {
     return writer.ended;
   }
 
-  /** Suspends the run if the agent waits for other tasks, a time or a person. Throws every other error. */
+  /**
+   * Suspends the run if the agent waits for other tasks, a time or a person, or parks it if its journal does not fit the code of the
+   * agent. Throws every other error.
+   */
   private async suspend(
     error: unknown,
     run: ClaimedRun,
     writer: EventWriter,
     signal: AbortSignal,
-    span: Span | undefined,
+    { span, log }: { span: Span | undefined; log: () => Logger },
   ): Promise<void> {
-    if (!(error instanceof Suspension) || signal.aborted) throw error;
+    const isParked = error instanceof JournalMismatch;
+    if (!(isParked || error instanceof Suspension) || signal.aborted) throw error;
     span?.set({ 'baton.run.suspended': true });
     await writer.flush();
-    await this.turnEnds.suspend(run, error, signal);
+    if (!isParked) return this.turnEnds.suspend(run, error, signal);
+    const { agent, problem, code } = error;
+    log().warn('run parked: its agent has other code than before', { agent, problem, code });
+    const { tenantId, taskId, runId, attempt } = run;
+    const parked = { tenantId, taskId, runId, attempt, agent, problem, code };
+    await retryTransient(() => this.runs.park(parked), { signal });
   }
 
   /** Take the runtime's output until it has ended the turn. Later output is dropped. */

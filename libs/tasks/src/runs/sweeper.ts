@@ -8,6 +8,7 @@ import { givenUpText } from '../core/turn-failure.js';
 import { SweepLeader } from '../core/sweep-leader.js';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { LIVE_LEASES } from '../platform/worker-watch.js';
 import { ReclaimGuard } from './reclaim-guard.js';
 
 const DEAD_LETTERS = counter(
@@ -30,7 +31,8 @@ const SHORTEST = 1 / 4;
 const AFTER_MS = 10;
 
 /**
- * Finds three kinds of runs: runs whose worker died, runs that kill every worker, and queued runs that are on no queue.
+ * Finds four kinds of runs: runs whose worker died, runs that kill every worker, queued runs that are on no queue, and parked runs
+ * whose agent has other code now.
  * One worker does it for all (`SweepLeader`). After an outage of Postgres the live workers first get the time to extend their
  * leases (`ReclaimGuard`).
  */
@@ -74,8 +76,16 @@ export class Sweeper extends RepeatedWork {
     if (found.staleQueuedRuns) {
       this.enqueue(await this.runs.takeStaleQueued(staleQueuedRunMs, LIMIT), 'missing on the queue');
     }
+    const resumed = found.suspendedRuns && (await this.resumeParked()) > 0;
     // A process may have died after it freed a dispatch slot and before a waiting run got it.
-    if (found.waitingRuns) this.dispatcher.refill();
+    if (found.waitingRuns || resumed) this.dispatcher.refill();
+  }
+
+  /** Runs that other code had parked go on. @returns how many */
+  private async resumeParked(): Promise<number> {
+    const count = await this.runs.wakeParked(this.environment.leaseMs * LIVE_LEASES, LIMIT);
+    if (count > 0) this.logger.info('parked runs go on: the code of their agent has changed', { count });
+    return count;
   }
 
   /** A lease that ends sooner is looked at in time. */

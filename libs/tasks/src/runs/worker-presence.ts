@@ -65,6 +65,12 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
     return this.workers.reportFailures(this.worker, failures);
   }
 
+  /** Publishes which code of these agents this worker runs, while it lives. */
+  reportCodes(agents: readonly { slug: string; code: string }[]): Promise<void> {
+    const codes = Object.fromEntries(agents.map(({ slug, code }) => [slug, code]));
+    return this.workers.reportCodes(this.worker, codes);
+  }
+
   /** It is alive while its runs end. */
   override async onModuleDestroy(): Promise<void> {}
 

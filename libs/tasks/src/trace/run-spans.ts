@@ -49,6 +49,7 @@ export function runSpans(
     const following = attempts[i + 1];
     if (since) spans.push(queueSpan(run.runId, attempt.number, since, attempt.startedAt));
     spans.push(attemptSpan(run, attempt, following));
+    if (attempt.end?.why === 'parked') spans.push(parkedSpan(run, attempt.end, history));
     since = attempt.end && queuedSince(attempt.end, history);
   }
   const last = attempts.at(-1);
@@ -72,10 +73,31 @@ function attemptsOf(statuses: TraceMaterial['statuses'], history: readonly RunEv
   return [...attempts.values()].toSorted((a, b) => a.number - b.number);
 }
 
-/** From when on a run waits for a slot after the end of an attempt. Undefined: it is suspended. */
+/** From when on a run waits for a slot after the end of an attempt. Undefined: it is suspended or parked. */
 function queuedSince(end: NonNullable<RunAttempt['end']>, history: readonly RunEvent[]): Date | undefined {
-  if (end.why !== 'suspended') return end.at;
-  return history.slice(history.indexOf(end)).find((event) => 'woken' in event)?.at;
+  return end.why === 'suspended' || end.why === 'parked' ? wokenAfter(end, history) : end.at;
+}
+
+const wokenAfter = (end: RunEvent, history: readonly RunEvent[]): Date | undefined =>
+  history.slice(history.indexOf(end)).find((event) => 'woken' in event)?.at;
+
+/** The wait of a run for other code. */
+function parkedSpan(
+  run: RunRecord,
+  end: NonNullable<RunAttempt['end']>,
+  history: readonly RunEvent[],
+): TraceSpan {
+  const endedAt = wokenAfter(end, history) ?? run.finishedAt;
+  return {
+    id: `parked ${run.runId} ${end.ended}`,
+    parentId: turnId(run.runId),
+    kind: 'parked',
+    name: String(end.ended),
+    startedAt: end.at,
+    endedAt,
+    state: endedAt ? 'succeeded' : 'waiting',
+    ...(run.parked && !endedAt && { error: run.parked.problem }),
+  };
 }
 
 const queueSpan = (runId: string, attempt: number, startedAt: Date, endedAt: Date | null): TraceSpan => ({

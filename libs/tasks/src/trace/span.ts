@@ -4,6 +4,8 @@ export type SpanKind =
   | 'turn'
   /** A run waits for a slot of a worker, or for the end of its backoff. Its name is the attempt that follows. */
   | 'queue'
+  /** A run waits for other code of its agent. Its name is the attempt that did not fit. */
+  | 'parked'
   /** A worker executes a run. */
   | 'attempt'
   | 'model'

@@ -17,6 +17,7 @@ const run = (runId: string, second: number, more: Partial<RunRecord> = {}): RunR
   startSequence: 1,
   createdAt: at(second),
   notBefore: null,
+  parked: null,
   finishedAt: null,
   ...more,
 });
@@ -242,6 +243,31 @@ describe('the trace of a task', () => {
     const asleep = new Map([['a', history.get('a')!.slice(0, 3)]]);
     const suspended = { ...waits, runs: [run('a', 0, { state: 'suspended' })], histories: asleep };
     expect(trace(suspended).at(-1)).toEqual(['attempt a 2', 'turn a', 'succeeded', 5, 6]);
+  });
+
+  it('has the wait for other code between the attempts, and says why while it lasts', () => {
+    const history = [
+      { ended: 1, at: at(3), why: 'parked' as const },
+      { woken: true as const, at: at(5) },
+      { claimed: 2, at: at(6), worker: 'w-2' },
+      { ended: 2, at: at(7), why: 'parked' as const },
+    ];
+    const parked = { reason: 'code-changed' as const, problem: 'Step "b" is new', code: 'c', since: at(7) };
+    const material = {
+      runs: [run('a', 0, { state: 'suspended' as const, attempt: 2, parked })],
+      statuses: [status(2, 1, WORKING)],
+      histories: new Map([['a', history]]),
+    };
+    expect(trace(material)).toEqual([
+      ['turn a', null, 'waiting', 0, null],
+      ['queue a 1', 'turn a', 'succeeded', 0, 1],
+      ['attempt a 1', 'turn a', 'succeeded', 1, 3],
+      ['parked a 1', 'turn a', 'succeeded', 3, 5],
+      ['queue a 2', 'turn a', 'succeeded', 5, 6],
+      ['attempt a 2', 'turn a', 'succeeded', 6, 7],
+      ['parked a 2', 'turn a', 'waiting', 7, null],
+    ]);
+    expect(spansOf(material).at(-1)?.error).toBe('Step "b" is new');
   });
 
   it('shows a call of a tool while it runs and while it waits, and that its task did not wait for it', () => {

@@ -75,6 +75,13 @@ beforeAll(async () => {
 
 const taskOf = async (caller: Caller): Promise<string> => (await caller.send()).result?.task.id ?? '';
 
+/** A task whose run waits for other code. */
+async function parkedTask(): Promise<string> {
+  const taskId = await taskOf(owner);
+  await sql(`UPDATE runs SET state = 'suspended', parked_at = now() WHERE task_id = '${taskId}'`);
+  return taskId;
+}
+
 /** A run that has used up its attempts. */
 async function deadRun(): Promise<string> {
   const taskId = await taskOf(owner);
@@ -240,6 +247,14 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
   'POST /v1/requests/:id/cancel': async () => {
     const target = await taskOf(owner);
     return { path: `/v1/requests/${target}/cancel`, action: 'task.cancel', target };
+  },
+  'POST /v1/tasks/:id/resume': async () => {
+    const target = await parkedTask();
+    return { path: `/v1/tasks/${target}/resume`, action: 'task.resume', target };
+  },
+  'POST /v1/requests/:id/resume': async () => {
+    const target = await parkedTask();
+    return { path: `/v1/requests/${target}/resume`, action: 'task.resume', target };
   },
   'POST /v1/dead-letters/:runId/redeliver': async () => {
     const target = await deadRun();

@@ -29,6 +29,7 @@ import type {
   RunErrorRecord,
   ModelCallRecord,
   StepRecord,
+  ParkedRun,
   RunRecord,
   StoredTask,
   TraceSpan,
@@ -53,6 +54,16 @@ const approval = z
       .describe('The call was sent, and what became of it is not known. To approve it is to make it again'),
   })
   .meta({ id: 'Approval' });
+const parkedSchema = z
+  .object({
+    reason: z
+      .enum(['code-changed'])
+      .describe('`code-changed`: the steps of the task do not fit the code of its agent'),
+    problem: z.string().describe('How they differ'),
+    code: z.string().nullable().describe('Hash of that code. Null: unknown'),
+    since: timeSchema,
+  })
+  .meta({ id: 'Parked' });
 export const taskSummary = z
   .object({
     task_id: z.string(),
@@ -87,6 +98,11 @@ export const taskSummary = z
       .object({ input_tokens: z.number(), output_tokens: z.number() })
       .optional()
       .describe('Tokens of models, as the agent has said. In lists'),
+    parked: parkedSchema
+      .optional()
+      .describe(
+        'It waits for other code of its agent, or for `POST /v1/tasks/{id}/resume`. In lists, and of one task',
+      ),
     approvals: z.array(approval).optional().describe('The calls that wait for a person to approve them'),
     ancestors: z
       .array(z.object({ task_id: z.string(), agent_id: z.string() }).meta({ id: 'Ancestor' }))
@@ -268,6 +284,7 @@ const span = z
     kind: z.enum([
       'turn',
       'queue',
+      'parked',
       'attempt',
       'model',
       'tool',
@@ -287,7 +304,7 @@ const span = z
     ended_at: timeSchema.nullable().describe('Null: it has not ended'),
     state: z.enum(['running', 'waiting', 'succeeded', 'failed', 'canceled']),
     attempt: z.int().optional(),
-    error: z.string().optional().describe('Why it failed'),
+    error: z.string().optional().describe('Why it failed, or why it is parked'),
     worker_id: z.string().optional().describe('Of an attempt'),
     task_id: z.string().optional().describe('Of a child'),
     model_call: z.int().optional().describe('Its index in `model_calls`'),
@@ -365,6 +382,17 @@ export const callRecordAnswer = z.object({
 });
 
 export const cancelAnswer = z.object({ task_id: z.string(), cancelled: z.literal(true) });
+export const replayAnswer = z.object({
+  task_id: z.string(),
+  turn: z
+    .record(z.string(), z.unknown())
+    .nullable()
+    .describe(
+      'As Baton sends it to the process; `baton agents check` reads it. Null: no step is recorded, the task has ended, is of another ' +
+        'runtime, or is too large',
+    ),
+});
+export const resumeAnswer = z.object({ task_id: z.string(), resumed: z.literal(true) });
 export const cancelRefusal = z.object({
   task_id: z.string(),
   cancelled: z.literal(false),
@@ -447,6 +475,12 @@ export function encodeWaiting({ above, ...stored }: AnswerableTask): z.infer<typ
   return { ...listed, question: message.parts.map((part) => Part.toJSON(part) as JsonObject) };
 }
 
+/** Why and since when a task is parked. Nothing if it is not. */
+export const encodeParked = (
+  parked: ParkedRun | null | undefined,
+): Pick<z.infer<typeof taskSummary>, 'parked'> =>
+  parked ? { parked: { ...parked, since: parked.since.toISOString() } } : {};
+
 /** A task as an entry of a list. */
 export const encodeListed = ({
   task,
@@ -455,6 +489,7 @@ export const encodeListed = ({
   createdAt,
   firstMessage,
   lastError,
+  parked,
 }: StoredTask): z.infer<typeof taskSummary> => {
   const { input, output } = tokenUsage(task.metadata);
   return {
@@ -463,6 +498,7 @@ export const encodeListed = ({
     ...(createdAt && { created_at: createdAt.toISOString() }),
     ...(firstMessage !== undefined && { first_message: firstMessage }),
     ...(lastError !== undefined && { error_message: firstSentence(lastError) }),
+    ...encodeParked(parked),
     ...(input + output > 0 && { usage: { input_tokens: input, output_tokens: output } }),
   };
 };

@@ -21,7 +21,14 @@ import {
 import { askedIn, callDetail, callRecordDetail, stepDetail } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { callerOf } from '@baton/identity';
-import { AgentDirectory, ArtifactPages, TaskListing, TaskTraces } from '@baton/tasks';
+import {
+  AgentDirectory,
+  ArtifactPages,
+  ParkedTasks,
+  TaskListing,
+  TaskReplays,
+  TaskTraces,
+} from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
@@ -54,6 +61,7 @@ import {
   encodeEvent,
   encodeListed,
   encodeModelCall,
+  encodeParked,
   encodeTaskSummary,
   encodeWaiting,
   encodeWholeTask,
@@ -64,6 +72,8 @@ import {
   eventTimes,
   readArtifactCursor,
   readConsoleCursor,
+  replayAnswer,
+  resumeAnswer,
   wholeTask,
   taskList,
   sentAgain,
@@ -114,6 +124,7 @@ const ANSWERABLE = flagQuery(
   'Only tasks that wait for an answer which the token may give, the oldest first, each with its `question` or `approvals`. Needs ' +
     '`agents:call`. Questions to other agents are not there. A page may have fewer than `limit`; `next_cursor` goes on',
 );
+const PARKED = flagQuery('Only tasks that are parked: they wait for other code of their agent');
 const COUNTS = flagQuery(
   'True: the answer has `counts`, the number of tasks in each state with the other filters, whatever `state` is. Each is counted in an ' +
     'index, up to 1,000. Not with `q` or `answerable`',
@@ -135,6 +146,8 @@ export class TasksController {
     private readonly listing: TaskListing,
     private readonly artifactPages: ArtifactPages,
     private readonly traces: TaskTraces,
+    private readonly parked: ParkedTasks,
+    private readonly replays: TaskReplays,
     private readonly failures: Failures,
     private readonly environment: Environment,
   ) {}
@@ -157,6 +170,7 @@ export class TasksController {
     @Query('since', SINCE_TIME) since: Date | undefined,
     @Query('until', UNTIL_TIME) until: Date | undefined,
     @Query('owner', OWNER) owner: string | undefined,
+    @Query('parked', PARKED) isParked: boolean,
     @Query('q', TEXT) text: string | undefined,
     @Query('answerable', ANSWERABLE) isAnswerable: boolean,
     @Query('counts', COUNTS) hasCounts: boolean,
@@ -179,6 +193,7 @@ export class TasksController {
       ...(since && { since }),
       ...(until && { until }),
       ...(owner !== undefined && { owner }),
+      ...(isParked && { parked: true }),
     };
     if (hasCounts && (isAnswerable || text !== undefined)) {
       throw ProtocolError.invalidParams('counts', 'cannot be combined with `q` or `answerable`');
@@ -230,6 +245,7 @@ export class TasksController {
     const hasChildren = relations.childTaskIds.length > 0;
     const descendants = hasChildren ? await this.listing.descendants(call, id) : [];
     const error = await this.listing.lastError(call.tenantId, id);
+    const runs = await this.listing.runs(call.tenantId, id);
     const { modelPrices: prices, modelPricesCurrency } = this.environment;
     const modelCalls = await this.listing.modelCalls(call.tenantId, id);
     const isAuthor = maySeeCode(call);
@@ -245,7 +261,8 @@ export class TasksController {
           task.status !== undefined && isTerminal(task.status.state),
         ),
       }),
-      runs: (await this.listing.runs(call.tenantId, id)).map(encodeRun),
+      ...encodeParked(runs[0]?.parked),
+      runs: runs.map(encodeRun),
     };
   }
 
@@ -409,6 +426,26 @@ export class TasksController {
   }
 
   @Describe({
+    id: 'getReplay',
+    summary:
+      'Shows what the process of an agent in code would get for the present turn of a task that has not ended, with all recorded steps ' +
+      'and their results, to replay them against other code',
+    answer: replayAnswer,
+  })
+  @RequireScope(...OPERATIONS.getTask.scopes)
+  @RequireScopeToo('agents:write')
+  @Get(':id/replay')
+  async replay(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<z.infer<typeof replayAnswer>> {
+    const call = await this.contextFor('getTask', id, { request, reply });
+    const turn = await this.replays.of(call, id);
+    return { task_id: id, turn: turn ? { ...turn } : null };
+  }
+
+  @Describe({
     id: 'cancelTask',
     summary: 'Cancels the task. 404 with the reason if it cannot be canceled',
     answer: cancelAnswer,
@@ -433,6 +470,25 @@ export class TasksController {
       reply.status(404);
       return { task_id: id, cancelled: false, reason: error.message };
     }
+  }
+
+  @Describe({
+    id: 'resumeTask',
+    summary:
+      'Lets a parked task go on, with the code of its agent that is there now. 409 if it is not parked',
+    answer: resumeAnswer,
+  })
+  @RequireScope(...OPERATIONS.cancelTask.scopes)
+  @Post(':id/resume')
+  @HttpCode(200)
+  async resume(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<z.infer<typeof resumeAnswer>> {
+    const call = await this.contextFor('cancelTask', id, { request, reply });
+    if (await this.parked.resume(call, id)) return { task_id: id, resumed: true };
+    throw new ProtocolError('conflict', 'The task is not parked: it goes on by itself, or has ended');
   }
 
   @Describe({

@@ -64,6 +64,7 @@ export function HomePage() {
         </Section>
       )}
       <Agents />
+      <Parked />
       {can('tasks:read', 'schedules:write') && <Schedules />}
       {can('admin') && <Webhooks />}
     </Page>
@@ -150,6 +151,23 @@ function Agents() {
   });
   const none = `No task has failed in the last ${WEEK} days.`;
   return <Trouble title="Agents that fail" none={none} lines={lines} all="/agents" />;
+}
+
+/** Tasks that a deploy has stopped. Nothing is shown while there are none. */
+function Parked() {
+  const names = useAgentNames();
+  const { data } = useQuery({
+    queryKey: ['home', 'parked'],
+    queryFn: () => answerOf(api.GET('/v1/tasks', { params: { query: { parked: true, limit: PAGE } } })),
+    refetchInterval: REFRESH_MS,
+  });
+  if (!data || data.tasks.length === 0) return null;
+  const lines = data.tasks.map(({ task_id: id, agent_id: agent, parked }) => (
+    <List.Item key={id}>
+      <Way to={`/tasks/${id}`}>{names.get(agent) ?? agent}</Way> {parked?.problem}
+    </List.Item>
+  ));
+  return <Trouble title="Parked tasks" none="None." lines={lines} all="/tasks" />;
 }
 
 function Schedules() {

@@ -1,8 +1,14 @@
-import { readFilters, unknownFilters } from './filters';
+import { queryOf, readFilters, unknownFilters } from './filters';
 
 it('a state of A2A is a state of the list', () => {
   expect(readFilters({ state: 'TASK_STATE_INPUT_REQUIRED' })).toEqual({ state: 'input-required' });
   expect(readFilters({ state: 'failed' })).toEqual({ state: 'failed' });
+});
+
+it('only parked tasks are asked for when the URL says so', () => {
+  expect(readFilters({ parked: true })).toEqual({ parked: 'true' });
+  expect(queryOf(readFilters({ parked: 'true' }), 0)).toEqual({ limit: 100, parked: true });
+  expect(readFilters({ parked: 'maybe' })).toEqual({});
 });
 
 it('a choice that there is not is named', () => {

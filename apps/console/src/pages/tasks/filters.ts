@@ -11,6 +11,8 @@ export interface TaskFilters {
   until?: string;
   /** In the first message, or in the id of the task or context. The server searches. */
   text?: string;
+  /** Only tasks that wait for other code of their agent. */
+  parked?: 'true';
 }
 
 const NAMES = ['agent', 'owner', 'context', 'since', 'until', 'text'] as const;
@@ -18,6 +20,7 @@ const NAMES = ['agent', 'owner', 'context', 'since', 'until', 'text'] as const;
 /** Reads the filters of a URL. What is no filter is left out. */
 export function readFilters(search: Record<string, unknown>): TaskFilters {
   const filters: TaskFilters = {};
+  if (String(search.parked) === 'true') filters.parked = 'true';
   const state = STATES.find((each) => each === stateNameOf(search.state));
   if (state) filters.state = state;
   for (const name of NAMES) {
@@ -67,7 +70,10 @@ const ago = (choice: string | undefined): number =>
   (choice === undefined ? undefined : SPANS[choice]) ?? Infinity;
 
 /** The query of `GET /v1/tasks`. @param now in ms */
-export function queryOf({ state, agent, owner, context, since, until, text }: TaskFilters, now: number) {
+export function queryOf(
+  { state, agent, owner, context, since, until, text, parked }: TaskFilters,
+  now: number,
+) {
   // By the minute, so that the same list is not read again for every millisecond.
   const time = (choice: string): string =>
     new Date(Math.floor((now - ago(choice)) / 60_000) * 60_000).toISOString();
@@ -79,6 +85,7 @@ export function queryOf({ state, agent, owner, context, since, until, text }: Ta
     // A context belongs to an agent.
     ...(context !== undefined && agent !== undefined && { context_id: context }),
     ...(text !== undefined && { q: text }),
+    ...(parked !== undefined && { parked: true }),
     ...(since !== undefined && { since: time(since) }),
     ...(until !== undefined && { until: time(until) }),
   };

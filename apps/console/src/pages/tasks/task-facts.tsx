@@ -30,7 +30,7 @@ export function Lead({ task, first }: { task: Task; first: TaskLog['first'] }) {
   const message = messageText(first?.task?.history?.[0]);
   const facts: Fact[] = [
     ...(message === '' ? [] : [['Message', <MessageText key="message" text={message} />] as Fact]),
-    ['State', <StateBadge key="state" state={state} />],
+    ['State', <StateBadge key="state" state={state} parked={task.parked} />],
     ...(reason === undefined
       ? []
       : [

@@ -1,5 +1,5 @@
 import { Button, Stack, Tabs, Text } from '@mantine/core';
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import type { Message } from '../../a2a/artifacts';
@@ -134,15 +134,25 @@ function questionOf({ task }: Task): readonly Part[] {
   return status?.message?.parts ?? [];
 }
 
-function Actions({ task: { task_id: id, state } }: { task: Task }) {
+function Actions({ task: { task_id: id, state, parked } }: { task: Task }) {
   const navigate = useNavigate();
+  const queryClient = useQueryClient();
   const params = { params: { path: { id } } };
   const again = useMutation({
     mutationFn: () => answerOf(api.POST('/v1/tasks/{id}/send-again', params)),
     onSuccess: (made) => navigate({ to: '/tasks/$id', params: { id: made.task_id } }),
   });
+  const resume = useMutation({
+    mutationFn: () => answerOf(api.POST('/v1/tasks/{id}/resume', params)),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: ['task', id] }),
+  });
   return (
     <>
+      {parked && (
+        <Button loading={resume.isPending} onClick={() => resume.mutate()}>
+          Resume
+        </Button>
+      )}
       {!isTerminal(state) && (
         <ConfirmButton
           size="sm"
@@ -160,7 +170,7 @@ function Actions({ task: { task_id: id, state } }: { task: Task }) {
       <Button variant="default" component={Link} to={`/tasks/${id}/compare`}>
         Compare
       </Button>
-      {again.error && <ErrorView error={again.error} />}
+      {(resume.error ?? again.error) && <ErrorView error={resume.error ?? again.error} />}
     </>
   );
 }

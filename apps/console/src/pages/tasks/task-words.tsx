@@ -9,15 +9,17 @@ export type ListedTask = TenantSchemas['TaskSummary'];
 export type Task = TenantSchemas['Task'];
 
 /**
- * Why a task has ended badly or waits: the last error in its agent's code, or what its status says. Undefined: it goes on, has
- * completed, or does not say it.
+ * Why a task has ended badly or waits: how its steps do not fit the code, the last error in its agent's code, or what its status says.
+ * Undefined: it goes on, has completed, or does not say it.
  */
 export const statusReason = ({
   state,
   status_message: text,
   error_message: error,
+  parked,
 }: ListedTask): string | undefined =>
-  state !== 'completed' && (isTerminal(state) || isWaiting(state)) ? (error ?? text) : undefined;
+  parked?.problem ??
+  (state !== 'completed' && (isTerminal(state) || isWaiting(state)) ? (error ?? text) : undefined);
 
 /** The end of a UUID. Those of neighbours begin with the same time. Other ids, which callers have made, are whole. */
 export const shortId = (id: string): string => (UUID.test(id) ? id.slice(-SHORT_ID) : id);
@@ -36,14 +38,23 @@ export function ListedId({ id }: { id: string }) {
   );
 }
 
-/** The word is the state; the colour only helps. */
-export function StateBadge({ state }: { state?: TaskState | undefined }) {
-  return (
-    <Badge variant="outline" color={state ? STATE_COLOURS[state] : 'gray'} c="inherit" tt="none">
-      {state ?? 'unknown'}
-    </Badge>
-  );
+/** The word is the state; the colour only helps. A parked task is `working` for its callers. */
+export function StateBadge({
+  state,
+  parked,
+}: {
+  state?: TaskState | undefined;
+  parked?: ListedTask['parked'] | undefined;
+}) {
+  if (parked) return <StateWord colour="orange" word="parked" />;
+  return <StateWord colour={state ? STATE_COLOURS[state] : 'gray'} word={state ?? 'unknown'} />;
 }
+
+const StateWord = ({ colour, word }: { colour: string; word: string }) => (
+  <Badge variant="outline" color={colour} c="inherit" tt="none">
+    {word}
+  </Badge>
+);
 
 /** How long a task took: from its creation to its end, its waits included. Undefined: it goes on, or that is not known. */
 export function lengthText({ created_at: from, updated_at: to, state }: ListedTask): string | undefined {

@@ -1,4 +1,4 @@
-import { Alert, Anchor, Button, Group, NativeSelect, Text, TextInput } from '@mantine/core';
+import { Alert, Anchor, Button, Checkbox, Group, NativeSelect, Text, TextInput } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
@@ -172,6 +172,11 @@ function Filters({ filters }: { filters: TaskFilters }) {
             <option key={key} value={key} label={name} />
           ))}
         </datalist>
+        <Checkbox
+          label="Parked"
+          checked={filters.parked === 'true'}
+          onChange={({ currentTarget }) => change({ parked: currentTarget.checked ? 'true' : '' })}
+        />
         {Object.keys(filters).length > 0 && (
           <Button variant="default" component={Link} to="/tasks" reloadDocument>
             Clear
@@ -392,7 +397,7 @@ function Cells({
         {reason !== undefined && <div className={styles.reason}>{reason}</div>}
       </div>
       <div role="cell">
-        <StateBadge state={state} />
+        <StateBadge state={state} parked={task.parked} />
       </div>
       <div role="cell" title={id} className={styles.above}>
         <ListedId id={id} />

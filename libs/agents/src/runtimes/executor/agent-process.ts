@@ -4,7 +4,6 @@ import { type AgentErrorDetail, type FromAgent, type LoadFault, type TurnRequest
 import { AgentCrash } from './agent-crash.js';
 import { AgentError } from './agent-error.js';
 import { type TurnPorts, TurnStream } from './turn-stream.js';
-import type { Parked } from './step-protocol.js';
 
 /** How to start a process, and its limits. */
 export interface ProcessOptions extends ChildOptions {
@@ -219,7 +218,7 @@ export class AgentProcess implements ChildListener {
         this.streams.get(message.turn)?.end();
         return;
       case 'returned':
-        this.onReturned(message.turn, message.error, message.parked);
+        this.onReturned(message);
         return;
       case 'uncaught':
         this.onUncaught(message.turn, message.error);
@@ -240,7 +239,7 @@ export class AgentProcess implements ChildListener {
     this.options.onLine?.(shown);
   }
 
-  private onReturned(turn: number, error?: AgentErrorDetail, parked?: Parked): void {
+  private onReturned({ turn, error, parked, mismatch }: Extract<FromAgent, { type: 'returned' }>): void {
     const stream = this.streams.get(turn);
     if (!stream) return;
     this.streams.delete(turn);
@@ -248,7 +247,7 @@ export class AgentProcess implements ChildListener {
     if (error && stream.isOver && !stream.hasFailed) {
       this.log('warn', 'executor threw after the end of its turn', turn, { error });
     }
-    stream.returned(error, parked);
+    stream.returned(error, parked, mismatch);
     this.endIfDone();
     this.options.onTurnEnd?.();
   }

@@ -1,3 +1,4 @@
+import { JournalMismatch } from '../../journal-mismatch.js';
 import { AgentError } from './agent-error.js';
 
 /** Prints a text in the terminal of `npm start`. A process that runs alone has no such terminal. */
@@ -14,6 +15,7 @@ export async function* printingErrors<T>(output: AsyncIterable<T>, slug: string)
     yield* output;
   } catch (error) {
     if (error instanceof AgentError) printToAuthor(`${slug}: ${error.detail.stack ?? error.detail.message}`);
+    else if (error instanceof JournalMismatch) printToAuthor(`${slug}: a task is parked. ${error.problem}`);
     throw error;
   }
 }

@@ -104,7 +104,7 @@ export function checkOptions(environment: Environment, logger: Logger): ProcessO
 }
 
 /** The part of the worker's environment that an agent sees. The rest holds the platform's keys. */
-function passedEnvironment(names: readonly string[]): Record<string, string> {
+export function passedEnvironment(names: readonly string[]): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const [name, value] of Object.entries(process.env)) {
     if (value !== undefined && (PASSED.test(name) || names.includes(name))) passed[name] = value;

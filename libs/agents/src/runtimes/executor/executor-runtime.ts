@@ -5,6 +5,7 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { ChildTasks } from '../../ports.js';
 import { AgentList } from '../../agent-list.js';
 import { type AgentOutput, type Turn, historyBefore } from '../../agent-runtime.js';
+import type { InstalledAgent } from '../../installed-agents.js';
 import { type AgentRuntime } from '../../runtime-table.js';
 import { AgentPool } from './agent-pool.js';
 import { printingErrors } from './author-terminal.js';
@@ -14,6 +15,15 @@ import { TurnSteps } from './turn-steps.js';
 import { ProcessSlots } from './process-slots.js';
 import type { LoadFault, TurnRequest } from './protocol.js';
 
+interface PoolOfAgent {
+  slug: string;
+  /** JSON of the settings of its `agent.yaml`. */
+  settings: string;
+  pool: AgentPool;
+  /** Hash of the code that its processes run. Undefined: unknown. */
+  code: string | undefined;
+}
+
 /**
  * Runs an unchanged `AgentExecutor` of `@a2a-js/sdk/server` in a process of its own. The code is in the worker's
  * folder `BATON_AGENTS_DIR/<slug>`. The database holds no path, so each worker may use another folder.
@@ -22,7 +32,9 @@ import type { LoadFault, TurnRequest } from './protocol.js';
 export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
   readonly name = 'executor';
   /** By agent, or by agent and tenant. */
-  private readonly pools = new Map<string, { slug: string; settings: string; pool: AgentPool }>();
+  private readonly pools = new Map<string, PoolOfAgent>();
+  /** Hashes of the code of the agents. */
+  private readonly codes = new Map<string, string>();
   private readonly slots: ProcessSlots;
 
   constructor(
@@ -43,9 +55,10 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     const { tenantId, runId, task } = turn;
     const ids = { tenantId, taskId: task.id, runId, alone: turn.runsAlone ?? false };
     if (signal.aborted) return;
-    const stream = await this.poolOf(turn).open(request, ids, portsOf(turn), signal);
+    const { pool, code } = this.poolOf(turn);
+    const stream = await pool.open(request, ids, portsOf(turn), signal);
     if (!stream) return;
-    const output = converse(stream, turn, steps, signal, this.logger);
+    const output = converse(stream, turn, steps, signal, this.logger, code);
     yield* environment.devMode ? printingErrors(output, turn.agent.slug) : output;
   }
 
@@ -54,15 +67,22 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     await Promise.all([...this.pools.values()].map(({ pool }) => pool.close()));
   }
 
+  /** Notes the hash of an agent's code, which the processes that start from now on load. */
+  useCode({ slug, code }: Pick<InstalledAgent, 'slug' | 'code'>): void {
+    this.codes.set(slug, code);
+  }
+
   /**
    * Loads an agent of `BATON_AGENTS_DIR` again, because its files have changed. Running turns end with the old code, and
    * new turns run the new one. If it cannot be loaded, the old code goes on.
    *
-   * @param config the settings of its `agent.yaml`
    * @param signal ends the attempt, for a module that is still loading
    * @returns why it could not be loaded; undefined if it is loaded
    */
-  async reload(slug: string, config: unknown, signal: AbortSignal): Promise<LoadFault | undefined> {
+  async reload(
+    { slug, code, definition: { config } }: InstalledAgent,
+    signal: AbortSignal,
+  ): Promise<LoadFault | undefined> {
     const options = processOptions({ slug, config }, this.environment, this.logger);
     const pool = new AgentPool(options);
     const abandon = (): void => void pool.close();
@@ -73,6 +93,7 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
       await pool.close();
       return fault;
     }
+    this.useCode({ slug, code });
     for (const [key, known] of this.pools) {
       if (known.slug !== slug) continue;
       this.pools.delete(key);
@@ -80,7 +101,7 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     }
     // The process of a tenant starts with its first turn.
     if (isIsolated(config)) await pool.close();
-    else this.pools.set(slug, { slug, settings: JSON.stringify(config), pool });
+    else this.pools.set(slug, { slug, settings: JSON.stringify(config), pool, code });
     return undefined;
   }
 
@@ -92,23 +113,24 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
       throw new Error(`BATON_AGENTS_DIR is not set: this worker can not run agent "${slug}"`);
   }
 
-  private poolOf({ tenantId, agent: { slug, definition } }: Turn): AgentPool {
+  private poolOf({ tenantId, agent: { slug, definition } }: Turn): PoolOfAgent {
     const { config } = definition;
     const isolated = isIsolated(config) ? { tenantId, slots: this.slots } : undefined;
     const key = isolated ? `${slug} ${tenantId}` : slug;
     const settings = JSON.stringify(config);
     const known = this.pools.get(key);
     // In development only `reload` replaces code: after a broken save a new pool could not load it.
-    if (known && (known.settings === settings || this.environment.devMode)) return known.pool;
+    if (known && (known.settings === settings || this.environment.devMode)) return known;
     const options = processOptions({ slug, config }, this.environment, this.logger, isolated);
     const pool: AgentPool = new AgentPool({
       ...options,
       onEmpty: isolated && (() => this.forget(key, pool)),
     });
-    this.pools.set(key, { slug, settings, pool });
+    const made = { slug, settings, pool, code: this.codes.get(slug) };
+    this.pools.set(key, made);
     // The settings have changed. Running turns finish with the old ones.
     known?.pool.retire();
-    return pool;
+    return made;
   }
 
   /** There may be many tenants: only those with a process have a pool. */

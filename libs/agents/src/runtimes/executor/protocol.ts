@@ -40,6 +40,8 @@ export interface TurnRequest {
   steps?: RecordedStep[];
   /** An earlier attempt has thrown: only the compensations of its finished steps go on. */
   compensating?: Compensating;
+  /** Replay the steps and leave the code at the first one that would do more: nothing is run, stored or asked for. */
+  isReplay?: true;
 }
 
 /** The value of a secret, or why the turn does not get it. */
@@ -72,8 +74,11 @@ export type FromAgent =
   | { type: 'step'; turn: number; step: StepMessage }
   /** The turn asks for a secret of its tenant. */
   | { type: 'secret'; turn: number; id: number; name: string }
-  /** `execute` returned or threw, or was left because all its steps wait. This is the last message of a turn. */
-  | { type: 'returned'; turn: number; error?: AgentErrorDetail; parked?: Parked }
+  /**
+   * `execute` returned or threw, or was left because all its steps wait, or because it asks for other steps than an earlier attempt did:
+   * `mismatch` says how. This is the last message of a turn.
+   */
+  | { type: 'returned'; turn: number; error?: AgentErrorDetail; parked?: Parked; mismatch?: string }
   /** An uncaught error or rejection. `turn` is null if its turn is unknown. */
   | { type: 'uncaught'; turn: number | null; error: AgentErrorDetail }
   | { type: 'cancel-failed'; turn: number; error: AgentErrorDetail }

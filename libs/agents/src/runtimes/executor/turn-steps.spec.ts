@@ -290,9 +290,65 @@ describe('a step', () => {
       (steps: DurableSteps) => steps.step('two', () => 1),
       /"two" comes before "one"/,
     ],
-  ])('is refused when the code has taken another way: %s', async (_, other, message) => {
+    ['an end before it', () => Promise.resolve(), /The code ends, but an earlier attempt began "one" here/],
+  ])('parks the run when the code has taken another way: %s', async (_, other, message) => {
     await expect(bench.run(three, { crashAfter: 5 })).rejects.toThrow('died');
-    await expect(bench.run(async (steps) => other(steps))).rejects.toThrow(message);
+    const parked = await bench.run(async (steps) => other(steps)).catch((error: unknown) => error);
+    expect(parked).toMatchObject({
+      name: 'JournalMismatch',
+      agent: 'tester',
+      problem: expect.stringMatching(message) as string,
+    });
+    // Nothing is lost: code that fits goes on.
+    expect(await bench.run(three)).toEqual([answered(['one', 'two', 'three'])]);
+  });
+
+  it('parks the run although its code catches every error, and drops what that code does then', async () => {
+    await expect(bench.run(three, { crashAfter: 5 })).rejects.toThrow('died');
+    const before = bench.journal.entries.length;
+    const code: Code = async ({ step }, bus) => {
+      const other = step('other', () => bench.effect('other')).catch(() => 'caught');
+      bus.publish(status(TASK_STATE_WORKING, 'goes on'));
+      void step('later', () => bench.effect('later'));
+      return other;
+    };
+    await expect(bench.run(code)).rejects.toMatchObject({ name: 'JournalMismatch' });
+    expect([bench.effects, bench.logged, bench.journal.entries.length]).toEqual([
+      ['one', 'two', 'three'],
+      0,
+      before,
+    ]);
+  });
+
+  it('is aborted when a step beside it does not fit, and its end is not stored', async () => {
+    const withSecond =
+      (second: string): Code =>
+      ({ step }) => {
+        let begin = (): void => undefined;
+        const begun = new Promise<void>((resolve) => (begin = resolve));
+        const slow = step('slow', ({ signal }) => {
+          begin();
+          return new Promise<void>((resolve) => {
+            signal.addEventListener('abort', () => resolve(void bench.effect('aborted')));
+          });
+        });
+        const others = step('first', () => 1)
+          .then(() => begun)
+          .then(() => step(second, () => 2));
+        return Promise.all([slow, others]);
+      };
+    await expect(bench.run(withSecond('second'), { crashAfter: 4 })).rejects.toThrow('died');
+    const before = bench.journal.entries.length;
+    bench.effects.length = 0;
+    await expect(bench.run(withSecond('changed'))).rejects.toMatchObject({ name: 'JournalMismatch' });
+    expect(bench.effects).toEqual(['aborted']);
+    // It was begun again, as after a crash.
+    expect(bench.journal.entries.length).toBe(before + 1);
+  });
+
+  it('fails the task when the code throws an error of that name by itself', async () => {
+    const own = Object.assign(new Error('mine'), { name: 'JournalMismatch' });
+    await expect(bench.run(() => Promise.reject(own))).rejects.toMatchObject({ name: 'AgentError' });
   });
 });
 

@@ -3,6 +3,7 @@ import { type Logger, messageOf } from '@baton/telemetry';
 import { fromAgent } from '../../agent-metadata.js';
 import { type AgentOutput, inputRequired, type Turn, type TurnConsole } from '../../agent-runtime.js';
 import type { TurnSteps } from './turn-steps.js';
+import { JournalMismatch } from '../../journal-mismatch.js';
 import {
   type ConsoleLevel,
   type AgentErrorDetail,
@@ -10,6 +11,7 @@ import {
   type SecretReply,
   type ToAgent,
   WINDOW,
+  cut,
 } from './protocol.js';
 import { AgentError } from './agent-error.js';
 import { type Parked, STEP_LIMITS, type StepMessage, type StepReply } from './step-protocol.js';
@@ -29,7 +31,8 @@ const STOP_MS = 2_000;
  * Steps are stored when all that was published before them is in the log. If all steps under way wait, the code was left:
  * the turn ends with the question of `waitForInput`, or is suspended. `cancelTask` is not called then.
  *
- * Rejects with the error of `execute`, unless the turn was over or stopped before, and with a `Suspension`.
+ * Rejects with the error of `execute`, unless the turn was over or stopped before, with a `Suspension`, and with a `JournalMismatch`.
+ * @param code hash of the agent's code; undefined = unknown
  */
 export async function* converse(
   stream: TurnStream,
@@ -37,6 +40,7 @@ export async function* converse(
   steps: TurnSteps,
   signal: AbortSignal,
   logger: Logger,
+  code?: string,
 ): AsyncGenerator<AgentOutput> {
   // A function, because the compiler narrows `signal.aborted` after the first read.
   const stopped = (): boolean => signal.aborted;
@@ -73,7 +77,10 @@ export async function* converse(
     if (stopped()) return;
     stream.throwIfFailed();
     isOver = true;
-    const { parked } = stream;
+    const { parked, mismatch } = stream;
+    if (mismatch !== undefined) {
+      throw new JournalMismatch(turn.agent.slug, cut(mismatch, MAX_MISMATCH), code);
+    }
     if (parked?.input) yield inputRequired(turn, steps.questionOf(parked.input));
     else if (parked) throw steps.suspension(parked);
     else if (held) yield statusOf(turn, held);
@@ -144,6 +151,8 @@ function statusOf({ task }: Turn, status: TaskStatus): AgentOutput {
 }
 
 const MAX_LINES = 20;
+/** Characters of what is said about a journal that does not fit. */
+const MAX_MISMATCH = 1_000;
 const MAX_LINE = 1_000;
 /** Credit is returned in portions of this size. */
 const CREDIT = WINDOW / 4;
@@ -172,6 +181,8 @@ export class TurnStream {
   private secretsAsked = 0;
   /** Set if the code was left because all its steps wait. */
   parked: Parked | undefined;
+  /** Set if the code was left because it does not fit the steps of earlier attempts: how. */
+  mismatch: string | undefined;
   private isFinished = false;
   private failure: Error | undefined;
   private owed = 0;
@@ -276,11 +287,12 @@ export class TurnStream {
     this.wake();
   }
 
-  /** `execute` returned, threw `error`, or was left because all its steps wait. */
-  returned(error?: AgentErrorDetail, parked?: Parked): void {
+  /** `execute` returned, threw `error`, or was left because all its steps wait, or because of a mismatch. */
+  returned(error?: AgentErrorDetail, parked?: Parked, mismatch?: string): void {
     this.hasReturned = true;
     this.parked = parked;
-    if (error) this.fail(new AgentError({ ...error, output: this.output }));
+    this.mismatch = mismatch;
+    if (error && mismatch === undefined) this.fail(new AgentError({ ...error, output: this.output }));
     this.end();
   }
 

@@ -48,18 +48,6 @@ type TryOutcome =
   | { json: string | undefined }
   | { thrown: unknown; isFinal: boolean; decision?: OutcomeDecision };
 
-/** The code asks for other steps than an earlier attempt did. */
-class StepOrderError extends Error {
-  override readonly name = 'StepOrderError';
-
-  constructor(problem: string) {
-    super(
-      `${problem}. Finished steps are replayed, so the code must call the same steps in the same order in every attempt: ` +
-        'whatever decides about it (time, chance, answers of others) must be the result of a step',
-    );
-  }
-}
-
 /** A step of this attempt. */
 interface HostedStep {
   record: RecordedStep;
@@ -84,6 +72,8 @@ export interface StepChannel {
   say(message: StepMessage): void;
   /** Every step under way waits: the turn ends here. */
   park(parked: Parked): void;
+  /** The code does not fit what earlier attempts have stored: the turn ends here (`HostedSteps.mismatch`). */
+  leave(): void;
 }
 
 /**
@@ -106,6 +96,12 @@ export class HostedSteps {
   private isDelivering = false;
   private readonly replies = new Map<number, (reply: StepReply) => void>();
   private readonly stopping = new AbortController();
+  /** Aborts when the turn is stopped, or left with steps that run. */
+  private readonly leaving = new AbortController();
+  /** How the code differs from what earlier attempts have stored, once that is known. What it does from then on does not count. */
+  mismatch: string | undefined;
+  /** True: a step that would do more than is recorded waits, so that nothing happens. */
+  isReplay = false;
   /** Rejects when the turn is stopped. */
   private readonly stopped = rejection(this.stopping.signal);
   private readonly queue: (() => void)[] = [];
@@ -148,6 +144,13 @@ export class HostedSteps {
     return this.compensating !== undefined || this.uncalled.size > 0 || this.deliveries.length > 0;
   }
 
+  /** The code has ended. That is a mismatch if earlier attempts began further steps. */
+  onEnd(): void {
+    if (this.hasFailed || this.stopping.signal.aborted) return;
+    const [missing] = this.uncalled.values();
+    if (missing) this.mismatch ??= `The code ends, but an earlier attempt began ${shown(missing)} here`;
+  }
+
   onReply(id: number, reply: StepReply): void {
     const resolve = this.replies.get(id);
     this.replies.delete(id);
@@ -156,7 +159,9 @@ export class HostedSteps {
 
   /** The turn is over: steps that wait reject. */
   stop(): void {
-    this.stopping.abort(new Error('The turn was stopped'));
+    const reason = new Error('The turn was stopped');
+    this.leaving.abort(reason);
+    this.stopping.abort(reason);
   }
 
   /** Counts a step while it is under way. */
@@ -174,10 +179,13 @@ export class HostedSteps {
         throw new TypeError(`compensate of step "${name}" must be a function`);
       // The code that has failed is never continued.
       if (this.hasFailed && !undoes && !this.hasEnded(name)) return await this.stopped;
+      if (this.mismatch !== undefined) return await this.stopped;
       const step = this.enter(kind, name, undoes);
+      if (typeof step === 'string') return await this.leave(step);
       this.pending += 1;
       if (compensate) this.compensable += 1;
       try {
+        if (this.isReplay && !step.record.ended) return await this.park({});
         const value = step.record.ended ? ((await this.replayed(step.record)) as T) : await work(step);
         if (compensate) {
           const result = jsonOf(value, 'The result');
@@ -214,7 +222,7 @@ export class HostedSteps {
    * @returns the error with which the turn fails: of the attempt that has thrown first
    */
   async compensate(thrown: unknown): Promise<unknown> {
-    if (thrown instanceof StepOrderError || this.stopping.signal.aborted) return thrown;
+    if (this.mismatch !== undefined || this.isReplay || this.stopping.signal.aborted) return thrown;
     this.hasFailed = true;
     const first = this.compensating ? restoredError(this.compensating.error) : thrown;
     try {
@@ -274,8 +282,11 @@ export class HostedSteps {
     return problems;
   }
 
-  /** Finds the record of a step, or makes one. Throws StepOrderError if an earlier attempt took another way. */
-  private enter(kind: StepKind, name: string, undoes: boolean): HostedStep {
+  /**
+   * Finds the record of a step, or makes one.
+   * @returns how the code differs, if an earlier attempt took another way
+   */
+  private enter(kind: StepKind, name: string, undoes: boolean): HostedStep | string {
     if (typeof name !== 'string' || name.trim() === '' || name.length > STEP_LIMITS.name) {
       throw new TypeError(`the name of a step must be a text of 1 to ${STEP_LIMITS.name} characters`);
     }
@@ -290,9 +301,7 @@ export class HostedSteps {
     const [missing] = this.uncalled.values();
     if (!record) {
       if (missing && !undoes)
-        throw new StepOrderError(
-          `Step ${shown({ name, nth })} is new, but an earlier attempt began ${shown(missing)} here`,
-        );
+        return `Step ${shown({ name, nth })} is new, but an earlier attempt began ${shown(missing)} here`;
       if (this.count >= STEP_LIMITS.steps && !undoes) {
         throw new RangeError(
           `a task has at most ${STEP_LIMITS.steps} steps: do more in one step, or begin a task of its own`,
@@ -306,14 +315,10 @@ export class HostedSteps {
       };
     }
     if (record.kind !== kind) {
-      throw new StepOrderError(
-        `Step ${shown(record)} was a step of kind "${record.kind}" in an earlier attempt, and is "${kind}" now`,
-      );
+      return `Step ${shown(record)} was a step of kind "${record.kind}" in an earlier attempt, and is "${kind}" now`;
     }
     if (missing && missing.id < record.id && record.alone && !undoes) {
-      throw new StepOrderError(
-        `Step ${shown(record)} comes before ${shown(missing)}, which came first in an earlier attempt`,
-      );
+      return `Step ${shown(record)} comes before ${shown(missing)}, which came first in an earlier attempt`;
     }
     this.uncalled.delete(record.id);
     return { record, isKnown: true, undoes };
@@ -418,11 +423,12 @@ export class HostedSteps {
       const { key = '', attempts: attempt } = step.record;
       let value: T;
       try {
-        value = await withinTurn(timeoutMs, this.stopping.signal, async (signal) =>
+        value = await withinTurn(timeoutMs, this.leaving.signal, async (signal) =>
           run({ attempt, key, signal }),
         );
       } catch (thrown) {
         this.stopping.signal.throwIfAborted();
+        if (this.mismatch !== undefined) return await this.stopped;
         return { thrown, isFinal: false };
       }
       return await this.end(step, value);
@@ -553,11 +559,22 @@ export class HostedSteps {
     return this.stopped;
   }
 
+  /**
+   * Leaves the turn at once. Steps that run are aborted, and nothing more is stored. The step neither resolves nor rejects: an author
+   * who catches all errors would go on with code that does not fit.
+   */
+  private leave(mismatch: string): Promise<never> {
+    this.mismatch = mismatch;
+    this.channel.leave();
+    this.leaving.abort(new Error('The code of the agent has changed'));
+    return this.stopped;
+  }
+
   /** Leaves the turn as soon as all steps under way wait. */
   private leaveSoon(): void {
     if (this.parked.length === 0) return;
     setImmediate(() => {
-      if (this.stopping.signal.aborted || this.pending !== this.parked.length || this.deliveries.length > 0)
+      if (this.leaving.signal.aborted || this.pending !== this.parked.length || this.deliveries.length > 0)
         return;
       const input = this.parked.find((one) => one.input)?.input;
       const times = this.parked.flatMap(({ until }) => (until === undefined ? [] : [until]));
@@ -569,6 +586,8 @@ export class HostedSteps {
   /** Resolves when the worker has stored it. Rejects with a StepError if the worker says that the step has failed. */
   private async stored(message: StepMessage): Promise<Stored> {
     this.stopping.signal.throwIfAborted();
+    if (this.mismatch !== undefined) return this.stopped;
+    if (this.isReplay) return this.park({});
     const replied = new Promise<StepReply>((resolve) => this.replies.set(message.id, resolve));
     this.channel.say(message);
     const reply = await Promise.race([replied, this.stopped]);

@@ -10,7 +10,7 @@ import {
   WINDOW,
   errorDetail,
 } from '../protocol.js';
-import type { Parked, StepMessage, StepReply } from '../step-protocol.js';
+import type { Parked, StepReply } from '../step-protocol.js';
 import { HostedSteps } from './hosted-steps.js';
 import { type EventSink, TurnBus } from './turn-bus.js';
 
@@ -55,7 +55,7 @@ export class HostedTurn implements EventSink {
   /** The context of the call for the executor. It stores there the extensions that the executor activates. */
   private call: ServerCallContext | undefined;
   private readonly steps: HostedSteps;
-  /** Resolves with the reasons for waiting once all steps of the turn wait. */
+  /** Resolves once the code is left: with the reasons for waiting if all steps of the turn wait. */
   private readonly left: Promise<Parked>;
   /** Events, and messages about steps in between. */
   private waiting: { json: string; isEvent: boolean }[] = [];
@@ -78,8 +78,16 @@ export class HostedTurn implements EventSink {
     this.bus = new TurnBus(this, () => this.call?.activatedExtensions ?? []);
     let leave: (parked: Parked) => void = () => undefined;
     this.left = new Promise((resolve) => (leave = resolve));
-    const say = (step: StepMessage): void => this.inTurn({ type: 'step', turn, step });
-    this.steps = new HostedSteps(request.steps ?? [], { say, park: leave }, request.compensating);
+    this.steps = new HostedSteps(
+      request.steps ?? [],
+      {
+        say: (step) => this.inTurn({ type: 'step', turn, step }),
+        park: leave,
+        leave: () => leave({}),
+      },
+      request.compensating,
+    );
+    this.steps.isReplay = request.isReplay ?? false;
   }
 
   get maxEventBytes(): number {
@@ -102,7 +110,7 @@ export class HostedTurn implements EventSink {
         });
         const executed = this.executor.execute(context, this.bus);
         // The code that is left is never continued: the next attempt calls `execute` again.
-        return (await Promise.race([executed, this.left, this.collected()])) ?? undefined;
+        return (await Promise.race([this.ended(executed), this.left, this.collected()])) ?? undefined;
       });
     } catch (thrown) {
       threw = true;
@@ -118,6 +126,7 @@ export class HostedTurn implements EventSink {
       turn: this.turn,
       ...(threw && { error: errorDetail(error) }),
       ...(parked && { parked }),
+      ...this.mismatch(),
     };
     this.flush();
   }
@@ -129,6 +138,17 @@ export class HostedTurn implements EventSink {
       : new Promise(() => undefined);
     await Promise.race([this.steps.collected, late]);
     return undefined;
+  }
+
+  /** It counts more than what the code has thrown or waits for, unless the turn was stopped. */
+  private mismatch(): { mismatch?: string } {
+    const { mismatch } = this.steps;
+    return mismatch === undefined || this.canceled || this.closed ? {} : { mismatch };
+  }
+
+  private async ended(executed: Promise<void>): Promise<void> {
+    await executed;
+    this.steps.onEnd();
   }
 
   /** Calls the executor's `cancelTask`. */
@@ -186,7 +206,7 @@ export class HostedTurn implements EventSink {
   }
 
   event(event: string): void {
-    if (this.closed) return;
+    if (this.closed || this.steps.mismatch !== undefined) return;
     const json = this.steps.isReplaying ? `{"replayed":true,${event.slice(1)}` : event;
     this.waiting.push({ json, isEvent: true });
     this.waitingSize += json.length;

@@ -1,0 +1,60 @@
+import { createHash, type Hash } from 'node:crypto';
+import { readFile, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** Files of which an agent is made. */
+const SOURCE = /\.([cm]?[jt]s|json|ya?ml|wasm)$/;
+const TEST = /\.(test|spec)\.[cm]?[jt]s$/;
+
+/** Whether a file of an agent's folder is code. Others may be data: the working folder of an agent is its own folder. */
+export const isSourceFile = (path: string): boolean => SOURCE.test(path) && !TEST.test(path);
+
+/** The names of the versions of packages. Agents may share their packages. */
+const LOCK_FILE = 'package-lock.json';
+const MAX_FILES = 10_000;
+const MAX_DEPTH = 20;
+/** Contents that are read. Of further files the size counts. */
+const MAX_BYTES = 64 * 1024 * 1024;
+/** Characters of a hash. */
+const LENGTH = 16;
+
+/**
+ * A hash of the code of an agent: of the names and contents of the source files in its folder, without tests and hidden files. The lock
+ * files of npm, its own and that of the directory, stand for the packages. The same files have the same hash in every worker.
+ *
+ * @param directory absolute path of `BATON_AGENTS_DIR`
+ * @throws the error of the file system, for a folder that cannot be read
+ */
+export async function agentCode(directory: string, slug: string): Promise<string> {
+  const folder = join(directory, slug);
+  const hash = createHash('sha256');
+  const read = { bytes: 0 };
+  for (const path of await sourceFiles(folder)) await add(hash, path, join(folder, path), read);
+  await add(hash, `../${LOCK_FILE}`, join(directory, LOCK_FILE), read).catch(() => undefined);
+  return hash.digest('hex').slice(0, LENGTH);
+}
+
+async function add(hash: Hash, name: string, path: string, read: { bytes: number }): Promise<void> {
+  const { size } = await stat(path);
+  read.bytes += size;
+  hash.update(`${name}\0${size}\0`);
+  if (read.bytes <= MAX_BYTES) hash.update(await readFile(path));
+}
+
+/** Relative paths in an order that is the same everywhere. Follows symbolic links, as mounted folders consist of them. */
+async function sourceFiles(folder: string): Promise<string[]> {
+  const found: string[] = [];
+  const walk = async (path: string, depth: number): Promise<void> => {
+    const names = (await readdir(join(folder, path))).filter((name) => !isSkipped(name)).sort();
+    for (const name of names) {
+      const below = path === '' ? name : `${path}/${name}`;
+      const kind = await stat(join(folder, below)).catch(() => undefined);
+      if (kind?.isDirectory() && depth < MAX_DEPTH) await walk(below, depth + 1);
+      else if (kind?.isFile() && isSourceFile(below) && found.length < MAX_FILES) found.push(below);
+    }
+  };
+  await walk('', 0);
+  return found;
+}
+
+const isSkipped = (name: string): boolean => name === 'node_modules' || name.startsWith('.');

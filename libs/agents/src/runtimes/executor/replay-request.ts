@@ -1,0 +1,53 @@
+import { type Agent, type RequestDetails, Role, type Task } from '@baton/a2a';
+import { type JournalEntry, type Turn } from '../../agent-runtime.js';
+import { NOTHING_SECRET } from '../../outbound/redactor.js';
+import { turnRequest } from './executor-runtime.js';
+import type { TurnRequest } from './protocol.js';
+import { TurnSteps } from './turn-steps.js';
+
+/** A task with what its agent has stored of it. */
+export interface RecordedTask {
+  tenantId: string;
+  agent: Agent;
+  /** With its whole history. */
+  task: Task;
+  /** Of the request that began the task. */
+  details: RequestDetails;
+  /** The earlier tasks of the context. */
+  earlierTasks: Task[];
+  entries: JournalEntry[];
+}
+
+/**
+ * What the process of an agent in code would get for the present turn of a task, with all steps that are recorded. Writes nothing.
+ * @returns undefined for a task without recorded steps: any code fits it
+ */
+export async function replayRequest(recorded: RecordedTask): Promise<TurnRequest | undefined> {
+  const { tenantId, agent, task, details, earlierTasks, entries } = recorded;
+  const last = entries.at(-1);
+  const message = task.history.findLast(({ role }) => role === Role.ROLE_USER);
+  if (!last || !message) return undefined;
+  const isFirst = task.history[0] === message;
+  const turn = {
+    tenantId,
+    runId: last.runId,
+    // Recorded steps are read from the second attempt on.
+    attempt: 2,
+    agent,
+    task,
+    message,
+    details: isFirst ? details : { metadata: undefined, configuration: undefined },
+    referenceTasks: [],
+    earlierTasks: () => Promise.resolve(earlierTasks),
+    journal: {
+      read: () => Promise.resolve(entries),
+      append: () => Promise.reject(new Error('a replay stores nothing')),
+    },
+    log: { startedAt: 0, flush: () => Promise.resolve(0), keepArtifact: () => undefined },
+    secrets: { redactor: NOTHING_SECRET, get: () => Promise.resolve(undefined) },
+    extensions: [],
+  } satisfies Partial<Turn>;
+  const steps = await TurnSteps.open(turn as unknown as Turn);
+  // Code that has thrown is only replayed to undo its steps.
+  return steps.recorded.length === 0 || steps.compensating ? undefined : turnRequest(steps);
+}

@@ -1,0 +1,186 @@
+import { execFile } from 'node:child_process';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { DRIVERS } from '../support/index.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+
+/* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
+
+const YAML = `name: Changing
+description: Its code changes while its tasks sleep.
+version: 1.0.0
+runtime: executor
+retry: { mode: restart, attempts: 1 }
+`;
+
+const BATON = join(__dirname, '../../bin/baton.cjs');
+
+let folder: string;
+let stack: Stack;
+let token: string;
+
+/** The code of the agent, with these steps before its sleep. Each step writes its name into a file. */
+const codeOf = (...before: string[]): string => `import { defineAgent } from '@baton/agent';
+import { appendFileSync, existsSync } from 'node:fs';
+const effects = ${JSON.stringify(join(folder, 'effects'))};
+const effect = (name) => () => appendFileSync(effects, name + '\\n');
+export default defineAgent(async ({ text, step, sleep }) => {
+  if (existsSync(effects + '-outside')) await step('outside', effect('outside'));
+  ${before.map((name) => `await step('${name}', effect('${name}'));`).join('\n  ')}
+  await sleep('nap', text);
+  await step('after', effect('after'));
+  return 'done';
+});
+`;
+const deploy = (...before: string[]): void =>
+  writeFileSync(join(folder, 'agents/changing/index.mjs'), codeOf(...before));
+
+// Steps and sleeps are in Postgres: messaging has no part in these.
+describe('code that changes while its tasks run', () => {
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'baton-changed-'));
+    mkdirSync(join(folder, 'agents/changing'), { recursive: true });
+    writeFileSync(join(folder, 'agents/changing/agent.yaml'), YAML);
+    deploy('one');
+    stack = await Stack.start({
+      driver: DRIVERS[0]!,
+      env: { ...CRASH_SETTINGS, BATON_AGENTS_DIR: join(folder, 'agents'), EXECUTOR_WRITE: folder },
+    });
+    ({ token } = await stack.createTenant());
+  });
+  afterAll(async () => {
+    await stack.stop();
+    rmSync(folder, { recursive: true });
+  });
+  beforeEach(() => {
+    rmSync(join(folder, 'effects'), { force: true });
+    rmSync(join(folder, 'effects-outside'), { force: true });
+  });
+
+  it('parks a task that does not fit it, which goes on by itself after a mended deploy', async () => {
+    const id = await asleep();
+    await stack.killWorkers();
+    deploy('zero', 'one');
+    await stack.addWorker();
+    const parked = await untilTask(id, (task) => task.parked);
+    expect(parked).toMatchObject({
+      state: 'working',
+      parked: {
+        reason: 'code-changed',
+        problem: 'Step "zero" is new, but an earlier attempt began "one" here',
+        code: expect.stringMatching(/^[0-9a-f]{16}$/) as string,
+      },
+      runs: [{ state: 'suspended', crashes: 0 }],
+      error: null,
+    });
+    const listed = await ask('/v1/tasks?parked=true');
+    expect(listed.json.tasks).toMatchObject([{ task_id: id, parked: parked.parked }]);
+    const attempt = Number(parked.runs[0].attempt);
+
+    await stack.killWorkers();
+    deploy('one');
+    appendFileSync(join(folder, 'agents/changing/index.mjs'), '// mended\n');
+    await stack.addWorker();
+    const done = await untilTask(id, (task) => task.state === 'completed');
+    expect(done).toMatchObject({ runs: [{ state: 'succeeded', crashes: 0, attempt: attempt + 1 }] });
+    expect(done.parked).toBeUndefined();
+    expect(effects()).toEqual(['one', 'after']);
+  });
+
+  it('lets a parked task go on when a person says so', async () => {
+    const id = await asleep();
+    expect((await ask(`/v1/tasks/${id}/resume`, 'POST')).status).toBe(409);
+    writeFileSync(join(folder, 'effects-outside'), '');
+    await untilTask(id, (task) => task.parked);
+    rmSync(join(folder, 'effects-outside'));
+    const server = ['--url', stack.apis[0]!.url, '--token', token];
+    expect(await stack.baton('tasks', 'list', '--parked', ...server)).toMatch(
+      new RegExp(`${id} +changing +parked .*Step "outside" is new`),
+    );
+    expect(await stack.baton('tasks', 'resume', id, ...server)).toBe(`Task ${id} goes on.`);
+    await untilTask(id, (task) => task.state === 'completed');
+    expect(effects()).toEqual(['one', 'after']);
+  });
+
+  it('says before a deploy which tasks would not fit, and does nothing', async () => {
+    const id = await asleep('1h');
+    const check = async (...before: string[]) => {
+      const candidate = join(folder, 'candidate/changing');
+      mkdirSync(candidate, { recursive: true });
+      writeFileSync(join(candidate, 'agent.yaml'), YAML);
+      writeFileSync(join(candidate, 'index.mjs'), codeOf(...before));
+      const server = ['--url', stack.apis[0]!.url, '--token', token];
+      const ran = promisify(execFile)(process.execPath, [BATON, 'agents', 'check', candidate, ...server]);
+      return ran.then(
+        ({ stdout }) => ({ code: 0, stdout }),
+        (error: unknown) => {
+          const { code, stdout } = error as { code: number; stdout: string };
+          return { code, stdout };
+        },
+      );
+    };
+    expect(await check('one')).toEqual({ code: 0, stdout: `${id}  fits\n` });
+    expect(await check('one', 'two')).toEqual({
+      code: 1,
+      stdout: `${id}  does not fit: Step "two" is new, but an earlier attempt began "nap" here\n`,
+    });
+    expect(effects()).toEqual(['one']);
+    expect(await ask(`/v1/tasks/${id}`)).toMatchObject({
+      json: { state: 'working', runs: [{ attempt: 1 }] },
+    });
+    await ask(`/v1/tasks/${id}/cancel`, 'POST');
+  });
+
+  it('cancels a parked task as any other', async () => {
+    const id = await asleep();
+    writeFileSync(join(folder, 'effects-outside'), '');
+    await untilTask(id, (task) => task.parked);
+    expect((await ask(`/v1/tasks/${id}/cancel`, 'POST')).status).toBe(200);
+    const canceled = await untilTask(id, (task) => task.state === 'canceled');
+    expect(canceled.parked).toBeUndefined();
+  });
+});
+
+/** A new task that sleeps: the id. */
+async function asleep(text = '2s'): Promise<string> {
+  const { result } = await new RawCaller(stack.url(0, 'changing'), token).call('SendMessage', {
+    ...sendParams(text),
+    configuration: { returnImmediately: true },
+  });
+  const id = result!.task.id as string;
+  await untilTask(id, ({ runs }) => runs[0].state === 'suspended');
+  return id;
+}
+
+async function untilTask(id: string, isSo: (task: any) => unknown): Promise<any> {
+  for (;;) {
+    const { json } = await ask(`/v1/tasks/${id}`);
+    if (isSo(json)) return json;
+    if (json.state === 'failed') throw new Error(JSON.stringify(json));
+    await delay(30);
+  }
+}
+
+async function ask(path: string, method = 'GET'): Promise<{ status: number; json: any }> {
+  const headers = { authorization: `Bearer ${token}` };
+  const response = await fetch(`${stack.apis[0]!.url}${path}`, { method, headers });
+  return { status: response.status, json: await response.json() };
+}
+
+const effects = (): string[] => {
+  const file = join(folder, 'effects');
+  return existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
+};
