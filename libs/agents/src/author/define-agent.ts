@@ -70,7 +70,7 @@ function turnOf(
   signal: AbortSignal,
 ): AgentTurn {
   const { taskId, contextId, userMessage: message, task } = request;
-  const { step, sleep, waitForInput, callAgent, secret } = stepsOf(request);
+  const { step, sleep, waitForInput, callAgent, patched, secret } = stepsOf(request);
   return {
     text: textOf(message),
     message,
@@ -83,6 +83,7 @@ function turnOf(
     publish: (event) => bus.publish(event),
     step,
     sleep,
+    patched,
     waitForInput,
     callAgent,
     secret,

@@ -44,7 +44,7 @@ export function localSteps({ answers = {}, replies = {}, crashes = [] }: StepAns
     park: () => undefined,
     leave: () => undefined,
   });
-  const { step, sleep } = steps.api;
+  const { step, sleep, patched } = steps.api;
   const known = (name: string, given: Readonly<Record<string, unknown>>, option: string): unknown => {
     if (Object.hasOwn(given, name)) return given[name];
     throw new Error(`the test has nothing for step "${name}": add it to ${option}`);
@@ -73,6 +73,7 @@ export function localSteps({ answers = {}, replies = {}, crashes = [] }: StepAns
   const api: DurableSteps = {
     step: (name, run, options) => (crashes.includes(name) ? crashing : step)(name, run, options),
     sleep,
+    patched,
     waitForInput: (name) =>
       step(name, () => known(name, answers, 'answers'), { attempts: 1 }).then((text) => ({
         ...Message.fromJSON({ messageId: name, role: 'ROLE_USER', parts: [{ text }] }),

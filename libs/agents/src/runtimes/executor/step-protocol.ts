@@ -1,6 +1,6 @@
 // The protocol of durable steps between a worker and an agent's process.
 
-export const STEP_KINDS = ['run', 'sleep', 'input', 'agent'] as const;
+export const STEP_KINDS = ['run', 'sleep', 'input', 'agent', 'patch'] as const;
 export type StepKind = (typeof STEP_KINDS)[number];
 
 /** What was done about an unknown outcome. `verified`: the author's `verify` has looked. `asked`: a person has answered. */

@@ -585,6 +585,57 @@ describe('a step with a compensation', () => {
   });
 });
 
+describe('a patch', () => {
+  const before: Code = async ({ step, sleep }) => {
+    const one = await step('one', () => bench.effect('one'));
+    await sleep('nap', '1h');
+    return [one, await step('end', () => bench.effect('end'))];
+  };
+  const after: Code = async ({ step, sleep, patched }) => {
+    const first = (await patched('early')) ? 'new one' : 'one';
+    const one = await step(first, () => bench.effect(first));
+    await sleep('nap', '1h');
+    const more = (await patched('late')) ? [await step('more', () => bench.effect('more'))] : [];
+    return [one, ...more, await step('end', () => bench.effect('end'))];
+  };
+
+  it('does not touch a task that was beyond it, and is in force for one that was not', async () => {
+    await expect(bench.run(before)).rejects.toMatchObject({ name: 'Suspension' });
+    setDue(bench.journal, 'nap');
+    await expect(bench.run(after, { crashAfter: 5 })).rejects.toThrow('died');
+    // It is the same in every attempt.
+    expect(await bench.run(after)).toEqual([answered(['one', 'more', 'end'])]);
+    expect(bench.effects).toEqual(['one', 'more', 'end']);
+  });
+
+  it('is in force for a new task, also when later code no longer asks for it', async () => {
+    await expect(bench.run(after)).rejects.toMatchObject({ name: 'Suspension' });
+    setDue(bench.journal, 'nap');
+    const later: Code = async ({ step, sleep }) => {
+      await step('new one', () => bench.effect('again'));
+      await sleep('nap', '1h');
+      return step('end', () => bench.effect('end'));
+    };
+    expect(await bench.run(later)).toEqual([answered('end')]);
+    expect(bench.effects).toEqual(['new one', 'end']);
+  });
+
+  it('says the same each time when the code asks in a loop', async () => {
+    const loop =
+      (isPatched: boolean): Code =>
+      async ({ step, patched }) => {
+        const said: boolean[] = [];
+        for (let i = 0; i < 3; i++) {
+          if (isPatched) said.push(await patched('loop'));
+          await step('each', () => i);
+        }
+        return said;
+      };
+    await expect(bench.run(loop(false), { crashAfter: 3 })).rejects.toThrow('died');
+    expect(await bench.run(loop(true))).toEqual([answered([false, false, false])]);
+  });
+});
+
 describe('what is published between steps', () => {
   const code: Code = async ({ step }, bus) => {
     bus.publish(chunk('1', false));

@@ -84,6 +84,9 @@ export class HostedSteps {
   /** The functions for the author. They need no `this`. */
   readonly api: DurableSteps;
   private readonly recorded = new Map<string, RecordedStep>();
+  private readonly recordedPatches = new Map<string, RecordedStep>();
+  /** What the code was told of each patch. It is told the same until the execution ends. */
+  private readonly patches = new Map<string, Promise<boolean>>();
   /** Recorded steps that the code has not called yet, by id. */
   private readonly uncalled = new Map<number, RecordedStep>();
   private readonly uses = new Map<string, number>();
@@ -125,6 +128,10 @@ export class HostedSteps {
     this.hasFailed = compensating !== undefined;
     this.collected = new Promise((resolve) => (this.onCollected = resolve));
     for (const record of recorded) {
+      if (record.kind === 'patch') {
+        this.recordedPatches.set(record.name, record);
+        continue;
+      }
       this.recorded.set(keyOf(record), record);
       this.uncalled.set(record.id, record);
     }
@@ -136,6 +143,7 @@ export class HostedSteps {
       waitForInput: (name, question) => this.tracked('input', name, (step) => this.ask(step, question)),
       callAgent: (name, agent, message, options) =>
         this.tracked('agent', name, (step) => this.call(step, agent, message, options)),
+      patched: (id) => this.patched(id),
     };
   }
 
@@ -287,14 +295,7 @@ export class HostedSteps {
    * @returns how the code differs, if an earlier attempt took another way
    */
   private enter(kind: StepKind, name: string, undoes: boolean): HostedStep | string {
-    if (typeof name !== 'string' || name.trim() === '' || name.length > STEP_LIMITS.name) {
-      throw new TypeError(`the name of a step must be a text of 1 to ${STEP_LIMITS.name} characters`);
-    }
-    if (hasControls(name)) {
-      throw new TypeError(
-        'the name of a step must not contain control characters, such as line breaks: remove them',
-      );
-    }
+    assertName(name);
     const nth = (this.uses.get(name) ?? 0) + 1;
     this.uses.set(name, nth);
     const record = this.recorded.get(keyOf({ name, nth }));
@@ -302,17 +303,7 @@ export class HostedSteps {
     if (!record) {
       if (missing && !undoes)
         return `Step ${shown({ name, nth })} is new, but an earlier attempt began ${shown(missing)} here`;
-      if (this.count >= STEP_LIMITS.steps && !undoes) {
-        throw new RangeError(
-          `a task has at most ${STEP_LIMITS.steps} steps: do more in one step, or begin a task of its own`,
-        );
-      }
-      const id = ++this.count;
-      return {
-        record: { id, name, nth, kind, alone: this.pending === 0, attempts: 0, failures: 0 },
-        isKnown: false,
-        undoes,
-      };
+      return this.added(kind, name, nth, undoes);
     }
     if (record.kind !== kind) {
       return `Step ${shown(record)} was a step of kind "${record.kind}" in an earlier attempt, and is "${kind}" now`;
@@ -322,6 +313,51 @@ export class HostedSteps {
     }
     this.uncalled.delete(record.id);
     return { record, isKnown: true, undoes };
+  }
+
+  private added(kind: StepKind, name: string, nth: number, undoes: boolean): HostedStep {
+    if (this.count >= STEP_LIMITS.steps && !undoes) {
+      throw new RangeError(
+        `a task has at most ${STEP_LIMITS.steps} steps: do more in one step, or begin a task of its own`,
+      );
+    }
+    const record = { id: ++this.count, name, nth, kind, alone: this.pending === 0, attempts: 0, failures: 0 };
+    return { record, isKnown: false, undoes };
+  }
+
+  private patched(id: string): Promise<boolean> {
+    const known = this.patches.get(id);
+    if (known) return known;
+    const take = async (): Promise<boolean> => {
+      this.stopping.signal.throwIfAborted();
+      if (this.mismatch !== undefined) return this.stopped;
+      assertName(id);
+      const isPatched = this.findPatch(id);
+      this.pending += 1;
+      try {
+        return isPatched && (await this.storePatch(isPatched));
+      } finally {
+        this.pending -= 1;
+        this.leaveSoon();
+      }
+    };
+    const answer = take();
+    answer.catch(() => undefined);
+    this.patches.set(id, answer);
+    return answer;
+  }
+
+  /** False: an earlier attempt was beyond this place without the patch. */
+  private findPatch(id: string): HostedStep | false {
+    const record = this.recordedPatches.get(id);
+    if (record) return { record, isKnown: true, undoes: false };
+    return this.uncalled.size === 0 && this.added('patch', id, 1, false);
+  }
+
+  private async storePatch(step: HostedStep): Promise<true> {
+    if (!step.isKnown) await this.begin(step);
+    if (!step.record.ended) await this.stored({ op: 'end', id: step.record.id });
+    return true;
   }
 
   /** The stored end of a step. Steps called at the same time settle in the order in which they had ended. */
@@ -618,6 +654,17 @@ type Stored = Exclude<StepReply, { error: StepFailure }>;
 const keyOf = ({ name, nth }: Pick<RecordedStep, 'name' | 'nth'>): string => `${nth} ${name}`;
 const shown = ({ name, nth }: Pick<RecordedStep, 'name' | 'nth'>): string =>
   nth === 1 ? `"${name}"` : `"${name}" (number ${nth} of that name)`;
+function assertName(name: string): void {
+  if (typeof name !== 'string' || name.trim() === '' || name.length > STEP_LIMITS.name) {
+    throw new TypeError(`the name of a step must be a text of 1 to ${STEP_LIMITS.name} characters`);
+  }
+  if (hasControls(name)) {
+    throw new TypeError(
+      'the name of a step must not contain control characters, such as line breaks: remove them',
+    );
+  }
+}
+
 // oxlint-disable-next-line no-control-regex -- names are shown in terminals
 const hasControls = (text: string): boolean => /[\u0000-\u001f\u007f]/.test(text);
 

@@ -119,6 +119,11 @@ export interface DurableSteps {
    * `StepError` if the agent fails, refuses or is canceled, and if a limit or a circle forbids the call.
    */
   callAgent: (name: string, agent: string, message: string, options?: CallOptions) => Promise<AgentReply>;
+  /**
+   * Tells old tasks from new ones after a change of the steps. False for a task that was beyond this place before the change, true for
+   * all others, in every attempt.
+   */
+  patched: (id: string) => Promise<boolean>;
 }
 
 /** The secrets of the tenant that has called (docs/agents/executors.md#secrets-of-the-tenant). The function needs no `this`. */
