@@ -5,7 +5,6 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { ChildTasks } from '../../ports.js';
 import { AgentList } from '../../agent-list.js';
 import { type AgentOutput, type Turn, historyBefore } from '../../agent-runtime.js';
-import type { InstalledAgent } from '../../installed-agents.js';
 import { type AgentRuntime } from '../../runtime-table.js';
 import { AgentPool } from './agent-pool.js';
 import { printingErrors } from './author-terminal.js';
@@ -14,6 +13,14 @@ import { processOptions } from './executor-config.js';
 import { TurnSteps } from './turn-steps.js';
 import { ProcessSlots } from './process-slots.js';
 import type { LoadFault, TurnRequest } from './protocol.js';
+
+/** What an `InstalledAgent` says about its code. */
+interface AgentFolder {
+  slug: string;
+  /** Hash of its code. */
+  code: string;
+  definition: { config: unknown };
+}
 
 interface PoolOfAgent {
   slug: string;
@@ -68,7 +75,7 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
   }
 
   /** Notes the hash of an agent's code, which the processes that start from now on load. */
-  useCode({ slug, code }: Pick<InstalledAgent, 'slug' | 'code'>): void {
+  useCode({ slug, code }: Pick<AgentFolder, 'slug' | 'code'>): void {
     this.codes.set(slug, code);
   }
 
@@ -80,7 +87,7 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
    * @returns why it could not be loaded; undefined if it is loaded
    */
   async reload(
-    { slug, code, definition: { config } }: InstalledAgent,
+    { slug, code, definition: { config } }: AgentFolder,
     signal: AbortSignal,
   ): Promise<LoadFault | undefined> {
     const options = processOptions({ slug, config }, this.environment, this.logger);
