@@ -191,6 +191,10 @@ describe('an agent with tools', () => {
       message: { parts: [{}, { data: { approval: { callId: 'call-1-1', unknownOutcome: true } } }] },
     });
     expect(callsOf('sign')).toBe(1);
+    const waiting = await stack.baton(
+      ...['approvals', 'list', '--url', stack.apis[0]!.url, '--token', tenant.token],
+    );
+    expect(waiting).toContain('desk_sign (again: its outcome is unknown)');
     const done = send('yes', id);
     await server.called('sign', 2);
     sign.release();

@@ -227,6 +227,28 @@ describe('the journal of a task', () => {
     ]);
   });
 
+  it('shows a step that waits for a word on its unknown outcome, and what was done about it', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId } = run;
+    const step = { execution: 1, id: 1, at: '2026-01-31T12:00:00.000Z' };
+    const entries = [
+      [{ event: 'begun', name: 'pay', kind: 'run' }, 'running', undefined],
+      [{ event: 'asked' }, 'waiting', undefined],
+      [{ event: 'answered', answer: { done: false } }, 'waiting', undefined],
+      [{ event: 'begun', name: 'pay', kind: 'run', decision: 'asked' }, 'running', 'asked'],
+      [{ event: 'ended' }, 'succeeded', 'asked'],
+      // It is about no step.
+      [{ event: 'compensating', id: 0, steps: [1] }, 'succeeded', 'asked'],
+    ] as const;
+    for (const [i, [value, state, unknownOutcome]] of entries.entries()) {
+      await journal.append(run, i + 1, { ...step, ...value });
+      const steps = await journal.steps(tenantId, taskId);
+      expect(steps.map((each) => [each.name, each.state, each.unknownOutcome])).toEqual([
+        ['pay', state, unknownOutcome],
+      ]);
+    }
+  });
+
   it('shows of entries that no runtime has written only those that are like one', async () => {
     const run = await startTask(stores);
     const { tenantId, taskId } = run;
