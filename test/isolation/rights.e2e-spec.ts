@@ -117,6 +117,8 @@ function cellOf(answer: Answer, row: string, column: Column, method?: RpcMethod)
   const error = method && !isStream ? (answer.json as { error?: RpcError }).error : undefined;
   if (method && error) return errorOf(method, error) ?? text;
   if (status === 404 || status === 400) return String(status);
+  // No task is parked: whoever is told so was let in.
+  if (status === 409 && text.includes('The task is not parked')) return 'yes';
   if (status >= 300) return `${status} ${text}`;
   return isList(row) ? listedIn(text, row, groupOf(column)) : 'yes';
 }
