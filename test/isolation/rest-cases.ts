@@ -82,6 +82,13 @@ const OF_TASKS: Readonly<Record<string, RestRequest>> = {
     kinds: TASKS,
     path: '/v1/tasks/<id>/send-again',
   },
+  'POST /v1/tasks/:id/fork': {
+    scope: 'agents:call',
+    kinds: TASKS,
+    path: '/v1/tasks/<id>/fork',
+    body: {},
+  },
+  'POST /v1/tasks/:id/continue': { scope: 'agents:call', kinds: TASKS, path: '/v1/tasks/<id>/continue' },
 };
 
 const ofArbiter = (text: string): string => text.replace('/v1/tasks', '/v1/requests');

@@ -50,7 +50,8 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/webhooks.js')).addWebhookCommands(...args),
   },
   tasks: {
-    summary: 'tasks of a tenant: list, waiting, show, watch, logs, trace, cancel, resume, send-again, find',
+    summary:
+      'tasks of a tenant: list, waiting, show, watch, logs, trace, cancel, resume, send-again, continue, fork, find',
     add: async (...args) => (await import('./commands/tasks.js')).addTaskCommands(...args),
   },
   approvals: {

@@ -15,6 +15,7 @@ import type { OutboundCalls } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
 import type { Redactor } from './outbound/redactor.js';
 import type { ConsoleLevel } from './runtimes/executor/protocol.js';
+import type { TaskOrigin } from './task-origin.js';
 
 /** One entry of a journal. */
 export interface JournalEntry {
@@ -115,6 +116,8 @@ export interface Turn {
   earlierTasks: (max?: number) => Promise<Task[]>;
   /** The journal of this task. */
   journal: TurnJournal;
+  /** Set if the task goes on with the journal of an earlier one, which is copied into its own. */
+  origin?: TaskOrigin | undefined;
   log: TurnLog;
   console: TurnConsole;
   records: TurnRecords;

@@ -18,6 +18,7 @@ import { IssuerStore } from './tenants/issuer.store.js';
 import { CallRecordStore } from './runs/call-record.store.js';
 import { ConsoleLineStore } from './runs/console-line.store.js';
 import { JournalStore } from './runs/journal.store.js';
+import { TaskForkStore } from './runs/task-fork.store.js';
 import { PushConfigStore } from './push/push-config.store.js';
 import { RetentionStore } from './retention/retention.store.js';
 import { WebhookDeliveryStore } from './push/webhook-delivery.store.js';
@@ -47,6 +48,7 @@ const STORES = [
   CallRecordStore,
   ConsoleLineStore,
   JournalStore,
+  TaskForkStore,
   RetentionStore,
   OperatorTokenStore,
   TenantRemovalStore,

@@ -72,6 +72,12 @@ export {
   type ToolCallRecord,
   type OpenCallRecord,
 } from './runs/journal.store.js';
+export {
+  type ForkedTurn,
+  type JournalCopy,
+  type OutlinedEntry,
+  TaskForkStore,
+} from './runs/task-fork.store.js';
 export { RetentionStore } from './retention/retention.store.js';
 export { DeadLetterStore, type LetterPage } from './runs/dead-letter.store.js';
 export { type ParkedRun } from './runs/parked-run.js';

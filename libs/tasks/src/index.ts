@@ -2,6 +2,8 @@ export { AgentDirectory } from './catalog/agent-directory.js';
 export { type Author, Catalog, type CatalogWrite, type CatalogWriteOptions } from './catalog/catalog.js';
 export { DeadPushes } from './tenants/dead-pushes.js';
 export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';
+export { continuedBy, forkedFrom } from './forks/fork-metadata.js';
+export { type Continued, TaskForks } from './forks/task-forks.js';
 export { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './operations/artifact-pages.js';
 export { getExtendedAgentCard } from './operations/get-extended-card.js';
 export { OperationTable } from './operations/operation-table.js';

@@ -3,6 +3,7 @@ import { Module } from '@nestjs/common';
 import { CatalogModule } from './catalog/catalog.module.js';
 import { DeadLetters } from './dead-letters/dead-letters.js';
 import { DeadPushes } from './tenants/dead-pushes.js';
+import { TaskForks } from './forks/task-forks.js';
 import { OperationsModule } from './operations/operations.module.js';
 import { PlatformModule } from './platform/platform.module.js';
 import { WorkerAlarm } from './platform/worker-alarm.js';
@@ -34,6 +35,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
   providers: [
     DeadLetters,
     DeadPushes,
+    TaskForks,
     PrincipalActivity,
     TenantTokens,
     WorkerAlarm,
@@ -48,6 +50,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
     CatalogModule,
     DeadLetters,
     DeadPushes,
+    TaskForks,
     OperationsModule,
     PlatformModule,
     SchedulesModule,

@@ -53,6 +53,7 @@ import {
   OperatorLetters,
   PlatformGauges,
   PlatformReadiness,
+  TaskForks,
   TaskListing,
   TaskReplays,
   TaskTraces,
@@ -504,6 +505,7 @@ function tasksModule({
           record: (...of: Parameters<TaskTraces['record']>) => traces.record(...of),
         },
       },
+      { provide: TaskForks, useValue: { continuedAs: async () => undefined } },
       {
         provide: ParkedTasks,
         useValue: { resume: (...of: Parameters<ParkedTasks['resume']>) => parked.resume(...of) },
@@ -545,6 +547,7 @@ function tasksModule({
       ToolChecks,
       OperationTable,
       AgentDirectory,
+      TaskForks,
       TaskListing,
       TaskTraces,
       ParkedTasks,

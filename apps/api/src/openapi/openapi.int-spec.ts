@@ -1,4 +1,4 @@
-import { SCOPES } from '@baton/a2a';
+import { SCOPES, TaskState } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import { Database, WorkerStore } from '@baton/database';
 import { OperatorTokens } from '@baton/identity';
@@ -200,6 +200,13 @@ async function makeDeadRun(): Promise<string> {
   return row!.id as string;
 }
 
+async function makeFailedTask(): Promise<string> {
+  const task = await makeTask();
+  const text = `UPDATE tasks SET state = ${TaskState.TASK_STATE_FAILED}, active_run_id = NULL WHERE id = '${task}'`;
+  await app.get(Database, { strict: false }).systemQuery({ text }, []);
+  return task;
+}
+
 /** Two push configs of a task that were given up. */
 async function makeDeadPushes(): Promise<string> {
   const task = await makeTask();
@@ -307,6 +314,11 @@ describe('what the API takes and answers is what its document says', () => {
     expect(await tenant.refused('cancelTask', { names: task }, 404)).toMatchObject({ cancelled: false });
     await tenant.refused('listTasks', { query: '?limit=1000' }, 400);
     await tenant.call('sendTaskAgain', { names: task });
+    await tenant.call('continueTask', { names: { id: await makeFailedTask() } });
+    await tenant.refused('continueTask', { names: task }, 400);
+    await tenant.call('forkTask', { names: task, body: { text: 'other' } });
+    await tenant.call('forkTask', { names: task, body: { dry_run: true } });
+    await tenant.refused('forkTask', { names: task, body: { at: 99 } }, 400);
     await tenant.call('getUsage', { query: '?by=agent' });
     const { limits } = (await tenant.call('getLimits')) as { limits: unknown[] };
     expect(limits).toContainEqual({

@@ -19,6 +19,7 @@ import {
   type Terminal,
 } from '../output.js';
 import { OperatorError } from '../operator-error.js';
+import { UsageError } from '../usage-error.js';
 import { RefusedError } from '../refused-error.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { EventTimes } from '../tasks/event-times.js';
@@ -130,6 +131,22 @@ export function addTaskCommands(program: Command, cli: Cli): void {
   ofTask('send-again', 'send the first message of a task again, as a new task in the same context').action(
     (task: string, options: ServerOptions) => sendAgain(cli, task, options),
   );
+  ofTask(
+    'continue',
+    'go on with a failed task where it has failed, as a new task: what had finished is not done again',
+  ).action((task: string, options: ServerOptions) => continueTask(cli, task, options));
+  ofTask(
+    'fork',
+    'make a new task from any point of a task, with other input or another agent. First it says what the fork may do again',
+  )
+    .option(
+      '--at <entry>',
+      'the last entry to take over: the entry of a line of `tasks trace` (default: all)',
+    )
+    .option('--text <text>', 'another message for the turn')
+    .option('--agent <agent>', 'another agent: its slug or id')
+    .option('--yes', 'make the fork, also if it may do something again')
+    .action((task: string, options: ForkOptions) => fork(cli, task, options));
 }
 
 const clientOf = (cli: Cli, options: ServerOptions): TasksClient => new TasksClient(tenantApi(cli, options));
@@ -499,6 +516,43 @@ async function resume(cli: Cli, ids: readonly string[], options: ServerOptions):
     if (!options.json) cli.terminal.out(`Task ${id} goes on.`);
   }
   if (options.json) printValue(cli.terminal, resumed);
+}
+
+interface ForkOptions extends ServerOptions {
+  at?: string;
+  text?: string;
+  agent?: string;
+  yes?: boolean;
+}
+
+async function fork(cli: Cli, id: string, { at, text, agent, yes, ...options }: ForkOptions): Promise<void> {
+  if (at !== undefined && !/^[1-9]\d{0,8}$/.test(at)) {
+    throw new UsageError('--at must be the entry of a line of `baton tasks trace`: 1, 2, 3 …');
+  }
+  const client = clientOf(cli, options);
+  const wanted = {
+    ...(at !== undefined && { at: Number(at) }),
+    ...(text !== undefined && { text }),
+    ...(agent !== undefined && { agent }),
+  };
+  const { done_again: doneAgain } = await client.fork(id, { ...wanted, dry_run: true });
+  if (doneAgain.length > 0 && yes !== true) {
+    const lines = doneAgain.map(({ entry, kind, name }) => `  ${kind} ${name} (entry ${entry})`);
+    throw new OperatorError(
+      `The task has done this after that entry, and the fork may do it again:\n${lines.join('\n')}\nAdd --yes to make the fork.`,
+    );
+  }
+  const made = await client.fork(id, { ...wanted, dry_run: false });
+  if (options.json) return void printValue(cli.terminal, made);
+  cli.terminal.out(`Task ${id} is forked after entry ${made.at} as task ${made.task_id ?? ''}.`);
+  cli.terminal.err(`Follow it with: npx baton tasks watch ${made.task_id ?? ''}`);
+}
+
+async function continueTask(cli: Cli, id: string, options: ServerOptions): Promise<void> {
+  const made = await clientOf(cli, options).continueTask(id);
+  if (options.json) return void printValue(cli.terminal, taskRecord(made));
+  cli.terminal.out(`Task ${id} goes on as task ${made.task_id}.`);
+  cli.terminal.err(`Follow it with: npx baton tasks watch ${made.task_id}`);
 }
 
 async function sendAgain(cli: Cli, id: string, options: ServerOptions): Promise<void> {

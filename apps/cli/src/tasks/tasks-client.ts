@@ -114,6 +114,20 @@ export class TasksClient {
     );
   }
 
+  /** Goes on with a failed task where it has failed. @returns the task that goes on */
+  continueTask(id: string): Promise<TenantSchemas['Continuation']> {
+    return answerOf(this.api.POST('/v1/tasks/{id}/continue', { params: { path: { id } } })).catch(
+      noSuchTask(id),
+    );
+  }
+
+  /** Makes a fork of a task, or says what it would do again. */
+  fork(id: string, body: TenantSchemas['NewFork']): Promise<TenantSchemas['Fork']> {
+    return answerOf(this.api.POST('/v1/tasks/{id}/fork', { params: { path: { id } }, body })).catch(
+      noSuchTask(id),
+    );
+  }
+
   /** The slugs of the agents that the caller may list, by their ids. Empty, if it may list none. */
   async slugs(): Promise<Map<string, string>> {
     const agents = await listAll(

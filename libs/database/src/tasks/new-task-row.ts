@@ -56,7 +56,10 @@ export function newTaskRow(input: NewTask): NewTaskRow {
     message,
     event: stored,
     details,
-    bytes: [message, stored, details].reduce((sum, json) => sum + Buffer.byteLength(json ?? ''), 0),
+    bytes: [message, stored, details].reduce(
+      (sum, json) => sum + Buffer.byteLength(json ?? ''),
+      input.copiedBytes ?? 0,
+    ),
     state: status.state,
     status: statusJson(status, statusAt.toISOString()),
     statusAt,

@@ -60,6 +60,8 @@ export interface NewTask {
   child?: NewChild;
   /** The receiver of its events, from the first one on. */
   push?: TurnPush | undefined;
+  /** Bytes of the journal that was copied for it. Unset: none. */
+  copiedBytes?: number;
   /**
    * The worker for which the run is claimed at acceptance (eager start), and for how long, unless the run has to wait or the task is large.
    * Without effect on a task with `alias`.

@@ -1,4 +1,4 @@
-import { type JournalEntry, type TurnJournal } from '@baton/agents';
+import { type JournalEntry, originOf, type TaskOrigin, type TurnJournal } from '@baton/agents';
 import { type ClaimedRun, JournalStore, retryTransient } from '@baton/database';
 import { AppendRefused } from '../core/append-refused.js';
 
@@ -13,7 +13,19 @@ export class RunJournal implements TurnJournal {
     private readonly signal: AbortSignal,
   ) {}
 
-  read(taskId = this.run.taskId): Promise<JournalEntry[]> {
+  /** Where the task comes from, as its first entry says. Undefined: it goes on with no other task. */
+  async origin(): Promise<TaskOrigin | undefined> {
+    const [first] = await this.entries(this.run.taskId);
+    return originOf(first?.value);
+  }
+
+  /** The entries of the runtime. */
+  async read(taskId = this.run.taskId): Promise<JournalEntry[]> {
+    const entries = await this.entries(taskId);
+    return originOf(entries[0]?.value) ? entries.slice(1) : entries;
+  }
+
+  private entries(taskId: string): Promise<JournalEntry[]> {
     return retryTransient(() => this.store.read(this.run.tenantId, taskId), { signal: this.signal });
   }
 
@@ -25,7 +37,7 @@ export class RunJournal implements TurnJournal {
 
   /** A lost answer is asked for again. The entry has a fixed position, so it is written once. */
   private async write(value: unknown, record: string | undefined): Promise<void> {
-    this.head ??= (await this.read()).at(-1)?.position ?? 0;
+    this.head ??= (await this.entries(this.run.taskId)).at(-1)?.position ?? 0;
     const position = this.head + 1;
     const isOurs = await retryTransient(() => this.store.append(this.run, position, value, record), {
       signal: this.signal,

@@ -1,10 +1,18 @@
 import { type Agent, type Task, wellFormed } from '@baton/a2a';
-import { type GuardedTurn, type TurnLog, SecretReader, SecretGuard } from '@baton/agents';
+import {
+  type GuardedTurn,
+  type TaskOrigin,
+  type TurnLog,
+  SecretReader,
+  SecretGuard,
+  withOrigin,
+} from '@baton/agents';
 import { type ClaimedRun, JournalStore, TaskStore, retryTransient } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Outbound } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
+import { hasOrigin } from '../forks/fork-metadata.js';
 import { newContextOf } from '../turns/turn-acceptance.js';
 import { CallRecords, type RunCallRecords } from './call-records.js';
 import { TaskConsoles } from './task-consoles.js';
@@ -45,7 +53,10 @@ export class TurnBuilder {
   ): Promise<GuardedTurn> {
     const { tenantId, runId, attempt, details, extensions, runsAlone } = run;
     // Earlier releases have stored what is not well-formed Unicode.
-    const { message, task } = wellFormed({ message: run.message, task: run.snapshot.task });
+    const { message, task: stored } = wellFormed({ message: run.message, task: run.snapshot.task });
+    const journal = new RunJournal(this.journals, run, signal);
+    const origin = hasOrigin(stored) ? await journal.origin() : undefined;
+    const task = origin ? withOrigin(stored, origin) : stored;
     const secrets = new SecretGuard(this.secrets, tenantId);
     const egress = () => retryTransient(() => this.limits.egress(tenantId), { signal });
     const outbound = () => this.outbound.forTenant(tenantId, egress);
@@ -59,8 +70,9 @@ export class TurnBuilder {
       message,
       details,
       referenceTasks: await retryTransient(() => this.referenceTasks(run), { signal }),
-      earlierTasks: (count = EARLIER_TASKS) => this.earlierTasks(run, agent, count, signal),
-      journal: secrets.journal(new RunJournal(this.journals, run, signal)),
+      earlierTasks: (count = EARLIER_TASKS) => this.earlierTasks(run, agent, count, signal, origin),
+      journal: secrets.journal(journal),
+      origin,
       log,
       records,
       secrets,
@@ -92,13 +104,16 @@ export class TurnBuilder {
     agent: Agent,
     count: number,
     signal: AbortSignal,
+    origin: TaskOrigin | undefined,
   ): Promise<Task[]> {
     const { contextId, id } = snapshot.task;
     if (contextId === newContextOf(id)) return [];
     const limit = Math.min(count, MAX_EARLIER_TASKS);
     const list = () => this.tasks.listContext(tenantId, agent.id, contextId, id, limit);
     const earlier = await retryTransient(list, { signal });
-    return earlier.map((stored) => wellFormed(stored.task));
+    // What a fork goes on with is its own history.
+    const others = earlier.filter((stored) => origin?.taskIds.includes(stored.task.id) !== true);
+    return others.map((stored) => wellFormed(stored.task));
   }
 }
 

@@ -27,7 +27,16 @@ const FULL_RETRY_SECONDS = 60;
 /** A new task of an agent. With `ensureTask`, every caller computes the same id. */
 export type TaskRequest = Pick<
   NewTask,
-  'tenantId' | 'owner' | 'task' | 'details' | 'traceparent' | 'alias' | 'key' | 'child' | 'push'
+  | 'tenantId'
+  | 'owner'
+  | 'task'
+  | 'details'
+  | 'traceparent'
+  | 'alias'
+  | 'key'
+  | 'child'
+  | 'push'
+  | 'copiedBytes'
 > & {
   agent: Agent;
   extensions?: readonly string[];

@@ -93,6 +93,14 @@ async function deadRun(): Promise<string> {
   return run?.id ?? '';
 }
 
+async function failedTask(): Promise<string> {
+  const taskId = await taskOf(owner);
+  await sql(
+    `UPDATE tasks SET state = ${TaskState.TASK_STATE_FAILED}, active_run_id = NULL WHERE id = '${taskId}'`,
+  );
+  return taskId;
+}
+
 /** A task with a push config that was given up. */
 async function deadPush(): Promise<string> {
   const taskId = await taskOf(owner);
@@ -256,6 +264,14 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     const target = await parkedTask();
     return { path: `/v1/requests/${target}/resume`, action: 'task.resume', target };
   },
+  'POST /v1/tasks/:id/continue': async () => {
+    const target = await failedTask();
+    return { path: `/v1/tasks/${target}/continue`, action: 'task.continue', target };
+  },
+  'POST /v1/requests/:id/continue': async () => {
+    const target = await failedTask();
+    return { path: `/v1/requests/${target}/continue`, action: 'task.continue', target };
+  },
   'POST /v1/dead-letters/:runId/redeliver': async () => {
     const target = await deadRun();
     return { path: `/v1/dead-letters/${target}/redeliver`, action: 'dead-letter.redeliver', target };
@@ -272,7 +288,10 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
 };
 
 /** They send a message. Its task says who sent it, and when. */
-const SENDING = ['POST /v1/tasks/:id/send-again', 'POST /v1/requests/:id/send-again'];
+const SENDING = ['tasks', 'requests'].flatMap((name) => [
+  `POST /v1/${name}/:id/send-again`,
+  `POST /v1/${name}/:id/fork`,
+]);
 
 const writing = REST_ROUTES.filter(({ method }) => method !== 'GET')
   .map(({ method, path }) => `${method} ${path}`)

@@ -1,14 +1,13 @@
-import { Message, ProtocolError, Role, V1_0_CODEC, isUuid, parseFields, stateName } from '@baton/a2a';
+import { Message, ProtocolError, isUuid, parseFields, stateName } from '@baton/a2a';
 import { CONTEXTS, MISSED, OVERLAPS, type Schedule, type ScheduleSpec } from '@baton/tasks';
 import { z } from 'zod';
 import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
+import { decodeMessageBody } from '../message-body.js';
 import { nextCursor } from '../paging.js';
 import { namesOfTask, taskNames } from '../task-names.js';
 
 const NAME = 'give it 1 to 64 lower-case letters, digits and hyphens between them';
 const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z';
-/** A message is kept for as long as its schedule. */
-const MOST_BYTES = 65_536;
 
 const name = z
   .string()
@@ -56,7 +55,7 @@ export const schedulePatch = z.strictObject(members).partial();
 /** Reads a new schedule. Throws `invalid-params` naming every wrong field. */
 export function decodeNewSchedule(body: unknown): ScheduleSpec {
   const { text, message, ...spec } = parseFields(newSchedule, body, '', 'the body');
-  const said = decodeMessage(text, message);
+  const said = decodeMessageBody(text, message);
   if (!said) throw ProtocolError.invalidParams('text', 'is missing: give a text, or a message with parts');
   const { time_zone: timeZone, starts_at: startsAt, ends_at: endsAt, max_count: maxCount, ...rest } = spec;
   return { ...rest, message: said, timeZone, startsAt, endsAt, maxCount };
@@ -65,34 +64,10 @@ export function decodeNewSchedule(body: unknown): ScheduleSpec {
 /** Reads a change of a schedule. Throws `invalid-params` naming every wrong field. */
 export function decodeSchedulePatch(body: unknown): Partial<ScheduleSpec> {
   const { text, message, ...spec } = parseFields(schedulePatch, body, '', 'the body');
-  const said = decodeMessage(text, message);
+  const said = decodeMessageBody(text, message);
   const { time_zone: timeZone, starts_at: startsAt, ends_at: endsAt, max_count: maxCount, ...rest } = spec;
   const changed = { ...rest, message: said, timeZone, startsAt, endsAt, maxCount };
   return Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined));
-}
-
-/** Reads a message of A2A 1.0. Baton sets role and ids. */
-function decodeMessage(text: string | undefined, message: object | undefined): Message | undefined {
-  if (text !== undefined && message) {
-    throw ProtocolError.invalidParams('text', 'give either a text or a message, not both');
-  }
-  if (text === '') throw ProtocolError.invalidParams('text', 'is empty: write what the agent should do');
-  const said = text === undefined ? message : { parts: [{ text }] };
-  if (!said) return undefined;
-  for (const id of ['messageId', 'taskId', 'contextId']) {
-    if (id in said)
-      throw ProtocolError.invalidParams(`message.${id}`, 'is made by Baton for each task: leave it out');
-  }
-  if (Buffer.byteLength(JSON.stringify(said)) > MOST_BYTES) {
-    throw ProtocolError.invalidParams(
-      text === undefined ? 'message' : 'text',
-      `is larger than ${MOST_BYTES} bytes: name large content by its URL`,
-    );
-  }
-  const whole = { role: 'ROLE_USER', ...said, messageId: 'of-a-schedule' };
-  const { request } = V1_0_CODEC.decode('SendMessage', { message: whole });
-  const { message: decoded } = request as { message: Message };
-  return { ...decoded, messageId: '', role: Role.ROLE_USER };
 }
 
 /** A schedule in a list: without its message. */

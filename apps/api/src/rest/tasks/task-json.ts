@@ -224,6 +224,9 @@ export const wholeTask = taskSummary
         'Its children, their children and so on, as far as you see them: the nearest first, at most 500',
       ),
     events: z.int().describe('Number of events in its log'),
+    continues: z.string().nullable().describe('The failed task with which it goes on'),
+    fork_of: z.string().nullable().describe('The task of which it is a fork'),
+    continued_as: z.string().nullable().describe('The task that goes on with it, after it has failed'),
     task: a2aSchema('The task'),
     error: runError.nullable().describe("The last error in the agent's code"),
     model_calls: z
@@ -242,6 +245,43 @@ export const wholeTask = taskSummary
 export const sentAgain = taskSummary
   .extend({ again_of: z.string().describe('The task whose message was sent') })
   .meta({ id: 'SentAgain' });
+
+export const continuation = taskSummary
+  .extend({ continues: z.string().describe('The failed task with which it goes on') })
+  .meta({ id: 'Continuation' });
+
+export const forkBody = z
+  .strictObject({
+    at: z
+      .int()
+      .min(1)
+      .optional()
+      .describe('The entry after which the fork goes on: `entry` of a span. Unset: the last one'),
+    text: z.string().optional().describe('Another message for the turn'),
+    message: z.record(z.string(), z.unknown()).optional().describe('The same as a message of A2A 1.0'),
+    agent: z.string().min(1).max(200).optional().describe('Another agent: its slug or id'),
+    dry_run: z.boolean().default(false).describe('Makes no task: the answer says what would be done again'),
+  })
+  .meta({ id: 'NewFork' });
+
+/** What the fork may do again. */
+const doneAgain = z.object({
+  entry: z.int(),
+  kind: z.enum(['step', 'agent', 'tool']),
+  name: z.string(),
+});
+export const forkAnswer = z
+  .object({
+    task_id: z.string().nullable().describe('The fork. Null: a dry run'),
+    fork_of: z.string(),
+    at: z.int().describe('The last entry that the fork takes over. 0: none'),
+    done_again: z
+      .array(doneAgain)
+      .describe(
+        'Steps and calls of tools with effects after that entry, which the fork may make once more: at most 1,000',
+      ),
+  })
+  .meta({ id: 'Fork' });
 
 export const artifactPage = z.object({
   task_id: z.string(),
@@ -444,7 +484,15 @@ export const encodeWholeTask = (
   { owner, parentTaskId, childTaskIds, agentVersion, events, createdAt }: TaskRelations,
 ): Omit<
   z.infer<typeof wholeTask>,
-  'error' | 'runs' | 'steps' | 'descendants' | 'model_calls' | 'currency'
+  | 'error'
+  | 'runs'
+  | 'steps'
+  | 'descendants'
+  | 'model_calls'
+  | 'currency'
+  | 'continues'
+  | 'continued_as'
+  | 'fork_of'
 > => ({
   ...encodeTaskSummary(task, agentId),
   ...(createdAt && { created_at: createdAt.toISOString() }),

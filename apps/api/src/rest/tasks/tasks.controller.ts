@@ -11,6 +11,7 @@ import {
   decodePageToken,
   encodePageToken,
   errorWire,
+  parseFields,
   isTerminal,
   isUuid,
   requireScope,
@@ -24,7 +25,10 @@ import { callerOf } from '@baton/identity';
 import {
   AgentDirectory,
   ArtifactPages,
+  continuedBy,
+  forkedFrom,
   ParkedTasks,
+  TaskForks,
   TaskListing,
   TaskReplays,
   TaskTraces,
@@ -34,16 +38,19 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { RequireScope, RequireScopeToo } from '../../access/access.guard.js';
+import { actorOf } from '../../access/actor.js';
 import { CallRunner } from '../../core/call-runner.js';
 import { lastEventId, traceparent } from '../../core/call-headers.js';
 import { type Exchange, type RequestContext } from '../../core/call-resolver.js';
 import { AgentFinder } from '../../core/agent-finder.js';
+import { BodyReader } from '../../http/body-reader.js';
 import { Failures } from '../../http/failures.js';
 import { ReadMemoryPool } from '../../http/read-memory-pool.js';
 import { type HttpExchange, logContextOf } from '../../http/requests.js';
 import { SseOutput } from '../../streams/sse-output.js';
 import { flagQuery, nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
+import { decodeMessageBody } from '../message-body.js';
 import { CURSOR, LIMIT, pageOf } from '../paging.js';
 import {
   artifactPage,
@@ -52,6 +59,9 @@ import {
   cancelAnswer,
   cancelRefusal,
   consolePage,
+  continuation,
+  forkAnswer,
+  forkBody,
   encodeArtifactPage,
   encodeCallDetail,
   encodeCallRecord,
@@ -148,8 +158,10 @@ export class TasksController {
     private readonly traces: TaskTraces,
     private readonly parked: ParkedTasks,
     private readonly replays: TaskReplays,
+    private readonly forks: TaskForks,
     private readonly failures: Failures,
     private readonly environment: Environment,
+    private readonly bodies: BodyReader,
   ) {}
 
   @Describe({
@@ -252,6 +264,9 @@ export class TasksController {
     return {
       ...encodeWholeTask(task, call.agent.id, relations),
       descendants: descendants.map(encodeDescendant),
+      continues: continuedBy(task) ?? null,
+      fork_of: forkedFrom(task) ?? null,
+      continued_as: (await this.forks.continuedAs(call.tenantId, task)) ?? null,
       error: error ? encodeRunError(error, isAuthor) : null,
       model_calls: modelCalls.map((each) => encodeModelCall(each, prices)),
       currency: prices ? modelPricesCurrency : null,
@@ -526,6 +541,61 @@ export class TasksController {
     );
     if (sent.$case !== 'task') throw new Error('a send that does not wait is answered with its task');
     return { ...encodeTaskSummary(sent.value, agent.id), again_of: id };
+  }
+
+  @Describe({
+    id: 'continueTask',
+    summary:
+      'Goes on with a failed task where it has failed, with the newest version of its agent, as a new task with the same owner and context. ' +
+      'Finished steps, answers of models and results of tools are taken over. A repeated call answers with the same task',
+    answer: continuation,
+  })
+  @RequireScope(...OPERATIONS.sendMessage.scopes)
+  @Post(':id/continue')
+  @HttpCode(201)
+  async continueTask(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<z.infer<typeof continuation>> {
+    const exchange = { request, reply };
+    await this.callerWhoSees(id, exchange);
+    const { taskId, agent } = await this.forks.continueFailed(callerOf(request), id, actorOf(request));
+    const call = await this.contextFor('getTask', taskId, exchange);
+    const asked = { tenant: '', id: taskId, historyLength: 0 };
+    const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
+    return { ...encodeTaskSummary(task, agent.id), continues: id };
+  }
+
+  @Describe({
+    id: 'forkTask',
+    summary:
+      'Makes a new task of the caller from any task: with its history and its journal up to an entry, and with another message or agent if ' +
+      'they are given. The context is the same. With `dry_run` it only says what would be done again',
+    body: forkBody,
+    answer: forkAnswer,
+  })
+  @RequireScope(...OPERATIONS.sendMessage.scopes)
+  @RequireScopeToo('agents:write')
+  @Post(':id/fork')
+  @HttpCode(201)
+  async fork(
+    @Param('id') id: string,
+    @Req() request: FastifyRequest,
+    @Res({ passthrough: true }) reply: FastifyReply,
+  ): Promise<z.infer<typeof forkAnswer>> {
+    const caller = callerOf(request);
+    const body = parseFields(forkBody, await this.bodies.json(request), '', 'the body');
+    const message = decodeMessageBody(body.text, body.message);
+    await this.callerWhoSees(id, { request, reply });
+    const agentId = await this.finder.idOf(caller, body.agent);
+    const { taskId, at, doneAgain } = await this.forks.fork(caller, id, {
+      at: body.at,
+      parts: message?.parts,
+      agentId,
+      isDryRun: body.dry_run,
+    });
+    return { task_id: taskId ?? null, fork_of: id, at, done_again: doneAgain };
   }
 
   /**

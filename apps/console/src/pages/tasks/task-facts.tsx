@@ -41,10 +41,19 @@ export function Lead({ task, first }: { task: Task; first: TaskLog['first'] }) {
             </Text>,
           ] as Fact,
         ]),
+    ...kinFacts(task),
     ...durationFacts(task),
     ...usageFacts(task),
   ];
   return <FactTable name="About the task" facts={facts} />;
+}
+
+/** The task that this one goes on with, and the one that goes on with it. */
+function kinFacts({ continues, continued_as: continuedAs, fork_of: forkOf }: Task): Fact[] {
+  const kin = { Continues: continues, 'Fork of': forkOf, 'Continued as': continuedAs };
+  return Object.entries(kin).flatMap(([name, id]): Fact[] =>
+    id ? [[name, <TaskLink key={name} id={id} />]] : [],
+  );
 }
 
 /** Of a task that goes on: how long it has taken so far. */

@@ -146,11 +146,20 @@ function Actions({ task: { task_id: id, state, parked } }: { task: Task }) {
     mutationFn: () => answerOf(api.POST('/v1/tasks/{id}/resume', params)),
     onSettled: () => queryClient.invalidateQueries({ queryKey: ['task', id] }),
   });
+  const onward = useMutation({
+    mutationFn: () => answerOf(api.POST('/v1/tasks/{id}/continue', params)),
+    onSuccess: (made) => navigate({ to: '/tasks/$id', params: { id: made.task_id } }),
+  });
   return (
     <>
       {parked && (
         <Button loading={resume.isPending} onClick={() => resume.mutate()}>
           Resume
+        </Button>
+      )}
+      {state === 'failed' && (
+        <Button loading={onward.isPending} onClick={() => onward.mutate()}>
+          Continue
         </Button>
       )}
       {!isTerminal(state) && (
@@ -171,6 +180,7 @@ function Actions({ task: { task_id: id, state, parked } }: { task: Task }) {
         Compare
       </Button>
       {(resume.error ?? again.error) && <ErrorView error={resume.error ?? again.error} />}
+      {onward.error && <ErrorView error={onward.error} />}
     </>
   );
 }

@@ -14,6 +14,7 @@ import { useCaller } from '../../session/caller';
 import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../../components/agent-names';
 import { CallRecord } from './call-record';
+import { ForkButton } from './fork-button';
 import { Labelled, Plain } from './labelled';
 import { type Task } from './task-words';
 import { durationText } from '../../components/duration';
@@ -193,6 +194,11 @@ function Detail({
             To see what the model was sent, sign in with a token that has the scope records:read.
           </Text>
         ))}
+      {span.entry !== undefined && isAuthor && caller.can('agents:call') && (
+        <Group>
+          <ForkButton taskId={taskId} entry={span.entry} after={span.name} />
+        </Group>
+      )}
     </Stack>
   );
 }

@@ -12,6 +12,7 @@ import {
 } from '../../agent-runtime.js';
 import { replyOf } from '../llm/tools/callee-tools.js';
 import { effectKey } from '../../effect-key.js';
+import { taskOfEffects } from '../../task-origin.js';
 import { cut } from './protocol.js';
 import { AgentError } from './agent-error.js';
 import {
@@ -147,7 +148,7 @@ export class TurnSteps {
   /** Reads the steps of a turn. The first attempt of a task has none, and reads nothing. */
   static async open(turn: Turn, ports?: TurnStepPorts): Promise<TurnSteps> {
     const steps = new TurnSteps(turn, ports);
-    if (turn.attempt === 1 && historyBefore(turn).length === 0) return steps;
+    if (turn.attempt === 1 && historyBefore(turn).length === 0 && !turn.origin) return steps;
     await steps.restore((await turn.journal.read()).filter(isStepEntry));
     return steps;
   }
@@ -260,7 +261,9 @@ export class TurnSteps {
     // A message that answers no question starts a new execution.
     this.execution = own ? own.value.execution : question ? latest : latest + 1;
     for (const { value } of entries) if (value.execution === this.execution) this.apply(value);
-    this.isExact = this.head === this.turn.log.startedAt;
+    // What was copied is about the log of another task.
+    const isCopied = last.position <= 1 + (this.turn.origin?.copied ?? -1);
+    this.isExact = this.head === this.turn.log.startedAt && !isCopied;
     if (question === undefined) return;
     const asking = this.openStep(question);
     if (asking.kind === 'run') {
@@ -466,7 +469,7 @@ export class TurnSteps {
   }
 
   private keyOf({ nth, name }: Pick<RecordedStep, 'nth' | 'name'>): string {
-    return effectKey(this.turn.task.id, 'step', this.execution, nth, name);
+    return effectKey(taskOfEffects(this.turn), 'step', this.execution, nth, name);
   }
 
   private openStep(id: number): OpenStep {

@@ -148,7 +148,7 @@ export class LlmRuntime implements AgentRuntime {
       recorder,
     });
     const context = await this.context(open);
-    if (turn.attempt > 1) yield* leftovers(turn, conversation, config.output !== undefined);
+    if (turn.attempt > 1 || turn.origin) yield* leftovers(turn, conversation, config.output !== undefined);
     for (;;) {
       assertWhole(conversation, config);
       const waiting = yield* runToolCalls(turn, conversation, tools, checks, signal, this.metrics);

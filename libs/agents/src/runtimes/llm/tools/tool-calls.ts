@@ -2,6 +2,7 @@ import { histogram, type Metrics, type Span } from '@baton/telemetry';
 import type { ApprovalRequest } from '../../../approvals.js';
 import { type AgentOutput, artifactChunk, Suspension, type Turn } from '../../../agent-runtime.js';
 import { effectKey } from '../../../effect-key.js';
+import { taskOfEffects } from '../../../task-origin.js';
 import { ApprovalsPending } from '../approval/approval.js';
 import { type Conversation, type RecordedCall, callIdOf, idsOf } from '../conversation.js';
 import type { SchemaChecks } from '../schema-checks.js';
@@ -32,7 +33,7 @@ export async function* runToolCalls(
   const calls = await Promise.all(
     conversation
       .pendingCalls()
-      .map((call) => prepare(conversation.asDecided(call), conversation, tools, checks)),
+      .map((call) => prepare(conversation.asDecided(call), conversation, tools, checks, turn)),
   );
   const waiting = calls.filter(waits).map(approvalRequestOf);
   const due = calls.filter((one) => !waits(one));
@@ -87,6 +88,7 @@ async function prepare(
   conversation: Conversation,
   tools: readonly AgentTool[],
   checks: SchemaChecks,
+  { origin }: Turn,
 ): Promise<Callable | { call: RecordedCall; result: ToolResult }> {
   const { toolName, input } = call;
   const decision = conversation.decisionOn(call);
@@ -99,7 +101,9 @@ async function prepare(
   const wrong = await checks.input(toolName, tool.inputSchema, input);
   if (wrong) return { call, result: failed(`The input of "${toolName}" is not valid: ${wrong}.`) };
   const isUnknown = tool.repeat !== 'again' && conversation.hasBegun(call);
-  if (!isUnknown) return { call, tool, isUnknown, waits: tool.needsApproval && !decision };
+  // The task of which this one is a fork may have made the call.
+  const mayRepeat = origin !== undefined && origin.effectsOf === undefined && tool.repeat === 'never';
+  if (!isUnknown) return { call, tool, isUnknown, waits: (tool.needsApproval || mayRepeat) && !decision };
   if (tool.repeat === 'never')
     return { call, result: failed(`${notKnown(toolName)} It was not made again.`) };
   const repetition = conversation.repetitionOf(call);
@@ -158,7 +162,7 @@ async function makeCall(
     .filter((each) => each.toolName === toolName && each.index <= index);
   const answer = conversation.answerTo(call);
   const id = callIdOf(call);
-  const key = effectKey(turn.task.id, 'call', id);
+  const key = effectKey(taskOfEffects(turn), 'call', id);
   const context = { id, key, lane: lanes.length, signal, traceparent: span?.traceparent };
   return tool.execute(input, { ...context, ...(answer && { answer }) });
 }

@@ -1,0 +1,31 @@
+import { type Message, ProtocolError, Role, V1_0_CODEC } from '@baton/a2a';
+
+/** Such a message is kept for as long as the thing that has it. */
+const MOST_BYTES = 65_536;
+
+/** Reads a message of A2A 1.0. Baton sets role and ids. */
+export function decodeMessageBody(
+  text: string | undefined,
+  message: object | undefined,
+): Message | undefined {
+  if (text !== undefined && message) {
+    throw ProtocolError.invalidParams('text', 'give either a text or a message, not both');
+  }
+  if (text === '') throw ProtocolError.invalidParams('text', 'is empty: write what the agent should do');
+  const said = text === undefined ? message : { parts: [{ text }] };
+  if (!said) return undefined;
+  for (const id of ['messageId', 'taskId', 'contextId']) {
+    if (id in said)
+      throw ProtocolError.invalidParams(`message.${id}`, 'is made by Baton for each task: leave it out');
+  }
+  if (Buffer.byteLength(JSON.stringify(said)) > MOST_BYTES) {
+    throw ProtocolError.invalidParams(
+      text === undefined ? 'message' : 'text',
+      `is larger than ${MOST_BYTES} bytes: name large content by its URL`,
+    );
+  }
+  const whole = { role: 'ROLE_USER', ...said, messageId: 'made-by-baton' };
+  const { request } = V1_0_CODEC.decode('SendMessage', { message: whole });
+  const { message: decoded } = request as { message: Message };
+  return { ...decoded, messageId: '', role: Role.ROLE_USER };
+}

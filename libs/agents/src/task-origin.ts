@@ -1,0 +1,52 @@
+import { Message, type Task } from '@baton/a2a';
+import { z } from 'zod';
+
+const originEntry = z.object({
+  kind: z.literal('origin'),
+  taskIds: z.array(z.string()).min(1),
+  history: z.array(z.unknown()),
+  copied: z.int().min(0),
+  effectsOf: z.string().optional(),
+});
+
+/** Where a task comes from that goes on with the journal of an earlier one. It is the first entry of its journal. */
+export interface TaskOrigin {
+  /** The task that it goes on with, then the one that this one went on with, and so on. */
+  taskIds: readonly string[];
+  /** The messages before the turn that goes on. The runtime sees them before those of the task. */
+  history: readonly Message[];
+  /** Number of entries that were copied, after the first one. */
+  copied: number;
+  /** The task whose effects it goes on with, so that their keys are the same. Unset: it is a fork, and its effects are others. */
+  effectsOf?: string | undefined;
+}
+
+/** The first entry of a journal, as it is stored. */
+export const originJson = ({ taskIds, history, copied, effectsOf }: TaskOrigin): object => ({
+  kind: 'origin',
+  taskIds,
+  history: history.map((message) => Message.toJSON(message)),
+  copied,
+  ...(effectsOf !== undefined && { effectsOf }),
+});
+
+/** The origin that a stored value says. Undefined: it is another entry, or there is none. */
+export function originOf(value: unknown): TaskOrigin | undefined {
+  const { data } = originEntry.safeParse(value);
+  return data && { ...data, history: data.history.map((message) => Message.fromJSON(message)) };
+}
+
+/** The task as its runtime sees it: with the messages of the tasks that it goes on with. */
+export const withOrigin = (task: Task, { history }: TaskOrigin): Task => ({
+  ...task,
+  history: [...history, ...task.history],
+});
+
+/** The task that the keys of a task's effects name. */
+export const taskOfEffects = ({
+  task,
+  origin,
+}: {
+  task: Pick<Task, 'id'>;
+  origin?: TaskOrigin | undefined;
+}): string => origin?.effectsOf ?? task.id;

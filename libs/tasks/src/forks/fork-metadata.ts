@@ -1,0 +1,31 @@
+import type { Task } from '@baton/a2a';
+
+// Keys of the metadata of a task whose journal begins with that of another one. Callers and agents cannot write them.
+
+/** It names the failed task with which the task goes on. */
+const CONTINUES = 'baton.continues';
+/** It names the task of which the task is a fork. */
+const FORK = 'baton.fork';
+
+/** The metadata of a task that goes on with a failed one. */
+export const continuesMetadata = (taskId: string, runId: string) => ({ [CONTINUES]: { taskId, runId } });
+
+/** The metadata of a fork. @param entry the last one that it takes over */
+export const forkMetadata = (taskId: string, runId: string, entry: number) => ({
+  [FORK]: { taskId, runId, entry },
+});
+
+/** Whether the journal of the task begins with where it comes from. */
+export const hasOrigin = ({ metadata }: Pick<Task, 'metadata'>): boolean =>
+  metadata !== undefined && (CONTINUES in metadata || FORK in metadata);
+
+/** The failed task with which a task goes on. Undefined: it is no such task. */
+export const continuedBy = (task: Pick<Task, 'metadata'>): string | undefined => namedIn(task, CONTINUES);
+
+/** The task of which a task is a fork. Undefined: it is none. */
+export const forkedFrom = (task: Pick<Task, 'metadata'>): string | undefined => namedIn(task, FORK);
+
+function namedIn({ metadata }: Pick<Task, 'metadata'>, key: string): string | undefined {
+  const { taskId } = (metadata?.[key] ?? {}) as { taskId?: string };
+  return taskId;
+}
