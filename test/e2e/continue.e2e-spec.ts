@@ -176,7 +176,7 @@ describe('a fork', () => {
     expect(saidIn(fork)).toBe('one two three pay none book other');
     expect(effects()).toEqual(['pay', 'book', 'book']);
     expect(await read(id)).toMatchObject({ fork_of: done.id, continues: null });
-    expect((await get(`${done.id as string}`)).task.status).toEqual(done.status);
+    expect((await get(done.id as string)).task.status).toEqual(done.status);
   });
 
   it('asks a person before it repeats a tool that is marked neverRepeat, and may have another agent', async () => {

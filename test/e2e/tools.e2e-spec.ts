@@ -192,7 +192,12 @@ describe('an agent with tools', () => {
     });
     expect(callsOf('sign')).toBe(1);
     const waiting = await stack.baton(
-      ...['approvals', 'list', '--url', stack.apis[0]!.url, '--token', tenant.token],
+      'approvals',
+      'list',
+      '--url',
+      stack.apis[0]!.url,
+      '--token',
+      tenant.token,
     );
     expect(waiting).toContain('desk_sign (again: its outcome is unknown)');
     const done = send('yes', id);

@@ -80,7 +80,7 @@ export {
 } from './runs/task-fork.store.js';
 export { RetentionStore } from './retention/retention.store.js';
 export { DeadLetterStore, type LetterPage } from './runs/dead-letter.store.js';
-export { type ParkedRun } from './runs/parked-run.js';
+export { type ParkedRun } from './dispatch/parked-run.js';
 export type { ActiveRunCounts } from './runs/active-run-counts.js';
 export type { RunError, RunErrorRecord } from './runs/run-error.js';
 export type { RunEvent } from './dispatch/run-history.js';

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
-import { IS_PARKED } from '../runs/parked-run.js';
+import { IS_PARKED } from '../dispatch/parked-run.js';
 
 /** What an operator watches of the whole database. */
 export interface InstallationState {

@@ -1,4 +1,4 @@
-import type { ParkedRun } from './parked-run.js';
+import type { ParkedRun } from '../dispatch/parked-run.js';
 
 /** A run of a task, for people. */
 export interface RunRecord {

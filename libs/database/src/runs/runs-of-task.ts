@@ -2,7 +2,7 @@ import { isUuid } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { Database, Statement } from '../connection/database.js';
 import { isRunOf } from '../dispatch/run-conditions.js';
-import { PARKED, parkedRunOf } from './parked-run.js';
+import { PARKED, parkedRunOf } from '../dispatch/parked-run.js';
 import type { RunRecord } from './run-record.js';
 
 /** $1 tenant $2 task */

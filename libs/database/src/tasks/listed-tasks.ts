@@ -1,4 +1,4 @@
-import { IS_PARKED } from '../runs/parked-run.js';
+import { IS_PARKED } from '../dispatch/parked-run.js';
 import { Conditions } from './conditions.js';
 import type { TaskFilter } from './records.js';
 

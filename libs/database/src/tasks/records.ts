@@ -13,7 +13,7 @@ import type {
 import type { NewAuditRecord } from '../audit/audit-records.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import type { TurnPush } from '../push/push-config.store.js';
-import type { ParkedRun } from '../runs/parked-run.js';
+import type { ParkedRun } from '../dispatch/parked-run.js';
 
 /** How a turn ended when the last event alone does not say it: `message` = the reply was a bare message. */
 export type TurnOutcome = 'message' | 'agent-threw';

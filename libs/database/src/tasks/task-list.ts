@@ -1,7 +1,7 @@
 import { TaskState } from '@baton/a2a';
 import type { Statement, Values } from '../connection/database.js';
 import { isRunOf } from '../dispatch/run-conditions.js';
-import { PARKED } from '../runs/parked-run.js';
+import { PARKED } from '../dispatch/parked-run.js';
 import type { Conditions } from './conditions.js';
 import { firstMessage } from './first-message.js';
 import { historyLimit } from './get.js';

@@ -14,7 +14,7 @@ import { type ContentRow, readContentPage, readFirstSeen } from '../log/artifact
 import { artifactKey } from '../log/artifact-key.js';
 import { payloadsOf, payloadsWithin } from '../log/log-rows.js';
 import type { LogSnapshot } from '../log/log-snapshot.js';
-import { parkedRunOf } from '../runs/parked-run.js';
+import { parkedRunOf } from '../dispatch/parked-run.js';
 import { firstMessageOf } from './first-message.js';
 import type { StoredTask } from './records.js';
 import {

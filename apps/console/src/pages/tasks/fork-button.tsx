@@ -9,7 +9,8 @@ import { FormButton } from '../../components/form-button';
 export function ForkButton({ taskId, entry, after }: { taskId: string; entry: number; after: string }) {
   const navigate = useNavigate();
   const submit = async (fields: FormData): Promise<undefined> => {
-    const [text, agent] = ['text', 'agent'].map((name) => String(fields.get(name) ?? '').trim());
+    const said = (name: string): string => (fields.get(name) as string).trim();
+    const [text, agent] = [said('text'), said('agent')];
     const body = { at: entry, ...(text && { text }), ...(agent && { agent }), dry_run: false };
     const params = { path: { id: taskId } };
     const { task_id: id } = await answerOf(api.POST('/v1/tasks/{id}/fork', { params, body }));
