@@ -26,6 +26,7 @@ const SWEEPS: ReadonlySet<string> = new Set([
   'takeStaleQueued',
   'wakeDue',
   'wakeAll',
+  'wakeAsking',
   'expireTasks',
   'dispatch',
 ]);
@@ -47,6 +48,7 @@ const COUNTS: ReadonlySet<string> = new Set(['createTask', 'continueTask', 'disp
 const TIME: ReadonlySet<string> = new Set([
   'leaseRunsOut',
   'pauseEnds',
+  'answerTimeEnds',
   'queueLoses',
   'keyExpires',
   'taskGrowsOld',

@@ -48,7 +48,7 @@ const WEIGHTS: Record<Verb, number> = {
   suspend: 6,
   wake: 3,
   postpone: 1,
-  isSuspect: 2,
+  isSuspect: 5,
   openChildren: 1,
   dispatch: 6,
   lookForWork: 2,
@@ -57,6 +57,7 @@ const WEIGHTS: Record<Verb, number> = {
   takeStaleQueued: 1,
   wakeDue: 2,
   wakeAll: 2,
+  wakeAsking: 6,
   abandonedChildren: 1,
   expireTasks: 3,
   purgeLogs: 3,
@@ -64,6 +65,7 @@ const WEIGHTS: Record<Verb, number> = {
   dropKeys: 1,
   leaseRunsOut: 6,
   pauseEnds: 5,
+  answerTimeEnds: 8,
   queueLoses: 1,
   keyExpires: 2,
   taskGrowsOld: 4,
@@ -268,6 +270,7 @@ export class OperationSource {
           state,
           error,
           folds: random.chance(0.6),
+          wakeInMs: state === 'input-required' && random.chance(0.7) ? 3_600_000 : undefined,
         };
       }
       case 'writeJournal': {
@@ -358,6 +361,7 @@ export class OperationSource {
       case 'takeStaleQueued':
       case 'wakeDue':
       case 'wakeAll':
+      case 'wakeAsking':
       case 'abandonedChildren':
       case 'expireTasks':
       case 'purgeLogs':
@@ -368,6 +372,10 @@ export class OperationSource {
         return this.ofRun(verb, ({ state }) => state === 'running');
       case 'pauseEnds':
         return this.ofRun(verb, ({ pause }) => typeof pause === 'number');
+      case 'answerTimeEnds': {
+        const task = this.task(({ wakesAt }) => wakesAt === 'later', 0.9);
+        return task && { verb, tenant: task.tenant, task: task.name };
+      }
       case 'queueLoses':
         return this.ofRun(verb, ({ state, hasSlot }) => state === 'queued' && hasSlot);
       case 'keyExpires':

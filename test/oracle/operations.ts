@@ -124,6 +124,8 @@ export interface Arguments {
     error?: string | undefined;
     /** The writer stores the folded artifacts. */
     folds: boolean;
+    /** Of a question: the task goes on after this time without an answer. */
+    wakeInMs?: number | undefined;
   };
   writeJournal: { writer: Attempt; position: number; value: string };
   noteVersion: { writer: Attempt; version: number };
@@ -149,6 +151,7 @@ export interface Arguments {
   takeStaleQueued: object;
   wakeDue: object;
   wakeAll: object;
+  wakeAsking: object;
   abandonedChildren: object;
   expireTasks: object;
   purgeLogs: object;
@@ -158,6 +161,7 @@ export interface Arguments {
   // What time does.
   leaseRunsOut: { tenant: string; run: string };
   pauseEnds: { tenant: string; run: string };
+  answerTimeEnds: { tenant: string; task: string };
   queueLoses: { tenant: string; run: string };
   keyExpires: { tenant: string; key: string };
   taskGrowsOld: { tenant: string; task: string };

@@ -18,6 +18,7 @@ import type {
  *
  *   submitted ──claim──▶ working ──end──▶ input-required, auth-required ──message──▶ submitted …
  *                                 └─────▶ completed, failed, rejected
+ *   input-required ──its time is over──▶ working, with the run that has asked
  *   any but the last four ──cancel──▶ canceled
  *
  * `completed`, `failed`, `rejected` and `canceled` are terminal: nothing follows them. While a task is submitted or working it
@@ -26,7 +27,8 @@ import type {
  *   queued ──claim──▶ running ──end of the turn──▶ succeeded, failed, canceled
  *     ▲                 │  │
  *     │                 │  └──suspend──▶ suspended ──wake──▶ queued, without a slot
- *     └──hand back, or the lease runs out (a crash)
+ *     ├──hand back, or the lease runs out (a crash)
+ *     └──of a succeeded run that has asked: its time is over, without a slot
  *
  * The first three are active. A queued run has a slot (it is on the queue) or waits for one. Only a run with a slot can be
  * claimed. Each claim is the next attempt. The task stores the attempt of its active run: writers of other attempts are
@@ -67,6 +69,10 @@ export interface ModelTask {
   journal: { position: number; run: string; attempt: number; value: string }[];
   /** It ended longer ago than its retention. */
   isOld: boolean;
+  /** Whether it goes on without an answer. */
+  wakesAt: 'later' | 'over' | null;
+  /** The run that goes on then, or has gone on. */
+  wakesRun: string | null;
 }
 
 export interface ModelRun {
@@ -155,6 +161,8 @@ const noState = (): State => ({
 const NO_QUOTA: Quota = { maxInFlight: null, maxWaiting: null, reserveUpTo: 1, exact: false };
 const THREE_TIMES: Retry = { maxAttempts: 3, initialMs: 0, factor: 1, maxMs: 0 };
 const LONGEST_PAUSE_MS = 60_000;
+/** Of a task that does not go on without an answer. */
+const NEVER: Pick<ModelTask, 'wakesAt' | 'wakesRun'> = { wakesAt: null, wakesRun: null };
 
 /** The text that the caller of a task and its dead letter get. */
 export const explain = (crashes: number, lastCrash = 'no news'): string =>
@@ -270,6 +278,8 @@ export class TaskModel {
       metadata: {},
       journal: [],
       isOld: false,
+      wakesAt: null,
+      wakesRun: null,
     });
     const run = this.addRun(tenant, `${name}/1`, name, 1, slot === 'queue', input.retry);
     if (claimed) Object.assign(run, { state: 'running', attempt: 1, worker: claimFor, lease: 'lasts' });
@@ -294,6 +304,8 @@ export class TaskModel {
     const known = key && this.known(tenant, key);
     if (known) return { outcome: 'repeated', answer: { repeated: known.task, content: known.content } };
     if (isTerminal(task)) return explained('the task has ended');
+    const isLate = task.activeRun !== null && task.activeRun === task.wakesRun;
+    if (isLate) return explained('the time for an answer is over');
     if (!isInterrupted(task)) return explained('the task is busy');
     const slot = this.slotFor(tenant, input.quota);
     if (slot === 'refused') return explained('too many runs wait');
@@ -303,6 +315,7 @@ export class TaskModel {
     task.history.push([sequence, input.says]);
     task.activeRun = input.run;
     task.attempt = 0;
+    Object.assign(task, NEVER);
     this.addRun(tenant, input.run, task.name, sequence, slot === 'queue', input.retry);
     if (key)
       this.state.keys.set(keyName(tenant, key.name), {
@@ -325,6 +338,7 @@ export class TaskModel {
     const sequence = this.say(task, 'canceled');
     this.setState(task, 'canceled');
     Object.assign(task.metadata, metadata);
+    Object.assign(task, NEVER);
     this.finish(task, 'canceled');
     const answer = { sequence, run, parent: task.parent, hasChildren: task.children > 0 };
     return { outcome: run ? 'canceled with its run' : 'canceled without a run', answer };
@@ -448,7 +462,7 @@ export class TaskModel {
     };
   }
 
-  endTurn({ writer, head, events, state, error }: Arguments['endTurn']): Result {
+  endTurn({ writer, head, events, state, error, wakeInMs }: Arguments['endTurn']): Result {
     const task = this.task(writer.tenant, writer.task);
     const refusal = this.fence(writer) ?? (task?.log.length === head ? undefined : 'the log has moved on');
     if (!task || refusal) return refused(refusal ?? '');
@@ -456,6 +470,7 @@ export class TaskModel {
     this.append(task, writer.attempt, { state });
     const ends = state === 'failed' || state === 'canceled' ? state : 'succeeded';
     this.finish(task, ends, error);
+    Object.assign(task, wakeInMs === undefined ? NEVER : { wakesAt: 'later', wakesRun: writer.run });
     return { outcome: state, answer: { first: head + 1, hasChildren: task.children > 0 } };
   }
 
@@ -624,6 +639,7 @@ export class TaskModel {
       staleQueuedRuns: this.runs.some((run) => isOnQueue(run) && run.isStale),
       waitingRuns: this.runs.some((run) => isWaiting(run) && isDue(run)),
       suspendedRuns: this.runs.some(({ state }) => state === 'suspended'),
+      unansweredTasks: this.tasks.some(({ wakesAt }) => wakesAt === 'over'),
       openChildren: this.tasks.some((task) => task.parent !== null && !isTerminal(task)),
     };
     return { outcome: 'looked', answer };
@@ -702,6 +718,22 @@ export class TaskModel {
     return { outcome: ready.length > 0 ? 'woken' : 'nothing to wake', answer: ready.length };
   }
 
+  /** Tasks that ask, and have had no answer in time, work again. The run that has asked waits for a slot. */
+  wakeAsking(_: object): Result {
+    const due = this.tasks.filter((task) => task.wakesAt === 'over' && !this.isSkipped(task));
+    const answer = due.flatMap((task) => {
+      const run = task.wakesRun === null ? undefined : this.run(task.tenant, task.wakesRun);
+      if (!run) return [];
+      this.queueAgain(run);
+      run.worker = null;
+      const sequence = this.say(task, 'working');
+      this.setState(task, 'working');
+      Object.assign(task, { activeRun: run.name, attempt: run.attempt, wakesAt: null });
+      return [`${task.name}, event ${sequence}`];
+    });
+    return { outcome: due.length > 0 ? 'woken' : 'nothing is due', answer: answer.sort() };
+  }
+
   /** Children that go on although their parent has ended or is gone. */
   abandonedChildren(_: object): Result {
     const abandoned = this.tasks.filter((task) => {
@@ -778,6 +810,12 @@ export class TaskModel {
   pauseEnds({ tenant, run: name }: Arguments['pauseEnds']): Result {
     const run = this.run(tenant, name);
     if (run && run.pause !== null) run.pause = 'over';
+    return passed();
+  }
+
+  answerTimeEnds({ tenant, task: name }: Arguments['answerTimeEnds']): Result {
+    const task = this.task(tenant, name);
+    if (task?.wakesAt) task.wakesAt = 'over';
     return passed();
   }
 
@@ -986,6 +1024,8 @@ export class TaskModel {
           children,
           metadata,
           journal,
+          wakesAt,
+          wakesRun,
         }) => ({
           tenant,
           agent,
@@ -997,6 +1037,8 @@ export class TaskModel {
           parent,
           children,
           metadata,
+          wakesAt,
+          wakesRun,
           log: log.map(logLine),
           history: history.map(([sequence, text]) => `${sequence} ${text}`),
           // All bytes of its messages, events and journal are counted.

@@ -21,7 +21,7 @@ import type { TaskOrigin } from './task-origin.js';
 export interface JournalEntry {
   /** The run that wrote it. A run is one turn of the task. */
   runId: string;
-  /** Counts from 1 without gaps, over all turns of the task. */
+  /** Counts from 1 over all turns of the task, without gaps between the entries that are left. */
   position: number;
   /** Any JSON value. */
   value: unknown;
@@ -43,6 +43,11 @@ export interface TurnJournal {
    * the entry.
    */
   append(value: unknown, record?: string): Promise<void>;
+  /**
+   * The same in place of all entries of the task: those are deleted. Call it when everything that was yielded is in the log: attempts to
+   * come keep it, and replace only what follows.
+   */
+  restart(value: unknown): Promise<void>;
 }
 
 /** The log of a turn's task, for runtimes that replay. */
@@ -53,6 +58,8 @@ export interface TurnLog {
   flush(): Promise<number>;
   /** The next chunk of this artifact continues the chunks that earlier attempts have stored. */
   keepArtifact(artifactId: string): void;
+  /** If the turn ends with a question, the task goes on after this time without an answer: as the next attempt of this run. */
+  wakeIn(ms: number): void;
 }
 
 /** The console of a turn: output of the agent's code, for the author of the agent. */

@@ -46,6 +46,7 @@ export class SecretGuard implements TurnSecrets {
     return {
       read: (taskId) => journal.read(taskId),
       append: (value, record) => journal.append(this.redactor.value(value), record),
+      restart: (value) => journal.restart(this.redactor.value(value)),
     };
   }
 

@@ -9,6 +9,7 @@ import { UsageRollup } from './retention/usage-rollup.js';
 import { RunsModule } from './runs/runs.module.js';
 import { ScheduleClockModule } from './schedules/schedule-clock.module.js';
 import { TurnsModule } from './turns/turns.module.js';
+import { UnansweredTasks } from './turns/unanswered-tasks.js';
 
 /** Everything a worker does: runs, push notifications, schedules that are due, and the sweeps. It answers no caller. */
 @Module({
@@ -20,7 +21,7 @@ import { TurnsModule } from './turns/turns.module.js';
     ScheduleClockModule,
     TurnsModule,
   ],
-  providers: [TaskTreeSweep, RetentionSweep, UsageCount, UsageRollup],
+  providers: [TaskTreeSweep, RetentionSweep, UnansweredTasks, UsageCount, UsageRollup],
   exports: [PlatformModule, RunsModule],
 })
 export class WorkerTasksModule {}

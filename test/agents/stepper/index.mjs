@@ -9,7 +9,7 @@ const textOf = ({ parts }) => parts.map(({ content }) => content.value).join('')
 /** Runs the operations of its message; each step writes its name and the id of its process into a file. */
 export default class Stepper {
   async execute({ taskId, contextId, userMessage, context }, bus) {
-    const { step, sleep, waitForInput, callAgent } = context;
+    const { step, sleep, waitForInput, callAgent, continueAs, lastState = 1 } = context;
     const { file, ops } = JSON.parse(textOf(userMessage));
     const say = (state, text) => {
       const message = { messageId: '', role: 2, parts: [{ content: { $case: 'text', value: text } }] };
@@ -30,8 +30,24 @@ export default class Stepper {
         };
         results.push(await step(name, work));
       }
+      if (op === 'again') {
+        for (let i = 1; i <= more.steps; i++) {
+          await step(name, () =>
+            appendFileSync(file, `${name}${(lastState - 1) * more.steps + i} ${process.pid}\n`),
+          );
+        }
+        if (lastState < more.times) await continueAs(lastState + 1);
+        results.push(lastState);
+      }
       if (op === 'sleep') await sleep(name, more.for);
-      if (op === 'ask') results.push(textOf(await waitForInput(name, more.question)));
+      if (op === 'ask') {
+        const answer = waitForInput(name, more.question, { timeout: more.timeout });
+        results.push(await answer.then(textOf, ({ code, message }) => code ?? message));
+      }
+      if (op === 'race') {
+        const time = sleep(`${name} time`, more.for).then(() => 'nobody');
+        results.push(await Promise.race([waitForInput(name, more.question).then(textOf), time]));
+      }
       if (op === 'call') {
         const reply = await callAgent(name, more.agent, more.message).catch(({ message }) => message);
         results.push(reply.content ?? reply);

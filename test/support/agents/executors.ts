@@ -16,7 +16,18 @@ export async function* converseHere(
   ports?: TurnStepPorts,
 ): AsyncGenerator<AgentOutput> {
   if (signal.aborted) return;
-  const steps = await TurnSteps.open(turn, ports);
+  let steps: TurnSteps | undefined = await TurnSteps.open(turn, ports);
+  while (steps) steps = yield* executeHere(executor, turn, steps, signal, logger);
+}
+
+/** One call of `execute`. */
+async function* executeHere(
+  executor: AgentExecutor,
+  turn: Turn,
+  steps: TurnSteps,
+  signal: AbortSignal,
+  logger: Logger,
+): AsyncGenerator<AgentOutput, TurnSteps | undefined> {
   const request = await turnRequest(steps);
   const host: TurnHost = {
     maxEventBytes: 1_000_000,
@@ -30,7 +41,7 @@ export async function* converseHere(
   const stream = new TurnStream(1, (message) => toHosted(hosted, message), portsOf(turn));
   const hosted = new HostedTurn(1, JSON.parse(JSON.stringify(request)) as typeof request, host);
   void hosted.run();
-  yield* converse(stream, turn, steps, signal, logger);
+  return yield* converse(stream, turn, steps, signal, logger);
 }
 
 function toStream(stream: TurnStream, message: FromAgent): void {

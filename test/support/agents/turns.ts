@@ -52,7 +52,12 @@ export function turnWith(history: Message[], fields: Partial<GuardedTurn> = {}):
     referenceTasks: [],
     earlierTasks: async () => [],
     journal: new MemoryJournal(),
-    log: { startedAt: 0, flush: () => Promise.resolve(0), keepArtifact: () => undefined },
+    log: {
+      startedAt: 0,
+      flush: () => Promise.resolve(0),
+      keepArtifact: () => undefined,
+      wakeIn: () => undefined,
+    },
     console: { write: (_level, text) => text },
     records: NO_RECORDS,
     secrets: turnSecrets({}),
@@ -127,14 +132,17 @@ export class MemoryJournal implements TurnJournal {
 
   append(value: unknown, record?: string): Promise<void> {
     const { runId, entries } = this;
-    if (record !== undefined) this.records.set(entries.length + 1, record);
+    const position = (entries.at(-1)?.position ?? 0) + 1;
+    if (record !== undefined) this.records.set(position, record);
     // A copy, as in the database: later changes of the object have no effect.
-    entries.push({
-      runId,
-      position: entries.length + 1,
-      value: JSON.parse(JSON.stringify(value)) as unknown,
-    });
+    entries.push({ runId, position, value: JSON.parse(JSON.stringify(value)) as unknown });
     return Promise.resolve();
+  }
+
+  async restart(value: unknown): Promise<void> {
+    const { length } = this.entries;
+    await this.append(value);
+    this.entries.splice(0, length);
   }
 }
 

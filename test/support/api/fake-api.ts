@@ -309,6 +309,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
       agentVersion: null,
       events: 1,
       createdAt: undefined,
+      wakesAt: null,
     }),
   },
   artifactPages: { page: async () => ({ head: 1, pieces: [], next: undefined }) },

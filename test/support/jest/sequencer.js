@@ -21,6 +21,7 @@ const LONG = [
   'test/isolation/rights.e2e-spec.ts',
   'test/chaos/chaos.e2e-spec.ts',
   'test/console/tenant-pages.e2e-spec.ts',
+  'test/e2e/waits.e2e-spec.ts',
   'test/e2e/fairness.e2e-spec.ts',
   'test/e2e/large-turns.e2e-spec.ts',
   'test/fuzz/fuzz.e2e-spec.ts',

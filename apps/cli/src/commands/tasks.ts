@@ -368,6 +368,7 @@ function fieldsOf(found: TenantSchemas['Task'], task: Task, slug: string): [stri
           ],
         ]
       : []),
+    ...(found.wakes_at == null ? [] : [['asks until', timeOf(found.wakes_at)] satisfies [string, string]]),
     ['created', timeOf(found.created_at)],
     ['updated', timeOf(found.updated_at)],
     ...(run?.state === 'running' && run.worker_id !== null

@@ -7,7 +7,7 @@ import {
   type RequestContext,
 } from '@a2a-js/sdk/server';
 import { randomUUID } from 'node:crypto';
-import type { DurableSteps, TenantSecrets } from '../runtimes/executor/child/steps.js';
+import type { DurableSteps, InputOptions, TenantSecrets } from '../runtimes/executor/child/steps.js';
 import { stepsOf } from './steps-of.js';
 import { textOf } from './text-of.js';
 
@@ -25,7 +25,7 @@ export interface AgentTurn extends DurableSteps, TenantSecrets {
   /** Adds a text to the answer. Callers read it while the answer grows. */
   stream: (text: string) => void;
   /** Asks the caller and resolves with the text of the answer: `waitForInput` for texts. */
-  ask: (name: string, question: string) => Promise<string>;
+  ask: (name: string, question: string, options?: InputOptions) => Promise<string>;
   /** Publishes any event of the SDK. */
   publish: (event: AgentExecutionEvent) => void;
 }
@@ -70,7 +70,7 @@ function turnOf(
   signal: AbortSignal,
 ): AgentTurn {
   const { taskId, contextId, userMessage: message, task } = request;
-  const { step, sleep, waitForInput, callAgent, patched, secret } = stepsOf(request);
+  const { step, sleep, waitForInput, callAgent, continueAs, lastState, patched, secret } = stepsOf(request);
   return {
     text: textOf(message),
     message,
@@ -79,13 +79,15 @@ function turnOf(
     task,
     signal,
     stream: (text) => reply.stream(text),
-    ask: async (name, question) => textOf(await waitForInput(name, question)),
+    ask: async (name, question, options) => textOf(await waitForInput(name, question, options)),
     publish: (event) => bus.publish(event),
     step,
     sleep,
     patched,
     waitForInput,
     callAgent,
+    continueAs,
+    lastState,
     secret,
   };
 }
@@ -93,12 +95,15 @@ function turnOf(
 /** Writes the answer of a turn. */
 class TurnReply {
   private hasBegun = false;
+  /** The next text goes on with the answer. Without an answer so far, it begins one. */
+  private appends: boolean;
 
   constructor(
     private readonly request: RequestContext,
     private readonly bus: ExecutionEventBus,
   ) {
     const { taskId: id, contextId, userMessage, task } = request;
+    this.appends = stepsOf(request).lastState !== undefined;
     if (task) return;
     // The server of the SDK needs it; Baton has it already.
     const status = { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp: undefined };
@@ -116,8 +121,9 @@ class TurnReply {
       metadata: undefined,
       extensions: [],
     };
-    const append = this.hasBegun;
+    const append = this.appends;
     this.hasBegun = true;
+    this.appends = true;
     this.bus.publish(
       AgentEvent.artifactUpdate({ taskId, contextId, artifact, append, lastChunk, metadata: undefined }),
     );

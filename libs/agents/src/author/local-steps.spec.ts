@@ -2,7 +2,7 @@ import { TaskState } from '@a2a-js/sdk';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
 import { runExecutor } from './run-executor.js';
 import { stepsOf } from './steps-of.js';
-import type { DurableSteps, StepOptions } from '../runtimes/executor/child/steps.js';
+import type { DurableSteps, InputTimeout, StepOptions } from '../runtimes/executor/child/steps.js';
 
 /** An executor that says what its steps give. */
 const executorOf = (code: (steps: DurableSteps) => Promise<unknown>) => ({
@@ -70,6 +70,23 @@ describe('durable steps in a unit test', () => {
     };
     await expect(runExecutor(executorOf(code), 'hi')).rejects.toThrow('nothing in stock');
     expect(undone).toEqual(['money', 'room']);
+  });
+
+  it('have a question time out for which the test has no answer, and begin anew', async () => {
+    const executor = executorOf(async ({ step, waitForInput, continueAs, lastState = 0 }) => {
+      const n = await step('add', () => Number(lastState) + 1);
+      if (n < 3) return continueAs(n);
+      const error = await waitForInput('name', 'Who?', { timeout: '1h' }).catch((thrown: unknown) => thrown);
+      return [n, (error as InputTimeout).code, (error as InputTimeout).step];
+    });
+    expect((await runExecutor(executor, 'hi')).text).toBe('[3,"INPUT_TIMEOUT","name"]');
+    expect((await runExecutor(executor, 'hi', { answers: { name: 'Ada' } })).text).toBe('[3,null,null]');
+    expect(await runExecutor(executor, 'hi', { executions: 1 })).toMatchObject({ events: [], lastState: 1 });
+    expect(await runExecutor(executor, 'hi', { executions: 2, lastState: 1 })).toMatchObject({
+      text: '[3,"INPUT_TIMEOUT","name"]',
+    });
+    const endless = executorOf(async ({ continueAs }) => continueAs(null));
+    await expect(runExecutor(endless, 'hi')).rejects.toThrow('set `executions`');
   });
 
   it('are checked as Baton checks them, and say what the test has left out', async () => {

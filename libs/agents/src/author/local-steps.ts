@@ -6,8 +6,9 @@ import type {
   StepCall,
   StepOptions,
 } from '../runtimes/executor/child/steps.js';
-import { HostedSteps } from '../runtimes/executor/child/hosted-steps.js';
+import { HostedSteps, type StepChannel } from '../runtimes/executor/child/hosted-steps.js';
 import { UnknownOutcome } from '../runtimes/executor/child/unknown-outcome.js';
+import { INPUT_TIMEOUT, InputTimeout } from '../runtimes/executor/child/input-timeout.js';
 
 /** Answers of the caller and replies of other agents in a unit test, by the name of the step. */
 export interface StepAnswers {
@@ -34,17 +35,27 @@ export interface LocalSteps {
   compensate(thrown: unknown): Promise<unknown>;
 }
 
+/** One of the executions of an agent that begins anew. States are JSON. */
+interface LocalExecution {
+  lastState?: string;
+  onContinue?: (state: string) => void;
+}
+
 /**
  * Durable steps without a server, for unit tests: each step runs once, is tried again at once when it throws, and its result is
- * checked as Baton checks it. Sleeps pass at once. A question or a call for which the test has no answer rejects.
+ * checked as Baton checks it. Sleeps pass at once. A question with a `timeout` for which the test has no answer times out. Any other question or a call for which the test has no answer rejects.
  */
-export function localSteps({ answers = {}, replies = {}, crashes = [] }: StepAnswers): LocalSteps {
-  const steps: HostedSteps = new HostedSteps([], {
+export function localSteps(
+  { answers = {}, replies = {}, crashes = [] }: StepAnswers,
+  execution: LocalExecution = {},
+): LocalSteps {
+  const channel: StepChannel = {
     say: ({ id }) => queueMicrotask(() => steps.onReply(id, { until: 0, key: `test-step-${id}` })),
-    park: () => undefined,
+    park: ({ continueAs }) => continueAs !== undefined && execution.onContinue?.(continueAs),
     leave: () => undefined,
-  });
-  const { step, sleep, patched } = steps.api;
+  };
+  const steps: HostedSteps = new HostedSteps([], channel, { lastState: execution.lastState });
+  const { step, sleep, continueAs, lastState, patched } = steps.api;
   const known = (name: string, given: Readonly<Record<string, unknown>>, option: string): unknown => {
     if (Object.hasOwn(given, name)) return given[name];
     throw new Error(`the test has nothing for step "${name}": add it to ${option}`);
@@ -74,11 +85,20 @@ export function localSteps({ answers = {}, replies = {}, crashes = [] }: StepAns
     step: (name, run, options) => (crashes.includes(name) ? crashing : step)(name, run, options),
     sleep,
     patched,
-    waitForInput: (name) =>
-      step(name, () => known(name, answers, 'answers'), { attempts: 1 }).then((text) => ({
+    continueAs,
+    lastState,
+    waitForInput: async (name, _question, { timeout } = {}) => {
+      if (timeout !== undefined && !Object.hasOwn(answers, name)) {
+        await step(name, () => undefined);
+        const message = 'the test has no answer';
+        throw new InputTimeout(name, { name: 'InputTimeout', message, code: INPUT_TIMEOUT });
+      }
+      const text = await step(name, () => known(name, answers, 'answers'), { attempts: 1 });
+      return {
         ...Message.fromJSON({ messageId: name, role: 'ROLE_USER', parts: [{ text }] }),
         request: { metadata: undefined, configuration: undefined },
-      })),
+      };
+    },
     callAgent: (name) =>
       step(
         name,

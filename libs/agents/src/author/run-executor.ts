@@ -21,6 +21,10 @@ export interface RunOptions extends StepAnswers {
   request?: Partial<Pick<SendMessageRequest, 'metadata' | 'configuration'>>;
   /** URIs of the extensions that the caller asks for. */
   extensions?: string[];
+  /** What the execution before has given to `continueAs`. Default: it is the first one */
+  lastState?: unknown;
+  /** How many executions to run, of an agent that calls `continueAs`. Default: until it ends, and no more than 1,000 */
+  executions?: number;
 }
 
 /** The result of one turn of an executor. */
@@ -29,7 +33,12 @@ export interface ExecutorRun {
   events: AgentExecutionEvent[];
   /** All texts of its messages, statuses and artifacts, in order. */
   text: string;
+  /** What the last execution has given to `continueAs`, if `executions` is set and the agent has not ended. */
+  lastState?: unknown;
 }
+
+/** More are an agent that does not end. */
+const MAX_EXECUTIONS = 1_000;
 
 /** As large as Baton allows by default. */
 const MAX_EVENT_BYTES = 4 * 1024 * 1024;
@@ -40,20 +49,28 @@ const MAX_EVENT_BYTES = 4 * 1024 * 1024;
  *
  * @param executor the executor, or its class
  * @param message the user's text, or a whole message
- * @returns the events that it published until `execute` returned
- * @throws whatever `execute` throws; TypeError or RangeError for an event that Baton refuses
+ * @returns the events that it published until `execute` returned, in all executions
+ * @throws whatever `execute` throws; Error if it does not end; TypeError or RangeError for an event that Baton refuses
  */
 export async function runExecutor(
   executor: Executor | (new () => Executor),
   message: string | Message,
-  { task, request = {}, extensions = [], secrets = {}, ...stepAnswers }: RunOptions = {},
+  {
+    task,
+    request = {},
+    extensions = [],
+    secrets = {},
+    lastState,
+    executions,
+    ...stepAnswers
+  }: RunOptions = {},
 ): Promise<ExecutorRun> {
   const json: string[] = [];
   const sink = { maxEventBytes: MAX_EVENT_BYTES, event: (text: string) => void json.push(text), finished };
   const taskId = task?.id ?? randomUUID();
   const contextId = task?.contextId ?? randomUUID();
   const sent = typeof message === 'string' ? userMessage(message) : message;
-  const context = requestContext({
+  const turn = {
     tenantId: 'test',
     taskId,
     contextId,
@@ -66,24 +83,42 @@ export async function runExecutor(
       configuration: request.configuration,
     }),
     ...(task && { task: Task.toJSON(task) }),
-  });
+  };
   const secret = (name: string): Promise<string> => {
     const value = Object.hasOwn(secrets, name) ? secrets[name] : undefined;
     if (value !== undefined) return Promise.resolve(value);
     return Promise.reject(new Error(`the test has no secret "${name}": add it to secrets`));
   };
-  const steps = localSteps(stepAnswers);
-  Object.assign(context.context, steps.api, { secret });
-  const instance = typeof executor === 'function' ? new executor() : executor;
-  const bus = new TurnBus(sink, () => context.context.activatedExtensions ?? []);
-  try {
-    await instance.execute(context as never, bus as never);
-  } catch (error) {
-    throw await steps.compensate(error);
+  /** @returns JSON of the next state; undefined: the agent has ended */
+  const execute = async (state: string | undefined): Promise<string | undefined> => {
+    const context = requestContext(turn);
+    const instance = typeof executor === 'function' ? new executor() : executor;
+    const bus = new TurnBus(sink, () => context.context.activatedExtensions ?? []);
+    const next = await new Promise<string | undefined>((resolve, reject) => {
+      const execution = { onContinue: resolve, ...(state !== undefined && { lastState: state }) };
+      const steps = localSteps(stepAnswers, execution);
+      Object.assign(context.context, steps.api, { secret });
+      const undo = async (error: unknown): Promise<never> => {
+        throw await steps.compensate(error);
+      };
+      const executed = instance.execute(context as never, bus as never).catch(undo);
+      executed.then(() => resolve(undefined), reject);
+    });
+    bus.finished();
+    return next;
+  };
+  let state = lastState === undefined ? undefined : JSON.stringify(lastState);
+  const said = (): ExecutorRun => {
+    const events = json.map(eventOf);
+    return { events, text: events.map(textOf).join('') };
+  };
+  for (let n = 1; n <= (executions ?? MAX_EXECUTIONS); n++) {
+    state = await execute(state);
+    if (state === undefined) return said();
   }
-  bus.finished();
-  const events = json.map(eventOf);
-  return { events, text: events.map(textOf).join('') };
+  // oxlint-disable-next-line no-restricted-properties -- bounded, and of this agent's code
+  if (executions !== undefined) return { ...said(), lastState: state && (JSON.parse(state) as unknown) };
+  throw new Error(`the agent has called continueAs() ${MAX_EXECUTIONS} times: set \`executions\``);
 }
 
 const finished = (): void => undefined;

@@ -208,6 +208,7 @@ describe('a child', () => {
       agentVersion: 3,
       events: 2,
       createdAt: expect.any(Date) as Date,
+      wakesAt: null,
     });
     const stranger = randomUUID();
     expect(await taskTree.ancestors(stranger, leaf.taskId)).toEqual([]);
@@ -232,6 +233,7 @@ describe('a child', () => {
       agentVersion: null,
       events: 0,
       createdAt: undefined,
+      wakesAt: null,
     });
   });
 

@@ -20,6 +20,7 @@ interface RelationsRow {
   agent_version: number | null;
   last_sequence: number;
   created_at: Date;
+  wakes_at: Date | null;
 }
 interface WokenRow {
   /** Suspended runs that were read. */
@@ -55,9 +56,9 @@ SELECT id, agent_id FROM ancestors ORDER BY length`,
 
 /** $1 tenant $2 task */
 export const RELATIONS: Statement = {
-  name: 'task-relations-3',
+  name: 'task-relations-4',
   text: `
-SELECT t.owner, t.parent_task_id, t.last_sequence, t.created_at, ARRAY(
+SELECT t.owner, t.parent_task_id, t.last_sequence, t.created_at, t.wakes_at, ARRAY(
   SELECT id::text FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 ORDER BY created_at, id
 ) AS children, (
   SELECT agent_version FROM runs r WHERE ${isRunOf('r', '$1', '$2')} ORDER BY created_at DESC, id DESC LIMIT 1
@@ -230,6 +231,7 @@ export class TaskTreeStore {
       agentVersion: row?.agent_version ?? null,
       events: row?.last_sequence ?? 0,
       createdAt: row?.created_at,
+      wakesAt: row?.wakes_at ?? null,
     };
   }
 

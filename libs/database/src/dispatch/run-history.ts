@@ -28,24 +28,29 @@ export type RunEvent = z.output<typeof event>;
 export const historyFrom = (sender: string): string =>
   `CASE WHEN ${sender}::text IS NOT NULL THEN jsonb_build_array(jsonb_build_object('sent', true, 'at', clock_timestamp(), 'by', ${sender}::text)) END`;
 
-/**
- * SQL: the history of the run `r` with one more entry. `clock_timestamp()`: a transaction may have begun long ago. The first entry stays:
- * it may name the sender.
- */
-const withEntry = (entry: string): string => `
-    (CASE WHEN jsonb_array_length(r.history) >= ${MAX_ENTRIES} THEN r.history - 1 ELSE coalesce(r.history, '[]') END
-      || jsonb_build_array(jsonb_build_object('at', clock_timestamp(), ${entry})))`;
+/** SQL: the history of the run `r` with more entries. The first entry stays: it may name the sender. */
+const withEntries = (...entries: string[]): string => `
+    (CASE WHEN jsonb_array_length(r.history) >= ${MAX_ENTRIES} THEN r.history${' - 1'.repeat(entries.length)} ELSE coalesce(r.history, '[]') END
+      || jsonb_build_array(${entries.join(', ')}))`;
+
+/** SQL: an entry. Unless it says when, of this moment. `clock_timestamp()`: a transaction may have begun long ago. */
+const entryOf = (members: string, at = 'clock_timestamp()'): string =>
+  `jsonb_build_object('at', ${at}, ${members})`;
 
 /** SQL: the history of the run `r` after the end of its attempt. */
 export const afterEnd = (why: (typeof ENDS)[number]): string =>
-  withEntry(`'ended', r.attempt, 'why', '${why}'`);
+  withEntries(entryOf(`'ended', r.attempt, 'why', '${why}'`));
 
 /** SQL: the columns of a suspended run `r` that is queued again. It waits for a slot like a new one, in the order of its first acceptance. */
-export const WOKEN = `state = 'queued', waits_for = NULL, enqueued_at = NULL, not_before = NULL, history = ${withEntry(`'woken', true`)}`;
+export const WOKEN = `state = 'queued', waits_for = NULL, enqueued_at = NULL, not_before = NULL, history = ${withEntries(entryOf(`'woken', true`))}`;
+
+/** SQL: the history of the run `r` that had ended with a question, after it was woken because no answer has come in time. */
+export const afterQuestion = (): string =>
+  withEntries(entryOf(`'ended', r.attempt, 'why', 'suspended'`, 'r.finished_at'), entryOf(`'woken', true`));
 
 /** SQL: the history of the run `r` after this worker has claimed it, unless that is its first attempt. */
 export const afterClaim = (worker: string): string =>
-  `CASE WHEN r.attempt > 0 AND r.state = 'queued' THEN ${withEntry(`'claimed', r.attempt + 1, 'worker', ${worker}`)} ELSE r.history END`;
+  `CASE WHEN r.attempt > 0 AND r.state = 'queued' THEN ${withEntries(entryOf(`'claimed', r.attempt + 1, 'worker', ${worker}`))} ELSE r.history END`;
 
 /** $1 tenant $2 task */
 const READ: Statement = {

@@ -35,4 +35,7 @@ it('knows for how long a sleeping run should be awake', async () => {
   expect(await overdue()).toBe(0);
   await sleep('-5 minutes');
   expect(await overdue()).toBeCloseTo(300, -2);
+  // A task that asks may be more overdue.
+  await sql(stores, `UPDATE tasks SET wakes_at = now() - interval '20 minutes'`);
+  expect(await overdue()).toBeCloseTo(1200, -2);
 });

@@ -10,7 +10,7 @@ export interface InstallationState {
   backupAgeSeconds: number | undefined;
   /** Schedules that Baton has paused, because it cannot compute their next time. */
   pausedSchedules: number;
-  /** For how long the most overdue run that sleeps should be awake, in seconds; 0: none is overdue. */
+  /** For how long the most overdue run that sleeps, or task that asks, should have gone on, in seconds; 0: none is overdue. */
   sleepOverdueSeconds: number;
   /** Runs of all tenants that wait for other code of their agent. */
   parkedRuns: number;
@@ -21,8 +21,10 @@ const STATE: Statement = {
     (SELECT extract(epoch FROM clock_timestamp() - value::timestamptz)::float8 FROM installation WHERE name = 'last_backup')
       AS "backupAgeSeconds",
     (SELECT count(*)::int FROM schedules WHERE paused_reason IS NOT NULL) AS "pausedSchedules",
-    (SELECT coalesce(greatest(0, extract(epoch FROM clock_timestamp() - min(not_before))), 0)::float8 FROM runs
-      WHERE state = 'suspended' AND not_before IS NOT NULL) AS "sleepOverdueSeconds",
+    coalesce(greatest(0, extract(epoch FROM clock_timestamp() - least(
+      (SELECT min(not_before) FROM runs WHERE state = 'suspended' AND not_before IS NOT NULL),
+      (SELECT min(wakes_at) FROM tasks WHERE wakes_at IS NOT NULL)
+    ))), 0)::float8 AS "sleepOverdueSeconds",
     (SELECT count(*)::int FROM runs WHERE ${IS_PARKED}) AS "parkedRuns"`,
 };
 

@@ -349,7 +349,8 @@ export class StoreAdapter implements OracleSubject {
     return result.ok ? { first: result.firstSequence } : 'refused';
   }
 
-  async endTurn({ writer, head, events, state, error, folds }: Arguments['endTurn']): Promise<Answer> {
+  async endTurn(input: Arguments['endTurn']): Promise<Answer> {
+    const { writer, head, events, state, error, folds, wakeInMs } = input;
     const key = this.key(writer);
     const said = this.events(writer, [...events, { state }]);
     const artifacts = folds ? said.fold.artifacts() : undefined;
@@ -357,7 +358,13 @@ export class StoreAdapter implements OracleSubject {
       afterSequence: head,
       contextId: this.contextOf(writer.task),
       events: said.events,
-      end: { state: STATES[state], outcome: null, artifacts, ...(error !== undefined && { error }) },
+      end: {
+        state: STATES[state],
+        outcome: null,
+        artifacts,
+        wakeInMs,
+        ...(error !== undefined && { error }),
+      },
     });
     return result.ok ? { first: result.firstSequence, hasChildren: result.hasChildren } : 'refused';
   }
@@ -431,8 +438,8 @@ export class StoreAdapter implements OracleSubject {
 
   async lookForWork(_: object): Promise<Answer> {
     const found = await this.stores.runs.lookForWork(STALE_MS);
-    const { expiredRuns, staleQueuedRuns, waitingRuns, suspendedRuns, openChildren } = found;
-    return { expiredRuns, staleQueuedRuns, waitingRuns, suspendedRuns, openChildren };
+    const { expiredRuns, staleQueuedRuns, waitingRuns, suspendedRuns, unansweredTasks, openChildren } = found;
+    return { expiredRuns, staleQueuedRuns, waitingRuns, suspendedRuns, unansweredTasks, openChildren };
   }
 
   async reclaimExpired(_: object): Promise<Answer> {
@@ -470,6 +477,11 @@ export class StoreAdapter implements OracleSubject {
       cursor = slice.next;
     } while (cursor);
     return woken;
+  }
+
+  async wakeAsking(_: object): Promise<Answer> {
+    const woken = await this.stores.tasks.wakeAsking(ROWS);
+    return woken.map(({ taskId, event }) => `${this.name(taskId)}, event ${event.sequence}`).sort();
   }
 
   async abandonedChildren(_: object): Promise<Answer> {
@@ -522,6 +534,12 @@ export class StoreAdapter implements OracleSubject {
     );
   }
 
+  async answerTimeEnds({ task }: Arguments['answerTimeEnds']): Promise<Answer> {
+    return this.change(
+      `UPDATE tasks SET wakes_at = ${LONG_AGO} WHERE id = '${this.id(task)}' AND wakes_at IS NOT NULL`,
+    );
+  }
+
   async queueLoses({ run }: Arguments['queueLoses']): Promise<Answer> {
     return this.change(
       `UPDATE runs SET enqueued_at = ${LONG_AGO} WHERE id = '${this.id(run)}' AND state = 'queued' AND enqueued_at IS NOT NULL`,
@@ -561,13 +579,14 @@ export class StoreAdapter implements OracleSubject {
     return {
       tasks: entries(
         tasks,
-        ({ id, tenant, state, active_run, parent, metadata, log, history, journal, ...row }) => [
+        ({ id, tenant, state, active_run, wakes_run, parent, metadata, log, history, journal, ...row }) => [
           this.name(id),
           {
             ...row,
             tenant: this.name(tenant),
             state: nameOfState(state),
             activeRun: active_run && this.runName(active_run),
+            wakesRun: wakes_run && this.runName(wakes_run),
             parent: parent && this.name(parent),
             metadata: metadata ?? {},
             log: (log ?? []).map(({ n, attempt, payload }) => `${n} @${attempt} ${saidByJson(payload)}`),
@@ -764,6 +783,7 @@ const REASONS = {
   'not-found': 'refused: no such task',
   terminal: 'refused: the task has ended',
   busy: 'refused: the task is busy',
+  late: 'refused: the time for an answer is over',
 };
 
 /** @throws what is not a refusal */
@@ -834,6 +854,7 @@ interface StoredRows extends QueryResultRow {
         tenant: string;
         state: A2aState;
         active_run: string | null;
+        wakes_run: string | null;
         parent: string | null;
         metadata: object | null;
         log: { n: number; attempt: number; payload: StoredEvent }[] | null;
@@ -868,6 +889,7 @@ const STORED: Statement = {
     rowsOf(
       'tasks',
       `SELECT t.id, t.tenant_id AS tenant, t.agent_id AS agent, t.owner, t.state, t.last_sequence AS head, t.active_run_id AS active_run,
+       CASE WHEN t.wakes_at < now() THEN 'over' WHEN t.wakes_at IS NOT NULL THEN 'later' END AS "wakesAt", t.wakes_run_id AS wakes_run,
        t.attempt, t.parent_task_id AS parent, t.child_tasks AS children, t.metadata,
        t.stored_bytes + CASE WHEN t.active_run_id IS NULL THEN 0 ELSE t.open_bytes END
          - (SELECT coalesce(sum(octet_length(m.message::text)), 0) FROM task_messages m JOIN runs r

@@ -44,6 +44,7 @@ interface TurnEnd {
   outcome: string | null;
   runState: string;
   error?: string;
+  wakeInMs?: number;
 }
 
 interface ArtifactStart {
@@ -86,6 +87,7 @@ const BATCH = {
   outcome: ['text', ({ end }) => end?.outcome],
   run_state: ['text', ({ end }) => end?.runState],
   error: ['text', ({ end }) => end?.error],
+  wake_ms: ['float8', ({ end }) => end?.wakeInMs],
 } satisfies Inputs<NewBatch>;
 
 /** The rows of the log (`logRows`). Positions are in the batch, from 1. */
@@ -111,7 +113,7 @@ const SAID = {
 
 /** One batch for each of these runs: events, history, task and, at the end of the turn, the run. See claim.ts for its form. */
 export const APPEND = statement(
-  'runs-append',
+  'runs-append-2',
   { batches: list(BATCH), rows: list(ROW), starts: list(START), said: list(SAID) },
   ({ batches, rows, starts, said }) => `
 WITH task AS (
@@ -123,7 +125,9 @@ WITH task AS (
     outcome = CASE WHEN k.ends THEN k.outcome ELSE t.outcome END,
     stored_bytes = t.stored_bytes + CASE WHEN k.ends THEN t.open_bytes + k.bytes ELSE 0 END,
     artifacts = coalesce(k.artifacts::json, t.artifacts),
-    artifacts_sequence = CASE WHEN k.artifacts IS NULL THEN t.artifacts_sequence ELSE t.last_sequence + k.events END
+    artifacts_sequence = CASE WHEN k.artifacts IS NULL THEN t.artifacts_sequence ELSE t.last_sequence + k.events END,
+    wakes_at = clock_timestamp() + k.wake_ms * interval '1 millisecond',
+    wakes_run_id = CASE WHEN NOT k.ends THEN t.wakes_run_id WHEN k.wake_ms IS NOT NULL THEN k.run_id END
   FROM ${batches.rows('k', 'batch')}
   WHERE t.tenant_id = ${keyOfTenant('k.tenant_id')} AND t.id = k.task_id AND t.active_run_id = k.run_id AND t.attempt = k.attempt
     AND t.last_sequence = k.head AND t.state NOT IN (${TERMINAL_STATES})
@@ -260,6 +264,7 @@ function newBatch(
       outcome: end.outcome,
       runState: runState(end.state),
       ...(end.error !== undefined && { error: plainText(end.error) }),
+      ...(end.wakeInMs !== undefined && { wakeInMs: end.wakeInMs }),
     },
   };
 }

@@ -29,6 +29,8 @@ export interface ClaimedRunRow extends TaskHead {
   traceparent: string | null;
   error_detail: RunError | null;
   waited_seconds: number;
+  /** See `ClaimedRun`. Unset: it did not come with the claim, and is `start_sequence`. */
+  base_sequence?: number | null;
   /** The message that the run answers. Null: it did not come with the claim, see `READ_CLAIMED`. */
   message: object | null;
   message_bytes: number | null;
@@ -57,11 +59,11 @@ const CLAIMED = {
  * The task's id is a value and not a join, so that the index always finds the one row. A plan made and kept while the tables are
  * empty would read all tasks of the tenant at every claim.
  */
-export const READ_CLAIMED = statement('run-read-claimed', { claimed: one(CLAIMED) }, ({ claimed }) => {
+export const READ_CLAIMED = statement('run-read-claimed-2', { claimed: one(CLAIMED) }, ({ claimed }) => {
   const tenant = keyOfTenant(claimed.tenant_id);
   return `
 SELECT ${taskColumns('NULL', true)}, t.parent_task_id, t.push_configs, ${runColumns('r')},
-  m.message, NULL AS message_bytes, m.request
+  r.base_sequence, m.message, NULL AS message_bytes, m.request
 FROM runs r, tasks t, LATERAL (
   SELECT message, request FROM task_messages
   WHERE tenant_id = ${tenant} AND task_id = t.id AND sequence = r.start_sequence
@@ -138,6 +140,7 @@ function claimedRun(
     message: Message.fromJSON(row.message),
     details: detailsFromJson(row.request),
     startSequence: row.start_sequence,
+    baseSequence: row.base_sequence ?? row.start_sequence,
     logged: { events: row.last_sequence, bytes: row.size },
     extensions: row.extensions ?? [],
     traceparent: row.traceparent,
@@ -186,7 +189,7 @@ async function readContent(
   if (!snapshot) throw new Error('A claimed task is gone');
   const { task, sequence } = snapshot;
   // Output of an earlier attempt is part of the task, but not of the artifacts at the start of the turn.
-  const start = { tenantId, taskId: row.id, head: row.start_sequence };
+  const start = { tenantId, taskId: row.id, head: row.base_sequence ?? row.start_sequence };
   const snapshotIsWhole = snapshot.truncation?.artifactsUpToEvent === undefined;
   const { artifacts, isWhole } =
     attempt === 1

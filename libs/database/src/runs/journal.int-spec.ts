@@ -1,6 +1,7 @@
+import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { JournalStore } from '../index.js';
-import { type Stores, endTurn, openStores, sql, startTask } from '../stores.fixture.js';
+import { type Stores, chunk, endTurn, openStores, sql, startTask, status, texts } from '../stores.fixture.js';
 
 let stores: Stores;
 let journal: JournalStore;
@@ -55,6 +56,41 @@ describe('the journal of a task', () => {
     await endTurn(stores, run, 2);
     expect(await journal.append(run, 2, 'late')).toBe(false);
     expect((await journal.read(run.tenantId, run.taskId)).map(({ value }) => value)).toEqual(['mine']);
+  });
+
+  it('begins anew with one entry, and gives the bytes of the others back, those of earlier turns too', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId, runId } = run;
+    await journal.append(run, 1, 'x'.repeat(1_000));
+    await stores.runs.append(run, {
+      afterSequence: 2,
+      events: [status(run, TaskState.TASK_STATE_INPUT_REQUIRED)],
+      end: { state: TaskState.TASK_STATE_INPUT_REQUIRED, outcome: null, wakeInMs: 0 },
+    });
+    const sizes = `SELECT (stored_bytes + open_bytes)::int AS bytes FROM tasks WHERE id = '${taskId}'`;
+    await stores.tasks.wakeAsking(10);
+    await stores.dispatch.dispatch([{ tenantId, slots: 1, maxInFlight: null }], 100, { upTo: 1, slots: 0 });
+    const again = await stores.runs.claim(tenantId, runId, 'w-2', 30_000);
+    const [before] = (await sql(stores, sizes)) as { bytes: number }[];
+    expect(await journal.append(again!, 2, 'y')).toBe(true);
+    expect(await journal.restart(run, 3, 'zombie')).toBe(false);
+    for (let i = 0; i < 2; i++) expect(await journal.restart(again!, 3, 'z')).toBe(true);
+    expect(await journal.read(tenantId, taskId)).toEqual([{ runId, position: 3, value: 'z' }]);
+    const [after] = (await sql(stores, sizes)) as { bytes: number }[];
+    expect(after!.bytes - before!.bytes).toBe(Buffer.byteLength('"z"') - 1_002);
+    expect(await journal.append(again!, 4, 'next')).toBe(true);
+  });
+
+  it('that begins anew leaves the artifacts as they are for the attempts to come', async () => {
+    const run = await startTask(stores);
+    const { tenantId, runId } = run;
+    await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'kept', false)] });
+    expect(await journal.restart(run, 1, 'anew')).toBe(true);
+    await stores.runs.append(run, { afterSequence: 3, events: [chunk(run, ' of a dead attempt')] });
+    await stores.runs.returnToQueue(run, 1);
+    const next = await stores.runs.claim(tenantId, runId, 'w-2', 30_000);
+    expect(texts({ artifacts: next!.artifactsAtStart })).toEqual(['kept']);
+    expect(next).toMatchObject({ startSequence: 1, baseSequence: 3 });
   });
 
   it('is nobody else’s', async () => {

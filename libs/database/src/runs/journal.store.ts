@@ -135,7 +135,7 @@ const ENTRY = {
  * first write may still be under way: it is then committed after this statement has begun, which sees it by the conflict alone. So a
  * conflict with an entry of the same attempt updates the entry as it is. `xmax` is 0 in a new one.
  */
-const APPEND_JOURNAL = statement('journal-append-2', { entry: one(ENTRY) }, ({ entry }) => appendSql(entry));
+const APPEND_JOURNAL = statement('journal-append-3', { entry: one(ENTRY) }, ({ entry }) => appendSql(entry));
 
 const RECORDED_ENTRY = {
   ...ENTRY,
@@ -144,14 +144,13 @@ const RECORDED_ENTRY = {
 } satisfies Inputs<NewEntry>;
 
 /** The same with the record of a model call. It is written with a new entry only. */
-const APPEND_RECORDED = statement('journal-append-recorded', { entry: one(RECORDED_ENTRY) }, ({ entry }) =>
+const APPEND_RECORDED = statement('journal-append-recorded-2', { entry: one(RECORDED_ENTRY) }, ({ entry }) =>
   appendSql(entry, entry),
 );
 
-function appendSql(
-  entry: Record<keyof typeof ENTRY, string>,
-  recorded?: Record<'record' | 'record_bytes', string>,
-): string {
+type EntrySql = Record<keyof typeof ENTRY, string>;
+
+function appendSql(entry: EntrySql, recorded?: Record<'record' | 'record_bytes', string>): string {
   const kept = recorded
     ? `, kept AS (
   INSERT INTO call_records (tenant_id, task_id, position, run_id, attempt, value, bytes)
@@ -162,15 +161,9 @@ function appendSql(
     : '';
   return `
 WITH task AS (
-  SELECT id FROM tasks
-  WHERE tenant_id = ${keyOfTenant(entry.tenant_id)} AND id = ${entry.task_id} AND active_run_id = ${entry.run_id} AND attempt = ${entry.attempt} AND state NOT IN (${TERMINAL_STATES})
-  FOR UPDATE
+  ${lockedTask(entry)}
 ), entry AS (
-  INSERT INTO turn_journal AS j (tenant_id, task_id, run_id, attempt, position, value)
-  SELECT ${entry.tenant_id}, task.id, ${entry.run_id}, ${entry.attempt}, ${entry.position}, ${entry.value} FROM task
-  ON CONFLICT (tenant_id, task_id, position) DO UPDATE SET value = j.value
-    WHERE j.run_id = EXCLUDED.run_id AND j.attempt = EXCLUDED.attempt
-  RETURNING position, xmax = 0 AS is_new
+  ${insertedEntry(entry)}
 )${kept}, counted AS (
   UPDATE tasks SET open_bytes = open_bytes + ${sizeOf(entry.value)}${recorded ? ` + ${recorded.record_bytes}` : ''} FROM entry
   WHERE entry.is_new AND tenant_id = ${keyOfTenant(entry.tenant_id)} AND id = ${entry.task_id}
@@ -178,11 +171,56 @@ WITH task AS (
 SELECT position FROM entry`;
 }
 
+/**
+ * The same, and in place of all entries before it: the bytes of these are given back. What the log has then is not output of a dead attempt
+ * later. The bytes that are open may be below zero: those of earlier turns are stored already.
+ */
+const RESTART_JOURNAL = statement(
+  'journal-restart',
+  {
+    entry: one({ ...ENTRY, kept: ['int', ({ kept }) => kept] } satisfies Inputs<NewEntry & { kept: number }>),
+  },
+  ({ entry }) => `
+WITH task AS (
+  ${lockedTask(entry)}
+), entry AS (
+  ${insertedEntry(entry)}
+), gone AS (
+  DELETE FROM turn_journal j USING entry
+  WHERE entry.is_new AND j.tenant_id = ${keyOfTenant(entry.tenant_id)} AND j.task_id = ${entry.task_id} AND j.position < entry.position AND j.position > ${entry.kept}
+  RETURNING octet_length(j.value::text) AS bytes
+), run AS (
+  UPDATE runs r SET base_sequence = task.last_sequence FROM task, entry
+  WHERE entry.is_new AND r.tenant_id = ${keyOfTenant(entry.tenant_id)} AND r.id = ${entry.run_id}
+), counted AS (
+  UPDATE tasks SET open_bytes = open_bytes + ${sizeOf(entry.value)} - freed.bytes
+  FROM entry, (SELECT coalesce(sum(bytes), 0)::bigint AS bytes FROM gone) freed
+  WHERE entry.is_new AND tenant_id = ${keyOfTenant(entry.tenant_id)} AND id = ${entry.task_id}
+)
+SELECT position FROM entry`,
+);
+
+/** SQL: the task of a writer that may write, locked. */
+function lockedTask(entry: EntrySql): string {
+  return `SELECT id, last_sequence FROM tasks
+  WHERE tenant_id = ${keyOfTenant(entry.tenant_id)} AND id = ${entry.task_id} AND active_run_id = ${entry.run_id} AND attempt = ${entry.attempt} AND state NOT IN (${TERMINAL_STATES})
+  FOR UPDATE`;
+}
+
+/** SQL: writes the entry, if there is a row of `task`. */
+function insertedEntry(entry: EntrySql): string {
+  return `INSERT INTO turn_journal AS j (tenant_id, task_id, run_id, attempt, position, value)
+  SELECT ${entry.tenant_id}, task.id, ${entry.run_id}, ${entry.attempt}, ${entry.position}, ${entry.value} FROM task
+  ON CONFLICT (tenant_id, task_id, position) DO UPDATE SET value = j.value
+    WHERE j.run_id = EXCLUDED.run_id AND j.attempt = EXCLUDED.attempt
+  RETURNING position, xmax = 0 AS is_new`;
+}
+
 /** One value of a task's journal. */
 export interface JournalRecord {
   /** The run that wrote it. */
   runId: string;
-  /** From 1, without holes, over all turns of the task. */
+  /** From 1, over all turns of the task. Without holes between those that are left. */
   position: number;
   /** Any JSON value. */
   value: unknown;
@@ -436,6 +474,12 @@ export class JournalStore {
     const entry = { ...run, position, value, ...(record !== undefined && { record }) };
     const append = record === undefined ? APPEND_JOURNAL : APPEND_RECORDED;
     return (await this.database.tenantQuery(run.tenantId, append, append.values({ entry }))).length > 0;
+  }
+
+  /** The same in place of all entries before it, but the first `kept` ones: those are deleted. */
+  async restart(run: RunKey, position: number, value: unknown, kept = 0): Promise<boolean> {
+    const values = RESTART_JOURNAL.values({ entry: { ...run, position, value, kept } });
+    return (await this.database.tenantQuery(run.tenantId, RESTART_JOURNAL, values)).length > 0;
   }
 }
 

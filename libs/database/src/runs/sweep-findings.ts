@@ -2,13 +2,15 @@
 export interface SweepFindings {
   /** The clock of Postgres at a moment at which it certainly took heartbeats. */
   at: string;
-  /** When the next lease ends, pause before an attempt of a run or of a push, or sleep of a suspended run, in ms from then on; null: there is none. */
+  /** When the next lease ends, pause before an attempt of a run or of a push, sleep of a suspended run, or wait for an answer, in ms from then on; null: there is none. */
   nextMs: number | null;
   expiredRuns: boolean;
   staleQueuedRuns: boolean;
   /** Runs that may be put on the queue as soon as there is room. */
   waitingRuns: boolean;
   suspendedRuns: boolean;
+  /** Tasks that go on without an answer now. */
+  unansweredTasks: boolean;
   /** Children of tasks that have not ended. */
   openChildren: boolean;
   dueSchedules: boolean;

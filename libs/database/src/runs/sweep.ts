@@ -23,7 +23,8 @@ SELECT look.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'swee
   (extract(epoch FROM least(
     leases.next_end, (SELECT min(not_before) FROM runs WHERE ${WAITING} AND not_before > look.started_at),
     (SELECT min(due_at) FROM push_configs WHERE due_at > look.started_at),
-    (SELECT min(not_before) FROM runs WHERE state = 'suspended' AND not_before > look.started_at)
+    (SELECT min(not_before) FROM runs WHERE state = 'suspended' AND not_before > look.started_at),
+    (SELECT min(wakes_at) FROM tasks WHERE wakes_at > look.started_at)
   ) - look.started_at) * 1000)::float8 AS "nextMs",
   EXISTS (
     SELECT FROM runs
@@ -34,6 +35,7 @@ SELECT look.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'swee
     SELECT FROM runs WHERE ${WAITING} AND (not_before IS NULL OR not_before <= look.started_at)
   ) AS "waitingRuns",
   EXISTS (SELECT FROM runs WHERE state = 'suspended') AS "suspendedRuns",
+  EXISTS (SELECT FROM tasks WHERE wakes_at <= look.started_at) AS "unansweredTasks",
   EXISTS (
     SELECT FROM tasks WHERE parent_task_id IS NOT NULL AND state NOT IN (${TERMINAL_STATES})
   ) AS "openChildren",

@@ -64,7 +64,7 @@ const LOCK: Statement = {
 
 /** `held` reads the run before the update forgets it. */
 export const CANCEL = statement(
-  'task-cancel',
+  'task-cancel-2',
   { task: one(TASK) },
   ({ task }) => `
 WITH held AS (
@@ -74,6 +74,7 @@ WITH held AS (
 ), task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_CANCELED}, status = '{}', status_at = ${task.status_at},
     last_sequence = t.last_sequence + 1, active_run_id = NULL, metadata = coalesce(${task.metadata}, t.metadata),
+    wakes_at = NULL, wakes_run_id = NULL,
     stored_bytes = t.stored_bytes + CASE WHEN t.active_run_id IS NULL THEN 0 ELSE t.open_bytes END
   FROM held
   WHERE t.tenant_id = ${keyOfTenant(task.tenant_id)} AND t.id = ${task.id} AND held.state NOT IN (${TERMINAL_STATES})

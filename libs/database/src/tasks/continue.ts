@@ -15,7 +15,13 @@ import { RETRY, retryColumns } from './retry-policy.js';
 import { INTERRUPTED_STATES, type NewStatus, statusNow } from './task-row.js';
 import { TooManyWaitingError } from './too-many-waiting-error.js';
 
-type ContinuedRow = ChangedRow & { dispatched: boolean; may_use_reserved: boolean; refused: boolean };
+type ContinuedRow = ChangedRow & {
+  dispatched: boolean;
+  may_use_reserved: boolean;
+  refused: boolean;
+  /** The task has gone on without an answer. Null: it has not. */
+  is_late: boolean | null;
+};
 
 /** A turn as it is written. */
 interface NewTurn {
@@ -56,11 +62,12 @@ const nextTurn = (
   from: { tables: string; condition: string },
 ): string => `
 WITH held AS (
-  SELECT state, active_run_id, last_sequence FROM tasks
+  SELECT state, active_run_id, last_sequence, wakes_run_id FROM tasks
   WHERE tenant_id = ${keyOfTenant(turn.tenant_id)} AND id = ${turn.task_id} AND (agent_id = ${turn.agent_id}) IS TRUE FOR UPDATE
 ), ${quotaCte({ ...quota, tenant_id: turn.tenant_id })}, ${known} task AS (
   UPDATE tasks t SET state = ${TaskState.TASK_STATE_SUBMITTED}, status = '{}', status_at = ${turn.status_at},
     last_sequence = t.last_sequence + 1, active_run_id = ${turn.run_id}, attempt = 0, outcome = NULL,
+    wakes_at = NULL, wakes_run_id = NULL,
     stored_bytes = t.stored_bytes + ${sizeOf(turn.message)} + coalesce(${sizeOf(turn.request)}, 0), open_bytes = 0
   FROM ${from.tables}
   WHERE t.tenant_id = ${keyOfTenant(turn.tenant_id)} AND t.id = ${turn.task_id} AND ${TAKES_A_TURN} AND NOT quota.refused ${from.condition}
@@ -76,15 +83,15 @@ WITH held AS (
     CASE WHEN quota.dispatched THEN now() END, ${retryColumns(quota.retry)}
   FROM task t, quota
 )
-SELECT held.state, task.last_sequence AS sequence, quota.dispatched, quota.may_use_reserved, quota.refused AND ${TAKES_A_TURN} AS refused
+SELECT held.state, held.active_run_id = held.wakes_run_id AS is_late, task.last_sequence AS sequence, quota.dispatched, quota.may_use_reserved, quota.refused AND ${TAKES_A_TURN} AS refused
 FROM held CROSS JOIN quota LEFT JOIN task ON true`;
 
-const CONTINUE = statement('task-continue-2', { turn: one(TURN), quota: one(QUOTA) }, ({ turn, quota }) =>
+const CONTINUE = statement('task-continue-3', { turn: one(TURN), quota: one(QUOTA) }, ({ turn, quota }) =>
   nextTurn(turn, quota, '', { tables: 'held, quota', condition: '' }),
 );
 
 const CONTINUE_KEYED = statement(
-  'task-continue-keyed-2',
+  'task-continue-keyed-3',
   { turn: one(TURN), quota: one(QUOTA), key: one(KEY) },
   ({ turn, quota, key }) => {
     const known = knownCte(key, {
@@ -130,5 +137,6 @@ export async function continueTask(database: Database, input: NextTurn): Promise
   const earlier = key && (await findEarlierTurn(database, tenantId, key));
   if (earlier) return { ok: false, reason: 'repeated', earlier };
   if (refused) throw new TooManyWaitingError();
-  return { ok: false, reason: isTerminal(row.state) ? 'terminal' : 'busy' };
+  if (isTerminal(row.state)) return { ok: false, reason: 'terminal' };
+  return { ok: false, reason: row.is_late ? 'late' : 'busy' };
 }

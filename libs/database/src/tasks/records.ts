@@ -154,10 +154,10 @@ export interface NextTurn {
   push?: TurnPush | undefined;
 }
 
-/** `repeated`: the key names an earlier turn, and nothing was written. */
+/** `late`: the task has gone on without an answer. `repeated`: the key names an earlier turn, and nothing was written. */
 export type NextTurnResult =
   | { ok: true; sequence: number; dispatched: boolean; mayUseReserved: boolean }
-  | { ok: false; reason: 'not-found' | 'terminal' | 'busy' }
+  | { ok: false; reason: 'not-found' | 'terminal' | 'busy' | 'late' }
   | { ok: false; reason: 'repeated'; earlier: EarlierTurn };
 
 /** A claimed run with everything the worker needs to start. */
@@ -168,7 +168,7 @@ export interface ClaimedRun extends RunKey {
   /** The task as of the claim, history and folded artifacts included; what is too large is left out (`Truncation`). */
   snapshot: TaskSnapshot;
   /**
-   * The artifacts as they were when the turn was accepted. They differ from the snapshot's when an earlier attempt
+   * The artifacts as they were when the turn was accepted, or its present execution began. They differ from the snapshot's when an earlier attempt
    * died in the middle of the turn: what it had sent is to be replaced, what earlier turns left is to be kept.
    */
   artifactsAtStart: Task['artifacts'];
@@ -182,6 +182,8 @@ export interface ClaimedRun extends RunKey {
   details: RequestDetails;
   /** Sequence of the event with which this turn was accepted. */
   startSequence: number;
+  /** Sequence of the last event before the present execution of the turn: what attempts have said after it is replaced. */
+  baseSequence: number;
   extensions: string[];
   traceparent: string | null;
   /** The task whose agent waits, or has waited, for this one. */
@@ -235,6 +237,8 @@ export interface AppendBatch {
      * fold the log. Unset: they are large.
      */
     artifacts?: Task['artifacts'] | undefined;
+    /** Of a turn that ends with a question: the task goes on after this time without an answer. Unset: it waits for the answer alone. */
+    wakeInMs?: number | undefined;
   };
   /** Keys merged into the task's metadata. */
   metadata?: Record<string, unknown>;
@@ -296,6 +300,8 @@ export interface TaskRelations {
   events: number;
   /** Undefined: there is no such task. */
   createdAt: Date | undefined;
+  /** When it goes on without an answer; null = it does not ask, or waits for the answer alone. */
+  wakesAt: Date | null;
 }
 
 /** A task below another one. */
@@ -389,6 +395,14 @@ export interface Crashes {
 /** A run that has used up its attempts. Its task is failed, and its last event is in the log. */
 export interface PoisonedRun extends RunKey {
   event: { sequence: number; payload: EventPayload };
+}
+
+/** A task that has waited for an answer in vain, and is working again. */
+export interface WokenTask {
+  tenantId: string;
+  taskId: string;
+  event: { sequence: number; payload: EventPayload };
+  hasPushConfigs: boolean;
 }
 
 /** A run that used up its attempts, and its redelivery. */

@@ -17,6 +17,7 @@ import { findEarlierTurn } from './message-key.js';
 import { countSlice, countStates, listTasks, searchTasks } from './task-list.js';
 import { TaskReader } from './task-reader.js';
 import { listWaitingTasks } from './waiting-tasks.js';
+import { wakeAsking } from './wake-asking.js';
 
 /** Unless the caller sets another, in bytes. */
 const MAX_READ_BYTES = 16 * 1024 * 1024;
@@ -34,6 +35,7 @@ export class TaskStore {
   readonly continue;
   readonly earlierTurn;
   readonly cancel;
+  readonly wakeAsking;
 
   readonly get;
   readonly list;
@@ -64,6 +66,7 @@ export class TaskStore {
     this.continue = continueTask.bind(undefined, database);
     this.earlierTurn = findEarlierTurn.bind(undefined, database);
     this.cancel = cancelTask.bind(undefined, on);
+    this.wakeAsking = wakeAsking.bind(undefined, database);
 
     this.get = getTask.bind(undefined, on);
     this.list = listTasks.bind(undefined, on);

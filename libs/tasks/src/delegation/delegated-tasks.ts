@@ -145,7 +145,7 @@ export class DelegatedTasks extends ChildTasks {
     message: Message,
     key: MessageKey,
     options: { isUnlimited?: boolean } = {},
-  ): Promise<'not-found' | 'terminal' | 'busy' | undefined> {
+  ): Promise<'not-found' | 'terminal' | 'busy' | 'late' | undefined> {
     const { tenantId, traceparent } = turn;
     const next = { tenantId, agent, message, key, traceparent, ...options };
     const continued = await this.acceptance.continueTask(next);
@@ -208,9 +208,9 @@ function explained(error: unknown, { limits }: ChildRequest): unknown {
   return error;
 }
 
-const notAsking = (reason: 'not-found' | 'terminal' | 'busy'): ChildRefusal =>
+const notAsking = (reason: 'not-found' | 'terminal' | 'busy' | 'late'): ChildRefusal =>
   new ChildRefusal(
-    reason === 'busy'
+    reason === 'busy' || reason === 'late'
       ? 'taskId: the agent is still working on this task'
       : 'taskId: this task has ended; leave taskId out to begin a new one',
   );

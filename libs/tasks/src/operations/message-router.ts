@@ -312,11 +312,14 @@ function assertEnabled({ slug, status }: Agent): void {
   );
 }
 
-function refusal(taskId: string, reason: 'terminal' | 'busy', state: TaskState | undefined): ProtocolError {
-  const why =
-    reason === 'terminal'
-      ? 'the task has ended; send a message without taskId to start a new one'
-      : 'the task is still working; wait until it asks for input, or cancel it';
+const REFUSALS = {
+  terminal: 'the task has ended; send a message without taskId to start a new one',
+  busy: 'the task is still working; wait until it asks for input, or cancel it',
+  late: 'the time for an answer is over, and the task has gone on without it; wait until it asks for input, or cancel it',
+};
+
+function refusal(taskId: string, reason: keyof typeof REFUSALS, state: TaskState | undefined): ProtocolError {
+  const why = REFUSALS[reason];
   const canceled = reason === 'terminal' && state === TaskState.TASK_STATE_CANCELED;
   return new ProtocolError(canceled ? 'task-canceled' : 'unsupported-operation', `message.taskId: ${why}`, {
     metadata: { taskId },

@@ -49,7 +49,7 @@ const PAUSED_SCHEDULES = gauge(
 );
 const SLEEP_OVERDUE = gauge(
   'baton_sleep_overdue_seconds',
-  'For how long the most overdue sleeping run of all tenants should be awake; 0 if none is overdue',
+  'For how long the most overdue sleep, or question with a time, of all tenants should be over; 0 if none is overdue',
 );
 const PARKED = gauge(
   'baton_runs_parked',

@@ -50,6 +50,7 @@ export function claimedRun(overrides: Partial<ClaimedRun> = {}): ClaimedRun {
     message: message('hello', Role.ROLE_USER),
     details: { metadata: undefined, configuration: undefined },
     startSequence: 1,
+    baseSequence: 1,
     artifactsAtStart: [],
     artifactsAreWhole: true,
     logged: { events: 2, bytes: 0 },

@@ -54,6 +54,8 @@ export interface EndOfTurn {
   state: TaskState;
   outcome: TurnOutcome | null;
   error?: string;
+  /** Of a question: the task goes on after this time without an answer. */
+  wakeInMs?: number;
 }
 
 export interface WriterPorts {

@@ -314,6 +314,7 @@ export class RunExecutor {
         return writer.head;
       },
       keepArtifact: (artifactId: string) => output.keepArtifact(artifactId),
+      wakeIn: (ms: number) => output.wakeIn(ms),
     };
     const turn = await this.turns.turnOf(run, agent, log, records, signal, span);
     const stop = eitherOf(signal, writer.refusal);

@@ -18,6 +18,11 @@ class FakeStore {
     if (this.answersToLose-- > 0) throw new DatabaseUnavailableError('Postgres is not available');
     return true;
   };
+  restart = async (run: typeof RUN, position: number, value: unknown) => {
+    for (let i = this.rows.length - 1; i >= 0; i--)
+      if (this.rows[i]!.position < position) this.rows.splice(i, 1);
+    return this.append(run, position, value);
+  };
 }
 
 describe('the journal of a run', () => {
@@ -46,6 +51,15 @@ describe('the journal of a run', () => {
     store.answersToLose = 1;
     await Promise.all([journal.append('a'), journal.append('b')]);
     expect(store.rows.map(({ value }) => value)).toEqual(['before', 'a', 'b']);
+  });
+
+  it('begins anew with an entry whose answer was lost, and goes on after it', async () => {
+    store.answersToLose = 1;
+    await Promise.all([journal.append('a'), journal.restart('anew'), journal.append('b')]);
+    expect(store.rows.map(({ position, value }) => [position, value])).toEqual([
+      [3, 'anew'],
+      [4, 'b'],
+    ]);
   });
 
   it('refuses a run that another attempt owns', async () => {

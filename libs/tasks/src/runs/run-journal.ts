@@ -8,7 +8,7 @@ export class RunJournal implements TurnJournal {
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(
-    private readonly store: Pick<JournalStore, 'read' | 'append'>,
+    private readonly store: Pick<JournalStore, 'read' | 'append' | 'restart'>,
     private readonly run: Pick<ClaimedRun, 'tenantId' | 'taskId' | 'runId' | 'attempt'>,
     private readonly signal: AbortSignal,
   ) {}
@@ -30,18 +30,28 @@ export class RunJournal implements TurnJournal {
   }
 
   append(value: unknown, record?: string): Promise<void> {
-    const written = this.last.then(() => this.write(value, record));
+    return this.inOrder((position) => this.store.append(this.run, position, value, record));
+  }
+
+  /** Where the task comes from stays. */
+  restart(value: unknown): Promise<void> {
+    return this.inOrder(async (position) => {
+      const kept = (await this.origin()) ? 1 : 0;
+      return this.store.restart(this.run, position, value, kept);
+    });
+  }
+
+  private inOrder(write: (position: number) => Promise<boolean>): Promise<void> {
+    const written = this.last.then(() => this.write(write));
     this.last = written.catch(() => undefined);
     return written;
   }
 
   /** A lost answer is asked for again. The entry has a fixed position, so it is written once. */
-  private async write(value: unknown, record: string | undefined): Promise<void> {
+  private async write(write: (position: number) => Promise<boolean>): Promise<void> {
     this.head ??= (await this.entries(this.run.taskId)).at(-1)?.position ?? 0;
     const position = this.head + 1;
-    const isOurs = await retryTransient(() => this.store.append(this.run, position, value, record), {
-      signal: this.signal,
-    });
+    const isOurs = await retryTransient(() => write(position), { signal: this.signal });
     if (!isOurs) throw new AppendRefused('another attempt owns the run');
     this.head = position;
   }

@@ -10,6 +10,7 @@ import {
   type TaskStatus,
   endsTurn,
   isDeeper,
+  isInterrupted,
   isTruncated,
   MAX_JSON_DEPTH,
   textPart,
@@ -38,7 +39,7 @@ export interface LogEntry {
    */
   restores?: string;
   /** Set when this event ends the turn. */
-  end?: { state: TaskState; outcome: TurnOutcome | null };
+  end?: { state: TaskState; outcome: TurnOutcome | null; wakeInMs?: number };
 }
 
 /**
@@ -49,6 +50,8 @@ export class TurnOutput {
   private readonly seen = new Set<string>();
   private readonly text = new WellFormedOutput();
   private readonly baseArtifacts: Map<string, Artifact>;
+  /** Set if a question does not wait for its answer alone. */
+  private wakeInMs: number | undefined;
 
   constructor(
     private readonly run: ClaimedRun,
@@ -91,6 +94,11 @@ export class TurnOutput {
     this.seen.add(artifactId);
   }
 
+  /** If the turn ends with a question, the task goes on after this time without an answer. */
+  wakeIn(ms: number): void {
+    this.wakeInMs = ms;
+  }
+
   /** A status of this task, with a text of the platform's own. */
   platformStatus(state: TaskState, text: string): EventPayload {
     const message: Message = {
@@ -114,12 +122,14 @@ export class TurnOutput {
     const { id: taskId, contextId } = this.run.snapshot.task;
     const message = status?.message && this.message(status.message);
     const timestamp = clock.date().toISOString();
+    const { wakeInMs } = this;
+    const wakes = isInterrupted(state) && wakeInMs !== undefined && { wakeInMs };
     return {
       payload: {
         $case: 'statusUpdate',
         value: { taskId, contextId, status: { state, message, timestamp }, metadata },
       },
-      ...(endsTurn(state) && { end: { state, outcome: null } }),
+      ...(endsTurn(state) && { end: { state, outcome: null, ...wakes } }),
     };
   }
 

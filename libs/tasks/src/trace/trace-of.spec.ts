@@ -1,5 +1,5 @@
 import { TaskState } from '@baton/a2a';
-import type { LoggedStatus, RunRecord } from '@baton/database';
+import type { LoggedStatus, RunEvent, RunRecord } from '@baton/database';
 import { childIdOf } from '../core/child-id.js';
 import type { TraceMaterial } from './trace-material.js';
 import { traceOf } from './trace-of.js';
@@ -115,6 +115,33 @@ describe('the trace of a task', () => {
     const canceled = [...statuses.slice(0, 2), status(4, 6, TaskState.TASK_STATE_CANCELED, 0)];
     expect(questions({ runs: runs.slice(0, 1), statuses: canceled })).toEqual([
       ['question 3', null, 'canceled', 4, 6],
+    ]);
+  });
+
+  it('has a question that nobody has answered up to the time at which the turn goes on', () => {
+    const history: RunEvent[] = [
+      { ended: 1, at: at(4), why: 'suspended' },
+      { woken: true, at: at(7) },
+      { claimed: 2, at: at(8), worker: 'w-2' },
+    ];
+    expect(
+      trace({
+        runs: [run('a', 0, { attempt: 2, finishedAt: at(9) })],
+        statuses: [
+          status(2, 1, WORKING),
+          status(3, 4, ASKS),
+          status(4, 7, WORKING, 0),
+          status(5, 9, DONE, 2),
+        ],
+        histories: new Map([['a', history]]),
+      }),
+    ).toEqual([
+      ['turn a', null, 'succeeded', 0, 9],
+      ['queue a 1', 'turn a', 'succeeded', 0, 1],
+      ['attempt a 1', 'turn a', 'succeeded', 1, 4],
+      ['question 3', null, 'failed', 4, 7],
+      ['queue a 2', 'turn a', 'succeeded', 7, 8],
+      ['attempt a 2', 'turn a', 'succeeded', 8, 9],
     ]);
   });
 

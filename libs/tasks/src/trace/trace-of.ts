@@ -147,21 +147,31 @@ function stepSpan(step: StepRecord, index: number, { runs, statuses }: TraceMate
   };
 }
 
-/** The task waits for its caller from a status that asks to the acceptance of the next message, or to its end. */
+/**
+ * The task waits for its caller from a status that asks to the acceptance of the next message, to its end, or until it goes on without an
+ * answer.
+ */
 function questionSpans({ statuses, runs, histories }: TraceMaterial): TraceSpan[] {
   return statuses.flatMap(({ sequence, state, at }, i) => {
     if (!isInterrupted(state)) return [];
     const answer = runs.find(({ startSequence }) => startSequence > sequence);
+    const next = statuses[i + 1];
     const end = statuses.slice(i + 1).find((later) => isTerminal(later.state));
-    const sender = answer && histories.get(answer.runId)?.find((event) => 'sent' in event);
+    // After an answer a worker says that the task works again.
+    const isUnanswered = next?.state === TaskState.TASK_STATE_WORKING && next.attempt === 0;
+    const endedAt = isUnanswered ? next.at : (answer?.createdAt ?? end?.at ?? null);
+    const ended = isUnanswered ? 'failed' : answer ? 'succeeded' : end ? 'canceled' : 'waiting';
+    const answered = isUnanswered ? undefined : answer;
+    const sender = answered && histories.get(answered.runId)?.find((event) => 'sent' in event);
     return {
       id: `question ${sequence}`,
       parentId: null,
       kind: 'question',
       name: stateName(state),
       startedAt: at,
-      endedAt: answer?.createdAt ?? end?.at ?? null,
-      state: answer ? 'succeeded' : end ? 'canceled' : 'waiting',
+      endedAt,
+      state: ended,
+      ...(isUnanswered && { error: 'No answer came in time' }),
       ...(sender && { answeredBy: sender.by }),
     };
   });

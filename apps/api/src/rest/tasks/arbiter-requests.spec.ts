@@ -29,6 +29,7 @@ beforeAll(async () => {
     agentVersion: null,
     events: 3,
     createdAt: new Date('2026-01-31T11:59:00.000Z'),
+    wakesAt: null,
   });
   api.listing.descendants = async () => [
     {

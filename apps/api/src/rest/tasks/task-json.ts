@@ -227,6 +227,9 @@ export const wholeTask = taskSummary
     continues: z.string().nullable().describe('The failed task with which it goes on'),
     fork_of: z.string().nullable().describe('The task of which it is a fork'),
     continued_as: z.string().nullable().describe('The task that goes on with it, after it has failed'),
+    wakes_at: timeSchema
+      .nullable()
+      .describe('When it goes on without an answer. Null: it does not ask, or waits for the answer alone'),
     task: a2aSchema('The task'),
     error: runError.nullable().describe("The last error in the agent's code"),
     model_calls: z
@@ -481,7 +484,7 @@ function encodeApprovals({ status }: Task): Pick<z.infer<typeof taskSummary>, 'a
 export const encodeWholeTask = (
   task: Task,
   agentId: string,
-  { owner, parentTaskId, childTaskIds, agentVersion, events, createdAt }: TaskRelations,
+  { owner, parentTaskId, childTaskIds, agentVersion, events, createdAt, wakesAt }: TaskRelations,
 ): Omit<
   z.infer<typeof wholeTask>,
   | 'error'
@@ -501,6 +504,7 @@ export const encodeWholeTask = (
   parent_id: parentTaskId,
   child_ids: childTaskIds,
   events,
+  wakes_at: wakesAt?.toISOString() ?? null,
   task: Task.toJSON(task) as JsonObject,
 });
 

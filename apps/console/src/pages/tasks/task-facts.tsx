@@ -31,6 +31,7 @@ export function Lead({ task, first }: { task: Task; first: TaskLog['first'] }) {
   const facts: Fact[] = [
     ...(message === '' ? [] : [['Message', <MessageText key="message" text={message} />] as Fact]),
     ['State', <StateBadge key="state" state={state} parked={task.parked} />],
+    ...(task.wakes_at === null ? [] : [['Asks until', <Time key="wakes" at={task.wakes_at} />] as Fact]),
     ...(reason === undefined
       ? []
       : [

@@ -10,9 +10,12 @@ export function printToAuthor(text: string): void {
  * Passes on the output of a turn. If the agent's code throws, its author reads the stack in the terminal of `npm start`.
  * @param slug of the agent
  */
-export async function* printingErrors<T>(output: AsyncIterable<T>, slug: string): AsyncGenerator<T> {
+export async function* printingErrors<T, R>(
+  output: AsyncGenerator<T, R>,
+  slug: string,
+): AsyncGenerator<T, R> {
   try {
-    yield* output;
+    return yield* output;
   } catch (error) {
     if (error instanceof AgentError) printToAuthor(`${slug}: ${error.detail.stack ?? error.detail.message}`);
     else if (error instanceof JournalMismatch) printToAuthor(`${slug}: a task is parked. ${error.problem}`);

@@ -57,16 +57,18 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     this.assertInstalled(turn.agent);
     const { agents, children, environment } = this;
     const limits = { depth: environment.delegationDepth, tasks: environment.delegationTasks };
-    const steps = await TurnSteps.open(turn, { agents, children, limits });
-    const request = await turnRequest(steps);
     const { tenantId, runId, task } = turn;
     const ids = { tenantId, taskId: task.id, runId, alone: turn.runsAlone ?? false };
-    if (signal.aborted) return;
-    const { pool, code } = this.poolOf(turn);
-    const stream = await pool.open(request, ids, portsOf(turn), signal);
-    if (!stream) return;
-    const output = converse(stream, turn, steps, signal, this.logger, code);
-    yield* environment.devMode ? printingErrors(output, turn.agent.slug) : output;
+    let steps: TurnSteps | undefined = await TurnSteps.open(turn, { agents, children, limits });
+    while (steps) {
+      const request = await turnRequest(steps);
+      if (signal.aborted) return;
+      const { pool, code } = this.poolOf(turn);
+      const stream = await pool.open(request, ids, portsOf(turn), signal);
+      if (!stream) return;
+      const output = converse(stream, turn, steps, signal, this.logger, code);
+      steps = yield* environment.devMode ? printingErrors(output, turn.agent.slug) : output;
+    }
   }
 
   /** All runs have ended or returned to the queue before this call. */
@@ -191,7 +193,7 @@ export async function turnRequest(steps: TurnSteps): Promise<TurnRequest> {
   const known = [...earlier, ...referenceTasks];
   const refers = known.length > 0 || message.referenceTaskIds.length > 0;
   const stored = storedTask(turn);
-  const { recorded, compensating } = steps;
+  const { recorded, compensating, lastState } = steps;
   return {
     tenantId,
     taskId: task.id,
@@ -202,6 +204,7 @@ export async function turnRequest(steps: TurnSteps): Promise<TurnRequest> {
     ...(stored && { task: Task.toJSON(stored) }),
     ...(recorded.length > 0 && { steps: recorded }),
     ...(compensating && { compensating }),
+    ...(lastState !== undefined && { lastState }),
     ...(refers && { referenceTasks: known.map((reference) => Task.toJSON(reference)) }),
   };
 }

@@ -42,6 +42,8 @@ export interface TurnRequest {
   compensating?: Compensating;
   /** Replay the steps and leave the code at the first one that would do more: nothing is run, stored or asked for. */
   isReplay?: true;
+  /** JSON of what the execution before has given to `continueAs`. Absent: there was none. */
+  lastState?: string;
 }
 
 /** The value of a secret, or why the turn does not get it. */

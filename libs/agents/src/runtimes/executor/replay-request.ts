@@ -42,8 +42,14 @@ export async function replayRequest(recorded: RecordedTask): Promise<TurnRequest
     journal: {
       read: () => Promise.resolve(entries),
       append: () => Promise.reject(new Error('a replay stores nothing')),
+      restart: () => Promise.reject(new Error('a replay stores nothing')),
     },
-    log: { startedAt: 0, flush: () => Promise.resolve(0), keepArtifact: () => undefined },
+    log: {
+      startedAt: 0,
+      flush: () => Promise.resolve(0),
+      keepArtifact: () => undefined,
+      wakeIn: () => undefined,
+    },
     secrets: { redactor: NOTHING_SECRET, get: () => Promise.resolve(undefined) },
     extensions: [],
   } satisfies Partial<Turn>;

@@ -10,7 +10,8 @@ export type OutcomeDecision = (typeof OUTCOME_DECISIONS)[number];
 /** What a person has answered about an unknown outcome. `result` is JSON. `problem`: the answer cannot be read. */
 export type OutcomeAnswer = { done: boolean; result?: string } | { problem: string };
 
-/** Bounds of the steps of one task. Both sides check them: the process for a clear error, the worker before it stores. */
+/** Bounds of the steps of one task, since it last began anew with `continueAs`. Both sides check them: the process for a clear error, the
+ * worker before it stores. */
 export const STEP_LIMITS = {
   /** Steps of a task. */
   steps: 1000,
@@ -77,8 +78,10 @@ export interface RecordedStep {
   isUnknown?: true;
   /** Of an unknown outcome about which a person was asked. */
   answer?: OutcomeAnswer;
-  /** When it goes on, in ms since 1970: the end of a sleep, or of the pause before the next try. */
+  /** When it goes on, in ms since 1970: the end of a sleep, of the wait for an answer, or of the pause before the next try. */
   until?: number;
+  /** Of a question that the task has gone on without: a higher number was asked later. */
+  asked?: number;
   /** Its end. `order` counts the ends of the execution. */
   ended?: { order: number; result?: string; error?: StepFailure };
 }
@@ -99,7 +102,7 @@ export type StepMessage = { id: number } & (
       nth: number;
       kind: StepKind;
       alone: boolean;
-      /** Of a sleep: how long, in ms. */
+      /** Of a sleep, and of a question with a timeout: how long, in ms. */
       ms?: number;
       /** Of a call: the agent, and the JSON of `{message, data, taskId}`. */
       agent?: string;
@@ -119,7 +122,7 @@ export type StepMessage = { id: number } & (
 /** The worker's answer to a message about a step: it is stored. */
 export type StepReply =
   | {
-      /** When a sleep ends, or the next try begins, in ms since 1970. */
+      /** When a sleep or a wait for an answer ends, or the next try begins, in ms since 1970. */
       until?: number;
       /** Of a step that has begun. */
       key?: string;
@@ -130,10 +133,12 @@ export type StepReply =
     }
   | { error: StepFailure };
 
-/** Every step under way waits. The turn can be left: its code runs again when one of them goes on. */
+/** Every step under way waits. The turn can be left: its code runs again when one of them goes on. Or the code begins anew. */
 export interface Parked {
+  /** JSON of the state with which the next execution begins at once. Nothing else is set then. */
+  continueAs?: string;
   /** The step that asks the caller, and the parts of its question as ProtoJSON. */
   input?: { id: number; question: unknown[] };
-  /** Time until the first sleep ends, in ms. */
+  /** Time until the first sleep or wait ends, in ms. */
   wakeInMs?: number;
 }

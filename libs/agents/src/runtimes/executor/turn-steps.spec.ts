@@ -1,8 +1,8 @@
-import { TaskState } from '@baton/a2a';
+import { type Message, TaskState } from '@baton/a2a';
 import { Logger } from '@baton/telemetry';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
 import { stepsOf } from '../../author/steps-of.js';
-import type { DurableSteps, StepCall, StepOptions } from './child/steps.js';
+import type { DurableSteps, InputTimeout, StepCall, StepOptions } from './child/steps.js';
 import {
   type AgentOutput,
   type JournalEntry,
@@ -57,6 +57,9 @@ const chunk = (text: string, append: boolean) =>
 /** A task whose attempts share a journal and a log. */
 class Bench {
   readonly kept: string[] = [];
+  /** After which times the task goes on without an answer. */
+  readonly wakes: number[] = [];
+  readonly messageIds: string[] = [];
   readonly effects: string[] = [];
   /** Events in the log. */
   logged = 0;
@@ -82,6 +85,7 @@ class Bench {
         startedAt: this.logged,
         flush: () => Promise.resolve((this.logged = this.base + outputs.length)),
         keepArtifact: (id) => void this.kept.push(id),
+        wakeIn: (ms) => void this.wakes.push(ms),
       },
     };
     this.base = this.logged;
@@ -95,6 +99,8 @@ class Bench {
     try {
       for await (const output of converseHere(executor, turn, stop.signal, Logger.silent(), this.ports)) {
         outputs.push(output);
+        if (output.$case === 'statusUpdate')
+          this.messageIds.push(output.value.status?.message?.messageId ?? '');
       }
     } finally {
       this.logged = this.base + outputs.length;
@@ -107,10 +113,12 @@ class Bench {
   private crashing(after: number) {
     let left = after;
     const { journal } = this;
+    const write = (stored: () => Promise<void>): Promise<void> =>
+      left-- > 0 ? stored() : Promise.reject(new Error('the worker has died'));
     return {
       read: () => journal.read(),
-      append: (value: unknown) =>
-        left-- > 0 ? journal.append(value) : Promise.reject(new Error('the worker has died')),
+      append: (value: unknown) => write(() => journal.append(value)),
+      restart: (value: unknown) => write(() => journal.restart(value)),
     };
   }
 
@@ -729,6 +737,214 @@ describe('a question to the caller', () => {
     await expect(next.run(code, { history, crashAfter: 2 })).rejects.toThrow('died');
     expect(await next.run(code, { history })).toEqual([answered(['m-1', 'first', 'Ada', 'last Ada'])]);
     expect(bench.effects).toEqual(['first', 'last Ada', 'last Ada']);
+  });
+});
+
+describe('a question with a time', () => {
+  const textOf = ({ parts }: { parts: { content?: unknown }[] }): unknown =>
+    (parts[0]?.content as { value: unknown }).value;
+  const question = userMessage('Your name?', { messageId: 'q', role: 2 });
+  const asks = { state: TASK_STATE_INPUT_REQUIRED, text: 'Your name?' };
+  const answerIn = (history: Message[]) => [...history, userMessage('Ada', { messageId: 'm-2' })];
+
+  /** The time has come: the log has the question, and that the task works again. */
+  const timeIsOver = (name: string): void => {
+    bench.logged += 1;
+    setDue(bench.journal, name);
+  };
+
+  it.each<[string, Code]>([
+    [
+      'loses a race with a sleep',
+      async ({ waitForInput, sleep }) =>
+        Promise.race([
+          waitForInput('name', 'Your name?').then(textOf),
+          sleep('wait', '1h').then(() => 'nobody'),
+        ]),
+    ],
+    [
+      'has a timeout',
+      async ({ waitForInput }) =>
+        waitForInput('wait', 'Your name?', { timeout: '1h' }).then(textOf, () => 'nobody'),
+    ],
+  ])('goes on in the same turn when its time is over: one that %s', async (_, wait) => {
+    const code: Code = async (steps, bus, context) => {
+      bus.publish(chunk('before', false));
+      const name = await wait(steps, bus, context);
+      return steps.step('after', () => bench.effect(`after ${String(name)}`));
+    };
+    expect(await bench.run(code)).toEqual([expect.anything(), asks]);
+    expect(bench.wakes).toEqual([expect.closeTo(3_600_000, -5)]);
+    timeIsOver('wait');
+    // What was published before is in the log.
+    expect(await bench.run(code)).toEqual([answered('after nobody')]);
+    expect(bench.kept).toEqual(['a']);
+    expect(bench.effects).toEqual(['after nobody']);
+  });
+
+  it('is answered by the message of the next turn, if that comes first', async () => {
+    const code: Code = async ({ waitForInput }) => textOf(await waitForInput('name', '?', { timeout: '1h' }));
+    await bench.run(code);
+    setDue(bench.journal);
+    const history = answerIn([userMessage('hi'), question]);
+    expect(await new NextRun(bench).run(code, { history })).toEqual([answered('Ada')]);
+  });
+
+  it('rejects with an InputTimeout, and with the same one in every attempt', async () => {
+    const code: Code = async ({ step, waitForInput }) => {
+      const error = (await waitForInput('name', '?', { timeout: '1h' }).catch(
+        (thrown: unknown) => thrown,
+      )) as InputTimeout;
+      await step('after', () => 1);
+      return [error.name, error.code, error.step, error.message];
+    };
+    await bench.run(code);
+    timeIsOver('name');
+    await expect(bench.run(code, { crashAfter: 2 })).rejects.toThrow('died');
+    expect(await bench.run(code)).toEqual([
+      answered([
+        'InputTimeout',
+        'INPUT_TIMEOUT',
+        'name',
+        'step "name" failed: InputTimeout: no answer came in time',
+      ]),
+    ]);
+  });
+
+  it('is asked again after a reminder, with another message, and its answer ends it', async () => {
+    const code: Code = async ({ waitForInput, sleep }, bus) => {
+      const answer = waitForInput('name', 'Your name?').then(textOf);
+      for (let i = 1; ; i++) {
+        const said = await Promise.race([answer, sleep(`remind ${i}`, '1h')]);
+        if (said !== undefined) return said;
+        bus.publish(status(TASK_STATE_WORKING, `reminder ${i}`));
+      }
+    };
+    await bench.run(code);
+    timeIsOver('remind 1');
+    expect(await bench.run(code)).toEqual([{ state: TASK_STATE_WORKING, text: 'reminder 1' }, asks]);
+    expect(new Set(bench.messageIds).size).toBe(3);
+    expect(bench.wakes.length).toBe(2);
+    const history = answerIn([userMessage('hi'), question, question]);
+    expect(await new NextRun(bench).run(code, { history })).toEqual([answered('Ada')]);
+  });
+
+  it('leaves the next answer to the question that is asked after it', async () => {
+    const code: Code = async ({ waitForInput, sleep }) => {
+      const first = waitForInput('first', 'First?').then(textOf);
+      const early = await Promise.race([first, sleep('wait', '1h')]);
+      return [early, textOf(await waitForInput('second', 'Second?'))];
+    };
+    await bench.run(code);
+    timeIsOver('wait');
+    expect(await bench.run(code)).toEqual([{ state: TASK_STATE_INPUT_REQUIRED, text: 'Second?' }]);
+    const history = answerIn([userMessage('hi'), question, question]);
+    expect(await new NextRun(bench).run(code, { history })).toEqual([answered([null, 'Ada'])]);
+  });
+
+  it('is over when the code ends the turn with a question of its own', async () => {
+    const code: Code = async ({ waitForInput, sleep }, bus, { userMessage: asked }) => {
+      if (asked.messageId === 'm-2') return 'a new execution';
+      await Promise.race([waitForInput('name', '?'), sleep('wait', '1h')]);
+      bus.publish(status(TASK_STATE_INPUT_REQUIRED, 'Shall I go on?'));
+      return undefined;
+    };
+    await bench.run(code);
+    timeIsOver('wait');
+    await bench.run(code);
+    const history = answerIn([userMessage('hi'), question, question]);
+    expect(await new NextRun(bench).run(code, { history })).toEqual([answered('a new execution')]);
+  });
+});
+
+describe('an agent that begins anew', () => {
+  /** As many steps as one execution may have, again and again. */
+  const endless =
+    (until: number): Code =>
+    async ({ step, continueAs, lastState = 0 }, bus) => {
+      let sum = lastState as number;
+      for (let i = 0; i < STEP_LIMITS.steps; i++) sum += await step('add', () => 1);
+      bus.publish(chunk(`${sum} `, sum > STEP_LIMITS.steps));
+      return sum < until ? continueAs(sum) : sum;
+    };
+
+  it('has as many steps as it likes, and its journal stays small', async () => {
+    const outputs = await bench.run(endless(3_000));
+    expect(outputs).toMatchObject([{ text: '1000 ' }, { text: '2000 ' }, { text: '3000 ' }, answered(3_000)]);
+    expect(bench.journal.entries.length).toBeLessThanOrEqual(2 * STEP_LIMITS.steps + 1);
+  });
+
+  // An execution writes 2,000 entries, and one when it begins anew.
+  it.each([1_999, 2_000, 2_001, 2_500, 4_001, 4_002])(
+    'goes on where it was after a crash (after %i entries)',
+    async (crashAfter) => {
+      await expect(bench.run(endless(3_000), { crashAfter })).rejects.toThrow('the worker has died');
+      expect((await bench.run(endless(3_000))).at(-1)).toEqual(answered(3_000));
+    },
+  );
+
+  it('does not say again what executions before the last one have said', async () => {
+    const code: Code = async ({ step, continueAs, lastState = 1 }, bus) => {
+      const n = lastState as number;
+      bus.publish(chunk(`${n} `, n > 1));
+      bus.publish(status(TASK_STATE_WORKING, `execution ${n}`));
+      await step('work', () => bench.effect(`work ${n}`));
+      return n < 3 ? continueAs(n + 1) : n;
+    };
+    // It dies in the second execution, when its step has begun.
+    await expect(bench.run(code, { crashAfter: 4 })).rejects.toThrow('died');
+    expect(await bench.run(code)).toEqual([
+      { artifact: 'a', append: true, lastChunk: false, text: '3 ' },
+      { state: TASK_STATE_WORKING, text: 'execution 3' },
+      answered(3),
+    ]);
+    expect(bench.kept).toEqual(['a']);
+    expect(bench.effects).toEqual(['work 1', 'work 2', 'work 2', 'work 3']);
+  });
+
+  it('has the first message and its request in each execution, and asks in any of them', async () => {
+    const code: Code = async ({ continueAs, lastState, waitForInput }, _bus, context) => {
+      const said = [context.userMessage.messageId, context.request.metadata, lastState];
+      if (lastState === undefined) return continueAs({ at: new Date(0) });
+      const { messageId } = await waitForInput('name', 'Your name?');
+      return [said, messageId];
+    };
+    expect(await bench.run(code, { metadata: { turn: 'first' } })).toMatchObject([{ text: 'Your name?' }]);
+    const question = userMessage('Your name?', { messageId: 'q', role: 2 });
+    const history = [userMessage('hi'), question, userMessage('Ada', { messageId: 'm-2' })];
+    const said = ['m-1', { turn: 'first' }, { at: '1970-01-01T00:00:00.000Z' }];
+    expect(await new NextRun(bench).run(code, { history })).toEqual([answered([said, 'm-2'])]);
+  });
+
+  it.each<[string, Code, string]>([
+    ['a state that is no JSON', ({ continueAs }) => continueAs(1n), 'must be a JSON value'],
+    [
+      'a state that is too large',
+      ({ continueAs }) => continueAs('x'.repeat(300_000)),
+      'at most 262144 bytes',
+    ],
+    [
+      'a step that runs',
+      async ({ step, continueAs }) => {
+        void step('hangs', () => new Promise(() => undefined));
+        return continueAs(1);
+      },
+      'must not be called while a step runs',
+    ],
+  ])('is told what it must not do: %s', async (_, code, message) => {
+    await expect(bench.run(code)).rejects.toThrow(message);
+  });
+
+  it('leaves waits that were lost in a race', async () => {
+    const code: Code = async ({ waitForInput, sleep, step, continueAs, lastState }) => {
+      if (lastState !== undefined) return step('after', () => lastState);
+      await Promise.race([waitForInput('name', '?'), sleep('wait', '1h')]);
+      return continueAs('nobody');
+    };
+    await bench.run(code);
+    bench.logged += 1;
+    setDue(bench.journal);
+    expect(await bench.run(code)).toEqual([answered('nobody')]);
   });
 });
 

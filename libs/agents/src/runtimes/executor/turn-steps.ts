@@ -5,6 +5,7 @@ import { ChildRefusal } from '../../child-refusal.js';
 import { type AgentList } from '../../agent-list.js';
 import {
   type AgentOutput,
+  inputRequired,
   type JournalEntry,
   historyBefore,
   Suspension,
@@ -44,7 +45,7 @@ export interface TurnStepPorts {
 interface EntryHead {
   /**
    * Executions of a task count from 1. An execution is one call of `execute`, with all its later attempts, and with the
-   * turns that answer its `waitForInput`.
+   * turns that answer its `waitForInput`. The next one begins with a message that answers nothing, or with `continueAs`.
    */
   execution: number;
   id: number;
@@ -60,7 +61,7 @@ interface Begun extends EntryHead {
   nth: number;
   kind: StepKind;
   alone: boolean;
-  /** Of a sleep: its end, in ms since 1970. */
+  /** Of a sleep, and of a question with a timeout: its end, in ms since 1970. */
   until?: number;
   /** Of a call. */
   agent?: string;
@@ -110,8 +111,35 @@ interface CompensationBegun extends EntryHead, Compensating {
   event: 'compensating';
 }
 
+/**
+ * A turn has ended with a question that the task may go on without, or that is one of several. An answer answers the last one of them.
+ * Releases up to 0.2 skip this entry.
+ */
+interface QuestionPosed extends EntryHead {
+  event: 'posed';
+}
+
+/** The first entry of an execution that began with `continueAs`. All entries before it were deleted. It is about no step: its id is 0. */
+interface Continued extends EntryHead {
+  event: 'continued';
+  /** JSON */
+  state: string;
+  /** The index of the execution's first message in the history of the task. */
+  start: number;
+  /** `metadata` and `configuration` of the request that began it. */
+  details?: DetailsJson;
+}
+
 /** An entry in the journal of an executor's task. Only the executor runtime writes into it. */
-type StepEntry = Begun | Failed | Ended | OutcomeAsked | OutcomeAnswered | CompensationBegun;
+type StepEntry =
+  | Begun
+  | Failed
+  | Ended
+  | OutcomeAsked
+  | OutcomeAnswered
+  | CompensationBegun
+  | QuestionPosed
+  | Continued;
 
 interface OpenStep extends RecordedStep {
   agent?: string;
@@ -127,7 +155,7 @@ interface OpenStep extends RecordedStep {
 export class TurnSteps {
   private readonly steps: OpenStep[] = [];
   private ends = 0;
-  /** Bytes and steps of the whole task. */
+  /** Bytes and steps of the journal. */
   private bytes = 0;
   private total = 0;
   /** Head of the log at the last entry of this execution. */
@@ -135,6 +163,11 @@ export class TurnSteps {
   /** The children that steps of this attempt wait for, by step. */
   private readonly waiting = new Map<number, string>();
   private execution = 1;
+  /** Set if this execution began with `continueAs`. */
+  private continued: Continued | undefined;
+  /** Questions of this execution with which a turn has ended, and those of this run, as far as they have an entry. */
+  private posed = 0;
+  private posedByRun = 0;
   /** Set once the code of the execution has thrown with steps to compensate. */
   compensating: Compensating | undefined;
   /** Whether the log has nothing beyond the last entry. Then artifacts go on where they were. */
@@ -153,6 +186,11 @@ export class TurnSteps {
     return steps;
   }
 
+  /** JSON of what the execution before has given to `continueAs`. */
+  get lastState(): string | undefined {
+    return this.continued?.state;
+  }
+
   /** The steps that the code has begun before. */
   get recorded(): RecordedStep[] {
     return this.steps.map(({ agent: _, start: _start, details: _details, ...step }) => ({
@@ -164,7 +202,7 @@ export class TurnSteps {
   /** The turn as it was when the execution began: after an answer the code runs again with its first message. */
   get firstTurn(): Turn {
     const { turn } = this;
-    const { start, details } = this.steps.find((step) => step.start !== undefined) ?? {};
+    const { start, details } = this.continued ?? this.steps.find((step) => step.start !== undefined) ?? {};
     const message = start === undefined ? undefined : turn.task.history[start];
     if (start === undefined || !message) return turn;
     const task = { ...turn.task, history: turn.task.history.slice(0, start + 1) };
@@ -212,6 +250,22 @@ export class TurnSteps {
     this.compensating = compensating;
   }
 
+  /**
+   * Ends this execution. All its entries are replaced by the first one of the next. Throws AgentError for a state that the library never
+   * sends.
+   * @returns the steps of the next execution, in the same turn
+   */
+  async continueAs(state: string): Promise<TurnSteps> {
+    assertText(state, STEP_LIMITS.resultBytes);
+    if (typeof state !== 'string') throw invalid('a state that is no text');
+    const next = new TurnSteps(this.turn, this.ports);
+    next.execution = this.execution + 1;
+    const entry = await next.entryOf({ event: 'continued', id: 0, state, ...this.firstMessage() });
+    await this.turn.journal.restart(entry);
+    next.apply(entry);
+    return next;
+  }
+
   /** The part of an output that no earlier attempt has published. */
   replayed(output: AgentOutput): AgentOutput | undefined {
     if (output.$case !== 'artifactUpdate' && output.$case !== 'task') return undefined;
@@ -223,16 +277,28 @@ export class TurnSteps {
     return undefined;
   }
 
-  /** The parts of a question. Throws AgentError for a value that is no part. */
-  questionOf({ id, question }: NonNullable<Parked['input']>): Part[] {
-    const step = this.steps[id - 1];
-    if (step?.kind === 'run') return outcomeQuestion(step, this.keyOf(step));
-    try {
-      const { parts } = Message.fromJSON({ parts: question });
-      return parts.length > 0 ? parts : [textPart('')];
-    } catch {
-      throw invalid('a question that is no list of parts');
-    }
+  /**
+   * The output that asks the question of a turn whose steps all wait. If one of them waits for a time, the task goes on then without an
+   * answer. Throws AgentError for a question that the library never sends.
+   */
+  async ask({ id, question }: NonNullable<Parked['input']>, { wakeInMs }: Parked): Promise<AgentOutput> {
+    const step = this.openStep(id);
+    if (step.kind !== 'input' && step.kind !== 'run') throw invalid('a question of a step that asks nothing');
+    const parts = step.kind === 'run' ? outcomeQuestion(step, this.keyOf(step)) : partsOf(question);
+    const output = inputRequired(this.turn, parts);
+    if (wakeInMs !== undefined) this.turn.log.wakeIn(clamped(wakeInMs, STEP_LIMITS.sleepMs));
+    const isOnly = this.openQuestions().every((each) => each === step);
+    if (wakeInMs === undefined && isOnly) return output;
+    await this.append({ event: 'posed', id });
+    this.posedByRun += 1;
+    return this.posedByRun === 1 ? output : withOwnId(output, this.posedByRun);
+  }
+
+  /** The code has gone on without an answer, and ends its turn with a question of its own: the next message answers that one. */
+  async dropQuestions(): Promise<void> {
+    const error = { name: 'Error', message: 'the agent has gone on without the answer' };
+    const dropped = this.openQuestions().filter(({ asked }) => asked !== undefined);
+    for (const step of dropped) await this.end(step, { error });
   }
 
   /** For a turn whose steps all wait. */
@@ -247,19 +313,22 @@ export class TurnSteps {
     const last = entries.at(-1);
     if (!last) return;
     const begun = new Set<string>();
+    this.posedByRun = entries.filter(
+      ({ runId, value }) => runId === this.turn.runId && value.event === 'posed',
+    ).length;
     for (const { value } of entries) {
       this.bytes += JSON.stringify(value).length;
       // A step is begun again after a crash.
-      begun.add(`${value.execution} ${value.id}`);
+      if (value.event !== 'continued') begun.add(`${value.execution} ${value.id}`);
     }
     this.total = begun.size;
-    const own = entries.find(({ runId }) => runId === this.turn.runId);
+    const isOwn = entries.some(({ runId }) => runId === this.turn.runId);
     const latest = last.value.execution;
-    const question = own
+    const question = isOwn
       ? undefined
       : openQuestion(entries.filter(({ value }) => value.execution === latest));
     // A message that answers no question starts a new execution.
-    this.execution = own ? own.value.execution : question ? latest : latest + 1;
+    this.execution = isOwn || question !== undefined ? latest : latest + 1;
     for (const { value } of entries) if (value.execution === this.execution) this.apply(value);
     // What was copied is about the log of another task.
     const isCopied = last.position <= 1 + (this.turn.origin?.copied ?? -1);
@@ -284,12 +353,22 @@ export class TurnSteps {
   }
 
   private apply(entry: StepEntry): void {
+    const step = this.steps[entry.id - 1];
+    if (entry.event === 'posed') {
+      if (step) step.asked = ++this.posed;
+      // If the code has published nothing since the entry before, two events follow: the question, and that the task works again.
+      if (entry.head >= 0 && entry.head === this.head) this.head += 2;
+      return;
+    }
     this.head = entry.head;
     if (entry.event === 'compensating') {
       this.compensating = { error: entry.error, steps: entry.steps };
       return;
     }
-    const step = this.steps[entry.id - 1];
+    if (entry.event === 'continued') {
+      this.continued = entry;
+      return;
+    }
     if (entry.event === 'begun') {
       const { id, name, nth, kind, alone, until, agent, start, details } = entry;
       if (step) {
@@ -360,7 +439,8 @@ export class TurnSteps {
     }
     // A call that is asked for again is no other try: it has one child.
     if (isNew || kind === 'run') {
-      const until = kind === 'sleep' ? Date.now() + clamped(ms, STEP_LIMITS.sleepMs) : undefined;
+      const waits = kind === 'sleep' || (kind === 'input' && ms !== undefined);
+      const until = waits ? Date.now() + clamped(ms, STEP_LIMITS.sleepMs) : undefined;
       const entry = {
         ...({ event: 'begun', id, name, nth, kind, alone } as const),
         ...(until !== undefined && { until }),
@@ -381,7 +461,7 @@ export class TurnSteps {
   }
 
   /** Position of the first message of the execution, with `metadata` and `configuration` of its request. */
-  private firstMessage(): Pick<Begun, 'start' | 'details'> {
+  private firstMessage(): Pick<Continued, 'start' | 'details'> {
     const { firstTurn } = this;
     const details = detailsToJson(firstTurn.details);
     const saysSomething = Object.keys(details).length > 0;
@@ -454,6 +534,13 @@ export class TurnSteps {
   }
 
   private async append(entry: NewStepEntry): Promise<void> {
+    const value = await this.entryOf(entry);
+    await this.turn.journal.append(value);
+    this.head = value.head;
+  }
+
+  /** The entry as it is stored, when all that was published before it is in the log. */
+  private async entryOf<Entry extends NewStepEntry>(entry: Entry): Promise<Entry & Omit<EntryHead, 'id'>> {
     const { turn } = this;
     const flushed = await turn.log.flush();
     // The end of a text that may be the beginning of a secret is held back.
@@ -464,12 +551,15 @@ export class TurnSteps {
     if (this.bytes > STEP_LIMITS.totalBytes + (isUndoing ? STEP_LIMITS.compensationBytes : 0)) {
       throw invalid(`steps with more than ${STEP_LIMITS.totalBytes} bytes of results in a task`);
     }
-    await turn.journal.append(value);
-    this.head = head;
+    return value;
   }
 
   private keyOf({ nth, name }: Pick<RecordedStep, 'nth' | 'name'>): string {
     return effectKey(taskOfEffects(this.turn), 'step', this.execution, nth, name);
+  }
+
+  private openQuestions(): OpenStep[] {
+    return this.steps.filter(({ kind, ended }) => kind === 'input' && !ended);
   }
 
   private openStep(id: number): OpenStep {
@@ -485,16 +575,42 @@ type NewStepEntry = WithoutExecution<StepEntry>;
 const isStepEntry = (entry: JournalEntry): entry is JournalEntry & { value: StepEntry } =>
   typeof (entry.value as Partial<StepEntry> | null)?.execution === 'number';
 
-/** The first step of an execution whose question has no answer. */
+/** The step of an execution that an answer is for: the one with whose question a turn has ended last, or the first one without an answer. */
 function openQuestion(entries: readonly { value: StepEntry }[]): number | undefined {
   const open = new Set<number>();
+  let last: number | undefined;
   for (const { value } of entries) {
+    if (value.event === 'posed') {
+      last = value.id;
+      continue;
+    }
     const asks = value.event === 'asked' || (value.event === 'begun' && value.kind === 'input');
     // A step that asks again is the last one: the process asks about the others before it.
     open.delete(value.id);
     if (asks) open.add(value.id);
   }
-  return [...open][0];
+  return last !== undefined && open.has(last) ? last : [...open][0];
+}
+
+/** Throws AgentError for a value that is no part. */
+function partsOf(question: unknown[]): Part[] {
+  try {
+    const { parts } = Message.fromJSON({ parts: question });
+    return parts.length > 0 ? parts : [textPart('')];
+  } catch {
+    throw invalid('a question that is no list of parts');
+  }
+}
+
+/** A run that asks again sends another message. */
+function withOwnId(output: AgentOutput, number: number): AgentOutput {
+  if (output.$case !== 'statusUpdate' || !output.value.status?.message) return output;
+  const { message } = output.value.status;
+  const status = {
+    ...output.value.status,
+    message: { ...message, messageId: `${message.messageId}-${number}` },
+  };
+  return { ...output, value: { ...output.value, status } };
 }
 
 function decisionOf({ decision }: { decision?: OutcomeDecision }): { decision?: OutcomeDecision } {

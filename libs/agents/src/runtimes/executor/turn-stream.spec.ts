@@ -309,6 +309,30 @@ describe('stopping an executor', () => {
     expect(executor.cancels).toEqual(['task-1']);
   });
 
+  it.each([
+    ['canceled', ['info After the cancel: 3 of 5 rows were written']],
+    ['shutdown', []],
+  ])('keeps what it says then for its author, if the task is canceled (%s)', async (reason, lines) => {
+    const stop = new AbortController();
+    const release = latch();
+    const executor = new Fake((bus) => {
+      bus.publish(chunk('1'));
+      return release.promise;
+    });
+    executor.onCancel = (bus) => {
+      bus.publish(update(TASK_STATE_CANCELED, '3 of 5 rows were written'));
+      release.resolve(undefined);
+    };
+    const written: string[] = [];
+    const console = { write: (level: string, text: string) => (written.push(`${level} ${text}`), text) };
+    const turn = firstTurn('hi', { console });
+    const outputs = converseHere(executor, turn, stop.signal, Logger.silent());
+    await outputs.next();
+    stop.abort(reason);
+    expect(await collect(outputs)).toEqual([]);
+    expect(written).toEqual(lines);
+  });
+
   it('does not start one for a turn that was stopped before', async () => {
     const executor = new Fake(() => undefined);
     expect(await run(executor, firstTurn('hi'), AbortSignal.abort('canceled'))).toEqual([]);

@@ -1,7 +1,7 @@
-import { type TaskStatus, endsTurn, StreamResponse } from '@baton/a2a';
+import { type TaskStatus, endsTurn, isInterrupted, StreamResponse, textOf } from '@baton/a2a';
 import { type Logger, messageOf } from '@baton/telemetry';
 import { fromAgent } from '../../agent-metadata.js';
-import { type AgentOutput, inputRequired, type Turn, type TurnConsole } from '../../agent-runtime.js';
+import { type AgentOutput, type Turn, type TurnConsole } from '../../agent-runtime.js';
 import type { TurnSteps } from './turn-steps.js';
 import { JournalMismatch } from '../../journal-mismatch.js';
 import {
@@ -18,6 +18,8 @@ import { type Parked, STEP_LIMITS, type StepMessage, type StepReply } from './st
 
 /** Time that an executor has to stop after `cancelTask`. */
 const STOP_MS = 2_000;
+/** Characters of a message after a cancel that are kept. */
+const MAX_LAST_WORDS = 4_000;
 
 /**
  * Yields the output of an executor in one turn. As on the SDK's own server, the turn ends with a bare message, with a
@@ -33,6 +35,7 @@ const STOP_MS = 2_000;
  *
  * Rejects with the error of `execute`, unless the turn was over or stopped before, with a `Suspension`, and with a `JournalMismatch`.
  * @param code hash of the agent's code; undefined = unknown
+ * @returns the steps with which the code runs from its beginning, in the same turn; undefined: the turn is over, or was stopped
  */
 export async function* converse(
   stream: TurnStream,
@@ -41,7 +44,7 @@ export async function* converse(
   signal: AbortSignal,
   logger: Logger,
   code?: string,
-): AsyncGenerator<AgentOutput> {
+): AsyncGenerator<AgentOutput, TurnSteps | undefined> {
   // A function, because the compiler narrows `signal.aborted` after the first read.
   const stopped = (): boolean => signal.aborted;
   const conversation = new ExecutorTurn(stream, turn, logger);
@@ -53,7 +56,10 @@ export async function* converse(
   try {
     for await (const sent of stream.sent()) {
       // The output is dropped. This loop only waits until the executor ends.
-      if (stopped()) continue;
+      if (stopped()) {
+        if (signal.reason === 'canceled' && 'output' in sent) conversation.keepLastWords(sent.output);
+        continue;
+      }
       if ('step' in sent) {
         stream.reply(sent.step.id, await steps.take(sent.step, signal));
         continue;
@@ -69,21 +75,27 @@ export async function* converse(
       if (said.$case === 'statusUpdate') {
         held = undefined;
         isOver = endsTheTurn(said.value.status);
+        if (asks(said.value.status)) await steps.dropQuestions();
       }
       if (said.$case === 'message') isOver = true;
       yield said;
-      if (isOver) return;
+      if (isOver) return undefined;
     }
-    if (stopped()) return;
+    if (stopped()) return undefined;
     stream.throwIfFailed();
     isOver = true;
     const { parked, mismatch } = stream;
     if (mismatch !== undefined) {
       throw new JournalMismatch(turn.agent.slug, cut(mismatch, MAX_MISMATCH), code);
     }
-    if (parked?.input) yield inputRequired(turn, steps.questionOf(parked.input));
+    if (parked?.continueAs !== undefined) return await steps.continueAs(parked.continueAs);
+    if (parked?.input) yield await steps.ask(parked.input, parked);
     else if (parked) throw steps.suspension(parked);
-    else if (held) yield statusOf(turn, held);
+    else if (held) {
+      if (asks(held)) await steps.dropQuestions();
+      yield statusOf(turn, held);
+    }
+    return undefined;
   } finally {
     signal.removeEventListener('abort', stop);
     // The reader left before the end: stop the executor.
@@ -120,6 +132,13 @@ class ExecutorTurn {
     this.stream.close();
   }
 
+  /** The task is canceled, and its log is closed: what the executor still says is for its author. */
+  keepLastWords(said: AgentOutput): void {
+    const message = said.$case === 'statusUpdate' ? said.value.status?.message : undefined;
+    const text = textOf(message?.parts ?? []).trim();
+    if (text !== '') this.turn.console.write('info', `After the cancel: ${cut(text, MAX_LAST_WORDS)}`);
+  }
+
   /** Replaces the ids of the output by those of this task, and drops metadata that only the platform writes. */
   own(said: AgentOutput): AgentOutput {
     const output = fromAgent(said);
@@ -142,6 +161,8 @@ class ExecutorTurn {
 
 const endsTheTurn = (status: TaskStatus | undefined): boolean =>
   status !== undefined && endsTurn(status.state);
+
+const asks = (status: TaskStatus | undefined): boolean => status !== undefined && isInterrupted(status.state);
 
 function statusOf({ task }: Turn, status: TaskStatus): AgentOutput {
   return {

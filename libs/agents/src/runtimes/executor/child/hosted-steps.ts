@@ -6,12 +6,13 @@ import type {
   DurableSteps,
   Duration,
   InputAnswer,
+  InputOptions,
   Jsonify,
   StepCall,
   StepOptions,
   Verified,
 } from './steps.js';
-import { cut } from '../protocol.js';
+import { cut, type TurnRequest } from '../protocol.js';
 import {
   type Compensating,
   type OutcomeDecision,
@@ -24,6 +25,7 @@ import {
   errorExtras,
   STEP_LIMITS,
 } from '../step-protocol.js';
+import { INPUT_TIMEOUT, InputTimeout } from './input-timeout.js';
 import { StepError } from './step-error.js';
 import { UnknownOutcome } from './unknown-outcome.js';
 
@@ -47,6 +49,15 @@ const ON_UNKNOWN: readonly OnUnknown[] = ['repeat', 'ask', 'fail'];
 type TryOutcome =
   | { json: string | undefined }
   | { thrown: unknown; isFinal: boolean; decision?: OutcomeDecision };
+
+/** What a step waits for. */
+interface StepWait {
+  /** In ms since 1970. */
+  until?: number;
+  input?: Parked['input'];
+  /** Of a question: see `RecordedStep`. */
+  asked?: number | undefined;
+}
 
 /** A step of this attempt. */
 interface HostedStep {
@@ -94,9 +105,10 @@ export class HostedSteps {
   /** Steps that were called and have not settled. */
   private pending = 0;
   /** Those of them that wait for something outside of this process. */
-  private readonly parked: { until?: number; input?: Parked['input'] }[] = [];
+  private readonly parked: StepWait[] = [];
   private readonly deliveries: { order: number; deliver: () => void }[] = [];
   private isDelivering = false;
+  private isContinuing = false;
   private readonly replies = new Map<number, (reply: StepReply) => void>();
   private readonly stopping = new AbortController();
   /** Aborts when the turn is stopped, or left with steps that run. */
@@ -117,14 +129,16 @@ export class HostedSteps {
   private hasFailed: boolean;
   /** Resolves when an attempt that only compensates has all the steps to do so. In other attempts it stays open. */
   readonly collected: Promise<void>;
+  private compensating: Compensating | undefined;
   private onCollected: () => void = () => undefined;
 
-  /** @param compensating set if an earlier attempt has thrown */
+  /** @param request of the turn: `compensating` is set if an earlier attempt has thrown */
   constructor(
     recorded: readonly RecordedStep[],
     private readonly channel: StepChannel,
-    private compensating?: Compensating,
+    { compensating, lastState }: Pick<TurnRequest, 'compensating' | 'lastState'> = {},
   ) {
+    this.compensating = compensating;
     this.hasFailed = compensating !== undefined;
     this.collected = new Promise((resolve) => (this.onCollected = resolve));
     for (const record of recorded) {
@@ -140,10 +154,13 @@ export class HostedSteps {
       step: (name, run, options) =>
         this.tracked('run', name, (step) => this.run(step, run, options), options as UndoOptions),
       sleep: (name, duration) => this.tracked('sleep', name, (step) => this.sleep(step, duration)),
-      waitForInput: (name, question) => this.tracked('input', name, (step) => this.ask(step, question)),
+      waitForInput: (name, question, options) =>
+        this.tracked('input', name, (step) => this.ask(step, question, options)),
       callAgent: (name, agent, message, options) =>
         this.tracked('agent', name, (step) => this.call(step, agent, message, options)),
       patched: (id) => this.patched(id),
+      continueAs: (state) => this.continueAs(state),
+      lastState: valueOf(lastState),
     };
   }
 
@@ -196,7 +213,7 @@ export class HostedSteps {
         if (this.isReplay && !step.record.ended) return await this.park({});
         const value = step.record.ended ? ((await this.replayed(step.record)) as T) : await work(step);
         if (compensate) {
-          const result = jsonOf(value, 'The result');
+          const result = jsonOf(value, 'The result of a step');
           this.noteFinished({ id: step.record.id, name, result, compensate, backoff });
         }
         return value;
@@ -318,7 +335,7 @@ export class HostedSteps {
   private added(kind: StepKind, name: string, nth: number, undoes: boolean): HostedStep {
     if (this.count >= STEP_LIMITS.steps && !undoes) {
       throw new RangeError(
-        `a task has at most ${STEP_LIMITS.steps} steps: do more in one step, or begin a task of its own`,
+        `a task has at most ${STEP_LIMITS.steps} steps: do more in one step, or begin anew with continueAs()`,
       );
     }
     const record = { id: ++this.count, name, nth, kind, alone: this.pending === 0, attempts: 0, failures: 0 };
@@ -367,6 +384,7 @@ export class HostedSteps {
       this.deliveries.push({ order, deliver: resolve });
       if (!this.isDelivering) void this.deliverAll();
     });
+    if (error && kind === 'input' && error.code === INPUT_TIMEOUT) throw new InputTimeout(name, error);
     if (error) throw new StepError(name, error);
     return kind === 'input' ? answerOf(valueOf(result)) : valueOf(result);
   }
@@ -477,7 +495,7 @@ export class HostedSteps {
   private async end({ record }: HostedStep, value: unknown, decision?: OutcomeDecision): Promise<TryOutcome> {
     let json: string | undefined;
     try {
-      json = jsonOf(value, 'The result');
+      json = jsonOf(value, 'The result of a step');
     } catch (thrown) {
       return { thrown, isFinal: true, ...(decision && { decision }) };
     }
@@ -504,7 +522,7 @@ export class HostedSteps {
     if (onUnknown === 'fail') return { thrown: new UnknownOutcome(), isFinal: true, decision: 'failed' };
     if (!answer || 'problem' in answer) {
       await this.stored({ op: 'ask', id });
-      return this.park({ input: { id, question: [] } });
+      return this.park({ input: { id, question: [] }, asked: step.record.asked });
     }
     return answer.done ? this.end(step, valueOf(answer.result), 'asked') : undefined;
   }
@@ -564,10 +582,25 @@ export class HostedSteps {
     await this.stored({ op: 'end', id: step.record.id });
   }
 
-  private async ask(step: HostedStep, question: string | Part[]): Promise<InputAnswer> {
+  private async ask(
+    step: HostedStep,
+    question: string | Part[],
+    { timeout }: InputOptions = {},
+  ): Promise<InputAnswer> {
     const parts = typeof question === 'string' ? [{ text: question }] : partsOf(question);
-    if (!step.isKnown) await this.begin(step);
-    return this.park({ input: { id: step.record.id, question: parts } });
+    const ms = timeout === undefined ? undefined : milliseconds(timeout);
+    const { id, name, asked } = step.record;
+    const begun = step.isKnown ? step.record : await this.begin(step, ms === undefined ? {} : { ms });
+    const { until } = begun;
+    const left = until === undefined ? Infinity : until - Date.now();
+    // The clock of this machine may be a little late. To ask again would be worse.
+    if (!step.isKnown || left > IN_PLACE_MS) {
+      return this.park({ input: { id, question: parts }, asked, ...(until !== undefined && { until }) });
+    }
+    if (left > 0) await delay(left, undefined, { signal: this.stopping.signal });
+    const error = { name: 'InputTimeout', message: 'no answer came in time', code: INPUT_TIMEOUT };
+    await this.stored({ op: 'fail', id, error });
+    throw new InputTimeout(name, error);
   }
 
   private async call(
@@ -576,7 +609,7 @@ export class HostedSteps {
     message: string,
     { data, taskId }: CallOptions = {},
   ): Promise<AgentReply> {
-    const request = jsonOf({ message, data, taskId }, 'The request');
+    const request = jsonOf({ message, data, taskId }, 'The request of a step');
     const reply = await this.begin(step, { agent, ...(request !== undefined && { request }) });
     if (reply.isWaiting) return this.park({});
     return valueOf(reply.result) as AgentReply;
@@ -588,8 +621,29 @@ export class HostedSteps {
     if (ms > 0) await delay(ms, undefined, { signal: this.stopping.signal });
   }
 
+  /** Waits that were lost in a race end with the execution. */
+  private async continueAs(state: unknown): Promise<never> {
+    this.stopping.signal.throwIfAborted();
+    // The code that has failed is never continued.
+    if (this.mismatch !== undefined || this.hasFailed) return this.stopped;
+    const [missing] = this.uncalled.values();
+    if (missing)
+      return this.leave(`continueAs() comes before ${shown(missing)}, which an earlier attempt began`);
+    if (this.isReplay) {
+      this.pending += 1;
+      return this.park({});
+    }
+    if (this.pending !== this.parked.length) {
+      throw new Error('continueAs() must not be called while a step runs: await all steps before it');
+    }
+    const json = jsonOf(state, 'The state for continueAs()') ?? 'null';
+    this.isContinuing = true;
+    this.channel.park({ continueAs: json });
+    return this.stopped;
+  }
+
   /** Waits for something that only another attempt will see. */
-  private park(what: { until?: number; input?: Parked['input'] }): Promise<never> {
+  private park(what: StepWait): Promise<never> {
     this.parked.push(what);
     this.leaveSoon();
     return this.stopped;
@@ -610,9 +664,14 @@ export class HostedSteps {
   private leaveSoon(): void {
     if (this.parked.length === 0) return;
     setImmediate(() => {
-      if (this.leaving.signal.aborted || this.pending !== this.parked.length || this.deliveries.length > 0)
+      if (
+        this.isContinuing ||
+        this.leaving.signal.aborted ||
+        this.pending !== this.parked.length ||
+        this.deliveries.length > 0
+      )
         return;
-      const input = this.parked.find((one) => one.input)?.input;
+      const input = nextQuestion(this.parked);
       const times = this.parked.flatMap(({ until }) => (until === undefined ? [] : [until]));
       const wakeInMs = times.length > 0 ? Math.max(0, Math.min(...times) - Date.now()) : undefined;
       this.channel.park({ ...(input && { input }), ...(wakeInMs !== undefined && { wakeInMs }) });
@@ -650,6 +709,16 @@ function withNotes(thrown: unknown, notes: readonly string[]): Error {
 }
 
 type Stored = Exclude<StepReply, { error: StepFailure }>;
+
+/**
+ * The question that the task asks: the first one that was not asked. If there is none the one that was asked last, because the code may
+ * have lost its interest in those before it.
+ */
+function nextQuestion(waits: readonly StepWait[]): Parked['input'] {
+  const questions = waits.filter(({ input }) => input);
+  const latest = questions.toSorted((a, b) => (b.asked ?? 0) - (a.asked ?? 0))[0];
+  return (questions.find(({ asked }) => asked === undefined) ?? latest)?.input;
+}
 
 const keyOf = ({ name, nth }: Pick<RecordedStep, 'name' | 'nth'>): string => `${nth} ${name}`;
 const shown = ({ name, nth }: Pick<RecordedStep, 'name' | 'nth'>): string =>
@@ -702,13 +771,13 @@ function jsonOf(value: unknown, what: string): string | undefined {
     json = JSON.stringify(value, assertKept) as string | undefined;
   } catch (error) {
     throw new TypeError(
-      `${what} of a step must be a JSON value: ${error instanceof Error ? error.message : String(error)}`,
+      `${what} must be a JSON value: ${error instanceof Error ? error.message : String(error)}`,
     );
   }
   const { resultBytes } = STEP_LIMITS;
   if (json !== undefined && (json.length > resultBytes || Buffer.byteLength(json) > resultBytes)) {
     throw new RangeError(
-      `${what} of a step has at most ${resultBytes} bytes of JSON: store more elsewhere, and return where`,
+      `${what} has at most ${resultBytes} bytes of JSON: store more elsewhere, and return where`,
     );
   }
   return json;

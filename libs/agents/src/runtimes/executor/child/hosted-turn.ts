@@ -85,7 +85,7 @@ export class HostedTurn implements EventSink {
         park: leave,
         leave: () => leave({}),
       },
-      request.compensating,
+      request,
     );
     this.steps.isReplay = request.isReplay ?? false;
   }

@@ -4,6 +4,8 @@ import type { ServerCallContext } from '@a2a-js/sdk/server';
 // The functions of `requestContext.context` for authors of executors (docs/agents/durable-steps.md). Types only: an agent's
 // module needs nothing of Baton at run time.
 
+export type { InputTimeout } from './input-timeout.js';
+
 /** Milliseconds, or a text such as `500ms`, `30s`, `5m`, `2h` or `7d`. At most a year. */
 export type Duration = number | string;
 
@@ -62,6 +64,14 @@ export interface StepOptions<Result = unknown> {
 /** Whether an effect is there, and the result of the step if it is. */
 export type Verified = { done: true; result?: unknown } | { done: false; result?: never };
 
+export interface InputOptions {
+  /**
+   * How long to wait for an answer: then `waitForInput` rejects with an `InputTimeout`, and the task is working again. Default: as long
+   * as it takes
+   */
+  timeout?: Duration;
+}
+
 /** The argument of the function of a step. */
 export interface StepCall {
   /** Counts from 1 over all tries, crashed ones included. */
@@ -111,9 +121,9 @@ export interface DurableSteps {
   sleep: (name: string, duration: Duration | Date) => Promise<void>;
   /**
    * Asks the caller: the task becomes `input-required`. Resolves with the caller's next message, on any worker. `request` has what
-   * the caller's request said beside the message.
+   * the caller's request said beside the message. Rejects with an `InputTimeout` (`code` is `INPUT_TIMEOUT`) after `timeout`.
    */
-  waitForInput: (name: string, question: string | Part[]) => Promise<InputAnswer>;
+  waitForInput: (name: string, question: string | Part[], options?: InputOptions) => Promise<InputAnswer>;
   /**
    * Gives a task to another agent of the tenant and waits for its answer without worker and slot. Rejects with a
    * `StepError` if the agent fails, refuses or is canceled, and if a limit or a circle forbids the call.
@@ -124,6 +134,14 @@ export interface DurableSteps {
    * all others, in every attempt.
    */
   patched: (id: string) => Promise<boolean>;
+  /**
+   * Begins anew, in the same turn: the code runs from its beginning with the same message, without steps, and with this state as
+   * `lastState`. The steps so far are deleted, so a task may go on for ever. Call it when no step runs. It never resolves.
+   * @param state a JSON value of at most 256 KiB
+   */
+  continueAs: (state: unknown) => Promise<never>;
+  /** The state that the execution before has given to `continueAs`. Undefined in the first one. */
+  lastState: unknown;
 }
 
 /** The secrets of the tenant that has called (docs/agents/executors.md#secrets-of-the-tenant). The function needs no `this`. */
