@@ -59,8 +59,12 @@ describe.each(DRIVERS)('agents in code that wait with a time or go on for ever, 
     for (let seconds = 3; ; seconds *= 2) {
       const file = newFile();
       const id = await begin(file, ops(`${seconds}s`));
-      await until(async () => (await read(id)).task.status.state !== STATE.works);
-      const asked = await read(id);
+      let asked = await read(id);
+      // Before it asks, it is submitted and then at work.
+      await until(async () => {
+        asked = await read(id);
+        return [STATE.asks, STATE.done].includes(asked.task.status.state as string);
+      });
       await whileItAsks(id);
       if (asked.wakes_at !== null && Date.parse(asked.wakes_at as string) > Date.now()) return { id, file };
     }
@@ -70,22 +74,22 @@ describe.each(DRIVERS)('agents in code that wait with a time or go on for ever, 
     const file = newFile();
     const ops = [
       { op: 'chunk', name: '. ', append: true },
-      { op: 'again', name: 's', steps: 500, times: 6 },
+      { op: 'again', name: 's', steps: 500, times: 3 },
     ];
     const id = await begin(file, ops);
-    for (const effects of [700, 1_900]) {
+    for (const effects of [300, 1_100]) {
       await until(() => namesIn(file).length >= effects);
       await stack.killWorkers();
       await stack.addWorker();
     }
     await until(isIn(id, STATE.done));
     const { task, steps } = await read(id);
-    expect(textIn({ task })).toBe('[6]');
-    expect(task.artifacts[0].parts.map(({ text }: any) => text as string).join('')).toBe('. '.repeat(6));
+    expect(textIn({ task })).toBe('[3]');
+    expect(task.artifacts[0].parts.map(({ text }: any) => text as string).join('')).toBe('. '.repeat(3));
     // A step that was under way when its worker died is run again.
     const effects = namesIn(file);
-    expect(new Set(effects).size).toBe(3_000);
-    expect(effects.length).toBeLessThanOrEqual(3_002);
+    expect(new Set(effects).size).toBe(1_500);
+    expect(effects.length).toBeLessThanOrEqual(1_502);
     expect(steps).toHaveLength(500);
   });
 
