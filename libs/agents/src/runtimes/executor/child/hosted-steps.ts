@@ -1,4 +1,4 @@
-import { Message, type Part, SendMessageRequest } from '@a2a-js/sdk';
+import type { Part } from '@a2a-js/sdk';
 import { setImmediate as nextTick, setTimeout as delay } from 'node:timers/promises';
 import type {
   AgentReply,
@@ -22,12 +22,14 @@ import {
   type StepKind,
   type StepMessage,
   type StepReply,
-  errorExtras,
   STEP_LIMITS,
 } from '../step-protocol.js';
 import { INPUT_TIMEOUT, InputTimeout } from './input-timeout.js';
 import { StepError } from './step-error.js';
+import { failureOf, restoredError, withNotes } from './step-failures.js';
+import { answerOf, jsonOf, milliseconds, partsOf, valueOf } from './step-values.js';
 import { UnknownOutcome } from './unknown-outcome.js';
+import { rejection, withinTurn } from './within-turn.js';
 
 /** A shorter wait stays in the process: to leave it and come back costs more. */
 const IN_PLACE_MS = 1_000;
@@ -693,21 +695,6 @@ export class HostedSteps {
 
 type UndoOptions = Partial<Pick<Compensable, 'compensate' | 'backoff'>>;
 
-function restoredError({ name, message, ...extras }: StepFailure): Error {
-  const error = Object.assign(new Error(message), { name, ...extras });
-  // Its stack would be that of this function.
-  error.stack = `${name}: ${message}`;
-  return error;
-}
-
-/** The error with notes for the author at the end of its message. */
-function withNotes(thrown: unknown, notes: readonly string[]): Error {
-  const { name, message, ...extras } = failureOf(thrown);
-  const error = restoredError({ name, message: `${message} (${notes.join('; ')})`, ...extras });
-  if (thrown instanceof Error && thrown.stack !== undefined) error.stack = thrown.stack;
-  return error;
-}
-
 type Stored = Exclude<StepReply, { error: StepFailure }>;
 
 /**
@@ -736,124 +723,3 @@ function assertName(name: string): void {
 
 // oxlint-disable-next-line no-control-regex -- names are shown in terminals
 const hasControls = (text: string): boolean => /[\u0000-\u001f\u007f]/.test(text);
-
-/** Never resolves. Rejects when the signal aborts. */
-function rejection(signal: AbortSignal): Promise<never> {
-  const rejected = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-  });
-  rejected.catch(() => undefined);
-  return rejected;
-}
-
-/** For JSON.stringify. @throws TypeError for a value that JSON would change silently */
-function assertKept(key: string, value: unknown): unknown {
-  const what = changedByJson(value);
-  if (what === undefined) return value;
-  throw new TypeError(
-    `${key === '' ? 'it' : `"${cut(key, 100)}" in it`} is ${what}, which JSON does not keep`,
-  );
-}
-
-/** A value that JSON.stringify makes `{}`, `null` or nothing of, in words. */
-function changedByJson(value: unknown): string | undefined {
-  if (typeof value === 'number') return Number.isFinite(value) ? undefined : String(value);
-  for (const type of [Map, Set, WeakMap, WeakSet, Promise, RegExp, Error, ArrayBuffer]) {
-    if (value instanceof type) return `of type ${type.name}`;
-  }
-  return ArrayBuffer.isView(value) && !Buffer.isBuffer(value) ? 'a typed array' : undefined;
-}
-
-/** @throws TypeError for a value that JSON cannot hold, RangeError for one that is too large */
-function jsonOf(value: unknown, what: string): string | undefined {
-  let json: string | undefined;
-  try {
-    json = JSON.stringify(value, assertKept) as string | undefined;
-  } catch (error) {
-    throw new TypeError(
-      `${what} must be a JSON value: ${error instanceof Error ? error.message : String(error)}`,
-    );
-  }
-  const { resultBytes } = STEP_LIMITS;
-  if (json !== undefined && (json.length > resultBytes || Buffer.byteLength(json) > resultBytes)) {
-    throw new RangeError(
-      `${what} has at most ${resultBytes} bytes of JSON: store more elsewhere, and return where`,
-    );
-  }
-  return json;
-}
-
-/** Every attempt gets a value that was read from JSON, also the one that made it. */
-const valueOf = (json: string | undefined): unknown =>
-  // oxlint-disable-next-line no-restricted-properties -- bounded, and of this agent's code
-  json === undefined ? undefined : (JSON.parse(json) as unknown);
-
-function failureOf(error: unknown): StepFailure {
-  try {
-    // An agent's error may have a name or a message that is no string.
-    const thrown = error instanceof Error ? error : new Error(String(error));
-    const { name, message }: { name: unknown; message: unknown } = thrown;
-    return {
-      name: cut(String(name), 200),
-      message: cut(String(message), STEP_LIMITS.error),
-      ...extrasOf(thrown),
-    };
-  } catch {
-    return { name: 'Error', message: 'The step threw a value that can not be shown' };
-  }
-}
-
-/** An error may have a `data` that JSON cannot hold. */
-function extrasOf(error: Error): Pick<StepFailure, 'code' | 'data'> {
-  try {
-    return errorExtras(error);
-  } catch {
-    return {};
-  }
-}
-
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-function milliseconds(duration: Duration): number {
-  const [, amount, unit = ''] = /^(\d{1,12}(?:\.\d{1,3})?)(ms|s|m|h|d)$/.exec(String(duration)) ?? [];
-  const ms = typeof duration === 'number' ? duration : Number(amount) * (UNITS[unit] ?? Number.NaN);
-  if (ms >= 0 && ms <= STEP_LIMITS.sleepMs) return ms;
-  throw new TypeError(
-    'a duration must be milliseconds, or a text such as 500ms, 30s, 5m, 2h or 7d, and at most a year',
-  );
-}
-
-const partsOf = (parts: Part[]): unknown[] =>
-  (Message.toJSON({ parts } as Message) as { parts?: unknown[] }).parts ?? [];
-
-/** Calls `work`, but waits no longer than `ms`, and no longer than the turn lasts. */
-async function withinTurn<T>(
-  ms: number | undefined,
-  stopping: AbortSignal,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const late = new AbortController();
-  const timer =
-    ms === undefined
-      ? undefined
-      : setTimeout(() => {
-          const error = new Error(`no answer within ${ms} ms`);
-          error.name = 'StepTimeout';
-          late.abort(error);
-        }, ms);
-  const signal = AbortSignal.any([stopping, late.signal]);
-  const worked = work(signal);
-  worked.catch(() => undefined);
-  try {
-    return await Promise.race([worked, rejection(signal)]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** As `TurnSteps` writes it. */
-function answerOf(json: unknown): InputAnswer {
-  const { message, request } = json as { message: unknown; request: unknown };
-  const { metadata, configuration } = SendMessageRequest.fromJSON(request);
-  return { ...Message.fromJSON(message), request: { metadata, configuration } };
-}
