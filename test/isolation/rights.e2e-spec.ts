@@ -67,6 +67,8 @@ const BODIES: Readonly<Record<string, (things: Things) => object>> = {
   'POST /v1/webhooks': () => ({ url: RECEIVER, enabled: false }),
   'PATCH /v1/webhooks/:id': () => ({ states: null }),
   'POST /v1/webhooks/:id/rotate': () => ({}),
+  'POST /v1/tasks/:id/fork': () => ({ dry_run: true }),
+  'POST /v1/requests/:id/fork': () => ({ dry_run: true }),
 };
 const QUERIES: Readonly<Record<string, string>> = {
   'GET /v1/audit': '?action=secret',
@@ -116,6 +118,8 @@ function cellOf(answer: Answer, row: string, column: Column, method?: RpcMethod)
   const isStream = answer.headers['content-type']?.startsWith('text/event-stream') === true;
   const error = method && !isStream ? (answer.json as { error?: RpcError }).error : undefined;
   if (method && error) return errorOf(method, error) ?? text;
+  // No task has failed: whoever is told so was let in.
+  if (status === 400 && text.includes('only a failed task can be continued')) return 'yes';
   if (status === 404 || status === 400) return String(status);
   // No task is parked: whoever is told so was let in.
   if (status === 409 && text.includes('The task is not parked')) return 'yes';

@@ -35,7 +35,14 @@ export { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
 export * from './agent-runtime.js';
 export { JournalMismatch } from './journal-mismatch.js';
 export { pointOfFailure, type PointOfFailure, reopenedStep } from './point-of-failure.js';
-export { originJson, originOf, type TaskOrigin, withOrigin } from './task-origin.js';
+export {
+  originJson,
+  originOf,
+  runOfEffects,
+  taskOfEffects,
+  type TaskOrigin,
+  withOrigin,
+} from './task-origin.js';
 export * from './runtime-table.js';
 export type { RuntimeName } from './runtimes.js';
 export { namedCallees, parseWholeDocument, refusedCommands } from './definition-checks.js';

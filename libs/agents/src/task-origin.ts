@@ -6,7 +6,7 @@ const originEntry = z.object({
   taskIds: z.array(z.string()).min(1),
   history: z.array(z.unknown()),
   copied: z.int().min(0),
-  effectsOf: z.string().optional(),
+  effectsOf: z.object({ taskId: z.string(), runId: z.string() }).optional(),
 });
 
 /** Where a task comes from that goes on with the journal of an earlier one. It is the first entry of its journal. */
@@ -17,8 +17,8 @@ export interface TaskOrigin {
   history: readonly Message[];
   /** Number of entries that were copied, after the first one. */
   copied: number;
-  /** The task whose effects it goes on with, so that their keys are the same. Unset: it is a fork, and its effects are others. */
-  effectsOf?: string | undefined;
+  /** The task and the run whose effects its first run goes on with, with the same keys. Unset: it is a fork, and its effects are others. */
+  effectsOf?: { taskId: string; runId: string } | undefined;
 }
 
 /** The first entry of a journal, as it is stored. */
@@ -42,11 +42,12 @@ export const withOrigin = (task: Task, { history }: TaskOrigin): Task => ({
   history: [...history, ...task.history],
 });
 
+type EffectOwner = { task: Pick<Task, 'id'>; origin?: TaskOrigin | undefined };
+
 /** The task that the keys of a task's effects name. */
-export const taskOfEffects = ({
-  task,
-  origin,
-}: {
-  task: Pick<Task, 'id'>;
-  origin?: TaskOrigin | undefined;
-}): string => origin?.effectsOf ?? task.id;
+export const taskOfEffects = ({ task, origin }: EffectOwner): string => origin?.effectsOf?.taskId ?? task.id;
+
+/** The run that the effects of a turn name. */
+export const runOfEffects = ({ task, origin, runId }: EffectOwner & { runId: string }): string =>
+  // The first run of a task has its id.
+  (runId === task.id ? origin?.effectsOf?.runId : undefined) ?? runId;

@@ -11,7 +11,15 @@ import {
   TaskState,
   taskStateToJSON,
 } from '@baton/a2a';
-import { originJson, originOf, pointOfFailure, reopenedStep } from '@baton/agents';
+import {
+  originJson,
+  originOf,
+  pointOfFailure,
+  reopenedStep,
+  runOfEffects,
+  taskOfEffects,
+  type TaskOrigin,
+} from '@baton/agents';
 import {
   type Actor,
   type ForkedTurn,
@@ -208,7 +216,7 @@ export class TaskForks {
       taskIds: [source.id, ...(earlier?.taskIds ?? [])].slice(0, MAX_TASKS),
       history: [...(earlier?.history ?? []), ...from.history],
       copied: from.entries - dropped.length,
-      effectsOf: from.isFork ? undefined : (earlier?.effectsOf ?? source.id),
+      effectsOf: from.isFork ? undefined : effectsOf(source, turn.runId, earlier),
     });
     if (isTruncated(source) || Buffer.byteLength(JSON.stringify(origin)) > MAX_HISTORY_BYTES) {
       throw refused('the messages before that turn are too large: send its message again');
@@ -238,6 +246,12 @@ export class TaskForks {
     }
   }
 }
+
+/** The task and the run whose effects a failed task has made: its own, or those with which it went on itself. */
+const effectsOf = (task: Task, runId: string, origin: TaskOrigin | undefined) => ({
+  taskId: taskOfEffects({ task, origin }),
+  runId: runOfEffects({ task, origin, runId }),
+});
 
 /** What a fork is made of. */
 export interface WantedFork {

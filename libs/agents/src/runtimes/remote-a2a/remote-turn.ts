@@ -8,6 +8,7 @@ import {
 } from '@baton/a2a';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentOutput, Turn } from '../../agent-runtime.js';
+import { runOfEffects } from '../../task-origin.js';
 import { SENT_BY_AGENT } from '../../approvals.js';
 import { RemoteCalls, type Said } from './remote-calls.js';
 import { RemoteBackoff } from './remote-backoff.js';
@@ -239,11 +240,11 @@ export class RemoteTurn {
   }
 
   private async message(): Promise<Message> {
-    const { runId, message } = this.turn;
+    const { message } = this.turn;
     const { forward } = this.config;
     return {
       // Every attempt uses the same id, so the agent can recognize a message that it already has.
-      messageId: runId,
+      messageId: runOfEffects(this.turn),
       taskId: this.taskId ?? '',
       contextId: this.contextId ?? '',
       role: Role.ROLE_USER,
