@@ -156,8 +156,11 @@ describeConsole('the trace of a task', () => {
     const caller = new RawCaller(baton.stack.url(0, 'lead'), tenant.token);
     const { result } = await caller.call('SendMessage', sendParams('lead'));
     const page = await open((result as { task: { id: string } }).task.id);
+    // What is open below a row has buttons of its own.
     const names = () =>
-      row(page, /./).evaluateAll((rows: { innerText: string }[]) => rows.map(({ innerText }) => innerText));
+      row(page, / (succeeded|running|waiting)$/).evaluateAll((rows: { innerText: string }[]) =>
+        rows.map(({ innerText }) => innerText),
+      );
     const indexOf = async (text: string) => (await names()).findIndex((each) => each.startsWith(text));
     const child = row(page, /^child helper .* succeeded$/);
     await child.waitFor();
