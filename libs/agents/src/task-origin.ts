@@ -42,12 +42,12 @@ export const withOrigin = (task: Task, { history }: TaskOrigin): Task => ({
   history: [...history, ...task.history],
 });
 
-type EffectOwner = { task: Pick<Task, 'id'>; origin?: TaskOrigin | undefined };
+type OriginatedTask = { task: Pick<Task, 'id'>; origin?: TaskOrigin | undefined };
 
 /** The task that the keys of a task's effects name. */
-export const taskOfEffects = ({ task, origin }: EffectOwner): string => origin?.effectsOf?.taskId ?? task.id;
+export const taskOfEffects = ({ task, origin }: OriginatedTask): string => origin?.effectsOf?.taskId ?? task.id;
 
 /** The run that the effects of a turn name. */
-export const runOfEffects = ({ task, origin, runId }: EffectOwner & { runId: string }): string =>
+export const runOfEffects = ({ task, origin, runId }: OriginatedTask & { runId: string }): string =>
   // The first run of a task has its id.
   (runId === task.id ? origin?.effectsOf?.runId : undefined) ?? runId;
