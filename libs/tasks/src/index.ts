@@ -3,7 +3,7 @@ export { type Author, Catalog, type CatalogWrite, type CatalogWriteOptions } fro
 export { DeadPushes } from './tenants/dead-pushes.js';
 export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';
 export { continuedBy, forkedFrom } from './forks/fork-metadata.js';
-export { type Continued, TaskForks } from './forks/task-forks.js';
+export { type TaskContinuation, TaskForks } from './forks/task-forks.js';
 export { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './operations/artifact-pages.js';
 export { getExtendedAgentCard } from './operations/get-extended-card.js';
 export { OperationTable } from './operations/operation-table.js';

@@ -44,7 +44,7 @@ const MAX_HISTORY_BYTES = 1_048_576;
 const MAX_EFFECTS = 1_000;
 
 /** A failed task that somebody continues. */
-export interface Continued {
+export interface TaskContinuation {
   /** The task that goes on with it. */
   taskId: string;
   agent: Agent;
@@ -88,7 +88,7 @@ export class TaskForks {
     caller: Reacher & { tenantId: string },
     taskId: string,
     by: Actor,
-  ): Promise<Continued> {
+  ): Promise<TaskContinuation> {
     const { tenantId } = caller;
     const failed = await this.tasks.get(tenantId, taskId, { artifacts: false });
     const turn = await this.forks.lastTurn(tenantId, taskId);
