@@ -45,7 +45,8 @@ export const withOrigin = (task: Task, { history }: TaskOrigin): Task => ({
 type OriginatedTask = { task: Pick<Task, 'id'>; origin?: TaskOrigin | undefined };
 
 /** The task that the keys of a task's effects name. */
-export const taskOfEffects = ({ task, origin }: OriginatedTask): string => origin?.effectsOf?.taskId ?? task.id;
+export const taskOfEffects = ({ task, origin }: OriginatedTask): string =>
+  origin?.effectsOf?.taskId ?? task.id;
 
 /** The run that the effects of a turn name. */
 export const runOfEffects = ({ task, origin, runId }: OriginatedTask & { runId: string }): string =>
