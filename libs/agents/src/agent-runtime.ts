@@ -166,7 +166,7 @@ export class Suspension extends Error {
 }
 
 /** The messages before this turn's message. Empty in the first turn of a task. */
-export function historyBefore({ task, message }: Turn): Message[] {
+export function historyBefore({ task, message }: Pick<Turn, 'task' | 'message'>): Message[] {
   // The last match, because some callers use a messageId twice in a task.
   const index = task.history.findLastIndex(
     ({ messageId, role }) => messageId === message.messageId && role === Role.ROLE_USER,

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { z } from 'zod';
 import type { Actor } from '../audit/audit-records.js';
 import { Database, type Statement } from '../connection/database.js';
+import { isRunOf } from '../dispatch/run-conditions.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { sizeOf } from '../tenants/usage.store.js';
 import { READABLE_ENTRIES } from './journal.store.js';
@@ -10,29 +11,25 @@ import { READABLE_ENTRIES } from './journal.store.js';
 // A fork is a new task that goes on with the journal of an earlier one (ADR 0067). Its journal begins with one more entry, which says
 // where the others come from. It is copied before the task is made, so no attempt can run without it.
 
-/** The newest run of a task, and the message that it answers: $1 tenant $2 task */
+/** SQL of a run, and of the message that it answers. $1 tenant @param run SQL of the run to read */
+const turnSql = (run: string): string => `
+SELECT r.id, r.extensions, m.message, m.request FROM (${run}) r, LATERAL (
+  SELECT message, request FROM task_messages
+  WHERE tenant_id = $1 AND task_id = r.task_id AND sequence = r.start_sequence
+) m`;
+
+/** The newest run of a task: $1 tenant $2 task */
 const LAST_TURN: Statement = {
   name: 'task-fork-last-turn',
-  text: `
-SELECT r.id, r.extensions, m.message, m.request
-FROM (
-  SELECT id, task_id, start_sequence, extensions FROM runs
-  WHERE tenant_id = $1 AND (id = $2 OR task_id = $2 AND id <> task_id) ORDER BY created_at DESC, id DESC LIMIT 1
-) r, LATERAL (
-  SELECT message, request FROM task_messages
-  WHERE tenant_id = $1 AND task_id = r.task_id AND sequence = r.start_sequence
-) m`,
+  text: turnSql(
+    `SELECT * FROM runs l WHERE ${isRunOf('l', '$1', '$2')} ORDER BY created_at DESC, id DESC LIMIT 1`,
+  ),
 };
 
-/** One run of a task, and the message that it answers: $1 tenant $2 task $3 run */
+/** One run of a task: $1 tenant $2 task $3 run */
 const TURN: Statement = {
   name: 'task-fork-turn',
-  text: `
-SELECT r.id, r.extensions, m.message, m.request
-FROM (SELECT id, task_id, start_sequence, extensions FROM runs WHERE tenant_id = $1 AND id = $3 AND task_id = $2) r, LATERAL (
-  SELECT message, request FROM task_messages
-  WHERE tenant_id = $1 AND task_id = r.task_id AND sequence = r.start_sequence
-) m`,
+  text: turnSql('SELECT * FROM runs WHERE tenant_id = $1 AND id = $3 AND task_id = $2'),
 };
 
 /** What kind each entry of a journal is of, without contents: $1 tenant $2 task */

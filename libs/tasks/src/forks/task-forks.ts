@@ -6,12 +6,12 @@ import {
   type Part,
   ProtocolError,
   type Reacher,
-  Role,
   type Task,
   TaskState,
   taskStateToJSON,
 } from '@baton/a2a';
 import {
+  historyBefore,
   originJson,
   originOf,
   pointOfFailure,
@@ -48,8 +48,6 @@ export interface TaskContinuation {
   /** The task that goes on with it. */
   taskId: string;
   agent: Agent;
-  /** False: it was continued before, as this task. */
-  isNew: boolean;
 }
 
 /**
@@ -102,10 +100,10 @@ export class TaskForks {
       );
     }
     const id = continuationOf(taskId);
-    if (await this.acceptance.exists(tenantId, id)) return { taskId: id, agent, isNew: false };
+    if (await this.acceptance.exists(tenantId, id)) return { taskId: id, agent };
     const isNew = await this.goOn(tenantId, { failed, turn, agent, id });
     if (isNew) await this.forks.noteContinued(tenantId, taskId, id, by);
-    return { taskId: id, agent, isNew };
+    return { taskId: id, agent };
   }
 
   /**
@@ -152,7 +150,7 @@ export class TaskForks {
     await this.make(tenantId, {
       source: source.task,
       turn: { ...turn, message: said },
-      history: historyBefore(source.task, message),
+      history: historyBefore({ task: source.task, message }),
       journal: { dropped: outline.filter(({ position }) => position > at).map(({ position }) => position) },
       entries: outline.length,
       isFork: true,
@@ -198,7 +196,7 @@ export class TaskForks {
     return this.make(tenantId, {
       source: task,
       turn,
-      history: historyBefore(task, turn.message),
+      history: historyBefore({ task, message: turn.message }),
       journal: { dropped, changed },
       entries: outline.length,
       task: { owner, agent, id, metadata: continuesMetadata(task.id, turn.runId) },
@@ -305,12 +303,4 @@ function assertFailed({ task }: StoredTask): void {
   const { state = TaskState.TASK_STATE_UNSPECIFIED } = task.status ?? {};
   if (state === TaskState.TASK_STATE_FAILED) return;
   throw refused(`only a failed task can be continued, and its state is ${taskStateToJSON(state)}`);
-}
-
-/** The messages before the one with which a turn has begun. */
-function historyBefore({ history }: Task, { messageId }: Message): Message[] {
-  const index = history.findLastIndex(
-    (message) => message.messageId === messageId && message.role === Role.ROLE_USER,
-  );
-  return history.slice(0, Math.max(0, index));
 }
