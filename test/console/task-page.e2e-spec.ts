@@ -129,7 +129,12 @@ describeConsole('the page of a task', () => {
     await page.getByLabel('Your answer').fill('to Zanzibar');
     await page.getByRole('button', { name: 'Send the answer' }).click();
     await page.getByText('The task has ended.').waitFor();
-    const shown = async (): Promise<string[]> => (await entries(page).allInnerTexts()).map(withoutTime);
+    const shown = async (): Promise<string[]> => {
+      // The times come a moment after the events.
+      const untimed = entries(page).filter({ hasNot: page.getByRole('time') });
+      await untimed.first().waitFor({ state: 'detached' });
+      return (await entries(page).allInnerTexts()).map(withoutTime);
+    };
     const answer = entries(page).filter({ hasText: 'Message of the caller' }).nth(1);
     await answer.getByText('to Zanzibar').waitFor();
     const live = await shown();
