@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { startMcpServer, PATIENT, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { textTool } from '../support/mcp-server/script.js';
@@ -9,6 +11,8 @@ import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
 /* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
+
+const BATON = join(__dirname, '../../bin/baton.cjs');
 
 const [COMPLETED, FAILED, WAITS] = [
   'TASK_STATE_COMPLETED',
@@ -40,6 +44,7 @@ export default defineAgent(async ({ text, step, ask, stream }) => {
   stream('two ');
   const booked = await step('book', effect('book'), { attempts: 1 });
   fails('code');
+  if (text.includes('hotel')) await ask('bed', 'Which bed?');
   stream('three ');
   return [paid, answer, booked, text].join(' ');
 });
@@ -125,6 +130,21 @@ describe('a failed task of an agent in code', () => {
     const third = await ended(id);
     expect(saidIn(third)).toBe('one two three pay window book ask');
     expect(effects()).toEqual(['pay', 'book']);
+  });
+
+  it('is replayed with the messages of the task before when new code is checked', async () => {
+    fail('book');
+    const asked = await send('payer', 'ask hotel');
+    const failed = await send('payer', 'window', asked.id as string);
+    mend('book');
+    const { body } = await post(`${failed.id as string}/continue`);
+    const task = await ended(body.task_id as string);
+    expect(task.status.state).toBe(WAITS);
+    const args = [BATON, 'agents', 'check', join(folder, 'agents/payer'), ...door()];
+    const { stdout } = await promisify(execFile)(process.execPath, args);
+    expect(stdout).toBe(`${task.id as string}  fits\n`);
+    const done = await send('payer', 'soft', task.id as string);
+    expect(saidIn(done)).toBe('one two three pay window book ask hotel');
   });
 
   it('is told why it cannot go on', async () => {

@@ -38,6 +38,7 @@ export { pointOfFailure, type PointOfFailure, reopenedStep } from './point-of-fa
 export {
   originJson,
   originOf,
+  splitJournal,
   runOfEffects,
   taskOfEffects,
   type TaskOrigin,

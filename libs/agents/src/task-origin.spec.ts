@@ -1,4 +1,4 @@
-import { originJson, originOf, runOfEffects, taskOfEffects } from './task-origin.js';
+import { originJson, runOfEffects, splitJournal, taskOfEffects } from './task-origin.js';
 
 const task = { id: 'second' };
 
@@ -25,7 +25,12 @@ describe('the keys of effects', () => {
   });
 
   it('are stored with where the task comes from', () => {
-    expect(originOf(originJson(origin))).toMatchObject(origin);
-    expect(originOf({ kind: 'step' })).toBeUndefined();
+    const entryOf = (value: unknown) => ({ runId: 'r', position: 1, value });
+    const [first, step] = [entryOf(originJson(origin)), entryOf({ kind: 'step' })];
+    expect(splitJournal([first, step])).toEqual({
+      origin: expect.objectContaining(origin) as unknown,
+      entries: [step],
+    });
+    expect(splitJournal([step])).toEqual({ origin: undefined, entries: [step] });
   });
 });

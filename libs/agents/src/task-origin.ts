@@ -1,5 +1,6 @@
 import { Message, type Task } from '@baton/a2a';
 import { z } from 'zod';
+import type { JournalEntry } from './agent-runtime.js';
 
 const originEntry = z.object({
   kind: z.literal('origin'),
@@ -29,6 +30,15 @@ export const originJson = ({ taskIds, history, copied, effectsOf }: TaskOrigin):
   copied,
   ...(effectsOf !== undefined && { effectsOf }),
 });
+
+/** The stored journal of a task: where the task comes from, if it goes on with another one, and the entries of its runtime. */
+export function splitJournal(stored: JournalEntry[]): {
+  origin: TaskOrigin | undefined;
+  entries: JournalEntry[];
+} {
+  const origin = originOf(stored[0]?.value);
+  return { origin, entries: origin ? stored.slice(1) : stored };
+}
 
 /** The origin that a stored value says. Undefined: it is another entry, or there is none. */
 export function originOf(value: unknown): TaskOrigin | undefined {

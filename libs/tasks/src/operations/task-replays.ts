@@ -1,12 +1,9 @@
 import { type CallContext, canSee, isTerminal } from '@baton/a2a';
-import { replayRequest, type TurnRequest } from '@baton/agents';
+import { replayRequest, splitJournal, type TurnRequest } from '@baton/agents';
 import { JournalStore, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
-import { newContextOf } from '../turns/turn-acceptance.js';
+import { EarlierTasks } from '../turns/earlier-tasks.js';
 import { TaskFinder } from './task-finder.js';
-
-/** As many as a turn gets. */
-const EARLIER_TASKS = 16;
 
 /** What a replay of the steps of a task needs, so that new code can be tried before it is deployed. */
 @Injectable()
@@ -15,6 +12,7 @@ export class TaskReplays {
     private readonly tasks: TaskStore,
     private readonly journals: JournalStore,
     private readonly finder: TaskFinder,
+    private readonly earlier: EarlierTasks,
   ) {}
 
   /**
@@ -26,13 +24,10 @@ export class TaskReplays {
     if (truncation || !task.status || isTerminal(task.status.state)) return undefined;
     const { tenantId, agent } = call;
     if (agent.definition.runtime !== 'executor') return undefined;
-    const { contextId } = task;
-    const [entries, details, earlier] = await Promise.all([
-      this.journals.read(tenantId, task.id),
+    const { origin, entries } = splitJournal(await this.journals.read(tenantId, task.id));
+    const [details, earlier] = await Promise.all([
       this.tasks.firstDetails(tenantId, task.id),
-      contextId === newContextOf(task.id)
-        ? []
-        : this.tasks.listContext(tenantId, agent.id, contextId, task.id, EARLIER_TASKS),
+      this.earlier.of(tenantId, agent, task, origin),
     ]);
     return replayRequest({
       tenantId,
@@ -41,6 +36,7 @@ export class TaskReplays {
       details: details ?? { metadata: undefined, configuration: undefined },
       // An agent gets the tasks of all callers in the context, the caller of this one only those that it sees.
       earlierTasks: earlier.filter((stored) => canSee(call, stored)).map((stored) => stored.task),
+      origin,
       entries,
     });
   }

@@ -1,4 +1,4 @@
-import { type JournalEntry, originOf, type TaskOrigin, type TurnJournal } from '@baton/agents';
+import { type JournalEntry, splitJournal, type TaskOrigin, type TurnJournal } from '@baton/agents';
 import { type ClaimedRun, JournalStore, retryTransient } from '@baton/database';
 import { AppendRefused } from '../core/append-refused.js';
 
@@ -15,17 +15,15 @@ export class RunJournal implements TurnJournal {
 
   /** Where the task comes from, as its first entry says. Undefined: it goes on with no other task. */
   async origin(): Promise<TaskOrigin | undefined> {
-    const [first] = await this.entries(this.run.taskId);
-    return originOf(first?.value);
+    return splitJournal(await this.stored(this.run.taskId)).origin;
   }
 
   /** The entries of the runtime. */
   async read(taskId = this.run.taskId): Promise<JournalEntry[]> {
-    const entries = await this.entries(taskId);
-    return originOf(entries[0]?.value) ? entries.slice(1) : entries;
+    return splitJournal(await this.stored(taskId)).entries;
   }
 
-  private entries(taskId: string): Promise<JournalEntry[]> {
+  private stored(taskId: string): Promise<JournalEntry[]> {
     return retryTransient(() => this.store.read(this.run.tenantId, taskId), { signal: this.signal });
   }
 
@@ -49,7 +47,7 @@ export class RunJournal implements TurnJournal {
 
   /** A lost answer is asked for again. The entry has a fixed position, so it is written once. */
   private async write(write: (position: number) => Promise<boolean>): Promise<void> {
-    this.head ??= (await this.entries(this.run.taskId)).at(-1)?.position ?? 0;
+    this.head ??= (await this.stored(this.run.taskId)).at(-1)?.position ?? 0;
     const position = this.head + 1;
     const isOurs = await retryTransient(() => write(position), { signal: this.signal });
     if (!isOurs) throw new AppendRefused('another attempt owns the run');

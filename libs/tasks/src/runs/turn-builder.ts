@@ -1,34 +1,24 @@
 import { type Agent, type Task, wellFormed } from '@baton/a2a';
-import {
-  type GuardedTurn,
-  type TaskOrigin,
-  type TurnLog,
-  SecretReader,
-  SecretGuard,
-  withOrigin,
-} from '@baton/agents';
+import { type GuardedTurn, type TurnLog, SecretReader, SecretGuard, withOrigin } from '@baton/agents';
 import { type ClaimedRun, JournalStore, TaskStore, retryTransient } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Outbound } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { hasOrigin } from '../forks/fork-metadata.js';
-import { newContextOf } from '../turns/turn-acceptance.js';
+import { EarlierTasks } from '../turns/earlier-tasks.js';
 import { CallRecords, type RunCallRecords } from './call-records.js';
 import { TaskConsoles } from './task-consoles.js';
 import { RunJournal } from './run-journal.js';
 
 const MAX_REFERENCE_TASKS = 16;
 
-/** Number of earlier tasks of the context that a runtime gets: the default, and the maximum. */
-const EARLIER_TASKS = 16;
-const MAX_EARLIER_TASKS = 100;
-
 /** Builds the input of a runtime for a turn. */
 @Injectable()
 export class TurnBuilder {
   constructor(
     private readonly tasks: TaskStore,
+    private readonly earlier: EarlierTasks,
     private readonly journals: JournalStore,
     private readonly secrets: SecretReader,
     private readonly outbound: Outbound,
@@ -70,7 +60,10 @@ export class TurnBuilder {
       message,
       details,
       referenceTasks: await retryTransient(() => this.referenceTasks(run), { signal }),
-      earlierTasks: (count = EARLIER_TASKS) => this.earlierTasks(run, agent, count, signal, origin),
+      earlierTasks: async (count) => {
+        const list = () => this.earlier.of(tenantId, agent, stored, origin, count);
+        return (await retryTransient(list, { signal })).map(({ task: earlier }) => wellFormed(earlier));
+      },
       journal: secrets.journal(journal),
       origin,
       log,
@@ -97,23 +90,6 @@ export class TurnBuilder {
     return found.flatMap((stored) =>
       stored && isReadableBy(owner, stored) ? [wellFormed(stored.task)] : [],
     );
-  }
-
-  private async earlierTasks(
-    { tenantId, snapshot }: ClaimedRun,
-    agent: Agent,
-    count: number,
-    signal: AbortSignal,
-    origin: TaskOrigin | undefined,
-  ): Promise<Task[]> {
-    const { contextId, id } = snapshot.task;
-    if (contextId === newContextOf(id)) return [];
-    const limit = Math.min(count, MAX_EARLIER_TASKS);
-    const list = () => this.tasks.listContext(tenantId, agent.id, contextId, id, limit);
-    const earlier = await retryTransient(list, { signal });
-    // What a fork goes on with is its own history.
-    const others = earlier.filter((stored) => origin?.taskIds.includes(stored.task.id) !== true);
-    return others.map((stored) => wellFormed(stored.task));
   }
 }
 

@@ -3,18 +3,22 @@ import { type JournalEntry, type Turn } from '../../agent-runtime.js';
 import { NOTHING_SECRET } from '../../outbound/redactor.js';
 import { turnRequest } from './executor-runtime.js';
 import type { TurnRequest } from './protocol.js';
+import { type TaskOrigin, withOrigin } from '../../task-origin.js';
 import { TurnSteps } from './turn-steps.js';
 
 /** A task with what its agent has stored of it. */
 export interface RecordedTask {
   tenantId: string;
   agent: Agent;
-  /** With its whole history. */
+  /** With its whole history, without that of the tasks that it goes on with. */
   task: Task;
   /** Of the request that began the task. */
   details: RequestDetails;
   /** The earlier tasks of the context. */
   earlierTasks: Task[];
+  /** Where it comes from. Undefined: it goes on with no other task. */
+  origin: TaskOrigin | undefined;
+  /** Of its runtime. */
   entries: JournalEntry[];
 }
 
@@ -23,7 +27,7 @@ export interface RecordedTask {
  * @returns undefined for a task without recorded steps: any code fits it
  */
 export async function replayRequest(recorded: RecordedTask): Promise<TurnRequest | undefined> {
-  const { tenantId, agent, task, details, earlierTasks, entries } = recorded;
+  const { tenantId, agent, task, details, earlierTasks, origin, entries } = recorded;
   const last = entries.at(-1);
   const message = task.history.findLast(({ role }) => role === Role.ROLE_USER);
   if (!last || !message) return undefined;
@@ -34,7 +38,7 @@ export async function replayRequest(recorded: RecordedTask): Promise<TurnRequest
     // Recorded steps are read from the second attempt on.
     attempt: 2,
     agent,
-    task,
+    task: origin ? withOrigin(task, origin) : task,
     message,
     details: isFirst ? details : { metadata: undefined, configuration: undefined },
     referenceTasks: [],
@@ -44,6 +48,7 @@ export async function replayRequest(recorded: RecordedTask): Promise<TurnRequest
       append: () => Promise.reject(new Error('a replay stores nothing')),
       restart: () => Promise.reject(new Error('a replay stores nothing')),
     },
+    origin,
     log: {
       startedAt: 0,
       flush: () => Promise.resolve(0),
