@@ -3,6 +3,7 @@ import { type AgentRuntime, RuntimeTable } from './runtime-table.js';
 import { RemoteConnector } from './runtimes/remote-a2a/remote-connector.js';
 import { RUNTIMES } from './runtimes.js';
 import { IndexRouter } from './runtimes/index-agent/index-router.js';
+import { ModelCalls } from './runtimes/llm/model-calls.js';
 import { type ToolSource, ToolSources } from './runtimes/llm/tools/tool-sources.js';
 import { CalleeTools } from './runtimes/llm/tools/callee-tools.js';
 import { McpTools } from './runtimes/llm/tools/mcp/mcp-tools.js';
@@ -26,6 +27,7 @@ export class AgentsModule {
         ...classes,
         ...TOOL_SOURCES,
         IndexRouter,
+        ModelCalls,
         {
           provide: ToolSources,
           useFactory: (...sources: ToolSource[]) => new ToolSources(sources),

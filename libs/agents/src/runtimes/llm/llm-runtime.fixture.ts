@@ -9,6 +9,7 @@ import { TokenBudget, type TokenCount } from '../../token-budget.js';
 import { TokensExceeded } from '../../tokens-exceeded.js';
 import { agent, collect, firstTurn, textOf, turnSecrets } from '../../../../../test/support/agents/turns.js';
 import { LlmRuntime } from './llm-runtime.js';
+import { ModelCalls } from './model-calls.js';
 import { type AgentTool, ToolSources } from './tools/tool-sources.js';
 
 // Real connections, perhaps on a machine that has much else to do.
@@ -45,14 +46,11 @@ export class LlmBench {
 
   private constructor(readonly provider: ModelProvider) {
     const source = { open: () => Promise.resolve({ tools: this.tools, close: () => Promise.resolve() }) };
-    this.runtime = new LlmRuntime(
-      this.tokens,
-      new ToolSources([source]),
-      this.metrics,
-      createLogger({ logLevel: 'info' }, 'worker', { write: (line) => void this.logged.push(line) }),
-      this.pool,
-    );
-    this.runtime.firstPauseMs = 20;
+    const write = (line: string): void => void this.logged.push(line);
+    const logger = createLogger({ logLevel: 'info' }, 'worker', { write });
+    const models = new ModelCalls(this.tokens, this.metrics, logger);
+    models.firstPauseMs = 20;
+    this.runtime = new LlmRuntime(models, new ToolSources([source]), this.metrics, logger, this.pool);
   }
 
   static async start(): Promise<LlmBench> {

@@ -14,19 +14,17 @@ import {
   type Turn,
 } from '../../agent-runtime.js';
 import { type AgentRuntime } from '../../runtime-table.js';
-import { TokenBudget } from '../../token-budget.js';
 import { TokensExceeded } from '../../tokens-exceeded.js';
 import { AgentFailure } from './agent-failure.js';
 import { approvalRequest, takeMessage, waitingEntry, withTerms } from './approval/approval.js';
 import { callCorrection, type WrongCall, wrongCallsFailure } from './answer-calls.js';
 import { partialAnswer } from './finish-reason.js';
 import { type LlmConfig, llmConfigSchema, splitModel } from './llm-config.js';
-import { callIdOf, Conversation, type FailedCall, type ModelStep, textOfStep } from './conversation.js';
-import { leftovers } from './turn-artifacts.js';
+import { callIdOf, Conversation, type ModelStep, textOfStep } from './conversation.js';
+import { leftovers, Speech } from './turn-artifacts.js';
 import { memoryOf } from './memory.js';
-import { ModelMetrics } from './model-usage.js';
+import { ModelCalls } from './model-calls.js';
 import { PromptReader } from './prompt.js';
-import { CallRecorder, type RecordedTry } from './recording/call-recorder.js';
 import { sendable } from './sendable.js';
 import { SchemaChecks, structuredAnswer } from './schema-checks.js';
 import { type AgentTool, type OpenTools, ToolSources } from './tools/tool-sources.js';
@@ -34,13 +32,6 @@ import { runToolCalls } from './tools/tool-calls.js';
 
 /** Maximum corrections of invalid JSON per turn. */
 const MAX_CORRECTIONS = 2;
-/** Bounds of a provider's answer. Some providers repeat the whole answer and the request at its end. */
-const ANSWER_BOUNDS = {
-  maxBytes: 16 * 1024 * 1024,
-  maxTotalBytes: 64 * 1024 * 1024,
-  json: true,
-  limit: 'modelAnswer',
-};
 
 /** One turn and its parts. */
 interface OpenTurn {
@@ -61,21 +52,16 @@ interface OpenTurn {
 @Injectable()
 export class LlmRuntime implements AgentRuntime {
   readonly name = 'llm';
-  /** Maximum pause before the first retry of a model call, in ms. */
-  firstPauseMs = 500;
   /** Parsed settings by agent version. */
   private readonly configs = new LRUCache<string, LlmConfig>({ max: 500 });
-  private readonly modelMetrics: ModelMetrics;
 
   constructor(
-    private readonly budget: TokenBudget,
+    private readonly models: ModelCalls,
     private readonly sources: ToolSources,
     private readonly metrics: Metrics,
     private readonly logger: Logger,
     private readonly pool: ComputePool,
-  ) {
-    this.modelMetrics = new ModelMetrics(metrics);
-  }
+  ) {}
 
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
     const conversation = await Conversation.open(turn);
@@ -125,28 +111,8 @@ export class LlmRuntime implements AgentRuntime {
   private async *converse(open: OpenTurn): AsyncGenerator<AgentOutput> {
     const { turn, config, conversation, checks, tools, signal } = open;
     // The AI SDK is large. A process loads it when a run needs it.
-    const [{ openModel }, { ModelSteps, roomInBudget }] = await Promise.all([
-      import('./providers.js'),
-      import('./model-steps.js'),
-    ]);
-    const answers = turn.outbound.fetchWithin(ANSWER_BOUNDS);
-    const { budget, modelMetrics: metrics, firstPauseMs, logger } = this;
-    const mode = config.record ?? turn.records.byDefault;
-    const recorder = mode === 'none' ? undefined : new CallRecorder(turn, mode, logger);
-    const model = await openModel(config, turn.secrets, answers, recorder?.onRequest);
-    const onCall = async (call: ModelStep | FailedCall, recorded: RecordedTry | undefined): Promise<void> => {
-      const record = recorded && recorder?.recordOf(call, recorded);
-      const position = await conversation.add(call, record?.isKept === true ? record.json : undefined);
-      if (record?.isKept === false) turn.records.hold({ position, json: record.json });
-    };
-    const steps = new ModelSteps(turn, config, model, {
-      budget,
-      metrics,
-      logger,
-      firstPauseMs,
-      onCall,
-      recorder,
-    });
+    const { roomInBudget } = await import('./model-steps.js');
+    const steps = await this.models.open(turn, config, (call, record) => conversation.add(call, record));
     const context = await this.context(open);
     if (turn.attempt > 1 || turn.origin) yield* leftovers(turn, conversation, config.output !== undefined);
     for (;;) {
@@ -170,7 +136,8 @@ export class LlmRuntime implements AgentRuntime {
       const request = { messages: await context(), tools, maxOutputTokens: undefined };
       const maxOutputTokens = roomInBudget(config, conversation.usage().run, request);
       const number = conversation.steps().length + 1;
-      yield* steps.step(number, { ...request, maxOutputTokens }, signal);
+      const speech = new Speech(turn, number, config.output !== undefined);
+      yield* steps.step(speech, { ...request, maxOutputTokens }, signal);
       // After an answer without calls, the turn's final status has the usage.
       if (conversation.pendingCalls().length > 0) {
         yield withUsage(status(turn, TaskState.TASK_STATE_WORKING), conversation);

@@ -7,7 +7,6 @@ import {
   streamText,
   tool,
 } from 'ai';
-import type { AgentOutput } from '../../agent-runtime.js';
 import { apiOf, type LlmConfig } from './llm-config.js';
 import { AnswerCalls, type AnswerPart } from './answer-calls.js';
 import { withMemory } from './chat-memory.js';
@@ -17,7 +16,7 @@ import { BrokenAnswer } from './broken-answer.js';
 import { endingOf, finishOf, MAX_REASON } from './finish-reason.js';
 import type { OpenModel } from './providers.js';
 import type { RecordedTry } from './recording/call-recorder.js';
-import type { Speech } from './turn-artifacts.js';
+import type { ModelSpeech } from './turn-artifacts.js';
 import type { AgentTool } from './tools/tool-sources.js';
 import { type ModelUsage, estimateTokens, usageOf } from './model-usage.js';
 
@@ -60,20 +59,20 @@ const isWord = ({ type }: AnswerPart): boolean => WORDS.has(type) || type === 't
  * if the provider says that the answer is whole, and all its calls are. Rejects with the provider's error, BrokenAnswer
  * or ModelTimeout.
  */
-export async function* callModel(
+export async function* callModel<Piece>(
   open: OpenModel,
   config: LlmConfig,
   request: ModelRequest,
-  speech: Speech,
+  speech: ModelSpeech<Piece>,
   progress: CallProgress,
   stop: AbortSignal,
-): AsyncGenerator<AgentOutput, ModelStep> {
+): AsyncGenerator<Piece, ModelStep> {
   const watchdog = new Watchdog(config, stop);
   try {
     const result = streamText({ ...callOptions(open, config, request), abortSignal: watchdog.signal });
     const calls = new AnswerCalls();
     const parts = boundedAnswer(watchdog.over(result.fullStream, isWord));
-    const finish = yield* relayAnswer(parts, config, speech, progress, calls);
+    const finish = yield* relayAnswer(parts, speech, progress, calls);
     progress.usage = usageOf(finish?.totalUsage, {
       inputTokens: estimateInput(config, request),
       outputTokens: estimateTokens(progress.characters),
@@ -98,13 +97,12 @@ export async function* callModel(
 }
 
 /** Yields the model's output as it arrives. @returns the `finish` part, if there was one */
-async function* relayAnswer(
+async function* relayAnswer<Piece>(
   parts: AsyncIterable<AnswerPart>,
-  config: LlmConfig,
-  speech: Speech,
+  speech: ModelSpeech<Piece>,
   progress: CallProgress,
   calls: AnswerCalls,
-): AsyncGenerator<AgentOutput, FinishPart | undefined> {
+): AsyncGenerator<Piece, FinishPart | undefined> {
   const began = performance.now();
   let finish: FinishPart | undefined;
   for await (const group of grouped(parts, GROUP_MS)) {
@@ -116,7 +114,7 @@ async function* relayAnswer(
       if (part.type === 'tool-input-delta') progress.characters += part.delta.length;
     }
     if (group.some(isWord)) progress.firstWordMs ??= performance.now() - began;
-    yield* say(group, speech, config, progress, finish !== undefined);
+    yield* say(group, speech, progress, finish !== undefined);
     if (failure) throw failure.type === 'error' ? failure.error : new BrokenAnswer();
   }
   return finish;
@@ -159,13 +157,12 @@ export function estimateInput({ prompt = '' }: LlmConfig, { messages, tools }: M
 }
 
 /** Yields one chunk for all reasoning of a group, and one for all its text. */
-function* say(
+function* say<Piece>(
   group: readonly AnswerPart[],
-  speech: Speech,
-  { output }: LlmConfig,
+  speech: ModelSpeech<Piece>,
   progress: CallProgress,
   isOver: boolean,
-): Generator<AgentOutput> {
+): Generator<Piece> {
   const words = group.filter(
     (part): part is TextPart => part.type === 'text-delta' || part.type === 'reasoning-delta',
   );
@@ -173,9 +170,8 @@ function* say(
     const text = words.map((part) => (part.type === type ? part.text : '')).join('');
     progress.characters += text.length;
     if (text === '') continue;
-    // JSON for an output schema becomes a data part at the end of the turn.
-    if (type === 'reasoning-delta') yield speech.say('reasoning', text, isOver);
-    else if (!output) yield speech.say('reply', text, isOver);
+    const piece = speech.say(type === 'reasoning-delta' ? 'reasoning' : 'reply', text, isOver);
+    if (piece !== undefined) yield piece;
   }
 }
 

@@ -1,7 +1,7 @@
 import { clock, retryPause } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Attributes, Logger, Span } from '@baton/telemetry';
-import type { AgentOutput, Turn } from '../../agent-runtime.js';
+import type { Turn } from '../../agent-runtime.js';
 import { TokenBudget } from '../../token-budget.js';
 import { TokensExceeded } from '../../tokens-exceeded.js';
 import { AgentFailure } from './agent-failure.js';
@@ -12,7 +12,7 @@ import { type ModelMetrics, NO_USAGE, type ModelUsage, estimateTokens, tokensOf 
 import { type ProviderFailure, causeOf, explain } from './provider-failure.js';
 import type { OpenModel } from './providers.js';
 import type { CallRecorder, RecordedTry } from './recording/call-recorder.js';
-import { Speech } from './turn-artifacts.js';
+import type { ModelSpeech } from './turn-artifacts.js';
 
 const LONGEST_PAUSE_MS = 30_000;
 /** If a provider asks for a longer wait, the run fails. */
@@ -50,11 +50,15 @@ export class ModelSteps {
 
   /**
    * Runs one step of the model. Yields its output as it arrives, and keeps its calls.
-   * @param number number of the step in the task, from 1
+   * @param speech what becomes of the output
+   * @returns the answer, which is kept
    * @throws AgentFailure if the provider fails; TokensExceeded if the tenant has no tokens left
    */
-  async *step(number: number, request: ModelRequest, signal: AbortSignal): AsyncGenerator<AgentOutput, void> {
-    const speech = new Speech(this.turn, number);
+  async *step<Piece>(
+    speech: ModelSpeech<Piece>,
+    request: ModelRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<Piece, ModelStep> {
     for (let retries = 0; ; retries++) {
       const progress: CallProgress = { characters: 0, recorded: this.ports.recorder?.begin() };
       let step: ModelStep;
@@ -72,16 +76,16 @@ export class ModelSteps {
         continue;
       }
       await this.ports.onCall(step, progress.recorded);
-      return;
+      return step;
     }
   }
 
-  private async *measured(
+  private async *measured<Piece>(
     request: ModelRequest,
-    speech: Speech,
+    speech: ModelSpeech<Piece>,
     progress: CallProgress,
     signal: AbortSignal,
-  ): AsyncGenerator<AgentOutput, ModelStep> {
+  ): AsyncGenerator<Piece, ModelStep> {
     const { tenantId, runId } = this.turn;
     const { provider, name: model } = this.model;
     const { budget, metrics } = this.ports;

@@ -20,20 +20,37 @@ import type { ToolResult } from './tools/tool-sources.js';
 
 type Kind = 'reply' | 'reasoning';
 
+/** What becomes of the words of a model: a call yields pieces of this kind. */
+export interface ModelSpeech<Piece> {
+  /**
+   * @param last whether this is the last text of its kind
+   * @returns undefined: nobody reads texts of this kind as they arrive
+   */
+  say(kind: Kind, text: string, last: boolean): Piece | undefined;
+  /** Starts a retry: what was said so far does not count. */
+  restart(): void;
+  /** The call has ended. */
+  end(): Iterable<Piece>;
+}
+
 /**
  * Streams the output of one model step as artifact chunks: reply and reasoning are separate artifacts. A retry replaces
  * the output of a failed try, also of a crashed worker.
  */
-export class Speech {
+export class Speech implements ModelSpeech<AgentOutput> {
   /** The artifacts of this try, and whether each is closed. */
   private readonly said = new Map<Kind, boolean>();
   /** Artifacts with output of failed tries. */
   private readonly stale = new Set<Kind>();
 
-  /** @param step number of the step in the task, from 1 */
+  /**
+   * @param step number of the step in the task, from 1
+   * @param isData the reply is JSON for an output schema: it becomes a data part at the end of the turn
+   */
   constructor(
     private readonly turn: Turn,
     private readonly step: number,
+    private readonly isData = false,
   ) {
     const there = new Map(turn.task.artifacts.map(({ artifactId, parts }) => [artifactId, textOf(parts)]));
     for (const kind of ['reply', 'reasoning'] as const) {
@@ -41,8 +58,8 @@ export class Speech {
     }
   }
 
-  /** @param last whether this is the last text of its kind */
-  say(kind: Kind, text: string, last: boolean): AgentOutput {
+  say(kind: Kind, text: string, last: boolean): AgentOutput | undefined {
+    if (kind === 'reply' && this.isData) return undefined;
     const append = this.said.has(kind);
     this.said.set(kind, last);
     this.stale.delete(kind);
