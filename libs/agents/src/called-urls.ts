@@ -16,14 +16,20 @@ export function calledUrls({ runtime, config }: Pick<AgentDefinition, 'runtime' 
   return [];
 }
 
-function urlsOfLlm({ model, baseUrl, tools }: LlmConfig): CalledUrl[] {
-  const { provider } = splitModel(model);
-  const url = baseUrl ?? modelProvider(provider).url;
+function urlsOfLlm({ model, baseUrl, fallback, tools }: LlmConfig): CalledUrl[] {
+  const models = [
+    { model, baseUrl, path: 'config' },
+    ...fallback.map((each, i) => ({ ...each, path: `config.fallback[${i}]` })),
+  ];
+  const providers = models.flatMap((each) => {
+    const url = each.baseUrl ?? modelProvider(splitModel(each.model).provider).url;
+    const field = `${each.path}.${each.baseUrl === undefined ? 'model' : 'baseUrl'}`;
+    return url === null ? [] : [{ field, url }];
+  });
   const servers = tools.mcp.flatMap((server, i) =>
     'url' in server ? [{ field: `config.tools.mcp[${i}].url`, url: server.url }] : [],
   );
-  const field = baseUrl === undefined ? 'config.model' : 'config.baseUrl';
-  return [...(url === null ? [] : [{ field, url }]), ...servers];
+  return [...providers, ...servers];
 }
 
 const urlsOfRemote = ({ card, origins }: RemoteConfig): CalledUrl[] => [

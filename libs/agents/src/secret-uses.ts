@@ -1,6 +1,12 @@
 import type { AgentDefinition } from '@baton/a2a';
 import { originOf, programOrigin } from '@baton/a2a';
-import { type LlmConfig, llmConfigSchema, modelKey, splitModel } from './runtimes/llm/llm-config.js';
+import {
+  type LlmConfig,
+  llmConfigSchema,
+  modelKey,
+  type ModelFields,
+  splitModel,
+} from './runtimes/llm/llm-config.js';
 import { type RemoteConfig, remoteConfigSchema, originsOf } from './runtimes/remote-a2a/remote-config.js';
 
 /** A secret that an agent's settings name, and where it is sent. */
@@ -22,22 +28,31 @@ export function secretUses({ runtime, config }: Pick<AgentDefinition, 'runtime' 
 }
 
 function usesOfLlm(config: LlmConfig): SecretUse[] {
-  const { name, destination, field } = modelKey(config);
-  // A server that speaks the API of OpenAI may need no key.
-  const isOptional = config.key === undefined && splitModel(config.model).provider === 'openai-compatible';
-  const key: SecretUse = {
-    field: `config.${field}`,
-    secret: name,
-    destinations: [destination],
-    ...(isOptional && { isOptional }),
-  };
+  const keys = [
+    usesOfModel(config, 'config'),
+    ...config.fallback.map((model, i) => usesOfModel(model, `config.fallback[${i}]`)),
+  ];
   const tools = config.tools.mcp.flatMap((server, i) => {
     const path = `config.tools.mcp[${i}]`;
     return 'command' in server
       ? named(`${path}.env`, server.env, [programOrigin(server.command, server.args)])
       : named(`${path}.headers`, server.headers, [originOf(server.url)]);
   });
-  return [key, ...tools];
+  return [...keys, ...tools];
+}
+
+/** The key of a model. */
+function usesOfModel(settings: ModelFields, path: string): SecretUse {
+  const { name, destination, field } = modelKey(settings);
+  // A server that speaks the API of OpenAI may need no key.
+  const isOptional =
+    settings.key === undefined && splitModel(settings.model).provider === 'openai-compatible';
+  return {
+    field: `${path}.${field}`,
+    secret: name,
+    destinations: [destination],
+    ...(isOptional && { isOptional }),
+  };
 }
 
 const usesOfRemote = (config: RemoteConfig): SecretUse[] =>

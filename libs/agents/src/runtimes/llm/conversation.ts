@@ -41,6 +41,8 @@ export interface ModelStep extends CallTime {
   wrongCalls?: WrongCall[];
   usage: ModelUsage;
   model: string;
+  /** Its number among the `fallback` models of the agent, from 1. Unset: the agent's `model`. */
+  fallback?: number;
 }
 
 /** A call of the model that failed. It is for readers of the task; the conversation goes on as if it was not made. */
@@ -48,6 +50,8 @@ export interface FailedCall extends CallTime {
   kind: 'failed-call';
   usage: ModelUsage;
   model: string;
+  /** As of a step. */
+  fallback?: number;
   /** In plain words, for the callers of the task. */
   error: string;
 }
@@ -149,6 +153,24 @@ export const idsOf = (call: RecordedCall): CallIds => ({ callId: call.toolCallId
 const replacementId = (number: number): string => `c${number.toString(36).padStart(8, '0')}`;
 
 const NOT_MADE = { ok: false, content: 'The call was not made: the task ended before it.' };
+
+/** The model that a request is for, and its place among the models of the agent. */
+interface AskedModel {
+  model: string;
+  index: number;
+}
+
+/** An answer without what only the model understands that has given it: its reasoning, ids and signatures. */
+function withoutMemory({ role, content }: AssistantModelMessage): AssistantModelMessage {
+  if (typeof content === 'string') return { role, content };
+  const parts = content.filter(({ type }) => type !== 'reasoning');
+  return { role, content: parts.map((part) => ('providerOptions' in part ? withoutOptions(part) : part)) };
+}
+
+function withoutOptions<T extends { providerOptions?: unknown }>(part: T): T {
+  const { providerOptions: _, ...rest } = part;
+  return rest as T;
+}
 
 /** The conversation of a task, restored from its journal. It continues after the last entry of any worker. */
 export class Conversation {
@@ -324,9 +346,13 @@ export class Conversation {
 
   /**
    * The messages for the model.
+   * @param asked the model that reads them
    * @param prompt converts the message at an index of the task's history
    */
-  async messages(prompt: (at: number) => Promise<UserModelMessage>): Promise<ModelMessage[]> {
+  async messages(
+    asked: AskedModel,
+    prompt: (at: number) => Promise<UserModelMessage>,
+  ): Promise<ModelMessage[]> {
     const messages: ModelMessage[] = [];
     let step = 0;
     for (const entry of this.entries) {
@@ -334,14 +360,15 @@ export class Conversation {
       if (entry.kind === 'correction') messages.push({ role: 'user', content: entry.text });
       if (entry.kind !== 'step') continue;
       step += 1;
-      messages.push(this.sentMessage(entry, step), ...this.resultsOf(step));
+      messages.push(this.sentMessage(entry, step, asked), ...this.resultsOf(step));
     }
     return messages;
   }
 
   /** The model's answer as it goes back to the model. */
-  private sentMessage(entry: ModelStep, step: number): AssistantModelMessage {
-    const { message } = entry;
+  private sentMessage(entry: ModelStep, step: number, asked: AskedModel): AssistantModelMessage {
+    const isOwn = entry.model === asked.model && (entry.fallback ?? 0) === asked.index;
+    const message = isOwn ? entry.message : withoutMemory(entry.message);
     // Reasoning and ids of a provider are only valid together with the calls.
     if (entry.wrongCalls) return { role: 'assistant', content: textOfStep(entry) };
     if (typeof message.content === 'string') return message;

@@ -1,9 +1,17 @@
 import { llmConfig, llmConfigSchema } from './llm-config.js';
 
 describe('the settings of an llm agent', () => {
+  it('take options of the provider', () => {
+    const providerOptions = {
+      openai: { serviceTier: 'flex', metadata: { budgetTokens: 1, tokens: ['a', null] } },
+    };
+    expect(llmConfig({ model: 'openai/m', providerOptions })).toMatchObject({ providerOptions });
+  });
+
   it('have standard values for all but the model', () => {
     expect(llmConfig({ model: 'openai/gpt-5-mini' })).toEqual({
       model: 'openai/gpt-5-mini',
+      fallback: [],
       memory: { turns: 20, tokens: 8000 },
       steps: 10,
       budget: {},
@@ -79,6 +87,48 @@ describe('the settings of an llm agent', () => {
     [
       { model: 'anthropic/claude-sonnet-4-5', reasoning: 'low', maxOutputTokens: 2000 },
       'config.maxOutputTokens: must be at least 2048 with reasoning, which is part of it',
+    ],
+    [{ model: 'openai/m', fallback: [{ model: 'm' }] }, 'config.fallback.0.model: must be provider/model'],
+    [
+      { model: 'openai/m', fallback: [{ model: 'openai/m', steps: 1 }] },
+      'config.fallback.0.steps: is not a setting',
+    ],
+    [
+      { model: 'openai/m', fallback: [{ model: 'openai-compatible/m' }] },
+      'config.fallback.0.baseUrl: is needed',
+    ],
+    [
+      { model: 'openai/gpt-4.1', temperature: 1, fallback: [{ model: 'openai/gpt-5-mini', temperature: 1 }] },
+      'config.fallback.0.temperature: is not taken by "gpt-5-mini"',
+    ],
+    [
+      { model: 'openai/m', fallback: Array.from({ length: 6 }, () => ({ model: 'openai/m' })) },
+      'config.fallback: must have at most 5 models',
+    ],
+    [{ model: 'openai/m', providerOptions: [] }, 'config.providerOptions: must be options by the name'],
+    [
+      { model: 'openai/m', providerOptions: { anthropic: {} } },
+      'config.providerOptions.anthropic: must be options of the model\'s provider: "openai"',
+    ],
+    [
+      { model: 'openai/m', api: 'chat', providerOptions: { openai: { max_tokens: 9 } } },
+      'config.providerOptions.openai.max_tokens: is not for agents to set',
+    ],
+    [
+      { model: 'openai/m', providerOptions: { openai: { a: [{ apiKey: 'x' }] } } },
+      'config.providerOptions.openai.a.0.apiKey: must not be a secret',
+    ],
+    [
+      { model: 'openai/m', providerOptions: { openai: { user: 'sk-1234' } } },
+      'config.providerOptions.openai.user: must not be a secret',
+    ],
+    [
+      { model: 'openai/m', providerOptions: { openai: { user: new Date(0) } } },
+      'config.providerOptions.openai.user: must be a JSON value',
+    ],
+    [
+      { model: 'openai/m', providerOptions: { openai: { user: 'x'.repeat(17_000) } } },
+      'config.providerOptions: must have at most 16384 characters of JSON',
     ],
   ])('%j: %s', (raw, reason) => {
     expect(() => llmConfig(raw)).toThrow(reason);

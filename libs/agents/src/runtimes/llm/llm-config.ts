@@ -11,6 +11,7 @@ import {
 import { z } from 'zod';
 import { duration, durationText, wholeNumber } from '../../setting-fields.js';
 import { EFFORTS, refusedSettings } from './model-features.js';
+import { optionsProblem } from './provider-options.js';
 import { mcpServers } from './tools/mcp/mcp-config.js';
 
 const fraction = (max: number) =>
@@ -21,6 +22,7 @@ const fraction = (max: number) =>
 
 const MODEL = new RegExp(`^(${MODEL_PROVIDER_NAMES.join('|')})/\\S{1,200}$`);
 const MODEL_RULE = `must be provider/model, and the provider one of ${MODEL_PROVIDER_NAMES.join(', ')}`;
+const OPTIONS_RULE = 'must be options by the name of the provider, such as {openai: {…}}';
 const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 const memory = z.strictObject({
@@ -65,27 +67,68 @@ const delegation = z.strictObject({
   tasks: wholeNumber(1, 10_000).optional(),
 });
 
+/** A model and how it is asked. */
+const modelFields = {
+  /** `provider/model`. All other settings work with every provider, unless they say otherwise. */
+  model: z.string(MODEL_RULE).regex(MODEL, MODEL_RULE),
+  /** The interface of OpenAI to use. */
+  api: z.enum(['responses', 'chat'], 'must be "responses" or "chat"').optional(),
+  /** The provider's URL, if it is not the usual one: a gateway, Ollama, vLLM. */
+  baseUrl: z
+    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+    .max(2048, 'must have at most 2048 characters')
+    .optional(),
+  /** Name of the tenant's secret with the key. Default: the provider's name. */
+  key: z.string().regex(SECRET_NAME, 'must be the name of a secret').optional(),
+  temperature: fraction(2).optional(),
+  topP: fraction(1).optional(),
+  maxOutputTokens: wholeNumber(1, 10_000_000).optional(),
+  /** Amount of reasoning before the answer, for models that support it. */
+  reasoning: z.enum(EFFORTS, 'must be "low", "medium" or "high"').optional(),
+  /** Further options of the provider, as its package of the AI SDK takes them: `{openai: {serviceTier: flex}}`. */
+  providerOptions: z
+    .record(z.string(), z.record(z.string(), z.unknown(), OPTIONS_RULE), OPTIONS_RULE)
+    .optional(),
+};
+
+/** Settings that depend on the provider of the model. */
+function checkModel(settings: ModelFields, context: z.core.$RefinementCtx): void {
+  const { model, baseUrl, api, providerOptions = {} } = settings;
+  const { provider } = splitModel(model);
+  // `model` may be wrong itself.
+  if (!MODEL.test(model)) return;
+  const { url, apis } = modelProvider(provider);
+  if (url === null && baseUrl === undefined) {
+    context.addIssue({ code: 'custom', path: ['baseUrl'], message: `is needed with an ${provider} model` });
+  }
+  if (api !== undefined && apis.length <= 1) {
+    context.addIssue({ code: 'custom', path: ['api'], message: 'is for openai models only' });
+  }
+  const problem = optionsProblem(provider, apiOf({ model, api }), providerOptions);
+  if (problem) {
+    context.addIssue({
+      code: 'custom',
+      path: ['providerOptions', ...problem.path],
+      message: problem.message,
+    });
+  }
+}
+
+const fallbackModel = z.strictObject(modelFields, 'must be {model, …}').superRefine(checkModel);
+
+const MAX_FALLBACKS = 5;
+
 /** The settings of an llm agent, as its author writes them. */
 export const llmConfigSchema = z
   .strictObject({
-    /** `provider/model`. All other settings work with every provider, unless they say otherwise. */
-    model: z.string(MODEL_RULE).regex(MODEL, MODEL_RULE),
-    /** The interface of OpenAI to use. */
-    api: z.enum(['responses', 'chat'], 'must be "responses" or "chat"').optional(),
-    /** The provider's URL, if it is not the usual one: a gateway, Ollama, vLLM. */
-    baseUrl: z
-      .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
-      .max(2048, 'must have at most 2048 characters')
-      .optional(),
-    /** Name of the tenant's secret with the key. Default: the provider's name. */
-    key: z.string().regex(SECRET_NAME, 'must be the name of a secret').optional(),
+    ...modelFields,
+    /** Models that are asked in this order if the one before is overloaded or out of reach. None of `model`'s settings is theirs. */
+    fallback: z
+      .array(fallbackModel, 'must be a list of {model, …}')
+      .max(MAX_FALLBACKS, `must have at most ${MAX_FALLBACKS} models`)
+      .prefault([]),
     /** The system prompt. */
     prompt: z.string('must be text').max(200_000, 'must have at most 200000 characters').optional(),
-    temperature: fraction(2).optional(),
-    topP: fraction(1).optional(),
-    maxOutputTokens: wholeNumber(1, 10_000_000).optional(),
-    /** Amount of reasoning before the answer, for models that support it. */
-    reasoning: z.enum(EFFORTS, 'must be "low", "medium" or "high"').optional(),
     /** Makes the reply a data part: a JSON value of this schema. */
     output: z.strictObject({ schema: jsonSchema }).optional(),
     /** How much of the context's earlier tasks the model reads. */
@@ -124,35 +167,26 @@ export const llmConfigSchema = z
     agents: callees.prefault([]),
     delegation: delegation.prefault({}),
   })
-  .superRefine((config, context) => {
-    const { provider } = splitModel(config.model);
-    // `model` may be wrong itself.
-    const { url, apis } = MODEL.test(config.model) ? modelProvider(provider) : { url: '', apis: [] };
-    if (url === null && config.baseUrl === undefined) {
-      context.addIssue({
-        code: 'custom',
-        path: ['baseUrl'],
-        message: `is needed with an ${provider} model`,
-      });
-    }
-    if (config.api !== undefined && apis.length <= 1) {
-      context.addIssue({ code: 'custom', path: ['api'], message: 'is for openai models only' });
-    }
-  });
+  .superRefine(checkModel);
 
 /**
  * The settings of an llm agent that is saved: with the rules of its model. An agent that was saved before a rule was
  * known goes on to run.
  */
 export const savedLlmConfigSchema = llmConfigSchema.superRefine((config, context) => {
-  const { provider, name } = splitModel(config.model);
-  for (const { field, message } of refusedSettings(provider, name, config)) {
-    context.addIssue({ code: 'custom', path: [field], message });
+  for (const [i, settings] of [config, ...config.fallback].entries()) {
+    const { provider, name } = splitModel(settings.model);
+    for (const { field, message } of refusedSettings(provider, name, settings)) {
+      context.addIssue({ code: 'custom', path: i === 0 ? [field] : ['fallback', i - 1, field], message });
+    }
   }
 });
 
 /** The settings of an llm agent with defaults filled in. Durations are in milliseconds. */
 export type LlmConfig = z.output<typeof llmConfigSchema>;
+
+/** A model and how it is asked. */
+export type ModelFields = z.output<z.ZodObject<typeof modelFields>>;
 
 /** The agents of `agents`. */
 export type Callees = z.output<typeof callees>;
@@ -165,6 +199,12 @@ export function llmConfig(raw: Record<string, unknown>): LlmConfig {
   const unknown = issue?.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
   const path = ['config', ...(issue?.path ?? []), ...unknown].join('.');
   throw new Error(`${path}: ${unknown.length > 0 ? 'is not a setting' : (issue?.message ?? 'is not valid')}`);
+}
+
+/** The settings with each model of an agent: `model` first, then `fallback`. */
+export function modelsOf(config: LlmConfig): [LlmConfig, ...LlmConfig[]] {
+  const shared = Object.fromEntries(Object.entries(config).filter(([field]) => !(field in modelFields)));
+  return [config, ...config.fallback.map((settings) => ({ ...shared, ...settings }) as LlmConfig)];
 }
 
 /**

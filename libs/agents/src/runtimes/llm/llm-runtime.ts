@@ -23,7 +23,9 @@ import { type LlmConfig, llmConfigSchema, splitModel } from './llm-config.js';
 import { callIdOf, Conversation, type ModelStep, textOfStep } from './conversation.js';
 import { leftovers, Speech } from './turn-artifacts.js';
 import { memoryOf } from './memory.js';
+import type { ModelRequest } from './model-call.js';
 import { ModelCalls } from './model-calls.js';
+import type { AgentModel } from './model-chain.js';
 import { PromptReader } from './prompt.js';
 import { sendable } from './sendable.js';
 import { SchemaChecks, structuredAnswer } from './schema-checks.js';
@@ -112,7 +114,7 @@ export class LlmRuntime implements AgentRuntime {
     const { turn, config, conversation, checks, tools, signal } = open;
     // The AI SDK is large. A process loads it when a run needs it.
     const { roomInBudget } = await import('./model-steps.js');
-    const steps = await this.models.open(turn, config, (call, record) => conversation.add(call, record));
+    const models = await this.models.openAll(turn, config, (call, record) => conversation.add(call, record));
     const context = await this.context(open);
     if (turn.attempt > 1 || turn.origin) yield* leftovers(turn, conversation, config.output !== undefined);
     for (;;) {
@@ -133,11 +135,14 @@ export class LlmRuntime implements AgentRuntime {
         if (isAnswer && (yield* this.end(open, last))) return;
       }
       this.assertSteps(config, conversation);
-      const request = { messages: await context(), tools, maxOutputTokens: undefined };
-      const maxOutputTokens = roomInBudget(config, conversation.usage().run, request);
+      const requestOf = async (model: AgentModel): Promise<ModelRequest> => {
+        const request = { messages: await context(model), tools, maxOutputTokens: undefined };
+        const maxOutputTokens = roomInBudget(model.config, conversation.usage().run, request);
+        return { ...request, maxOutputTokens };
+      };
       const number = conversation.steps().length + 1;
       const speech = new Speech(turn, number, config.output !== undefined);
-      yield* steps.step(speech, { ...request, maxOutputTokens }, signal);
+      yield* models.step(speech, conversation.stepsOfThisRun().at(-1), requestOf, signal);
       // After an answer without calls, the turn's final status has the usage.
       if (conversation.pendingCalls().length > 0) {
         yield withUsage(status(turn, TaskState.TASK_STATE_WORKING), conversation);
@@ -153,8 +158,10 @@ export class LlmRuntime implements AgentRuntime {
       const message = turn.task.history[at] ?? turn.message;
       return reader.prompt(message, signal, message.messageId !== turn.message.messageId);
     };
-    const { provider } = splitModel(config.model);
-    return async () => sendable([...memory, ...(await conversation.messages(prompt))], provider);
+    return async ({ config: { model }, index }: AgentModel) => {
+      const messages = await conversation.messages({ model, index }, prompt);
+      return sendable([...memory, ...messages], splitModel(model).provider);
+    };
   }
 
   /**

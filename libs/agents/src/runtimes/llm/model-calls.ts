@@ -4,6 +4,7 @@ import type { Turn } from '../../agent-runtime.js';
 import { TokenBudget } from '../../token-budget.js';
 import type { FailedCall, ModelStep } from './conversation.js';
 import type { LlmConfig } from './llm-config.js';
+import { type AgentModel, ModelChain } from './model-chain.js';
 import type { ModelSteps } from './model-steps.js';
 import { ModelMetrics } from './model-usage.js';
 import { CallRecorder, type RecordedTry } from './recording/call-recorder.js';
@@ -40,9 +41,10 @@ export class ModelCalls {
   /**
    * Opens a model for calls of a turn.
    * @param keep called with each try of a call, before the next one
+   * @param index place of the model among those of the agent
    * @throws AgentFailure if the tenant has no key for it
    */
-  async open(turn: Turn, config: LlmConfig, keep: KeepCall): Promise<ModelSteps> {
+  async open(turn: Turn, config: LlmConfig, keep: KeepCall, index = 0): Promise<ModelSteps> {
     // The AI SDK is large. A process loads it when a run needs it.
     const [providers, steps] = await Promise.all([import('./providers.js'), import('./model-steps.js')]);
     const { budget, metrics, logger, firstPauseMs } = this;
@@ -55,7 +57,7 @@ export class ModelCalls {
       const position = await keep(call, record?.isKept === true ? record.json : undefined);
       if (record?.isKept === false) turn.records.hold({ position, json: record.json });
     };
-    return new steps.ModelSteps(turn, config, model, {
+    return new steps.ModelSteps(turn, config, index, model, {
       budget,
       metrics,
       logger,
@@ -63,5 +65,17 @@ export class ModelCalls {
       onCall,
       recorder,
     });
+  }
+
+  /**
+   * Opens the models of an agent: `model`, and those of `fallback` when they are needed.
+   * @throws AgentFailure if the tenant has no key for the first
+   */
+  async openAll(turn: Turn, config: LlmConfig, keep: KeepCall): Promise<ModelChain> {
+    const { metrics, logger } = this;
+    const open = (model: AgentModel) => this.open(turn, model.config, keep, model.index);
+    const chain = new ModelChain(turn, config, { open, metrics, logger });
+    await chain.open();
+    return chain;
   }
 }

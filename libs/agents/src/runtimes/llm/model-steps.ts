@@ -8,6 +8,7 @@ import { AgentFailure } from './agent-failure.js';
 import type { LlmConfig } from './llm-config.js';
 import type { FailedCall, ModelStep } from './conversation.js';
 import { type CallProgress, type ModelRequest, callModel, estimateInput } from './model-call.js';
+import { ModelUnavailable } from './model-unavailable.js';
 import { type ModelMetrics, NO_USAGE, type ModelUsage, estimateTokens, tokensOf } from './model-usage.js';
 import { type ProviderFailure, causeOf, explain } from './provider-failure.js';
 import type { OpenModel } from './providers.js';
@@ -39,11 +40,13 @@ export interface ModelStepPorts {
 /** Providers that OpenTelemetry calls by another name. */
 const PROVIDER_NAMES: Readonly<Record<string, string>> = { google: 'gcp.gemini' };
 
-/** The model calls of one turn, with retries, metrics and the tenant's token budget. */
+/** The calls of one model in a turn, with retries, metrics and the tenant's token budget. */
 export class ModelSteps {
   constructor(
     private readonly turn: Turn,
     private readonly config: LlmConfig,
+    /** Its place among the models of the agent: 0 is `model`. */
+    private readonly index: number,
     private readonly model: OpenModel,
     private readonly ports: ModelStepPorts,
   ) {}
@@ -52,7 +55,8 @@ export class ModelSteps {
    * Runs one step of the model. Yields its output as it arrives, and keeps its calls.
    * @param speech what becomes of the output
    * @returns the answer, which is kept
-   * @throws AgentFailure if the provider fails; TokensExceeded if the tenant has no tokens left
+   * @throws ModelUnavailable if the model is overloaded or out of reach; AgentFailure if the provider fails otherwise;
+   * TokensExceeded if the tenant has no tokens left
    */
   async *step<Piece>(
     speech: ModelSpeech<Piece>,
@@ -106,7 +110,7 @@ export class ModelSteps {
         'gen_ai.response.finish_reasons': [step.finish],
         'baton.response.provider_finish': step.rawFinish,
       });
-      return { ...step, at, ms: Math.round(elapsed()) };
+      return { ...step, ...this.place(), at, ms: Math.round(elapsed()) };
     } catch (error) {
       if (!signal.aborted) {
         const failure = explain(error, this.model);
@@ -139,11 +143,16 @@ export class ModelSteps {
           at,
           ms: Math.round(ms),
           model: this.config.model,
+          ...this.place(),
           usage: progress.usage,
           error: failed.slice(0, MAX_ERROR),
         };
       }
     }
+  }
+
+  private place(): { fallback?: number } {
+    return this.index > 0 ? { fallback: this.index } : {};
   }
 
   private log(event: string, fields: object): void {
@@ -190,11 +199,11 @@ export class ModelSteps {
     const { reason, retryable, retryAfterMs = 0, kind } = failure;
     if (!retryable) throw new AgentFailure(reason);
     if (retries >= this.config.retries) {
-      throw new AgentFailure(retries === 0 ? reason : `${reason} It was tried ${retries + 1} times.`);
+      throw new ModelUnavailable(retries === 0 ? reason : `${reason} It was tried ${retries + 1} times.`);
     }
     if (retryAfterMs > LONGEST_RETRY_AFTER_MS) {
       const seconds = Math.ceil(retryAfterMs / 1000);
-      throw new AgentFailure(`${reason} The provider asks to wait for ${seconds} s.`);
+      throw new ModelUnavailable(`${reason} The provider asks to wait for ${seconds} s.`);
     }
     const { provider, name: model } = this.model;
     this.ports.metrics.retry(provider, model, kind);

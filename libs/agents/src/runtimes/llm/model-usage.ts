@@ -82,6 +82,12 @@ const RETRIES = counter('baton_model_retries_total', 'Model calls that were repe
   'reason',
 ]);
 
+const FALLBACKS = counter(
+  'baton_model_fallbacks_total',
+  'Steps for which a fallback model was asked, by that model',
+  ['provider', 'model'],
+);
+
 /** The figures of one model call. */
 interface ModelCallFigures {
   provider: string;
@@ -116,6 +122,11 @@ export class ModelMetrics {
   /** Records a retry, by kind of failure (`429`, `timeout`, `network` …). */
   retry(provider: string, model: string, reason: string): void {
     this.metrics.of(RETRIES).inc({ provider, model: this.labelOf(provider, model), reason });
+  }
+
+  /** Records that a model is asked because the one before can not answer. */
+  fallback(provider: string, model: string): void {
+    this.metrics.of(FALLBACKS).inc({ provider, model: this.labelOf(provider, model) });
   }
 
   private labelOf(provider: string, model: string): string {

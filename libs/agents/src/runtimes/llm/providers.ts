@@ -8,6 +8,7 @@ import { AgentFailure } from './agent-failure.js';
 import { ChatMemory, restoreReasoning } from './chat-memory.js';
 import { apiOf, type LlmConfig, modelKey, splitModel } from './llm-config.js';
 import { BUDGETS, EFFORTS, type Effort, featuresOf, reasoningBudget } from './model-features.js';
+import { ownOptions } from './provider-options.js';
 import { objectsOf } from './wire/json.js';
 import { providerFetch } from './wire/provider-fetch.js';
 
@@ -76,7 +77,7 @@ export async function openModel(
     keyName,
     redactor,
     ignored,
-    options: optionsOf(config, provider, name),
+    options: withOwn(config, provider, optionsOf(config, provider, name)),
   };
 }
 
@@ -195,7 +196,7 @@ function settingsOf(
 function addBudget(params: CallParams, effort: Effort): void {
   const { maxOutputTokens } = params;
   const budgetTokens = reasoningBudget(effort, maxOutputTokens);
-  if (budgetTokens === undefined) return;
+  if (budgetTokens === undefined || params.providerOptions?.anthropic?.thinking !== undefined) return;
   const anthropic = { ...params.providerOptions?.anthropic, thinking: { type: 'enabled', budgetTokens } };
   params.providerOptions = { ...params.providerOptions, anthropic };
   // The SDK adds the budget to the maximum again.
@@ -223,6 +224,14 @@ function notes(ignored: Set<string>, onRequest: ((params: SentParams) => void) |
 
 const textOfWarning = (warning: ModelWarning): string =>
   warning.type === 'other' ? warning.message : `${warning.feature}: ${warning.details ?? 'is not passed on'}`;
+
+/** The options with those of the agent's settings, which count first. */
+function withOwn(config: LlmConfig, provider: ModelProviderName, options: ProviderOptions): ProviderOptions {
+  if (!config.providerOptions) return options;
+  const name = apiOf(config) === 'chat' ? CHAT : provider;
+  const own = ownOptions(provider, config.providerOptions);
+  return { ...options, [name]: { ...options[name], ...own } } as ProviderOptions;
+}
 
 /** Options of the SDK beside the standard settings. */
 function optionsOf(
