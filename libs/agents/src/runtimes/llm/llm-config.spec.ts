@@ -12,6 +12,7 @@ describe('the settings of an llm agent', () => {
     expect(llmConfig({ model: 'openai/gpt-5-mini' })).toEqual({
       model: 'openai/gpt-5-mini',
       fallback: [],
+      promptCache: 'auto',
       memory: { turns: 20, tokens: 8000 },
       steps: 10,
       budget: {},

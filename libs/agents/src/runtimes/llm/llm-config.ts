@@ -129,6 +129,8 @@ export const llmConfigSchema = z
       .prefault([]),
     /** The system prompt. */
     prompt: z.string('must be text').max(200_000, 'must have at most 200000 characters').optional(),
+    /** Whether Anthropic keeps the instructions, the tools and the conversation in its cache. */
+    promptCache: z.enum(['auto', 'off'], 'must be "auto" or "off"').prefault('auto'),
     /** Makes the reply a data part: a JSON value of this schema. */
     output: z.strictObject({ schema: jsonSchema }).optional(),
     /** How much of the context's earlier tasks the model reads. */

@@ -8,6 +8,7 @@ import { AgentFailure } from './agent-failure.js';
 import { ChatMemory, restoreReasoning } from './chat-memory.js';
 import { apiOf, type LlmConfig, modelKey, splitModel } from './llm-config.js';
 import { BUDGETS, EFFORTS, type Effort, featuresOf, reasoningBudget } from './model-features.js';
+import { withCacheMarks } from './prompt-cache.js';
 import { ownOptions } from './provider-options.js';
 import { objectsOf } from './wire/json.js';
 import { providerFetch } from './wire/provider-fetch.js';
@@ -173,7 +174,7 @@ function settingsOf(
   name: string,
   ignored: Set<string>,
 ): Middleware {
-  const { output, reasoning } = config;
+  const { output, reasoning, promptCache } = config;
   const { sampling, reasoning: form } = featuresOf(provider, name);
   return {
     specificationVersion: 'v3',
@@ -187,7 +188,8 @@ function settingsOf(
         changed[setting] = undefined;
       }
       if (provider === 'anthropic' && form === 'budget' && reasoning) addBudget(changed, reasoning);
-      return Promise.resolve(changed);
+      const isCached = provider === 'anthropic' && promptCache === 'auto';
+      return Promise.resolve(isCached ? withCacheMarks(changed) : changed);
     },
   };
 }

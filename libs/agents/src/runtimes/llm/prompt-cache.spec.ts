@@ -1,0 +1,56 @@
+import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
+
+let bench: LlmBench;
+beforeAll(async () => {
+  bench = await LlmBench.start();
+});
+afterEach(() => bench.reset());
+afterAll(() => bench.stop());
+
+const MODEL = { model: 'anthropic/claude-sonnet-4-5', prompt: 'Be brief.' };
+const MARK = { type: 'ephemeral' };
+const weather = { name: 'weather', input: { city: 'Bern' } };
+
+/** Where a request has marks: `system`, `tools`, and the numbers of messages. */
+async function marksOf(number: number): Promise<unknown[]> {
+  const {
+    system = [],
+    tools = [],
+    messages,
+  } = (await bench.provider.request(number)).body as Record<
+    'system' | 'tools' | 'messages',
+    { cache_control?: object; content?: { cache_control?: object }[] }[]
+  >;
+  const isMarked = ({ cache_control: mark }: { cache_control?: object }): boolean =>
+    JSON.stringify(mark) === JSON.stringify(MARK);
+  return [
+    ...(system.some(isMarked) ? ['system'] : []),
+    ...(tools.some(isMarked) ? ['tools'] : []),
+    ...messages.flatMap(({ content = [] }, i) => (content.some(isMarked) ? [i] : [])),
+  ];
+}
+
+describe('requests to Anthropic', () => {
+  it('mark the instructions, the tools, and the conversation up to this request and the one before', async () => {
+    bench.tools.push(toolOf('weather', () => 'sun'));
+    bench.provider.reply({ calls: [weather] }, { calls: [weather] }, { text: 'sunny', usage: USAGE });
+    const { usage } = seen(await bench.say(MODEL));
+    expect(await marksOf(1)).toEqual(['system', 'tools', 0]);
+    expect(await marksOf(2)).toEqual(['system', 'tools', 0, 2]);
+    expect(await marksOf(3)).toEqual(['system', 'tools', 2, 4]);
+    // What comes from the cache is counted and priced.
+    expect(usage).toMatchObject({ inputTokens: 10 + 10 + 100, cachedInputTokens: 90 });
+    expect(bench.tokens.spent.at(-1)).toMatchObject({ inputTokens: 100, cachedInputTokens: 90 });
+  });
+
+  it('mark only the instructions if nothing will follow, and nothing with promptCache: off', async () => {
+    bench.provider.reply({ text: 'ok' }, { text: 'ok' });
+    await bench.say(MODEL);
+    await bench.say({ ...MODEL, promptCache: 'off' });
+    expect(await marksOf(1)).toEqual(['system']);
+    expect(await marksOf(2)).toEqual([]);
+  });
+});
+
+/** Anthropic counts what comes from its cache apart. */
+const USAGE = { input: 10, output: 5, cached: 90 };
