@@ -38,6 +38,7 @@ export interface Things {
   schedule: string;
   token: string;
   webhook: string;
+  cap: string;
 }
 
 /** How one principal calls. A column may have several, which are all alike. */
@@ -68,7 +69,7 @@ function grpcAnswer(
 
 /** A tenant with every kind of principal, on one API and one worker, and an OpenID provider. */
 export class Principals {
-  /** What each group has. Agent, secret, schedule, token and webhook are the tenant's. */
+  /** What each group has. Agent, secret, schedule, token, webhook and cap are the tenant's. */
   readonly things = {} as Record<Group, Things>;
   private readonly credentials = new Map<Column, readonly Credentials[]>();
   private made = 0;
@@ -198,6 +199,8 @@ export class Principals {
       secret: () => this.must('PUT', `/v1/secrets/${name}`, { value: 'value' }),
       schedule: () => this.must('POST', '/v1/schedules', { name, agent: AGENT, cron: '@yearly', text: 'hi' }),
       token: () => this.must('POST', '/v1/tokens', { name }),
+      cap: () =>
+        this.must('PUT', '/v1/spending-caps', { of: 'caller', subject: name, period: 'day', amount: '1000' }),
       webhook: () => this.must('POST', '/v1/webhooks', { url: RECEIVER, enabled: false }),
     };
     const { id } = await makers[kind]();
@@ -278,6 +281,7 @@ export class Principals {
       schedule: await this.makeThing('schedule'),
       token: await this.makeThing('token'),
       webhook: await this.makeThing('webhook'),
+      cap: await this.makeThing('cap'),
     };
     for (const group of GROUPS) {
       const task = await this.makeTask(group);

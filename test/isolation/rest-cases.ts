@@ -105,6 +105,25 @@ const REST: Readonly<Record<string, RestRequest>> = {
   ),
   'GET /v1/usage': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/usage?agent=<id>' },
   'GET /v1/limits': { scope: 'tasks:read', kinds: AGENTS, path: '/v1/limits?agent=<id>', anyName: true },
+  'GET /v1/spending-caps': {
+    scope: 'tasks:read',
+    kinds: AGENTS,
+    path: '/v1/spending-caps?agent=<id>',
+    anyName: true,
+  },
+  'PUT /v1/spending-caps': {
+    scope: 'admin',
+    kinds: AGENTS,
+    path: '/v1/spending-caps',
+    body: (subject) => ({ of: 'agent', subject, period: 'day', amount: '1000' }),
+  },
+  'PUT /v1/spending-caps (of a schedule)': {
+    scope: 'admin',
+    kinds: SCHEDULES,
+    path: '/v1/spending-caps',
+    body: (subject) => ({ of: 'schedule', subject, period: 'day', amount: '1000' }),
+  },
+  'DELETE /v1/spending-caps/:id': { scope: 'admin', kinds: ['capId'], path: '/v1/spending-caps/<id>' },
   'GET /v1/dead-letters': {
     scope: 'tasks:read',
     kinds: ['pageToken'],

@@ -26,7 +26,8 @@ const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
 const MORE_SCOPES = new Map(ROUTES.map((route) => [nameOf(route), route.moreScopes]));
 
 /** The path of a route with what is asked for in place of its names. */
-function pathOf({ path }: Route, { task, schedule, token, webhook, agent, secret, deadRun }: Things): string {
+function pathOf({ path }: Route, things: Things): string {
+  const { task, schedule, token, webhook, cap, agent, secret, deadRun } = things;
   const ids: Record<string, string> = {
     requests: task,
     tasks: task,
@@ -34,6 +35,7 @@ function pathOf({ path }: Route, { task, schedule, token, webhook, agent, secret
     schedules: schedule,
     tokens: token,
     webhooks: webhook,
+    'spending-caps': cap,
   };
   const names: Record<string, string> = {
     agent,
@@ -64,6 +66,7 @@ const BODIES: Readonly<Record<string, (things: Things) => object>> = {
   'POST /v1/tokens': () => ({ name: 'new', scopes: ['agents:call'] }),
   'PATCH /v1/tokens/:id': () => ({ name: 'patched' }),
   'POST /v1/tokens/:id/rotate': () => ({}),
+  'PUT /v1/spending-caps': () => ({ of: 'agent', subject: 'index', period: 'month', amount: '1000' }),
   'POST /v1/webhooks': () => ({ url: RECEIVER, enabled: false }),
   'PATCH /v1/webhooks/:id': () => ({ states: null }),
   'POST /v1/webhooks/:id/rotate': () => ({}),
@@ -179,7 +182,7 @@ async function thingsFor(request: string, isRead: boolean, column: Column, cell:
   if (isRead || cell !== 'yes') return things;
   if (/(?:tasks|requests)\/:id| to a task|^cancelTask/.test(request))
     things.task = await principals.makeTask(group);
-  const [, kind] = /\/v1\/(agent|secret|schedule|token|webhook)s\/:/.exec(request) ?? [];
+  const [, kind] = /\/v1\/(?:spending-)?(agent|secret|schedule|token|webhook|cap)s\/:/.exec(request) ?? [];
   if (kind) things[kind as 'agent'] = await principals.makeThing(kind as 'agent');
   return things;
 }

@@ -35,6 +35,7 @@ export interface Owned {
   scheduleName: string;
   tokenId: string;
   webhookId: string;
+  capId: string;
   tenantSlug: string;
   tenantId: string;
   host: string;
@@ -217,6 +218,7 @@ export class World {
       scheduleName: schedule.name,
       tokenId: await this.makeToken(),
       webhookId: await this.makeWebhook(),
+      capId: await this.makeCap(),
     };
   }
 
@@ -245,6 +247,15 @@ export class World {
     const body = { url: `https://1.1.1.1/${MARK}`, enabled: false };
     const answer = await this.send({ method: 'POST', path: '/v1/webhooks', headers, body });
     if (answer.status !== 201) throw new Error(`POST /v1/webhooks: ${answer.text}`);
+    return answer.json.id as string;
+  }
+
+  /** A spending cap of the owner's. @returns its id */
+  async makeCap(): Promise<string> {
+    const headers = callHeaders(this.tokens.owner);
+    const body = { of: 'caller', subject: `user:${MARK}`, period: 'day', amount: '1000' };
+    const answer = await this.send({ method: 'PUT', path: '/v1/spending-caps', headers, body });
+    if (answer.status !== 200) throw new Error(`PUT /v1/spending-caps: ${answer.text}`);
     return answer.json.id as string;
   }
 

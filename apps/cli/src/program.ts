@@ -12,7 +12,8 @@ const COMMANDS: Readonly<
     add: async (program) => (await import('./commands/start.js')).addStartCommand(program),
   },
   tenants: {
-    summary: 'tenants: create, list, set, limits, egress, usage, suspend, resume, delete, export, import',
+    summary:
+      'tenants: create, list, set, limits, caps, egress, usage, suspend, resume, delete, export, import',
     add: async (...args) => (await import('./commands/tenants.js')).addTenantCommands(...args),
   },
   tokens: {
@@ -61,6 +62,10 @@ const COMMANDS: Readonly<
   usage: {
     summary: 'tasks, time and tokens of models by day, agent or owner',
     add: async (...args) => (await import('./commands/usage.js')).addUsageCommand(...args),
+  },
+  caps: {
+    summary: 'what a tenant, its agents, callers and tasks may spend: list, set, delete',
+    add: async (...args) => (await import('./commands/caps.js')).addCapCommands(...args),
   },
   status: {
     summary: 'show whether the server is ready, and what runs',

@@ -12,22 +12,28 @@ export interface SpentTokens extends TokenCount {
   cachedInputTokens: number;
 }
 
-/** The token budgets of tenants. The worker binds it to their limits. */
+/** What a model call may use. */
+export interface CallEstimate extends TokenCount {
+  /** `provider/model` */
+  model: string;
+}
+
+/** The budgets of tenants in tokens and money. The worker binds it to their limits and spending caps. */
 export abstract class TokenBudget {
   /**
-   * Reserves tokens for a model call. An earlier reservation of the run is released.
-   * @param tokens estimated tokens of the call
+   * Reserves tokens and their cost for a model call. An earlier reservation of the run is released.
+   * @param call estimated tokens of the call
    * @param forMs the reservation expires after this time
    * @param signal stops waiting for the reservation
-   * @throws TokensExceeded if the tenant has no tokens left
+   * @throws TokensExceeded if the tenant has no tokens left, or a spending cap has no room
    */
   abstract reserve(
     tenantId: string,
     runId: string,
-    tokens: number,
+    call: CallEstimate,
     forMs: number,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Records the tokens of a call in place of its reservation. Never rejects. */
+  /** Records the tokens and the cost of a call in place of its reservation. Never rejects. */
   abstract record(tenantId: string, runId: string, spent: SpentTokens): Promise<void>;
 }

@@ -35,6 +35,8 @@ export {
 export { listenAddress, ownUrl } from './listen-address.js';
 export { isManagementHost } from './management-host.js';
 export { masterKeyId, type MasterKeyIds, masterKeyIdsOf } from './master-key.js';
+export { costOf, microsOf, type ModelPrices, priceOf, roundedCost } from './model-cost.js';
+export { formatMicros, MAX_AMOUNT, parseMicros } from './amounts.js';
 export { parseRedisUrl, type RedisHost } from './redis-url.js';
 export { isBatonSecret } from './settings.js';
 export { type ModelPrice, RECORD_MODES, type RecordMode } from './values.js';

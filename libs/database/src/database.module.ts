@@ -36,6 +36,7 @@ import { OperatorTokenStore } from './tenants/operator-token.store.js';
 import { TenantRemovalStore } from './tenants/tenant-removal.store.js';
 import { TenantStore } from './tenants/tenant.store.js';
 import { TokenStore } from './tenants/token.store.js';
+import { SpendingCapStore } from './spending/spending-cap.store.js';
 import { TokenUsageStore } from './usage/token-usage.store.js';
 import { WorkerStore } from './dispatch/worker.store.js';
 import { UsageHoursStore } from './usage/usage-hours.store.js';
@@ -56,6 +57,7 @@ const STORES = [
   UsageStore,
   UsageHoursStore,
   TokenUsageStore,
+  SpendingCapStore,
   InstallationStore,
   IssuerStore,
   TokenStore,

@@ -49,7 +49,25 @@ export { ParentOverError } from './tasks/parent-over-error.js';
 export { ApproverError } from './tasks/approver-error.js';
 export { StorageFullError } from './tasks/storage-full-error.js';
 export { TooManyWaitingError } from './tasks/too-many-waiting-error.js';
-export { type ModelCallTokens, type TokenReservation, TokenUsageStore } from './usage/token-usage.store.js';
+export {
+  CAP_KINDS,
+  CAP_PERIODS,
+  type CapKind,
+  type CapPeriod,
+  type CapSetter,
+  EACH,
+  type FullCap,
+  type OnLimit,
+  type SpendingCap,
+  type SpendingCapUse,
+} from './spending/cap-records.js';
+export { MAX_CAPS, SpendingCapStore } from './spending/spending-cap.store.js';
+export {
+  type ModelCallTokens,
+  type RefusedReservation,
+  type TokenReservation,
+  TokenUsageStore,
+} from './usage/token-usage.store.js';
 export { LimitReachedError } from './tenants/tenant-room.js';
 export {
   USAGE_DAYS,

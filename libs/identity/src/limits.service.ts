@@ -16,6 +16,8 @@ interface TenantTerms {
   reason: string | null;
   /** Where its agents may call. */
   egress: EgressLists;
+  /** Whether there are caps of what it may spend. */
+  hasSpendingCaps: boolean;
 }
 
 /**
@@ -59,6 +61,11 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
   /** Where the agents of a tenant may call. Rejects only when the database can't be asked. */
   async egress(tenantId: string): Promise<EgressLists> {
     return (await this.cache.get(tenantId))?.egress ?? NO_EGRESS_LISTS;
+  }
+
+  /** Whether there are caps of what the tenant, or something of it, may spend. Rejects only when the database can't be asked. */
+  async hasSpendingCaps(tenantId: string): Promise<boolean> {
+    return (await this.cache.get(tenantId))?.hasSpendingCaps ?? false;
   }
 
   /** Throws `tenant-suspended` with the operator's reason, or `unauthenticated` if the tenant is deleted. */
@@ -127,6 +134,7 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
       state: stateOf(tenant),
       reason: tenant?.suspendedReason ?? null,
       egress: tenant ? { allow: tenant.egressAllow, deny: tenant.egressDeny } : NO_EGRESS_LISTS,
+      hasSpendingCaps: tenant?.hasSpendingCaps ?? false,
     };
   }
 }

@@ -8,6 +8,7 @@ import { OperationsModule } from './operations/operations.module.js';
 import { PlatformModule } from './platform/platform.module.js';
 import { WorkerAlarm } from './platform/worker-alarm.js';
 import { SchedulesModule } from './schedules/schedules.module.js';
+import { SpendingCaps } from './spending/spending-caps.js';
 import { BoundHosts } from './tenants/bound-hosts.js';
 import { PlatformService } from './tenants/platform-service.js';
 import { OperatorLetters } from './tenants/operator-letters.js';
@@ -45,6 +46,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
     OperatorLetters,
     BoundHosts,
     TrustedIssuers,
+    SpendingCaps,
   ],
   exports: [
     CatalogModule,
@@ -63,6 +65,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
     OperatorLetters,
     BoundHosts,
     TrustedIssuers,
+    SpendingCaps,
   ],
 })
 export class TasksModule {}

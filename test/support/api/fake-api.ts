@@ -58,6 +58,7 @@ import {
   TaskReplays,
   TaskTraces,
   Schedules,
+  SpendingCaps,
   TasksModule,
   TenantLifecycle,
   TenantSettings,
@@ -477,6 +478,7 @@ function tasksModule({
       { provide: TenantTokens, useValue: {} },
       // The same of webhooks: rest/webhooks/webhooks.int-spec.ts.
       { provide: Webhooks, useValue: {} },
+      { provide: SpendingCaps, useValue: {} },
       {
         provide: TaskListing,
         useValue: {
@@ -558,6 +560,7 @@ function tasksModule({
       DeadPushes,
       TenantTokens,
       Webhooks,
+      SpendingCaps,
       Schedules,
       ...OPERATORS,
     ],

@@ -128,6 +128,16 @@ const WRITES: Readonly<Record<string, (slug: string) => Promise<Step>>> = {
     action: 'limits.change',
     target: slug,
   }),
+  'PUT /v1/admin/tenants/:tenant/spending-caps/:period': async (slug) => ({
+    path: `tenants/${slug}/spending-caps/day`,
+    body: { amount: '5' },
+    action: 'cap.set',
+    target: UUID,
+  }),
+  'DELETE /v1/admin/tenants/:tenant/spending-caps/:period': async (slug) => {
+    await ask('PUT', `tenants/${slug}/spending-caps/week`, { amount: '5' });
+    return { path: `tenants/${slug}/spending-caps/week`, action: 'cap.delete', target: UUID };
+  },
   // It reads, but what it reads leaves the platform.
   'GET /v1/admin/tenants/:tenant/export': async (slug) => ({
     path: `tenants/${slug}/export`,

@@ -9,6 +9,7 @@ import { AdminHostsController } from './admin-hosts.controller.js';
 import { AdminOperatorTokensController } from './admin-operator-tokens.controller.js';
 import { AdminRequestsController } from './admin-requests.controller.js';
 import { AdminSecretsController } from './admin-secrets.controller.js';
+import { AdminSpendingCapsController } from './admin-spending-caps.controller.js';
 import { AdminTaskSearchController } from './admin-task-search.controller.js';
 import { AdminTasksController } from './admin-tasks.controller.js';
 import { OperatorTasks } from './operator-tasks.js';
@@ -31,6 +32,7 @@ import { AdminTokensController } from './admin-tokens.controller.js';
     AdminTasksController,
     AdminRequestsController,
     AdminTaskSearchController,
+    AdminSpendingCapsController,
   ],
   providers: [OperatorTasks],
 })

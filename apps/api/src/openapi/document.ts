@@ -33,6 +33,8 @@ const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   'tokens/:token': 'Id or prefix of the token',
   'operator-tokens/:token': 'Id or prefix of the token',
   'issuers/:id': 'Id of the entry',
+  'spending-caps/:id': 'Id of the spending cap',
+  'spending-caps/:period': '`day`, `week` or `month`',
   'hosts/:host': 'The host name',
 };
 

@@ -274,6 +274,15 @@ describe('what the API takes and answers is what its document says', () => {
     await tenant.refused('changeToken', { names, body: { name: 'x' } }, 409);
   });
 
+  it('of spending caps', async () => {
+    const made = await tenant.call('setSpendingCap', {
+      body: { of: 'agent', subject: 'echo', period: 'week', amount: '2.5' },
+    });
+    await tenant.call('listSpendingCaps');
+    await tenant.refused('setSpendingCap', { body: { of: 'tenant', period: 'day', amount: '-1' } }, 400);
+    await tenant.call('deleteSpendingCap', { names: { id: made.id as string } });
+    await tenant.refused('deleteSpendingCap', { names: { id: made.id as string } }, 404);
+  });
   it('of webhooks', async () => {
     const made = await tenant.call('createWebhook', { body: { url: 'https://1.1.1.1/baton' } });
     const names = { id: made.id as string };
@@ -364,6 +373,10 @@ describe('what the API takes and answers is what its document says', () => {
       body: { openStreams: 5, runsAtOnce: null, weight: 'default' },
     });
     await operator.call('getTenantLimits', { names });
+    const cap = { ...names, period: 'month' };
+    await operator.call('setTenantSpendingCap', { names: cap, body: { amount: '500' } });
+    await operator.call('listTenantSpendingCaps', { names });
+    await operator.call('deleteTenantSpendingCap', { names: cap });
     await operator.call('getTenantUsage', { names });
     await operator.call('listTokens', { names });
     const issued = await operator.call('createToken', {

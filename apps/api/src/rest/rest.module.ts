@@ -16,10 +16,11 @@ import { SchedulesController } from './schedules/schedules.controller.js';
 import { SecretsController } from './secrets/secrets.controller.js';
 import { TokensController } from './tokens/tokens.controller.js';
 import { UsageController } from './usage/usage.controller.js';
+import { SpendingCapsController } from './spending-caps/spending-caps.controller.js';
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 import { WhoamiController } from './whoami/whoami.controller.js';
 
-/** Baton's own REST API, beside A2A: a tenant's tasks, dead letters, agents, secrets, schedules, webhooks, tokens, usage and audit log; and who calls. */
+/** Baton's own REST API, beside A2A: a tenant's tasks, dead letters, agents, secrets, schedules, webhooks, tokens, usage, spending caps and audit log; and who calls. */
 @Module({
   imports: [CoreModule, HttpModule, SecretsModule, TasksModule],
   controllers: [
@@ -36,6 +37,7 @@ import { WhoamiController } from './whoami/whoami.controller.js';
     AuditController,
     LimitsController,
     UsageController,
+    SpendingCapsController,
     WebhooksController,
     WhoamiController,
   ],

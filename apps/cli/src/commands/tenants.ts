@@ -1,3 +1,4 @@
+import { addTenantCapsCommand } from './caps.js';
 import { statSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -98,6 +99,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
   addLifecycleCommands(tenants, cli);
   addArchiveCommands(tenants, cli);
   addLimitsCommand(tenants, cli);
+  addTenantCapsCommand(tenants, cli);
   addEgressCommand(tenants, cli);
 }
 

@@ -34,6 +34,8 @@ export const AUDIT_ACTIONS = {
   'webhook.rotate': 'A webhook got another signing secret.',
   'webhook.test': 'A webhook was called to try it.',
   'webhook.delete': 'A webhook was removed.',
+  'cap.set': 'A spending cap was set or changed. `detail` has whom it bounds, and the amount in millionths.',
+  'cap.delete': 'A spending cap was removed.',
   'host.bind': 'A host name was bound to an agent.',
   'host.unbind': 'The binding of a host name was removed.',
   'issuer.add': 'An OpenID provider was trusted.',
@@ -96,6 +98,7 @@ export interface AuditTarget {
     | 'agent'
     | 'schedule'
     | 'webhook'
+    | 'cap'
     | 'host'
     | 'task'
     | 'run'

@@ -67,6 +67,8 @@ export const STAYS: Readonly<Record<string, string>> = {
   push_configs: 'secrets, and where they may be sent; the tasks have ended',
   push_receivers: 'what has been tried from the installation where it was tried',
   secrets: 'secret values: the header has their names',
+  spending_caps: 'what may be spent is decided where the tenant is',
+  spending_counts: 'of spending caps',
   stream_counts: 'counters of the moment',
   tenant_usage: 'counted again',
   token_reservations: 'of calls that are being made',

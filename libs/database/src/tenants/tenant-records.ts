@@ -27,6 +27,8 @@ export interface Tenant {
   createdAt: Date;
   /** Its stored bytes, if they were read. Null: not counted yet. */
   storedBytes?: number | null;
+  /** Whether there are caps of what it may spend, if that was read. */
+  hasSpendingCaps?: boolean;
 }
 
 /** Which entries of a list a page has: those behind a key, in the order of the keys. */

@@ -11,11 +11,11 @@ import type { PageAfter, Tenant } from './tenant-records.js';
 
 /** $1 tenant */
 const BY_ID: Statement = {
-  name: 'tenant-by-id',
+  name: 'tenant-by-id-2',
   text: `SELECT id::text, slug, default_agent AS "defaultAgent", index_model AS "indexModel",
     index_model_url AS "indexModelUrl", limits, predates_retention AS "predatesRetention", egress_allow AS "egressAllow", egress_deny AS "egressDeny",
     suspended_at AS "suspendedAt", suspended_reason AS "suspendedReason", deleting_at AS "deletingAt",
-    created_at AS "createdAt"
+    created_at AS "createdAt", EXISTS (SELECT FROM spending_caps WHERE tenant_id = $1::uuid) AS "hasSpendingCaps"
     FROM tenants WHERE id = $1::uuid`,
 };
 

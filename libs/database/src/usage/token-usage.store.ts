@@ -1,5 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { Database, type Statement, tenantLock } from '../connection/database.js';
+import { Database, type Statement, tenantLock, type Values } from '../connection/database.js';
+import type { FullCap } from '../spending/cap-records.js';
+import { capCtes, endOf, subjectOf } from '../spending/cap-sql.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
 import { RECORD_CALL } from './usage-hours.store.js';
 
 /** How many days of a tenant are kept. */
@@ -13,8 +16,18 @@ export interface TokenReservation {
   tokens: number;
   /** After this time the reservation expires. */
   forMs: number;
-  /** Tokens that the tenant may use in a day. */
-  max: number;
+  /** Tokens that the tenant may use in a day. Null: any number. */
+  max: number | null;
+  /** What the call may cost, in millionths, for a tenant with spending caps. */
+  micros?: number | undefined;
+}
+
+/** Why nothing was reserved. */
+export interface RefusedReservation {
+  /** The limit of tokens has no room. */
+  isOverTokens: boolean;
+  /** The caps that have none. */
+  caps: FullCap[];
 }
 
 // One reservation of a tenant at a time, so that each sees those before it.
@@ -35,6 +48,80 @@ WHERE $3::bigint + (
 ON CONFLICT (tenant_id, run_id) DO UPDATE SET tokens = excluded.tokens, expires_at = excluded.expires_at
 RETURNING tokens`,
 };
+
+const RESERVED = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  run_id: ['uuid', ({ runId }) => runId],
+  tokens: ['bigint', ({ tokens }) => tokens],
+  for_ms: ['int', ({ forMs }) => forMs],
+  max: ['bigint', ({ max }) => max],
+  micros: ['bigint', ({ micros = 0 }) => micros],
+} satisfies Inputs<TokenReservation>;
+
+/** As RESERVE, within the caps of the call as well. A call that costs nothing fits into each. One row. */
+const RESERVE_SPENDING = statement(
+  'spending-reserve',
+  { call: one(RESERVED) },
+  ({ call }) => `
+WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id)}, others AS (
+  SELECT * FROM token_reservations
+  WHERE tenant_id = ${call.tenant_id} AND run_id <> ${call.run_id} AND expires_at > clock_timestamp()
+), checked AS (
+  SELECT caps.*, coalesce(n.micros, 0) AS used, coalesce((
+    SELECT sum(o.micros) FROM others o WHERE ${subjectOf('caps.kind', 'o')} = caps.of
+  ), 0) AS reserved
+  FROM caps LEFT JOIN spending_counts n
+    ON n.tenant_id = caps.tenant_id AND n.cap_id = caps.id AND n.subject = caps.of AND n.period_start = caps.period_start
+), full_caps AS (
+  SELECT * FROM checked WHERE ${call.micros} > 0 AND used + reserved + ${call.micros} > micros
+), tokens AS (
+  SELECT coalesce(${call.tokens} + (
+    SELECT coalesce(sum(input_tokens + output_tokens), 0) FROM token_usage WHERE tenant_id = ${call.tenant_id} AND day = ${TODAY}
+  ) + (SELECT coalesce(sum(tokens), 0) FROM others) > ${call.max}, false) AS is_over
+), reserved AS (
+  INSERT INTO token_reservations (tenant_id, run_id, tokens, expires_at, micros, agent_id, owner, schedule_id, root_task_id)
+  SELECT ${call.tenant_id}, ${call.run_id}, ${call.tokens}, clock_timestamp() + ${call.for_ms} * interval '1 millisecond', ${call.micros},
+    agent_id, owner, schedule_id, root_task_id
+  FROM subjects, tokens WHERE NOT is_over AND NOT EXISTS (SELECT FROM full_caps)
+  ON CONFLICT (tenant_id, run_id) DO UPDATE SET tokens = excluded.tokens, expires_at = excluded.expires_at, micros = excluded.micros,
+    agent_id = excluded.agent_id, owner = excluded.owner, schedule_id = excluded.schedule_id, root_task_id = excluded.root_task_id
+)
+SELECT is_over AS "isOverTokens", coalesce((
+  SELECT json_agg(json_build_object('id', id, 'kind', kind, 'subject', subject, 'name', name, 'period', period, 'micros', micros,
+    'onLimit', on_limit, 'setBy', set_by, 'periodStart', CASE WHEN period <> 'life' THEN period_start END,
+    'periodEnd', ${endOf('period')}, 'usedMicros', used, 'reservedMicros', reserved) ORDER BY set_by, on_limit DESC, id)
+  FROM full_caps
+), '[]') AS caps
+FROM tokens`,
+);
+
+const SPENT = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  run_id: ['uuid', ({ runId }) => runId],
+  micros: ['bigint', ({ micros }) => micros],
+} satisfies Inputs<{ tenantId: string; runId: string; micros: number }>;
+
+/** When a count was warned about: with the precision of its column. */
+const NOW = `date_trunc('milliseconds', now())`;
+
+/** Whether 80 % of a cap are used. */
+const isNearlyFull = (used: string, cap: string): string => `${used} * 5 >= ${cap} * 4`;
+
+/** Adds what a call has cost to its caps. In one order, so that no two transactions deadlock. */
+const ADD_SPENDING = statement(
+  'spending-add',
+  { call: one(SPENT) },
+  ({ call }) => `
+WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id, 'FOR KEY SHARE OF c')}
+INSERT INTO spending_counts AS n (tenant_id, cap_id, subject, period_start, micros, warned_at)
+SELECT tenant_id, id, of, period_start, ${call.micros}, CASE WHEN ${isNearlyFull(call.micros, 'micros')} THEN ${NOW} END
+FROM caps ORDER BY id
+ON CONFLICT (tenant_id, cap_id, subject, period_start) DO UPDATE SET micros = n.micros + excluded.micros, updated_at = now(),
+  warned_at = coalesce(n.warned_at, CASE WHEN ${isNearlyFull(
+    '(n.micros + excluded.micros)',
+    '(SELECT c.micros FROM spending_caps c WHERE c.tenant_id = n.tenant_id AND c.id = n.cap_id)',
+  )} THEN ${NOW} END)`,
+);
 
 /** Reservations of runs that are gone, and old days: $1 tenant */
 const FORGET: Statement = {
@@ -77,20 +164,33 @@ export interface ModelCallTokens {
 export class TokenUsageStore {
   constructor(private readonly database: Database) {}
 
-  /** Reserve tokens for a call. @returns whether there was room; if not, nothing is reserved for the run */
-  async reserve({ tenantId, runId, tokens, forMs, max }: TokenReservation): Promise<boolean> {
-    const [, , , rows] = await this.database.tenantQueries(tenantId, [
+  /**
+   * Reserve tokens for a call, and money if it says `micros`.
+   * @returns undefined: it is reserved; else why nothing is reserved for the run
+   */
+  async reserve(call: TokenReservation): Promise<RefusedReservation | undefined> {
+    const { tenantId, runId, tokens, forMs, max, micros } = call;
+    const [, , , rows = []] = await this.database.tenantQueries(tenantId, [
       [LOCK, [tenantId]],
       [RELEASE, [tenantId, runId]],
       [FORGET, [tenantId]],
-      [RESERVE, [tenantId, runId, tokens, forMs, max]],
+      micros === undefined
+        ? [RESERVE, [tenantId, runId, tokens, forMs, max]]
+        : [RESERVE_SPENDING, RESERVE_SPENDING.values({ call })],
     ]);
-    return (rows ?? []).length > 0;
+    if (micros === undefined) return rows.length > 0 ? undefined : { isOverTokens: true, caps: [] };
+    const [answer] = rows as RefusedReservation[];
+    return answer && (answer.isOverTokens || answer.caps.length > 0) ? answer : undefined;
   }
 
-  /** Store the usage of a call. Replaces its reservation. */
-  async record(tenantId: string, runId: string, spent: ModelCallTokens): Promise<void> {
+  /**
+   * Store the usage of a call. Replaces its reservation.
+   * @param micros what it has cost, in millionths, for a tenant with spending caps
+   */
+  async record(tenantId: string, runId: string, spent: ModelCallTokens, micros = 0): Promise<void> {
     const { model, inputTokens, outputTokens, cachedInputTokens } = spent;
+    const call = { tenantId, runId, micros };
+    const spending: [Statement, Values][] = micros > 0 ? [[ADD_SPENDING, ADD_SPENDING.values({ call })]] : [];
     await this.database.tenantQueries(tenantId, [
       [RECORD, [tenantId, inputTokens, outputTokens]],
       [
@@ -99,6 +199,7 @@ export class TokenUsageStore {
           call: { tenantId, runId, model, inputTokens, outputTokens, cachedInputTokens },
         }),
       ],
+      ...spending,
       [RELEASE, [tenantId, runId]],
     ]);
   }

@@ -35,7 +35,7 @@ const SUMS = [
 const ADD_SUMS = SUMS.map((name) => `${name} = u.${name} + excluded.${name}`).join(', ');
 
 /** The owner in a report. There may be as many guests as tasks. */
-const ownerOf = (owner: string): string =>
+export const ownerOf = (owner: string): string =>
   `CASE WHEN ${owner} LIKE 'guest:%' THEN 'guest' ELSE coalesce(${owner}, '') END`;
 
 /**
@@ -145,8 +145,12 @@ SELECT count(*)::int AS tasks FROM slice`,
 
 /** $1 tenant */
 const FORGET: Statement = {
-  name: 'usage-forget-hours',
-  text: `DELETE FROM usage_hours WHERE tenant_id = $1 AND hour < now() - interval '${USAGE_DAYS} days'`,
+  name: 'usage-forget-hours-2',
+  text: `
+WITH counts AS (
+  DELETE FROM spending_counts WHERE tenant_id = $1 AND updated_at < now() - interval '${USAGE_DAYS} days'
+)
+DELETE FROM usage_hours WHERE tenant_id = $1 AND hour < now() - interval '${USAGE_DAYS} days'`,
 };
 
 /** Tenants with ended tasks that are not rolled up: $1 how long ago they have ended, in ms */

@@ -1,16 +1,21 @@
 import { TokensExceeded } from '@baton/agents';
+import type { FullCap } from '@baton/database';
 import { Logger, Metrics } from '@baton/telemetry';
 import { TenantTokenBudget } from './tenant-token-budget.js';
 
+const PRICES = { modelPrices: { 'openai/*': { input: 1.25, output: 10 } }, modelPricesCurrency: 'EUR' };
+
 function tokensOf(
   tokensPerDay: number | null,
-  answers: { hasRoom?: boolean; fails?: boolean; isGone?: boolean } = {},
+  answers: { hasRoom?: boolean; fails?: boolean; isGone?: boolean; cap?: FullCap } = {},
 ) {
   const asked: unknown[][] = [];
   const store = {
     reserve: (...values: unknown[]) => {
       asked.push(values);
-      return Promise.resolve(answers.hasRoom ?? true);
+      const isOverTokens = answers.hasRoom === false;
+      const refused = { isOverTokens, caps: answers.cap ? [answers.cap] : [] };
+      return Promise.resolve(isOverTokens || answers.cap ? refused : undefined);
     },
     record: (...values: unknown[]) => {
       asked.push(values);
@@ -20,10 +25,12 @@ function tokensOf(
   const limits = {
     of: () => Promise.resolve({ tokensPerDay }),
     isGone: () => Promise.resolve(answers.isGone ?? false),
+    hasSpendingCaps: () => Promise.resolve(answers.cap !== undefined),
   };
   const metrics = new Metrics();
-  const tokens = new TenantTokenBudget(store as never, limits as never, metrics, Logger.silent());
-  const reserve = () => tokens.reserve('tenant-1', 'run-1', 100, 5000, new AbortController().signal);
+  const tokens = new TenantTokenBudget(store as never, limits as never, PRICES, metrics, Logger.silent());
+  const call = { model: 'openai/m', inputTokens: 60, outputTokens: 40 };
+  const reserve = () => tokens.reserve('tenant-1', 'run-1', call, 5000, new AbortController().signal);
   return { tokens, metrics, reserve, asked };
 }
 
@@ -48,11 +55,52 @@ describe('the tokens of a tenant', () => {
     );
   });
 
+  const cap: FullCap = {
+    id: '1',
+    kind: 'agent',
+    subject: 'a-1',
+    name: 'helper',
+    period: 'day',
+    micros: 2_500_000,
+    onLimit: 'fail',
+    setBy: 'tenant',
+    periodStart: '2026-11-26',
+    periodEnd: '2026-11-27',
+    usedMicros: 2_499_900,
+    reservedMicros: 0,
+  };
+
+  it('cost money where caps bound it, and a refusal names the cap, what is used, and what to do', async () => {
+    const full = tokensOf(null, { cap });
+    await expect(full.reserve()).rejects.toThrow(
+      'The spending cap of the agent "helper" for a day, which is 2.50 EUR, has no room for another call: 2.4999 EUR are used ' +
+        'since 2026-11-26 (UTC), and the call may cost 0.000475 EUR. Try again from 2026-11-27 (UTC), or ask an administrator ' +
+        'of the tenant for a higher cap.',
+    );
+    expect(full.asked[0]).toMatchObject([{ tokens: 100, max: null, micros: 475 }]);
+    const spent = { model: 'openai/m', inputTokens: 10, outputTokens: 2, cachedInputTokens: 0 };
+    await full.tokens.record('tenant-1', 'run-1', spent);
+    expect(full.asked[1]).toEqual(['tenant-1', 'run-1', spent, 33]);
+    const life = {
+      ...cap,
+      kind: 'task',
+      subject: '*',
+      period: 'life',
+      periodStart: null,
+      periodEnd: null,
+    } as const;
+    await expect(
+      tokensOf(null, { cap: { ...life, setBy: 'operator', reservedMicros: 100 } }).reserve(),
+    ).rejects.toThrow(
+      /^The spending cap of each task, which is 2.50 EUR, .* are used, 0.0001 EUR are reserved .* Ask the operator for a higher cap.$/,
+    );
+  });
+
   it('are noted, and nobody fails where that can not be done', async () => {
     const spent = { model: 'openai/m', inputTokens: 1, outputTokens: 2, cachedInputTokens: 0 };
     const { tokens, asked } = tokensOf(null);
     await tokens.record('tenant-1', 'run-1', spent);
-    expect(asked).toEqual([['tenant-1', 'run-1', spent]]);
+    expect(asked).toEqual([['tenant-1', 'run-1', spent, 0]]);
     await tokensOf(null, { fails: true }).tokens.record('tenant-1', 'run-1', spent);
   });
 

@@ -1,17 +1,22 @@
-import { type SpentTokens, TokenBudget, TokensExceeded } from '@baton/agents';
+import { type CallEstimate, type SpentTokens, TokenBudget, TokensExceeded } from '@baton/agents';
+import { Environment, microsOf, priceOf } from '@baton/config';
 import { retryTransient, TokenUsageStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Logger, Metrics } from '@baton/telemetry';
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
+import { fullCapReason } from '../spending/full-cap-reason.js';
+
 /** How long to retry saving the token usage of a model call. */
 const RECORD_USAGE_MS = 5_000;
 
-/** The model tokens of tenants, and their limit `tokensPerDay` over all workers. */
+/** The model tokens of tenants: their limit `tokensPerDay` and their spending caps, over all workers. */
 @Injectable()
 export class TenantTokenBudget extends TokenBudget {
   constructor(
     private readonly store: TokenUsageStore,
     private readonly limits: LimitsService,
+    @Inject(Environment)
+    private readonly environment: Pick<Environment, 'modelPrices' | 'modelPricesCurrency'>,
     private readonly metrics: Metrics,
     private readonly logger: Logger,
   ) {
@@ -21,17 +26,29 @@ export class TenantTokenBudget extends TokenBudget {
   override async reserve(
     tenantId: string,
     runId: string,
-    tokens: number,
+    call: CallEstimate,
     forMs: number,
     signal: AbortSignal,
   ): Promise<void> {
-    const { tokensPerDay: limit } = await retryTransient(() => this.limits.of(tenantId), { signal });
-    if (limit === null) return;
-    const reservation = { tenantId, runId, tokens, forMs, max: limit };
-    if (await retryTransient(() => this.store.reserve(reservation), { signal })) return;
-    this.metrics.limitExceeded.inc({ limit: 'tokensPerDay' });
+    const [{ tokensPerDay: max }, isCapped] = await retryTransient(
+      () => Promise.all([this.limits.of(tenantId), this.limits.hasSpendingCaps(tenantId)]),
+      { signal },
+    );
+    const { inputTokens, outputTokens } = call;
+    const cost = isCapped ? this.microsOf({ ...call, cachedInputTokens: 0 }) : 0;
+    if (max === null && cost === 0) return;
+    const micros = cost > 0 ? cost : undefined;
+    const reservation = { tenantId, runId, tokens: inputTokens + outputTokens, forMs, max, micros };
+    const refused = await retryTransient(() => this.store.reserve(reservation), { signal });
+    if (!refused) return;
+    const [cap] = refused.caps;
+    this.metrics.limitExceeded.inc({ limit: refused.isOverTokens ? 'tokensPerDay' : 'spendingCap' });
+    if (cap && !refused.isOverTokens) {
+      const { modelPricesCurrency: currency } = this.environment;
+      throw new TokensExceeded(fullCapReason(cap, cost, currency));
+    }
     throw new TokensExceeded(
-      `The limit tokensPerDay of this tenant, which is ${limit}, has no room for another model call: try again ` +
+      `The limit tokensPerDay of this tenant, which is ${max}, has no room for another model call: try again ` +
         'tomorrow (UTC), or ask the operator for more.',
     );
   }
@@ -45,7 +62,8 @@ export class TenantTokenBudget extends TokenBudget {
       const record = async (): Promise<void> => {
         // What is stored of a tenant that is being deleted would outlast it.
         if (await this.limits.isGone(tenantId)) return;
-        await this.store.record(tenantId, runId, spent);
+        const isCapped = await this.limits.hasSpendingCaps(tenantId);
+        await this.store.record(tenantId, runId, spent, isCapped ? this.microsOf(spent) : 0);
       };
       await retryTransient(record, { signal: AbortSignal.timeout(RECORD_USAGE_MS) });
     } catch (error) {
@@ -55,5 +73,11 @@ export class TenantTokenBudget extends TokenBudget {
         runId,
       });
     }
+  }
+
+  /** A model without a price costs nothing. */
+  private microsOf({ model, inputTokens, outputTokens, cachedInputTokens }: SpentTokens): number {
+    const price = priceOf(model, this.environment.modelPrices);
+    return price ? microsOf({ inputTokens, outputTokens, cachedTokens: cachedInputTokens }, price) : 0;
   }
 }

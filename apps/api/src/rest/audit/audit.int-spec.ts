@@ -208,6 +208,17 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     const target = await schedule();
     return { path: `/v1/schedules/${target}/run`, action: 'schedule.run', target };
   },
+  'PUT /v1/spending-caps': async () => ({
+    path: '/v1/spending-caps',
+    body: { of: 'tenant', period: 'day', amount: '5' },
+    action: 'cap.set',
+    target: UUID,
+  }),
+  'DELETE /v1/spending-caps/:id': async () => {
+    const body = { of: 'tenant', period: 'week', amount: '5' };
+    const { id } = (await admin.ask('PUT', '/v1/spending-caps', body)).json as { id: string };
+    return { path: `/v1/spending-caps/${id}`, action: 'cap.delete', target: id };
+  },
   'POST /v1/webhooks': async () => ({
     path: '/v1/webhooks',
     body: { url: 'http://127.0.0.1:9/' },

@@ -34,10 +34,10 @@ import type {
   StoredTask,
   TraceSpan,
 } from '@baton/tasks';
+import { costOf, type ModelPrices, priceOf, roundedCost } from '@baton/config';
 import { z } from 'zod';
 import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
 import { nextCursor, readPage } from '../paging.js';
-import { costOf, type ModelPrices, priceOf, roundedCost } from '../usage/model-cost.js';
 
 const approval = z
   .object({

@@ -1,6 +1,6 @@
 import { clock } from '@baton/telemetry';
 import { OPERATIONS, ProtocolError } from '@baton/a2a';
-import { Environment } from '@baton/config';
+import { costOf, Environment, type ModelPrices, priceOf, roundedCost } from '@baton/config';
 import { type Caller, callerOf } from '@baton/identity';
 import {
   TaskListing,
@@ -21,7 +21,6 @@ import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
 import { csvOf } from './csv.js';
-import { costOf, type ModelPrices, priceOf, roundedCost } from './model-cost.js';
 
 const DEFAULT_DAYS = 7;
 const HOUR_MS = 60 * 60 * 1000;

@@ -1,6 +1,6 @@
 import { type FakeApi, startFakeApi } from '../../../../../test/support/api/fake-api.js';
 import { csvOf } from './csv.js';
-import { priceOf } from './model-cost.js';
+import { priceOf } from '@baton/config';
 
 let api: FakeApi;
 beforeAll(async () => {

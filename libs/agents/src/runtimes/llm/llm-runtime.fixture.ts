@@ -21,8 +21,8 @@ class CountedTokens extends TokenBudget {
   readonly spent: TokenCount[] = [];
   isFull = false;
 
-  override reserve(_: string, __: string, tokens: number): Promise<void> {
-    this.reserved.push(tokens);
+  override reserve(_: string, __: string, { inputTokens, outputTokens }: TokenCount): Promise<void> {
+    this.reserved.push(inputTokens + outputTokens);
     return this.isFull ? Promise.reject(new TokensExceeded('no room in tokensPerDay')) : Promise.resolve();
   }
 

@@ -94,8 +94,9 @@ export class ModelSteps {
     const { provider, name: model } = this.model;
     const { budget, metrics } = this.ports;
     const input = estimateInput(this.config, request);
-    const room = input + (request.maxOutputTokens ?? USUAL_ANSWER_TOKENS);
-    await budget.reserve(tenantId, runId, room, this.config.timeout, signal);
+    const outputTokens = request.maxOutputTokens ?? USUAL_ANSWER_TOKENS;
+    const estimate = { model: this.config.model, inputTokens: input, outputTokens };
+    await budget.reserve(tenantId, runId, estimate, this.config.timeout, signal);
     const at = clock.date().toISOString();
     const began = performance.now();
     const span = this.startSpan(request);

@@ -1,4 +1,4 @@
-import type { ModelPrice } from '@baton/config';
+import type { ModelPrice } from './values.js';
 
 /** Prices by `provider/model`, or by the beginning of it and `*`. */
 export type ModelPrices = Readonly<Record<string, ModelPrice>>;
@@ -31,3 +31,21 @@ export const costOf = ({ inputTokens, outputTokens, cachedTokens }: Tokens, pric
 
 /** A cost as answers have it: rounded to a millionth. */
 export const roundedCost = (cost: number): number => Math.round(cost * 1_000_000) / 1_000_000;
+
+/** Prices have up to six decimal places. */
+const PRICE_SCALE = 1_000_000;
+const scaled = (price: number): bigint => BigInt(Math.round(price * PRICE_SCALE));
+
+/**
+ * What tokens of a model cost, in millionths of the currency, rounded up. Exact: it is an amount of a spending cap.
+ * @returns at most 2^53
+ */
+export function microsOf({ inputTokens, outputTokens, cachedTokens }: Tokens, price: ModelPrice): number {
+  const cached = Math.min(cachedTokens, inputTokens);
+  // A price is for a million tokens, so tokens times the price are millionths.
+  const micros =
+    BigInt(inputTokens - cached) * scaled(price.input) +
+    BigInt(cached) * scaled(price.cached ?? price.input) +
+    BigInt(outputTokens) * scaled(price.output);
+  return Number((micros + BigInt(PRICE_SCALE - 1)) / BigInt(PRICE_SCALE));
+}

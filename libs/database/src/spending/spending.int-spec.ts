@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type CapKind,
+  type CapPeriod,
+  CatalogClient,
+  PLATFORM_ACTOR,
+  SpendingCapStore,
+  TenantStore,
+  TokenUsageStore,
+} from '../index.js';
+import { type Stores, openStores, sql } from '../stores.fixture.js';
+
+let stores: Stores;
+let usage: TokenUsageStore;
+let catalog: CatalogClient;
+let caps: SpendingCapStore;
+beforeAll(async () => {
+  stores = await openStores();
+  usage = new TokenUsageStore(stores.database);
+  catalog = new CatalogClient(stores.url);
+  caps = new SpendingCapStore(catalog, stores.database);
+});
+afterAll(async () => {
+  await catalog.close();
+  await stores.close();
+});
+
+const spent = { model: 'openai/m', inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 };
+
+/** A tenant of its own, with runs of tasks. */
+async function tenant() {
+  const { id: tenantId } = await new TenantStore(catalog).create(`t-${randomUUID()}`);
+  const set = (kind: CapKind, subject: string, micros: number, period: CapPeriod = 'day') =>
+    caps.set({
+      tenantId,
+      kind,
+      subject,
+      name: subject,
+      period,
+      micros,
+      onLimit: 'fail',
+      setBy: 'tenant',
+      by: PLATFORM_ACTOR,
+    });
+  const reserve = async (micros: number, runId: string = randomUUID(), forMs = 60_000) => {
+    const refused = await usage.reserve({ tenantId, runId, tokens: 1, forMs, max: null, micros });
+    return refused ? refused.caps.map(({ kind }) => kind).toSorted() : 'reserved';
+  };
+  const spend = async (micros: number, runId: string = randomUUID()) => {
+    const answer = await reserve(micros, runId);
+    await usage.record(tenantId, runId, spent, micros);
+    return answer;
+  };
+  const used = async () =>
+    Object.fromEntries(
+      (await caps.list(tenantId)).map(({ kind, subject, period, usedMicros }) => [
+        `${kind} ${subject} ${period}`,
+        usedMicros,
+      ]),
+    );
+  /** A run of a task. */
+  const run = async (of: { agent?: string; owner?: string; parent?: string; schedule?: string } = {}) => {
+    const [task, id] = [randomUUID(), randomUUID()];
+    const metadata =
+      of.schedule === undefined ? 'NULL' : `'${JSON.stringify({ 'baton.schedule': { id: of.schedule } })}'`;
+    await sql(
+      stores,
+      `INSERT INTO tasks (tenant_id, id, agent_id, owner, context_id, context_key, state, status, status_at, metadata, last_sequence,
+        artifacts_sequence, parent_task_id)
+       VALUES ('${tenantId}', '${task}', '${of.agent ?? 'echo'}', '${of.owner ?? 'user:ann'}', 'c', md5('c')::uuid, 2, '{}', now(), ${metadata}, 1, 1,
+        ${of.parent === undefined ? 'NULL' : `'${of.parent}'`})`,
+    );
+    await sql(
+      stores,
+      `INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, waits_for)
+       VALUES ('${tenantId}', '${id}', '${task}', 'running', 1, '{}', '{}')`,
+    );
+    return { task, id };
+  };
+  return { tenantId, set, reserve, spend, used, run };
+}
+
+describe('a spending cap', () => {
+  it('lets exactly those calls pass at once that fit into it', async () => {
+    const { set, reserve } = await tenant();
+    await set('tenant', '', 100);
+    const got = await Promise.all(Array.from({ length: 20 }, () => reserve(9)));
+    expect(got.filter((each) => each === 'reserved')).toHaveLength(11);
+    expect(got).toContainEqual(['tenant']);
+    expect(await reserve(1)).toBe('reserved');
+  });
+
+  it('counts a call as it was spent, in place of what was reserved for it', async () => {
+    const { tenantId, set, reserve, used } = await tenant();
+    await set('tenant', '', 100, 'month');
+    const run = randomUUID();
+    expect(await reserve(90, run)).toBe('reserved');
+    expect(await reserve(11)).toEqual(['tenant']);
+    await usage.record(tenantId, run, spent, 30);
+    expect(await used()).toEqual({ 'tenant  month': 30 });
+    expect(await reserve(71)).toEqual(['tenant']);
+    expect(await reserve(70)).toBe('reserved');
+  });
+
+  it('has room again for what a dead worker has reserved, and the next attempt reserves no second time', async () => {
+    const { tenantId, set, reserve, used } = await tenant();
+    await set('tenant', '', 100);
+    const run = randomUUID();
+    expect(await reserve(60, run)).toBe('reserved');
+    expect(await reserve(60, run)).toBe('reserved');
+    expect(await reserve(60)).toEqual(['tenant']);
+    await sql(
+      stores,
+      `UPDATE token_reservations SET expires_at = now() - interval '1 s' WHERE tenant_id = '${tenantId}'`,
+    );
+    expect(await reserve(60)).toBe('reserved');
+    expect(await used()).toEqual({ 'tenant  day': 0 });
+  });
+
+  it('counts the calls of all tasks of a tree, and those of each agent and caller for itself', async () => {
+    const { set, spend, used, run } = await tenant();
+    await set('task', '*', 100, 'life');
+    await set('agent', 'child', 1000, 'week');
+    await set('agent', '*', 1000);
+    await set('caller', 'user:ann', 1000);
+    await set('caller', 'user:bob', 1000);
+    const root = await run({ agent: 'parent' });
+    const child = await run({ agent: 'child', parent: root.task });
+    const grandchild = await run({ agent: 'child', parent: child.task });
+    await spend(30, root.id);
+    await spend(30, child.id);
+    await spend(30, grandchild.id);
+    expect(await used()).toEqual({
+      'task * life': 90,
+      'agent child week': 60,
+      'agent * day': 60,
+      'caller user:ann day': 90,
+      'caller user:bob day': 0,
+    });
+    expect(await spend(11, child.id)).toEqual(['task']);
+    const other = await run({ agent: 'child' });
+    expect(await spend(100, other.id)).toBe('reserved');
+  });
+
+  it('of a token or a schedule counts the calls of its tasks and their children', async () => {
+    const { set, reserve, run } = await tenant();
+    await set('token', 'k-1', 10);
+    await set('schedule', 's-1', 20);
+    const byToken = await run({ owner: 'token:k-1' });
+    const ofSchedule = await run({ schedule: 's-1' });
+    const child = await run({ parent: ofSchedule.task });
+    expect(await reserve(11, byToken.id)).toEqual(['token']);
+    expect(await reserve(10, byToken.id)).toBe('reserved');
+    expect(await reserve(15, ofSchedule.id)).toBe('reserved');
+    expect(await reserve(6, child.id)).toEqual(['schedule']);
+    expect(await reserve(5, child.id)).toBe('reserved');
+    expect(await reserve(1000, (await run({ owner: 'token:k-2', schedule: 's-2' })).id)).toBe('reserved');
+  });
+
+  it('begins anew with its period, and never for the life of a task', async () => {
+    const { tenantId, set, reserve, spend, run } = await tenant();
+    await set('tenant', '', 50, 'week');
+    await set('task', '*', 60, 'life');
+    const { id } = await run();
+    await spend(50, id);
+    expect(await reserve(11, id)).toEqual(['task', 'tenant']);
+    await sql(
+      stores,
+      `UPDATE spending_counts SET period_start = period_start - 7 WHERE tenant_id = '${tenantId}' AND period_start > '1970-01-01'`,
+    );
+    expect(await reserve(11, id)).toEqual(['task']);
+    expect(await reserve(10, id)).toBe('reserved');
+  });
+
+  it('lets free calls pass also when it is exceeded, and counts on when its amount is changed', async () => {
+    const { tenantId, set, reserve, spend } = await tenant();
+    await set('tenant', '', 50);
+    await spend(70);
+    expect(await reserve(1)).toEqual(['tenant']);
+    expect(await reserve(0)).toBe('reserved');
+    await set('tenant', '', 80);
+    expect(await reserve(11)).toEqual(['tenant']);
+    expect(await reserve(10)).toBe('reserved');
+    const [cap] = await caps.list(tenantId);
+    expect(await caps.remove(tenantId, cap?.id ?? '', 'operator', PLATFORM_ACTOR)).toBe(false);
+    expect(await caps.remove(tenantId, cap?.id ?? '', 'tenant', PLATFORM_ACTOR)).toBe(true);
+    expect(await reserve(1000)).toBe('reserved');
+  });
+
+  it('is nobody else’s', async () => {
+    const [a, b] = [await tenant(), await tenant()];
+    await a.set('tenant', '', 10);
+    expect(await b.reserve(11)).toBe('reserved');
+    expect(await caps.list(b.tenantId)).toEqual([]);
+    const [cap] = await caps.list(a.tenantId);
+    expect(await caps.remove(b.tenantId, cap?.id ?? '', 'tenant', PLATFORM_ACTOR)).toBe(false);
+  });
+});

@@ -1,0 +1,43 @@
+import { formatMicros } from '@baton/config';
+import { type CapKind, EACH, type FullCap } from '@baton/database';
+
+/** Whose cap it is, in words. */
+const WORDS: Readonly<Record<CapKind, string>> = {
+  tenant: 'this tenant',
+  agent: 'agent',
+  caller: 'caller',
+  token: 'token',
+  schedule: 'schedule',
+  task: 'task',
+};
+
+/** Names a cap: `The spending cap of the agent "helper" for a day`. */
+export function nameOfCap({
+  kind,
+  subject,
+  name,
+  period,
+}: Pick<FullCap, 'kind' | 'subject' | 'name' | 'period'>): string {
+  const of =
+    kind === 'tenant'
+      ? WORDS[kind]
+      : subject === EACH
+        ? `each ${WORDS[kind]}`
+        : `the ${WORDS[kind]} "${name}"`;
+  return `The spending cap of ${of}${period === 'life' ? '' : ` for a ${period}`}`;
+}
+
+/** Why a call was not made: the cap, what is used, and what to do. @param micros what the call may cost */
+export function fullCapReason(cap: FullCap, micros: number, currency: string): string {
+  const { micros: limit, usedMicros, reservedMicros, periodStart, periodEnd, setBy } = cap;
+  const money = (amount: number): string => `${formatMicros(amount)} ${currency}`;
+  const since = periodStart === null ? '' : ` since ${periodStart} (UTC)`;
+  const reserved =
+    reservedMicros > 0 ? `, ${money(reservedMicros)} are reserved for calls that are being made` : '';
+  const later = periodEnd === null ? '' : `Try again from ${periodEnd} (UTC), or ask`;
+  const who = setBy === 'operator' ? 'the operator' : 'an administrator of the tenant';
+  return (
+    `${nameOfCap(cap)}, which is ${money(limit)}, has no room for another call: ${money(usedMicros)} are used${since}${reserved}, ` +
+    `and the call may cost ${money(micros)}. ${later || 'Ask'} ${who} for a higher cap.`
+  );
+}

@@ -1,0 +1,139 @@
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { ModelProvider, type Reply } from '../support/model-provider/model-provider.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack, type TestTenant } from '../support/stack.js';
+
+/* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
+
+let provider: ModelProvider;
+let stack: Stack;
+let tenant: TestTenant;
+
+/** Of 200 tokens: 0.20. */
+const USAGE = { usage: { input: 100, output: 100 } };
+
+beforeAll(async () => {
+  provider = await ModelProvider.start();
+  const prices = { 'openai-compatible/m': { input: 1000, output: 1000 } };
+  stack = await Stack.start({
+    driver: 'postgres',
+    env: { OUTBOUND_ALLOW: '127.0.0.1', MODEL_PRICES: JSON.stringify(prices), ...CRASH_SETTINGS },
+  });
+});
+beforeEach(async () => {
+  provider.reset();
+  tenant = await stack.createTenant('admin');
+  await put('agents/clerk', agentOf('clerk', []));
+  await put('agents/lead', agentOf('lead', ['clerk']));
+  provider.answer(({ body }): Reply => {
+    const isLead = JSON.stringify(body.messages[0]).includes('You are lead');
+    const hasResult = body.messages.some(({ role }: any) => role === 'tool');
+    if (!isLead || hasResult) return { text: 'done', ...USAGE };
+    return { calls: [{ name: 'ask_clerk', input: { message: 'go' } }], ...USAGE };
+  });
+});
+afterAll(async () => {
+  await stack.stop();
+  await provider.stop();
+});
+
+const agentOf = (name: string, agents: string[]) => ({
+  name,
+  description: name,
+  runtime: 'llm',
+  config: {
+    model: 'openai-compatible/m',
+    baseUrl: provider.url,
+    prompt: `You are ${name}.`,
+    maxOutputTokens: 20,
+    agents,
+  },
+});
+
+async function ask(method: string, path: string, body?: object): Promise<any> {
+  const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
+  const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
+  const answer = await fetch(`${stack.apis[0]!.url}/v1/${path}`, init);
+  const text = await answer.text();
+  return { status: answer.status, ...(text !== '' && JSON.parse(text)) };
+}
+const put = (path: string, body: object) => ask('PUT', path, body);
+const cap = (of: string, subject: string, period: string, amount: string) =>
+  put('spending-caps', { of, subject, period, amount });
+const used = async (): Promise<object> =>
+  Object.fromEntries(
+    (await ask('GET', 'spending-caps')).caps.map((each: any) => [`${each.of} ${each.subject}`, each.used]),
+  );
+
+/** What became of a message to an agent: the state, and what the agent says of it. */
+async function send(agent: string): Promise<{ id: string; state: string; text: string }> {
+  const caller = new RawCaller(stack.url(0, agent), tenant.token);
+  const { result } = await caller.call('SendMessage', sendParams('go'));
+  const { id, status } = result!.task;
+  return { id, state: status.state.slice('TASK_STATE_'.length), text: status.message?.parts[0].text ?? '' };
+}
+
+it('the cap of an agent fails the task whose call does not fit, and says which cap it is and who can raise it', async () => {
+  await cap('agent', 'clerk', 'day', '0.21');
+  expect(await send('clerk')).toMatchObject({ state: 'COMPLETED' });
+  const refused = await send('clerk');
+  expect(refused.state).toBe('FAILED');
+  expect(refused.text).toMatch(
+    /^The spending cap of the agent "clerk" for a day, which is 0.21 USD, has no room for another call: 0.20 USD are used since \d{4}-\d\d-\d\d \(UTC\), and the call may cost 0.039 USD. Try again from \d{4}-\d\d-\d\d \(UTC\), or ask an administrator of the tenant for a higher cap.$/,
+  );
+  expect(await used()).toEqual({ 'agent clerk': '0.20' });
+  const url = stack.apis[0]!.url;
+  const options = ['--amount', '0.50', '--url', url, '--token', tenant.token];
+  expect(await stack.baton('caps', 'set', 'agent', 'clerk', ...options)).toBe(
+    'agent clerk may spend 0.50 per day. It has used 0.20.',
+  );
+  expect(await send('clerk')).toMatchObject({ state: 'COMPLETED' });
+  expect(await stack.baton('caps', 'list', '--url', url, '--token', tenant.token)).toMatch(
+    /agent clerk +day +0\.40 +0\.50 USD +tenant/,
+  );
+});
+
+it('the cap of a task counts the calls of all tasks below it', async () => {
+  await cap('task', '*', 'life', '0.45');
+  const { state, text } = await send('lead');
+  expect(state).toBe('FAILED');
+  expect(text).toMatch(
+    /^The spending cap of each task, which is 0.45 USD, .*: 0.40 USD are used, .* Ask an administrator/,
+  );
+  await cap('task', '*', 'life', '0.65');
+  const { id, state: second } = await send('lead');
+  expect(second).toBe('COMPLETED');
+  const [listed] = (await ask('GET', 'spending-caps')).caps;
+  expect(listed).toMatchObject({ used: '0.60', used_by: id });
+});
+
+it('a cap of the operator is one that the tenant sees and cannot change', async () => {
+  const set = await stack.baton('tenants', 'caps', tenant.slug, '--amount', '0.01', '--period', 'week');
+  expect(set).toMatch(/tenant +week +0\.00 +0\.01 USD +operator/);
+  expect((await send('clerk')).text).toMatch(
+    /^The spending cap of this tenant for a week, .* or ask the operator/,
+  );
+  const [{ id }] = (await ask('GET', 'spending-caps')).caps;
+  expect(await ask('DELETE', `spending-caps/${id}`)).toMatchObject({ status: 403 });
+  await cap('tenant', '', 'week', '100');
+  expect(await send('clerk')).toMatchObject({ state: 'FAILED' });
+  await stack.baton('tenants', 'caps', tenant.slug, '--period', 'week', '--remove');
+  expect(await send('clerk')).toMatchObject({ state: 'COMPLETED' });
+});
+
+it('a call whose worker dies takes no room twice, and what it reserved is not lost', async () => {
+  await cap('agent', 'clerk', 'day', '0.05');
+  let asked = (): void => undefined;
+  const isAsked = new Promise<void>((resolve) => (asked = resolve));
+  provider.answer(() => {
+    asked();
+    return { after: new Promise(() => undefined) };
+  });
+  const sent = send('clerk');
+  await isAsked;
+  provider.answer(() => ({ text: 'done', ...USAGE }));
+  await stack.killWorkers();
+  await stack.addWorker();
+  expect(await sent).toMatchObject({ state: 'COMPLETED' });
+  expect(await used()).toEqual({ 'agent clerk': '0.20' });
+});
