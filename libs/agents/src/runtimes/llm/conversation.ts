@@ -1,3 +1,4 @@
+import { firstCharacters } from '@baton/a2a';
 import type {
   AssistantModelMessage,
   FinishReason,
@@ -152,6 +153,9 @@ export const idsOf = (call: RecordedCall): CallIds => ({ callId: call.toolCallId
 /** An id for a call whose own id is taken. Mistral takes only ids of nine letters and digits. */
 const replacementId = (number: number): string => `c${number.toString(36).padStart(8, '0')}`;
 
+/** The tool with which a model reads on in a result that was cut. */
+export const READ_RESULT = 'read_result';
+
 const NOT_MADE = { ok: false, content: 'The call was not made: the task ended before it.' };
 
 /** The model that a request is for, and its place among the models of the agent. */
@@ -182,6 +186,7 @@ export class Conversation {
   private readonly sentIds = new Set<string>();
   /** Results by Baton's id of the call. */
   private readonly results = new Map<string, CallResult['result']>();
+  private isResultCut = false;
   /** Calls with a `begun` entry, by Baton's id: the position of the newest one. */
   private readonly begun = new Map<string, number>();
   private readonly decisions = new Map<string, Decision>();
@@ -329,6 +334,16 @@ export class Conversation {
     return this.results.get(callIdOf(call));
   }
 
+  /** The result of the call with this id of Baton. */
+  resultWithId(id: string): CallResult['result'] | undefined {
+    return this.results.get(id);
+  }
+
+  /** Whether the model has read only the beginning of a result. */
+  hasCutResult(): boolean {
+    return this.isResultCut;
+  }
+
   /** Whether a call was sent that must not be repeated without a person's word. */
   hasBegun(call: RecordedCall): boolean {
     return this.begun.has(callIdOf(call));
@@ -386,7 +401,7 @@ export class Conversation {
       type: 'tool-result' as const,
       toolCallId: call.sentId,
       toolName: call.toolName,
-      output: resultOutput(this.readByModel(call)),
+      output: resultOutput(this.readByModel(call), callIdOf(call)),
     }));
     return content.length > 0 ? [{ role: 'tool', content }] : [];
   }
@@ -407,6 +422,7 @@ export class Conversation {
     if (entry.kind === 'begun') for (const id of this.idsIn(entry)) this.begun.set(id, entry.position);
     if (entry.kind === 'result') {
       for (const id of this.idsIn(entry)) if (!this.results.has(id)) this.results.set(id, entry.result);
+      this.isResultCut ||= textOfResult(entry.result).length > readLimit(entry.result);
     }
     for (const decision of entry.kind === 'answered' ? entry.decisions : []) {
       const { callId } = decision;
@@ -452,19 +468,33 @@ export class Conversation {
   }
 }
 
-/** Maximum characters of one result. More would push the conversation out of the model's context. */
+/** Maximum characters of a result that a model reads at once. More would push the conversation out of its context. */
 const MAX_CHARACTERS = 100_000;
 
-/** A tool result as the model reads it. */
-export function resultOutput(result: ToolResult): ToolResultPart['output'] {
+/** How many characters of a result a model reads before it must ask for more. */
+export const readLimit = ({ limit = MAX_CHARACTERS }: Pick<ToolResult, 'limit'>): number => limit;
+
+/**
+ * A tool result as the model reads it.
+ * @param id the id with which the model reads on
+ */
+export function resultOutput(result: ToolResult, id: string): ToolResultPart['output'] {
   const { ok } = result;
   const whole = textOfResult(result);
-  const cut = whole.length - MAX_CHARACTERS;
-  const value =
-    cut > 0 ? `${whole.slice(0, MAX_CHARACTERS)}\n… (${cut} more characters were cut off)` : whole;
+  const limit = readLimit(result);
+  const value = whole.length > limit ? beginning(whole, limit, id) : whole;
   // Anthropic refuses errors without a text.
   return { type: ok ? 'text' : 'error-text', value: value.trim() === '' ? '(no output)' : value };
 }
 
-const textOfResult = ({ content, text }: ToolResult): string =>
+function beginning(whole: string, limit: number, id: string): string {
+  const start = firstCharacters(whole, limit);
+  return (
+    `${start}\n[cut off: these are the first ${start.length} of ${whole.length} characters. ` +
+    `To read on, call ${READ_RESULT} with {"result":"${id}","from":${start.length}}]`
+  );
+}
+
+/** A result as text. */
+export const textOfResult = ({ content, text }: ToolResult): string =>
   text ?? (typeof content === 'string' ? content : JSON.stringify(content ?? null));

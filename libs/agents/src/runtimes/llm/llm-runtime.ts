@@ -30,6 +30,7 @@ import { PromptReader } from './prompt.js';
 import { sendable } from './sendable.js';
 import { SchemaChecks, structuredAnswer } from './schema-checks.js';
 import { type AgentTool, type OpenTools, ToolSources } from './tools/tool-sources.js';
+import { readResultTool } from './tools/read-result.js';
 import { runToolCalls } from './tools/tool-calls.js';
 
 /** Maximum corrections of invalid JSON per turn. */
@@ -111,7 +112,7 @@ export class LlmRuntime implements AgentRuntime {
 
   /** Runs steps until the model has answered. */
   private async *converse(open: OpenTurn): AsyncGenerator<AgentOutput> {
-    const { turn, config, conversation, checks, tools, signal } = open;
+    const { turn, config, conversation, checks, signal } = open;
     // The AI SDK is large. A process loads it when a run needs it.
     const { roomInBudget } = await import('./model-steps.js');
     const models = await this.models.openAll(turn, config, (call, record) => conversation.add(call, record));
@@ -119,7 +120,14 @@ export class LlmRuntime implements AgentRuntime {
     if (turn.attempt > 1 || turn.origin) yield* leftovers(turn, conversation, config.output !== undefined);
     for (;;) {
       assertWhole(conversation, config);
-      const waiting = yield* runToolCalls(turn, conversation, tools, checks, signal, this.metrics);
+      const waiting = yield* runToolCalls(
+        turn,
+        conversation,
+        offeredTools(open),
+        checks,
+        signal,
+        this.metrics,
+      );
       if (signal.aborted) return;
       if (waiting.length > 0) {
         const asked = withTerms(waiting, config, conversation);
@@ -136,7 +144,11 @@ export class LlmRuntime implements AgentRuntime {
       }
       this.assertSteps(config, conversation);
       const requestOf = async (model: AgentModel): Promise<ModelRequest> => {
-        const request = { messages: await context(model), tools, maxOutputTokens: undefined };
+        const request = {
+          messages: await context(model),
+          tools: offeredTools(open),
+          maxOutputTokens: undefined,
+        };
         const maxOutputTokens = roomInBudget(model.config, conversation.usage().run, request);
         return { ...request, maxOutputTokens };
       };
@@ -202,6 +214,11 @@ export class LlmRuntime implements AgentRuntime {
       `The model had not answered after ${steps} steps (steps of the agent's settings): allow more, or ask for less.`,
     );
   }
+}
+
+/** The tools of the agent, and those of Baton. These have results of the task, so that each attempt offers the same. */
+function offeredTools({ tools, conversation }: OpenTurn): readonly AgentTool[] {
+  return conversation.hasCutResult() ? [...tools, readResultTool(conversation)] : tools;
 }
 
 /** Throws AgentFailure if the model's last answer is not whole: its calls must not be made. */

@@ -11,21 +11,24 @@ const MODEL = { model: 'anthropic/claude-sonnet-4-5', prompt: 'Be brief.' };
 const MARK = { type: 'ephemeral' };
 const weather = { name: 'weather', input: { city: 'Bern' } };
 
+interface Marked {
+  cache_control?: object;
+}
+
+interface RequestBody {
+  system?: Marked[];
+  tools?: Marked[];
+  messages: { content?: Marked[] }[];
+}
+
 /** Where a request has marks: `system`, `tools`, and the numbers of messages. */
 async function marksOf(number: number): Promise<unknown[]> {
-  const {
-    system = [],
-    tools = [],
-    messages,
-  } = (await bench.provider.request(number)).body as Record<
-    'system' | 'tools' | 'messages',
-    { cache_control?: object; content?: { cache_control?: object }[] }[]
-  >;
-  const isMarked = ({ cache_control: mark }: { cache_control?: object }): boolean =>
+  const { system, tools, messages } = (await bench.provider.request(number)).body as RequestBody;
+  const isMarked = ({ cache_control: mark }: Marked): boolean =>
     JSON.stringify(mark) === JSON.stringify(MARK);
   return [
-    ...(system.some(isMarked) ? ['system'] : []),
-    ...(tools.some(isMarked) ? ['tools'] : []),
+    ...(system?.some(isMarked) ? ['system'] : []),
+    ...(tools?.some(isMarked) ? ['tools'] : []),
     ...messages.flatMap(({ content = [] }, i) => (content.some(isMarked) ? [i] : [])),
   ];
 }

@@ -1,4 +1,4 @@
-import type { SentParams } from './providers.js';
+import type { SentParams } from './sent-params.js';
 
 type Prompt = SentParams['prompt'];
 type Options = Prompt[number]['providerOptions'];

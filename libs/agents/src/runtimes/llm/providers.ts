@@ -10,6 +10,7 @@ import { apiOf, type LlmConfig, modelKey, splitModel } from './llm-config.js';
 import { BUDGETS, EFFORTS, type Effort, featuresOf, reasoningBudget } from './model-features.js';
 import { withCacheMarks } from './prompt-cache.js';
 import { ownOptions } from './provider-options.js';
+import type { SentParams } from './sent-params.js';
 import { objectsOf } from './wire/json.js';
 import { providerFetch } from './wire/provider-fetch.js';
 
@@ -19,9 +20,6 @@ globalThis.AI_SDK_LOG_WARNINGS = false;
 type Model = Exclude<LanguageModel, string>;
 type ModelV3 = Extract<Model, { specificationVersion: 'v3' }>;
 type Middleware = Exclude<Parameters<typeof wrapLanguageModel>[0]['middleware'], readonly unknown[]>;
-type CallParams = Parameters<ModelV3['doStream']>[0];
-/** What the AI SDK gives to the model of a provider in one call. */
-export type SentParams = CallParams;
 type StreamResult = Awaited<ReturnType<ModelV3['doStream']>>;
 type StreamPart = StreamResult['stream'] extends ReadableStream<infer Part> ? Part : never;
 type ModelWarning = Extract<StreamPart, { type: 'stream-start' }>['warnings'][number];
@@ -195,7 +193,7 @@ function settingsOf(
 }
 
 /** Asks for reasoning within the maximum of tokens. Without room for it there is none in this step. */
-function addBudget(params: CallParams, effort: Effort): void {
+function addBudget(params: SentParams, effort: Effort): void {
   const { maxOutputTokens } = params;
   const budgetTokens = reasoningBudget(effort, maxOutputTokens);
   if (budgetTokens === undefined || params.providerOptions?.anthropic?.thinking !== undefined) return;

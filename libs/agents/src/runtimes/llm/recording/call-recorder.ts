@@ -2,7 +2,7 @@ import { messageOf } from '@baton/telemetry';
 import type { Logger } from '@baton/telemetry';
 import type { Turn } from '../../../agent-runtime.js';
 import type { FailedCall, ModelStep } from '../conversation.js';
-import type { SentParams } from '../providers.js';
+import type { SentParams } from '../sent-params.js';
 import type { Complaint } from '../wire/provider-error.js';
 import { bytesOf, cleanSection, cleanValue, fitting, MAX_SECTION_BYTES } from './bounded-json.js';
 import type { CallRecordDetail } from './call-record-detail.js';

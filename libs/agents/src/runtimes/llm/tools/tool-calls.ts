@@ -142,7 +142,7 @@ async function measured(
     if (error instanceof OutcomeUnknown) outcome = 'unknown';
     throw error;
   } finally {
-    const kind = tool.server === undefined ? 'agent' : 'mcp';
+    const kind = tool.isOwn ? 'own' : tool.server === undefined ? 'agent' : 'mcp';
     metrics.of(TOOL_CALLS).observe({ kind, outcome }, (performance.now() - began) / 1000, span?.traceparent);
     span?.end();
   }

@@ -20,6 +20,8 @@ export interface ToolResult {
   content: unknown;
   /** Text for the model in place of `content` as JSON. */
   text?: string;
+  /** Maximum characters that the model reads at once. It can read on with `read_result`. */
+  limit?: number;
   /** Callers receive them as artifacts. The model reads only `text`. */
   files?: ToolFile[];
   /** Replaces the `tool-call` event for callers by an artifact of this kind with one data part. */
@@ -37,6 +39,8 @@ export interface AgentTool {
   needsApproval: boolean;
   /** Name of the MCP server that provides the tool. */
   server?: string;
+  /** Baton itself provides the tool. */
+  isOwn?: true;
   /**
    * What to do with a call whose outcome is unknown, because its worker crashed or its connection broke during it. `again`: call again.
    * `never`: tell the model that the outcome is unknown. `ask`: ask a person whether to call again.

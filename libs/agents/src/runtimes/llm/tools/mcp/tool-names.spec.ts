@@ -19,6 +19,10 @@ describe('the names of tools that a model sees', () => {
     expect(namesForModel([...tools].reverse())).toEqual([...names].reverse());
   });
 
+  it('leave the name of the tool that reads on in results to Baton', () => {
+    expect(namesForModel([{ server: 'read', tool: 'result' }])[0]).toMatch(/^read_result_[0-9a-f]{6}$/);
+  });
+
   it('are no longer than every provider takes', () => {
     const long = 'x'.repeat(128);
     const names = namesForModel([

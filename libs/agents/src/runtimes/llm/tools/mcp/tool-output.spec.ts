@@ -49,20 +49,21 @@ describe('the result of a call', () => {
     );
   });
 
-  it('is cut off at the limit, and says so', () => {
-    const { text, content } = toolOutput(
+  it('is kept whole beyond the limit, for the model to read on', () => {
+    const { text, content, limit } = toolOutput(
       'long',
       { content: [{ type: 'text', text: 'x'.repeat(5000) }], structuredContent: { all: 'y'.repeat(5000) } },
       LIMITS,
     );
-    expect(text).toMatch(/^x{1000}\n\[cut off: these are the first 1000 of \d+ characters\]$/);
-    expect(content).toBe(text);
+    expect(text).toHaveLength(5000 + 1 + 5000 + '{"all":""}'.length);
+    expect(content).toMatch(/^x{1000}\n\[cut off: these are the first 1000 of \d+ characters\]$/);
+    expect(limit).toBe(1000);
   });
 
-  it('is not cut in the middle of a character', () => {
-    const long = `${'x'.repeat(999)}😀 and more`;
+  it('is cut off after a million characters, and not in the middle of one', () => {
+    const long = `${'x'.repeat(999_999)}😀 and more`;
     const { text } = toolOutput('long', { content: [{ type: 'text', text: long }] }, LIMITS);
-    expect(text).toMatch(/^x{999}\n\[cut off: these are the first 999 of \d+ characters\]$/);
+    expect(text).toMatch(/^x{999999}\n\[cut off: these are the first 999999 of \d+ characters\]$/);
   });
 
   it('leaves out files that no event can hold', () => {

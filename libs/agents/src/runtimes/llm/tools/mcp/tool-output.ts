@@ -1,10 +1,13 @@
 import { essenceOf, firstCharacters, jsonExcess, type JsonObject } from '@baton/a2a';
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { READ_RESULT } from '../../conversation.js';
 import type { ToolFile, ToolResult } from '../tool-sources.js';
 
 /** Maximum content blocks of a result. */
 export const MAX_BLOCKS = 200;
+/** Maximum characters of a result that are kept, for the model to read on. */
+const MAX_KEPT = 1_000_000;
 /** Maximum characters of JSON that are shown of an item that can't be read. */
 const MAX_ODD = 500;
 
@@ -13,7 +16,7 @@ const MAX_ODD = 500;
  * the model reads that they exist. The tool has run, so the model gets all readable content and the names of the rest.
  *
  * @param result as the server wrote it: any JSON value
- * @param limit maximum characters that the model sees
+ * @param limit maximum characters that the model reads at once
  * @param maxFileBytes maximum size of all files of the result
  * @param onExcess called if the result has more items than the model sees
  */
@@ -36,9 +39,15 @@ export function toolOutput(
   const parts = isTold ? texts : [...texts, JSON.stringify(structured)];
   if (parts.every((part) => part.trim() === ''))
     parts.push(isError ? 'The tool failed and gave no reason.' : '(The tool gave no output.)');
-  const text = cut(parts.join('\n'), limit);
+  const text = cut(parts.join('\n'), MAX_KEPT);
   const isWhole = isObject(structured) && JSON.stringify(structured).length <= limit;
-  return { ok: !isError, content: isWhole ? structured : text, text, ...(files.length > 0 && { files }) };
+  return {
+    ok: !isError,
+    content: isWhole ? structured : cut(text, limit),
+    text,
+    ...(text.length > limit && { limit }),
+    ...(files.length > 0 && { files }),
+  };
 }
 
 interface ReadResult {
@@ -201,7 +210,7 @@ export interface NamedTool {
 
 /**
  * The names of the tools for the model: `server_tool` of letters, digits, `_` and `-`, at most 64 characters, and
- * unique. They depend only on the given names, so that a later turn on another worker calls the same tool.
+ * unique, and none is that of Baton's own tool. They depend only on the given names, so that a later turn on another worker calls the same tool.
  */
 export function namesForModel(tools: readonly NamedTool[]): string[] {
   const plain = tools.map(({ server, tool }) => `${server}_${tool}`.replace(/[^A-Za-z0-9_-]/g, '_'));
@@ -209,7 +218,7 @@ export function namesForModel(tools: readonly NamedTool[]): string[] {
   for (const name of plain) times.set(name, (times.get(name) ?? 0) + 1);
   return tools.map((tool, i) => {
     const name = plain[i] ?? '';
-    const isFine = name.length <= MAX_LENGTH && times.get(name) === 1;
+    const isFine = name.length <= MAX_LENGTH && times.get(name) === 1 && name !== READ_RESULT;
     return isFine ? name : `${name.slice(0, MAX_LENGTH - DIGEST_LENGTH - 1)}_${digest(tool)}`;
   });
 }
