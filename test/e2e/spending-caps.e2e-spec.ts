@@ -1,3 +1,5 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { Receiver } from '../../libs/tasks/src/push/receiver.fixture.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { ModelProvider, type Reply } from '../support/model-provider/model-provider.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
@@ -17,7 +19,12 @@ beforeAll(async () => {
   const prices = { 'openai-compatible/m': { input: 1000, output: 1000 } };
   stack = await Stack.start({
     driver: 'postgres',
-    env: { OUTBOUND_ALLOW: '127.0.0.1', MODEL_PRICES: JSON.stringify(prices), ...CRASH_SETTINGS },
+    env: {
+      OUTBOUND_ALLOW: '127.0.0.1',
+      MODEL_PRICES: JSON.stringify(prices),
+      BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+      ...CRASH_SETTINGS,
+    },
   });
 });
 beforeEach(async () => {
@@ -119,6 +126,48 @@ it('a cap of the operator is one that the tenant sees and cannot change', async 
   expect(await send('clerk')).toMatchObject({ state: 'FAILED' });
   await stack.baton('tenants', 'caps', tenant.slug, '--period', 'week', '--remove');
   expect(await send('clerk')).toMatchObject({ state: 'COMPLETED' });
+});
+
+it('webhooks are told once when 80 % of a cap are used, and the audit log has it', async () => {
+  const receiver = await Receiver.start();
+  const hook = { url: receiver.url, states: ['canceled'] };
+  const { id: webhookId, secret } = await ask('POST', 'webhooks', hook);
+  await ask('POST', 'webhooks', { ...hook, agents: ['lead'] });
+  const { id } = await cap('agent', 'clerk', 'day', '0.25');
+  await send('clerk');
+  await receiver.reach(1);
+  const [told] = receiver.received;
+  expect(told!.json).toEqual({
+    type: 'spending.warning',
+    timestamp: expect.any(String),
+    data: {
+      webhook_id: webhookId,
+      cap_id: id,
+      of: 'agent',
+      subject: 'clerk',
+      used_by: expect.any(String),
+      period: 'day',
+      period_start: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+      amount: '0.25',
+      used: '0.20',
+      currency: 'USD',
+      set_by: 'tenant',
+    },
+  });
+  const headers = told!.headers as Record<string, string>;
+  const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${JSON.stringify(told!.json)}`;
+  const key = Buffer.from((secret as string).slice('whsec_'.length), 'base64');
+  expect(headers['webhook-signature']).toContain(createHmac('sha256', key).update(signed).digest('base64'));
+  // It is over 80 % for the rest of the day. The next event is that of another cap.
+  await cap('agent', 'clerk', 'day', '0.45');
+  await send('clerk');
+  await cap('tenant', '', 'day', '0.25');
+  await send('clerk');
+  await receiver.reach(2);
+  expect(receiver.received.map(({ json }) => (json as any).data.of)).toEqual(['agent', 'tenant']);
+  const { records } = await ask('GET', 'audit?action=cap.warning');
+  expect(records.map(({ target }: any) => target.name)).toContain(id);
+  receiver.close();
 });
 
 it('a call whose worker dies takes no room twice, and what it reserved is not lost', async () => {

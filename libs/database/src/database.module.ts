@@ -37,6 +37,7 @@ import { TenantRemovalStore } from './tenants/tenant-removal.store.js';
 import { TenantStore } from './tenants/tenant.store.js';
 import { TokenStore } from './tenants/token.store.js';
 import { SpendingCapStore } from './spending/spending-cap.store.js';
+import { SpendingWarningStore } from './spending/spending-warning.store.js';
 import { TokenUsageStore } from './usage/token-usage.store.js';
 import { WorkerStore } from './dispatch/worker.store.js';
 import { UsageHoursStore } from './usage/usage-hours.store.js';
@@ -58,6 +59,7 @@ const STORES = [
   UsageHoursStore,
   TokenUsageStore,
   SpendingCapStore,
+  SpendingWarningStore,
   InstallationStore,
   IssuerStore,
   TokenStore,

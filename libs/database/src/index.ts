@@ -61,6 +61,11 @@ export {
   type SpendingCap,
   type SpendingCapUse,
 } from './spending/cap-records.js';
+export {
+  type SpendingWarning,
+  SpendingWarningStore,
+  type WarnedWebhook,
+} from './spending/spending-warning.store.js';
 export { MAX_CAPS, SpendingCapStore } from './spending/spending-cap.store.js';
 export {
   type ModelCallTokens,

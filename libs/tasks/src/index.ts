@@ -33,7 +33,8 @@ export { newIssuer, type NewIssuer, TrustedIssuers } from './tenants/trusted-iss
 export type { SpanKind, SpanState, TraceSpan } from './trace/span.js';
 export { TaskTraces } from './trace/task-traces.js';
 export { ToolChecks } from './tool-checks/tool-checks.js';
-export { type WebhookSpec, type WebhookTest, Webhooks } from './webhooks/webhooks.js';
+export type { ReceiverAnswer } from './push/call-once.js';
+export { type WebhookSpec, Webhooks } from './webhooks/webhooks.js';
 export { TasksModule } from './tasks.module.js';
 export { WorkerTasksModule } from './worker-tasks.module.js';
 

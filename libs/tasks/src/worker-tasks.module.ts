@@ -1,11 +1,14 @@
+import { OutboundModule } from '@baton/outbound';
 import { Module } from '@nestjs/common';
 import { SweepLeaderModule } from './core/sweep-leader.module.js';
 import { TaskTreeSweep } from './delegation/task-tree-sweep.js';
 import { PlatformModule } from './platform/platform.module.js';
+import { ReceiversModule } from './push/receivers.module.js';
 import { PushDeliveryModule } from './push/push-delivery.module.js';
 import { RetentionSweep } from './retention/retention-sweep.js';
 import { UsageCount } from './retention/usage-count.js';
 import { UsageRollup } from './retention/usage-rollup.js';
+import { SpendingWarnings } from './spending/spending-warnings.js';
 import { RunsModule } from './runs/runs.module.js';
 import { ScheduleClockModule } from './schedules/schedule-clock.module.js';
 import { TurnsModule } from './turns/turns.module.js';
@@ -17,11 +20,13 @@ import { UnansweredTasks } from './turns/unanswered-tasks.js';
     SweepLeaderModule,
     PlatformModule,
     PushDeliveryModule,
+    OutboundModule,
+    ReceiversModule,
     RunsModule,
     ScheduleClockModule,
     TurnsModule,
   ],
-  providers: [TaskTreeSweep, RetentionSweep, UnansweredTasks, UsageCount, UsageRollup],
+  providers: [TaskTreeSweep, RetentionSweep, UnansweredTasks, UsageCount, UsageRollup, SpendingWarnings],
   exports: [PlatformModule, RunsModule],
 })
 export class WorkerTasksModule {}

@@ -35,6 +35,8 @@ export const AUDIT_ACTIONS = {
   'webhook.test': 'A webhook was called to try it.',
   'webhook.delete': 'A webhook was removed.',
   'cap.set': 'A spending cap was set or changed. `detail` has whom it bounds, and the amount in millionths.',
+  'cap.warning':
+    '80 % of a spending cap are used, for the first time in its period. `detail` has the amounts in millionths.',
   'cap.delete': 'A spending cap was removed.',
   'host.bind': 'A host name was bound to an agent.',
   'host.unbind': 'The binding of a host name was removed.',

@@ -35,6 +35,7 @@ const USERS: Readonly<Record<string, string>> = {
   'runs/park.ts': 'the sweeper: parked runs of many tenants at once',
   'runs/fail-poisoned.ts': 'the sweeper: runs of many tenants at once',
   'runs/count-active.ts': 'gauges: runs of many tenants at once',
+  'spending/spending-warning.store.ts': 'caps of all tenants that are nearly used',
   'schedules/schedule.store.ts': 'the schedules of all tenants that are due',
   'catalog/secret.store.ts': 'a rotation encrypts the secrets of all tenants anew',
   'tenants/issuer.store.ts':

@@ -5,6 +5,7 @@ import {
   CatalogClient,
   PLATFORM_ACTOR,
   SpendingCapStore,
+  SpendingWarningStore,
   TenantStore,
   TokenUsageStore,
 } from '../index.js';
@@ -170,6 +171,46 @@ describe('a spending cap', () => {
     );
     expect(await reserve(11, id)).toEqual(['task']);
     expect(await reserve(10, id)).toBe('reserved');
+  });
+
+  it('is warned about once in a period, when 80 % are used, until everybody is told', async () => {
+    const { tenantId, set, spend } = await tenant();
+    const warnings = new SpendingWarningStore(stores.database);
+    const claim = async () => (await warnings.claim(20)).filter((each) => each.tenantId === tenantId);
+    const dueAgain = () =>
+      sql(
+        stores,
+        `UPDATE spending_counts SET notice_at = now() WHERE tenant_id = '${tenantId}' AND notice_at IS NOT NULL`,
+      );
+    await set('tenant', '', 100);
+    await spend(79);
+    expect(await claim()).toEqual([]);
+    await Promise.all([spend(1), spend(1), spend(1)]);
+    const [warning] = await claim();
+    expect(warning).toMatchObject({
+      usedBy: '',
+      usedMicros: 82,
+      notified: [],
+      cap: { kind: 'tenant', micros: 100 },
+    });
+    // Another worker does not take it as well. If the first one dies, it is due again.
+    expect(await claim()).toEqual([]);
+    await dueAgain();
+    expect(await claim()).toHaveLength(1);
+    const hook = randomUUID();
+    await warnings.note(warning!, [hook], false);
+    await dueAgain();
+    expect(await claim()).toMatchObject([{ notified: [hook] }]);
+    await warnings.note(warning!, [hook], true);
+    await spend(10);
+    await dueAgain();
+    expect(await claim()).toEqual([]);
+    await sql(
+      stores,
+      `UPDATE spending_counts SET period_start = period_start - 1 WHERE tenant_id = '${tenantId}'`,
+    );
+    await spend(95);
+    expect(await claim()).toMatchObject([{ usedMicros: 95 }]);
   });
 
   it('lets free calls pass also when it is exceeded, and counts on when its amount is changed', async () => {

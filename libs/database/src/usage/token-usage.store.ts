@@ -107,20 +107,23 @@ const NOW = `date_trunc('milliseconds', now())`;
 /** Whether 80 % of a cap are used. */
 const isNearlyFull = (used: string, cap: string): string => `${used} * 5 >= ${cap} * 4`;
 
+/** When the count that is added to crosses 80 %. Null: it does not. */
+const WARNED = `CASE WHEN ${isNearlyFull(
+  '(n.micros + excluded.micros)',
+  '(SELECT c.micros FROM spending_caps c WHERE c.tenant_id = n.tenant_id AND c.id = n.cap_id)',
+)} THEN ${NOW} END`;
+
 /** Adds what a call has cost to its caps. In one order, so that no two transactions deadlock. */
 const ADD_SPENDING = statement(
-  'spending-add',
+  'spending-add-2',
   { call: one(SPENT) },
   ({ call }) => `
 WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id, 'FOR KEY SHARE OF c')}
-INSERT INTO spending_counts AS n (tenant_id, cap_id, subject, period_start, micros, warned_at)
-SELECT tenant_id, id, of, period_start, ${call.micros}, CASE WHEN ${isNearlyFull(call.micros, 'micros')} THEN ${NOW} END
-FROM caps ORDER BY id
+INSERT INTO spending_counts AS n (tenant_id, cap_id, subject, period_start, micros, warned_at, notice_at)
+SELECT tenant_id, id, of, period_start, ${call.micros}, w.at, w.at
+FROM caps, LATERAL (SELECT CASE WHEN ${isNearlyFull(call.micros, 'micros')} THEN ${NOW} END AS at) w ORDER BY id
 ON CONFLICT (tenant_id, cap_id, subject, period_start) DO UPDATE SET micros = n.micros + excluded.micros, updated_at = now(),
-  warned_at = coalesce(n.warned_at, CASE WHEN ${isNearlyFull(
-    '(n.micros + excluded.micros)',
-    '(SELECT c.micros FROM spending_caps c WHERE c.tenant_id = n.tenant_id AND c.id = n.cap_id)',
-  )} THEN ${NOW} END)`,
+  warned_at = coalesce(n.warned_at, ${WARNED}), notice_at = CASE WHEN n.warned_at IS NULL THEN ${WARNED} ELSE n.notice_at END`,
 );
 
 /** Reservations of runs that are gone, and old days: $1 tenant */

@@ -12,11 +12,12 @@ import { WebhookDeliveryStore, WebhookStore } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { Environment } from '@baton/config';
 import { explainLimit, LimitsService, PushSecrets } from '@baton/identity';
-import { failureReason, Outbound } from '@baton/outbound';
+import { Outbound } from '@baton/outbound';
 import { Inject, Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import type { Viewer } from '../catalog/catalog.js';
+import { callOnce, type ReceiverAnswer } from '../push/call-once.js';
 import { DeliverySigner } from '../push/delivery-signer.js';
 import { ReceiverCheck } from '../push/receiver-check.js';
 
@@ -24,16 +25,6 @@ const TEST_MS = 10_000;
 
 /** What a webhook is made of. */
 export type WebhookSpec = Pick<Webhook, 'url' | 'agents' | 'states' | 'enabled'>;
-
-/** What came of a test. */
-export interface WebhookTest {
-  /** Whether the receiver has answered 2xx. */
-  delivered: boolean;
-  status: number | null;
-  /** Null: there was an answer. */
-  error: string | null;
-  durationMs: number;
-}
 
 /** A tenant's webhooks, for the tenant itself. A caller with a list of agents has only the webhooks of these agents. */
 @Injectable()
@@ -126,7 +117,7 @@ export class Webhooks {
   }
 
   /** Call the receiver once, with an event of the type `webhook.test`, and return its answer. */
-  async test(viewer: Viewer, id: string, by: Actor): Promise<WebhookTest> {
+  async test(viewer: Viewer, id: string, by: Actor): Promise<ReceiverAnswer> {
     const { webhook, sealed } = await this.read(viewer, id);
     this.assertMasterKey();
     const { tenantId, url } = webhook;
@@ -224,29 +215,6 @@ export class Webhooks {
       'not-configured',
       'this installation stores no secrets: its operator must set BATON_MASTER_KEY (or _FILE, _COMMAND) for every process',
     );
-  }
-}
-
-async function callOnce(
-  fetch: typeof globalThis.fetch,
-  url: string,
-  headers: Record<string, string>,
-  body: string,
-): Promise<WebhookTest> {
-  const begin = performance.now();
-  const answered = (status: number | null, error: string | null): WebhookTest => ({
-    delivered: status !== null && status >= 200 && status < 300,
-    status,
-    error,
-    durationMs: Math.round(performance.now() - begin),
-  });
-  try {
-    const sent = { 'content-type': 'application/json', 'user-agent': 'Baton', ...headers };
-    const response = await fetch(url, { method: 'POST', headers: sent, body, redirect: 'manual' });
-    await response.body?.cancel();
-    return answered(response.status, null);
-  } catch (error) {
-    return answered(null, failureReason(error) ?? 'the request could not be sent');
   }
 }
 

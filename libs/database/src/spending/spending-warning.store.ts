@@ -1,0 +1,114 @@
+import { Injectable } from '@nestjs/common';
+import type { QueryResultRow } from 'pg';
+import type { SealedSecret } from '../catalog/catalog-records.js';
+import { Database, type Statement } from '../connection/database.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
+import type { SpendingCap } from './cap-records.js';
+
+/** How often a receiver is tried that does not answer: the pauses double, and sum up to more than two days. */
+const MAX_TRIES = 12;
+
+/** 80 % of a cap are used. */
+export interface SpendingWarning {
+  tenantId: string;
+  cap: SpendingCap;
+  /** Who has used them: the subject of the count. */
+  usedBy: string;
+  periodStart: string;
+  usedMicros: number;
+  warnedAt: Date;
+  /** The webhooks that have been told. */
+  notified: string[];
+}
+
+/** A webhook that may be told. */
+export interface WarnedWebhook {
+  id: string;
+  url: string;
+  /** Slugs of agents; none = all. */
+  agents: string[];
+  sealed: SealedSecret;
+}
+
+/** Takes due warnings. If this worker dies or a receiver does not answer, they are due again later. $1 limit */
+const CLAIM: Statement = {
+  name: 'spending-warnings-claim',
+  text: `
+WITH due AS MATERIALIZED (
+  SELECT tenant_id, cap_id, subject, period_start FROM spending_counts WHERE notice_at <= clock_timestamp()
+  ORDER BY notice_at LIMIT $1 FOR UPDATE SKIP LOCKED
+)
+UPDATE spending_counts n SET notice_tries = n.notice_tries + 1,
+  notice_at = CASE WHEN n.notice_tries + 1 < ${MAX_TRIES} THEN clock_timestamp() + interval '1 minute' * power(2, n.notice_tries) END
+FROM due d JOIN spending_caps c ON c.tenant_id = d.tenant_id AND c.id = d.cap_id
+WHERE n.tenant_id = d.tenant_id AND n.cap_id = d.cap_id AND n.subject = d.subject AND n.period_start = d.period_start
+RETURNING n.tenant_id::text AS "tenantId", n.subject AS "usedBy", n.period_start::text AS "periodStart", n.micros::float8 AS "usedMicros",
+  n.warned_at AS "warnedAt", n.notified::text[] AS notified, json_build_object('id', c.id, 'kind', c.kind, 'subject', c.subject,
+    'name', c.name, 'period', c.period, 'micros', c.micros, 'onLimit', c.on_limit, 'setBy', c.set_by) AS cap`,
+};
+
+/** $1 tenant */
+const WEBHOOKS: Statement = {
+  text: `
+SELECT id::text, url, agents, key_id, nonce, ciphertext FROM webhooks
+WHERE tenant_id = $1 AND enabled AND ciphertext IS NOT NULL ORDER BY id`,
+};
+
+interface Told {
+  warning: Pick<SpendingWarning, 'tenantId' | 'cap' | 'usedBy' | 'periodStart'>;
+  webhooks: readonly string[];
+  isDone: boolean;
+}
+
+const TOLD = {
+  tenant_id: ['uuid', ({ warning }) => warning.tenantId],
+  cap_id: ['uuid', ({ warning }) => warning.cap.id],
+  subject: ['text', ({ warning }) => warning.usedBy],
+  period_start: ['date', ({ warning }) => warning.periodStart],
+  webhooks: ['uuid[]', ({ webhooks }) => webhooks],
+  is_done: ['boolean', ({ isDone }) => isDone],
+} satisfies Inputs<Told>;
+
+const NOTE = statement(
+  'spending-warning-note',
+  { told: one(TOLD) },
+  ({ told }) => `
+UPDATE spending_counts SET notified = ${told.webhooks}, notice_at = CASE WHEN ${told.is_done} THEN NULL ELSE notice_at END
+WHERE tenant_id = ${told.tenant_id} AND cap_id = ${told.cap_id} AND subject = ${told.subject} AND period_start = ${told.period_start}`,
+);
+
+/** What is to be said about caps that are nearly used. `TokenUsageStore` finds them when it counts a call. */
+@Injectable()
+export class SpendingWarningStore {
+  constructor(private readonly database: Database) {}
+
+  /** Takes due warnings, of all tenants. They are due again later unless `note` says that they are done. */
+  async claim(limit: number): Promise<SpendingWarning[]> {
+    return this.database.systemQuery<SpendingWarning & QueryResultRow>(CLAIM, [limit]);
+  }
+
+  /** The webhooks of a tenant that are enabled. */
+  async webhooks(tenantId: string): Promise<WarnedWebhook[]> {
+    type Row = {
+      id: string;
+      url: string;
+      agents: string[];
+      key_id: string;
+      nonce: Buffer;
+      ciphertext: Buffer;
+    };
+    const rows = await this.database.tenantQuery<Row>(tenantId, WEBHOOKS, [tenantId]);
+    return rows.map(({ id, url, agents, key_id: keyId, nonce, ciphertext }) => ({
+      id,
+      url,
+      agents,
+      sealed: { keyId, nonce, ciphertext },
+    }));
+  }
+
+  /** @param webhooks all that have been told @param isDone nobody is left to be told */
+  async note(warning: SpendingWarning, webhooks: readonly string[], isDone: boolean): Promise<void> {
+    const values = NOTE.values({ told: { warning, webhooks, isDone } });
+    await this.database.tenantQuery(warning.tenantId, NOTE, values);
+  }
+}
