@@ -34,6 +34,19 @@ describe('the point where a task of an agent in code has failed', () => {
     expect(ofSteps('begun 1', 'begun 2', 'error 1', 'failed 2', 'begun 2', 'error 2')).toEqual([3, 6]);
   });
 
+  it('keeps the answer of a model that the code has not got yet: it is paid', () => {
+    const called = {
+      ...NOTHING,
+      position: 2,
+      runId: 'run',
+      kind: 'step',
+      event: 'called',
+      execution: 1,
+      id: 1,
+    };
+    expect(pointOfFailure([...journal('begun 1'), called], 'run').dropped).toEqual([]);
+  });
+
   it('is no step whose failure the code has handled', () => {
     expect(ofSteps('begun 1', 'error 1', 'begun 2', 'ended 2')).toEqual([]);
     expect(ofSteps('begun 1', 'error 1', 'begun 2', 'error 2')).toEqual([4]);

@@ -58,7 +58,8 @@ function failedSteps(own: readonly Outlined[]): number[] {
 function refusedAnswers(own: readonly Outlined[]): number[] {
   const refused: number[] = [];
   for (const entry of own.toReversed()) {
-    const isRefused = entry.kind === 'correction' || (entry.kind === 'step' && !entry.hasCalls);
+    const isRefused =
+      entry.kind === 'correction' || (entry.kind === 'step' && entry.event === null && !entry.hasCalls);
     if (isRefused) refused.unshift(entry.position);
     // Its tokens were used.
     else if (entry.kind !== 'failed-call') break;

@@ -59,5 +59,6 @@ function toHosted(hosted: HostedTurn, message: ToAgent): void {
   else if (message.type === 'close') hosted.close();
   else if (message.type === 'credit') hosted.credit(message.size);
   else if (message.type === 'secret-reply') hosted.onSecret(message.id, message.reply);
+  else if (message.type === 'model-piece') hosted.onPiece(message.id, message.piece);
   else if (message.type === 'step-reply') hosted.onStepReply(message.id, message.reply);
 }

@@ -70,7 +70,8 @@ function turnOf(
   signal: AbortSignal,
 ): AgentTurn {
   const { taskId, contextId, userMessage: message, task } = request;
-  const { step, sleep, waitForInput, callAgent, continueAs, lastState, patched, secret } = stepsOf(request);
+  const { step, sleep, waitForInput, callAgent, continueAs, lastState, patched, secret, model } =
+    stepsOf(request);
   return {
     text: textOf(message),
     message,
@@ -89,6 +90,7 @@ function turnOf(
     continueAs,
     lastState,
     secret,
+    model,
   };
 }
 

@@ -4,4 +4,5 @@ export { type AgentAnswer, type AgentTurn, defineAgent } from './define-agent.js
 export { stepsOf } from './steps-of.js';
 export { textOf } from './text-of.js';
 export { type ExecutorRun, type RunOptions, runExecutor } from './run-executor.js';
+export type { ModelScript, ScriptedAnswer, ScriptedCall } from './scripted-models.js';
 export type * from '../runtimes/executor/child/steps.js';

@@ -1,6 +1,7 @@
 import { TaskState } from '@a2a-js/sdk';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
 import { runExecutor } from './run-executor.js';
+import type { ScriptedCall } from './scripted-models.js';
 import { stepsOf } from './steps-of.js';
 import type { DurableSteps, InputTimeout, StepOptions } from '../runtimes/executor/child/steps.js';
 
@@ -35,6 +36,30 @@ describe('durable steps in a unit test', () => {
       replies: { ask: { a: 1 } },
     });
     expect(text).toBe('["1970-01-01T00:00:00.000Z","Ada",{"a":1}]');
+  });
+
+  it('have models that say what the test has written', async () => {
+    const schema = { type: 'object' };
+    const executor = executorOf(async ({ model }) => {
+      const { generate, stream } = model({ model: 'openai/gpt-5-mini' });
+      const [first, second] = [await generate('one'), await generate({ prompt: 'two', output: { schema } })];
+      let streamed = '';
+      for await (const text of stream('three').textStream) streamed += text;
+      return [first.text, first.toolCalls, second.data, streamed];
+    });
+    const toolCalls = [{ name: 'look', input: { at: 'it' }, id: 'c' }];
+    const models = [{ text: '1', toolCalls }, { data: { n: 2 } }, '3'];
+    const { text } = await runExecutor(executor, 'hi', { models });
+    expect(JSON.parse(text)).toEqual(['1', toolCalls, { n: 2 }, '3']);
+    const asked: string[] = [];
+    const echo = ({ messages }: ScriptedCall): string => {
+      const content = messages.at(-1)?.content;
+      asked.push(typeof content === 'string' ? content : '');
+      return '{}';
+    };
+    await runExecutor(executor, 'hi', { models: echo });
+    expect(asked).toEqual(['one', 'two', 'three']);
+    await expect(runExecutor(executor, 'hi')).rejects.toThrow('add it to models');
   });
 
   it('die as often as the test wants, to see what the code does about it', async () => {

@@ -8,6 +8,9 @@ import type {
 } from '../runtimes/executor/child/steps.js';
 import { HostedSteps, type StepChannel } from '../runtimes/executor/child/hosted-steps.js';
 import { UnknownOutcome } from '../runtimes/executor/child/unknown-outcome.js';
+import { type CallModel, HostedModel } from '../runtimes/executor/child/hosted-model.js';
+import type { ModelCallAnswer } from '../runtimes/executor/model-protocol.js';
+import { type ModelScript, scriptedModels } from './scripted-models.js';
 import { INPUT_TIMEOUT, InputTimeout } from '../runtimes/executor/child/input-timeout.js';
 
 /** Answers of the caller and replies of other agents in a unit test, by the name of the step. */
@@ -21,6 +24,8 @@ export interface StepAnswers {
    * `onUnknown`, for which `answers` has `yes` or `no` by the name of the step.
    */
   crashes?: readonly string[];
+  /** Answers of models, in the order of the calls, or a function that makes them. */
+  models?: ModelScript;
 }
 
 /** The process of the test lives on: the step only sees a try without an end. */
@@ -46,7 +51,7 @@ interface LocalExecution {
  * checked as Baton checks it. Sleeps pass at once. A question with a `timeout` for which the test has no answer times out. Any other question or a call for which the test has no answer rejects.
  */
 export function localSteps(
-  { answers = {}, replies = {}, crashes = [] }: StepAnswers,
+  { answers = {}, replies = {}, crashes = [], models = [] }: StepAnswers,
   execution: LocalExecution = {},
 ): LocalSteps {
   const channel: StepChannel = {
@@ -81,7 +86,16 @@ export function localSteps(
       error instanceof ProcessDied || (!(error instanceof UnknownOutcome) && retryIf(error));
     return step(name, dying, { ...options, attempts: Math.min(attempts + 1, 20), retryIf: mayRetry });
   };
+  const scripted = scriptedModels(models);
+  const callModel: CallModel = async (name, request, onPiece) => {
+    const answer: ModelCallAnswer = await step(name, () => scripted(name, request), { attempts: 1 });
+    const { content } = answer.message;
+    for (const { type, text } of typeof content === 'string' ? [] : content)
+      if (type === 'text') onPiece?.({ kind: 'reply', text: String(text) });
+    return answer;
+  };
   const api: DurableSteps = {
+    model: (settings, name) => new HostedModel(settings, name, callModel),
     step: (name, run, options) => (crashes.includes(name) ? crashing : step)(name, run, options),
     sleep,
     patched,

@@ -132,6 +132,22 @@ describe('the journal of a task', () => {
       'a text \u0000',
       // As an earlier release has written it.
       { kind: 'step', model: 'o/m', usage, finish: 'stop', message: { role: 'assistant', content: 'ok' } },
+      // Of an agent in code. Its code makes the calls of tools.
+      {
+        event: 'called',
+        execution: 1,
+        id: 3,
+        head: 0,
+        kind: 'step',
+        model: 'o/m',
+        usage,
+        finish: 'tool-calls',
+        message: {
+          role: 'assistant',
+          content: [{ type: 'tool-call', toolName: 'pay', toolCallId: '1', input: {} }],
+        },
+        ...time,
+      },
     ];
     for (const [i, value] of values.entries()) await journal.append(run, i + 1, value);
     const tokens = { inputTokens: 5, outputTokens: 2, cachedTokens: 1 };
@@ -150,9 +166,11 @@ describe('the journal of a task', () => {
         isNotMade: true,
       },
       { ...known, position: 6, at: null, ms: null, finish: 'stop' },
+      { ...known, position: 7, ...time, finish: 'tool-calls', tools: ['pay'], callId: 'step-1-3' },
     ];
     expect(await journal.modelCalls(tenantId, taskId, 100)).toEqual(calls);
-    expect(await journal.modelCalls(tenantId, taskId, 2)).toEqual(calls.slice(2));
+    expect(await journal.modelCalls(tenantId, taskId, 2)).toEqual(calls.slice(3));
+    expect(await journal.openCalls(tenantId, taskId)).toEqual([]);
     expect(await journal.modelCalls(randomUUID(), taskId, 100)).toEqual([]);
     expect(await journal.modelCalls(tenantId, 'no-uuid', 100)).toEqual([]);
   });

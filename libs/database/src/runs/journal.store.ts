@@ -44,14 +44,15 @@ WHERE value->'execution' IS NOT NULL ORDER BY position`,
 const MAX_TOOLS = 20;
 
 /**
- * The newest calls of models that an llm agent's journal has, without messages: $1 tenant $2 task $3 how many.
+ * The newest calls of models that a journal has, without messages. Those of an agent in code have the step that makes them: $1 tenant $2 task $3 how many.
  * The name of a tool is what a model has written.
  */
 const READ_MODEL_CALLS: Statement = {
-  name: 'journal-model-calls',
+  name: 'journal-model-calls-2',
   text: `
 SELECT position, run_id, attempt, value->'at' AS at, value->'ms' AS ms, value->'model' AS model, value->'finish' AS finish,
   value->'rawFinish' AS raw_finish, value->'notMade' IS NOT NULL AS not_made, value->'usage' AS usage, value->'error' AS error,
+  value->'execution' AS execution, value->'id' AS step,
   CASE WHEN json_typeof(value->'notMade') = 'array' THEN value->'notMade'
   WHEN json_typeof(value->'message'->'content') = 'array' THEN (
     SELECT json_agg(CASE WHEN length(part->>'toolName') <= 128 THEN part->'toolName' ELSE '"…"'::json END) FROM (
@@ -81,13 +82,13 @@ const MAX_OPEN = 100;
 
 /**
  * The newest answer of a model that an llm agent's journal has: the tools that it asks for, the calls with a result, and the calls that
- * wait for approval: $1 tenant $2 task. An answer of which no call is made asks for none.
+ * wait for approval: $1 tenant $2 task. An answer of which no call is made asks for none. The code of an agent makes its calls itself.
  */
 const READ_OPEN_CALLS: Statement = {
-  name: 'journal-open-calls',
+  name: 'journal-open-calls-2',
   text: `
 WITH e AS MATERIALIZED (
-  SELECT e.*, value->>'kind' AS kind FROM ${READABLE_ENTRIES}
+  SELECT e.*, CASE WHEN value->'execution' IS NULL THEN value->>'kind' END AS kind FROM ${READABLE_ENTRIES}
 ), step AS (
   SELECT *, (SELECT count(*)::int FROM e WHERE kind = 'step') AS number FROM e WHERE kind = 'step' ORDER BY position DESC LIMIT 1
 )
@@ -247,7 +248,7 @@ type StepRow = z.output<typeof stepRow>;
 /** A durable step of an executor's task. */
 export interface StepRecord {
   name: string;
-  /** run, sleep, input or agent */
+  /** run, sleep, input, agent, patch or model */
   kind: string;
   /** `waiting`: for a time, an answer or another agent. `running`: or it was, when its process died. */
   state: 'running' | 'waiting' | 'succeeded' | 'failed';
@@ -260,7 +261,7 @@ export interface StepRecord {
   error: string | null;
   /** Of the last entry about it in the journal, which has its result once it has ended. */
   position: number;
-  /** The id of the call that it makes, if it calls another agent. */
+  /** The id of the call that it makes, if it calls another agent or a model. */
   callId: string;
   /** A process died while it ran, and this was done about the unknown outcome. */
   unknownOutcome?: 'repeated' | 'verified' | 'asked' | 'failed';
@@ -281,11 +282,13 @@ const modelCallRow = z.object({
     outputTokens: z.number(),
     cachedInputTokens: z.number().optional(),
   }),
+  execution: z.number().nullable(),
+  step: z.number().nullable(),
   error: z.string().nullable(),
   tools: z.array(z.string()).nullable(),
 });
 
-/** A call of a model that Baton has made for an llm agent's task. */
+/** A call of a model that Baton has made for a task. */
 export interface ModelCallRecord {
   /** Of its entry in the journal. */
   position: number;
@@ -309,6 +312,8 @@ export interface ModelCallRecord {
   tools: string[];
   /** Whether Baton has made no call of the answer, because it was not whole. */
   isNotMade: boolean;
+  /** `callId` of the durable step that has made the call. Unset: an llm agent has made it. */
+  callId?: string;
   /** Why it failed. Null: it did not. */
   error: string | null;
 }
@@ -428,6 +433,7 @@ export class JournalStore {
       cachedTokens: usage.cachedInputTokens ?? 0,
       tools: (tools ?? []).slice(0, MAX_TOOLS),
       isNotMade: call.not_made && (tools ?? []).length > 0,
+      ...(call.execution !== null && { callId: stepId(call.execution, call.step) }),
       error: call.error,
     }));
   }
@@ -483,13 +489,16 @@ export class JournalStore {
   }
 }
 
+/** As `TurnSteps` of libs/agents names the calls of a step. */
+const stepId = (execution: number, id: number | null): string => `step-${execution}-${id}`;
+
 /** A step after one more entry about it. */
 function stepAfter(before: StepRecord | undefined, row: StepRow): StepRecord {
   const { position, execution, id, event, name, kind, at, error, decision } = row;
   const step = before && decision ? { ...before, unknownOutcome: decision } : before;
   const said = error && `${error.name}: ${error.message}`;
   if (event === 'begun' || !step) {
-    const callId = `step-${execution}-${id}`;
+    const callId = stepId(execution, id);
     const known = step ?? {
       name: name ?? '',
       kind: kind ?? '',
@@ -498,7 +507,7 @@ function stepAfter(before: StepRecord | undefined, row: StepRow): StepRecord {
       error: null,
       callId,
     };
-    const state = kind === 'run' ? 'running' : 'waiting';
+    const state = kind === 'run' || kind === 'model' ? 'running' : 'waiting';
     return { ...known, position, state, attempts: known.attempts + 1, endedAt: null };
   }
   if (event === 'asked' || event === 'answered') return { ...step, position, state: 'waiting' };

@@ -188,6 +188,60 @@ describe('the trace of a task', () => {
     ]);
   });
 
+  it('shows the calls of models that code makes, and those that are under way or were never made', () => {
+    const call = {
+      runId: 'a',
+      attempt: 1,
+      model: 'o/m',
+      finish: 'stop',
+      providerFinish: null,
+      tools: [],
+      isNotMade: false,
+      position: 2,
+      at: iso(2),
+      ms: 1_000,
+      error: null,
+      ...tokens,
+    };
+    const step = {
+      attempts: 1,
+      error: null,
+      position: 1,
+      kind: 'model',
+      name: 'o/m',
+      startedAt: iso(2),
+      endedAt: iso(3),
+      state: 'succeeded' as const,
+    };
+    expect(
+      trace({
+        runs: [run('a', 0)],
+        statuses: [status(2, 1, WORKING)],
+        modelCalls: [
+          { ...call, callId: 'step-1-1' },
+          { ...call, callId: 'step-1-2', position: 6, at: iso(5), error: 'o failed (500).' },
+        ],
+        steps: [
+          { ...step, callId: 'step-1-1' },
+          { ...step, callId: 'step-1-2', startedAt: iso(4), endedAt: null, state: 'running' },
+          {
+            ...step,
+            callId: 'step-1-3',
+            startedAt: iso(7),
+            endedAt: iso(8),
+            state: 'failed',
+            error: 'no key',
+          },
+        ],
+      }).filter(([id]) => /^(model|step)/.test(String(id))),
+    ).toEqual([
+      ['model 2', 'attempt a 1', 'succeeded', 2, 3],
+      ['step 1', 'turn a', 'running', 4, null],
+      ['model 6', 'attempt a 1', 'failed', 5, 6],
+      ['step 2', 'turn a', 'failed', 7, 8],
+    ]);
+  });
+
   it('ends a step with its task', () => {
     const steps = [
       {

@@ -12,7 +12,11 @@ import { attemptId, runSpans, turnId } from './run-spans.js';
 import type { SpanKind, SpanState, TraceSpan } from './span.js';
 import type { TraceMaterial } from './trace-material.js';
 
-const STEP_KINDS: Readonly<Record<string, SpanKind>> = { sleep: 'sleep', input: 'question' };
+const STEP_KINDS: Readonly<Record<string, SpanKind>> = {
+  sleep: 'sleep',
+  input: 'question',
+  model: 'model',
+};
 
 const after = (at: string, ms: number): Date => new Date(Date.parse(at) + ms);
 
@@ -37,7 +41,9 @@ export function traceOf(material: TraceMaterial): TraceSpan[] {
     ...material.modelCalls.flatMap((call, i) => modelSpan(call, i, within)),
     ...material.toolCalls.map((call) => toolSpan(call, within)),
     ...material.openCalls.map((call) => openCallSpan(call, material, within)),
-    ...material.steps.map((step, i) => stepSpan(step, i, material)),
+    ...material.steps.flatMap((step, i) =>
+      isShownByCalls(step, material) ? [] : [stepSpan(step, i, material)],
+    ),
     ...questionSpans(material),
     ...material.descendants.map((child) => childSpan(child, material.taskId, callers)),
     ...material.receivers.flatMap((receiver, i) => pushSpans(receiver, i, material)),
@@ -127,6 +133,10 @@ function openCallSpan(
     ...(now && { attempt: now.attempt }),
   };
 }
+
+/** A step that has called a model: its calls stand for it. One that is under way, or that has failed before a call, is a span itself. */
+const isShownByCalls = ({ kind, endedAt, callId }: StepRecord, { modelCalls }: TraceMaterial): boolean =>
+  kind === 'model' && endedAt !== null && modelCalls.some((call) => call.callId === callId);
 
 /** Steps go on over attempts, so a step is in the turn in which it began. One that its task did not wait for ends with it. */
 function stepSpan(step: StepRecord, index: number, { runs, statuses }: TraceMaterial): TraceSpan {

@@ -10,6 +10,9 @@ import { AgentPool } from './agent-pool.js';
 import { printingErrors } from './author-terminal.js';
 import { converse, type TurnPorts } from './turn-stream.js';
 import { processOptions } from './executor-config.js';
+import { ComputePool } from '@baton/compute';
+import { ModelCalls } from '../llm/model-calls.js';
+import { TurnModels } from './turn-models.js';
 import { TurnSteps } from './turn-steps.js';
 import { ProcessSlots } from './process-slots.js';
 import type { LoadFault, TurnRequest } from './protocol.js';
@@ -43,13 +46,17 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
   /** Hashes of the code of the agents. */
   private readonly codes = new Map<string, string>();
   private readonly slots: ProcessSlots;
+  private readonly models: TurnModels;
 
   constructor(
     private readonly environment: Environment,
     private readonly logger: Logger,
     private readonly agents: AgentList,
     private readonly children: ChildTasks,
+    models: ModelCalls,
+    pool: ComputePool,
   ) {
+    this.models = new TurnModels(models, pool);
     this.slots = new ProcessSlots(environment.executorTenantProcesses);
   }
 
@@ -59,7 +66,12 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     const limits = { depth: environment.delegationDepth, tasks: environment.delegationTasks };
     const { tenantId, runId, task } = turn;
     const ids = { tenantId, taskId: task.id, runId, alone: turn.runsAlone ?? false };
-    let steps: TurnSteps | undefined = await TurnSteps.open(turn, { agents, children, limits });
+    let steps: TurnSteps | undefined = await TurnSteps.open(turn, {
+      agents,
+      children,
+      limits,
+      models: this.models.ofTurn(),
+    });
     while (steps) {
       const request = await turnRequest(steps);
       if (signal.aborted) return;

@@ -1,5 +1,6 @@
 // The protocol between a worker and an agent's process: JSON messages, each with a length prefix.
 
+import type { ModelPiece } from './model-protocol.js';
 import type { Compensating, Parked, RecordedStep, StepMessage, StepReply } from './step-protocol.js';
 
 /** An error in an agent's code, for the agent's author. Callers never see it. */
@@ -61,6 +62,8 @@ export type ToAgent =
   | { type: 'credit'; turn: number; size: number }
   /** The entry of a step is stored. */
   | { type: 'step-reply'; turn: number; id: number; reply: StepReply }
+  /** Text of a call of a model that is under way. */
+  | { type: 'model-piece'; turn: number; id: number; piece: ModelPiece }
   /** A secret that the turn has asked for, or why it does not get it. */
   | { type: 'secret-reply'; turn: number; id: number; reply: SecretReply }
   | { type: 'ping' };

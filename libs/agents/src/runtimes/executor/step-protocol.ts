@@ -1,6 +1,6 @@
 // The protocol of durable steps between a worker and an agent's process.
 
-export const STEP_KINDS = ['run', 'sleep', 'input', 'agent', 'patch'] as const;
+export const STEP_KINDS = ['run', 'sleep', 'input', 'agent', 'patch', 'model'] as const;
 export type StepKind = (typeof STEP_KINDS)[number];
 
 /** What was done about an unknown outcome. `verified`: the author's `verify` has looked. `asked`: a person has answered. */
@@ -17,6 +17,12 @@ export const STEP_LIMITS = {
   steps: 1000,
   /** The JSON of a result, or of a request to an agent, in bytes. */
   resultBytes: 256 * 1024,
+  /** The JSON of a request to a model, in bytes. It is not stored. */
+  modelRequestBytes: 4 * 1024 * 1024,
+  /** Calls of models that are made at a time. More wait. */
+  modelCalls: 16,
+  /** Requests of calls of models that are made or wait, in bytes. */
+  modelWaitingBytes: 64 * 1024 * 1024,
   /** Everything that is stored of the steps of a task, in bytes. */
   totalBytes: 8 * 1024 * 1024,
   /** Characters of a name. */
@@ -104,9 +110,12 @@ export type StepMessage = { id: number } & (
       alone: boolean;
       /** Of a sleep, and of a question with a timeout: how long, in ms. */
       ms?: number;
-      /** Of a call: the agent, and the JSON of `{message, data, taskId}`. */
+      /** Of a call of an agent. */
       agent?: string;
+      /** JSON. Of a call of an agent: `{message, data, taskId}`. Of a call of a model: a `ModelCallRequest`. */
       request?: string;
+      /** Of a call of a model: the process wants the text as it arrives. */
+      streams?: true;
       /** Of a step whose earlier try has an unknown outcome. */
       decision?: OutcomeDecision;
     }
@@ -128,8 +137,10 @@ export type StepReply =
       key?: string;
       /** Of a call: the other agent is at work. */
       isWaiting?: true;
-      /** Of a call that has ended. */
+      /** Of a call that has ended. Of a call of a model: JSON of a `ModelCallAnswer`. The process ends the step then. */
       result?: string;
+      /** A call of a model has failed for good. The process ends the step then. */
+      failed?: StepFailure;
     }
   | { error: StepFailure };
 

@@ -986,6 +986,7 @@ describe('a call of another agent', () => {
     agents: { find: (_, slug) => Promise.resolve(slug === 'helper' ? agent('helper') : undefined) },
     children: { call: (_, request) => Promise.resolve(child(request) as never) },
     limits: { depth: 5, tasks: 50 },
+    models: undefined as never,
   });
   const childIn = (state: TaskState, text: string) => ({
     depth: 1,

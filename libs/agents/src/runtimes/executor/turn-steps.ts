@@ -14,6 +14,10 @@ import {
 import { replyOf } from '../llm/tools/callee-tools.js';
 import { effectKey } from '../../effect-key.js';
 import { taskOfEffects } from '../../task-origin.js';
+import type { FailedCall, ModelStep } from '../llm/conversation.js';
+import { add, type ModelUsage, NO_USAGE } from '../llm/model-usage.js';
+import type { ModelPiece } from './model-protocol.js';
+import { modelAnswer, type TurnModels } from './turn-models.js';
 import { cut } from './protocol.js';
 import { AgentError } from './agent-error.js';
 import {
@@ -33,12 +37,13 @@ import {
 } from './step-protocol.js';
 import { outcomeAnswer, outcomeQuestion } from './outcome-question.js';
 
-/** The parts of the platform that steps need to call other agents. */
+/** The parts of the platform that steps need to call other agents and models. */
 export interface TurnStepPorts {
   agents: Pick<AgentList, 'find'>;
   children: Pick<ChildTasks, 'call'>;
   /** Maximum depth of a child below the first task, and maximum number of tasks below it. */
   limits: { depth: number; tasks: number };
+  models: Pick<TurnModels, 'call' | 'check'>;
 }
 
 /** The members of every entry of the journal. */
@@ -130,6 +135,12 @@ interface Continued extends EntryHead {
   details?: DetailsJson;
 }
 
+/**
+ * A call of a model was made: an answer or a failure, as an llm agent has it in its journal, so that both are shown in the same way. The
+ * step has not ended yet. An answer is not asked for again.
+ */
+type ModelCalled = EntryHead & { event: 'called' } & (ModelStep | FailedCall);
+
 /** An entry in the journal of an executor's task. Only the executor runtime writes into it. */
 type StepEntry =
   | Begun
@@ -139,9 +150,15 @@ type StepEntry =
   | OutcomeAnswered
   | CompensationBegun
   | QuestionPosed
+  | ModelCalled
   | Continued;
 
+/** The reply to a message about a step, or one that comes while other steps go on. */
+export type TakenReply = StepReply | { later: Promise<StepReply> };
+
 interface OpenStep extends RecordedStep {
+  /** The answer of a model. */
+  called?: ModelStep;
   agent?: string;
   start?: number;
   details?: DetailsJson;
@@ -172,6 +189,13 @@ export class TurnSteps {
   compensating: Compensating | undefined;
   /** Whether the log has nothing beyond the last entry. Then artifacts go on where they were. */
   private isExact = false;
+  /** Position of the last entry in the journal. */
+  private position = 0;
+  /** Tokens of the calls of models: of this run, and of the task as far as the journal goes back. */
+  private spent = { run: NO_USAGE, task: NO_USAGE };
+  /** The model that was called last. */
+  private lastModel: string | undefined;
+  private readonly closing = new AbortController();
 
   private constructor(
     private readonly turn: Turn,
@@ -182,7 +206,9 @@ export class TurnSteps {
   static async open(turn: Turn, ports?: TurnStepPorts): Promise<TurnSteps> {
     const steps = new TurnSteps(turn, ports);
     if (turn.attempt === 1 && historyBefore(turn).length === 0 && !turn.origin) return steps;
-    await steps.restore((await turn.journal.read()).filter(isStepEntry));
+    const entries = await turn.journal.read();
+    steps.position = entries.at(-1)?.position ?? (turn.origin ? 1 : 0);
+    await steps.restore(entries.filter(isStepEntry));
     return steps;
   }
 
@@ -193,7 +219,7 @@ export class TurnSteps {
 
   /** The steps that the code has begun before. */
   get recorded(): RecordedStep[] {
-    return this.steps.map(({ agent: _, start: _start, details: _details, ...step }) => ({
+    return this.steps.map(({ agent: _, start: _start, details: _details, called: _called, ...step }) => ({
       ...step,
       ...(step.kind === 'run' && { key: this.keyOf(step) }),
     }));
@@ -209,11 +235,28 @@ export class TurnSteps {
     return { ...turn, message, details: detailsFromJson(details), task };
   }
 
-  /** Stores the report of a step. Resolves when it is durable. Throws AgentError for a report that the library never sends. */
-  async take(message: StepMessage, signal: AbortSignal): Promise<StepReply> {
+  /** Tokens of the calls of models, and the last model. Undefined: none was called. */
+  get usage(): (ModelUsage & { model: string }) | undefined {
+    return this.lastModel === undefined ? undefined : { ...this.spent.task, model: this.lastModel };
+  }
+
+  /** The turn is over: calls of models that nobody waits for end. */
+  close(): void {
+    this.closing.abort('closed');
+  }
+
+  /**
+   * Stores the report of a step. Resolves when it is durable. Throws AgentError for a report that the library never sends.
+   * @param onPiece called with the text of a model as it arrives, if the process wants it
+   */
+  async take(
+    message: StepMessage,
+    signal: AbortSignal,
+    onPiece: (piece: ModelPiece) => void = () => undefined,
+  ): Promise<TakenReply> {
     switch (message.op) {
       case 'begin':
-        return this.begin(message, signal);
+        return this.begin(message, signal, onPiece);
       case 'end':
         assertText(message.result, STEP_LIMITS.resultBytes);
         return this.end(this.openStep(message.id), { ...message, ...decisionOf(message) });
@@ -262,6 +305,9 @@ export class TurnSteps {
     next.execution = this.execution + 1;
     const entry = await next.entryOf({ event: 'continued', id: 0, state, ...this.firstMessage() });
     await this.turn.journal.restart(entry);
+    next.position = this.position + 1;
+    next.spent = this.spent;
+    next.lastModel = this.lastModel;
     next.apply(entry);
     return next;
   }
@@ -316,8 +362,9 @@ export class TurnSteps {
     this.posedByRun = entries.filter(
       ({ runId, value }) => runId === this.turn.runId && value.event === 'posed',
     ).length;
-    for (const { value } of entries) {
+    for (const { value, runId } of entries) {
       this.bytes += JSON.stringify(value).length;
+      if (value.event === 'called') this.count(value, runId === this.turn.runId);
       // A step is begun again after a crash.
       if (value.event !== 'continued') begun.add(`${value.execution} ${value.id}`);
     }
@@ -360,6 +407,11 @@ export class TurnSteps {
       if (entry.head >= 0 && entry.head === this.head) this.head += 2;
       return;
     }
+    // The process does not know of it yet: what it publishes until the step ends comes after the entry.
+    if (entry.event === 'called') {
+      if (step && entry.kind === 'step') step.called = entry;
+      return;
+    }
     this.head = entry.head;
     if (entry.event === 'compensating') {
       this.compensating = { error: entry.error, steps: entry.steps };
@@ -388,6 +440,7 @@ export class TurnSteps {
     } else if (step && entry.event === 'failed') {
       step.failures += 1;
       step.until = entry.until;
+      delete step.called;
       if (!entry.decision) delete step.isUnknown;
     } else if (step && entry.event === 'asked') {
       const { start, details } = entry;
@@ -395,7 +448,8 @@ export class TurnSteps {
     } else if (step && entry.event === 'answered') {
       step.answer = entry.answer;
     } else if (step && entry.event === 'ended') {
-      const result = entry.answer === undefined ? entry.result : this.answerAt(entry.answer, entry.details);
+      const said = step.called && !entry.error ? withProblem(step.called, entry.result) : entry.result;
+      const result = entry.answer === undefined ? said : this.answerAt(entry.answer, entry.details);
       step.ended = {
         order: ++this.ends,
         ...(result !== undefined && { result }),
@@ -413,11 +467,12 @@ export class TurnSteps {
   private async begin(
     message: Extract<StepMessage, { op: 'begin' }>,
     signal: AbortSignal,
-  ): Promise<StepReply> {
+    onPiece: (piece: ModelPiece) => void,
+  ): Promise<TakenReply> {
     const { id, name, nth, kind, alone, ms, agent, request } = message;
     assertText(name, STEP_LIMITS.name * 4);
     assertText(agent, STEP_LIMITS.name * 4);
-    assertText(request, STEP_LIMITS.resultBytes);
+    assertText(request, kind === 'model' ? STEP_LIMITS.modelRequestBytes : STEP_LIMITS.resultBytes);
     const known = this.steps[id - 1];
     const isNew = id === this.steps.length + 1;
     if (!known && !isNew) throw invalid('a step out of order');
@@ -437,8 +492,8 @@ export class TurnSteps {
       if (this.total >= max) throw invalid(`more than ${max} steps in a task`);
       this.total += 1;
     }
-    // A call that is asked for again is no other try: it has one child.
-    if (isNew || kind === 'run') {
+    // A call that is asked for again is no other try: it has one child. A model that has answered is not asked again.
+    if (isNew || kind === 'run' || (kind === 'model' && !known?.called)) {
       const waits = kind === 'sleep' || (kind === 'input' && ms !== undefined);
       const until = waits ? Date.now() + clamped(ms, STEP_LIMITS.sleepMs) : undefined;
       const entry = {
@@ -457,7 +512,46 @@ export class TurnSteps {
         return { key: this.keyOf(step) };
       }
     }
+    if (kind === 'model') return { later: this.callModel(this.openStep(id), message, signal, onPiece) };
     return kind === 'agent' ? this.call(this.openStep(id), request ?? '', signal) : {};
+  }
+
+  /** Asks the model, unless it has answered before. The process ends the step, so that all it published before is in the log then. */
+  private async callModel(
+    step: OpenStep,
+    { request = '', streams }: Extract<StepMessage, { op: 'begin' }>,
+    signal: AbortSignal,
+    onPiece: (piece: ModelPiece) => void,
+  ): Promise<StepReply> {
+    const { turn, ports } = this;
+    if (!ports) throw new Error('this turn has no models');
+    if (step.called) return ports.models.check(turn, request, step.called);
+    const stop = AbortSignal.any([signal, this.closing.signal]);
+    return ports.models.call(turn, request, {
+      signal: stop,
+      spent: () => this.spent.run,
+      ...(streams && { onPiece }),
+      keep: async (call, record) => {
+        const { head } = this;
+        const entry = {
+          ...({ event: 'called', execution: this.execution, id: step.id, head: head ?? -1 } as const),
+          ...call,
+          at: call.at ?? clock.date().toISOString(),
+        };
+        this.assertRoom(entry);
+        await turn.journal.append(entry, record);
+        this.position += 1;
+        this.count(entry, true);
+        this.apply(entry);
+        return this.position;
+      },
+    });
+  }
+
+  private count({ usage, model }: Pick<ModelCalled, 'usage' | 'model'>, isOfThisRun: boolean): void {
+    const { run, task } = this.spent;
+    this.spent = { run: isOfThisRun ? add(run, usage) : run, task: add(task, usage) };
+    this.lastModel = model;
   }
 
   /** Position of the first message of the execution, with `metadata` and `configuration` of its request. */
@@ -536,6 +630,7 @@ export class TurnSteps {
   private async append(entry: NewStepEntry): Promise<void> {
     const value = await this.entryOf(entry);
     await this.turn.journal.append(value);
+    this.position += 1;
     this.head = value.head;
   }
 
@@ -546,12 +641,17 @@ export class TurnSteps {
     // The end of a text that may be the beginning of a secret is held back.
     const head = turn.secrets.redactor.isEmpty ? flushed : -1;
     const value = { execution: this.execution, at: clock.date().toISOString(), head, ...entry };
-    this.bytes += JSON.stringify(value).length;
+    this.assertRoom(value);
+    return value;
+  }
+
+  /** Counts the bytes of a new entry. */
+  private assertRoom(entry: StepEntry | NewStepEntry): void {
+    this.bytes += JSON.stringify(entry).length;
     const isUndoing = this.compensating !== undefined || entry.event === 'compensating';
     if (this.bytes > STEP_LIMITS.totalBytes + (isUndoing ? STEP_LIMITS.compensationBytes : 0)) {
       throw invalid(`steps with more than ${STEP_LIMITS.totalBytes} bytes of results in a task`);
     }
-    return value;
   }
 
   private keyOf({ nth, name }: Pick<RecordedStep, 'nth' | 'name'>): string {
@@ -570,7 +670,7 @@ export class TurnSteps {
 }
 
 type WithoutExecution<T> = T extends unknown ? Omit<T, 'execution' | 'at' | 'head'> : never;
-type NewStepEntry = WithoutExecution<StepEntry>;
+type NewStepEntry = WithoutExecution<Exclude<StepEntry, ModelCalled>>;
 
 const isStepEntry = (entry: JournalEntry): entry is JournalEntry & { value: StepEntry } =>
   typeof (entry.value as Partial<StepEntry> | null)?.execution === 'number';
@@ -590,6 +690,13 @@ function openQuestion(entries: readonly { value: StepEntry }[]): number | undefi
     if (asks) open.add(value.id);
   }
   return last !== undefined && open.has(last) ? last : [...open][0];
+}
+
+/** JSON of the answer of a model. @param ended JSON of what its process has said about it: that it is not of its schema */
+function withProblem(called: ModelStep, ended: string | undefined): string {
+  // oxlint-disable-next-line no-restricted-properties -- bounded, and of the operator's code
+  const problem = ended === undefined ? {} : (JSON.parse(ended) as object);
+  return JSON.stringify({ ...modelAnswer(called), ...problem });
 }
 
 /** Throws AgentError for a value that is no part. */

@@ -1,4 +1,4 @@
-import { type TaskStatus, endsTurn, isInterrupted, StreamResponse, textOf } from '@baton/a2a';
+import { type TaskStatus, endsTurn, isInterrupted, StreamResponse, textOf, USAGE } from '@baton/a2a';
 import { type Logger, messageOf } from '@baton/telemetry';
 import { fromAgent } from '../../agent-metadata.js';
 import { type AgentOutput, type Turn, type TurnConsole } from '../../agent-runtime.js';
@@ -14,6 +14,7 @@ import {
   cut,
 } from './protocol.js';
 import { AgentError } from './agent-error.js';
+import type { ModelPiece } from './model-protocol.js';
 import { type Parked, STEP_LIMITS, type StepMessage, type StepReply } from './step-protocol.js';
 
 /** Time that an executor has to stop after `cancelTask`. */
@@ -61,12 +62,17 @@ export async function* converse(
         continue;
       }
       if ('step' in sent) {
-        stream.reply(sent.step.id, await steps.take(sent.step, signal));
+        const { id } = sent.step;
+        const reply = await steps.take(sent.step, signal, (piece) => stream.piece(id, piece));
+        // Other steps and events go on while a model answers.
+        if ('later' in reply) stream.replyLater(id, reply.later);
+        else stream.reply(id, reply);
         continue;
       }
       const own = conversation.own(sent.output);
-      const said = sent.isReplayed ? steps.replayed(own) : own;
-      if (!said) continue;
+      const fresh = sent.isReplayed ? steps.replayed(own) : own;
+      if (!fresh) continue;
+      const said = withUsage(fresh, steps);
       if (said.$case === 'task') {
         held = endsTheTurn(said.value.status) ? said.value.status : undefined;
         yield held ? { ...said, value: { ...said.value, status: undefined } } : said;
@@ -93,7 +99,7 @@ export async function* converse(
     else if (parked) throw steps.suspension(parked);
     else if (held) {
       if (asks(held)) await steps.dropQuestions();
-      yield statusOf(turn, held);
+      yield withUsage(statusOf(turn, held), steps);
     }
     return undefined;
   } finally {
@@ -101,6 +107,7 @@ export async function* converse(
     // The reader left before the end: stop the executor.
     if (!isOver) conversation.stop();
     conversation.close();
+    steps.close();
   }
 }
 
@@ -163,6 +170,16 @@ const endsTheTurn = (status: TaskStatus | undefined): boolean =>
   status !== undefined && endsTurn(status.state);
 
 const asks = (status: TaskStatus | undefined): boolean => status !== undefined && isInterrupted(status.state);
+
+/**
+ * The end of a turn has the tokens of the calls of models that Baton has made for the task. Those that the agent reports would be counted
+ * a second time.
+ */
+function withUsage(output: AgentOutput, { usage }: TurnSteps): AgentOutput {
+  if (!usage || output.$case !== 'statusUpdate' || !endsTheTurn(output.value.status)) return output;
+  const metadata = { ...output.value.metadata, [USAGE]: { ...usage, metered: true } };
+  return { ...output, value: { ...output.value, metadata } };
+}
 
 function statusOf({ task }: Turn, status: TaskStatus): AgentOutput {
   return {
@@ -269,9 +286,11 @@ export class TurnStream {
   step(step: StepMessage): void {
     if (this.isFinished) return;
     this.stepsWaiting += 1;
-    if (this.stepsWaiting > MAX_STEPS_WAITING || largestText(step) > STEP_LIMITS.resultBytes) {
+    const isModelCall = step.op === 'begin' && step.kind === 'model';
+    const maxBytes = isModelCall ? STEP_LIMITS.modelRequestBytes : STEP_LIMITS.resultBytes;
+    if (this.stepsWaiting > MAX_STEPS_WAITING || largestText(step) > maxBytes) {
       this.batches = [];
-      const message = `the steps of a turn are more than ${MAX_STEPS_WAITING} at a time, or one is larger than ${STEP_LIMITS.resultBytes} bytes`;
+      const message = `the steps of a turn are more than ${MAX_STEPS_WAITING} at a time, or one is larger than ${maxBytes} bytes`;
       this.fail(new AgentError({ name: 'RangeError', message }));
       return;
     }
@@ -300,6 +319,18 @@ export class TurnStream {
 
   reply(id: number, reply: StepReply): void {
     this.send({ type: 'step-reply', turn: this.turn, id, reply });
+  }
+
+  /** The turn fails if the reply cannot be made. */
+  replyLater(id: number, later: Promise<StepReply>): void {
+    later.then(
+      (reply) => !this.hasReturned && this.reply(id, reply),
+      (error: unknown) => this.fail(error instanceof Error ? error : new Error(messageOf(error))),
+    );
+  }
+
+  piece(id: number, piece: ModelPiece): void {
+    if (!this.hasReturned) this.send({ type: 'model-piece', turn: this.turn, id, piece });
   }
 
   /** The turn has no further events. */

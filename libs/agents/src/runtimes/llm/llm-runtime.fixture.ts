@@ -40,17 +40,18 @@ export class LlmBench {
   /** Lines of the operator's log. */
   readonly logged: string[] = [];
   /** Generous: what it checks is quick, on whatever machine. */
-  private readonly pool = new ComputePool({ threads: 2, timeoutMs: 30_000 });
+  readonly pool = new ComputePool({ threads: 2, timeoutMs: 30_000 });
   private readonly outbound = new Outbound({ outboundAllow: ['127.0.0.1'] }, this.metrics);
   readonly runtime: LlmRuntime;
+  readonly models: ModelCalls;
 
   private constructor(readonly provider: ModelProvider) {
     const source = { open: () => Promise.resolve({ tools: this.tools, close: () => Promise.resolve() }) };
     const write = (line: string): void => void this.logged.push(line);
     const logger = createLogger({ logLevel: 'info' }, 'worker', { write });
-    const models = new ModelCalls(this.tokens, this.metrics, logger);
-    models.firstPauseMs = 20;
-    this.runtime = new LlmRuntime(models, new ToolSources([source]), this.metrics, logger, this.pool);
+    this.models = new ModelCalls(this.tokens, this.metrics, logger);
+    this.models.firstPauseMs = 20;
+    this.runtime = new LlmRuntime(this.models, new ToolSources([source]), this.metrics, logger, this.pool);
   }
 
   static async start(): Promise<LlmBench> {

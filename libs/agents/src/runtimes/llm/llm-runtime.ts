@@ -28,7 +28,7 @@ import { ModelCalls } from './model-calls.js';
 import type { AgentModel } from './model-chain.js';
 import { PromptReader } from './prompt.js';
 import { sendable } from './sendable.js';
-import { SchemaChecks, structuredAnswer } from './schema-checks.js';
+import { answerCorrection, SchemaChecks, structuredAnswer } from './schema-checks.js';
 import { type AgentTool, type OpenTools, ToolSources } from './tools/tool-sources.js';
 import { readResultTool } from './tools/read-result.js';
 import { runToolCalls } from './tools/tool-calls.js';
@@ -190,7 +190,7 @@ export class LlmRuntime implements AgentRuntime {
         if (conversation.correctionsOfThisRun() >= MAX_CORRECTIONS) {
           throw new AgentFailure(`The model's answer is not of the agent's output schema: ${found.wrong}.`);
         }
-        await conversation.add({ kind: 'correction', text: correction(found.wrong) });
+        await conversation.add({ kind: 'correction', text: answerCorrection(found.wrong) });
         return false;
       }
       const artifactId = `output-${conversation.steps().length}`;
@@ -229,9 +229,6 @@ function assertWhole(conversation: Conversation, config: LlmConfig): void {
   const reason = partialAnswer(last, hasCalls, config);
   if (reason !== undefined) throw new AgentFailure(reason);
 }
-
-const correction = (wrong: string): string =>
-  `That is not what was asked for: ${wrong}. Answer again, with JSON of the schema and nothing else.`;
 
 /** Adds the tokens of the task so far to the metadata of a status. Baton has metered them itself. */
 function withUsage(output: AgentOutput, conversation: Conversation): AgentOutput {

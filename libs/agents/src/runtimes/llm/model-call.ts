@@ -26,8 +26,23 @@ const GROUP_MS = 50;
 /** The request to a model in one step. */
 export interface ModelRequest {
   messages: ModelMessage[];
-  tools: readonly AgentTool[];
+  tools: readonly OfferedTool[];
   maxOutputTokens: number | undefined;
+  /** What only a call of an agent in code may say. */
+  parameters?: CallParameters;
+}
+
+/** A tool as the model knows it. */
+export type OfferedTool = Pick<AgentTool, 'name' | 'description' | 'inputSchema'>;
+
+/** Parameters of one call beside the settings of its agent. */
+export interface CallParameters {
+  topK?: number;
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  stopSequences?: string[];
+  seed?: number;
+  toolChoice?: 'auto' | 'none' | 'required' | { type: 'tool'; toolName: string };
 }
 
 /** Progress of one try of a call. It is kept if the try fails. */
@@ -127,6 +142,7 @@ function callOptions({ model, options }: OpenModel, config: LlmConfig, request: 
     messages: request.messages,
     tools: toolSet(request.tools),
     providerOptions: options,
+    ...request.parameters,
     ...(prompt !== undefined && prompt.trim() !== '' && { system: prompt }),
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { topP }),
@@ -201,7 +217,7 @@ function withoutCalls(message: AssistantModelMessage): AssistantModelMessage {
   return { ...message, content: message.content.filter(({ type }) => type !== 'tool-call') };
 }
 
-function toolSet(tools: readonly AgentTool[]): ToolSet | undefined {
+function toolSet(tools: readonly OfferedTool[]): ToolSet | undefined {
   if (tools.length === 0) return undefined;
   const entries = tools.map(({ name, description, inputSchema }) => [
     name,

@@ -2,6 +2,7 @@ import { ComputePool, ComputeRefused } from '@baton/compute';
 import { describeExcess, jsonExcess } from '@baton/a2a';
 import { AgentFailure } from './agent-failure.js';
 import type { JsonSchema } from './tools/tool-sources.js';
+import { withoutFence } from './without-fence.js';
 
 const REMEDY = 'make the schema simpler, with fewer nested allOf, anyOf, not, $ref and patterns';
 
@@ -44,6 +45,10 @@ export class SchemaChecks {
   }
 }
 
+/** Tells the model what is wrong with its answer. */
+export const answerCorrection = (wrong: string): string =>
+  `That is not what was asked for: ${wrong}. Answer again, with JSON of the schema and nothing else.`;
+
 /** A valid JSON value, or the problem. */
 export type StructuredAnswer = { value: unknown } | { wrong: string };
 
@@ -68,15 +73,4 @@ export async function structuredAnswer(
   }
   const wrong = await check(json);
   return wrong === undefined ? { value } : { wrong };
-}
-
-const FENCE = '```';
-
-/** Removes a code fence, which some models add. It runs in linear time, because the text may be hostile. */
-function withoutFence(text: string): string {
-  if (!text.startsWith(FENCE) || !text.endsWith(FENCE)) return text;
-  const lineEnd = text.indexOf('\n');
-  const language = text.slice(FENCE.length, Math.max(lineEnd, FENCE.length)).trim();
-  if (lineEnd < 0 || lineEnd > text.length - FENCE.length || !['', 'json'].includes(language)) return text;
-  return text.slice(lineEnd + 1, -FENCE.length).trim();
 }

@@ -277,6 +277,9 @@ class Turns implements TurnHost {
       case 'step-reply':
         this.turns.get(message.turn)?.onStepReply(message.id, message.reply);
         return;
+      case 'model-piece':
+        this.turns.get(message.turn)?.onPiece(message.id, message.piece);
+        return;
       case 'secret-reply':
         this.turns.get(message.turn)?.onSecret(message.id, message.reply);
         return;

@@ -12,6 +12,7 @@ import type {
   StepOptions,
   Verified,
 } from './steps.js';
+import type { ModelCallAnswer, ModelPiece } from '../model-protocol.js';
 import { cut, type TurnRequest } from '../protocol.js';
 import {
   type Compensating,
@@ -25,6 +26,7 @@ import {
   STEP_LIMITS,
 } from '../step-protocol.js';
 import { INPUT_TIMEOUT, InputTimeout } from './input-timeout.js';
+import { type CallModel, HostedModel } from './hosted-model.js';
 import { StepError } from './step-error.js';
 import { failureOf, restoredError, withNotes } from './step-failures.js';
 import { answerOf, jsonOf, milliseconds, partsOf, valueOf } from './step-values.js';
@@ -112,6 +114,8 @@ export class HostedSteps {
   private isDelivering = false;
   private isContinuing = false;
   private readonly replies = new Map<number, (reply: StepReply) => void>();
+  /** Of the calls of models that are under way, by step. */
+  private readonly pieceListeners = new Map<number, (piece: ModelPiece) => void>();
   private readonly stopping = new AbortController();
   /** Aborts when the turn is stopped, or left with steps that run. */
   private readonly leaving = new AbortController();
@@ -163,6 +167,7 @@ export class HostedSteps {
       patched: (id) => this.patched(id),
       continueAs: (state) => this.continueAs(state),
       lastState: valueOf(lastState),
+      model: (settings, step) => new HostedModel(settings, step, this.callModel),
     };
   }
 
@@ -182,6 +187,10 @@ export class HostedSteps {
     const resolve = this.replies.get(id);
     this.replies.delete(id);
     resolve?.(reply);
+  }
+
+  onPiece(id: number, piece: ModelPiece): void {
+    this.pieceListeners.get(id)?.(piece);
   }
 
   /** The turn is over: steps that wait reject. */
@@ -563,7 +572,13 @@ export class HostedSteps {
 
   private async begin(
     { record, undoes }: HostedStep,
-    more: { ms?: number; agent?: string; request?: string; decision?: OutcomeDecision } = {},
+    more: {
+      ms?: number;
+      agent?: string;
+      request?: string;
+      streams?: true;
+      decision?: OutcomeDecision;
+    } = {},
   ): Promise<Stored> {
     if (this.hasFailed && !undoes) return this.stopped;
     const { id, name, nth, kind, alone } = record;
@@ -616,6 +631,26 @@ export class HostedSteps {
     if (reply.isWaiting) return this.park({});
     return valueOf(reply.result) as AgentReply;
   }
+
+  private readonly callModel: CallModel = async (name, asked, onPiece) => {
+    const request = jsonOf(asked, 'The request to a model', STEP_LIMITS.modelRequestBytes);
+    const work = async (step: HostedStep): Promise<ModelCallAnswer> => {
+      const { id } = step.record;
+      if (onPiece) this.pieceListeners.set(id, onPiece);
+      const more = { ...(request !== undefined && { request }), ...(onPiece && { streams: true as const }) };
+      const { result, failed } = await this.begin(step, more).finally(() => this.pieceListeners.delete(id));
+      if (failed) {
+        await this.stored({ op: 'fail', id, error: failed });
+        throw new StepError(name, failed);
+      }
+      const answer = valueOf(result) as ModelCallAnswer;
+      const { wrong } = answer;
+      // The worker has the answer already.
+      await this.stored({ op: 'end', id, ...(wrong && { result: JSON.stringify({ wrong }) }) });
+      return answer;
+    };
+    return this.tracked('model', name, work);
+  };
 
   private async until(time: number | undefined, staysHere = false): Promise<void> {
     const ms = time === undefined ? 0 : time - Date.now();

@@ -10,6 +10,7 @@ import {
   WINDOW,
   errorDetail,
 } from '../protocol.js';
+import type { ModelPiece } from '../model-protocol.js';
 import type { Parked, StepReply } from '../step-protocol.js';
 import { HostedSteps } from './hosted-steps.js';
 import { type EventSink, TurnBus } from './turn-bus.js';
@@ -181,6 +182,10 @@ export class HostedTurn implements EventSink {
 
   onStepReply(id: number, reply: StepReply): void {
     this.steps.onReply(id, reply);
+  }
+
+  onPiece(id: number, piece: ModelPiece): void {
+    this.steps.onPiece(id, piece);
   }
 
   onSecret(id: number, reply: SecretReply): void {

@@ -38,7 +38,11 @@ function changedByJson(value: unknown): string | undefined {
 }
 
 /** @throws TypeError for a value that JSON cannot hold, RangeError for one that is too large */
-export function jsonOf(value: unknown, what: string): string | undefined {
+export function jsonOf(
+  value: unknown,
+  what: string,
+  maxBytes: number = STEP_LIMITS.resultBytes,
+): string | undefined {
   let json: string | undefined;
   try {
     json = JSON.stringify(value, assertKept) as string | undefined;
@@ -47,10 +51,9 @@ export function jsonOf(value: unknown, what: string): string | undefined {
       `${what} must be a JSON value: ${error instanceof Error ? error.message : String(error)}`,
     );
   }
-  const { resultBytes } = STEP_LIMITS;
-  if (json !== undefined && (json.length > resultBytes || Buffer.byteLength(json) > resultBytes)) {
+  if (json !== undefined && (json.length > maxBytes || Buffer.byteLength(json) > maxBytes)) {
     throw new RangeError(
-      `${what} has at most ${resultBytes} bytes of JSON: store more elsewhere, and return where`,
+      `${what} has at most ${maxBytes} bytes of JSON: store more elsewhere, and return where`,
     );
   }
   return json;

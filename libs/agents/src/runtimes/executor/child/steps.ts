@@ -4,7 +4,10 @@ import type { ServerCallContext } from '@a2a-js/sdk/server';
 // The functions of `requestContext.context` for authors of executors (docs/agents/durable-steps.md). Types only: an agent's
 // module needs nothing of Baton at run time.
 
+import type { ModelChatMessage } from '../model-protocol.js';
+
 export type { InputTimeout } from './input-timeout.js';
+export type { ModelChatMessage, ModelPart } from '../model-protocol.js';
 
 /** Milliseconds, or a text such as `500ms`, `30s`, `5m`, `2h` or `7d`. At most a year. */
 export type Duration = number | string;
@@ -105,6 +108,136 @@ export interface CallOptions {
 /** The message of a caller, with `metadata` and `configuration` of its request. */
 export type InputAnswer = Message & { request: Pick<SendMessageRequest, 'metadata' | 'configuration'> };
 
+/** The model of an agent in code: the settings that an `llm` agent has for its model (docs/agents/llm.md). */
+export interface CodeModelSettings {
+  /** `provider/model`, such as `openai/gpt-5-mini` */
+  model: string;
+  /** The interface of OpenAI to use. Default `responses` */
+  api?: 'responses' | 'chat';
+  /** The provider's URL, if it is not the usual one. */
+  baseUrl?: string;
+  /** Name of the tenant's secret with the key. Default: the provider's name */
+  key?: string;
+  /** The system prompt of every call. */
+  prompt?: string;
+  temperature?: number;
+  topP?: number;
+  maxOutputTokens?: number;
+  reasoning?: 'low' | 'medium' | 'high';
+  /** Further options of the provider, as its package of the AI SDK takes them. */
+  providerOptions?: Record<string, Record<string, unknown>>;
+  /** Models that are asked in this order if the one before is overloaded or out of reach. */
+  fallback?: Pick<
+    CodeModelSettings,
+    | 'model'
+    | 'api'
+    | 'baseUrl'
+    | 'key'
+    | 'temperature'
+    | 'topP'
+    | 'maxOutputTokens'
+    | 'reasoning'
+    | 'providerOptions'
+  >[];
+  /** Whether Anthropic keeps the instructions, the tools and the conversation in its cache. Default `auto` */
+  promptCache?: 'auto' | 'off';
+  budget?: {
+    /** Maximum tokens of one run, input and output. */
+    tokens?: number;
+  };
+  /** Maximum duration of one call. Default 120 s */
+  timeout?: Duration;
+  /** Maximum time to the first output. Default 60 s */
+  firstToken?: Duration;
+  /** Maximum pause between two outputs. Default 30 s */
+  stall?: Duration;
+  /** Maximum retries of a failed call. Default 3 */
+  retries?: number;
+  /** Which calls are recorded. Default: as the operator has set it */
+  record?: 'none' | 'failed' | 'all';
+}
+
+/** A tool that a model may ask for. Your code makes the call. */
+export interface ModelTool {
+  /** 1 to 64 letters, digits, underscores or hyphens */
+  name: string;
+  description?: string;
+  /** JSON Schema of its input */
+  inputSchema: unknown;
+}
+
+/** A request to a model. All members override the settings of the model for this call. */
+export interface ModelPrompt {
+  /** A message of the user, after `messages`. */
+  prompt?: string;
+  /** Instructions in addition to `prompt` of the settings. */
+  system?: string;
+  /** The conversation, as `ModelMessage` of the AI SDK. Files have their bytes as `data`. */
+  messages?: ModelChatMessage[];
+  tools?: ModelTool[];
+  toolChoice?: 'auto' | 'none' | 'required' | { type: 'tool'; toolName: string };
+  /** The answer is JSON of this schema: `data` of the answer. A wrong answer is corrected up to twice, each time with a call. */
+  output?: { schema: unknown };
+  maxOutputTokens?: number;
+  temperature?: number;
+  topP?: number;
+  topK?: number;
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  stopSequences?: string[];
+  seed?: number;
+  /** Options of the provider in addition to those of the settings. */
+  providerOptions?: Record<string, Record<string, unknown>>;
+  /** Name of the step. Default: that of the model */
+  step?: string;
+}
+
+/** The answer of a model. */
+export interface ModelAnswer {
+  text: string;
+  /** What the model has said of its reasoning. */
+  reasoning: string;
+  /** The JSON value, if there is a schema for it and the answer is whole. */
+  data: unknown;
+  /** The tools that it asks for. */
+  toolCalls: { id: string; name: string; input: unknown }[];
+  /** `stop`, `tool-calls`, `length`, `content-filter`, `error` or `other` */
+  finishReason: string;
+  usage: { inputTokens: number; outputTokens: number; reasoningTokens: number; cachedInputTokens: number };
+  /** `provider/model` */
+  model: string;
+  /** The answer as a message, for `messages` of the next request. */
+  message: ModelChatMessage;
+}
+
+/** An answer that is on its way. */
+export interface ModelStreaming {
+  /** Its text. An answer that an earlier attempt has got comes at once. */
+  textStream: AsyncIterable<string>;
+  answer: Promise<ModelAnswer>;
+}
+
+/**
+ * A model that Baton calls for the agent, with the secrets of the tenant. Each call is a step. The object is also a `LanguageModelV3`: give
+ * it to `generateText` and the other functions of the AI SDK 6 as `model`. Its functions need no `this`.
+ */
+export interface CodeModel {
+  /** Rejects with a `StepError` if the provider fails after all retries, or if a budget forbids the call. */
+  generate: (prompt: string | ModelPrompt) => Promise<ModelAnswer>;
+  /** As `generate`, with the text as it arrives. A wrong answer for `output` is not corrected, and a call whose text has begun is not retried. */
+  stream: (prompt: string | ModelPrompt) => ModelStreaming;
+  readonly specificationVersion: 'v3';
+  readonly provider: string;
+  readonly modelId: string;
+  readonly supportedUrls: Record<string, RegExp[]>;
+  /** For the AI SDK. The types fit its own without a dependency on it. */
+  // oxlint-disable-next-line typescript/method-signature-style -- only the parameters of methods fit those of the AI SDK
+  doGenerate(options: never): Promise<never>;
+  /** For the AI SDK. */
+  // oxlint-disable-next-line typescript/method-signature-style -- see above
+  doStream(options: never): Promise<never>;
+}
+
 /** Steps of a task. A finished step is never run again, also after a crash. A name may be used several times. The functions need no `this`. */
 export interface DurableSteps {
   /**
@@ -142,6 +275,11 @@ export interface DurableSteps {
   continueAs: (state: unknown) => Promise<never>;
   /** The state that the execution before has given to `continueAs`. Undefined in the first one. */
   lastState: unknown;
+  /**
+   * A model with these settings. It calls nothing yet.
+   * @param name of the steps of its calls. Default: the model
+   */
+  model: (settings: CodeModelSettings, name?: string) => CodeModel;
 }
 
 /** The secrets of the tenant that has called (docs/agents/executors.md#secrets-of-the-tenant). The function needs no `this`. */

@@ -1,0 +1,200 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { DRIVERS } from '../support/index.js';
+import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack, type TestTenant } from '../support/stack.js';
+import { exchange } from '../support/wire.js';
+
+/* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
+
+const KEY = 'sk-key-of-the-tenant-4712';
+const ENV = {
+  ...CRASH_SETTINGS,
+  OUTBOUND_ALLOW: '127.0.0.1',
+  BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
+  MAX_ATTEMPTS: '4',
+};
+const ROOT = join(__dirname, '../..');
+
+/** It tells what it finds in its process, too. */
+const CODE = `
+import { defineAgent } from '@baton/agent';
+import { generateText, streamText, stepCountIs, tool, jsonSchema } from 'ai';
+
+const twice = async ({ model }, settings) => {
+  const { generate } = model(settings);
+  const first = await generate('one');
+  const second = await generate('two');
+  return first.text + ' ' + second.text;
+};
+const sdk = async ({ model, step }, settings) => {
+  const { text } = await generateText({
+    model: model(settings),
+    prompt: 'one',
+    stopWhen: stepCountIs(5),
+    tools: {
+      look: tool({ inputSchema: jsonSchema({ type: 'object' }), execute: () => step('look', () => 'a tool says so') }),
+    },
+  });
+  let streamed = '';
+  for await (const piece of streamText({ model: model(settings), prompt: 'two' }).textStream) streamed += piece;
+  return text + ' ' + streamed;
+};
+const caught = async ({ model }, settings) => {
+  try {
+    return (await model(settings).generate('one')).text;
+  } catch (error) {
+    return error.message;
+  }
+};
+const WAYS = { twice, sdk, caught };
+
+export default defineAgent((turn) => {
+  const { way, settings } = JSON.parse(turn.text);
+  return WAYS[way](turn, settings);
+});
+`;
+
+let folder: string;
+let stack: Stack;
+let tenant: TestTenant;
+let provider: ModelProvider;
+let settings: object;
+
+describe('models in code', () => {
+  beforeAll(async () => {
+    provider = await ModelProvider.start({ key: KEY });
+    folder = mkdtempSync(join(tmpdir(), 'baton-models-'));
+    const agent = join(folder, 'writer');
+    mkdirSync(join(agent, 'node_modules'), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules/ai'), join(agent, 'node_modules/ai'));
+    writeFileSync(join(agent, 'index.mjs'), CODE);
+    const yaml =
+      'name: Writer\ndescription: Writes.\nversion: 1.0.0\nruntime: executor\nretry: { mode: restart, attempts: 4 }\n';
+    writeFileSync(join(agent, 'agent.yaml'), yaml);
+    installExample();
+    stack = await Stack.start({ driver: DRIVERS[0]!, env: { ...ENV, BATON_AGENTS_DIR: folder } });
+    tenant = await tenantWithKey();
+    settings = { model: 'openai/gpt-5-mini', baseUrl: provider.url, key: 'mine', record: 'all' };
+  });
+  beforeEach(() => provider.reset());
+  afterAll(async () => {
+    await stack.stop();
+    await provider.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('are not called again after a kill of the worker; usage, trace and records have both calls', async () => {
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const usage = { input: 7, output: 3 };
+    provider.reply(
+      { text: 'first', usage },
+      { text: 'late', usage, after: released },
+      { text: 'second', usage },
+    );
+    const answer = ask('twice');
+    await provider.request(2);
+    const { task_id: id } = (await rest('GET', '/v1/tasks')).tasks[0] as { task_id: string };
+    const during = await rest('GET', `/v1/tasks/${id}/trace`);
+    expect(modelSpans(during)).toMatchObject([{ state: 'succeeded' }, { state: 'running', ended_at: null }]);
+    await stack.killWorkers();
+    await stack.addWorker();
+    const { task } = (await answer).result!;
+    release();
+    expect(saidIn(task)).toBe('first second');
+    expect(provider.requests.map(({ body }) => lastText(body))).toEqual(['one', 'two', 'two']);
+    expect(task.status.metadata ?? task.metadata).toMatchObject({
+      'baton.usage': { inputTokens: 14, outputTokens: 6, model: 'openai/gpt-5-mini', metered: true },
+    });
+    const trace = await rest('GET', `/v1/tasks/${id}/trace`);
+    const spans = modelSpans(trace);
+    expect(spans).toMatchObject([
+      { name: 'openai/gpt-5-mini', state: 'succeeded', model_call: 0 },
+      { name: 'openai/gpt-5-mini', state: 'succeeded', model_call: 1 },
+    ]);
+    expect(trace.model_calls).toMatchObject([{ output_tokens: 3 }, { output_tokens: 3 }]);
+    const reader = { ...tenant, token: await stack.createToken(tenant.slug, 'tasks:read', 'records:read') };
+    const record = await rest('GET', `/v1/tasks/${id}/trace/${spans[1].entry}/record`, reader);
+    expect(record.record.said.text).toBe('second');
+    const detail = await rest('GET', `/v1/tasks/${id}/trace/${spans[0].entry}`);
+    expect(detail.model).toMatchObject({ text: 'first' });
+    const used = await rest('GET', '/v1/usage?by=model');
+    expect(JSON.stringify(used)).toContain('"calls":2');
+    expect(JSON.stringify([trace, record, detail])).not.toContain(KEY);
+  });
+
+  it('run generateText and streamText of the AI SDK as they are', async () => {
+    provider.reply(
+      { calls: [{ name: 'look', input: {} }] },
+      { text: 'I saw it.' },
+      { text: ['And ', 'more.'] },
+    );
+    const { task } = (await ask('sdk')).result!;
+    expect(saidIn(task)).toBe('I saw it. And more.');
+    expect(JSON.stringify(provider.requests[1]!.body)).toContain('a tool says so');
+    expect(modelSpans(await rest('GET', `/v1/tasks/${task.id}/trace`))).toHaveLength(3);
+  });
+
+  it('write and judge in the example of the documentation', async () => {
+    provider.reply({ text: ['Cat Pays ', 'Taxes'] }, { text: '{"score": "7"}' }, { text: '{"score": 7}' });
+    const call = new RawCaller(stack.url(0, 'headline'), tenant.token).call(
+      'SendMessage',
+      sendParams('A cat'),
+    );
+    const { task } = (await call).result!;
+    const [answer] = task.artifacts;
+    expect(answer.parts.map(({ text }: any) => text).join('')).toBe('Cat Pays Taxes\n7 of 10');
+    expect(task.status.message.parts.map(({ data }: any) => data)).toEqual([{ score: 7 }]);
+  });
+
+  it('say to the code that a limit of the tenant forbids the call, or that the tenant has no key', async () => {
+    const poor = await tenantWithKey();
+    await stack.baton('tenants', 'limits', poor.slug, '--tokens-per-day', '10');
+    expect(saidIn((await ask('caught', poor)).result!.task)).toContain('TokensExceeded: ');
+    const keyless = await stack.createTenant();
+    expect(saidIn((await ask('caught', keyless)).result!.task)).toContain('set the secret "mine"');
+    expect(provider.requests).toHaveLength(0);
+  });
+});
+
+/** The page has no `baseUrl`: its reader calls OpenAI. */
+function installExample(): void {
+  const page = readFileSync(join(ROOT, 'docs/agents/models-in-code.md'), 'utf8');
+  const [code = '', yaml = ''] = ['js', 'yaml'].map(
+    (language) => new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 's').exec(page)?.[1] ?? '',
+  );
+  const agent = join(folder, 'headline');
+  mkdirSync(agent);
+  writeFileSync(join(agent, 'agent.yaml'), yaml);
+  const address = `model: 'openai/gpt-5-mini', baseUrl: '${provider.url}'`;
+  writeFileSync(join(agent, 'index.mjs'), code.replaceAll("model: 'openai/gpt-5-mini'", address));
+}
+
+async function tenantWithKey(): Promise<TestTenant> {
+  const created = await stack.createTenant();
+  const secret = { value: KEY, origins: [provider.origin] };
+  for (const name of ['mine', 'openai']) await rest('PUT', `/v1/secrets/${name}`, created, secret);
+  return created;
+}
+
+const ask = (way: string, { token } = tenant) =>
+  new RawCaller(stack.url(0, 'writer'), token).call(
+    'SendMessage',
+    sendParams(JSON.stringify({ way, settings })),
+  );
+
+async function rest(method: string, path: string, { token } = tenant, body?: object): Promise<any> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': body && 'application/json' };
+  return (await exchange(stack.apis[0]!.url, { method, path, headers, ...(body && { body }) })).json;
+}
+
+const modelSpans = ({ spans }: { spans: any[] }): any[] => spans.filter(({ kind }) => kind === 'model');
+
+const saidIn = (task: any): string => task.status.message.parts.map(({ text }: any) => text).join('');
+
+/** The text of the last message of a request to OpenAI. */
+const lastText = (body: any): string => body.input.at(-1).content.at(-1).text;
