@@ -39,6 +39,8 @@ export interface Things {
   token: string;
   webhook: string;
   cap: string;
+  /** An operation on many tasks. */
+  bulk: string;
 }
 
 /** How one principal calls. A column may have several, which are all alike. */
@@ -69,7 +71,7 @@ function grpcAnswer(
 
 /** A tenant with every kind of principal, on one API and one worker, and an OpenID provider. */
 export class Principals {
-  /** What each group has. Agent, secret, schedule, token, webhook and cap are the tenant's. */
+  /** What each group has. Agent, secret, schedule, token, webhook, cap and bulk operation are the tenant's. */
   readonly things = {} as Record<Group, Things>;
   private readonly credentials = new Map<Column, readonly Credentials[]>();
   private made = 0;
@@ -202,6 +204,7 @@ export class Principals {
       cap: () =>
         this.must('PUT', '/v1/spending-caps', { of: 'caller', subject: name, period: 'day', amount: '1000' }),
       webhook: () => this.must('POST', '/v1/webhooks', { url: RECEIVER, enabled: false }),
+      bulk: () => this.must('POST', '/v1/bulk-operations', { action: 'cancel', filter: { error: name } }),
     };
     const { id } = await makers[kind]();
     return kind === 'agent' || kind === 'secret' ? name : id!;
@@ -282,6 +285,7 @@ export class Principals {
       token: await this.makeThing('token'),
       webhook: await this.makeThing('webhook'),
       cap: await this.makeThing('cap'),
+      bulk: await this.makeThing('bulk'),
     };
     for (const group of GROUPS) {
       const task = await this.makeTask(group);

@@ -244,6 +244,28 @@ const REST: Readonly<Record<string, RestRequest>> = {
     body: {},
   },
   'DELETE /v1/tokens/:id': { scope: 'admin', kinds: ['tokenId'], path: '/v1/tokens/<id>?stop=true' },
+  'GET /v1/bulk-operations': {
+    scope: 'agents:call',
+    kinds: ['bulkId'],
+    path: '/v1/bulk-operations?cursor=<base64url>',
+    anyName: true,
+  },
+  'POST /v1/bulk-operations': {
+    scope: 'agents:call',
+    kinds: AGENTS,
+    path: '/v1/bulk-operations',
+    body: (agent) => ({ action: 'cancel', filter: { agent }, dry_run: true }),
+  },
+  'GET /v1/bulk-operations/:id': {
+    scope: 'agents:call',
+    kinds: ['bulkId'],
+    path: '/v1/bulk-operations/<id>',
+  },
+  'POST /v1/bulk-operations/:id/cancel': {
+    scope: 'agents:call',
+    kinds: ['bulkId'],
+    path: '/v1/bulk-operations/<id>/cancel',
+  },
   'GET /v1/webhooks': {
     scope: 'admin',
     kinds: ['webhookId'],

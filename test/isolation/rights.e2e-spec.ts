@@ -27,7 +27,7 @@ const MORE_SCOPES = new Map(ROUTES.map((route) => [nameOf(route), route.moreScop
 
 /** The path of a route with what is asked for in place of its names. */
 function pathOf({ path }: Route, things: Things): string {
-  const { task, schedule, token, webhook, cap, agent, secret, deadRun } = things;
+  const { task, schedule, token, webhook, cap, bulk, agent, secret, deadRun } = things;
   const ids: Record<string, string> = {
     requests: task,
     tasks: task,
@@ -36,6 +36,7 @@ function pathOf({ path }: Route, things: Things): string {
     tokens: token,
     webhooks: webhook,
     'spending-caps': cap,
+    'bulk-operations': bulk,
   };
   const names: Record<string, string> = {
     agent,
@@ -67,6 +68,7 @@ const BODIES: Readonly<Record<string, (things: Things) => object>> = {
   'PATCH /v1/tokens/:id': () => ({ name: 'patched' }),
   'POST /v1/tokens/:id/rotate': () => ({}),
   'PUT /v1/spending-caps': () => ({ of: 'agent', subject: 'index', period: 'month', amount: '1000' }),
+  'POST /v1/bulk-operations': () => ({ action: 'cancel', filter: { agent: AGENT }, dry_run: true }),
   'POST /v1/webhooks': () => ({ url: RECEIVER, enabled: false }),
   'PATCH /v1/webhooks/:id': () => ({ states: null }),
   'POST /v1/webhooks/:id/rotate': () => ({}),
@@ -91,6 +93,7 @@ const LISTED: Readonly<Record<string, (things: Things) => string>> = {
   'GET /v1/secrets': ({ secret }) => secret,
   'GET /v1/schedules': ({ schedule }) => schedule,
   'GET /v1/tokens': ({ token }) => token,
+  'GET /v1/bulk-operations': ({ bulk }) => bulk,
   'GET /v1/webhooks': ({ webhook }) => webhook,
   // It has a record of each that was made.
   'GET /v1/audit': ({ secret }) => `"${secret}"`,
@@ -126,6 +129,8 @@ function cellOf(answer: Answer, row: string, column: Column, method?: RpcMethod)
   if (status === 404 || status === 400) return String(status);
   // No task is parked: whoever is told so was let in.
   if (status === 409 && text.includes('The task is not parked')) return 'yes';
+  // A worker was faster.
+  if (status === 409 && text.includes('The operation has ended')) return 'yes';
   if (status >= 300) return `${status} ${text}`;
   return isList(row) ? listedIn(text, row, groupOf(column)) : 'yes';
 }
@@ -184,6 +189,7 @@ async function thingsFor(request: string, isRead: boolean, column: Column, cell:
     things.task = await principals.makeTask(group);
   const [, kind] = /\/v1\/(?:spending-)?(agent|secret|schedule|token|webhook|cap)s\/:/.exec(request) ?? [];
   if (kind) things[kind as 'agent'] = await principals.makeThing(kind as 'agent');
+  if (request.includes('/v1/bulk-operations/:')) things.bulk = await principals.makeThing('bulk');
   return things;
 }
 

@@ -36,6 +36,7 @@ export interface Owned {
   tokenId: string;
   webhookId: string;
   capId: string;
+  bulkId: string;
   tenantSlug: string;
   tenantId: string;
   host: string;
@@ -219,6 +220,7 @@ export class World {
       tokenId: await this.makeToken(),
       webhookId: await this.makeWebhook(),
       capId: await this.makeCap(),
+      bulkId: await this.makeBulkOperation(),
     };
   }
 
@@ -257,6 +259,12 @@ export class World {
     const answer = await this.send({ method: 'PUT', path: '/v1/spending-caps', headers, body });
     if (answer.status !== 200) throw new Error(`PUT /v1/spending-caps: ${answer.text}`);
     return answer.json.id as string;
+  }
+
+  /** An operation of the owner's on no tasks. @returns its id */
+  async makeBulkOperation(): Promise<string> {
+    const body = { action: 'cancel', filter: { error: MARK } };
+    return (await this.must('POST', '/v1/bulk-operations', body)).id as string;
   }
 
   /** A schedule of the owner's, which is not due soon. */

@@ -55,6 +55,10 @@ const COMMANDS: Readonly<
       'tasks of a tenant: list, waiting, show, watch, logs, trace, cancel, resume, send-again, continue, fork, find',
     add: async (...args) => (await import('./commands/tasks.js')).addTaskCommands(...args),
   },
+  bulk: {
+    summary: 'operations on many tasks: begin, list, show, cancel',
+    add: async (...args) => (await import('./commands/bulk.js')).addBulkCommands(...args),
+  },
   approvals: {
     summary: 'tool calls that wait for a person: list, approve, reject',
     add: async (...args) => (await import('./commands/approvals.js')).addApprovalCommands(...args),

@@ -110,7 +110,7 @@ export interface ErrorDetail {
 export interface DeletedTask {
   endedAt: Date;
   deletedAt: Date;
-  /** How long tasks stayed after their end when this one was deleted. */
+  /** How long tasks stayed after their end when this one was deleted. 0: somebody has deleted it. */
   retentionDays: number;
 }
 
@@ -135,7 +135,7 @@ export class ProtocolError extends Error {
 
   /**
    * -32001. The same for an unknown id and for one of another tenant.
-   * @param deleted set when the tenant had the task and its retention is over
+   * @param deleted set when the tenant had the task, and its retention is over or somebody has deleted it
    */
   static taskNotFound(taskId: string, deleted?: DeletedTask): ProtocolError {
     if (!deleted) {
@@ -143,7 +143,10 @@ export class ProtocolError extends Error {
     }
     const [endedAt, deletedAt] = [deleted.endedAt.toISOString(), deleted.deletedAt.toISOString()];
     const days = deleted.retentionDays.toString();
-    const fate = `ended at ${endedAt} and was deleted after ${days} ${days === '1' ? 'day' : 'days'} of retention`;
+    const fate =
+      deleted.retentionDays === 0
+        ? `ended at ${endedAt} and was deleted at ${deletedAt}`
+        : `ended at ${endedAt} and was deleted after ${days} ${days === '1' ? 'day' : 'days'} of retention`;
     return new ProtocolError('task-not-found', `Task not found: ${taskId} ${fate}`, {
       metadata: { taskId, endedAt, deletedAt, retentionDays: days },
     });

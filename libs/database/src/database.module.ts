@@ -42,6 +42,7 @@ import { TokenUsageStore } from './usage/token-usage.store.js';
 import { WorkerStore } from './dispatch/worker.store.js';
 import { UsageHoursStore } from './usage/usage-hours.store.js';
 import { UsageStore } from './tenants/usage.store.js';
+import { BulkStore } from './bulk/bulk.store.js';
 import { WebhookStore } from './push/webhook.store.js';
 
 const STORES = [
@@ -78,6 +79,7 @@ const STORES = [
   PushReceiverStore,
   DeadPushStore,
   WebhookDeliveryStore,
+  BulkStore,
   WebhookStore,
 ];
 

@@ -11,6 +11,18 @@ export { GroupCommit } from './connection/group-commit.js';
 export { CatalogClient } from './connection/catalog-client.js';
 export { NameTakenError } from './connection/name-taken-error.js';
 export { ClockWatch } from './connection/clock-watch.js';
+export { BulkStore, MAX_RUNNING } from './bulk/bulk.store.js';
+export {
+  BULK_ACTIONS,
+  type BulkAction,
+  type BulkCaller,
+  type BulkCursor,
+  type BulkFailure,
+  type BulkFilter,
+  type BulkOperation,
+  type BulkProgress,
+  type ClaimedBulk,
+} from './bulk/bulk-records.js';
 export {
   type Backoff,
   DatabaseUnavailableError,

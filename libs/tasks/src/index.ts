@@ -1,5 +1,6 @@
 export { AgentDirectory } from './catalog/agent-directory.js';
 export { type Author, Catalog, type CatalogWrite, type CatalogWriteOptions } from './catalog/catalog.js';
+export { BulkOperations, type BulkPreview, isSeenBy } from './bulk/bulk-operations.js';
 export { DeadPushes } from './tenants/dead-pushes.js';
 export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';
 export { continuedBy, forkedFrom } from './forks/fork-metadata.js';
@@ -32,6 +33,7 @@ export { type RevokedToken, TenantTokens } from './tenants/tenant-tokens.js';
 export { newIssuer, type NewIssuer, TrustedIssuers } from './tenants/trusted-issuers.js';
 export type { SpanKind, SpanState, TraceSpan } from './trace/span.js';
 export { TaskTraces } from './trace/task-traces.js';
+export { firstMessageOf } from './turns/first-message-of.js';
 export { ToolChecks } from './tool-checks/tool-checks.js';
 export type { ReceiverAnswer } from './push/call-once.js';
 export { type WebhookSpec, Webhooks } from './webhooks/webhooks.js';
@@ -43,6 +45,9 @@ export type {
   AgentSummary,
   AgentVersion,
   ApiToken,
+  BulkAction,
+  BulkFilter,
+  BulkOperation,
   HostBinding,
   Tenant,
   TenantUsage,
@@ -67,6 +72,7 @@ export type {
   WebhookHealth,
 } from '@baton/database';
 export {
+  BULK_ACTIONS,
   RUN_CLASSES,
   TIMED_AGENTS,
   TIMED_TASKS,

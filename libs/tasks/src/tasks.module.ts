@@ -1,5 +1,7 @@
 import { OutboundModule } from '@baton/outbound';
 import { Module } from '@nestjs/common';
+import { BulkOperations } from './bulk/bulk-operations.js';
+import { MatchingTasks } from './bulk/matching-tasks.js';
 import { CatalogModule } from './catalog/catalog.module.js';
 import { DeadLetters } from './dead-letters/dead-letters.js';
 import { DeadPushes } from './tenants/dead-pushes.js';
@@ -34,6 +36,8 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
     WebhooksModule,
   ],
   providers: [
+    BulkOperations,
+    MatchingTasks,
     DeadLetters,
     DeadPushes,
     TaskForks,
@@ -50,6 +54,7 @@ import { WebhooksModule } from './webhooks/webhooks.module.js';
   ],
   exports: [
     CatalogModule,
+    BulkOperations,
     DeadLetters,
     DeadPushes,
     TaskForks,

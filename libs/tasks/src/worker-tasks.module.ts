@@ -1,7 +1,12 @@
 import { OutboundModule } from '@baton/outbound';
 import { Module } from '@nestjs/common';
+import { BulkWork } from './bulk/bulk-work.js';
+import { MatchingTasks } from './bulk/matching-tasks.js';
+import { TaskActions } from './bulk/task-actions.js';
+import { AgentDirectoryModule } from './catalog/agent-directory.module.js';
 import { SweepLeaderModule } from './core/sweep-leader.module.js';
 import { TaskTreeSweep } from './delegation/task-tree-sweep.js';
+import { TaskForks } from './forks/task-forks.js';
 import { PlatformModule } from './platform/platform.module.js';
 import { ReceiversModule } from './push/receivers.module.js';
 import { PushDeliveryModule } from './push/push-delivery.module.js';
@@ -17,6 +22,7 @@ import { UnansweredTasks } from './turns/unanswered-tasks.js';
 /** Everything a worker does: runs, push notifications, schedules that are due, and the sweeps. It answers no caller. */
 @Module({
   imports: [
+    AgentDirectoryModule,
     SweepLeaderModule,
     PlatformModule,
     PushDeliveryModule,
@@ -26,7 +32,18 @@ import { UnansweredTasks } from './turns/unanswered-tasks.js';
     ScheduleClockModule,
     TurnsModule,
   ],
-  providers: [TaskTreeSweep, RetentionSweep, UnansweredTasks, UsageCount, UsageRollup, SpendingWarnings],
+  providers: [
+    BulkWork,
+    MatchingTasks,
+    TaskActions,
+    TaskForks,
+    TaskTreeSweep,
+    RetentionSweep,
+    UnansweredTasks,
+    UsageCount,
+    UsageRollup,
+    SpendingWarnings,
+  ],
   exports: [PlatformModule, RunsModule],
 })
 export class WorkerTasksModule {}

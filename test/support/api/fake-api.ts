@@ -53,6 +53,7 @@ import {
   OperatorLetters,
   PlatformGauges,
   PlatformReadiness,
+  BulkOperations,
   TaskForks,
   TaskListing,
   TaskReplays,
@@ -477,6 +478,7 @@ function tasksModule({
       // What becomes of tokens is tested on a real database: rest/tokens/tokens.int-spec.ts.
       { provide: TenantTokens, useValue: {} },
       // The same of webhooks: rest/webhooks/webhooks.int-spec.ts.
+      { provide: BulkOperations, useValue: {} },
       { provide: Webhooks, useValue: {} },
       { provide: SpendingCaps, useValue: {} },
       {
@@ -550,6 +552,7 @@ function tasksModule({
       ToolChecks,
       OperationTable,
       AgentDirectory,
+      BulkOperations,
       TaskForks,
       TaskListing,
       TaskTraces,

@@ -15,6 +15,7 @@ const WITHOUT_BODY = new Set([
   '/v1/dead-letters/:runId/redeliver',
   '/v1/dead-pushes/:id/redeliver',
   '/v1/webhooks/:id/redeliver',
+  '/v1/bulk-operations/:id/cancel',
   '/v1/tasks/:id/cancel',
   '/v1/requests/:id/cancel',
   '/v1/tasks/:id/resume',

@@ -300,6 +300,17 @@ describe('what the API takes and answers is what its document says', () => {
     await tenant.refused('testWebhook', { names }, 404);
   });
 
+  it('of operations on many tasks', async () => {
+    const body = { action: 'cancel', filter: { agent: 'echo', error: 'none' } };
+    await tenant.call('beginBulkOperation', { body: { ...body, dry_run: true } });
+    const { id } = await tenant.call('beginBulkOperation', { body });
+    const names = { id: id as string };
+    await tenant.call('listBulkOperations', { query: '?limit=1' });
+    await tenant.call('getBulkOperation', { names });
+    await tenant.call('cancelBulkOperation', { names });
+    await tenant.refused('cancelBulkOperation', { names }, 409);
+  });
+
   it('of tasks', async () => {
     const task = { id: await makeTask() };
     await tenant.call('listTasks');

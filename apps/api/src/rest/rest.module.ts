@@ -7,6 +7,7 @@ import { AgentVersionsController } from './agents/agent-versions.controller.js';
 import { AgentsController } from './agents/agents.controller.js';
 import { AgentSchemaController } from './agents/agent-schema.controller.js';
 import { AuditController } from './audit/audit.controller.js';
+import { BulkController } from './bulk/bulk.controller.js';
 import { DeadLettersController } from './dead-letters/dead-letters.controller.js';
 import { DeadPushesController } from './dead-letters/dead-pushes.controller.js';
 import { LimitsController } from './limits/limits.controller.js';
@@ -20,12 +21,13 @@ import { SpendingCapsController } from './spending-caps/spending-caps.controller
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 import { WhoamiController } from './whoami/whoami.controller.js';
 
-/** Baton's own REST API, beside A2A: a tenant's tasks, dead letters, agents, secrets, schedules, webhooks, tokens, usage, spending caps and audit log; and who calls. */
+/** Baton's own REST API, beside A2A: a tenant's tasks, operations on many of them, dead letters, agents, secrets, schedules, webhooks, tokens, usage, spending caps and audit log; and who calls. */
 @Module({
   imports: [CoreModule, HttpModule, SecretsModule, TasksModule],
   controllers: [
     TasksController,
     ArbiterRequestsController,
+    BulkController,
     DeadLettersController,
     SecretsController,
     SchedulesController,

@@ -26,10 +26,14 @@ export const ORLOJ_PROFILE = defineProfile({
   errors: {
     'agent-not-found': { code: -32003, http: 200 },
     'task-not-found': {
-      message: ({ detail: { metadata } }) =>
-        metadata?.deletedAt === undefined
-          ? 'task not found'
-          : `task not found: it ended at ${metadata.endedAt} and was deleted after ${metadata.retentionDays} days of retention`,
+      message: ({ detail: { metadata } }) => {
+        if (metadata?.deletedAt === undefined) return 'task not found';
+        const how =
+          metadata.retentionDays === '0'
+            ? `at ${metadata.deletedAt}`
+            : `after ${metadata.retentionDays} days of retention`;
+        return `task not found: it ended at ${metadata.endedAt} and was deleted ${how}`;
+      },
       data: ({ detail: { metadata } }) => ({
         task_id: metadata?.taskId ?? '',
         ...(metadata?.deletedAt && { ended_at: metadata.endedAt, deleted_at: metadata.deletedAt }),

@@ -46,6 +46,8 @@ export const AUDIT_ACTIONS = {
   'task.continue': 'A failed task was continued. `detail` has the task that goes on with it.',
   'task.cancel': 'A caller other than its owner canceled a task.',
   'task.resume': 'A parked task was resumed.',
+  'bulk.begin': 'An operation on many tasks was begun. `detail` has the action and the filter.',
+  'bulk.cancel': 'An operation on many tasks was canceled.',
   'push.set':
     'A caller other than the owner of a task set one of its push configs. `detail` has the origin of the receiver.',
   'push.delete': 'A caller other than the owner of a task removed one of its push configs.',
@@ -103,6 +105,7 @@ export interface AuditTarget {
     | 'cap'
     | 'host'
     | 'task'
+    | 'bulk-operation'
     | 'run'
     | 'database'
     | 'route';

@@ -62,6 +62,7 @@ export const EXPORTED: readonly ExportedTable[] = [
 export const STAYS: Readonly<Record<string, string>> = {
   api_tokens: 'credentials: make new ones',
   audit_records: 'says what happened in the installation where it happened',
+  bulk_operations: 'what is done, and was done, in this installation',
   hosts: 'a host name leads to one installation',
   issuers: 'who may sign in is decided where the tenant is',
   push_configs: 'secrets, and where they may be sent; the tasks have ended',

@@ -18,27 +18,28 @@ interface TombstoneRow {
   retention_days: number;
 }
 
+/** Deletes operations on many tasks that ended long ago: $1 limit */
+const DROP_BULK: Statement = {
+  text: `
+WITH old AS (
+  SELECT tenant_id, id FROM bulk_operations
+  WHERE finished_at < now() - interval '30 days' LIMIT $1 FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM bulk_operations b USING old o WHERE b.tenant_id = o.tenant_id AND b.id = o.id
+  RETURNING 1
+)
+SELECT count(*)::int AS "bulkOperations" FROM gone`,
+};
+
 /** Held by the transaction of the one process that deletes. */
 const TRY_LOCK: Statement = {
   text: `SELECT pg_try_advisory_xact_lock(hashtext('baton retention')) AS held`,
 };
 const KEEP_LOCK: Statement = { text: 'SELECT 1' };
 
-/** Tasks that ended too long ago become tombstones: $1 tenants $2 days of each $3 limit */
-const EXPIRE: Statement = {
-  text: `
-WITH expired AS (
-  SELECT t.tenant_id, t.id, r.days
-  FROM unnest($1::uuid[], $2::float8[]) AS r(tenant_id, days),
-    unnest(ARRAY[${TERMINAL_STATES}]::smallint[]) AS s(state),
-    LATERAL (
-      SELECT tenant_id, id FROM tasks
-      WHERE tenant_id = r.tenant_id AND state = s.state AND active_run_id IS NULL
-        AND status_at < now() - r.days * interval '1 day'
-      ORDER BY status_at, id LIMIT $3 FOR UPDATE SKIP LOCKED
-    ) t
-  LIMIT $3
-), gone AS (
+/** SQL that makes tombstones of the tasks that a query selects: tenant, id, and the days of retention that the tombstone says. */
+const toTombstones = (expired: string): string => `
+WITH expired AS (${expired}), gone AS (
   DELETE FROM tasks t USING expired e WHERE t.tenant_id = e.tenant_id AND t.id = e.id
   RETURNING t.tenant_id, t.id, t.agent_id, t.owner, t.status_at, e.days, t.last_sequence,
     t.stored_bytes, t.state, t.created_at, t.metadata
@@ -60,7 +61,28 @@ WITH expired AS (
 ), push AS (
   DELETE FROM push_configs p USING gone g WHERE p.tenant_id = g.tenant_id AND p.task_id = g.id
 )
-SELECT count(*)::int AS tasks FROM gone`,
+SELECT count(*)::int AS tasks FROM gone`;
+
+/** Tasks that ended too long ago become tombstones: $1 tenants $2 days of each $3 limit */
+const EXPIRE: Statement = {
+  text: toTombstones(`
+  SELECT t.tenant_id, t.id, r.days
+  FROM unnest($1::uuid[], $2::float8[]) AS r(tenant_id, days),
+    unnest(ARRAY[${TERMINAL_STATES}]::smallint[]) AS s(state),
+    LATERAL (
+      SELECT tenant_id, id FROM tasks
+      WHERE tenant_id = r.tenant_id AND state = s.state AND active_run_id IS NULL
+        AND status_at < now() - r.days * interval '1 day'
+      ORDER BY status_at, id LIMIT $3 FOR UPDATE SKIP LOCKED
+    ) t
+  LIMIT $3`),
+};
+
+/** A task that has ended becomes a tombstone, whatever the retention. Processes of release 0.2.0 show its 0 days as they are. $1 tenant $2 task */
+const DELETE_TASK: Statement = {
+  text: toTombstones(`
+  SELECT tenant_id, id, 0::float8 AS days FROM tasks
+  WHERE tenant_id = $1 AND id = $2 AND state IN (${TERMINAL_STATES}) AND active_run_id IS NULL FOR UPDATE`),
 };
 
 /**
@@ -239,6 +261,23 @@ export class RetentionStore {
       [EXPIRE, [tenants, days, limit]],
     ]);
     return (row as DeletedRows | undefined) ?? {};
+  }
+
+  /**
+   * Make a tombstone of a task that has ended, whatever the retention. From then on no caller sees it.
+   * @returns whether this call has done it: it may have been deleted before, or has not ended
+   */
+  async deleteTask(tenantId: string, taskId: string): Promise<boolean> {
+    const [, [row] = []] = await this.database.systemQueries([
+      [LOCK_ROLLUP, []],
+      [DELETE_TASK, [tenantId, taskId]],
+    ]);
+    return (row as DeletedRows | undefined)?.tasks === 1;
+  }
+
+  /** Delete at most `limit` operations on many tasks that ended long ago. */
+  async dropBulk(limit: number): Promise<DeletedRows> {
+    return this.deleted(DROP_BULK, [limit]);
   }
 
   /** Delete at most `limit` events of the logs whose tasks are gone, with their messages and runs. */

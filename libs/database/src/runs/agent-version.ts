@@ -1,5 +1,8 @@
+import type { QueryResultRow } from 'pg';
+import type { Database, Statement } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, list, statement } from '../sql/statement.js';
+import { isRunOf } from '../dispatch/run-conditions.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import type { BatchOperation, RunBatches } from './run-batches.js';
 
@@ -41,4 +44,25 @@ export async function noteAgentVersion(
   version: number,
 ): Promise<void> {
   await on.batches.submit(VERSIONS, { tenantId, runId, attempt, taskId, version });
+}
+
+/** $1 tenant $2 tasks */
+const AGENT_VERSIONS: Statement = {
+  name: 'runs-agent-versions',
+  text: `
+SELECT t.id, (
+  SELECT r.agent_version FROM runs r WHERE ${isRunOf('r', '$1', 't.id')} ORDER BY r.created_at DESC, r.id DESC LIMIT 1
+) AS version
+FROM unnest($2::uuid[]) AS t(id)`,
+};
+
+/** The version of its agent that the last attempt of each task has run. A task is left out if none has begun, or its agent has no versions. */
+export async function agentVersions(
+  database: Database,
+  tenantId: string,
+  taskIds: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  type Row = { id: string; version: number | null } & QueryResultRow;
+  const rows = await database.tenantQuery<Row>(tenantId, AGENT_VERSIONS, [tenantId, taskIds]);
+  return new Map(rows.flatMap(({ id, version }) => (version === null ? [] : [[id, version] as const])));
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../connection/database.js';
 import { keepArtifacts } from '../tasks/keep-artifacts.js';
-import { noteAgentVersion, VERSIONS } from './agent-version.js';
+import { agentVersions, noteAgentVersion, VERSIONS } from './agent-version.js';
 import { appendEvents, APPENDS } from './append.js';
 import { claimRun, CLAIMS } from './claim.js';
 import { countActive } from './count-active.js';
@@ -40,6 +40,7 @@ export class RunStore {
   readonly giveUp;
   readonly lastError;
   readonly ofTask;
+  readonly agentVersions;
   readonly histories;
 
   readonly lookForWork;
@@ -68,6 +69,7 @@ export class RunStore {
     this.noteError = noteError.bind(undefined, database);
     this.giveUp = giveUpRun.bind(undefined, database);
     this.lastError = lastError.bind(undefined, database);
+    this.agentVersions = agentVersions.bind(undefined, database);
     this.ofTask = runsOfTask.bind(undefined, database);
     this.histories = runHistories.bind(undefined, database);
 

@@ -15,4 +15,6 @@ export interface SweepFindings {
   openChildren: boolean;
   dueSchedules: boolean;
   duePushes: boolean;
+  /** Operations on many tasks. */
+  bulkOperations: boolean;
 }

@@ -24,7 +24,8 @@ SELECT look.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'swee
     leases.next_end, (SELECT min(not_before) FROM runs WHERE ${WAITING} AND not_before > look.started_at),
     (SELECT min(due_at) FROM push_configs WHERE due_at > look.started_at),
     (SELECT min(not_before) FROM runs WHERE state = 'suspended' AND not_before > look.started_at),
-    (SELECT min(wakes_at) FROM tasks WHERE wakes_at > look.started_at)
+    (SELECT min(wakes_at) FROM tasks WHERE wakes_at > look.started_at),
+    (SELECT min(due_at) FROM bulk_operations WHERE due_at > look.started_at)
   ) - look.started_at) * 1000)::float8 AS "nextMs",
   EXISTS (
     SELECT FROM runs
@@ -40,7 +41,8 @@ SELECT look.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'swee
     SELECT FROM tasks WHERE parent_task_id IS NOT NULL AND state NOT IN (${TERMINAL_STATES})
   ) AS "openChildren",
   ${isAnyDue('look.started_at')} AS "dueSchedules",
-  EXISTS (SELECT FROM push_configs WHERE due_at <= look.started_at) AS "duePushes"
+  EXISTS (SELECT FROM push_configs WHERE due_at <= look.started_at) AS "duePushes",
+  EXISTS (SELECT FROM bulk_operations WHERE due_at <= look.started_at) AS "bulkOperations"
 FROM (SELECT clock_timestamp() AS started_at) look, LATERAL (
   SELECT min(lease_expires_at) AS first_end,
     min(lease_expires_at) FILTER (WHERE lease_expires_at >= look.started_at) AS next_end

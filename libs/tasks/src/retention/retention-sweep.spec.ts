@@ -24,6 +24,7 @@ class FakeStore {
   purge = async (): Promise<DeletedRows> => this.batch('purge');
   dropKeys = async (): Promise<DeletedRows> => this.batch('keys');
   dropReceivers = async (): Promise<DeletedRows> => this.batch('receivers');
+  dropBulk = async (): Promise<DeletedRows> => this.batch('bulk operations');
   forget = async (days: number): Promise<DeletedRows> => this.batch(`forget after ${days}`);
   dropCallRecords = async (days: number): Promise<DeletedRows> => this.batch(`records after ${days}`);
   dropAudit = async (days: number): Promise<DeletedRows> => this.batch(`audit after ${days}`);
@@ -78,6 +79,7 @@ describe('the retention sweep', () => {
       'keys',
       'receivers',
       'records after 7',
+      'bulk operations',
       'forget after 90',
       'audit after 365',
     ]);
@@ -99,6 +101,7 @@ describe('the retention sweep', () => {
       'keys',
       'receivers',
       'records after 7',
+      'bulk operations',
       'forget after 90',
       'audit after 365',
     ]);

@@ -38,6 +38,7 @@ export class RetentionSweep extends RepeatedWork {
   private readonly receivers = new BatchSize(MAX_KEYS);
   private readonly tombstones = new BatchSize(MAX_TASKS);
   private readonly audit = new BatchSize(MAX_KEYS);
+  private readonly bulk = new BatchSize(MAX_RECORDS);
   private readonly callRecords = new BatchSize(MAX_RECORDS);
   private hasReported = false;
 
@@ -70,6 +71,7 @@ export class RetentionSweep extends RepeatedWork {
       await this.inBatches(this.callRecords, stillAlone, (size) =>
         this.store.dropCallRecords(recordRetentionDays, size),
       );
+      await this.inBatches(this.bulk, stillAlone, (size) => this.store.dropBulk(size));
       await this.inBatches(this.tombstones, stillAlone, (size) => this.store.forget(tombstoneDays, size));
       await this.inBatches(this.audit, stillAlone, (size) => this.store.dropAudit(auditRetentionDays, size));
     });

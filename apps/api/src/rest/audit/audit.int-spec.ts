@@ -283,6 +283,18 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     const target = await failedTask();
     return { path: `/v1/requests/${target}/continue`, action: 'task.continue', target };
   },
+  'POST /v1/bulk-operations': async () => ({
+    path: '/v1/bulk-operations',
+    body: { action: 'cancel', filter: { error: 'none' } },
+    action: 'bulk.begin',
+    target: UUID,
+  }),
+  'POST /v1/bulk-operations/:id/cancel': async () => {
+    const body = { action: 'cancel', filter: { error: 'none' } };
+    const { json } = await admin.ask('POST', '/v1/bulk-operations', body);
+    const { id: target } = json as { id: string };
+    return { path: `/v1/bulk-operations/${target}/cancel`, action: 'bulk.cancel', target };
+  },
   'POST /v1/dead-letters/:runId/redeliver': async () => {
     const target = await deadRun();
     return { path: `/v1/dead-letters/${target}/redeliver`, action: 'dead-letter.redeliver', target };

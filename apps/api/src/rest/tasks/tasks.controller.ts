@@ -3,11 +3,7 @@ import {
   type OperationName,
   ProtocolError,
   SPEC_RULES,
-  TRUNCATED,
-  type Message,
-  type Task,
   type TaskState,
-  type Truncation,
   decodePageToken,
   encodePageToken,
   errorWire,
@@ -26,6 +22,7 @@ import {
   AgentDirectory,
   ArtifactPages,
   continuedBy,
+  firstMessageOf,
   forkedFrom,
   ParkedTasks,
   TaskForks,
@@ -35,7 +32,6 @@ import {
 } from '@baton/tasks';
 import { Controller, Get, HttpCode, Param, Post, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { RequireScope, RequireScopeToo } from '../../access/access.guard.js';
 import { actorOf } from '../../access/actor.js';
@@ -671,19 +667,5 @@ const AT_ONCE = {
   historyLength: 0,
   returnImmediately: true,
 };
-
-/** The message that began a task, as a new one. Throws `unsupported-operation` if it is not there. */
-function firstMessageOf({ id, contextId, history, metadata }: Task): Message {
-  const [first] = history;
-  const truncation = metadata?.[TRUNCATED] as Truncation | undefined;
-  if (!first || truncation?.historyMessages !== undefined) {
-    throw new ProtocolError(
-      'unsupported-operation',
-      'the messages of the task are too large to be sent again',
-    );
-  }
-  const referenceTaskIds = [...first.referenceTaskIds, id];
-  return { ...first, messageId: randomUUID(), taskId: '', contextId, referenceTaskIds };
-}
 
 const NOT_CANCELED: ReadonlySet<string> = new Set(['task-not-found', 'task-not-cancelable']);
