@@ -35,7 +35,7 @@ export type { SpanKind, SpanState, TraceSpan } from './trace/span.js';
 export { TaskTraces } from './trace/task-traces.js';
 export { firstMessageOf } from './turns/first-message-of.js';
 export { ToolChecks } from './tool-checks/tool-checks.js';
-export type { ReceiverAnswer } from './push/call-once.js';
+export type { ReceiverReply } from './push/call-once.js';
 export { type WebhookSpec, Webhooks } from './webhooks/webhooks.js';
 export { TasksModule } from './tasks.module.js';
 export { WorkerTasksModule } from './worker-tasks.module.js';

@@ -54,7 +54,7 @@ SELECT id::text, url, agents, key_id, nonce, ciphertext FROM webhooks
 WHERE tenant_id = $1 AND enabled AND ciphertext IS NOT NULL ORDER BY id`,
 };
 
-interface Told {
+interface ToldWebhooks {
   warning: Pick<SpendingWarning, 'tenantId' | 'cap' | 'usedBy' | 'periodStart'>;
   webhooks: readonly string[];
   isDone: boolean;
@@ -67,7 +67,7 @@ const TOLD = {
   period_start: ['date', ({ warning }) => warning.periodStart],
   webhooks: ['uuid[]', ({ webhooks }) => webhooks],
   is_done: ['boolean', ({ isDone }) => isDone],
-} satisfies Inputs<Told>;
+} satisfies Inputs<ToldWebhooks>;
 
 const NOTE = statement(
   'spending-warning-note',

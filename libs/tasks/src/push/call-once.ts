@@ -1,7 +1,7 @@
 import { failureReason } from '@baton/outbound';
 
 /** The answer of a receiver to one request. */
-export interface ReceiverAnswer {
+export interface ReceiverReply {
   /** Whether it has answered 2xx. */
   delivered: boolean;
   status: number | null;
@@ -16,9 +16,9 @@ export async function callOnce(
   url: string,
   headers: Record<string, string>,
   body: string,
-): Promise<ReceiverAnswer> {
+): Promise<ReceiverReply> {
   const begin = performance.now();
-  const answered = (status: number | null, error: string | null): ReceiverAnswer => ({
+  const answered = (status: number | null, error: string | null): ReceiverReply => ({
     delivered: status !== null && status >= 200 && status < 300,
     status,
     error,

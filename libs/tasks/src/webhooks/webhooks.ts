@@ -17,7 +17,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { v7 as uuid } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import type { Viewer } from '../catalog/catalog.js';
-import { callOnce, type ReceiverAnswer } from '../push/call-once.js';
+import { callOnce, type ReceiverReply } from '../push/call-once.js';
 import { DeliverySigner } from '../push/delivery-signer.js';
 import { ReceiverCheck } from '../push/receiver-check.js';
 
@@ -117,7 +117,7 @@ export class Webhooks {
   }
 
   /** Call the receiver once, with an event of the type `webhook.test`, and return its answer. */
-  async test(viewer: Viewer, id: string, by: Actor): Promise<ReceiverAnswer> {
+  async test(viewer: Viewer, id: string, by: Actor): Promise<ReceiverReply> {
     const { webhook, sealed } = await this.read(viewer, id);
     this.assertMasterKey();
     const { tenantId, url } = webhook;

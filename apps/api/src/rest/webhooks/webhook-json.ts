@@ -1,6 +1,6 @@
 import { parseFields, SLUG, stateName, TaskState } from '@baton/a2a';
 import { outboundUrl } from '@baton/outbound';
-import type { ReceiverAnswer, Webhook, WebhookDelivery, WebhookHealth, WebhookSpec } from '@baton/tasks';
+import type { ReceiverReply, Webhook, WebhookDelivery, WebhookHealth, WebhookSpec } from '@baton/tasks';
 import { z } from 'zod';
 import { stateSchema, timeSchema } from '../../openapi/schemas.js';
 import { nextCursor } from '../paging.js';
@@ -178,7 +178,7 @@ function deliveryState({ state, failingSince, nextAt, status }: WebhookDelivery)
   return status === null ? 'idle' : 'delivered';
 }
 
-export const encodeWebhookTest = ({ durationMs, ...test }: ReceiverAnswer): z.infer<typeof webhookTest> => ({
+export const encodeWebhookTest = ({ durationMs, ...test }: ReceiverReply): z.infer<typeof webhookTest> => ({
   ...test,
   duration_ms: durationMs,
 });
