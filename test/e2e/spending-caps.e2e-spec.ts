@@ -65,20 +65,33 @@ async function ask(method: string, path: string, body?: object): Promise<any> {
   return { status: answer.status, ...(text !== '' && JSON.parse(text)) };
 }
 const put = (path: string, body: object) => ask('PUT', path, body);
-const cap = (of: string, subject: string, period: string, amount: string) =>
-  put('spending-caps', { of, subject, period, amount });
+const cap = (of: string, subject: string, period: string, amount: string, onLimit = 'fail') =>
+  put('spending-caps', { of, subject, period, amount, on_limit: onLimit });
 const used = async (): Promise<object> =>
   Object.fromEntries(
     (await ask('GET', 'spending-caps')).caps.map((each: any) => [`${each.of} ${each.subject}`, each.used]),
   );
 
 /** What became of a message to an agent: the state, and what the agent says of it. */
-async function send(agent: string): Promise<{ id: string; state: string; text: string }> {
+async function send(agent: string, message: object = {}): Promise<Sent> {
   const caller = new RawCaller(stack.url(0, agent), tenant.token);
-  const { result } = await caller.call('SendMessage', sendParams('go'));
+  const params = sendParams('go');
+  const { result } = await caller.call('SendMessage', {
+    ...params,
+    message: { ...params.message, ...message },
+  });
   const { id, status } = result!.task;
-  return { id, state: status.state.slice('TASK_STATE_'.length), text: status.message?.parts[0].text ?? '' };
+  const [text, data] = status.message?.parts ?? [];
+  const state = status.state.slice('TASK_STATE_'.length);
+  return { id, state, text: text?.text ?? '', ...(data && { asked: data.data.approval }) };
 }
+interface Sent {
+  id: string;
+  state: string;
+  text: string;
+  asked?: any;
+}
+const say = (agent: string, taskId: string, text: string) => send(agent, { taskId, parts: [{ text }] });
 
 it('the cap of an agent fails the task whose call does not fit, and says which cap it is and who can raise it', async () => {
   await cap('agent', 'clerk', 'day', '0.21');
@@ -96,7 +109,7 @@ it('the cap of an agent fails the task whose call does not fit, and says which c
   );
   expect(await send('clerk')).toMatchObject({ state: 'COMPLETED' });
   expect(await stack.baton('caps', 'list', '--url', url, '--token', tenant.token)).toMatch(
-    /agent clerk +day +0\.40 +0\.50 USD +tenant/,
+    /agent clerk +day +0\.40 +0\.50 USD +fail +tenant/,
   );
 });
 
@@ -116,7 +129,7 @@ it('the cap of a task counts the calls of all tasks below it', async () => {
 
 it('a cap of the operator is one that the tenant sees and cannot change', async () => {
   const set = await stack.baton('tenants', 'caps', tenant.slug, '--amount', '0.01', '--period', 'week');
-  expect(set).toMatch(/tenant +week +0\.00 +0\.01 USD +operator/);
+  expect(set).toMatch(/tenant +week +0\.00 +0\.01 USD +fail +operator/);
   expect((await send('clerk')).text).toMatch(
     /^The spending cap of this tenant for a week, .* or ask the operator/,
   );
@@ -126,6 +139,48 @@ it('a cap of the operator is one that the tenant sees and cannot change', async 
   expect(await send('clerk')).toMatchObject({ state: 'FAILED' });
   await stack.baton('tenants', 'caps', tenant.slug, '--period', 'week', '--remove');
   expect(await send('clerk')).toMatchObject({ state: 'COMPLETED' });
+});
+
+it('a cap that asks lets a task go on by what a person approves, and ends it if the person refuses', async () => {
+  await cap('agent', 'clerk', 'day', '0.21', 'ask');
+  await send('clerk');
+  const { id, ...asking } = await send('clerk');
+  expect(asking).toMatchObject({
+    state: 'INPUT_REQUIRED',
+    text: expect.stringMatching(
+      /^The spending cap of the agent "clerk" for a day, which is 0.21 USD, .*\nAnswer yes to let this task and the tasks below it spend 0.21 USD more, or no to end it\./,
+    ),
+    asked: { callId: 'cap-1', tool: 'spending_cap', input: { amount: '0.21', currency: 'USD' } },
+  });
+  const again = await say('clerk', id, 'how much?');
+  expect(again).toMatchObject({ state: 'INPUT_REQUIRED', asked: { callId: 'cap-1' } });
+  expect(again.text).toMatch(/^That is neither yes nor no\.\n/);
+  expect(await say('clerk', id, 'yes')).toMatchObject({ state: 'COMPLETED', text: '' });
+  const [listed] = (await ask('GET', 'spending-caps')).caps;
+  expect(listed).toMatchObject({ used: '0.20', allowed: '0.21', on_limit: 'ask' });
+  const { records } = await ask('GET', 'audit?action=approval.given');
+  expect(records[0]).toMatchObject({ target: { name: id }, detail: { calls: [{ tool: 'spending_cap' }] } });
+  // What was approved is for that task alone.
+  const other = await send('clerk');
+  expect(other.state).toBe('INPUT_REQUIRED');
+  const refused = await say('clerk', other.id, 'no, that is enough');
+  expect(refused.state).toBe('FAILED');
+  expect(refused.text).toMatch(
+    /^The spending cap of the agent "clerk" .* A person has refused more: no, that is enough$/,
+  );
+});
+
+it('a child that asks is answered at the first task, with another amount', async () => {
+  await cap('task', '*', 'life', '0.21', 'ask');
+  const { id, asked } = await send('lead');
+  expect(asked).toMatchObject({ callId: 'call-1-1/cap-1', agents: ['lead', 'clerk'], tool: 'spending_cap' });
+  const approval = { callId: asked.callId, approved: true, input: { amount: 'much' } };
+  const wrong = await send('lead', { taskId: id, parts: [{ data: { approval } }] });
+  expect(wrong).toMatchObject({ state: 'INPUT_REQUIRED', asked: { callId: asked.callId } });
+  const right = { approval: { ...approval, input: { amount: '5' } } };
+  expect(await send('lead', { taskId: id, parts: [{ data: right }] })).toMatchObject({ state: 'COMPLETED' });
+  const [listed] = (await ask('GET', 'spending-caps')).caps;
+  expect(listed).toMatchObject({ used: '0.20', allowed: '5.00' });
 });
 
 it('webhooks are told once when 80 % of a cap are used, and the audit log has it', async () => {

@@ -1,6 +1,7 @@
 export * from './ports.js';
 export * from './child-refusal.js';
 export * from './token-budget.js';
+export * from './cap-reached.js';
 export * from './tokens-exceeded.js';
 export * from './index-models.js';
 export * from './secret-reader.js';

@@ -1,3 +1,5 @@
+import type { CapQuestion } from './cap-reached.js';
+
 /** Tokens of one model call. */
 export interface TokenCount {
   inputTokens: number;
@@ -25,13 +27,24 @@ export abstract class TokenBudget {
    * @param call estimated tokens of the call
    * @param forMs the reservation expires after this time
    * @param signal stops waiting for the reservation
-   * @throws TokensExceeded if the tenant has no tokens left, or a spending cap has no room
+   * @throws CapReached if a person may let the task go on over a spending cap; TokensExceeded if the tenant has no tokens left, or a spending cap has no room
    */
   abstract reserve(
     tenantId: string,
     runId: string,
     call: CallEstimate,
     forMs: number,
+    signal: AbortSignal,
+  ): Promise<void>;
+  /**
+   * Lets the task tree of a run spend more than a cap has room for, in its present period.
+   * @param answer unique in the tenant: the same answer allows nothing a second time
+   */
+  abstract allow(
+    tenantId: string,
+    runId: string,
+    question: Pick<CapQuestion, 'capId' | 'subject' | 'micros'>,
+    answer: string,
     signal: AbortSignal,
   ): Promise<void>;
   /** Records the tokens and the cost of a call in place of its reservation. Never rejects. */

@@ -69,6 +69,7 @@ export {
   type CapSetter,
   EACH,
   type FullCap,
+  ON_LIMIT,
   type OnLimit,
   type SpendingCap,
   type SpendingCapUse,
@@ -82,6 +83,7 @@ export { MAX_CAPS, SpendingCapStore } from './spending/spending-cap.store.js';
 export {
   type ModelCallTokens,
   type RefusedReservation,
+  type SpendingAllowance,
   type TokenReservation,
   TokenUsageStore,
 } from './usage/token-usage.store.js';

@@ -81,6 +81,6 @@ export {
   type UsageKey,
   type UsageSums,
 } from '@baton/database';
-export { CAP_KINDS, CAP_PERIODS, type CapPeriod, type SpendingCapUse } from '@baton/database';
+export { CAP_KINDS, CAP_PERIODS, type CapPeriod, ON_LIMIT, type SpendingCapUse } from '@baton/database';
 export { type CapSpec, SpendingCaps } from './spending/spending-caps.js';
 export { CONTEXTS, MISSED, OVERLAPS, type ScheduleSpec } from '@baton/database';

@@ -11,13 +11,14 @@ import { choice } from './options.js';
 type Cap = TenantSchemas['SpendingCap'];
 type Period = Cap['period'];
 
-const TITLES = ['id', 'of', 'period', 'used', 'amount', 'most used by', 'set by'];
+const TITLES = ['id', 'of', 'period', 'used', 'amount', 'most used by', 'at the limit', 'set by'];
 const KINDS: Cap['of'][] = ['tenant', 'agent', 'caller', 'token', 'schedule', 'task'];
 const PERIODS = ['day', 'week', 'month'] as const;
 
 interface SetOptions extends ServerOptions {
   period: Period;
   amount: string;
+  onLimit: Cap['on_limit'];
 }
 
 interface OperatorCapOptions extends OperatorOptions {
@@ -50,6 +51,14 @@ export function addCapCommands(program: Command, cli: Cli): void {
     .addOption(
       choice('--period <period>', 'for how long it counts; a task tree for its life', PERIODS, 'day'),
     )
+    .addOption(
+      choice(
+        '--on-limit <what>',
+        'what a task does whose call has no room: fail, or ask a person',
+        ['fail', 'ask'],
+        'fail',
+      ),
+    )
     .action((of: string, subject: string, options: SetOptions) => set(cli, of, subject, options));
   add('delete', 'delete a cap; needs a token with `admin`')
     .argument('<id>', 'id of the cap')
@@ -78,7 +87,7 @@ async function set(cli: Cli, of: string, subject: string, options: SetOptions): 
   const kind = KINDS.find((each) => each === of);
   if (!kind) throw new UsageError(`"${of}" has no spending cap: choose from ${KINDS.join(', ')}.`);
   const period = kind === 'task' ? 'life' : options.period;
-  const body = { of: kind, subject, period, amount: options.amount };
+  const body = { of: kind, subject, period, amount: options.amount, on_limit: options.onLimit };
   const cap = await answerOf(tenantApi(cli, options).PUT('/v1/spending-caps', { body }));
   if (options.json) return void printValue(cli.terminal, cap);
   cli.terminal.out(
@@ -121,6 +130,7 @@ function print(
     cap.used,
     `${cap.amount} ${currency}`,
     cap.subject === '*' ? (cap.used_by ?? '') : '',
+    cap.on_limit,
     cap.set_by,
   ]);
   printTable(terminal, TITLES, rows, none);

@@ -68,6 +68,7 @@ export const STAYS: Readonly<Record<string, string>> = {
   push_configs: 'secrets, and where they may be sent; the tasks have ended',
   push_receivers: 'what has been tried from the installation where it was tried',
   secrets: 'secret values: the header has their names',
+  spending_allowances: 'of spending caps',
   spending_caps: 'what may be spent is decided where the tenant is',
   spending_counts: 'of spending caps',
   stream_counts: 'counters of the moment',

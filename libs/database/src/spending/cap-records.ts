@@ -38,6 +38,8 @@ export interface SpendingCapUse extends SpendingCap {
   periodStart: string | null;
   /** For a cap of each: of the subject that has spent most. */
   usedMicros: number;
+  /** What persons have let tasks spend beyond the cap, of all subjects. It is not in `usedMicros`. */
+  allowedMicros: number;
   /** That subject. Null: nobody has spent anything. */
   usedBy: string | null;
   changedBy: string;
@@ -55,7 +57,11 @@ export interface FullCap extends SpendingCap {
   periodStart: string | null;
   /** First day after the period; null: it is a life. */
   periodEnd: string | null;
+  /** Whose call it is: an id or a key. */
+  of: string;
   usedMicros: number;
   /** What calls that are being made may cost. */
   reservedMicros: number;
+  /** What a person has let the task tree of the call spend beyond the cap. */
+  allowedMicros: number;
 }

@@ -15,10 +15,13 @@ const COLUMNS = `c.id::text, c.kind, c.subject, c.name, c.period, c.micros::floa
 
 /** $1 tenant */
 const LIST: Statement = {
-  name: 'spending-caps',
+  name: 'spending-caps-2',
   text: `
 SELECT ${COLUMNS}, CASE WHEN c.period <> 'life' THEN s.start::text END AS "periodStart",
-  coalesce(n.micros, 0)::float8 AS "usedMicros", n.subject AS "usedBy"
+  coalesce(n.micros, 0)::float8 AS "usedMicros", n.subject AS "usedBy", coalesce((
+    SELECT sum(a.micros) FROM spending_allowances a
+    WHERE a.tenant_id = c.tenant_id AND a.cap_id = c.id AND a.period_start = s.start
+  ), 0)::float8 AS "allowedMicros"
 FROM spending_caps c CROSS JOIN LATERAL (SELECT ${startOf('c.period')} AS start) s LEFT JOIN LATERAL (
   SELECT micros, subject FROM spending_counts n
   WHERE n.tenant_id = c.tenant_id AND n.cap_id = c.id AND n.period_start = s.start

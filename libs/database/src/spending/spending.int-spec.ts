@@ -213,6 +213,35 @@ describe('a spending cap', () => {
     expect(await claim()).toMatchObject([{ usedMicros: 95 }]);
   });
 
+  it('lets the task tree go on by what a person has approved, once for each answer, and no other task', async () => {
+    const { tenantId, set, reserve, spend, used, run } = await tenant();
+    await set('agent', '*', 50);
+    const root = await run({ agent: 'helper' });
+    const child = await run({ agent: 'helper', parent: root.task });
+    const other = await run({ agent: 'helper' });
+    await spend(50, root.id);
+    const capId = (await caps.list(tenantId))[0]!.id;
+    const allow = (runId: string, micros: number, answer: string) =>
+      usage.allow({ tenantId, runId, capId, subject: 'helper', micros, answer });
+    await Promise.all([allow(root.id, 30, 'a'), allow(root.id, 30, 'a'), allow(child.id, 30, 'a')]);
+    expect(await reserve(31, child.id)).toEqual(['agent']);
+    expect(await reserve(20, child.id)).toBe('reserved');
+    expect(await reserve(11, root.id)).toEqual(['agent']);
+    await usage.record(tenantId, child.id, spent, 20);
+    expect(await reserve(1, other.id)).toEqual(['agent']);
+    expect(await reserve(11, root.id)).toEqual(['agent']);
+    expect(await spend(10, root.id)).toBe('reserved');
+    expect(await reserve(1, root.id)).toEqual(['agent']);
+    // What was approved is not used of the cap.
+    expect(await used()).toEqual({ 'agent * day': 50 });
+    expect((await caps.list(tenantId))[0]?.allowedMicros).toBe(30);
+    await allow(root.id, 5, 'b');
+    expect(await reserve(5, root.id)).toBe('reserved');
+    await caps.remove(tenantId, capId, 'tenant', PLATFORM_ACTOR);
+    await allow(root.id, 5, 'c');
+    expect(await reserve(500, root.id)).toBe('reserved');
+  });
+
   it('lets free calls pass also when it is exceeded, and counts on when its amount is changed', async () => {
     const { tenantId, set, reserve, spend } = await tenant();
     await set('tenant', '', 50);

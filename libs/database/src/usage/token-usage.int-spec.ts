@@ -19,8 +19,8 @@ const spent = (inputTokens: number, outputTokens = 0) => ({
 
 const tenant = () => {
   const tenantId = randomUUID();
-  const reserve = (tokens: number, runId: string = randomUUID(), max = 1000, forMs = 60_000) =>
-    usage.reserve({ tenantId, runId, tokens, forMs, max });
+  const reserve = async (tokens: number, runId: string = randomUUID(), max = 1000, forMs = 60_000) =>
+    (await usage.reserve({ tenantId, runId, tokens, forMs, max })) === undefined;
   return { tenantId, reserve };
 };
 

@@ -60,20 +60,27 @@ const RESERVED = {
 
 /** As RESERVE, within the caps of the call as well. A call that costs nothing fits into each. One row. */
 const RESERVE_SPENDING = statement(
-  'spending-reserve',
+  'spending-reserve-2',
   { call: one(RESERVED) },
   ({ call }) => `
 WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id)}, others AS (
   SELECT * FROM token_reservations
   WHERE tenant_id = ${call.tenant_id} AND run_id <> ${call.run_id} AND expires_at > clock_timestamp()
 ), checked AS (
-  SELECT caps.*, coalesce(n.micros, 0) AS used, coalesce((
-    SELECT sum(o.micros) FROM others o WHERE ${subjectOf('caps.kind', 'o')} = caps.of
-  ), 0) AS reserved
-  FROM caps LEFT JOIN spending_counts n
+  SELECT caps.*, coalesce(n.micros, 0) AS used, coalesce(r.all_of, 0) AS reserved,
+    coalesce(a.micros, 0) AS allowed, coalesce(a.used, 0) + coalesce(r.in_tree, 0) AS allowed_used
+  FROM subjects CROSS JOIN caps
+  LEFT JOIN spending_counts n
     ON n.tenant_id = caps.tenant_id AND n.cap_id = caps.id AND n.subject = caps.of AND n.period_start = caps.period_start
+  LEFT JOIN spending_allowances a ON a.tenant_id = caps.tenant_id AND a.cap_id = caps.id AND a.subject = caps.of
+    AND a.period_start = caps.period_start AND a.root_task_id = subjects.root_task_id
+  CROSS JOIN LATERAL (
+    SELECT sum(o.micros) AS all_of, sum(o.micros) FILTER (WHERE o.root_task_id = subjects.root_task_id) AS in_tree
+    FROM others o WHERE ${subjectOf('caps.kind', 'o')} = caps.of
+  ) r
 ), full_caps AS (
   SELECT * FROM checked WHERE ${call.micros} > 0 AND used + reserved + ${call.micros} > micros
+    AND allowed_used + ${call.micros} > allowed
 ), tokens AS (
   SELECT coalesce(${call.tokens} + (
     SELECT coalesce(sum(input_tokens + output_tokens), 0) FROM token_usage WHERE tenant_id = ${call.tenant_id} AND day = ${TODAY}
@@ -89,7 +96,8 @@ WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id)}, others AS (
 SELECT is_over AS "isOverTokens", coalesce((
   SELECT json_agg(json_build_object('id', id, 'kind', kind, 'subject', subject, 'name', name, 'period', period, 'micros', micros,
     'onLimit', on_limit, 'setBy', set_by, 'periodStart', CASE WHEN period <> 'life' THEN period_start END,
-    'periodEnd', ${endOf('period')}, 'usedMicros', used, 'reservedMicros', reserved) ORDER BY set_by, on_limit DESC, id)
+    'periodEnd', ${endOf('period')}, 'of', of, 'usedMicros', used, 'reservedMicros', reserved,
+    'allowedMicros', allowed) ORDER BY set_by, on_limit DESC, id)
   FROM full_caps
 ), '[]') AS caps
 FROM tokens`,
@@ -113,17 +121,58 @@ const WARNED = `CASE WHEN ${isNearlyFull(
   '(SELECT c.micros FROM spending_caps c WHERE c.tenant_id = n.tenant_id AND c.id = n.cap_id)',
 )} THEN ${NOW} END`;
 
-/** Adds what a call has cost to its caps. In one order, so that no two transactions deadlock. */
+/** Adds what a call has cost to what its task tree may spend beyond a cap, or else to the cap. In one order, so that no two transactions deadlock. */
 const ADD_SPENDING = statement(
-  'spending-add-2',
+  'spending-add-3',
   { call: one(SPENT) },
   ({ call }) => `
-WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id, 'FOR KEY SHARE OF c')}
+WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id, 'FOR KEY SHARE OF c')}, drawn AS (
+  UPDATE spending_allowances a SET used = a.used + ${call.micros}, updated_at = now() FROM caps, subjects
+  WHERE a.tenant_id = caps.tenant_id AND a.cap_id = caps.id AND a.subject = caps.of AND a.period_start = caps.period_start
+    AND a.root_task_id = subjects.root_task_id AND a.used < a.micros
+  RETURNING a.cap_id
+)
 INSERT INTO spending_counts AS n (tenant_id, cap_id, subject, period_start, micros, warned_at, notice_at)
 SELECT tenant_id, id, of, period_start, ${call.micros}, w.at, w.at
-FROM caps, LATERAL (SELECT CASE WHEN ${isNearlyFull(call.micros, 'micros')} THEN ${NOW} END AS at) w ORDER BY id
+FROM caps, LATERAL (SELECT CASE WHEN ${isNearlyFull(call.micros, 'micros')} THEN ${NOW} END AS at) w WHERE id NOT IN (SELECT cap_id FROM drawn)
+ORDER BY id
 ON CONFLICT (tenant_id, cap_id, subject, period_start) DO UPDATE SET micros = n.micros + excluded.micros, updated_at = now(),
   warned_at = coalesce(n.warned_at, ${WARNED}), notice_at = CASE WHEN n.warned_at IS NULL THEN ${WARNED} ELSE n.notice_at END`,
+);
+
+/** What a task tree may spend beyond a cap. */
+export interface SpendingAllowance {
+  tenantId: string;
+  runId: string;
+  capId: string;
+  /** Whose spending the cap bounds: an id or a key. */
+  subject: string;
+  micros: number;
+  /** The answer that allows it: it counts once. */
+  answer: string;
+}
+
+const ALLOWED = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  run_id: ['uuid', ({ runId }) => runId],
+  cap_id: ['uuid', ({ capId }) => capId],
+  subject: ['text', ({ subject }) => subject],
+  micros: ['bigint', ({ micros }) => micros],
+  answer: ['text', ({ answer }) => answer],
+} satisfies Inputs<SpendingAllowance>;
+
+/** A cap that is gone needs no allowance. */
+const ALLOW = statement(
+  'spending-allow',
+  { grant: one(ALLOWED) },
+  ({ grant }) => `
+WITH RECURSIVE ${capCtes(grant.tenant_id, grant.run_id, 'FOR KEY SHARE OF c')}
+INSERT INTO spending_allowances AS a (tenant_id, cap_id, subject, period_start, root_task_id, micros, answers)
+SELECT caps.tenant_id, caps.id, caps.of, caps.period_start, subjects.root_task_id, ${grant.micros}, ARRAY[${grant.answer}]
+FROM caps, subjects WHERE caps.id = ${grant.cap_id} AND caps.of = ${grant.subject} AND subjects.root_task_id IS NOT NULL
+ON CONFLICT (tenant_id, cap_id, subject, period_start, root_task_id) DO UPDATE SET
+  micros = a.micros + excluded.micros, answers = a.answers || excluded.answers, updated_at = now()
+WHERE NOT a.answers && excluded.answers`,
 );
 
 /** Reservations of runs that are gone, and old days: $1 tenant */
@@ -184,6 +233,11 @@ export class TokenUsageStore {
     if (micros === undefined) return rows.length > 0 ? undefined : { isOverTokens: true, caps: [] };
     const [answer] = rows as RefusedReservation[];
     return answer && (answer.isOverTokens || answer.caps.length > 0) ? answer : undefined;
+  }
+
+  /** Let a task tree spend more than a cap has room for. */
+  async allow(grant: SpendingAllowance): Promise<void> {
+    await this.database.tenantQuery(grant.tenantId, ALLOW, ALLOW.values({ grant }));
   }
 
   /**

@@ -145,9 +145,11 @@ SELECT count(*)::int AS tasks FROM slice`,
 
 /** $1 tenant */
 const FORGET: Statement = {
-  name: 'usage-forget-hours-2',
+  name: 'usage-forget-hours-3',
   text: `
-WITH counts AS (
+WITH allowances AS (
+  DELETE FROM spending_allowances WHERE tenant_id = $1 AND updated_at < now() - interval '${USAGE_DAYS} days'
+), counts AS (
   DELETE FROM spending_counts WHERE tenant_id = $1 AND updated_at < now() - interval '${USAGE_DAYS} days'
 )
 DELETE FROM usage_hours WHERE tenant_id = $1 AND hour < now() - interval '${USAGE_DAYS} days'`,

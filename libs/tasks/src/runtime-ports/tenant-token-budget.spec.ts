@@ -66,8 +66,10 @@ describe('the tokens of a tenant', () => {
     setBy: 'tenant',
     periodStart: '2026-11-26',
     periodEnd: '2026-11-27',
+    of: 'a-1',
     usedMicros: 2_499_900,
     reservedMicros: 0,
+    allowedMicros: 0,
   };
 
   it('cost money where caps bound it, and a refusal names the cap, what is used, and what to do', async () => {

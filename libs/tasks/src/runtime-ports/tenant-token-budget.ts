@@ -1,4 +1,11 @@
-import { type CallEstimate, type SpentTokens, TokenBudget, TokensExceeded } from '@baton/agents';
+import {
+  CapReached,
+  type CapQuestion,
+  type CallEstimate,
+  type SpentTokens,
+  TokenBudget,
+  TokensExceeded,
+} from '@baton/agents';
 import { Environment, microsOf, priceOf } from '@baton/config';
 import { retryTransient, TokenUsageStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
@@ -45,12 +52,28 @@ export class TenantTokenBudget extends TokenBudget {
     this.metrics.limitExceeded.inc({ limit: refused.isOverTokens ? 'tokensPerDay' : 'spendingCap' });
     if (cap && !refused.isOverTokens) {
       const { modelPricesCurrency: currency } = this.environment;
-      throw new TokensExceeded(fullCapReason(cap, cost, currency));
+      const { id: capId, of: subject, micros: amount, onLimit } = cap;
+      const reason = fullCapReason(cap, cost, currency);
+      if (onLimit === 'fail') throw new TokensExceeded(reason);
+      throw new CapReached({ capId, subject, micros: amount, currency, reason });
     }
     throw new TokensExceeded(
       `The limit tokensPerDay of this tenant, which is ${max}, has no room for another model call: try again ` +
         'tomorrow (UTC), or ask the operator for more.',
     );
+  }
+
+  override async allow(
+    tenantId: string,
+    runId: string,
+    question: Pick<CapQuestion, 'capId' | 'subject' | 'micros'>,
+    answer: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { capId, subject, micros } = question;
+    await retryTransient(() => this.store.allow({ tenantId, runId, capId, subject, micros, answer }), {
+      signal,
+    });
   }
 
   /**

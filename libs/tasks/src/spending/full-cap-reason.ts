@@ -29,15 +29,19 @@ export function nameOfCap({
 
 /** Why a call was not made: the cap, what is used, and what to do. @param micros what the call may cost */
 export function fullCapReason(cap: FullCap, micros: number, currency: string): string {
-  const { micros: limit, usedMicros, reservedMicros, periodStart, periodEnd, setBy } = cap;
+  const { micros: limit, usedMicros, reservedMicros, allowedMicros, periodStart, periodEnd, setBy } = cap;
   const money = (amount: number): string => `${formatMicros(amount)} ${currency}`;
   const since = periodStart === null ? '' : ` since ${periodStart} (UTC)`;
   const reserved =
     reservedMicros > 0 ? `, ${money(reservedMicros)} are reserved for calls that are being made` : '';
+  const allowed =
+    allowedMicros > 0
+      ? `, and of ${money(allowedMicros)} more that were approved for this task too little is left`
+      : '';
   const later = periodEnd === null ? '' : `Try again from ${periodEnd} (UTC), or ask`;
   const who = setBy === 'operator' ? 'the operator' : 'an administrator of the tenant';
   return (
-    `${nameOfCap(cap)}, which is ${money(limit)}, has no room for another call: ${money(usedMicros)} are used${since}${reserved}, ` +
+    `${nameOfCap(cap)}, which is ${money(limit)}, has no room for another call: ${money(usedMicros)} are used${since}${reserved}${allowed}, ` +
     `and the call may cost ${money(micros)}. ${later || 'Ask'} ${who} for a higher cap.`
   );
 }

@@ -6,6 +6,7 @@ import {
   type CapSetter,
   EACH,
   MAX_CAPS,
+  type OnLimit,
   type SpendingCap,
   SpendingCapStore,
   type SpendingCapUse,
@@ -26,6 +27,7 @@ export interface CapSpec {
   period: CapPeriod;
   /** Millionths of the currency. */
   micros: number;
+  onLimit: OnLimit;
 }
 
 const MAX_CALLER = 300;
@@ -89,7 +91,12 @@ export class SpendingCaps {
   /** Set what a tenant may spend in a period. */
   async setByOperator(slug: string, period: CapPeriod, micros: number, by: Actor): Promise<SpendingCapUse> {
     const { id } = await this.settings.find(slug);
-    return this.keep(id, { kind: 'tenant', subject: '', name: '', period, micros }, 'operator', by);
+    return this.keep(
+      id,
+      { kind: 'tenant', subject: '', name: '', period, micros, onLimit: 'fail' } as const,
+      'operator',
+      by,
+    );
   }
 
   async removeByOperator(slug: string, period: CapPeriod, by: Actor): Promise<void> {
@@ -105,7 +112,7 @@ export class SpendingCaps {
     setBy: CapSetter,
     by: Actor,
   ): Promise<SpendingCapUse> {
-    const stored = await this.store.set({ tenantId, ...cap, onLimit: 'fail', setBy, by });
+    const stored = await this.store.set({ tenantId, ...cap, setBy, by });
     if (!stored) {
       throw ProtocolError.limitExceeded(
         'spendingCaps',

@@ -1,6 +1,6 @@
 import { parseFields } from '@baton/a2a';
 import { formatMicros, MAX_AMOUNT, parseMicros } from '@baton/config';
-import { CAP_KINDS, CAP_PERIODS, type CapSpec, type SpendingCapUse } from '@baton/tasks';
+import { CAP_KINDS, CAP_PERIODS, type CapSpec, ON_LIMIT, type SpendingCapUse } from '@baton/tasks';
 import { z } from 'zod';
 import { timeSchema } from '../../openapi/schemas.js';
 
@@ -9,6 +9,12 @@ const amount = z.string().refine((text) => (parseMicros(text) ?? 0) > 0, {
 });
 const of = z.enum(CAP_KINDS).describe('What the cap bounds. `task`: a task with all tasks below it');
 const period = z.enum(CAP_PERIODS).describe('UTC; a week begins on Monday. `life`: of a task tree');
+
+const onLimit = z
+  .enum(ON_LIMIT)
+  .describe(
+    'What happens to a task whose call has no room: it fails, or asks a person whether it may spend more',
+  );
 
 export const newCap = z.strictObject({
   of,
@@ -20,6 +26,7 @@ export const newCap = z.strictObject({
         'them has the amount for itself. Left out for the tenant',
     ),
   period,
+  on_limit: onLimit.default('fail'),
   amount: amount.describe('In the currency of MODEL_PRICES, such as `2.50`'),
 });
 /** What an operator sets for a tenant. */
@@ -33,10 +40,14 @@ export const capAnswer = z
     subject: z.string().describe('`*`: each. Empty: the tenant'),
     period,
     amount: money,
+    on_limit: onLimit,
     set_by: z.enum(['tenant', 'operator']).describe('Only the operator changes a cap of the operator'),
     period_start: z.string().nullable().describe('The first day of the present period. Null: it is a life'),
     used: money.describe('In the present period. Of `*`: by the one that has used most'),
     used_by: z.string().nullable().describe('Id or key of the one that has used this. Null: nothing is used'),
+    allowed: money.describe(
+      'What persons have let tasks spend beyond the cap in the present period. `used` has none of it',
+    ),
     changed_by: z.string().describe('The key of the principal that has changed it last'),
     updated_at: timeSchema,
   })
@@ -48,8 +59,8 @@ export const capList = z.object({
 
 /** Reads a cap. Throws `invalid-params` naming every wrong field. */
 export function decodeCap(body: unknown): CapSpec {
-  const { of: kind, amount: text, ...given } = parseFields(newCap, body, '', 'the body');
-  return { kind, micros: parseMicros(text) ?? 0, ...given };
+  const { of: kind, amount: text, on_limit: onLimitOf, ...given } = parseFields(newCap, body, '', 'the body');
+  return { kind, micros: parseMicros(text) ?? 0, onLimit: onLimitOf, ...given };
 }
 
 /** Reads the amount of an operator's cap, in millionths. */
@@ -62,10 +73,12 @@ export const encodeCap = (cap: SpendingCapUse): z.infer<typeof capAnswer> => ({
   subject: cap.name,
   period: cap.period,
   amount: formatMicros(cap.micros),
+  on_limit: cap.onLimit,
   set_by: cap.setBy,
   period_start: cap.periodStart,
   used: formatMicros(cap.usedMicros),
   used_by: cap.usedBy === '' ? null : cap.usedBy,
+  allowed: formatMicros(cap.allowedMicros),
   changed_by: cap.changedBy,
   updated_at: cap.updatedAt.toISOString(),
 });

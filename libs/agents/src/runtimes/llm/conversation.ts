@@ -10,6 +10,8 @@ import type {
 } from 'ai';
 import type { Decision, ApprovalAnswer } from '../../approvals.js';
 import { type JournalEntry, historyBefore, type Turn } from '../../agent-runtime.js';
+import type { CapQuestion } from '../../cap-reached.js';
+import { capQuestionId } from './approval/cap-question.js';
 import type { WrongCall } from './answer-calls.js';
 import type { ToolResult } from './tools/tool-sources.js';
 import { type ModelUsage, NO_USAGE, add } from './model-usage.js';
@@ -86,6 +88,8 @@ interface WaitingForApproval {
   callIds: string[];
   /** ISO 8601, by the id of a call: from then on it counts as refused. */
   expiresAt?: Record<string, string>;
+  /** It asks about no call, but about a spending cap. */
+  cap?: CapQuestion;
 }
 
 /** A message of the user that answered a request for approval. */
@@ -256,13 +260,31 @@ export class Conversation {
   /** Ids of the calls that the previous turn asked a person to approve. This turn's message is the answer. */
   undecided(): string[] {
     const last = this.steps().at(-1);
-    if (!last || last.runId === this.turn.runId) return [];
+    if (last?.runId === this.turn.runId) return [];
     const asked = this.waiting().findLast(({ runId }) => runId !== this.turn.runId);
-    if (asked && asked.position > last.position) return asked.callIds;
+    if (asked && asked.position > (last?.position ?? 0)) return asked.callIds;
+    if (!last) return [];
     // Journals of version 0.1 have no `waiting` entry. Then all calls without result and answer were asked.
     return this.pendingCalls()
       .filter((call) => !this.decisionOn(call))
       .map(callIdOf);
+  }
+
+  /** The id of a question about a spending cap: the same while it is not answered. */
+  capQuestionId(): string {
+    const asked = this.waiting().filter(({ cap }) => cap);
+    const open = asked.at(-1)?.callIds.find((callId) => !this.decisions.has(callId));
+    return open ?? capQuestionId(new Set(asked.flatMap(({ callIds }) => callIds)).size + 1);
+  }
+
+  /** What this turn's message has decided about a spending cap. */
+  capDecision(): { question: CapQuestion; decision: Decision } | undefined {
+    const decided = this.ofThisRun().flatMap((entry) => (entry.kind === 'answered' ? entry.decisions : []));
+    for (const decision of decided) {
+      const asked = this.waiting().findLast(({ cap, callIds }) => cap && callIds.includes(decision.callId));
+      if (asked?.cap) return { question: asked.cap, decision };
+    }
+    return undefined;
   }
 
   /** Ids of all calls that a person may have been asked to approve. */

@@ -14,9 +14,11 @@ import {
   type Turn,
 } from '../../agent-runtime.js';
 import { type AgentRuntime } from '../../runtime-table.js';
+import { CapReached } from '../../cap-reached.js';
 import { TokensExceeded } from '../../tokens-exceeded.js';
 import { AgentFailure } from './agent-failure.js';
 import { approvalRequest, takeMessage, waitingEntry, withTerms } from './approval/approval.js';
+import { allowedMicros, capInputProblem, capQuestion } from './approval/cap-question.js';
 import { callCorrection, type WrongCall, wrongCallsFailure } from './answer-calls.js';
 import { partialAnswer } from './finish-reason.js';
 import { type LlmConfig, llmConfigSchema, splitModel } from './llm-config.js';
@@ -68,19 +70,23 @@ export class LlmRuntime implements AgentRuntime {
 
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
     const conversation = await Conversation.open(turn);
+    /** Why this turn's message does not answer what was asked. */
+    let problem: string | undefined;
     try {
       const config = this.configOf(turn);
       const checks = new SchemaChecks(this.pool, turn.tenantId);
       let opening: Promise<OpenTools> | undefined;
       const open = (): Promise<OpenTools> => (opening ??= this.sources.open(turn, config, signal));
       try {
-        const problem = await takeMessage(turn, conversation, async (callId, input) => {
+        problem = await takeMessage(turn, conversation, async (callId, input) => {
+          if (callId === conversation.capQuestionId()) return capInputProblem(input);
           const call = conversation.pendingCalls().find((pending) => callIdOf(pending) === callId);
           if (call && conversation.hasBegun(call)) return 'a call is repeated only with the same input';
           const tool = (await open()).tools.find(({ name }) => name === call?.toolName);
           // The result of the call says that its tool is gone.
           return tool && checks.input(tool.name, tool.inputSchema, input);
         });
+        await this.goOnOverCap(turn, conversation, signal);
         const { tools } = await open();
         yield* this.converse({ turn, config, conversation, checks, tools, signal, problem });
       } finally {
@@ -91,6 +97,12 @@ export class LlmRuntime implements AgentRuntime {
       }
     } catch (error) {
       if (signal.aborted) return;
+      if (error instanceof CapReached) {
+        const callId = conversation.capQuestionId();
+        await conversation.add({ kind: 'waiting', callIds: [callId], cap: error.question });
+        const parts = capQuestion(callId, error.question, problem);
+        return void (yield withUsage(inputRequired(turn, parts), conversation));
+      }
       if (!(error instanceof AgentFailure || error instanceof TokensExceeded)) throw error;
       const limit = error instanceof AgentFailure ? error.limit : undefined;
       if (limit !== undefined) this.metrics.limitExceeded.inc({ limit });
@@ -98,6 +110,17 @@ export class LlmRuntime implements AgentRuntime {
       this.logger.warn('agent gave up', { tenantId, taskId: task.id, runId, reason: error.message });
       yield withUsage(failed(turn, error.message), conversation);
     }
+  }
+
+  /** Does what this turn's message says about a spending cap. Throws AgentFailure if a person has refused to go on. */
+  private async goOnOverCap(turn: Turn, conversation: Conversation, signal: AbortSignal): Promise<void> {
+    const { question, decision } = conversation.capDecision() ?? {};
+    if (!question || !decision) return;
+    if (!decision.approved)
+      throw new AgentFailure(`${question.reason} A person has refused more: ${decision.reason ?? 'no'}`);
+    const { tenantId, runId, task } = turn;
+    const allowed = { ...question, micros: allowedMicros(question, decision) };
+    await this.models.budget.allow(tenantId, runId, allowed, `${task.id}/${decision.callId}`, signal);
   }
 
   /** Parses the settings of each version once, because a version never changes. */

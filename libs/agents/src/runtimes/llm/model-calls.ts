@@ -31,7 +31,7 @@ export class ModelCalls {
   private readonly metrics: ModelMetrics;
 
   constructor(
-    private readonly budget: TokenBudget,
+    readonly budget: TokenBudget,
     metrics: Metrics,
     private readonly logger: Logger,
   ) {
