@@ -23,10 +23,11 @@ export interface CallEstimate extends TokenCount {
 /** The budgets of tenants in tokens and money. The worker binds it to their limits and spending caps. */
 export abstract class TokenBudget {
   /**
-   * Reserves tokens and their cost for a model call. An earlier reservation of the run is released.
+   * Reserves tokens and their cost for a model call. Reservations of earlier attempts of the run are released.
    * @param call estimated tokens of the call
    * @param forMs the reservation expires after this time
    * @param signal stops waiting for the reservation
+   * @returns the reservation, for `record`; undefined: none is needed
    * @throws CapReached if a person may let the task go on over a spending cap; TokensExceeded if the tenant has no tokens left, or a spending cap has no room
    */
   abstract reserve(
@@ -35,7 +36,7 @@ export abstract class TokenBudget {
     call: CallEstimate,
     forMs: number,
     signal: AbortSignal,
-  ): Promise<void>;
+  ): Promise<string | undefined>;
   /**
    * Lets the task tree of a run spend more than a cap has room for, in its present period.
    * @param answer unique in the tenant: the same answer allows nothing a second time
@@ -48,5 +49,5 @@ export abstract class TokenBudget {
     signal: AbortSignal,
   ): Promise<void>;
   /** Records the tokens and the cost of a call in place of its reservation. Never rejects. */
-  abstract record(tenantId: string, runId: string, spent: SpentTokens): Promise<void>;
+  abstract record(tenantId: string, runId: string, spent: SpentTokens, reservation?: string): Promise<void>;
 }

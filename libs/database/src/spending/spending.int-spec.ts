@@ -44,12 +44,21 @@ async function tenant() {
       by: PLATFORM_ACTOR,
     });
   const reserve = async (micros: number, runId: string = randomUUID(), forMs = 60_000) => {
-    const refused = await usage.reserve({ tenantId, runId, tokens: 1, forMs, max: null, micros });
+    const refused = await usage.reserve({
+      tenantId,
+      runId,
+      id: runId,
+      replaces: [],
+      tokens: 1,
+      forMs,
+      max: null,
+      micros,
+    });
     return refused ? refused.caps.map(({ kind }) => kind).toSorted() : 'reserved';
   };
   const spend = async (micros: number, runId: string = randomUUID()) => {
     const answer = await reserve(micros, runId);
-    await usage.record(tenantId, runId, spent, micros);
+    await usage.record(tenantId, runId, spent, runId, micros);
     return answer;
   };
   const used = async () =>
@@ -97,7 +106,7 @@ describe('a spending cap', () => {
     const run = randomUUID();
     expect(await reserve(90, run)).toBe('reserved');
     expect(await reserve(11)).toEqual(['tenant']);
-    await usage.record(tenantId, run, spent, 30);
+    await usage.record(tenantId, run, spent, run, 30);
     expect(await used()).toEqual({ 'tenant  month': 30 });
     expect(await reserve(71)).toEqual(['tenant']);
     expect(await reserve(70)).toBe('reserved');
@@ -116,6 +125,24 @@ describe('a spending cap', () => {
     );
     expect(await reserve(60)).toBe('reserved');
     expect(await used()).toEqual({ 'tenant  day': 0 });
+  });
+
+  it('reserves each of the calls that a run makes at a time, and gives all back to the next attempt', async () => {
+    const { tenantId, set, used } = await tenant();
+    await set('tenant', '', 100);
+    const runId = randomUUID();
+    const ids = Array.from({ length: 20 }, () => randomUUID());
+    const reserve = async (id: string, micros: number, replaces: string[] = []) => {
+      const call = { tenantId, runId, id, replaces, tokens: 1, forMs: 60_000, max: null, micros };
+      return (await usage.reserve(call)) === undefined;
+    };
+    const got = await Promise.all(ids.map((id) => reserve(id, 9)));
+    expect(got.filter(Boolean)).toHaveLength(11);
+    const [first] = ids.filter((_, i) => got[i]);
+    await usage.record(tenantId, runId, spent, first, 9);
+    expect(await reserve(randomUUID(), 9)).toBe(false);
+    expect(await reserve(randomUUID(), 91, ids)).toBe(true);
+    expect(await used()).toEqual({ 'tenant  day': 9 });
   });
 
   it('counts the calls of all tasks of a tree, and those of each agent and caller for itself', async () => {
@@ -227,7 +254,7 @@ describe('a spending cap', () => {
     expect(await reserve(31, child.id)).toEqual(['agent']);
     expect(await reserve(20, child.id)).toBe('reserved');
     expect(await reserve(11, root.id)).toEqual(['agent']);
-    await usage.record(tenantId, child.id, spent, 20);
+    await usage.record(tenantId, child.id, spent, child.id, 20);
     expect(await reserve(1, other.id)).toEqual(['agent']);
     expect(await reserve(11, root.id)).toEqual(['agent']);
     expect(await spend(10, root.id)).toBe('reserved');

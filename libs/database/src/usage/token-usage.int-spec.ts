@@ -20,7 +20,7 @@ const spent = (inputTokens: number, outputTokens = 0) => ({
 const tenant = () => {
   const tenantId = randomUUID();
   const reserve = async (tokens: number, runId: string = randomUUID(), max = 1000, forMs = 60_000) =>
-    (await usage.reserve({ tenantId, runId, tokens, forMs, max })) === undefined;
+    (await usage.reserve({ tenantId, runId, id: runId, replaces: [], tokens, forMs, max })) === undefined;
   return { tenantId, reserve };
 };
 
@@ -37,7 +37,7 @@ describe('the tokens of a tenant', () => {
     const run = randomUUID();
     expect(await reserve(900, run)).toBe(true);
     expect(await reserve(200)).toBe(false);
-    await usage.record(tenantId, run, spent(300, 50));
+    await usage.record(tenantId, run, spent(300, 50), run);
     expect(await reserve(651)).toBe(false);
     expect(await reserve(650)).toBe(true);
   });

@@ -9,10 +9,14 @@ import { RECORD_CALL } from './usage-hours.store.js';
 const KEPT_DAYS = 400;
 const TODAY = `(clock_timestamp() AT TIME ZONE 'UTC')::date`;
 
-/** Tokens to reserve for a model call of a run. Replaces the run's earlier reservation. */
+/** Tokens to reserve for a model call of a run. */
 export interface TokenReservation {
   tenantId: string;
   runId: string;
+  /** Of the reservation: unique among the calls that the run makes at a time. */
+  id: string;
+  /** Reservations that are released, such as those of an attempt that has died. */
+  replaces: readonly string[];
   tokens: number;
   /** After this time the reservation expires. */
   forMs: number;
@@ -33,7 +37,7 @@ export interface RefusedReservation {
 // One reservation of a tenant at a time, so that each sees those before it.
 const LOCK = tenantLock('tokens');
 
-/** $1 tenant $2 run $3 tokens $4 milliseconds $5 maximum */
+/** $1 tenant $2 reservation $3 tokens $4 milliseconds $5 maximum */
 const RESERVE: Statement = {
   name: 'tokens-reserve',
   text: `
@@ -52,6 +56,8 @@ RETURNING tokens`,
 const RESERVED = {
   tenant_id: ['uuid', ({ tenantId }) => tenantId],
   run_id: ['uuid', ({ runId }) => runId],
+  // A column of its name keeps it: processes of the last release have one for each run.
+  id: ['uuid', ({ id }) => id],
   tokens: ['bigint', ({ tokens }) => tokens],
   for_ms: ['int', ({ forMs }) => forMs],
   max: ['bigint', ({ max }) => max],
@@ -60,12 +66,12 @@ const RESERVED = {
 
 /** As RESERVE, within the caps of the call as well. A call that costs nothing fits into each. One row. */
 const RESERVE_SPENDING = statement(
-  'spending-reserve-2',
+  'spending-reserve-3',
   { call: one(RESERVED) },
   ({ call }) => `
 WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id)}, others AS (
   SELECT * FROM token_reservations
-  WHERE tenant_id = ${call.tenant_id} AND run_id <> ${call.run_id} AND expires_at > clock_timestamp()
+  WHERE tenant_id = ${call.tenant_id} AND run_id <> ${call.id} AND expires_at > clock_timestamp()
 ), checked AS (
   SELECT caps.*, coalesce(n.micros, 0) AS used, coalesce(r.all_of, 0) AS reserved,
     coalesce(a.micros, 0) AS allowed, coalesce(a.used, 0) + coalesce(r.in_tree, 0) AS allowed_used
@@ -87,7 +93,7 @@ WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id)}, others AS (
   ) + (SELECT coalesce(sum(tokens), 0) FROM others) > ${call.max}, false) AS is_over
 ), reserved AS (
   INSERT INTO token_reservations (tenant_id, run_id, tokens, expires_at, micros, agent_id, owner, schedule_id, root_task_id)
-  SELECT ${call.tenant_id}, ${call.run_id}, ${call.tokens}, clock_timestamp() + ${call.for_ms} * interval '1 millisecond', ${call.micros},
+  SELECT ${call.tenant_id}, ${call.id}, ${call.tokens}, clock_timestamp() + ${call.for_ms} * interval '1 millisecond', ${call.micros},
     agent_id, owner, schedule_id, root_task_id
   FROM subjects, tokens WHERE NOT is_over AND NOT EXISTS (SELECT FROM full_caps)
   ON CONFLICT (tenant_id, run_id) DO UPDATE SET tokens = excluded.tokens, expires_at = excluded.expires_at, micros = excluded.micros,
@@ -185,10 +191,10 @@ WITH gone AS (
 DELETE FROM token_usage WHERE tenant_id = $1 AND day < ${TODAY} - ${KEPT_DAYS}`,
 };
 
-/** $1 tenant $2 run */
+/** $1 tenant $2 reservations */
 const RELEASE: Statement = {
-  name: 'tokens-release',
-  text: 'DELETE FROM token_reservations WHERE tenant_id = $1 AND run_id = $2',
+  name: 'tokens-release-2',
+  text: 'DELETE FROM token_reservations WHERE tenant_id = $1 AND run_id = ANY($2::uuid[])',
 };
 
 /** $1 tenant $2 input $3 output */
@@ -221,13 +227,13 @@ export class TokenUsageStore {
    * @returns undefined: it is reserved; else why nothing is reserved for the run
    */
   async reserve(call: TokenReservation): Promise<RefusedReservation | undefined> {
-    const { tenantId, runId, tokens, forMs, max, micros } = call;
+    const { tenantId, id, replaces, tokens, forMs, max, micros } = call;
     const [, , , rows = []] = await this.database.tenantQueries(tenantId, [
       [LOCK, [tenantId]],
-      [RELEASE, [tenantId, runId]],
+      [RELEASE, [tenantId, [id, ...replaces]]],
       [FORGET, [tenantId]],
       micros === undefined
-        ? [RESERVE, [tenantId, runId, tokens, forMs, max]]
+        ? [RESERVE, [tenantId, id, tokens, forMs, max]]
         : [RESERVE_SPENDING, RESERVE_SPENDING.values({ call })],
     ]);
     if (micros === undefined) return rows.length > 0 ? undefined : { isOverTokens: true, caps: [] };
@@ -241,12 +247,21 @@ export class TokenUsageStore {
   }
 
   /**
-   * Store the usage of a call. Replaces its reservation.
+   * Store the usage of a call.
+   * @param reservation it is replaced
    * @param micros what it has cost, in millionths, for a tenant with spending caps
    */
-  async record(tenantId: string, runId: string, spent: ModelCallTokens, micros = 0): Promise<void> {
+  async record(
+    tenantId: string,
+    runId: string,
+    spent: ModelCallTokens,
+    reservation?: string,
+    micros = 0,
+  ): Promise<void> {
     const { model, inputTokens, outputTokens, cachedInputTokens } = spent;
     const call = { tenantId, runId, micros };
+    const released: [Statement, Values][] =
+      reservation === undefined ? [] : [[RELEASE, [tenantId, [reservation]]]];
     const spending: [Statement, Values][] = micros > 0 ? [[ADD_SPENDING, ADD_SPENDING.values({ call })]] : [];
     await this.database.tenantQueries(tenantId, [
       [RECORD, [tenantId, inputTokens, outputTokens]],
@@ -257,7 +272,7 @@ export class TokenUsageStore {
         }),
       ],
       ...spending,
-      [RELEASE, [tenantId, runId]],
+      ...released,
     ]);
   }
 }

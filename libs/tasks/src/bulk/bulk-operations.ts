@@ -55,7 +55,12 @@ export class BulkOperations {
    * Begin an operation on the tasks that are there now and match. It has the rights that the caller has now.
    * @throws ProtocolError `forbidden`, `invalid-params`, `limit-exceeded` if too many of the tenant are under way
    */
-  async begin(caller: TenantCaller, action: BulkAction, filter: BulkFilter, by: Actor): Promise<BulkOperation> {
+  async begin(
+    caller: TenantCaller,
+    action: BulkAction,
+    filter: BulkFilter,
+    by: Actor,
+  ): Promise<BulkOperation> {
     assertMay(caller, action, filter);
     const { tenantId, principal, scopes, agents } = caller;
     const begun = await this.store.create({

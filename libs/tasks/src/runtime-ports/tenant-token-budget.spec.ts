@@ -3,6 +3,7 @@ import type { FullCap } from '@baton/database';
 import { Logger, Metrics } from '@baton/telemetry';
 import { TenantTokenBudget } from './tenant-token-budget.js';
 
+const RUN = '019abf5c-22e4-7d7a-9d4a-2f7c0e1b9a11';
 const PRICES = { modelPrices: { 'openai/*': { input: 1.25, output: 10 } }, modelPricesCurrency: 'EUR' };
 
 function tokensOf(
@@ -30,7 +31,7 @@ function tokensOf(
   const metrics = new Metrics();
   const tokens = new TenantTokenBudget(store as never, limits as never, PRICES, metrics, Logger.silent());
   const call = { model: 'openai/m', inputTokens: 60, outputTokens: 40 };
-  const reserve = () => tokens.reserve('tenant-1', 'run-1', call, 5000, new AbortController().signal);
+  const reserve = () => tokens.reserve('tenant-1', RUN, call, 5000, new AbortController().signal);
   return { tokens, metrics, reserve, asked };
 }
 
@@ -44,7 +45,9 @@ describe('the tokens of a tenant', () => {
   it('are asked for within the limit, and refused in words that name it', async () => {
     const { reserve, asked } = tokensOf(1000);
     await reserve();
-    expect(asked).toEqual([[{ tenantId: 'tenant-1', runId: 'run-1', tokens: 100, forMs: 5000, max: 1000 }]]);
+    expect(asked).toMatchObject([
+      [{ tenantId: 'tenant-1', runId: RUN, id: RUN, tokens: 100, forMs: 5000, max: 1000 }],
+    ]);
     const full = tokensOf(1000, { hasRoom: false });
     await expect(full.reserve()).rejects.toThrow(TokensExceeded);
     await expect(full.reserve()).rejects.toThrow(
@@ -82,7 +85,7 @@ describe('the tokens of a tenant', () => {
     expect(full.asked[0]).toMatchObject([{ tokens: 100, max: null, micros: 475 }]);
     const spent = { model: 'openai/m', inputTokens: 10, outputTokens: 2, cachedInputTokens: 0 };
     await full.tokens.record('tenant-1', 'run-1', spent);
-    expect(full.asked[1]).toEqual(['tenant-1', 'run-1', spent, 33]);
+    expect(full.asked[1]).toEqual(['tenant-1', 'run-1', spent, undefined, 33]);
     const life = {
       ...cap,
       kind: 'task',
@@ -98,11 +101,31 @@ describe('the tokens of a tenant', () => {
     );
   });
 
+  it('are reserved for each of the calls that a run makes at a time; the first call of an attempt replaces all', async () => {
+    const { tokens, reserve, asked } = tokensOf(1000);
+    const spent = { model: 'openai/m', inputTokens: 1, outputTokens: 2, cachedInputTokens: 0 };
+    const [first, second] = await Promise.all([reserve(), reserve()]);
+    expect(first).toBe(RUN);
+    expect(second).not.toBe(first);
+    await tokens.record('tenant-1', RUN, spent, first);
+    expect(await reserve()).toBe(first);
+    await Promise.all([first, second].map((id) => tokens.record('tenant-1', RUN, spent, id)));
+    await reserve();
+    const reserved = asked.filter(([call]) => typeof call === 'object') as [
+      { id: string; replaces: string[] },
+    ][];
+    expect(reserved.map(([{ replaces }]) => replaces.length)).toEqual([16, 0, 0, 16]);
+    expect(reserved[3]?.[0].replaces).toEqual(expect.arrayContaining([first, second]));
+    // The same in every process: the next attempt may be in another.
+    const other = tokensOf(1000);
+    expect(await Promise.all([other.reserve(), other.reserve()])).toEqual([first, second]);
+  });
+
   it('are noted, and nobody fails where that can not be done', async () => {
     const spent = { model: 'openai/m', inputTokens: 1, outputTokens: 2, cachedInputTokens: 0 };
     const { tokens, asked } = tokensOf(null);
     await tokens.record('tenant-1', 'run-1', spent);
-    expect(asked).toEqual([['tenant-1', 'run-1', spent, 0]]);
+    expect(asked).toEqual([['tenant-1', 'run-1', spent, undefined, 0]]);
     await tokensOf(null, { fails: true }).tokens.record('tenant-1', 'run-1', spent);
   });
 

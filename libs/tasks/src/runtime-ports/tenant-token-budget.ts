@@ -7,10 +7,11 @@ import {
   TokensExceeded,
 } from '@baton/agents';
 import { Environment, microsOf, priceOf } from '@baton/config';
-import { retryTransient, TokenUsageStore } from '@baton/database';
+import { type RefusedReservation, retryTransient, TokenUsageStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Inject, Injectable } from '@nestjs/common';
+import { v4 as uuid, v5 as uuidOf } from 'uuid';
 import { fullCapReason } from '../spending/full-cap-reason.js';
 
 /** How long to retry saving the token usage of a model call. */
@@ -19,6 +20,9 @@ const RECORD_USAGE_MS = 5_000;
 /** The model tokens of tenants: their limit `tokensPerDay` and their spending caps, over all workers. */
 @Injectable()
 export class TenantTokenBudget extends TokenBudget {
+  /** The reservations of the calls that this process makes, by run. */
+  private readonly taken = new Map<string, Set<string>>();
+
   constructor(
     private readonly store: TokenUsageStore,
     private readonly limits: LimitsService,
@@ -36,31 +40,26 @@ export class TenantTokenBudget extends TokenBudget {
     call: CallEstimate,
     forMs: number,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<string | undefined> {
     const [{ tokensPerDay: max }, isCapped] = await retryTransient(
       () => Promise.all([this.limits.of(tenantId), this.limits.hasSpendingCaps(tenantId)]),
       { signal },
     );
     const { inputTokens, outputTokens } = call;
     const cost = isCapped ? this.microsOf({ ...call, cachedInputTokens: 0 }) : 0;
-    if (max === null && cost === 0) return;
+    if (max === null && cost === 0) return undefined;
+    const slot = this.takeSlot(runId);
     const micros = cost > 0 ? cost : undefined;
-    const reservation = { tenantId, runId, tokens: inputTokens + outputTokens, forMs, max, micros };
-    const refused = await retryTransient(() => this.store.reserve(reservation), { signal });
-    if (!refused) return;
-    const [cap] = refused.caps;
-    this.metrics.limitExceeded.inc({ limit: refused.isOverTokens ? 'tokensPerDay' : 'spendingCap' });
-    if (cap && !refused.isOverTokens) {
-      const { modelPricesCurrency: currency } = this.environment;
-      const { id: capId, of: subject, micros: amount, onLimit } = cap;
-      const reason = fullCapReason(cap, cost, currency);
-      if (onLimit === 'fail') throw new TokensExceeded(reason);
-      throw new CapReached({ capId, subject, micros: amount, currency, reason });
+    const reservation = { tenantId, runId, ...slot, tokens: inputTokens + outputTokens, forMs, max, micros };
+    let isReserved = false;
+    try {
+      const refused = await retryTransient(() => this.store.reserve(reservation), { signal });
+      if (refused) throw this.refusal(refused, max, cost);
+      isReserved = true;
+      return slot.id;
+    } finally {
+      if (!isReserved) this.freeSlot(runId, slot.id);
     }
-    throw new TokensExceeded(
-      `The limit tokensPerDay of this tenant, which is ${max}, has no room for another model call: try again ` +
-        'tomorrow (UTC), or ask the operator for more.',
-    );
   }
 
   override async allow(
@@ -80,13 +79,19 @@ export class TenantTokenBudget extends TokenBudget {
    * Save the usage of a call. Never rejects, because the call is over. If it cannot be saved, only the provider knows
    * it.
    */
-  override async record(tenantId: string, runId: string, spent: SpentTokens): Promise<void> {
+  override async record(
+    tenantId: string,
+    runId: string,
+    spent: SpentTokens,
+    reservation?: string,
+  ): Promise<void> {
+    if (reservation !== undefined) this.freeSlot(runId, reservation);
     try {
       const record = async (): Promise<void> => {
         // What is stored of a tenant that is being deleted would outlast it.
         if (await this.limits.isGone(tenantId)) return;
         const isCapped = await this.limits.hasSpendingCaps(tenantId);
-        await this.store.record(tenantId, runId, spent, isCapped ? this.microsOf(spent) : 0);
+        await this.store.record(tenantId, runId, spent, reservation, isCapped ? this.microsOf(spent) : 0);
       };
       await retryTransient(record, { signal: AbortSignal.timeout(RECORD_USAGE_MS) });
     } catch (error) {
@@ -103,4 +108,46 @@ export class TenantTokenBudget extends TokenBudget {
     const price = priceOf(model, this.environment.modelPrices);
     return price ? microsOf({ inputTokens, outputTokens, cachedTokens: cachedInputTokens }, price) : 0;
   }
+
+  private refusal(refused: RefusedReservation, max: number | null, cost: number): TokensExceeded {
+    const [cap] = refused.caps;
+    this.metrics.limitExceeded.inc({ limit: refused.isOverTokens ? 'tokensPerDay' : 'spendingCap' });
+    if (cap && !refused.isOverTokens) {
+      const { modelPricesCurrency: currency } = this.environment;
+      const { id: capId, of: subject, micros: amount, onLimit } = cap;
+      const reason = fullCapReason(cap, cost, currency);
+      if (onLimit === 'fail') return new TokensExceeded(reason);
+      return new CapReached({ capId, subject, micros: amount, currency, reason });
+    }
+    return new TokensExceeded(
+      `The limit tokensPerDay of this tenant, which is ${max}, has no room for another model call: try again ` +
+        'tomorrow (UTC), or ask the operator for more.',
+    );
+  }
+
+  /**
+   * The id of a reservation for a call that the run makes beside others. It is the same for a call of the next attempt, which so replaces
+   * that of this one. The first call of an attempt releases all.
+   */
+  private takeSlot(runId: string): { id: string; replaces: string[] } {
+    const taken = this.taken.get(runId) ?? new Set();
+    const ids = slotsOf(runId);
+    const id = ids.find((each) => !taken.has(each)) ?? uuid();
+    const replaces = taken.size === 0 ? ids : [];
+    this.taken.set(runId, taken.add(id));
+    return { id, replaces };
+  }
+
+  private freeSlot(runId: string, id: string): void {
+    const taken = this.taken.get(runId);
+    taken?.delete(id);
+    if (taken?.size === 0) this.taken.delete(runId);
+  }
 }
+
+/** Calls that a run makes at a time whose reservations the next attempt knows. Further ones end with their time. */
+const SLOTS = Array.from({ length: 16 }, (_, i) => i);
+
+/** The first is the id of the run, as in the last release. */
+const slotsOf = (runId: string): string[] =>
+  SLOTS.map((number) => (number === 0 ? runId : uuidOf(`reservation ${number}`, runId)));

@@ -21,9 +21,11 @@ class CountedTokens extends TokenBudget {
   readonly spent: TokenCount[] = [];
   isFull = false;
 
-  override reserve(_: string, __: string, { inputTokens, outputTokens }: TokenCount): Promise<void> {
+  override reserve(_: string, __: string, { inputTokens, outputTokens }: TokenCount): Promise<undefined> {
     this.reserved.push(inputTokens + outputTokens);
-    return this.isFull ? Promise.reject(new TokensExceeded('no room in tokensPerDay')) : Promise.resolve();
+    return this.isFull
+      ? Promise.reject(new TokensExceeded('no room in tokensPerDay'))
+      : Promise.resolve(undefined);
   }
 
   override allow(): Promise<void> {

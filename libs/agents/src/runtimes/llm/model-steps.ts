@@ -96,7 +96,7 @@ export class ModelSteps {
     const input = estimateInput(this.config, request);
     const outputTokens = request.maxOutputTokens ?? USUAL_ANSWER_TOKENS;
     const estimate = { model: this.config.model, inputTokens: input, outputTokens };
-    await budget.reserve(tenantId, runId, estimate, this.config.timeout, signal);
+    const reservation = await budget.reserve(tenantId, runId, estimate, this.config.timeout, signal);
     const at = clock.date().toISOString();
     const began = performance.now();
     const span = this.startSpan(request);
@@ -128,7 +128,8 @@ export class ModelSteps {
       if (outcome !== 'ok') span?.fail(outcome);
       span?.set(usageAttributes(progress));
       span?.end();
-      await budget.record(tenantId, runId, { ...progress.usage, model: this.config.model });
+      const spent = { ...progress.usage, model: this.config.model };
+      await budget.record(tenantId, runId, spent, reservation);
       metrics.call({
         provider,
         model,
