@@ -342,6 +342,7 @@ const callRow =
 function outcomeOf(call: TenantSchemas['ModelCall']): string {
   const { error, finish, provider_finish: word, tools, tools_not_made: notMade } = call;
   if (error !== null) return `failed: ${error}`;
+  if (call.is_summary) return 'summary of the conversation';
   const differs = word != null && word.toLowerCase().replaceAll('_', '-') !== finish;
   const reason = differs ? ` (${word})` : '';
   if (notMade) return `${finish ?? '-'}${reason}, not called: ${tools.join(', ')}`;

@@ -52,7 +52,8 @@ function saidOf(span: RestSpan, { model_calls: calls, currency }: Trace): string
   const call = span.model_call === undefined ? undefined : calls[span.model_call];
   if (call) {
     const cost = call.cost === null ? '' : `, ${call.cost} ${currency}`;
-    return `${call.finish ?? 'failed'}, ${call.input_tokens} → ${call.output_tokens} tokens${cost}`;
+    const outcome = call.is_summary ? 'summary' : (call.finish ?? 'failed');
+    return `${outcome}, ${call.input_tokens} → ${call.output_tokens} tokens${cost}`;
   }
   return span.task_id ?? span.worker_id ?? '';
 }

@@ -148,10 +148,11 @@ describe('the journal of a task', () => {
         },
         ...time,
       },
+      { kind: 'summary', steps: 2, text: 'What was said', model: 'o/m', usage, finish: 'stop', ...time },
     ];
     for (const [i, value] of values.entries()) await journal.append(run, i + 1, value);
     const tokens = { inputTokens: 5, outputTokens: 2, cachedTokens: 1 };
-    const answered = { error: null, tools: [], providerFinish: null, isNotMade: false };
+    const answered = { error: null, tools: [], providerFinish: null, isNotMade: false, isSummary: false };
     const known = { runId, attempt, model: 'o/m', ...tokens, ...answered };
     const calls = [
       { ...known, position: 2, ...time, finish: null, error: 'o failed (500).' },
@@ -167,9 +168,10 @@ describe('the journal of a task', () => {
       },
       { ...known, position: 6, at: null, ms: null, finish: 'stop' },
       { ...known, position: 7, ...time, finish: 'tool-calls', tools: ['pay'], callId: 'step-1-3' },
+      { ...known, position: 8, ...time, finish: 'stop', isSummary: true },
     ];
     expect(await journal.modelCalls(tenantId, taskId, 100)).toEqual(calls);
-    expect(await journal.modelCalls(tenantId, taskId, 2)).toEqual(calls.slice(3));
+    expect(await journal.modelCalls(tenantId, taskId, 2)).toEqual(calls.slice(4));
     expect(await journal.openCalls(tenantId, taskId)).toEqual([]);
     expect(await journal.modelCalls(randomUUID(), taskId, 100)).toEqual([]);
     expect(await journal.modelCalls(tenantId, 'no-uuid', 100)).toEqual([]);

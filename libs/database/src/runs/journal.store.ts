@@ -48,10 +48,10 @@ const MAX_TOOLS = 20;
  * The name of a tool is what a model has written.
  */
 const READ_MODEL_CALLS: Statement = {
-  name: 'journal-model-calls-2',
+  name: 'journal-model-calls-3',
   text: `
 SELECT position, run_id, attempt, value->'at' AS at, value->'ms' AS ms, value->'model' AS model, value->'finish' AS finish,
-  value->'rawFinish' AS raw_finish, value->'notMade' IS NOT NULL AS not_made, value->'usage' AS usage, value->'error' AS error,
+  value->'rawFinish' AS raw_finish, value->'notMade' IS NOT NULL AS not_made, value->>'kind' = 'summary' AS is_summary, value->'usage' AS usage, value->'error' AS error,
   value->'execution' AS execution, value->'id' AS step,
   CASE WHEN json_typeof(value->'notMade') = 'array' THEN value->'notMade'
   WHEN json_typeof(value->'message'->'content') = 'array' THEN (
@@ -61,7 +61,7 @@ SELECT position, run_id, attempt, value->'at' AS at, value->'ms' AS ms, value->'
     ) called
   ) END AS tools
 FROM ${READABLE_ENTRIES}
-WHERE value->>'kind' IN ('step', 'failed-call') AND value->'usage' IS NOT NULL
+WHERE value->>'kind' IN ('step', 'failed-call', 'summary') AND value->'usage' IS NOT NULL
 ORDER BY position DESC LIMIT $3`,
 };
 
@@ -277,6 +277,7 @@ const modelCallRow = z.object({
   finish: z.string().nullable(),
   raw_finish: z.string().nullable(),
   not_made: z.boolean(),
+  is_summary: z.boolean(),
   usage: z.object({
     inputTokens: z.number(),
     outputTokens: z.number(),
@@ -312,6 +313,8 @@ export interface ModelCallRecord {
   tools: string[];
   /** Whether Baton has made no call of the answer, because it was not whole. */
   isNotMade: boolean;
+  /** Whether its answer is a summary of the conversation so far. */
+  isSummary: boolean;
   /** `callId` of the durable step that has made the call. Unset: an llm agent has made it. */
   callId?: string;
   /** Why it failed. Null: it did not. */
@@ -433,6 +436,7 @@ export class JournalStore {
       cachedTokens: usage.cachedInputTokens ?? 0,
       tools: (tools ?? []).slice(0, MAX_TOOLS),
       isNotMade: call.not_made && (tools ?? []).length > 0,
+      isSummary: call.is_summary,
       ...(call.execution !== null && { callId: stepId(call.execution, call.step) }),
       error: call.error,
     }));

@@ -154,6 +154,7 @@ describe('the trace of a task', () => {
       providerFinish: null,
       tools: [],
       isNotMade: false,
+      isSummary: false,
       ...tokens,
     };
     expect(
@@ -197,6 +198,7 @@ describe('the trace of a task', () => {
       providerFinish: null,
       tools: [],
       isNotMade: false,
+      isSummary: false,
       position: 2,
       at: iso(2),
       ms: 1_000,

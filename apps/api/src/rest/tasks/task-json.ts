@@ -182,6 +182,9 @@ const modelCall = z
     cost: z.number().nullable().describe('In `currency`. Null: the operator has set no price of the model'),
     tools: z.array(z.string()).describe('Names of the tools that the answer asks for, at most 20'),
     tools_not_made: z.boolean().describe('No call of the answer was made, because it was not whole'),
+    is_summary: z
+      .boolean()
+      .describe('The call has summarised the conversation, so that it stays within the context of the model'),
     error: z.string().nullable().describe('Why it failed. Null: it did not'),
   })
   .meta({ id: 'ModelCall' });
@@ -630,6 +633,7 @@ export function encodeModelCall(
     cost: price ? roundedCost(costOf(call, price)) : null,
     tools: call.tools,
     tools_not_made: call.isNotMade,
+    is_summary: call.isSummary,
     error: call.error,
   };
 }

@@ -177,7 +177,7 @@ function Detail({
         )}
         {call?.finish && (
           <Badge variant="outline" c="inherit" tt="none">
-            {call.provider_finish ?? call.finish}
+            {call.is_summary ? 'summary of the conversation' : (call.provider_finish ?? call.finish)}
           </Badge>
         )}
       </Group>

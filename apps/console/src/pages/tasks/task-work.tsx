@@ -39,6 +39,7 @@ export function ModelCalls({ task: { model_calls: calls, currency } }: { task: T
 function outcomeOf(call: Task['model_calls'][number]): string {
   const { error, finish, provider_finish: word, tools, tools_not_made: notMade } = call;
   if (error !== null) return `Failed: ${error}`;
+  if (call.is_summary) return 'Summary of the conversation';
   const differs = word !== null && word.toLowerCase().replaceAll('_', '-') !== finish;
   const reason = differs ? ` (${word})` : '';
   if (notMade) return `${finish ?? '–'}${reason}, not called: ${tools.join(', ')}`;

@@ -37,6 +37,11 @@ describe('what a call has said', () => {
     expect(callDetail(plain)).toEqual({ kind: 'model', text: 'Hello.', reasoning: '', calls: [] });
   });
 
+  it('is a summary of the conversation', () => {
+    const summary = { kind: 'summary', steps: 3, text: 'The user wants a pie.' };
+    expect(callDetail(summary)).toEqual({ kind: 'model', text: summary.text, reasoning: '', calls: [] });
+  });
+
   it('is the input and the output of a tool', () => {
     expect(askedIn(result)).toEqual({ step: 1, index: 2 });
     const said = { kind: 'tool', tool: 'weather', input: { city: 'Basel' }, ok: true, output: { sun: 1 } };

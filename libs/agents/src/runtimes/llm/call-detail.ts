@@ -22,6 +22,7 @@ export interface ToolCallDetail {
 const part = z.looseObject({ type: z.string() });
 const content = z.union([z.string(), z.array(part)]);
 const modelEntry = z.object({ kind: z.literal('step'), message: z.object({ content }) });
+const summaryEntry = z.object({ kind: z.literal('summary'), text: z.string() });
 const toolEntry = z.object({
   kind: z.literal('result'),
   call: z.string(),
@@ -52,6 +53,8 @@ export function callDetail(entry: unknown, answer?: unknown): ModelCallDetail | 
       parts.map((each) => (each.type === type && typeof each.text === 'string' ? each.text : '')).join('');
     return { kind: 'model', text: textOf('text'), reasoning: textOf('reasoning'), calls: callsOf(parts) };
   }
+  const summary = summaryEntry.safeParse(entry).data;
+  if (summary) return { kind: 'model', text: summary.text, reasoning: '', calls: [] };
   const made = toolEntry.safeParse(entry).data;
   if (!made) return undefined;
   const { tool, input, result } = made;

@@ -13,6 +13,7 @@ describe('the settings of an llm agent', () => {
       model: 'openai/gpt-5-mini',
       fallback: [],
       promptCache: 'auto',
+      compaction: { at: 0.8 },
       memory: { turns: 20, tokens: 8000 },
       steps: 10,
       budget: {},

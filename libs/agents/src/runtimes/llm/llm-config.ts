@@ -22,6 +22,7 @@ const fraction = (max: number) =>
 
 const MODEL = new RegExp(`^(${MODEL_PROVIDER_NAMES.join('|')})/\\S{1,200}$`);
 const MODEL_RULE = `must be provider/model, and the provider one of ${MODEL_PROVIDER_NAMES.join(', ')}`;
+const COMPACTION_RULE = 'must be a number from 0.1 to 0.95';
 const OPTIONS_RULE = 'must be options by the name of the provider, such as {openai: {…}}';
 const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
@@ -30,6 +31,11 @@ const memory = z.strictObject({
   turns: wholeNumber(1, 100).prefault(20),
   /** Maximum tokens of them, by estimate. */
   tokens: wholeNumber(1, 10_000_000).prefault(8000),
+});
+
+const compaction = z.strictObject({
+  /** The share of the context that a request may fill. */
+  at: z.number(COMPACTION_RULE).min(0.1, COMPACTION_RULE).max(0.95, COMPACTION_RULE).prefault(0.8),
 });
 
 const jsonSchema = z
@@ -85,6 +91,8 @@ const modelFields = {
   maxOutputTokens: wholeNumber(1, 10_000_000).optional(),
   /** Amount of reasoning before the answer, for models that support it. */
   reasoning: z.enum(EFFORTS, 'must be "low", "medium" or "high"').optional(),
+  /** Maximum tokens of a request with its answer. Default: what Baton knows of the model, or 128000. */
+  contextWindow: wholeNumber(1000, 100_000_000).optional(),
   /** Further options of the provider, as its package of the AI SDK takes them: `{openai: {serviceTier: flex}}`. */
   providerOptions: z
     .record(z.string(), z.record(z.string(), z.unknown(), OPTIONS_RULE), OPTIONS_RULE)
@@ -135,6 +143,8 @@ export const llmConfigSchema = z
     output: z.strictObject({ schema: jsonSchema }).optional(),
     /** How much of the context's earlier tasks the model reads. */
     memory: z.union([z.literal('off'), memory], 'must be "off" or {turns, tokens}').prefault({}),
+    /** When older steps of a task are summarised, so that it stays within the context of the model. */
+    compaction: z.union([z.literal('off'), compaction], 'must be "off" or {at}').prefault({}),
     /** Maximum model calls in one turn. */
     steps: wholeNumber(1, 1000).prefault(10),
     budget: z

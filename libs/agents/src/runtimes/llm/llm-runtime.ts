@@ -25,10 +25,13 @@ import { type LlmConfig, llmConfigSchema, splitModel } from './llm-config.js';
 import { callIdOf, Conversation, type ModelStep, textOfStep } from './conversation.js';
 import { leftovers, Speech } from './turn-artifacts.js';
 import { memoryOf } from './memory.js';
+import type { Compaction } from './compaction.js';
 import type { ModelRequest } from './model-call.js';
 import { ModelCalls } from './model-calls.js';
 import type { AgentModel } from './model-chain.js';
 import { PromptReader } from './prompt.js';
+import { READ_RESULT } from './result-output.js';
+import { RequestTooLarge } from './request-too-large.js';
 import { sendable } from './sendable.js';
 import { answerCorrection, SchemaChecks, structuredAnswer } from './schema-checks.js';
 import { type AgentTool, type OpenTools, ToolSources } from './tools/tool-sources.js';
@@ -137,16 +140,20 @@ export class LlmRuntime implements AgentRuntime {
   private async *converse(open: OpenTurn): AsyncGenerator<AgentOutput> {
     const { turn, config, conversation, checks, signal } = open;
     // The AI SDK is large. A process loads it when a run needs it.
-    const { roomInBudget } = await import('./model-steps.js');
+    const [{ roomInBudget }, { Compaction }] = await Promise.all([
+      import('./model-steps.js'),
+      import('./compaction.js'),
+    ]);
+    const compaction = new Compaction(turn, config, conversation, this.models, this.logger);
     const models = await this.models.openAll(turn, config, (call, record) => conversation.add(call, record));
-    const context = await this.context(open);
+    const context = await this.context(open, compaction);
     if (turn.attempt > 1 || turn.origin) yield* leftovers(turn, conversation, config.output !== undefined);
     for (;;) {
       assertWhole(conversation, config);
       const waiting = yield* runToolCalls(
         turn,
         conversation,
-        offeredTools(open),
+        callableTools(open),
         checks,
         signal,
         this.metrics,
@@ -166,18 +173,33 @@ export class LlmRuntime implements AgentRuntime {
         if (isAnswer && (yield* this.end(open, last))) return;
       }
       this.assertSteps(config, conversation);
+      const whole = async (model: AgentModel): Promise<ModelRequest> => ({
+        messages: await context(model),
+        tools: offeredTools(open, compaction.windowOf(model.config)),
+        maxOutputTokens: undefined,
+      });
+      let sent: { model: AgentModel; request: ModelRequest } | undefined;
       const requestOf = async (model: AgentModel): Promise<ModelRequest> => {
-        const request = {
-          messages: await context(model),
-          tools: offeredTools(open),
-          maxOutputTokens: undefined,
-        };
-        const maxOutputTokens = roomInBudget(model.config, conversation.usage().run, request);
-        return { ...request, maxOutputTokens };
+        let request = await whole(model);
+        for (const keepsLast of [false, true]) {
+          if (!compaction.isDue(model.config, request)) break;
+          if (await compaction.run(model, signal, keepsLast)) request = await whole(model);
+        }
+        sent = { model, request };
+        return { ...request, maxOutputTokens: roomInBudget(model.config, conversation.usage().run, request) };
       };
-      const number = conversation.steps().length + 1;
-      const speech = new Speech(turn, number, config.output !== undefined);
-      yield* models.step(speech, conversation.stepsOfThisRun().at(-1), requestOf, signal);
+      const step = () => {
+        const speech = new Speech(turn, conversation.steps().length + 1, config.output !== undefined);
+        return models.step(speech, conversation.stepsOfThisRun().at(-1), requestOf, signal);
+      };
+      try {
+        yield* step();
+      } catch (error) {
+        if (!(error instanceof RequestTooLarge) || !sent || config.compaction === 'off') throw error;
+        compaction.learn(sent.model.config, sent.request);
+        if (!(await compaction.run(sent.model, signal, true))) throw error;
+        yield* step();
+      }
       // After an answer without calls, the turn's final status has the usage.
       if (conversation.pendingCalls().length > 0) {
         yield withUsage(status(turn, TaskState.TASK_STATE_WORKING), conversation);
@@ -186,15 +208,17 @@ export class LlmRuntime implements AgentRuntime {
   }
 
   /** Reads the messages for the model: the memory of earlier tasks, and this task so far. */
-  private async context({ turn, config, conversation, signal }: OpenTurn) {
-    const memory = await memoryOf(turn, config.memory);
+  private async context({ turn, config, conversation, signal }: OpenTurn, compaction: Compaction) {
+    const memory = await memoryOf(turn, config.memory, compaction.windowOf(config) / 4);
     const reader = new PromptReader(turn.outbound);
     const prompt = (at: number) => {
       const message = turn.task.history[at] ?? turn.message;
       return reader.prompt(message, signal, message.messageId !== turn.message.messageId);
     };
-    return async ({ config: { model }, index }: AgentModel) => {
-      const messages = await conversation.messages({ model, index }, prompt);
+    return async ({ config: settings, index }: AgentModel) => {
+      const { model } = settings;
+      const asked = { model, index, window: compaction.windowOf(settings) };
+      const messages = await conversation.messages(asked, prompt);
       return sendable([...memory, ...messages], splitModel(model).provider);
     };
   }
@@ -239,10 +263,18 @@ export class LlmRuntime implements AgentRuntime {
   }
 }
 
-/** The tools of the agent, and those of Baton. These have results of the task, so that each attempt offers the same. */
-function offeredTools({ tools, conversation }: OpenTurn): readonly AgentTool[] {
-  return conversation.hasCutResult() ? [...tools, readResultTool(conversation)] : tools;
-}
+/**
+ * The tools that a model is offered: those of the agent, and one that reads on in results.
+ * @param window tokens of its context
+ */
+const offeredTools = ({ tools, conversation }: OpenTurn, window: number): readonly AgentTool[] =>
+  conversation.hasUnreadResults(window) ? [...tools, readResultTool(conversation)] : tools;
+
+/** The tools of the calls that are due. Another model than the next one may have asked for them. */
+const callableTools = ({ tools, conversation }: OpenTurn): readonly AgentTool[] =>
+  conversation.pendingCalls().some(({ toolName }) => toolName === READ_RESULT)
+    ? [...tools, readResultTool(conversation)]
+    : tools;
 
 /** Throws AgentFailure if the model's last answer is not whole: its calls must not be made. */
 function assertWhole(conversation: Conversation, config: LlmConfig): void {

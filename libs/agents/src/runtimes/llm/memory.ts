@@ -8,8 +8,13 @@ import { EMPTY_MESSAGE } from './prompt.js';
 /**
  * The memory of an agent: question and answer of the context's latest earlier tasks within the limits, oldest first.
  * Tool calls and reasoning are left out.
+ * @param room maximum tokens
  */
-export async function memoryOf({ earlierTasks }: Turn, memory: LlmConfig['memory']): Promise<ModelMessage[]> {
+export async function memoryOf(
+  { earlierTasks }: Turn,
+  memory: LlmConfig['memory'],
+  room = Infinity,
+): Promise<ModelMessage[]> {
   if (memory === 'off') return [];
   const tasks = await earlierTasks(memory.turns);
   const kept: ModelMessage[][] = [];
@@ -17,7 +22,7 @@ export async function memoryOf({ earlierTasks }: Turn, memory: LlmConfig['memory
   for (const task of tasks.toReversed()) {
     const messages = messagesOf(task);
     tokens += messages.reduce((sum, { content }) => sum + estimateTokens(content.length), 0);
-    if (tokens > memory.tokens || kept.length === memory.turns) break;
+    if (tokens > Math.min(memory.tokens, room) || kept.length === memory.turns) break;
     kept.unshift(messages);
   }
   return kept.flat();
@@ -42,7 +47,7 @@ function messagesOf(task: Task) {
 }
 
 /** The text of a message or artifact for the memory. Files are reduced to their names. */
-function recalled(parts: readonly Part[]): string {
+export function recalled(parts: readonly Part[]): string {
   const texts = parts.map(({ content, filename, mediaType }) => {
     if (content?.$case === 'text') return content.value;
     if (content?.$case === 'data') return JSON.stringify(content.value ?? null);

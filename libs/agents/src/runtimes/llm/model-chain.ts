@@ -7,6 +7,7 @@ import type { ModelRequest } from './model-call.js';
 import type { ModelSteps } from './model-steps.js';
 import { ModelUnavailable } from './model-unavailable.js';
 import type { ModelMetrics } from './model-usage.js';
+import { RequestTooLarge } from './request-too-large.js';
 import type { ModelSpeech } from './turn-artifacts.js';
 
 /** A model of an agent. */
@@ -23,6 +24,8 @@ interface ModelChainPorts {
   metrics: ModelMetrics;
   logger: Logger;
 }
+
+type AnsweredBy = Pick<ModelStep, 'model' | 'fallback'>;
 
 /**
  * The models of an agent. If one is overloaded or out of reach, the next one is asked in the same step. A turn stays with
@@ -48,13 +51,13 @@ export class ModelChain {
   /**
    * Runs one step. Yields the output of the model as it arrives, and keeps its calls.
    * @param speech what becomes of the output
-   * @param last the last step of this turn
+   * @param last the last step of this turn: its model is asked first
    * @returns the answer, which is kept
    * @throws AgentFailure if no model answers; TokensExceeded if the tenant has no tokens left
    */
   async *step<Piece>(
     speech: ModelSpeech<Piece>,
-    last: ModelStep | undefined,
+    last: AnsweredBy | undefined,
     requestOf: (model: AgentModel) => Promise<ModelRequest>,
     signal: AbortSignal,
   ): AsyncGenerator<Piece, ModelStep> {
@@ -76,7 +79,7 @@ export class ModelChain {
   }
 
   /** The models in the order in which they are asked. */
-  private from(last: ModelStep | undefined): AgentModel[] {
+  private from(last: AnsweredBy | undefined): AgentModel[] {
     const index = last?.fallback ?? 0;
     const first = this.models[index]?.config.model === last?.model ? index : 0;
     return [...this.models.slice(first), ...this.models.slice(0, first)];
@@ -110,6 +113,9 @@ export class ModelChain {
 /** One failure for the caller, which names each model that did not answer. */
 function oneOf(failures: readonly AgentFailure[]): AgentFailure {
   const [first, ...others] = failures;
+  const last = failures.at(-1);
+  // A shorter conversation may fit.
+  if (last instanceof RequestTooLarge) return last;
   if (!first || others.length === 0) return first ?? new AgentFailure('The agent has no model.');
   const reasons = [first, ...others].map(({ message }) => message);
   return new AgentFailure(`No model of the agent has answered. ${reasons.join(' ')}`, { cause: first });

@@ -12,6 +12,7 @@ import { ModelUnavailable } from './model-unavailable.js';
 import { type ModelMetrics, NO_USAGE, type ModelUsage, estimateTokens, tokensOf } from './model-usage.js';
 import { type ProviderFailure, causeOf, explain } from './provider-failure.js';
 import type { OpenModel } from './providers.js';
+import { RequestTooLarge } from './request-too-large.js';
 import type { CallRecorder, RecordedTry } from './recording/call-recorder.js';
 import type { ModelSpeech } from './turn-artifacts.js';
 
@@ -198,7 +199,8 @@ export class ModelSteps {
 
   /** Waits before a retry: at least as long as the provider asks, and longer each time. */
   private async pauseAfter(failure: ProviderFailure, retries: number, signal: AbortSignal): Promise<void> {
-    const { reason, retryable, retryAfterMs = 0, kind } = failure;
+    const { reason, retryable, retryAfterMs = 0, kind, isTooLarge } = failure;
+    if (isTooLarge) throw new RequestTooLarge(reason);
     if (!retryable) throw new AgentFailure(reason);
     if (retries >= this.config.retries) {
       throw new ModelUnavailable(retries === 0 ? reason : `${reason} It was tried ${retries + 1} times.`);

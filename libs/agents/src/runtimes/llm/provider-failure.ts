@@ -15,6 +15,8 @@ export interface ProviderFailure {
   /** For metrics: `429`, `timeout`, `network` and so on. */
   kind: string;
   retryable: boolean;
+  /** The request has more tokens than the model takes. */
+  isTooLarge?: true;
   /** The wait that the provider asks for, in ms. */
   retryAfterMs?: number;
   /** For the log of the operator: the answer of the provider, without secrets. */
@@ -84,6 +86,7 @@ function ofComplaint(raw: Complaint, model: OpenModel): ProviderFailure {
     reason: `${model.provider} ${remedy.problem} (${status})${said}. ${remedy.remedy}`,
     kind: String(status),
     retryable: isRetryable,
+    ...(remedy.isTooLarge && { isTooLarge: true }),
     ...(isRetryable && retryAfterMs !== undefined && { retryAfterMs }),
     complaint,
   };

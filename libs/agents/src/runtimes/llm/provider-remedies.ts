@@ -8,6 +8,8 @@ interface Remedy {
   /** A sentence for the caller. */
   remedy: string;
   retryable: boolean;
+  /** A shorter conversation may fit. */
+  isTooLarge?: true;
 }
 
 interface Rule {
@@ -18,6 +20,7 @@ interface Rule {
   problem: string;
   remedy: (model: OpenModel) => string;
   retryable?: true;
+  isTooLarge?: true;
 }
 
 const CHECK_URL = (): string => 'Check baseUrl of the agent: most addresses end in /v1.';
@@ -98,11 +101,13 @@ const RULES: readonly Rule[] = [
     says: /context.?(length|window)|(prompt|input|request|conversation)\b.{0,40}(too (long|large)|exceed)|maximum context/i,
     problem: 'takes no request of this size',
     remedy: () => 'Lower memory of the agent, send less, or choose a model with a larger context.',
+    isTooLarge: true,
   },
   {
     status: [413],
     problem: 'takes no request of this size',
     remedy: () => 'Send less, or lower memory of the agent.',
+    isTooLarge: true,
   },
   {
     status: [429],
@@ -136,7 +141,8 @@ export function remedyOf(complaint: Complaint, model: OpenModel): Remedy {
       (each.document === undefined || each.document === document),
   );
   if (rule) {
-    return { problem: rule.problem, remedy: rule.remedy(model), retryable: rule.retryable === true };
+    const { problem, retryable = false, isTooLarge } = rule;
+    return { problem, remedy: rule.remedy(model), retryable, ...(isTooLarge && { isTooLarge }) };
   }
   if (status >= 500) return { problem: 'failed', remedy: TRY_LATER(), retryable: true };
   return {

@@ -10,7 +10,7 @@ import { apiOf, type LlmConfig, modelKey, splitModel } from './llm-config.js';
 import { BUDGETS, EFFORTS, type Effort, featuresOf, reasoningBudget } from './model-features.js';
 import { withCacheMarks } from './prompt-cache.js';
 import { ownOptions } from './provider-options.js';
-import type { SentParams } from './sent-params.js';
+import type { ModelV3, SentParams } from './sent-params.js';
 import { objectsOf } from './wire/json.js';
 import { providerFetch } from './wire/provider-fetch.js';
 
@@ -18,7 +18,6 @@ import { providerFetch } from './wire/provider-fetch.js';
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
 type Model = Exclude<LanguageModel, string>;
-type ModelV3 = Extract<Model, { specificationVersion: 'v3' }>;
 type Middleware = Exclude<Parameters<typeof wrapLanguageModel>[0]['middleware'], readonly unknown[]>;
 type StreamResult = Awaited<ReturnType<ModelV3['doStream']>>;
 type StreamPart = StreamResult['stream'] extends ReadableStream<infer Part> ? Part : never;

@@ -1,5 +1,6 @@
 import { firstCharacters } from '@baton/a2a';
-import { type Conversation, READ_RESULT, textOfResult } from '../conversation.js';
+import type { Conversation } from '../conversation.js';
+import { READ_RESULT, textOfResult } from '../result-output.js';
 import type { AgentTool, ToolResult } from './tool-sources.js';
 
 /** Maximum characters of one page. */
@@ -17,7 +18,7 @@ interface Arguments {
 export const readResultTool = (conversation: Conversation): AgentTool => ({
   name: READ_RESULT,
   description:
-    `Reads on in the result of an earlier call, of which you have read only the beginning. It gives ${PAGE} characters ` +
+    `Reads on in the result of an earlier call, of which you have read only the beginning or a summary. It gives ${PAGE} characters ` +
     'at most, and says from where to read on.',
   inputSchema: {
     type: 'object',

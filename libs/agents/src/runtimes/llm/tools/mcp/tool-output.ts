@@ -1,7 +1,7 @@
 import { essenceOf, firstCharacters, jsonExcess, type JsonObject } from '@baton/a2a';
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { READ_RESULT } from '../../conversation.js';
+import { READ_RESULT } from '../../result-output.js';
 import type { ToolFile, ToolResult } from '../tool-sources.js';
 
 /** Maximum content blocks of a result. */
