@@ -50,11 +50,17 @@ const caught = async ({ model }, settings) => {
     return error.message;
   }
 };
-const WAYS = { twice, sdk, caught };
+const remember = async ({ history, contextState }, word) => {
+  const before = await contextState.get('words');
+  const words = [...(before.value ?? []), word];
+  const { version } = await contextState.set('words', words, { version: before.version });
+  return { text: words.join(' '), data: { version, said: (await history()).length } };
+};
+const WAYS = { twice, sdk, caught, remember };
 
 export default defineAgent((turn) => {
-  const { way, settings } = JSON.parse(turn.text);
-  return WAYS[way](turn, settings);
+  const { way, settings, word } = JSON.parse(turn.text);
+  return WAYS[way](turn, word ?? settings);
 });
 `;
 
@@ -151,6 +157,22 @@ describe('models in code', () => {
     expect(task.status.message.parts.map(({ data }: any) => data)).toEqual([{ score: 7 }]);
   });
 
+  it('remember values and what was said in a context, and nothing of another tenant or caller', async () => {
+    const contextId = 'a-conversation';
+    const [stranger, colleague] = [await stack.createTenant(), await stack.createToken(tenant.slug)];
+    const say = async (word: string, token = tenant.token): Promise<[string, unknown]> => {
+      const params = sendParams(JSON.stringify({ way: 'remember', word }), { contextId });
+      const { task } = (await new RawCaller(stack.url(0, 'writer'), token).call('SendMessage', params))
+        .result!;
+      return [saidIn(task), task.status.message.parts.at(-1).data];
+    };
+    expect(await say('one')).toEqual(['one', { version: 1, said: 0 }]);
+    expect(await say('two')).toEqual(['one two', { version: 2, said: 2 }]);
+    expect(await say('other', stranger.token)).toEqual(['other', { version: 1, said: 0 }]);
+    expect(await say('mine', colleague)).toEqual(['mine', { version: 1, said: 0 }]);
+    expect(await say('three')).toEqual(['one two three', { version: 3, said: 4 }]);
+  });
+
   it('say to the code that a limit of the tenant forbids the call, or that the tenant has no key', async () => {
     const poor = await tenantWithKey();
     await stack.baton('tenants', 'limits', poor.slug, '--tokens-per-day', '10');
@@ -194,7 +216,7 @@ async function rest(method: string, path: string, { token } = tenant, body?: obj
 
 const modelSpans = ({ spans }: { spans: any[] }): any[] => spans.filter(({ kind }) => kind === 'model');
 
-const saidIn = (task: any): string => task.status.message.parts.map(({ text }: any) => text).join('');
+const saidIn = (task: any): string => task.status.message.parts.map(({ text = '' }: any) => text).join('');
 
 /** The text of the last message of a request to OpenAI. */
 const lastText = (body: any): string => body.input.at(-1).content.at(-1).text;

@@ -87,6 +87,31 @@ export interface TurnRecords {
   hold(record: CallRecord): void;
 }
 
+/** A write of a value that an agent keeps for a conversation. */
+export interface StateWrite {
+  key: string;
+  /** JSON */
+  value: string;
+  /** Write only if the key has this version; 0: it has no value. Unset: write in any case. */
+  expected?: number;
+  /** A UUID of the write. A write that is repeated has the same. */
+  writer: string;
+}
+
+/** What became of it. `conflict`: the key has another version, and `current` is its value. `full`: the conversation has too many keys. */
+export type WrittenState =
+  | { outcome: 'written'; version: number }
+  | { outcome: 'conflict'; current: { value: string; version: number } | undefined }
+  | { outcome: 'full' };
+
+/** Values that an agent keeps for the conversation of a turn: the tasks of the agent, the owner and the context. Values are JSON. */
+export interface TurnState {
+  /** Undefined: the key has no value. */
+  read(key: string): Promise<{ value: string; version: number } | undefined>;
+  /** Rejects without a write if another attempt has taken over the run. */
+  write(write: StateWrite): Promise<WrittenState>;
+}
+
 /** The secrets of the tenant, as a turn uses them. */
 export interface TurnSecrets {
   /** Removes the values that the turn has read so far. */
@@ -123,6 +148,7 @@ export interface Turn {
   earlierTasks: (max?: number) => Promise<Task[]>;
   /** The journal of this task. */
   journal: TurnJournal;
+  state: TurnState;
   /** Set if the task goes on with the journal of an earlier one, which is copied into its own. */
   origin?: TaskOrigin | undefined;
   log: TurnLog;

@@ -17,6 +17,7 @@ import { InstallationStore } from './inspection/installation.store.js';
 import { IssuerStore } from './tenants/issuer.store.js';
 import { CallRecordStore } from './runs/call-record.store.js';
 import { ConsoleLineStore } from './runs/console-line.store.js';
+import { ContextStateStore } from './runs/context-state.store.js';
 import { JournalStore } from './runs/journal.store.js';
 import { TaskForkStore } from './runs/task-fork.store.js';
 import { PushConfigStore } from './push/push-config.store.js';
@@ -50,6 +51,7 @@ const STORES = [
   DeadLetterStore,
   CallRecordStore,
   ConsoleLineStore,
+  ContextStateStore,
   JournalStore,
   TaskForkStore,
   RetentionStore,

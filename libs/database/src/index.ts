@@ -99,6 +99,12 @@ export {
 } from './usage/usage-hours.store.js';
 export { type AgentTimes, TIMED_AGENTS, TIMED_TASKS, type TimedTasks } from './usage/agent-times.js';
 export { type LimitUse, type StoredBytes, type TenantUsage, UsageStore } from './tenants/usage.store.js';
+export {
+  ContextStateStore,
+  type ContextValue,
+  type ContextWrite,
+  type ContextWriteResult,
+} from './runs/context-state.store.js';
 export { CallRecordStore, type StoredCallRecord } from './runs/call-record.store.js';
 export { type ConsoleLine, type ConsoleLineRecord, ConsoleLineStore } from './runs/console-line.store.js';
 export {

@@ -4,8 +4,11 @@ import { AgentList } from '../../../libs/agents/src/agent-list.js';
 import {
   type AgentOutput,
   type JournalEntry,
+  type StateWrite,
   textPart,
   type TurnJournal,
+  type TurnState,
+  type WrittenState,
 } from '../../../libs/agents/src/agent-runtime.js';
 import { type GuardedTurn, SecretGuard } from '../../../libs/agents/src/secret-guard.js';
 
@@ -52,6 +55,7 @@ export function turnWith(history: Message[], fields: Partial<GuardedTurn> = {}):
     referenceTasks: [],
     earlierTasks: async () => [],
     journal: new MemoryJournal(),
+    state: new MemoryState(),
     log: {
       startedAt: 0,
       flush: () => Promise.resolve(0),
@@ -119,6 +123,25 @@ export class FixedAgents extends AgentList {
 }
 
 /** A journal in memory. Use the same one for the next attempt or turn. */
+/** The state of a context, kept here. */
+export class MemoryState implements TurnState {
+  private readonly values = new Map<string, { value: string; version: number; writer: string }>();
+
+  read(key: string): Promise<{ value: string; version: number } | undefined> {
+    return Promise.resolve(this.values.get(key));
+  }
+
+  write({ key, value, expected, writer }: StateWrite): Promise<WrittenState> {
+    const current = this.values.get(key);
+    const version = current?.version ?? 0;
+    if (current?.writer === writer) return Promise.resolve({ outcome: 'written', version });
+    if (expected !== undefined && expected !== version)
+      return Promise.resolve({ outcome: 'conflict', current });
+    this.values.set(key, { value, version: version + 1, writer });
+    return Promise.resolve({ outcome: 'written', version: version + 1 });
+  }
+}
+
 export class MemoryJournal implements TurnJournal {
   readonly entries: JournalEntry[] = [];
   /** JSON of the records that came with entries, by position. */

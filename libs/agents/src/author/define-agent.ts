@@ -70,8 +70,19 @@ function turnOf(
   signal: AbortSignal,
 ): AgentTurn {
   const { taskId, contextId, userMessage: message, task } = request;
-  const { step, sleep, waitForInput, callAgent, continueAs, lastState, patched, secret, model } =
-    stepsOf(request);
+  const {
+    step,
+    sleep,
+    waitForInput,
+    callAgent,
+    continueAs,
+    lastState,
+    patched,
+    secret,
+    model,
+    history,
+    contextState,
+  } = stepsOf(request);
   return {
     text: textOf(message),
     message,
@@ -91,6 +102,8 @@ function turnOf(
     lastState,
     secret,
     model,
+    history,
+    contextState,
   };
 }
 

@@ -62,6 +62,27 @@ describe('durable steps in a unit test', () => {
     await expect(runExecutor(executor, 'hi')).rejects.toThrow('add it to models');
   });
 
+  it('have the history and the state of the context that the test gives', async () => {
+    const executor = executorOf(async ({ history, contextState: state }) => {
+      const { value, version } = await state.get('count');
+      const late = await state.set('count', 9, { version: 7 });
+      const set = await state.set('count', Number(value) + 1, { version });
+      return [await history(), late, set, (await state.get('none')).version];
+    });
+    const history = [{ role: 'user' as const, content: 'before' }];
+    const { text, contextState } = await runExecutor(executor, 'hi', {
+      history,
+      contextState: { count: 1, other: 'x' },
+    });
+    expect(JSON.parse(text)).toEqual([
+      history,
+      { isSet: false, value: 1, version: 1 },
+      { isSet: true, version: 2 },
+      0,
+    ]);
+    expect(contextState).toEqual({ count: 2, other: 'x' });
+  });
+
   it('die as often as the test wants, to see what the code does about it', async () => {
     let charges = 0;
     const code =

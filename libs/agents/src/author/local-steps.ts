@@ -2,6 +2,7 @@ import { Message } from '@a2a-js/sdk';
 import type {
   AgentReply,
   DurableSteps,
+  HistoryMessage,
   Jsonify,
   StepCall,
   StepOptions,
@@ -10,6 +11,7 @@ import { HostedSteps, type StepChannel } from '../runtimes/executor/child/hosted
 import { UnknownOutcome } from '../runtimes/executor/child/unknown-outcome.js';
 import { type CallModel, HostedModel } from '../runtimes/executor/child/hosted-model.js';
 import type { ModelCallAnswer } from '../runtimes/executor/model-protocol.js';
+import { LocalState } from './local-state.js';
 import { type ModelScript, scriptedModels } from './scripted-models.js';
 import { INPUT_TIMEOUT, InputTimeout } from '../runtimes/executor/child/input-timeout.js';
 
@@ -26,6 +28,8 @@ export interface StepAnswers {
   crashes?: readonly string[];
   /** Answers of models, in the order of the calls, or a function that makes them. */
   models?: ModelScript;
+  /** What `history()` gives. Default: nothing was said before */
+  history?: readonly HistoryMessage[];
 }
 
 /** The process of the test lives on: the step only sees a try without an end. */
@@ -42,6 +46,7 @@ export interface LocalSteps {
 
 /** One of the executions of an agent that begins anew. States are JSON. */
 interface LocalExecution {
+  state: LocalState;
   lastState?: string;
   onContinue?: (state: string) => void;
 }
@@ -51,8 +56,8 @@ interface LocalExecution {
  * checked as Baton checks it. Sleeps pass at once. A question with a `timeout` for which the test has no answer times out. Any other question or a call for which the test has no answer rejects.
  */
 export function localSteps(
-  { answers = {}, replies = {}, crashes = [], models = [] }: StepAnswers,
-  execution: LocalExecution = {},
+  { answers = {}, replies = {}, crashes = [], models = [], history = [] }: StepAnswers,
+  execution: LocalExecution = { state: new LocalState({}) },
 ): LocalSteps {
   const channel: StepChannel = {
     say: ({ id }) => queueMicrotask(() => steps.onReply(id, { until: 0, key: `test-step-${id}` })),
@@ -95,6 +100,8 @@ export function localSteps(
     return answer;
   };
   const api: DurableSteps = {
+    history: () => step('history', () => [...history]),
+    contextState: execution.state.api(step),
     model: (settings, name) => new HostedModel(settings, name, callModel),
     step: (name, run, options) => (crashes.includes(name) ? crashing : step)(name, run, options),
     sleep,

@@ -3,6 +3,7 @@ import type { AgentExecutionEvent } from '@a2a-js/sdk/server';
 import { randomUUID } from 'node:crypto';
 import { requestContext } from '../runtimes/executor/child/hosted-turn.js';
 import { TurnBus } from '../runtimes/executor/child/turn-bus.js';
+import { LocalState } from './local-state.js';
 import { type StepAnswers, localSteps } from './local-steps.js';
 
 /** An `AgentExecutor` of any copy of `@a2a-js/sdk`. */
@@ -15,6 +16,8 @@ interface Executor {
 export interface RunOptions extends StepAnswers {
   /** The tenant's secrets by name, for `secret()`. */
   secrets?: Readonly<Record<string, string>>;
+  /** Values of the state of the context by key. Default: none */
+  contextState?: Readonly<Record<string, unknown>>;
   /** The stored task, for a second turn: the executor finds it in its context. Default: the task is new. */
   task?: Task;
   /** `metadata` and `configuration` of the request, beside its message. */
@@ -35,6 +38,8 @@ export interface ExecutorRun {
   text: string;
   /** What the last execution has given to `continueAs`, if `executions` is set and the agent has not ended. */
   lastState?: unknown;
+  /** The values of the state of the context, if there are any. */
+  contextState?: Record<string, unknown>;
 }
 
 /** More are an agent that does not end. */
@@ -60,6 +65,7 @@ export async function runExecutor(
     request = {},
     extensions = [],
     secrets = {},
+    contextState: values = {},
     lastState,
     executions,
     ...stepAnswers
@@ -95,7 +101,11 @@ export async function runExecutor(
     const instance = typeof executor === 'function' ? new executor() : executor;
     const bus = new TurnBus(sink, () => context.context.activatedExtensions ?? []);
     const next = await new Promise<string | undefined>((resolve, reject) => {
-      const execution = { onContinue: resolve, ...(state !== undefined && { lastState: state }) };
+      const execution = {
+        state: conversation,
+        onContinue: resolve,
+        ...(state !== undefined && { lastState: state }),
+      };
       const steps = localSteps(stepAnswers, execution);
       Object.assign(context.context, steps.api, { secret });
       const undo = async (error: unknown): Promise<never> => {
@@ -107,10 +117,13 @@ export async function runExecutor(
     bus.finished();
     return next;
   };
+  const conversation = new LocalState(values);
   let state = lastState === undefined ? undefined : JSON.stringify(lastState);
   const said = (): ExecutorRun => {
     const events = json.map(eventOf);
-    return { events, text: events.map(textOf).join('') };
+    const kept = conversation.values;
+    const text = events.map(textOf).join('');
+    return { events, text, ...(Object.keys(kept).length > 0 && { contextState: kept }) };
   };
   for (let n = 1; n <= (executions ?? MAX_EXECUTIONS); n++) {
     state = await execute(state);

@@ -50,6 +50,12 @@ export const EXPORTED: readonly ExportedTable[] = [
   { kind: 'journal_entry', table: 'turn_journal', order: 'task_id, position', where: `EXISTS ${ENDED}` },
   { kind: 'console_line', table: 'console_lines', order: 'task_id, position', where: `EXISTS ${ENDED}` },
   { kind: 'call_record', table: 'call_records', order: 'task_id, position', where: `EXISTS ${ENDED}` },
+  {
+    kind: 'context_value',
+    table: 'context_state',
+    order: 'context_key, agent_id, owner, key',
+    where: 'true',
+  },
   { kind: 'alias', table: 'task_aliases', order: 'profile, client_key', where: `NOT EXISTS ${RUNNING}` },
   { kind: 'message_key', table: 'message_keys', order: 'key', where: `NOT EXISTS ${RUNNING}` },
   { kind: 'tombstone', table: 'task_tombstones', order: 'task_id', where: 'true' },

@@ -59,7 +59,7 @@ const SYSTEM =
   /\b(systemQuery|systemQueries|inSystem|SYSTEM_SCOPE|systemScope)\b|\bcatalog\.(run|query|changeAcross)[<(]|\.prisma\b|'system'/;
 
 /** A role of messages to a model is no scope. */
-const MODEL_ROLE = /message\.role [=!]== 'system'/g;
+const MODEL_ROLE = /\brole [=!]== 'system'|\brole: 'system'|'system', 'user', 'assistant'/g;
 
 const sourcesBelow = (folder: string): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })

@@ -42,7 +42,7 @@ const toTombstones = (expired: string): string => `
 WITH expired AS (${expired}), gone AS (
   DELETE FROM tasks t USING expired e WHERE t.tenant_id = e.tenant_id AND t.id = e.id
   RETURNING t.tenant_id, t.id, t.agent_id, t.owner, t.status_at, e.days, t.last_sequence,
-    t.stored_bytes, t.state, t.created_at, t.metadata
+    t.stored_bytes, t.state, t.created_at, t.metadata, t.context_key
 ), ${GONE_USAGE_CTES}, usage AS (
   UPDATE tenant_usage u SET stored_bytes = u.stored_bytes - g.bytes,
     counting_bytes = u.counting_bytes - coalesce((
@@ -60,6 +60,12 @@ WITH expired AS (${expired}), gone AS (
   DELETE FROM dead_letters d USING gone g WHERE d.tenant_id = g.tenant_id AND d.task_id = g.id
 ), push AS (
   DELETE FROM push_configs p USING gone g WHERE p.tenant_id = g.tenant_id AND p.task_id = g.id
+), state AS (
+  DELETE FROM context_state s USING (SELECT DISTINCT tenant_id, context_key FROM gone) g
+  WHERE s.tenant_id = g.tenant_id AND s.context_key = g.context_key AND NOT EXISTS (
+    SELECT FROM tasks t WHERE t.tenant_id = s.tenant_id AND t.context_key = s.context_key AND t.agent_id = s.agent_id
+      AND coalesce(t.owner, '') = s.owner AND t.id NOT IN (SELECT id FROM gone)
+  )
 )
 SELECT count(*)::int AS tasks FROM gone`;
 

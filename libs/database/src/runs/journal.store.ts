@@ -248,7 +248,7 @@ type StepRow = z.output<typeof stepRow>;
 /** A durable step of an executor's task. */
 export interface StepRecord {
   name: string;
-  /** run, sleep, input, agent, patch or model */
+  /** run, sleep, input, agent, patch, model or state */
   kind: string;
   /** `waiting`: for a time, an answer or another agent. `running`: or it was, when its process died. */
   state: 'running' | 'waiting' | 'succeeded' | 'failed';
@@ -493,6 +493,9 @@ export class JournalStore {
   }
 }
 
+/** Kinds of steps that wait for nobody. */
+const WORKING_KINDS = new Set(['run', 'model', 'state']);
+
 /** As `TurnSteps` of libs/agents names the calls of a step. */
 const stepId = (execution: number, id: number | null): string => `step-${execution}-${id}`;
 
@@ -511,7 +514,7 @@ function stepAfter(before: StepRecord | undefined, row: StepRow): StepRecord {
       error: null,
       callId,
     };
-    const state = kind === 'run' || kind === 'model' ? 'running' : 'waiting';
+    const state = WORKING_KINDS.has(kind ?? '') ? 'running' : 'waiting';
     return { ...known, position, state, attempts: known.attempts + 1, endedAt: null };
   }
   if (event === 'asked' || event === 'answered') return { ...step, position, state: 'waiting' };

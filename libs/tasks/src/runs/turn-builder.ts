@@ -1,6 +1,6 @@
 import { type Agent, type Task, wellFormed } from '@baton/a2a';
 import { type GuardedTurn, type TurnLog, SecretReader, SecretGuard, withOrigin } from '@baton/agents';
-import { type ClaimedRun, JournalStore, TaskStore, retryTransient } from '@baton/database';
+import { type ClaimedRun, ContextStateStore, JournalStore, TaskStore, retryTransient } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Outbound } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
@@ -9,6 +9,7 @@ import { hasOrigin } from '../forks/fork-metadata.js';
 import { EarlierTasks } from '../turns/earlier-tasks.js';
 import { CallRecords, type RunCallRecords } from './call-records.js';
 import { TaskConsoles } from './task-consoles.js';
+import { RunContextState } from './run-context-state.js';
 import { RunJournal } from './run-journal.js';
 
 const MAX_REFERENCE_TASKS = 16;
@@ -25,6 +26,7 @@ export class TurnBuilder {
     private readonly limits: LimitsService,
     private readonly consoles: TaskConsoles,
     private readonly callRecords: CallRecords,
+    private readonly states: ContextStateStore,
   ) {}
 
   /** The records of the calls that an attempt makes of its model. */
@@ -65,6 +67,7 @@ export class TurnBuilder {
         return (await retryTransient(list, { signal })).map(({ task: earlier }) => wellFormed(earlier));
       },
       journal: secrets.journal(journal),
+      state: new RunContextState(this.states, run, signal),
       origin,
       log,
       records,

@@ -1,6 +1,6 @@
 // The protocol of durable steps between a worker and an agent's process.
 
-export const STEP_KINDS = ['run', 'sleep', 'input', 'agent', 'patch', 'model'] as const;
+export const STEP_KINDS = ['run', 'sleep', 'input', 'agent', 'patch', 'model', 'state'] as const;
 export type StepKind = (typeof STEP_KINDS)[number];
 
 /** What was done about an unknown outcome. `verified`: the author's `verify` has looked. `asked`: a person has answered. */
@@ -23,6 +23,10 @@ export const STEP_LIMITS = {
   modelCalls: 16,
   /** Requests of calls of models that are made or wait, in bytes. */
   modelWaitingBytes: 64 * 1024 * 1024,
+  /** Characters of a key of the state of a context. */
+  stateKey: 128,
+  /** The JSON of a value of it, in bytes. */
+  stateBytes: 16 * 1024,
   /** Everything that is stored of the steps of a task, in bytes. */
   totalBytes: 8 * 1024 * 1024,
   /** Characters of a name. */
@@ -112,7 +116,8 @@ export type StepMessage = { id: number } & (
       ms?: number;
       /** Of a call of an agent. */
       agent?: string;
-      /** JSON. Of a call of an agent: `{message, data, taskId}`. Of a call of a model: a `ModelCallRequest`. */
+      /** JSON. Of a call of an agent: `{message, data, taskId}`. Of a call of a model: a `ModelCallRequest`. Of a use of the state of the
+       * context: a `StateRequest`. */
       request?: string;
       /** Of a call of a model: the process wants the text as it arrives. */
       streams?: true;
@@ -127,6 +132,15 @@ export type StepMessage = { id: number } & (
   /** The code has thrown: the finished steps are compensated, and then the turn fails. The id is 0. */
   | ({ op: 'compensate' } & Compensating)
 );
+
+/** A use of the state of the context. Without `value` it is read. */
+export interface StateRequest {
+  key: string;
+  /** JSON */
+  value?: string;
+  /** Write only if the key has this version. */
+  expected?: number;
+}
 
 /** The worker's answer to a message about a step: it is stored. */
 export type StepReply =

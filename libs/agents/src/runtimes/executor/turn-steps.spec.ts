@@ -1,4 +1,4 @@
-import { type Message, TaskState } from '@baton/a2a';
+import { type Message, Role, type Task, TaskState } from '@baton/a2a';
 import { Logger } from '@baton/telemetry';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
 import { stepsOf } from '../../author/steps-of.js';
@@ -17,6 +17,7 @@ import { ChildRefusal } from '../../child-refusal.js';
 import { converseHere } from '../../../../../test/support/agents/executors.js';
 import {
   MemoryJournal,
+  MemoryState,
   agent,
   firstTurn,
   summary,
@@ -68,6 +69,9 @@ class Bench {
   constructor(readonly journal = new MemoryJournal()) {}
 
   ports: TurnStepPorts | undefined;
+  readonly state = new MemoryState();
+  /** Earlier tasks of the context. */
+  earlier: Task[] = [];
 
   /** The next attempt. Yields what it says; what the code returns is said last. */
   async run(
@@ -81,6 +85,8 @@ class Bench {
       attempt: ++this.attempt,
       details: { metadata: metadata && { ...metadata }, configuration: undefined },
       journal: this.crashing(crashAfter),
+      state: this.state,
+      earlierTasks: () => Promise.resolve(this.earlier),
       log: {
         startedAt: this.logged,
         flush: () => Promise.resolve((this.logged = this.base + outputs.length)),
@@ -974,6 +980,89 @@ describe('what the first request says beside its message', () => {
     const turn = { history, metadata: { turn: 'second' } };
     await expect(next.run(code, { ...turn, crashAfter: 2 })).rejects.toThrow('died');
     expect(await next.run(code, turn)).toEqual([answered([{ turn: 'first' }, { turn: 'second' }, 1])]);
+  });
+});
+
+describe('the state of the context', () => {
+  const code: Code = async ({ contextState: state, step }) => {
+    const before = await state.get('count');
+    const set = await state.set('count', { n: before.version + 1 }, { version: before.version });
+    const late = await state.set('count', 'late', { version: before.version });
+    await step('on', () => undefined);
+    return [before, set, late];
+  };
+
+  // Each use writes two entries.
+  it.each([0, 1, 2, 3, 4, 5, 6, 7])(
+    'is the same in every attempt, and written once (crash after %i entries)',
+    async (crashAfter) => {
+      await expect(bench.run(code, { crashAfter })).rejects.toThrow('the worker has died');
+      const kept = { version: 1, value: { n: 1 } };
+      expect(await bench.run(code)).toEqual([
+        answered([{ version: 0 }, { isSet: true, version: 1 }, { isSet: false, ...kept }]),
+      ]);
+      expect(await bench.state.read('count')).toMatchObject({ value: '{"n":1}', version: 1 });
+    },
+  );
+
+  it('refuses keys, values and versions that are none, before the worker knows of them', async () => {
+    const uses: ((steps: DurableSteps) => Promise<unknown>)[] = [
+      ({ contextState: state }) => state.get(''),
+      ({ contextState: state }) => state.get('x'.repeat(129)),
+      ({ contextState: state }) => state.get('a\nb'),
+      ({ contextState: state }) => state.set('a', undefined),
+      ({ contextState: state }) => state.set('a', 'x'.repeat(17_000)),
+      ({ contextState: state }) => state.set('a', 1, { version: -1 }),
+    ];
+    const all: Code = async (steps) => {
+      const said: string[] = [];
+      for (const use of uses) said.push(await use(steps).then(() => 'fine', messageOf));
+      return [said, await steps.contextState.set('a', 1)];
+    };
+    const [{ text }] = (await bench.run(all)) as [{ text: string }];
+    const [said, set] = JSON.parse(text) as [string[], unknown];
+    expect(said).not.toContain('fine');
+    expect(set).toEqual({ isSet: true, version: 1 });
+  });
+});
+
+describe('the history of the context', () => {
+  const said = (messageId: string, role: Role, text: string): Message => ({
+    ...userMessage(text),
+    messageId,
+    role,
+  });
+
+  it('is what was said in earlier tasks and turns, the same in every attempt', async () => {
+    const { task } = firstTurn('x');
+    const { ROLE_USER, ROLE_AGENT } = Role;
+    const status = {
+      state: TASK_STATE_COMPLETED,
+      message: said('m-9', ROLE_AGENT, 'done'),
+      timestamp: undefined,
+    };
+    const earlier = { ...task, id: 'task-0', history: [said('m-8', ROLE_USER, 'first')], status };
+    bench.earlier = [earlier, { ...earlier, id: 'task-x', contextId: 'another' }];
+    const code: Code = async ({ history, step }) => {
+      const messages = await history();
+      await step('on', () => undefined);
+      return messages;
+    };
+    const history = [
+      said('m-2', ROLE_USER, 'second'),
+      said('m-3', ROLE_AGENT, 'which?'),
+      said('m-1', ROLE_USER, 'that'),
+    ];
+    await expect(bench.run(code, { history, crashAfter: 3 })).rejects.toThrow('died');
+    bench.earlier = [];
+    expect(await bench.run(code, { history })).toEqual([
+      answered([
+        { role: 'user', content: 'first' },
+        { role: 'assistant', content: 'done' },
+        { role: 'user', content: 'second' },
+        { role: 'assistant', content: 'which?' },
+      ]),
+    ]);
   });
 });
 

@@ -28,6 +28,7 @@ import {
   STEP_LIMITS,
   type StepFailure,
   type StepKind,
+  type StateRequest,
   type StepMessage,
   type StepReply,
   type Compensating,
@@ -513,7 +514,37 @@ export class TurnSteps {
       }
     }
     if (kind === 'model') return { later: this.callModel(this.openStep(id), message, signal, onPiece) };
+    if (kind === 'state') return this.useState(this.openStep(id), request ?? '');
     return kind === 'agent' ? this.call(this.openStep(id), request ?? '', signal) : {};
+  }
+
+  /** Reads or writes the state of the context. A write that a crash has interrupted is recognized by its writer. */
+  private async useState(step: OpenStep, request: string): Promise<StepReply> {
+    const { state, secrets } = this.turn;
+    const { key, value, expected } = stateRequestOf(request);
+    let result: object;
+    if (value === undefined) {
+      const found = await state.read(key);
+      result = { version: found?.version ?? 0, ...(found && { value: parsed(found.value) }) };
+    } else {
+      const clean = JSON.stringify(secrets.redactor.value(parsed(value)));
+      const writer = this.keyOf(step);
+      const write = { key, value: clean, writer, ...(expected !== undefined && { expected }) };
+      const written = await state.write(write);
+      if (written.outcome === 'full') return this.fail(step, 'the state of a context has at most 64 keys');
+      const { current } = written.outcome === 'conflict' ? written : {};
+      result =
+        written.outcome === 'written'
+          ? { isSet: true, version: written.version }
+          : {
+              isSet: false,
+              version: current?.version ?? 0,
+              ...(current && { value: parsed(current.value) }),
+            };
+    }
+    const json = JSON.stringify(result);
+    await this.end(step, { result: json });
+    return { result: json };
   }
 
   /** Asks the model, unless it has answered before. The process ends the step, so that all it published before is in the log then. */
@@ -748,6 +779,19 @@ function failureOf(error: unknown): StepFailure {
     message: cut(String(said.message), STEP_LIMITS.error),
     ...errorExtras(said),
   };
+}
+
+// oxlint-disable-next-line no-restricted-properties -- bounded, and of the operator's code
+const parsed = (json: string): unknown => JSON.parse(json) as unknown;
+
+/** Throws AgentError for a request that the library never sends. */
+function stateRequestOf(request: string): StateRequest {
+  const { key, value, expected } = parsed(request || '{}') as Partial<StateRequest>;
+  const isKey = typeof key === 'string' && key !== '' && key.length <= STEP_LIMITS.stateKey;
+  const isVersion = expected === undefined || (Number.isSafeInteger(expected) && expected >= 0);
+  if (!isKey || !isVersion) throw invalid('a key or a version that is none');
+  assertText(value, STEP_LIMITS.stateBytes);
+  return { key, ...(value !== undefined && { value }), ...(expected !== undefined && { expected }) };
 }
 
 function requestOf(request: string): { message: string; data?: unknown; taskId?: string } {

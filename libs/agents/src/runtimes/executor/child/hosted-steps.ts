@@ -9,6 +9,7 @@ import type {
   InputOptions,
   Jsonify,
   StepCall,
+  StateOutcome,
   StepOptions,
   Verified,
 } from './steps.js';
@@ -19,12 +20,14 @@ import {
   type OutcomeDecision,
   type Parked,
   type RecordedStep,
+  type StateRequest,
   type StepFailure,
   type StepKind,
   type StepMessage,
   type StepReply,
   STEP_LIMITS,
 } from '../step-protocol.js';
+import { conversationBefore } from './conversation-before.js';
 import { INPUT_TIMEOUT, InputTimeout } from './input-timeout.js';
 import { type CallModel, HostedModel } from './hosted-model.js';
 import { StepError } from './step-error.js';
@@ -142,8 +145,9 @@ export class HostedSteps {
   constructor(
     recorded: readonly RecordedStep[],
     private readonly channel: StepChannel,
-    { compensating, lastState }: Pick<TurnRequest, 'compensating' | 'lastState'> = {},
+    request: Partial<TurnRequest> = {},
   ) {
+    const { compensating, lastState } = request;
     this.compensating = compensating;
     this.hasFailed = compensating !== undefined;
     this.collected = new Promise((resolve) => (this.onCollected = resolve));
@@ -168,6 +172,12 @@ export class HostedSteps {
       continueAs: (state) => this.continueAs(state),
       lastState: valueOf(lastState),
       model: (settings, step) => new HostedModel(settings, step, this.callModel),
+      history: () =>
+        this.tracked('run', 'history', (step) => this.run(step, () => conversationBefore(request))),
+      contextState: {
+        get: (key) => handled(this.useState({ key })),
+        set: (key, value, { version } = {}) => handled(this.setState(key, value, version)),
+      },
     };
   }
 
@@ -234,10 +244,7 @@ export class HostedSteps {
         this.leaveSoon();
       }
     };
-    const promise = track();
-    // An unhandled rejection, such as of the loser of a race, must not count as an error of the process.
-    promise.catch(() => undefined);
-    return promise;
+    return handled(track());
   }
 
   /** Whether the next step of that name has ended in an earlier attempt. */
@@ -652,6 +659,25 @@ export class HostedSteps {
     return this.tracked('model', name, work);
   };
 
+  private async setState(key: string, value: unknown, expected: number | undefined): Promise<StateOutcome> {
+    const json = jsonOf(value, 'A value of the state', STEP_LIMITS.stateBytes);
+    if (json === undefined) throw new TypeError('a value of the state must be a JSON value');
+    return this.useState({ key, value: json, ...(expected !== undefined && { expected }) });
+  }
+
+  private async useState<T>(asked: StateRequest): Promise<T> {
+    const { key, expected = 0 } = asked;
+    if (typeof key !== 'string' || key === '' || key.length > STEP_LIMITS.stateKey)
+      throw new TypeError(`a key of the state must be a text of 1 to ${STEP_LIMITS.stateKey} characters`);
+    if (!Number.isSafeInteger(expected) || expected < 0)
+      throw new TypeError('a version of the state must be a number from 0');
+    const use = async (step: HostedStep): Promise<T> => {
+      const { result } = await this.begin(step, { request: JSON.stringify(asked) });
+      return valueOf(result) as T;
+    };
+    return this.tracked('state', `${asked.value === undefined ? 'get' : 'set'} ${key}`, use);
+  }
+
   private async until(time: number | undefined, staysHere = false): Promise<void> {
     const ms = time === undefined ? 0 : time - Date.now();
     if (ms > IN_PLACE_MS && !staysHere) await this.park({ until: time ?? 0 });
@@ -726,6 +752,12 @@ export class HostedSteps {
     if (!('error' in reply)) return reply;
     throw new StepError(message.op === 'begin' ? message.name : '', reply.error);
   }
+}
+
+/** An unhandled rejection, such as of the loser of a race, must not count as an error of the process. */
+function handled<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined);
+  return promise;
 }
 
 type UndoOptions = Partial<Pick<Compensable, 'compensate' | 'backoff'>>;

@@ -238,6 +238,37 @@ export interface CodeModel {
   doStream(options: never): Promise<never>;
 }
 
+/** A message of a conversation. It fits into `messages` of a model. */
+export interface HistoryMessage {
+  role: 'user' | 'assistant';
+  content: string;
+}
+
+/** A value of the state of a context. */
+export interface StateValue {
+  /** Undefined: the key has no value. */
+  value: unknown;
+  /** Counts the writes of the key. 0: it has no value. */
+  version: number;
+}
+
+/** What became of a write: `isSet`, or the value and the version that the key has instead. */
+export type StateOutcome = { isSet: true; version: number } | ({ isSet: false } & StateValue);
+
+/**
+ * Values that the agent keeps for a context: for all tasks of the agent in it that have the same owner. They are deleted with the last of
+ * these tasks. A context has at most 64 keys.
+ */
+export interface ContextState {
+  get: (key: string) => Promise<StateValue>;
+  /**
+   * @param key 1 to 128 characters
+   * @param value a JSON value of at most 16 KiB
+   * @param options with `version` the value is set only if the key has that version; 0: only if it has no value
+   */
+  set: (key: string, value: unknown, options?: { version?: number }) => Promise<StateOutcome>;
+}
+
 /** Steps of a task. A finished step is never run again, also after a crash. A name may be used several times. The functions need no `this`. */
 export interface DurableSteps {
   /**
@@ -280,6 +311,13 @@ export interface DurableSteps {
    * @param name of the steps of its calls. Default: the model
    */
   model: (settings: CodeModelSettings, name?: string) => CodeModel;
+  /**
+   * What was said in the context before this message: in at most 16 earlier tasks of the agent that have the same owner, and in earlier turns of
+   * this task. The newest 100 messages, of at most 60,000 characters, the oldest first. It is a step, so all attempts get the same.
+   */
+  history: () => Promise<HistoryMessage[]>;
+  /** Values that the agent keeps for the context. Reads and writes are steps. */
+  contextState: ContextState;
 }
 
 /** The secrets of the tenant that has called (docs/agents/executors.md#secrets-of-the-tenant). The function needs no `this`. */
