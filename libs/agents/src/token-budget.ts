@@ -12,6 +12,8 @@ export interface SpentTokens extends TokenCount {
   model: string;
   /** Those of the input tokens that came from the provider's cache. */
   cachedInputTokens: number;
+  /** Those that the provider has written into its cache. Unset: none. */
+  cacheWriteTokens?: number;
 }
 
 /** What a model call may use. */

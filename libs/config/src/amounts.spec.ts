@@ -1,5 +1,5 @@
 import { formatMicros, parseMicros } from './amounts.js';
-import { microsOf } from './model-cost.js';
+import { costOf, microsOf } from './model-cost.js';
 
 describe('an amount of money', () => {
   it.each([
@@ -26,6 +26,14 @@ describe('the cost of a call', () => {
     expect(microsOf({ inputTokens: 1000, cachedTokens: 400, outputTokens: 100 }, price)).toBe(
       750 + 50 + 1000,
     );
+  });
+
+  it('counts tokens that are written into the cache at their own price', () => {
+    const tokens = { inputTokens: 1000, cachedTokens: 400, cacheWriteTokens: 200, outputTokens: 0 };
+    expect(microsOf(tokens, { ...price, cacheWrite: 2 })).toBe(500 + 50 + 400);
+    expect(costOf(tokens, { ...price, cacheWrite: 2 })).toBeCloseTo(0.00095, 9);
+    expect(microsOf(tokens, price)).toBe(750 + 50);
+    expect(microsOf({ ...tokens, cacheWriteTokens: 900 }, { ...price, cacheWrite: 2 })).toBe(50 + 1200);
   });
 
   it('is exact where floating point is not, and rounded up', () => {

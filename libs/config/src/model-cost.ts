@@ -20,12 +20,18 @@ interface Tokens {
   outputTokens: number;
   /** Those of the input tokens that came from the provider's cache. */
   cachedTokens: number;
+  /** Those that the provider has written into its cache. */
+  cacheWriteTokens?: number | undefined;
 }
 
 /** What tokens of a model cost, in the currency of the prices. */
-export const costOf = ({ inputTokens, outputTokens, cachedTokens }: Tokens, price: ModelPrice): number =>
-  ((inputTokens - cachedTokens) * price.input +
+export const costOf = (
+  { inputTokens, outputTokens, cachedTokens, cacheWriteTokens = 0 }: Tokens,
+  price: ModelPrice,
+): number =>
+  ((inputTokens - cachedTokens - cacheWriteTokens) * price.input +
     cachedTokens * (price.cached ?? price.input) +
+    cacheWriteTokens * (price.cacheWrite ?? price.input) +
     outputTokens * price.output) /
   1_000_000;
 
@@ -40,12 +46,17 @@ const scaled = (price: number): bigint => BigInt(Math.round(price * PRICE_SCALE)
  * What tokens of a model cost, in millionths of the currency, rounded up. Exact: it is an amount of a spending cap.
  * @returns at most 2^53
  */
-export function microsOf({ inputTokens, outputTokens, cachedTokens }: Tokens, price: ModelPrice): number {
+export function microsOf(
+  { inputTokens, outputTokens, cachedTokens, cacheWriteTokens = 0 }: Tokens,
+  price: ModelPrice,
+): number {
   const cached = Math.min(cachedTokens, inputTokens);
+  const written = Math.min(cacheWriteTokens, inputTokens - cached);
   // A price is for a million tokens, so tokens times the price are millionths.
   const micros =
-    BigInt(inputTokens - cached) * scaled(price.input) +
+    BigInt(inputTokens - cached - written) * scaled(price.input) +
     BigInt(cached) * scaled(price.cached ?? price.input) +
+    BigInt(written) * scaled(price.cacheWrite ?? price.input) +
     BigInt(outputTokens) * scaled(price.output);
   return Number((micros + BigInt(PRICE_SCALE - 1)) / BigInt(PRICE_SCALE));
 }

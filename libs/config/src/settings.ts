@@ -349,7 +349,7 @@ const api = group('API', {
   ),
   modelPrices: optional(
     modelPrices,
-    'Prices of models for a million tokens, as JSON: {"openai/gpt-5*":{"input":1.25,"cached":0.125,"output":10}}. ' +
+    'Prices of models for a million tokens, as JSON: {"openai/gpt-5*":{"input":1.25,"cached":0.125,"output":10}}; also "cacheWrite". ' +
       'GET /v1/usage then shows costs (docs/operating/usage.md). Tokens of other models have no cost.',
   ),
   modelPricesCurrency: setting(text, 'USD', 'Currency of MODEL_PRICES, as reports show it.'),

@@ -222,12 +222,14 @@ export interface ModelPrice {
   output: number;
   /** Input tokens from the provider's cache; unset = as other input. */
   cached?: number | undefined;
+  /** Input tokens that the provider writes into its cache; unset = as other input. */
+  cacheWrite?: number | undefined;
 }
 
 const price = z.number().min(0).max(1_000_000);
 const PRICES = z.record(
   z.string().regex(/^[\w-]+\/[^*\s]{0,200}\*?$/),
-  z.strictObject({ input: price, output: price, cached: price.optional() }),
+  z.strictObject({ input: price, output: price, cached: price.optional(), cacheWrite: price.optional() }),
 );
 
 /** Prices of models, as JSON. A name that ends with `*` stands for all models that begin so. */

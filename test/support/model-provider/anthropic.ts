@@ -16,11 +16,11 @@ const stopReason = ({ calls, finish, reason }: Reply): string =>
   reason ?? (calls?.length && !finish ? 'tool_use' : STOP[finish ?? 'stop']);
 
 function usage(reply: Reply) {
-  const { input, output, cached } = usageOf(reply);
+  const { input, output, cached, written } = usageOf(reply);
   return {
     input_tokens: input,
     output_tokens: output,
-    cache_creation_input_tokens: 0,
+    cache_creation_input_tokens: written,
     cache_read_input_tokens: cached,
   };
 }

@@ -6,7 +6,7 @@ export interface Reply {
   reasoning?: string | readonly string[];
   /** Tools it calls. */
   calls?: readonly ToolCall[];
-  usage?: { input: number; output: number; cached?: number; reasoning?: number };
+  usage?: { input: number; output: number; cached?: number; written?: number; reasoning?: number };
   finish?: 'stop' | 'length' | 'filter';
   /** Why the answer ended, in the provider's own word. */
   reason?: string;
@@ -88,4 +88,11 @@ export const inputOf = ({ input }: ToolCall): string =>
 
 export const idOf = ({ id }: ToolCall, index: number): string => id ?? `call_${index + 1}`;
 
-export const usageOf = ({ usage }: Reply) => ({ input: 10, output: 5, cached: 0, reasoning: 0, ...usage });
+export const usageOf = ({ usage }: Reply) => ({
+  input: 10,
+  output: 5,
+  cached: 0,
+  written: 0,
+  reasoning: 0,
+  ...usage,
+});

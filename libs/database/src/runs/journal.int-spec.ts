@@ -104,7 +104,13 @@ describe('the journal of a task', () => {
   it('shows the newest calls of models without what was said, whatever a model has written', async () => {
     const run = await startTask(stores);
     const { tenantId, taskId, runId, attempt } = run;
-    const usage = { inputTokens: 5, outputTokens: 2, reasoningTokens: 0, cachedInputTokens: 1 };
+    const usage = {
+      inputTokens: 5,
+      outputTokens: 2,
+      reasoningTokens: 0,
+      cachedInputTokens: 1,
+      cacheWriteTokens: 3,
+    };
     const call = (toolName: string) => ({ type: 'tool-call', toolCallId: 'c', toolName, input: {} });
     const content = [{ type: 'text', text: 'secret \u0000 \ud800' }, call('a"b'), call('x'.repeat(1_000))];
     const time = { at: '2026-01-31T12:00:00.000Z', ms: 70 };
@@ -151,7 +157,7 @@ describe('the journal of a task', () => {
       { kind: 'summary', steps: 2, text: 'What was said', model: 'o/m', usage, finish: 'stop', ...time },
     ];
     for (const [i, value] of values.entries()) await journal.append(run, i + 1, value);
-    const tokens = { inputTokens: 5, outputTokens: 2, cachedTokens: 1 };
+    const tokens = { inputTokens: 5, outputTokens: 2, cachedTokens: 1, cacheWriteTokens: 3 };
     const answered = { error: null, tools: [], providerFinish: null, isNotMade: false, isSummary: false };
     const known = { runId, attempt, model: 'o/m', ...tokens, ...answered };
     const calls = [

@@ -282,6 +282,7 @@ const modelCallRow = z.object({
     inputTokens: z.number(),
     outputTokens: z.number(),
     cachedInputTokens: z.number().optional(),
+    cacheWriteTokens: z.number().optional(),
   }),
   execution: z.number().nullable(),
   step: z.number().nullable(),
@@ -309,6 +310,8 @@ export interface ModelCallRecord {
   outputTokens: number;
   /** Those of the input tokens that came from the provider's cache. */
   cachedTokens: number;
+  /** Those that the provider has written into its cache. */
+  cacheWriteTokens: number;
   /** Names of the tools that the answer asks for, at most 20. */
   tools: string[];
   /** Whether Baton has made no call of the answer, because it was not whole. */
@@ -434,6 +437,7 @@ export class JournalStore {
       inputTokens: usage.inputTokens,
       outputTokens: usage.outputTokens,
       cachedTokens: usage.cachedInputTokens ?? 0,
+      cacheWriteTokens: usage.cacheWriteTokens ?? 0,
       tools: (tools ?? []).slice(0, MAX_TOOLS),
       isNotMade: call.not_made && (tools ?? []).length > 0,
       isSummary: call.is_summary,

@@ -215,6 +215,8 @@ export interface ModelCallTokens {
   outputTokens: number;
   /** Those of the input tokens that came from the provider's cache. */
   cachedInputTokens: number;
+  /** Those that the provider has written into its cache. */
+  cacheWriteTokens?: number;
 }
 
 /** The model tokens of tenants: by day for their limit, and by hour, agent, owner and model for reports. */
@@ -258,7 +260,7 @@ export class TokenUsageStore {
     reservation?: string,
     micros = 0,
   ): Promise<void> {
-    const { model, inputTokens, outputTokens, cachedInputTokens } = spent;
+    const { model, inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens = 0 } = spent;
     const call = { tenantId, runId, micros };
     const released: [Statement, Values][] =
       reservation === undefined ? [] : [[RELEASE, [tenantId, [reservation]]]];
@@ -268,7 +270,7 @@ export class TokenUsageStore {
       [
         RECORD_CALL,
         RECORD_CALL.values({
-          call: { tenantId, runId, model, inputTokens, outputTokens, cachedInputTokens },
+          call: { tenantId, runId, model, inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens },
         }),
       ],
       ...spending,

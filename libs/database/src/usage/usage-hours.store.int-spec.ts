@@ -182,13 +182,21 @@ describe('the usage of a tenant', () => {
     });
     const runId = (run as { id: string }).id;
     await usage.record(tenantId, runId, spent('openai/m', 30, 20));
-    await usage.record(tenantId, runId, spent('openai/m', 10));
+    await usage.record(tenantId, runId, { ...spent('openai/m', 10), cacheWriteTokens: 70 });
     await usage.record(tenantId, runId, spent('anthropic/n', 5));
     const found = await report(tenantId, 'owner');
     expect(found.sums).toMatchObject([
       { key: 'token:a', model: '', tasks: 1, calls: 0, inputTokens: 0 },
       { key: 'token:a', model: 'anthropic/n', tasks: 0, calls: 1, inputTokens: 5, outputTokens: 2 },
-      { key: 'token:a', model: 'openai/m', calls: 2, inputTokens: 40, cachedTokens: 20, outputTokens: 4 },
+      {
+        key: 'token:a',
+        model: 'openai/m',
+        calls: 2,
+        inputTokens: 40,
+        cachedTokens: 20,
+        cacheWriteTokens: 10,
+        outputTokens: 4,
+      },
     ]);
     // What agents write there may be anything.
     const hostile = [

@@ -31,6 +31,7 @@ const SUMS = [
   'input_tokens',
   'output_tokens',
   'cached_tokens',
+  'cache_write_tokens',
 ] as const;
 const ADD_SUMS = SUMS.map((name) => `${name} = u.${name} + excluded.${name}`).join(', ');
 
@@ -56,7 +57,7 @@ SELECT ${from}.tenant_id, date_trunc('hour', ${from}.status_at, 'UTC') AS hour, 
   (${from}.state = ${TaskState.TASK_STATE_FAILED})::int AS failed,
   extract(epoch FROM greatest(${from}.status_at - ${from}.created_at, interval '0'))::float8 AS seconds, 0 AS calls,
   ${reported('inputTokens')} AS input_tokens, ${reported('outputTokens')} AS output_tokens,
-  least(${reported('cachedInputTokens')}, ${reported('inputTokens')}) AS cached_tokens
+  least(${reported('cachedInputTokens')}, ${reported('inputTokens')}) AS cached_tokens, 0 AS cache_write_tokens
 FROM ${from}, LATERAL (
   SELECT CASE WHEN pg_column_size(${from}.metadata) > ${METADATA_BYTES} THEN NULL
     WHEN ${from}.metadata::text ~* ${UNREADABLE} THEN NULL ELSE ${from}.metadata -> '${USAGE}' END AS usage
@@ -77,6 +78,7 @@ interface ModelCall {
   inputTokens: number;
   outputTokens: number;
   cachedInputTokens: number;
+  cacheWriteTokens: number;
 }
 
 const CALL = {
@@ -87,15 +89,17 @@ const CALL = {
   input_tokens: ['bigint', ({ inputTokens }) => inputTokens],
   output_tokens: ['bigint', ({ outputTokens }) => outputTokens],
   cached_tokens: ['bigint', ({ cachedInputTokens }) => cachedInputTokens],
+  cache_write_tokens: ['bigint', ({ cacheWriteTokens }) => cacheWriteTokens],
 } satisfies Inputs<ModelCall>;
 
 export const RECORD_CALL = statement(
-  'usage-record-call',
+  'usage-record-call-2',
   { call: one(CALL) },
   ({ call }) => `
-INSERT INTO usage_hours AS u (tenant_id, ${KEYS}, calls, input_tokens, output_tokens, cached_tokens)
+INSERT INTO usage_hours AS u (tenant_id, ${KEYS}, calls, input_tokens, output_tokens, cached_tokens, cache_write_tokens)
 SELECT ${call.tenant_id}, date_trunc('hour', clock_timestamp(), 'UTC'), coalesce(t.agent_id, ''), ${ownerOf('t.owner')}, left(${call.model}, 200), 1,
-  ${call.input_tokens}, ${call.output_tokens}, least(${call.cached_tokens}, ${call.input_tokens})
+  ${call.input_tokens}, ${call.output_tokens}, least(${call.cached_tokens}, ${call.input_tokens}),
+  least(${call.cache_write_tokens}, greatest(${call.input_tokens} - ${call.cached_tokens}, 0))
 FROM (SELECT) AS call
 LEFT JOIN runs r ON r.tenant_id = ${keyOfTenant(call.tenant_id)} AND r.id = ${call.run_id}
 LEFT JOIN tasks t ON t.tenant_id = ${keyOfTenant(call.tenant_id)} AND t.id = r.task_id
@@ -209,6 +213,8 @@ export interface UsageSums {
   outputTokens: number;
   /** Those of the input tokens that came from the provider's cache. */
   cachedTokens: number;
+  /** Those that the provider has written into its cache. */
+  cacheWriteTokens: number;
 }
 
 export interface UsageReport {
@@ -252,7 +258,8 @@ WITH open AS MATERIALIZED (
 ), grouped AS (
   SELECT ${USAGE_KEYS[by]} AS key, model, sum(tasks)::float8 AS tasks, sum(failed)::float8 AS failed,
     sum(seconds)::float8 AS seconds, sum(calls)::float8 AS calls, sum(input_tokens)::float8 AS "inputTokens",
-    sum(output_tokens)::float8 AS "outputTokens", sum(cached_tokens)::float8 AS "cachedTokens"
+    sum(output_tokens)::float8 AS "outputTokens", sum(cached_tokens)::float8 AS "cachedTokens",
+    sum(cache_write_tokens)::float8 AS "cacheWriteTokens"
   FROM found
   WHERE (${of.agent_id} IS NULL OR agent_id = ${of.agent_id}) AND (${of.agent_ids} IS NULL OR agent_id = ANY(${of.agent_ids}))
     AND (${of.owner} IS NULL OR owner = ${of.owner} OR ${of.unowned} AND owner = '')

@@ -4,7 +4,13 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { TenantTokenBudget } from './tenant-token-budget.js';
 
 const RUN = '019abf5c-22e4-7d7a-9d4a-2f7c0e1b9a11';
-const PRICES = { modelPrices: { 'openai/*': { input: 1.25, output: 10 } }, modelPricesCurrency: 'EUR' };
+const PRICES = {
+  modelPrices: {
+    'openai/*': { input: 1.25, output: 10 },
+    'anthropic/*': { input: 1, cacheWrite: 2.5, output: 10 },
+  },
+  modelPricesCurrency: 'EUR',
+};
 
 function tokensOf(
   tokensPerDay: number | null,
@@ -31,7 +37,8 @@ function tokensOf(
   const metrics = new Metrics();
   const tokens = new TenantTokenBudget(store as never, limits as never, PRICES, metrics, Logger.silent());
   const call = { model: 'openai/m', inputTokens: 60, outputTokens: 40 };
-  const reserve = () => tokens.reserve('tenant-1', RUN, call, 5000, new AbortController().signal);
+  const reserve = (model = call.model) =>
+    tokens.reserve('tenant-1', RUN, { ...call, model }, 5000, new AbortController().signal);
   return { tokens, metrics, reserve, asked };
 }
 
@@ -83,6 +90,10 @@ describe('the tokens of a tenant', () => {
         'of the tenant for a higher cap.',
     );
     expect(full.asked[0]).toMatchObject([{ tokens: 100, max: null, micros: 475 }]);
+    // All of the input may be written into the provider's cache.
+    const writing = tokensOf(null, { cap });
+    await expect(writing.reserve('anthropic/m')).rejects.toThrow(TokensExceeded);
+    expect(writing.asked[0]).toMatchObject([{ tokens: 100, micros: 550 }]);
     const spent = { model: 'openai/m', inputTokens: 10, outputTokens: 2, cachedInputTokens: 0 };
     await full.tokens.record('tenant-1', 'run-1', spent);
     expect(full.asked[1]).toEqual(['tenant-1', 'run-1', spent, undefined, 33]);

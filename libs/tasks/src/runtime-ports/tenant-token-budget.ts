@@ -46,7 +46,7 @@ export class TenantTokenBudget extends TokenBudget {
       { signal },
     );
     const { inputTokens, outputTokens } = call;
-    const cost = isCapped ? this.microsOf({ ...call, cachedInputTokens: 0 }) : 0;
+    const cost = isCapped ? this.maxMicrosOf(call) : 0;
     if (max === null && cost === 0) return undefined;
     const slot = this.takeSlot(runId);
     const micros = cost > 0 ? cost : undefined;
@@ -104,9 +104,17 @@ export class TenantTokenBudget extends TokenBudget {
   }
 
   /** A model without a price costs nothing. */
-  private microsOf({ model, inputTokens, outputTokens, cachedInputTokens }: SpentTokens): number {
+  private microsOf({ model, cachedInputTokens: cachedTokens, ...tokens }: SpentTokens): number {
     const price = priceOf(model, this.environment.modelPrices);
-    return price ? microsOf({ inputTokens, outputTokens, cachedTokens: cachedInputTokens }, price) : 0;
+    return price ? microsOf({ ...tokens, cachedTokens }, price) : 0;
+  }
+
+  /** The most that a call costs: nothing of its input is cached, or all of it is written into the cache. */
+  private maxMicrosOf(call: CallEstimate): number {
+    const costs = [0, call.inputTokens].map((cacheWriteTokens) =>
+      this.microsOf({ ...call, cachedInputTokens: 0, cacheWriteTokens }),
+    );
+    return Math.max(...costs);
   }
 
   private refusal(refused: RefusedReservation, max: number | null, cost: number): TokensExceeded {

@@ -56,7 +56,7 @@ const trace = (material: Partial<TraceMaterial>) =>
     endedAt && endedAt.getUTCSeconds(),
   ]);
 
-const tokens = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
+const tokens = { inputTokens: 1, outputTokens: 1, cachedTokens: 0, cacheWriteTokens: 0 };
 
 describe('the trace of a task', () => {
   it('has a turn with the wait for a slot and the attempt', () => {

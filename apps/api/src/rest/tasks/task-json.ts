@@ -179,6 +179,9 @@ const modelCall = z
     input_tokens: z.number(),
     output_tokens: z.number(),
     cached_tokens: z.number().describe('Those of the input tokens that came from the cache of the provider'),
+    cache_write_tokens: z
+      .number()
+      .describe('Those of the input tokens that the provider has written into its cache'),
     cost: z.number().nullable().describe('In `currency`. Null: the operator has set no price of the model'),
     tools: z.array(z.string()).describe('Names of the tools that the answer asks for, at most 20'),
     tools_not_made: z.boolean().describe('No call of the answer was made, because it was not whole'),
@@ -630,6 +633,7 @@ export function encodeModelCall(
     input_tokens: call.inputTokens,
     output_tokens: call.outputTokens,
     cached_tokens: call.cachedTokens,
+    cache_write_tokens: call.cacheWriteTokens,
     cost: price ? roundedCost(costOf(call, price)) : null,
     tools: call.tools,
     tools_not_made: call.isNotMade,

@@ -291,6 +291,7 @@ describe('the tasks of a tenant', () => {
       inputTokens: 1000,
       outputTokens: 10,
       cachedTokens: 500,
+      cacheWriteTokens: 100,
       tools: ['desk_sign'],
       error: null,
     };
@@ -314,6 +315,7 @@ describe('the tasks of a tenant', () => {
           input_tokens: 1000,
           output_tokens: 10,
           cached_tokens: 500,
+          cache_write_tokens: 100,
           cost: 0.0016,
           tools: ['desk_sign'],
           error: null,

@@ -89,6 +89,9 @@ const usageAnswer = z
         cached_tokens: z
           .number()
           .describe('Those of the input tokens that came from the cache of the provider'),
+        cache_write_tokens: z
+          .number()
+          .describe('Those of the input tokens that the provider has written into its cache'),
         cost: z
           .number()
           .nullable()
@@ -193,7 +196,7 @@ const isUnpriced = (sums: UsageSums, prices: ModelPrices | undefined): boolean =
 function groupsOf(sums: readonly UsageSums[], prices: ModelPrices | undefined): UsageGroup[] {
   const groups = new Map<string, UsageGroup>();
   for (const each of sums) {
-    const { key, model, inputTokens, outputTokens, cachedTokens } = each;
+    const { key, model, inputTokens, outputTokens, cachedTokens, cacheWriteTokens } = each;
     const price = priceOf(model, prices);
     const cost = price ? costOf(each, price) : 0;
     const before = groups.get(key) ?? { ...NOTHING, key, cost: prices ? 0 : null };
@@ -206,6 +209,7 @@ function groupsOf(sums: readonly UsageSums[], prices: ModelPrices | undefined): 
       input_tokens: before.input_tokens + inputTokens,
       output_tokens: before.output_tokens + outputTokens,
       cached_tokens: before.cached_tokens + cachedTokens,
+      cache_write_tokens: before.cache_write_tokens + cacheWriteTokens,
       cost: before.cost === null ? null : before.cost + cost,
       unpriced_tokens: before.unpriced_tokens + (price ? 0 : inputTokens + outputTokens),
     });
@@ -225,6 +229,7 @@ const NOTHING = {
   input_tokens: 0,
   output_tokens: 0,
   cached_tokens: 0,
+  cache_write_tokens: 0,
   unpriced_tokens: 0,
 };
 
@@ -241,6 +246,7 @@ function tableOf({ by, currency, usage }: UsageAnswer): (string | number | null)
     'cached_tokens',
     currency === null ? 'cost' : `cost_${currency}`,
     'unpriced_tokens',
+    'cache_write_tokens',
   ];
   const rows = usage.map((group) => [
     group.key,
@@ -253,6 +259,7 @@ function tableOf({ by, currency, usage }: UsageAnswer): (string | number | null)
     group.cached_tokens,
     group.cost,
     group.unpriced_tokens,
+    group.cache_write_tokens,
   ]);
   return [titles, ...rows];
 }

@@ -20,6 +20,7 @@ const tokens = {
   inputTokens: 1_000_000,
   outputTokens: 100_000,
   cachedTokens: 400_000,
+  cacheWriteTokens: 100_000,
 };
 const SUMS = [
   { key: 'echo', model: 'openai/big', tasks: 2, failed: 1, ...tokens },
@@ -34,6 +35,7 @@ const SUMS = [
     inputTokens: 0,
     outputTokens: 0,
     cachedTokens: 0,
+    cacheWriteTokens: 0,
   },
 ];
 const SINCE = '2026-01-31T00:00:00.000Z';
@@ -89,6 +91,7 @@ describe('the usage of tasks', () => {
           input_tokens: 3_000_000,
           output_tokens: 300_000,
           cached_tokens: 1_200_000,
+          cache_write_tokens: 300_000,
           // 0.6 × 2 + 0.4 × 0.5 + 0.1 × 20, and 1 × 1 + 0.1 × 10
           cost: 5.4,
           unpriced_tokens: 1_100_000,
@@ -121,9 +124,9 @@ describe('the usage of tasks', () => {
       expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8');
       expect(answer.headers.get('content-disposition')).toBe('attachment; filename="usage-by-agent.csv"');
       expect((await answer.text()).split('\r\n')).toEqual([
-        'agent,tasks,failed,seconds,calls,input_tokens,output_tokens,cached_tokens,cost_EUR,unpriced_tokens',
-        'echo,4,1,10.5,6,3000000,300000,1200000,5.4,1100000',
-        `"'=cmd|""x""",1,0,3.5,2,0,0,0,0,0`,
+        'agent,tasks,failed,seconds,calls,input_tokens,output_tokens,cached_tokens,cost_EUR,unpriced_tokens,cache_write_tokens',
+        'echo,4,1,10.5,6,3000000,300000,1200000,5.4,1100000,300000',
+        `"'=cmd|""x""",1,0,3.5,2,0,0,0,0,0,0`,
         '',
       ]);
     }

@@ -7,6 +7,8 @@ export interface ModelUsage extends TokenCount {
   reasoningTokens: number;
   /** Input tokens that came from the provider's cache. */
   cachedInputTokens: number;
+  /** Those that the provider has written into its cache. Unset: none. */
+  cacheWriteTokens?: number;
   /** The provider did not report all numbers. */
   estimated?: true;
 }
@@ -19,11 +21,13 @@ export const NO_USAGE: ModelUsage = {
 };
 
 export function add(a: ModelUsage, b: ModelUsage): ModelUsage {
+  const written = (a.cacheWriteTokens ?? 0) + (b.cacheWriteTokens ?? 0);
   return {
     inputTokens: a.inputTokens + b.inputTokens,
     outputTokens: a.outputTokens + b.outputTokens,
     reasoningTokens: a.reasoningTokens + b.reasoningTokens,
     cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
+    ...(written > 0 && { cacheWriteTokens: written }),
     ...((a.estimated ?? b.estimated) && { estimated: true }),
   };
 }
@@ -44,12 +48,14 @@ export function usageOf(said: LanguageModelUsage | undefined, estimate: TokenCou
   const { inputTokenDetails, outputTokenDetails } = said ?? {};
   const inputTokens = countOf(said?.inputTokens);
   const outputTokens = countOf(said?.outputTokens);
+  const written = countOf(inputTokenDetails?.cacheWriteTokens) ?? 0;
   const isWhole = inputTokens !== undefined && outputTokens !== undefined;
   return {
     inputTokens: inputTokens ?? estimate.inputTokens,
     outputTokens: outputTokens ?? estimate.outputTokens,
     reasoningTokens: countOf(outputTokenDetails?.reasoningTokens) ?? 0,
     cachedInputTokens: countOf(inputTokenDetails?.cacheReadTokens) ?? 0,
+    ...(written > 0 && { cacheWriteTokens: written }),
     ...(!isWhole && { estimated: true }),
   };
 }

@@ -42,8 +42,12 @@ describe('requests to Anthropic', () => {
     expect(await marksOf(2)).toEqual(['system', 'tools', 0, 2]);
     expect(await marksOf(3)).toEqual(['system', 'tools', 2, 4]);
     // What comes from the cache is counted and priced.
-    expect(usage).toMatchObject({ inputTokens: 10 + 10 + 100, cachedInputTokens: 90 });
-    expect(bench.tokens.spent.at(-1)).toMatchObject({ inputTokens: 100, cachedInputTokens: 90 });
+    expect(usage).toMatchObject({ inputTokens: 10 + 10 + 107, cachedInputTokens: 90, cacheWriteTokens: 7 });
+    expect(bench.tokens.spent.at(-1)).toMatchObject({
+      inputTokens: 107,
+      cachedInputTokens: 90,
+      cacheWriteTokens: 7,
+    });
   });
 
   it('mark only the instructions if nothing will follow, and nothing with promptCache: off', async () => {
@@ -55,5 +59,5 @@ describe('requests to Anthropic', () => {
   });
 });
 
-/** Anthropic counts what comes from its cache apart. */
-const USAGE = { input: 10, output: 5, cached: 90 };
+/** Anthropic counts apart what comes from its cache and what it writes there. */
+const USAGE = { input: 10, output: 5, cached: 90, written: 7 };
