@@ -183,6 +183,26 @@ it('a child that asks is answered at the first task, with another amount', async
   expect(listed).toMatchObject({ used: '0.20', allowed: '5.00' });
 });
 
+it('the price of a task counts once for all its turns, and a task without room for it fails', async () => {
+  await put('agents/parrot', {
+    name: 'parrot',
+    description: 'parrot',
+    runtime: 'echo',
+    price: { perTask: '0.02' },
+  });
+  await cap('agent', 'parrot', 'day', '0.03');
+  expect(await send('parrot')).toMatchObject({ state: 'COMPLETED' });
+  expect(await used()).toEqual({ 'agent parrot': '0.02' });
+  const refused = await send('parrot');
+  expect(refused.state).toBe('FAILED');
+  expect(refused.text).toMatch(
+    /^The spending cap of the agent "parrot" for a day, .* no room for another task: .*, and a task costs 0.02 USD\./,
+  );
+  expect(await put('agents/parrot', { ...agentOf('parrot', []), price: { perTask: '-1' } })).toMatchObject({
+    status: 400,
+  });
+});
+
 it('webhooks are told once when 80 % of a cap are used, and the audit log has it', async () => {
   const receiver = await Receiver.start();
   const hook = { url: receiver.url, states: ['canceled'] };

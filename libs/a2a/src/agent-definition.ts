@@ -78,6 +78,15 @@ export const agentFile = z.strictObject({
   documentationUrl: webUrl.optional(),
   iconUrl: webUrl.optional(),
   retry: retryPolicy.optional().describe('What becomes of a turn whose worker died'),
+  price: z
+    .strictObject({
+      perTask: z
+        .string()
+        .regex(/^\d{1,9}(\.\d{1,6})?$/, 'must be a text such as "0.02", with up to six decimals')
+        .describe('Of each task, in the currency of MODEL_PRICES, such as "0.02"'),
+    })
+    .optional()
+    .describe('What a task costs besides calls of models that Baton makes; spending caps count it'),
   idempotencyHours: z
     .int()
     .min(0)

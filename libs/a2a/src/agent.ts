@@ -42,6 +42,8 @@ export interface AgentDefinition {
   iconUrl?: string;
   /** Left out = restart, without a pause, as often as the environment says. */
   retry?: RetryPolicy;
+  /** What a task of it costs besides calls of models that Baton makes, in the currency of MODEL_PRICES. Spending caps count it. */
+  price?: { perTask: string };
   /** How long a repeated message joins its task, in hours; 0 = never; left out = what the environment says. */
   idempotencyHours?: number;
 }

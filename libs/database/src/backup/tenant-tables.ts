@@ -76,6 +76,7 @@ export const STAYS: Readonly<Record<string, string>> = {
   secrets: 'secret values: the header has their names',
   spending_allowances: 'of spending caps',
   spending_caps: 'what may be spent is decided where the tenant is',
+  spending_charges: 'of spending caps',
   spending_counts: 'of spending caps',
   stream_counts: 'counters of the moment',
   tenant_usage: 'counted again',

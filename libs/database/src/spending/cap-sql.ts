@@ -56,3 +56,68 @@ export function subjectOf(kind: string, row: string): string {
     WHEN 'token' THEN CASE WHEN ${row}.owner LIKE 'token:%' THEN substr(${row}.owner, 7) END
     WHEN 'schedule' THEN ${row}.schedule_id WHEN 'task' THEN ${row}.root_task_id::text END`;
 }
+
+/**
+ * CTEs behind `capCtes`: `full_caps` has the caps without room. What costs nothing fits into each.
+ * @param id the reservation that is made
+ * @param micros what is to be spent
+ */
+export const fullCapCtes = (tenant: string, id: string, micros: string): string => `others AS (
+  SELECT * FROM token_reservations
+  WHERE tenant_id = ${tenant} AND run_id <> ${id} AND expires_at > clock_timestamp()
+), checked AS (
+  SELECT caps.*, coalesce(n.micros, 0) AS used, coalesce(r.all_of, 0) AS reserved,
+    coalesce(a.micros, 0) AS allowed, coalesce(a.used, 0) + coalesce(r.in_tree, 0) AS allowed_used
+  FROM subjects CROSS JOIN caps
+  LEFT JOIN spending_counts n
+    ON n.tenant_id = caps.tenant_id AND n.cap_id = caps.id AND n.subject = caps.of AND n.period_start = caps.period_start
+  LEFT JOIN spending_allowances a ON a.tenant_id = caps.tenant_id AND a.cap_id = caps.id AND a.subject = caps.of
+    AND a.period_start = caps.period_start AND a.root_task_id = subjects.root_task_id
+  CROSS JOIN LATERAL (
+    SELECT sum(o.micros) AS all_of, sum(o.micros) FILTER (WHERE o.root_task_id = subjects.root_task_id) AS in_tree
+    FROM others o WHERE ${subjectOf('caps.kind', 'o')} = caps.of
+  ) r
+), full_caps AS (
+  SELECT * FROM checked WHERE ${micros} > 0 AND used + reserved + ${micros} > micros AND allowed_used + ${micros} > allowed
+)`;
+
+/** SQL of the full caps as JSON, those first of which a task fails. */
+export const FULL_CAPS = `coalesce((
+  SELECT json_agg(json_build_object('id', id, 'kind', kind, 'subject', subject, 'name', name, 'period', period, 'micros', micros,
+    'onLimit', on_limit, 'setBy', set_by, 'periodStart', CASE WHEN period <> 'life' THEN period_start END,
+    'periodEnd', ${endOf('period')}, 'of', of, 'usedMicros', used, 'reservedMicros', reserved,
+    'allowedMicros', allowed) ORDER BY set_by, on_limit DESC, id)
+  FROM full_caps
+), '[]')`;
+
+/** When a count was warned about: with the precision of its column. */
+const NOW = `date_trunc('milliseconds', now())`;
+
+/** Whether 80 % of a cap are used. */
+const isNearlyFull = (used: string, cap: string): string => `${used} * 5 >= ${cap} * 4`;
+
+/** When the count that is added to crosses 80 %. Null: it does not. */
+const WARNED = `CASE WHEN ${isNearlyFull(
+  '(n.micros + excluded.micros)',
+  '(SELECT c.micros FROM spending_caps c WHERE c.tenant_id = n.tenant_id AND c.id = n.cap_id)',
+)} THEN ${NOW} END`;
+
+/**
+ * CTEs behind `capCtes` that count what was spent: as what the task tree may spend beyond a cap, or else of the cap. In one order, so that no
+ * two transactions deadlock.
+ * @param condition whether it is counted
+ */
+export const countCtes = (micros: string, condition: string): string => `drawn AS (
+  UPDATE spending_allowances a SET used = a.used + ${micros}, updated_at = now() FROM caps, subjects
+  WHERE a.tenant_id = caps.tenant_id AND a.cap_id = caps.id AND a.subject = caps.of AND a.period_start = caps.period_start
+    AND a.root_task_id = subjects.root_task_id AND a.used < a.micros AND ${condition}
+  RETURNING a.cap_id
+), counted AS (
+  INSERT INTO spending_counts AS n (tenant_id, cap_id, subject, period_start, micros, warned_at, notice_at)
+  SELECT tenant_id, id, of, period_start, ${micros}, w.at, w.at
+  FROM caps, LATERAL (SELECT CASE WHEN ${isNearlyFull(micros, 'caps.micros')} THEN ${NOW} END AS at) w
+  WHERE id NOT IN (SELECT cap_id FROM drawn) AND ${condition}
+  ORDER BY id
+  ON CONFLICT (tenant_id, cap_id, subject, period_start) DO UPDATE SET micros = n.micros + excluded.micros, updated_at = now(),
+    warned_at = coalesce(n.warned_at, ${WARNED}), notice_at = CASE WHEN n.warned_at IS NULL THEN ${WARNED} ELSE n.notice_at END
+)`;

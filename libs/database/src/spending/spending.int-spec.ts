@@ -5,6 +5,7 @@ import {
   CatalogClient,
   PLATFORM_ACTOR,
   SpendingCapStore,
+  SpendingChargeStore,
   SpendingWarningStore,
   TenantStore,
   TokenUsageStore,
@@ -267,6 +268,30 @@ describe('a spending cap', () => {
     await caps.remove(tenantId, capId, 'tenant', PLATFORM_ACTOR);
     await allow(root.id, 5, 'c');
     expect(await reserve(500, root.id)).toBe('reserved');
+  });
+
+  it('counts the price of a task once, and of what its agent reports what is new', async () => {
+    const { tenantId, set, used, run } = await tenant();
+    const charges = new SpendingChargeStore(stores.database);
+    await set('agent', '*', 100);
+    const { task: taskId, id: runId } = await run({ agent: 'remote' });
+    const charge = async (kind: 'task' | 'reported', micros: number, of = { taskId, runId }) =>
+      (await charges.charge({ tenantId, ...of, kind, micros })).map(({ kind: full }) => full);
+    expect(await Promise.all([charge('task', 60), charge('task', 60)])).toEqual([[], []]);
+    expect(await used()).toEqual({ 'agent * day': 60 });
+    expect(await charge('reported', 10)).toEqual([]);
+    expect(await charge('reported', 10)).toEqual([]);
+    expect(await charge('reported', 25)).toEqual([]);
+    expect(await used()).toEqual({ 'agent * day': 85 });
+    const next = await run({ agent: 'remote' });
+    const of = { taskId: next.task, runId: next.id };
+    expect(await charge('task', 60, of)).toEqual(['agent']);
+    expect(await charge('task', 15, of)).toEqual([]);
+    // What was spent is counted also beyond the cap.
+    expect(await charge('reported', 50, of)).toEqual([]);
+    // The attempt after one that was charged goes on.
+    expect(await charge('task', 15, of)).toEqual([]);
+    expect(await used()).toEqual({ 'agent * day': 150 });
   });
 
   it('lets free calls pass also when it is exceeded, and counts on when its amount is changed', async () => {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, tenantLock, type Values } from '../connection/database.js';
 import type { FullCap } from '../spending/cap-records.js';
-import { capCtes, endOf, subjectOf } from '../spending/cap-sql.js';
+import { capCtes, countCtes, FULL_CAPS, fullCapCtes } from '../spending/cap-sql.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { RECORD_CALL } from './usage-hours.store.js';
 
@@ -66,28 +66,10 @@ const RESERVED = {
 
 /** As RESERVE, within the caps of the call as well. A call that costs nothing fits into each. One row. */
 const RESERVE_SPENDING = statement(
-  'spending-reserve-3',
+  'spending-reserve-4',
   { call: one(RESERVED) },
   ({ call }) => `
-WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id)}, others AS (
-  SELECT * FROM token_reservations
-  WHERE tenant_id = ${call.tenant_id} AND run_id <> ${call.id} AND expires_at > clock_timestamp()
-), checked AS (
-  SELECT caps.*, coalesce(n.micros, 0) AS used, coalesce(r.all_of, 0) AS reserved,
-    coalesce(a.micros, 0) AS allowed, coalesce(a.used, 0) + coalesce(r.in_tree, 0) AS allowed_used
-  FROM subjects CROSS JOIN caps
-  LEFT JOIN spending_counts n
-    ON n.tenant_id = caps.tenant_id AND n.cap_id = caps.id AND n.subject = caps.of AND n.period_start = caps.period_start
-  LEFT JOIN spending_allowances a ON a.tenant_id = caps.tenant_id AND a.cap_id = caps.id AND a.subject = caps.of
-    AND a.period_start = caps.period_start AND a.root_task_id = subjects.root_task_id
-  CROSS JOIN LATERAL (
-    SELECT sum(o.micros) AS all_of, sum(o.micros) FILTER (WHERE o.root_task_id = subjects.root_task_id) AS in_tree
-    FROM others o WHERE ${subjectOf('caps.kind', 'o')} = caps.of
-  ) r
-), full_caps AS (
-  SELECT * FROM checked WHERE ${call.micros} > 0 AND used + reserved + ${call.micros} > micros
-    AND allowed_used + ${call.micros} > allowed
-), tokens AS (
+WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id)}, ${fullCapCtes(call.tenant_id, call.id, call.micros)}, tokens AS (
   SELECT coalesce(${call.tokens} + (
     SELECT coalesce(sum(input_tokens + output_tokens), 0) FROM token_usage WHERE tenant_id = ${call.tenant_id} AND day = ${TODAY}
   ) + (SELECT coalesce(sum(tokens), 0) FROM others) > ${call.max}, false) AS is_over
@@ -99,13 +81,7 @@ WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id)}, others AS (
   ON CONFLICT (tenant_id, run_id) DO UPDATE SET tokens = excluded.tokens, expires_at = excluded.expires_at, micros = excluded.micros,
     agent_id = excluded.agent_id, owner = excluded.owner, schedule_id = excluded.schedule_id, root_task_id = excluded.root_task_id
 )
-SELECT is_over AS "isOverTokens", coalesce((
-  SELECT json_agg(json_build_object('id', id, 'kind', kind, 'subject', subject, 'name', name, 'period', period, 'micros', micros,
-    'onLimit', on_limit, 'setBy', set_by, 'periodStart', CASE WHEN period <> 'life' THEN period_start END,
-    'periodEnd', ${endOf('period')}, 'of', of, 'usedMicros', used, 'reservedMicros', reserved,
-    'allowedMicros', allowed) ORDER BY set_by, on_limit DESC, id)
-  FROM full_caps
-), '[]') AS caps
+SELECT is_over AS "isOverTokens", ${FULL_CAPS} AS caps
 FROM tokens`,
 );
 
@@ -115,35 +91,13 @@ const SPENT = {
   micros: ['bigint', ({ micros }) => micros],
 } satisfies Inputs<{ tenantId: string; runId: string; micros: number }>;
 
-/** When a count was warned about: with the precision of its column. */
-const NOW = `date_trunc('milliseconds', now())`;
-
-/** Whether 80 % of a cap are used. */
-const isNearlyFull = (used: string, cap: string): string => `${used} * 5 >= ${cap} * 4`;
-
-/** When the count that is added to crosses 80 %. Null: it does not. */
-const WARNED = `CASE WHEN ${isNearlyFull(
-  '(n.micros + excluded.micros)',
-  '(SELECT c.micros FROM spending_caps c WHERE c.tenant_id = n.tenant_id AND c.id = n.cap_id)',
-)} THEN ${NOW} END`;
-
-/** Adds what a call has cost to what its task tree may spend beyond a cap, or else to the cap. In one order, so that no two transactions deadlock. */
+/** Counts what a call has cost. */
 const ADD_SPENDING = statement(
-  'spending-add-3',
+  'spending-add-4',
   { call: one(SPENT) },
   ({ call }) => `
-WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id, 'FOR KEY SHARE OF c')}, drawn AS (
-  UPDATE spending_allowances a SET used = a.used + ${call.micros}, updated_at = now() FROM caps, subjects
-  WHERE a.tenant_id = caps.tenant_id AND a.cap_id = caps.id AND a.subject = caps.of AND a.period_start = caps.period_start
-    AND a.root_task_id = subjects.root_task_id AND a.used < a.micros
-  RETURNING a.cap_id
-)
-INSERT INTO spending_counts AS n (tenant_id, cap_id, subject, period_start, micros, warned_at, notice_at)
-SELECT tenant_id, id, of, period_start, ${call.micros}, w.at, w.at
-FROM caps, LATERAL (SELECT CASE WHEN ${isNearlyFull(call.micros, 'micros')} THEN ${NOW} END AS at) w WHERE id NOT IN (SELECT cap_id FROM drawn)
-ORDER BY id
-ON CONFLICT (tenant_id, cap_id, subject, period_start) DO UPDATE SET micros = n.micros + excluded.micros, updated_at = now(),
-  warned_at = coalesce(n.warned_at, ${WARNED}), notice_at = CASE WHEN n.warned_at IS NULL THEN ${WARNED} ELSE n.notice_at END`,
+WITH RECURSIVE ${capCtes(call.tenant_id, call.run_id, 'FOR KEY SHARE OF c')}, ${countCtes(call.micros, 'true')}
+SELECT 1`,
 );
 
 /** What a task tree may spend beyond a cap. */

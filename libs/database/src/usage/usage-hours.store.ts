@@ -149,9 +149,11 @@ SELECT count(*)::int AS tasks FROM slice`,
 
 /** $1 tenant */
 const FORGET: Statement = {
-  name: 'usage-forget-hours-3',
+  name: 'usage-forget-hours-4',
   text: `
-WITH allowances AS (
+WITH charges AS (
+  DELETE FROM spending_charges WHERE tenant_id = $1 AND updated_at < now() - interval '${USAGE_DAYS} days'
+), allowances AS (
   DELETE FROM spending_allowances WHERE tenant_id = $1 AND updated_at < now() - interval '${USAGE_DAYS} days'
 ), counts AS (
   DELETE FROM spending_counts WHERE tenant_id = $1 AND updated_at < now() - interval '${USAGE_DAYS} days'

@@ -37,6 +37,7 @@ import { AgentDirectory } from '../catalog/agent-directory.js';
 import { TurnFailure } from '../core/turn-failure.js';
 import { AppendRefused } from '../core/append-refused.js';
 import { type EndedTurn, TurnEnds } from '../turns/turn-ends.js';
+import { AgentCharges } from '../spending/agent-charges.js';
 import { ActiveRuns } from './active-runs.js';
 import { EventWriter, writerMetrics } from './event-writer.js';
 import { restoreArtifact } from './restore-artifact.js';
@@ -81,6 +82,8 @@ interface RunningTurn {
   run: ClaimedRun;
   writer: EventWriter;
   output: TurnOutput;
+  /** What the agent has written on its task in this attempt. */
+  metadata: Record<string, unknown>;
   records: RunCallRecords;
   signal: AbortSignal;
 }
@@ -112,6 +115,7 @@ export class RunExecutor {
     private readonly environment: Environment,
     private readonly logger: Logger,
     private readonly tracing: Tracing,
+    private readonly charges: AgentCharges,
   ) {
     this.starts = metrics.of(RUN_START);
     this.finished = metrics.of(RUNS_FINISHED);
@@ -239,13 +243,17 @@ export class RunExecutor {
     };
     const { runs, tasks, messaging, written: metrics } = this;
     const writer = new EventWriter(run, { runs, tasks, messaging, metrics, onFailure });
-    const output = new TurnOutput(run, (metadata) => writer.mergeMetadata(metadata));
+    const metadata: Record<string, unknown> = {};
+    const output = new TurnOutput(run, (added) => {
+      Object.assign(metadata, added);
+      writer.mergeMetadata(added);
+    });
     const records = this.turns.recordsOf(run);
     const { signal } = controller;
     let isCutOff = false;
     try {
       this.publishWorking(run);
-      await this.converse({ run, writer, output, records, signal }, span).catch((error: unknown) =>
+      await this.converse({ run, writer, output, metadata, records, signal }, span).catch((error: unknown) =>
         this.suspend(error, run, writer, signal, { span, log }),
       );
     } catch (error) {
@@ -316,6 +324,7 @@ export class RunExecutor {
       keepArtifact: (artifactId: string) => output.keepArtifact(artifactId),
       wakeIn: (ms: number) => output.wakeIn(ms),
     };
+    await this.charges.chargeTask(run, agent, signal);
     const turn = await this.turns.turnOf(run, agent, log, records, signal, span);
     const stop = eitherOf(signal, writer.refusal);
     const untilStopped = stoppedBy(stop);
@@ -360,6 +369,8 @@ export class RunExecutor {
       }
       if (end) {
         if (end.state === TaskState.TASK_STATE_FAILED) await records.storeHeld();
+        // First: an attempt that repeats it counts nothing twice.
+        await this.charges.chargeReported(turn.run, turn.metadata);
         await writer.end(payload, end);
         this.finished.inc({ outcome: taskStateToJSON(end.state) });
         return true;

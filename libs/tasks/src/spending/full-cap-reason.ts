@@ -27,8 +27,13 @@ export function nameOfCap({
   return `The spending cap of ${of}${period === 'life' ? '' : ` for a ${period}`}`;
 }
 
-/** Why a call was not made: the cap, what is used, and what to do. @param micros what the call may cost */
-export function fullCapReason(cap: FullCap, micros: number, currency: string): string {
+/** Why a call or a task was refused: the cap, what is used, and what to do. @param micros what it may cost */
+export function fullCapReason(
+  cap: FullCap,
+  micros: number,
+  currency: string,
+  what: 'call' | 'task' = 'call',
+): string {
   const { micros: limit, usedMicros, reservedMicros, allowedMicros, periodStart, periodEnd, setBy } = cap;
   const money = (amount: number): string => `${formatMicros(amount)} ${currency}`;
   const since = periodStart === null ? '' : ` since ${periodStart} (UTC)`;
@@ -41,7 +46,7 @@ export function fullCapReason(cap: FullCap, micros: number, currency: string): s
   const later = periodEnd === null ? '' : `Try again from ${periodEnd} (UTC), or ask`;
   const who = setBy === 'operator' ? 'the operator' : 'an administrator of the tenant';
   return (
-    `${nameOfCap(cap)}, which is ${money(limit)}, has no room for another call: ${money(usedMicros)} are used${since}${reserved}${allowed}, ` +
-    `and the call may cost ${money(micros)}. ${later || 'Ask'} ${who} for a higher cap.`
+    `${nameOfCap(cap)}, which is ${money(limit)}, has no room for another ${what}: ${money(usedMicros)} are used${since}${reserved}${allowed}, ` +
+    `and ${what === 'call' ? 'the call may cost' : 'a task costs'} ${money(micros)}. ${later || 'Ask'} ${who} for a higher cap.`
   );
 }

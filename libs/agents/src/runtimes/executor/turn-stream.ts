@@ -177,7 +177,10 @@ const asks = (status: TaskStatus | undefined): boolean => status !== undefined &
  */
 function withUsage(output: AgentOutput, { usage }: TurnSteps): AgentOutput {
   if (!usage || output.$case !== 'statusUpdate' || !endsTheTurn(output.value.status)) return output;
-  const metadata = { ...output.value.metadata, [USAGE]: { ...usage, metered: true } };
+  const reported = output.value.metadata?.[USAGE] as { cost?: unknown } | undefined;
+  // What the agent has spent elsewhere.
+  const cost = typeof reported?.cost === 'string' ? { cost: reported.cost } : {};
+  const metadata = { ...output.value.metadata, [USAGE]: { ...usage, ...cost, metered: true } };
   return { ...output, value: { ...output.value, metadata } };
 }
 
