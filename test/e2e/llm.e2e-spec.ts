@@ -4,6 +4,7 @@ import { DefaultAgentCardResolver } from '@a2a-js/sdk/client';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
 const KEY = 'sk-test-4711';
@@ -27,6 +28,10 @@ beforeAll(async () => {
     env: {
       BATON_MASTER_KEY: randomBytes(32).toString('base64'),
       OUTBOUND_ALLOW: '127.0.0.1',
+      MODEL_PRICES: JSON.stringify({
+        'openai/*': { input: 1, output: 1 },
+        'anthropic/*': { input: 2, output: 4 },
+      }),
       ...CRASH_SETTINGS,
     },
   });
@@ -50,6 +55,12 @@ async function put(path: string, body: object): Promise<void> {
   const url = `${stack.apis[0]!.url}/v1/${path}`;
   const answer = await fetch(url, { method: 'PUT', headers, body: JSON.stringify(body) });
   if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- tests look at the wire
+async function get(path: string): Promise<any> {
+  const headers = { authorization: `Bearer ${tenant.token}` };
+  return (await fetch(`${stack.apis[0]!.url}/v1/${path}`, { headers })).json();
 }
 
 /** An SDK client of an agent. */
@@ -177,6 +188,29 @@ describe('an llm agent', () => {
     expect(caller.state).toBe(TaskState.TASK_STATE_COMPLETED);
     expect(provider.requests).toHaveLength(3);
     expect(JSON.stringify((await provider.request(3)).body)).toContain('/n must be integer');
+  });
+
+  it('asks its fallback model if the first is overloaded, and shows which one has answered and what it cost', async () => {
+    const fallback = [{ model: 'anthropic/claude-sonnet-4-5', baseUrl: provider.url }];
+    const config = { ...AGENTS.openai, baseUrl: provider.url, retries: 1, fallback };
+    await put('agents/careful', { name: 'careful', description: 'A helper.', runtime: 'llm', config });
+    provider.answer(({ api }) =>
+      api === 'anthropic' ? { text: 'Hello.', usage: { input: 1000, output: 500 } } : { status: 529 },
+    );
+    const caller = new RawCaller(stack.url(0, 'careful'), tenant.token);
+    // oxlint-disable-next-line typescript/no-explicit-any -- tests look at the wire
+    const { task } = (await caller.call('SendMessage', sendParams('Hi'))).result as any;
+    expect(task.status.state).toBe('TASK_STATE_COMPLETED');
+    expect(task.artifacts[0].parts).toMatchObject([{ text: 'Hello.' }]);
+    expect(task.metadata['baton.usage']).toMatchObject({
+      model: 'anthropic/claude-sonnet-4-5',
+      inputTokens: 1000,
+    });
+    expect((await get(`tasks/${task.id}/trace`)).model_calls).toMatchObject([
+      { model: 'openai/gpt-5-mini', finish: null, error: expect.stringContaining('529') },
+      { model: 'openai/gpt-5-mini', finish: null },
+      { model: 'anthropic/claude-sonnet-4-5', finish: 'stop', cost: (1000 * 2 + 500 * 4) / 1e6 },
+    ]);
   });
 
   it('is cut off from its provider when its task is canceled', async () => {
