@@ -179,6 +179,11 @@ const REST: Readonly<Record<string, RestRequest>> = {
     kinds: AGENTS,
     path: '/v1/agents/<id>/versions',
   },
+  'GET /v1/agents/:agent/open-versions': {
+    scope: 'agents:read',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>/open-versions',
+  },
   'GET /v1/agents/:agent/versions/:version': {
     scope: 'agents:read',
     kinds: AGENTS,

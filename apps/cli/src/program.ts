@@ -30,7 +30,7 @@ const COMMANDS: Readonly<
   },
   agents: {
     summary:
-      'agents of a tenant: apply, check, list, show, enable, disable, versions, restore, erase, remove, create, schema',
+      'agents of a tenant: apply, check, list, show, enable, disable, versions, open, restore, erase, remove, create, schema',
     add: async (...args) => (await import('./commands/agents.js')).addAgentCommands(...args),
   },
   hosts: {

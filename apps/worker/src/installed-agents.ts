@@ -6,6 +6,8 @@ import {
   type LoadFailure,
   loadInstalledAgents,
   missingSandbox,
+  packAgent,
+  TooLargeToKeep,
 } from '@baton/agents';
 import { Environment, secretFiles } from '@baton/config';
 import { AgentStore } from '@baton/database';
@@ -61,10 +63,26 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
   }
 
   private async install(agents: readonly InstalledAgent[]): Promise<void> {
-    for (const { slug, definition, tenants } of agents) await this.agents.install(slug, definition, tenants);
+    for (const agent of agents) {
+      const { slug, definition, tenants } = agent;
+      if (definition.versions === 'pinned') await this.keep(agent);
+      await this.agents.install(slug, definition, tenants);
+    }
     if (agents.length === 0) return;
     await this.presence.reportCodes(agents);
     await this.messaging.publishControl({ type: 'catalog-changed', tenantId: null });
+  }
+
+  /** Tasks that begin with this code go on with it, in every worker. */
+  private async keep({ slug, code }: InstalledAgent): Promise<void> {
+    try {
+      const archive = await packAgent(this.environment.agentsDir ?? '', slug);
+      await this.agents.keepArchive(slug, code, archive);
+    } catch (error) {
+      if (!(error instanceof TooLargeToKeep)) throw error;
+      const text = `The code of the agent ${slug} cannot be kept, so its tasks go on with the newest: ${error.message}`;
+      this.report('warn', text, { agent: slug });
+    }
   }
 
   private warnOfReadableSecrets(): void {

@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { type AgentDefinition, type ExtendedDefinition, clampRetry, retryPolicy } from './agent.js';
+import {
+  type AgentDefinition,
+  type ExtendedDefinition,
+  clampRetry,
+  retryPolicy,
+  VERSION_POLICIES,
+} from './agent.js';
 import { ProtocolError } from './errors.js';
 import type { AgentSkill } from './model.js';
 import { parseFields } from './parse-fields.js';
@@ -87,6 +93,12 @@ export const agentFile = z.strictObject({
     })
     .optional()
     .describe('What a task costs besides calls of models that Baton makes; spending caps count it'),
+  versions: z
+    .enum(VERSION_POLICIES)
+    .optional()
+    .describe(
+      'Which version a task runs that has begun: the `latest`, or the one with which it began (`pinned`); left out = latest',
+    ),
   idempotencyHours: z
     .int()
     .min(0)

@@ -14,6 +14,10 @@ export interface Agent {
   definition: AgentDefinition;
   /** Catalog agents only: which version of it this is, from 1. */
   version?: number;
+  /** Installed agents only: hash of the code that a task must run, if it is pinned to it. Unset: the code that is there. */
+  code?: string;
+  /** Where that code is. Unset: in BATON_AGENTS_DIR. */
+  folder?: string;
   /** Why it takes no messages; left out = it takes them. A deleted one stays for its tasks alone. */
   status?: 'disabled' | 'deleted';
 }
@@ -44,9 +48,15 @@ export interface AgentDefinition {
   retry?: RetryPolicy;
   /** What a task of it costs besides calls of models that Baton makes, in the currency of MODEL_PRICES. Spending caps count it. */
   price?: { perTask: string };
+  /** Which version a task runs that has begun with an earlier one; left out = the latest. */
+  versions?: VersionPolicy;
   /** How long a repeated message joins its task, in hours; 0 = never; left out = what the environment says. */
   idempotencyHours?: number;
 }
+
+/** `latest`: a task that has begun goes on with the newest version of its agent. `pinned`: with the one with which it began. */
+export const VERSION_POLICIES = ['latest', 'pinned'] as const;
+export type VersionPolicy = (typeof VERSION_POLICIES)[number];
 
 /** What says whether an agent takes messages. */
 export interface MaybeEnabled extends Pick<Agent, 'status'> {

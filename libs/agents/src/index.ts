@@ -26,7 +26,8 @@ export { type StepDetail, stepDetail } from './runtimes/executor/step-detail.js'
 export { type CallRecordDetail, callRecordDetail } from './runtimes/llm/recording/call-record-detail.js';
 export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';
-export { type InstalledAgent, type LoadFailure, loadInstalledAgents } from './installed-agents.js';
+export { packAgent, TooLargeToKeep, unpackAgent } from './agent-archive.js';
+export { type InstalledAgent, type LoadFailure, loadInstalledAgents, readAgent } from './installed-agents.js';
 export { AgentWatch } from './agent-watch.js';
 export { filesInReach, missingSandbox } from './runtimes/executor/agent-sandbox.js';
 export { type ReplayedTask, type ReplayResult, replayTasks } from './runtimes/executor/replay.js';

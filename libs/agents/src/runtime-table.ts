@@ -1,3 +1,4 @@
+import type { Agent } from '@baton/a2a';
 import { type Turn, type AgentOutput } from './agent-runtime.js';
 
 /**
@@ -9,6 +10,8 @@ export interface AgentRuntime {
   /** The `runtime` of definitions. RUNTIME_CONFIGS has the schema of their `config`. */
   readonly name: string;
   run(turn: Turn, signal: AbortSignal): AsyncIterable<AgentOutput>;
+  /** Hash of the code that the agent has in this worker. Undefined: it has none, or it is unknown. */
+  codeOf?(agent: Pick<Agent, 'slug' | 'code'>): string | undefined;
 }
 
 /** Finds a runtime by its name. */

@@ -1,6 +1,5 @@
 import { Message, type Task } from '@baton/a2a';
 import { z } from 'zod';
-import type { JournalEntry } from './agent-runtime.js';
 
 const originEntry = z.object({
   kind: z.literal('origin'),
@@ -32,9 +31,11 @@ export const originJson = ({ taskIds, history, copied, effectsOf }: TaskOrigin):
 });
 
 /** The stored journal of a task: where the task comes from, if it goes on with another one, and the entries of its runtime. */
-export function splitJournal(stored: JournalEntry[]): {
+export function splitJournal<Entry extends { value: unknown }>(
+  stored: Entry[],
+): {
   origin: TaskOrigin | undefined;
-  entries: JournalEntry[];
+  entries: Entry[];
 } {
   const origin = originOf(stored[0]?.value);
   return { origin, entries: origin ? stored.slice(1) : stored };

@@ -11,6 +11,8 @@ export { GroupCommit } from './connection/group-commit.js';
 export { CatalogClient } from './connection/catalog-client.js';
 export { NameTakenError } from './connection/name-taken-error.js';
 export { ClockWatch } from './connection/clock-watch.js';
+export { type OpenVersion } from './runs/open-by-version.js';
+export type { RunVersion } from './runs/agent-version.js';
 export { BulkStore, MAX_RUNNING } from './bulk/bulk.store.js';
 export {
   BULK_ACTIONS,

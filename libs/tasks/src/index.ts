@@ -44,6 +44,7 @@ export { WorkerTasksModule } from './worker-tasks.module.js';
 export type {
   AgentSummary,
   AgentVersion,
+  OpenVersion,
   ApiToken,
   BulkAction,
   BulkFilter,

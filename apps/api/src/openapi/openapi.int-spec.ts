@@ -234,6 +234,7 @@ describe('what the API takes and answers is what its document says', () => {
     await tenant.call('listAgents', { query: '?limit=2' });
     await tenant.call('getAgentCard', { names });
     await tenant.call('listAgentVersions', { names });
+    await tenant.call('listOpenVersions', { names });
     await tenant.call('getAgentVersion', { names: { ...names, version: '1' } });
     await tenant.call('restoreAgentVersion', { names: { ...names, version: '1' } });
     await tenant.call('eraseAgentVersion', { names: { ...names, version: '1' } });

@@ -1,4 +1,4 @@
-import type { TenantSchemas } from '@baton/contract';
+import type { TenantPaths, TenantSchemas } from '@baton/contract';
 import { stringify } from 'yaml';
 import { answerOf, listAll, type TenantApi } from '../api.js';
 import { oneLine } from '../output.js';
@@ -7,6 +7,8 @@ import { RefusedError } from '../refused-error.js';
 export type ShownAgent = TenantSchemas['Agent'];
 export type Written = TenantSchemas['AgentWrite'];
 type LoadFailure = TenantSchemas['LoadFailure'];
+type OpenVersions =
+  TenantPaths['/v1/agents/{agent}/open-versions']['get']['responses']['200']['content']['application/json'];
 type AgentDocument = TenantSchemas['AgentDocument'];
 
 /** How a write is meant. */
@@ -51,6 +53,11 @@ export class AgentsClient {
       (query) => this.api.GET('/v1/agents/{agent}/versions', { params: { path: { agent }, query } }),
       ({ versions }) => versions,
     );
+  }
+
+  /** Its open tasks by the version with which they have begun. */
+  openVersions(agent: string): Promise<OpenVersions> {
+    return answerOf(this.api.GET('/v1/agents/{agent}/open-versions', { params: { path: { agent } } }));
   }
 
   /** Make the agent what the document says. The server says what is wrong with a document. */

@@ -8,6 +8,7 @@ import { type FileChange, planChanges, warningsOf, writeChange } from './files.j
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'version', 'enabled', 'description'];
 const VERSION_TITLES = ['version', 'enabled', 'written', 'by'];
+const OPEN_TITLES = ['begun with', 'current', 'open tasks', 'oldest'];
 /** Exit code of `apply --dry-run --exit-code` where something would change. */
 const WOULD_CHANGE = 2;
 
@@ -88,6 +89,21 @@ export async function listVersions(cli: Cli, name: string, options: ServerOption
   ]);
   if (options.json) printValue(cli.terminal, versions);
   else printTable(cli.terminal, VERSION_TITLES, rows, '');
+}
+
+export async function listOpenVersions(cli: Cli, name: string, options: ServerOptions): Promise<void> {
+  const found = await clientOf(cli, options).openVersions(name);
+  if (options.json) return void printValue(cli.terminal, found);
+  const rows = found.versions.map(({ version, code, current, open_tasks: tasks, oldest_at: oldest }) => [
+    version === null ? (code ?? '–') : `v${version}`,
+    current ? 'yes' : 'no',
+    String(tasks),
+    formatTime(new Date(oldest)),
+  ]);
+  printTable(cli.terminal, OPEN_TITLES, rows, 'The agent has no open tasks.');
+  if (rows.length > 0 && !found.pinned) {
+    cli.terminal.out('They go on with the newest version: the agent does not pin its tasks.');
+  }
 }
 
 export async function restoreVersion(

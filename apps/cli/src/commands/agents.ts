@@ -104,6 +104,9 @@ function addVersionCommands(agents: Command, cli: Cli): void {
   ofAgent('versions', 'list the versions of an agent, newest first').action(
     async (agent: string, options: JsonOption) => (await tenant()).listVersions(cli, agent, options),
   );
+  ofAgent('open', 'count the open tasks of an agent by the version with which they have begun').action(
+    async (agent: string, options: JsonOption) => (await tenant()).listOpenVersions(cli, agent, options),
+  );
   ofAgent('restore', 'make a new version with the contents of an earlier one')
     .argument('<version>', 'number of the version')
     .action(async (agent: string, version: string, options: JsonOption) =>

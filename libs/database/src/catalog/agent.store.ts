@@ -61,6 +61,21 @@ const INSTALL: Statement = {
     ON CONFLICT (slug) DO UPDATE SET definition = excluded.definition, every_tenant = excluded.every_tenant,
       tenants = excluded.tenants, updated_at = excluded.updated_at`,
 };
+/** $1 tenant $2 agent $3 version. Nothing if it was erased, or there are too many later ones. */
+const FIND_VERSION: Statement = {
+  name: 'agent-find-version',
+  text: `SELECT definition FROM agent_versions
+    WHERE tenant_id = $1::uuid AND agent_id = $2::uuid AND version = $3 AND erased_at IS NULL`,
+};
+/** $1 slug $2 code $3 archive */
+const KEEP_ARCHIVE: Statement = {
+  text: `INSERT INTO agent_archives (slug, code, archive) VALUES ($1, $2, $3)
+    ON CONFLICT (slug, code) DO UPDATE SET used_at = now()`,
+};
+/** $1 slug $2 code */
+const FIND_ARCHIVE: Statement = {
+  text: 'UPDATE agent_archives SET used_at = now() WHERE slug = $1 AND code = $2 RETURNING archive',
+};
 /** $1 tenant */
 const TENANT_SLUG: Statement = {
   name: 'agent-tenant-slug',
@@ -172,6 +187,24 @@ export class AgentStore {
   async install(slug: string, definition: AgentDefinition, tenants: string[] | null): Promise<void> {
     const values = [randomUUID(), slug, JSON.stringify(definition), tenants === null, tenants ?? []];
     await this.catalog.query(INSTALL, values);
+  }
+
+  /** An earlier version of an agent of the tenant's catalog. Undefined: it was erased, or is too old. */
+  async version(tenantId: string, agentId: string, version: number): Promise<AgentDefinition | undefined> {
+    type Row = { definition: AgentDefinition };
+    const [row] = await this.catalog.queryInTenant<Row>(tenantId, FIND_VERSION, [tenantId, agentId, version]);
+    return row?.definition;
+  }
+
+  /** Keep the code of an installed agent for tasks that are pinned to it. */
+  async keepArchive(slug: string, code: string, archive: Buffer): Promise<void> {
+    await this.catalog.query(KEEP_ARCHIVE, [slug, code, archive]);
+  }
+
+  /** The kept code of an installed agent. Undefined: it was not kept. */
+  async archive(slug: string, code: string): Promise<Buffer | undefined> {
+    const [row] = await this.catalog.query<{ archive: Buffer }>(FIND_ARCHIVE, [slug, code]);
+    return row?.archive;
   }
 
   /** Of the installed agents with these slugs, by slug. */

@@ -32,6 +32,8 @@ const USERS: Readonly<Record<string, string>> = {
   'migrations/system-key.ts': 'asks whether there are tenants, and writes the record of the platform',
   'retention/retention.store.ts': 'the tasks of all tenants that are over their retention',
   'runs/sweep.ts': 'the sweeper: runs of many tenants at once',
+  'bulk/bulk.store.ts': 'operations of all tenants that are due',
+  'runs/open-by-version.ts': 'the code that workers have, which belongs to no tenant',
   'runs/park.ts': 'the sweeper: parked runs of many tenants at once',
   'runs/fail-poisoned.ts': 'the sweeper: runs of many tenants at once',
   'runs/count-active.ts': 'gauges: runs of many tenants at once',

@@ -31,6 +31,25 @@ WITH old AS (
 SELECT count(*)::int AS "bulkOperations" FROM gone`,
 };
 
+/** Deletes kept code of agents that no live worker has, and with which no open task has begun: $1 limit */
+const DROP_ARCHIVES: Statement = {
+  text: `
+WITH old AS (
+  SELECT slug, code FROM agent_archives a
+  WHERE used_at < now() - interval '30 days'
+    AND NOT EXISTS (SELECT FROM workers w WHERE w.agent_codes->>a.slug = a.code)
+    AND NOT EXISTS (
+      SELECT FROM runs r JOIN tasks t ON t.tenant_id = r.tenant_id AND t.id = r.task_id
+      WHERE r.agent_code = a.code AND t.state NOT IN (${TERMINAL_STATES})
+    )
+  LIMIT $1 FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM agent_archives a USING old o WHERE a.slug = o.slug AND a.code = o.code
+  RETURNING 1
+)
+SELECT count(*)::int AS "agentArchives" FROM gone`,
+};
+
 /** Held by the transaction of the one process that deletes. */
 const TRY_LOCK: Statement = {
   text: `SELECT pg_try_advisory_xact_lock(hashtext('baton retention')) AS held`,
@@ -284,6 +303,11 @@ export class RetentionStore {
   /** Delete at most `limit` operations on many tasks that ended long ago. */
   async dropBulk(limit: number): Promise<DeletedRows> {
     return this.deleted(DROP_BULK, [limit]);
+  }
+
+  /** Delete at most `limit` versions of the code of agents that nobody has used for long. */
+  async dropArchives(limit: number): Promise<DeletedRows> {
+    return this.deleted(DROP_ARCHIVES, [limit]);
   }
 
   /** Delete at most `limit` events of the logs whose tasks are gone, with their messages and runs. */

@@ -6,23 +6,29 @@ import { isRunOf } from '../dispatch/run-conditions.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import type { BatchOperation, RunBatches } from './run-batches.js';
 
-/** Which version of its agent an attempt runs. */
-interface NewVersion extends RunKey {
-  version: number;
+/** What an attempt runs of its agent. Undefined: it has none of these. */
+export interface RunVersion {
+  /** Of an agent of a catalog. */
+  version?: number | undefined;
+  /** Hash of the code of an installed agent. */
+  code?: string | undefined;
 }
+
+type NewVersion = RunKey & RunVersion;
 
 const ITEM = {
   tenant_id: ['uuid', ({ tenantId }) => tenantId],
   run_id: ['uuid', ({ runId }) => runId],
   attempt: ['int', ({ attempt }) => attempt],
   version: ['int', ({ version }) => version],
+  code: ['text', ({ code }) => code],
 } satisfies Inputs<NewVersion>;
 
 export const NOTE_AGENT_VERSIONS = statement(
-  'runs-note-agent-versions',
+  'runs-note-agent-versions-2',
   { items: list(ITEM) },
   ({ items }) => `
-UPDATE runs r SET agent_version = k.version
+UPDATE runs r SET agent_version = k.version, agent_code = k.code
 FROM ${items.rows('k')}
 WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.attempt = k.attempt`,
 );
@@ -37,13 +43,33 @@ export const VERSIONS: BatchOperation<NewVersion, void> = {
   }),
 };
 
-/** Notes which version of its agent this attempt runs. */
+/** Notes what this attempt runs of its agent. */
 export async function noteAgentVersion(
   on: { batches: RunBatches },
   { tenantId, taskId, runId, attempt }: RunKey,
-  version: number,
+  noted: RunVersion,
 ): Promise<void> {
-  await on.batches.submit(VERSIONS, { tenantId, runId, attempt, taskId, version });
+  await on.batches.submit(VERSIONS, { tenantId, runId, attempt, taskId, ...noted });
+}
+
+/** $1 tenant $2 task */
+const BEGUN_WITH: Statement = {
+  name: 'runs-begun-with',
+  text: `
+SELECT agent_version AS version, agent_code AS code FROM runs r
+WHERE ${isRunOf('r', '$1', '$2')} AND (agent_version IS NOT NULL OR agent_code IS NOT NULL)
+ORDER BY created_at, id LIMIT 1`,
+};
+
+/** What the first run of a task has run of its agent. Undefined: none has begun, or its agent has neither. */
+export async function begunWith(
+  database: Database,
+  tenantId: string,
+  taskId: string,
+): Promise<RunVersion | undefined> {
+  type Row = { version: number | null; code: string | null } & QueryResultRow;
+  const [row] = await database.tenantQuery<Row>(tenantId, BEGUN_WITH, [tenantId, taskId]);
+  return row && { version: row.version ?? undefined, code: row.code ?? undefined };
 }
 
 /** $1 tenant $2 tasks */

@@ -1,13 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { Database } from '../connection/database.js';
 import { keepArtifacts } from '../tasks/keep-artifacts.js';
-import { agentVersions, noteAgentVersion, VERSIONS } from './agent-version.js';
+import { agentVersions, begunWith, noteAgentVersion, VERSIONS } from './agent-version.js';
 import { appendEvents, APPENDS } from './append.js';
 import { claimRun, CLAIMS } from './claim.js';
 import { countActive } from './count-active.js';
 import { giveUpRun, lastError, noteError } from './errors.js';
 import { failPoisonedRuns } from './fail-poisoned.js';
 import { EAGER_READS, readEagerRun } from './read-eager-run.js';
+import { openByVersion } from './open-by-version.js';
 import { parkRun, resumeRun, wakeParked } from './park.js';
 import { isSuspect, postponeRun } from './quarantine.js';
 import { returnToQueue } from './return-to-queue.js';
@@ -31,6 +32,7 @@ export class RunStore {
   readonly claim;
   readonly readEagerRun;
   readonly noteAgentVersion;
+  readonly begunWith;
   readonly append;
   readonly returnToQueue;
   readonly park;
@@ -41,6 +43,7 @@ export class RunStore {
   readonly lastError;
   readonly ofTask;
   readonly agentVersions;
+  readonly openByVersion;
   readonly histories;
 
   readonly lookForWork;
@@ -60,6 +63,7 @@ export class RunStore {
     this.prepare = () => batches.prepare();
     this.claim = claimRun.bind(undefined, on);
     this.readEagerRun = readEagerRun.bind(undefined, on);
+    this.begunWith = begunWith.bind(undefined, database);
     this.noteAgentVersion = noteAgentVersion.bind(undefined, on);
     this.append = appendEvents.bind(undefined, on);
     this.returnToQueue = returnToQueue.bind(undefined, database);
@@ -69,6 +73,7 @@ export class RunStore {
     this.noteError = noteError.bind(undefined, database);
     this.giveUp = giveUpRun.bind(undefined, database);
     this.lastError = lastError.bind(undefined, database);
+    this.openByVersion = openByVersion.bind(undefined, database);
     this.agentVersions = agentVersions.bind(undefined, database);
     this.ofTask = runsOfTask.bind(undefined, database);
     this.histories = runHistories.bind(undefined, database);

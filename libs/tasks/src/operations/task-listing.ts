@@ -15,6 +15,7 @@ import {
   type Descendant,
   JournalStore,
   type ModelCallRecord,
+  type OpenVersion,
   type StepRecord,
   type TaskRelations,
   TaskTreeStore,
@@ -246,6 +247,11 @@ export class TaskListing {
   /** Metadata and configuration of the first request of a task that the caller sees. */
   async firstDetails(tenantId: string, taskId: string): Promise<RequestDetails | undefined> {
     return this.tasks.firstDetails(tenantId, taskId);
+  }
+
+  /** The open tasks of an agent by the version or code with which they have begun, of everybody in the tenant. */
+  async openByVersion(tenantId: string, agent: { id: string; slug: string }): Promise<OpenVersion[]> {
+    return this.runStore.openByVersion(tenantId, agent);
   }
 
   /** The newest runs of a task, at most 100, the newest first. */

@@ -24,6 +24,7 @@ class FakeStore {
   purge = async (): Promise<DeletedRows> => this.batch('purge');
   dropKeys = async (): Promise<DeletedRows> => this.batch('keys');
   dropReceivers = async (): Promise<DeletedRows> => this.batch('receivers');
+  dropArchives = async (): Promise<DeletedRows> => this.batch('archives');
   dropBulk = async (): Promise<DeletedRows> => this.batch('bulk operations');
   forget = async (days: number): Promise<DeletedRows> => this.batch(`forget after ${days}`);
   dropCallRecords = async (days: number): Promise<DeletedRows> => this.batch(`records after ${days}`);
@@ -80,6 +81,7 @@ describe('the retention sweep', () => {
       'receivers',
       'records after 7',
       'bulk operations',
+      'archives',
       'forget after 90',
       'audit after 365',
     ]);
@@ -102,6 +104,7 @@ describe('the retention sweep', () => {
       'receivers',
       'records after 7',
       'bulk operations',
+      'archives',
       'forget after 90',
       'audit after 365',
     ]);

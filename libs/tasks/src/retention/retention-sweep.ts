@@ -19,6 +19,7 @@ const MAX_TASKS = 500;
 const MAX_EVENTS = 5_000;
 const MAX_KEYS = 2_000;
 const MAX_RECORDS = 500;
+const MAX_ARCHIVES = 10;
 /** Tenants that a line of the log names. */
 const MAX_NAMED = 5;
 /** The pause after each batch, as a multiple of its duration: the sweep works at most a quarter of the time. */
@@ -39,6 +40,7 @@ export class RetentionSweep extends RepeatedWork {
   private readonly tombstones = new BatchSize(MAX_TASKS);
   private readonly audit = new BatchSize(MAX_KEYS);
   private readonly bulk = new BatchSize(MAX_RECORDS);
+  private readonly archives = new BatchSize(MAX_ARCHIVES);
   private readonly callRecords = new BatchSize(MAX_RECORDS);
   private hasReported = false;
 
@@ -72,6 +74,7 @@ export class RetentionSweep extends RepeatedWork {
         this.store.dropCallRecords(recordRetentionDays, size),
       );
       await this.inBatches(this.bulk, stillAlone, (size) => this.store.dropBulk(size));
+      await this.inBatches(this.archives, stillAlone, (size) => this.store.dropArchives(size));
       await this.inBatches(this.tombstones, stillAlone, (size) => this.store.forget(tombstoneDays, size));
       await this.inBatches(this.audit, stillAlone, (size) => this.store.dropAudit(auditRetentionDays, size));
     });

@@ -3,6 +3,7 @@ import {
   type ClaimedRun,
   DatabaseUnavailableError,
   retryTransient,
+  type RunVersion,
   RunStore,
   TaskStore,
 } from '@baton/database';
@@ -21,7 +22,7 @@ import {
   Tracing,
 } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
-import { type Agent, TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
+import { TaskState, serializePayload, taskStateToJSON } from '@baton/a2a';
 import {
   AgentCrash,
   AgentError,
@@ -44,6 +45,7 @@ import { restoreArtifact } from './restore-artifact.js';
 import { EventAllowance, assertSize } from './event-allowance.js';
 import { TurnOutput } from './turn-output.js';
 import type { RunCallRecords } from './call-records.js';
+import { PinnedAgents } from './pinned-agents.js';
 import { TurnBuilder } from './turn-builder.js';
 
 const RUN_START = histogram(
@@ -111,6 +113,7 @@ export class RunExecutor {
     private readonly active: ActiveRuns,
     private readonly runtimes: RuntimeTable,
     private readonly directory: AgentDirectory,
+    private readonly pinned: PinnedAgents,
     private readonly dispatcher: RunDispatcher,
     private readonly environment: Environment,
     private readonly logger: Logger,
@@ -304,15 +307,20 @@ export class RunExecutor {
   /** Take the runtime's output until it has ended the turn. Later output is dropped. */
   private async converse(speaking: RunningTurn, span: Span | undefined) {
     const { run, writer, output, records, signal } = speaking;
-    const agent = await retryTransient(() => this.directory.findIncludingDeleted(run.tenantId, run.agentId), {
-      signal,
-    });
-    if (!agent) throw new TurnFailure('The agent no longer exists');
+    const newest = await retryTransient(
+      () => this.directory.findIncludingDeleted(run.tenantId, run.agentId),
+      { signal },
+    );
+    if (!newest) throw new TurnFailure('The agent no longer exists');
+    const present = this.runtimes.get(newest.definition.runtime).codeOf?.(newest);
+    const agent = await retryTransient(() => this.pinned.versionFor(run, newest, present), { signal });
+    const runtime = this.runtimes.get(agent.definition.runtime);
     span?.rename(`invoke_agent ${agent.slug}`);
     span?.set({ 'gen_ai.agent.name': agent.slug, 'baton.runtime': agent.definition.runtime });
     // The agent need not wait for it, and its first events may share the transaction.
-    const noted = this.noteVersion(run, agent, signal);
-    const runtime = this.runtimes.get(agent.definition.runtime);
+    // Only pinned tasks ask for the code.
+    const code = newest.definition.versions === 'pinned' ? (agent.code ?? present) : undefined;
+    const noted = this.noteVersion(run, { version: agent.version, code }, signal);
     const limits = await retryTransient(() => this.limits.of(run.tenantId), { signal });
     writer.allow(new EventAllowance(limits, run.logged));
     const log = {
@@ -350,11 +358,11 @@ export class RunExecutor {
     }
   }
 
-  /** Agents of the catalog have versions: which one this attempt runs. Never rejects: the turn goes on without. */
-  private async noteVersion(run: ClaimedRun, { version }: Agent, signal: AbortSignal): Promise<void> {
-    if (version === undefined) return;
+  /** Agents of the catalog have versions, installed ones code: which this attempt runs. Never rejects: the turn goes on without. */
+  private async noteVersion(run: ClaimedRun, noted: RunVersion, signal: AbortSignal): Promise<void> {
+    if (noted.version === undefined && noted.code === undefined) return;
     const { tenantId, taskId, runId } = run;
-    await retryTransient(() => this.runs.noteAgentVersion(run, version), { signal }).catch((err: unknown) => {
+    await retryTransient(() => this.runs.noteAgentVersion(run, noted), { signal }).catch((err: unknown) => {
       this.logger.warn('the version of an agent could not be saved', { err, tenantId, taskId, runId });
     });
   }

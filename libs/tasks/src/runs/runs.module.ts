@@ -10,6 +10,7 @@ import { ActiveRuns } from './active-runs.js';
 import { CallRecords } from './call-records.js';
 import { RunExecutor } from './run-executor.js';
 import { RunConsumer } from './run-consumer.js';
+import { PinnedAgents } from './pinned-agents.js';
 import { Quarantine } from './quarantine.js';
 import { ReservedSlots } from './reserved-slots.js';
 import { Sweeper } from './sweeper.js';
@@ -35,6 +36,7 @@ import { WorkerIdentity } from './worker-identity.js';
     ActiveRuns,
     AgentCharges,
     CallRecords,
+    PinnedAgents,
     Quarantine,
     ReservedSlots,
     RunConsumer,

@@ -7,6 +7,7 @@ import type {
   Author,
   CatalogEntry,
   CatalogWrite,
+  OpenVersion,
   StoredLoadFailure,
   CatalogWriteOptions,
 } from '@baton/tasks';
@@ -214,6 +215,37 @@ const standingOf = ({ id, slug, origin, version, status }: Omit<Shown, 'definiti
   origin,
   enabled: status === undefined,
   version: version ?? null,
+});
+
+/** The open tasks of an agent that have begun with the same version. */
+const openVersion = z
+  .object({
+    version: z.int().nullable().describe('Of an agent of the catalog. Null: it has none'),
+    code: z.string().nullable().describe('Hash of the code of an installed agent. Null: it has none'),
+    current: z.boolean().describe('Whether new tasks begin with it'),
+    open_tasks: z.int(),
+    oldest_at: timeSchema.describe('When the oldest of these tasks was made'),
+  })
+  .meta({ id: 'OpenVersion' });
+export const openVersions = z.object({
+  pinned: z.boolean().describe('Whether open tasks go on with the version with which they have begun'),
+  versions: z
+    .array(openVersion)
+    .describe('Those with the oldest task first. Of the newest 10,000 open tasks'),
+});
+
+export const encodeOpenVersions = (
+  { definition, version: newest }: Pick<Agent, 'definition' | 'version'>,
+  found: readonly OpenVersion[],
+): z.infer<typeof openVersions> => ({
+  pinned: definition.versions === 'pinned',
+  versions: found.map(({ version, code, tasks, oldestAt, isInstalled }) => ({
+    version,
+    code,
+    current: code === null ? version === (newest ?? null) : isInstalled,
+    open_tasks: tasks,
+    oldest_at: oldestAt.toISOString(),
+  })),
 });
 
 /** The author of a change, as versions name it. */

@@ -7,6 +7,7 @@ import {
   type Author,
   Catalog,
   type CatalogWrite,
+  TaskListing,
   ToolChecks,
   WorkerWatch,
   type CatalogWriteOptions,
@@ -31,8 +32,10 @@ import {
   encodeAgentSummary,
   encodeLoadFailures,
   encodeMissingSecrets,
+  encodeOpenVersions,
   encodeWrite,
   etagOf,
+  openVersions,
   writeOptions,
 } from './agent-json.js';
 
@@ -51,6 +54,7 @@ export class AgentsController {
     private readonly environment: Environment,
     private readonly workers: WorkerWatch,
     private readonly tools: ToolChecks,
+    private readonly listing: TaskListing,
   ) {}
 
   @Describe({ id: 'listAgents', summary: 'Lists the agents by slug, without definitions', answer: agentList })
@@ -87,6 +91,22 @@ export class AgentsController {
     reply.header('etag', etagOf(agent));
     const missing = await this.catalog.missingSecrets(caller.tenantId, agent.definition);
     return { ...encodeAgent(agent), ...encodeMissingSecrets(missing) };
+  }
+
+  @Describe({
+    id: 'listOpenVersions',
+    summary: 'Counts the open tasks of an agent by the version with which they have begun',
+    answer: openVersions,
+  })
+  @RequireScope('agents:read', 'agents:write')
+  @Get(':agent/open-versions')
+  async openVersions(
+    @Param('agent') name: string,
+    @Req() request: FastifyRequest,
+  ): Promise<z.infer<typeof openVersions>> {
+    const caller = callerOf(request);
+    const agent = await this.catalog.get(caller, name);
+    return encodeOpenVersions(agent, await this.listing.openByVersion(caller.tenantId, agent));
   }
 
   @Describe({

@@ -6,13 +6,14 @@ import { ErrorView } from '../../components/error-view';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
 import { usePrincipalName } from '../../session/principal-names';
-import { type Agent, restoreVersion, versionsQuery, versionTextQuery } from './agents-api';
+import { type Agent, restoreVersion, openVersionsQuery, versionsQuery, versionTextQuery } from './agents-api';
 
 /** The versions of an agent: what changed between two, and how to go back. */
 export function AgentVersions({ agent, etag }: { agent: Agent; etag: string | undefined }) {
   const { can } = useCaller();
   const nameOf = usePrincipalName();
   const { data, error, refetch } = useQuery(versionsQuery(agent.slug));
+  const { data: open } = useQuery(openVersionsQuery(agent.slug));
   const [restoring, setRestoring] = useState<number>();
   if (error) return <ErrorView error={error} retry={() => void refetch()} />;
   if (!data) return undefined;
@@ -27,6 +28,7 @@ export function AgentVersions({ agent, etag }: { agent: Agent; etag: string | un
               <Table.Th>Written</Table.Th>
               <Table.Th>By</Table.Th>
               <Table.Th>State</Table.Th>
+              <Table.Th>Open tasks</Table.Th>
               <Table.Th>Actions</Table.Th>
             </Table.Tr>
           </Table.Thead>
@@ -39,6 +41,9 @@ export function AgentVersions({ agent, etag }: { agent: Agent; etag: string | un
                 </Table.Td>
                 <Table.Td title={by ?? undefined}>{by === null ? '–' : nameOf(by)}</Table.Td>
                 <Table.Td>{erased !== null ? 'contents erased' : enabled ? 'enabled' : 'disabled'}</Table.Td>
+                <Table.Td>
+                  {open?.versions.find((one) => one.version === version)?.open_tasks ?? '–'}
+                </Table.Td>
                 <Table.Td>
                   {can('agents:write') && version !== newest && erased === null && (
                     <Button

@@ -30,6 +30,14 @@ export const versionsQuery = (name: string) =>
       ),
   });
 
+/** The open tasks of an agent by the version with which they have begun. */
+export const openVersionsQuery = (name: string) =>
+  queryOptions({
+    queryKey: ['agents', name, 'versions', 'open'],
+    queryFn: () =>
+      answerOf(api.GET('/v1/agents/{agent}/open-versions', { params: { path: { agent: name } } })),
+  });
+
 /** A version of an agent as the text of its file; undefined if it was erased. */
 export const versionTextQuery = (name: string, version: number) =>
   queryOptions({

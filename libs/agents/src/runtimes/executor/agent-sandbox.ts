@@ -106,7 +106,7 @@ function packagesAbove(folder: string): string[] {
 }
 
 /** Each user of the machine has a folder that others cannot enter. */
-function temporaryFolder(scratch: string): string {
+export function temporaryFolder(scratch: string): string {
   const uid = process.getuid?.() ?? 0;
   const own = join(tmpdir(), `baton-agents-${uid}`);
   mkdirSync(own, { recursive: true, mode: 0o700 });

@@ -57,11 +57,12 @@ const DEV_IDLE_MS = 7 * 86_400_000;
 
 /**
  * Options for an agent's processes. Values of its `agent.yaml` override those of the environment.
+ * @param agent.folder of its code; unset = in BATON_AGENTS_DIR
  * @param isolated the tenant that the processes serve, if they serve only one
  * @throws Error if the folder for temporary files of the agent cannot be made
  */
 export function processOptions(
-  { slug, config }: { slug: string; config: unknown },
+  { slug, config, folder: given }: { slug: string; config: unknown; folder?: string | undefined },
   environment: Environment,
   logger: Logger,
   isolated?: PoolOptions['isolated'],
@@ -75,7 +76,7 @@ export function processOptions(
     executorProcesses,
     executorIdleMs,
   } = environment;
-  const folder = join(agentsDir, slug);
+  const folder = given ?? join(agentsDir, slug);
   const passed = passedEnvironment(env);
   const sandbox = agentSandbox(folder, join(slug || CHECKS, isolated?.tenantId ?? ''), passed, environment);
   return {

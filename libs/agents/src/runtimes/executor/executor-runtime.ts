@@ -1,6 +1,6 @@
 import { COMMAND_LINE, Environment } from '@baton/config';
 import { Logger } from '@baton/telemetry';
-import { agentOrigin, detailsToJson, Message, Role, Task, TaskState } from '@baton/a2a';
+import { type Agent, agentOrigin, detailsToJson, Message, Role, Task, TaskState } from '@baton/a2a';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { ChildTasks } from '../../ports.js';
 import { AgentList } from '../../agent-list.js';
@@ -83,6 +83,10 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     }
   }
 
+  codeOf({ slug, code }: Pick<Agent, 'slug' | 'code'>): string | undefined {
+    return code ?? this.codes.get(slug);
+  }
+
   /** All runs have ended or returned to the queue before this call. */
   async onApplicationShutdown(): Promise<void> {
     await Promise.all([...this.pools.values()].map(({ pool }) => pool.close()));
@@ -134,20 +138,21 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
       throw new Error(`BATON_AGENTS_DIR is not set: this worker can not run agent "${slug}"`);
   }
 
-  private poolOf({ tenantId, agent: { slug, definition } }: Turn): PoolOfAgent {
+  private poolOf({ tenantId, agent: { slug, definition, code: pinned, folder } }: Turn): PoolOfAgent {
     const { config } = definition;
     const isolated = isIsolated(config) ? { tenantId, slots: this.slots } : undefined;
-    const key = isolated ? `${slug} ${tenantId}` : slug;
+    const name = pinned === undefined ? slug : `${slug}@${pinned}`;
+    const key = isolated ? `${name} ${tenantId}` : name;
     const settings = JSON.stringify(config);
     const known = this.pools.get(key);
     // In development only `reload` replaces code: after a broken save a new pool could not load it.
     if (known && (known.settings === settings || this.environment.devMode)) return known;
-    const options = processOptions({ slug, config }, this.environment, this.logger, isolated);
+    const options = processOptions({ slug, config, folder }, this.environment, this.logger, isolated);
     const pool: AgentPool = new AgentPool({
       ...options,
-      onEmpty: isolated && (() => this.forget(key, pool)),
+      onEmpty: isolated || pinned !== undefined ? () => this.forget(key, pool) : undefined,
     });
-    const made = { slug, settings, pool, code: this.codes.get(slug) };
+    const made = { slug: name, settings, pool, code: pinned ?? this.codes.get(slug) };
     this.pools.set(key, made);
     // The settings have changed. Running turns finish with the old ones.
     known?.pool.retire();

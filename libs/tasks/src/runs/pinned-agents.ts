@@ -1,0 +1,78 @@
+import type { Agent } from '@baton/a2a';
+import { readAgent, unpackAgent } from '@baton/agents';
+import { Environment } from '@baton/config';
+import { AgentStore, type ClaimedRun, RunStore } from '@baton/database';
+import { Logger, messageOf } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
+import { dirname } from 'node:path';
+
+/** Finds the version with which a task has begun, for agents that pin their tasks (`versions: pinned`). */
+@Injectable()
+export class PinnedAgents {
+  constructor(
+    private readonly runs: RunStore,
+    private readonly agents: AgentStore,
+    private readonly environment: Environment,
+    private readonly logger: Logger,
+  ) {}
+
+  /**
+   * The agent as a run must execute it.
+   * @param agent the newest version. It says whether its tasks are pinned
+   * @param code hash of the code that is there now, of an installed agent
+   * @returns `agent`, if the task begins now, is not pinned, or its version is no longer there
+   */
+  async versionFor(run: ClaimedRun, agent: Agent, code: string | undefined): Promise<Agent> {
+    if (agent.definition.versions !== 'pinned' || agent.origin === 'builtin') return agent;
+    if (run.attempt === 1 && run.runId === run.taskId) return agent;
+    const begun = await this.runs.begunWith(run.tenantId, run.taskId);
+    if (!begun) return agent;
+    const pinned =
+      agent.origin === 'installed'
+        ? await this.withCode(agent, begun.code, code)
+        : await this.ofCatalog(run.tenantId, agent, begun.version);
+    if (pinned) return pinned;
+    this.logger.warn('the version with which a task began is no longer there: it goes on with the newest', {
+      tenantId: run.tenantId,
+      taskId: run.taskId,
+      agent: agent.slug,
+      version: begun.version ?? begun.code,
+    });
+    return agent;
+  }
+
+  private async ofCatalog(
+    tenantId: string,
+    agent: Agent,
+    version: number | undefined,
+  ): Promise<Agent | undefined> {
+    if (version === undefined || version === agent.version) return agent;
+    const definition = await this.agents.version(tenantId, agent.id, version);
+    return definition && { ...agent, definition, version };
+  }
+
+  /** Its `agent.yaml` is that of the kept code, too. */
+  private async withCode(
+    agent: Agent,
+    begun: string | undefined,
+    now: string | undefined,
+  ): Promise<Agent | undefined> {
+    const { slug } = agent;
+    const { agentsDir } = this.environment;
+    if (begun === undefined || begun === now || !agentsDir) return agent;
+    try {
+      const archive = (): Promise<Buffer | undefined> => this.agents.archive(slug, begun);
+      const folder = await unpackAgent(archive, { slug, code: begun, directory: agentsDir });
+      const read = folder === undefined ? undefined : await readAgent(dirname(folder), slug);
+      if (folder === undefined || !read || Array.isArray(read)) return undefined;
+      return { ...agent, definition: read.definition, code: begun, folder };
+    } catch (error) {
+      this.logger.error('the kept code of an agent cannot be used', {
+        err: messageOf(error),
+        agent: slug,
+        code: begun,
+      });
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,181 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
+import { textTool } from '../support/mcp-server/script.js';
+import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack, type TestTenant } from '../support/stack.js';
+
+/* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
+
+/** Asks between two steps. It says its version, and the words of a file beside it. */
+const codeOf = (version: string): string => `
+import { defineAgent } from '@baton/agent';
+import { readFileSync } from 'node:fs';
+import { greeting } from './lib/greeting.mjs';
+
+const words = readFileSync(new URL('words.txt', import.meta.url), 'utf8');
+export default defineAgent(async ({ step, ask }) => {
+  const first = await step('first of ${version}', () => greeting + ' ${version}');
+  const answer = await ask('more', 'More?');
+  const last = await step('last of ${version}', () => words + ' ${version}');
+  return [first, answer, last].join(', ');
+});
+`;
+
+let folder: string;
+let stack: Stack;
+let tenant: TestTenant;
+let provider: ModelProvider;
+let server: TestMcpServer;
+
+/** Writes the agents of a worker in a folder of its own. */
+function deploy(version: string, policy = 'pinned'): string {
+  const agents = join(folder, version);
+  mkdirSync(join(agents, 'keeper/lib'), { recursive: true });
+  writeFileSync(join(agents, 'keeper/index.mjs'), codeOf(version));
+  writeFileSync(join(agents, 'keeper/words.txt'), `words of ${version}`);
+  writeFileSync(join(agents, 'keeper/lib/greeting.mjs'), `export const greeting = 'hello of ${version}';\n`);
+  const yaml = `name: Keeper\ndescription: Keeps.\nversion: ${version}\nruntime: executor\nversions: ${policy}\n`;
+  writeFileSync(join(agents, 'keeper/agent.yaml'), yaml);
+  return agents;
+}
+
+/** In place of all workers, one that has other code, and has never had the code before. */
+async function replaceWorkers(agents: string): Promise<void> {
+  await stack.killWorkers();
+  await stack.addWorker({ BATON_AGENTS_DIR: agents });
+}
+
+describe('a task of an agent that pins its tasks', () => {
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'baton-pinned-'));
+    [provider, server] = await Promise.all([
+      ModelProvider.start(),
+      startMcpServer({ tools: [textTool('pay', 'paid')] }),
+    ]);
+    // The kept code is unpacked below the folder for temporary files.
+    const env = {
+      ...CRASH_SETTINGS,
+      OUTBOUND_ALLOW: '127.0.0.1',
+      TMPDIR: folder,
+      BATON_AGENTS_DIR: deploy('1.0.0'),
+    };
+    stack = await Stack.start({ driver: 'postgres', env });
+    tenant = await stack.createTenant('admin');
+  });
+  afterAll(async () => {
+    await Promise.all([stack.stop(), provider.stop(), server.stop()]);
+    rmSync(folder, { recursive: true });
+  });
+
+  it('goes on with the code with which it began, in a worker that has never had it; a new task runs the new code', async () => {
+    const asked = await send('keeper', 'go');
+    await replaceWorkers(deploy('2.0.0'));
+    const done = await send('keeper', 'old', asked.id as string);
+    expect(saidIn(done)).toBe('hello of 1.0.0 1.0.0, old, words of 1.0.0 1.0.0');
+    const next = await send('keeper', 'go');
+    await send('keeper', 'go');
+    await replaceWorkers(deploy('1.0.0'));
+    const { versions, pinned } = await ask('/v1/agents/keeper/open-versions');
+    expect(pinned).toBe(true);
+    const hash = expect.stringMatching(/^[0-9a-f]{16}$/) as string;
+    expect(versions).toMatchObject([{ version: null, code: hash, current: false, open_tasks: 2 }]);
+    await replaceWorkers(join(folder, '2.0.0'));
+    expect(await stack.baton('agents', 'open', 'keeper', ...door())).toMatch(/^[0-9a-f]{16} +yes +2 /m);
+    expect(saidIn(await send('keeper', 'new', next.id as string))).toBe(
+      'hello of 2.0.0 2.0.0, new, words of 2.0.0 2.0.0',
+    );
+  });
+
+  it('parks as before once the agent no longer pins its tasks', async () => {
+    const asked = await send('keeper', 'go');
+    await replaceWorkers(deploy('3.0.0', 'latest'));
+    await new RawCaller(stack.url(0, 'keeper'), tenant.token).call('SendMessage', {
+      ...sendParams('old', { taskId: asked.id as string }),
+      configuration: { returnImmediately: true },
+    });
+    const { parked } = await untilParked(asked.id as string);
+    expect(parked.problem).toContain('first of 3.0.0');
+    // It pins again: the task goes on by itself, with its own code.
+    await replaceWorkers(deploy('2.0.0'));
+    expect(saidIn(await ended(asked.id as string))).toBe('hello of 2.0.0 2.0.0, old, words of 2.0.0 2.0.0');
+  });
+
+  it('goes on with the prompt with which it began, unless that version was erased', async () => {
+    const system = (): string[] => provider.requests.map(({ body }) => body.messages[0].content);
+    const write = (prompt: string) =>
+      put('clerk', {
+        name: 'clerk',
+        description: 'Pays.',
+        runtime: 'llm',
+        versions: 'pinned',
+        config: {
+          model: 'openai-compatible/clerk-1',
+          baseUrl: provider.url,
+          prompt,
+          tools: { mcp: [{ ...PATIENT, name: 'desk', url: server.url, approval: ['pay'] }] },
+        },
+      });
+    await write('You are the first.');
+    const pay = () => provider.reply({ calls: [{ name: 'desk_pay', input: {} }] });
+    pay();
+    const asked = await send('clerk', 'Pay.');
+    pay();
+    const other = await send('clerk', 'Pay, too.');
+    await write('You are the second.');
+    provider.reset();
+    provider.reply({ text: 'It is paid.' });
+    expect((await send('clerk', 'yes', asked.id as string)).status.state).toBe('TASK_STATE_COMPLETED');
+    expect(system()).toEqual(['You are the first.']);
+    provider.reset();
+    provider.reply({ text: 'Hello.' });
+    await send('clerk', 'Hello?');
+    expect(system()).toEqual(['You are the second.']);
+    await stack.baton('agents', 'erase', 'clerk', '1', ...door());
+    provider.reset();
+    provider.reply({ text: 'It is paid.' });
+    await send('clerk', 'yes', other.id as string);
+    expect(system()).toEqual(['You are the second.']);
+  });
+});
+
+const door = (): string[] => ['--url', stack.apis[0]!.url, '--token', tenant.token];
+
+async function send(agent: string, text: string, taskId?: string): Promise<any> {
+  const caller = new RawCaller(stack.url(0, agent), tenant.token);
+  const params = sendParams(text, taskId === undefined ? {} : { taskId });
+  const { result, error } = await caller.call('SendMessage', params);
+  return result?.task ?? (await ask(`/v1/tasks/${(error!.data as any)[0].metadata.taskId as string}`)).task;
+}
+
+async function ask(path: string): Promise<any> {
+  const headers = { authorization: `Bearer ${tenant.token}` };
+  return (await fetch(`${stack.apis[0]!.url}${path}`, { headers })).json();
+}
+
+async function put(slug: string, definition: object): Promise<void> {
+  const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
+  const request = { method: 'PUT', headers, body: JSON.stringify(definition) };
+  const answer = await fetch(`${stack.apis[0]!.url}/v1/agents/${slug}`, request);
+  if (!answer.ok) throw new Error(await answer.text());
+}
+
+async function untilParked(id: string): Promise<any> {
+  for (;;) {
+    const task = await ask(`/v1/tasks/${id}`);
+    if (task.parked) return task;
+    if (task.state !== 'working' && task.state !== 'submitted') throw new Error(JSON.stringify(task));
+  }
+}
+
+/** The task when its turn has ended: then its stream of events ends. */
+async function ended(id: string): Promise<any> {
+  const headers = { authorization: `Bearer ${tenant.token}` };
+  await (await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}/events`, { headers })).text();
+  return (await ask(`/v1/tasks/${id}`)).task;
+}
+
+const saidIn = ({ status }: any): string => status.message.parts[0].text;
