@@ -13,7 +13,7 @@ import { PushDeliveryModule } from './push/push-delivery.module.js';
 import { RetentionSweep } from './retention/retention-sweep.js';
 import { UsageCount } from './retention/usage-count.js';
 import { UsageRollup } from './retention/usage-rollup.js';
-import { SpendingWarnings } from './spending/spending-warnings.js';
+import { SpendingWarnings } from './webhooks/spending-warnings.js';
 import { RunsModule } from './runs/runs.module.js';
 import { ScheduleClockModule } from './schedules/schedule-clock.module.js';
 import { TurnsModule } from './turns/turns.module.js';

@@ -1,5 +1,5 @@
 import { keyOfTenant } from '../connection/row-security.js';
-import { ownerOf } from '../usage/usage-hours.store.js';
+import { ownerInReports } from '../tasks/owner-in-reports.js';
 
 /** Larger metadata are not read. */
 const METADATA_BYTES = 64 * 1024;
@@ -36,7 +36,7 @@ export const capCtes = (tenant: string, run: string, lock = ''): string => `up A
     WHERE tenant_id = ${keyOfTenant(tenant)} AND id = up.parent_task_id
   ) p WHERE up.length < ${MAX_ANCESTORS}
 ), subjects AS (
-  SELECT task.agent_id, CASE WHEN task.id IS NOT NULL THEN ${ownerOf('task.owner')} END AS owner, root.id AS root_task_id,
+  SELECT task.agent_id, CASE WHEN task.id IS NOT NULL THEN ${ownerInReports('task.owner')} END AS owner, root.id AS root_task_id,
     CASE WHEN pg_column_size(root.metadata) > ${METADATA_BYTES} THEN NULL
       WHEN root.metadata::text ~* ${UNREADABLE} THEN NULL
       ELSE root.metadata -> 'baton.schedule' ->> 'id' END AS schedule_id

@@ -8,6 +8,7 @@ import { keyOfTenant } from '../connection/row-security.js';
 import type { ListedTasks } from '../tasks/listed-tasks.js';
 import { ALL_STATES, TERMINAL_STATES } from '../tasks/task-row.js';
 import { AGENT_TIMES, type AgentTimes, TIMED_AGENTS, type TimedTasks } from './agent-times.js';
+import { ownerInReports } from '../tasks/owner-in-reports.js';
 
 // Usage of tasks and model calls, by hour, agent, owner and model. A call is added when it ends. An ended task never
 // changes, so it is added once: by the roll-up, which goes through the ended tasks of a tenant in the order of their end, or by
@@ -35,10 +36,6 @@ const SUMS = [
 ] as const;
 const ADD_SUMS = SUMS.map((name) => `${name} = u.${name} + excluded.${name}`).join(', ');
 
-/** The owner in a report. There may be as many guests as tasks. */
-export const ownerOf = (owner: string): string =>
-  `CASE WHEN ${owner} LIKE 'guest:%' THEN 'guest' ELSE coalesce(${owner}, '') END`;
-
 /**
  * SQL of a number of tokens that an agent reports. It can write anything there. A number of more than 12 digits counts as 0: the sum
  * of an hour must fit into a bigint, or else the roll-up and the deletion of tasks fail, for all tenants.
@@ -52,7 +49,7 @@ const reported = (name: string): string =>
  * and `metadata`. The tokens of metered tasks are those of their calls, which are there already.
  */
 const taskSums = (from: string): string => `
-SELECT ${from}.tenant_id, date_trunc('hour', ${from}.status_at, 'UTC') AS hour, ${from}.agent_id, ${ownerOf(`${from}.owner`)} AS owner,
+SELECT ${from}.tenant_id, date_trunc('hour', ${from}.status_at, 'UTC') AS hour, ${from}.agent_id, ${ownerInReports(`${from}.owner`)} AS owner,
   left(coalesce(x.usage ->> 'model', ''), 200) AS model, 1 AS tasks,
   (${from}.state = ${TaskState.TASK_STATE_FAILED})::int AS failed,
   extract(epoch FROM greatest(${from}.status_at - ${from}.created_at, interval '0'))::float8 AS seconds, 0 AS calls,
@@ -97,7 +94,7 @@ export const RECORD_CALL = statement(
   { call: one(CALL) },
   ({ call }) => `
 INSERT INTO usage_hours AS u (tenant_id, ${KEYS}, calls, input_tokens, output_tokens, cached_tokens, cache_write_tokens)
-SELECT ${call.tenant_id}, date_trunc('hour', clock_timestamp(), 'UTC'), coalesce(t.agent_id, ''), ${ownerOf('t.owner')}, left(${call.model}, 200), 1,
+SELECT ${call.tenant_id}, date_trunc('hour', clock_timestamp(), 'UTC'), coalesce(t.agent_id, ''), ${ownerInReports('t.owner')}, left(${call.model}, 200), 1,
   ${call.input_tokens}, ${call.output_tokens}, least(${call.cached_tokens}, ${call.input_tokens}),
   least(${call.cache_write_tokens}, greatest(${call.input_tokens} - ${call.cached_tokens}, 0))
 FROM (SELECT) AS call

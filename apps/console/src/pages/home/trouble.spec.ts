@@ -9,6 +9,7 @@ const usage = (key: string, tasks: number, failed: number) => ({
   input_tokens: 0,
   output_tokens: 0,
   cached_tokens: 0,
+  cache_write_tokens: 0,
   cost: null,
   unpriced_tokens: 0,
 });
