@@ -38,6 +38,71 @@ describe('durable steps in a unit test', () => {
     expect(text).toBe('["1970-01-01T00:00:00.000Z","Ada",{"a":1}]');
   });
 
+  describe('with `replay`', () => {
+    const run = (code: (steps: DurableSteps) => Promise<unknown>, more: object = {}) =>
+      runExecutor(executorOf(code), 'hi', {
+        replay: true,
+        answers: { name: 'Ada' },
+        replies: { ask: 1 },
+        models: ['a', 'b'],
+        ...more,
+      });
+
+    it('run the code again after each step, and no function of a step', async () => {
+      let [runs, effects] = [0, 0];
+      const { text, events } = await run(async (steps) => {
+        runs += 1;
+        const { step, sleep, waitForInput, callAgent, model, patched, history } = steps;
+        const [one, two] = await Promise.all([
+          step('one', () => (effects += 1)),
+          step('two', () => (effects += 1)),
+        ]);
+        await sleep('nap', '1d');
+        await waitForInput('name', 'Name?');
+        await callAgent('ask', 'helper', 'help');
+        await patched('later');
+        await history();
+        return [one, two, (await model({ model: 'openai/gpt-5-mini' }).generate('hi')).text];
+      });
+      expect([text, events.length, effects]).toEqual(['[1,2,"a"]', 1, 2]);
+      // Once for the test, and after each of eight ends.
+      expect(runs).toBe(9);
+    });
+
+    it('fail for code that takes another way the second time', async () => {
+      let runs = 0;
+      const fickle = async ({ step }: DurableSteps): Promise<unknown> => {
+        runs += 1;
+        await step('first', () => 1);
+        return step(runs === 1 ? 'second' : 'third', () => 2);
+      };
+      await expect(run(fickle)).rejects.toThrow(
+        'replay after the steps first, second: Step "third" is new, but an earlier attempt began "second" here',
+      );
+      let tries = 0;
+      const forgetful = async ({ step }: DurableSteps): Promise<unknown> => {
+        tries += 1;
+        return tries === 1 ? step('only', () => 1) : 0;
+      };
+      await expect(run(forgetful)).rejects.toThrow('The code ends, but an earlier attempt began "only" here');
+    });
+
+    it('replay each execution, and code that has thrown and is undone', async () => {
+      const undone: string[] = [];
+      const failing = async ({ step }: DurableSteps): Promise<unknown> => {
+        await step('pay', () => 1, { compensate: () => void undone.push('pay') });
+        throw new Error('no seat');
+      };
+      await expect(run(failing)).rejects.toThrow('no seat');
+      expect(undone).toEqual(['pay']);
+      const counting = async ({ step, lastState, continueAs }: DurableSteps): Promise<unknown> => {
+        const n = ((lastState as number | undefined) ?? 0) + (await step('one', () => 1));
+        return n < 3 ? continueAs(n) : n;
+      };
+      expect((await run(counting)).text).toBe('3');
+    });
+  });
+
   it('have models that say what the test has written', async () => {
     const schema = { type: 'object' };
     const executor = executorOf(async ({ model }) => {

@@ -10,6 +10,7 @@ import type {
 import { HostedSteps, type StepChannel } from '../runtimes/executor/child/hosted-steps.js';
 import { UnknownOutcome } from '../runtimes/executor/child/unknown-outcome.js';
 import { type CallModel, HostedModel } from '../runtimes/executor/child/hosted-model.js';
+import type { RecordedStep, StepMessage } from '../runtimes/executor/step-protocol.js';
 import type { ModelCallAnswer } from '../runtimes/executor/model-protocol.js';
 import { LocalState } from './local-state.js';
 import { type ModelScript, scriptedModels } from './scripted-models.js';
@@ -42,6 +43,10 @@ export interface LocalSteps {
   api: DurableSteps;
   /** Compensates what has ended, as Baton does when the code throws. @returns the error with which the task fails */
   compensate(thrown: unknown): Promise<unknown>;
+  /** How the code differs from the replayed steps, if it does. */
+  mismatch(): string | undefined;
+  /** The same once the code has ended. */
+  mismatchAtEnd(): string | undefined;
 }
 
 /** One of the executions of an agent that begins anew. States are JSON. */
@@ -49,6 +54,10 @@ interface LocalExecution {
   state: LocalState;
   lastState?: string;
   onContinue?: (state: string) => void;
+  /** Gets what a worker would store. */
+  onSay?: (message: StepMessage) => void;
+  /** Replay these steps, and no other: nothing runs. */
+  replay?: { recorded: readonly RecordedStep[]; onLeft: () => void };
 }
 
 /**
@@ -60,11 +69,20 @@ export function localSteps(
   execution: LocalExecution = { state: new LocalState({}) },
 ): LocalSteps {
   const channel: StepChannel = {
-    say: ({ id }) => queueMicrotask(() => steps.onReply(id, { until: 0, key: `test-step-${id}` })),
-    park: ({ continueAs }) => continueAs !== undefined && execution.onContinue?.(continueAs),
-    leave: () => undefined,
+    say: (message) => {
+      execution.onSay?.(message);
+      const { id } = message;
+      queueMicrotask(() => steps.onReply(id, { until: 0, key: `test-step-${id}` }));
+    },
+    park: ({ continueAs }) => {
+      if (continueAs !== undefined) execution.onContinue?.(continueAs);
+      execution.replay?.onLeft();
+    },
+    leave: () => execution.replay?.onLeft(),
   };
-  const steps: HostedSteps = new HostedSteps([], channel, { lastState: execution.lastState });
+  const { recorded = [] } = execution.replay ?? {};
+  const steps: HostedSteps = new HostedSteps(recorded, channel, { lastState: execution.lastState });
+  steps.isReplay = execution.replay !== undefined;
   const { step, sleep, continueAs, lastState, patched } = steps.api;
   const known = (name: string, given: Readonly<Record<string, unknown>>, option: string): unknown => {
     if (Object.hasOwn(given, name)) return given[name];
@@ -127,5 +145,13 @@ export function localSteps(
         { attempts: 1 },
       ),
   };
-  return { api, compensate: (thrown) => steps.compensate(thrown) };
+  return {
+    api,
+    compensate: (thrown) => steps.compensate(thrown),
+    mismatchAtEnd: () => {
+      steps.onEnd();
+      return steps.mismatch;
+    },
+    mismatch: () => steps.mismatch,
+  };
 }

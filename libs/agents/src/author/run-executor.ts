@@ -4,7 +4,9 @@ import { randomUUID } from 'node:crypto';
 import { requestContext } from '../runtimes/executor/child/hosted-turn.js';
 import { TurnBus } from '../runtimes/executor/child/turn-bus.js';
 import { LocalState } from './local-state.js';
-import { type StepAnswers, localSteps } from './local-steps.js';
+import type { RecordedStep, StepMessage } from '../runtimes/executor/step-protocol.js';
+import { type LocalSteps, type StepAnswers, localSteps } from './local-steps.js';
+import { StepRecorder } from './step-recorder.js';
 
 /** An `AgentExecutor` of any copy of `@a2a-js/sdk`. */
 interface Executor {
@@ -26,6 +28,11 @@ export interface RunOptions extends StepAnswers {
   extensions?: string[];
   /** What the execution before has given to `continueAs`. Default: it is the first one */
   lastState?: unknown;
+  /**
+   * True: the code is run once more for each step that has ended, from its beginning, with the results so far: as after a crash there.
+   * No function of a step runs. What the code does outside of steps is done again, and what it publishes is dropped. Default: false
+   */
+  replay?: boolean;
   /** How many executions to run, of an agent that calls `continueAs`. Default: until it ends, and no more than 1,000 */
   executions?: number;
 }
@@ -42,6 +49,9 @@ export interface ExecutorRun {
   contextState?: Record<string, unknown>;
 }
 
+/** Time for one replay: the code may wait for something that no step has. */
+const REPLAY_MS = 10_000;
+
 /** More are an agent that does not end. */
 const MAX_EXECUTIONS = 1_000;
 
@@ -55,7 +65,7 @@ const MAX_EVENT_BYTES = 4 * 1024 * 1024;
  * @param executor the executor, or its class
  * @param message the user's text, or a whole message
  * @returns the events that it published until `execute` returned, in all executions
- * @throws whatever `execute` throws; Error if it does not end; TypeError or RangeError for an event that Baton refuses
+ * @throws whatever `execute` throws; Error if it does not end, or if `replay` is set and the code does not fit its own steps; TypeError or RangeError for an event that Baton refuses
  */
 export async function runExecutor(
   executor: Executor | (new () => Executor),
@@ -68,6 +78,7 @@ export async function runExecutor(
     contextState: values = {},
     lastState,
     executions,
+    replay = false,
     ...stepAnswers
   }: RunOptions = {},
 ): Promise<ExecutorRun> {
@@ -95,26 +106,57 @@ export async function runExecutor(
     if (value !== undefined) return Promise.resolve(value);
     return Promise.reject(new Error(`the test has no secret "${name}": add it to secrets`));
   };
-  /** @returns JSON of the next state; undefined: the agent has ended */
-  const execute = async (state: string | undefined): Promise<string | undefined> => {
+  const begin = (steps: LocalSteps, to: typeof sink): { executed: Promise<void>; bus: TurnBus } => {
     const context = requestContext(turn);
     const instance = typeof executor === 'function' ? new executor() : executor;
-    const bus = new TurnBus(sink, () => context.context.activatedExtensions ?? []);
+    const bus = new TurnBus(to, () => context.context.activatedExtensions ?? []);
+    Object.assign(context.context, steps.api, { secret });
+    return { executed: instance.execute(context as never, bus as never), bus };
+  };
+  const replayed = async (recorded: readonly RecordedStep[], before: string | undefined): Promise<void> => {
+    let onLeft: () => void = finished;
+    const left = new Promise<void>((resolve) => (onLeft = resolve));
+    const steps = localSteps(stepAnswers, {
+      state: new LocalState(values),
+      replay: { recorded, onLeft },
+      ...(before !== undefined && { lastState: before }),
+    });
+    const { executed } = begin(steps, { ...sink, event: () => undefined });
+    const ended = executed.then(() => steps.mismatchAtEnd());
+    const time = AbortSignal.timeout(REPLAY_MS);
+    const late = new Promise<string>((resolve) => {
+      time.addEventListener('abort', () => resolve(`The code waits for something that is no step`));
+    });
+    const problem = await Promise.race([
+      ended.catch(() => steps.mismatch()),
+      left.then(() => steps.mismatch()),
+      late,
+    ]);
+    if (problem === undefined) return;
+    const names = recorded.flatMap(({ name, ended: end }) => (end ? [name] : []));
+    throw new Error(`replay after the steps ${names.join(', ')}: ${problem}`);
+  };
+  /** @returns JSON of the next state; undefined: the agent has ended */
+  const execute = async (state: string | undefined): Promise<string | undefined> => {
+    const recorder = new StepRecorder();
+    let bus: TurnBus | undefined;
     const next = await new Promise<string | undefined>((resolve, reject) => {
       const execution = {
         state: conversation,
         onContinue: resolve,
+        onSay: (said: StepMessage) => recorder.note(said),
         ...(state !== undefined && { lastState: state }),
       };
       const steps = localSteps(stepAnswers, execution);
-      Object.assign(context.context, steps.api, { secret });
       const undo = async (error: unknown): Promise<never> => {
         throw await steps.compensate(error);
       };
-      const executed = instance.execute(context as never, bus as never).catch(undo);
-      executed.then(() => resolve(undefined), reject);
+      const begun = begin(steps, sink);
+      ({ bus } = begun);
+      begun.executed.catch(undo).then(() => resolve(undefined), reject);
     });
-    bus.finished();
+    bus?.finished();
+    if (replay) for (const recorded of recorder.states) await replayed(recorded, state);
     return next;
   };
   const conversation = new LocalState(values);
