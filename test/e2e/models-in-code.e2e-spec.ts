@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { DRIVERS } from '../support/index.js';
+import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
+import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
@@ -56,7 +58,12 @@ const remember = async ({ history, contextState }, word) => {
   const { version } = await contextState.set('words', words, { version: before.version });
   return { text: words.join(' '), data: { version, said: (await history()).length } };
 };
-const WAYS = { twice, sdk, caught, remember };
+const desk = async ({ tools, model }, { mcp, model: of }) => {
+  const { sdk } = await tools({ mcp });
+  const { text } = await generateText({ model: model(of), prompt: 'one', tools: sdk, stopWhen: stepCountIs(5) });
+  return text;
+};
+const WAYS = { twice, sdk, caught, remember, desk };
 
 export default defineAgent((turn) => {
   const { way, settings, word } = JSON.parse(turn.text);
@@ -68,11 +75,13 @@ let folder: string;
 let stack: Stack;
 let tenant: TestTenant;
 let provider: ModelProvider;
+let server: TestMcpServer;
 let settings: object;
 
 describe('models in code', () => {
   beforeAll(async () => {
     provider = await ModelProvider.start({ key: KEY });
+    server = await startMcpServer({ tools: [textTool('look', 'a tool says so')] });
     folder = mkdtempSync(join(tmpdir(), 'baton-models-'));
     const agent = join(folder, 'writer');
     mkdirSync(join(agent, 'node_modules'), { recursive: true });
@@ -89,7 +98,7 @@ describe('models in code', () => {
   beforeEach(() => provider.reset());
   afterAll(async () => {
     await stack.stop();
-    await provider.stop();
+    await Promise.all([provider.stop(), server.stop()]);
     rmSync(folder, { recursive: true });
   });
 
@@ -173,6 +182,32 @@ describe('models in code', () => {
     expect(await say('three')).toEqual(['one two three', { version: 3, said: 4 }]);
   });
 
+  it('use tools of MCP servers: a person approves, a kill of the worker repeats nothing, and the trace has the call', async () => {
+    provider.reply({ calls: [{ name: 'desk_look', input: { at: 'it' } }] }, { text: 'I saw it.' });
+    const mcp = [{ ...PATIENT, name: 'desk', url: server.url, approval: ['look'] }];
+    const { task } = (await ask('desk', tenant, { mcp, model: settings })).result!;
+    const { id } = task;
+    const [, asked] = task.status.message.parts;
+    expect(asked.data.approval).toMatchObject({ tool: 'desk_look', server: 'desk', input: { at: 'it' } });
+    const answer = (token: string) =>
+      new RawCaller(stack.url(0, 'writer'), token).call('SendMessage', sendParams('yes', { taskId: id }));
+    const caller = await stack.createToken(tenant.slug, 'agents:call', 'tasks:read', 'tasks:write');
+    expect(JSON.stringify(await answer(caller))).toContain('tasks:approve');
+    expect(server.calls).toHaveLength(0);
+    await stack.killWorkers();
+    await stack.addWorker();
+    const { task: ended } = (await answer(tenant.token)).result!;
+    expect(saidIn(ended)).toBe('I saw it.');
+    expect(provider.requests).toHaveLength(2);
+    expect(JSON.stringify(provider.requests[1]!.body)).toContain('a tool says so');
+    expect(server.calls).toMatchObject([{ tool: 'look', input: { at: 'it' }, key: expect.any(String) }]);
+    const { spans } = await rest('GET', `/v1/tasks/${id}/trace`);
+    const made = spans.filter(({ kind, name }: any) => kind === 'tool' && name === 'desk_look');
+    expect(made).toMatchObject([{ state: 'succeeded' }]);
+    const detail = await rest('GET', `/v1/tasks/${id}/trace/${made[0].entry}`);
+    expect(detail.tool).toMatchObject({ tool: 'desk_look', input: { at: 'it' }, ok: true });
+  });
+
   it('say to the code that a limit of the tenant forbids the call, or that the tenant has no key', async () => {
     const poor = await tenantWithKey();
     await stack.baton('tenants', 'limits', poor.slug, '--tokens-per-day', '10');
@@ -203,10 +238,10 @@ async function tenantWithKey(): Promise<TestTenant> {
   return created;
 }
 
-const ask = (way: string, { token } = tenant) =>
+const ask = (way: string, { token } = tenant, given: object = settings) =>
   new RawCaller(stack.url(0, 'writer'), token).call(
     'SendMessage',
-    sendParams(JSON.stringify({ way, settings })),
+    sendParams(JSON.stringify({ way, settings: given })),
   );
 
 async function rest(method: string, path: string, { token } = tenant, body?: object): Promise<any> {

@@ -82,6 +82,7 @@ function turnOf(
     model,
     history,
     contextState,
+    tools,
   } = stepsOf(request);
   return {
     text: textOf(message),
@@ -104,6 +105,7 @@ function turnOf(
     model,
     history,
     contextState,
+    tools,
   };
 }
 

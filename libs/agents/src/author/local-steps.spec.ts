@@ -148,6 +148,16 @@ describe('durable steps in a unit test', () => {
     expect(contextState).toEqual({ count: 2, other: 'x' });
   });
 
+  it('have tools that do what the test has written', async () => {
+    const executor = executorOf(async ({ tools }) => {
+      const { list, call } = await tools({ mcp: [] });
+      return [list.map(({ name }) => name), await call('desk_look', { at: 'it' })];
+    });
+    const tools = { desk_look: ({ at }: { at: string }) => `saw ${at}` };
+    const { text } = await runExecutor(executor, 'hi', { tools });
+    expect(JSON.parse(text)).toEqual([['desk_look'], { ok: true, content: 'saw it' }]);
+  });
+
   it('die as often as the test wants, to see what the code does about it', async () => {
     let charges = 0;
     const code =

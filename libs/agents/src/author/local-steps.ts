@@ -5,6 +5,7 @@ import type {
   HistoryMessage,
   Jsonify,
   StepCall,
+  ToolAnswer,
   StepOptions,
 } from '../runtimes/executor/child/steps.js';
 import { HostedSteps, type StepChannel } from '../runtimes/executor/child/hosted-steps.js';
@@ -12,6 +13,7 @@ import { UnknownOutcome } from '../runtimes/executor/child/unknown-outcome.js';
 import { type CallModel, HostedModel } from '../runtimes/executor/child/hosted-model.js';
 import type { RecordedStep, StepMessage } from '../runtimes/executor/step-protocol.js';
 import type { ModelCallAnswer } from '../runtimes/executor/model-protocol.js';
+import { HostedTools } from '../runtimes/executor/child/hosted-tools.js';
 import { LocalState } from './local-state.js';
 import { type ModelScript, scriptedModels } from './scripted-models.js';
 import { INPUT_TIMEOUT, InputTimeout } from '../runtimes/executor/child/input-timeout.js';
@@ -29,6 +31,8 @@ export interface StepAnswers {
   crashes?: readonly string[];
   /** Answers of models, in the order of the calls, or a function that makes them. */
   models?: ModelScript;
+  /** What the tools of `tools()` do, by their names. */
+  tools?: Readonly<Record<string, (input: never) => unknown>>;
   /** What `history()` gives. Default: nothing was said before */
   history?: readonly HistoryMessage[];
 }
@@ -65,7 +69,7 @@ interface LocalExecution {
  * checked as Baton checks it. Sleeps pass at once. A question with a `timeout` for which the test has no answer times out. Any other question or a call for which the test has no answer rejects.
  */
 export function localSteps(
-  { answers = {}, replies = {}, crashes = [], models = [], history = [] }: StepAnswers,
+  { answers = {}, replies = {}, crashes = [], models = [], history = [], tools = {} }: StepAnswers,
   execution: LocalExecution = { state: new LocalState({}) },
 ): LocalSteps {
   const channel: StepChannel = {
@@ -119,6 +123,14 @@ export function localSteps(
   };
   const api: DurableSteps = {
     history: () => step('history', () => [...history]),
+    tools: async () => {
+      const list = Object.keys(tools).map((name) => ({ name, inputSchema: { type: 'object' } }));
+      return new HostedTools(await step('list tools', () => list), async (name, input) => {
+        const run = known(name, tools, 'tools') as (input: unknown) => unknown;
+        const made = async (): Promise<ToolAnswer> => ({ ok: true, content: await run(input) });
+        return step(name, made, { attempts: 1 });
+      });
+    },
     contextState: execution.state.api(step),
     model: (settings, name) => new HostedModel(settings, name, callModel),
     step: (name, run, options) => (crashes.includes(name) ? crashing : step)(name, run, options),

@@ -248,7 +248,7 @@ type StepRow = z.output<typeof stepRow>;
 /** A durable step of an executor's task. */
 export interface StepRecord {
   name: string;
-  /** run, sleep, input, agent, patch, model or state */
+  /** run, sleep, input, agent, patch, model, state or tool */
   kind: string;
   /** `waiting`: for a time, an answer or another agent. `running`: or it was, when its process died. */
   state: 'running' | 'waiting' | 'succeeded' | 'failed';
@@ -498,7 +498,7 @@ export class JournalStore {
 }
 
 /** Kinds of steps that wait for nobody. */
-const WORKING_KINDS = new Set(['run', 'model', 'state']);
+const WORKING_KINDS = new Set(['run', 'model', 'state', 'tool']);
 
 /** As `TurnSteps` of libs/agents names the calls of a step. */
 const stepId = (execution: number, id: number | null): string => `step-${execution}-${id}`;

@@ -16,6 +16,7 @@ const STEP_KINDS: Readonly<Record<string, SpanKind>> = {
   sleep: 'sleep',
   input: 'question',
   model: 'model',
+  tool: 'tool',
 };
 
 const after = (at: string, ms: number): Date => new Date(Date.parse(at) + ms);
@@ -134,9 +135,14 @@ function openCallSpan(
   };
 }
 
-/** A step that has called a model: its calls stand for it. One that is under way, or that has failed before a call, is a span itself. */
-const isShownByCalls = ({ kind, endedAt, callId }: StepRecord, { modelCalls }: TraceMaterial): boolean =>
-  kind === 'model' && endedAt !== null && modelCalls.some((call) => call.callId === callId);
+/** A step that has called a model or a tool: its calls stand for it. One that is under way, or that has failed before a call, is a span itself. */
+const isShownByCalls = (
+  { kind, endedAt, callId }: StepRecord,
+  { modelCalls, toolCalls }: TraceMaterial,
+): boolean =>
+  endedAt !== null &&
+  ((kind === 'model' && modelCalls.some((call) => call.callId === callId)) ||
+    (kind === 'tool' && toolCalls.some(({ call }) => call === callId)));
 
 /** Steps go on over attempts, so a step is in the turn in which it began. One that its task did not wait for ends with it. */
 function stepSpan(step: StepRecord, index: number, { runs, statuses }: TraceMaterial): TraceSpan {

@@ -146,7 +146,7 @@ const unknownOutcome = z
 const step = z
   .object({
     name: z.string(),
-    kind: z.enum(['run', 'sleep', 'input', 'agent', 'patch', 'model', 'state']),
+    kind: z.enum(['run', 'sleep', 'input', 'agent', 'patch', 'model', 'state', 'tool']),
     state: z
       .enum(['running', 'waiting', 'succeeded', 'failed', 'stopped'])
       .describe('`stopped`: the task ended before the step did'),

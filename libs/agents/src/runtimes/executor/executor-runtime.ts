@@ -12,6 +12,9 @@ import { converse, type TurnPorts } from './turn-stream.js';
 import { processOptions } from './executor-config.js';
 import { ComputePool } from '@baton/compute';
 import { ModelCalls } from '../llm/model-calls.js';
+import { Metrics } from '@baton/telemetry';
+import { ToolSources } from '../llm/tools/tool-sources.js';
+import { TurnTools } from './turn-tools.js';
 import { TurnModels } from './turn-models.js';
 import { TurnSteps } from './turn-steps.js';
 import { ProcessSlots } from './process-slots.js';
@@ -47,6 +50,7 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
   private readonly codes = new Map<string, string>();
   private readonly slots: ProcessSlots;
   private readonly models: TurnModels;
+  private readonly tools: TurnTools;
 
   constructor(
     private readonly environment: Environment,
@@ -55,7 +59,10 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
     private readonly children: ChildTasks,
     models: ModelCalls,
     pool: ComputePool,
+    sources: ToolSources,
+    metrics: Metrics,
   ) {
+    this.tools = new TurnTools(sources, pool, metrics);
     this.models = new TurnModels(models, pool);
     this.slots = new ProcessSlots(environment.executorTenantProcesses);
   }
@@ -71,6 +78,7 @@ export class ExecutorRuntime implements AgentRuntime, OnApplicationShutdown {
       children,
       limits,
       models: this.models.ofTurn(),
+      tools: this.tools.ofTurn(),
     });
     while (steps) {
       const request = await turnRequest(steps);

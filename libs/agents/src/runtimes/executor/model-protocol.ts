@@ -36,7 +36,13 @@ export interface ModelCallAnswer {
   finish: string;
   /** The same in the provider's own word. */
   rawFinish?: string;
-  usage: { inputTokens: number; outputTokens: number; reasoningTokens: number; cachedInputTokens: number };
+  usage: {
+    inputTokens: number;
+    outputTokens: number;
+    reasoningTokens: number;
+    cachedInputTokens: number;
+    cacheWriteTokens?: number;
+  };
   /** provider/model */
   model: string;
   /** The answer is not of the schema: what is wrong, and how to tell the model. */

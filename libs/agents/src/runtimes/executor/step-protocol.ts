@@ -1,6 +1,6 @@
 // The protocol of durable steps between a worker and an agent's process.
 
-export const STEP_KINDS = ['run', 'sleep', 'input', 'agent', 'patch', 'model', 'state'] as const;
+export const STEP_KINDS = ['run', 'sleep', 'input', 'agent', 'patch', 'model', 'state', 'tool'] as const;
 export type StepKind = (typeof STEP_KINDS)[number];
 
 /** What was done about an unknown outcome. `verified`: the author's `verify` has looked. `asked`: a person has answered. */
@@ -153,7 +153,9 @@ export type StepReply =
       isWaiting?: true;
       /** Of a call that has ended. Of a call of a model: JSON of a `ModelCallAnswer`. The process ends the step then. */
       result?: string;
-      /** A call of a model has failed for good. The process ends the step then. */
+      /** Of a call of a tool: a person is asked next. */
+      asks?: true;
+      /** A call of a model or a tool has failed for good. The process ends the step then. */
       failed?: StepFailure;
     }
   | { error: StepFailure };

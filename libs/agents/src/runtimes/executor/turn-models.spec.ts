@@ -58,7 +58,8 @@ class Bench {
     };
     const executor = { execute, cancelTask: () => Promise.resolve() };
     const models = new TurnModels(llm.models, llm.pool);
-    const ports = { models, limits: { depth: 1, tasks: 1 } } as never;
+    const tools = { close: () => Promise.resolve() };
+    const ports = { models, tools, limits: { depth: 1, tasks: 1 } } as never;
     const { signal } = new AbortController();
     for await (const output of converseHere(executor, turn, signal, Logger.silent(), ports))
       this.outputs.push(output);

@@ -17,6 +17,10 @@ import { taskOfEffects } from '../../task-origin.js';
 import type { FailedCall, ModelStep } from '../llm/conversation.js';
 import { add, type ModelUsage, NO_USAGE } from '../llm/model-usage.js';
 import type { ModelPiece } from './model-protocol.js';
+import type { ApprovalRequest, Decision } from '../../approvals.js';
+import { approverOf, isSentByAgent } from '../../approvals.js';
+import { approvalRequest, readAnswer } from '../llm/approval/approval.js';
+import { type MadeCall, resultOf, type TurnTools } from './turn-tools.js';
 import { modelAnswer, type TurnModels } from './turn-models.js';
 import { cut } from './protocol.js';
 import { AgentError } from './agent-error.js';
@@ -45,6 +49,7 @@ export interface TurnStepPorts {
   /** Maximum depth of a child below the first task, and maximum number of tasks below it. */
   limits: { depth: number; tasks: number };
   models: Pick<TurnModels, 'call' | 'check'>;
+  tools: Pick<TurnTools, 'use' | 'close'>;
 }
 
 /** The members of every entry of the journal. */
@@ -104,12 +109,21 @@ interface Ended extends EntryHead {
 /** A person is asked about the unknown outcome of a step. Releases up to 0.2 skip this entry and the next one. */
 interface OutcomeAsked extends EntryHead, Pick<Begun, 'start' | 'details'> {
   event: 'asked';
+  /** ISO 8601. Of a call of a tool: from then on it counts as refused. */
+  expiresAt?: string;
 }
 
 interface OutcomeAnswered extends EntryHead {
   event: 'answered';
   /** What the caller's message says. */
   answer: OutcomeAnswer;
+  /** Of a call of a tool. Unset: the message decides nothing. */
+  decision?: Decision;
+}
+
+/** A call of a tool that must not be repeated without a person's word is sent next. */
+interface ToolSent extends EntryHead {
+  event: 'sent';
 }
 
 /** The code has thrown. Its id is 0: it is about no step. Compensations are steps of their own. */
@@ -140,7 +154,7 @@ interface Continued extends EntryHead {
  * A call of a model was made: an answer or a failure, as an llm agent has it in its journal, so that both are shown in the same way. The
  * step has not ended yet. An answer is not asked for again.
  */
-type ModelCalled = EntryHead & { event: 'called' } & (ModelStep | FailedCall);
+type ModelCalled = EntryHead & { event: 'called' } & (ModelStep | FailedCall | MadeCall);
 
 /** An entry in the journal of an executor's task. Only the executor runtime writes into it. */
 type StepEntry =
@@ -152,6 +166,7 @@ type StepEntry =
   | CompensationBegun
   | QuestionPosed
   | ModelCalled
+  | ToolSent
   | Continued;
 
 /** The reply to a message about a step, or one that comes while other steps go on. */
@@ -159,7 +174,14 @@ export type TakenReply = StepReply | { later: Promise<StepReply> };
 
 interface OpenStep extends RecordedStep {
   /** The answer of a model. */
-  called?: ModelStep;
+  called?: ModelStep | MadeCall;
+  /** Of a call of a tool: it was sent, and what a person has decided since. */
+  isSent?: boolean;
+  decision?: Decision;
+  expiresAt?: string;
+  /** What a person is asked next, and why the answer before is none. */
+  question?: { approval: ApprovalRequest; problem?: string };
+  problem?: string;
   agent?: string;
   start?: number;
   details?: DetailsJson;
@@ -220,8 +242,8 @@ export class TurnSteps {
 
   /** The steps that the code has begun before. */
   get recorded(): RecordedStep[] {
-    return this.steps.map(({ agent: _, start: _start, details: _details, called: _called, ...step }) => ({
-      ...step,
+    return this.steps.map((step) => ({
+      ...recordOf(step),
       ...(step.kind === 'run' && { key: this.keyOf(step) }),
     }));
   }
@@ -244,6 +266,7 @@ export class TurnSteps {
   /** The turn is over: calls of models that nobody waits for end. */
   close(): void {
     this.closing.abort('closed');
+    void this.ports?.tools.close();
   }
 
   /**
@@ -260,10 +283,15 @@ export class TurnSteps {
         return this.begin(message, signal, onPiece);
       case 'end':
         assertText(message.result, STEP_LIMITS.resultBytes);
-        return this.end(this.openStep(message.id), { ...message, ...decisionOf(message) });
+        return this.end(this.openStep(message.id), {
+          ...withoutStored(message, this.openStep(message.id)),
+          ...decisionOf(message),
+        });
       case 'ask': {
-        const { id } = this.openStep(message.id);
-        await this.append({ event: 'asked', id, ...this.firstMessage() });
+        const { id, question } = this.openStep(message.id);
+        const expiresAt = question?.approval.expiresAt;
+        const asked = { event: 'asked', id, ...this.firstMessage() } as const;
+        await this.append({ ...asked, ...(expiresAt !== undefined && { expiresAt }) });
         return {};
       }
       case 'compensate':
@@ -330,8 +358,14 @@ export class TurnSteps {
    */
   async ask({ id, question }: NonNullable<Parked['input']>, { wakeInMs }: Parked): Promise<AgentOutput> {
     const step = this.openStep(id);
-    if (step.kind !== 'input' && step.kind !== 'run') throw invalid('a question of a step that asks nothing');
-    const parts = step.kind === 'run' ? outcomeQuestion(step, this.keyOf(step)) : partsOf(question);
+    const asked = step.question;
+    if (step.kind !== 'input' && step.kind !== 'run' && !asked)
+      throw invalid('a question of a step that asks nothing');
+    const parts = asked
+      ? approvalRequest([asked.approval], asked.problem)
+      : step.kind === 'run'
+        ? outcomeQuestion(step, this.keyOf(step))
+        : partsOf(question);
     const output = inputRequired(this.turn, parts);
     if (wakeInMs !== undefined) this.turn.log.wakeIn(clamped(wakeInMs, STEP_LIMITS.sleepMs));
     const isOnly = this.openQuestions().every((each) => each === step);
@@ -365,7 +399,7 @@ export class TurnSteps {
     ).length;
     for (const { value, runId } of entries) {
       this.bytes += JSON.stringify(value).length;
-      if (value.event === 'called') this.count(value, runId === this.turn.runId);
+      if (value.event === 'called' && value.kind !== 'result') this.count(value, runId === this.turn.runId);
       // A step is begun again after a crash.
       if (value.event !== 'continued') begun.add(`${value.execution} ${value.id}`);
     }
@@ -390,6 +424,16 @@ export class TurnSteps {
       this.isExact = true;
       return;
     }
+    if (asking.kind === 'tool') {
+      const decision = this.decisionAbout(asking);
+      const answer = { done: decision.approved === true };
+      const known = 'problem' in decision ? { answer: { problem: decision.problem } } : { answer, decision };
+      const entry = { event: 'answered', id: question, ...known } as const;
+      await this.append(entry);
+      this.apply({ ...entry, execution: this.execution, at: '', head: this.head ?? 0 });
+      this.isExact = true;
+      return;
+    }
     const answer = historyBefore(this.turn).length;
     const details = detailsToJson(this.turn.details);
     const saysSomething = Object.keys(details).length > 0;
@@ -398,6 +442,27 @@ export class TurnSteps {
     step.ended = { order: ++this.ends, result: this.answerAt(answer, details) };
     // The turn before has ended with the question, after all that it had published.
     this.isExact = true;
+  }
+
+  /** What this turn's message says about a call of a tool. Only a person decides. */
+  private decisionAbout(step: OpenStep): Decision | { approved?: never; problem: string } {
+    const { message } = this.turn;
+    if (isSentByAgent(message)) return { problem: 'Only a person can answer this, and not an agent.' };
+    const by = approverOf(message);
+    const callId = this.callIdOf(step);
+    const expiry = step.expiresAt === undefined ? undefined : Date.parse(step.expiresAt);
+    if (expiry !== undefined && expiry <= (by ? Date.parse(by.at) : clock.now())) {
+      const reason = `nobody has answered before ${step.expiresAt}, when the question expired`;
+      return { callId, approved: false, reason };
+    }
+    const { decisions, problem } = readAnswer(message, [callId], [callId]);
+    const [decision] = decisions;
+    if (problem !== undefined || !decision) return { problem: problem ?? 'That is neither yes nor no.' };
+    return { ...decision, ...(by && { by }) };
+  }
+
+  private callIdOf({ id }: OpenStep): string {
+    return `step-${this.execution}-${id}`;
   }
 
   private apply(entry: StepEntry): void {
@@ -410,7 +475,12 @@ export class TurnSteps {
     }
     // The process does not know of it yet: what it publishes until the step ends comes after the entry.
     if (entry.event === 'called') {
-      if (step && entry.kind === 'step') step.called = entry;
+      if (step && entry.kind !== 'failed-call') step.called = entry;
+      return;
+    }
+    if (entry.event === 'sent') {
+      if (step) step.isSent = true;
+      delete step?.decision;
       return;
     }
     this.head = entry.head;
@@ -444,12 +514,17 @@ export class TurnSteps {
       delete step.called;
       if (!entry.decision) delete step.isUnknown;
     } else if (step && entry.event === 'asked') {
-      const { start, details } = entry;
+      const { start, details, expiresAt } = entry;
+      if (expiresAt !== undefined) step.expiresAt ??= expiresAt;
       Object.assign(step, { ...(start !== undefined && { start }), ...(details && { details }) });
     } else if (step && entry.event === 'answered') {
-      step.answer = entry.answer;
+      if (step.kind !== 'tool') step.answer = entry.answer;
+      else if (entry.decision) {
+        step.decision = entry.decision;
+        delete step.problem;
+      } else if ('problem' in entry.answer) step.problem = entry.answer.problem;
     } else if (step && entry.event === 'ended') {
-      const said = step.called && !entry.error ? withProblem(step.called, entry.result) : entry.result;
+      const said = step.called && !entry.error ? resultFrom(step.called, entry.result) : entry.result;
       const result = entry.answer === undefined ? said : this.answerAt(entry.answer, entry.details);
       step.ended = {
         order: ++this.ends,
@@ -494,7 +569,7 @@ export class TurnSteps {
       this.total += 1;
     }
     // A call that is asked for again is no other try: it has one child. A model that has answered is not asked again.
-    if (isNew || kind === 'run' || (kind === 'model' && !known?.called)) {
+    if (isNew || kind === 'run' || ((kind === 'model' || kind === 'tool') && !known?.called)) {
       const waits = kind === 'sleep' || (kind === 'input' && ms !== undefined);
       const until = waits ? Date.now() + clamped(ms, STEP_LIMITS.sleepMs) : undefined;
       const entry = {
@@ -514,6 +589,7 @@ export class TurnSteps {
       }
     }
     if (kind === 'model') return { later: this.callModel(this.openStep(id), message, signal, onPiece) };
+    if (kind === 'tool') return { later: this.useTools(this.openStep(id), request ?? '', signal) };
     if (kind === 'state') return this.useState(this.openStep(id), request ?? '');
     return kind === 'agent' ? this.call(this.openStep(id), request ?? '', signal) : {};
   }
@@ -556,7 +632,7 @@ export class TurnSteps {
   ): Promise<StepReply> {
     const { turn, ports } = this;
     if (!ports) throw new Error('this turn has no models');
-    if (step.called) return ports.models.check(turn, request, step.called);
+    if (step.called?.kind === 'step') return ports.models.check(turn, request, step.called);
     const stop = AbortSignal.any([signal, this.closing.signal]);
     return ports.models.call(turn, request, {
       signal: stop,
@@ -579,7 +655,36 @@ export class TurnSteps {
     });
   }
 
-  private count({ usage, model }: Pick<ModelCalled, 'usage' | 'model'>, isOfThisRun: boolean): void {
+  /** Lists tools, or makes a call. A result that is stored is not asked for again. The process ends the step, as that of a call of a model. */
+  private async useTools(step: OpenStep, request: string, signal: AbortSignal): Promise<StepReply> {
+    const { turn, ports } = this;
+    if (!ports) throw new Error('this turn has no tools');
+    if (step.called?.kind === 'result') return { result: resultOf(step.called) };
+    const { decision, isSent = false, expiresAt } = step;
+    const known = { callId: this.callIdOf(step), key: this.keyOf(step), decision, isSent, expiresAt };
+    const outcome = await ports.tools.use(turn, request, known, {
+      signal: AbortSignal.any([signal, this.closing.signal]),
+      onSend: () => this.note({ event: 'sent', id: step.id, at: clock.date().toISOString() }),
+      keep: (call) => this.note({ event: 'called', id: step.id, ...call }),
+    });
+    if (!('question' in outcome)) return outcome;
+    const problem = outcome.problem ?? step.problem;
+    step.question = { approval: outcome.question, ...(problem !== undefined && { problem }) };
+    return { asks: true };
+  }
+
+  /** Stores an entry about a call that is under way. The process does not know of it. */
+  private async note(
+    entry: WithoutHead<ToolSent> | (Pick<EntryHead, 'id'> & { event: 'called' } & MadeCall),
+  ): Promise<void> {
+    const value = { execution: this.execution, head: this.head ?? -1, ...entry };
+    this.assertRoom(value);
+    await this.turn.journal.append(value);
+    this.position += 1;
+    this.apply(value);
+  }
+
+  private count({ usage, model }: Pick<ModelStep, 'usage' | 'model'>, isOfThisRun: boolean): void {
     const { run, task } = this.spent;
     this.spent = { run: isOfThisRun ? add(run, usage) : run, task: add(task, usage) };
     this.lastModel = model;
@@ -700,8 +805,30 @@ export class TurnSteps {
   }
 }
 
+type WithoutHead<T extends EntryHead> = Omit<T, 'execution' | 'head'>;
+
+/** The end of a call whose result the journal has already. */
+function withoutStored<Message extends { result?: string }>(message: Message, { called }: OpenStep): Message {
+  const { result: _, ...rest } = message;
+  return called?.kind === 'result' ? (rest as Message) : message;
+}
+
+/** What the process gets of a step. */
+function recordOf(step: OpenStep): RecordedStep {
+  const { id, name, nth, kind, alone, attempts, failures, isUnknown, answer, until, asked, ended } = step;
+  const record = { id, name, nth, kind, alone, attempts, failures };
+  return {
+    ...record,
+    ...(isUnknown && { isUnknown }),
+    ...(answer && { answer }),
+    ...(until !== undefined && { until }),
+    ...(asked !== undefined && { asked }),
+    ...(ended && { ended }),
+  };
+}
+
 type WithoutExecution<T> = T extends unknown ? Omit<T, 'execution' | 'at' | 'head'> : never;
-type NewStepEntry = WithoutExecution<Exclude<StepEntry, ModelCalled>>;
+type NewStepEntry = WithoutExecution<Exclude<StepEntry, ModelCalled | ToolSent>>;
 
 const isStepEntry = (entry: JournalEntry): entry is JournalEntry & { value: StepEntry } =>
   typeof (entry.value as Partial<StepEntry> | null)?.execution === 'number';
@@ -723,8 +850,9 @@ function openQuestion(entries: readonly { value: StepEntry }[]): number | undefi
   return last !== undefined && open.has(last) ? last : [...open][0];
 }
 
-/** JSON of the answer of a model. @param ended JSON of what its process has said about it: that it is not of its schema */
-function withProblem(called: ModelStep, ended: string | undefined): string {
+/** JSON of the answer of a model, or of the result of a tool. @param ended JSON of what its process has said about it: that it is not of its schema */
+function resultFrom(called: ModelStep | MadeCall, ended: string | undefined): string {
+  if (called.kind === 'result') return resultOf(called);
   // oxlint-disable-next-line no-restricted-properties -- bounded, and of the operator's code
   const problem = ended === undefined ? {} : (JSON.parse(ended) as object);
   return JSON.stringify({ ...modelAnswer(called), ...problem });

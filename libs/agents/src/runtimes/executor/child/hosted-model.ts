@@ -238,15 +238,15 @@ function contentOf({ content, providerOptions: own }: ModelChatMessage): ModelPa
 }
 
 function endOf({ finish, rawFinish, usage }: ModelCallAnswer): object {
-  const { inputTokens, outputTokens, reasoningTokens, cachedInputTokens } = usage;
+  const { inputTokens, outputTokens, reasoningTokens, cachedInputTokens, cacheWriteTokens = 0 } = usage;
   return {
     finishReason: { unified: finish, raw: rawFinish },
     usage: {
       inputTokens: {
         total: inputTokens,
-        noCache: inputTokens - cachedInputTokens,
+        noCache: Math.max(0, inputTokens - cachedInputTokens - cacheWriteTokens),
         cacheRead: cachedInputTokens,
-        cacheWrite: undefined,
+        cacheWrite: cacheWriteTokens,
       },
       outputTokens: { total: outputTokens, text: outputTokens - reasoningTokens, reasoning: reasoningTokens },
     },

@@ -3,14 +3,18 @@ import { setImmediate as nextTick, setTimeout as delay } from 'node:timers/promi
 import type {
   AgentReply,
   CallOptions,
+  CodeTools,
+  CodeToolSettings,
   DurableSteps,
   Duration,
   InputAnswer,
   InputOptions,
   Jsonify,
+  ModelTool,
   StepCall,
   StateOutcome,
   StepOptions,
+  ToolAnswer,
   Verified,
 } from './steps.js';
 import type { ModelCallAnswer, ModelPiece } from '../model-protocol.js';
@@ -30,6 +34,7 @@ import {
 import { conversationBefore } from './conversation-before.js';
 import { INPUT_TIMEOUT, InputTimeout } from './input-timeout.js';
 import { type CallModel, HostedModel } from './hosted-model.js';
+import { type CallTool, HostedTools } from './hosted-tools.js';
 import { StepError } from './step-error.js';
 import { failureOf, restoredError, withNotes } from './step-failures.js';
 import { answerOf, jsonOf, milliseconds, partsOf, valueOf } from './step-values.js';
@@ -174,6 +179,7 @@ export class HostedSteps {
       model: (settings, step) => new HostedModel(settings, step, this.callModel),
       history: () =>
         this.tracked('run', 'history', (step) => this.run(step, () => conversationBefore(request))),
+      tools: (settings) => handled(this.tools(settings)),
       contextState: {
         get: (key) => handled(this.useState({ key })),
         set: (key, value, { version } = {}) => handled(this.setState(key, value, version)),
@@ -658,6 +664,35 @@ export class HostedSteps {
     };
     return this.tracked('model', name, work);
   };
+
+  private async tools(settings: CodeToolSettings): Promise<CodeTools> {
+    const list = await this.useTools<ModelTool[]>('list tools', { settings });
+    const call: CallTool = (tool, input) =>
+      handled(this.useTools<ToolAnswer>(tool, { settings, call: { tool, input: input ?? {} } }));
+    return new HostedTools(list, call);
+  }
+
+  private async useTools<T>(name: string, asked: object): Promise<T> {
+    const request = jsonOf(asked, 'The request to a tool');
+    const use = async (step: HostedStep): Promise<T> => {
+      const { id, asked: number } = step.record;
+      const { result, failed, asks } = await this.begin(step, {
+        ...(request !== undefined && { request }),
+      });
+      if (asks) {
+        await this.stored({ op: 'ask', id });
+        return this.park({ input: { id, question: [] }, asked: number });
+      }
+      if (failed) {
+        await this.stored({ op: 'fail', id, error: failed });
+        throw new StepError(name, failed);
+      }
+      // The worker has the result of a call that was made. It does not have others.
+      await this.stored({ op: 'end', id, ...(result !== undefined && { result }) });
+      return valueOf(result) as T;
+    };
+    return this.tracked('tool', name, use);
+  }
 
   private async setState(key: string, value: unknown, expected: number | undefined): Promise<StateOutcome> {
     const json = jsonOf(value, 'A value of the state', STEP_LIMITS.stateBytes);

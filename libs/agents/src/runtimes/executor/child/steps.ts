@@ -238,6 +238,33 @@ export interface CodeModel {
   doStream(options: never): Promise<never>;
 }
 
+/** MCP servers, and the terms of approvals: the settings `tools.mcp` and `approvals` of an `llm` agent (docs/agents/tools.md). */
+export interface CodeToolSettings {
+  mcp: unknown[];
+  approvals?: unknown;
+}
+
+/** The result of a call of a tool. */
+export interface ToolAnswer {
+  /** False: the tool has failed, its input is not valid, or a person has refused the call. `content` says why. */
+  ok: boolean;
+  /** A JSON value. */
+  content: unknown;
+  /** Text for a model in place of `content`. */
+  text?: string;
+  files?: { name: string; mediaType: string; base64: string }[];
+}
+
+/** The tools of MCP servers. Each call is a step. */
+export interface CodeTools {
+  /** For `tools` of a model. */
+  list: ModelTool[];
+  /** The same for `tools` of the AI SDK. */
+  sdk: Record<string, never>;
+  /** Rejects with a `StepError` if there is no such tool, or no connection to its server. */
+  call: (tool: string, input: unknown) => Promise<ToolAnswer>;
+}
+
 /** A message of a conversation. It fits into `messages` of a model. */
 export interface HistoryMessage {
   role: 'user' | 'assistant';
@@ -316,6 +343,11 @@ export interface DurableSteps {
    * this task. The newest 100 messages, of at most 60,000 characters, the oldest first. It is a step, so all attempts get the same.
    */
   history: () => Promise<HistoryMessage[]>;
+  /**
+   * Opens MCP servers with the secrets of the tenant. The list of their tools is a step, and each call is one, with an effect key. The task is
+   * `input-required` while a person must approve a call.
+   */
+  tools: (settings: CodeToolSettings) => Promise<CodeTools>;
   /** Values that the agent keeps for the context. Reads and writes are steps. */
   contextState: ContextState;
 }

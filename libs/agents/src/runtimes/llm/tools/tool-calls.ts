@@ -41,7 +41,7 @@ export async function* runToolCalls(
     const began = Date.now();
     const result =
       'tool' in one
-        ? await measured(turn, metrics, one, (span) => makeCall(turn, one, conversation, signal, span))
+        ? await measuredCall(turn, metrics, one, (span) => makeCall(turn, one, conversation, signal, span))
         : one.result;
     const time = { at: new Date(began).toISOString(), ms: Date.now() - began };
     const { toolName: tool } = one.call;
@@ -112,10 +112,10 @@ async function prepare(
 }
 
 /** Makes a call in a span of its own (OpenTelemetry, GenAI: execute tool). Input and result are not in it. */
-async function measured(
+export async function measuredCall(
   { span: parent }: Turn,
   metrics: Metrics,
-  { call, tool }: Callable,
+  { call, tool }: { call: Pick<RecordedCall, 'toolCallId'>; tool: AgentTool },
   make: (span: Span | undefined) => Promise<ToolResult>,
 ): Promise<ToolResult> {
   const began = performance.now();
@@ -169,16 +169,16 @@ async function makeCall(
 
 const failed = (text: string): ToolResult => ({ ok: false, content: text });
 
-const refused = (reason: string | undefined): ToolResult =>
+export const refused = (reason: string | undefined): ToolResult =>
   failed(
     `The user has refused this call${reason === undefined ? '' : `: ${reason}`}. ` +
       'It was not made; do not make it again unless the user asks for it.',
   );
 
-const notKnown = (tool: string): string =>
+export const notKnown = (tool: string): string =>
   `Whether "${tool}" was carried out is not known: the server stopped while the call was made.`;
 
-const notRepeated = (tool: string, reason: string | undefined): ToolResult =>
+export const notRepeated = (tool: string, reason: string | undefined): ToolResult =>
   failed(
     `${notKnown(tool)} A person has decided that it is not made again${reason === undefined ? '' : `: ${reason}`}.`,
   );

@@ -1,0 +1,231 @@
+import type { ComputePool } from '@baton/compute';
+import { clock, messageOf, type Metrics } from '@baton/telemetry';
+import { z } from 'zod';
+import type { ApprovalRequest, Decision } from '../../approvals.js';
+import type { Turn } from '../../agent-runtime.js';
+import { AgentFailure } from '../llm/agent-failure.js';
+import { llmConfig, type LlmConfig } from '../llm/llm-config.js';
+import { SchemaChecks } from '../llm/schema-checks.js';
+import { OutcomeUnknown } from '../llm/tools/outcome-unknown.js';
+import { measuredCall, notKnown, notRepeated, refused } from '../llm/tools/tool-calls.js';
+import type { AgentTool, OpenTools, ToolResult, ToolSources } from '../llm/tools/tool-sources.js';
+import { STEP_LIMITS, type StepFailure } from './step-protocol.js';
+
+/** What is stored of a call of a tool so far. */
+export interface ToolStep {
+  /** Unique in the task. */
+  callId: string;
+  /** Effect key of the call. */
+  key: string;
+  /** It was sent, and has no result. */
+  isSent: boolean;
+  /** Of a person, since the call was sent last. */
+  decision: Decision | undefined;
+  /** ISO 8601, of the question. */
+  expiresAt: string | undefined;
+}
+
+/** What a call of a tool stores while it is made. */
+export interface ToolCallPorts {
+  signal: AbortSignal;
+  /** The call is sent next. Without a result its outcome is unknown from then on. */
+  onSend: () => Promise<void>;
+  /** Stores the result. */
+  keep: (call: MadeCall) => Promise<void>;
+}
+
+/** A call of a tool that was made, as an llm agent has it in its journal. */
+export interface MadeCall {
+  kind: 'result';
+  call: string;
+  tool: string;
+  input: unknown;
+  result: ToolResult;
+  /** ISO 8601 */
+  at: string;
+  ms: number;
+}
+
+/** The outcome of a use of tools: JSON of the result, a failure, or a question to a person. `problem`: why the answer before is none. */
+export type ToolOutcome =
+  | { result: string }
+  | { failed: StepFailure }
+  | { question: ApprovalRequest; problem?: string };
+
+const request = z.strictObject({
+  settings: z.strictObject({ mcp: z.array(z.unknown()), approvals: z.unknown().optional() }),
+  /** Unset: the tools are listed. */
+  call: z.strictObject({ tool: z.string(), input: z.unknown() }).optional(),
+});
+
+/** The tools of MCP servers for the agents in code of a worker. */
+export class TurnTools {
+  private readonly opened = new Map<string, Promise<OpenTools>>();
+
+  constructor(
+    private readonly sources: ToolSources,
+    private readonly pool: ComputePool,
+    private readonly metrics: Metrics,
+  ) {}
+
+  /** The tools of one turn. Close it at its end. */
+  ofTurn(): TurnTools {
+    return new TurnTools(this.sources, this.pool, this.metrics);
+  }
+
+  async close(): Promise<void> {
+    const all = [...this.opened.values()];
+    this.opened.clear();
+    await Promise.allSettled(all.map(async (opening) => (await opening).close()));
+  }
+
+  /**
+   * Lists tools, or makes a call, as far as it may be made now. Rejects only if the turn cannot go on.
+   * @param json of the request of the process
+   */
+  async use(turn: Turn, json: string, step: ToolStep, ports: ToolCallPorts): Promise<ToolOutcome> {
+    try {
+      // oxlint-disable-next-line no-restricted-properties -- bounded, and of the operator's code
+      const { data, error } = request.safeParse(JSON.parse(json || '{}'));
+      if (!data) throw new AgentFailure(`the settings of tools: ${error.issues[0]?.message ?? 'not valid'}`);
+      const config = configOf(data.settings);
+      const { tools } = await this.open(turn, config, ports.signal);
+      return data.call
+        ? await this.call(turn, config, tools, data.call, step, ports)
+        : bounded(tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })));
+    } catch (error) {
+      if (!(error instanceof AgentFailure) || ports.signal.aborted) throw error;
+      return { failed: { name: 'ToolError', message: error.message } };
+    }
+  }
+
+  private open(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<OpenTools> {
+    const key = JSON.stringify(config.tools);
+    const opening = this.opened.get(key) ?? this.sources.open(turn, config, signal);
+    this.opened.set(key, opening);
+    opening.catch(() => this.opened.delete(key));
+    return opening;
+  }
+
+  private async call(
+    turn: Turn,
+    config: LlmConfig,
+    tools: readonly AgentTool[],
+    { tool: name, input: asked }: { tool: string; input?: unknown },
+    step: ToolStep,
+    ports: ToolCallPorts,
+  ): Promise<ToolOutcome> {
+    const tool = tools.find((each) => each.name === name);
+    if (!tool) {
+      const names = tools.map((each) => each.name).join(', ') || 'none';
+      throw new AgentFailure(`There is no tool "${name}". The tools are: ${names}.`);
+    }
+    const { decision } = step;
+    const checks = new SchemaChecks(this.pool, turn.tenantId);
+    const wrong = await checks.input(name, tool.inputSchema, asked);
+    if (wrong) return bounded(failedResult(`The input of "${name}" is not valid: ${wrong}.`));
+    const isUnknown = step.isSent && tool.repeat !== 'again';
+    if (isUnknown && tool.repeat === 'never')
+      return bounded(failedResult(`${notKnown(name)} It was not made again.`));
+    if (decision?.approved === false) {
+      return bounded(isUnknown ? notRepeated(name, decision.reason) : refused(decision.reason));
+    }
+    const question = (): ApprovalRequest => requestOf(tool, asked, step, isUnknown, config);
+    // Another task may have made the call: this one is its fork.
+    const { origin } = turn;
+    const mayRepeat = origin !== undefined && origin.effectsOf === undefined && tool.repeat === 'never';
+    if ((tool.needsApproval || mayRepeat || isUnknown) && !decision) return { question: question() };
+    const changed = decision?.input;
+    const input = isUnknown ? asked : (changed ?? asked);
+    const problem = await checks.input(name, tool.inputSchema, input);
+    if (problem)
+      return { question: question(), problem: `The changed input of "${name}" is not valid: ${problem}.` };
+    return this.make(turn, tool, input, step, ports, question);
+  }
+
+  private async make(
+    turn: Turn,
+    tool: AgentTool,
+    input: unknown,
+    { callId, key }: ToolStep,
+    { signal, onSend, keep }: ToolCallPorts,
+    question: () => ApprovalRequest,
+  ): Promise<ToolOutcome> {
+    const { name } = tool;
+    if (tool.repeat !== 'again') await onSend();
+    const began = Date.now();
+    const at = clock.date().toISOString();
+    let made: ToolResult;
+    try {
+      made = await measuredCall(turn, this.metrics, { call: { toolCallId: callId }, tool }, (span) =>
+        tool.execute(input, { id: callId, key, lane: 1, signal, traceparent: span?.traceparent }),
+      );
+    } catch (error) {
+      if (error instanceof OutcomeUnknown) return { question: { ...question(), unknownOutcome: true } };
+      if (signal.aborted || error instanceof AgentFailure) throw error;
+      throw new AgentFailure(messageOf(error), { cause: error });
+    }
+    const result = turn.secrets.redactor.value(made);
+    const outcome = bounded(result);
+    const kept = 'result' in outcome ? result : failedResult(TOO_LARGE);
+    await keep({ kind: 'result', call: callId, tool: name, input, result: kept, at, ms: Date.now() - began });
+    return outcome;
+  }
+}
+
+/** The result of a call that was made, for its process. */
+export const resultOf = ({ result }: MadeCall): string => JSON.stringify(forCode(result));
+
+/** What the code reads of a result. */
+const forCode = ({ ok, content, text, files }: ToolResult): object => ({
+  ok,
+  content,
+  ...(text !== undefined && { text }),
+  ...(files && files.length > 0 && { files }),
+});
+
+const TOO_LARGE = `its result has more than ${STEP_LIMITS.resultBytes} bytes`;
+
+function bounded(value: ToolResult | readonly object[]): ToolOutcome {
+  const json = JSON.stringify('ok' in value ? forCode(value) : value);
+  if (Buffer.byteLength(json) <= STEP_LIMITS.resultBytes) return { result: json };
+  return { failed: { name: 'ToolError', message: TOO_LARGE } };
+}
+
+const failedResult = (content: string): ToolResult => ({ ok: false, content });
+
+function requestOf(
+  tool: AgentTool,
+  input: unknown,
+  { callId, expiresAt }: ToolStep,
+  isUnknown: boolean,
+  { approvals: { guests, by, expires } }: LlmConfig,
+): ApprovalRequest {
+  const { name, description, server } = tool;
+  const fresh = expires === undefined ? undefined : new Date(clock.now() + expires).toISOString();
+  const until = expiresAt ?? fresh;
+  return {
+    callId,
+    tool: name,
+    description,
+    input,
+    ...(server !== undefined && { server }),
+    ...(isUnknown && { unknownOutcome: true as const }),
+    ...(guests && { guests: true as const }),
+    ...(by === 'other' && { by }),
+    ...(until !== undefined && { expiresAt: until }),
+  };
+}
+
+/** The settings as those of an llm agent. Its model is never called. */
+function configOf({ mcp, approvals }: z.output<typeof request>['settings']): LlmConfig {
+  try {
+    return llmConfig({
+      model: 'openai/none',
+      tools: { mcp },
+      ...(approvals !== undefined && { approvals }),
+    });
+  } catch (error) {
+    throw new AgentFailure(messageOf(error));
+  }
+}
