@@ -243,6 +243,31 @@ describeConsole('the pages of a tenant', () => {
     expect(download.suggestedFilename()).toBe('usage-by-token.csv');
   });
 
+  it('set spending caps, show how much of them is used, and delete them after a question', async () => {
+    await baton.stack.baton('tenants', 'caps', tenant.slug, '--amount', '500', '--period', 'month');
+    const page = await open('/usage', 'Usage and limits');
+    await row(page, '500.00 USD').getByText('only the operator changes it').waitFor();
+    await page.getByRole('button', { name: 'Set spending cap' }).click();
+    await dialog(page).getByLabel('Of', { exact: true }).selectOption('agent');
+    baton.expectFaults(/status of 400/);
+    await dialog(page).getByLabel('Which one').fill('nobody');
+    await dialog(page).getByLabel('Period').selectOption('day');
+    await dialog(page).getByLabel('Amount in USD').fill('2.5');
+    await dialog(page).getByLabel('At the limit').selectOption('ask');
+    await baton.expectAccessible(page);
+    await dialog(page).getByRole('button', { name: 'Set spending cap' }).click();
+    await dialog(page).getByText('there is no agent "nobody"').first().waitFor();
+    await dialog(page).getByLabel('Which one').fill('echo');
+    await dialog(page).getByRole('button', { name: 'Set spending cap' }).click();
+    await dialog(page).waitFor({ state: 'detached' });
+    await row(page, 'agent echo').getByText('ask a person').waitFor();
+    await page.getByRole('progressbar', { name: 'agent echo per day used' }).waitFor({ state: 'attached' });
+    await baton.expectAccessible(page);
+    await page.getByRole('button', { name: 'Delete agent echo per day' }).click();
+    await dialog(page).getByRole('button', { name: 'Delete' }).click();
+    await row(page, 'agent echo').waitFor({ state: 'detached' });
+  });
+
   it('are shown to tokens that may see them only', async () => {
     const token = await baton.stack.createToken(tenant.slug, 'agents:call');
     const page = await open('/tokens', 'Tokens', token);

@@ -19,6 +19,7 @@ import { ScopedPage } from '../../components/scoped';
 import { useCaller } from '../../session/caller';
 import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../../components/agent-names';
+import { SpendingCaps } from './spending-caps';
 import { moneyIn, sinceOf, type Usage, usageQuery } from './usage-query';
 import { type Key, KEYS, PERIODS, readUsageView, type UsageView } from './usage-view';
 import { COMMAND_LINE } from '../../command-line';
@@ -54,6 +55,7 @@ export function UsagePage() {
       {usage.error && <ErrorView error={usage.error} retry={() => void usage.refetch()} />}
       {usage.isPending && <Skeleton height="8rem" aria-label="Loading usage" role="status" />}
       {usage.data && <UsageTable usage={usage.data} />}
+      {can('tasks:read') && <SpendingCaps />}
       {can('tasks:read') && <Limits />}
     </ScopedPage>
   );
