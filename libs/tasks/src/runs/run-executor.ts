@@ -38,7 +38,7 @@ import { AgentDirectory } from '../catalog/agent-directory.js';
 import { TurnFailure } from '../core/turn-failure.js';
 import { AppendRefused } from '../core/append-refused.js';
 import { type EndedTurn, TurnEnds } from '../turns/turn-ends.js';
-import { AgentCharges } from '../spending/agent-charges.js';
+import { AgentCharges } from '../charges/agent-charges.js';
 import { ActiveRuns } from './active-runs.js';
 import { EventWriter, writerMetrics } from './event-writer.js';
 import { restoreArtifact } from './restore-artifact.js';

@@ -5,7 +5,7 @@ import { AgentDirectoryModule } from '../catalog/agent-directory.module.js';
 import { SweepLeaderModule } from '../core/sweep-leader.module.js';
 import { RuntimePortsModule } from '../runtime-ports/runtime-ports.module.js';
 import { TurnsModule } from '../turns/turns.module.js';
-import { AgentCharges } from '../spending/agent-charges.js';
+import { AgentCharges } from '../charges/agent-charges.js';
 import { ActiveRuns } from './active-runs.js';
 import { CallRecords } from './call-records.js';
 import { RunExecutor } from './run-executor.js';

@@ -12,7 +12,7 @@ import { LimitsService } from '@baton/identity';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Inject, Injectable } from '@nestjs/common';
 import { v4 as uuid, v5 as uuidOf } from 'uuid';
-import { fullCapReason } from '../spending/full-cap-reason.js';
+import { fullCapReason } from '../charges/full-cap-reason.js';
 
 /** How long to retry saving the token usage of a model call. */
 const RECORD_USAGE_MS = 5_000;
