@@ -39,6 +39,7 @@ describeConsole('the pages of a tenant', () => {
       'playground',
       'schedules',
       'webhooks',
+      'bulk',
       'dead-letters',
       'usage',
       'secrets',

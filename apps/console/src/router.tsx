@@ -5,6 +5,7 @@ import { EmptyState } from './components/empty-state';
 import { PageError } from './components/page-error';
 import { agentsRoutes } from './pages/agents/routes';
 import { auditRoutes } from './pages/audit/routes';
+import { bulkRoutes } from './pages/bulk/routes';
 import { deadLettersRoutes } from './pages/dead-letters/routes';
 import { homeRoutes } from './pages/home/routes';
 import { inboxRoutes } from './pages/inbox/routes';
@@ -28,6 +29,7 @@ const routeTree = rootRoute.addChildren([
     ...agentsRoutes,
     ...playgroundRoutes,
     ...tasksRoutes,
+    ...bulkRoutes,
     ...inboxRoutes,
     ...schedulesRoutes,
     ...webhooksRoutes,

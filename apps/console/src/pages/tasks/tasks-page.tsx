@@ -40,6 +40,7 @@ export function TasksPage() {
   const list = useTasks(filters, entry);
   const { tasks, searched, error, isPending, hasMore, isFetchingMore, readMore, retry } = list;
   const names = useAgentNames();
+  const { can } = useCaller();
   const isSearch = filters.text !== undefined;
   const hasFilters = Object.keys(filters).length > 0;
   return (
@@ -66,6 +67,24 @@ export function TasksPage() {
             ? `${tasks.length} tasks found in the newest ${searched.toLocaleString()}`
             : `${tasks.length} tasks${hasMore ? ' loaded; scroll for older ones' : ''}`}
         </Text>
+        {can('agents:call') && tasks.length > 0 && (
+          <Button
+            size="compact-sm"
+            variant="default"
+            renderRoot={(props) => (
+              <Link
+                to="/bulk"
+                search={{
+                  ...(filters.agent !== undefined && { agent: filters.agent }),
+                  ...(filters.state && { state: filters.state }),
+                }}
+                {...props}
+              />
+            )}
+          >
+            Change many
+          </Button>
+        )}
         {isSearch && hasMore && (
           <Button size="compact-sm" variant="default" loading={isFetchingMore} onClick={readMore}>
             Search older tasks
