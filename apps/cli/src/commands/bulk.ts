@@ -14,7 +14,7 @@ const TASK_TITLES = ['task', 'agent', 'state', 'updated', 'first message'];
 const MAX_LISTED = 1_000;
 const WATCH_MS = 1_000;
 
-type Bulk = TenantSchemas['BulkOperation'];
+type BulkOperation = TenantSchemas['BulkOperation'];
 
 interface BeginOptions extends ServerOptions {
   agent?: string;
@@ -56,7 +56,7 @@ export function addBulkCommands(program: Command, cli: Cli): void {
     .option('--all', 'all tasks that the action is for, without any of the options before')
     .option('--dry-run', 'only show what would be done')
     .option('--watch', 'show how far it is until it has ended')
-    .action((action: Bulk['action'], options: BeginOptions) => begin(cli, action, options));
+    .action((action: BulkOperation['action'], options: BeginOptions) => begin(cli, action, options));
   add('list', 'list the operations, the newest first')
     .option('--limit <number>', `maximum number of operations, up to ${MAX_LISTED}`, '20')
     .action((options: ServerOptions & { limit: string }) => list(cli, options));
@@ -69,7 +69,7 @@ export function addBulkCommands(program: Command, cli: Cli): void {
     .action((id: string, options: ServerOptions) => cancel(cli, id, options));
 }
 
-async function begin(cli: Cli, action: Bulk['action'], options: BeginOptions): Promise<void> {
+async function begin(cli: Cli, action: BulkOperation['action'], options: BeginOptions): Promise<void> {
   const filter = filterOf(options);
   if (Object.keys(filter).length === 0 && !options.all) {
     throw new UsageError('Say which tasks, for instance with --agent or --state, or give --all.');
@@ -166,10 +166,10 @@ async function cancel(cli: Cli, id: string, options: ServerOptions): Promise<voi
   else cli.terminal.out(`Operation ${id} is canceled: ${progressOf(found)}.`);
 }
 
-const progressOf = ({ found, done, skipped, failed }: Bulk): string =>
+const progressOf = ({ found, done, skipped, failed }: BulkOperation): string =>
   `${found} found, ${done} done, ${skipped} skipped, ${failed} failed`;
 
-const rowOf = (one: Bulk): string[] => [
+const rowOf = (one: BulkOperation): string[] => [
   one.id,
   one.action,
   one.waits_for === null ? one.state : `${one.state} (waits)`,

@@ -15,9 +15,9 @@ import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
 
-type Bulk = TenantSchemas['BulkOperation'];
-type Action = Bulk['action'];
-type Preview = TenantSchemas['BulkPreview'];
+type BulkOperation = TenantSchemas['BulkOperation'];
+type Action = BulkOperation['action'];
+type BulkPreview = TenantSchemas['BulkPreview'];
 
 const route = getRouteApi('/app/bulk');
 /** How often the operations are read again, in ms. */
@@ -41,7 +41,7 @@ const ACTIONS: Readonly<Record<Action, { label: string; will: string }>> = {
   },
 };
 
-interface Filter {
+interface BulkFields {
   agent: string;
   state: string;
   error: string;
@@ -75,7 +75,7 @@ function Begin() {
   const { can } = useCaller();
   const given = route.useSearch();
   const [action, setAction] = useState<Action>('continue');
-  const [filter, setFilter] = useState<Filter>({
+  const [filter, setFilter] = useState<BulkFields>({
     agent: given.agent ?? '',
     state: given.state ?? '',
     error: given.error ?? '',
@@ -83,14 +83,14 @@ function Begin() {
     until: '',
   });
   const preview = useMutation({
-    mutationFn: async (): Promise<Preview> => {
+    mutationFn: async (): Promise<BulkPreview> => {
       const body = { action, filter: filterOf(filter), dry_run: true };
       const answer = await answerOf(api.POST('/v1/bulk-operations', { body }));
       if ('dry_run' in answer) return answer;
       throw new Error('The server has begun the operation');
     },
   });
-  const change = (changed: Partial<Filter>): void => {
+  const change = (changed: Partial<BulkFields>): void => {
     preview.reset();
     setFilter({ ...filter, ...changed });
   };
@@ -158,7 +158,7 @@ function Begin() {
 }
 
 /** What would be done, and the button that does it. */
-function Found({ preview, action, filter }: { preview: Preview; action: Action; filter: Filter }) {
+function Found({ preview, action, filter }: { preview: BulkPreview; action: Action; filter: BulkFields }) {
   const { found, complete, tasks } = preview;
   if (found === 0) return <Alert color="gray">No task matches.</Alert>;
   const count = `${complete ? '' : 'more than '}${found.toLocaleString()}`;
@@ -242,7 +242,7 @@ function Operations() {
   );
 }
 
-function Failed({ operation: { failed, failures } }: { operation: Bulk }) {
+function Failed({ operation: { failed, failures } }: { operation: BulkOperation }) {
   if (failed === 0) return <>0</>;
   return (
     <details>
@@ -256,12 +256,12 @@ function Failed({ operation: { failed, failures } }: { operation: Bulk }) {
   );
 }
 
-const filterText = (filter: Bulk['filter']): string =>
+const filterText = (filter: BulkOperation['filter']): string =>
   Object.entries(filter)
     .map(([name, value]) => `${name.replaceAll('_', ' ')} ${String(value)}`)
     .join(', ') || 'all';
 
-function filterOf({ agent, state, error, since, until }: Filter) {
+function filterOf({ agent, state, error, since, until }: BulkFields) {
   return {
     ...(agent.trim() !== '' && { agent: agent.trim() }),
     ...(state !== '' && { state: state as TaskState }),
