@@ -5,7 +5,7 @@ import { Database, type Statement } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import type { SpendingCap } from './cap-records.js';
 
-/** How often a receiver is tried that does not answer: the pauses double, and sum up to more than two days. */
+/** How often a receiver is tried that does not answer: the pauses double, and sum up to more than a day. */
 const MAX_TRIES = 12;
 
 /** 80 % of a cap are used. */
