@@ -11,10 +11,10 @@ import { Section } from '../../components/section';
 import { SimpleTable } from '../../components/simple-table';
 import { useCaller } from '../../session/caller';
 
-type Cap = TenantSchemas['SpendingCap'];
+type ShownCap = TenantSchemas['SpendingCap'];
 
-const KINDS: readonly Cap['of'][] = ['tenant', 'agent', 'caller', 'token', 'schedule', 'task'];
-const PERIODS: readonly Cap['period'][] = ['day', 'week', 'month'];
+const KINDS: readonly ShownCap['of'][] = ['tenant', 'agent', 'caller', 'token', 'schedule', 'task'];
+const PERIODS: readonly ShownCap['period'][] = ['day', 'week', 'month'];
 const TITLES = ['Cap', 'Period', 'Used', 'Amount', 'Share', 'At the limit', 'Set by'];
 /** From then on the bar is red: webhooks are told at the same share. */
 const WARNING = 80;
@@ -54,7 +54,7 @@ export function SpendingCaps() {
   );
 }
 
-function cellsOf(cap: Cap, currency: string): React.ReactNode[] {
+function cellsOf(cap: ShownCap, currency: string): React.ReactNode[] {
   const { period, used, used_by: usedBy, allowed, amount, on_limit: onLimit, set_by: setBy } = cap;
   const share = Math.min(100, (Number(used) / Number(amount)) * 100);
   const name = nameOf(cap);
@@ -79,10 +79,10 @@ function cellsOf(cap: Cap, currency: string): React.ReactNode[] {
   ];
 }
 
-const nameOf = ({ of, subject }: Pick<Cap, 'of' | 'subject'>): string =>
+const nameOf = ({ of, subject }: Pick<ShownCap, 'of' | 'subject'>): string =>
   subject === '*' ? `each ${of}` : `${of} ${subject}`.trim();
 
-function Actions({ cap }: { cap: Cap }) {
+function Actions({ cap }: { cap: ShownCap }) {
   const name = `${nameOf(cap)} per ${cap.period}`;
   if (cap.set_by === 'operator') return <Text size="sm">only the operator changes it</Text>;
   return (
