@@ -1,7 +1,13 @@
 import type { Agent } from '@baton/a2a';
 import { readAgent, unpackAgent } from '@baton/agents';
 import { Environment } from '@baton/config';
-import { AgentStore, type ClaimedRun, RunStore } from '@baton/database';
+import {
+  AgentStore,
+  type ClaimedRun,
+  DatabaseUnavailableError,
+  isTransient,
+  RunStore,
+} from '@baton/database';
 import { Logger, messageOf } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { dirname } from 'node:path';
@@ -67,6 +73,8 @@ export class PinnedAgents {
       if (folder === undefined || !read || Array.isArray(read)) return undefined;
       return { ...agent, definition: read.definition, code: begun, folder };
     } catch (error) {
+      // It is there again when Postgres is: other code would be wrong.
+      if (isTransient(error) || error instanceof DatabaseUnavailableError) throw error;
       this.logger.error('the kept code of an agent cannot be used', {
         err: messageOf(error),
         agent: slug,

@@ -1,0 +1,62 @@
+import type { Agent } from '@baton/a2a';
+import type { Environment } from '@baton/config';
+import type { AgentStore, ClaimedRun, RunStore } from '@baton/database';
+import { Logger } from '@baton/telemetry';
+import { PinnedAgents } from './pinned-agents.js';
+
+const agentOf = (origin: Agent['origin'], versions?: 'pinned'): Agent =>
+  ({ id: 'a', slug: 'keeper', origin, version: 3, definition: { versions } }) as unknown as Agent;
+const SECOND = { tenantId: 't', taskId: 'task', runId: 'task', attempt: 2 } as ClaimedRun;
+const FIRST = { ...SECOND, attempt: 1 };
+
+function pinnedWith(reads: { begunWith?: unknown; version?: unknown; archive?: () => Promise<unknown> }) {
+  const asked: string[] = [];
+  const noted = (name: string, give: () => unknown) => async () => {
+    asked.push(name);
+    return give();
+  };
+  const runs = { begunWith: noted('begunWith', () => reads.begunWith) };
+  const agents = {
+    version: noted('version', () => reads.version),
+    archive: noted('archive', () => reads.archive?.()),
+  };
+  const pinned = new PinnedAgents(
+    runs as unknown as RunStore,
+    agents as unknown as AgentStore,
+    { agentsDir: '/nowhere' } as Environment,
+    Logger.silent(),
+  );
+  return { pinned, asked };
+}
+
+describe('the version of a pinned task', () => {
+  it('is the newest, and costs nothing, where nothing is pinned and where a task begins', async () => {
+    const { pinned, asked } = pinnedWith({ begunWith: { version: 1 } });
+    const free = agentOf('catalog');
+    expect(await pinned.versionFor(SECOND, free, undefined)).toBe(free);
+    const own = agentOf('catalog', 'pinned');
+    expect(await pinned.versionFor(FIRST, own, undefined)).toBe(own);
+    expect(asked).toEqual([]);
+  });
+
+  it('is the one with which the task began, while it is there', async () => {
+    const agent = agentOf('catalog', 'pinned');
+    const old = { name: 'old' };
+    const { pinned } = pinnedWith({ begunWith: { version: 1 }, version: old });
+    expect(await pinned.versionFor(SECOND, agent, undefined)).toMatchObject({ definition: old, version: 1 });
+    const { pinned: erased } = pinnedWith({ begunWith: { version: 1 } });
+    expect(await erased.versionFor(SECOND, agent, undefined)).toBe(agent);
+  });
+
+  it('is never other code because Postgres was away: the run is tried again', async () => {
+    const agent = agentOf('installed', 'pinned');
+    const away = Object.assign(new Error('gone'), { code: 'ECONNRESET' });
+    const { pinned } = pinnedWith({ begunWith: { code: 'old' }, archive: () => Promise.reject(away) });
+    await expect(pinned.versionFor(SECOND, agent, 'new')).rejects.toBe(away);
+    const { pinned: lost } = pinnedWith({ begunWith: { code: 'old' } });
+    expect(await lost.versionFor(SECOND, agent, 'new')).toBe(agent);
+    const { pinned: same, asked } = pinnedWith({ begunWith: { code: 'new' } });
+    expect(await same.versionFor(SECOND, agent, 'new')).toBe(agent);
+    expect(asked).toEqual(['begunWith']);
+  });
+});
