@@ -21,7 +21,7 @@ describeConsole('the page of operations on many tasks', () => {
   it('shows the tasks that match, begins after a question, and shows what came of it', async () => {
     const page = await baton.open({ token: tenant.token, path: '/tasks?state=failed' });
     await page.getByRole('link', { name: 'Change many' }).click();
-    await page.getByRole('heading', { name: 'Many tasks', level: 1 }).waitFor();
+    await page.getByRole('heading', { name: 'Bulk operations', level: 1 }).waitFor();
     await page.getByRole('heading', { name: 'No operations yet' }).waitFor();
     await page.getByLabel('Action').selectOption('delete');
     await page.getByRole('button', { name: 'Show the tasks' }).click();

@@ -50,7 +50,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
       { label: 'Inbox', to: '/inbox', scopes: ['agents:call'] },
       { label: 'Schedules', to: '/schedules', scopes: ['tasks:read', 'schedules:write'] },
       { label: 'Webhooks', to: '/webhooks', scopes: ['admin'] },
-      { label: 'Many tasks', to: '/bulk', scopes: ['agents:call'] },
+      { label: 'Bulk operations', to: '/bulk', scopes: ['agents:call'] },
       { label: 'Dead letters', to: '/dead-letters', scopes: ['tasks:read', 'agents:call'] },
     ],
   },

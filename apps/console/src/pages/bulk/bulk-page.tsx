@@ -52,7 +52,7 @@ interface BulkFields {
 /** Operations on many tasks: which are under way, and how to begin one. */
 export function BulkPage() {
   return (
-    <ScopedPage title="Many tasks" scopes={['agents:call']}>
+    <ScopedPage title="Bulk operations" scopes={['agents:call']}>
       <Stack gap="xl">
         <section aria-labelledby="begin">
           <Title order={2} size="h4" id="begin">
