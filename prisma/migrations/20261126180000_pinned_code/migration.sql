@@ -12,3 +12,9 @@ CREATE TABLE "agent_archives" (
 
     CONSTRAINT "agent_archives_pkey" PRIMARY KEY ("slug","code")
 );
+
+-- Workers run what is here: no statement of a tenant may read or write it.
+ALTER TABLE "agent_archives" ENABLE ROW LEVEL SECURITY;
+ALTER TABLE "agent_archives" FORCE ROW LEVEL SECURITY;
+CREATE POLICY "system_only" ON "agent_archives" USING (CASE current_setting('baton.tenant', true) WHEN 'system' THEN (SELECT "system_scope_granted"())
+  ELSE false END);

@@ -58,7 +58,7 @@ describe('tenants', () => {
     const tenant = await tenants.create('acme');
     expect(tenant).toMatchObject({ slug: 'acme', defaultAgent: 'index' });
     expect(await tenants.bySlug('acme')).toEqual(tenant);
-    expect(await tenants.byId(tenant.id)).toEqual(tenant);
+    expect(await tenants.byId(tenant.id)).toEqual({ ...tenant, hasSpendingCaps: false });
     expect(await tenants.set('acme', { defaultAgent: 'echo' })).toEqual({ ...tenant, defaultAgent: 'echo' });
     expect(await tenants.list()).toEqual([{ ...tenant, defaultAgent: 'echo' }]);
     expect(await tenants.set('nobody', { defaultAgent: 'echo' })).toBeUndefined();
@@ -337,7 +337,8 @@ it('what calls and runs read and note needs no Prisma, and tells the same', asyn
   const at = new Date('2026-11-22T18:00:00Z');
   await inUse.noteUses([{ id: token.id, tenantId, at }]);
   expect(await inUse.byHash(secret.hash)).toEqual({ ...token, lastUsedAt: at });
-  expect(await new TenantStore(calls).byId(tenantId)).toEqual(await tenants.bySlug('swift'));
+  const swift = { ...(await tenants.bySlug('swift')), hasSpendingCaps: false };
+  expect(await new TenantStore(calls).byId(tenantId)).toEqual(swift);
   expect(await new AgentCatalogStore(calls).find(tenantId, 'calm')).toEqual(agent);
   expect(await new AgentCatalogStore(calls).find(tenantId, agent.id)).toEqual(agent);
   const { id: other } = await tenants.create('slow');

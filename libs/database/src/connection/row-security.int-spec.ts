@@ -12,6 +12,7 @@ import { Database } from './database.js';
 /** Tables that belong to no tenant, and why each is open to every scope. */
 const WITHOUT_TENANT: Readonly<Record<string, string>> = {
   'public._prisma_migrations': 'which migrations were applied',
+  'public.agent_archives': 'the code of pinned agents, which only the scope system sees',
   'public.installation': 'facts about the whole installation, which only the scope system sees',
   'public.installed_agents': "the operator's agents, for all tenants or for those that the row names",
   'public.operator_tokens': 'tokens of operators, which only the scope system sees',
