@@ -35,8 +35,9 @@ it('a worker that is cut off from Postgres gives up a claim, and returns the run
     const logger = Logger.silent();
     const queue = [unused, runs, unused, messaging, unused, logger] as unknown;
     const dispatcher = new RunDispatcher(...(queue as ConstructorParameters<typeof RunDispatcher>));
-    const claims = [runs, unused, unused, messaging, new Metrics(), unused, unused, active, unused, unused];
-    const services = [...claims, dispatcher, { leaseMs: 3_000 }, logger] as unknown;
+    const claims = [runs, unused, unused, messaging, new Metrics(), unused, unused, active];
+    const agents = [unused, unused, unused];
+    const services = [...claims, ...agents, dispatcher, { leaseMs: 3_000 }, logger] as unknown;
     const executor = new RunExecutor(...(services as ConstructorParameters<typeof RunExecutor>));
     const executing = executor.execute(JOB);
     cutOff.abort(new Error('no Postgres'));
