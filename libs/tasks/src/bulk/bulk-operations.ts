@@ -2,6 +2,7 @@ import { isUuid, ProtocolError, type Reacher, requireScope } from '@baton/a2a';
 import {
   type Actor,
   type BulkAction,
+  type BulkCursor,
   type BulkFilter,
   type BulkOperation,
   BulkStore,
@@ -12,11 +13,13 @@ import {
 import { clock } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { ACTION_RULES } from './bulk-actions.js';
-import { MatchingTasks } from './matching-tasks.js';
+import { type MatchedTasks, MatchingTasks } from './matching-tasks.js';
 
 /** Tasks that a preview looks at, and those that it shows. */
 const MAX_SEARCHED = 10_000;
 const MAX_SHOWN = 20;
+/** Tasks that are read before their contents are dropped. */
+const SLICE = 500;
 const RETRY_SECONDS = 30;
 
 type TenantCaller = Reacher & { tenantId: string };
@@ -46,9 +49,18 @@ export class BulkOperations {
   async preview(caller: TenantCaller, action: BulkAction, filter: BulkFilter): Promise<BulkPreview> {
     assertMay(caller, action, filter);
     const match = { tenantId: caller.tenantId, action, filter, caller, asOf: clock.date() };
-    const most = { found: MAX_SEARCHED, searched: MAX_SEARCHED };
-    const { tasks, next } = await this.matching.find(match, null, most);
-    return { found: tasks.length, tasks: tasks.slice(0, MAX_SHOWN), isWhole: next === null };
+    const shown: StoredTask[] = [];
+    let [found, searched] = [0, 0];
+    let cursor: BulkCursor | null = null;
+    // Few are held at a time: a failed task may say much.
+    do {
+      const part: MatchedTasks = await this.matching.find(match, cursor, { found: SLICE, searched: SLICE });
+      found += part.tasks.length;
+      searched += part.searched;
+      shown.push(...part.tasks.slice(0, MAX_SHOWN - shown.length));
+      cursor = part.next;
+    } while (cursor && searched < MAX_SEARCHED);
+    return { found, tasks: shown, isWhole: cursor === null };
   }
 
   /**

@@ -27,6 +27,8 @@ export interface TaskMatch {
 /** Tasks that were found. */
 export interface MatchedTasks {
   tasks: StoredTask[];
+  /** How many were looked at. */
+  searched: number;
   /** Where to go on. Null: there are no more. */
   next: BulkCursor | null;
 }
@@ -56,14 +58,14 @@ export class MatchingTasks {
     let next: BulkCursor = cursor ?? { state: 0 };
     let searched = 0;
     for (let state = states[next.state]; state !== undefined; state = states[next.state]) {
-      if (found.length >= most.found || searched >= most.searched) return { tasks: found, next };
+      if (found.length >= most.found || searched >= most.searched) return { tasks: found, searched, next };
       const { tasks, more } = await this.page(match, state, next.after);
       searched += tasks.length;
       found.push(...(await this.matching(match, tasks)));
       const after = more ? positionOf(tasks.at(-1)) : undefined;
       next = after ? { state: next.state, after } : { state: next.state + 1 };
     }
-    return { tasks: found, next: null };
+    return { tasks: found, searched, next: null };
   }
 
   private page(
@@ -72,8 +74,12 @@ export class MatchingTasks {
     after: BulkCursor['after'],
   ): Promise<{ tasks: StoredTask[]; more: boolean }> {
     const { agentId, contextId, since, until, owner, parked } = filter;
+    // An open task may go on under way.
     const isOfOpenTasks = action === 'cancel' || action === 'resume';
-    const ends = [until === undefined ? [] : [new Date(until)], isOfOpenTasks ? [] : [asOf]].flat();
+    const ends = [
+      ...(until === undefined ? [] : [Date.parse(until)]),
+      ...(isOfOpenTasks ? [] : [asOf.getTime()]),
+    ];
     return this.tasks.list({
       tenantId,
       own: writableTasks(caller),
@@ -82,7 +88,7 @@ export class MatchingTasks {
       ...(contextId !== undefined && { contextId }),
       ...(owner !== undefined && { owner }),
       ...(since !== undefined && { since: new Date(since) }),
-      ...(ends.length > 0 && { until: new Date(Math.min(...ends.map(Number))) }),
+      ...(ends.length > 0 && { until: new Date(Math.min(...ends)) }),
       ...((parked ?? action === 'resume') && { parked: true }),
       ...(after && { after: { statusAt: new Date(after.statusAt), taskId: after.taskId } }),
       state,
