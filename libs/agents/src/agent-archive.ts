@@ -1,16 +1,15 @@
 import { parseJsonBody } from '@baton/a2a';
-import { mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { z } from 'zod';
-import { agentCode } from './agent-code.js';
+import { agentCode, agentFiles } from './agent-code.js';
 import { temporaryFolder } from './runtimes/executor/agent-sandbox.js';
 
 /** Of the files of an agent, without packages. */
 const MAX_FILES = 2_000;
 const MAX_BYTES = 16 * 1024 * 1024;
-const MAX_DEPTH = 20;
 /** Of a file as JSON with Base64. */
 const MAX_JSON_BYTES = 2 * MAX_BYTES;
 const LOCK_FILE = 'package-lock.json';
@@ -29,6 +28,11 @@ export class TooLargeToKeep extends Error {
   override readonly name = 'TooLargeToKeep';
 }
 
+const tooLarge = (): TooLargeToKeep =>
+  new TooLargeToKeep(
+    `its folder has more than ${MAX_FILES} files or ${MAX_BYTES / 1024 / 1024} MiB without ${PACKAGES}`,
+  );
+
 /**
  * The files of an agent's folder, without packages and hidden files, so that they can be made again elsewhere. The lock file of the
  * directory belongs to the hash of the code (`agentCode`).
@@ -39,24 +43,14 @@ export class TooLargeToKeep extends Error {
 export async function packAgent(directory: string, slug: string): Promise<Buffer> {
   const folder = join(directory, slug);
   const files: [string, string][] = [];
+  const paths = await agentFiles(folder, () => true);
+  if (paths.length > MAX_FILES) throw tooLarge();
   let bytes = 0;
-  const walk = async (path: string, depth: number): Promise<void> => {
-    for (const name of (await readdir(join(folder, path))).sort()) {
-      if (name === PACKAGES || name.startsWith('.')) continue;
-      const below = path === '' ? name : `${path}/${name}`;
-      const kind = await stat(join(folder, below)).catch(() => undefined);
-      if (kind?.isDirectory() && depth < MAX_DEPTH) await walk(below, depth + 1);
-      if (!kind?.isFile()) continue;
-      bytes += kind.size;
-      if (bytes > MAX_BYTES || files.length >= MAX_FILES) {
-        throw new TooLargeToKeep(
-          `its folder has more than ${MAX_FILES} files or ${MAX_BYTES / 1024 / 1024} MiB without ${PACKAGES}`,
-        );
-      }
-      files.push([below, (await readFile(join(folder, below))).toString('base64')]);
-    }
-  };
-  await walk('', 0);
+  for (const path of paths) {
+    bytes += (await stat(join(folder, path))).size;
+    if (bytes > MAX_BYTES) throw tooLarge();
+    files.push([path, (await readFile(join(folder, path))).toString('base64')]);
+  }
   const lock = await readFile(join(directory, LOCK_FILE)).catch(() => undefined);
   const archive = { files, ...(lock && { lock: lock.toString('base64') }) };
   return promisify(gzip)(JSON.stringify(archive));

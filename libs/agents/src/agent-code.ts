@@ -29,7 +29,7 @@ export async function agentCode(directory: string, slug: string): Promise<string
   const folder = join(directory, slug);
   const hash = createHash('sha256');
   const read = { bytes: 0 };
-  for (const path of await sourceFiles(folder)) await add(hash, path, join(folder, path), read);
+  for (const path of await agentFiles(folder, isSourceFile)) await add(hash, path, join(folder, path), read);
   await add(hash, `../${LOCK_FILE}`, join(directory, LOCK_FILE), read).catch(() => undefined);
   return hash.digest('hex').slice(0, LENGTH);
 }
@@ -41,8 +41,11 @@ async function add(hash: Hash, name: string, path: string, read: { bytes: number
   if (read.bytes <= MAX_BYTES) hash.update(await readFile(path));
 }
 
-/** Relative paths in an order that is the same everywhere. Follows symbolic links, as mounted folders consist of them. */
-async function sourceFiles(folder: string): Promise<string[]> {
+/**
+ * The files of an agent's folder without packages and hidden files, at most 10,000: relative paths in an order that is the same
+ * everywhere. Follows symbolic links, as mounted folders consist of them.
+ */
+export async function agentFiles(folder: string, isWanted: (path: string) => boolean): Promise<string[]> {
   const found: string[] = [];
   const walk = async (path: string, depth: number): Promise<void> => {
     const names = (await readdir(join(folder, path))).filter((name) => !isSkipped(name)).sort();
@@ -50,7 +53,7 @@ async function sourceFiles(folder: string): Promise<string[]> {
       const below = path === '' ? name : `${path}/${name}`;
       const kind = await stat(join(folder, below)).catch(() => undefined);
       if (kind?.isDirectory() && depth < MAX_DEPTH) await walk(below, depth + 1);
-      else if (kind?.isFile() && isSourceFile(below) && found.length < MAX_FILES) found.push(below);
+      else if (kind?.isFile() && isWanted(below) && found.length < MAX_FILES) found.push(below);
     }
   };
   await walk('', 0);

@@ -52,14 +52,14 @@ export async function noteAgentVersion(
   await on.batches.submit(VERSIONS, { tenantId, runId, attempt, taskId, ...noted });
 }
 
+/** SQL of the version and the code with which a task has begun. No row: none has begun, or its agent has neither. */
+export const versionAtBeginning = (tenant: string, task: string): string => `
+SELECT r.agent_version AS version, r.agent_code AS code FROM runs r
+WHERE ${isRunOf('r', tenant, task)} AND (r.agent_version IS NOT NULL OR r.agent_code IS NOT NULL)
+ORDER BY r.created_at, r.id LIMIT 1`;
+
 /** $1 tenant $2 task */
-const BEGUN_WITH: Statement = {
-  name: 'runs-begun-with',
-  text: `
-SELECT agent_version AS version, agent_code AS code FROM runs r
-WHERE ${isRunOf('r', '$1', '$2')} AND (agent_version IS NOT NULL OR agent_code IS NOT NULL)
-ORDER BY created_at, id LIMIT 1`,
-};
+const BEGUN_WITH: Statement = { name: 'runs-begun-with', text: versionAtBeginning('$1', '$2') };
 
 /** What the first run of a task has run of its agent. Undefined: none has begun, or its agent has neither. */
 export async function begunWith(

@@ -1,7 +1,7 @@
 import type { QueryResultRow } from 'pg';
 import type { Database, Statement } from '../connection/database.js';
-import { isRunOf } from '../dispatch/run-conditions.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
+import { versionAtBeginning } from './agent-version.js';
 
 /** Open tasks of an agent that are counted: the newest. */
 export const MAX_OPEN = 10_000;
@@ -26,11 +26,7 @@ FROM (
   SELECT tenant_id, id, created_at FROM tasks
   WHERE tenant_id = $1 AND agent_id = $2 AND state NOT IN (${TERMINAL_STATES})
   ORDER BY status_at DESC LIMIT ${MAX_OPEN}
-) t LEFT JOIN LATERAL (
-  SELECT agent_version AS version, agent_code AS code FROM runs r
-  WHERE ${isRunOf('r', 't.tenant_id', 't.id')} AND (agent_version IS NOT NULL OR agent_code IS NOT NULL)
-  ORDER BY r.created_at, r.id LIMIT 1
-) v ON true
+) t LEFT JOIN LATERAL (${versionAtBeginning('t.tenant_id', 't.id')}) v ON true
 GROUP BY v.version, v.code ORDER BY min(t.created_at)`,
 };
 

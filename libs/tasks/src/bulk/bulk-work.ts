@@ -1,4 +1,4 @@
-import { ProtocolError } from '@baton/a2a';
+import { firstCharacters, ProtocolError } from '@baton/a2a';
 import {
   type BulkProgress,
   BulkStore,
@@ -107,7 +107,7 @@ export class BulkWork extends RepeatedWork {
   }
 
   private reasonOf(error: unknown, { tenantId, id }: ClaimedBulk, taskId: string): string {
-    if (error instanceof ProtocolError) return error.message.slice(0, MAX_REASON);
+    if (error instanceof ProtocolError) return firstCharacters(error.message, MAX_REASON);
     this.logger.error('an operation on many tasks failed at a task', {
       err: error,
       tenantId,
