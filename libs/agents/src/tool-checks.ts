@@ -5,9 +5,9 @@ import type { Logger } from '@baton/telemetry';
 import pLimit from 'p-limit';
 import { llmConfigSchema } from './runtimes/llm/llm-config.js';
 import { fitsOne, type McpServerConfig } from './runtimes/llm/tools/mcp/mcp-config.js';
-import type * as Links from './runtimes/llm/tools/mcp/links.js';
-import type * as Connection from './runtimes/llm/tools/mcp/mcp-connection.js';
+import type * as Connections from './runtimes/llm/tools/mcp/connection-to.js';
 import type * as Failure from './runtimes/llm/tools/mcp/mcp-failure.js';
+import type { ServerConnection } from './runtimes/llm/tools/mcp/server-connection.js';
 import { type LeftOutTool, ToolList } from './runtimes/llm/tools/mcp/tool-list.js';
 import type { TurnSecrets } from './agent-runtime.js';
 
@@ -50,8 +50,7 @@ export async function checkTools(
   if (servers.length === 0) return { faults: [], unchecked: [] };
   // The MCP SDK is large. A process loads it at its first use.
   const sdk = {
-    ...(await import('./runtimes/llm/tools/mcp/links.js')),
-    ...(await import('./runtimes/llm/tools/mcp/mcp-connection.js')),
+    ...(await import('./runtimes/llm/tools/mcp/connection-to.js')),
     ...(await import('./runtimes/llm/tools/mcp/mcp-failure.js')),
   };
   const signal = AbortSignal.timeout(timeoutMs);
@@ -70,23 +69,19 @@ export async function checkTools(
   };
 }
 
-type McpSdk = Pick<typeof Links, 'linksTo'> &
-  Pick<typeof Connection, 'McpConnection'> &
-  Pick<typeof Failure, 'whyUnusable'>;
+type McpSdk = Pick<typeof Connections, 'connectionTo'> & Pick<typeof Failure, 'whyUnusable'>;
 
 async function checkServer(
   server: McpServerConfig,
   field: string,
-  { linksTo, McpConnection, whyUnusable }: McpSdk,
+  { connectionTo, whyUnusable }: McpSdk,
   { outbound, secrets, environment, logger: log }: ToolCheckPorts,
   signal: AbortSignal,
 ): Promise<ToolCheck> {
-  let connection: Connection.McpConnection | undefined;
+  let connection: ServerConnection | undefined;
   try {
-    const links = await linksTo(server, { outbound, secrets, environment, log });
-    const { connectTimeout, timeout } = server;
-    connection = new McpConnection({ links, connectTimeout, timeout, onError: () => undefined });
-    const list = new ToolList(server.allow);
+    connection = await connectionTo(server, { outbound, secrets, environment, log }, undefined, signal);
+    const list = new ToolList(server.allow, connection.era === 'modern');
     await connection.listTools(list, signal);
     const { redactor } = secrets;
     const leftOut = redactor.value(list.leftOut);

@@ -34,6 +34,8 @@ export class TestMcpServer {
   readonly calls: ReceivedCall[] = [];
   /** How many connections were initialized. */
   connections = 0;
+  /** How many requests came without a session that is not `initialize`, as one of a later revision does. */
+  refusedPosts = 0;
   /** Replace it to offer other tools from the next listing on. */
   tools: ScriptedTool[];
   private readonly events = new EventEmitter();
@@ -126,6 +128,7 @@ export class TestMcpServer {
     });
     await server.connect(transport);
     await transport.handleRequest(request, response);
+    if (response.statusCode === 400) this.refusedPosts += 1;
   }
 
   private async answerSse(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {

@@ -31,11 +31,18 @@ export interface LinkPorts {
   log: Logger;
 }
 
-/** The links to a server, the preferred one first. Throws an Error with a plain reason. */
-export async function linksTo(config: McpServerConfig, ports: LinkPorts): Promise<(() => Link)[]> {
+/** The ways to a server: links for the revisions with sessions, the preferred one first, and what a modern server is called with. */
+export interface ServerWays {
+  links: (() => Link)[];
+  /** Unset: the server is a program, or its settings name an older transport. */
+  modern?: { url: string; headers: Record<string, string>; send: FetchLike };
+}
+
+/** Throws an Error with a plain reason. */
+export async function waysTo(config: McpServerConfig, ports: LinkPorts): Promise<ServerWays> {
   const destination = 'command' in config ? programOrigin(config.command, config.args) : originOf(config.url);
   const read = (name: string, value: SecretValue) => valueOf(name, value, destination, ports);
-  if ('command' in config) return [stdioLink(config, await readAll(config.env, read), ports)];
+  if ('command' in config) return { links: [stdioLink(config, await readAll(config.env, read), ports)] };
   const headers = await readAll(config.headers, read);
   const bad = Object.keys(headers).find((name) => !HEADER_VALUE.test(headers[name] ?? ''));
   // Checked here, because the error of fetch would show the value.
@@ -43,7 +50,10 @@ export async function linksTo(config: McpServerConfig, ports: LinkPorts): Promis
     throw new Error(`the value of its header ${bad} holds characters that no header can have`);
   const fetch = ports.outbound.fetchWithin({ maxBytes: MAX_BYTES, json: true, limit: 'toolAnswer' });
   const link = (kind: HttpKind) => (): Link => httpLink(kind, new URL(config.url), headers, fetch);
-  return kindsOf(config).map(link);
+  const links = kindsOf(config).map(link);
+  return config.transport === 'sse'
+    ? { links }
+    : { links, modern: { url: config.url, headers, send: fetch } };
 }
 
 function kindsOf({ transport }: RemoteMcpServer): HttpKind[] {

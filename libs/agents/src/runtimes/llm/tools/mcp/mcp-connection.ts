@@ -1,7 +1,6 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { AgentTool } from '../tool-sources.js';
 import type { Link } from './links.js';
 import {
   McpFailure,
@@ -12,15 +11,15 @@ import {
   isUnknownTransport,
   lostSession,
   silence,
-  unreadable,
   wasNotStarted,
 } from './mcp-failure.js';
-import type { ToolList } from './tool-list.js';
+import { listPages } from './list-pages.js';
+import type { ServerCall, ServerConnection } from './server-connection.js';
+import type { ListedTool, ToolList } from './tool-list.js';
 import { EFFECT_KEY } from './wire-fetch.js';
 
 const TRIES = 3;
 const BACKOFF_MS = 100;
-const MAX_PAGES = 100;
 const CLIENT = { name: 'baton', version: '1.0.0' };
 
 export interface ConnectionOptions {
@@ -38,51 +37,26 @@ interface Connected {
   link: Link;
 }
 
-/** A connection to one MCP server, for one turn. It reconnects if the server has dropped the session. */
-export class McpConnection {
+/** A connection to one MCP server of a revision before 2026-07-28. It reconnects if the server has dropped the session. */
+export class McpConnection implements ServerConnection {
+  readonly era = 'legacy';
   private current: Promise<Connected> | undefined;
   /** All connections of the turn: calls may still use one that another call found broken. */
   private readonly made: Connected[] = [];
 
   constructor(private readonly options: ConnectionOptions) {}
 
-  /**
-   * Connects if needed, and adds all tools page by page. Rejects with an McpFailure or another Error if the server is unreachable or
-   * its list cannot be read, with ToolListExcess if it is too large.
-   */
+  /** Connects if needed. */
   async listTools(list: ToolList, signal: AbortSignal): Promise<void> {
     const connected = await this.connected(signal);
     if (!connected.client.getServerCapabilities()?.tools) return;
-    const seen = new Set<unknown>();
-    let cursor: unknown;
-    for (let page = 0; page < MAX_PAGES && !list.isFull; page++) {
-      const listed = await this.request(
-        connected,
-        'tools/list',
-        cursor === undefined ? {} : { cursor },
-        signal,
-      );
-      const { tools, nextCursor } = (listed ?? {}) as { tools?: unknown; nextCursor?: unknown };
-      if (!Array.isArray(tools)) throw notAList(listed);
-      list.add(tools);
-      // Some servers send an empty cursor or null after the last page, some the same cursor again and again.
-      if (typeof nextCursor !== 'string' || nextCursor === '' || seen.has(nextCursor)) return;
-      seen.add(nextCursor);
-      cursor = nextCursor;
-    }
+    await listPages(list, (params) => this.request(connected, 'tools/list', params, signal));
   }
 
-  /**
-   * Calls a tool. When `signal` aborts, this cancels the call at the server and rejects. A call that the server has answered is not
-   * made again, whatever the answer is.
-   * @param key the effect key of the call, for servers that recognize a repetition by it
-   * @param repeat `again` repeats a call once if the connection broke before an answer
-   * @returns the result as the server wrote it
-   */
   async callTool(
-    name: string,
+    { name }: Pick<ListedTool, 'name'>,
     input: Record<string, unknown>,
-    { repeat, key, signal }: { repeat: AgentTool['repeat']; key: string; signal: AbortSignal },
+    { repeat, key, signal }: ServerCall,
   ): Promise<unknown> {
     const used = this.connected(signal);
     const params = { name, arguments: input, _meta: { [EFFECT_KEY]: key } };
@@ -214,11 +188,6 @@ async function explained(error: unknown, link: Link, late: () => McpFailure): Pr
   return known?.kind === 'silent'
     ? new McpFailure('silent', known.message, { ...known.details, said: said ?? '' })
     : (known ?? error);
-}
-
-function notAList(listed: unknown): McpFailure {
-  const { details } = unreadable(JSON.stringify(listed));
-  return new McpFailure('unreadable', 'its answer to tools/list has no list of tools', details);
 }
 
 /** The SDK leaves a listener on each request's signal. A derived signal keeps the turn's signal free of them. */

@@ -20,6 +20,8 @@ export interface McpFailureDetails {
   fromEnd?: boolean;
   /** HTTP status. */
   status?: number;
+  /** The JSON-RPC error, if its code is a number. */
+  rpc?: { code: number; data?: unknown };
   /** The refused request named a session. */
   hadSession?: boolean;
   /** The remedy for the agent's author: a sentence without its period. */
@@ -95,9 +97,9 @@ function remedyOf(error: unknown): string | undefined {
 /** A refusal by HTTP status (RFC 9110 §15). */
 export function httpRefusal(
   status: number,
-  { said = '', hadSession = false }: { said?: string; hadSession?: boolean } = {},
+  { said = '', hadSession = false, rpc }: Pick<McpFailureDetails, 'said' | 'hadSession' | 'rpc'> = {},
 ): McpFailure {
-  const details = { status, said, hadSession };
+  const details = { status, said, hadSession, ...(rpc && { rpc }) };
   if (status === 401 || status === 403) {
     const remedy = 'Put a token that the server accepts into headers';
     return new McpFailure('refused', `it does not accept the credentials (HTTP ${status})`, {

@@ -7,10 +7,11 @@ import { AgentFailure } from '../../agent-failure.js';
 import type { LlmConfig } from '../../llm-config.js';
 import { OutcomeUnknown } from '../outcome-unknown.js';
 import type { AgentTool, OpenTools } from '../tool-sources.js';
-import { linksTo } from './links.js';
+import { connectionTo } from './connection-to.js';
 import { fits, type McpServerConfig } from './mcp-config.js';
-import { McpConnection } from './mcp-connection.js';
-import { isUnknown, serverFailure, whyUnusable } from './mcp-failure.js';
+import { isTransient, isUnknown, serverFailure, whyUnusable } from './mcp-failure.js';
+import type { ServerConnection } from './server-connection.js';
+import type { ServerEras } from './server-eras.js';
 import { type ListedTool, ToolList } from './tool-list.js';
 import { ToolListExcess } from './tool-list-excess.js';
 import { namesForModel, toolOutput } from './tool-output.js';
@@ -20,6 +21,7 @@ export interface McpPorts {
   environment: Environment;
   logger: Logger;
   metrics: Metrics;
+  eras: ServerEras;
 }
 
 /** Servers of an agent that open at the same time. Each may send a tool list of 1 MiB. */
@@ -27,7 +29,7 @@ const MAX_CONCURRENT_OPENS = 4;
 
 interface OpenServer {
   config: McpServerConfig;
-  connection: McpConnection;
+  connection: ServerConnection;
   secrets: TurnSecrets;
   tools: ListedTool[];
   /** Maximum size of a result's files, because they must fit into an event. */
@@ -63,20 +65,21 @@ export async function openServers(
 async function openServer(
   turn: Turn,
   config: McpServerConfig,
-  { environment, logger, metrics }: McpPorts,
+  ports: McpPorts,
   signal: AbortSignal,
 ): Promise<OpenServer | undefined> {
+  const { environment, logger, metrics, eras } = ports;
   const { tenantId, task, runId, secrets, outbound } = turn;
   const log = logger.child({ tenantId, taskId: task.id, runId, mcpServer: config.name });
-  let connection: McpConnection | undefined;
+  let connection: ServerConnection | undefined;
   try {
-    const links = await linksTo(config, { outbound, secrets, environment, log });
+    const known = 'url' in config ? eras.of(tenantId, config.url) : undefined;
     const onError = (error: Error): void =>
       log.debug('MCP connection', { reason: serverFailure(error, secrets.redactor) });
-    const { connectTimeout, timeout } = config;
-    connection = new McpConnection({ links, connectTimeout, timeout, onError });
-    const list = new ToolList(config.allow);
+    connection = await connectionTo(config, { outbound, secrets, environment, log }, known, signal, onError);
+    const list = new ToolList(config.allow, connection.era === 'modern');
     await connection.listTools(list, signal);
+    if ('url' in config) eras.learn(tenantId, config.url, connection.era);
     const { tools, leftOut } = secrets.redactor.value({ tools: list.tools, leftOut: list.leftOut });
     if (list.hasExcess) metrics.limitExceeded.inc({ limit: 'toolList' });
     if (list.problem !== undefined) throw new Error(list.problem);
@@ -91,6 +94,8 @@ async function openServer(
   } catch (error) {
     await connection?.close();
     signal.throwIfAborted();
+    // The next turn asks again what it speaks.
+    if ('url' in config && !isTransient(error)) eras.forget(tenantId, config.url);
     if (error instanceof ToolListExcess) metrics.limitExceeded.inc({ limit: 'toolList' });
     const reason = `The MCP server "${config.name}" can't be used: ${whyUnusable(error, secrets.redactor)}`;
     log.warn('MCP server not usable', { reason });
@@ -155,7 +160,7 @@ function agentTool(
     repeat,
     execute: async (input, { key, signal }) => {
       try {
-        const result = await connection.callTool(tool.name, input as Record<string, unknown>, {
+        const result = await connection.callTool(tool, input as Record<string, unknown>, {
           repeat,
           key,
           signal,

@@ -13,6 +13,11 @@ import { McpTools } from './mcp-tools.js';
 
 export const never = new AbortController().signal;
 
+interface OpenOptions {
+  model?: string;
+  secrets?: ReturnType<typeof turnSecrets>;
+}
+
 /** The tools of an agent beside MCP servers of a test. */
 export class McpBench {
   /** The secrets of the tenant. */
@@ -35,14 +40,23 @@ export class McpBench {
     this.cleanup.push(end);
   }
 
-  /** Begin a turn of an agent that has these servers. */
-  async open(
-    servers: object[],
-    { model = 'openai/m', secrets = turnSecrets(Object.fromEntries(this.secrets)) } = {},
-  ): Promise<OpenTools> {
+  /** The tools of a worker. It remembers what it has learned of servers. */
+  source(): McpTools {
     const DATABASE_URL = 'postgres://baton@db/baton';
     const environment = loadEnvironment({ DATABASE_URL, MCP_STDIO_ALLOW: this.stdioAllow });
-    const source = new McpTools(environment, Logger.silent(), this.metrics);
+    return new McpTools(environment, Logger.silent(), this.metrics);
+  }
+
+  /** Begin a turn of an agent that has these servers. */
+  open(servers: object[], options?: OpenOptions): Promise<OpenTools> {
+    return this.openWith(this.source(), servers, options);
+  }
+
+  async openWith(
+    source: McpTools,
+    servers: object[],
+    { model = 'openai/m', secrets = turnSecrets(Object.fromEntries(this.secrets)) }: OpenOptions = {},
+  ): Promise<OpenTools> {
     const config = llmConfig({ model, tools: { mcp: servers } });
     const opened = await source.open(firstTurn('hi', { secrets, outbound: this.outbound }), config, never);
     this.cleanup.push(() => opened.close());

@@ -4,10 +4,13 @@ import { Injectable } from '@nestjs/common';
 import type { Turn } from '../../../../agent-runtime.js';
 import type { LlmConfig } from '../../llm-config.js';
 import type { OpenTools, ToolSource } from '../tool-sources.js';
+import { ServerEras } from './server-eras.js';
 
 /** The tools of the MCP servers that an agent's definition names. */
 @Injectable()
 export class McpTools implements ToolSource {
+  private readonly eras = new ServerEras();
+
   constructor(
     private readonly environment: Environment,
     private readonly logger: Logger,
@@ -19,7 +22,7 @@ export class McpTools implements ToolSource {
     if (config.tools.mcp.length === 0) return { tools: [], close: () => Promise.resolve() };
     // The MCP SDK is large. A process loads it when an agent needs it.
     const { openServers } = await import('./mcp-servers.js');
-    const { environment, logger, metrics } = this;
-    return openServers(turn, config, { environment, logger, metrics }, signal);
+    const { environment, logger, metrics, eras } = this;
+    return openServers(turn, config, { environment, logger, metrics, eras }, signal);
   }
 }

@@ -2,6 +2,7 @@ import type { JsonObject } from '@baton/a2a';
 import { schemaExcess } from '@baton/compute';
 import type { JsonSchema } from '../tool-sources.js';
 import { type NamePatterns, fits } from './mcp-config.js';
+import { headerParams } from './header-params.js';
 import { schemaFault } from './schema-fault.js';
 import { ToolListExcess } from './tool-list-excess.js';
 
@@ -47,7 +48,11 @@ export class ToolList {
   private listed = 0;
   private bytes = 0;
 
-  constructor(private readonly allow: NamePatterns | undefined) {}
+  /** @param isModern the server reads parameters from headers: a tool that marks them wrongly is left out */
+  constructor(
+    private readonly allow: NamePatterns | undefined,
+    private readonly isModern = false,
+  ) {}
 
   /** Whether it takes no more tools. */
   get isFull(): boolean {
@@ -96,6 +101,8 @@ export class ToolList {
     if (excess !== undefined) return this.leaveOut(name, `has an input schema that ${excess}`, true);
     const fault = schemaFault(schema);
     if (fault !== undefined) return this.leaveOut(name, `has an input schema ${fault}`);
+    const params = this.isModern ? headerParams(schema) : [];
+    if (typeof params === 'string') return this.leaveOut(name, params);
     const text = [description, title].find((each) => typeof each === 'string' && each !== '') ?? '';
     const { readOnlyHint, idempotentHint } = isObject(annotations) ? annotations : ({} as JsonObject);
     const isRepeatable = readOnlyHint === true || idempotentHint === true;

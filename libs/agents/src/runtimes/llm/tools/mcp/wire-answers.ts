@@ -1,6 +1,6 @@
 import type { JsonObject } from '@baton/a2a';
 import { type JSONRPCMessage, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js';
-import { MAX_SAID, McpFailure, unreadable } from './mcp-failure.js';
+import { MAX_SAID, McpFailure, type McpFailureDetails, unreadable } from './mcp-failure.js';
 
 export type RequestId = string | number;
 
@@ -80,19 +80,21 @@ export class WireAnswers {
 /** An error object of JSON-RPC (§5.1), of any code. */
 function serverError(error: unknown): McpFailure | undefined {
   if (typeof error !== 'object' || error === null) return undefined;
-  const { code, message } = error as JsonObject;
+  const { code, message, data } = error as JsonObject;
   if (code === undefined && message === undefined) return undefined;
   const said = typeof message === 'string' ? message : JSON.stringify(message ?? '');
   const isCode = typeof code === 'number' || typeof code === 'string';
   const named = isCode ? `the error ${String(code).slice(0, 40)}` : 'an error';
-  return new McpFailure('error', `it answers with ${named}`, { said: said.slice(0, MAX_SAID) });
+  const rpc = typeof code === 'number' ? { rpc: { code, ...(data !== undefined && { data }) } } : {};
+  return new McpFailure('error', `it answers with ${named}`, { said: said.slice(0, MAX_SAID), ...rpc });
 }
 
 /** A JSON-RPC error in the body of an HTTP error: its code and message. */
-export function errorInBody(body: unknown): string | undefined {
+export function errorInBody(body: unknown): Pick<McpFailureDetails, 'said' | 'rpc'> | undefined {
   const { error } = (typeof body === 'object' && body !== null ? body : {}) as JsonObject;
-  const { code, message } = (typeof error === 'object' && error !== null ? error : {}) as JsonObject;
-  return typeof message === 'string' && typeof code === 'number' ? `${code} ${message}` : undefined;
+  const { code, message, data } = (typeof error === 'object' && error !== null ? error : {}) as JsonObject;
+  if (typeof message !== 'string' || typeof code !== 'number') return undefined;
+  return { said: `${code} ${message}`, rpc: { code, ...(data !== undefined && { data }) } };
 }
 
 /** The used members of the answer to `initialize`. Undefined: it is not one. */

@@ -1,0 +1,31 @@
+import { McpFailure, unreadable } from './mcp-failure.js';
+import type { ToolList } from './tool-list.js';
+
+const MAX_PAGES = 100;
+
+/**
+ * Reads the pages of a list of tools.
+ * @param ask sends `tools/list` with these parameters
+ */
+export async function listPages(
+  list: ToolList,
+  ask: (params: { cursor?: string }) => Promise<unknown>,
+): Promise<void> {
+  const seen = new Set<unknown>();
+  let cursor: string | undefined;
+  for (let page = 0; page < MAX_PAGES && !list.isFull; page++) {
+    const listed = await ask(cursor === undefined ? {} : { cursor });
+    const { tools, nextCursor } = (listed ?? {}) as { tools?: unknown; nextCursor?: unknown };
+    if (!Array.isArray(tools)) throw notAList(listed);
+    list.add(tools);
+    // Some servers send an empty cursor or null after the last page, some the same cursor again and again.
+    if (typeof nextCursor !== 'string' || nextCursor === '' || seen.has(nextCursor)) return;
+    seen.add(nextCursor);
+    cursor = nextCursor;
+  }
+}
+
+function notAList(listed: unknown): McpFailure {
+  const { details } = unreadable(JSON.stringify(listed));
+  return new McpFailure('unreadable', 'its answer to tools/list has no list of tools', details);
+}

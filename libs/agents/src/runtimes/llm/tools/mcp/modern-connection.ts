@@ -1,0 +1,254 @@
+import { isEventStream, type JsonObject } from '@baton/a2a';
+import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { createParser } from 'eventsource-parser';
+import { setTimeout as delay } from 'node:timers/promises';
+import { headerParams, headerValue, paramHeaders } from './header-params.js';
+import { listPages } from './list-pages.js';
+import {
+  BROKEN,
+  McpFailure,
+  type McpFailureDetails,
+  type McpFailureKind,
+  failureOf,
+  httpRefusal,
+  isTransient,
+  isUnknown,
+  silence,
+  unreadable,
+  wasNotStarted,
+} from './mcp-failure.js';
+import type { ServerCall, ServerConnection } from './server-connection.js';
+import type { ListedTool, ToolList } from './tool-list.js';
+import { WireAnswers } from './wire-answers.js';
+import { EFFECT_KEY, WireFetch } from './wire-fetch.js';
+
+/** The revision that is spoken. */
+const VERSION = '2026-07-28';
+/** A server of a revision before it is not silent to an unknown request for longer, in ms. */
+const MAX_PROBE_MS = 5_000;
+const TRIES = 3;
+const BACKOFF_MS = 100;
+const META = 'io.modelcontextprotocol/';
+const CLIENT = { name: 'baton', version: '1.0.0' };
+/** Errors that only servers of this revision send: another header than body, a capability that is missing, an unknown version. */
+const HEADER_MISMATCH = -32020;
+const MISSING_CAPABILITY = -32021;
+const UNKNOWN_VERSION = -32022;
+
+export interface ModernConnectionOptions {
+  url: string;
+  /** Of the settings. */
+  headers: Readonly<Record<string, string>>;
+  send: FetchLike;
+  /** Timeouts in milliseconds: of the first request, and of a call without progress. */
+  connectTimeout: number;
+  timeout: number;
+}
+
+interface Request {
+  /** Of the header `Mcp-Name`: what the request is about. */
+  name?: string;
+  headers?: Record<string, string>;
+  signal: AbortSignal;
+  /** The server is asked for progress. Each report restarts the timeout. */
+  withProgress?: boolean;
+  late?: { setting: 'connectTimeout' | 'timeout'; ms: number };
+}
+
+/**
+ * An MCP server of revision 2026-07-28 over streamable HTTP. Each request is a POST of its own, and there is no session. So any worker
+ * goes on where another one has stopped. To end a request is to close its answer.
+ */
+export class ModernConnection implements ServerConnection {
+  readonly era = 'modern';
+  private hasTools = true;
+  private lastId = 0;
+
+  constructor(private readonly options: ModernConnectionOptions) {}
+
+  /**
+   * Asks what the server speaks.
+   * @param isKnown it spoke this revision before: a failure that may pass is no answer
+   * @returns false: it is a server of an earlier revision, or none that answers
+   */
+  async discover(signal: AbortSignal, isKnown = false): Promise<boolean> {
+    const { connectTimeout } = this.options;
+    const ms = isKnown ? connectTimeout : Math.min(connectTimeout, MAX_PROBE_MS);
+    const ask = () =>
+      this.request('server/discover', {}, { signal, late: { setting: 'connectTimeout', ms } });
+    let found: unknown;
+    try {
+      found = isKnown ? await retried(ask, signal) : await ask();
+    } catch (error) {
+      signal.throwIfAborted();
+      const maySpeak = isTransient(error) || (error instanceof McpFailure && error.kind === 'silent');
+      if (isKnown && maySpeak) throw error;
+      const { code, data } = (error instanceof McpFailure && error.details.rpc) || {};
+      if (code === UNKNOWN_VERSION) return this.speaks((data as JsonObject | undefined)?.supported);
+      if (code === HEADER_MISMATCH || code === MISSING_CAPABILITY) throw error;
+      return false;
+    }
+    const { supportedVersions, capabilities } = asObject(found);
+    if (!Array.isArray(supportedVersions)) return false;
+    // A server that declares nothing is asked. In PHP an empty object is written as a list.
+    this.hasTools = !isObject(capabilities) || Boolean(capabilities.tools);
+    return this.speaks(supportedVersions);
+  }
+
+  private speaks(versions: unknown): boolean {
+    const known = Array.isArray(versions) ? versions.filter((each) => typeof each === 'string') : [];
+    if (known.includes(VERSION)) return true;
+    // Those before have a handshake, which the other connection makes.
+    if (known.some((version) => version < VERSION) || known.length === 0) return false;
+    const said = known.join(', ').slice(0, 200);
+    throw new McpFailure('error', `it speaks only versions of MCP that Baton does not know (${said})`);
+  }
+
+  async listTools(list: ToolList, signal: AbortSignal): Promise<void> {
+    if (!this.hasTools) return;
+    const ask = (params: Record<string, unknown>) =>
+      retried(() => this.request('tools/list', params, { signal }), signal);
+    await listPages(list, ask);
+  }
+
+  async callTool(
+    { name, inputSchema }: Pick<ListedTool, 'name' | 'inputSchema'>,
+    input: Record<string, unknown>,
+    { repeat, key, signal }: ServerCall,
+  ): Promise<unknown> {
+    const mirrored = headerParams(inputSchema);
+    const headers = typeof mirrored === 'string' ? {} : paramHeaders(mirrored, input);
+    const params = { name, arguments: input, _meta: { [EFFECT_KEY]: key } };
+    const send = (): Promise<unknown> =>
+      this.request('tools/call', params, { name, headers, signal, withProgress: true });
+    let result: unknown;
+    try {
+      result = await send();
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!wasNotStarted(error) && !(repeat === 'again' && isUnknown(error))) throw error;
+      result = await send();
+    }
+    const { resultType = 'complete' } = asObject(result);
+    if (resultType === 'complete') return result;
+    const said = String(resultType).slice(0, 40);
+    throw new McpFailure(
+      'unreadable',
+      `it answers with a result of the type "${said}", which Baton does not know`,
+    );
+  }
+
+  /** There is nothing to end: no request is open between calls. */
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** @returns the result, which may be any JSON value */
+  private async request(
+    method: string,
+    params: Record<string, unknown>,
+    {
+      name,
+      headers = {},
+      signal,
+      withProgress = false,
+      late = { setting: 'timeout', ms: this.options.timeout },
+    }: Request,
+  ): Promise<unknown> {
+    const id = ++this.lastId;
+    const meta = {
+      ...(params._meta as object | undefined),
+      [`${META}protocolVersion`]: VERSION,
+      [`${META}clientInfo`]: CLIENT,
+      [`${META}clientCapabilities`]: {},
+      ...(withProgress && { progressToken: id }),
+    };
+    const body = JSON.stringify({ jsonrpc: '2.0', id, method, params: { ...params, _meta: meta } });
+    const ended = new AbortController();
+    const timer = setTimeout(() => ended.abort(), late.ms);
+    const wire = new WireFetch(this.options.send, new WireAnswers(), true);
+    try {
+      const response = await wire.fetch(this.options.url, {
+        method: 'POST',
+        headers: {
+          ...this.options.headers,
+          ...headers,
+          accept: 'application/json, text/event-stream',
+          'content-type': 'application/json',
+          'mcp-protocol-version': VERSION,
+          'mcp-method': method,
+          ...(name !== undefined && { 'mcp-name': headerValue(name) }),
+        },
+        body,
+        redirect: 'manual',
+        signal: AbortSignal.any([signal, ended.signal]),
+      });
+      if (!response.ok) throw httpRefusal(response.status);
+      for await (const message of messagesIn(response)) {
+        if (message.method === 'notifications/progress') timer.refresh();
+        if (message.id === id) return resultIn(message);
+      }
+      throw BROKEN;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (ended.signal.aborted) throw silence(late.setting, late.ms);
+      throw failureOf(error) ?? error;
+    } finally {
+      clearTimeout(timer);
+      ended.abort();
+    }
+  }
+}
+
+/** Sends a request that changes nothing. It is sent again after a failure that may pass. */
+async function retried<T>(send: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await send();
+    } catch (error) {
+      signal.throwIfAborted();
+      if (tries === TRIES || !isTransient(error)) throw error;
+      await delay(BACKOFF_MS * 2 ** tries, undefined, { signal });
+    }
+  }
+}
+
+interface WireMessage {
+  id?: unknown;
+  method?: string;
+  result?: { value?: unknown };
+  error?: { data?: { kind: McpFailureKind; message: string; details: McpFailureDetails } };
+}
+
+/** The messages of a response that WireFetch has rewritten. */
+async function* messagesIn(response: Response): AsyncGenerator<WireMessage> {
+  if (!isEventStream(response.headers.get('content-type'))) {
+    const text = await response.text();
+    if (response.status === 202 || text === '') throw unreadable('');
+    // oxlint-disable-next-line no-restricted-properties -- WireFetch wrote it
+    return yield* JSON.parse(text) as WireMessage[];
+  }
+  const read: WireMessage[] = [];
+  const parser = createParser({
+    onEvent: ({ data }) => {
+      // oxlint-disable-next-line no-restricted-properties -- WireFetch wrote it
+      if (data !== '') read.push(JSON.parse(data) as WireMessage);
+    },
+  });
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }));
+    yield* read.splice(0);
+  }
+}
+
+function resultIn({ result, error }: WireMessage): unknown {
+  if (!error) return result?.value;
+  const { kind = 'error', message = 'it answers with an error', details = {} } = error.data ?? {};
+  throw new McpFailure(kind, message, details);
+}
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const asObject = (value: unknown): JsonObject => (isObject(value) ? value : {});

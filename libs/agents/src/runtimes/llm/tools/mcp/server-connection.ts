@@ -1,0 +1,34 @@
+import type { AgentTool } from '../tool-sources.js';
+import type { ListedTool, ToolList } from './tool-list.js';
+
+/** `modern`: revision 2026-07-28 and later, without sessions. `legacy`: the revisions before it, which begin with `initialize`. */
+export type ServerEra = 'modern' | 'legacy';
+
+export interface ServerCall {
+  repeat: AgentTool['repeat'];
+  /** The effect key of the call, for servers that recognize a repetition by it. */
+  key: string;
+  signal: AbortSignal;
+}
+
+/** The way to one MCP server, for one turn. */
+export interface ServerConnection {
+  readonly era: ServerEra;
+  /**
+   * Adds all tools page by page. Rejects with an McpFailure or another Error if the server is unreachable or its list cannot be read,
+   * with ToolListExcess if it is too large.
+   */
+  listTools(list: ToolList, signal: AbortSignal): Promise<void>;
+  /**
+   * Calls a tool. When `signal` aborts, this cancels the call at the server and rejects. A call that the server has answered is not
+   * made again, whatever the answer is. `repeat: again` repeats a call once if the connection broke before an answer.
+   * @returns the result as the server wrote it
+   */
+  callTool(
+    tool: Pick<ListedTool, 'name' | 'inputSchema'>,
+    input: Record<string, unknown>,
+    call: ServerCall,
+  ): Promise<unknown>;
+  /** Never rejects. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,22 @@
+import { LRUCache } from 'lru-cache';
+import type { ServerEra } from './server-connection.js';
+
+/** After this time a server is asked again: it may have been replaced. */
+const KEPT_MS = 60 * 60 * 1000;
+
+/** What this process knows of servers: which protocol each speaks. */
+export class ServerEras {
+  private readonly known = new LRUCache<string, ServerEra>({ max: 5_000, ttl: KEPT_MS });
+
+  of(tenantId: string, url: string): ServerEra | undefined {
+    return this.known.get(`${tenantId} ${url}`);
+  }
+
+  learn(tenantId: string, url: string, era: ServerEra): void {
+    this.known.set(`${tenantId} ${url}`, era);
+  }
+
+  forget(tenantId: string, url: string): void {
+    this.known.delete(`${tenantId} ${url}`);
+  }
+}
