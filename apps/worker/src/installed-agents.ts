@@ -1,8 +1,9 @@
 import {
+  AgentPools,
   AgentWatch,
-  ExecutorRuntime,
   filesInReach,
   type InstalledAgent,
+  InstalledCode,
   type LoadFailure,
   loadInstalledAgents,
   missingSandbox,
@@ -44,13 +45,13 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
     // One broken folder must not keep the others from working.
     for (const failure of failures) this.reportFailure(agentsDir, failure);
     if (failures.length > 0) await this.presence.reportFailures(failures);
-    const executors = this.modules.get(ExecutorRuntime, { strict: false });
-    for (const agent of agents) executors.useCode(agent);
+    const code = this.modules.get(InstalledCode, { strict: false });
+    for (const agent of agents) code.use(agent);
     await this.install(agents);
     this.logger.info('agents installed', { agentsDir, agents: agents.map(({ slug }) => slug) });
     if (!devMode) return;
     this.watch = await AgentWatch.start(agentsDir, found, {
-      executors,
+      pools: this.modules.get(AgentPools, { strict: false }),
       install: (agent) => this.install([agent]),
       report: (level, text) => this.report(level, text),
       reportFailure: (failure) => this.reportFailure(agentsDir, failure),

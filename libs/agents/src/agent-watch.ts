@@ -4,11 +4,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { relative, sep } from 'node:path';
 import { type InstalledAgent, type LoadFailure, failureOf, readAgent } from './installed-agents.js';
 import { isSourceFile } from './agent-code.js';
-import type { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
+import type { AgentPools } from './runtimes/executor/agent-pools.js';
 
 /** The parts of the worker that a watch needs. */
 interface AgentWatchOptions {
-  executors: Pick<ExecutorRuntime, 'reload'>;
+  pools: Pick<AgentPools, 'reload'>;
   /** Makes the definition known to every process. */
   install: (agent: InstalledAgent) => Promise<void>;
   /** Prints a line for the author. */
@@ -64,7 +64,7 @@ export class AgentWatch {
     const agentWatch = new AgentWatch(directory, watcher, options);
     for (const agent of atStart.agents) {
       agentWatch.known.set(agent.slug, agent);
-      const fault = await options.executors.reload(agent, new AbortController().signal);
+      const fault = await options.pools.reload(agent, new AbortController().signal);
       if (fault) options.reportFailure(failureOf(directory, agent.slug, agent.tenants, fault));
     }
     for (const failure of atStart.failures) {
@@ -102,7 +102,7 @@ export class AgentWatch {
   private async reload(slug: string, signal: AbortSignal): Promise<void> {
     const found = await readAgent(this.directory, slug);
     if (Array.isArray(found)) return this.onFailures(slug, found);
-    const fault = await this.options.executors.reload(found, signal);
+    const fault = await this.options.pools.reload(found, signal);
     if (signal.aborted) return;
     if (fault) return this.onFailures(slug, [failureOf(this.directory, slug, found.tenants, fault)]);
     const known = this.known.get(slug);

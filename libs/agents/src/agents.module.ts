@@ -7,9 +7,12 @@ import { ModelCalls } from './runtimes/llm/model-calls.js';
 import { type ToolSource, ToolSources } from './runtimes/llm/tools/tool-sources.js';
 import { CalleeTools } from './runtimes/llm/tools/callee-tools.js';
 import { McpTools } from './runtimes/llm/tools/mcp/mcp-tools.js';
+import { InstalledCode } from './installed-code.js';
+import { AgentPools } from './runtimes/executor/agent-pools.js';
+import { FunctionTools } from './runtimes/executor/function-tools.js';
 
 /** The sources of tools of llm agents, one row each. */
-const TOOL_SOURCES: readonly Type<ToolSource>[] = [McpTools, CalleeTools];
+const TOOL_SOURCES: readonly Type<ToolSource>[] = [McpTools, CalleeTools, FunctionTools];
 
 /** Provides the RuntimeTable with all runtimes. */
 @Module({})
@@ -26,7 +29,9 @@ export class AgentsModule {
       providers: [
         ...classes,
         ...TOOL_SOURCES,
+        AgentPools,
         IndexRouter,
+        InstalledCode,
         ModelCalls,
         {
           provide: ToolSources,

@@ -33,7 +33,8 @@ export { filesInReach, missingSandbox } from './runtimes/executor/agent-sandbox.
 export { type ReplayedTask, type ReplayResult, replayTasks } from './runtimes/executor/replay.js';
 export { replayRequest } from './runtimes/executor/replay-request.js';
 export type { TurnRequest } from './runtimes/executor/protocol.js';
-export { ExecutorRuntime } from './runtimes/executor/executor-runtime.js';
+export { AgentPools } from './runtimes/executor/agent-pools.js';
+export { InstalledCode } from './installed-code.js';
 export * from './agent-runtime.js';
 export { JournalMismatch } from './journal-mismatch.js';
 export { pointOfFailure, type PointOfFailure, reopenedStep } from './point-of-failure.js';

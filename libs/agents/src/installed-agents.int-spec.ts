@@ -88,7 +88,7 @@ describe('installed agents', () => {
         slug: 'f-runtime',
         file: 'f-runtime/agent.yaml',
         line: 3,
-        reason: 'runtime: must be "executor"',
+        reason: 'runtime: must be "executor" or "llm"',
       },
       // Whoever sees it does not learn where the folder is.
       { ...all, slug: 'a-broken', file: 'a-broken/index.js', line: 3, reason: 'a-broken/x.js is broken' },

@@ -7,7 +7,7 @@ import type { Document, LineCounter, Node } from 'yaml';
 import { agentCode } from './agent-code.js';
 import { assertConfig } from './runtime-configs.js';
 import { checkExecutors } from './runtimes/executor/check-executors.js';
-import { checkOptions, executorConfig } from './runtimes/executor/executor-config.js';
+import { checkOptions, codeSettings } from './runtimes/executor/executor-config.js';
 import type { LoadFault } from './runtimes/executor/protocol.js';
 
 /** The file with an agent's definition, beside its module. */
@@ -57,10 +57,10 @@ export async function loadInstalledAgents(
       if (Array.isArray(found)) failures.push(...found);
       else read.push(found);
     }
-    const folders = read.map(({ slug, definition: { config } }) => ({
-      folder: join(directory, slug),
-      module: executorConfig.parse(config).module,
-    }));
+    const folders = read.map(({ slug, definition }) => {
+      const { module, kind } = codeSettings(definition);
+      return { folder: join(directory, slug), module, kind };
+    });
     const faults = await checkExecutors(folders, checkOptions(environment, logger));
     const agents = read.filter(({ slug, tenants }, i) => {
       const fault = faults[i];
@@ -126,7 +126,9 @@ export async function readAgent(directory: string, slug: string): Promise<Instal
     const raw: unknown = document.toJS();
     known = tenantsIn(raw);
     const { tenants = null, ...definition } = parseAgentDefinition(raw);
-    if (definition.runtime !== 'executor') throw ProtocolError.invalidParams('runtime', 'must be "executor"');
+    if (!['executor', 'llm'].includes(definition.runtime)) {
+      throw ProtocolError.invalidParams('runtime', 'must be "executor" or "llm"');
+    }
     assertConfig(definition);
     return { slug, definition, tenants, code: await agentCode(directory, slug) };
   } catch (error) {

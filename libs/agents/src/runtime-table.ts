@@ -11,7 +11,7 @@ export interface AgentRuntime {
   readonly name: string;
   run(turn: Turn, signal: AbortSignal): AsyncIterable<AgentOutput>;
   /** Hash of the code that the agent has in this worker. Undefined: it has none, or it is unknown. */
-  codeOf?(agent: Pick<Agent, 'slug' | 'code'>): string | undefined;
+  codeOf?(agent: Pick<Agent, 'slug' | 'code' | 'origin'>): string | undefined;
 }
 
 /** Finds a runtime by its name. */

@@ -4,7 +4,8 @@ import type { AgentOutput, Turn } from '../../../libs/agents/src/agent-runtime.j
 import { converse, TurnStream } from '../../../libs/agents/src/runtimes/executor/turn-stream.js';
 import { HostedTurn, type TurnHost } from '../../../libs/agents/src/runtimes/executor/child/hosted-turn.js';
 import type { FromAgent, ToAgent } from '../../../libs/agents/src/runtimes/executor/protocol.js';
-import { portsOf, turnRequest } from '../../../libs/agents/src/runtimes/executor/executor-runtime.js';
+import { turnRequest } from '../../../libs/agents/src/runtimes/executor/executor-runtime.js';
+import { portsOf } from '../../../libs/agents/src/runtimes/executor/turn-ports.js';
 import { type TurnStepPorts, TurnSteps } from '../../../libs/agents/src/runtimes/executor/turn-steps.js';
 
 /** Runs both sides of a turn in this process. Their messages go through JSON, as between processes. */

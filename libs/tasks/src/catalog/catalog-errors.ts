@@ -13,6 +13,12 @@ export function assertRunnable(definition: AgentDefinition): void {
       'agents in code cannot be created here: put the folder of the agent into BATON_AGENTS_DIR of the workers',
     );
   }
+  if (definition.runtime === 'llm' && 'functions' in definition.config) {
+    throw ProtocolError.invalidParams(
+      'config.functions',
+      'is for agents in BATON_AGENTS_DIR of the workers: agents that are created here have no code',
+    );
+  }
   assertConfig(definition);
 }
 

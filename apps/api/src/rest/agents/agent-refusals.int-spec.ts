@@ -12,6 +12,10 @@ describe('a wrong agent', () => {
     [{}, ['name', 'description', 'runtime']],
     [{ ...ECHO, runtime: 'abacus' }, ['runtime']],
     [{ ...ECHO, runtime: 'executor' }, ['runtime']],
+    [
+      { ...ECHO, runtime: 'llm', config: { model: 'openai/m', functions: { timeout: '5s' } } },
+      ['config.functions'],
+    ],
     [{ ...ECHO, config: { loud: true } }, ['config.loud']],
     [{ ...ECHO, skills: [{ id: 's', name: 'S', description: 'd', tags: [7] }] }, ['skills[0].tags[0]']],
     [{ ...ECHO, tenants: ['other'] }, ['tenants']],

@@ -1,15 +1,14 @@
 import { messageOf } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AgentProcess, type ProcessOptions, type TurnIds } from './agent-process.js';
-import { type AgentErrorDetail, type LoadFault, type TurnRequest } from './protocol.js';
+import type { AgentErrorDetail, CodeFolder, DeclaredTool, LoadFault, TurnRequest } from './protocol.js';
+import { AgentCrash } from './agent-crash.js';
 import { AgentError } from './agent-error.js';
 import type { TurnPorts, TurnStream } from './turn-stream.js';
 import type { ProcessSlots, Slot } from './process-slots.js';
 
 export interface PoolOptions extends ProcessOptions {
-  /** Absolute path of the agent's folder, and the module inside it. */
-  folder: string;
-  module: string | undefined;
+  code: CodeFolder;
   /** Number of processes that share the agent's turns. */
   maxProcesses: number;
   /** Time to keep a process without turns. */
@@ -48,6 +47,7 @@ export class AgentPool {
   private failures = 0;
   private startAfter = 0;
   private loadError: AgentErrorDetail | undefined;
+  private declared: readonly DeclaredTool[] | undefined;
   private pending: PendingStart | undefined;
   /** Turns that are about to begin. */
   private opening = 0;
@@ -86,6 +86,29 @@ export class AgentPool {
   }
 
   /**
+   * The functions that the code declares for a model. It starts a process if none has told them.
+   * @throws AgentError if the code cannot be loaded, AgentCrash if its process ends; the reason of `signal`
+   */
+  async tools(signal: AbortSignal): Promise<readonly DeclaredTool[]> {
+    if (this.declared) return this.declared;
+    this.opening += 1;
+    try {
+      const process = await this.choose(signal);
+      signal.throwIfAborted();
+      if (!process) throw new Error('no process of the agent is free');
+      const error = await process.loaded.catch((died: unknown) => {
+        const message = messageOf(died);
+        throw new AgentCrash(message, { name: 'AgentCrash', message }, false);
+      });
+      if (error) throw new AgentError(error);
+      return (this.declared = process.tools);
+    } finally {
+      this.opening -= 1;
+      this.reportEmpty();
+    }
+  }
+
+  /**
    * Starts a process before the first turn needs it.
    * @returns why the agent's module could not be loaded; undefined if it is loaded
    */
@@ -95,7 +118,7 @@ export class AgentPool {
     return process.loaded.then(
       (error) => error && (error.fault ?? { file: '', reason: error.message }),
       (error: unknown) => ({
-        file: this.options.module ?? '',
+        file: this.options.code.module ?? '',
         reason: `could not be loaded: ${messageOf(error)}`,
       }),
     );
@@ -206,12 +229,11 @@ export class AgentPool {
   }
 
   private begin(slot?: Slot): AgentProcess {
-    const { folder, module } = this.options;
     const process = new AgentProcess(this.options);
     const begunAt = performance.now();
     this.processes.add(process);
     slot?.hold(process);
-    process.load(folder, module).then(
+    process.load(this.options.code).then(
       (error) => this.onLoaded(process, error),
       // `ended` reports the same.
       () => undefined,

@@ -1,6 +1,14 @@
 import type { Logger } from '@baton/telemetry';
 import { AgentChild, type ChildListener, type ChildOptions } from './agent-child.js';
-import { type AgentErrorDetail, type FromAgent, type LoadFault, type TurnRequest, cut } from './protocol.js';
+import {
+  type AgentErrorDetail,
+  type CodeFolder,
+  type DeclaredTool,
+  type FromAgent,
+  type LoadFault,
+  type TurnRequest,
+  cut,
+} from './protocol.js';
 import { AgentCrash } from './agent-crash.js';
 import { AgentError } from './agent-error.js';
 import { type TurnPorts, TurnStream } from './turn-stream.js';
@@ -54,6 +62,8 @@ export class AgentProcess implements ChildListener {
   readonly ended: Promise<string>;
   /** As `load` resolves or rejects. */
   loaded: Promise<ModuleError | undefined> = Promise.resolve(undefined);
+  /** The functions that its code declares for a model, once it is loaded. */
+  tools: DeclaredTool[] = [];
   /** Whether the process was killed because its module did not finish loading. */
   isLoadTooLong = false;
   private readonly child: AgentChild;
@@ -84,16 +94,16 @@ export class AgentProcess implements ChildListener {
    * Loads an agent's module. Resolves with the error of the module, if any, and where it is. Rejects if the process dies, or
    * if the module takes too long: then it kills the process.
    */
-  load(folder: string, module: string | undefined): Promise<ModuleError | undefined> {
-    this.loaded = this.loadModule(folder, module);
+  load(code: CodeFolder): Promise<ModuleError | undefined> {
+    this.loaded = this.loadModule(code);
     return this.loaded;
   }
 
-  private async loadModule(folder: string, module: string | undefined): Promise<ModuleError | undefined> {
+  private async loadModule(code: CodeFolder): Promise<ModuleError | undefined> {
     const loaded = new Promise<ModuleError | undefined>((resolve) => {
       this.onLoaded = (error, fault) => resolve(error && { ...error, fault });
     });
-    this.child.send({ type: 'load', folder, module });
+    this.child.send({ type: 'load', code });
     const died = this.ended.then((reason) => {
       throw new Error(reason);
     });
@@ -203,6 +213,7 @@ export class AgentProcess implements ChildListener {
     this.hasSpoken = true;
     switch (message.type) {
       case 'loaded':
+        this.tools = message.tools ?? [];
         this.onLoaded?.(message.error, message.fault);
         return;
       case 'events':

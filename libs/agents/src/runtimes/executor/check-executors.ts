@@ -1,12 +1,6 @@
 import { messageOf } from '@baton/telemetry';
 import { AgentProcess, type ProcessOptions } from './agent-process.js';
-import type { LoadFault } from './protocol.js';
-
-/** An agent's folder, and the path of the module inside it. */
-export interface ExecutorFolder {
-  folder: string;
-  module: string | undefined;
-}
+import type { CodeFolder, LoadFault } from './protocol.js';
 
 /**
  * Loads the module of each folder once to check it. A module may run any code while it loads, so a child process does
@@ -16,7 +10,7 @@ export interface ExecutorFolder {
  * @returns one fault per folder; undefined if the folder is fine
  */
 export async function checkExecutors(
-  folders: readonly ExecutorFolder[],
+  folders: readonly CodeFolder[],
   options: ProcessOptions,
 ): Promise<(LoadFault | undefined)[]> {
   const checker = new Checker(options);
@@ -31,12 +25,12 @@ class Checker {
 
   constructor(private readonly options: ProcessOptions) {}
 
-  async check(folder: ExecutorFolder): Promise<LoadFault | undefined> {
+  async check(folder: CodeFolder): Promise<LoadFault | undefined> {
     // An earlier module may have ended a used process. Only a failure in a new process is this module's fault.
     const isNew = this.process === undefined;
     const process = (this.process ??= new AgentProcess(this.options));
     try {
-      const error = await process.load(folder.folder, folder.module);
+      const error = await process.load(folder);
       return error && (error.fault ?? { file: '', reason: error.message });
     } catch (error) {
       this.process = undefined;

@@ -24,6 +24,27 @@ export interface LoadFault {
   reason: string;
 }
 
+/** The code of an agent. */
+export interface CodeFolder {
+  /** Absolute path. */
+  folder: string;
+  /** Path inside of the folder. Default: `index`. */
+  module?: string | undefined;
+  /** Not one module, but the functions in the folder `tools`. */
+  kind?: 'tools' | undefined;
+}
+
+/** A function that a model may call, as its module declares it. */
+export interface DeclaredTool {
+  name: string;
+  description: string;
+  /** A JSON schema of an object. */
+  inputSchema: Record<string, unknown>;
+  needsApproval: boolean;
+  /** If the process died during a call. */
+  onUnknown: 'repeat' | 'ask' | 'fail';
+}
+
 /** One turn, as the worker sends it to the agent's process. Messages and tasks are ProtoJSON. */
 export interface TurnRequest {
   tenantId: string;
@@ -52,7 +73,7 @@ export type SecretReply = { value: string } | { refusal: string };
 
 /** Messages from the worker to the process. The worker chooses the number `turn`. */
 export type ToAgent =
-  | { type: 'load'; folder: string; module?: string | undefined }
+  | { type: 'load'; code: CodeFolder }
   | { type: 'turn'; turn: number; request: TurnRequest }
   /** Call `cancelTask`. */
   | { type: 'cancel'; turn: number }
@@ -70,7 +91,8 @@ export type ToAgent =
 
 /** Messages from the process to the worker. */
 export type FromAgent =
-  | { type: 'loaded'; error?: AgentErrorDetail; fault?: LoadFault }
+  /** `tools`: the functions of a folder of kind `tools`. */
+  | { type: 'loaded'; error?: AgentErrorDetail; fault?: LoadFault; tools?: DeclaredTool[] }
   /** The worker returns `size` as credit. An event with `replayed: true` was published by an earlier attempt, too. */
   | { type: 'events'; turn: number; size: number; events: unknown[] }
   /** The turn has no further events. */

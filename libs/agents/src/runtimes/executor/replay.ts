@@ -1,7 +1,7 @@
 import { Logger, messageOf } from '@baton/telemetry';
 import { basename, dirname } from 'node:path';
 import { AgentProcess } from './agent-process.js';
-import { executorConfig, passedEnvironment } from './executor-config.js';
+import { codeSettings, passedEnvironment } from './executor-config.js';
 import type { TurnRequest } from './protocol.js';
 import { readAgent } from '../../installed-agents.js';
 
@@ -39,7 +39,12 @@ export async function* replayTasks(
   const slug = basename(folder);
   const found = await readAgent(dirname(folder), slug);
   if (Array.isArray(found)) throw new Error(found.map(({ file, reason }) => `${file}: ${reason}`).join('\n'));
-  const { module, env = [] } = executorConfig.parse(found.definition.config);
+  if (found.definition.runtime !== 'executor') {
+    throw new Error(
+      `the runtime of ${slug} is ${found.definition.runtime}: only the steps of executors are replayed`,
+    );
+  }
+  const { module, env = [] } = codeSettings(found.definition);
   const start = async (): Promise<AgentProcess> => {
     const process = new AgentProcess({
       agent: slug,
@@ -51,7 +56,7 @@ export async function* replayTasks(
       maxEventBytes: MAX_EVENT_BYTES,
       logger: Logger.silent(),
     });
-    const error = await process.load(folder, module);
+    const error = await process.load({ folder, module });
     if (error) throw new Error(error.fault?.reason ?? error.message);
     return process;
   };

@@ -24,6 +24,7 @@ describe('the settings of an llm agent', () => {
       tools: { mcp: [] },
       agents: [],
       delegation: {},
+      functions: { timeout: 60_000, resultLimit: 50_000 },
       approvals: { guests: false, by: 'anybody' },
     });
   });

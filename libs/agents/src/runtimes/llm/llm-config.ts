@@ -10,6 +10,7 @@ import {
 } from '@baton/a2a';
 import { z } from 'zod';
 import { duration, durationText, wholeNumber } from '../../setting-fields.js';
+import { processFields } from '../../process-settings.js';
 import { EFFORTS, refusedSettings } from './model-features.js';
 import { optionsProblem } from './provider-options.js';
 import { mcpServers } from './tools/mcp/mcp-config.js';
@@ -164,6 +165,16 @@ export const llmConfigSchema = z
     /** Which calls are recorded: what the model was sent, and what it said. Default: RECORD_DEFAULT. */
     record: z.enum(RECORD_MODES, 'must be "none", "failed" or "all"').optional(),
     tools: z.strictObject({ mcp: mcpServers }).prefault({}),
+    /** The processes that run the functions in `tools/`, of an agent in BATON_AGENTS_DIR. */
+    functions: z
+      .strictObject({
+        ...processFields,
+        /** Maximum time of a call. */
+        timeout: duration('60s'),
+        /** Characters of a result that the model reads at once. */
+        resultLimit: wholeNumber(100, 1_000_000).prefault(50_000),
+      })
+      .prefault({}),
     /** Terms of an approval: who may give it, and its expiry. */
     approvals: z
       .strictObject({

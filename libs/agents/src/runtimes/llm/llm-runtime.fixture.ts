@@ -1,3 +1,4 @@
+import { InstalledCode } from '../../installed-code.js';
 import { type TaskState, USAGE, eventKindOf } from '@baton/a2a';
 import { ComputePool } from '@baton/compute';
 import { createLogger, Metrics } from '@baton/telemetry';
@@ -57,7 +58,14 @@ export class LlmBench {
     const logger = createLogger({ logLevel: 'info' }, 'worker', { write });
     this.models = new ModelCalls(this.tokens, this.metrics, logger);
     this.models.firstPauseMs = 20;
-    this.runtime = new LlmRuntime(this.models, new ToolSources([source]), this.metrics, logger, this.pool);
+    this.runtime = new LlmRuntime(
+      this.models,
+      new ToolSources([source]),
+      this.metrics,
+      logger,
+      this.pool,
+      new InstalledCode(),
+    );
   }
 
   static async start(): Promise<LlmBench> {

@@ -1,4 +1,4 @@
-import { TaskState, USAGE } from '@baton/a2a';
+import { type Agent, TaskState, USAGE } from '@baton/a2a';
 import { ComputePool } from '@baton/compute';
 import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
@@ -15,6 +15,7 @@ import {
 } from '../../agent-runtime.js';
 import { type AgentRuntime } from '../../runtime-table.js';
 import { CapReached } from '../../cap-reached.js';
+import { InstalledCode } from '../../installed-code.js';
 import { TokensExceeded } from '../../tokens-exceeded.js';
 import { AgentFailure } from './agent-failure.js';
 import { approvalRequest, takeMessage, waitingEntry, withTerms } from './approval/approval.js';
@@ -69,7 +70,12 @@ export class LlmRuntime implements AgentRuntime {
     private readonly metrics: Metrics,
     private readonly logger: Logger,
     private readonly pool: ComputePool,
+    private readonly code: InstalledCode,
   ) {}
+
+  codeOf(agent: Pick<Agent, 'slug' | 'code' | 'origin'>): string | undefined {
+    return this.code.of(agent);
+  }
 
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
     const conversation = await Conversation.open(turn);

@@ -5,7 +5,10 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { HostedTurn, type TurnHost, currentTurn } from './hosted-turn.js';
 import { type ExecutorFactory, loadExecutor, loadFaultOf } from './load-executor.js';
+import { loadTools } from './load-tools.js';
+import { ToolExecutor } from './tool-executor.js';
 import {
+  type CodeFolder,
   type ConsoleLevel,
   type FromAgent,
   FrameReader,
@@ -257,7 +260,7 @@ class Turns implements TurnHost {
   private onMessage(message: ToAgent): void {
     switch (message.type) {
       case 'load':
-        this.factory = this.load(message.folder, message.module);
+        this.factory = this.load(message.code);
         // `start` awaits it for each turn.
         this.factory.catch(() => undefined);
         return;
@@ -288,10 +291,16 @@ class Turns implements TurnHost {
     }
   }
 
-  private async load(folder: string, module: string | undefined): Promise<ExecutorFactory> {
+  private async load({ folder, module, kind }: CodeFolder): Promise<ExecutorFactory> {
     try {
       // The agent runs in its own folder. The worker's folder holds the platform's `.env`.
       process.chdir(folder);
+      if (kind === 'tools') {
+        const tools = await loadTools(folder);
+        this.loaded = () => new ToolExecutor(tools);
+        this.say({ type: 'loaded', tools: tools.map(({ declared }) => declared) });
+        return this.loaded;
+      }
       this.loaded = await loadExecutor(folder, module);
       // Create one executor to find errors of its constructor now.
       this.loaded();

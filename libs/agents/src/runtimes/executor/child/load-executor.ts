@@ -21,7 +21,7 @@ interface Place {
 }
 
 /** The module of an agent can not be used. The message begins with the file. */
-class LoadError extends Error {
+export class LoadError extends Error {
   override readonly name = 'LoadError';
 
   constructor(
@@ -67,8 +67,6 @@ const MAX_STACK = 10_000;
  */
 export async function loadExecutor(folder: string, module?: string): Promise<ExecutorFactory> {
   const file = await findModule(folder, module);
-  if (TYPESCRIPT.test(file)) await installTypeScript();
-  installSdkFallback();
   const exported = defaultExport(await importModule(file, folder));
   if (exported === undefined) {
     throw new LoadError(file, 'has no default export; export the executor or its class as default');
@@ -96,8 +94,12 @@ async function findModule(folder: string, module: string | undefined): Promise<s
   throw new LoadError(folder, `has no module ${names.join(', ')}`);
 }
 
+let readsTypeScript = false;
+
 /** Lets `import` and `require` read TypeScript. It takes a tenth of a second, so only agents in TypeScript pay. */
 async function installTypeScript(): Promise<void> {
+  if (readsTypeScript) return;
+  readsTypeScript = true;
   const { register: registerImport } = await import('tsx/esm/api');
   const { register: registerRequire } = await import('tsx/cjs/api');
   registerRequire();
@@ -105,7 +107,9 @@ async function installTypeScript(): Promise<void> {
   process.setSourceMapsEnabled(true);
 }
 
-async function importModule(file: string, folder: string): Promise<unknown> {
+export async function importModule(file: string, folder: string): Promise<unknown> {
+  if (TYPESCRIPT.test(file)) await installTypeScript();
+  installSdkFallback();
   try {
     return await import(pathToFileURL(file).href);
   } catch (error) {
@@ -164,7 +168,7 @@ async function frameIn(folder: string, error: unknown): Promise<Place | undefine
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The default export of a module. TypeScript compiled to CommonJS has it one level deeper. */
-function defaultExport(module: unknown): unknown {
+export function defaultExport(module: unknown): unknown {
   const exported = property(module, 'default');
   return property(exported, '__esModule') === true ? property(exported, 'default') : exported;
 }

@@ -1,0 +1,120 @@
+import { firstCharacters } from '@baton/a2a';
+import { Environment } from '@baton/config';
+import { Injectable } from '@nestjs/common';
+import { join } from 'node:path';
+import type { Turn } from '../../agent-runtime.js';
+import type { LlmConfig } from '../llm/llm-config.js';
+import { OutcomeUnknown } from '../llm/tools/outcome-unknown.js';
+import { notKnown } from '../llm/tools/tool-calls.js';
+import type {
+  AgentTool,
+  OpenTools,
+  ToolCallContext,
+  ToolResult,
+  ToolSource,
+} from '../llm/tools/tool-sources.js';
+import { AgentCrash } from './agent-crash.js';
+import { AgentError } from './agent-error.js';
+import type { AgentPool } from './agent-pool.js';
+import { AgentPools } from './agent-pools.js';
+import type { DeclaredTool } from './protocol.js';
+import { callRequest, resultOf } from './tool-call-request.js';
+import { toolFiles } from './tool-files.js';
+import { portsOf } from './turn-ports.js';
+import type { TurnStream } from './turn-stream.js';
+
+const REPEAT = { repeat: 'again', ask: 'ask', fail: 'never' } as const;
+
+/** Maximum characters of an error that the model reads. */
+const MAX_ERROR = 4_000;
+
+/** The functions in the folder of an installed llm agent. They run in the agent's processes, as executors do. */
+@Injectable()
+export class FunctionTools implements ToolSource {
+  constructor(
+    private readonly environment: Environment,
+    private readonly pools: AgentPools,
+  ) {}
+
+  /** Rejects with an AgentError if a function cannot be loaded, and with an AgentCrash if that ends the process. */
+  async open(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<OpenTools> {
+    const tools = (await this.hasFunctions(turn)) ? await this.toolsOf(turn, config, signal) : [];
+    return { tools, close: () => Promise.resolve() };
+  }
+
+  private async hasFunctions({ agent: { slug, origin, definition, folder } }: Turn): Promise<boolean> {
+    const { agentsDir } = this.environment;
+    if (origin !== 'installed' || definition.runtime !== 'llm' || !agentsDir) return false;
+    return (await toolFiles(folder ?? join(agentsDir, slug))).length > 0;
+  }
+
+  private async toolsOf(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<AgentTool[]> {
+    const { pool } = this.pools.of(turn);
+    const declared = await pool.tools(signal);
+    return declared.map((tool) => ({
+      name: tool.name,
+      description: tool.description,
+      inputSchema: { properties: {}, ...tool.inputSchema },
+      needsApproval: tool.needsApproval,
+      repeat: REPEAT[tool.onUnknown],
+      execute: (input, call) => callTool(turn, config, pool, tool, input, call),
+    }));
+  }
+}
+
+async function callTool(
+  turn: Turn,
+  { functions: { timeout, resultLimit: limit } }: LlmConfig,
+  pool: AgentPool,
+  { name, onUnknown }: DeclaredTool,
+  input: unknown,
+  { key, signal }: ToolCallContext,
+): Promise<ToolResult> {
+  const { tenantId, runId, task, secrets } = turn;
+  const late = AbortSignal.timeout(timeout);
+  const stopped = AbortSignal.any([signal, late]);
+  const ids = { tenantId, taskId: task.id, runId, alone: false };
+  try {
+    const request = callRequest(turn, { tool: name, input, key });
+    const stream = await pool.open(request, ids, portsOf(turn), stopped);
+    const content = stream && (await answerOf(stream, stopped));
+    signal.throwIfAborted();
+    if (content === undefined)
+      return unknownOutcome(name, onUnknown, `It had no result after ${timeout / 1000} s.`);
+    return { ok: true, content: secrets.redactor.value(content), limit };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof AgentCrash) return unknownOutcome(name, onUnknown, `${error.message}.`);
+    if (!(error instanceof AgentError)) throw error;
+    const message = firstCharacters(secrets.redactor.text(error.message), MAX_ERROR);
+    return { ok: false, content: `The tool "${name}" failed: ${message}` };
+  }
+}
+
+/** @returns JSON value of the result; undefined: the call was stopped */
+async function answerOf(stream: TurnStream, stopped: AbortSignal): Promise<unknown> {
+  const stop = (): void => {
+    stream.cancel();
+    stream.close();
+  };
+  stopped.addEventListener('abort', stop, { once: true });
+  if (stopped.aborted) stop();
+  let result: unknown;
+  try {
+    for await (const sent of stream.sent()) if ('output' in sent) result = resultOf(sent.output) ?? result;
+    if (stopped.aborted) return undefined;
+    stream.throwIfFailed();
+    return result;
+  } finally {
+    stopped.removeEventListener('abort', stop);
+    stream.close();
+  }
+}
+
+/** The call began, and nobody knows what became of it. The model may repeat it if its author says so. */
+function unknownOutcome(name: string, onUnknown: DeclaredTool['onUnknown'], reason: string): ToolResult {
+  if (onUnknown === 'ask') throw new OutcomeUnknown(reason);
+  const text =
+    onUnknown === 'repeat' ? `The tool "${name}" gave no result. ${reason}` : `${notKnown(name)} ${reason}`;
+  return { ok: false, content: text };
+}

@@ -1,0 +1,27 @@
+import { textOf } from '@baton/a2a';
+import type { AgentOutput, Turn } from '../../agent-runtime.js';
+import type { TurnRequest } from './protocol.js';
+
+/** A call of a function, as the process of its agent gets it. */
+export interface FunctionCall {
+  tool: string;
+  /** JSON value of the tool's schema. */
+  input: unknown;
+  /** Effect key of the call. */
+  key: string;
+}
+
+/** The turn in which the process of an agent makes a call: the text of its message is the JSON of the call. */
+export function callRequest({ tenantId, task }: Turn, call: FunctionCall): TurnRequest {
+  const { id: taskId, contextId } = task;
+  const parts = [{ text: JSON.stringify(call) }];
+  const message = { messageId: call.key, taskId, contextId, role: 'ROLE_USER', parts };
+  return { tenantId, taskId, contextId, message, extensions: [] };
+}
+
+/** The JSON value that a call has returned; undefined for an output that says nothing of it. */
+export function resultOf(output: AgentOutput): unknown {
+  if (output.$case !== 'message') return undefined;
+  // oxlint-disable-next-line no-restricted-properties -- the process has bounded it
+  return JSON.parse(textOf(output.value.parts)) as unknown;
+}
