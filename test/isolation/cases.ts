@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { OperationName } from '../../libs/a2a/src/operation.js';
 import { rpcPaths } from '../../libs/a2a/src/profiles/index.js';
 import { profileFor, type RpcPath } from '../../libs/a2a/src/profiles/profile.js';
-import { CARD_PATHS, REST_ROUTES } from '../support/api/routes.js';
+import { CARD_PATHS, MCP_PATHS, REST_ROUTES } from '../support/api/routes.js';
 import { HTTP_ROUTES, type HttpRoute } from '../../libs/a2a/src/http-routes.js';
 import type { Headers, WireRequest } from '../support/wire.js';
 import { AGENTS, type Case, type Kind, TASKS } from './case.js';
@@ -36,6 +36,7 @@ export const allCases = (): Case[] => [
   ...HTTP_ROUTES.flatMap(httpCases),
   ...REST_ROUTES.flatMap(({ path, method }) => restCases(path, method)),
   ...CARD_PATHS.flatMap(cardCases),
+  ...MCP_PATHS.flatMap(mcpCases),
 ];
 
 const isSend = (operation: OperationName): boolean =>
@@ -177,6 +178,94 @@ const idHeaders = (kind: Kind, id: string): Headers => ({
   'last-event-id': kind === 'cursor' ? '1' : undefined,
   'idempotency-key': kind === 'idempotencyKey' ? id : undefined,
 });
+
+/** What each request of MCP can name. The tools of agents send. */
+const MCP_CALLS: readonly {
+  title: string;
+  scope: Case['scope'];
+  kinds: readonly Kind[];
+  sends?: true;
+  request(kind: Kind, id: string): { method: string; params: object };
+}[] = [
+  {
+    title: 'tools/call of an agent',
+    scope: 'agents:call',
+    kinds: [...TASKS, 'contextId', 'messageId', 'idempotencyKey'],
+    sends: true,
+    request: (kind, id) => ({
+      method: 'tools/call',
+      params: {
+        name: kind === 'workingTask' ? 'witness' : 'echo',
+        arguments: {
+          message: 'again',
+          taskId: isOneOf(TASKS, kind) ? id : undefined,
+          contextId: kind === 'contextId' ? id : undefined,
+        },
+        _meta: { 'claudecode/toolUseId': kind === 'messageId' ? id : undefined },
+      },
+    }),
+  },
+  {
+    title: 'tools/call by the name of an agent',
+    scope: 'agents:call',
+    kinds: AGENTS,
+    request: (_kind, id) => ({ method: 'tools/call', params: { name: id, arguments: { message: 'again' } } }),
+  },
+  ...(['task_status', 'task_cancel'] as const).map((name) => ({
+    title: `tools/call of ${name}`,
+    scope: name === 'task_status' ? ('tasks:read' as const) : ('agents:call' as const),
+    kinds: TASKS,
+    request: (_kind: Kind, id: string) => ({
+      method: 'tools/call',
+      params: { name, arguments: { taskId: id } },
+    }),
+  })),
+];
+
+function mcpCases(path: string): Case[] {
+  const ofAgent = path.includes(':agent');
+  const calls = MCP_CALLS.flatMap(({ title, scope, kinds, sends = false, request }) =>
+    kinds
+      // The path names the only agent.
+      .filter((kind) => !ofAgent || !isOneOf(AGENTS, kind))
+      .map((kind): Case => {
+        const agent = kind === 'workingTask' ? 'witness' : 'echo';
+        const wire = (id: string): WireRequest => {
+          const { method, params } = request(kind, id);
+          const body = rpc(method, params);
+          return { method: 'POST', path: path.replace(':agent', agent), headers: idHeaders(kind, id), body };
+        };
+        return {
+          title: `POST ${path} ${title} by ${kind}`,
+          kind,
+          scope,
+          sends,
+          open: false,
+          refused: isOneOf([...AGENTS, ...TASKS], kind),
+          request: wire,
+          prepare: sends ? preparation(path, kind, { sends, named: false, request: wire }) : undefined,
+        };
+      }),
+  );
+  if (!ofAgent) return calls;
+  return [
+    ...calls,
+    ...AGENTS.map((kind): Case => ({
+      title: `POST ${path} tools/list by ${kind}`,
+      kind,
+      scope: 'tasks:read',
+      sends: false,
+      open: false,
+      refused: true,
+      request: (id) => ({
+        method: 'POST',
+        path: path.replace(':agent', id),
+        headers: {},
+        body: rpc('tools/list', {}),
+      }),
+    })),
+  ];
+}
 
 function cardCases(path: string): Case[] {
   const kinds: readonly Kind[] = path.includes(':agent') ? AGENTS : ['host'];

@@ -221,5 +221,8 @@ function shownOf({ status, headers, text }: Answer, named: string) {
 
 function isError(answer: Answer): boolean {
   if (answer.status >= 400) return true;
-  return answer.text.startsWith('{') && 'error' in (answer.json as object);
+  if (!answer.text.startsWith('{')) return false;
+  const json = answer.json as { error?: unknown; result?: { isError?: boolean } };
+  // MCP shows it to the model that has called a tool.
+  return json.error !== undefined || json.result?.isError === true;
 }

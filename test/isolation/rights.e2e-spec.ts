@@ -57,6 +57,8 @@ function pathOf({ path }: Route, things: Things): string {
 const agentOf = (name: string) => ({ name, description: name, runtime: 'echo' });
 /** What a route needs besides its path. */
 const BODIES: Readonly<Record<string, (things: Things) => object>> = {
+  'POST /mcp': () => rpc('tools/list', {}),
+  'POST /agents/:agent/mcp': () => rpc('tools/list', {}),
   'POST /v1/agents': () => ({ ...agentOf('new'), slug: `new-${randomUUID().slice(0, 8)}` }),
   'PUT /v1/agents/:agent': () => agentOf('put'),
   'PATCH /v1/agents/:agent': () => ({ description: 'patched' }),

@@ -11,6 +11,7 @@ import { CardsModule } from './cards/cards.module.js';
 import { GrpcModule } from './grpc/grpc.module.js';
 import { HttpJsonModule } from './http-json/http-json.module.js';
 import { JsonRpcModule } from './json-rpc/json-rpc.module.js';
+import { McpModule } from './mcp/mcp.module.js';
 import { HealthModule } from './health/health.module.js';
 import { AccessModule } from './access/access.module.js';
 import { HttpModule } from './http/http.module.js';
@@ -29,6 +30,7 @@ import { RestModule } from './rest/rest.module.js';
     HttpModule,
     JsonRpcModule,
     HttpJsonModule,
+    McpModule,
     GrpcModule,
     CardsModule,
     RestModule,

@@ -5,6 +5,7 @@ import { rawRequest } from '../../../test/support/api/raw-request.js';
 import {
   CARD_PATHS,
   MANAGEMENT_ROUTES,
+  MCP_PATHS,
   pathsOf,
   REST_ROUTES,
   ROUTES,
@@ -41,7 +42,7 @@ afterAll(() => api.close());
 
 it('every path is in a table that the isolation walk goes through, or names nothing of a tenant’s', () => {
   const walked = [...rpcPaths(), ...HTTP_ROUTES, ...REST_ROUTES].map(({ path }) => path);
-  expect(paths.toSorted()).toEqual([...new Set([...walked, ...CARD_PATHS, ...OPEN])].sort());
+  expect(paths.toSorted()).toEqual([...new Set([...walked, ...CARD_PATHS, ...MCP_PATHS, ...OPEN])].sort());
 });
 
 it('every route below /v1 is described, at either port', () => {

@@ -60,6 +60,10 @@ export interface OperationRules {
   agentThrew: 'error' | 'failed-task';
   /** Whether a blocking send waits until the turn ends, or only as long as the operator lets it (the run goes on). */
   wait: 'for-the-turn' | 'limited';
+  /** The same for the stream of a send, which then ends before its turn. */
+  streamWait: 'for-the-turn' | 'limited';
+  /** Whether a message answers a task that waits for approval. */
+  approvals: 'by-message' | 'refused';
   /** Whether get, cancel and subscribe find the tasks of the call's agent, or any task of the tenant. */
   taskScope: 'agent' | 'tenant';
   /** Set where callers choose the ids of their tasks: sends, gets and cancels look ids up as aliases first. */
@@ -108,6 +112,8 @@ export const SPEC_RULES: OperationRules = {
   reply: 'task-or-message',
   agentThrew: 'error',
   wait: 'for-the-turn',
+  streamWait: 'for-the-turn',
+  approvals: 'by-message',
   taskScope: 'agent',
   cancelAgain: 'refused',
   cancelMetadata: 'ignored',

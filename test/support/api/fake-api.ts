@@ -78,6 +78,7 @@ import { CardsModule } from '../../../apps/api/src/cards/cards.module.js';
 import { GrpcModule } from '../../../apps/api/src/grpc/grpc.module.js';
 import { HttpJsonModule } from '../../../apps/api/src/http-json/http-json.module.js';
 import { JsonRpcModule } from '../../../apps/api/src/json-rpc/json-rpc.module.js';
+import { McpModule } from '../../../apps/api/src/mcp/mcp.module.js';
 import { ConsoleModule } from '../../../apps/api/src/console/console.module.js';
 import { HealthModule } from '../../../apps/api/src/health/health.module.js';
 import { HttpModule } from '../../../apps/api/src/http/http.module.js';
@@ -225,6 +226,7 @@ export async function startFakeApi(source: Record<string, string> = {}): Promise
       HttpModule,
       JsonRpcModule,
       HttpJsonModule,
+      McpModule,
       GrpcModule,
       CardsModule,
       RestModule,

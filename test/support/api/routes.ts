@@ -6,6 +6,7 @@ import { ConsoleModule } from '../../../apps/api/src/console/console.module.js';
 import { HealthModule } from '../../../apps/api/src/health/health.module.js';
 import { HttpJsonModule } from '../../../apps/api/src/http-json/http-json.module.js';
 import { JsonRpcModule } from '../../../apps/api/src/json-rpc/json-rpc.module.js';
+import { McpModule } from '../../../apps/api/src/mcp/mcp.module.js';
 import { OpenApiModule } from '../../../apps/api/src/openapi/open-api.module.js';
 import { type Route, routesOf } from '../../../apps/api/src/openapi/route.js';
 import { RestModule } from '../../../apps/api/src/rest/rest.module.js';
@@ -46,6 +47,8 @@ export const REST_ROUTES: readonly Route[] = routesOfModule(RestModule).filter(n
 export const CARD_PATHS: readonly string[] = routesOfModule(CardsModule)
   .filter(names)
   .map(({ path }) => path);
+/** The paths of MCP. */
+export const MCP_PATHS: readonly string[] = routesOfModule(McpModule).map(({ path }) => path);
 /** Every route that a controller declares, at either port. */
 const ALL_ROUTES: readonly Route[] = [
   RestModule,
@@ -53,6 +56,7 @@ const ALL_ROUTES: readonly Route[] = [
   AdminModule,
   JsonRpcModule,
   HttpJsonModule,
+  McpModule,
   CardsModule,
   HealthModule,
   ConsoleModule,

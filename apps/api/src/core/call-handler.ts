@@ -39,6 +39,8 @@ export interface FrameWriter {
   frame(frame: Frame): RecordData;
   /** The error that ends a stream; undefined if the output says it. */
   error(failure: ProtocolError): RecordData | undefined;
+  /** What follows the last event. Unset: nothing does. */
+  last?(): Promise<RecordData | undefined>;
 }
 
 /**
@@ -138,14 +140,16 @@ export class CallHandler {
         if (span) noteFailure(span, error);
         return frames.error(this.failureOf(error, request));
       },
+      ...(frames.last && { last: () => frames.last?.() ?? Promise.resolve(undefined) }),
     };
   }
 }
 
 /** The span of a call, in the trace of its caller. Its name is the method, as the binding calls it. */
-function startSpan(tracer: Tracer, { profile, codec }: DecodedRequest, request: CallRequest): Span {
+function startSpan(tracer: Tracer, decoded: DecodedRequest, request: CallRequest): Span {
+  const { profile, codec } = decoded;
   const { rpcMethod = 'call' } = logContextOf(request);
-  return tracer.start(rpcMethod, traceparent(request), {
+  return tracer.start(rpcMethod, traceparent(request, decoded.traceparent), {
     kind: 'server',
     attributes: {
       'rpc.method': rpcMethod,

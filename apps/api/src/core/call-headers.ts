@@ -38,9 +38,9 @@ export function idempotencyKey(request: CallRequest): string | undefined {
   );
 }
 
-/** The W3C trace context of the caller, if it is well formed. */
-export function traceparent(request: CallRequest): string | undefined {
-  const header = one(request, 'traceparent');
+/** The W3C trace context of the caller, if it is well formed. @param otherwise where no header says it */
+export function traceparent(request: CallRequest, otherwise?: string): string | undefined {
+  const header = one(request, 'traceparent') ?? otherwise;
   return header !== undefined && TRACEPARENT.test(header) ? header : undefined;
 }
 

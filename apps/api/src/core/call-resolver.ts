@@ -36,6 +36,8 @@ export interface DecodedRequest {
   readonly pathAgent: string | undefined;
   /** The parameters as they were sent; some profiles find the name of the agent there. */
   readonly params: unknown;
+  /** The trace context of the caller, where the message itself may have one. The header comes first. */
+  readonly traceparent?: string | undefined;
 }
 
 /** Who calls what. It is complete when it is made, and nothing changes it afterwards. */
@@ -65,7 +67,7 @@ export class CallResolver {
 
   /** Throws ProtocolError. */
   async resolve(
-    { profile, codec, call, pathAgent, params }: DecodedRequest,
+    { profile, codec, call, pathAgent, params, traceparent: inMessage }: DecodedRequest,
     { request, reply }: Exchange,
   ): Promise<ResolvedCall> {
     const caller: HostCaller = callerOf(request);
@@ -105,7 +107,7 @@ export class CallResolver {
         // Of the codec, not of the header: the header validates and never changes what a method does.
         version: codec.version,
         extensions: extensions.active,
-        traceparent: traceparent(request),
+        traceparent: traceparent(request, inMessage),
         lastEventId: after,
         idempotencyKey: key,
         ...(call.operation === 'getExtendedAgentCard' && {

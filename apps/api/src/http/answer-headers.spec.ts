@@ -132,6 +132,9 @@ describe('CORS', () => {
         'Idempotency-Key',
         'traceparent',
         'Baton-Guest',
+        'MCP-Protocol-Version',
+        'Mcp-Method',
+        'Mcp-Name',
       ]),
     );
     const other = await preflight(`${api.url}/agents/echo`, { origin: 'https://evil.example' });

@@ -1,10 +1,11 @@
 import { rpcPaths } from '@baton/a2a';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
-import { REST_ROUTES } from '../../../../test/support/api/routes.js';
+import { MCP_PATHS, REST_ROUTES } from '../../../../test/support/api/routes.js';
 
 // Every path is in one of these tables: see routes.spec.ts.
 const ROUTES = [
   ...rpcPaths().map(({ path }) => ['POST', path] as const),
+  ...MCP_PATHS.map((path) => ['POST', path] as const),
   ...REST_ROUTES.filter(({ method }) => ['POST', 'PUT', 'PATCH'].includes(method)).map(
     ({ method, path }) => [method, path] as const,
   ),

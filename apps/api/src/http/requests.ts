@@ -260,6 +260,9 @@ export function allowOrigins(app: NestFastifyApplication, origins: readonly stri
       'baggage',
       'X-Request-Id',
       'Baton-Guest',
+      'MCP-Protocol-Version',
+      'Mcp-Method',
+      'Mcp-Name',
     ],
     exposedHeaders: [
       'A2A-Extensions',

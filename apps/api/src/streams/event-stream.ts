@@ -28,6 +28,8 @@ export interface StreamEncoding {
   item(item: StreamItem): StreamRecord[];
   /** The last record of a failed stream. Undefined: the output says it when it ends. */
   error(error: unknown): RecordData | undefined;
+  /** The last record of a stream whose source has ended. Unset: its last item says so. */
+  last?(): Promise<RecordData | undefined>;
 }
 
 export interface StreamOptions {
@@ -103,6 +105,11 @@ export class EventStream {
         }
         if (this.end) break;
       }
+      if (!this.end) {
+        const last = await encoding.last?.();
+        // It may have been closed meanwhile.
+        if (!this.hasEnded()) this.buffer.add(last);
+      }
       this.finish('completed');
     } catch (error) {
       if (!this.end) this.buffer.add(encoding.error(error));
@@ -123,6 +130,11 @@ export class EventStream {
     if (this.end) return;
     this.explain(reason);
     this.finish(end);
+  }
+
+  /** A method, because the compiler takes a field for unchanged after an `await`. */
+  private hasEnded(): boolean {
+    return this.end !== undefined;
   }
 
   private explain(reason: string): void {

@@ -10,11 +10,21 @@ import { actorOf } from '../core/actor.js';
  * @throws ProtocolError `forbidden` if the caller may not answer
  */
 export function approverFor(
-  { principal, scopes }: Pick<CallContext, 'principal' | 'scopes'>,
+  {
+    principal,
+    scopes,
+    rules,
+  }: Pick<CallContext, 'principal' | 'scopes'> & Partial<Pick<CallContext, 'rules'>>,
   { task: { status }, owner, truncation }: Pick<StoredTask, 'task' | 'owner' | 'truncation'>,
 ): Approver | undefined {
   const isCut = status?.state === TaskState.TASK_STATE_INPUT_REQUIRED && truncation?.statusMessage === true;
   if (!isCut && !asksForApproval(status)) return undefined;
+  if (rules?.approvals === 'refused') {
+    throw new ProtocolError(
+      'unsupported-operation',
+      'message.taskId: the task waits for approval, which only a person gives: in the console, or where the client asks the person',
+    );
+  }
   const asked = approvalsOf(status) ?? [];
   if (principal.kind === 'guest') {
     const mayGuests = asked.length > 0 && asked.every(({ guests }) => guests === true);

@@ -99,7 +99,14 @@ export class SendOperations {
     const opening = await this.open(call, request, signal);
     yield* yieldFirst(opening);
     if (opening.isOver) return;
-    yield* this.finder.follow(call, opening.taskId, opening.watch, call.rules.streamEnds);
+    const { watch, taskId } = opening;
+    const isLimited = call.rules.streamWait === 'limited';
+    const limit = isLimited ? setTimeout(() => watch.end(), this.environment.sendWaitMs) : undefined;
+    try {
+      yield* this.finder.follow(call, taskId, watch, call.rules.streamEnds);
+    } finally {
+      clearTimeout(limit);
+    }
   }
 
   private async open(

@@ -1,0 +1,362 @@
+import {
+  type Agent,
+  answerJson,
+  type Codec,
+  type DecodedCall,
+  decodeEnvelope,
+  encodeEnvelope,
+  encodeErrorEnvelope,
+  EnvelopeError,
+  hasScope,
+  isAllowed,
+  isStreaming,
+  isTerminal,
+  type ListedAgent,
+  ProtocolError,
+  readsOnlyStreams,
+  type SendResult,
+  shortened,
+  type Task,
+  V1_0_CODEC,
+} from '@baton/a2a';
+import { Environment } from '@baton/config';
+import { callerOf } from '@baton/identity';
+import { AgentDirectory } from '@baton/tasks';
+import { Injectable } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { AgentFinder } from '../core/agent-finder.js';
+import { type AnswerWriter, CallHandler } from '../core/call-handler.js';
+import { BodyReader } from '../http/body-reader.js';
+import { CallerLeft } from '../http/caller-left.js';
+import { setErrorHeaders } from '../http/errors.js';
+import { PublicUrl } from '../http/public-url.js';
+import { type HttpExchange, logContextOf } from '../http/requests.js';
+import { agentTool, CANCEL_TOOL, STATUS_TOOL, TASK_CANCEL, TASK_STATUS, type Tool } from './agent-tools.js';
+import { encodeMcpError, isForTheModel, McpError } from './mcp-error.js';
+import { MCP_CODEC, MCP_PROFILE } from './mcp-profile.js';
+import { MODERN, negotiated, type McpRequest, readRequest, VERSIONS } from './mcp-request.js';
+import {
+  inArguments,
+  readTaskArgument,
+  readToolMessage,
+  sendCall,
+  type ToolMessage,
+} from './tool-arguments.js';
+import { type CallToolResult, toolResult } from './tool-result.js';
+import { ToolStream } from './tool-stream.js';
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+const SERVER = { name: 'baton', title: 'Baton', version: '1' };
+const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
+/** How long a client may keep a list. */
+const LIST_TTL_MS = 30_000;
+const PAGE = 100;
+
+const INSTRUCTIONS =
+  'Each tool is an agent. A call becomes a task, which goes on if you disconnect. A call that takes long returns a taskId: ' +
+  `${TASK_STATUS} shows the task, ${TASK_CANCEL} cancels it. Send the contextId of a result to go on with a conversation.`;
+
+/** A request, where it goes and who has sent it. */
+interface McpCall {
+  readonly request: McpRequest;
+  readonly exchange: HttpExchange;
+  /** The agent that the path names. */
+  readonly agent: Agent | undefined;
+}
+
+type Method = (call: McpCall) => Promise<unknown>;
+
+/**
+ * Maps a request of MCP to operations and back. If several things are wrong, the first of these is answered: URL and HTTP
+ * method (404, 405), token (401), requests per second (429), Origin (403), media type (415), size (413), JSON and envelope
+ * (400), what `readRequest` checks, the agent of the path (404), method, params, and then what `CallResolver` checks.
+ */
+@Injectable()
+export class McpHandler {
+  private readonly modern: Readonly<Record<string, Method>>;
+  private readonly legacy: Readonly<Record<string, Method>>;
+
+  constructor(
+    private readonly bodies: BodyReader,
+    private readonly calls: CallHandler,
+    private readonly finder: AgentFinder,
+    private readonly directory: AgentDirectory,
+    private readonly publicUrl: PublicUrl,
+    private readonly environment: Environment,
+  ) {
+    const shared: Record<string, Method> = {
+      'tools/list': (call) => this.listTools(call),
+      'tools/call': (call) => this.callTool(call),
+    };
+    this.modern = { ...shared, 'server/discover': async () => this.discover() };
+    this.legacy = {
+      ...shared,
+      initialize: async ({ request }) => this.initialize(request),
+      ping: async () => ({}),
+    };
+  }
+
+  /** Answers one request. Never rejects: every failure becomes an answer, unless the caller has disconnected. */
+  async handle(pathAgent: string | undefined, exchange: HttpExchange): Promise<void> {
+    const { request: http, reply } = exchange;
+    let id: McpRequest['id'] | undefined;
+    try {
+      this.assertOrigin(http);
+      const envelope = decodeEnvelope(await this.bodies.text(http, 'standard', ['application/json']));
+      id = envelope.id ?? undefined;
+      logContextOf(http).rpcMethod = shortened(envelope.method, 64);
+      if (!envelope.hasId) {
+        acceptNotification(envelope.method, reply);
+        return;
+      }
+      const request = readRequest(envelope, http.headers);
+      const agent = pathAgent === undefined ? undefined : await this.finder.named(callerOf(http), pathAgent);
+      const methods = request.isModern ? this.modern : this.legacy;
+      const method = Object.hasOwn(methods, request.method) ? methods[request.method] : undefined;
+      if (!method) throw unknownMethod(request);
+      const result = await method({ request, exchange, agent });
+      // A stream has answered by itself.
+      if (!reply.sent) sendJson(reply, 200, encodeEnvelope(request.id, result));
+    } catch (error) {
+      if (reply.raw.headersSent || error instanceof CallerLeft) return;
+      const known = error instanceof EnvelopeError ? (error.id ?? undefined) : id;
+      this.calls.fail(error, exchange, { error: (failure) => sendMcpError(http, reply, failure, known) });
+    }
+  }
+
+  /** Web pages of other origins must not call what only the network protects. Programs send no Origin. */
+  private assertOrigin({ headers: { origin } }: FastifyRequest): void {
+    if (origin === undefined) return;
+    const { corsOrigins } = this.environment;
+    const isKnown = corsOrigins.includes('*') || corsOrigins.includes(origin);
+    if (isKnown || origin === new URL(this.publicUrl.value).origin) return;
+    throw new McpError(
+      'foreignOrigin',
+      `Origin: ${shortened(origin, 128)} may not call: the operator can add it to CORS_ORIGINS`,
+    );
+  }
+
+  private initialize({ params }: McpRequest): unknown {
+    const { protocolVersion } = params;
+    return {
+      protocolVersion: negotiated(protocolVersion),
+      capabilities: { tools: {} },
+      serverInfo: SERVER,
+      instructions: INSTRUCTIONS,
+    };
+  }
+
+  private discover(): unknown {
+    return {
+      resultType: 'complete',
+      supportedVersions: VERSIONS,
+      capabilities: { tools: {} },
+      instructions: INSTRUCTIONS,
+      ttlMs: LIST_TTL_MS,
+      cacheScope: 'private',
+      _meta: { [SERVER_INFO]: SERVER },
+    };
+  }
+
+  /** The agents that the caller may call, by slug, and the tools for tasks on the first page. */
+  private async listTools({ request, exchange, agent }: McpCall): Promise<unknown> {
+    const { tenantId, scopes, agents } = callerOf(exchange.request);
+    const after = readCursor(request.params.cursor);
+    const mayCall = hasScope(['agents:call'], scopes);
+    const found: readonly ListedAgent[] = agent ? [agent] : await this.directory.list(tenantId);
+    const callable = found
+      .filter((each) => mayCall && each.status === undefined && isAllowed(agents, each) && each.slug > after)
+      .sort((a, b) => (a.slug < b.slug ? -1 : 1));
+    const page = callable.slice(0, PAGE);
+    const ofTasks: Tool[] = after === '' ? [STATUS_TOOL, ...(mayCall ? [CANCEL_TOOL] : [])] : [];
+    const last = callable.length > PAGE ? page.at(-1) : undefined;
+    return {
+      ...(request.isModern && { resultType: 'complete', ttlMs: LIST_TTL_MS, cacheScope: 'private' }),
+      tools: [...ofTasks, ...page.map(agentTool)],
+      ...(last && { nextCursor: Buffer.from(last.slug).toString('base64url') }),
+    };
+  }
+
+  private async callTool(call: McpCall): Promise<unknown> {
+    const { request, exchange, agent } = call;
+    const { name, arguments: given } = request.params;
+    if (typeof name !== 'string')
+      throw ProtocolError.invalidParams('params.name', 'must be the name of a tool');
+    try {
+      if (name === TASK_STATUS) return await this.taskTool(call, 'GetTask', readTaskArgument(given));
+      if (name === TASK_CANCEL) return await this.taskTool(call, 'CancelTask', readTaskArgument(given));
+      if (agent && name !== agent.slug) throw unknownTool(name);
+      return await this.callAgent(call, name, readToolMessage(given, callMeta(request)));
+    } catch (error) {
+      if (error instanceof ProtocolError && !(error instanceof McpError) && error.kind === 'agent-not-found')
+        throw new McpError('unknownTool', error.message);
+      if (!isForTheModel(error) || exchange.reply.sent) throw error;
+      logContextOf(exchange.request).errorKind = error.kind;
+      return complete(request, { content: [{ type: 'text', text: error.message }], isError: true });
+    }
+  }
+
+  /** @returns undefined where a stream has answered */
+  private async callAgent(call: McpCall, name: string, message: ToolMessage): Promise<unknown> {
+    const { request, exchange } = call;
+    try {
+      if (wantsStream(call)) {
+        await this.streamAgent(call, name, message);
+        return undefined;
+      }
+      const sent = (await this.run(call, sendCall('SendMessage', message), name)) as SendResult;
+      return complete(request, this.resultOf(sent.value as Task, exchange));
+    } catch (error) {
+      if (error instanceof ProtocolError && error.kind === 'agent-not-found') throw unknownTool(name);
+      throw inArguments(error, message.parts);
+    }
+  }
+
+  private async streamAgent(call: McpCall, name: string, message: ToolMessage): Promise<void> {
+    const { request, exchange } = call;
+    const stream = new ToolStream(exchange.reply, request, {
+      read: async (taskId) => this.resultOf(await this.readTask(call, taskId, name), exchange),
+      complete: (result) => complete(request, result),
+    });
+    try {
+      await this.run(call, sendCall('SendStreamingMessage', message), name, () => stream);
+    } finally {
+      const { taskId = stream.task?.id } = logContextOf(exchange.request);
+      const isMade = message.message.taskId === undefined && (stream.task?.sequence ?? 1) === 1;
+      // The revision says that a closed stream cancels. In earlier ones a client may come back.
+      const isGivenUp = exchange.reply.raw.destroyed && !exchange.reply.raw.writableFinished;
+      if (request.isModern && isGivenUp && isMade && taskId !== undefined)
+        await this.giveUp(call, taskId, name);
+    }
+  }
+
+  /** Cancels the task of a caller that has left. It may have ended meanwhile. */
+  private async giveUp(call: McpCall, taskId: string, name: string): Promise<void> {
+    await this.run(call, V1_0_CODEC.decode('CancelTask', { id: taskId }), name).catch(() => undefined);
+  }
+
+  private async taskTool(call: McpCall, method: 'GetTask' | 'CancelTask', taskId: string): Promise<unknown> {
+    const task = (await this.run(call, taskCall(method, taskId))) as Task;
+    const result = this.resultOf(task, call.exchange);
+    const isDone = method === 'CancelTask' && isTerminal(task.status?.state ?? 0);
+    // To cancel is what was asked for.
+    return complete(call.request, isDone ? { ...result, isError: undefined } : result);
+  }
+
+  private readTask(call: McpCall, taskId: string, agent?: string): Promise<Task> {
+    return this.run(call, taskCall('GetTask', taskId), agent) as Promise<Task>;
+  }
+
+  private resultOf(task: Task, { request }: HttpExchange): CallToolResult {
+    return toolResult(task, `${this.publicUrl.of(request)}/console/tasks/${task.id}`);
+  }
+
+  /**
+   * Runs an operation as every binding does.
+   * @param agent whom the tool names; unset: the agent of the path, or that of the task
+   * @returns the result in the model; undefined of a stream
+   */
+  private async run(
+    { request, exchange, agent: atPath }: McpCall,
+    call: DecodedCall,
+    agent = atPath?.slug,
+    stream?: AnswerWriter['stream'],
+    codec: Codec = MCP_CODEC,
+  ): Promise<unknown> {
+    let answer: unknown;
+    const unanswered = (): never => {
+      throw new Error('this call is not answered so');
+    };
+    const writer: AnswerWriter = {
+      result: (result) => {
+        answer = result;
+      },
+      error: unanswered,
+      stream: stream ?? unanswered,
+    };
+    const { traceparent } = request.meta;
+    const decoded = {
+      profile: MCP_PROFILE,
+      codec,
+      call,
+      pathAgent: agent,
+      params: request.params,
+      traceparent: typeof traceparent === 'string' ? traceparent : undefined,
+    };
+    await this.calls.answer(decoded, exchange, writer);
+    return isStreaming(call) ? undefined : answer;
+  }
+}
+
+/** Writes an error in the form of MCP. @param id unset: it is not known */
+export function sendMcpError(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  failure: ProtocolError,
+  id?: McpRequest['id'],
+): void {
+  const { http, error } = encodeMcpError(failure);
+  logContextOf(request).rpcError = error.code;
+  setErrorHeaders(reply, failure);
+  const { jsonrpc, error: member } = encodeErrorEnvelope(null, error);
+  const isWhole = failure.kind === 'parse' || failure.kind === 'invalid-request';
+  sendJson(reply, isWhole ? 400 : http, { jsonrpc, ...(id !== undefined && { id }), error: member });
+}
+
+function sendJson(reply: FastifyReply, status: number, body: object): void {
+  reply.status(status).header('content-type', JSON_TYPE).send(answerJson(body));
+}
+
+/** A notification is accepted, and nothing of it is needed: there are no sessions, and a request ends with its connection. */
+function acceptNotification(method: string, reply: FastifyReply): void {
+  if (!method.startsWith('notifications/')) throw new McpError('badRequest', 'id: is required in a request');
+  reply.status(202).send();
+}
+
+/** A result as the client's revision has it. */
+const complete = (
+  { isModern }: McpRequest,
+  result: Omit<CallToolResult, '_meta' | 'isError'> & { isError?: boolean | undefined },
+): object => ({ ...(isModern && { resultType: 'complete' }), ...result });
+
+/**
+ * A client of the modern revision cancels by closing its stream, and one that waits for progress needs a stream. Others get one
+ * JSON object.
+ */
+function wantsStream({ request: { isModern, meta }, exchange }: McpCall): boolean {
+  const { accept } = exchange.request.headers;
+  if (accept?.includes('text/event-stream') !== true) return false;
+  return isModern || meta.progressToken !== undefined || readsOnlyStreams(accept);
+}
+
+/** Claude Code sends a call again under the same id. Programs can send metadata of the message, as they do over A2A. */
+function callMeta({ meta }: McpRequest) {
+  const id = meta['claudecode/toolUseId'];
+  const messageId = typeof id === 'string' && id !== '' && id.length <= 256 ? id : undefined;
+  return { messageId, metadata: meta['baton/metadata'] };
+}
+
+function taskCall(method: 'GetTask' | 'CancelTask', taskId: string): DecodedCall {
+  if (taskId === '' || taskId.length > 256) throw ProtocolError.taskNotFound(shortened(taskId, 64));
+  return V1_0_CODEC.decode(method, { id: taskId, ...(method === 'GetTask' && { historyLength: 0 }) });
+}
+
+/** The slug after which a page begins. */
+function readCursor(cursor: unknown): string {
+  if (cursor === undefined || cursor === null) return '';
+  const slug = typeof cursor === 'string' ? Buffer.from(cursor, 'base64url').toString() : '';
+  if (slug !== '' && Buffer.from(slug).toString('base64url') === cursor) return slug;
+  throw ProtocolError.invalidParams(
+    'params.cursor',
+    'must be the nextCursor of an earlier page, or left out',
+  );
+}
+
+const unknownTool = (name: string): McpError =>
+  new McpError('unknownTool', `params.name: Unknown tool: ${shortened(name, 64)}: tools/list has the names`);
+
+function unknownMethod({ method, isModern }: McpRequest): ProtocolError {
+  const message = `Method not found: ${shortened(method, 128)}`;
+  if (isModern) return new McpError('unknownMethod', message, { version: MODERN });
+  return ProtocolError.methodNotFound(method);
+}

@@ -1,0 +1,46 @@
+import { type Codec, defineProfile, type OperationCall, ProtocolError, requestedTaskId } from '@baton/a2a';
+
+/**
+ * Calls through MCP as the core knows them. Results and events stay as they are in the model: what MCP makes of a task depends on
+ * the client, so `McpHandler` writes it.
+ */
+export const MCP_CODEC: Codec = {
+  version: '1.0',
+  framing: { enveloped: true },
+  rules: {},
+  methods: [],
+  hasMethod: () => false,
+  isStreaming: () => false,
+  decode: (method) => {
+    throw ProtocolError.methodNotFound(method);
+  },
+  encodeResult: (_operation, result) => result,
+  streamEncoder: () => (item) => [{ sequence: item.sequence, result: item }],
+  encodeItem: (item) => item,
+};
+
+/** The tool or the path names the agent. Otherwise the task does. */
+function chooseAgent({ path, call }: { path?: string; call: OperationCall }) {
+  if (path !== undefined) return { by: 'name', name: path } as const;
+  return { by: 'task', taskId: requestedTaskId(call) ?? '' } as const;
+}
+
+/** How operations behave for callers over MCP. */
+export const MCP_PROFILE = defineProfile({
+  name: 'mcp',
+  paths: [],
+  codecs: [MCP_CODEC],
+  versions: ['1.0'],
+  parts: 'input-modes',
+  chooseAgent,
+  rules: {
+    reply: 'task',
+    agentThrew: 'failed-task',
+    wait: 'limited',
+    streamWait: 'limited',
+    cancelAgain: 'returns-it',
+    // A model calls the tools. The answers of persons come with `APPROVING_CODEC`.
+    approvals: 'refused',
+    push: 'refused',
+  },
+});

@@ -1,0 +1,373 @@
+import { ProtocolError, Role, type SendResult, type StreamItem, type Task, TaskState } from '@baton/a2a';
+import { agentOf, type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { answerOf, type McpAnswer, McpCaller } from '../../../../test/support/mcp-client/mcp-caller.js';
+
+let api: FakeApi;
+let caller: McpCaller;
+beforeAll(async () => {
+  api = await startFakeApi({ CORS_ORIGINS: 'https://app.example' });
+  caller = new McpCaller(`${api.url}/mcp`, 'caller');
+});
+afterAll(() => api.close());
+beforeEach(() => {
+  api.operations.sendMessage = async () => ({ $case: 'task', value: taskIn(TaskState.TASK_STATE_COMPLETED) });
+});
+
+const said = (text: string) => ({
+  messageId: 'm',
+  contextId: 'context-1',
+  taskId: 'task-1',
+  role: Role.ROLE_AGENT,
+  parts: [
+    { content: { $case: 'text' as const, value: text }, metadata: undefined, filename: '', mediaType: '' },
+  ],
+  metadata: undefined,
+  extensions: [],
+  referenceTaskIds: [],
+});
+
+const taskIn = (state: TaskState, text?: string): Task => ({
+  id: 'task-1',
+  contextId: 'context-1',
+  status: { state, message: text === undefined ? undefined : said(text), timestamp: undefined },
+  artifacts: [],
+  history: [],
+  metadata: undefined,
+});
+
+/** A request of an earlier revision, whatever it says. */
+const legacy = async (body: unknown, headers: Record<string, string> = {}): Promise<McpAnswer> => {
+  const all = { authorization: 'Bearer caller', 'content-type': 'application/json', ...headers };
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return answerOf(await fetch(`${api.url}/mcp`, { method: 'POST', headers: all, body: text }));
+};
+const call = (method: string, params?: object) => ({ jsonrpc: '2.0', id: 1, method, params });
+
+describe('the revision without sessions', () => {
+  const VERSION = 'io.modelcontextprotocol/protocolVersion';
+  const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
+
+  it.each([
+    ['a version in _meta that is missing', { meta: { [VERSION]: undefined } }, -32602, VERSION],
+    ['capabilities that are missing', { meta: { [CAPABILITIES]: undefined } }, -32602, CAPABILITIES],
+    ['capabilities that are no object', { meta: { [CAPABILITIES]: [] } }, -32602, CAPABILITIES],
+    [
+      'a header of the version that is missing',
+      { headers: { 'mcp-protocol-version': undefined } },
+      -32020,
+      'MCP-Protocol-Version',
+    ],
+    [
+      'a header of another version',
+      { headers: { 'mcp-protocol-version': '2025-11-25' } },
+      -32020,
+      'MCP-Protocol-Version',
+    ],
+    [
+      'a header of the method that is missing',
+      { headers: { 'mcp-method': undefined } },
+      -32020,
+      'Mcp-Method',
+    ],
+    ['a header of another method', { headers: { 'mcp-method': 'tools/list' } }, -32020, 'Mcp-Method'],
+    ['a header of the name that is missing', { headers: { 'mcp-name': undefined } }, -32020, 'Mcp-Name'],
+    ['a header of another name', { headers: { 'mcp-name': 'index' } }, -32020, 'Mcp-Name'],
+  ])('refuses %s', async (_what, options, code, named) => {
+    const { status, error } = await caller.tool('echo', { message: 'x' }, options);
+    expect([status, error!.code]).toEqual([400, code]);
+    expect(error!.message).toContain(named);
+  });
+
+  it('refuses a version that it does not know, and names those that it knows', async () => {
+    const asked = { meta: { [VERSION]: '1900-01-01' }, headers: { 'mcp-protocol-version': '1900-01-01' } };
+    const { status, error } = await caller.call('tools/list', {}, asked);
+    expect([status, error!.code]).toEqual([400, -32022]);
+    expect(error!.data).toEqual({
+      supported: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'],
+      requested: '1900-01-01',
+    });
+  });
+
+  it.each(['ping', 'initialize', 'prompts/list', 'toString', '__proto__'])(
+    'has no method %s',
+    async (method) => {
+      const { status, error } = await caller.call(method);
+      expect([status, error!.code]).toEqual([404, -32601]);
+    },
+  );
+
+  it('decodes a name in the header that is no plain text', async () => {
+    const name = Buffer.from('echo').toString('base64');
+    const headers = { 'mcp-name': `=?base64?${name}?=` };
+    const { result } = await caller.tool('echo', { message: 'x' }, { headers, accept: 'application/json' });
+    expect(result!.resultType).toBe('complete');
+  });
+
+  it('says what kind of result it is, and how long a list may be kept', async () => {
+    const { result } = await caller.call('tools/list');
+    expect(result).toMatchObject({ resultType: 'complete', ttlMs: 30_000, cacheScope: 'private' });
+    const called = await caller.tool('echo', { message: 'x' }, { accept: 'application/json' });
+    expect(called.result!.resultType).toBe('complete');
+  });
+});
+
+describe('earlier revisions', () => {
+  it.each([
+    ['2025-11-25', '2025-11-25'],
+    ['2025-06-18', '2025-06-18'],
+    ['2024-11-05', '2025-11-25'],
+    ['2026-07-28', '2025-11-25'],
+  ])('answer initialize of %s with %s, and begin no session', async (asked, answered) => {
+    const params = { protocolVersion: asked, capabilities: {}, clientInfo: { name: 'x', version: '1' } };
+    const { status, result, headers } = await legacy(call('initialize', params));
+    expect([status, result!.protocolVersion]).toEqual([200, answered]);
+    expect(headers.has('mcp-session-id')).toBe(false);
+  });
+
+  it('accept notifications, answer pings, and have no resultType', async () => {
+    expect((await legacy({ jsonrpc: '2.0', method: 'notifications/initialized' })).status).toBe(202);
+    expect((await legacy(call('ping'))).result).toEqual({});
+    expect((await legacy(call('tools/list'))).result).not.toHaveProperty('resultType');
+  });
+
+  it('answer errors of the protocol with HTTP 200', async () => {
+    const unknown = await legacy(call('prompts/list'), { 'mcp-protocol-version': '2025-06-18' });
+    expect([unknown.status, unknown.error!.code]).toEqual([200, -32601]);
+    const tool = await legacy(call('tools/call', { name: 'nobody', arguments: { message: 'x' } }));
+    expect([tool.status, tool.error!.code]).toEqual([200, -32602]);
+  });
+
+  it('refuse a header of a version that nobody has', async () => {
+    const { status, error } = await legacy(call('tools/list'), { 'mcp-protocol-version': '2024-01-01' });
+    expect([status, error!.code]).toEqual([400, -32022]);
+  });
+});
+
+describe('a request that is wrong', () => {
+  it.each([
+    ['no JSON', '{', -32700],
+    ['nothing', '', -32700],
+    ['a batch', [call('ping'), call('ping')], -32600],
+    ['an answer', { jsonrpc: '2.0', id: 1, result: {} }, -32600],
+    ['a request without an id', { jsonrpc: '2.0', method: 'tools/list' }, -32600],
+    ['an id that is null', { jsonrpc: '2.0', id: null, method: 'ping' }, -32600],
+    ['params that are a list', { ...call('ping'), params: [1] }, -32602],
+    ['_meta that is a text', call('ping', { _meta: 'x' }), -32602],
+  ])('is refused with HTTP 400: %s', async (_what, body, code) => {
+    const { status, error } = await legacy(body);
+    expect([status, error!.code]).toEqual([400, code]);
+    expect(JSON.stringify(error)).not.toMatch(/\.ts|\.js|node_modules/);
+  });
+
+  it('names the argument of a tool that is wrong, for the model to read', async () => {
+    const wrong: [object, string][] = [
+      [{}, 'send a message, files or data'],
+      [{ message: 1 }, 'arguments.message'],
+      [{ mesage: 'x' }, 'mesage'],
+      [{ files: [{ name: 'x' }] }, 'arguments.files[0]'],
+      [{ message: 'x', files: [{ bytes: '%' }] }, 'arguments.files[0].bytes'],
+      [{ message: 'x', taskId: 'x'.repeat(300) }, 'arguments.taskId'],
+    ];
+    for (const [args, named] of wrong) {
+      const { status, result } = await caller.tool('echo', args);
+      expect([status, result!.isError]).toEqual([200, true]);
+      expect(result!.content[0].text).toContain(named);
+    }
+  });
+
+  it('is refused with HTTP 403 if a web page of another origin sends it', async () => {
+    const from = (origin: string) => legacy(call('ping'), { origin });
+    expect([(await from('https://evil.example')).status, (await from('null')).status]).toEqual([403, 403]);
+    expect((await from('https://evil.example')).error!.message).toContain('CORS_ORIGINS');
+    expect((await from('https://app.example')).status).toBe(200);
+    expect((await from(new URL(api.url).origin.replace('127.0.0.1', 'localhost'))).status).toBe(200);
+  });
+
+  it('is refused with HTTP 401 without a token, and with 405 by another HTTP method', async () => {
+    const { status, error, headers } = await legacy(call('ping'), { authorization: 'Bearer nobody-has-it' });
+    expect([status, error!.code, headers.get('www-authenticate')]).toEqual([
+      401,
+      401,
+      expect.stringMatching(/^Bearer/),
+    ]);
+    for (const method of ['GET', 'DELETE']) {
+      const answer = await fetch(`${api.url}/mcp`, { method, headers: { authorization: 'Bearer caller' } });
+      expect([method, answer.status, answer.headers.get('allow')]).toEqual([method, 405, 'POST, OPTIONS']);
+    }
+  });
+
+  it('is refused with HTTP 404 at the path of an agent that there is not', async () => {
+    const { status, error } = await caller.at(`${api.url}/agents/nobody/mcp`).call('tools/list');
+    expect([status, error!.code]).toEqual([404, -32602]);
+  });
+});
+
+describe('tools', () => {
+  afterEach(() => {
+    api.agents.splice(0, api.agents.length, agentOf(), agentOf({}, 'index'));
+  });
+
+  it('come by name, a page at a time', async () => {
+    const slugs = Array.from({ length: 250 }, (_, i) => `agent-${String(i).padStart(3, '0')}`);
+    api.agents.push(...slugs.toReversed().map((slug) => agentOf({}, slug)));
+    const found: string[] = [];
+    let cursor: string | undefined;
+    let pages = 0;
+    do {
+      const { result } = await caller.call('tools/list', { cursor });
+      found.push(...(result!.tools as { name: string }[]).map(({ name }) => name));
+      cursor = result!.nextCursor as string | undefined;
+      pages += 1;
+    } while (cursor !== undefined);
+    expect(pages).toBe(3);
+    expect(found).toEqual(['task_status', 'task_cancel', ...slugs, 'echo', 'index']);
+    const { error } = await caller.call('tools/list', { cursor: '%' });
+    expect(error).toMatchObject({
+      code: -32602,
+      message: expect.stringContaining('params.cursor') as string,
+    });
+  });
+
+  it('say what the card says, and leave out agents that take no messages', async () => {
+    const skill = {
+      id: 's',
+      name: 'Invoices',
+      description: 'Reads invoices',
+      tags: [],
+      examples: [],
+      inputModes: [],
+      outputModes: [],
+      securityRequirements: [],
+    };
+    api.agents.push(agentOf({ name: 'The clerk', description: 'Knows all', skills: [skill] }, 'clerk'));
+    api.agents.push({ ...agentOf({}, 'off'), status: 'disabled' });
+    const { result } = await caller.call('tools/list');
+    const tools = result!.tools as {
+      name: string;
+      title: string;
+      description: string;
+      inputSchema: object;
+    }[];
+    expect(tools.map(({ name }) => name)).toEqual(['task_status', 'task_cancel', 'clerk', 'echo', 'index']);
+    expect(tools[2]).toMatchObject({
+      title: 'The clerk',
+      description: 'Knows all\n\nSkills:\n- Invoices: Reads invoices',
+      inputSchema: { type: 'object', properties: { message: { type: 'string' } } },
+    });
+  });
+
+  it('are those that the token may call', async () => {
+    api.agents.push(agentOf({}, 'clerk'));
+    api.rights.caller = { agents: { slugs: ['clerk'], ids: ['clerk'] } };
+    const { result } = await caller.call('tools/list');
+    delete api.rights.caller;
+    expect(result!.tools.map(({ name }: { name: string }) => name)).toEqual([
+      'task_status',
+      'task_cancel',
+      'clerk',
+    ]);
+    const reader = await new McpCaller(`${api.url}/mcp`, 'reader').call('tools/list');
+    expect(reader.result!.tools.map(({ name }: { name: string }) => name)).toEqual(['task_status']);
+    const refused = await new McpCaller(`${api.url}/mcp`, 'reader').tool('echo', { message: 'x' });
+    expect([refused.status, refused.headers.get('www-authenticate')]).toEqual([
+      403,
+      'Bearer realm="baton", error="insufficient_scope", scope="agents:call"',
+    ]);
+  });
+});
+
+describe('the result of a call', () => {
+  const resultOf = async (task: Task) => {
+    api.operations.sendMessage = async (): Promise<SendResult> => ({ $case: 'task', value: task });
+    return (await caller.tool('echo', { message: 'x' }, { accept: 'application/json' })).result!;
+  };
+
+  it.each([
+    ['completed', TaskState.TASK_STATE_COMPLETED, undefined],
+    ['failed', TaskState.TASK_STATE_FAILED, true],
+    ['rejected', TaskState.TASK_STATE_REJECTED, true],
+    ['canceled', TaskState.TASK_STATE_CANCELED, true],
+    ['input-required', TaskState.TASK_STATE_INPUT_REQUIRED, undefined],
+    ['auth-required', TaskState.TASK_STATE_AUTH_REQUIRED, undefined],
+    ['working', TaskState.TASK_STATE_WORKING, undefined],
+  ])('of a task that is %s says so', async (name, state, isError) => {
+    const result = await resultOf(taskIn(state, 'what it says'));
+    expect(result.isError).toBe(isError);
+    expect(result._meta).toEqual({
+      'baton/taskId': 'task-1',
+      'baton/contextId': 'context-1',
+      'baton/state': name,
+    });
+    const isHandle = ['input-required', 'auth-required', 'working'].includes(name);
+    const structured = isHandle ? { taskId: 'task-1', contextId: 'context-1', state: name } : undefined;
+    expect(result.structuredContent).toEqual(structured);
+  });
+
+  it('that waits for approval sends a person to the console, and no model can answer', async () => {
+    const task = taskIn(TaskState.TASK_STATE_INPUT_REQUIRED, 'May I?');
+    const approval = { callId: 'call-1', tool: 'pay', description: 'Pays', input: {} };
+    task.status!.message!.parts.push({
+      content: { $case: 'data', value: { approval } },
+      metadata: undefined,
+      filename: '',
+      mediaType: '',
+    });
+    const { content } = await resultOf(task);
+    const texts = (content as { text: string }[]).map(({ text }) => text).join('\n');
+    expect(texts).toContain('waits until a person approves it');
+    expect(texts).toMatch(/http:\/\/\S+\/console\/tasks\/task-1/);
+    expect(texts).not.toContain('call this tool again');
+  });
+});
+
+describe('a stream', () => {
+  const item = (sequence: number, state: TaskState, text?: string): StreamItem => ({
+    sequence,
+    payload: {
+      $case: 'statusUpdate',
+      value: {
+        taskId: 'task-1',
+        contextId: 'context-1',
+        status: { state, message: text === undefined ? undefined : said(text), timestamp: undefined },
+        metadata: undefined,
+      },
+    },
+  });
+
+  it('has progress that only grows, and ends with the one answer', async () => {
+    api.operations.sendStreamingMessage = async function* () {
+      yield [{ sequence: 1, payload: { $case: 'task', value: taskIn(TaskState.TASK_STATE_SUBMITTED) } }];
+      yield [
+        item(2, TaskState.TASK_STATE_WORKING, 'thinking'),
+        item(3, TaskState.TASK_STATE_COMPLETED, 'done'),
+      ];
+    };
+    api.operations.getTask = async () => taskIn(TaskState.TASK_STATE_COMPLETED, 'done');
+    api.agentOfTask['task-1'] = 'echo';
+    const { result, notifications } = await caller.tool(
+      'echo',
+      { message: 'x' },
+      { meta: { progressToken: 7 } },
+    );
+    expect(result!.content).toEqual([{ type: 'text', text: 'done' }]);
+    expect(
+      notifications.map(({ params }) => [params.progressToken, params.progress, params.message]),
+    ).toEqual([
+      [7, 1, 'accepted'],
+      [7, 2, 'thinking'],
+      [7, 3, 'done'],
+    ]);
+  });
+
+  it('that fails ends with the error, in the form of MCP', async () => {
+    api.operations.sendStreamingMessage = async function* () {
+      yield [{ sequence: 1, payload: { $case: 'task', value: taskIn(TaskState.TASK_STATE_SUBMITTED) } }];
+      throw new ProtocolError('unavailable', 'The database is away');
+    };
+    const { status, error } = await caller.tool('echo', { message: 'x' });
+    expect([status, error]).toEqual([
+      200,
+      expect.objectContaining({ code: 503, message: 'The database is away' }),
+    ]);
+  });
+});

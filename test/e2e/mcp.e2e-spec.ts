@@ -1,0 +1,330 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { randomUUID } from 'node:crypto';
+import { DRIVERS } from '../support/index.js';
+import { answerOf, McpCaller, messagesIn, textsOf } from '../support/mcp-client/mcp-caller.js';
+import { RawCaller } from '../support/raw-caller.js';
+import { Stack, type TestTenant } from '../support/stack.js';
+
+type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
+
+let stack: Stack;
+let tenant: TestTenant;
+let stranger: TestTenant;
+
+beforeAll(async () => {
+  stack = await Stack.start({ driver: DRIVERS[0]!, apis: 2, workers: 1, env: { SEND_WAIT_MS: '2000' } });
+  [tenant, stranger] = [await stack.createTenant(), await stack.createTenant()];
+});
+afterAll(() => stack.stop());
+
+const urlOf = (api: number, path = '/mcp'): string => `${stack.apis[api]!.url}${path}`;
+const callerAt = (api = 0, { token } = tenant): McpCaller => new McpCaller(urlOf(api), token);
+/** What the agent echo does with a call. */
+const echo = (options: object) => ({ meta: { 'baton/metadata': { echo: options } } });
+
+/** A client as hosts have it, without a session. */
+async function sdkClient(api = 0, path?: string): Promise<Client> {
+  const client = new Client({ name: 'test', version: '1' });
+  const headers = { authorization: `Bearer ${tenant.token}` };
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(urlOf(api, path)), { requestInit: { headers } }),
+  );
+  return client;
+}
+
+/** The task over A2A, on the other process. */
+const overA2A = async (id: string): Promise<Json> =>
+  (await new RawCaller(stack.url(1), tenant.token).call('GetTask', { id })).result as Json;
+
+describe('a client of an earlier revision', () => {
+  it('finds the agents as tools and calls one', async () => {
+    const client = await sdkClient();
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(['task_status', 'task_cancel', 'echo', 'index']);
+    const { content, isError, _meta } = await client.callTool({
+      name: 'echo',
+      arguments: { message: 'hello' },
+    });
+    expect(content).toEqual([{ type: 'text', text: 'hello' }]);
+    expect(isError).toBeUndefined();
+    const { status, contextId } = await overA2A(_meta!['baton/taskId'] as string);
+    expect(status.state).toBe('TASK_STATE_COMPLETED');
+    expect(contextId).toBe(_meta!['baton/contextId']);
+    await client.close();
+  });
+
+  it('has one agent as its only tool at the path of the agent', async () => {
+    const client = await sdkClient(1, '/agents/echo/mcp');
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(['task_status', 'task_cancel', 'echo']);
+    await expect(client.callTool({ name: 'index', arguments: { message: 'x' } })).rejects.toMatchObject({
+      code: -32602,
+      message: expect.stringContaining('Unknown tool: index') as string,
+    });
+    await client.close();
+  });
+
+  it('sees the progress of a call', async () => {
+    const client = await sdkClient();
+    const seen: number[] = [];
+    const { content } = await client.callTool(
+      { name: 'echo', arguments: { message: 'ab' }, _meta: { 'baton/metadata': { echo: { chunks: 3 } } } },
+      undefined,
+      { onprogress: ({ progress }) => seen.push(progress) },
+    );
+    expect(content).toEqual([{ type: 'text', text: 'ababab' }]);
+    expect(seen.length).toBeGreaterThan(1);
+    expect(seen).toEqual([...new Set(seen)].sort((a, b) => a - b));
+    await client.close();
+  });
+
+  it('gets the id of a task that takes long, and reads and cancels it on another process', async () => {
+    const [one, other] = [await sdkClient(0), await sdkClient(1)];
+    const _meta = { 'baton/metadata': { echo: { delayMs: 600_000 } } };
+    const { structuredContent, content } = await one.callTool({
+      name: 'echo',
+      arguments: { message: 'x' },
+      _meta,
+    });
+    const { taskId, state } = structuredContent as Json;
+    expect(state).toBe('working');
+    expect(JSON.stringify(content)).toContain('task_status');
+    const status = await other.callTool({ name: 'task_status', arguments: { taskId } });
+    expect(status.structuredContent).toMatchObject({ taskId, state: 'working' });
+    const canceled = await other.callTool({ name: 'task_cancel', arguments: { taskId } });
+    expect(canceled.content).toEqual([{ type: 'text', text: 'The task was canceled.' }]);
+    expect(canceled.isError).toBeUndefined();
+    const after = await one.callTool({ name: 'task_status', arguments: { taskId } });
+    expect(after.isError).toBe(true);
+    await Promise.all([one.close(), other.close()]);
+  });
+
+  it('answers a question by a call with the id of the task', async () => {
+    const client = await sdkClient();
+    const _meta = { 'baton/metadata': { echo: { askInput: true } } };
+    const asked = await client.callTool({ name: 'echo', arguments: { message: 'x' }, _meta });
+    const { taskId, state } = asked.structuredContent as Json;
+    expect(state).toBe('input-required');
+    expect(JSON.stringify(asked.content)).toContain(taskId);
+    const { content } = await client.callTool({ name: 'echo', arguments: { message: 'the answer', taskId } });
+    expect(content).toEqual([{ type: 'text', text: 'the answer' }]);
+    const late = await client.callTool({ name: 'echo', arguments: { message: 'again', taskId } });
+    expect(late).toMatchObject({ isError: true });
+    expect(JSON.stringify(late.content)).toContain('arguments.taskId: the task has ended');
+    await client.close();
+  });
+
+  it('may leave: its call goes on', async () => {
+    const leaving = new AbortController();
+    const messageId = randomUUID();
+    const body = {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: {
+        name: 'echo',
+        arguments: { message: 'x', contextId: messageId },
+        _meta: { progressToken: 1, 'baton/metadata': { echo: { delayMs: 1_500 } } },
+      },
+    };
+    const headers = {
+      authorization: `Bearer ${tenant.token}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2025-11-25',
+    };
+    const response = await fetch(urlOf(0), {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+      signal: leaving.signal,
+    });
+    await response.body!.getReader().read();
+    leaving.abort();
+    const id = await taskIn(messageId);
+    const ended = await callerAt(1).tool('task_status', { taskId: id });
+    expect(ended.result!.structuredContent.state).toBe('working');
+    await expect(endOf(id)).resolves.toBe('TASK_STATE_COMPLETED');
+  });
+});
+
+/** The only task of a context. */
+async function taskIn(contextId: string): Promise<string> {
+  const { result } = await new RawCaller(stack.url(1), tenant.token).call('ListTasks', { contextId });
+  expect(result!.tasks).toHaveLength(1);
+  return result!.tasks[0].id as string;
+}
+
+/** The state in which a task ends. */
+async function endOf(id: string): Promise<string> {
+  const { state: now } = (await overA2A(id)).status;
+  if (now !== 'TASK_STATE_WORKING' && now !== 'TASK_STATE_SUBMITTED') return now as string;
+  const events = new RawCaller(stack.url(1), tenant.token).stream('SubscribeToTask', { id });
+  try {
+    for await (const { data } of events) {
+      const state = data.result?.statusUpdate?.status?.state as string | undefined;
+      if (state !== undefined && state !== 'TASK_STATE_WORKING') return state;
+    }
+  } catch (error) {
+    // It has ended since it was read.
+    if (!String(error).includes('The task has ended')) throw error;
+  }
+  return (await overA2A(id)).status.state as string;
+}
+
+describe('a client of the revision without sessions', () => {
+  it('discovers the server', async () => {
+    const { status, result } = await callerAt().call('server/discover');
+    expect(status).toBe(200);
+    expect(result).toMatchObject({
+      resultType: 'complete',
+      supportedVersions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'],
+      capabilities: { tools: {} },
+      cacheScope: 'private',
+    });
+  });
+
+  it('calls an agent, and gets the answer at the end of a stream', async () => {
+    const { status, headers, result, notifications } = await callerAt().tool(
+      'echo',
+      { message: 'hello' },
+      { meta: { progressToken: 'p' } },
+    );
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe('text/event-stream');
+    expect(result).toMatchObject({ resultType: 'complete', content: [{ type: 'text', text: 'hello' }] });
+    expect(notifications.length).toBeGreaterThan(0);
+    expect(
+      notifications.every(
+        ({ method, params }) => method === 'notifications/progress' && params.progressToken === 'p',
+      ),
+    ).toBe(true);
+  });
+
+  it('sends files and data', async () => {
+    const files = [
+      { name: 'a.png', mediaType: 'image/png', bytes: Buffer.from('png').toString('base64') },
+      { name: 'a.pdf', mediaType: 'application/pdf', bytes: Buffer.from('pdf').toString('base64') },
+      { url: 'https://example.com/b.txt', mediaType: 'text/plain' },
+    ];
+    const { result } = await callerAt().tool('echo', { message: 'm', files, data: { a: 1 } });
+    expect(result!.content).toEqual([
+      { type: 'text', text: 'm' },
+      { type: 'image', data: files[0]!.bytes, mimeType: 'image/png' },
+      {
+        type: 'resource',
+        resource: {
+          uri: expect.stringMatching(/^baton:\/\/tasks\//) as string,
+          mimeType: 'application/pdf',
+          blob: files[1]!.bytes,
+        },
+      },
+      {
+        type: 'resource_link',
+        uri: 'https://example.com/b.txt',
+        name: expect.any(String) as string,
+        mimeType: 'text/plain',
+      },
+      { type: 'text', text: '{"a":1}' },
+    ]);
+  });
+
+  it('gets data alone as structured content', async () => {
+    const { result } = await callerAt().tool('echo', { data: { a: 1 } });
+    expect(result).toMatchObject({
+      structuredContent: { a: 1 },
+      content: [{ type: 'text', text: '{"a":1}' }],
+    });
+  });
+
+  it('gets the failure of an agent as an error of the tool', async () => {
+    for (const fail of ['throw', 'failed']) {
+      const { status, result } = await callerAt().tool('echo', { message: 'x' }, echo({ fail }));
+      expect([fail, status, result!.isError]).toEqual([fail, 200, true]);
+      expect(JSON.stringify(result)).not.toContain('.ts:');
+    }
+  });
+
+  it('makes one task of a call that it sends again', async () => {
+    const contextId = randomUUID();
+    const meta = { 'claudecode/toolUseId': `toolu_${randomUUID()}` };
+    const again = [0, 1, 0, 1].map((api) =>
+      callerAt(api).tool('echo', { message: 'x', contextId }, { meta }),
+    );
+    const ids = (await Promise.all(again)).map(({ result }) => result!._meta['baton/taskId'] as string);
+    expect(new Set(ids).size).toBe(1);
+    expect(await taskIn(contextId)).toBe(ids[0]);
+    const key = { headers: { 'idempotency-key': randomUUID() } };
+    const first = await callerAt(0).tool('echo', { message: 'k' }, key);
+    const second = await callerAt(1).tool('echo', { message: 'k' }, key);
+    expect(second.result!._meta['baton/taskId']).toBe(first.result!._meta['baton/taskId']);
+    const other = await callerAt(1).tool('echo', { message: 'other' }, key);
+    expect(other.result).toMatchObject({ isError: true });
+  });
+
+  it('cancels the task of a call by closing its stream', async () => {
+    const leaving = new AbortController();
+    const contextId = randomUUID();
+    const response = await callerAt().post(
+      'tools/call',
+      { name: 'echo', arguments: { message: 'x', contextId } },
+      { ...echo({ delayMs: 600_000 }), signal: leaving.signal },
+    );
+    const id = await taskIn(contextId);
+    leaving.abort();
+    await response.text().catch(() => undefined);
+    await expect(endOf(id)).resolves.toBe('TASK_STATE_CANCELED');
+  });
+
+  it('does not cancel a task that another call has made', async () => {
+    const contextId = randomUUID();
+    const asked = await callerAt().tool(
+      'echo',
+      { message: 'x', contextId },
+      echo({ askInput: true, delayMs: 1_500 }),
+    );
+    const taskId = asked.result!.structuredContent.taskId as string;
+    const leaving = new AbortController();
+    const response = await callerAt().post(
+      'tools/call',
+      { name: 'echo', arguments: { message: 'y', taskId } },
+      { signal: leaving.signal, ...echo({ delayMs: 1_000 }) },
+    );
+    leaving.abort();
+    await response.text().catch(() => undefined);
+    await expect(endOf(taskId)).resolves.toBe('TASK_STATE_COMPLETED');
+  });
+
+  it('gets the id of its task when the server shuts down', async () => {
+    const api = await stack.addApi();
+    stack.apis.pop();
+    const caller = new McpCaller(`${api.url}/mcp`, tenant.token);
+    const contextId = randomUUID();
+    const params = { name: 'echo', arguments: { message: 'x', contextId } };
+    const response = await caller.post('tools/call', params, echo({ delayMs: 1_500 }));
+    const id = await taskIn(contextId);
+    const [{ result }] = await Promise.all([answerOf(response), api.stop()]);
+    expect(result!.structuredContent).toMatchObject({ taskId: id, state: 'working' });
+    await expect(endOf(id)).resolves.toBe('TASK_STATE_COMPLETED');
+  });
+
+  it('finds no task and no agent of another tenant', async () => {
+    const { result } = await callerAt().tool('echo', { message: 'mine' });
+    const taskId = result!._meta['baton/taskId'] as string;
+    for (const name of ['task_status', 'task_cancel', 'echo']) {
+      const args = name === 'echo' ? { message: 'x', taskId } : { taskId };
+      const foreign = await callerAt(0, stranger).tool(name, args);
+      const unknown = await callerAt(0, stranger).tool(name, { ...args, taskId: randomUUID() });
+      expect(foreign.result).toMatchObject({ isError: true });
+      expect(textsOf(foreign)[0]!.replaceAll(taskId, '')).toBe(
+        textsOf(unknown)[0]!.replaceAll(/[\da-f-]{36}/g, ''),
+      );
+    }
+  });
+
+  it('is counted among the streams of the tenant, and reads them in pieces', async () => {
+    const response = await callerAt().post('tools/call', { name: 'echo', arguments: { message: 'x' } });
+    expect(messagesIn(await response.text())).toHaveLength(1);
+  });
+});
