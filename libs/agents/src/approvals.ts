@@ -21,6 +21,8 @@ export interface ApprovalRequest {
   expiresAt?: string | undefined;
   /** The call was sent, and what became of it is not known. To approve it is to make it again. */
   unknownOutcome?: true | undefined;
+  /** The tool itself asks, with a form or with an address to open. To approve it is to answer with `input`, or to have opened the address. */
+  question?: { requestedSchema: Record<string, unknown> } | { url: string } | undefined;
   /** Of a call further down: slugs of the agents from the one whose task this is to the one that asks. */
   agents?: string[] | undefined;
 }
@@ -97,6 +99,13 @@ const request = z.object({
   by: z.literal('other').optional().catch(undefined),
   expiresAt: z.iso.datetime().optional().catch(undefined),
   unknownOutcome: z.literal(true).optional().catch(undefined),
+  question: z
+    .union([
+      z.object({ requestedSchema: z.record(z.string(), z.unknown()) }),
+      z.object({ url: z.url({ protocol: /^https?$/ }).max(2048) }),
+    ])
+    .optional()
+    .catch(undefined),
   agents: z.array(oneLine(200)).max(100).optional().catch(undefined),
 });
 

@@ -14,6 +14,7 @@ import { capQuestionId } from './approval/cap-question.js';
 import type { WrongCall } from './answer-calls.js';
 import { roomForResult } from './context-window.js';
 import { isCut, READ_RESULT, resultOutput, textOfResult } from './result-output.js';
+import type { RemoteCall } from './tools/remote-call.js';
 import type { ToolResult } from './tools/tool-sources.js';
 import { type ModelUsage, NO_USAGE, add } from './model-usage.js';
 
@@ -83,12 +84,20 @@ export interface CallResult extends CallIds, CallTime {
   result: ToolResult;
 }
 
+/** The server of a tool goes on with the call by itself, or has asked about it. The newest entry of a call counts. */
+interface CallRemote extends CallIds {
+  kind: 'remote';
+  remote: RemoteCall;
+}
+
 /** The turn ended with a request to approve these calls, also calls of child tasks. */
 interface WaitingForApproval {
   kind: 'waiting';
   callIds: string[];
   /** ISO 8601, by the id of a call: from then on it counts as refused. */
   expiresAt?: Record<string, string>;
+  /** Those that ask for data. */
+  forms?: string[];
   /** It asks about no call, but about a spending cap. */
   cap?: CapQuestion;
 }
@@ -126,6 +135,7 @@ export type LlmEntry =
   | ModelStep
   | FailedCall
   | CallBegun
+  | CallRemote
   | CallResult
   | WaitingForApproval
   | Answered
@@ -214,6 +224,8 @@ export class Conversation {
   private newestSummary: (SummaryEntry & RecordedEntry) | undefined;
   /** Calls with a `begun` entry, by Baton's id: the position of the newest one. */
   private readonly begun = new Map<string, number>();
+  /** What tool servers go on with, by Baton's id of the call. */
+  private readonly remoteCalls = new Map<string, { position: number; remote: RemoteCall }>();
   private readonly decisions = new Map<string, Decision>();
   /** The newest decision whether to repeat a call whose outcome is unknown. */
   private readonly repetitions = new Map<string, { position: number; decision: Decision }>();
@@ -289,6 +301,12 @@ export class Conversation {
     return this.pendingCalls()
       .filter((call) => !this.decisionOn(call))
       .map(callIdOf);
+  }
+
+  /** Ids of the questions of the previous turn that ask for data. */
+  openForms(): string[] {
+    const asked = this.waiting().findLast(({ runId }) => runId !== this.turn.runId);
+    return asked?.forms ?? [];
   }
 
   /** The id of a question about a spending cap: the same while it is not answered. */
@@ -396,6 +414,18 @@ export class Conversation {
   /** Whether a call was sent that must not be repeated without a person's word. */
   hasBegun(call: RecordedCall): boolean {
     return this.begun.has(callIdOf(call));
+  }
+
+  /** Whether such a call was sent, and its server has not answered in any way. */
+  isSent(call: RecordedCall): boolean {
+    const id = callIdOf(call);
+    const begun = this.begun.get(id);
+    return begun !== undefined && begun > (this.remoteCalls.get(id)?.position ?? 0);
+  }
+
+  /** What the server of a tool goes on with. */
+  remoteCallOf(call: RecordedCall): RemoteCall | undefined {
+    return this.remoteCalls.get(callIdOf(call))?.remote;
   }
 
   /** Tokens of the whole task, and of this turn. Failed calls count. */
@@ -567,6 +597,10 @@ export class Conversation {
     if (entry.kind === 'step') this.takeStep(entry);
     if (entry.kind === 'summary') this.newestSummary = entry;
     if (entry.kind === 'begun') for (const id of this.idsIn(entry)) this.begun.set(id, entry.position);
+    if (entry.kind === 'remote') {
+      const { position, remote } = entry;
+      for (const id of this.idsIn(entry)) this.remoteCalls.set(id, { position, remote });
+    }
     if (entry.kind === 'result') {
       for (const id of this.idsIn(entry)) if (!this.results.has(id)) this.results.set(id, entry.result);
     }

@@ -1,7 +1,7 @@
 import { InstalledCode } from '../../installed-code.js';
 import { type TaskState, USAGE, eventKindOf } from '@baton/a2a';
 import { ComputePool } from '@baton/compute';
-import { createLogger, Metrics } from '@baton/telemetry';
+import { createLogger, Logger, Metrics } from '@baton/telemetry';
 import { ModelProvider } from '../../../../../test/support/model-provider/model-provider.js';
 import { Outbound } from '@baton/outbound';
 import type { AgentOutput, Turn } from '../../agent-runtime.js';
@@ -11,7 +11,7 @@ import { TokensExceeded } from '../../tokens-exceeded.js';
 import { agent, collect, firstTurn, textOf, turnSecrets } from '../../../../../test/support/agents/turns.js';
 import { LlmRuntime } from './llm-runtime.js';
 import { ModelCalls } from './model-calls.js';
-import { type AgentTool, ToolSources } from './tools/tool-sources.js';
+import { type AgentTool, type ToolSource, ToolSources } from './tools/tool-sources.js';
 
 // Real connections, perhaps on a machine that has much else to do.
 export const KEY = 'sk-test-4711';
@@ -70,6 +70,13 @@ export class LlmBench {
 
   static async start(): Promise<LlmBench> {
     return new LlmBench(await ModelProvider.start({ key: KEY }));
+  }
+
+  /** The same worker with the tools of another source. */
+  runtimeWith(source: ToolSource): LlmRuntime {
+    const sources = new ToolSources([source]);
+    const { models, metrics, pool } = this;
+    return new LlmRuntime(models, sources, metrics, Logger.silent(), pool, new InstalledCode());
   }
 
   reset(): void {

@@ -11,6 +11,7 @@ import {
   failed,
   inputRequired,
   status,
+  Suspension,
   type Turn,
 } from '../../agent-runtime.js';
 import { type AgentRuntime } from '../../runtime-table.js';
@@ -23,8 +24,8 @@ import { allowedMicros, capInputProblem, capQuestion } from './approval/cap-ques
 import { callCorrection, type WrongCall, wrongCallsFailure } from './answer-calls.js';
 import { partialAnswer } from './finish-reason.js';
 import { type LlmConfig, llmConfigSchema, splitModel } from './llm-config.js';
-import { callIdOf, Conversation, type ModelStep, textOfStep } from './conversation.js';
-import { leftovers, Speech } from './turn-artifacts.js';
+import { callIdOf, Conversation, idsOf, type ModelStep, textOfStep } from './conversation.js';
+import { leftovers, progressArtifact, progressSaid, Speech } from './turn-artifacts.js';
 import { memoryOf } from './memory.js';
 import type { Compaction } from './compaction.js';
 import type { ModelRequest } from './model-call.js';
@@ -36,6 +37,7 @@ import { RequestTooLarge } from './request-too-large.js';
 import { sendable } from './sendable.js';
 import { answerCorrection, SchemaChecks, structuredAnswer } from './schema-checks.js';
 import { type AgentTool, type OpenTools, ToolSources } from './tools/tool-sources.js';
+import type { RemoteCall } from './tools/remote-call.js';
 import { readResultTool } from './tools/read-result.js';
 import { runToolCalls } from './tools/tool-calls.js';
 
@@ -96,6 +98,7 @@ export class LlmRuntime implements AgentRuntime {
           return tool && checks.input(tool.name, tool.inputSchema, input);
         });
         await this.goOnOverCap(turn, conversation, signal);
+        if (!opening) yield* this.waitOn(turn, config, conversation, signal);
         const { tools } = await open();
         yield* this.converse({ turn, config, conversation, checks, tools, signal, problem });
       } finally {
@@ -130,6 +133,32 @@ export class LlmRuntime implements AgentRuntime {
     const { tenantId, runId, task } = turn;
     const allowed = { ...question, micros: allowedMicros(question, decision) };
     await this.models.budget.allow(tenantId, runId, allowed, `${task.id}/${decision.callId}`, signal);
+  }
+
+  /** Suspends the turn again if all its calls only wait for their servers. No server is opened for that. */
+  private async *waitOn(
+    turn: Turn,
+    config: LlmConfig,
+    conversation: Conversation,
+    signal: AbortSignal,
+  ): AsyncGenerator<AgentOutput> {
+    const calls = conversation
+      .pendingCalls()
+      .map((call) => ({ call, remote: conversation.remoteCallOf(call) }));
+    if (calls.length === 0) return;
+    let wakeInMs = Infinity;
+    for (const { call, remote } of calls) {
+      if (!remote?.task) return;
+      const keep = async (kept: RemoteCall): Promise<void> =>
+        void (await conversation.add({ kind: 'remote', ...idsOf(call), remote: kept }));
+      const waiting = await this.sources.lookAt(turn, config, remote, keep, signal);
+      if (!waiting) return;
+      wakeInMs = Math.min(wakeInMs, waiting.waitMs);
+      const { said } = waiting;
+      if (said !== undefined && said !== progressSaid(turn, call))
+        yield artifactChunk(turn, progressArtifact(call, said));
+    }
+    throw new Suspension([], wakeInMs);
   }
 
   /** Parses the settings of each version once, because a version never changes. */

@@ -124,6 +124,23 @@ export function callArtifact(call: RecordedCall, result: ToolResult, decision?: 
   };
 }
 
+/** What a call says while it is made. It is marked, because it is not part of the reply. */
+export const progressArtifact = (call: RecordedCall, message: string) => ({
+  artifactId: progressId(call),
+  name: call.toolName,
+  parts: [dataPart({ tool: call.toolName, message })],
+  metadata: { [EVENT_KIND]: 'tool-progress' },
+});
+
+const progressId = (call: RecordedCall): string => `${callIdOf(call)}-progress`;
+
+/** What a call has said last, before this attempt. */
+export function progressSaid({ task }: Turn, call: RecordedCall): string | undefined {
+  const there = task.artifacts.find(({ artifactId }) => artifactId === progressId(call));
+  const { message } = (there && (dataOf(there) as { message?: unknown } | undefined)) ?? {};
+  return typeof message === 'string' ? message : undefined;
+}
+
 /** The files of a tool result, each as an artifact of the reply. */
 export const fileArtifacts = (call: RecordedCall, { files = [] }: ToolResult) =>
   files.map(({ name, mediaType, base64 }, i) => ({

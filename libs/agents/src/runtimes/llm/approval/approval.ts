@@ -38,7 +38,12 @@ export async function takeMessage(
   if (isSentByAgent(turn.message)) return 'Only a person can answer this, and not an agent.';
   const by = approverOf(turn.message);
   const expired = expiredCalls(conversation, waiting, by ? Date.parse(by.at) : clock.now());
-  const { decisions, problem: wrong } = readAnswer(turn.message, conversation.askedAbout(), waiting);
+  const { decisions, problem: wrong } = readAnswer(
+    turn.message,
+    conversation.askedAbout(),
+    waiting,
+    conversation.openForms(),
+  );
   const problem = wrong ?? (await problemOfInputs(decisions, check));
   const isExpired = (callId: string): boolean => expired.some((each) => each.callId === callId);
   const answered = (problem === undefined ? decisions : [])
@@ -96,11 +101,13 @@ export function withTerms(
 /** Journal entry of a question. */
 export function waitingEntry(calls: readonly ApprovalRequest[]) {
   const expiring = calls.filter(({ callId, expiresAt }) => expiresAt !== undefined && !callId.includes('/'));
+  const forms = calls.filter(({ question }) => question && 'requestedSchema' in question);
   const expiresAt = Object.fromEntries(expiring.map(({ callId, expiresAt: at = '' }) => [callId, at]));
   return {
     kind: 'waiting' as const,
     callIds: calls.map(({ callId }) => callId),
     ...(expiring.length > 0 && { expiresAt }),
+    ...(forms.length > 0 && { forms: forms.map(({ callId }) => callId) }),
   };
 }
 
@@ -121,22 +128,52 @@ export class ApprovalsPending extends Error {
  * @param problem the fault of the previous answer
  */
 export function approvalRequest(calls: readonly ApprovalRequest[], problem?: string): Message['parts'] {
-  const asked = calls.length === 1 ? 'This call needs' : `These ${calls.length} calls need`;
+  const asked = askedOf(calls);
   const answer = haveSeveralAgents(calls.map(({ callId }) => callId))
     ? 'Answer "yes to all" or "no to all", or about each with a data part.'
     : `Answer yes or no${calls.length === 1 ? '' : ' to all of them, or about each with a data part'}.`;
   const lines = [
     ...(problem === undefined ? [] : [problem]),
-    `${asked} your approval:`,
-    ...calls.map(
-      ({ agents, tool, input, expiresAt, unknownOutcome }) =>
-        `${whoAsks(agents)}${tool} ${shown(input)}${expiresAt === undefined ? '' : ` (until ${expiresAt})`}` +
-        (unknownOutcome ? UNKNOWN : ''),
+    asked,
+    ...calls.map((call) =>
+      call.question
+        ? questionText(call)
+        : `${whoAsks(call.agents)}${call.tool} ${shown(call.input)}${call.expiresAt === undefined ? '' : ` (until ${call.expiresAt})`}` +
+          (call.unknownOutcome ? UNKNOWN : ''),
     ),
-    answer,
+    ...(calls.every(({ question }) => question) ? [] : [answer]),
   ];
   return [textPart(lines.join('\n')), ...calls.map((call) => dataPart({ approval: call }))];
 }
+
+function askedOf(calls: readonly ApprovalRequest[]): string {
+  if (calls.every(({ question }) => question)) return 'A tool asks you before it goes on:';
+  return calls.length === 1
+    ? 'This call needs your approval:'
+    : `These ${calls.length} calls need your approval:`;
+}
+
+/** A question of a tool. It names the server, and of an address its host, so that a person knows who asks. */
+function questionText({ callId, agents, tool, server, description, question }: ApprovalRequest): string {
+  const from = server === undefined ? '' : ` of the server ${server}`;
+  const asks = `${whoAsks(agents)}${tool}${from} asks: ${oneLine(description)}`;
+  const id = JSON.stringify(callId);
+  if (question && 'url' in question) {
+    return (
+      `${asks}\nIt wants you to open an address of ${new URL(question.url).host}: ${question.url}\n` +
+      'Open it only if you trust that host. Answer yes when you have, or no.'
+    );
+  }
+  return (
+    `${asks}\nIt wants: ${shown(question?.requestedSchema)}\n` +
+    `Answer with the data part {"approval": {"callId": ${id}, "approved": true, "input": {…}}}, or no. ` +
+    'If nothing else is asked, the data alone is enough.'
+  );
+}
+
+/** Line breaks of a server could fake further lines. */
+const oneLine = (text: string): string =>
+  text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, MAX_SHOWN);
 
 const UNKNOWN =
   '\nThe call was sent, and what became of it is not known. Look at the system that it changes. Yes makes the call again.';
@@ -211,18 +248,25 @@ const NO =
  * a refusal, and the text is its reason.
  * @param known ids of all calls that were ever asked
  * @param waiting ids of the calls without an answer
+ * @param forms ids of those among them that ask for data
  */
 export function readAnswer(
   message: Message,
   known: readonly string[],
   waiting: readonly string[],
+  forms: readonly string[] = [],
 ): AnsweredCalls {
   const text = textOf(message.parts).trim();
   const data = message.parts.flatMap(({ content }) =>
     content?.$case === 'data' ? [content.value as unknown] : [],
   );
   const answers = data.filter((value) => typeof value === 'object' && value !== null && 'approval' in value);
-  return answers.length > 0 ? fromData(answers, text, known, waiting) : fromText(text, waiting);
+  if (answers.length > 0) return fromData(answers, text, known, waiting);
+  const [form] = forms;
+  // Only one thing is asked, so it needs no id.
+  if (form !== undefined && waiting.length === 1 && data.length === 1)
+    return { decisions: [{ ...decision(form, true, ''), input: data[0] }] };
+  return fromText(text, waiting);
 }
 
 function fromData(

@@ -6,9 +6,11 @@ import { taskOfEffects } from '../../../task-origin.js';
 import { ApprovalsPending } from '../approval/approval.js';
 import { type Conversation, type RecordedCall, callIdOf, idsOf } from '../conversation.js';
 import type { SchemaChecks } from '../schema-checks.js';
+import { CallReports } from './call-reports.js';
 import { OutcomeUnknown } from './outcome-unknown.js';
+import { isSentNext } from './remote-call.js';
 import type { AgentTool, ToolResult } from './tool-sources.js';
-import { callArtifact, fileArtifacts } from '../turn-artifacts.js';
+import { callArtifact, fileArtifacts, progressArtifact, progressSaid } from '../turn-artifacts.js';
 
 /** Tenants choose the names of tools, so no label has them. */
 const TOOL_CALLS = histogram('baton_tool_call_seconds', 'Duration of calls of tools by models', [
@@ -37,11 +39,14 @@ export async function* runToolCalls(
   );
   const waiting = calls.filter(waits).map(approvalRequestOf);
   const due = calls.filter((one) => !waits(one));
+  const reports = new CallReports();
   const made = due.map(async (one) => {
     const began = Date.now();
     const result =
       'tool' in one
-        ? await measuredCall(turn, metrics, one, (span) => makeCall(turn, one, conversation, signal, span))
+        ? await measuredCall(turn, metrics, one, (span) =>
+            makeCall(turn, one, conversation, { checks, reports, signal, span }),
+          )
         : one.result;
     const time = { at: new Date(began).toISOString(), ms: Date.now() - began };
     const { toolName: tool } = one.call;
@@ -53,21 +58,25 @@ export async function* runToolCalls(
   // The first failure ends the turn. Handle the rejections of the others.
   for (const one of made) one.catch(() => undefined);
   const waitsFor: string[] = [];
+  let wakeInMs = Infinity;
   for (const [i, one] of due.entries()) {
     const { call } = one;
+    if (made[i]) yield* reports.until(made[i]);
     const result = await made[i]?.catch((error: unknown) => {
       if (error instanceof ApprovalsPending) waiting.push(...error.requests);
       else if (error instanceof OutcomeUnknown && 'tool' in one)
         waiting.push(approvalRequestOf({ ...one, isUnknown: true }));
-      else if (error instanceof Suspension) waitsFor.push(...error.taskIds);
-      else throw error;
+      else if (error instanceof Suspension) {
+        waitsFor.push(...error.taskIds);
+        wakeInMs = Math.min(wakeInMs, error.wakeInMs ?? Infinity);
+      } else throw error;
     });
     if (!result) continue;
     yield artifactChunk(turn, callArtifact(call, result, conversation.lastDecisionOn(call)));
     for (const file of fileArtifacts(call, result)) yield artifactChunk(turn, file);
   }
-  const [first, ...others] = waitsFor;
-  if (first !== undefined) throw new Suspension([first, ...others]);
+  if (waitsFor.length > 0 || wakeInMs < Infinity)
+    throw new Suspension(waitsFor, wakeInMs < Infinity ? wakeInMs : undefined);
   return waiting;
 }
 
@@ -100,7 +109,7 @@ async function prepare(
   }
   const wrong = await checks.input(toolName, tool.inputSchema, input);
   if (wrong) return { call, result: failed(`The input of "${toolName}" is not valid: ${wrong}.`) };
-  const isUnknown = tool.repeat !== 'again' && conversation.hasBegun(call);
+  const isUnknown = tool.repeat !== 'again' && conversation.isSent(call);
   // The task of which this one is a fork may have made the call.
   const mayRepeat = origin !== undefined && origin.effectsOf === undefined && tool.repeat === 'never';
   if (!isUnknown) return { call, tool, isUnknown, waits: (tool.needsApproval || mayRepeat) && !decision };
@@ -152,19 +161,56 @@ async function makeCall(
   turn: Turn,
   { call, tool }: Callable,
   conversation: Conversation,
-  signal: AbortSignal,
-  span: Span | undefined,
+  { checks, reports, signal, span }: MakingOptions,
 ): Promise<ToolResult> {
   const { toolName, input, step, index } = call;
-  if (tool.repeat !== 'again') await conversation.add({ kind: 'begun', ...idsOf(call) });
+  const kept = conversation.remoteCallOf(call);
+  const answer = conversation.answerTo(call);
+  if (tool.repeat !== 'again' && isSentNext(kept, answer))
+    await conversation.add({ kind: 'begun', ...idsOf(call) });
   const lanes = conversation
     .callsOf(step)
     .filter((each) => each.toolName === toolName && each.index <= index);
-  const answer = conversation.answerTo(call);
   const id = callIdOf(call);
   const key = effectKey(taskOfEffects(turn), 'call', id);
-  const context = { id, key, lane: lanes.length, signal, traceparent: span?.traceparent };
-  return tool.execute(input, { ...context, ...(answer && { answer }) });
+  return tool.execute(input, {
+    id,
+    key,
+    lane: lanes.length,
+    signal,
+    traceparent: span?.traceparent,
+    ...(answer && { answer }),
+    kept,
+    keep: async (remote) => void (await conversation.add({ kind: 'remote', ...idsOf(call), remote })),
+    report: progressOf(turn, call, reports),
+    checkForm: (schema, value) => checks.input(toolName, schema, value),
+  });
+}
+
+/** Maximum reports of one call in one attempt, and the shortest time between two, in ms. */
+const MAX_REPORTS = 100;
+const REPORT_MS = 1_000;
+
+/** Publishes what a call says of its progress, as far as it is new. */
+function progressOf(turn: Turn, call: RecordedCall, reports: CallReports): (text: string) => void {
+  let last = -Infinity;
+  let count = 0;
+  let said = progressSaid(turn, call);
+  return (text) => {
+    const now = performance.now();
+    if (text === said || now - last < REPORT_MS || count === MAX_REPORTS) return;
+    last = now;
+    count += 1;
+    said = text;
+    reports.say(artifactChunk(turn, progressArtifact(call, turn.secrets.redactor.text(text))));
+  };
+}
+
+interface MakingOptions {
+  checks: SchemaChecks;
+  reports: CallReports;
+  signal: AbortSignal;
+  span: Span | undefined;
 }
 
 const failed = (text: string): ToolResult => ({ ok: false, content: text });

@@ -2,6 +2,7 @@ import type { ApprovalAnswer } from '../../../approvals.js';
 import type { Turn } from '../../../agent-runtime.js';
 import type { LlmConfig } from '../llm-config.js';
 import { AgentFailure } from '../agent-failure.js';
+import type { RemoteCall } from './remote-call.js';
 
 /** A JSON schema of an object. */
 export type JsonSchema = Record<string, unknown>;
@@ -49,8 +50,8 @@ export interface AgentTool {
   /**
    * Makes the call. Rejects with an error that the model can not handle: the task fails. Rejects with a `Suspension` if
    * the result comes from another task: the call is made again when that task has ended. Rejects with
-   * `ApprovalsPending` if that task asks a person: the call is made again with the `answer`. Rejects with `OutcomeUnknown`
-   * if a person must be asked whether to call again.
+   * `ApprovalsPending` if that task asks a person: the call is made again with the `answer`. The same is true for calls with which a
+   * tool server goes on by itself (`kept`). Rejects with `OutcomeUnknown` if a person must be asked whether to call again.
    */
   execute(input: unknown, call: ToolCallContext): Promise<ToolResult>;
 }
@@ -68,12 +69,37 @@ export interface ToolCallContext {
   traceparent?: string | undefined;
   /** Aborts when the turn is stopped. */
   signal: AbortSignal;
+  /** What any attempt has stored of the call. */
+  kept?: RemoteCall | undefined;
+  /** Stores it. It is durable when this resolves. Unset: the call must end in this attempt. */
+  keep?: (call: RemoteCall) => Promise<void>;
+  /** Tells the callers of the task how the call goes. */
+  report?: (text: string) => void;
+  /** The fault of a value that a person has entered, or undefined. */
+  checkForm?: (schema: JsonSchema, value: unknown) => Promise<string | undefined>;
+}
+
+/** A call with which its server goes on by itself: the pause before the next look, and what the server says. */
+export interface WaitingCall {
+  waitMs: number;
+  said?: string;
 }
 
 /** A source of tools, such as MCP servers or other agents. It is opened for each turn and closed at its end. */
 export interface ToolSource {
   /** Rejects with an `AgentFailure` if the turn can not run without the tools. */
   open(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<OpenTools>;
+  /**
+   * Looks at a call whose server goes on with it, without opening the tools.
+   * @returns undefined: there is news of it, or it is none of this source
+   */
+  lookAt?(
+    turn: Turn,
+    config: LlmConfig,
+    kept: RemoteCall,
+    keep: (call: RemoteCall) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<WaitingCall | undefined>;
 }
 
 export interface OpenTools {
@@ -84,6 +110,15 @@ export interface OpenTools {
 /** All sources of tools. */
 export class ToolSources {
   constructor(private readonly sources: readonly ToolSource[]) {}
+
+  /** As of one source. */
+  async lookAt(...look: Parameters<NonNullable<ToolSource['lookAt']>>): Promise<WaitingCall | undefined> {
+    for (const source of this.sources) {
+      const found = await source.lookAt?.(...look);
+      if (found) return found;
+    }
+    return undefined;
+  }
 
   /** Opens the tools of an agent for one turn. If a source fails, rejects with AgentFailure and closes the others. */
   async open(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<OpenTools> {

@@ -2,7 +2,7 @@ import { type LinkPorts, waysTo } from './links.js';
 import type { McpServerConfig } from './mcp-config.js';
 import { McpConnection } from './mcp-connection.js';
 import { ModernConnection } from './modern-connection.js';
-import type { ServerConnection, ServerEra } from './server-connection.js';
+import type { ServerEra } from './server-connection.js';
 
 /**
  * The way to a server in the protocol that it speaks. Servers of earlier revisions are connected with their first request. Rejects with
@@ -16,7 +16,7 @@ export async function connectionTo(
   known: ServerEra | undefined,
   signal: AbortSignal,
   onError: (error: Error) => void = () => undefined,
-): Promise<ServerConnection> {
+): Promise<McpConnection | ModernConnection> {
   const { links, modern } = await waysTo(config, ports);
   const { connectTimeout, timeout } = config;
   if (modern && known !== 'legacy') {

@@ -53,6 +53,11 @@ export class McpConnection implements ServerConnection {
     await listPages(list, (params) => this.request(connected, 'tools/list', params, signal));
   }
 
+  /**
+   * Calls a tool. When `signal` aborts, this cancels the call at the server and rejects. A call that the server has answered is not
+   * made again, whatever the answer is. `repeat: again` repeats a call once if the connection broke before an answer.
+   * @returns the result as the server wrote it
+   */
   async callTool(
     { name }: Pick<ListedTool, 'name'>,
     input: Record<string, unknown>,

@@ -2,15 +2,20 @@ import { shortened } from '@baton/a2a';
 import type { Environment } from '@baton/config';
 import type { Logger, Metrics } from '@baton/telemetry';
 import pLimit from 'p-limit';
-import type { Turn, TurnSecrets } from '../../../../agent-runtime.js';
+import { Suspension, type Turn, type TurnSecrets } from '../../../../agent-runtime.js';
+import { ApprovalsPending } from '../../approval/approval.js';
 import { AgentFailure } from '../../agent-failure.js';
 import type { LlmConfig } from '../../llm-config.js';
 import { OutcomeUnknown } from '../outcome-unknown.js';
-import type { AgentTool, OpenTools } from '../tool-sources.js';
+import type { AgentTool, OpenTools, ToolCallContext, WaitingCall } from '../tool-sources.js';
 import { connectionTo } from './connection-to.js';
 import { fits, type McpServerConfig } from './mcp-config.js';
 import { isTransient, isUnknown, serverFailure, whyUnusable } from './mcp-failure.js';
-import type { ServerConnection } from './server-connection.js';
+import type { McpConnection } from './mcp-connection.js';
+import { ModernConnection } from './modern-connection.js';
+import { waysTo } from './links.js';
+import type { RemoteCall } from '../remote-call.js';
+import { lookAt, RemoteToolCall } from './remote-tool-call.js';
 import type { ServerEras } from './server-eras.js';
 import { type ListedTool, ToolList } from './tool-list.js';
 import { ToolListExcess } from './tool-list-excess.js';
@@ -29,7 +34,7 @@ const MAX_CONCURRENT_OPENS = 4;
 
 interface OpenServer {
   config: McpServerConfig;
-  connection: ServerConnection;
+  connection: McpConnection | ModernConnection;
   secrets: TurnSecrets;
   tools: ListedTool[];
   /** Maximum size of a result's files, because they must fit into an event. */
@@ -59,7 +64,7 @@ export async function openServers(
     await close();
     throw failed?.reason ?? new AgentFailure(excess ?? '', { limit: 'toolList' });
   }
-  return { tools: toolsOf(servers, config.model), close };
+  return { tools: toolsOf(turn, servers, config), close };
 }
 
 async function openServer(
@@ -71,7 +76,7 @@ async function openServer(
   const { environment, logger, metrics, eras } = ports;
   const { tenantId, task, runId, secrets, outbound } = turn;
   const log = logger.child({ tenantId, taskId: task.id, runId, mcpServer: config.name });
-  let connection: ServerConnection | undefined;
+  let connection: McpConnection | ModernConnection | undefined;
   try {
     const known = 'url' in config ? eras.of(tenantId, config.url) : undefined;
     const onError = (error: Error): void =>
@@ -104,6 +109,41 @@ async function openServer(
   }
 }
 
+/**
+ * Looks at the task of a call without opening all servers.
+ * @returns undefined: it has ended, it asks, or its server is no longer in the settings
+ */
+export async function lookAtCall(
+  turn: Turn,
+  { tools }: LlmConfig,
+  kept: RemoteCall,
+  keep: (call: RemoteCall) => Promise<void>,
+  { environment, logger }: Pick<McpPorts, 'environment' | 'logger'>,
+  signal: AbortSignal,
+): Promise<WaitingCall | undefined> {
+  const { secrets, outbound } = turn;
+  const config = tools.mcp.find(({ name }) => name === kept.server);
+  if (!config || !('url' in config) || config.url !== kept.url) return undefined;
+  try {
+    const { modern } = await waysTo(config, { outbound, secrets, environment, log: logger });
+    if (!modern) return undefined;
+    const { connectTimeout, timeout } = config;
+    const connection = new ModernConnection({ ...modern, connectTimeout, timeout });
+    const { state, waitMs } = await lookAt(connection, kept, keep, signal);
+    if (!state) return { waitMs };
+    if (state.status !== 'working') return undefined;
+    const { statusMessage } = state;
+    return {
+      waitMs,
+      ...(statusMessage !== undefined && { said: secrets.redactor.text(statusMessage) }),
+    };
+  } catch {
+    signal.throwIfAborted();
+    // The call itself says what is wrong.
+    return undefined;
+  }
+}
+
 /** Maximum tools of all servers of an agent, and their total size as JSON. */
 const MAX_TOOLS = 2_000;
 const MAX_LIST_BYTES = 4 * 1024 * 1024;
@@ -119,12 +159,17 @@ function excessOf(servers: readonly OpenServer[]): string | undefined {
     : undefined;
 }
 
-function toolsOf(servers: readonly OpenServer[], model: string): AgentTool[] {
+function toolsOf(turn: Turn, servers: readonly OpenServer[], config: LlmConfig): AgentTool[] {
   const all = servers.flatMap((server) => server.tools.map((tool) => ({ server, tool })));
   const names = namesForModel(
     all.map(({ server, tool }) => ({ server: server.config.name, tool: tool.name })),
   );
-  return all.map(({ server, tool }, i) => agentTool(names[i] ?? tool.name, server, asTakenBy(model, tool)));
+  // A fork goes on with the calls of the task that it is a fork of.
+  const isShared = turn.origin !== undefined && turn.origin.effectsOf === undefined;
+  const shared = { terms: config.approvals, isShared };
+  return all.map(({ server, tool }, i) =>
+    agentTool(names[i] ?? tool.name, server, asTakenBy(config.model, tool), shared),
+  );
 }
 
 /** OpenAI rejects longer descriptions, and object schemas without `properties`. */
@@ -145,12 +190,36 @@ function repeatOf(config: McpServerConfig, { name, isRepeatable }: ListedTool): 
   return isRepeatable || fits(config.mayRepeat, name) ? 'again' : 'ask';
 }
 
+/** The context of a call, and the errors of its journal: the attempt ends with them, and no model is told. */
+function watched(context: ToolCallContext): { context: ToolCallContext; lost: Set<unknown> } {
+  const lost = new Set<unknown>();
+  const { keep } = context;
+  if (!keep) return { context, lost };
+  const kept = async (call: RemoteCall): Promise<void> => {
+    try {
+      await keep(call);
+    } catch (error) {
+      lost.add(error);
+      throw error;
+    }
+  };
+  return { context: { ...context, keep: kept }, lost };
+}
+
 function agentTool(
   name: string,
   { config, connection, secrets, maxFileBytes, onExcess }: OpenServer,
   tool: ListedTool,
+  shared: { terms: LlmConfig['approvals']; isShared: boolean },
 ): AgentTool {
   const repeat = repeatOf(config, tool);
+  const redact = <T>(value: T): T => secrets.redactor.value(value);
+  const make = (input: Record<string, unknown>, context: ToolCallContext): Promise<unknown> => {
+    if (connection.era === 'legacy') return connection.callTool(tool, input, { repeat, ...context });
+    const url = 'url' in config ? config.url : '';
+    const options = { connection, tool, shownAs: name, server: config.name, url, repeat, redact, ...shared };
+    return new RemoteToolCall(options, context).run(input);
+  };
   return {
     name,
     description: tool.description,
@@ -158,18 +227,16 @@ function agentTool(
     needsApproval: fits(config.approval, tool.name),
     server: config.name,
     repeat,
-    execute: async (input, { key, signal }) => {
+    execute: async (input, given) => {
+      const { context, lost } = watched(given);
       try {
-        const result = await connection.callTool(tool, input as Record<string, unknown>, {
-          repeat,
-          key,
-          signal,
-        });
+        const result = await make(input as Record<string, unknown>, context);
         // Before it is cut: a part of a secret would not be recognized.
-        const clean = secrets.redactor.value(result);
+        const clean = redact(result);
         return toolOutput(name, clean, { limit: config.resultLimit, maxFileBytes, onExcess });
       } catch (error) {
-        signal.throwIfAborted();
+        context.signal.throwIfAborted();
+        if (lost.has(error) || error instanceof Suspension || error instanceof ApprovalsPending) throw error;
         if (repeat === 'ask' && isUnknown(error))
           throw new OutcomeUnknown('what became of the call is not known');
         const failed = `The call of ${tool.name} at ${config.name} failed: ${serverFailure(error, secrets.redactor)}`;

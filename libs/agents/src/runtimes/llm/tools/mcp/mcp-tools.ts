@@ -3,7 +3,8 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import type { Turn } from '../../../../agent-runtime.js';
 import type { LlmConfig } from '../../llm-config.js';
-import type { OpenTools, ToolSource } from '../tool-sources.js';
+import type { OpenTools, ToolSource, WaitingCall } from '../tool-sources.js';
+import type { RemoteCall } from '../remote-call.js';
 import { ServerEras } from './server-eras.js';
 
 /** The tools of the MCP servers that an agent's definition names. */
@@ -12,8 +13,8 @@ export class McpTools implements ToolSource {
   private readonly eras = new ServerEras();
 
   constructor(
-    private readonly environment: Environment,
-    private readonly logger: Logger,
+    readonly environment: Environment,
+    readonly logger: Logger,
     private readonly metrics: Metrics,
   ) {}
 
@@ -24,5 +25,16 @@ export class McpTools implements ToolSource {
     const { openServers } = await import('./mcp-servers.js');
     const { environment, logger, metrics, eras } = this;
     return openServers(turn, config, { environment, logger, metrics, eras }, signal);
+  }
+
+  async lookAt(
+    turn: Turn,
+    config: LlmConfig,
+    kept: RemoteCall,
+    keep: (call: RemoteCall) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<WaitingCall | undefined> {
+    const { lookAtCall } = await import('./mcp-servers.js');
+    return lookAtCall(turn, config, kept, keep, this, signal);
   }
 }

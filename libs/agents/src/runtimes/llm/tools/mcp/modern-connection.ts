@@ -1,4 +1,5 @@
 import { isEventStream, type JsonObject } from '@baton/a2a';
+import { clock } from '@baton/telemetry';
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { createParser } from 'eventsource-parser';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,6 +10,7 @@ import {
   McpFailure,
   type McpFailureDetails,
   type McpFailureKind,
+  MAX_SAID,
   failureOf,
   httpRefusal,
   isTransient,
@@ -17,6 +19,7 @@ import {
   unreadable,
   wasNotStarted,
 } from './mcp-failure.js';
+import type { RemoteTask } from '../remote-call.js';
 import type { ServerCall, ServerConnection } from './server-connection.js';
 import type { ListedTool, ToolList } from './tool-list.js';
 import { WireAnswers } from './wire-answers.js';
@@ -35,6 +38,42 @@ const HEADER_MISMATCH = -32020;
 const MISSING_CAPABILITY = -32021;
 const UNKNOWN_VERSION = -32022;
 
+/** What a call declares that may wait: the server may answer with a task, or ask a person. */
+const WAITS = {
+  extensions: { [`${META}tasks`]: {} },
+  elicitation: { form: {}, url: {} },
+};
+const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const;
+/** Characters of what a server says about its progress. */
+const MAX_MESSAGE = 1_000;
+const MAX_TASK_ID = 1_000;
+const MIN_INTERVAL_MS = 50;
+const STANDARD_INTERVAL_MS = 1_000;
+
+export interface ModernCall extends ServerCall {
+  mayWait: boolean;
+  /** Answers of a person, and the state that the server wants back. */
+  more?: JsonObject;
+  onProgress?: ((text: string) => void) | undefined;
+}
+
+/** An answer to `tools/call`. */
+export type CallAnswer =
+  | { result: unknown }
+  | { task: RemoteTask }
+  | { inputRequests: unknown; requestState: string | undefined };
+
+export interface RemoteTaskState {
+  status: (typeof STATUSES)[number];
+  statusMessage?: string;
+  pollIntervalMs: number;
+  /** Of a completed task: as the server wrote it. */
+  result: unknown;
+  /** Of a failed task: the message of its error. */
+  said?: string;
+  inputRequests: unknown;
+}
+
 export interface ModernConnectionOptions {
   url: string;
   /** Of the settings. */
@@ -51,7 +90,9 @@ interface Request {
   headers?: Record<string, string>;
   signal: AbortSignal;
   /** The server is asked for progress. Each report restarts the timeout. */
-  withProgress?: boolean;
+  onProgress?: (text: string) => void;
+  /** The server may answer with a task, or ask a person. */
+  mayWait?: boolean;
   late?: { setting: 'connectTimeout' | 'timeout'; ms: number };
 }
 
@@ -111,16 +152,20 @@ export class ModernConnection implements ServerConnection {
     await listPages(list, ask);
   }
 
-  async callTool(
+  /**
+   * Calls a tool. When `signal` aborts, the answer is closed, which cancels the call. A call that the server has answered is not made
+   * again. `repeat: again` repeats a call once if the connection broke before an answer.
+   */
+  async send(
     { name, inputSchema }: Pick<ListedTool, 'name' | 'inputSchema'>,
     input: Record<string, unknown>,
-    { repeat, key, signal }: ServerCall,
-  ): Promise<unknown> {
+    { repeat, key, signal, more, mayWait, onProgress }: ModernCall,
+  ): Promise<CallAnswer> {
     const mirrored = headerParams(inputSchema);
     const headers = typeof mirrored === 'string' ? {} : paramHeaders(mirrored, input);
-    const params = { name, arguments: input, _meta: { [EFFECT_KEY]: key } };
-    const send = (): Promise<unknown> =>
-      this.request('tools/call', params, { name, headers, signal, withProgress: true });
+    const params = { name, arguments: input, ...more, _meta: { [EFFECT_KEY]: key } };
+    const call = { name, headers, signal, mayWait, onProgress: onProgress ?? (() => undefined) };
+    const send = (): Promise<unknown> => this.request('tools/call', params, call);
     let result: unknown;
     try {
       result = await send();
@@ -129,13 +174,37 @@ export class ModernConnection implements ServerConnection {
       if (!wasNotStarted(error) && !(repeat === 'again' && isUnknown(error))) throw error;
       result = await send();
     }
-    const { resultType = 'complete' } = asObject(result);
-    if (resultType === 'complete') return result;
-    const said = String(resultType).slice(0, 40);
-    throw new McpFailure(
-      'unreadable',
-      `it answers with a result of the type "${said}", which Baton does not know`,
+    return answerOf(result, mayWait);
+  }
+
+  /** Rejects with an McpFailure; `details.rpc.code` is -32602 if there is no such task. */
+  async getTask(taskId: string, signal: AbortSignal): Promise<RemoteTaskState> {
+    const state = await this.request('tasks/get', { taskId }, { name: taskId, signal, mayWait: true });
+    const { status, statusMessage, pollIntervalMs, result, error, inputRequests } = asObject(state);
+    const known = STATUSES.find((each) => each === status);
+    if (!known) throw unreadable(JSON.stringify(state));
+    const { message } = asObject(error);
+    return {
+      status: known,
+      pollIntervalMs: intervalOf(pollIntervalMs),
+      ...(typeof statusMessage === 'string' && { statusMessage: statusMessage.slice(0, MAX_MESSAGE) }),
+      ...(typeof message === 'string' && { said: message.slice(0, MAX_SAID) }),
+      result,
+      inputRequests,
+    };
+  }
+
+  /** Sends answers of a person. An answer that comes twice counts once. */
+  async updateTask(taskId: string, inputResponses: JsonObject, signal: AbortSignal): Promise<void> {
+    const params = { taskId, inputResponses };
+    await retried(
+      () => this.request('tasks/update', params, { name: taskId, signal, mayWait: true }),
+      signal,
     );
+  }
+
+  async cancelTask(taskId: string, signal: AbortSignal): Promise<void> {
+    await this.request('tasks/cancel', { taskId }, { name: taskId, signal, mayWait: true });
   }
 
   /** There is nothing to end: no request is open between calls. */
@@ -151,7 +220,8 @@ export class ModernConnection implements ServerConnection {
       name,
       headers = {},
       signal,
-      withProgress = false,
+      onProgress,
+      mayWait = false,
       late = { setting: 'timeout', ms: this.options.timeout },
     }: Request,
   ): Promise<unknown> {
@@ -160,8 +230,8 @@ export class ModernConnection implements ServerConnection {
       ...(params._meta as object | undefined),
       [`${META}protocolVersion`]: VERSION,
       [`${META}clientInfo`]: CLIENT,
-      [`${META}clientCapabilities`]: {},
-      ...(withProgress && { progressToken: id }),
+      [`${META}clientCapabilities`]: mayWait ? WAITS : {},
+      ...(onProgress && { progressToken: id }),
     };
     const body = JSON.stringify({ jsonrpc: '2.0', id, method, params: { ...params, _meta: meta } });
     const ended = new AbortController();
@@ -185,7 +255,11 @@ export class ModernConnection implements ServerConnection {
       });
       if (!response.ok) throw httpRefusal(response.status);
       for await (const message of messagesIn(response)) {
-        if (message.method === 'notifications/progress') timer.refresh();
+        if (message.method === 'notifications/progress') {
+          timer.refresh();
+          const { message: text } = asObject(message.params);
+          if (typeof text === 'string' && text !== '') onProgress?.(text.slice(0, MAX_MESSAGE));
+        }
         if (message.id === id) return resultIn(message);
       }
       throw BROKEN;
@@ -213,9 +287,33 @@ async function retried<T>(send: () => Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
+function answerOf(result: unknown, mayWait: boolean): CallAnswer {
+  const { resultType = 'complete', ...value } = asObject(result);
+  if (resultType === 'complete') return { result };
+  if (mayWait && resultType === 'input_required') {
+    const { inputRequests, requestState } = value;
+    return { inputRequests, requestState: typeof requestState === 'string' ? requestState : undefined };
+  }
+  const { taskId, ttlMs, pollIntervalMs } = value;
+  if (mayWait && resultType === 'task' && typeof taskId === 'string' && taskId.length <= MAX_TASK_ID) {
+    const kept = typeof ttlMs === 'number' && ttlMs >= 0 ? ttlMs : null;
+    const receivedAt = clock.date().toISOString();
+    return { task: { taskId, receivedAt, ttlMs: kept, pollIntervalMs: intervalOf(pollIntervalMs) } };
+  }
+  const said = String(resultType).slice(0, 40);
+  throw new McpFailure(
+    'unreadable',
+    `it answers with a result of the type "${said}", which Baton did not ask for`,
+  );
+}
+
+const intervalOf = (ms: unknown): number =>
+  typeof ms === 'number' && ms >= 0 ? Math.max(ms, MIN_INTERVAL_MS) : STANDARD_INTERVAL_MS;
+
 interface WireMessage {
   id?: unknown;
   method?: string;
+  params?: unknown;
   result?: { value?: unknown };
   error?: { data?: { kind: McpFailureKind; message: string; details: McpFailureDetails } };
 }

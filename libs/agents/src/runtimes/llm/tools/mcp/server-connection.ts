@@ -1,5 +1,5 @@
 import type { AgentTool } from '../tool-sources.js';
-import type { ListedTool, ToolList } from './tool-list.js';
+import type { ToolList } from './tool-list.js';
 
 /** `modern`: revision 2026-07-28 and later, without sessions. `legacy`: the revisions before it, which begin with `initialize`. */
 export type ServerEra = 'modern' | 'legacy';
@@ -19,16 +19,6 @@ export interface ServerConnection {
    * with ToolListExcess if it is too large.
    */
   listTools(list: ToolList, signal: AbortSignal): Promise<void>;
-  /**
-   * Calls a tool. When `signal` aborts, this cancels the call at the server and rejects. A call that the server has answered is not
-   * made again, whatever the answer is. `repeat: again` repeats a call once if the connection broke before an answer.
-   * @returns the result as the server wrote it
-   */
-  callTool(
-    tool: Pick<ListedTool, 'name' | 'inputSchema'>,
-    input: Record<string, unknown>,
-    call: ServerCall,
-  ): Promise<unknown>;
   /** Never rejects. */
   close(): Promise<void>;
 }

@@ -1,0 +1,28 @@
+import type { AgentOutput } from '../../../agent-runtime.js';
+
+/** What calls of tools say while they are made, in the order in which it comes. */
+export class CallReports {
+  private readonly said: AgentOutput[] = [];
+  private wake: () => void = () => undefined;
+
+  say(output: AgentOutput): void {
+    this.said.push(output);
+    this.wake();
+  }
+
+  /** All that is said until a promise is settled. */
+  async *until(end: Promise<unknown>): AsyncGenerator<AgentOutput> {
+    const ended = { isOver: false };
+    const stop = (): void => void (ended.isOver = true);
+    const over = end.then(stop, stop);
+    for (;;) {
+      const said = this.said.splice(0);
+      yield* said;
+      if (ended.isOver && this.said.length === 0) return;
+      if (said.length === 0) {
+        const news = new Promise<void>((resolve) => (this.wake = resolve));
+        await Promise.race([over, news]);
+      }
+    }
+  }
+}

@@ -1,0 +1,425 @@
+import { TaskState, type Part } from '@baton/a2a';
+import {
+  type ModernMcpServer,
+  type ModernTask,
+  type ModernTool,
+  startModernServer,
+} from '../../../../../../../test/support/mcp-server/modern-server.js';
+import { MemoryJournal, turnWith, userMessage } from '../../../../../../../test/support/agents/turns.js';
+import { type AgentOutput, dataPart, Suspension } from '../../../../agent-runtime.js';
+import { SENT_BY_AGENT } from '../../../../approvals.js';
+import { LlmBench, seen } from '../../llm-runtime.fixture.js';
+import { McpBench } from './mcp-tools.fixture.js';
+
+// Each attempt is a worker of its own: it has the journal, and knows nothing else of the attempts before.
+
+let llm: LlmBench;
+const mcp = new McpBench();
+let server: ModernMcpServer;
+/** The newest attempt of the newest turn. */
+let talk: Talk;
+
+beforeAll(async () => {
+  llm = await LlmBench.start();
+});
+afterEach(async () => {
+  llm.reset();
+  await mcp.reset();
+});
+afterAll(async () => {
+  await llm.stop();
+  await mcp.stop();
+});
+
+/** A task over several turns and attempts. */
+class Talk {
+  readonly journal = new MemoryJournal();
+  private readonly history = [userMessage('Make the report.', { messageId: 'm-1' })];
+  private attempt = 0;
+  private artifacts: ReturnType<typeof seen>['artifacts'] = {};
+  /** What the call has said while it was made. */
+  readonly progress: unknown[] = [];
+
+  constructor(private readonly settings: object) {}
+
+  /** The next attempt of the turn, on another worker. */
+  async run(signal = new AbortController().signal): Promise<AgentOutput[]> {
+    this.attempt += 1;
+    const runId = `run-${this.history.at(-1)?.messageId ?? ''}`;
+    Object.assign(this.journal, { runId });
+    const base = llm.turn({ tools: { mcp: [this.settings] } });
+    const turn = turnWith(this.history, {
+      ...base,
+      runId,
+      attempt: this.attempt,
+      journal: this.journal,
+      message: this.history.at(-1),
+      task: { ...base.task, history: this.history, artifacts: this.stored() },
+    });
+    const outputs: AgentOutput[] = [];
+    try {
+      for await (const output of llm.runtimeWith(mcp.source()).run(turn, signal)) outputs.push(output);
+    } finally {
+      const { artifacts } = seen(outputs);
+      this.artifacts = { ...this.artifacts, ...artifacts };
+      const { data } = artifacts['call-1-1-progress'] ?? {};
+      if (data !== undefined) this.progress.push(data);
+    }
+    return outputs;
+  }
+
+  /** An attempt that ends with a suspension. */
+  async waits(): Promise<Suspension> {
+    const ended = await this.run().catch((error: unknown) => error);
+    expect(ended).toBeInstanceOf(Suspension);
+    return ended as Suspension;
+  }
+
+  /** The next message. */
+  say(parts: Part[] | string, metadata?: object): Promise<AgentOutput[]> {
+    this.attempt = 0;
+    const messageId = `m-${this.history.length + 1}`;
+    this.history.push(userMessage(parts, { messageId, ...(metadata && { metadata }) }));
+    return this.run();
+  }
+
+  private stored() {
+    return Object.entries(this.artifacts).map(([artifactId, { kind, text, data }]) => ({
+      artifactId,
+      name: '',
+      description: '',
+      parts: data === undefined ? [] : [dataPart(data)],
+      extensions: [],
+      metadata: kind === undefined ? undefined : { 'baton.event': kind },
+      text,
+    }));
+  }
+}
+
+const says = (text: string) => ({ content: [{ type: 'text', text }] });
+
+/** An agent whose model calls the tool once, and then says what it has read. */
+async function begin(call: ModernTool['call'], settings: object = {}): Promise<void> {
+  server = await startModernServer({ tools: [{ name: 'report', call }] });
+  mcp.atReset(() => server.stop());
+  talk = new Talk({ name: 'desk', url: server.url, ...settings });
+  llm.provider.reply({ calls: [{ name: 'desk_report', input: { city: 'Rome' } }] }, { text: 'Done.' });
+}
+
+const begun =
+  (options?: ModernTask['options']): ModernTool['call'] =>
+  () =>
+    server.newTask(options);
+const SLOW = { pollIntervalMs: 5_000 };
+
+/** What the model has read as the result of its call. */
+const read = (): unknown => {
+  const { input } = llm.provider.requests.at(-1)?.body as { input: { type?: string; output?: string }[] };
+  return input.find(({ type }) => type === 'function_call_output')?.output;
+};
+
+const stateOf = (outputs: AgentOutput[]) => seen(outputs).status;
+const calls = (): number => server.calls.length;
+const get = (): number => server.methods.filter((method) => method === 'tasks/get').length;
+
+describe('a tool that answers with a task', () => {
+  it('is called once: the run is suspended, and any worker goes on with the same task', async () => {
+    await begin(begun(SLOW));
+    expect(await talk.waits()).toMatchObject({ taskIds: [], wakeInMs: 5_000 });
+    const [task] = server.tasks.values() as unknown as [ModernTask];
+    expect(talk.journal.entries.at(-1)?.value).toMatchObject({
+      kind: 'remote',
+      remote: { server: 'desk', url: server.url, tool: 'report', task: { taskId: task.taskId, ttlMs: null } },
+    });
+    const { length } = server.methods;
+    await talk.waits();
+    // A look at the task needs no list of tools.
+    expect(server.methods.slice(length)).toEqual(['tasks/get']);
+    task.complete(says('the report'));
+    expect(stateOf(await talk.run())?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    expect(read()).toBe('the report');
+    expect([calls(), llm.provider.requests.length]).toEqual([1, 2]);
+  });
+
+  it('has its id in the journal before its state is read', async () => {
+    await begin(begun(SLOW));
+    const append = talk.journal.append.bind(talk.journal);
+    const order: string[] = [];
+    talk.journal.append = async (value, record) => {
+      if ((value as { kind: string }).kind === 'remote') order.push(`journal, ${get()} looks`);
+      return append(value, record);
+    };
+    await talk.waits();
+    expect(order).toEqual(['journal, 0 looks']);
+    expect(get()).toBe(1);
+  });
+
+  it('that is soon done needs no suspension', async () => {
+    await begin(() => {
+      const task = server.newTask();
+      void server.until(() => task.gets > 0).then(() => task.complete(says('quick')));
+      return task;
+    });
+    expect(stateOf(await talk.run())?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    expect(read()).toBe('quick');
+  });
+
+  it.each([
+    [
+      'is done with an error',
+      (task: ModernTask) => task.complete({ ...says('no room'), isError: true }),
+      'no room',
+    ],
+    [
+      'fails',
+      (task: ModernTask) => task.fail({ code: -32603, message: 'rate limit' }),
+      'The call of report at desk failed: its task has failed: "rate limit"',
+    ],
+    [
+      'is canceled there',
+      (task: ModernTask) => task.set('cancelled'),
+      'The call of report at desk failed: its task was canceled there',
+    ],
+    [
+      'is gone',
+      ({ taskId }: ModernTask) => server.tasks.delete(taskId),
+      'The call of report at desk failed: it no longer knows the task of this call, so its result is not known: "Failed to retrieve task: Task not found"',
+    ],
+  ])('and %s: the model is told', async (_, end, told) => {
+    await begin(begun(SLOW));
+    await talk.waits();
+    end(await server.task());
+    expect(stateOf(await talk.run())?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    expect(read()).toBe(told);
+    expect(calls()).toBe(1);
+  });
+
+  it('that outlives its time is given up', async () => {
+    await begin(begun({ pollIntervalMs: 50, ttlMs: 10 }));
+    await talk.waits();
+    for (const { value } of talk.journal.entries) {
+      const { remote } = value as { remote?: { task: { receivedAt: string } } };
+      if (remote) remote.task.receivedAt = new Date(Date.now() - 120_000).toISOString();
+    }
+    await talk.run();
+    expect(read()).toContain('its task has not ended in its time, so its result is not known');
+  });
+
+  it('says how it goes, each thing once', async () => {
+    await begin(begun({ ...SLOW, statusMessage: 'reads the books' }));
+    await talk.waits();
+    await talk.waits();
+    const task = await server.task();
+    task.say('counts the money');
+    await talk.waits();
+    expect(talk.progress).toEqual([
+      { tool: 'desk_report', message: 'reads the books' },
+      { tool: 'desk_report', message: 'counts the money' },
+    ]);
+    task.complete(says('the report'));
+    expect(seen(await talk.run()).artifacts['call-1-1']?.data).toMatchObject({ ok: true });
+  });
+
+  it('is canceled with the task of Baton', async () => {
+    await begin(begun());
+    const stop = new AbortController();
+    const running = talk.run(stop.signal);
+    const task = await server.task();
+    await server.until(() => task.gets > 0);
+    stop.abort('canceled');
+    await running.catch(() => undefined);
+    await server.until(() => task.cancels === 1);
+  });
+
+  it('is not canceled when a worker shuts down', async () => {
+    await begin(begun());
+    const stop = new AbortController();
+    const running = talk.run(stop.signal);
+    const task = await server.task();
+    await server.until(() => task.gets > 0);
+    stop.abort('shutdown');
+    await running.catch(() => undefined);
+    task.complete(says('the report'));
+    await talk.run();
+    expect([task.cancels, calls()]).toEqual([0, 1]);
+    expect(read()).toBe('the report');
+  });
+
+  it('waits for a server that is away', async () => {
+    await begin(begun(SLOW));
+    await talk.waits();
+    const task = await server.task();
+    await server.stop();
+    expect(await talk.waits()).toMatchObject({ wakeInMs: 30_000 });
+    await talk.waits();
+    const away = talk.journal.entries.filter(({ value }) =>
+      JSON.stringify(value).includes('unreachableSince'),
+    );
+    expect(away).toHaveLength(1);
+    await server.start();
+    task.complete(says('the report'));
+    await talk.run();
+    expect(read()).toBe('the report');
+  });
+
+  it('whose worker dies before the answer is not called again, where the settings say so', async () => {
+    await begin(begun(SLOW), { neverRepeat: 'all' });
+    const append = talk.journal.append.bind(talk.journal);
+    talk.journal.append = (value, record) =>
+      (value as { kind: string }).kind === 'remote'
+        ? Promise.reject(new Error('died'))
+        : append(value, record);
+    await expect(talk.run()).rejects.toThrow('died');
+    talk.journal.append = append;
+    await talk.run();
+    expect(read()).toContain('Whether "desk_report" was carried out is not known');
+    expect(calls()).toBe(1);
+  });
+});
+
+const form = (message: string) => ({
+  method: 'elicitation/create',
+  params: {
+    message,
+    requestedSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+  },
+});
+const link = {
+  method: 'elicitation/create',
+  params: { mode: 'url', message: 'Sign the contract.', url: 'https://sign.example/c/1' },
+};
+const asks = (outputs: AgentOutput[]) => {
+  const { state, text } = stateOf(outputs) ?? {};
+  expect(state).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
+  return text;
+};
+
+describe('a task of a tool that asks', () => {
+  it('has the answer of the caller, from any worker, once', async () => {
+    await begin(begun(SLOW));
+    await talk.waits();
+    const task = await server.task();
+    task.ask({ who: form('Who are you?') });
+    const text = asks(await talk.run());
+    expect(text).toContain('desk_report of the server desk asks: Who are you?');
+    await talk.say([dataPart({ name: 'Ada' })]).catch(() => undefined);
+    expect(task.updates).toEqual([{ who: { action: 'accept', content: { name: 'Ada' } } }]);
+    // The server has not taken it in yet: nobody is asked again.
+    await talk.waits();
+    task.complete(says('hello Ada'));
+    expect(stateOf(await talk.run())?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    expect(read()).toBe('hello Ada');
+    expect([task.updates.length, calls()]).toEqual([1, 1]);
+  });
+
+  it('reads a refusal as one', async () => {
+    await begin(begun(SLOW));
+    await talk.waits();
+    const task = await server.task();
+    task.ask({ who: form('Who are you?') });
+    await talk.run();
+    await talk.say('no').catch(() => undefined);
+    expect(task.updates).toEqual([{ who: { action: 'decline' } }]);
+  });
+
+  it('asks again after an answer that its form does not take, and hears nothing of it', async () => {
+    await begin(begun(SLOW));
+    await talk.waits();
+    const task = await server.task();
+    task.ask({ who: form('Who are you?') });
+    await talk.run();
+    expect(asks(await talk.say([dataPart({ name: 7 })]))).toContain('The answer is not valid');
+    expect(task.updates).toEqual([]);
+    await talk
+      .say([dataPart({ approval: { callId: 'call-1-1/who', approved: true, input: { name: 'Ada' } } })])
+      .catch(() => undefined);
+    expect(task.updates).toEqual([{ who: { action: 'accept', content: { name: 'Ada' } } }]);
+  });
+
+  it('is answered by a person, and by no agent', async () => {
+    await begin(begun(SLOW));
+    await talk.waits();
+    const task = await server.task();
+    task.ask({ who: form('Who are you?') });
+    await talk.run();
+    asks(await talk.say([dataPart({ name: 'Ada' })], SENT_BY_AGENT));
+    expect(task.updates).toEqual([]);
+  });
+
+  it('names the host of an address, and the address', async () => {
+    await begin(begun(SLOW));
+    await talk.waits();
+    const task = await server.task();
+    task.ask({ sign: link });
+    expect(asks(await talk.run())).toContain('open an address of sign.example: https://sign.example/c/1');
+    await talk.say('yes').catch(() => undefined);
+    expect(task.updates).toEqual([{ sign: { action: 'accept' } }]);
+  });
+
+  it.each([
+    ['a model', { method: 'sampling/createMessage', params: {} }, 'sampling/createMessage'],
+    [
+      'for an inner address',
+      { ...link, params: { ...link.params, url: 'file:///etc/passwd' } },
+      'none of the web',
+    ],
+    [
+      'with a reference',
+      {
+        ...form(''),
+        params: { message: '', requestedSchema: { type: 'object', properties: { a: { $ref: 'http://x' } } } },
+      },
+      'no flat object',
+    ],
+  ])('%s: the model is told', async (_, request, told) => {
+    await begin(begun(SLOW));
+    await talk.waits();
+    (await server.task()).ask({ it: request });
+    await talk.run();
+    expect(read()).toContain(told);
+  });
+});
+
+describe('a call that the server answers with a question', () => {
+  it('is repeated with the answer and the state of the server, from any worker', async () => {
+    await begin((_, { inputResponses, requestState }) =>
+      inputResponses === undefined
+        ? { resultType: 'input_required', inputRequests: { who: form('Who are you?') }, requestState: 'a"ö' }
+        : says(`${requestState} ${JSON.stringify(inputResponses)}`),
+    );
+    asks(await talk.run());
+    expect(stateOf(await talk.say([dataPart({ name: 'Ada' })]))?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    expect(read()).toBe('a"ö {"who":{"action":"accept","content":{"name":"Ada"}}}');
+    expect(server.calls.map(({ input, meta }) => [input, meta['baton/effectKey']])).toEqual(
+      Array(2).fill([{ city: 'Rome' }, server.calls[0]?.meta['baton/effectKey']]),
+    );
+  });
+
+  it('may ask a second question with the same key', async () => {
+    await begin((_, { requestState }) =>
+      requestState === 'two'
+        ? says('done')
+        : {
+            resultType: 'input_required',
+            inputRequests: { q: form(requestState === undefined ? 'First?' : 'Second?') },
+            requestState: requestState === undefined ? 'one' : 'two',
+          },
+    );
+    expect(asks(await talk.run())).toContain('First?');
+    expect(asks(await talk.say([dataPart({ name: 'a' })]))).toContain('Second?');
+    // A worker that dies here must not take the first answer for the second question.
+    await talk.say([dataPart({ name: 'b' })]);
+    expect(read()).toBe('done');
+    expect(calls()).toBe(3);
+  });
+
+  it('is sent again at once if the server only wants its state back', async () => {
+    await begin((_, { requestState }) =>
+      requestState === undefined
+        ? { resultType: 'input_required', requestState: 'later' }
+        : says(requestState),
+    );
+    await talk.run();
+    expect(read()).toBe('later');
+  });
+});

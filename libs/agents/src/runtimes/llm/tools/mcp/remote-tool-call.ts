@@ -1,0 +1,241 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { JsonObject } from '@baton/a2a';
+import { clock } from '@baton/telemetry';
+import { Suspension } from '../../../../agent-runtime.js';
+import type { LlmConfig } from '../../llm-config.js';
+import { ApprovalsPending } from '../../approval/approval.js';
+import { newAnswer, type RemoteCall, type RemoteTask, type ToolQuestion } from '../remote-call.js';
+import type { AgentTool, ToolCallContext } from '../tool-sources.js';
+import { McpFailure, isTransient, wasNotStarted } from './mcp-failure.js';
+import type { ModernConnection, RemoteTaskState } from './modern-connection.js';
+import type { ListedTool } from './tool-list.js';
+import { answersTo, questionsOf, requestsOf } from './tool-questions.js';
+
+/** How long a call keeps its slot while its server works on a task. After that the run is suspended between two looks. */
+const HOLD_MS = 2_000;
+/** Between two looks at a task, in ms: at least what the server says, and more the longer the task takes. */
+const MIN_PAUSE_MS = 500;
+const MAX_PAUSE_MS = 60_000;
+const MAX_INTERVAL_MS = 10 * 60_000;
+const RETRY_MS = 30_000;
+/** A server that can not be reached for longer has lost the task. */
+const MAX_UNREACHABLE_MS = 60 * 60_000;
+/** A task that works on after its time is given up this much later. */
+const AFTER_TTL_MS = 60_000;
+const CANCEL_MS = 2_000;
+const MAX_ROUNDS = 20;
+/** JSON-RPC: of a task, that it is unknown or has expired. */
+const INVALID_PARAMS = -32602;
+
+interface RemoteToolCallOptions {
+  connection: ModernConnection;
+  tool: Pick<ListedTool, 'name' | 'inputSchema'>;
+  /** The name of the tool for the model, and of its server in the settings. */
+  shownAs: string;
+  server: string;
+  url: string;
+  repeat: AgentTool['repeat'];
+  terms: Pick<LlmConfig['approvals'], 'guests' | 'by'>;
+  redact: <T>(value: T) => T;
+  /** Another task may go on with the remote task: a cancel of this one leaves it alone. */
+  isShared: boolean;
+}
+
+/**
+ * One call of a tool at a server of revision 2026-07-28, over all attempts: also one that the server answers with a task or with questions.
+ * What the next attempt needs is in the journal before the next request.
+ */
+export class RemoteToolCall {
+  private kept: RemoteCall | undefined;
+
+  constructor(
+    private readonly options: RemoteToolCallOptions,
+    private readonly context: ToolCallContext,
+  ) {
+    this.kept = context.kept;
+  }
+
+  /**
+   * Goes on with the call. Rejects with an McpFailure that the model is told, with a `Suspension` while the server works, and with
+   * `ApprovalsPending` if it asks a person.
+   * @returns the result as the server wrote it
+   */
+  async run(input: Record<string, unknown>): Promise<unknown> {
+    const { signal } = this.context;
+    try {
+      return await this.goOn(input);
+    } catch (error) {
+      if (signal.aborted && signal.reason === 'canceled') await this.cancel();
+      throw error;
+    }
+  }
+
+  private async goOn(input: Record<string, unknown>): Promise<unknown> {
+    const { kept } = this;
+    if (kept?.task) return this.follow(kept.task);
+    if (!kept?.asked) return this.send(input);
+    const { questions, requestState } = kept.asked;
+    const inputResponses = await this.responsesTo(questions, kept);
+    return this.send(input, { inputResponses, ...(requestState !== undefined && { requestState }) });
+  }
+
+  /** Sends the call, with answers if there are some. */
+  private async send(input: Record<string, unknown>, more: JsonObject = {}): Promise<unknown> {
+    const { connection, tool, repeat } = this.options;
+    const { key, signal, report, keep } = this.context;
+    const answer = await connection.send(tool, input, {
+      repeat,
+      key,
+      signal,
+      more,
+      mayWait: keep !== undefined,
+      onProgress: report,
+    });
+    if ('result' in answer) return answer.result;
+    if ('task' in answer) {
+      await this.keep({ task: answer.task, asked: undefined });
+      return this.follow(answer.task);
+    }
+    const { inputRequests, requestState } = answer;
+    const questions = this.options.redact(questionsOf(inputRequests));
+    const asked = { questions, ...(requestState !== undefined && { requestState }) };
+    await this.keep({ asked, answered: this.context.answer?.number });
+    if (Object.keys(questions).length > 0) throw this.ask(questions);
+    // The server only wants the call again.
+    await delay(MIN_PAUSE_MS, undefined, { signal });
+    return this.send(input, requestState === undefined ? {} : { requestState });
+  }
+
+  /** Reads the state of the task until it has ended, or until a look is worth a pause without a slot. */
+  private async follow(task: RemoteTask): Promise<unknown> {
+    const { connection } = this.options;
+    const { signal, report } = this.context;
+    const began = Date.now();
+    for (;;) {
+      const { state, waitMs } = await lookAt(connection, this.current, (kept) => this.store(kept), signal);
+      if (!state) throw new Suspension([], waitMs);
+      if (state.statusMessage !== undefined) report?.(this.options.redact(state.statusMessage));
+      if (state.status === 'completed') return state.result;
+      if (state.status === 'input_required' && (await this.answerTask(task, state))) continue;
+      if (Date.now() - began + state.pollIntervalMs > HOLD_MS) throw new Suspension([], waitMs);
+      await delay(state.pollIntervalMs, undefined, { signal });
+    }
+  }
+
+  /** @returns whether something was sent. Throws `ApprovalsPending` if a person must answer first. */
+  private async answerTask(task: RemoteTask, { inputRequests }: RemoteTaskState): Promise<boolean> {
+    const { answeredKeys = [] } = this.current;
+    const open = Object.entries(this.options.redact(questionsOf(inputRequests))).filter(
+      ([key]) => !answeredKeys.includes(key),
+    );
+    if (open.length === 0) return false;
+    const inputResponses = await this.responsesTo(Object.fromEntries(open), this.current);
+    await this.options.connection.updateTask(task.taskId, inputResponses, this.context.signal);
+    await this.keep({
+      answered: this.context.answer?.number,
+      answeredKeys: [...answeredKeys, ...Object.keys(inputResponses)],
+    });
+    return true;
+  }
+
+  /** What a person has answered. Throws `ApprovalsPending` if nobody has, or if an answer is not valid. */
+  private async responsesTo(
+    questions: Readonly<Record<string, ToolQuestion>>,
+    kept: RemoteCall,
+  ): Promise<Record<string, JsonObject>> {
+    const answer = newAnswer(kept, this.context.answer);
+    if (!answer) throw this.ask(questions);
+    const { responses, problems } = await answersTo(questions, answer, this.context.checkForm);
+    const hasAll = Object.keys(responses).length === Object.keys(questions).length;
+    if (hasAll) return responses;
+    await this.keep({ answered: answer.number });
+    throw this.ask(questions, problems);
+  }
+
+  private ask(
+    questions: Readonly<Record<string, ToolQuestion>>,
+    problems?: Readonly<Record<string, string>>,
+  ): Error {
+    if (this.current.rounds > MAX_ROUNDS)
+      return new McpFailure('error', `it has asked a person more than ${MAX_ROUNDS} times`);
+    const { shownAs: tool, server, terms } = this.options;
+    return new ApprovalsPending(
+      requestsOf(questions, { id: this.context.id, tool, server, terms }, problems),
+    );
+  }
+
+  private get current(): RemoteCall {
+    const { server, url, tool } = this.options;
+    return this.kept ?? { server, url, tool: tool.name, rounds: 0 };
+  }
+
+  private async keep(change: Partial<RemoteCall>): Promise<void> {
+    const rounds = this.current.rounds + (change.asked || change.answeredKeys ? 1 : 0);
+    await this.store({ ...this.current, ...change, rounds });
+  }
+
+  private async store(kept: RemoteCall): Promise<void> {
+    this.kept = kept;
+    await this.context.keep?.(kept);
+  }
+
+  /** Tells the server that nobody waits for its task. Never rejects. */
+  private async cancel(): Promise<void> {
+    const { taskId } = this.kept?.task ?? {};
+    if (taskId === undefined || this.options.isShared) return;
+    await this.options.connection.cancelTask(taskId, AbortSignal.timeout(CANCEL_MS)).catch(() => undefined);
+  }
+}
+
+/**
+ * Looks at the task of a call. Rejects with an McpFailure if the task is gone or its server is lost.
+ * @param store stores the call. Only a change between reachable and not is stored
+ * @returns the state and the pause before the next look, in ms; without a state the server can not be reached for now
+ */
+export async function lookAt(
+  connection: ModernConnection,
+  kept: RemoteCall,
+  store: (kept: RemoteCall) => Promise<void>,
+  signal: AbortSignal,
+): Promise<{ state?: RemoteTaskState; waitMs: number }> {
+  const { task, unreachableSince, ...others } = kept;
+  if (!task) throw new Error('the call has no task');
+  let state: RemoteTaskState;
+  try {
+    state = await connection.getTask(task.taskId, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof McpFailure && error.details.rpc?.code === INVALID_PARAMS) throw gone(error);
+    const mayPass = isTransient(error) || wasNotStarted(error) || isSilent(error);
+    const since = unreachableSince === undefined ? clock.now() : Date.parse(unreachableSince);
+    if (!mayPass || clock.now() - since > MAX_UNREACHABLE_MS) throw error;
+    if (unreachableSince === undefined)
+      await store({ ...kept, unreachableSince: new Date(since).toISOString() });
+    return { waitMs: RETRY_MS };
+  }
+  if (unreachableSince !== undefined) await store({ ...others, task });
+  const age = clock.now() - Date.parse(task.receivedAt);
+  const patient = Math.min(Math.max(age / 10, MIN_PAUSE_MS), MAX_PAUSE_MS);
+  const waitMs = Math.min(Math.max(state.pollIntervalMs, patient), MAX_INTERVAL_MS);
+  if (state.status === 'failed')
+    throw new McpFailure('error', 'its task has failed', { said: state.said ?? state.statusMessage ?? '' });
+  if (state.status === 'cancelled')
+    throw new McpFailure('error', 'its task was canceled there', { said: state.statusMessage ?? '' });
+  if (state.status === 'working') assertInTime(task);
+  return { state, waitMs };
+}
+
+const isSilent = (error: unknown): boolean => error instanceof McpFailure && error.kind === 'silent';
+
+function gone({ details }: McpFailure): McpFailure {
+  const { said = '' } = details;
+  return new McpFailure('error', 'it no longer knows the task of this call, so its result is not known', {
+    said,
+  });
+}
+
+/** Throws McpFailure if the server says that it does not keep a task so long. */
+function assertInTime({ receivedAt, ttlMs }: RemoteTask): void {
+  if (ttlMs === null || clock.now() < Date.parse(receivedAt) + ttlMs + AFTER_TTL_MS) return;
+  throw new McpFailure('error', 'its task has not ended in its time, so its result is not known');
+}

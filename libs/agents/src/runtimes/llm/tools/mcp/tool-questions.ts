@@ -1,0 +1,110 @@
+import type { JsonObject } from '@baton/a2a';
+import { schemaExcess } from '@baton/compute';
+import { createHash } from 'node:crypto';
+import type { ApprovalAnswer, ApprovalRequest, Decision } from '../../../../approvals.js';
+import type { LlmConfig } from '../../llm-config.js';
+import type { ToolQuestion } from '../remote-call.js';
+import { McpFailure } from './mcp-failure.js';
+
+const MAX_QUESTIONS = 10;
+const MAX_MESSAGE = 4_000;
+const MAX_URL = 2_048;
+const MAX_SCHEMA_BYTES = 16_384;
+const ELICIT = 'elicitation/create';
+
+/** Reads the input requests of a server. Throws McpFailure if a person can not be asked so. */
+export function questionsOf(requests: unknown): Record<string, ToolQuestion> {
+  const entries = Object.entries(isObject(requests) ? requests : {});
+  if (entries.length > MAX_QUESTIONS) throw unfit(`more than ${MAX_QUESTIONS} questions at once`);
+  return Object.fromEntries(entries.map(([key, request]) => [key, questionOf(request)]));
+}
+
+function questionOf(request: unknown): ToolQuestion {
+  const { method, params } = isObject(request) ? request : ({} as JsonObject);
+  if (method !== ELICIT) throw unfit(String(method).slice(0, 60));
+  const { mode = 'form', message, requestedSchema, url } = isObject(params) ? params : ({} as JsonObject);
+  if (typeof message !== 'string' || message.length > MAX_MESSAGE)
+    throw unfit(`a message of at most ${MAX_MESSAGE} characters, or none`);
+  if (mode === 'url') {
+    const isWeb = typeof url === 'string' && url.length <= MAX_URL && /^https?:\/\//i.test(url);
+    if (!isWeb || !URL.canParse(url)) throw unfit('an address that is none of the web');
+    return { message, url };
+  }
+  if (mode !== 'form') throw unfit(`the mode "${String(mode).slice(0, 40)}"`);
+  if (!isForm(requestedSchema)) throw unfit('a form that is no flat object');
+  return { message, requestedSchema };
+}
+
+/** A flat object, as MCP has it for forms. A `$ref` is never followed, so there is none. */
+function isForm(schema: unknown): schema is JsonObject {
+  if (!isObject(schema) || schema.type !== 'object' || !isObject(schema.properties)) return false;
+  const json = JSON.stringify(schema);
+  if (Buffer.byteLength(json) > MAX_SCHEMA_BYTES || schemaExcess(schema) !== undefined) return false;
+  return !/"\$(ref|dynamicRef|recursiveRef)"\s*:/.test(json);
+}
+
+const unfit = (what: string): McpFailure =>
+  new McpFailure('error', `it asks a person for what Baton can not ask: ${what}`);
+
+/** The id of a question among those of its call. */
+export const questionId = (key: string): string =>
+  /^[\w.-]{1,64}$/.test(key) ? key : `k-${createHash('sha256').update(key).digest('hex').slice(0, 16)}`;
+
+interface AskingCall {
+  id: string;
+  tool: string;
+  server: string;
+  terms: Pick<LlmConfig['approvals'], 'guests' | 'by'>;
+}
+
+/** The questions as they go up to a person. @param problems why the answers before are none, by key */
+export function requestsOf(
+  questions: Readonly<Record<string, ToolQuestion>>,
+  { id, tool, server, terms }: AskingCall,
+  problems: Readonly<Record<string, string>> = {},
+): ApprovalRequest[] {
+  const { guests, by } = terms;
+  return Object.entries(questions).map(([key, question]) => ({
+    callId: `${id}/${questionId(key)}`,
+    tool,
+    description: [problems[key], question.message].filter((text) => text !== undefined).join(' '),
+    input: question,
+    server,
+    question: 'url' in question ? { url: question.url } : { requestedSchema: question.requestedSchema },
+    ...(guests && { guests: true as const }),
+    ...(by === 'other' && { by }),
+  }));
+}
+
+/** A person's answers to questions: as MCP has them, and what is wrong with the others. */
+export interface ToolAnswers {
+  responses: Record<string, JsonObject>;
+  problems: Record<string, string>;
+}
+
+/** @param check the fault of a form, as it was filled in */
+export async function answersTo(
+  questions: Readonly<Record<string, ToolQuestion>>,
+  { decisions }: ApprovalAnswer,
+  check: (schema: JsonObject, content: unknown) => Promise<string | undefined> = () =>
+    Promise.resolve(undefined),
+): Promise<ToolAnswers> {
+  const found: ToolAnswers = { responses: {}, problems: {} };
+  for (const [key, question] of Object.entries(questions)) {
+    const decision = decisions.find(({ callId }) => callId === questionId(key));
+    if (!decision) continue;
+    const content = contentOf(question, decision);
+    const schema = 'requestedSchema' in question ? question.requestedSchema : undefined;
+    const problem = decision.approved && schema ? await check(schema, content) : undefined;
+    if (problem !== undefined) found.problems[key] = `The answer is not valid: ${problem}.`;
+    else if (!decision.approved) found.responses[key] = { action: 'decline' };
+    else found.responses[key] = { action: 'accept', ...(schema && { content }) };
+  }
+  return found;
+}
+
+const contentOf = (question: ToolQuestion, { input }: Decision): unknown =>
+  'url' in question ? undefined : (input ?? {});
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
