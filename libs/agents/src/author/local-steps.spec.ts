@@ -14,7 +14,11 @@ const executorOf = (code: (steps: DurableSteps) => Promise<unknown>) => ({
     const status = { state: TaskState.TASK_STATE_COMPLETED, message };
     bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status } as never));
   },
-  cancelTask: () => Promise.resolve(),
+  canceled: 0,
+  async cancelTask(): Promise<void> {
+    this.canceled += 1;
+    return Promise.resolve();
+  },
 });
 
 describe('durable steps in a unit test', () => {
@@ -179,6 +183,51 @@ describe('durable steps in a unit test', () => {
     expect(await run({ onUnknown: 'ask' }, 'yes')).toEqual(['', 1]);
     const [failure, made] = await run({ onUnknown: 'fail' });
     expect([String(failure).slice(0, 16), made]).toEqual(['"UnknownOutcome:', 1]);
+  });
+
+  it('go on after the journal of an earlier run, also with changed code that fits it', async () => {
+    const ran: string[] = [];
+    const note = (name: string) => () => ran.push(name);
+    const first = executorOf(async ({ step }) => {
+      await step('book', note('book'));
+      return step('charge', note('charge'));
+    });
+    const { journals } = await runExecutor(first, 'hi');
+    expect(journals).toHaveLength(2);
+    // As from a file.
+    const [booked, charged] = JSON.parse(JSON.stringify(journals)) as typeof journals;
+    ran.length = 0;
+    const second = executorOf(async ({ step }) => [
+      await step('book', note('book')),
+      await step('mail', note('mail')),
+    ]);
+    const gone = await runExecutor(second, 'hi', { journal: booked!, replay: true });
+    expect([gone.text, ran, gone.journals.length]).toEqual(['[1,1]', ['mail'], 1]);
+    const run = runExecutor(second, 'hi', { journal: charged! });
+    await expect(run).rejects.toThrow(/does not fit the journal: .*mail.*charge/);
+    const shorter = executorOf(async ({ step }) => step('book', note('book')));
+    await expect(runExecutor(shorter, 'hi', { journal: charged! })).rejects.toThrow(
+      'does not fit the journal',
+    );
+  });
+
+  it('reject when the test cancels the task, and the run has what was said', async () => {
+    const executor = executorOf(async ({ step }) => {
+      await step('book', () => 'room');
+      return step(
+        'wait',
+        ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', reject)),
+      );
+    });
+    const { events, journals } = await runExecutor(executor, 'hi', { cancelAt: 'wait' });
+    expect([executor.canceled, events, journals.length]).toEqual([1, [], 1]);
+    const deaf = executorOf(async ({ step }) => {
+      await step('wait', () => undefined).catch(() => undefined);
+      return new Promise(() => undefined);
+    });
+    await expect(runExecutor(deaf, 'hi', { cancelAt: 'wait' })).rejects.toThrow(
+      'did not stop 2 s after the cancel',
+    );
   });
 
   it('are compensated when the code throws', async () => {

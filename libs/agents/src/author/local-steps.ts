@@ -47,6 +47,8 @@ export interface LocalSteps {
   api: DurableSteps;
   /** Compensates what has ended, as Baton does when the code throws. @returns the error with which the task fails */
   compensate(thrown: unknown): Promise<unknown>;
+  /** The task is canceled: steps that wait reject. */
+  stop(): void;
   /** How the code differs from the replayed steps, if it does. */
   mismatch(): string | undefined;
   /** The same once the code has ended. */
@@ -60,8 +62,12 @@ interface LocalExecution {
   onContinue?: (state: string) => void;
   /** Gets what a worker would store. */
   onSay?: (message: StepMessage) => void;
-  /** Replay these steps, and no other: nothing runs. */
-  replay?: { recorded: readonly RecordedStep[]; onLeft: () => void };
+  /** Steps of an execution before. They are not run. */
+  recorded?: readonly RecordedStep[];
+  /** True: no other step is run. */
+  isReplay?: boolean;
+  /** The code waits for a step that is not run, or does not fit what is recorded. */
+  onLeft?: () => void;
 }
 
 /**
@@ -80,13 +86,13 @@ export function localSteps(
     },
     park: ({ continueAs }) => {
       if (continueAs !== undefined) execution.onContinue?.(continueAs);
-      execution.replay?.onLeft();
+      if (execution.isReplay) execution.onLeft?.();
     },
-    leave: () => execution.replay?.onLeft(),
+    leave: () => execution.onLeft?.(),
   };
-  const { recorded = [] } = execution.replay ?? {};
+  const { recorded = [] } = execution;
   const steps: HostedSteps = new HostedSteps(recorded, channel, { lastState: execution.lastState });
-  steps.isReplay = execution.replay !== undefined;
+  steps.isReplay = execution.isReplay ?? false;
   const { step, sleep, continueAs, lastState, patched } = steps.api;
   const known = (name: string, given: Readonly<Record<string, unknown>>, option: string): unknown => {
     if (Object.hasOwn(given, name)) return given[name];
@@ -160,6 +166,7 @@ export function localSteps(
   return {
     api,
     compensate: (thrown) => steps.compensate(thrown),
+    stop: () => steps.stop(),
     mismatchAtEnd: () => {
       steps.onEnd();
       return steps.mismatch;

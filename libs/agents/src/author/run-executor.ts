@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { requestContext } from '../runtimes/executor/child/hosted-turn.js';
 import { TurnBus } from '../runtimes/executor/child/turn-bus.js';
 import { LocalState } from './local-state.js';
-import type { RecordedStep, StepMessage } from '../runtimes/executor/step-protocol.js';
+import type { RecordedStep } from '../runtimes/executor/step-protocol.js';
 import { type LocalSteps, type StepAnswers, localSteps } from './local-steps.js';
 import { StepRecorder } from './step-recorder.js';
 
@@ -33,8 +33,22 @@ export interface RunOptions extends StepAnswers {
    * No function of a step runs. What the code does outside of steps is done again, and what it publishes is dropped. Default: false
    */
   replay?: boolean;
+  /**
+   * Steps of an earlier run, one of its `journals`: the code finds their results and goes on after them. The run rejects if the code does
+   * not fit them. Keep a journal in a file to try changed code against it. Default: the task has no steps yet
+   */
+  journal?: StepJournal;
+  /** Name of a step: the task is canceled when the step begins. The run then ends when the executor has stopped. Default: it is not canceled */
+  cancelAt?: string;
   /** How many executions to run, of an agent that calls `continueAs`. Default: until it ends, and no more than 1,000 */
   executions?: number;
+}
+
+/** What is stored of a task when one of its steps has ended. JSON: its contents are Baton's own. */
+export interface StepJournal {
+  readonly steps: readonly unknown[];
+  /** JSON of what the execution before has given to `continueAs`. */
+  readonly lastState?: string;
 }
 
 /** The result of one turn of an executor. */
@@ -43,6 +57,8 @@ export interface ExecutorRun {
   events: AgentExecutionEvent[];
   /** All texts of its messages, statuses and artifacts, in order. */
   text: string;
+  /** What Baton would have stored after each step that has ended, for `journal` of another run. */
+  journals: StepJournal[];
   /** What the last execution has given to `continueAs`, if `executions` is set and the agent has not ended. */
   lastState?: unknown;
   /** The values of the state of the context, if there are any. */
@@ -51,6 +67,9 @@ export interface ExecutorRun {
 
 /** Time for one replay: the code may wait for something that no step has. */
 const REPLAY_MS = 10_000;
+
+/** As long as a worker waits for an executor that was canceled. */
+const STOP_MS = 2_000;
 
 /** More are an agent that does not end. */
 const MAX_EXECUTIONS = 1_000;
@@ -65,7 +84,8 @@ const MAX_EVENT_BYTES = 4 * 1024 * 1024;
  * @param executor the executor, or its class
  * @param message the user's text, or a whole message
  * @returns the events that it published until `execute` returned, in all executions
- * @throws whatever `execute` throws; Error if it does not end, or if `replay` is set and the code does not fit its own steps; TypeError or RangeError for an event that Baton refuses
+ * @throws whatever `execute` throws, unless it was canceled; Error if it does not end or does not stop, or if the code does not fit the steps of
+ * `journal`, or with `replay` its own; TypeError or RangeError for an event that Baton refuses
  */
 export async function runExecutor(
   executor: Executor | (new () => Executor),
@@ -79,6 +99,8 @@ export async function runExecutor(
     lastState,
     executions,
     replay = false,
+    journal,
+    cancelAt,
     ...stepAnswers
   }: RunOptions = {},
 ): Promise<ExecutorRun> {
@@ -106,19 +128,25 @@ export async function runExecutor(
     if (value !== undefined) return Promise.resolve(value);
     return Promise.reject(new Error(`the test has no secret "${name}": add it to secrets`));
   };
-  const begin = (steps: LocalSteps, to: typeof sink): { executed: Promise<void>; bus: TurnBus } => {
+  const begin = (steps: LocalSteps, to: typeof sink): Begun => {
     const context = requestContext(turn);
     const instance = typeof executor === 'function' ? new executor() : executor;
     const bus = new TurnBus(to, () => context.context.activatedExtensions ?? []);
     Object.assign(context.context, steps.api, { secret });
-    return { executed: instance.execute(context as never, bus as never), bus };
+    const cancel = (): Promise<void> => {
+      steps.stop();
+      return instance.cancelTask(taskId, bus as never);
+    };
+    return { executed: instance.execute(context as never, bus as never), bus, cancel };
   };
   const replayed = async (recorded: readonly RecordedStep[], before: string | undefined): Promise<void> => {
     let onLeft: () => void = finished;
     const left = new Promise<void>((resolve) => (onLeft = resolve));
     const steps = localSteps(stepAnswers, {
       state: new LocalState(values),
-      replay: { recorded, onLeft },
+      recorded,
+      isReplay: true,
+      onLeft,
       ...(before !== undefined && { lastState: before }),
     });
     const { executed } = begin(steps, { ...sink, event: () => undefined });
@@ -138,34 +166,59 @@ export async function runExecutor(
   };
   /** @returns JSON of the next state; undefined: the agent has ended */
   const execute = async (state: string | undefined): Promise<string | undefined> => {
-    const recorder = new StepRecorder();
-    let bus: TurnBus | undefined;
+    const recorded = journal && !hasBegun ? (journal.steps as RecordedStep[]) : [];
+    hasBegun = true;
+    const recorder = new StepRecorder(recorded);
+    let begun: Begun | undefined;
     const next = await new Promise<string | undefined>((resolve, reject) => {
-      const execution = {
+      const cancel = (): void => {
+        isCanceled = true;
+        setTimeout(
+          () => reject(new Error(`the executor did not stop ${STOP_MS / 1000} s after the cancel`)),
+          STOP_MS,
+        ).unref();
+        // As in Baton: not inside of the code's own call.
+        setImmediate(() => begun?.cancel().catch(reject));
+      };
+      const misfit = (problem: string | undefined): void => {
+        if (problem !== undefined) reject(new Error(`the code does not fit the journal: ${problem}`));
+      };
+      const steps: LocalSteps = localSteps(stepAnswers, {
         state: conversation,
+        recorded,
         onContinue: resolve,
-        onSay: (said: StepMessage) => recorder.note(said),
+        onLeft: () => misfit(steps.mismatch()),
+        onSay: (said) => {
+          recorder.note(said);
+          if (said.op === 'begin' && said.name === cancelAt) cancel();
+        },
         ...(state !== undefined && { lastState: state }),
+      });
+      const undo = async (error: unknown): Promise<void> => {
+        if (!isCanceled) throw await steps.compensate(error);
       };
-      const steps = localSteps(stepAnswers, execution);
-      const undo = async (error: unknown): Promise<never> => {
-        throw await steps.compensate(error);
-      };
-      const begun = begin(steps, sink);
-      ({ bus } = begun);
-      begun.executed.catch(undo).then(() => resolve(undefined), reject);
+      begun = begin(steps, sink);
+      begun.executed
+        .then(() => misfit(steps.mismatchAtEnd()))
+        .catch(undo)
+        .then(() => resolve(undefined), reject);
     });
-    bus?.finished();
+    begun?.bus.finished();
+    for (const steps of recorder.states)
+      journals.push({ steps, ...(state !== undefined && { lastState: state }) });
     if (replay) for (const recorded of recorder.states) await replayed(recorded, state);
     return next;
   };
   const conversation = new LocalState(values);
-  let state = lastState === undefined ? undefined : JSON.stringify(lastState);
+  const journals: StepJournal[] = [];
+  let hasBegun = false;
+  let isCanceled = false;
+  let state = lastState === undefined ? journal?.lastState : JSON.stringify(lastState);
   const said = (): ExecutorRun => {
     const events = json.map(eventOf);
     const kept = conversation.values;
     const text = events.map(textOf).join('');
-    return { events, text, ...(Object.keys(kept).length > 0 && { contextState: kept }) };
+    return { events, text, journals, ...(Object.keys(kept).length > 0 && { contextState: kept }) };
   };
   for (let n = 1; n <= (executions ?? MAX_EXECUTIONS); n++) {
     state = await execute(state);
@@ -174,6 +227,14 @@ export async function runExecutor(
   // oxlint-disable-next-line no-restricted-properties -- bounded, and of this agent's code
   if (executions !== undefined) return { ...said(), lastState: state && (JSON.parse(state) as unknown) };
   throw new Error(`the agent has called continueAs() ${MAX_EXECUTIONS} times: set \`executions\``);
+}
+
+/** One call of `execute`. */
+interface Begun {
+  executed: Promise<void>;
+  bus: TurnBus;
+  /** Rejects with what `cancelTask` throws. */
+  cancel: () => Promise<void>;
 }
 
 const finished = (): void => undefined;

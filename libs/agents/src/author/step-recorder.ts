@@ -2,10 +2,16 @@ import type { RecordedStep, StepMessage } from '../runtimes/executor/step-protoc
 
 /** Records the steps of a unit test as a worker would store them. */
 export class StepRecorder {
-  private readonly steps: RecordedStep[] = [];
-  private ends = 0;
+  private readonly steps: RecordedStep[];
+  private ends: number;
   /** What was stored when a step had ended, after each end. */
   readonly states: RecordedStep[][] = [];
+
+  /** @param recorded what was stored before */
+  constructor(recorded: readonly RecordedStep[] = []) {
+    this.steps = structuredClone([...recorded]);
+    this.ends = Math.max(0, ...recorded.map(({ ended }) => ended?.order ?? 0));
+  }
 
   note(message: StepMessage): void {
     const { id } = message;
