@@ -1,4 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Receiver } from '../../libs/tasks/src/push/receiver.fixture.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { ModelProvider, type Reply } from '../support/model-provider/model-provider.js';
@@ -14,13 +17,37 @@ let tenant: TestTenant;
 /** Of 200 tokens: 0.20. */
 const USAGE = { usage: { input: 100, output: 100 } };
 
+/** Asks its model as often as its text says. */
+const CODER = `
+import { defineAgent } from '@baton/agent';
+
+export default defineAgent(async ({ text, model, step }) => {
+  const said = [];
+  for (let n = 0; n < Number(text); n++) {
+    await step('before', () => n);
+    const answer = model({ model: 'openai-compatible/m', baseUrl: process.env.MODEL_URL, maxOutputTokens: 20 }).generate('go');
+    said.push(await answer.then(({ text }) => text, ({ cause }) => cause.name + ': ' + cause.message));
+  }
+  return said.join(' ');
+});
+`;
+const MANIFEST = 'name: Coder\ndescription: Asks.\nruntime: executor\nconfig: { env: [MODEL_URL] }\n';
+
+let folder: string;
+
 beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'baton-caps-'));
+  mkdirSync(join(folder, 'coder'));
+  writeFileSync(join(folder, 'coder/agent.yaml'), MANIFEST);
+  writeFileSync(join(folder, 'coder/index.mjs'), CODER);
   provider = await ModelProvider.start();
   const prices = { 'openai-compatible/m': { input: 1000, output: 1000 } };
   stack = await Stack.start({
     driver: 'postgres',
     env: {
       OUTBOUND_ALLOW: '127.0.0.1',
+      BATON_AGENTS_DIR: folder,
+      MODEL_URL: provider.url,
       MODEL_PRICES: JSON.stringify(prices),
       BATON_MASTER_KEY: randomBytes(32).toString('base64'),
       ...CRASH_SETTINGS,
@@ -42,6 +69,7 @@ beforeEach(async () => {
 afterAll(async () => {
   await stack.stop();
   await provider.stop();
+  rmSync(folder, { recursive: true });
 });
 
 const agentOf = (name: string, agents: string[]) => ({
@@ -168,6 +196,32 @@ it('a cap that asks lets a task go on by what a person approves, and ends it if 
   expect(refused.text).toMatch(
     /^The spending cap of the agent "clerk" .* A person has refused more: no, that is enough$/,
   );
+});
+
+it('an agent in code asks as well: it goes on where it was, on another worker, and asks anew when that is used up', async () => {
+  await cap('agent', 'coder', 'day', '0.21', 'ask');
+  const { id, ...first } = await send('coder', { parts: [{ text: '3' }] });
+  expect(first).toMatchObject({
+    state: 'INPUT_REQUIRED',
+    asked: { callId: 'step-1-4-cap-1', tool: 'spending_cap' },
+  });
+  await stack.killWorkers();
+  await stack.addWorker();
+  const unclear = await say('coder', id, 'how much?');
+  expect(unclear).toMatchObject({ state: 'INPUT_REQUIRED', asked: { callId: 'step-1-4-cap-1' } });
+  expect(unclear.text).toMatch(/^That is neither yes nor no\.\n/);
+  const second = await say('coder', id, 'yes');
+  expect(second).toMatchObject({ state: 'INPUT_REQUIRED', asked: { callId: 'step-1-6-cap-1' } });
+  expect(await say('coder', id, 'yes')).toMatchObject({ state: 'COMPLETED', text: 'done done done' });
+  expect(provider.requests.length).toBe(3);
+  const [listed] = (await ask('GET', 'spending-caps')).caps;
+  expect(listed).toMatchObject({ allowed: '0.42' });
+  const other = await send('coder', { parts: [{ text: '1' }] });
+  const refused = await say('coder', other.id, 'no, that is enough');
+  expect(refused.text).toMatch(
+    /^TokensExceeded: The spending cap .* A person has refused more: no, that is enough$/,
+  );
+  expect(provider.requests.length).toBe(3);
 });
 
 it('a child that asks is answered at the first task, with another amount', async () => {

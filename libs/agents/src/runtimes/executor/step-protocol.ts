@@ -153,7 +153,7 @@ export type StepReply =
       isWaiting?: true;
       /** Of a call that has ended. Of a call of a model: JSON of a `ModelCallAnswer`. The process ends the step then. */
       result?: string;
-      /** Of a call of a tool: a person is asked next. */
+      /** Of a call of a model or a tool: a person is asked next. */
       asks?: true;
       /** A call of a model or a tool has failed for good. The process ends the step then. */
       failed?: StepFailure;

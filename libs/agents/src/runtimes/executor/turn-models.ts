@@ -3,6 +3,7 @@ import { messageOf } from '@baton/telemetry';
 import type { ModelMessage } from 'ai';
 import { z } from 'zod';
 import type { Turn } from '../../agent-runtime.js';
+import { CapReached, type CapQuestion } from '../../cap-reached.js';
 import { TokensExceeded } from '../../tokens-exceeded.js';
 import { AgentFailure } from '../llm/agent-failure.js';
 import { wrongCallsFailure } from '../llm/answer-calls.js';
@@ -129,11 +130,17 @@ export class TurnModels {
     return new TurnModels(this.models, this.pool);
   }
 
+  /** Lets the tree of a turn's task spend more than a cap, once for each `id`. */
+  async allow({ tenantId, runId }: Turn, cap: CapQuestion, id: string, signal: AbortSignal): Promise<void> {
+    await this.models.budget.allow(tenantId, runId, cap, id, signal);
+  }
+
   /**
    * Makes a call, with the retries of its settings. Rejects only if the turn cannot go on.
    * @param json of a `ModelCallRequest`
+   * @returns `cap`: a person is asked whether the task may spend more
    */
-  async call(turn: Turn, json: string, context: ModelCallContext): Promise<StepReply> {
+  async call(turn: Turn, json: string, context: ModelCallContext): Promise<StepReply | { cap: CapQuestion }> {
     const bytes = Buffer.byteLength(json);
     if (this.bytes + bytes > STEP_LIMITS.modelWaitingBytes) {
       return failure(
@@ -148,6 +155,7 @@ export class TurnModels {
       return await this.answer(turn, asked, await this.ask(turn, asked, context));
     } catch (error) {
       if (!isFailure(error) || context.signal.aborted) throw error;
+      if (error instanceof CapReached) return { cap: error.question };
       return failure(error.message, error.name === 'AgentFailure' ? 'ModelError' : error.name);
     } finally {
       this.inFlight -= 1;

@@ -20,6 +20,8 @@ import type { ModelPiece } from './model-protocol.js';
 import type { ApprovalRequest, Decision } from '../../approvals.js';
 import { approverOf, isSentByAgent } from '../../approvals.js';
 import { approvalRequest, readAnswer } from '../llm/approval/approval.js';
+import { allowedMicros, capInputProblem, capQuestion } from '../llm/approval/cap-question.js';
+import type { CapQuestion } from '../../cap-reached.js';
 import { type MadeCall, resultOf, type TurnTools } from './turn-tools.js';
 import { modelAnswer, type TurnModels } from './turn-models.js';
 import { cut } from './protocol.js';
@@ -48,7 +50,7 @@ export interface TurnStepPorts {
   children: Pick<ChildTasks, 'call'>;
   /** Maximum depth of a child below the first task, and maximum number of tasks below it. */
   limits: { depth: number; tasks: number };
-  models: Pick<TurnModels, 'call' | 'check'>;
+  models: Pick<TurnModels, 'allow' | 'call' | 'check'>;
   tools: Pick<TurnTools, 'use' | 'close'>;
 }
 
@@ -111,13 +113,15 @@ interface OutcomeAsked extends EntryHead, Pick<Begun, 'start' | 'details'> {
   event: 'asked';
   /** ISO 8601. Of a call of a tool: from then on it counts as refused. */
   expiresAt?: string;
+  /** Of a call of a model: the cap that has no room. */
+  cap?: CapQuestion;
 }
 
 interface OutcomeAnswered extends EntryHead {
   event: 'answered';
   /** What the caller's message says. */
   answer: OutcomeAnswer;
-  /** Of a call of a tool. Unset: the message decides nothing. */
+  /** Of a call of a model or a tool. Unset: the message decides nothing. */
   decision?: Decision;
 }
 
@@ -179,8 +183,11 @@ interface OpenStep extends RecordedStep {
   isSent?: boolean;
   decision?: Decision;
   expiresAt?: string;
+  /** Of a call of a model: the cap that a person was asked about last, and how often one was asked. */
+  cap?: CapQuestion;
+  capsAsked?: number;
   /** What a person is asked next, and why the answer before is none. */
-  question?: { approval: ApprovalRequest; problem?: string };
+  question?: { approval: ApprovalRequest; problem?: string } | { cap: CapQuestion; problem?: string };
   problem?: string;
   agent?: string;
   start?: number;
@@ -288,10 +295,19 @@ export class TurnSteps {
           ...decisionOf(message),
         });
       case 'ask': {
-        const { id, question } = this.openStep(message.id);
-        const expiresAt = question?.approval.expiresAt;
-        const asked = { event: 'asked', id, ...this.firstMessage() } as const;
-        await this.append({ ...asked, ...(expiresAt !== undefined && { expiresAt }) });
+        const step = this.openStep(message.id);
+        const { question } = step;
+        const expiresAt = question && 'approval' in question ? question.approval.expiresAt : undefined;
+        // Who has given no clear answer is asked the same again.
+        const cap = question && 'cap' in question && question.cap !== step.cap ? question.cap : undefined;
+        const entry = {
+          ...({ event: 'asked', id: step.id } as const),
+          ...this.firstMessage(),
+          ...(expiresAt !== undefined && { expiresAt }),
+          ...(cap && { cap }),
+        };
+        await this.append(entry);
+        if (cap) this.apply({ ...entry, execution: this.execution, at: '', head: this.head ?? 0 });
         return {};
       }
       case 'compensate':
@@ -361,18 +377,20 @@ export class TurnSteps {
     const asked = step.question;
     if (step.kind !== 'input' && step.kind !== 'run' && !asked)
       throw invalid('a question of a step that asks nothing');
-    const parts = asked
-      ? approvalRequest([asked.approval], asked.problem)
-      : step.kind === 'run'
-        ? outcomeQuestion(step, this.keyOf(step))
-        : partsOf(question);
-    const output = inputRequired(this.turn, parts);
+    const output = inputRequired(this.turn, this.questionParts(step, question));
     if (wakeInMs !== undefined) this.turn.log.wakeIn(clamped(wakeInMs, STEP_LIMITS.sleepMs));
     const isOnly = this.openQuestions().every((each) => each === step);
     if (wakeInMs === undefined && isOnly) return output;
     await this.append({ event: 'posed', id });
     this.posedByRun += 1;
     return this.posedByRun === 1 ? output : withOwnId(output, this.posedByRun);
+  }
+
+  private questionParts(step: OpenStep, question: unknown[]): Part[] {
+    const { question: asked, kind } = step;
+    if (asked && 'cap' in asked) return capQuestion(this.approvalIdOf(step), asked.cap, asked.problem);
+    if (asked) return approvalRequest([asked.approval], asked.problem);
+    return kind === 'run' ? outcomeQuestion(step, this.keyOf(step)) : partsOf(question);
   }
 
   /** The code has gone on without an answer, and ends its turn with a question of its own: the next message answers that one. */
@@ -424,7 +442,7 @@ export class TurnSteps {
       this.isExact = true;
       return;
     }
-    if (asking.kind === 'tool') {
+    if (asking.kind === 'tool' || asking.kind === 'model') {
       const decision = this.decisionAbout(asking);
       const answer = { done: decision.approved === true };
       const known = 'problem' in decision ? { answer: { problem: decision.problem } } : { answer, decision };
@@ -444,12 +462,12 @@ export class TurnSteps {
     this.isExact = true;
   }
 
-  /** What this turn's message says about a call of a tool. Only a person decides. */
+  /** What this turn's message says about a call of a model or a tool. Only a person decides. */
   private decisionAbout(step: OpenStep): Decision | { approved?: never; problem: string } {
     const { message } = this.turn;
     if (isSentByAgent(message)) return { problem: 'Only a person can answer this, and not an agent.' };
     const by = approverOf(message);
-    const callId = this.callIdOf(step);
+    const callId = this.approvalIdOf(step);
     const expiry = step.expiresAt === undefined ? undefined : Date.parse(step.expiresAt);
     if (expiry !== undefined && expiry <= (by ? Date.parse(by.at) : clock.now())) {
       const reason = `nobody has answered before ${step.expiresAt}, when the question expired`;
@@ -458,7 +476,15 @@ export class TurnSteps {
     const { decisions, problem } = readAnswer(message, [callId], [callId]);
     const [decision] = decisions;
     if (problem !== undefined || !decision) return { problem: problem ?? 'That is neither yes nor no.' };
+    const wrong =
+      step.cap && decision.approved && decision.input !== undefined && capInputProblem(decision.input);
+    if (wrong) return { problem: wrong };
     return { ...decision, ...(by && { by }) };
+  }
+
+  /** The id of what a person is asked. Each question about a cap is one of its own. */
+  private approvalIdOf(step: OpenStep): string {
+    return step.cap ? `${this.callIdOf(step)}-cap-${step.capsAsked ?? 1}` : this.callIdOf(step);
   }
 
   private callIdOf({ id }: OpenStep): string {
@@ -514,11 +540,16 @@ export class TurnSteps {
       delete step.called;
       if (!entry.decision) delete step.isUnknown;
     } else if (step && entry.event === 'asked') {
-      const { start, details, expiresAt } = entry;
+      const { start, details, expiresAt, cap } = entry;
       if (expiresAt !== undefined) step.expiresAt ??= expiresAt;
+      if (cap) {
+        step.cap = cap;
+        step.capsAsked = (step.capsAsked ?? 0) + 1;
+        delete step.decision;
+      }
       Object.assign(step, { ...(start !== undefined && { start }), ...(details && { details }) });
     } else if (step && entry.event === 'answered') {
-      if (step.kind !== 'tool') step.answer = entry.answer;
+      if (step.kind !== 'tool' && step.kind !== 'model') step.answer = entry.answer;
       else if (entry.decision) {
         step.decision = entry.decision;
         delete step.problem;
@@ -634,7 +665,20 @@ export class TurnSteps {
     if (!ports) throw new Error('this turn has no models');
     if (step.called?.kind === 'step') return ports.models.check(turn, request, step.called);
     const stop = AbortSignal.any([signal, this.closing.signal]);
-    return ports.models.call(turn, request, {
+    const { cap: full, decision, problem } = step;
+    if (full && !decision) {
+      step.question = { cap: full, ...(problem !== undefined && { problem }) };
+      return { asks: true };
+    }
+    if (full && !decision?.approved) {
+      const message = `${full.reason} A person has refused more: ${decision?.reason ?? 'no'}`;
+      return { failed: { name: 'TokensExceeded', message } };
+    }
+    if (full && decision) {
+      const allowed = { ...full, micros: allowedMicros(full, decision) };
+      await ports.models.allow(turn, allowed, `${turn.task.id}/${this.approvalIdOf(step)}`, stop);
+    }
+    const reply = await ports.models.call(turn, request, {
       signal: stop,
       spent: () => this.spent.run,
       ...(streams && { onPiece }),
@@ -653,6 +697,9 @@ export class TurnSteps {
         return this.position;
       },
     });
+    if (!('cap' in reply)) return reply;
+    step.question = { cap: reply.cap };
+    return { asks: true };
   }
 
   /** Lists tools, or makes a call. A result that is stored is not asked for again. The process ends the step, as that of a call of a model. */

@@ -651,7 +651,10 @@ export class HostedSteps {
       const { id } = step.record;
       if (onPiece) this.pieceListeners.set(id, onPiece);
       const more = { ...(request !== undefined && { request }), ...(onPiece && { streams: true as const }) };
-      const { result, failed } = await this.begin(step, more).finally(() => this.pieceListeners.delete(id));
+      const { result, failed, asks } = await this.begin(step, more).finally(() =>
+        this.pieceListeners.delete(id),
+      );
+      if (asks) return this.askPerson(step);
       if (failed) {
         await this.stored({ op: 'fail', id, error: failed });
         throw new StepError(name, failed);
@@ -675,14 +678,11 @@ export class HostedSteps {
   private async useTools<T>(name: string, asked: object): Promise<T> {
     const request = jsonOf(asked, 'The request to a tool');
     const use = async (step: HostedStep): Promise<T> => {
-      const { id, asked: number } = step.record;
+      const { id } = step.record;
       const { result, failed, asks } = await this.begin(step, {
         ...(request !== undefined && { request }),
       });
-      if (asks) {
-        await this.stored({ op: 'ask', id });
-        return this.park({ input: { id, question: [] }, asked: number });
-      }
+      if (asks) return this.askPerson(step);
       if (failed) {
         await this.stored({ op: 'fail', id, error: failed });
         throw new StepError(name, failed);
@@ -692,6 +692,12 @@ export class HostedSteps {
       return valueOf(result) as T;
     };
     return this.tracked('tool', name, use);
+  }
+
+  /** A person is asked before a call of a model or a tool goes on. The worker has the question. */
+  private async askPerson({ record: { id, asked } }: HostedStep): Promise<never> {
+    await this.stored({ op: 'ask', id });
+    return this.park({ input: { id, question: [] }, asked });
   }
 
   private async setState(key: string, value: unknown, expected: number | undefined): Promise<StateOutcome> {
