@@ -184,6 +184,22 @@ const REST: Readonly<Record<string, RestRequest>> = {
     kinds: AGENTS,
     path: '/v1/agents/<id>/open-versions',
   },
+  'PUT /v1/agents/:agent/next': {
+    scope: 'agents:write',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>/next',
+    body: () => ({ share: 10, agent: MINE }),
+  },
+  'POST /v1/agents/:agent/next/promote': {
+    scope: 'agents:write',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>/next/promote',
+  },
+  'DELETE /v1/agents/:agent/next': {
+    scope: 'agents:write',
+    kinds: AGENTS,
+    path: '/v1/agents/<id>/next',
+  },
   'GET /v1/agents/:agent/versions/:version': {
     scope: 'agents:read',
     kinds: AGENTS,

@@ -61,6 +61,7 @@ const BODIES: Readonly<Record<string, (things: Things) => object>> = {
   'POST /agents/:agent/mcp': () => rpc('tools/list', {}),
   'POST /v1/agents': () => ({ ...agentOf('new'), slug: `new-${randomUUID().slice(0, 8)}` }),
   'PUT /v1/agents/:agent': () => agentOf('put'),
+  'PUT /v1/agents/:agent/next': () => ({ share: 1, agent: agentOf('next') }),
   'PATCH /v1/agents/:agent': () => ({ description: 'patched' }),
   'PUT /v1/secrets/:name': () => ({ value: 'value' }),
   'PATCH /v1/secrets/:name': () => ({ origins: [] }),

@@ -14,12 +14,53 @@ export interface Agent {
   definition: AgentDefinition;
   /** Catalog agents only: which version of it this is, from 1. */
   version?: number;
+  /** Catalog agents only: unset unless the agent has, or had, a version with the label `next`. */
+  labels?: AgentLabels;
+  /** Of the agent of a run: the label with which its task began. */
+  label?: AgentLabel;
   /** Installed agents only: hash of the code that a task must run, if it is pinned to it. Unset: the code that is there. */
   code?: string;
   /** Where that code is. Unset: in BATON_AGENTS_DIR. */
   folder?: string;
   /** Why it takes no messages; left out = it takes them. A deleted one stays for its tasks alone. */
   status?: 'disabled' | 'deleted';
+}
+
+/** `stable` is the version that cards show. `next` has a share of new tasks. */
+export type AgentLabel = 'next' | 'stable';
+
+/** The labels of a catalog agent. */
+export interface AgentLabels {
+  /** The newest version of all. */
+  newest: number;
+  /** Unset: no version has the label. */
+  next?: NextVersion;
+  /** Why the last one lost its share by itself. Unset: it did not, or somebody has decided about it since. */
+  ended?: EndedNext;
+}
+
+/** The version with the label `next`. */
+export interface NextVersion {
+  version: number;
+  /** How many of 100 new tasks begin with it. */
+  share: number;
+  /** After how many failed runs it may lose its share by itself. */
+  failures: number;
+  since: Date;
+  /** Unset where it is not needed, or no longer stored. */
+  definition?: AgentDefinition;
+}
+
+/** How the runs went by which a version has lost the label `next`. */
+export interface EndedNext {
+  version: number;
+  share: number;
+  /** RFC 3339. */
+  at: string;
+  runs: number;
+  failed: number;
+  stableRuns: number;
+  stableFailed: number;
 }
 
 /** What an author declares about an agent: the card's fields and the runtime that executes it. */

@@ -1,6 +1,7 @@
 export * from './model.js';
 export * from './agent.js';
 export * from './agent-definition.js';
+export * from './agent-of-new-task.js';
 export * from './call-context.js';
 export * from './cards/agent-card.js';
 export * from './cards/sign-card.js';

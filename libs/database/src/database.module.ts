@@ -1,6 +1,7 @@
 import { Environment, masterKeyIdsOf } from '@baton/config';
 import { counter, countDatabaseTimeouts, gauge, Logger, Metrics } from '@baton/telemetry';
 import { Global, Module, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import { FailingNextStore } from './catalog/failing-next.store.js';
 import { AgentCatalogStore } from './catalog/agent-catalog.store.js';
 import { AgentStore } from './catalog/agent.store.js';
 import { type AuditRecord, auditJson } from './audit/audit-records.js';
@@ -65,6 +66,7 @@ const STORES = [
   SpendingCapStore,
   SpendingChargeStore,
   SpendingWarningStore,
+  FailingNextStore,
   InstallationStore,
   IssuerStore,
   TokenStore,

@@ -161,6 +161,7 @@ export { TenantStore } from './tenants/tenant.store.js';
 export { IssuerStore } from './tenants/issuer.store.js';
 export { type TokenPosition, TokenStore } from './tenants/token.store.js';
 export { AgentCatalogStore } from './catalog/agent-catalog.store.js';
+export { type FailingNext, FailingNextStore } from './catalog/failing-next.store.js';
 export { agentSummary, AgentStore } from './catalog/agent.store.js';
 export { SecretStore } from './catalog/secret.store.js';
 export {

@@ -1,5 +1,11 @@
 export { AgentDirectory } from './catalog/agent-directory.js';
-export { type Author, Catalog, type CatalogWrite, type CatalogWriteOptions } from './catalog/catalog.js';
+export {
+  type Author,
+  Catalog,
+  type CatalogWrite,
+  type CatalogWriteOptions,
+  type WantedNext,
+} from './catalog/catalog.js';
 export { BulkOperations, type BulkPreview, isSeenBy } from './bulk/bulk-operations.js';
 export { DeadPushes } from './tenants/dead-pushes.js';
 export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';

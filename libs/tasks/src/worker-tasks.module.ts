@@ -3,6 +3,7 @@ import { Module } from '@nestjs/common';
 import { BulkWork } from './bulk/bulk-work.js';
 import { MatchingTasks } from './bulk/matching-tasks.js';
 import { TaskActions } from './bulk/task-actions.js';
+import { FailingNextWatch } from './catalog/failing-next-watch.js';
 import { AgentDirectoryModule } from './catalog/agent-directory.module.js';
 import { SweepLeaderModule } from './core/sweep-leader.module.js';
 import { TaskTreeSweep } from './delegation/task-tree-sweep.js';
@@ -34,6 +35,7 @@ import { UnansweredTasks } from './turns/unanswered-tasks.js';
   ],
   providers: [
     BulkWork,
+    FailingNextWatch,
     MatchingTasks,
     TaskActions,
     TaskForks,

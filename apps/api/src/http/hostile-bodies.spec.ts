@@ -12,6 +12,7 @@ const ROUTES = [
 ];
 /** They do not look at what is sent. */
 const WITHOUT_BODY = new Set([
+  '/v1/agents/:agent/next/promote',
   '/v1/agents/:agent/versions/:version/restore',
   '/v1/dead-letters/:runId/redeliver',
   '/v1/dead-pushes/:id/redeliver',

@@ -237,6 +237,15 @@ describe('what the API takes and answers is what its document says', () => {
     await tenant.call('listOpenVersions', { names });
     await tenant.call('getAgentVersion', { names: { ...names, version: '1' } });
     await tenant.call('restoreAgentVersion', { names: { ...names, version: '1' } });
+    const next = { ...body, description: 'Next' };
+    const labeled = await tenant.call('setNextVersion', { names, body: { share: 10, agent: next } });
+    expect(labeled).toMatchObject({ next: { share: 10, failures: 5 } });
+    await tenant.call('listAgents', { query: '?limit=2' });
+    await tenant.refused('setNextVersion', { names, body: { share: 0 } }, 400);
+    await tenant.call('promoteNextVersion', { names });
+    await tenant.refused('promoteNextVersion', { names }, 409);
+    await tenant.call('setNextVersion', { names, body: { share: 20, version: 1 } });
+    await tenant.call('withdrawNextVersion', { names });
     await tenant.call('eraseAgentVersion', { names: { ...names, version: '1' } });
     await tenant.call('getAgentVersion', { names: { ...names, version: '1' } });
     await tenant.refused('getAgentVersion', { names: { ...names, version: 'x' } }, 400);

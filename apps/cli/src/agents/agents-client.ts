@@ -78,6 +78,19 @@ export class AgentsClient {
     return answerOf(this.api.POST('/v1/agents/{agent}/versions/{version}/restore', { params }));
   }
 
+  /** Give a version the label `next`. */
+  setNext(agent: string, body: TenantSchemas['NextVersionWrite']): Promise<ShownAgent> {
+    return answerOf(this.api.PUT('/v1/agents/{agent}/next', { params: { path: { agent } }, body }));
+  }
+
+  promoteNext(agent: string): Promise<ShownAgent> {
+    return answerOf(this.api.POST('/v1/agents/{agent}/next/promote', { params: { path: { agent } } }));
+  }
+
+  async withdrawNext(agent: string): Promise<void> {
+    await answerOf(this.api.DELETE('/v1/agents/{agent}/next', { params: { path: { agent } } }));
+  }
+
   async eraseVersion(agent: string, version: string): Promise<void> {
     const params = { path: { agent, version } };
     await answerOf(this.api.DELETE('/v1/agents/{agent}/versions/{version}', { params }));

@@ -1,10 +1,11 @@
+import type { TenantSchemas } from '@baton/contract';
 import type { Cli } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';
 import { OperatorError } from '../operator-error.js';
 import { formatTime, oneLine, printValue, printTable } from '../output.js';
 import { type ServerOptions, tenantApi } from '../api.js';
 import { AgentsClient, agentText, documentOf, failureText, type Written } from './agents-client.js';
-import { type FileChange, planChanges, warningsOf, writeChange } from './files.js';
+import { type FileChange, planChanges, readAgentFile, warningsOf, writeChange } from './files.js';
 
 const TITLES = ['slug', 'name', 'runtime', 'origin', 'version', 'enabled', 'description'];
 const VERSION_TITLES = ['version', 'enabled', 'written', 'by'];
@@ -62,13 +63,56 @@ export async function listOwnAgents(cli: Cli, options: ServerOptions): Promise<v
     agent.name,
     agent.runtime,
     agent.origin,
-    String(agent.version ?? '-'),
+    versionText(agent),
     agent.enabled ? 'yes' : 'no',
     oneLine(agent.description, 60),
   ]);
   if (options.json) printValue(cli.terminal, agents);
   else printTable(cli.terminal, TITLES, rows, '');
   for (const failure of await client.loadFailures()) cli.terminal.err(failureText(failure));
+}
+
+/** Its stable version, and what is to be known about `next`. */
+function versionText({ version, next, next_ended: ended }: TenantSchemas['AgentSummary']): string {
+  const stable = String(version ?? '-');
+  if (next) return `${stable} (next ${next.version}: ${next.share} %)`;
+  if (ended) return `${stable} (next ${ended.version} ended: ${ended.failed} of ${ended.runs} runs failed)`;
+  return stable;
+}
+
+export interface NextOptions extends ServerOptions {
+  share: number;
+  failures?: number;
+  /** File of a new version. */
+  file?: string;
+  version?: number;
+}
+
+/** Give a version the label `next`: a stored one, or a new one of a file. */
+export async function setNextVersion(cli: Cli, name: string, options: NextOptions): Promise<void> {
+  const { share, failures, file, version } = options;
+  const agent = file === undefined ? undefined : ((await readAgentFile(file)) as Record<string, unknown>);
+  const body = {
+    share,
+    ...(failures !== undefined && { failures }),
+    ...(version !== undefined && { version }),
+    ...(agent && { agent }),
+  };
+  const found = await clientOf(cli, options).setNext(name, body);
+  if (options.json) return void printValue(cli.terminal, { slug: found.slug, next: found.next });
+  cli.terminal.out(`Version ${found.next?.version} of agent ${found.slug} gets ${share} % of new tasks.`);
+}
+
+export async function promoteNext(cli: Cli, name: string, options: ServerOptions): Promise<void> {
+  const { slug, version } = await clientOf(cli, options).promoteNext(name);
+  if (options.json) printValue(cli.terminal, { slug, version });
+  else cli.terminal.out(`Agent ${slug} has the contents of its next version (version ${version}).`);
+}
+
+export async function withdrawNext(cli: Cli, name: string, options: ServerOptions): Promise<void> {
+  await clientOf(cli, options).withdrawNext(name);
+  if (options.json) printValue(cli.terminal, { slug: name, next: null });
+  else cli.terminal.out(`All new tasks of agent ${name} begin with its stable version.`);
 }
 
 /** As a file that can be applied again. */

@@ -5,6 +5,8 @@ import type { Command } from 'commander';
 import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
 import { withOperatorOptions } from '../operator/operator-api.js';
 import type { ServerOptions } from '../api.js';
+import { UsageError } from '../usage-error.js';
+import { parseCount } from './options.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 
 type OperatorCommands = typeof operatorCommands;
@@ -107,6 +109,20 @@ function addVersionCommands(agents: Command, cli: Cli): void {
   ofAgent('open', 'count the open tasks of an agent by the version with which they have begun').action(
     async (agent: string, options: JsonOption) => (await tenant()).listOpenVersions(cli, agent, options),
   );
+  ofAgent('next', 'give a version the label next: a share of new tasks begins with it')
+    .requiredOption('--share <percent>', 'how many of 100 new tasks begin with it, 1 to 100')
+    .option('-f, --file <path>', 'agent file of a new version (default: the version that has the label)')
+    .option('--to-version <version>', 'in place of --file: a stored version')
+    .option('--failures <count>', 'failed runs after which it may lose its share by itself (default: 5)')
+    .action(async (agent: string, options: NextCommandOptions) =>
+      (await tenant()).setNextVersion(cli, agent, nextOptions(options)),
+    );
+  ofAgent('promote', 'make a new stable version with the contents of the one that has the label next').action(
+    async (agent: string, options: JsonOption) => (await tenant()).promoteNext(cli, agent, options),
+  );
+  ofAgent('withdraw', 'take the label next away: all new tasks begin with the stable version').action(
+    async (agent: string, options: JsonOption) => (await tenant()).withdrawNext(cli, agent, options),
+  );
   ofAgent('restore', 'make a new version with the contents of an earlier one')
     .argument('<version>', 'number of the version')
     .action(async (agent: string, version: string, options: JsonOption) =>
@@ -117,6 +133,33 @@ function addVersionCommands(agents: Command, cli: Cli): void {
     .action(async (agent: string, version: string, options: JsonOption) =>
       (await tenant()).eraseVersion(cli, agent, version, options),
     );
+}
+
+interface NextCommandOptions extends ServerOptions {
+  share: string;
+  failures?: string;
+  file?: string;
+  toVersion?: string;
+}
+
+const MAX_FAILURES = 1_000;
+const MAX_VERSION = 999_999_999;
+
+function nextOptions({
+  share,
+  failures,
+  toVersion,
+  ...options
+}: NextCommandOptions): tenantCommands.NextOptions {
+  if (options.file !== undefined && toVersion !== undefined) {
+    throw new UsageError('Give --file or --to-version, not both.');
+  }
+  return {
+    ...options,
+    share: parseCount('--share', share, 100),
+    ...(failures !== undefined && { failures: parseCount('--failures', failures, MAX_FAILURES) }),
+    ...(toVersion !== undefined && { version: parseCount('--to-version', toVersion, MAX_VERSION) }),
+  };
 }
 
 const atServer = (command: Command): Command => command.option(...URL_OPTION).option(...TOKEN_OPTION);

@@ -23,6 +23,10 @@ export const AUDIT_ACTIONS = {
   'secret.rotate': 'All secrets were encrypted again with the newest master key.',
   'agent.create': 'An agent was added to the catalog.',
   'agent.update': 'An agent was changed, enabled, disabled or restored. `detail` has the new version.',
+  'agent.next': 'A version of an agent got the label `next`, or another share. `detail` has both.',
+  'agent.promote': 'The version with the label `next` became the stable one. `detail` has the new version.',
+  'agent.withdraw':
+    'A version lost the label `next`. If Baton took it, `detail` has how many runs of both versions failed.',
   'agent.erase': 'The contents of an earlier version were erased. `detail` has the version.',
   'agent.delete': 'An agent was removed from the catalog.',
   'schedule.create': 'A schedule was created.',

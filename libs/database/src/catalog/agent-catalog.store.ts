@@ -10,24 +10,38 @@ import type { Statement } from '../connection/database.js';
 import { Prisma } from '../generated/client.js';
 import { type Kept, keepInRoom } from '../tenants/tenant-room.js';
 import { VERSION_BYTES } from '../tenants/usage.store.js';
-import type { AgentContent, AgentKey, AgentVersion, CatalogEntry, NewAgent } from './catalog-records.js';
+import { labelColumns, labelsOf, type LabelsRow } from './agent-labels.js';
+import type {
+  AgentContent,
+  AgentKey,
+  AgentVersion,
+  CatalogEntry,
+  NewAgent,
+  NewNext,
+} from './catalog-records.js';
+import type { FailingNext } from './failing-next.store.js';
 
 /** Versions that are kept per agent. The oldest ones are deleted. */
 const MAX_VERSIONS = 100;
 /** How long a deleted agent without tasks stays: a send may be in progress when the agent is deleted. */
 const DELETED_HOURS = 1;
 
-interface EntryRow extends Omit<CatalogEntry, 'origin' | 'definition' | 'status'> {
+interface EntryRow extends Omit<CatalogEntry, 'origin' | 'definition' | 'status' | 'labels'>, LabelsRow {
   definition: unknown;
   enabled: boolean;
 }
 
-const ENTRY_COLUMNS = `id::text, slug, definition, version, enabled, created_at AS "createdAt",
-  updated_at AS "updatedAt"`;
-const ENTRY = Prisma.raw(ENTRY_COLUMNS);
+const entryColumns = (
+  agents: string,
+): string => `id::text, slug, definition, version, enabled, created_at AS "createdAt",
+  updated_at AS "updatedAt", ${labelColumns(agents)}`;
+const ENTRY = Prisma.raw(entryColumns('written'));
+/** The number of a new version. */
+const NUMBER = Prisma.raw('1 + greatest(version, newest_version)');
+const NO_NEXT = Prisma.raw('next_version = NULL, next_share = NULL, next_failures = NULL, next_since = NULL');
 /** $1 tenant, $2 slug, $3 id or null */
 const FIND: Statement = {
-  text: `SELECT ${ENTRY_COLUMNS} FROM agents
+  text: `SELECT ${entryColumns('agents')} FROM agents
     WHERE tenant_id = $1::uuid AND deleted_at IS NULL AND (slug = $2 OR id = $3::uuid) LIMIT 1`,
 };
 const VERSION_COLUMNS = Prisma.sql`tenant_id, agent_id, version, definition, enabled, created_by, bytes`;
@@ -75,6 +89,7 @@ export class AgentCatalogStore {
   /**
    * Make the next version.
    * @param isUnlimited also where the tenant has no room for it
+   * @param promotes the version with the label `next` whose definition it is. No version has the label any longer
    * @returns undefined if the agent has changed meanwhile, or is deleted
    * @throws LimitReachedError
    */
@@ -82,18 +97,108 @@ export class AgentCatalogStore {
     { tenantId, id, version }: AgentKey,
     { definition, enabled, by }: AgentContent,
     actor: Actor = PLATFORM_ACTOR,
-    isUnlimited = false,
+    { isUnlimited = false, promotes }: { isUnlimited?: boolean; promotes?: number } = {},
   ): Promise<CatalogEntry | undefined> {
+    const [labels, condition] =
+      promotes === undefined
+        ? [Prisma.empty, Prisma.empty]
+        : [Prisma.sql`, ${NO_NEXT}, next_ended = NULL`, Prisma.sql`AND next_version = ${promotes}`];
     return this.write(
       tenantId,
       Prisma.sql`
         UPDATE agents SET definition = ${JSON.stringify(definition)}::json, enabled = ${enabled},
-          summary = ${summaryOf(definition)}::json, summary_version = version + 1,
-          version = version + 1, updated_at = now()
-        WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND version = ${version} AND deleted_at IS NULL
+          summary = ${summaryOf(definition)}::json, summary_version = ${NUMBER},
+          version = ${NUMBER}, updated_at = now() ${labels}
+        WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND version = ${version} AND deleted_at IS NULL ${condition}
         RETURNING *`,
-      { by, action: 'agent.update', actor, kept: { isUnlimited } },
+      {
+        by,
+        action: promotes === undefined ? 'agent.update' : 'agent.promote',
+        actor,
+        kept: { isUnlimited },
+        ...(promotes !== undefined && { detail: { promoted: promotes } }),
+      },
     );
+  }
+
+  /**
+   * Give a version the label `next`, or another share. The stable version stays.
+   * @returns undefined if the agent is deleted, or has no such version besides the stable one
+   * @throws LimitReachedError if the tenant has no room for a new version
+   */
+  async setNext(
+    { tenantId, id, share, failures, version }: NewNext,
+    actor: Actor = PLATFORM_ACTOR,
+  ): Promise<CatalogEntry | undefined> {
+    const isNew = typeof version !== 'number';
+    const [number, condition] = isNew
+      ? [NUMBER, Prisma.empty]
+      : [
+          Prisma.sql`${version}::int`,
+          Prisma.sql`AND version <> ${version} AND EXISTS (SELECT FROM agent_versions v
+            WHERE v.tenant_id = ${tenantId}::uuid AND v.agent_id = ${id}::uuid AND v.version = ${version} AND v.erased_at IS NULL)`,
+        ];
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      const [row] = await prisma.$queryRaw<EntryRow[]>`
+        WITH written AS (
+          UPDATE agents SET newest_version = greatest(version, newest_version, ${number}), next_version = ${number},
+            next_share = ${share}::int, next_failures = ${failures}::int, next_ended = NULL, updated_at = now(),
+            next_since = CASE WHEN next_version = ${number} THEN next_since ELSE now() END
+          WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND deleted_at IS NULL ${condition}
+          RETURNING *
+        )
+        SELECT ${ENTRY} FROM written`;
+      if (!row?.nextVersion) return undefined;
+      const detail = { id, version: row.nextVersion, share, failures };
+      await record({ action: 'agent.next', target: { kind: 'agent', name: row.slug }, by: actor, detail });
+      if (isNew) {
+        const [kept] = await prisma.$queryRaw<{ bytes: number }[]>`
+          INSERT INTO agent_versions (${VERSION_COLUMNS})
+          SELECT tenant_id, id, next_version, v.definition, enabled, ${version.by}, octet_length(v.definition::text)
+          FROM agents, (SELECT ${JSON.stringify(version.definition)}::json AS definition) v
+          WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid
+          RETURNING bytes`;
+        const freed = await dropVersions(prisma, { tenantId, id, version: row.nextVersion });
+        await this.keep(prisma, tenantId, { bytes: (kept?.bytes ?? 0) - freed });
+      }
+      return entryOf(row);
+    });
+  }
+
+  /**
+   * Take the label `next` from that version, or the mark that it has lost it by itself.
+   * @returns false if it has neither
+   */
+  async withdrawNext({ tenantId, id, version }: AgentKey, actor: Actor = PLATFORM_ACTOR): Promise<boolean> {
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      const [row] = await prisma.$queryRaw<{ slug: string }[]>`
+        UPDATE agents SET ${NO_NEXT}, next_ended = NULL, updated_at = now()
+        WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND deleted_at IS NULL
+          AND coalesce(next_version, (next_ended->>'version')::int) = ${version}
+        RETURNING slug`;
+      if (!row) return false;
+      const target = { kind: 'agent', name: row.slug } as const;
+      await record({ action: 'agent.withdraw', target, by: actor, detail: { id, version } });
+      return true;
+    });
+  }
+
+  /**
+   * End the share of a version whose runs have failed too often.
+   * @returns false if it has ended before
+   */
+  async endNext({ tenantId, agentId, slug, since, ended }: FailingNext): Promise<boolean> {
+    return this.catalog.change(tenantId, async (prisma, record) => {
+      const count = await prisma.$executeRaw`
+        UPDATE agents SET ${NO_NEXT}, next_ended = ${JSON.stringify(ended)}::jsonb, updated_at = now()
+        WHERE tenant_id = ${tenantId}::uuid AND id = ${agentId}::uuid AND next_version = ${ended.version}
+          AND next_since = ${since}::timestamptz`;
+      if (count === 0) return false;
+      const target = { kind: 'agent', name: slug } as const;
+      const detail = { id: agentId, ...ended };
+      await record({ action: 'agent.withdraw', target, by: PLATFORM_ACTOR, detail });
+      return true;
+    });
   }
 
   /**
@@ -147,8 +252,9 @@ export class AgentCatalogStore {
         WITH present AS (
           SELECT ${BYTES} AS bytes FROM agent_versions
           WHERE tenant_id = ${tenantId}::uuid AND agent_id = ${id}::uuid AND version = ${version}
-            AND erased_at IS NULL AND version < (
-              SELECT a.version FROM agents a WHERE a.tenant_id = ${tenantId}::uuid AND a.id = ${id}::uuid
+            AND erased_at IS NULL AND EXISTS (
+              SELECT FROM agents a WHERE a.tenant_id = ${tenantId}::uuid AND a.id = ${id}::uuid
+                AND a.version <> ${version} AND a.next_version IS DISTINCT FROM ${version}
             )
           FOR UPDATE
         )
@@ -188,7 +294,19 @@ export class AgentCatalogStore {
   private async write(
     tenantId: string,
     statement: Prisma.Sql,
-    { by, action, actor, kept }: { by: string; action: AuditAction; actor: Actor; kept: Kept },
+    {
+      by,
+      action,
+      actor,
+      kept,
+      detail,
+    }: {
+      by: string;
+      action: AuditAction;
+      actor: Actor;
+      kept: Kept;
+      detail?: object;
+    },
     alone?: string,
   ): Promise<CatalogEntry | undefined> {
     const write: CatalogChange<CatalogEntry | undefined> = async (prisma, record) => {
@@ -203,7 +321,7 @@ export class AgentCatalogStore {
       if (!row) return undefined;
       const { id, slug, version, enabled } = row;
       const target = { kind: 'agent', name: slug } as const;
-      await record({ action, target, by: actor, detail: { id, version, enabled } });
+      await record({ action, target, by: actor, detail: { id, version, enabled, ...detail } });
       const freed = version > MAX_VERSIONS ? await dropVersions(prisma, { tenantId, id, version }) : 0;
       await this.keep(prisma, tenantId, { ...kept, bytes: row.bytes - freed });
       return entryOf(row);
@@ -229,13 +347,16 @@ async function dropVersions(
     WITH dropped AS (
       DELETE FROM agent_versions
       WHERE tenant_id = ${tenantId}::uuid AND agent_id = ${id}::uuid AND version <= ${version - MAX_VERSIONS}
+        AND version NOT IN (SELECT unnest(ARRAY[a.version, a.next_version]) FROM agents a
+          WHERE a.tenant_id = ${tenantId}::uuid AND a.id = ${id}::uuid AND a.next_version IS NOT NULL)
       RETURNING ${BYTES} AS bytes
     )
     SELECT coalesce(sum(bytes), 0)::float8 AS bytes FROM dropped`;
   return dropped?.bytes ?? 0;
 }
 
-function entryOf({ id, slug, version, enabled, createdAt, updatedAt, definition }: EntryRow): CatalogEntry {
+function entryOf(row: EntryRow): CatalogEntry {
+  const { id, slug, version, enabled, createdAt, updatedAt, definition } = row;
   return {
     id,
     slug,
@@ -244,6 +365,7 @@ function entryOf({ id, slug, version, enabled, createdAt, updatedAt, definition 
     createdAt,
     updatedAt,
     definition: definition as AgentDefinition,
+    ...labelsOf(version, row),
     ...(!enabled && { status: 'disabled' }),
   };
 }

@@ -5,13 +5,14 @@ import { CatalogClient } from '../connection/catalog-client.js';
 import type { Statement } from '../connection/database.js';
 import type { CatalogAgent, InstalledAgent } from '../generated/client.js';
 import type { PageAfter } from '../tenants/tenant-records.js';
+import { labelColumns, labelsOf, type LabelsRow, nextDefinition } from './agent-labels.js';
 import type { AgentSummary, OwnAgent } from './catalog-records.js';
 
 type Summary = Pick<AgentDefinition, 'name' | 'description' | 'runtime' | 'a2aEnabled'> &
   // Some were written without.
   Partial<Pick<AgentDefinition, 'skills'>>;
 
-interface SummaryRow {
+interface SummaryRow extends LabelsRow {
   id: string;
   slug: string;
   version: number;
@@ -19,13 +20,14 @@ interface SummaryRow {
   summary: Summary;
 }
 
-type OwnRow = Pick<CatalogAgent, 'id' | 'slug' | 'definition' | 'version' | 'enabled' | 'deletedAt'>;
+type OwnRow = Pick<CatalogAgent, 'id' | 'slug' | 'definition' | 'version' | 'enabled' | 'deletedAt'> &
+  LabelsRow;
 type OpenRow = Pick<InstalledAgent, 'slug' | 'everyTenant' | 'tenants'>;
 type InstalledRow = OpenRow & Pick<InstalledAgent, 'id' | 'definition'>;
 
 /** It reads the definition only of rows that a process of the last release wrote. $1 tenant */
 const OWN_SUMMARIES = `SELECT id::text, slug, version, enabled,
-    CASE WHEN summary_version = version THEN summary ELSE definition END AS summary
+    CASE WHEN summary_version = version THEN summary ELSE definition END AS summary, ${labelColumns('agents')}
   FROM agents WHERE tenant_id = $1::uuid AND deleted_at IS NULL`;
 const OWN: Statement = { text: OWN_SUMMARIES };
 /** $2 slug before the page, $3 slugs or null, $4 how many */
@@ -38,8 +40,9 @@ const OWN_SLUGS: Statement = {
 };
 /** If all are deleted, the last one. $1 tenant, $2 slug, $3 id or null */
 const FIND_OWN: Statement = {
-  name: 'agent-find-own',
-  text: `SELECT id::text, slug, definition, version, enabled, deleted_at AS "deletedAt" FROM agents
+  name: 'agent-find-own-2',
+  text: `SELECT id::text, slug, definition, version, enabled, deleted_at AS "deletedAt", ${labelColumns('agents')},
+    ${nextDefinition('agents')} FROM agents
     WHERE tenant_id = $1::uuid AND (slug = $2 OR id = $3::uuid) ORDER BY deleted_at DESC NULLS FIRST LIMIT 1`,
 };
 
@@ -239,7 +242,7 @@ export function agentSummary({ definition, ...agent }: Agent): AgentSummary {
   return { ...agent, name, description, runtime };
 }
 
-function ownSummary({ id, slug, version, enabled, summary }: SummaryRow): AgentSummary {
+function ownSummary({ id, slug, version, enabled, summary, ...labels }: SummaryRow): AgentSummary {
   const { name, description, runtime } = summary;
   return {
     id,
@@ -249,6 +252,7 @@ function ownSummary({ id, slug, version, enabled, summary }: SummaryRow): AgentS
     name,
     description,
     runtime,
+    ...labelsOf(version, labels),
     ...(!enabled && { status: 'disabled' }),
   };
 }
@@ -260,7 +264,7 @@ const installedOf = ({ id, slug, definition }: InstalledRow): Agent => ({
   definition: definition as unknown as AgentDefinition,
 });
 
-function ownOf({ id, slug, definition, version, enabled, deletedAt }: OwnRow): Agent {
+function ownOf({ id, slug, definition, version, enabled, deletedAt, ...labels }: OwnRow): Agent {
   const status = deletedAt ? ('deleted' as const) : enabled ? undefined : ('disabled' as const);
   return {
     id,
@@ -268,6 +272,7 @@ function ownOf({ id, slug, definition, version, enabled, deletedAt }: OwnRow): A
     origin: 'catalog',
     version,
     definition: definition as unknown as AgentDefinition,
+    ...labelsOf(version, labels),
     ...(status && { status }),
   };
 }

@@ -73,6 +73,16 @@ export interface AgentKey {
   version: number;
 }
 
+/** How a version gets the label `next`. */
+export interface NewNext {
+  tenantId: string;
+  id: string;
+  share: number;
+  failures: number;
+  /** A version that is stored; or the definition of a new one, and who writes it. */
+  version: number | { definition: AgentDefinition; by: string };
+}
+
 /** One version of an agent. */
 export interface AgentVersion extends AgentContent {
   version: number;

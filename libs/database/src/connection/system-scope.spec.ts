@@ -10,6 +10,7 @@ const USERS: Readonly<Record<string, string>> = {
   'connection/catalog-client.ts': 'offers it to the stores of the catalog',
   'tenants/audit.store.ts': 'operators read the audit log of all tenants',
   'backup/backup-session.ts': 'a backup has the rows of all tenants',
+  'catalog/failing-next.store.ts': 'versions with the label `next`, of all tenants',
   'catalog/agent.store.ts': "the operator's agents, which belong to no tenant",
   'runs/dead-letter.store.ts': 'operators see the dead letters of all tenants, and name one by its run alone',
   'dispatch/dispatch.store.ts': 'waiting runs of many tenants are given dispatch slots',

@@ -14,6 +14,8 @@ export interface InstallationState {
   sleepOverdueSeconds: number;
   /** Runs of all tenants that wait for other code of their agent. */
   parkedRuns: number;
+  /** Agents whose `next` has lost its share by itself, until somebody decides about it. */
+  endedNext: number;
 }
 
 const STATE: Statement = {
@@ -25,7 +27,8 @@ const STATE: Statement = {
       (SELECT min(not_before) FROM runs WHERE state = 'suspended' AND not_before IS NOT NULL),
       (SELECT min(wakes_at) FROM tasks WHERE wakes_at IS NOT NULL)
     ))), 0)::float8 AS "sleepOverdueSeconds",
-    (SELECT count(*)::int FROM runs WHERE ${IS_PARKED}) AS "parkedRuns"`,
+    (SELECT count(*)::int FROM runs WHERE ${IS_PARKED}) AS "parkedRuns",
+    (SELECT count(*)::int FROM agents WHERE next_ended IS NOT NULL AND deleted_at IS NULL) AS "endedNext"`,
 };
 
 const NOTE_BACKUP: Statement = {

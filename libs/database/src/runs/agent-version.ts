@@ -1,3 +1,4 @@
+import type { AgentLabel } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { Database, Statement } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
@@ -12,6 +13,8 @@ export interface RunVersion {
   version?: number | undefined;
   /** Hash of the code of an installed agent. */
   code?: string | undefined;
+  /** With which label the task began. */
+  label?: AgentLabel | undefined;
 }
 
 type NewVersion = RunKey & RunVersion;
@@ -22,13 +25,14 @@ const ITEM = {
   attempt: ['int', ({ attempt }) => attempt],
   version: ['int', ({ version }) => version],
   code: ['text', ({ code }) => code],
+  label: ['text', ({ label }) => label],
 } satisfies Inputs<NewVersion>;
 
 export const NOTE_AGENT_VERSIONS = statement(
-  'runs-note-agent-versions-2',
+  'runs-note-agent-versions-3',
   { items: list(ITEM) },
   ({ items }) => `
-UPDATE runs r SET agent_version = k.version, agent_code = k.code
+UPDATE runs r SET agent_version = k.version, agent_code = k.code, agent_label = k.label
 FROM ${items.rows('k')}
 WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.attempt = k.attempt`,
 );
@@ -54,12 +58,12 @@ export async function noteAgentVersion(
 
 /** SQL of the version and the code with which a task has begun. No row: none has begun, or its agent has neither. */
 export const versionAtBeginning = (tenant: string, task: string): string => `
-SELECT r.agent_version AS version, r.agent_code AS code FROM runs r
+SELECT r.agent_version AS version, r.agent_code AS code, r.agent_label AS label FROM runs r
 WHERE ${isRunOf('r', tenant, task)} AND (r.agent_version IS NOT NULL OR r.agent_code IS NOT NULL)
 ORDER BY r.created_at, r.id LIMIT 1`;
 
 /** $1 tenant $2 task */
-const BEGUN_WITH: Statement = { name: 'runs-begun-with', text: versionAtBeginning('$1', '$2') };
+const BEGUN_WITH: Statement = { name: 'runs-begun-with-2', text: versionAtBeginning('$1', '$2') };
 
 /** What the first run of a task has run of its agent. Undefined: none has begun, or its agent has neither. */
 export async function begunWith(
@@ -67,9 +71,10 @@ export async function begunWith(
   tenantId: string,
   taskId: string,
 ): Promise<RunVersion | undefined> {
-  type Row = { version: number | null; code: string | null } & QueryResultRow;
+  type Row = { version: number | null; code: string | null; label: AgentLabel | null } & QueryResultRow;
   const [row] = await database.tenantQuery<Row>(tenantId, BEGUN_WITH, [tenantId, taskId]);
-  return row && { version: row.version ?? undefined, code: row.code ?? undefined };
+  if (!row) return undefined;
+  return { version: row.version ?? undefined, code: row.code ?? undefined, label: row.label ?? undefined };
 }
 
 /** $1 tenant $2 tasks */

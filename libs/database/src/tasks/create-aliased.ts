@@ -77,15 +77,16 @@ WITH ${quotaCte({ ...quota, tenant_id: t.tenant_id })}, ${named}, task AS (
     `${condition} AND ${t.event} IS NOT NULL`,
   )}
 ), run AS (
-  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, ${RETRY})
+  INSERT INTO runs (tenant_id, id, task_id, state, start_sequence, extensions, traceparent, enqueued_at, agent_label,
+    agent_version, ${RETRY})
   SELECT ${t.tenant_id}, ${t.run_id}, ${t.task_id}, 'queued', 1, ${t.extensions}, ${t.traceparent}, CASE WHEN quota.dispatched THEN now() END,
-    ${retryColumns(quota.retry)} ${condition}
+    ${t.agent_label}, ${t.agent_version}, ${retryColumns(quota.retry)} ${condition}
 )
 SELECT ${result}`;
 };
 
 const CREATE_ALIASED = statement(
-  'task-create-aliased',
+  'task-create-aliased-2',
   { task: one(TASK), quota: one(QUOTA) },
   ({ task, quota }) =>
     createNamed(
@@ -98,7 +99,7 @@ const CREATE_ALIASED = statement(
 
 /** If only the alias names another task, the key names one that does not exist: it then counts as new. */
 const CREATE_ALIASED_KEYED = statement(
-  'task-create-aliased-keyed',
+  'task-create-aliased-keyed-2',
   { task: one(TASK), quota: one(QUOTA), key: one(KEY) },
   ({ task, quota, key }) =>
     createNamed(

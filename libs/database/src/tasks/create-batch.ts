@@ -59,7 +59,7 @@ const ITEM = {
  * (docs/inside/adr/0050-acceptance-claims-runs.md).
  */
 export const CREATE = statement(
-  'task-create-group',
+  'task-create-group-2',
   { common: one(COMMON), items: list(ITEM) },
   ({ common, items }) => `
 WITH item AS MATERIALIZED (
@@ -110,10 +110,10 @@ WITH item AS MATERIALIZED (
   )}
 ), run AS (
   INSERT INTO runs (tenant_id, id, task_id, state, attempt, worker_id, lease_expires_at, start_sequence, extensions, traceparent,
-    enqueued_at, created_at, ${RETRY})
+    enqueued_at, created_at, agent_label, agent_version, ${RETRY})
   SELECT ${common.tenant_id}, run_id, task_id, CASE WHEN claimed THEN 'running' ELSE 'queued' END, claimed::int, CASE WHEN claimed THEN worker_id END,
     CASE WHEN claimed THEN ${leaseEnd('lease_ms')} END, 1, extensions::text[], traceparent,
-    CASE WHEN dispatched THEN now() END, created_at, ${retryColumns(common.retry)} FROM created
+    CASE WHEN dispatched THEN now() END, created_at, agent_label, agent_version, ${retryColumns(common.retry)} FROM created
 )
 SELECT named AS task_id, known_content AS content, dispatched, claimed, may_use_reserved FROM judged ORDER BY position`,
 );

@@ -31,6 +31,8 @@ export const NEW_TASK = {
   run_id: ['uuid', ({ input }) => input.runId],
   traceparent: ['text', ({ input }) => input.traceparent],
   owner: ['text', ({ input }) => input.owner],
+  agent_label: ['text', ({ input }) => input.begins?.label],
+  agent_version: ['int', ({ input }) => input.begins?.version],
 } satisfies Inputs<NewTaskRow>;
 
 /** ProtoJSON of event 1, as far as the task's row needs it. */

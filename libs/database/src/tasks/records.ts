@@ -1,4 +1,5 @@
 import type {
+  AgentLabel,
   EventPayload,
   Message,
   OwnTasks,
@@ -42,6 +43,8 @@ export interface NewTask {
   agentId: string;
   /** Key of the principal that makes it. Ignored for a child: it has the owner of its parent. */
   owner?: string | null;
+  /** The version of its agent with which it begins, and its label. Unset: the worker notes what it runs. */
+  begins?: { label: AgentLabel; version?: number | undefined };
   runId: string;
   /** Submitted, with the user's message as its whole history. Becomes event 1. */
   task: Task;

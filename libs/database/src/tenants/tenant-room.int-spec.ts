@@ -168,7 +168,9 @@ describe('what a tenant keeps besides its tasks', () => {
     await allow(1);
     await setSecret(100);
     await schedules.change(schedule, spec(900, 'report'), null);
-    expect(await agents.change(agent, content(4000, false), undefined, true)).toMatchObject({ version: 2 });
+    expect(await agents.change(agent, content(4000, false), undefined, { isUnlimited: true })).toMatchObject({
+      version: 2,
+    });
     expect(await added()).toBe(await read());
   });
 

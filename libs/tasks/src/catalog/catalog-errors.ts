@@ -65,3 +65,12 @@ export const presentVersion = (name: string, version: number): ProtocolError =>
     'conflict',
     `version ${version} is what "${name}" is now: change the agent first, then erase the version`,
   );
+
+export const isStable = (name: string, version: number): ProtocolError =>
+  new ProtocolError(
+    'conflict',
+    `version ${version} is the stable version of "${name}": name another for "next"`,
+  );
+
+export const noNext = (name: string): ProtocolError =>
+  new ProtocolError('conflict', `no version of "${name}" has the label "next": give it to one first`);

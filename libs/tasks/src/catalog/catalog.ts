@@ -1,5 +1,6 @@
 import {
   type Agent,
+  type AgentDefinition,
   type AgentDocument,
   type AllowedAgents,
   ProtocolError,
@@ -44,6 +45,8 @@ import {
   assertRunnable,
   explainRefusal,
   isDefaultAgent,
+  isStable,
+  noNext,
   outrun,
   presentVersion,
   slugFixed,
@@ -79,6 +82,18 @@ export interface CatalogWrite {
   outcome: 'created' | 'updated' | 'unchanged';
   entry: Omit<CatalogEntry, 'id' | 'createdAt' | 'updatedAt'> & Partial<CatalogEntry>;
 }
+
+/** What gets the label `next`: a stored version, a new one with that document, or the version that has it. */
+export interface WantedNext {
+  /** How many of 100 new tasks. */
+  share: number;
+  /** Failed runs after which it may lose its share. Unset: as it is, or the default. */
+  failures?: number | undefined;
+  version?: number | undefined;
+  document?: AgentDocument | undefined;
+}
+
+const DEFAULT_FAILURES = 5;
 
 /** Maximum tries of a write that conflicts with others. */
 const TRIES = 5;
@@ -187,9 +202,97 @@ export class Catalog {
     const { erasedAt } = await this.version(author, name, number);
     if (erasedAt) return;
     const key = { tenantId: author.tenantId, id, version: number };
-    if (number >= version || !(await this.entries.eraseVersion(key, slug, author.actor))) {
+    if (number === version || !(await this.entries.eraseVersion(key, slug, author.actor))) {
       throw presentVersion(slug, number);
     }
+  }
+
+  /**
+   * Give a version the label `next`: a share of new tasks begins with it, the others with the stable version.
+   * Throws `not-found` if there is no such version, and `conflict` if it was erased or is the stable one.
+   */
+  async setNext(author: Author, name: string, wanted: WantedNext): Promise<CatalogEntry> {
+    const { tenantId, agents, by, actor } = author;
+    assertMayWrite(agents, name);
+    const current = await this.own(author, name);
+    const { share, failures = current.labels?.next?.failures ?? DEFAULT_FAILURES, document } = wanted;
+    const version = document
+      ? { definition: await this.nextDefinition(tenantId, current, document), by }
+      : await this.storedNext(author, name, current, wanted.version);
+    const entry = await this.entries
+      .setNext({ tenantId, id: current.id, share, failures, version }, actor)
+      .catch(explainLimit);
+    if (!entry) throw outrun(name);
+    await this.announce(tenantId);
+    return entry;
+  }
+
+  private async nextDefinition(
+    tenantId: string,
+    current: CatalogEntry,
+    { slug = current.slug, enabled, definition }: AgentDocument,
+  ): Promise<AgentDefinition> {
+    if (slug !== current.slug) throw slugFixed(current.slug);
+    if (enabled !== undefined && enabled !== (current.status === undefined)) {
+      throw ProtocolError.invalidParams('enabled', 'is for the whole agent: enable or disable that');
+    }
+    await this.assertRunnable(tenantId, definition);
+    return definition;
+  }
+
+  private async storedNext(
+    author: Author,
+    name: string,
+    { version: stable, labels }: CatalogEntry,
+    version = labels?.next?.version,
+  ): Promise<number> {
+    if (version === undefined) {
+      throw ProtocolError.invalidParams(
+        'version',
+        'is missing: name a stored version, or give the agent in `agent`',
+      );
+    }
+    if (version === stable) throw isStable(name, version);
+    const { erasedAt } = await this.storedVersion(author, name, version);
+    if (erasedAt) throw versionErased(name, version);
+    return version;
+  }
+
+  /** Make the version with the label `next` the stable one, as a new version. Throws `conflict` if none has it. */
+  async promoteNext(author: Author, name: string): Promise<CatalogEntry> {
+    const { tenantId, by, actor } = author;
+    assertMayWrite(author.agents, name);
+    for (let tries = 0; tries < TRIES; tries++) {
+      const current = await this.own(author, name);
+      const promotes = current.labels?.next?.version;
+      if (promotes === undefined) throw noNext(name);
+      const { definition, erasedAt } = await this.storedVersion(author, name, promotes);
+      if (erasedAt) throw versionErased(name, promotes);
+      const content = { definition, enabled: current.status === undefined, by };
+      await this.assertRunnable(tenantId, definition);
+      const entry = await this.entries
+        .change({ tenantId, ...current }, content, actor, { promotes })
+        .catch(explainLimit);
+      if (!entry) continue;
+      await this.announce(tenantId);
+      return entry;
+    }
+    throw outrun(name);
+  }
+
+  /** Take the label `next` away, or the mark that it has ended by itself. Throws `conflict` if there is neither. */
+  async withdrawNext(author: Author, name: string): Promise<void> {
+    const { tenantId, agents, actor } = author;
+    assertMayWrite(agents, name);
+    for (let tries = 0; tries < TRIES; tries++) {
+      const { id, labels } = await this.own(author, name);
+      const version = labels?.next?.version ?? labels?.ended?.version;
+      if (version === undefined) throw noNext(name);
+      if (!(await this.entries.withdrawNext({ tenantId, id, version }, actor))) continue;
+      await this.announce(tenantId);
+      return;
+    }
+    throw outrun(name);
   }
 
   /** Delete an agent from the catalog. Its running tasks finish. */
@@ -222,9 +325,9 @@ export class Catalog {
    * credential by a secret since then. Throws `not-found`.
    */
   async version(viewer: Viewer, name: string, number: number): Promise<AgentVersion> {
-    const { version: newest } = await this.own(viewer, name);
+    const { version: newest, labels } = await this.own(viewer, name);
     const stored = await this.storedVersion(viewer, name, number);
-    if (number === newest || stored.erasedAt) return stored;
+    if (number === newest || number === labels?.next?.version || stored.erasedAt) return stored;
     return { ...stored, definition: withoutHeaderTexts(stored.definition) };
   }
 
@@ -246,7 +349,7 @@ export class Catalog {
       const { slug = current.slug, enabled = current.status === undefined, definition } = edit(current);
       if (slug !== current.slug) throw slugFixed(current.slug);
       const { status: _, ...kept } = current;
-      const next = { ...kept, definition, ...statusOf(!enabled), version: current.version + 1 };
+      const next = { ...kept, definition, ...statusOf(!enabled), version: newVersionOf(current) };
       if (isSame(next, current)) return { outcome: 'unchanged', entry: current };
       // A stored agent can always be disabled, even if its runtime's rules have changed since, or if there is no room.
       const isSwitched = isSame(next, { ...current, status: next.status });
@@ -254,7 +357,7 @@ export class Catalog {
       if (dryRun) return { outcome: 'updated', entry: next };
       const content = { definition, enabled, by };
       const entry = await this.entries
-        .change({ tenantId, ...current }, content, actor, isSwitched && !enabled)
+        .change({ tenantId, ...current }, content, actor, { isUnlimited: isSwitched && !enabled })
         .catch(explainLimit);
       if (!entry) continue;
       await this.announce(tenantId);
@@ -336,6 +439,9 @@ export class Catalog {
     }
   }
 }
+
+const newVersionOf = ({ version, labels }: CatalogEntry): number =>
+  1 + Math.max(version, labels?.newest ?? 0);
 
 /** Throws `forbidden`, whether there is such an agent or not. */
 function assertMayWrite(agents: AllowedAgents | undefined, name: string): void {

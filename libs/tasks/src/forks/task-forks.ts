@@ -237,6 +237,7 @@ export class TaskForks {
         details: turn.details,
         extensions: turn.extensions,
         copiedBytes,
+        isStable: true,
       });
     } catch (error) {
       await this.forks.discard(tenantId, id);

@@ -55,6 +55,10 @@ const PARKED = gauge(
   'baton_runs_parked',
   'Runs of all tenants whose steps do not fit the code of their agent: they wait for other code',
 );
+const ENDED_NEXT = gauge(
+  'baton_agents_next_ended',
+  'Agents of all tenants whose version with the label "next" has lost its share because its runs failed',
+);
 const REDIS_EVICTS = gauge(
   'baton_redis_evicts',
   '1 if the maxmemory-policy of Redis lets it delete the queue; else 0',
@@ -104,11 +108,12 @@ export class PlatformGauges implements OnModuleInit {
     const measuring = new SingleFlight<InstallationState>();
     this.metrics.onScrape(async () => {
       const state = await measuring.run(() => this.installation.state());
-      const { bytes, backupAgeSeconds, pausedSchedules, sleepOverdueSeconds, parkedRuns } = state;
+      const { bytes, backupAgeSeconds, pausedSchedules, sleepOverdueSeconds, parkedRuns, endedNext } = state;
       this.metrics.of(DATABASE_BYTES).set(bytes);
       this.metrics.of(PAUSED_SCHEDULES).set(pausedSchedules);
       this.metrics.of(SLEEP_OVERDUE).set(sleepOverdueSeconds);
       this.metrics.of(PARKED).set(parkedRuns);
+      this.metrics.of(ENDED_NEXT).set(endedNext);
       this.metrics.of(BACKUP_AGE).set(backupAgeSeconds ?? 0);
     });
     this.metrics.onScrape(async () => {

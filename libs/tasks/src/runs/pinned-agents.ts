@@ -1,4 +1,4 @@
-import type { Agent } from '@baton/a2a';
+import type { Agent, AgentLabel } from '@baton/a2a';
 import { readAgent, unpackAgent } from '@baton/agents';
 import { Environment } from '@baton/config';
 import {
@@ -12,7 +12,7 @@ import { Logger, messageOf } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { dirname } from 'node:path';
 
-/** Finds the version with which a task has begun, for agents that pin their tasks (`versions: pinned`). */
+/** Finds the version that a task runs: of agents that pin their tasks (`versions: pinned`), and of agents with labels. */
 @Injectable()
 export class PinnedAgents {
   constructor(
@@ -29,15 +29,18 @@ export class PinnedAgents {
    * @returns `agent`, if the task begins now, is not pinned, or its version is no longer there
    */
   async versionFor(run: ClaimedRun, agent: Agent, code: string | undefined): Promise<Agent> {
-    if (agent.definition.versions !== 'pinned' || agent.origin === 'builtin') return agent;
-    if (run.attempt === 1 && run.runId === run.taskId) return agent;
+    const isPinned = agent.definition.versions === 'pinned';
+    if ((!isPinned && !agent.labels) || agent.origin === 'builtin') return agent;
+    // With labels it was decided when the task was accepted.
+    if (!agent.labels && run.attempt === 1 && run.runId === run.taskId) return agent;
     const begun = await this.runs.begunWith(run.tenantId, run.taskId);
     if (!begun) return agent;
+    if (!isPinned) return latestOf(agent, begun.label);
     const pinned =
       agent.origin === 'installed'
         ? await this.withCode(agent, begun.code, code)
         : await this.ofCatalog(run.tenantId, agent, begun.version);
-    if (pinned) return pinned;
+    if (pinned) return begun.label ? { ...pinned, label: begun.label } : pinned;
     this.logger.warn('the version with which a task began is no longer there: it goes on with the newest', {
       tenantId: run.tenantId,
       taskId: run.taskId,
@@ -83,4 +86,11 @@ export class PinnedAgents {
       return undefined;
     }
   }
+}
+
+/** The newest version with the label of a task. Without `next`, its tasks go on with the stable version, and count as neither. */
+function latestOf(agent: Agent, label: AgentLabel | undefined): Agent {
+  if (label !== 'next') return label ? { ...agent, label } : agent;
+  const next = agent.labels?.next;
+  return next?.definition ? { ...agent, definition: next.definition, version: next.version, label } : agent;
 }

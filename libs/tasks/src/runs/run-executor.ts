@@ -320,7 +320,7 @@ export class RunExecutor {
     // The agent need not wait for it, and its first events may share the transaction.
     // Only pinned tasks ask for the code.
     const code = newest.definition.versions === 'pinned' ? (agent.code ?? present) : undefined;
-    const noted = this.noteVersion(run, { version: agent.version, code }, signal);
+    const noted = this.noteVersion(run, { version: agent.version, code, label: agent.label }, signal);
     const limits = await retryTransient(() => this.limits.of(run.tenantId), { signal });
     writer.allow(new EventAllowance(limits, run.logged));
     const log = {

@@ -1,5 +1,13 @@
 import { clock } from '@baton/telemetry';
-import { type Agent, type Message, ProtocolError, type Task, TaskState, runRetry } from '@baton/a2a';
+import {
+  type Agent,
+  agentOfNewTask,
+  type Message,
+  ProtocolError,
+  type Task,
+  TaskState,
+  runRetry,
+} from '@baton/a2a';
 import { Environment } from '@baton/config';
 import {
   ApproverError,
@@ -41,6 +49,8 @@ export type TaskRequest = Pick<
   agent: Agent;
   extensions?: readonly string[];
   isGuest?: boolean;
+  /** It begins with the stable version of its agent, whatever share `next` has. */
+  isStable?: boolean;
 };
 
 /** The next message of an interrupted task. */
@@ -99,8 +109,9 @@ export class TurnAcceptance {
     request: TaskRequest,
     open: () => Promise<T> = nothing,
   ): Promise<CreatedTurn<T>> {
-    const { agent, extensions = [], isGuest, ...input } = request;
+    const { agent: called, extensions = [], isGuest, isStable = false, ...input } = request;
     const { tenantId, task } = input;
+    const agent = isStable ? called : agentOfNewTask(called, task.id);
     // The first run has the id of its task, so that no index must say whose it is (`isRunOf`).
     const run: RunJob = { tenantId, taskId: task.id, runId: task.id, attempt: 0 };
     const quota = await this.slots.quotaFor(tenantId, isGuest);
@@ -109,6 +120,8 @@ export class TurnAcceptance {
     const creating = this.tasks.create({
       ...input,
       agentId: agent.id,
+      // Only then it is decided now. Else the worker runs, and notes, what is newest when it begins.
+      ...(agent.label && { begins: { label: agent.label, version: agent.version } }),
       runId: run.runId,
       extensions,
       retry,

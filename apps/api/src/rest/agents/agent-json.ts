@@ -1,4 +1,4 @@
-import { type Agent, missingInCard, ProtocolError, writeAgentDefinition } from '@baton/a2a';
+import { type Agent, type AgentLabels, missingInCard, ProtocolError, writeAgentDefinition } from '@baton/a2a';
 import { agentSchema } from '@baton/agents';
 import { callerOf } from '@baton/identity';
 import type {
@@ -34,6 +34,25 @@ const definition = z
   .record(z.string(), z.unknown())
   .describe('As in the document, without what is the same when it is left out');
 
+const nextVersion = z
+  .object({
+    version: z.int().describe('The version that has, or had, the label `next`'),
+    share: z.int().describe('How many of 100 new tasks begin with it'),
+    failures: z.int().describe('After how many failed runs it may lose its share by itself'),
+    since: timeSchema,
+  })
+  .meta({ id: 'NextVersion' });
+const endedNext = z
+  .object({
+    version: z.int(),
+    share: z.int().describe('As it was'),
+    at: timeSchema,
+    runs: z.int().describe('How many of its runs had ended'),
+    failed: z.int().describe('How many of them had failed'),
+    stable_runs: z.int().describe('The same for runs of the stable version'),
+    stable_failed: z.int(),
+  })
+  .meta({ id: 'EndedNextVersion' });
 const agentSummary = z
   .object({
     id: z.string().optional().describe('Left out in a dry run that would create it'),
@@ -41,6 +60,10 @@ const agentSummary = z
     origin: z.enum(['catalog', 'installed', 'builtin']),
     enabled: z.boolean(),
     version: z.int().nullable(),
+    next: nextVersion.optional().describe('The version with the label `next`. Left out: none has it'),
+    next_ended: endedNext
+      .optional()
+      .describe('Left out, unless a version has lost the label `next` because its runs failed'),
     name: z.string(),
     description: z.string(),
     runtime: z.string(),
@@ -209,13 +232,54 @@ export const encodeVersion = (version: AgentVersion): z.infer<typeof versionAnsw
   definition: version.erasedAt ? null : writeAgentDefinition(version.definition),
 });
 
-const standingOf = ({ id, slug, origin, version, status }: Omit<Shown, 'definition'>) => ({
+const standingOf = ({ id, slug, origin, version, status, labels }: Omit<Shown, 'definition'>) => ({
   id,
   slug,
   origin,
   enabled: status === undefined,
   version: version ?? null,
+  ...(labels && encodeLabels(labels)),
 });
+
+const encodeLabels = ({
+  next,
+  ended,
+}: AgentLabels): Pick<z.infer<typeof agentSummary>, 'next' | 'next_ended'> => ({
+  ...(next && {
+    next: {
+      version: next.version,
+      share: next.share,
+      failures: next.failures,
+      since: next.since.toISOString(),
+    },
+  }),
+  ...(ended && {
+    next_ended: {
+      version: ended.version,
+      share: ended.share,
+      at: ended.at,
+      runs: ended.runs,
+      failed: ended.failed,
+      stable_runs: ended.stableRuns,
+      stable_failed: ended.stableFailed,
+    },
+  }),
+});
+
+/** The body that gives a version the label `next`. */
+export const nextBody = z
+  .strictObject({
+    share: z.int().min(1).max(100).describe('How many of 100 new tasks begin with it'),
+    failures: z
+      .int()
+      .min(1)
+      .max(1000)
+      .optional()
+      .describe('After how many failed runs it may lose its share by itself. Default: as it is, or 5'),
+    version: z.int().min(1).optional().describe('A stored version. Default: the one that has the label'),
+    agent: agentBody.optional().describe('In place of `version`: the document of a new version'),
+  })
+  .meta({ id: 'NextVersionWrite' });
 
 /** The open tasks of an agent that have begun with the same version. */
 const openVersion = z
@@ -235,14 +299,17 @@ export const openVersions = z.object({
 });
 
 export const encodeOpenVersions = (
-  { definition, version: newest }: Pick<Agent, 'definition' | 'version'>,
+  { definition, version: newest, labels }: Pick<Agent, 'definition' | 'version' | 'labels'>,
   found: readonly OpenVersion[],
 ): z.infer<typeof openVersions> => ({
   pinned: definition.versions === 'pinned',
   versions: found.map(({ version, code, tasks, oldestAt, isInstalled }) => ({
     version,
     code,
-    current: code === null ? version === (newest ?? null) : isInstalled,
+    current:
+      code === null
+        ? version === (newest ?? null) || (version !== null && version === labels?.next?.version)
+        : isInstalled,
     open_tasks: tasks,
     oldest_at: oldestAt.toISOString(),
   })),

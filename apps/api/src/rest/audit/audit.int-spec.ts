@@ -116,6 +116,11 @@ const agent = async (): Promise<string> => {
   await admin.ask('POST', '/v1/agents', { ...ECHO, slug });
   return slug;
 };
+const withNext = async (): Promise<string> => {
+  const slug = await agent();
+  await admin.ask('PUT', `/v1/agents/${slug}/next`, { share: 5, agent: { ...ECHO, description: 'Next' } });
+  return slug;
+};
 const schedule = async (): Promise<string> => {
   const name = `schedule-${randomUUID().slice(0, 8)}`;
   await admin.ask('POST', '/v1/schedules', { name, agent: 'echo', text: 'hi', cron: '0 8 * * *' });
@@ -169,6 +174,24 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     const target = await agent();
     await admin.ask('PATCH', `/v1/agents/${target}`, { description: 'Another' });
     return { path: `/v1/agents/${target}/versions/1`, action: 'agent.erase', target };
+  },
+  'PUT /v1/agents/:agent/next': async () => {
+    const target = await agent();
+    await admin.ask('PATCH', `/v1/agents/${target}`, { description: 'Another' });
+    return {
+      path: `/v1/agents/${target}/next`,
+      body: { share: 5, version: 1 },
+      action: 'agent.next',
+      target,
+    };
+  },
+  'POST /v1/agents/:agent/next/promote': async () => {
+    const target = await withNext();
+    return { path: `/v1/agents/${target}/next/promote`, action: 'agent.promote', target };
+  },
+  'DELETE /v1/agents/:agent/next': async () => {
+    const target = await withNext();
+    return { path: `/v1/agents/${target}/next`, action: 'agent.withdraw', target };
   },
   'POST /v1/agents/:agent/versions/:version/restore': async () => {
     const target = await agent();

@@ -9,6 +9,7 @@ import { useCaller } from '../../session/caller';
 import { AgentCard } from './agent-card';
 import { AgentVersions } from './agent-versions';
 import { MissingSecrets } from './missing-secrets';
+import { NextVersion } from './next-version';
 import { type Agent, agentQuery, deleteAgent, documentText, secretNames, setEnabled } from './agents-api';
 import { EnabledBadge } from './agents-page';
 
@@ -46,6 +47,7 @@ export function AgentPage() {
             : `Not of the catalog: ${agent.origin}. Its settings are the operator's`}
         </Text>
       </Group>
+      <NextVersion agent={agent} />
       <Tabs
         value={tab}
         onChange={(value) => void navigate({ search: { tab: (value ?? 'definition') as typeof tab } })}

@@ -35,7 +35,11 @@ export function AgentVersions({ agent, etag }: { agent: Agent; etag: string | un
           <Table.Tbody>
             {data.versions.map(({ version, enabled, created_at: at, created_by: by, erased_at: erased }) => (
               <Table.Tr key={version}>
-                <Table.Td>{version}</Table.Td>
+                <Table.Td>
+                  {version}
+                  {version === newest && ' stable'}
+                  {version === agent.next?.version && ' next'}
+                </Table.Td>
                 <Table.Td>
                   <Time at={at} />
                 </Table.Td>
@@ -140,8 +144,8 @@ function RestoreDialog({
     >
       <Stack>
         <Text size="sm">
-          This makes version {(agent.version ?? 0) + 1} with the contents of version {version}. New turns use
-          it. Running turns finish with their version.
+          This makes a new version with the contents of version {version}. New turns use it. Running turns
+          finish with their version.
         </Text>
         <Difference slug={agent.slug} from={agent.version ?? 1} to={version} />
         {restore.error && <ErrorView error={restore.error} />}

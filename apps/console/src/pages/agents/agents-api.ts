@@ -122,6 +122,14 @@ export const restoreVersion = (name: string, version: number, etag: string | und
     }),
   );
 
+/** Makes the version with the label `next` the stable one. */
+export const promoteNext = (name: string) =>
+  answerOf(api.POST('/v1/agents/{agent}/next/promote', { params: { path: { agent: name } } }));
+
+/** Takes the label `next` away, or the mark that it was lost. */
+export const withdrawNext = (name: string) =>
+  answerOf(api.DELETE('/v1/agents/{agent}/next', { params: { path: { agent: name } } }));
+
 /** The names of the secrets that an agent uses: `{secret: crm}` anywhere, and the `key` of its model. */
 export function secretNames({ config }: Record<string, unknown>): string[] {
   const names = new Set<string>();

@@ -8,6 +8,7 @@ import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
 import { durationText } from '../../components/duration';
 import { moneyIn, type Usage, usageQuery } from '../usage/usage-query';
+import type { Agent } from './agents-api';
 import { agentsQuery, type LoadFailure } from '../../api/agents-query';
 
 const USE_DAYS = 7;
@@ -46,7 +47,7 @@ export function AgentsPage() {
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
-              {data.agents.map(({ id, slug, name, description, runtime, origin, version, enabled }) => (
+              {data.agents.map(({ id, slug, name, description, runtime, origin, enabled, ...versions }) => (
                 <Table.Tr key={slug}>
                   <Table.Td>
                     <Anchor component={Link} to={`/agents/${slug}`} underline="always">
@@ -56,7 +57,7 @@ export function AgentsPage() {
                   <Table.Td title={description}>{name}</Table.Td>
                   <Table.Td>{runtime}</Table.Td>
                   <Table.Td>{origin}</Table.Td>
-                  <Table.Td>{version ?? '–'}</Table.Td>
+                  <Table.Td>{versionText(versions)}</Table.Td>
                   <Table.Td>
                     <EnabledBadge enabled={enabled} />
                   </Table.Td>
@@ -72,6 +73,17 @@ export function AgentsPage() {
       )}
     </Page>
   );
+}
+
+/** The stable version, and what is to be known about `next`. */
+function versionText({
+  version,
+  next,
+  next_ended: ended,
+}: Pick<Agent, 'version' | 'next' | 'next_ended'>): string {
+  if (next) return `${version} · next ${next.version}: ${next.share} %`;
+  if (ended) return `${version} · next ${ended.version} failed`;
+  return String(version ?? '–');
 }
 
 /** How an agent was used, of the days that `USE_TITLES` are about. @param of unset: it was not used */

@@ -1,0 +1,40 @@
+import { AgentCatalogStore, FailingNextStore } from '@baton/database';
+import { Messaging } from '@baton/messaging';
+import { Logger } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
+import { RepeatedWork } from '../core/repeated-work.js';
+import { SweepLeader } from '../core/sweep-leader.js';
+
+const EVERY_MS = 5_000;
+
+/**
+ * Ends the share of versions with the label `next` that fail too often. Postgres counts and decides, so that two workers that do this
+ * at once end it once.
+ */
+@Injectable()
+export class FailingNextWatch extends RepeatedWork {
+  constructor(
+    private readonly failing: FailingNextStore,
+    private readonly entries: AgentCatalogStore,
+    private readonly leader: SweepLeader,
+    private readonly messaging: Messaging,
+    private readonly logger: Logger,
+  ) {
+    super({ everyMs: EVERY_MS, log: { name: 'The watch of versions with the label "next"', logger } });
+  }
+
+  async runOnce(): Promise<void> {
+    if (!this.leader.isLeader) return;
+    for (const next of await this.failing.find()) {
+      if (!(await this.entries.endNext(next))) continue;
+      const { tenantId, slug: agent, ended } = next;
+      this.logger.warn('a version has lost the label "next": too many of its runs failed', {
+        tenantId,
+        agent,
+        ...ended,
+      });
+      // If it is lost, other processes still know it within a second.
+      await this.messaging.publishControl({ type: 'catalog-changed', tenantId }).catch(() => undefined);
+    }
+  }
+}

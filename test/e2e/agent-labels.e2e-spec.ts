@@ -1,0 +1,193 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack, type TestTenant } from '../support/stack.js';
+
+/* oxlint-disable typescript/no-explicit-any -- tests look at the wire */
+
+let folder: string;
+let stack: Stack;
+let tenant: TestTenant;
+let provider: ModelProvider;
+/** Words in a prompt with which the provider fails. */
+let broken: string | undefined;
+
+const definition = (prompt: string, versions: string): object => ({
+  name: 'Clerk',
+  description: `Says: ${prompt}`,
+  runtime: 'llm',
+  versions,
+  config: { model: 'openai-compatible/clerk-1', baseUrl: provider.url, prompt },
+});
+
+describe('the label next of an agent', () => {
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'baton-labels-'));
+    provider = await ModelProvider.start();
+    // It says its prompt.
+    provider.answer(({ body }) => {
+      const prompt = body.messages[0].content as string;
+      return broken !== undefined && prompt.includes(broken) ? { status: 400 } : { text: prompt };
+    });
+    stack = await Stack.start({
+      driver: 'postgres',
+      env: { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1' },
+    });
+    tenant = await stack.createTenant('admin');
+  });
+  afterEach(() => (broken = undefined));
+  afterAll(async () => {
+    await Promise.all([stack.stop(), provider.stop()]);
+    rmSync(folder, { recursive: true });
+  });
+
+  it('gives a version a share of new tasks; the card is that of the stable one until next is promoted', async () => {
+    await write('shared', definition('stable', 'latest'));
+    const file = join(folder, 'next.yaml');
+    writeFileSync(file, JSON.stringify(definition('next', 'latest')));
+    const said = await stack.baton('agents', 'next', 'shared', '--share', '50', '--file', file, ...door());
+    expect(said).toBe('Version 2 of agent shared gets 50 % of new tasks.');
+    const seen = new Set<string>();
+    while (seen.size < 2) {
+      const task = await send('shared', 'Who?');
+      expect(saidIn(task)).toMatch(/^(next|stable)$/);
+      seen.add(saidIn(task));
+      // It is decided by the id, so that nothing that is repeated gets another version.
+      expect(saidIn(task)).toBe(isNext(task.id as string, 50) ? 'next' : 'stable');
+      expect(await versionOf(task.id as string)).toBe(saidIn(task) === 'next' ? 2 : 1);
+    }
+    expect(await stack.baton('agents', 'list', ...door())).toMatch(/^shared .* 1 \(next 2: 50 %\) /m);
+    expect((await ask('/agents/shared/.well-known/agent-card.json')).description).toBe('Says: stable');
+    expect(await stack.baton('agents', 'promote', 'shared', ...door())).toContain('(version 3)');
+    expect((await ask('/agents/shared/.well-known/agent-card.json')).description).toBe('Says: next');
+    expect(saidIn(await send('shared', 'Who?'))).toBe('next');
+    expect(await ask('/v1/agents/shared')).not.toHaveProperty('next');
+  });
+
+  it('stays with a task that was accepted with it, also if its worker dies and next is withdrawn: if the agent pins its tasks', async () => {
+    const accepted: string[] = [];
+    for (const versions of ['pinned', 'latest']) {
+      await write(versions, definition('stable', versions));
+      await setNext(versions, { share: 100, agent: definition('next', versions) });
+    }
+    await stack.killWorkers();
+    for (const slug of ['pinned', 'latest']) {
+      accepted.push(await begin(slug));
+      await stack.baton('agents', 'withdraw', slug, ...door());
+    }
+    await stack.addWorker();
+    expect(await Promise.all(accepted.map(async (id) => saidIn(await ended(id))))).toEqual([
+      'next',
+      'stable',
+    ]);
+    expect(saidIn(await send('pinned', 'Who?'))).toBe('stable');
+  });
+
+  it('ends by itself, once, when the runs of that version fail', async () => {
+    broken = 'next';
+    await write('failing', definition('stable', 'latest'));
+    await setNext('failing', { share: 100, failures: 3, agent: definition('next', 'latest') });
+    for (let i = 0; i < 2; i++) await send('failing', 'Who?');
+    // The third fails, and the worker that would look dies.
+    await send('failing', 'Who?');
+    await stack.killWorkers();
+    await Promise.all([stack.addWorker(), stack.addWorker()]);
+    const { next, next_ended: mark } = await untilEnded('failing');
+    expect(next).toBeUndefined();
+    expect(mark).toMatchObject({
+      version: 2,
+      share: 100,
+      runs: 3,
+      failed: 3,
+      stable_runs: 0,
+      stable_failed: 0,
+    });
+    expect(saidIn(await send('failing', 'Who?'))).toBe('stable');
+    expect(await stack.baton('agents', 'list', ...door())).toMatch(
+      /^failing .* 1 \(next 2 ended: 3 of 3 runs failed\) /m,
+    );
+    const { records } = await ask('/v1/audit?action=agent.withdraw');
+    expect(records.filter(({ target }: any) => target.name === 'failing')).toMatchObject([
+      { actor: { kind: 'platform' }, detail: { version: 2, failed: 3 } },
+    ]);
+    await stack.baton('agents', 'withdraw', 'failing', ...door());
+    expect(await ask('/v1/agents/failing')).not.toHaveProperty('next_ended');
+  });
+
+  it('does not end when the stable version fails as often', async () => {
+    broken = 'clerk';
+    await write('both', definition('stable clerk', 'latest'));
+    await setNext('both', { share: 50, failures: 1, agent: definition('next clerk', 'latest') });
+    const seen = new Set<boolean>();
+    // A stable task fails first. Else the only runs are failed ones of next.
+    while (!seen.has(false)) {
+      await setNext('both', { share: 1, failures: 1 });
+      seen.add(isNext((await send('both', 'Who?')).id as string, 1));
+    }
+    await setNext('both', { share: 100, failures: 1 });
+    await send('both', 'Who?');
+    broken = 'next of another';
+    await write('other', definition('stable', 'latest'));
+    await setNext('other', { share: 100, failures: 1, agent: definition('next of another', 'latest') });
+    await send('other', 'Who?');
+    // What looks has looked at both.
+    await untilEnded('other');
+    expect((await ask('/v1/agents/both')).next).toMatchObject({ version: 2, share: 100 });
+  });
+});
+
+/** How a task is to be decided. */
+const isNext = (taskId: string, share: number): boolean =>
+  Number.parseInt(taskId.slice(-8), 16) % 100 < share;
+
+const door = (): string[] => ['--url', stack.apis[0]!.url, '--token', tenant.token];
+
+async function send(agent: string, text: string): Promise<any> {
+  const { result } = await new RawCaller(stack.url(0, agent), tenant.token).call(
+    'SendMessage',
+    sendParams(text),
+  );
+  return result!.task;
+}
+
+/** Sends a message and does not wait. */
+async function begin(agent: string): Promise<string> {
+  const params = { ...sendParams('Who?'), configuration: { returnImmediately: true } };
+  const { result } = await new RawCaller(stack.url(0, agent), tenant.token).call('SendMessage', params);
+  return result!.task.id as string;
+}
+
+async function ask(path: string, method = 'GET', body?: object): Promise<any> {
+  const headers = {
+    authorization: `Bearer ${tenant.token}`,
+    ...(body && { 'content-type': 'application/json' }),
+  };
+  const request = { method, headers, ...(body && { body: JSON.stringify(body) }) };
+  const answer = await fetch(`${stack.apis[0]!.url}${path}`, request);
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer.json();
+}
+
+const write = (slug: string, agent: object): Promise<unknown> => ask(`/v1/agents/${slug}`, 'PUT', agent);
+const setNext = (slug: string, next: object): Promise<unknown> => ask(`/v1/agents/${slug}/next`, 'PUT', next);
+
+const versionOf = async (id: string): Promise<number> => (await ask(`/v1/tasks/${id}`)).agent_version;
+
+async function untilEnded(slug: string): Promise<any> {
+  for (;;) {
+    const agent = await ask(`/v1/agents/${slug}`);
+    if (agent.next_ended) return agent;
+  }
+}
+
+/** The task when its turn has ended: then its stream of events ends. */
+async function ended(id: string): Promise<any> {
+  const headers = { authorization: `Bearer ${tenant.token}` };
+  await (await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}/events`, { headers })).text();
+  return (await ask(`/v1/tasks/${id}`)).task;
+}
+
+const saidIn = ({ status, artifacts }: any): string => (status.message ?? artifacts[0]).parts[0].text;
