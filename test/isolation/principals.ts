@@ -196,7 +196,10 @@ export class Principals {
       agent: async () => {
         await this.must('PUT', `/v1/agents/${name}`, { name, description: name, runtime: 'echo' });
         // Only what is no longer in force can be erased.
-        return this.must('PATCH', `/v1/agents/${name}`, { description: 'changed' });
+        await this.must('PATCH', `/v1/agents/${name}`, { description: 'changed' });
+        // A version that can be promoted and withdrawn.
+        const agent = { name, description: 'next', runtime: 'echo' };
+        return this.must('PUT', `/v1/agents/${name}/next`, { share: 1, agent });
       },
       secret: () => this.must('PUT', `/v1/secrets/${name}`, { value: 'value' }),
       schedule: () => this.must('POST', '/v1/schedules', { name, agent: AGENT, cron: '@yearly', text: 'hi' }),
