@@ -48,6 +48,11 @@ export interface TurnJournal {
    * come keep it, and replace only what follows.
    */
   restart(value: unknown): Promise<void>;
+  /**
+   * The task may have a call at a tool server that goes on by itself, from now on. If the task is canceled while no worker has it, the
+   * platform cancels the calls that the journal names. Durable when it resolves. Rejects as `append`.
+   */
+  noteRemoteCall(): Promise<void>;
 }
 
 /** The log of a turn's task, for runtimes that replay. */

@@ -54,6 +54,7 @@ export { assertConfig, assertSchemas } from './runtime-configs.js';
 export { type ConsoleLevel } from './runtimes/executor/protocol.js';
 export { AgentCrash } from './runtimes/executor/agent-crash.js';
 export { AgentError } from './runtimes/executor/agent-error.js';
+export { cancelRemoteCalls } from './remote-call-cancel.js';
 export { checkTools } from './tool-checks.js';
 export { calledUrls } from './called-urls.js';
 export { withoutHeaderTexts } from './header-texts.js';

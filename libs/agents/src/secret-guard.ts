@@ -47,6 +47,7 @@ export class SecretGuard implements TurnSecrets {
       read: (taskId) => journal.read(taskId),
       append: (value, record) => journal.append(this.redactor.value(value), record),
       restart: (value) => journal.restart(this.redactor.value(value)),
+      noteRemoteCall: () => journal.noteRemoteCall(),
     };
   }
 

@@ -12,6 +12,7 @@ import { Database } from './connection/database.js';
 import { DeadLetterStore } from './runs/dead-letter.store.js';
 import { DispatchStore } from './dispatch/dispatch.store.js';
 import { QueueStore } from './dispatch/queue.store.js';
+import { RemoteCallStore } from './delegation/remote-call.store.js';
 import { TaskTreeStore } from './delegation/task-tree.store.js';
 import { HostStore } from './catalog/host.store.js';
 import { InstallationStore } from './inspection/installation.store.js';
@@ -78,6 +79,7 @@ const STORES = [
   DispatchStore,
   WorkerStore,
   QueueStore,
+  RemoteCallStore,
   TaskTreeStore,
   ScheduleStore,
   PushConfigStore,

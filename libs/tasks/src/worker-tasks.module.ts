@@ -6,6 +6,7 @@ import { TaskActions } from './bulk/task-actions.js';
 import { FailingNextWatch } from './catalog/failing-next-watch.js';
 import { AgentDirectoryModule } from './catalog/agent-directory.module.js';
 import { SweepLeaderModule } from './core/sweep-leader.module.js';
+import { CanceledRemoteCalls } from './delegation/canceled-remote-calls.js';
 import { TaskTreeSweep } from './delegation/task-tree-sweep.js';
 import { TaskForks } from './forks/task-forks.js';
 import { PlatformModule } from './platform/platform.module.js';
@@ -16,6 +17,7 @@ import { UsageCount } from './retention/usage-count.js';
 import { UsageRollup } from './retention/usage-rollup.js';
 import { SpendingWarnings } from './webhooks/spending-warnings.js';
 import { RunsModule } from './runs/runs.module.js';
+import { RuntimePortsModule } from './runtime-ports/runtime-ports.module.js';
 import { ScheduleClockModule } from './schedules/schedule-clock.module.js';
 import { TurnsModule } from './turns/turns.module.js';
 import { UnansweredTasks } from './turns/unanswered-tasks.js';
@@ -30,11 +32,13 @@ import { UnansweredTasks } from './turns/unanswered-tasks.js';
     OutboundModule,
     ReceiversModule,
     RunsModule,
+    RuntimePortsModule,
     ScheduleClockModule,
     TurnsModule,
   ],
   providers: [
     BulkWork,
+    CanceledRemoteCalls,
     FailingNextWatch,
     MatchingTasks,
     TaskActions,

@@ -162,6 +162,10 @@ export class MemoryJournal implements TurnJournal {
     return Promise.resolve();
   }
 
+  noteRemoteCall(): Promise<void> {
+    return Promise.resolve();
+  }
+
   async restart(value: unknown): Promise<void> {
     const { length } = this.entries;
     await this.append(value);

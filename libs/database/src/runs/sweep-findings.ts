@@ -11,6 +11,8 @@ export interface SweepFindings {
   suspendedRuns: boolean;
   /** Tasks that go on without an answer now. */
   unansweredTasks: boolean;
+  /** Canceled tasks whose calls tool servers may still go on with. */
+  canceledRemoteCalls: boolean;
   /** Children of tasks that have not ended. */
   openChildren: boolean;
   dueSchedules: boolean;

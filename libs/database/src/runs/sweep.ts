@@ -1,3 +1,4 @@
+import { TaskState } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { Database, Statement } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
@@ -37,6 +38,9 @@ SELECT look.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'swee
   ) AS "waitingRuns",
   EXISTS (SELECT FROM runs WHERE state = 'suspended') AS "suspendedRuns",
   EXISTS (SELECT FROM tasks WHERE wakes_at <= look.started_at) AS "unansweredTasks",
+  EXISTS (
+    SELECT FROM tasks WHERE remote_calls_at <= look.started_at AND state = ${TaskState.TASK_STATE_CANCELED}
+  ) AS "canceledRemoteCalls",
   EXISTS (
     SELECT FROM tasks WHERE parent_task_id IS NOT NULL AND state NOT IN (${TERMINAL_STATES})
   ) AS "openChildren",

@@ -31,7 +31,7 @@ describe('the journal of a run', () => {
   const stop = new AbortController();
   beforeEach(() => {
     store = new FakeStore();
-    journal = new RunJournal(store, RUN, stop.signal);
+    journal = new RunJournal(store, RUN, stop.signal, { note: () => Promise.resolve(true) });
   });
 
   it('goes on after what earlier turns and attempts have written', async () => {

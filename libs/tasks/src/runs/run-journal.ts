@@ -1,5 +1,5 @@
 import { type JournalEntry, splitJournal, type TaskOrigin, type TurnJournal } from '@baton/agents';
-import { type ClaimedRun, JournalStore, retryTransient } from '@baton/database';
+import { type ClaimedRun, JournalStore, type RemoteCallStore, retryTransient } from '@baton/database';
 import { AppendRefused } from '../core/append-refused.js';
 
 /** The journal of a claimed run's task. Entries are written one after another, each until Postgres has answered. */
@@ -11,6 +11,7 @@ export class RunJournal implements TurnJournal {
     private readonly store: Pick<JournalStore, 'read' | 'append' | 'restart'>,
     private readonly run: Pick<ClaimedRun, 'tenantId' | 'taskId' | 'runId' | 'attempt'>,
     private readonly signal: AbortSignal,
+    private readonly remoteCalls: Pick<RemoteCallStore, 'note'>,
   ) {}
 
   /** Where the task comes from, as its first entry says. Undefined: it goes on with no other task. */
@@ -37,6 +38,11 @@ export class RunJournal implements TurnJournal {
       const kept = (await this.origin()) ? 1 : 0;
       return this.store.restart(this.run, position, value, kept);
     });
+  }
+
+  async noteRemoteCall(): Promise<void> {
+    const isOurs = await retryTransient(() => this.remoteCalls.note(this.run), { signal: this.signal });
+    if (!isOurs) throw new AppendRefused('another attempt owns the run');
   }
 
   private inOrder(write: (position: number) => Promise<boolean>): Promise<void> {

@@ -1,6 +1,13 @@
 import { type Agent, type Task, wellFormed } from '@baton/a2a';
 import { type GuardedTurn, type TurnLog, SecretReader, SecretGuard, withOrigin } from '@baton/agents';
-import { type ClaimedRun, ContextStateStore, JournalStore, TaskStore, retryTransient } from '@baton/database';
+import {
+  type ClaimedRun,
+  ContextStateStore,
+  JournalStore,
+  RemoteCallStore,
+  TaskStore,
+  retryTransient,
+} from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Outbound } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
@@ -27,6 +34,7 @@ export class TurnBuilder {
     private readonly consoles: TaskConsoles,
     private readonly callRecords: CallRecords,
     private readonly states: ContextStateStore,
+    private readonly remoteCalls: RemoteCallStore,
   ) {}
 
   /** The records of the calls that an attempt makes of its model. */
@@ -46,7 +54,7 @@ export class TurnBuilder {
     const { tenantId, runId, attempt, details, extensions, runsAlone } = run;
     // Earlier releases have stored what is not well-formed Unicode.
     const { message, task: stored } = wellFormed({ message: run.message, task: run.snapshot.task });
-    const journal = new RunJournal(this.journals, run, signal);
+    const journal = new RunJournal(this.journals, run, signal, this.remoteCalls);
     const origin = hasOrigin(stored) ? await journal.origin() : undefined;
     const task = origin ? withOrigin(stored, origin) : stored;
     const secrets = new SecretGuard(this.secrets, tenantId);

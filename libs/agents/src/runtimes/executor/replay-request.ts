@@ -46,6 +46,7 @@ export async function replayRequest(recorded: RecordedTask): Promise<TurnRequest
     journal: {
       read: () => Promise.resolve(entries),
       append: () => Promise.reject(new Error('a replay stores nothing')),
+      noteRemoteCall: () => Promise.resolve(),
       restart: () => Promise.reject(new Error('a replay stores nothing')),
     },
     origin,

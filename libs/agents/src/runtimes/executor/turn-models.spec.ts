@@ -46,6 +46,7 @@ class Bench {
       journal: {
         read: () => journal.read(),
         append: (value: unknown, record?: string) => write(() => journal.append(value, record)),
+        noteRemoteCall: () => Promise.resolve(),
         restart: (value: unknown) => write(() => journal.restart(value)),
       },
       records: { byDefault: 'all', hold: () => undefined },

@@ -124,6 +124,7 @@ class Bench {
     return {
       read: () => journal.read(),
       append: (value: unknown) => write(() => journal.append(value)),
+      noteRemoteCall: () => Promise.resolve(),
       restart: (value: unknown) => write(() => journal.restart(value)),
     };
   }

@@ -50,6 +50,7 @@ class Bench {
       journal: {
         read: () => journal.read(),
         append: (value: unknown) => write(() => journal.append(value)),
+        noteRemoteCall: () => Promise.resolve(),
         restart: (value: unknown) => write(() => journal.restart(value)),
       },
     };

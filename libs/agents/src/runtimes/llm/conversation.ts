@@ -255,6 +255,12 @@ export class Conversation {
     return position;
   }
 
+  /** Stores what a tool server goes on with. Before its first task is, the platform knows that a cancel must reach the server. */
+  async addRemoteCall(call: RecordedCall, remote: RemoteCall): Promise<void> {
+    if (remote.task && !this.remoteCallOf(call)?.task) await this.turn.journal.noteRemoteCall();
+    await this.add({ kind: 'remote', ...idsOf(call), remote });
+  }
+
   /** Adds this turn's message as a prompt, unless an earlier attempt has added it. */
   async begin(): Promise<void> {
     if (this.ofThisRun().some(({ kind }) => kind === 'asked')) return;

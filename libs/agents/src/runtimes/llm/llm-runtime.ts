@@ -24,7 +24,7 @@ import { allowedMicros, capInputProblem, capQuestion } from './approval/cap-ques
 import { callCorrection, type WrongCall, wrongCallsFailure } from './answer-calls.js';
 import { partialAnswer } from './finish-reason.js';
 import { type LlmConfig, llmConfigSchema, splitModel } from './llm-config.js';
-import { callIdOf, Conversation, idsOf, type ModelStep, textOfStep } from './conversation.js';
+import { callIdOf, Conversation, type ModelStep, textOfStep } from './conversation.js';
 import { leftovers, progressArtifact, progressSaid, Speech } from './turn-artifacts.js';
 import { memoryOf } from './memory.js';
 import type { Compaction } from './compaction.js';
@@ -149,8 +149,7 @@ export class LlmRuntime implements AgentRuntime {
     let wakeInMs = Infinity;
     for (const { call, remote } of calls) {
       if (!remote?.task) return;
-      const keep = async (kept: RemoteCall): Promise<void> =>
-        void (await conversation.add({ kind: 'remote', ...idsOf(call), remote: kept }));
+      const keep = (kept: RemoteCall): Promise<void> => conversation.addRemoteCall(call, kept);
       const waiting = await this.sources.lookAt(turn, config, remote, keep, signal);
       if (!waiting) return;
       wakeInMs = Math.min(wakeInMs, waiting.waitMs);

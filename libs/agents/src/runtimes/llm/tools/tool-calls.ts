@@ -181,7 +181,7 @@ async function makeCall(
     traceparent: span?.traceparent,
     ...(answer && { answer }),
     kept,
-    keep: async (remote) => void (await conversation.add({ kind: 'remote', ...idsOf(call), remote })),
+    keep: (remote) => conversation.addRemoteCall(call, remote),
     report: progressOf(turn, call, reports),
     checkForm: (schema, value) => checks.input(toolName, schema, value),
   });

@@ -1,0 +1,23 @@
+import { type LinkPorts, waysTo } from './links.js';
+import type { RemoteMcpServer } from './mcp-config.js';
+import { isTransient, wasNotStarted } from './mcp-failure.js';
+import { ModernConnection } from './modern-connection.js';
+
+/** Cancels a task at a server. Never rejects. @returns false: it was not told, and may be later */
+export async function cancelAtServer(
+  config: RemoteMcpServer,
+  ports: LinkPorts,
+  taskId: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    const { modern } = await waysTo(config, ports);
+    if (!modern) return true;
+    const { connectTimeout, timeout } = config;
+    await new ModernConnection({ ...modern, connectTimeout, timeout }).cancelTask(taskId, signal);
+    return true;
+  } catch (error) {
+    // It has answered: it does not know the task, or refuses.
+    return !(signal.aborted || isTransient(error) || wasNotStarted(error));
+  }
+}

@@ -1,0 +1,147 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { Client } from 'pg';
+import { DRIVERS } from '../support/index.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import {
+  type ModernMcpServer,
+  type ModernTask,
+  startModernServer,
+} from '../support/mcp-server/modern-server.js';
+import { PATIENT } from '../support/mcp-server/mcp-server.js';
+import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+
+const ENV = { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1' };
+const says = (text: string) => ({ content: [{ type: 'text', text }] });
+
+describe.each(DRIVERS)('a tool that answers with a task, over %j', (driver) => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-remote-calls-'));
+  let stack: Stack;
+  let provider: ModelProvider;
+  let server: ModernMcpServer;
+  let caller: RawCaller;
+
+  beforeAll(async () => {
+    [stack, provider, server] = await Promise.all([
+      Stack.start({ driver, workers: 1, env: ENV }),
+      ModelProvider.start(),
+      startModernServer({
+        tools: [{ name: 'report', call: () => server.newTask({ pollIntervalMs: 100 }) }],
+      }),
+    ]);
+    const { slug, token } = await stack.createTenant();
+    const file = join(folder, 'agent.json');
+    const agent = {
+      name: 'Clerk',
+      description: 'Writes reports.',
+      runtime: 'llm',
+      config: {
+        model: 'openai-compatible/clerk-1',
+        baseUrl: provider.url,
+        tools: { mcp: [{ ...PATIENT, name: 'desk', url: server.url, neverRepeat: 'all' }] },
+      },
+    };
+    writeFileSync(file, JSON.stringify(agent));
+    await stack.baton('agents', 'create', '--tenant', slug, '--file', file, '--slug', 'clerk');
+    caller = new RawCaller(stack.url(0, 'clerk'), token);
+  });
+
+  afterAll(async () => {
+    await Promise.all([stack.stop(), provider.stop(), server.stop()]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  beforeEach(() => {
+    provider.reset();
+    server.calls.length = 0;
+    server.tasks.clear();
+    provider.reply({ calls: [{ name: 'desk_report', input: {} }] }, { text: 'Here it is.' });
+  });
+
+  /** `kill -9` of the only worker; another one takes its place. */
+  async function replaceWorker(): Promise<void> {
+    await stack.killWorkers();
+    await stack.addWorker();
+  }
+
+  const send = async (parts: object[], taskId?: string) => {
+    const params = sendParams('', taskId === undefined ? {} : { taskId });
+    (params as { message: { parts: object[] } }).message.parts = parts;
+    return (await caller.call('SendMessage', params)).result!.task;
+  };
+
+  /** Resolves when the state of the remote task is read once more. */
+  async function lookedAt(task: ModernTask): Promise<void> {
+    const { gets } = task;
+    await server.until(() => task.gets > gets);
+  }
+
+  /** Resolves with the id of its task when a run is suspended. */
+  async function suspended(): Promise<string> {
+    const client = new Client({ connectionString: stack.database.url });
+    await client.connect();
+    await client.query(`SET baton.tenant = 'system'`);
+    for (;;) {
+      const { rows } = await client.query<{ task_id: string }>(
+        `SELECT task_id FROM runs WHERE state = 'suspended'`,
+      );
+      if (rows[0]) {
+        await client.end();
+        return rows[0].task_id;
+      }
+      await setTimeout(50);
+    }
+  }
+
+  it('is called once, whichever worker is killed while the task goes on', async () => {
+    const done = send([{ text: 'Write the report' }]);
+    const task = await server.task();
+    await lookedAt(task);
+    await replaceWorker();
+    await lookedAt(task);
+    await suspended();
+    await replaceWorker();
+    await lookedAt(task);
+    task.complete(says('the report'));
+    expect((await done).status.state).toBe('TASK_STATE_COMPLETED');
+    expect(server.calls).toHaveLength(1);
+    expect(provider.requests).toHaveLength(2);
+    expect(JSON.stringify(provider.requests[1]?.body)).toContain('the report');
+  });
+
+  it('is told of a cancel that finds no worker', async () => {
+    void send([{ text: 'Write the report' }]).catch(() => undefined);
+    const task = await server.task();
+    const id = await suspended();
+    await stack.killWorkers();
+    const { result } = await caller.call('CancelTask', { id });
+    expect(result).toMatchObject({ status: { state: 'TASK_STATE_CANCELED' } });
+    expect(task.cancels).toBe(0);
+    await server.stop();
+    await stack.addWorker();
+    await server.start();
+    await server.until(() => task.cancels > 0);
+    expect(server.calls).toHaveLength(1);
+  });
+
+  it('asks the caller, and has the answer once, from another worker', async () => {
+    const asked = send([{ text: 'Write the report' }]);
+    const task = await server.task();
+    const requestedSchema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
+    task.ask({ who: { method: 'elicitation/create', params: { message: 'For whom?', requestedSchema } } });
+    const { id, status } = await asked;
+    expect(status.state).toBe('TASK_STATE_INPUT_REQUIRED');
+    expect(status.message.parts[0].text).toContain('desk_report of the server desk asks: For whom?');
+    await replaceWorker();
+    const done = send([{ data: { name: 'Ada' } }], id);
+    await server.until(() => task.updates.length > 0);
+    task.complete(says('for Ada'));
+    expect((await done).status.state).toBe('TASK_STATE_COMPLETED');
+    expect(task.updates).toEqual([{ who: { action: 'accept', content: { name: 'Ada' } } }]);
+    expect(server.calls).toHaveLength(1);
+  });
+});
