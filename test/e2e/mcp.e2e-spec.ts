@@ -1,6 +1,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { randomUUID } from 'node:crypto';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { DRIVERS } from '../support/index.js';
 import { answerOf, McpCaller, messagesIn, textsOf } from '../support/mcp-client/mcp-caller.js';
 import { RawCaller } from '../support/raw-caller.js';
@@ -8,12 +9,18 @@ import { Stack, type TestTenant } from '../support/stack.js';
 
 type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
 
+const ENV = {
+  ...CRASH_SETTINGS,
+  SEND_WAIT_MS: '2000',
+  BATON_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
+};
+
 let stack: Stack;
 let tenant: TestTenant;
 let stranger: TestTenant;
 
 beforeAll(async () => {
-  stack = await Stack.start({ driver: DRIVERS[0]!, apis: 2, workers: 1, env: { SEND_WAIT_MS: '2000' } });
+  stack = await Stack.start({ driver: DRIVERS[0]!, apis: 2, workers: 1, env: ENV });
   [tenant, stranger] = [await stack.createTenant(), await stack.createTenant()];
 });
 afterAll(() => stack.stop());
@@ -149,6 +156,160 @@ describe('a client of an earlier revision', () => {
   });
 });
 
+describe('a client that has tasks', () => {
+  const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} }, elicitation: {} };
+  const taskCaller = (api = 0, tenantOf = tenant) => callerAt(api, tenantOf).with({ capabilities: TASKS });
+  const made = async (args: object, options: object = {}): Promise<Json> =>
+    (await taskCaller(0).tool('echo', args, echo(options))).result!;
+  const until = async (taskId: string, status: string, api = 1): Promise<Json> => {
+    let seen: Json = {};
+    for (let look = 0; look < 20 && seen.status !== status; look += 1) {
+      if (look > 0) await endOf(taskId);
+      const { result, error } = await taskCaller(api).call('tasks/get', { taskId });
+      seen = result ?? { error };
+    }
+    expect(seen).toMatchObject({ status });
+    return seen;
+  };
+
+  it('always gets a task, which any process shows until it has the result', async () => {
+    const task = await made({ message: 'hello' });
+    expect(task).toMatchObject({ resultType: 'task', status: 'working', ttlMs: null, pollIntervalMs: 1_000 });
+    expect(Math.abs(Date.parse(task.createdAt as string) - Date.now())).toBeLessThan(60_000);
+    const done = await until(task.taskId as string, 'completed');
+    expect(done).toMatchObject({
+      resultType: 'complete',
+      taskId: task.taskId,
+      createdAt: task.createdAt,
+      result: { content: [{ type: 'text', text: 'hello' }] },
+    });
+    // It goes a while after it has ended.
+    expect(done.ttlMs).toBeGreaterThan(86_400_000);
+  });
+
+  it('gets the failure of an agent as a result of a completed task', async () => {
+    const { taskId } = await made({ message: 'x' }, { fail: 'throw' });
+    expect((await until(taskId as string, 'completed')).result.isError).toBe(true);
+  });
+
+  it('cancels a task, and is told the same if it has ended', async () => {
+    const { taskId } = await made({ message: 'x' }, { delayMs: 600_000 });
+    for (const api of [1, 0]) {
+      const { result } = await taskCaller(api).call('tasks/cancel', { taskId });
+      expect(result).toEqual({ resultType: 'complete' });
+    }
+    expect((await until(taskId as string, 'cancelled')).result).toBeUndefined();
+    const { taskId: ended } = await made({ message: 'x' });
+    await until(ended as string, 'completed');
+    expect((await taskCaller().call('tasks/cancel', { taskId: ended })).result).toEqual({
+      resultType: 'complete',
+    });
+  });
+
+  it('answers a question by the key under which it is asked, once', async () => {
+    const { taskId } = await made({ message: 'x' }, { askInput: true });
+    const { inputRequests, pollIntervalMs } = await until(taskId as string, 'input_required');
+    expect(pollIntervalMs).toBe(5_000);
+    const [[key, request]] = Object.entries(inputRequests as Json) as [[string, Json]];
+    expect(request).toMatchObject({
+      method: 'elicitation/create',
+      params: { mode: 'form', requestedSchema: { properties: { answer: { type: 'string' } } } },
+    });
+    expect(request.params.message).toContain('What shall I echo?');
+    const ignored = { other: { action: 'accept', content: { answer: 'no' } } };
+    await taskCaller(0).call('tasks/update', { taskId, inputResponses: ignored });
+    expect((await taskCaller(1).call('tasks/get', { taskId })).result!.status).toBe('input_required');
+    const inputResponses = { [key]: { action: 'accept', content: { answer: 'the answer' } } };
+    const updates = [0, 1].map((api) => taskCaller(api).call('tasks/update', { taskId, inputResponses }));
+    for (const { result } of await Promise.all(updates)) expect(result).toEqual({ resultType: 'complete' });
+    const { result } = await until(taskId as string, 'completed');
+    expect(result.content).toEqual([{ type: 'text', text: 'the answer' }]);
+  });
+
+  it('is not asked what it has not declared', async () => {
+    const { taskId } = await made({ message: 'x' }, { askInput: true });
+    await until(taskId as string, 'input_required');
+    const mute = { capabilities: { extensions: TASKS.extensions } };
+    const { result } = await taskCaller().call('tasks/get', { taskId }, mute);
+    expect(result).toMatchObject({ status: 'input_required', inputRequests: {} });
+  });
+
+  it('finds no task of another tenant, and nothing without the extension', async () => {
+    const { taskId } = await made({ message: 'x' });
+    for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
+      for (const id of [taskId as string, randomUUID()]) {
+        const { status, error } = await taskCaller(0, stranger).call(method, { taskId: id });
+        expect([method, status, error!.code]).toEqual([method, 200, -32602]);
+      }
+      const { status, error } = await callerAt().call(method, { taskId });
+      expect([method, status, error!.code]).toEqual([method, 400, -32021]);
+      expect(error!.data).toEqual({ requiredCapabilities: { extensions: TASKS.extensions } });
+      const other = await taskCaller().call(method, { taskId }, { headers: { 'mcp-name': 'other' } });
+      expect([method, other.status, other.error!.code]).toEqual([method, 400, -32020]);
+      const nameless = await taskCaller().call(method, { taskId }, { headers: { 'mcp-name': undefined } });
+      expect([method, nameless.error]).toEqual([method, undefined]);
+    }
+    for (const method of ['tasks/list', 'tasks/result']) {
+      expect((await taskCaller().call(method, { taskId })).error!.code).toBe(-32601);
+    }
+  });
+
+  it('finds its task after a kill -9 of the processes that had it', async () => {
+    const api = await stack.addApi();
+    stack.apis.pop();
+    const doomed = new McpCaller(`${api.url}/mcp`, tenant.token, { capabilities: TASKS });
+    const { result } = await doomed.tool('echo', { message: 'x' }, echo({ delayMs: 3_000 }));
+    await Promise.all([api.kill(), stack.killWorkers()]);
+    await stack.addWorker();
+    const done = await until(result!.taskId as string, 'completed');
+    expect(done.result.content).toEqual([{ type: 'text', text: 'x' }]);
+  });
+});
+
+describe('a client that asks a person in the middle of a call', () => {
+  const asking = (api = 0, tenantOf = tenant) =>
+    callerAt(api, tenantOf).with({ capabilities: { elicitation: {} } });
+  const ask = async (): Promise<Json> =>
+    (await asking().tool('echo', { message: 'x' }, echo({ askInput: true }))).result!;
+  const again = (requestState: unknown, inputResponses: object, caller: McpCaller, name = 'echo') =>
+    caller.call('tools/call', { name, arguments: { message: 'x' }, requestState, inputResponses });
+
+  it('calls again with the answer, at any process', async () => {
+    const { resultType, inputRequests, requestState } = await ask();
+    expect(resultType).toBe('input_required');
+    const [key] = Object.keys(inputRequests as Json) as [string];
+    const missing = await again(requestState, {}, asking(1));
+    expect(missing.result).toMatchObject({ resultType: 'input_required', inputRequests });
+    const inputResponses = { [key]: { action: 'accept', content: { answer: 'the answer' } } };
+    const { result } = await again(requestState, inputResponses, asking(1));
+    expect(result).toMatchObject({ resultType: 'complete', content: [{ type: 'text', text: 'the answer' }] });
+  });
+
+  it('may decline', async () => {
+    const { inputRequests, requestState } = await ask();
+    const [key] = Object.keys(inputRequests as Json) as [string];
+    const { result } = await again(requestState, { [key]: { action: 'decline' } }, asking(1));
+    expect(textsOf({ result })).toEqual(['The person has declined to answer.']);
+  });
+
+  it('is refused with the state of another caller, of another tool, or a forged one', async () => {
+    const { requestState } = await ask();
+    const colleague = { slug: tenant.slug, token: await stack.createToken(tenant.slug, 'agents:call') };
+    const [body, signature] = (requestState as string).split('.') as [string, string];
+    const forged = Buffer.from(Buffer.from(body, 'base64url').toString().replace('echo', 'eche')).toString(
+      'base64url',
+    );
+    const refused = await Promise.all([
+      again(requestState, {}, asking(0, stranger)),
+      again(requestState, {}, asking(0, colleague)),
+      again(requestState, {}, asking(), 'index'),
+      again(`${forged}.${signature}`, {}, asking()),
+      again('x', {}, asking()),
+    ]);
+    for (const { status, error } of refused) expect([status, error!.code]).toEqual([400, -32602]);
+  });
+});
+
 /** The only task of a context. */
 async function taskIn(contextId: string): Promise<string> {
   const { result } = await new RawCaller(stack.url(1), tenant.token).call('ListTasks', { contextId });
@@ -180,7 +341,7 @@ describe('a client of the revision without sessions', () => {
     expect(result).toMatchObject({
       resultType: 'complete',
       supportedVersions: ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'],
-      capabilities: { tools: {} },
+      capabilities: { tools: {}, extensions: { 'io.modelcontextprotocol/tasks': {} } },
       cacheScope: 'private',
     });
   });

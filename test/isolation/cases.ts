@@ -179,6 +179,12 @@ const idHeaders = (kind: Kind, id: string): Headers => ({
   'idempotency-key': kind === 'idempotencyKey' ? id : undefined,
 });
 
+/** What a client of MCP says that has tasks. */
+const MCP_META = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } },
+};
+
 /** What each request of MCP can name. The tools of agents send. */
 const MCP_CALLS: readonly {
   title: string;
@@ -220,6 +226,12 @@ const MCP_CALLS: readonly {
       params: { name, arguments: { taskId: id } },
     }),
   })),
+  ...(['tasks/get', 'tasks/update', 'tasks/cancel'] as const).map((method) => ({
+    title: method,
+    scope: method === 'tasks/get' ? ('tasks:read' as const) : ('agents:call' as const),
+    kinds: TASKS,
+    request: (_kind: Kind, id: string) => ({ method, params: { taskId: id, _meta: MCP_META } }),
+  })),
 ];
 
 function mcpCases(path: string): Case[] {
@@ -233,7 +245,9 @@ function mcpCases(path: string): Case[] {
         const wire = (id: string): WireRequest => {
           const { method, params } = request(kind, id);
           const body = rpc(method, params);
-          return { method: 'POST', path: path.replace(':agent', agent), headers: idHeaders(kind, id), body };
+          const modern = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method };
+          const headers = { ...idHeaders(kind, id), ...(method.startsWith('tasks/') && modern) };
+          return { method: 'POST', path: path.replace(':agent', agent), headers, body };
         };
         return {
           title: `POST ${path} ${title} by ${kind}`,

@@ -7,23 +7,28 @@ import {
   encodeEnvelope,
   encodeErrorEnvelope,
   EnvelopeError,
+  type ErrorKind,
   hasScope,
   isAllowed,
   isStreaming,
   isTerminal,
   type ListedAgent,
+  OPERATIONS,
   ProtocolError,
   readsOnlyStreams,
+  requireScope,
   type SendResult,
   shortened,
   type Task,
   V1_0_CODEC,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { callerOf } from '@baton/identity';
+import { callerOf, LimitsService } from '@baton/identity';
 import { AgentDirectory } from '@baton/tasks';
+import { clock } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { hash } from 'node:crypto';
 import { AgentFinder } from '../core/agent-finder.js';
 import { type AnswerWriter, CallHandler } from '../core/call-handler.js';
 import { BodyReader } from '../http/body-reader.js';
@@ -32,9 +37,20 @@ import { setErrorHeaders } from '../http/errors.js';
 import { PublicUrl } from '../http/public-url.js';
 import { type HttpExchange, logContextOf } from '../http/requests.js';
 import { agentTool, CANCEL_TOOL, STATUS_TOOL, TASK_CANCEL, TASK_STATUS, type Tool } from './agent-tools.js';
+import { answerParts, type Elicitations, elicitationsOf, readResponses } from './elicitations.js';
 import { encodeMcpError, isForTheModel, McpError } from './mcp-error.js';
-import { MCP_CODEC, MCP_PROFILE } from './mcp-profile.js';
-import { MODERN, negotiated, type McpRequest, readRequest, VERSIONS } from './mcp-request.js';
+import { ANSWERING_CODEC, MCP_CODEC, MCP_PROFILE } from './mcp-profile.js';
+import {
+  declares,
+  MODERN,
+  negotiated,
+  type McpRequest,
+  readRequest,
+  TASKS,
+  VERSIONS,
+} from './mcp-request.js';
+import { detailedTask, mcpTask } from './mcp-task.js';
+import { type McpCallState, openState, sealState } from './request-state.js';
 import {
   inArguments,
   readTaskArgument,
@@ -64,6 +80,12 @@ interface McpCall {
   readonly agent: Agent | undefined;
 }
 
+interface McpRunOptions {
+  agent?: string | undefined;
+  codec?: Codec;
+  stream?: AnswerWriter['stream'];
+}
+
 type Method = (call: McpCall) => Promise<unknown>;
 
 /**
@@ -82,13 +104,20 @@ export class McpHandler {
     private readonly finder: AgentFinder,
     private readonly directory: AgentDirectory,
     private readonly publicUrl: PublicUrl,
+    private readonly limits: LimitsService,
     private readonly environment: Environment,
   ) {
     const shared: Record<string, Method> = {
       'tools/list': (call) => this.listTools(call),
       'tools/call': (call) => this.callTool(call),
     };
-    this.modern = { ...shared, 'server/discover': async () => this.discover() };
+    this.modern = {
+      ...shared,
+      'server/discover': async () => this.discover(),
+      'tasks/get': (call) => this.getTask(call),
+      'tasks/update': (call) => this.updateTask(call),
+      'tasks/cancel': (call) => this.cancelTask(call),
+    };
     this.legacy = {
       ...shared,
       initialize: async ({ request }) => this.initialize(request),
@@ -150,7 +179,7 @@ export class McpHandler {
     return {
       resultType: 'complete',
       supportedVersions: VERSIONS,
-      capabilities: { tools: {} },
+      capabilities: { tools: {}, extensions: { [TASKS]: {} } },
       instructions: INSTRUCTIONS,
       ttlMs: LIST_TTL_MS,
       cacheScope: 'private',
@@ -186,6 +215,8 @@ export class McpHandler {
       if (name === TASK_STATUS) return await this.taskTool(call, 'GetTask', readTaskArgument(given));
       if (name === TASK_CANCEL) return await this.taskTool(call, 'CancelTask', readTaskArgument(given));
       if (agent && name !== agent.slug) throw unknownTool(name);
+      if (request.isModern && request.params.requestState !== undefined)
+        return await this.continueCall(call, name);
       return await this.callAgent(call, name, readToolMessage(given, callMeta(request)));
     } catch (error) {
       if (error instanceof ProtocolError && !(error instanceof McpError) && error.kind === 'agent-not-found')
@@ -196,30 +227,137 @@ export class McpHandler {
     }
   }
 
-  /** @returns undefined where a stream has answered */
-  private async callAgent(call: McpCall, name: string, message: ToolMessage): Promise<unknown> {
-    const { request, exchange } = call;
+  /**
+   * @param codec how the message was written: by a model, or by a person that the client has asked
+   * @returns undefined where a stream has answered
+   */
+  private async callAgent(
+    call: McpCall,
+    name: string,
+    message: ToolMessage,
+    codec: Codec = MCP_CODEC,
+  ): Promise<unknown> {
+    const { request } = call;
     try {
+      if (declares(request, TASKS)) {
+        const task = await this.send(call, message, { agent: name, codec, returnImmediately: true });
+        return { resultType: 'task', ...mcpTask(task, await this.retentionDays(call)) };
+      }
       if (wantsStream(call)) {
-        await this.streamAgent(call, name, message);
+        await this.streamAgent(call, name, message, codec);
         return undefined;
       }
-      const sent = (await this.run(call, sendCall('SendMessage', message), name)) as SendResult;
-      return complete(request, this.resultOf(sent.value as Task, exchange));
+      return this.answerOf(call, name, await this.send(call, message, { agent: name, codec }));
     } catch (error) {
       if (error instanceof ProtocolError && error.kind === 'agent-not-found') throw unknownTool(name);
       throw inArguments(error, message.parts);
     }
   }
 
-  private async streamAgent(call: McpCall, name: string, message: ToolMessage): Promise<void> {
+  private async send(
+    call: McpCall,
+    message: ToolMessage,
+    { agent, codec, returnImmediately }: { agent?: string; codec: Codec; returnImmediately?: boolean },
+  ): Promise<Task> {
+    const sent = await this.run(call, sendCall('SendMessage', message, returnImmediately), { agent, codec });
+    return (sent as SendResult).value as Task;
+  }
+
+  /** What a call of a tool is answered with, once its turn or its wait is over. */
+  private answerOf(call: McpCall, tool: string, task: Task): object {
+    const { request, exchange } = call;
+    const { masterKey } = this.environment;
+    const inputRequests = this.elicitationsOf(call, task);
+    if (masterKey === undefined || Object.keys(inputRequests).length === 0) {
+      return complete(request, this.resultOf(task, exchange));
+    }
+    const state = { taskId: task.id, ...stateOf(call, tool) };
+    const requestState = sealState(state, masterKey, clock.now());
+    return { resultType: 'input_required', inputRequests, requestState };
+  }
+
+  /** The call comes again with what a person has answered. @returns undefined where a stream has answered */
+  private async continueCall(call: McpCall, tool: string): Promise<unknown> {
+    const { masterKey } = this.environment;
+    const { requestState, inputResponses } = call.request.params;
+    const taskId = masterKey && openState(requestState, stateOf(call, tool), masterKey, clock.now());
+    if (taskId === undefined) {
+      throw new McpError(
+        'badMeta',
+        'params.requestState: is not that of a call of yours, or too old: call the tool again without it',
+      );
+    }
+    const task = await this.readTask(call, taskId, tool);
+    const answer = this.personsAnswer(task, inputResponses);
+    if (!answer) return this.answerOf(call, tool, task);
+    return this.callAgent(call, tool, answer, ANSWERING_CODEC);
+  }
+
+  /** What a client may ask a person about a task. Earlier revisions would need a session for it. */
+  private elicitationsOf({ request, exchange }: McpCall, task: Task): Elicitations {
+    if (!request.isModern) return {};
+    const mayApprove = hasScope(['tasks:approve'], callerOf(exchange.request).scopes);
+    return elicitationsOf(task, { request, mayApprove, consoleUrl: this.consoleUrl(task, exchange) });
+  }
+
+  /** The message that answers the task. Undefined if nothing is answered that it waits for. */
+  private personsAnswer(task: Task, inputResponses: unknown): ToolMessage | undefined {
+    const responses = readResponses(inputResponses ?? {});
+    if (!responses) {
+      throw new McpError('badMeta', 'params.inputResponses: must have an object with an action for each key');
+    }
+    const parts = answerParts(task, responses);
+    if (parts.length === 0) return undefined;
+    // The same answer may come again.
+    const messageId = hash('sha256', JSON.stringify([task.id, responses]), 'hex');
+    return { message: { messageId, taskId: task.id, role: 'ROLE_USER', parts }, parts: [] };
+  }
+
+  private async getTask(call: McpCall): Promise<unknown> {
+    const task = await this.readTask(call, taskIdIn(call));
+    const result = this.resultOf(task, call.exchange);
+    const elicitations = this.elicitationsOf(call, task);
+    const retentionDays = await this.retentionDays(call);
+    return { resultType: 'complete', ...detailedTask(task, { retentionDays, result, elicitations }) };
+  }
+
+  private async updateTask(call: McpCall): Promise<unknown> {
+    const taskId = taskIdIn(call);
+    requireScope(OPERATIONS.sendMessage.scopes, callerOf(call.exchange.request).scopes);
+    const task = await this.readTask(call, taskId);
+    const answer = this.personsAnswer(task, call.request.params.inputResponses);
+    try {
+      if (answer) await this.send(call, answer, { codec: ANSWERING_CODEC, returnImmediately: true });
+    } catch (error) {
+      // Somebody else was faster.
+      if (!(error instanceof ProtocolError && ANSWERED.has(error.kind))) throw error;
+    }
+    return { resultType: 'complete' };
+  }
+
+  private async cancelTask(call: McpCall): Promise<unknown> {
+    try {
+      await this.run(call, taskCall('CancelTask', taskIdIn(call)));
+    } catch (error) {
+      // It is acknowledged as well if the task has ended.
+      if (!(error instanceof ProtocolError && error.kind === 'task-not-cancelable')) throw error;
+    }
+    return { resultType: 'complete' };
+  }
+
+  private async retentionDays({ exchange }: McpCall): Promise<number | null> {
+    return (await this.limits.of(callerOf(exchange.request).tenantId)).retentionDays;
+  }
+
+  private async streamAgent(call: McpCall, name: string, message: ToolMessage, codec: Codec): Promise<void> {
     const { request, exchange } = call;
     const stream = new ToolStream(exchange.reply, request, {
-      read: async (taskId) => this.resultOf(await this.readTask(call, taskId, name), exchange),
+      read: async (taskId) => this.answerOf(call, name, await this.readTask(call, taskId, name)),
       complete: (result) => complete(request, result),
     });
     try {
-      await this.run(call, sendCall('SendStreamingMessage', message), name, () => stream);
+      const opened = { agent: name, codec, stream: () => stream };
+      await this.run(call, sendCall('SendStreamingMessage', message), opened);
     } finally {
       const { taskId = stream.task?.id } = logContextOf(exchange.request);
       const isMade = message.message.taskId === undefined && (stream.task?.sequence ?? 1) === 1;
@@ -232,7 +370,7 @@ export class McpHandler {
 
   /** Cancels the task of a caller that has left. It may have ended meanwhile. */
   private async giveUp(call: McpCall, taskId: string, name: string): Promise<void> {
-    await this.run(call, V1_0_CODEC.decode('CancelTask', { id: taskId }), name).catch(() => undefined);
+    await this.run(call, taskCall('CancelTask', taskId), { agent: name }).catch(() => undefined);
   }
 
   private async taskTool(call: McpCall, method: 'GetTask' | 'CancelTask', taskId: string): Promise<unknown> {
@@ -244,24 +382,26 @@ export class McpHandler {
   }
 
   private readTask(call: McpCall, taskId: string, agent?: string): Promise<Task> {
-    return this.run(call, taskCall('GetTask', taskId), agent) as Promise<Task>;
+    return this.run(call, taskCall('GetTask', taskId), { agent }) as Promise<Task>;
   }
 
-  private resultOf(task: Task, { request }: HttpExchange): CallToolResult {
-    return toolResult(task, `${this.publicUrl.of(request)}/console/tasks/${task.id}`);
+  private resultOf(task: Task, exchange: HttpExchange): CallToolResult {
+    return toolResult(task, this.consoleUrl(task, exchange));
+  }
+
+  private consoleUrl({ id }: Task, { request }: HttpExchange): string {
+    return `${this.publicUrl.of(request)}/console/tasks/${id}`;
   }
 
   /**
    * Runs an operation as every binding does.
-   * @param agent whom the tool names; unset: the agent of the path, or that of the task
+   * @param options `agent`: whom the tool names; unset: the agent of the path, or that of the task
    * @returns the result in the model; undefined of a stream
    */
   private async run(
     { request, exchange, agent: atPath }: McpCall,
     call: DecodedCall,
-    agent = atPath?.slug,
-    stream?: AnswerWriter['stream'],
-    codec: Codec = MCP_CODEC,
+    { agent = atPath?.slug, codec = MCP_CODEC, stream }: McpRunOptions = {},
   ): Promise<unknown> {
     let answer: unknown;
     const unanswered = (): never => {
@@ -334,6 +474,31 @@ function callMeta({ meta }: McpRequest) {
   const id = meta['claudecode/toolUseId'];
   const messageId = typeof id === 'string' && id !== '' && id.length <= 256 ? id : undefined;
   return { messageId, metadata: meta['baton/metadata'] };
+}
+
+/** Why an answer of a person comes too late. */
+const ANSWERED: ReadonlySet<ErrorKind> = new Set(['unsupported-operation', 'task-canceled']);
+
+/** What a state must be of, besides the task. */
+function stateOf({ exchange }: McpCall, tool: string): Omit<McpCallState, 'taskId'> {
+  const { tenantId, principal } = callerOf(exchange.request);
+  return { tool, tenantId, principal: principal.key };
+}
+
+/** The task that a method of the extension names. @throws McpError if the client has not declared the extension */
+function taskIdIn({ request }: McpCall): string {
+  if (!declares(request, TASKS)) {
+    throw new McpError(
+      'missingCapability',
+      `Missing required client capability: declare the extension ${TASKS}`,
+      {
+        requiredCapabilities: { extensions: { [TASKS]: {} } },
+      },
+    );
+  }
+  const { taskId } = request.params;
+  if (typeof taskId === 'string') return taskId;
+  throw ProtocolError.invalidParams('params.taskId', 'must be the id of a task');
 }
 
 function taskCall(method: 'GetTask' | 'CancelTask', taskId: string): DecodedCall {

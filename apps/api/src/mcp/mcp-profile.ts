@@ -19,6 +19,9 @@ export const MCP_CODEC: Codec = {
   encodeItem: (item) => item,
 };
 
+/** The same for what a person has answered to an elicitation, which no model can write. */
+export const ANSWERING_CODEC: Codec = { ...MCP_CODEC, rules: { approvals: 'by-message' } };
+
 /** The tool or the path names the agent. Otherwise the task does. */
 function chooseAgent({ path, call }: { path?: string; call: OperationCall }) {
   if (path !== undefined) return { by: 'name', name: path } as const;
@@ -39,7 +42,7 @@ export const MCP_PROFILE = defineProfile({
     wait: 'limited',
     streamWait: 'limited',
     cancelAgain: 'returns-it',
-    // A model calls the tools. The answers of persons come with `APPROVING_CODEC`.
+    // A model calls the tools. The answers of persons come with `ANSWERING_CODEC`.
     approvals: 'refused',
     push: 'refused',
   },

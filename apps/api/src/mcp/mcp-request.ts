@@ -10,6 +10,9 @@ export const VERSIONS: readonly string[] = [MODERN, ...LEGACY];
 
 const PROTOCOL_VERSION = 'io.modelcontextprotocol/protocolVersion';
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
+/** The extension by which a call of a tool becomes a task. */
+export const TASKS = 'io.modelcontextprotocol/tasks';
+
 /** The member of the params that the header `Mcp-Name` repeats, by method. */
 const NAMES: Readonly<Record<string, string>> = {
   'tools/call': 'name',
@@ -58,6 +61,11 @@ export function readRequest({ id, method, params }: Envelope, headers: IncomingH
     isModern: true,
     capabilities: objectAt(capabilities, `params._meta["${CAPABILITIES}"]`),
   };
+}
+
+/** Whether the client has declared an extension. */
+export function declares({ capabilities: { extensions } }: McpRequest, extension: string): boolean {
+  return typeof extensions === 'object' && extensions !== null && Object.hasOwn(extensions, extension);
 }
 
 /** Clients of earlier revisions send a version once they know one, or never. */

@@ -2,6 +2,8 @@ import { ProtocolError, Role, type SendResult, type StreamItem, type Task, TaskS
 import { agentOf, type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { answerOf, type McpAnswer, McpCaller } from '../../../../test/support/mcp-client/mcp-caller.js';
 
+type Json = Record<string, any>; // oxlint-disable-line typescript/no-explicit-any -- tests look at the wire
+
 let api: FakeApi;
 let caller: McpCaller;
 beforeAll(async () => {
@@ -369,5 +371,120 @@ describe('a stream', () => {
       200,
       expect.objectContaining({ code: 503, message: 'The database is away' }),
     ]);
+  });
+});
+
+describe('what a task asks of a person', () => {
+  const TASKS = { 'io.modelcontextprotocol/tasks': {} };
+  const waiting = (data: object, state = TaskState.TASK_STATE_INPUT_REQUIRED): Task => {
+    const task = taskIn(state, 'May I?');
+    task.status!.message!.parts.push({
+      content: { $case: 'data', value: data },
+      metadata: undefined,
+      filename: '',
+      mediaType: '',
+    });
+    return task;
+  };
+  const approvals = (...more: object[]): Task => {
+    const calls = [{ callId: 'call-1', tool: 'pay', description: 'Pays', input: { amount: 3 } }, ...more];
+    const [first, ...others] = calls.map((approval) => waiting({ approval }));
+    for (const other of others) first!.status!.message!.parts.push(other.status!.message!.parts[1]!);
+    return first!;
+  };
+  const at = (token: string, elicitation: object = {}) =>
+    new McpCaller(`${api.url}/mcp`, token, {
+      capabilities: { extensions: TASKS, elicitation },
+    });
+  const asked = async (task: Task, token = 'admin', elicitation?: object): Promise<Json> => {
+    api.agentOfTask['task-1'] = 'echo';
+    api.operations.getTask = async () => task;
+    return (await at(token, elicitation).call('tasks/get', { taskId: 'task-1' })).result!;
+  };
+
+  it('is a form with the fields that its agent has declared', async () => {
+    const requestedSchema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+    const { inputRequests } = await asked(waiting({ requestedSchema }));
+    expect(inputRequests).toEqual({
+      'question/m': {
+        method: 'elicitation/create',
+        params: { mode: 'form', message: 'May I?', requestedSchema },
+      },
+    });
+  });
+
+  it('is a plain answer if its form is none that a client can show', async () => {
+    for (const properties of [{ a: { type: 'object' } }, { a: { $ref: 'https://example.com' } }, { a: 1 }]) {
+      const { inputRequests } = await asked(waiting({ requestedSchema: { type: 'object', properties } }));
+      expect(inputRequests['question/m'].params.requestedSchema.properties).toHaveProperty('answer');
+    }
+  });
+
+  it('is a question for each call that waits for approval, to who may approve', async () => {
+    const task = approvals({ callId: 'call-2', tool: 'refund', description: '', input: {} });
+    const { inputRequests } = await asked(task);
+    expect(Object.keys(inputRequests as object)).toEqual(['approval/call-1', 'approval/call-2']);
+    expect(inputRequests['approval/call-1'].params).toMatchObject({
+      message: 'Approve a call of pay?\nPays\nInput: {"amount":3}',
+      requestedSchema: { properties: { approved: { type: 'boolean' } }, required: ['approved'] },
+    });
+    expect((await asked(task, 'caller')).inputRequests).toEqual({});
+    expect(
+      (await asked(approvals({ callId: 'c', tool: 't', description: '', input: {}, by: 'other' })))
+        .inputRequests,
+    ).toEqual({});
+  });
+
+  it('is an address of the console where a person must sign in', async () => {
+    const task = taskIn(TaskState.TASK_STATE_AUTH_REQUIRED, 'Sign in to the desk');
+    const { inputRequests, status } = await asked(task, 'admin', { url: {} });
+    expect(status).toBe('input_required');
+    expect(inputRequests).toEqual({
+      'sign-in/m': {
+        method: 'elicitation/create',
+        params: {
+          mode: 'url',
+          message: 'Sign in to the desk',
+          url: expect.stringMatching(/\/console\/tasks\/task-1$/) as string,
+        },
+      },
+    });
+    expect((await asked(task, 'admin', { form: {} })).inputRequests).toEqual({});
+  });
+
+  it.each([
+    ['accept', { approved: true }, { approved: true }],
+    ['accept', { approved: false, reason: 'a draft' }, { approved: false, reason: 'a draft' }],
+    ['accept', {}, { approved: false }],
+    ['accept', { approved: 'true' }, { approved: false }],
+    ['decline', { approved: true }, { approved: false, reason: 'the person chose to decline' }],
+    ['cancel', { approved: true }, { approved: false, reason: 'the person chose to cancel' }],
+  ])('is answered by %s with %j', async (action, content, decision) => {
+    await asked(approvals());
+    const sent: unknown[] = [];
+    api.operations.sendMessage = async ({ rules }, { message }) => {
+      sent.push(
+        rules.approvals,
+        message!.taskId,
+        message!.parts.map((part) => part.content),
+      );
+      return { $case: 'task', value: taskIn(TaskState.TASK_STATE_WORKING) };
+    };
+    const inputResponses = { 'approval/call-1': { action, content } };
+    const { result } = await at('admin').call('tasks/update', { taskId: 'task-1', inputResponses });
+    expect(result).toEqual({ resultType: 'complete' });
+    const value = { approval: { callId: 'call-1', ...decision } };
+    expect(sent).toEqual(['by-message', 'task-1', [{ $case: 'data', value }]]);
+  });
+
+  it('is not answered by a tool: an approval through one is refused where it is accepted', async () => {
+    const rules: unknown[] = [];
+    api.operations.sendMessage = async (context) => {
+      rules.push(context.rules.approvals);
+      return { $case: 'task', value: taskIn(TaskState.TASK_STATE_WORKING) };
+    };
+    const data = { approval: { callId: 'call-1', approved: true } };
+    await at('admin').tool('echo', { data, taskId: 'task-1' });
+    expect(rules).toEqual(['refused']);
   });
 });

@@ -30,7 +30,7 @@ interface CalledTask {
 /** What a stream needs of the door. */
 interface ToolStreamOptions {
   /** Reads the result when the turn is over, or the wait. */
-  read(taskId: string): Promise<CallToolResult>;
+  read(taskId: string): Promise<object>;
   /** A result as the client's revision has it. */
   complete(result: CallToolResult): unknown;
 }
@@ -74,7 +74,7 @@ export class ToolStream implements FrameWriter {
   async last(): Promise<string> {
     if (!this.task) return '';
     const result = await this.options.read(this.task.id);
-    return this.answer(encodeEnvelope(this.request.id, this.options.complete(result)));
+    return this.answer(encodeEnvelope(this.request.id, result));
   }
 
   error(failure: ProtocolError): string {

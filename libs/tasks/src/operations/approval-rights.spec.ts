@@ -1,4 +1,4 @@
-import { type Principal, type Scope, TaskState, dataPart, tokenPrincipal } from '@baton/a2a';
+import { type Principal, type Scope, SPEC_RULES, TaskState, dataPart, tokenPrincipal } from '@baton/a2a';
 import { claimedRun, message } from '../runs/claimed-run.fixture.js';
 import { approverFor } from './approval-rights.js';
 
@@ -32,6 +32,13 @@ describe('who answers a task that waits for approval', () => {
     expect(answer(MINE, ['agents:call', 'tasks:write'], asking(MINE.key, {}))).toMatch(
       /lacks the scope tasks:approve/,
     );
+  });
+
+  it('is nobody where messages may come from a model, which could approve its own calls', () => {
+    const rules = { ...SPEC_RULES, approvals: 'refused' as const };
+    const caller = { principal: MINE, scopes: ALL, rules };
+    expect(() => approverFor(caller, asking(MINE.key, {}))).toThrow(/which only a person gives/);
+    expect(approverFor(caller, asking(MINE.key))).toBeUndefined();
   });
 
   it('is anybody where the task asks for something else', () => {
