@@ -26,6 +26,8 @@ export interface McpServerOptions {
   pageSize?: number;
   /** Answer a POST with plain JSON in place of a stream. */
   json?: boolean;
+  /** What it says about its tools. */
+  instructions?: string;
 }
 
 /** A real MCP server of the official SDK on loopback, with tools that a test scripts. */
@@ -157,7 +159,7 @@ export class TestMcpServer {
   private createServer(): Server {
     const server = new Server(
       { name: 'test', version: '1.0.0' },
-      { capabilities: { tools: { listChanged: true } } },
+      { capabilities: { tools: { listChanged: true } }, instructions: this.options.instructions },
     );
     server.setRequestHandler(ListToolsRequestSchema, ({ params }) => this.list(Number(params?.cursor ?? 0)));
     server.setRequestHandler(

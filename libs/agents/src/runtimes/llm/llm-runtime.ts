@@ -39,6 +39,7 @@ import { answerCorrection, SchemaChecks, structuredAnswer } from './schema-check
 import { type AgentTool, type OpenTools, ToolSources } from './tools/tool-sources.js';
 import type { RemoteCall } from './tools/remote-call.js';
 import { readResultTool } from './tools/read-result.js';
+import { withInstructions } from './tools/server-instructions.js';
 import { runToolCalls } from './tools/tool-calls.js';
 
 /** Maximum corrections of invalid JSON per turn. */
@@ -99,8 +100,9 @@ export class LlmRuntime implements AgentRuntime {
         });
         await this.goOnOverCap(turn, conversation, signal);
         if (!opening) yield* this.waitOn(turn, config, conversation, signal);
-        const { tools } = await open();
-        yield* this.converse({ turn, config, conversation, checks, tools, signal, problem });
+        const { tools, instructions } = await open();
+        const prompted = withInstructions(config, instructions);
+        yield* this.converse({ turn, config: prompted, conversation, checks, tools, signal, problem });
       } finally {
         await opening?.then(
           (opened) => opened.close(),

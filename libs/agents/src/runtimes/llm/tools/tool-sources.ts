@@ -102,8 +102,15 @@ export interface ToolSource {
   ): Promise<WaitingCall | undefined>;
 }
 
+/** What a tool server says about the use of its tools. */
+export interface ServerInstructions {
+  server: string;
+  text: string;
+}
+
 export interface OpenTools {
   tools: AgentTool[];
+  instructions?: readonly ServerInstructions[];
   close(): Promise<void>;
 }
 
@@ -129,9 +136,10 @@ export class ToolSources {
     };
     const failure = opened.find((one) => one.status === 'rejected');
     const tools = open.flatMap((one) => one.tools);
+    const instructions = open.flatMap((one) => one.instructions ?? []);
     const names = new Set<string>();
     const twice = tools.find(({ name }) => names.size === names.add(name).size);
-    if (!failure && !twice) return { tools, close };
+    if (!failure && !twice) return { tools, instructions, close };
     await close();
     throw failure?.reason ?? new AgentFailure(`The agent has two tools named "${twice?.name}".`);
   }

@@ -10,6 +10,7 @@ describe('the MCP servers of an agent', () => {
         name: 'files',
         url: 'https://mcp.example/mcp',
         headers: {},
+        instructions: true,
         optional: false,
         connectTimeout: 10_000,
         timeout: 60_000,

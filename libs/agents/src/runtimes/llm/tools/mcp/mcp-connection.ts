@@ -40,6 +40,7 @@ interface Connected {
 /** A connection to one MCP server of a revision before 2026-07-28. It reconnects if the server has dropped the session. */
 export class McpConnection implements ServerConnection {
   readonly era = 'legacy';
+  instructions: string | undefined;
   private current: Promise<Connected> | undefined;
   /** All connections of the turn: calls may still use one that another call found broken. */
   private readonly made: Connected[] = [];
@@ -49,6 +50,7 @@ export class McpConnection implements ServerConnection {
   /** Connects if needed. */
   async listTools(list: ToolList, signal: AbortSignal): Promise<void> {
     const connected = await this.connected(signal);
+    this.instructions = connected.client.getInstructions();
     if (!connected.client.getServerCapabilities()?.tools) return;
     await listPages(list, (params) => this.request(connected, 'tools/list', params, signal));
   }

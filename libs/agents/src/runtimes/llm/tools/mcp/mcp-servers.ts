@@ -7,7 +7,13 @@ import { ApprovalsPending } from '../../approval/approval.js';
 import { AgentFailure } from '../../agent-failure.js';
 import type { LlmConfig } from '../../llm-config.js';
 import { OutcomeUnknown } from '../outcome-unknown.js';
-import type { AgentTool, OpenTools, ToolCallContext, WaitingCall } from '../tool-sources.js';
+import type {
+  AgentTool,
+  OpenTools,
+  ServerInstructions,
+  ToolCallContext,
+  WaitingCall,
+} from '../tool-sources.js';
 import { connectionTo } from './connection-to.js';
 import { fits, type McpServerConfig } from './mcp-config.js';
 import { isTransient, isUnknown, serverFailure, whyUnusable } from './mcp-failure.js';
@@ -64,7 +70,7 @@ export async function openServers(
     await close();
     throw failed?.reason ?? new AgentFailure(excess ?? '', { limit: 'toolList' });
   }
-  return { tools: toolsOf(turn, servers, config), close };
+  return { tools: toolsOf(turn, servers, config), instructions: instructionsOf(servers), close };
 }
 
 async function openServer(
@@ -169,6 +175,14 @@ function toolsOf(turn: Turn, servers: readonly OpenServer[], config: LlmConfig):
   const shared = { terms: config.approvals, isShared };
   return all.map(({ server, tool }, i) =>
     agentTool(names[i] ?? tool.name, server, asTakenBy(config.model, tool), shared),
+  );
+}
+
+function instructionsOf(servers: readonly OpenServer[]): ServerInstructions[] {
+  return servers.flatMap(({ config, connection: { instructions }, tools, secrets }) =>
+    config.instructions && instructions !== undefined && tools.length > 0
+      ? [{ server: config.name, text: secrets.redactor.text(instructions) }]
+      : [],
   );
 }
 

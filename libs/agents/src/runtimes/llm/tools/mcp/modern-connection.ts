@@ -102,6 +102,7 @@ interface Request {
  */
 export class ModernConnection implements ServerConnection {
   readonly era = 'modern';
+  instructions: string | undefined;
   private hasTools = true;
   private lastId = 0;
 
@@ -129,8 +130,9 @@ export class ModernConnection implements ServerConnection {
       if (code === HEADER_MISMATCH || code === MISSING_CAPABILITY) throw error;
       return false;
     }
-    const { supportedVersions, capabilities } = asObject(found);
+    const { supportedVersions, capabilities, instructions } = asObject(found);
     if (!Array.isArray(supportedVersions)) return false;
+    if (typeof instructions === 'string') this.instructions = instructions;
     // A server that declares nothing is asked. In PHP an empty object is written as a list.
     this.hasTools = !isObject(capabilities) || Boolean(capabilities.tools);
     return this.speaks(supportedVersions);

@@ -19,6 +19,8 @@ export interface ServerConnection {
    * with ToolListExcess if it is too large.
    */
   listTools(list: ToolList, signal: AbortSignal): Promise<void>;
+  /** What the server says about its tools, once they are listed. */
+  readonly instructions: string | undefined;
   /** Never rejects. */
   close(): Promise<void>;
 }

@@ -100,7 +100,7 @@ export function errorInBody(body: unknown): Pick<McpFailureDetails, 'said' | 'rp
 /** The used members of the answer to `initialize`. Undefined: it is not one. */
 function initialized(value: unknown): JsonObject | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  const { protocolVersion, capabilities } = value as JsonObject;
+  const { protocolVersion, capabilities, instructions } = value as JsonObject;
   if (typeof protocolVersion !== 'string') return undefined;
   const isKnown = typeof capabilities === 'object' && capabilities !== null;
   // A server that declares nothing is asked. In PHP an empty object is written as a list.
@@ -109,5 +109,6 @@ function initialized(value: unknown): JsonObject | undefined {
     protocolVersion,
     capabilities: hasTools ? { tools: {} } : {},
     serverInfo: { name: 'server', version: '' },
+    ...(typeof instructions === 'string' && { instructions }),
   };
 }
