@@ -61,6 +61,15 @@ async function read(id: string): Promise<any> {
   return (await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}`, { headers })).json();
 }
 
+/** What the ledger has of a task, or of all tasks. */
+async function ledger(query: string): Promise<any> {
+  const headers = { authorization: `Bearer ${token}` };
+  return (await fetch(`${stack.apis[0]!.url}/v1/effects${query}`, { headers })).json();
+}
+
+const effectsOf = async (id: string): Promise<any[]> => (await ledger(`?task=${id}`)).effects;
+const door = (): string[] => ['--url', stack.apis[0]!.url, '--token', token];
+
 /** The task once it is in one of these states. */
 async function reached(id: string, ...states: string[]): Promise<any> {
   for (;;) {
@@ -86,7 +95,11 @@ describe('a payment whose worker was killed after it was made, and before its an
     bank.held.add(path);
     const id = await order([{ name: 'pay', path, how }]);
     await bank.reached(path);
+    const key = [...bank.keysOf(path)][0];
+    expect(await effectsOf(id)).toMatchObject([{ name: 'pay', kind: 'step', outcome: 'sent', key }]);
     await stack.killWorkers();
+    expect(await effectsOf(id)).toMatchObject([{ name: 'pay', outcome: 'unknown', key, attempts: 1 }]);
+    expect((await ledger('?outcome=unknown&limit=1')).effects).toMatchObject([{ task_id: id }]);
     bank.held.delete(path);
     await stack.addWorker();
     if (how === 'ask') {
@@ -101,6 +114,12 @@ describe('a payment whose worker was killed after it was made, and before its an
     expect(bank.countOf(path)).toBe(1);
     expect(ended.steps).toMatchObject([{ name: 'pay', unknown_outcome: decision }]);
     const shown = await stack.baton('tasks', 'trace', id, '--url', stack.apis[0]!.url, '--token', token);
+    const outcome = how === 'fail' ? 'unknown' : 'confirmed';
+    expect(await effectsOf(id)).toMatchObject([{ name: 'pay', outcome, key, unknown_outcome: decision }]);
+    const listed = await stack.baton('tasks', 'effects', '--outcome', outcome, ...door());
+    expect(listed).toMatch(
+      new RegExp(`^${id} +pay +step +${outcome} \\(was unknown: ${decision}\\) .*${key}`, 'm'),
+    );
     if (how !== 'fail') expect(shown).toContain(`outcome was unknown: ${decision}`);
   });
 });

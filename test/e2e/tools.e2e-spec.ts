@@ -120,6 +120,13 @@ async function everything(): Promise<[where: string, text: string][]> {
   return found;
 }
 
+/** What the ledger has of a task. */
+async function effectsOf(id: string): Promise<object[]> {
+  const headers = { authorization: `Bearer ${tenant.token}` };
+  const answer = await fetch(`${stack.apis[0]!.url}/v1/effects?task=${id}`, { headers });
+  return ((await answer.json()) as { effects: object[] }).effects;
+}
+
 const callsOf = (tool: string): number => server.calls.filter((call) => call.tool === tool).length;
 const send = async (text: string, taskId?: string) => {
   const params = sendParams(text, taskId === undefined ? {} : { taskId });
@@ -152,6 +159,11 @@ describe('an agent with tools', () => {
     expect([callsOf('read'), callsOf('copy'), callsOf('pay')]).toEqual([1, 2, 1]);
     expect(provider.requests).toHaveLength(3);
     expect(JSON.stringify(provider.requests[2]?.body)).toMatch(/copied.*is not known: the server stopped/);
+    expect(await effectsOf(task.id)).toMatchObject([
+      { name: 'desk_read', kind: 'tool', outcome: 'confirmed' },
+      { name: 'desk_pay', outcome: 'unknown' },
+      { name: 'desk_copy', outcome: 'confirmed' },
+    ]);
     const calls = task.artifacts.filter(({ metadata }: { metadata?: object }) => metadata);
     expect(calls.map(({ parts }: { parts: object[] }) => parts[0])).toMatchObject([
       { data: { tool: 'desk_read', ok: true, output: 'the bill is 7' } },
@@ -171,6 +183,9 @@ describe('an agent with tools', () => {
       },
     });
     expect(asked.status.message.parts[0].text).toContain('Answer yes or no.');
+    expect(await effectsOf(asked.id)).toMatchObject([
+      { name: 'desk_sign', outcome: 'intended', ended_at: null },
+    ]);
     await replaceWorker();
     expect(callsOf('sign')).toBe(0);
     const task = await send('yes', asked.id);
@@ -191,6 +206,8 @@ describe('an agent with tools', () => {
       message: { parts: [{}, { data: { approval: { callId: 'call-1-1', unknownOutcome: true } } }] },
     });
     expect(callsOf('sign')).toBe(1);
+    const { key } = server.calls[0]!;
+    expect(await effectsOf(id)).toMatchObject([{ name: 'desk_sign', outcome: 'unknown', key }]);
     const waiting = await stack.baton(
       'approvals',
       'list',
@@ -208,6 +225,7 @@ describe('an agent with tools', () => {
     const [first, second] = server.calls.map(({ key }) => key);
     expect(first).toMatch(/^[0-9a-f-]{36}$/);
     expect(second).toBe(first);
+    expect(await effectsOf(id)).toMatchObject([{ name: 'desk_sign', outcome: 'confirmed', key }]);
   });
 
   it('does not make a call that is refused', async () => {

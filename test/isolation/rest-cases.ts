@@ -179,6 +179,7 @@ const REST: Readonly<Record<string, RestRequest>> = {
     kinds: AGENTS,
     path: '/v1/agents/<id>/versions',
   },
+  'GET /v1/effects': { scope: 'agents:write', kinds: AGENTS, path: '/v1/effects?agent=<id>' },
   'GET /v1/agents/:agent/open-versions': {
     scope: 'agents:read',
     kinds: AGENTS,

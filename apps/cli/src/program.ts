@@ -30,7 +30,7 @@ const COMMANDS: Readonly<
   },
   agents: {
     summary:
-      'agents of a tenant: apply, check, list, show, enable, disable, versions, open, restore, erase, remove, create, schema',
+      'agents of a tenant: apply, check, list, show, enable, disable, versions, open, next, promote, withdraw, restore, erase, remove, create, schema',
     add: async (...args) => (await import('./commands/agents.js')).addAgentCommands(...args),
   },
   hosts: {
@@ -52,7 +52,7 @@ const COMMANDS: Readonly<
   },
   tasks: {
     summary:
-      'tasks of a tenant: list, waiting, show, watch, logs, trace, cancel, resume, send-again, continue, fork, find',
+      'tasks of a tenant: list, waiting, show, watch, logs, trace, effects, cancel, resume, send-again, continue, fork, find',
     add: async (...args) => (await import('./commands/tasks.js')).addTaskCommands(...args),
   },
   bulk: {

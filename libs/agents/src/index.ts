@@ -36,6 +36,7 @@ export type { TurnRequest } from './runtimes/executor/protocol.js';
 export { AgentPools } from './runtimes/executor/agent-pools.js';
 export { InstalledCode } from './installed-code.js';
 export * from './agent-runtime.js';
+export { effectKey } from './effect-key.js';
 export { JournalMismatch } from './journal-mismatch.js';
 export { pointOfFailure, type PointOfFailure, reopenedStep } from './point-of-failure.js';
 export {

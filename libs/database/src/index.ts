@@ -111,6 +111,7 @@ export {
 } from './runs/context-state.store.js';
 export { CallRecordStore, type StoredCallRecord } from './runs/call-record.store.js';
 export { type ConsoleLine, type ConsoleLineRecord, ConsoleLineStore } from './runs/console-line.store.js';
+export { EFFECT_OUTCOMES, type EffectOutcome, type EffectRecord } from './runs/effect-entries.js';
 export {
   type JournalRecord,
   JournalStore,

@@ -14,6 +14,8 @@ export { type TaskContinuation, TaskForks } from './forks/task-forks.js';
 export { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './operations/artifact-pages.js';
 export { getExtendedAgentCard } from './operations/get-extended-card.js';
 export { OperationTable } from './operations/operation-table.js';
+export { EFFECT_OUTCOMES, type EffectOutcome } from '@baton/database';
+export { EffectLedger, type TaskEffect } from './operations/effect-ledger.js';
 export { ParkedTasks } from './operations/parked-tasks.js';
 export { type AnswerableTask, type TaskListFilter, TaskListing } from './operations/task-listing.js';
 export { TaskReplays } from './operations/task-replays.js';

@@ -47,6 +47,7 @@ import {
   DeadLetters,
   DeadPushes,
   OperationTable,
+  EffectLedger,
   ParkedTasks,
   BoundHosts,
   PlatformService,
@@ -528,6 +529,8 @@ function tasksModule({
       // The catalog is tested on a real database: rest/agents/agents.int-spec.ts.
       { provide: Catalog, useValue: {} },
       { provide: ToolChecks, useValue: {} },
+      // It reads journals of a real database: test/e2e/effects.e2e-spec.ts.
+      { provide: EffectLedger, useValue: {} },
       // The API of operators is tested on a real database: admin/admin.int-spec.ts.
       ...OPERATORS.map((provide) => ({ provide, useValue: {} })),
       PlatformGauges,
@@ -543,6 +546,7 @@ function tasksModule({
             pausedSchedules: 0,
             sleepOverdueSeconds: 0,
             parkedRuns: 0,
+            endedNext: 0,
           }),
         },
       },
@@ -552,6 +556,7 @@ function tasksModule({
       WorkerWatch,
       Catalog,
       ToolChecks,
+      EffectLedger,
       OperationTable,
       AgentDirectory,
       BulkOperations,

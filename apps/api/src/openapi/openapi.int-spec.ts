@@ -288,6 +288,8 @@ describe('what the API takes and answers is what its document says', () => {
     const made = await tenant.call('setSpendingCap', {
       body: { of: 'agent', subject: 'echo', period: 'week', amount: '2.5' },
     });
+    await tenant.call('listEffects', { query: '?outcome=unknown' });
+    await tenant.refused('listEffects', { query: '?outcome=lost' }, 400);
     await tenant.call('listSpendingCaps');
     await tenant.refused('setSpendingCap', { body: { of: 'tenant', period: 'day', amount: '-1' } }, 400);
     await tenant.call('deleteSpendingCap', { names: { id: made.id as string } });

@@ -3,6 +3,7 @@ import { TasksModule } from '@baton/tasks';
 import { Module } from '@nestjs/common';
 import { CoreModule } from '../core/core.module.js';
 import { HttpModule } from '../http/http.module.js';
+import { EffectsController } from './effects/effects.controller.js';
 import { AgentNextController } from './agents/agent-next.controller.js';
 import { AgentVersionsController } from './agents/agent-versions.controller.js';
 import { AgentsController } from './agents/agents.controller.js';
@@ -35,6 +36,7 @@ import { WhoamiController } from './whoami/whoami.controller.js';
     TokensController,
     DeadPushesController,
     AgentsController,
+    EffectsController,
     AgentNextController,
     AgentVersionsController,
     AgentSchemaController,

@@ -1,6 +1,6 @@
 import { isTerminal, Task, tokenUsage } from '@baton/a2a';
 import type { TenantSchemas } from '@baton/contract';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ServerOptions, tenantApi } from '../api.js';
 import type { NumberedEvent } from '../call/agent-client.js';
@@ -32,6 +32,7 @@ import { parseCount, sinceOf } from './options.js';
 const TITLES = ['task', 'agent', 'state', 'updated', 'context', 'reason'];
 const WAITING_TITLES = ['task', 'agent', 'since', 'expires', 'waits for', 'asked'];
 const STEP_TITLES = ['step', 'kind', 'state', 'attempts', 'started', 'ended', 'error'];
+const EFFECT_TITLES = ['task', 'effect', 'kind', 'outcome', 'begun', 'key'];
 const CALL_TITLES = ['model call', 'took', 'model', 'tokens', 'attempt', 'outcome'];
 const MAX_LISTED = 10_000;
 const MAX_ENTRY = 999_999_999;
@@ -122,6 +123,24 @@ export function addTaskCommands(program: Command, cli: Cli): void {
       'show what this call has said, with the scope agents:write; and what its model was sent, with records:read',
     )
     .action((task: string, options: ServerOptions & { entry?: string }) => trace(cli, task, options));
+  add(
+    'effects',
+    'list what tasks have done outside of Baton, and whether it is known to have ended; needs the scope agents:write',
+  )
+    .argument('[task]', 'id of a task (default: all tasks, those with the newest status first)')
+    .addOption(
+      new Option('--outcome <outcome>', 'only with this outcome').choices([
+        'intended',
+        'sent',
+        'confirmed',
+        'failed',
+        'unknown',
+      ]),
+    )
+    .option('--agent <agent>', 'only of tasks of this agent: its slug or id')
+    .option('--since <when>', 'only of tasks with a status since then: 2h, 7d, or a time')
+    .option('--limit <number>', `maximum number of effects, up to ${MAX_LISTED}`, '50')
+    .action((task: string | undefined, options: EffectOptions) => effects(cli, task, options));
   add('cancel', 'cancel tasks')
     .argument('<task...>', 'ids of the tasks')
     .action((ids: string[], options: ServerOptions) => cancel(cli, ids, options));
@@ -150,6 +169,34 @@ export function addTaskCommands(program: Command, cli: Cli): void {
 }
 
 const clientOf = (cli: Cli, options: ServerOptions): TasksClient => new TasksClient(tenantApi(cli, options));
+
+interface EffectOptions extends ServerOptions {
+  outcome?: TenantSchemas['Effect']['outcome'];
+  agent?: string;
+  since?: string;
+  limit: string;
+}
+
+async function effects(cli: Cli, task: string | undefined, options: EffectOptions): Promise<void> {
+  const { outcome, agent, since, limit } = options;
+  const query = {
+    ...(task !== undefined && { task }),
+    ...(outcome !== undefined && { outcome }),
+    ...(agent !== undefined && { agent }),
+    ...(since !== undefined && { since: sinceOf(since).toISOString() }),
+  };
+  const found = await clientOf(cli, options).effects(query, parseCount('--limit', limit, MAX_LISTED));
+  if (options.json) return void printValue(cli.terminal, found);
+  const rows = found.map((each) => [
+    each.task_id,
+    printable(each.name),
+    each.kind,
+    each.unknown_outcome ? `${each.outcome} (was unknown: ${each.unknown_outcome})` : each.outcome,
+    each.begun_at === null ? '–' : formatTime(new Date(each.begun_at)),
+    each.key ?? '–',
+  ]);
+  printTable(cli.terminal, EFFECT_TITLES, rows, 'There are no such effects.');
+}
 
 async function list(cli: Cli, options: ListOptions): Promise<void> {
   const { state, agent, context, since, until, search, parked, limit } = options;

@@ -11,6 +11,8 @@ import type { CallDetail, Trace } from './print-trace.js';
 /** Which tasks to list. */
 type TaskQuery = NonNullable<TenantPaths['/v1/tasks']['get']['parameters']['query']>;
 
+type EffectQuery = NonNullable<TenantPaths['/v1/effects']['get']['parameters']['query']>;
+
 /** The tasks of a tenant at a server, as its token sees them. Every error is an OperatorError. */
 export class TasksClient {
   constructor(private readonly api: TenantApi) {}
@@ -20,6 +22,15 @@ export class TasksClient {
     return listAll(
       (page) => this.api.GET('/v1/tasks', { params: { query: { ...filter, ...page } } }),
       ({ tasks }) => tasks,
+      max,
+    );
+  }
+
+  /** What tasks have done outside of Baton. @param max how many are wanted, at least */
+  effects(filter: EffectQuery, max: number): Promise<TenantSchemas['Effect'][]> {
+    return listAll(
+      (page) => this.api.GET('/v1/effects', { params: { query: { ...filter, ...page } } }),
+      ({ effects }) => effects,
       max,
     );
   }

@@ -5,6 +5,8 @@ import { z } from 'zod';
 import { Database, type Statement } from '../connection/database.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
+import { READABLE_ENTRIES } from './readable-entries.js';
+import { hasLiveRun, readEffects, tasksWithJournal } from './effect-entries.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 import { sizeOf } from '../tenants/usage.store.js';
 
@@ -19,16 +21,6 @@ const READ_JOURNAL: Statement = {
   name: 'journal-read',
   text: 'SELECT run_id, position, value FROM turn_journal WHERE tenant_id = $1 AND task_id = $2 ORDER BY position',
 };
-
-/**
- * SQL: the entries of a task's journal as rows `e`, as Postgres can look into them: it refuses U+0000 and half of a surrogate pair
- * in any text of a JSON value, even in one that the query does not ask for. $1 tenant $2 task
- */
-export const READABLE_ENTRIES = String.raw`(
-  SELECT position, run_id, attempt,
-    regexp_replace(value::text, '\\u(0000|d[89a-f][0-9a-f]{2})', '\\ufffd', 'gi')::json AS value
-  FROM turn_journal WHERE tenant_id = $1 AND task_id = $2
-) e`;
 
 /** The steps in the journal of an executor's task, without their results: $1 tenant $2 task */
 const READ_STEPS: Statement = {
@@ -418,6 +410,22 @@ export class JournalStore {
       steps.set(key, stepAfter(steps.get(key), row));
     }
     return [...steps.values()];
+  }
+
+  /** The effects of a task: see `readEffects`. */
+  async effects(tenantId: string, taskId: string): ReturnType<typeof readEffects> {
+    if (!isUuid(taskId)) return { effects: [], begun: new Map() };
+    return readEffects(this.database, tenantId, taskId);
+  }
+
+  /** Whether a worker executes the task now. */
+  async hasLiveRun(tenantId: string, taskId: string): Promise<boolean> {
+    return hasLiveRun(this.database, tenantId, taskId);
+  }
+
+  /** Which of the tasks have a journal. */
+  async tasksWithJournal(tenantId: string, taskIds: readonly string[]): Promise<ReadonlySet<string>> {
+    return tasksWithJournal(this.database, tenantId, taskIds);
   }
 
   /** The newest `limit` calls of models for a task, the oldest of them first; empty if there are none. */

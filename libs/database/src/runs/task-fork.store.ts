@@ -6,7 +6,7 @@ import { Database, type Statement } from '../connection/database.js';
 import { isRunOf } from '../dispatch/run-conditions.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { sizeOf } from '../tenants/usage.store.js';
-import { READABLE_ENTRIES } from './journal.store.js';
+import { READABLE_ENTRIES } from './readable-entries.js';
 
 // A fork is a new task that goes on with the journal of an earlier one (ADR 0067). Its journal begins with one more entry, which says
 // where the others come from. It is copied before the task is made, so no attempt can run without it.

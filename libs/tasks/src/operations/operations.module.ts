@@ -10,6 +10,7 @@ import { TaskFinder } from './task-finder.js';
 import { ListTotals } from './list-totals.js';
 import { MessageRouter } from './message-router.js';
 import { OperationTable } from './operation-table.js';
+import { EffectLedger } from './effect-ledger.js';
 import { ParkedTasks } from './parked-tasks.js';
 import { ReceiversModule } from '../push/receivers.module.js';
 import { PushOperations } from './push-operations.js';
@@ -29,6 +30,7 @@ import { SubscribeOperation } from './subscribe-operation.js';
     ListTotals,
     MessageRouter,
     OperationTable,
+    EffectLedger,
     ParkedTasks,
     PushOperations,
     ReadOperations,
@@ -40,6 +42,6 @@ import { SubscribeOperation } from './subscribe-operation.js';
     SubscribeOperation,
     TaskFinder,
   ],
-  exports: [ArtifactPages, OperationTable, ParkedTasks, TaskListing, TaskReplays, TaskTraces],
+  exports: [ArtifactPages, EffectLedger, OperationTable, ParkedTasks, TaskListing, TaskReplays, TaskTraces],
 })
 export class OperationsModule {}

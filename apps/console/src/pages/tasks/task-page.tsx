@@ -15,6 +15,7 @@ import { Console } from './task-console';
 import { Copies } from './task-copies';
 import { Facts, Lead } from './task-facts';
 import { type TaskLog, useTaskLog } from './task-log';
+import { Effects } from './task-effects';
 import { Artifacts } from './task-output';
 import { keepTab, keptTab, readTab, TABS, type TaskTab } from './task-tabs';
 import { Timeline } from './task-timeline';
@@ -92,6 +93,7 @@ function TaskTabs({ task, log }: { task: Task; log: TaskLog }) {
           <Trace task={task} />
           <ModelCalls task={task} />
           <Steps task={task} />
+          <Effects task={task} />
           <Descendants task={task} />
           <Runs task={task} />
         </Stack>

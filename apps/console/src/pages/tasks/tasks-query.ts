@@ -1,6 +1,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { answerOf, api } from '../../api/client';
 import { queryOf, type TaskFilters } from './filters';
+import type { Task } from './task-words';
 
 /** How long a list is kept that no page shows, in ms: for somebody who goes back to it. */
 const KEPT_MS = 10 * 60_000;
@@ -23,6 +24,14 @@ export const tasksQuery = (filters: TaskFilters, entry: string) =>
     getNextPageParam: ({ next_cursor: next }) => next ?? undefined,
     staleTime: Infinity,
     gcTime: KEPT_MS,
+  });
+
+/** What a task has done outside of Baton. */
+export const effectsQuery = ({ task_id: task, state, updated_at: at }: Task) =>
+  queryOptions({
+    // The journal grows with the task: it is read again with each state.
+    queryKey: ['effects', task, state, at],
+    queryFn: ({ signal }) => answerOf(api.GET('/v1/effects', { params: { query: { task } }, signal })),
   });
 
 /** How often the tasks of each state are counted, in ms. */
