@@ -178,7 +178,7 @@ export async function runExecutor(
           STOP_MS,
         ).unref();
         // As in Baton: not inside of the code's own call.
-        setImmediate(() => begun?.cancel().catch(reject));
+        setImmediate(() => void begun?.cancel().catch(reject));
       };
       const misfit = (problem: string | undefined): void => {
         if (problem !== undefined) reject(new Error(`the code does not fit the journal: ${problem}`));
