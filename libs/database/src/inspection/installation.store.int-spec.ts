@@ -17,7 +17,7 @@ it('has no backup, no paused schedule and no late run at first', async () => {
     pausedSchedules: 0,
     sleepOverdueSeconds: 0,
     parkedRuns: 0,
-      endedNext: 0,
+    endedNext: 0,
   });
 });
 

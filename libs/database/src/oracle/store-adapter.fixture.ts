@@ -113,7 +113,7 @@ export class StoreAdapter implements OracleSubject {
     this.names = other?.names ?? new Map<string, string>();
     this.writers = other?.writers ?? new Map<string, ArtifactFold>();
     this.letters = new DeadLetterStore(database);
-    this.journal = new JournalStore(database);
+    this.journal = new JournalStore(database, stores.runs);
     this.retention = new RetentionStore(database);
     this.tree = new TaskTreeStore(database);
   }

@@ -51,7 +51,7 @@ async function endedTask(
   tenantId: string = randomUUID(),
 ) {
   const run = await startTask(stores, newTask({ tenantId }));
-  await new JournalStore(stores.database).append(run, 1, 'remembered');
+  await new JournalStore(stores.database, stores.runs).append(run, 1, 'remembered');
   const line = { at: new Date(), level: 'info', text: 'said' } as const;
   await new ConsoleLineStore(stores.database).append(run, [line]);
   await new CallRecordStore(stores.database).append(run, [{ position: 1, json: '{}' }]);

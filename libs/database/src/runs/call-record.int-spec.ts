@@ -50,7 +50,7 @@ describe('records of model calls', () => {
   });
 
   it('are stored with the entry of their call, once, and their bytes count', async () => {
-    const journal = new JournalStore(stores.database);
+    const journal = new JournalStore(stores.database, stores.runs);
     const run = await startTask(stores);
     const { tenantId, taskId } = run;
     const json = JSON.stringify({ said: 'nul \0 and \ud800' });

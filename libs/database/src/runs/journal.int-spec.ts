@@ -1,13 +1,23 @@
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import { JournalStore } from '../index.js';
-import { type Stores, chunk, endTurn, openStores, sql, startTask, status, texts } from '../stores.fixture.js';
+import { JournalStore, RunStore } from '../index.js';
+import {
+  type Stores,
+  chunk,
+  endTurn,
+  newTask,
+  openStores,
+  sql,
+  startTask,
+  status,
+  texts,
+} from '../stores.fixture.js';
 
 let stores: Stores;
 let journal: JournalStore;
 beforeAll(async () => {
   stores = await openStores(4);
-  journal = new JournalStore(stores.database);
+  journal = new JournalStore(stores.database, stores.runs);
 });
 afterAll(async () => stores.close());
 
@@ -34,7 +44,9 @@ describe('the journal of a task', () => {
     const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
     const { writes } = await stores.database.inSystem(async (transaction) => {
       await transaction.query({ text: 'SELECT FROM tasks WHERE id = $1 FOR UPDATE' }, [run.taskId]);
-      const both = Promise.all(['first', 'again'].map((value) => journal.append(run, 1, value)));
+      // As a process that has lost its connection: its first write is not known to the second.
+      const again = new JournalStore(stores.database, new RunStore(stores.database));
+      const both = Promise.all([journal.append(run, 1, 'first'), again.append(run, 1, 'again')]);
       while ((await sql(stores, waiting)).length < 2);
       return { writes: both };
     });
@@ -44,6 +56,30 @@ describe('the journal of a task', () => {
       FROM tasks t WHERE id = '${run.taskId}'`;
     const [row] = (await sql(stores, counted)) as { bytes: number; said: number }[];
     expect(row?.bytes).toBe(row?.said);
+  });
+
+  it('are written together for many tasks and tenants, and a refused one keeps no other from it', async () => {
+    const tenantId = randomUUID();
+    const [first, second, third] = [
+      await startTask(stores, newTask({ tenantId })),
+      await startTask(stores, newTask({ tenantId })),
+      await startTask(stores),
+    ];
+    const runs = [first, second, third];
+    const written = await Promise.all([
+      journal.append(first, 1, 'first'),
+      journal.append({ ...second, attempt: second.attempt - 1 }, 1, 'zombie'),
+      journal.append(third, 1, { of: 'another tenant' }),
+      journal.append(first, 2, 'next'),
+    ]);
+    expect(written).toEqual([true, false, true, true]);
+    const kept = await Promise.all(runs.map(({ tenantId, taskId }) => journal.read(tenantId, taskId)));
+    expect(kept.map((entries) => entries.map(({ value }) => value))).toEqual([
+      ['first', 'next'],
+      [],
+      [{ of: 'another tenant' }],
+    ]);
+    expect(await journal.read(first.tenantId, third.taskId)).toEqual([]);
   });
 
   it('refuses an attempt that is not current, another run, an ended task and a position that is taken', async () => {

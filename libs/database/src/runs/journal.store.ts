@@ -4,6 +4,7 @@ import { Injectable } from '@nestjs/common';
 import { z } from 'zod';
 import { Database, type Statement } from '../connection/database.js';
 import type { RunKey } from '../dispatch/run-key.js';
+import { RunStore } from './run.store.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { READABLE_ENTRIES } from './readable-entries.js';
 import { hasLiveRun, readEffects, tasksWithJournal } from './effect-entries.js';
@@ -123,46 +124,34 @@ const ENTRY = {
   value: ['json', ({ value }) => JSON.stringify(value)],
 } satisfies Inputs<NewEntry>;
 
-/**
- * Fenced like an event. Returns one row if the entry is stored now, also if this attempt wrote it before and lost the answer. The
- * first write may still be under way: it is then committed after this statement has begun, which sees it by the conflict alone. So a
- * conflict with an entry of the same attempt updates the entry as it is. `xmax` is 0 in a new one.
- */
-const APPEND_JOURNAL = statement('journal-append-3', { entry: one(ENTRY) }, ({ entry }) => appendSql(entry));
-
 const RECORDED_ENTRY = {
   ...ENTRY,
   record: ['json', ({ record }) => record],
   record_bytes: ['int', ({ record = '' }) => Buffer.byteLength(record)],
 } satisfies Inputs<NewEntry>;
 
-/** The same with the record of a model call. It is written with a new entry only. */
-const APPEND_RECORDED = statement('journal-append-recorded-2', { entry: one(RECORDED_ENTRY) }, ({ entry }) =>
-  appendSql(entry, entry),
-);
-
-type EntrySql = Record<keyof typeof ENTRY, string>;
-
-function appendSql(entry: EntrySql, recorded?: Record<'record' | 'record_bytes', string>): string {
-  const kept = recorded
-    ? `, kept AS (
-  INSERT INTO call_records (tenant_id, task_id, position, run_id, attempt, value, bytes)
-  SELECT ${entry.tenant_id}, ${entry.task_id}, position, ${entry.run_id}, ${entry.attempt}, ${recorded.record}, ${recorded.record_bytes}
-  FROM entry WHERE is_new
-  ON CONFLICT (tenant_id, task_id, position) DO NOTHING
-)`
-    : '';
-  return `
+/** As `APPEND_ENTRIES`, of one entry, with the record of a model call. It is written with a new entry only. */
+const APPEND_RECORDED = statement(
+  'journal-append-recorded-3',
+  { entry: one(RECORDED_ENTRY) },
+  ({ entry }) => `
 WITH task AS (
   ${lockedTask(entry)}
 ), entry AS (
   ${insertedEntry(entry)}
-)${kept}, counted AS (
-  UPDATE tasks SET open_bytes = open_bytes + ${sizeOf(entry.value)}${recorded ? ` + ${recorded.record_bytes}` : ''} FROM entry
+), kept AS (
+  INSERT INTO call_records (tenant_id, task_id, position, run_id, attempt, value, bytes)
+  SELECT ${entry.tenant_id}, ${entry.task_id}, position, ${entry.run_id}, ${entry.attempt}, ${entry.record}, ${entry.record_bytes}
+  FROM entry WHERE is_new
+  ON CONFLICT (tenant_id, task_id, position) DO NOTHING
+), counted AS (
+  UPDATE tasks SET open_bytes = open_bytes + ${sizeOf(entry.value)} + ${entry.record_bytes} FROM entry
   WHERE entry.is_new AND tenant_id = ${keyOfTenant(entry.tenant_id)} AND id = ${entry.task_id}
 )
-SELECT position FROM entry`;
-}
+SELECT position FROM entry`,
+);
+
+type EntrySql = Record<keyof typeof ENTRY, string>;
 
 /**
  * The same, and in place of all entries before it: the bytes of these are given back. What the log has then is not output of a dead attempt
@@ -375,7 +364,10 @@ export interface OpenCallRecord {
 /** The journals of runtimes: see `TurnJournal` of libs/agents. */
 @Injectable()
 export class JournalStore {
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly runs: RunStore,
+  ) {}
 
   /** The whole journal of a task, oldest first; empty if there is none, or if the task is another tenant's. */
   async read(tenantId: string, taskId: string): Promise<JournalRecord[]> {
@@ -493,9 +485,9 @@ export class JournalStore {
    * @returns false if the attempt is not current or the task has ended: nothing was written then
    */
   async append(run: RunKey, position: number, value: unknown, record?: string): Promise<boolean> {
-    const entry = { ...run, position, value, ...(record !== undefined && { record }) };
-    const append = record === undefined ? APPEND_JOURNAL : APPEND_RECORDED;
-    return (await this.database.tenantQuery(run.tenantId, append, append.values({ entry }))).length > 0;
+    if (record === undefined) return this.runs.appendEntry(run, position, value);
+    const values = APPEND_RECORDED.values({ entry: { ...run, position, value, record } });
+    return (await this.database.tenantQuery(run.tenantId, APPEND_RECORDED, values)).length > 0;
   }
 
   /** The same in place of all entries before it, but the first `kept` ones: those are deleted. */

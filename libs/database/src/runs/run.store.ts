@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Database } from '../connection/database.js';
 import { keepArtifacts } from '../tasks/keep-artifacts.js';
 import { agentVersions, begunWith, noteAgentVersion, VERSIONS } from './agent-version.js';
+import { appendEntry, ENTRIES } from './append-entry.js';
 import { appendEvents, APPENDS } from './append.js';
 import { claimRun, CLAIMS } from './claim.js';
 import { countActive } from './count-active.js';
@@ -20,7 +21,7 @@ import { findWork, reclaimExpired, takeStaleQueued } from './sweep.js';
 /** Unless the caller sets another, in bytes. */
 const MAX_READ_BYTES = 4 * 1024 * 1024;
 /** Claims are first: an older attempt of the same run is refused then. */
-const IN_ORDER = [CLAIMS, EAGER_READS, APPENDS, VERSIONS];
+const IN_ORDER = [CLAIMS, EAGER_READS, APPENDS, ENTRIES, VERSIONS];
 
 /**
  * The operations on runs, in the order of a run's life. Each is a function of a file in this folder, with its statement, its inputs
@@ -34,6 +35,7 @@ export class RunStore {
   readonly noteAgentVersion;
   readonly begunWith;
   readonly append;
+  readonly appendEntry;
   readonly returnToQueue;
   readonly park;
   readonly resume;
@@ -66,6 +68,7 @@ export class RunStore {
     this.begunWith = begunWith.bind(undefined, database);
     this.noteAgentVersion = noteAgentVersion.bind(undefined, on);
     this.append = appendEvents.bind(undefined, on);
+    this.appendEntry = appendEntry.bind(undefined, on);
     this.returnToQueue = returnToQueue.bind(undefined, database);
     this.park = parkRun.bind(undefined, database);
     this.resume = resumeRun.bind(undefined, database);
