@@ -90,6 +90,11 @@ describeConsole('agents in the console', () => {
     await page.getByText('Callers with a token').click();
     await card.getByText('For callers with a token').waitFor();
     await baton.expectAccessible(page);
+    await page.getByRole('tab', { name: 'Use it from…' }).click();
+    await page.getByLabel('Use mine from Claude Code').getByText('claude mcp add').waitFor();
+    await page.getByText('VS Code', { exact: true }).click();
+    await page.getByLabel('Use mine from VS Code').getByText('/agents/mine/mcp').waitFor();
+    await baton.expectAccessible(page);
   });
 
   it('are changed with faults marked at their lines, tried, and saved', async () => {

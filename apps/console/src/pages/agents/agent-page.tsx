@@ -7,6 +7,7 @@ import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { useCaller } from '../../session/caller';
 import { AgentCard } from './agent-card';
+import { AgentUse } from './agent-use';
 import { AgentVersions } from './agent-versions';
 import { MissingSecrets } from './missing-secrets';
 import { NextVersion } from './next-version';
@@ -15,7 +16,7 @@ import { EnabledBadge } from './agents-page';
 
 const route = getRouteApi('/app/agents/$agent');
 
-/** One agent: its definition, its card, its versions. */
+/** One agent: its definition, its card, how others use it, its versions. */
 export function AgentPage() {
   const { agent: name } = route.useParams();
   const { tab = 'definition' } = route.useSearch();
@@ -56,6 +57,7 @@ export function AgentPage() {
         <Tabs.List aria-label="Views of the agent">
           <Tabs.Tab value="definition">Definition</Tabs.Tab>
           <Tabs.Tab value="card">Card</Tabs.Tab>
+          <Tabs.Tab value="use">Use it from…</Tabs.Tab>
           {isOwn && <Tabs.Tab value="versions">Versions</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="definition" pt="md">
@@ -67,6 +69,9 @@ export function AgentPage() {
         </Tabs.Panel>
         <Tabs.Panel value="card" pt="md">
           <AgentCard slug={agent.slug} />
+        </Tabs.Panel>
+        <Tabs.Panel value="use" pt="md">
+          <AgentUse slug={agent.slug} />
         </Tabs.Panel>
         {isOwn && (
           <Tabs.Panel value="versions" pt="md">

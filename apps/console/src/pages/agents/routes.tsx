@@ -14,7 +14,7 @@ const newAgentRoute = createRoute({
   component: lazyPage(() => import('./agent-editor'), 'NewAgentPage'),
 });
 
-const TABS = ['definition', 'card', 'versions'] as const;
+const TABS = ['definition', 'card', 'use', 'versions'] as const;
 type AgentTab = (typeof TABS)[number];
 
 const agentRoute = createRoute({
