@@ -3,6 +3,7 @@ import { DRIVERS } from '../support/index.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { PATIENT, type TestMcpServer, startMcpServer } from '../support/mcp-server/mcp-server.js';
 import { heldTool, textTool } from '../support/mcp-server/script.js';
+import { McpCaller, textsOf } from '../support/mcp-client/mcp-caller.js';
 import { type ModelRequest, ModelProvider, type Reply } from '../support/model-provider/model-provider.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
@@ -126,6 +127,37 @@ describe('approvals of agents further down', () => {
     return Promise.all((child_ids as string[]).map(requestOf));
   };
   const modelsRead = (): string => JSON.stringify(provider.requests.map(({ body }) => body));
+
+  it('are given over MCP by the person that the client has asked, and by no tool', async () => {
+    const capabilities = { extensions: { 'io.modelcontextprotocol/tasks': {} }, elicitation: {} };
+    const mcp = (api: number) => new McpCaller(`${stack.apis[api]!.url}/mcp`, token, { capabilities });
+    const taskId = (await mcp(0).tool('chief', { message: 'sign page 3' })).result!.taskId as string;
+    await untilState(taskId, 'input-required');
+    const { inputRequests } = (await mcp(1).call('tasks/get', { taskId })).result!;
+    const [key] = Object.keys(inputRequests as object) as [string];
+    expect(inputRequests[key].params.message).toContain('sign');
+    const data = { approval: { approved: true } };
+    for (const args of [{ message: 'yes' }, { data }, { message: 'yes', data }]) {
+      const { result } = await mcp(0).tool('chief', { ...args, taskId });
+      expect(result).toMatchObject({ isError: true });
+      expect(textsOf({ result })[0]).toContain('which only a person gives');
+    }
+    expect(server.calls).toHaveLength(0);
+    const inputResponses = { [key]: { action: 'accept', content: { approved: true } } };
+    await mcp(1).call('tasks/update', { taskId, inputResponses });
+    await untilState(taskId, 'completed');
+    expect(server.calls).toHaveLength(1);
+    const { result } = (await mcp(0).call('tasks/get', { taskId })).result!;
+    expect(textsOf({ result }).join()).toContain('signed');
+  });
+
+  /** Reads a task, without a pause, until it is in that state. */
+  async function untilState(id: string, state: string): Promise<void> {
+    const deadline = Date.now() + 30_000;
+    let seen: unknown;
+    while (seen !== state && Date.now() < deadline) seen = (await requestOf(id)).state;
+    expect(seen).toBe(state);
+  }
 
   /** `kill -9` of every worker; another one takes their place. */
   async function replaceWorkers(): Promise<void> {
