@@ -204,6 +204,19 @@ describeConsole('agents in the console', () => {
     expect(await stored()).toMatchObject({ version: 4, definition: { description: 'First words' } });
   });
 
+  it('show the version that gets a share of new tasks, and promote it', async () => {
+    const next = { share: 20, version: 1 };
+    await asTenant('/mine/next', { method: 'PUT', body: JSON.stringify(next) });
+    const page = await baton.open({ token: tenant.token, path: '/agents/mine' });
+    await page.getByText('Version 1 gets 20 % of new tasks').waitFor();
+    await baton.expectAccessible(page);
+    await page.getByRole('button', { name: 'Promote mine' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Promote' }).click();
+    await page.getByText('Version 5', { exact: true }).waitFor();
+    expect(await page.getByText('of new tasks').count()).toBe(0);
+    expect(await stored()).toMatchObject({ version: 5 });
+  });
+
   it('are disabled and enabled', async () => {
     const page = await baton.open({ token: tenant.token, path: '/agents/mine' });
     await page.getByRole('button', { name: 'Disable mine' }).click();

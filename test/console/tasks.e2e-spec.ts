@@ -470,6 +470,8 @@ describeConsole('tasks in the console', () => {
     const steps = page.getByRole('table', { name: 'Durable steps' }).getByRole('row');
     await steps.filter({ hasText: 'close account' }).getByRole('cell', { name: 'succeeded' }).waitFor();
     await steps.filter({ hasText: 'send letter' }).getByText('Error: no paper <b>left</b>').waitFor();
+    const effects = page.getByRole('table', { name: 'Effects outside' }).getByRole('row');
+    await effects.filter({ hasText: 'close account' }).getByRole('cell', { name: 'confirmed' }).waitFor();
     await baton.expectAccessible(page);
     const caller = await baton.stack.createToken(tenant.slug, 'tasks:read', 'agents:call');
     const theirs = await baton.open({ token: caller, path: `/tasks/${id}` });
