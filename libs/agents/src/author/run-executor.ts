@@ -128,7 +128,7 @@ export async function runExecutor(
     if (value !== undefined) return Promise.resolve(value);
     return Promise.reject(new Error(`the test has no secret "${name}": add it to secrets`));
   };
-  const begin = (steps: LocalSteps, to: typeof sink): Begun => {
+  const begin = (steps: LocalSteps, to: typeof sink): BegunTurn => {
     const context = requestContext(turn);
     const instance = typeof executor === 'function' ? new executor() : executor;
     const bus = new TurnBus(to, () => context.context.activatedExtensions ?? []);
@@ -169,7 +169,7 @@ export async function runExecutor(
     const recorded = journal && !hasBegun ? (journal.steps as RecordedStep[]) : [];
     hasBegun = true;
     const recorder = new StepRecorder(recorded);
-    let begun: Begun | undefined;
+    let begun: BegunTurn | undefined;
     const next = await new Promise<string | undefined>((resolve, reject) => {
       const cancel = (): void => {
         isCanceled = true;
@@ -230,7 +230,7 @@ export async function runExecutor(
 }
 
 /** One call of `execute`. */
-interface Begun {
+interface BegunTurn {
   executed: Promise<void>;
   bus: TurnBus;
   /** Rejects with what `cancelTask` throws. */

@@ -5,13 +5,13 @@ import { TERMINAL_STATES } from '../tasks/task-row.js';
 import type { BatchOperation, RunBatches } from './run-batches.js';
 
 /** An entry for the journal of a run's task. */
-interface NewEntry extends RunKey {
+interface UnrecordedEntry extends RunKey {
   position: number;
   /** JSON */
   value: string;
 }
 
-interface EntryRow {
+interface StoredEntry {
   id: string;
 }
 
@@ -22,7 +22,7 @@ const ENTRY = {
   attempt: ['int', ({ attempt }) => attempt],
   position: ['int', ({ position }) => position],
   value: ['json', ({ value }) => value],
-} satisfies Inputs<NewEntry>;
+} satisfies Inputs<UnrecordedEntry>;
 
 /**
  * An entry for the journal of each of these tasks, fenced like an event. Returns a row for each entry that is stored now, also if this
@@ -53,14 +53,14 @@ SELECT task_id AS id FROM entry`,
 );
 
 /** Entries in a batch, each of another task. An append of events to the same task waits, as it changes the same row. */
-export const ENTRIES: BatchOperation<NewEntry, EntryRow> = {
+export const ENTRIES: BatchOperation<UnrecordedEntry, StoredEntry> = {
   identify: ({ taskId }) => taskId,
   charsOf: ({ value }) => value.length,
   prepare: (entries) => ({
     statement: APPEND_ENTRIES,
     values: APPEND_ENTRIES.values({ entries }),
     results: (rows) => {
-      const stored = new Map((rows as EntryRow[]).map((row) => [row.id, row]));
+      const stored = new Map((rows as StoredEntry[]).map((row) => [row.id, row]));
       return entries.map(({ taskId }) => stored.get(taskId));
     },
   }),
