@@ -74,7 +74,7 @@ RETURNING r.id`,
 
 /**
  * Parked runs of agents of which a live worker runs code that is not known not to fit: $1 how old the last heartbeat of a live worker
- * may be, in ms $2 limit. The statement has no name, so Postgres plans it for the present size of the tables each time.
+ * may be, in ms $2 limit. Times are stored to the millisecond. The statement has no name, so Postgres plans it for the present size of the tables each time.
  */
 export const WAKE_PARKED: Statement = {
   text: `
@@ -86,7 +86,7 @@ WITH live AS MATERIALIZED (
   WHERE r.state = 'suspended' AND r.parked_at IS NOT NULL
     AND EXISTS (
       SELECT FROM live WHERE live.agent = r.parked->>'agent' AND NOT coalesce(r.parked->'codes' ? live.code, false)
-        AND (r.parked->'again' IS DISTINCT FROM 'true' OR live.since > r.parked_at
+        AND (r.parked->'again' IS DISTINCT FROM 'true' OR live.since >= r.parked_at
           OR r.parked_at < clock_timestamp() - interval '${AGAIN_SECONDS} seconds')
     )
   ORDER BY r.tenant_id, r.id LIMIT $2 FOR UPDATE SKIP LOCKED
