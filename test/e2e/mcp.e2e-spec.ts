@@ -3,7 +3,13 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { randomUUID } from 'node:crypto';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { DRIVERS } from '../support/index.js';
-import { answerOf, McpCaller, messagesIn, textsOf } from '../support/mcp-client/mcp-caller.js';
+import {
+  answerOf,
+  McpCaller,
+  type McpOptions,
+  messagesIn,
+  textsOf,
+} from '../support/mcp-client/mcp-caller.js';
 import { RawCaller } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -232,6 +238,79 @@ describe('a client that has tasks', () => {
     const mute = { capabilities: { extensions: TASKS.extensions } };
     const { result } = await taskCaller().call('tasks/get', { taskId }, mute);
     expect(result).toMatchObject({ status: 'input_required', inputRequests: {} });
+  });
+
+  /** Listens to tasks. @returns all messages, once `until` holds for those that have come */
+  async function* listen(taskIds: unknown[], options: McpOptions = {}): AsyncGenerator<Json[]> {
+    const notifications = { taskIds, toolsListChanged: true };
+    const response = await taskCaller(1).post('subscriptions/listen', { notifications }, options);
+    let text = '';
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+      text += chunk;
+      yield messagesIn(text.slice(0, text.lastIndexOf('\n\n') + 2));
+    }
+  }
+  const statusesOf = (messages: Json[], taskId: unknown): string[] =>
+    messages.flatMap(({ method, params }) =>
+      method === 'notifications/tasks' && params.taskId === taskId ? [params.status as string] : [],
+    );
+
+  it('is notified of its tasks until all have ended, at a process that had nothing to do with them', async () => {
+    const { taskId: asking } = await made({ message: 'x' }, { askInput: true });
+    const { taskId: short } = await made({ message: 'y' });
+    let messages: Json[] = [];
+    let isAnswered = false;
+    for await (messages of listen([asking, short, asking], { id: 'sub-1' })) {
+      if (isAnswered || !statusesOf(messages, asking).includes('input_required')) continue;
+      isAnswered = true;
+      const { params } = messages.findLast(({ params }) => params?.inputRequests)!;
+      const inputResponses = {
+        [Object.keys(params.inputRequests as Json)[0]!]: { action: 'accept', content: { answer: 'a' } },
+      };
+      await taskCaller(0).call('tasks/update', { taskId: asking, inputResponses });
+    }
+    const [first] = messages;
+    expect(first).toMatchObject({
+      method: 'notifications/subscriptions/acknowledged',
+      params: { notifications: { taskIds: [asking, short] } },
+    });
+    for (const { params, result } of messages)
+      expect((params ?? result)._meta['io.modelcontextprotocol/subscriptionId']).toBe('sub-1');
+    expect(messages.at(-1)).toMatchObject({ id: 'sub-1', result: { resultType: 'complete' } });
+    const seen = statusesOf(messages, asking);
+    expect(seen.slice(seen.indexOf('input_required')).filter((status) => status !== 'working')).toEqual([
+      'input_required',
+      'completed',
+    ]);
+    expect(statusesOf(messages, short).at(-1)).toBe('completed');
+    const done = messages.findLast(({ params }) => params?.taskId === asking)!;
+    expect(done.params.result.content).toEqual([{ type: 'text', text: 'a' }]);
+  });
+
+  it('is notified of a cancel, of nothing that it has not asked for, and of no task that is not its own', async () => {
+    const { taskId } = await made({ message: 'x' }, { delayMs: 600_000 });
+    const listening = listen([taskId]);
+    // The first state of the task.
+    while (statusesOf((await listening.next()).value as Json[], taskId).length === 0);
+    await taskCaller(0).call('tasks/cancel', { taskId });
+    let messages: Json[] = [];
+    for await (messages of listening);
+    expect(statusesOf(messages, taskId).at(-1)).toBe('cancelled');
+    const none = await taskCaller().call('subscriptions/listen', {
+      notifications: { toolsListChanged: true },
+    });
+    expect(none.notifications.map(({ params }) => params.notifications as Json)).toEqual([{}]);
+    const params = { notifications: { taskIds: [taskId] } };
+    const foreign = await taskCaller(0, stranger).call('subscriptions/listen', params);
+    expect(foreign.error!.code).toBe(-32602);
+    expect((await callerAt().call('subscriptions/listen', params)).error!.code).toBe(-32021);
+    for (const taskIds of ['x', [7], Array.from({ length: 65 }, String)]) {
+      const { error } = await taskCaller().call('subscriptions/listen', { notifications: { taskIds } });
+      expect([error!.code, error!.message]).toEqual([
+        -32602,
+        expect.stringContaining('params.notifications.taskIds: '),
+      ]);
+    }
   });
 
   it('finds no task of another tenant, and nothing without the extension', async () => {

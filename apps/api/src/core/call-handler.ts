@@ -9,6 +9,7 @@ import {
   ProtocolError,
   requestedTaskId,
   type SendResult,
+  type StreamItem,
 } from '@baton/a2a';
 import { type Span, traceIdsOf, type Tracer, Tracing } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
@@ -29,6 +30,8 @@ export interface AnswerWriter {
   result(result: unknown): void;
   /** Sends an error. */
   error(failure: ProtocolError): void;
+  /** The result is read at once, and the answer goes on for long: the memory of the call is given back before its end. */
+  readonly isReadAtOnce?: boolean | undefined;
   /** Writes a stream instead. */
   stream(framing: Framing): FrameWriter;
 }
@@ -102,6 +105,7 @@ export class CallHandler {
       // A stream has sent its headers by then.
       if (call.operation === 'sendMessage') reply.headers(headers(activatedIn(result as SendResult)));
       writer?.result(codec.encodeResult(call.operation, result, answered));
+      if (writer?.isReadAtOnce) context.memory.release();
     } else if (writer) {
       await this.runner.stream(
         call,
@@ -110,6 +114,43 @@ export class CallHandler {
         this.streamWriter(codec, answered, writer, exchange, span),
       );
     } else await this.runner.start(call, context, exchange);
+  }
+
+  /**
+   * What a streaming call yields, once it has passed every check, for `streamFrom`. Nothing is answered.
+   * @throws ProtocolError for every fault before that
+   */
+  async itemsOf(
+    decoded: DecodedRequest,
+    exchange: Exchange,
+  ): Promise<(signal: AbortSignal) => AsyncGenerator<readonly StreamItem[]>> {
+    const { call } = decoded;
+    if (!isStreaming(call)) throw new Error('this operation yields nothing');
+    const { context } = await this.calls.resolve(decoded, exchange);
+    const { runner } = this;
+    return async function* (signal) {
+      try {
+        for await (const items of runner.itemsOf(call, context, signal)) {
+          yield items;
+          // The first one, which may be large, has reached its reader.
+          context.memory.release();
+        }
+      } finally {
+        context.memory.release();
+      }
+    };
+  }
+
+  /** Answers with a stream of what several calls yield. */
+  streamFrom(
+    source: (signal: AbortSignal) => AsyncIterable<readonly StreamItem[]>,
+    exchange: Exchange,
+    writer: Pick<StreamWriter, 'output' | 'item' | 'last'> & Pick<FrameWriter, 'error'>,
+  ): Promise<void> {
+    const error = (failure: unknown): RecordData | undefined =>
+      writer.error(this.failureOf(failure, exchange.request));
+    const { output, item, last } = writer;
+    return this.runner.streamFrom(source, exchange, { output, item, error, ...(last && { last }) });
   }
 
   /** Answers with the error that anything thrown is for the caller, unless the caller has disconnected. */

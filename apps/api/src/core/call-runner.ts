@@ -65,7 +65,7 @@ export class CallRunner {
     context: RequestContext,
     exchange: Exchange,
   ): Promise<Results[K]> {
-    const caller = abortedWhenGone(exchange.reply);
+    const { caller, forget } = abortedWhenGone(exchange.reply);
     const unwatch = this.abortWhenRefused(caller, exchange);
     this.inFlight.add(caller);
     try {
@@ -78,6 +78,7 @@ export class CallRunner {
     } finally {
       this.inFlight.remove(caller);
       unwatch();
+      forget();
       caller.abort(CALL_OVER);
     }
   }
@@ -109,20 +110,54 @@ export class CallRunner {
     });
   }
 
-  private async withItems(
+  /**
+   * Streams what a source yields until it is over or the caller leaves, in one slot of the tenant's `openStreams`.
+   * @param source called with a signal that ends it
+   */
+  streamFrom(
+    source: (signal: AbortSignal) => AsyncIterable<readonly StreamItem[]>,
+    exchange: Exchange,
+    writer: StreamWriter,
+  ): Promise<void> {
+    const { request } = exchange;
+    return this.inSlot(callerOf(request), exchange, async (caller) => {
+      assertNotRefused(caller);
+      await this.streams.send(source(caller.signal), { writer, request, caller });
+    });
+  }
+
+  /** What a streaming operation yields, for `streamFrom`. */
+  itemsOf<K extends StreamingOperationName>(
+    { operation, request }: OperationCall<K>,
+    context: RequestContext,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly StreamItem[]> {
+    return this.streaming[operation](context, request, signal);
+  }
+
+  private withItems(
     call: StreamingCall,
     context: RequestContext,
     exchange: Exchange,
     use: (items: PeekedItems, caller: AbortController) => Promise<void>,
   ): Promise<void> {
-    const caller = abortedWhenGone(exchange.reply);
+    return this.inSlot(context, exchange, (caller) =>
+      use(new PeekedItems(this.itemsOf(call, context, caller.signal), context.memory.release), caller),
+    );
+  }
+
+  private async inSlot(
+    of: Pick<RequestContext, 'tenantId' | 'principal'>,
+    exchange: Exchange,
+    use: (caller: AbortController) => Promise<void>,
+  ): Promise<void> {
+    const { caller, forget } = abortedWhenGone(exchange.reply);
     const unwatch = this.abortWhenRefused(caller, exchange);
     try {
-      await this.quota.during(context, caller.signal, () =>
-        use(new PeekedItems(this.itemsOf(call, context, caller.signal), context.memory.release), caller),
-      );
+      await this.quota.during(of, caller.signal, () => use(caller));
     } finally {
       unwatch();
+      forget();
       caller.abort(CALL_OVER);
     }
   }
@@ -130,14 +165,6 @@ export class CallRunner {
   /** Aborts with the error for the caller when its token is no longer good. */
   private abortWhenRefused(caller: AbortController, { request }: Exchange): () => void {
     return this.openCalls.watch(callerOf(request), (reason) => caller.abort(reason));
-  }
-
-  private itemsOf<K extends StreamingOperationName>(
-    { operation, request }: OperationCall<K>,
-    context: RequestContext,
-    signal: AbortSignal,
-  ): AsyncGenerator<readonly StreamItem[]> {
-    return this.streaming[operation](context, request, signal);
   }
 }
 
@@ -155,13 +182,17 @@ function noteTask(
   if (first) logContextOf(request).taskId ??= answeredTaskId(operation, first);
 }
 
-/** Aborted when the caller is gone. Its creator aborts it when the call is over. */
-function abortedWhenGone(reply: CallReply): AbortController {
+/**
+ * Aborted when the caller is gone. Its creator aborts it when the call is over.
+ * @returns `forget`: a stream may make many calls, and each must leave nothing behind
+ */
+function abortedWhenGone(reply: CallReply): { caller: AbortController; forget: () => void } {
   const caller = new AbortController();
-  reply.raw.once('close', () => {
+  const onClose = (): void => {
     if (!reply.raw.writableFinished) caller.abort(CALLER_GONE);
-  });
-  return caller;
+  };
+  reply.raw.once('close', onClose);
+  return { caller, forget: () => reply.raw.off('close', onClose) };
 }
 
 /** A stream whose first item is already read: an earlier error can still be a plain JSON answer. */

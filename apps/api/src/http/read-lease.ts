@@ -72,6 +72,7 @@ export class ReadLease implements ReadMemory {
   readonly release = (): void => {
     if (this.isOver) return;
     this.isOver = true;
+    this.call.response.off('close', this.release);
     this.waiting?.abort(ANSWERED);
     if (!this.isReading) this.giveBack();
   };

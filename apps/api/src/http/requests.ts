@@ -59,6 +59,7 @@ export interface AnswerChannel {
   /** Whether the whole answer was sent. */
   readonly writableFinished: boolean;
   once(event: 'close', listener: () => void): unknown;
+  off(event: 'close', listener: () => void): unknown;
 }
 
 /** Fields of a request's log line besides method, route, status and duration. Filled in as they become known. */

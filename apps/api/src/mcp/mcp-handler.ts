@@ -12,6 +12,7 @@ import {
   isAllowed,
   isStreaming,
   isTerminal,
+  type JsonObject,
   type ListedAgent,
   OPERATIONS,
   ProtocolError,
@@ -39,7 +40,7 @@ import { type HttpExchange, logContextOf } from '../http/requests.js';
 import { agentTool, CANCEL_TOOL, STATUS_TOOL, TASK_CANCEL, TASK_STATUS, type Tool } from './agent-tools.js';
 import { answerParts, type Elicitations, elicitationsOf, readResponses } from './elicitations.js';
 import { encodeMcpError, isForTheModel, McpError } from './mcp-error.js';
-import { ANSWERING_CODEC, MCP_CODEC, MCP_PROFILE } from './mcp-profile.js';
+import { ANSWERING_CODEC, FOLLOWING_CODEC, MCP_CODEC, MCP_PROFILE } from './mcp-profile.js';
 import {
   declares,
   MODERN,
@@ -50,6 +51,7 @@ import {
   VERSIONS,
 } from './mcp-request.js';
 import { detailedTask, mcpTask } from './mcp-task.js';
+import { changesOf, type FollowedTask, isOver, MAX_TASKS, TaskNotices } from './task-notices.js';
 import { type McpCallState, openState, sealState } from './request-state.js';
 import {
   inArguments,
@@ -84,6 +86,8 @@ interface McpRunOptions {
   agent?: string | undefined;
   codec?: Codec;
   stream?: AnswerWriter['stream'];
+  /** The answer to the request is a stream that goes on. */
+  isReadAtOnce?: boolean;
 }
 
 type Method = (call: McpCall) => Promise<unknown>;
@@ -117,6 +121,7 @@ export class McpHandler {
       'tasks/get': (call) => this.getTask(call),
       'tasks/update': (call) => this.updateTask(call),
       'tasks/cancel': (call) => this.cancelTask(call),
+      'subscriptions/listen': (call) => this.listen(call),
     };
     this.legacy = {
       ...shared,
@@ -345,6 +350,35 @@ export class McpHandler {
     return { resultType: 'complete' };
   }
 
+  /** Notifies of changes of tasks until all have ended. Nothing else is notified. */
+  private async listen(call: McpCall): Promise<void> {
+    const { request, exchange } = call;
+    const taskIds = readTaskIds(request);
+    const retentionDays = await this.retentionDays(call);
+    const followed: FollowedTask[] = [];
+    // One after another: a client may not have the memory of many reads at a time.
+    for (const id of taskIds) {
+      const read = (): Promise<Task> =>
+        this.run(call, taskCall('GetTask', id), { isReadAtOnce: true }) as Promise<Task>;
+      const task = await read();
+      followed.push({ task, read, items: isOver(task) ? undefined : await this.eventsOf(call, id) });
+    }
+    const notices = new TaskNotices(exchange.reply, request, taskIds, (task) =>
+      detailedTask(task, {
+        retentionDays,
+        result: this.resultOf(task, exchange),
+        elicitations: this.elicitationsOf(call, task),
+      }),
+    );
+    await this.calls.streamFrom((signal) => changesOf(followed, signal), exchange, notices);
+  }
+
+  private eventsOf({ request, exchange, agent }: McpCall, taskId: string) {
+    const call = V1_0_CODEC.decode('SubscribeToTask', { id: taskId });
+    const decoded = { profile: MCP_PROFILE, codec: FOLLOWING_CODEC, call, pathAgent: agent?.slug };
+    return this.calls.itemsOf({ ...decoded, params: request.params }, exchange);
+  }
+
   private async retentionDays({ exchange }: McpCall): Promise<number | null> {
     return (await this.limits.of(callerOf(exchange.request).tenantId)).retentionDays;
   }
@@ -401,7 +435,7 @@ export class McpHandler {
   private async run(
     { request, exchange, agent: atPath }: McpCall,
     call: DecodedCall,
-    { agent = atPath?.slug, codec = MCP_CODEC, stream }: McpRunOptions = {},
+    { agent = atPath?.slug, codec = MCP_CODEC, stream, isReadAtOnce }: McpRunOptions = {},
   ): Promise<unknown> {
     let answer: unknown;
     const unanswered = (): never => {
@@ -413,6 +447,7 @@ export class McpHandler {
       },
       error: unanswered,
       stream: stream ?? unanswered,
+      isReadAtOnce,
     };
     const { traceparent } = request.meta;
     const decoded = {
@@ -485,17 +520,34 @@ function stateOf({ exchange }: McpCall, tool: string): Omit<McpCallState, 'taskI
   return { tool, tenantId, principal: principal.key };
 }
 
+/** @throws McpError if the client has not declared the extension for tasks */
+function assertTasks(request: McpRequest): void {
+  if (declares(request, TASKS)) return;
+  const message = `Missing required client capability: declare the extension ${TASKS}`;
+  throw new McpError('missingCapability', message, {
+    requiredCapabilities: { extensions: { [TASKS]: {} } },
+  });
+}
+
+/** The tasks of a subscription, each once. Other notifications are not acknowledged, and not sent. */
+function readTaskIds(request: McpRequest): readonly string[] {
+  const { notifications } = request.params;
+  if (typeof notifications !== 'object' || notifications === null || Array.isArray(notifications))
+    throw ProtocolError.invalidParams('params.notifications', 'must be an object');
+  const { taskIds } = notifications as JsonObject;
+  if (taskIds === undefined) return [];
+  assertTasks(request);
+  const isList = Array.isArray(taskIds) && taskIds.every((id) => typeof id === 'string');
+  if (!isList || taskIds.length > MAX_TASKS) {
+    const rule = `must be a list of at most ${MAX_TASKS} ids of tasks`;
+    throw ProtocolError.invalidParams('params.notifications.taskIds', rule);
+  }
+  return [...new Set<string>(taskIds)];
+}
+
 /** The task that a method of the extension names. @throws McpError if the client has not declared the extension */
 function taskIdIn({ request }: McpCall): string {
-  if (!declares(request, TASKS)) {
-    throw new McpError(
-      'missingCapability',
-      `Missing required client capability: declare the extension ${TASKS}`,
-      {
-        requiredCapabilities: { extensions: { [TASKS]: {} } },
-      },
-    );
-  }
+  assertTasks(request);
   const { taskId } = request.params;
   if (typeof taskId === 'string') return taskId;
   throw ProtocolError.invalidParams('params.taskId', 'must be the id of a task');

@@ -22,6 +22,9 @@ export const MCP_CODEC: Codec = {
 /** The same for what a person has answered to an elicitation, which no model can write. */
 export const ANSWERING_CODEC: Codec = { ...MCP_CODEC, rules: { approvals: 'by-message' } };
 
+/** The same for the events of a task over all its turns. */
+export const FOLLOWING_CODEC: Codec = { ...MCP_CODEC, rules: { streamEnds: 'with-task' } };
+
 /** The tool or the path names the agent. Otherwise the task does. */
 function chooseAgent({ path, call }: { path?: string; call: OperationCall }) {
   if (path !== undefined) return { by: 'name', name: path } as const;

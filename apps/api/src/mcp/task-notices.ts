@@ -1,0 +1,165 @@
+import {
+  answerJson,
+  encodeEnvelope,
+  encodeErrorEnvelope,
+  isTerminal,
+  ProtocolError,
+  sseRecord,
+  type StreamItem,
+  type Task,
+  TaskState,
+} from '@baton/a2a';
+import type { FastifyReply } from 'fastify';
+import type { OutgoingHttpHeaders } from 'node:http';
+import type { StreamRecord } from '../streams/event-stream.js';
+import { SseOutput, type StreamOutput } from '../streams/sse-output.js';
+import { encodeMcpError } from './mcp-error.js';
+import type { McpRequest } from './mcp-request.js';
+
+/** Tasks of one subscription. */
+export const MAX_TASKS = 64;
+
+const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId';
+
+/** The stream of a subscription: the acknowledgment, a notification for each change of a task, and the result when all have ended. */
+export class TaskNotices {
+  private isAcknowledged = false;
+  private isAnswered = false;
+
+  /** @param detail the task as `notifications/tasks` shows it */
+  constructor(
+    private readonly reply: FastifyReply,
+    private readonly request: McpRequest,
+    private readonly taskIds: readonly string[],
+    private readonly detail: (task: Task) => Record<string, unknown>,
+  ) {}
+
+  readonly output = (): StreamOutput => new NoticesOutput(this.reply, () => this.result());
+
+  readonly item = ({ sequence, payload }: StreamItem): StreamRecord[] => {
+    if (payload.$case !== 'task') return [];
+    const { _meta: _, ...task } = this.detail(payload.value);
+    return [{ sequence, data: this.acknowledged() + this.notification('notifications/tasks', task) }];
+  };
+
+  readonly last = async (): Promise<string> => this.acknowledged() + this.result();
+
+  readonly error = (failure: ProtocolError): string =>
+    this.answer(encodeErrorEnvelope(this.request.id, encodeMcpError(failure).error));
+
+  /** The first message of every subscription; later nothing. */
+  private acknowledged(): string {
+    if (this.isAcknowledged) return '';
+    this.isAcknowledged = true;
+    const taskIds = this.taskIds.length > 0 ? { taskIds: this.taskIds } : {};
+    return this.notification('notifications/subscriptions/acknowledged', { notifications: taskIds });
+  }
+
+  private notification(method: string, params: Record<string, unknown>): string {
+    const message = { jsonrpc: '2.0', method, params: { ...params, _meta: this.meta() } };
+    return sseRecord(answerJson(message), {});
+  }
+
+  private result(): string {
+    return this.answer(encodeEnvelope(this.request.id, { resultType: 'complete', _meta: this.meta() }));
+  }
+
+  private answer(envelope: object): string {
+    if (this.isAnswered) return '';
+    this.isAnswered = true;
+    return sseRecord(answerJson(envelope), {});
+  }
+
+  private meta(): Record<string, unknown> {
+    return { [SUBSCRIPTION]: this.request.id };
+  }
+}
+
+/** Server-sent events that end with the result also if the server shuts down. */
+class NoticesOutput extends SseOutput {
+  constructor(
+    reply: FastifyReply,
+    private readonly result: () => string,
+  ) {
+    super(reply.raw, reply.getHeaders() as OutgoingHttpHeaders);
+    reply.hijack();
+  }
+
+  override explain(): string {
+    return this.result();
+  }
+}
+
+/** A task of a subscription. */
+export interface FollowedTask {
+  /** As it was when the subscription began. */
+  task: Task;
+  /** Its events. Unset: it has ended. */
+  items?: ((signal: AbortSignal) => AsyncGenerator<readonly StreamItem[]>) | undefined;
+  /** Reads it anew. */
+  read: () => Promise<Task>;
+}
+
+/** Yields each task as it is, and again after each change of its status, until all have ended. A slow reader gets the newest state alone. */
+export async function* changesOf(
+  tasks: readonly FollowedTask[],
+  signal: AbortSignal,
+): AsyncGenerator<readonly StreamItem[]> {
+  const changed = new Map<string, Task>();
+  let open = tasks.length;
+  let failure: Error | undefined;
+  let wake: () => void = () => undefined;
+  const follow = async (followed: FollowedTask): Promise<void> => {
+    try {
+      for await (const task of statesOf(followed, signal)) {
+        changed.set(task.id, task);
+        wake();
+      }
+    } catch (error) {
+      failure ??= error instanceof Error ? error : new Error(String(error));
+    } finally {
+      open -= 1;
+      wake();
+    }
+  };
+  for (const followed of tasks) void follow(followed);
+  let sequence = 0;
+  while (!signal.aborted) {
+    const now = [...changed.values()];
+    changed.clear();
+    if (now.length > 0)
+      yield now.map((value) => ({ sequence: ++sequence, payload: { $case: 'task', value } as const }));
+    else if (failure) throw failure;
+    else if (open === 0) return;
+    else await new Promise<void>((resolve) => (wake = resolve));
+  }
+}
+
+/** The task whenever its status has changed, from now on. */
+async function* statesOf({ task, items, read }: FollowedTask, signal: AbortSignal): AsyncGenerator<Task> {
+  yield task;
+  if (!items) return;
+  let shown = versionOf(task);
+  try {
+    for await (const batch of items(signal)) {
+      if (batch.every(({ payload }) => payload.$case === 'artifactUpdate')) continue;
+      const now = await read();
+      const version = versionOf(now);
+      if (version !== shown) yield now;
+      shown = version;
+      if (isOver(now)) return;
+    }
+  } catch (error) {
+    if (signal.aborted) return;
+    // It has ended before it was followed.
+    if (!(error instanceof ProtocolError && error.kind === 'unsupported-operation')) throw error;
+    yield await read();
+  }
+}
+
+const versionOf = ({ status }: Task): string =>
+  `${status?.state} ${status?.timestamp} ${status?.message?.messageId}`;
+
+/** Whether nothing more will happen to a task. */
+export const isOver = ({ status }: Task): boolean =>
+  isTerminal(status?.state ?? TaskState.TASK_STATE_UNSPECIFIED);
