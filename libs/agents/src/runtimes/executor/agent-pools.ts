@@ -5,7 +5,7 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import type { Turn } from '../../agent-runtime.js';
 import { InstalledCode } from '../../installed-code.js';
 import { AgentPool } from './agent-pool.js';
-import { codeSettings, processOptions } from './executor-config.js';
+import { processOptions, turnSettings } from './executor-config.js';
 import { ProcessSlots } from './process-slots.js';
 import type { LoadFault } from './protocol.js';
 import { toolFiles } from './tool-files.js';
@@ -120,4 +120,4 @@ export class AgentPools implements OnApplicationShutdown {
 }
 
 const isIsolated = (definition: AgentFolder['definition']): boolean =>
-  codeSettings(definition).isolation === 'tenant';
+  turnSettings(definition).isolation === 'tenant';

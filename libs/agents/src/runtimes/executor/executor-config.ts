@@ -33,6 +33,13 @@ export function codeSettings({
     : executorConfig.parse(config);
 }
 
+/** What a turn needs of these settings. They were checked when the agent was read, and are not parsed again for each turn. */
+export const turnSettings = ({
+  runtime,
+  config,
+}: Pick<AgentDefinition, 'runtime' | 'config'>): Pick<CodeSettings, 'isolation' | 'secrets'> =>
+  runtime === 'llm' ? ((config as { functions?: object }).functions ?? {}) : config;
+
 /** Variables that every process receives: program paths, locale, time zone, certificates and proxies. */
 const PASSED =
   /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_[A-Z]+|TZ|TMPDIR|TMP|TEMP|NODE_ENV|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(HTTPS?|NO|ALL)_PROXY)$/i;

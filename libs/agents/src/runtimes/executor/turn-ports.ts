@@ -1,7 +1,7 @@
 import { agentOrigin } from '@baton/a2a';
 import { COMMAND_LINE } from '@baton/config';
 import type { Turn } from '../../agent-runtime.js';
-import { codeSettings } from './executor-config.js';
+import { turnSettings } from './executor-config.js';
 import type { TurnPorts } from './turn-stream.js';
 
 /**
@@ -9,7 +9,7 @@ import type { TurnPorts } from './turn-stream.js';
  * decides which agents may have it: it must list `agent:<slug>` among its origins.
  */
 export function portsOf({ agent: { slug, definition }, secrets, console }: Turn): TurnPorts {
-  const { secrets: named = [] } = codeSettings(definition);
+  const { secrets: named = [] } = turnSettings(definition);
   const setting = definition.runtime === 'llm' ? 'config.functions.secrets' : 'config.secrets';
   return {
     console,
