@@ -181,7 +181,12 @@ it('tells the model what is wrong: an input, an error of the function, a process
     { calls: [{ name: 'note', input: { what: 'exit' } }] },
     { text: 'Sorry.' },
   );
-  expect((await send('Try')).status.state).toBe(COMPLETED);
+  const { id, status } = await send('Try');
+  expect(status.state).toBe(COMPLETED);
+  const headers = { authorization: `Bearer ${tenant.token}` };
+  // Its author finds the place of the error.
+  const logs = async () => (await fetch(`${stack.apis[0]!.url}/v1/tasks/${id}/logs`, { headers })).text();
+  while (!(await logs()).includes('note.mjs'));
   expect(JSON.stringify(provider.requests[1]!.body)).toContain('amount');
   expect(JSON.stringify(provider.requests[2]!.body)).toContain('no luck today');
   expect(lastRequest()).toContain('is not known');

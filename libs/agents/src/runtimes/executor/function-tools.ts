@@ -86,6 +86,8 @@ async function callTool(
     signal.throwIfAborted();
     if (error instanceof AgentCrash) return unknownOutcome(name, onUnknown, `${error.message}.`);
     if (!(error instanceof AgentError)) throw error;
+    const { stack } = error.detail;
+    if (stack !== undefined) turn.console.write('error', stack);
     const message = firstCharacters(secrets.redactor.text(error.message), MAX_ERROR);
     return { ok: false, content: `The tool "${name}" failed: ${message}` };
   }
