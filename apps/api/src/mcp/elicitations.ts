@@ -1,6 +1,15 @@
-import { firstCharacters, type Part, shortened, type Task, TaskState, type TaskStatus } from '@baton/a2a';
+import {
+  firstCharacters,
+  type JsonObject,
+  type Part,
+  shortened,
+  type Task,
+  TaskState,
+  type TaskStatus,
+} from '@baton/a2a';
 import { approvalsOf, asksForApproval } from '@baton/agents';
 import { z } from 'zod';
+import { McpError } from './mcp-error.js';
 import type { McpRequest } from './mcp-request.js';
 
 /** A call that a task asks a person to approve. */
@@ -82,26 +91,23 @@ export function elicitationsOf({ status }: Task, { request, mayApprove, consoleU
   );
 }
 
-const responses = z.record(
-  z.string(),
-  z.looseObject({
-    action: z.enum(['accept', 'decline', 'cancel']),
-    content: z.record(z.string(), z.unknown()).optional(),
-  }),
-);
+const response = z.looseObject({
+  action: z.enum(['accept', 'decline', 'cancel']),
+  content: z.record(z.string(), z.unknown()).optional(),
+});
 
-/** The responses of a client. Undefined if they are none. */
-export const readResponses = (raw: unknown): z.infer<typeof responses> | undefined =>
-  responses.safeParse(raw).data;
-
-/** The parts of the message that answers the task, as A2A 1.0 writes them. Keys that the task does not wait for are ignored. */
-export function answerParts({ status }: Task, given: z.infer<typeof responses>): object[] {
+/**
+ * The parts of the message that answers the task, as A2A 1.0 writes them. Keys that the task does not wait for are ignored,
+ * whatever they have: they may answer an earlier question, or be of another kind.
+ * @throws McpError if a response that the task waits for is none
+ */
+export function answerParts({ status }: Task, given: Readonly<JsonObject>): object[] {
   if (status?.state !== TaskState.TASK_STATE_INPUT_REQUIRED) return [];
   if (asksForApproval(status)) {
     return (approvalsOf(status) ?? []).flatMap((call) => {
-      const response = own(given, approvalKey(call));
-      if (!response) return [];
-      const { action, content = {} } = response;
+      const answer = responseIn(given, approvalKey(call));
+      if (!answer) return [];
+      const { action, content = {} } = answer;
       // Whoever closes the dialog has not approved.
       const approved = action === 'accept' && content.approved === true;
       const said = typeof content.reason === 'string' && content.reason !== '' ? content.reason : undefined;
@@ -111,16 +117,23 @@ export function answerParts({ status }: Task, given: z.infer<typeof responses>):
       ];
     });
   }
-  const response = own(given, keyOf('question', status));
-  if (!response) return [];
-  const { action, content = {} } = response;
+  const answer = responseIn(given, keyOf('question', status));
+  if (!answer) return [];
+  const { action, content = {} } = answer;
   if (action !== 'accept') return [{ text: 'The person has declined to answer.' }];
   if (formOf(status)) return [{ data: content }];
   return [{ text: typeof content.answer === 'string' ? content.answer : JSON.stringify(content) }];
 }
 
-const own = <V>(map: Record<string, V>, key: string): V | undefined =>
-  Object.hasOwn(map, key) ? map[key] : undefined;
+function responseIn(given: Readonly<JsonObject>, key: string): z.infer<typeof response> | undefined {
+  if (!Object.hasOwn(given, key)) return undefined;
+  const { data } = response.safeParse(given[key]);
+  if (data) return data;
+  throw new McpError(
+    'badMeta',
+    `params.inputResponses["${key}"]: must have an action, and content if it is accept`,
+  );
+}
 
 const approvalKey = ({ callId }: CallForApproval): string => `approval/${callId}`;
 

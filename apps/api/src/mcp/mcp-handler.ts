@@ -38,7 +38,7 @@ import { setErrorHeaders } from '../http/errors.js';
 import { PublicUrl } from '../http/public-url.js';
 import { type HttpExchange, logContextOf } from '../http/requests.js';
 import { agentTool, CANCEL_TOOL, STATUS_TOOL, TASK_CANCEL, TASK_STATUS, type Tool } from './agent-tools.js';
-import { answerParts, type Elicitations, elicitationsOf, readResponses } from './elicitations.js';
+import { answerParts, type Elicitations, elicitationsOf } from './elicitations.js';
 import { encodeMcpError, isForTheModel, McpError } from './mcp-error.js';
 import { ANSWERING_CODEC, FOLLOWING_CODEC, MCP_CODEC, MCP_PROFILE } from './mcp-profile.js';
 import {
@@ -46,6 +46,7 @@ import {
   MODERN,
   negotiated,
   type McpRequest,
+  objectAt,
   readRequest,
   TASKS,
   VERSIONS,
@@ -307,10 +308,7 @@ export class McpHandler {
 
   /** The message that answers the task. Undefined if nothing is answered that it waits for. */
   private personsAnswer(task: Task, inputResponses: unknown): ToolMessage | undefined {
-    const responses = readResponses(inputResponses ?? {});
-    if (!responses) {
-      throw new McpError('badMeta', 'params.inputResponses: must have an object with an action for each key');
-    }
+    const responses = objectAt(inputResponses ?? {}, 'params.inputResponses');
     const parts = answerParts(task, responses);
     if (parts.length === 0) return undefined;
     // The same answer may come again.

@@ -110,7 +110,8 @@ function decoded(header: string): string {
   return base64 === undefined ? header : Buffer.from(base64, 'base64').toString('utf8');
 }
 
-function objectAt(value: unknown, field: string): JsonObject {
+/** @throws McpError if it is no object */
+export function objectAt(value: unknown, field: string): JsonObject {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
   throw new McpError('badMeta', `${field}: must be an object`);
 }

@@ -477,6 +477,26 @@ describe('what a task asks of a person', () => {
     expect(sent).toEqual(['by-message', 'task-1', [{ $case: 'data', value }]]);
   });
 
+  it('ignores responses to what the task does not wait for, and names one that is none', async () => {
+    await asked(approvals());
+    const sent: string[] = [];
+    api.operations.sendMessage = async (_context, { message }) => {
+      sent.push(message!.taskId);
+      return { $case: 'task', value: taskIn(TaskState.TASK_STATE_WORKING) };
+    };
+    const accepted = { action: 'accept', content: { approved: true } };
+    const update = (inputResponses: object) =>
+      at('admin').call('tasks/update', { taskId: 'task-1', inputResponses });
+    const others = { roots: { roots: [] }, other: 'text' };
+    expect((await update(others)).result).toEqual({ resultType: 'complete' });
+    expect(sent).toEqual([]);
+    await update({ ...others, 'approval/call-1': accepted });
+    expect(sent).toEqual(['task-1']);
+    const { status, error } = await update({ 'approval/call-1': { approved: true } });
+    expect([status, error!.code]).toEqual([400, -32602]);
+    expect(error!.message).toContain('params.inputResponses["approval/call-1"]: must have an action');
+  });
+
   it('is not answered by a tool: an approval through one is refused where it is accepted', async () => {
     const rules: unknown[] = [];
     api.operations.sendMessage = async (context) => {
