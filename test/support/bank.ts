@@ -11,6 +11,8 @@ export class Bank {
   readonly effects: { path: string; key: string }[] = [];
   /** Paths whose effects are not answered. */
   readonly held = new Set<string>();
+  /** Paths that refuse: without an effect. */
+  readonly refused = new Set<string>();
   private readonly events = new EventEmitter();
   private readonly server = http.createServer((request, response) => this.answer(request, response));
 
@@ -50,6 +52,7 @@ export class Bank {
       const known = this.effects.some((effect) => path === `${effect.path}/${effect.key}`);
       return void response.writeHead(known ? 200 : 404).end('found');
     }
+    if (this.refused.has(path)) return void response.writeHead(503).end();
     const key = String(headers['idempotency-key']);
     const isKnown = path.startsWith('/keyed/') && this.keysOf(path).has(key);
     if (!isKnown) this.effects.push({ path, key });

@@ -53,6 +53,11 @@ export interface TurnJournal {
    * platform cancels the calls that the journal names. Durable when it resolves. Rejects as `append`.
    */
   noteRemoteCall(): Promise<void>;
+  /**
+   * The task may have steps to undo, from now on. If the task is canceled, the platform makes another one that undoes them. Durable when it
+   * resolves. Rejects as `append`.
+   */
+  noteCompensable(): Promise<void>;
 }
 
 /** The log of a turn's task, for runtimes that replay. */

@@ -38,6 +38,8 @@ export { InstalledCode } from './installed-code.js';
 export * from './agent-runtime.js';
 export { effectKey } from './effect-key.js';
 export { JournalMismatch } from './journal-mismatch.js';
+export { stepsToUndo } from './steps-to-undo.js';
+export { undoEntry } from './undo-entry.js';
 export { pointOfFailure, type PointOfFailure, reopenedStep } from './point-of-failure.js';
 export {
   originJson,

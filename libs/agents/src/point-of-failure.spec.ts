@@ -2,7 +2,15 @@ import { pointOfFailure, reopenedStep } from './point-of-failure.js';
 
 type Entry = Parameters<typeof pointOfFailure>[0][number];
 
-const NOTHING = { kind: null, event: null, execution: null, id: null, hasError: false, hasCalls: false };
+const NOTHING = {
+  kind: null,
+  event: null,
+  execution: null,
+  id: null,
+  hasError: false,
+  hasCalls: false,
+  isCanceled: false,
+};
 
 /** A journal of one run, from texts such as `begun 1`, `ended 1`, `error 1`, `step calls`, `result`. */
 const journal = (...entries: string[]): Entry[] =>
@@ -61,6 +69,12 @@ describe('the point where a task of an agent in code has failed', () => {
     const undone = journal('begun 1', 'ended 1', 'compensating');
     undone[2]!.event = 'compensating';
     expect(pointOfFailure(undone, 'run').undoneAt).toBe(3);
+  });
+
+  it('is each step that could not be undone, in a task that undoes those of a canceled one', () => {
+    const undoing = journal('begun 1', 'error 1', 'compensating', 'begun 2', 'error 2', 'begun 3', 'ended 3');
+    Object.assign(undoing[2]!, { event: 'compensating', isCanceled: true });
+    expect(pointOfFailure(undoing, 'run')).toMatchObject({ reopened: [5], undoesCanceled: true });
   });
 
   it('is in the last turn', () => {

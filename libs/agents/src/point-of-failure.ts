@@ -10,6 +10,7 @@ interface Outlined {
   id: number | null;
   hasError: boolean;
   hasCalls: boolean;
+  isCanceled: boolean;
 }
 
 /** What a journal must forget so that the turn which has failed goes on where it failed. */
@@ -18,8 +19,10 @@ export interface PointOfFailure {
   dropped: number[];
   /** Positions of the ends of steps that have failed for good: they become failures after which the step is tried again. */
   reopened: number[];
-  /** Unset: the entry with which the turn has begun to undo its finished steps. What comes after it cannot be taken over. */
+  /** The entry with which the turn has begun to undo its finished steps. What comes after it cannot be taken over. Unset: there is none. */
   undoneAt?: number;
+  /** The task undoes the steps of a canceled one: it may go on to do so. */
+  undoesCanceled?: true;
 }
 
 /**
@@ -33,6 +36,9 @@ export interface PointOfFailure {
 export function pointOfFailure(journal: readonly Outlined[], runId: string): PointOfFailure {
   const own = journal.filter((entry) => entry.runId === runId);
   const undoneAt = own.find(({ event }) => event === 'compensating')?.position;
+  if (undoneAt !== undefined && own.some(({ isCanceled }) => isCanceled)) {
+    return { dropped: [], reopened: failedCompensations(own, undoneAt), undoneAt, undoesCanceled: true };
+  }
   return {
     dropped: refusedAnswers(own),
     reopened: failedSteps(own),
@@ -54,6 +60,12 @@ function failedSteps(own: readonly Outlined[]): number[] {
     event === 'ended' && hasError && position > lastBegin;
   return own.filter(isFailure).map(({ position }) => position);
 }
+
+/** Each compensation is tried, also after one that has failed. */
+const failedCompensations = (own: readonly Outlined[], undoneAt: number): number[] =>
+  own
+    .filter(({ event, hasError, position }) => event === 'ended' && hasError && position > undoneAt)
+    .map(({ position }) => position);
 
 function refusedAnswers(own: readonly Outlined[]): number[] {
   const refused: number[] = [];

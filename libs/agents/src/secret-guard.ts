@@ -48,6 +48,7 @@ export class SecretGuard implements TurnSecrets {
       append: (value, record) => journal.append(this.redactor.value(value), record),
       restart: (value) => journal.restart(this.redactor.value(value)),
       noteRemoteCall: () => journal.noteRemoteCall(),
+      noteCompensable: () => journal.noteCompensable(),
     };
   }
 

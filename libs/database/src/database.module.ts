@@ -21,6 +21,7 @@ import { CallRecordStore } from './runs/call-record.store.js';
 import { ConsoleLineStore } from './runs/console-line.store.js';
 import { ContextStateStore } from './runs/context-state.store.js';
 import { JournalStore } from './runs/journal.store.js';
+import { CompensationStore } from './runs/compensation.store.js';
 import { TaskForkStore } from './runs/task-fork.store.js';
 import { PushConfigStore } from './push/push-config.store.js';
 import { RetentionStore } from './retention/retention.store.js';
@@ -80,6 +81,7 @@ const STORES = [
   WorkerStore,
   QueueStore,
   RemoteCallStore,
+  CompensationStore,
   TaskTreeStore,
   ScheduleStore,
   PushConfigStore,

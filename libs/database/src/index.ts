@@ -57,6 +57,7 @@ export type { LogSnapshot } from './log/log-snapshot.js';
 export type { ArtifactPage } from './tasks/task-reader.js';
 export { TaskStore } from './tasks/task.store.js';
 export type { LoggedStatus } from './log/read-statuses.js';
+export { type CanceledSteps, CompensationStore } from './runs/compensation.store.js';
 export { type CanceledCalls, RemoteCallStore } from './delegation/remote-call.store.js';
 export { TaskTreeStore, type SweepCursor } from './delegation/task-tree.store.js';
 export { TooManyChildrenError } from './tasks/too-many-children-error.js';

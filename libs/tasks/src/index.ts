@@ -9,7 +9,7 @@ export {
 export { BulkOperations, type BulkPreview, isSeenBy } from './bulk/bulk-operations.js';
 export { DeadPushes } from './tenants/dead-pushes.js';
 export { DeadLetters, refusalOf } from './dead-letters/dead-letters.js';
-export { continuedBy, forkedFrom } from './forks/fork-metadata.js';
+export { continuedBy, forkedFrom, undoneBy } from './forks/fork-metadata.js';
 export { type TaskContinuation, TaskForks } from './forks/task-forks.js';
 export { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './operations/artifact-pages.js';
 export { getExtendedAgentCard } from './operations/get-extended-card.js';

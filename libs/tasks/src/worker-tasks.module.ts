@@ -8,6 +8,7 @@ import { AgentDirectoryModule } from './catalog/agent-directory.module.js';
 import { SweepLeaderModule } from './core/sweep-leader.module.js';
 import { CanceledRemoteCalls } from './delegation/canceled-remote-calls.js';
 import { TaskTreeSweep } from './delegation/task-tree-sweep.js';
+import { CanceledStepsSweep } from './forks/canceled-steps-sweep.js';
 import { TaskForks } from './forks/task-forks.js';
 import { PlatformModule } from './platform/platform.module.js';
 import { ReceiversModule } from './push/receivers.module.js';
@@ -39,6 +40,7 @@ import { UnansweredTasks } from './turns/unanswered-tasks.js';
   providers: [
     BulkWork,
     CanceledRemoteCalls,
+    CanceledStepsSweep,
     FailingNextWatch,
     MatchingTasks,
     TaskActions,

@@ -166,6 +166,10 @@ export class MemoryJournal implements TurnJournal {
     return Promise.resolve();
   }
 
+  noteCompensable(): Promise<void> {
+    return Promise.resolve();
+  }
+
   async restart(value: unknown): Promise<void> {
     const { length } = this.entries;
     await this.append(value);

@@ -513,7 +513,10 @@ function tasksModule({
           record: (...of: Parameters<TaskTraces['record']>) => traces.record(...of),
         },
       },
-      { provide: TaskForks, useValue: { continuedAs: async () => undefined } },
+      {
+        provide: TaskForks,
+        useValue: { continuedAs: async () => undefined, undoneAs: async () => undefined },
+      },
       {
         provide: ParkedTasks,
         useValue: { resume: (...of: Parameters<ParkedTasks['resume']>) => parked.resume(...of) },

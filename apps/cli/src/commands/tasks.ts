@@ -303,6 +303,8 @@ async function trace(cli: Cli, id: string, options: ServerOptions & { entry?: st
   const found = await client.trace(id);
   if (options.json) return void printValue(cli.terminal, found);
   printTrace(cli.terminal, found, await client.slugs());
+  const kin = linksOf(found).map(([name, task]) => `${name}: ${task}`);
+  if (kin.length > 0) cli.terminal.out(`\n${kin.join('\n')}`);
 }
 
 /** Either scope is enough to see something: what a call has said, or what its model was sent. */
@@ -427,6 +429,7 @@ function fieldsOf(found: TenantSchemas['Task'], task: Task, slug: string): [stri
     ['events', String(found.events)],
     ['tokens', `${input} input, ${output} output`],
     ...(parent === null ? [] : [['parent', parent] satisfies [string, string]]),
+    ...linksOf(found),
     ...(children.length === 0 ? [] : [['children', children.join(', ')] satisfies [string, string]]),
     ...approvals.map(({ call_id: call, tool }): [string, string] => [
       'approval',
@@ -438,6 +441,18 @@ function fieldsOf(found: TenantSchemas['Task'], task: Task, slug: string): [stri
     }),
   ];
 }
+
+/** The tasks that a task goes on with or undoes, and those that do so with it. */
+const linksOf = (
+  found: Pick<TenantSchemas['Task'], 'continues' | 'continued_as' | 'fork_of' | 'undoes' | 'undone_as'>,
+): [string, string][] =>
+  [
+    ['continues', found.continues],
+    ['continued as', found.continued_as],
+    ['fork of', found.fork_of],
+    ['undoes', found.undoes],
+    ['undone as', found.undone_as],
+  ].flatMap(([name, task]): [string, string][] => (name && task ? [[name, task]] : []));
 
 /** What a person has decided on a call of a tool: metadata that Baton writes on its artifact. */
 interface ToolDecision {

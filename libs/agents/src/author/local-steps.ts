@@ -165,7 +165,7 @@ export function localSteps(
   };
   return {
     api,
-    compensate: (thrown) => steps.compensate(thrown),
+    compensate: async (thrown) => (await steps.compensate(thrown))?.error,
     stop: () => steps.stop(),
     mismatchAtEnd: () => {
       steps.onEnd();

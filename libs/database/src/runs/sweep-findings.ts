@@ -13,6 +13,8 @@ export interface SweepFindings {
   unansweredTasks: boolean;
   /** Canceled tasks whose calls tool servers may still go on with. */
   canceledRemoteCalls: boolean;
+  /** Canceled tasks with steps to undo. */
+  dueCompensations: boolean;
   /** Children of tasks that have not ended. */
   openChildren: boolean;
   dueSchedules: boolean;

@@ -8,6 +8,7 @@ import { isAnyDue } from '../schedules/schedule-sql.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 import type { SweepFindings } from './sweep-findings.js';
 import { afterEnd } from '../dispatch/run-history.js';
+import { isUndoDue } from './compensation.store.js';
 
 // The steps of a sweep: `findWork` finds the work. `reclaimExpired` and `failPoisonedRuns` (fail-poisoned.ts) take runs with an expired
 // lease. `takeStaleQueued` takes runs whose jobs the queue has lost.
@@ -41,6 +42,7 @@ SELECT look.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'swee
   EXISTS (
     SELECT FROM tasks WHERE remote_calls_at <= look.started_at AND state = ${TaskState.TASK_STATE_CANCELED}
   ) AS "canceledRemoteCalls",
+  EXISTS (SELECT FROM tasks WHERE ${isUndoDue('look.started_at')}) AS "dueCompensations",
   EXISTS (
     SELECT FROM tasks WHERE parent_task_id IS NOT NULL AND state NOT IN (${TERMINAL_STATES})
   ) AS "openChildren",

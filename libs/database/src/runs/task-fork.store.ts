@@ -34,10 +34,11 @@ const TURN: Statement = {
 
 /** What kind each entry of a journal is of, without contents: $1 tenant $2 task */
 const OUTLINE: Statement = {
-  name: 'task-fork-outline',
+  name: 'task-fork-outline-2',
   text: `
 SELECT position, run_id, value->'kind' AS kind, value->'event' AS event, value->'execution' AS execution, value->'id' AS id,
-  value->'error' IS NOT NULL AS "hasError",
+  value->'error' IS NOT NULL AS "hasError", value->'compensates' IS NOT NULL AS compensates,
+  value->'canceled' IS NOT NULL AS "isCanceled",
   value->'notMade' IS NULL AND value->'wrongCalls' IS NULL AND json_typeof(value->'message'->'content') = 'array'
     AND EXISTS (SELECT FROM json_array_elements(CASE WHEN json_typeof(value->'message'->'content') = 'array'
       THEN value->'message'->'content' END) part WHERE part->>'type' = 'tool-call') AS "hasCalls"
@@ -66,6 +67,8 @@ const outlineRow = z.object({
   execution: z.number().nullable().catch(null),
   id: z.number().nullable().catch(null),
   hasError: z.boolean(),
+  compensates: z.boolean(),
+  isCanceled: z.boolean(),
   hasCalls: z
     .boolean()
     .nullable()
@@ -84,6 +87,10 @@ export interface OutlinedEntry {
   /** Of the step in its execution. */
   id: number | null;
   hasError: boolean;
+  /** It is the begin of a step that can be undone. */
+  compensates: boolean;
+  /** With it a task begins to undo the steps of a canceled one. */
+  isCanceled: boolean;
   /** It is an answer of a model with calls that may be made. */
   hasCalls: boolean;
 }
@@ -110,6 +117,8 @@ export interface JournalCopy {
   dropped: readonly number[];
   /** Entries that have another value in the fork. */
   changed: readonly { position: number; value: unknown }[];
+  /** The entry after them, of the first run of the fork. */
+  added?: unknown;
 }
 
 const COPY = {
@@ -121,11 +130,12 @@ const COPY = {
   dropped: ['int[]', ({ dropped }) => dropped],
   changed: ['int[]', ({ changed }) => changed.map(({ position }) => position)],
   values: ['text[]', ({ changed }) => changed.map(({ value }) => JSON.stringify(value))],
+  added: ['json', ({ added }) => added && JSON.stringify(added)],
 } satisfies Inputs<JournalCopy>;
 
 /** Positions are counted anew, because a journal has no gaps. An entry that is there stays: a call was repeated. */
 const COPY_JOURNAL = statement(
-  'task-fork-copy',
+  'task-fork-copy-2',
   { copy: one(COPY) },
   ({ copy }) => `
 WITH copied AS (
@@ -137,6 +147,11 @@ WITH copied AS (
     coalesce((${copy.values})[array_position(${copy.changed}, j.position)]::json, j.value)
   FROM turn_journal j
   WHERE j.tenant_id = ${copy.tenant_id} AND j.task_id = ${copy.source_task_id} AND j.position <> ALL (${copy.dropped})
+  UNION ALL
+  SELECT ${copy.tenant_id}, ${copy.task_id}, (2 + count(*))::int, ${copy.task_id}, 0, ${copy.added}
+  FROM turn_journal j
+  WHERE j.tenant_id = ${copy.tenant_id} AND j.task_id = ${copy.source_task_id} AND j.position <> ALL (${copy.dropped})
+  HAVING ${copy.added} IS NOT NULL
   ON CONFLICT (tenant_id, task_id, position) DO NOTHING
 )
 SELECT coalesce(sum(${sizeOf('value')}), 0)::float8 AS bytes FROM turn_journal j

@@ -7,6 +7,9 @@ const CONTINUES = 'baton.continues';
 /** It names the task of which the task is a fork. */
 const FORK = 'baton.fork';
 
+/** It names the canceled task whose steps the task undoes. */
+const UNDOES = 'baton.undoes';
+
 /** The metadata of a task that goes on with a failed one. */
 export const continuesMetadata = (taskId: string, runId: string) => ({ [CONTINUES]: { taskId, runId } });
 
@@ -15,15 +18,21 @@ export const forkMetadata = (taskId: string, runId: string, entry: number) => ({
   [FORK]: { taskId, runId, entry },
 });
 
+/** The metadata of a task that undoes the steps of a canceled one. */
+export const undoesMetadata = (taskId: string, runId: string) => ({ [UNDOES]: { taskId, runId } });
+
 /** Whether the journal of the task begins with where it comes from. */
 export const hasOrigin = ({ metadata }: Pick<Task, 'metadata'>): boolean =>
-  metadata !== undefined && (CONTINUES in metadata || FORK in metadata);
+  metadata !== undefined && (CONTINUES in metadata || FORK in metadata || UNDOES in metadata);
 
 /** The failed task with which a task goes on. Undefined: it is no such task. */
 export const continuedBy = (task: Pick<Task, 'metadata'>): string | undefined => namedIn(task, CONTINUES);
 
 /** The task of which a task is a fork. Undefined: it is none. */
 export const forkedFrom = (task: Pick<Task, 'metadata'>): string | undefined => namedIn(task, FORK);
+
+/** The canceled task whose steps a task undoes. Undefined: it is no such task. */
+export const undoneBy = (task: Pick<Task, 'metadata'>): string | undefined => namedIn(task, UNDOES);
 
 function namedIn({ metadata }: Pick<Task, 'metadata'>, key: string): string | undefined {
   const { taskId } = (metadata?.[key] ?? {}) as { taskId?: string };

@@ -17,8 +17,10 @@ import {
   pointOfFailure,
   reopenedStep,
   runOfEffects,
+  stepsToUndo,
   taskOfEffects,
   type TaskOrigin,
+  undoEntry,
 } from '@baton/agents';
 import {
   type Actor,
@@ -32,10 +34,13 @@ import { Inject, Injectable } from '@nestjs/common';
 import { v5 as derivedId, parse, v7 as uuid } from 'uuid';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import { newTask, TurnAcceptance } from '../turns/turn-acceptance.js';
-import { continuesMetadata, forkMetadata } from './fork-metadata.js';
+import { clock } from '@baton/telemetry';
+import { continuesMetadata, forkMetadata, undoesMetadata } from './fork-metadata.js';
 
 /** The namespace of the tasks that go on with failed ones. */
 const CONTINUATIONS = parse('5d0d1c3e-7b36-4f0a-9a52-0c1f6be8a7d4');
+/** The namespace of the tasks that undo the steps of canceled ones. */
+const UNDOS = parse('b7a2f5c4-6d0e-4c39-8f11-2e9d53a80c76');
 /** Tasks that a task can go on with, one after the other. */
 const MAX_TASKS = 100;
 /** Bytes of the earlier messages that a task can go on with, as JSON. */
@@ -73,6 +78,47 @@ export class TaskForks {
     if (status?.state !== TaskState.TASK_STATE_FAILED) return undefined;
     const continuation = continuationOf(id);
     return (await this.acceptance.exists(tenantId, continuation)) ? continuation : undefined;
+  }
+
+  /** The task that undoes the steps of a canceled one. Undefined: there is none. */
+  async undoneAs(tenantId: string, { id, status }: Pick<Task, 'id' | 'status'>): Promise<string | undefined> {
+    if (status?.state !== TaskState.TASK_STATE_CANCELED) return undefined;
+    const undo = undoOf(id);
+    return (await this.acceptance.exists(tenantId, undo)) ? undo : undefined;
+  }
+
+  /**
+   * Undo the finished steps of a canceled task that have `compensate`, in a new task with its owner and its context. A repeated call, also
+   * after a crash, makes no second task.
+   * @returns the new task. Undefined: nothing is to be undone
+   * @throws ProtocolError `unsupported-operation` if its agent is disabled; `limit-exceeded` if the tenant's quota has no room
+   */
+  async undoCanceled(tenantId: string, taskId: string): Promise<string | undefined> {
+    const canceled = await this.tasks.get(tenantId, taskId, { artifacts: false });
+    if (canceled?.task.status?.state !== TaskState.TASK_STATE_CANCELED) return undefined;
+    const id = undoOf(taskId);
+    if (await this.acceptance.exists(tenantId, id)) return id;
+    const outline = await this.forks.outline(tenantId, taskId);
+    const undo = stepsToUndo(outline);
+    if (!undo) return undefined;
+    const begun =
+      undo.begunAt === undefined ? undefined : await this.journals.entry(tenantId, taskId, undo.begunAt);
+    const agent = await this.agents.find(tenantId, canceled.agentId);
+    if (!agent || agent.status === 'deleted') return undefined;
+    if (agent.status) throw refused('its agent is disabled');
+    const turn =
+      (await this.forks.turn(tenantId, taskId, undo.runId)) ?? (await this.forks.lastTurn(tenantId, taskId));
+    if (!turn) return undefined;
+    const { task, owner } = canceled;
+    await this.make(tenantId, {
+      source: task,
+      turn,
+      history: historyBefore({ task, message: turn.message }),
+      journal: { dropped: [], added: undoEntry(undo, begun?.value, clock.date().toISOString()) },
+      entries: outline.length,
+      task: { owner, agent, id, metadata: undoesMetadata(task.id, turn.runId) },
+    });
+    return id;
   }
 
   /**
@@ -183,8 +229,8 @@ export class TaskForks {
   ): Promise<boolean> {
     const { task, owner } = failed;
     const outline = await this.forks.outline(tenantId, task.id);
-    const { dropped, reopened, undoneAt } = pointOfFailure(outline, turn.runId);
-    if (undoneAt !== undefined) {
+    const { dropped, reopened, undoneAt, undoesCanceled } = pointOfFailure(outline, turn.runId);
+    if (undoneAt !== undefined && !undoesCanceled) {
       throw refused('it has undone its finished steps: send its message again');
     }
     const changed = [];
@@ -226,6 +272,7 @@ export class TaskForks {
       origin,
       dropped,
       changed: journal.changed ?? [],
+      added: journal.added,
     });
     const { owner, agent, id, metadata } = task;
     try {
@@ -288,7 +335,12 @@ interface NewFork {
   turn: ForkedTurn;
   /** The messages of the source before that turn. */
   history: Message[];
-  journal: { dropped: readonly number[]; changed?: readonly { position: number; value: unknown }[] };
+  journal: {
+    dropped: readonly number[];
+    changed?: readonly { position: number; value: unknown }[];
+    /** The entry after them. */
+    added?: object;
+  };
   /** Number of entries in the journal of the source. */
   entries: number;
   isFork?: true;
@@ -297,6 +349,9 @@ interface NewFork {
 
 /** One failed task is continued by one task, whose id follows from it. So a repeated call finds it. */
 const continuationOf = (taskId: string): string => derivedId(taskId, CONTINUATIONS);
+
+/** The steps of a canceled task are undone by one task, whose id follows from it. */
+const undoOf = (taskId: string): string => derivedId(taskId, UNDOS);
 
 const refused = (reason: string): ProtocolError => new ProtocolError('unsupported-operation', reason);
 

@@ -6,7 +6,13 @@ import { PinnedAgents } from './pinned-agents.js';
 
 const agentOf = (origin: Agent['origin'], versions?: 'pinned'): Agent =>
   ({ id: 'a', slug: 'keeper', origin, version: 3, definition: { versions } }) as unknown as Agent;
-const SECOND = { tenantId: 't', taskId: 'task', runId: 'task', attempt: 2 } as ClaimedRun;
+const SECOND = {
+  tenantId: 't',
+  taskId: 'task',
+  runId: 'task',
+  attempt: 2,
+  snapshot: { task: {} },
+} as ClaimedRun;
 const FIRST = { ...SECOND, attempt: 1 };
 
 function pinnedWith(reads: { begunWith?: unknown; version?: unknown; archive?: () => Promise<unknown> }) {
@@ -15,7 +21,12 @@ function pinnedWith(reads: { begunWith?: unknown; version?: unknown; archive?: (
     asked.push(name);
     return give();
   };
-  const runs = { begunWith: noted('begunWith', () => reads.begunWith) };
+  const runs = {
+    begunWith: async (_: string, taskId: string) => {
+      asked.push(taskId === 'task' ? 'begunWith' : `begunWith of ${taskId}`);
+      return reads.begunWith;
+    },
+  };
   const agents = {
     version: noted('version', () => reads.version),
     archive: noted('archive', () => reads.archive?.()),
@@ -46,6 +57,17 @@ describe('the version of a pinned task', () => {
     expect(await pinned.versionFor(SECOND, agent, undefined)).toMatchObject({ definition: old, version: 1 });
     const { pinned: erased } = pinnedWith({ begunWith: { version: 1 } });
     expect(await erased.versionFor(SECOND, agent, undefined)).toBe(agent);
+  });
+
+  it('is that of the canceled task whose steps it undoes, from the beginning', async () => {
+    const old = { name: 'old' };
+    const { pinned, asked } = pinnedWith({ begunWith: { version: 1 }, version: old });
+    const task = { metadata: { 'baton.undoes': { taskId: 'canceled', runId: 'canceled' } } };
+    const undoing = { ...FIRST, snapshot: { task } } as unknown as ClaimedRun;
+    expect(await pinned.versionFor(undoing, agentOf('catalog', 'pinned'), undefined)).toMatchObject({
+      definition: old,
+    });
+    expect(asked).toEqual(['begunWith of canceled', 'version']);
   });
 
   it('is never other code because Postgres was away: the run is tried again', async () => {

@@ -11,6 +11,7 @@ import {
 import { Logger, messageOf } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { dirname } from 'node:path';
+import { undoneBy } from '../forks/fork-metadata.js';
 
 /** Finds the version that a task runs: of agents that pin their tasks (`versions: pinned`), and of agents with labels. */
 @Injectable()
@@ -31,9 +32,11 @@ export class PinnedAgents {
   async versionFor(run: ClaimedRun, agent: Agent, code: string | undefined): Promise<Agent> {
     const isPinned = agent.definition.versions === 'pinned';
     if ((!isPinned && !agent.labels) || agent.origin === 'builtin') return agent;
+    // Steps are undone by the code that has made them.
+    const undone = undoneBy(run.snapshot.task);
     // With labels it was decided when the task was accepted.
-    if (!agent.labels && run.attempt === 1 && run.runId === run.taskId) return agent;
-    const begun = await this.runs.begunWith(run.tenantId, run.taskId);
+    if (!undone && !agent.labels && run.attempt === 1 && run.runId === run.taskId) return agent;
+    const begun = await this.runs.begunWith(run.tenantId, undone ?? run.taskId);
     if (!begun) return agent;
     if (!isPinned) return latestOf(agent, begun.label);
     const pinned =

@@ -31,7 +31,8 @@ describe('the journal of a run', () => {
   const stop = new AbortController();
   beforeEach(() => {
     store = new FakeStore();
-    journal = new RunJournal(store, RUN, stop.signal, { note: () => Promise.resolve(true) });
+    const notes = { note: () => Promise.resolve(true) };
+    journal = new RunJournal(store, RUN, stop.signal, notes, notes);
   });
 
   it('goes on after what earlier turns and attempts have written', async () => {

@@ -1,5 +1,11 @@
 import { type JournalEntry, splitJournal, type TaskOrigin, type TurnJournal } from '@baton/agents';
-import { type ClaimedRun, JournalStore, type RemoteCallStore, retryTransient } from '@baton/database';
+import {
+  type ClaimedRun,
+  type CompensationStore,
+  JournalStore,
+  type RemoteCallStore,
+  retryTransient,
+} from '@baton/database';
 import { AppendRefused } from '../core/append-refused.js';
 
 /** The journal of a claimed run's task. Entries are written one after another, each until Postgres has answered. */
@@ -12,6 +18,7 @@ export class RunJournal implements TurnJournal {
     private readonly run: Pick<ClaimedRun, 'tenantId' | 'taskId' | 'runId' | 'attempt'>,
     private readonly signal: AbortSignal,
     private readonly remoteCalls: Pick<RemoteCallStore, 'note'>,
+    private readonly compensations: Pick<CompensationStore, 'note'>,
   ) {}
 
   /** Where the task comes from, as its first entry says. Undefined: it goes on with no other task. */
@@ -40,8 +47,16 @@ export class RunJournal implements TurnJournal {
     });
   }
 
-  async noteRemoteCall(): Promise<void> {
-    const isOurs = await retryTransient(() => this.remoteCalls.note(this.run), { signal: this.signal });
+  noteRemoteCall(): Promise<void> {
+    return this.noteIn(this.remoteCalls);
+  }
+
+  noteCompensable(): Promise<void> {
+    return this.noteIn(this.compensations);
+  }
+
+  private async noteIn(store: Pick<RemoteCallStore, 'note'>): Promise<void> {
+    const isOurs = await retryTransient(() => store.note(this.run), { signal: this.signal });
     if (!isOurs) throw new AppendRefused('another attempt owns the run');
   }
 

@@ -4,6 +4,7 @@ import {
   type ClaimedRun,
   ContextStateStore,
   JournalStore,
+  CompensationStore,
   RemoteCallStore,
   TaskStore,
   retryTransient,
@@ -35,6 +36,7 @@ export class TurnBuilder {
     private readonly callRecords: CallRecords,
     private readonly states: ContextStateStore,
     private readonly remoteCalls: RemoteCallStore,
+    private readonly compensations: CompensationStore,
   ) {}
 
   /** The records of the calls that an attempt makes of its model. */
@@ -54,7 +56,7 @@ export class TurnBuilder {
     const { tenantId, runId, attempt, details, extensions, runsAlone } = run;
     // Earlier releases have stored what is not well-formed Unicode.
     const { message, task: stored } = wellFormed({ message: run.message, task: run.snapshot.task });
-    const journal = new RunJournal(this.journals, run, signal, this.remoteCalls);
+    const journal = new RunJournal(this.journals, run, signal, this.remoteCalls, this.compensations);
     const origin = hasOrigin(stored) ? await journal.origin() : undefined;
     const task = origin ? withOrigin(stored, origin) : stored;
     const secrets = new SecretGuard(this.secrets, tenantId);

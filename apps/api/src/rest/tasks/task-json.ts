@@ -214,6 +214,17 @@ const descendant = z
   })
   .meta({ id: 'Descendant' });
 
+/** The tasks whose journals a task goes on with, and those that go on with its own. */
+const links = {
+  continues: z.string().nullable().describe('The failed task with which it goes on'),
+  fork_of: z.string().nullable().describe('The task of which it is a fork'),
+  continued_as: z.string().nullable().describe('The task that goes on with it, after it has failed'),
+  undoes: z.string().nullable().describe('The canceled task whose finished steps it undoes'),
+  undone_as: z.string().nullable().describe('The task that undoes its finished steps, after it was canceled'),
+};
+
+export type TaskLinks = Record<keyof typeof links, string | null>;
+
 export const wholeTask = taskSummary
   .extend({
     owner: z
@@ -230,9 +241,7 @@ export const wholeTask = taskSummary
         'Its children, their children and so on, as far as you see them: the nearest first, at most 500',
       ),
     events: z.int().describe('Number of events in its log'),
-    continues: z.string().nullable().describe('The failed task with which it goes on'),
-    fork_of: z.string().nullable().describe('The task of which it is a fork'),
-    continued_as: z.string().nullable().describe('The task that goes on with it, after it has failed'),
+    ...links,
     wakes_at: timeSchema
       .nullable()
       .describe('When it goes on without an answer. Null: it does not ask, or waits for the answer alone'),
@@ -370,6 +379,7 @@ export const traceAnswer = z.object({
     .describe('In the order in which they began. Children are the tasks that the caller sees'),
   model_calls: z.array(modelCall).describe('The newest calls of models, at most 2,500'),
   currency: z.string().nullable().describe('Of the costs. Null: the operator has set no prices'),
+  ...links,
 });
 const toolCall = z.object({ tool: z.string(), input: z.unknown() });
 export const callDetailAnswer = z.object({
@@ -493,15 +503,7 @@ export const encodeWholeTask = (
   { owner, parentTaskId, childTaskIds, agentVersion, events, createdAt, wakesAt }: TaskRelations,
 ): Omit<
   z.infer<typeof wholeTask>,
-  | 'error'
-  | 'runs'
-  | 'steps'
-  | 'descendants'
-  | 'model_calls'
-  | 'currency'
-  | 'continues'
-  | 'continued_as'
-  | 'fork_of'
+  'error' | 'runs' | 'steps' | 'descendants' | 'model_calls' | 'currency' | keyof TaskLinks
 > => ({
   ...encodeTaskSummary(task, agentId),
   ...(createdAt && { created_at: createdAt.toISOString() }),

@@ -3,6 +3,7 @@ import {
   type OperationName,
   ProtocolError,
   SPEC_RULES,
+  type Task,
   type TaskState,
   decodePageToken,
   encodePageToken,
@@ -24,6 +25,7 @@ import {
   continuedBy,
   firstMessageOf,
   forkedFrom,
+  undoneBy,
   ParkedTasks,
   TaskForks,
   TaskListing,
@@ -83,6 +85,7 @@ import {
   wholeTask,
   taskList,
   sentAgain,
+  type TaskLinks,
   traceAnswer,
 } from './task-json.js';
 
@@ -260,9 +263,7 @@ export class TasksController {
     return {
       ...encodeWholeTask(task, call.agent.id, relations),
       descendants: descendants.map(encodeDescendant),
-      continues: continuedBy(task) ?? null,
-      fork_of: forkedFrom(task) ?? null,
-      continued_as: (await this.forks.continuedAs(call.tenantId, task)) ?? null,
+      ...(await this.linksOf(call.tenantId, task)),
       error: error ? encodeRunError(error, isAuthor) : null,
       model_calls: modelCalls.map((each) => encodeModelCall(each, prices)),
       currency: prices ? modelPricesCurrency : null,
@@ -377,7 +378,7 @@ export class TasksController {
     @Req() request: FastifyRequest,
     @Res({ passthrough: true }) reply: FastifyReply,
   ): Promise<z.infer<typeof traceAnswer>> {
-    const call = await this.callerWhoSees(id, { request, reply });
+    const { call, task } = await this.seenTask(id, { request, reply });
     const { spans, modelCalls } = await this.traces.of(call, id, maySeeCode(call));
     const { modelPrices: prices, modelPricesCurrency } = this.environment;
     return {
@@ -386,6 +387,7 @@ export class TasksController {
       spans: spans.map(encodeSpan),
       model_calls: modelCalls.map((each) => encodeModelCall(each, prices)),
       currency: prices ? modelPricesCurrency : null,
+      ...(await this.linksOf(call.tenantId, task)),
     };
   }
 
@@ -630,13 +632,28 @@ export class TasksController {
 
   /** The context of a call of somebody who sees the task. Throws `task-not-found` for everybody else. */
   private async callerWhoSees(id: string, exchange: Exchange): Promise<RequestContext> {
+    return (await this.seenTask(id, exchange)).call;
+  }
+
+  private async seenTask(id: string, exchange: Exchange): Promise<{ call: RequestContext; task: Task }> {
     const call = await this.contextFor('getTask', id, exchange);
-    await this.runner.run(
-      { operation: 'getTask', request: { tenant: '', id, historyLength: 0 } },
-      call,
-      exchange,
-    );
-    return call;
+    const asked = { tenant: '', id, historyLength: 0 };
+    const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
+    return { call, task };
+  }
+
+  private async linksOf(tenantId: string, task: Task): Promise<TaskLinks> {
+    const [continuedAs, undoneAs] = await Promise.all([
+      this.forks.continuedAs(tenantId, task),
+      this.forks.undoneAs(tenantId, task),
+    ]);
+    return {
+      continues: continuedBy(task) ?? null,
+      fork_of: forkedFrom(task) ?? null,
+      continued_as: continuedAs ?? null,
+      undoes: undoneBy(task) ?? null,
+      undone_as: undoneAs ?? null,
+    };
   }
 
   private streamLog(context: RequestContext, id: string, exchange: HttpExchange): Promise<void> {

@@ -50,8 +50,14 @@ export function Lead({ task, first }: { task: Task; first: TaskLog['first'] }) {
 }
 
 /** The task that this one goes on with, and the one that goes on with it. */
-function kinFacts({ continues, continued_as: continuedAs, fork_of: forkOf }: Task): Fact[] {
-  const kin = { Continues: continues, 'Fork of': forkOf, 'Continued as': continuedAs };
+function kinFacts(task: Task): Fact[] {
+  const kin = {
+    Continues: task.continues,
+    'Fork of': task.fork_of,
+    'Continued as': task.continued_as,
+    'Undoes the steps of': task.undoes,
+    'Steps undone by': task.undone_as,
+  };
   return Object.entries(kin).flatMap(([name, id]): Fact[] =>
     id ? [[name, <TaskLink key={name} id={id} />]] : [],
   );

@@ -13,12 +13,20 @@ import { converse } from './turn-stream.js';
 import { portsOf } from './turn-ports.js';
 import { ComputePool } from '@baton/compute';
 import { ModelCalls } from '../llm/model-calls.js';
-import { Metrics } from '@baton/telemetry';
+import { counter, Metrics } from '@baton/telemetry';
+import { AgentError } from './agent-error.js';
 import { ToolSources } from '../llm/tools/tool-sources.js';
 import { TurnTools } from './turn-tools.js';
 import { TurnModels } from './turn-models.js';
 import { TurnSteps } from './turn-steps.js';
 import type { TurnRequest } from './protocol.js';
+
+const COMPENSATED = counter(
+  'baton_tasks_compensated_total',
+  'Tasks that had to undo finished steps: the code has thrown, or another task was canceled. failed: a step is not undone',
+  ['outcome'],
+  [{ outcome: 'undone' }, { outcome: 'failed' }],
+);
 
 /**
  * Runs an unchanged `AgentExecutor` of `@a2a-js/sdk/server` in a process of its own. The code is in the worker's
@@ -38,7 +46,7 @@ export class ExecutorRuntime implements AgentRuntime {
     models: ModelCalls,
     pool: ComputePool,
     sources: ToolSources,
-    metrics: Metrics,
+    private readonly metrics: Metrics,
     private readonly pools: AgentPools,
     private readonly code: InstalledCode,
   ) {
@@ -65,8 +73,34 @@ export class ExecutorRuntime implements AgentRuntime {
       const { pool, code } = this.pools.of(turn);
       const stream = await pool.open(request, ids, portsOf(turn), signal);
       if (!stream) return;
-      const output = converse(stream, turn, steps, signal, this.logger, code);
+      const output: TurnOutputs = this.counting(
+        converse(stream, turn, steps, signal, this.logger, code),
+        steps,
+        signal,
+      );
       steps = yield* environment.devMode ? printingErrors(output, turn.agent.slug) : output;
+    }
+  }
+
+  /** Counts a turn that has undone steps. The reader stops reading at its end. */
+  private async *counting<T>(
+    output: AsyncGenerator<AgentOutput, T>,
+    steps: TurnSteps,
+    signal: AbortSignal,
+  ): AsyncGenerator<AgentOutput, T> {
+    let error: unknown;
+    try {
+      return yield* output;
+    } catch (thrown) {
+      error = thrown;
+      throw thrown;
+    } finally {
+      const { isUndone, compensating } = steps;
+      const isOver = !signal.aborted && (error === undefined || error instanceof AgentError);
+      if (isOver && isUndone !== undefined) {
+        const hasFailed = !isUndone || (error !== undefined && compensating?.canceled === true);
+        this.metrics.of(COMPENSATED).inc({ outcome: hasFailed ? 'failed' : 'undone' });
+      }
     }
   }
 
@@ -82,6 +116,9 @@ export class ExecutorRuntime implements AgentRuntime {
       throw new Error(`BATON_AGENTS_DIR is not set: this worker can not run agent "${slug}"`);
   }
 }
+
+/** What a turn publishes, and the steps with which it begins anew. */
+type TurnOutputs = AsyncGenerator<AgentOutput, TurnSteps | undefined>;
 
 /**
  * Builds the request that an executor receives for a turn: the message with both ids, the stored task (from the second

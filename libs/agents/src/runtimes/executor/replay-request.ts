@@ -47,6 +47,7 @@ export async function replayRequest(recorded: RecordedTask): Promise<TurnRequest
       read: () => Promise.resolve(entries),
       append: () => Promise.reject(new Error('a replay stores nothing')),
       noteRemoteCall: () => Promise.resolve(),
+      noteCompensable: () => Promise.resolve(),
       restart: () => Promise.reject(new Error('a replay stores nothing')),
     },
     origin,

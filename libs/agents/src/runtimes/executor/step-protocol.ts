@@ -102,6 +102,12 @@ export interface Compensating {
   error: StepFailure;
   /** The steps to compensate, the last one first. */
   steps: number[];
+  /** The code has not thrown: its task was canceled, and this one undoes the steps of it. It ends when they are undone. */
+  canceled?: true | undefined;
+  /** Steps of a canceled task that can be undone and have not ended: the code may look whether their effects are there. */
+  unknown?: number[] | undefined;
+  /** The code has looked. What it finds later is undone last: a compensation keeps its key. */
+  hasLooked?: true | undefined;
 }
 
 /** From the process: the outcome of a step. Results are JSON texts. */
@@ -121,6 +127,8 @@ export type StepMessage = { id: number } & (
       request?: string;
       /** Of a call of a model: the process wants the text as it arrives. */
       streams?: true;
+      /** It can be undone. */
+      compensates?: true;
       /** Of a step whose earlier try has an unknown outcome. */
       decision?: OutcomeDecision;
     }

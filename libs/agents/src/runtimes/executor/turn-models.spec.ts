@@ -47,6 +47,7 @@ class Bench {
         read: () => journal.read(),
         append: (value: unknown, record?: string) => write(() => journal.append(value, record)),
         noteRemoteCall: () => Promise.resolve(),
+        noteCompensable: () => Promise.resolve(),
         restart: (value: unknown) => write(() => journal.restart(value)),
       },
       records: { byDefault: 'all', hold: () => undefined },

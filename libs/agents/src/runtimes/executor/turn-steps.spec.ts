@@ -14,6 +14,8 @@ import {
 import { SENT_BY_AGENT } from '../../approvals.js';
 import { type ChildRequest } from '../../ports.js';
 import { ChildRefusal } from '../../child-refusal.js';
+import { stepsToUndo } from '../../steps-to-undo.js';
+import { undoEntry } from '../../undo-entry.js';
 import { converseHere } from '../../../../../test/support/agents/executors.js';
 import {
   MemoryJournal,
@@ -125,6 +127,7 @@ class Bench {
       read: () => journal.read(),
       append: (value: unknown) => write(() => journal.append(value)),
       noteRemoteCall: () => Promise.resolve(),
+      noteCompensable: () => Promise.resolve(),
       restart: (value: unknown) => write(() => journal.restart(value)),
     };
   }
@@ -505,6 +508,111 @@ describe('a step whose process died while it ran', () => {
       await expect(next.run(code, { history, crashAfter: 2 })).rejects.toThrow('died');
       expect(await next.run(code, { history })).toMatchObject([{ state: TASK_STATE_INPUT_REQUIRED }]);
     });
+  });
+});
+
+describe('the steps of a canceled task', () => {
+  let keys: Set<string>;
+  let paid: { done: true; result: string } | { done: false } | Error;
+  beforeEach(() => {
+    keys = new Set();
+    paid = { done: true, result: 'money' };
+  });
+  const undo = (result: unknown, { key }: StepCall) => {
+    keys.add(key);
+    bench.effect(`undo ${String(result)}`);
+  };
+  const verify = () => {
+    if (paid instanceof Error) throw paid;
+    return paid;
+  };
+  const order: Code = async ({ step }) => {
+    await step('book', () => bench.effect('room'), { compensate: undo });
+    await step('charge', () => bench.effect('money'), { compensate: undo, verify });
+  };
+  const withoutVerify: Code = async ({ step }) => {
+    await step('book', () => bench.effect('room'), { compensate: undo });
+    await step('charge', () => bench.effect('money'), { compensate: undo });
+  };
+
+  /** The journal of the task that undoes them. */
+  async function cancel(): Promise<void> {
+    const outline = bench.journal.entries.map(({ position, runId, value }) => {
+      const entry = value as { event: string; execution: number; id: number };
+      return { ...entry, position, runId, hasError: 'error' in entry, compensates: 'compensates' in entry };
+    });
+    await bench.journal.append(undoEntry(stepsToUndo(outline)!, undefined, ''));
+  }
+
+  /** The worker dies when the money is paid, and before that is stored. */
+  async function cancelInPayment(code: Code): Promise<void> {
+    await expect(bench.run(code, { crashAfter: 3 })).rejects.toThrow('died');
+    await cancel();
+  }
+
+  it.each([0, 1, 2, 3, 4, 5])(
+    'are undone once, whenever the process dies (after %i entries)',
+    async (crashAfter) => {
+      await cancelInPayment(order);
+      await expect(bench.run(order, { crashAfter })).rejects.toThrow('died');
+      expect(await bench.run(order)).toEqual([
+        { state: TASK_STATE_COMPLETED, text: 'Undone: "charge", "book".' },
+      ]);
+      expect([...new Set(bench.effects)]).toEqual(['room', 'money', 'undo money', 'undo room']);
+      expect(keys.size).toBe(2);
+    },
+  );
+
+  it('are not undone if the code finds that they were not carried out', async () => {
+    await cancelInPayment(order);
+    paid = { done: false };
+    expect(await bench.run(order)).toEqual([{ state: TASK_STATE_COMPLETED, text: 'Undone: "book".' }]);
+    expect(bench.effects).toEqual(['room', 'money', 'undo room']);
+  });
+
+  it('are named if nobody knows whether they were carried out', async () => {
+    await cancelInPayment(withoutVerify);
+    const text = 'Undone: "book". It is not known whether this was carried out: "charge".';
+    expect(await bench.run(withoutVerify)).toEqual([{ state: TASK_STATE_COMPLETED, text }]);
+  });
+
+  it('fail the task if the code cannot find out, and are looked for again when it goes on', async () => {
+    await cancelInPayment(order);
+    paid = new Error('the bank is closed');
+    await expect(bench.run(order)).rejects.toThrow(
+      'it is not known whether step number 2 was carried out: the bank is closed',
+    );
+    expect(bench.effects).toEqual(['room', 'money', 'undo room']);
+    paid = { done: true, result: 'money' };
+    expect(await bench.run(order)).toEqual([
+      { state: TASK_STATE_COMPLETED, text: 'Undone: "book", "charge".' },
+    ]);
+    expect(bench.effects).toEqual(['room', 'money', 'undo room', 'undo money']);
+  });
+
+  it('are undone where the code waits for an answer or a time that never comes', async () => {
+    const waiting: Code = async (steps, bus) => {
+      await steps.step('book', () => bench.effect('room'), { compensate: undo });
+      await steps.waitForInput('name', 'Who?');
+      bus.publish(chunk('never', false));
+    };
+    await bench.run(waiting);
+    await cancel();
+    expect(await bench.run(waiting)).toEqual([{ state: TASK_STATE_COMPLETED, text: 'Undone: "book".' }]);
+  });
+
+  it('fail the task if changed code no longer calls them', async () => {
+    const both: Code = async ({ step }) => {
+      await step('a', () => 'a', { compensate: undo });
+      await step('b', () => 'b', { compensate: undo });
+      await step('c', () => 'c');
+    };
+    await expect(bench.run(both, { crashAfter: 4 })).rejects.toThrow('died');
+    await cancel();
+    const changed: Code = async ({ step }) => {
+      await step('a', () => 'a', { compensate: undo });
+    };
+    await expect(bench.run(changed)).rejects.toThrow('step number 2 is not compensated');
   });
 });
 

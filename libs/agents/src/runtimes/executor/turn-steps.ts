@@ -1,5 +1,13 @@
 import { clock } from '@baton/telemetry';
-import { detailsFromJson, type DetailsJson, detailsToJson, Message, type Part, textPart } from '@baton/a2a';
+import {
+  detailsFromJson,
+  type DetailsJson,
+  detailsToJson,
+  Message,
+  type Part,
+  TaskState,
+  textPart,
+} from '@baton/a2a';
 import { type ChildTasks } from '../../ports.js';
 import { ChildRefusal } from '../../child-refusal.js';
 import { type AgentList } from '../../agent-list.js';
@@ -8,6 +16,7 @@ import {
   inputRequired,
   type JournalEntry,
   historyBefore,
+  status,
   Suspension,
   type Turn,
 } from '../../agent-runtime.js';
@@ -84,6 +93,8 @@ interface Begun extends EntryHead {
   details?: DetailsJson;
   /** The outcome of the try before was unknown, and this has decided to repeat it. */
   decision?: OutcomeDecision;
+  /** It can be undone. Releases up to 0.2 do not write it. */
+  compensates?: true;
 }
 
 interface Failed extends EntryHead {
@@ -130,7 +141,10 @@ interface ToolSent extends EntryHead {
   event: 'sent';
 }
 
-/** The code has thrown. Its id is 0: it is about no step. Compensations are steps of their own. */
+/**
+ * The code has thrown, or the task goes on with one that was canceled. Its id is 0: it is about no step. Compensations are steps of their
+ * own. The last such entry counts.
+ */
 interface CompensationBegun extends EntryHead, Compensating {
   event: 'compensating';
 }
@@ -173,10 +187,17 @@ type StepEntry =
   | ToolSent
   | Continued;
 
+/** Characters of the names of steps in a message. */
+const MAX_NAMES = 2_000;
+
 /** The reply to a message about a step, or one that comes while other steps go on. */
 export type TakenReply = StepReply | { later: Promise<StepReply> };
 
 interface OpenStep extends RecordedStep {
+  /** It can be undone. */
+  compensates?: true;
+  /** It undoes another step. */
+  undoes?: true;
   /** The answer of a model. */
   called?: ModelStep | MadeCall;
   /** Of a call of a tool: it was sent, and what a person has decided since. */
@@ -330,10 +351,17 @@ export class TurnSteps {
     }
   }
 
-  private async beginCompensation({ error, steps }: Compensating): Promise<void> {
+  private async beginCompensation({ error, steps, unknown }: Compensating): Promise<void> {
     if (!Array.isArray(steps) || !steps.every((id) => this.steps[id - 1]?.ended))
       throw invalid('steps to compensate that have not ended');
-    const compensating = { error: failureOf(error), steps };
+    const { canceled } = this.compensating ?? {};
+    if (canceled && !(Array.isArray(unknown) && unknown.every((id) => this.steps[id - 1])))
+      throw invalid('steps of unknown outcome that have not begun');
+    const compensating: Compensating = {
+      error: failureOf(error),
+      steps,
+      ...(canceled && { canceled, unknown, hasLooked: true }),
+    };
     await this.append({ event: 'compensating', id: 0, ...compensating });
     this.compensating = compensating;
   }
@@ -357,8 +385,29 @@ export class TurnSteps {
     return next;
   }
 
+  /** Whether all steps that had to be undone are undone. Undefined: none had to. */
+  get isUndone(): boolean | undefined {
+    if (!this.compensating) return undefined;
+    const undone = this.steps.filter(({ undoes, ended }) => undoes && ended && !ended.error);
+    return undone.length >= this.compensating.steps.length;
+  }
+
+  /** The end of a task that has undone the steps of a canceled one. Undefined: it is no such task. */
+  undoneOutput(): AgentOutput | undefined {
+    const { canceled, steps, unknown = [] } = this.compensating ?? {};
+    if (!canceled || !steps) return undefined;
+    const namesOf = (ids: readonly number[]): string =>
+      cut(ids.map((id) => `"${this.steps[id - 1]?.name ?? id}"`).join(', '), MAX_NAMES);
+    const undone = steps.length === 0 ? 'Nothing was to be undone.' : `Undone: ${namesOf(steps)}.`;
+    const open =
+      unknown.length === 0 ? '' : ` It is not known whether this was carried out: ${namesOf(unknown)}.`;
+    return status(this.turn, TaskState.TASK_STATE_COMPLETED, `${undone}${open}`);
+  }
+
   /** The part of an output that no earlier attempt has published. */
   replayed(output: AgentOutput): AgentOutput | undefined {
+    // The caller has what the canceled task has said.
+    if (this.compensating?.canceled) return undefined;
     if (output.$case !== 'artifactUpdate' && output.$case !== 'task') return undefined;
     // A dead attempt has said more than is known of: artifacts are sent again, and the first chunk replaces them.
     if (!this.isExact)
@@ -511,7 +560,8 @@ export class TurnSteps {
     }
     this.head = entry.head;
     if (entry.event === 'compensating') {
-      this.compensating = { error: entry.error, steps: entry.steps };
+      const { error, steps, canceled, unknown, hasLooked } = entry;
+      this.compensating = { error, steps, ...(canceled && { canceled, unknown, hasLooked }) };
       return;
     }
     if (entry.event === 'continued') {
@@ -519,8 +569,9 @@ export class TurnSteps {
       return;
     }
     if (entry.event === 'begun') {
-      const { id, name, nth, kind, alone, until, agent, start, details } = entry;
+      const { id, name, nth, kind, alone, until, agent, start, details, compensates } = entry;
       if (step) {
+        if (compensates) step.compensates = true;
         step.attempts += 1;
         if (kind === 'run') step.isUnknown = true;
         delete step.answer;
@@ -532,6 +583,8 @@ export class TurnSteps {
         ...(start !== undefined && { start }),
         ...(details !== undefined && { details }),
         ...(kind === 'run' && { isUnknown: true as const }),
+        ...(compensates && { compensates }),
+        ...(this.compensating && { undoes: true as const }),
       };
       this.steps.push({ id, name, nth, kind, alone, attempts: 1, failures: 0, ...optional });
     } else if (step && entry.event === 'failed') {
@@ -609,7 +662,11 @@ export class TurnSteps {
         ...(kind === 'agent' && { agent: agent ?? '' }),
         ...(kind === 'input' && this.firstMessage()),
         ...(known?.isUnknown && { decision: decisionOf(message).decision ?? 'repeated' }),
+        ...(message.compensates === true && { compensates: true as const }),
       };
+      // Before the step has an effect: a cancel must find it.
+      if (entry.compensates && !this.steps.some(({ compensates }) => compensates))
+        await this.turn.journal.noteCompensable();
       await this.append(entry);
       this.apply({ ...entry, execution: this.execution, at: '', head: this.head ?? 0 });
       const step = this.openStep(id);

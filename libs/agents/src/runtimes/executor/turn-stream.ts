@@ -97,7 +97,10 @@ export async function* converse(
     if (parked?.continueAs !== undefined) return await steps.continueAs(parked.continueAs);
     if (parked?.input) yield await steps.ask(parked.input, parked);
     else if (parked) throw steps.suspension(parked);
-    else if (held) {
+    else if (steps.compensating?.canceled) {
+      const undone = steps.undoneOutput();
+      if (undone) yield undone;
+    } else if (held) {
       if (asks(held)) await steps.dropQuestions();
       yield withUsage(statusOf(turn, held), steps);
     }

@@ -51,6 +51,7 @@ class Bench {
         read: () => journal.read(),
         append: (value: unknown) => write(() => journal.append(value)),
         noteRemoteCall: () => Promise.resolve(),
+        noteCompensable: () => Promise.resolve(),
         restart: (value: unknown) => write(() => journal.restart(value)),
       },
     };

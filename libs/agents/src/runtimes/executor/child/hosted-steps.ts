@@ -78,7 +78,12 @@ interface HostedStep {
   isKnown: boolean;
   /** It undoes another step: it goes on when the code of the author has failed. */
   undoes: boolean;
+  /** It can be undone. */
+  compensates?: boolean;
 }
+
+/** What is known of a step that a cancel has interrupted: its effect is not there, or nobody knows. */
+type Looked = 'absent' | 'unclear' | { problem: string };
 
 /** A finished step that can be undone. */
 interface Compensable {
@@ -144,6 +149,8 @@ export class HostedSteps {
   /** Resolves when an attempt that only compensates has all the steps to do so. In other attempts it stays open. */
   readonly collected: Promise<void>;
   private compensating: Compensating | undefined;
+  /** Steps of a canceled task that are not known to have ended. */
+  private readonly looked = new Map<number, Looked>();
   private onCollected: () => void = () => undefined;
 
   /** @param request of the turn: `compensating` is set if an earlier attempt has thrown */
@@ -230,14 +237,17 @@ export class HostedSteps {
       if (compensate !== undefined && typeof (compensate as unknown) !== 'function')
         throw new TypeError(`compensate of step "${name}" must be a function`);
       // The code that has failed is never continued.
-      if (this.hasFailed && !undoes && !this.hasEnded(name)) return await this.stopped;
+      const isUnknown = compensate !== undefined && this.isUnknown(name);
+      if (this.hasFailed && !undoes && !isUnknown && !this.hasEnded(name)) return await this.stopped;
       if (this.mismatch !== undefined) return await this.stopped;
       const step = this.enter(kind, name, undoes);
       if (typeof step === 'string') return await this.leave(step);
+      step.compensates = compensate !== undefined;
       this.pending += 1;
       if (compensate) this.compensable += 1;
       try {
         if (this.isReplay && !step.record.ended) return await this.park({});
+        if (isUnknown) await this.look(step, undo);
         const value = step.record.ended ? ((await this.replayed(step.record)) as T) : await work(step);
         if (compensate) {
           const result = jsonOf(value, 'The result of a step');
@@ -260,35 +270,96 @@ export class HostedSteps {
 
   private noteFinished(step: Compensable): void {
     this.finished.push(step);
+    this.noteCollected();
+  }
+
+  private noteCollected(): void {
     if (!this.compensating) return;
-    const known = new Set(this.finished.map(({ id }) => id));
-    if (this.compensating.steps.every((id) => known.has(id))) this.onCollected();
+    const { steps, unknown = [] } = this.compensating;
+    const known = new Set([...this.finished.map(({ id }) => id), ...this.looked.keys()]);
+    if ([...steps, ...unknown].every((id) => known.has(id))) this.onCollected();
+  }
+
+  /** Whether the next step of that name was under way, or between two tries, when its task was canceled. */
+  private isUnknown(name: string): boolean {
+    const record = this.recorded.get(keyOf({ name, nth: (this.uses.get(name) ?? 0) + 1 }));
+    return record !== undefined && !record.ended && this.compensating?.unknown?.includes(record.id) === true;
+  }
+
+  /**
+   * The task was canceled before the step had ended. Looks whether its effect is there. If it is, the step has ended now, and is undone.
+   * Otherwise this never resolves: the code goes no further.
+   */
+  private async look(step: HostedStep, { verify, timeout }: UndoOptions = {}): Promise<void> {
+    const { record } = step;
+    const timeoutMs = timeout === undefined ? undefined : milliseconds(timeout);
+    let found: Looked = record.isUnknown ? 'unclear' : 'absent';
+    for (let failures = 0; verify; failures++) {
+      const outcome = await this.verified(step, verify, timeoutMs);
+      if (outcome && 'json' in outcome) {
+        const { json: result } = outcome;
+        record.ended = { order: Infinity, ...(result !== undefined && { result }) };
+        return;
+      }
+      found = outcome ? { problem: failureOf(outcome.thrown).message } : 'absent';
+      if (!outcome || failures + 1 >= DEFAULT_ATTEMPTS) break;
+      await delay(DEFAULT_BACKOFF_MS, undefined, { signal: this.stopping.signal });
+    }
+    this.looked.set(record.id, found);
+    this.noteCollected();
+    await this.stopped;
   }
 
   /**
    * The code has thrown: undoes its finished steps, the last one first. Each is a step of its own, so a crash goes on with the next
    * attempt. Never rejects.
-   * @returns the error with which the turn fails: of the attempt that has thrown first
+   * @returns the error with which the turn fails: of the attempt that has thrown first. Undefined: the task was canceled, and its steps are
+   * undone now
    */
-  async compensate(thrown: unknown): Promise<unknown> {
-    if (this.mismatch !== undefined || this.isReplay || this.stopping.signal.aborted) return thrown;
+  async compensate(thrown: unknown): Promise<{ error: unknown } | undefined> {
+    if (this.mismatch !== undefined || this.isReplay || this.stopping.signal.aborted)
+      return { error: thrown };
     this.hasFailed = true;
     const first = this.compensating ? restoredError(this.compensating.error) : thrown;
     try {
       await this.othersEnd();
       if (!this.compensating) {
-        if (this.finished.length === 0) return thrown;
+        if (this.finished.length === 0) return { error: thrown };
         const steps = this.finished.map(({ id }) => id).toReversed();
         const compensating = { error: failureOf(thrown), steps };
         await this.stored({ op: 'compensate', id: 0, ...compensating });
         this.compensating = compensating;
       }
-      const problems = await this.undoAll(this.compensating.steps);
-      return problems.length === 0 ? first : withNotes(first, problems);
+      const unclear = await this.noteLooks(this.compensating);
+      const problems = [...unclear, ...(await this.undoAll(this.compensating.steps))];
+      if (problems.length === 0) return this.compensating.canceled ? undefined : { error: first };
+      if (!this.compensating.canceled) return { error: withNotes(first, problems) };
+      return { error: restoredError({ name: 'CompensationError', message: problems.join('; ') }) };
     } catch {
       // The turn was stopped. The next attempt goes on.
-      return first;
+      return { error: first };
     }
+  }
+
+  /**
+   * Stores what the looks at the steps of a canceled task have found, before anything is undone.
+   * @returns what nobody knows because a look has failed, in words
+   */
+  private async noteLooks({ unknown = [], ...known }: Compensating): Promise<string[]> {
+    const undone = new Set(this.finished.map(({ id }) => id));
+    const found = unknown.filter((id) => undone.has(id)).toReversed();
+    const open = unknown.filter((id) => !undone.has(id) && this.looked.get(id) !== 'absent');
+    if (unknown.length > 0 && (!known.hasLooked || open.length < unknown.length)) {
+      const steps = known.hasLooked ? [...known.steps, ...found] : [...found, ...known.steps];
+      this.compensating = { ...known, steps, unknown: open };
+      await this.stored({ op: 'compensate', id: 0, ...this.compensating });
+    }
+    return open.flatMap((id) => {
+      const look = this.looked.get(id);
+      if (look === 'unclear') return [];
+      const why = typeof look === 'object' ? look.problem : 'the code no longer calls it';
+      return [`it is not known whether step number ${id} was carried out: ${why}`];
+    });
   }
 
   /** A step beside the one that has failed may still end. Waits for those that would be compensated, for a while. */
@@ -584,7 +655,7 @@ export class HostedSteps {
   }
 
   private async begin(
-    { record, undoes }: HostedStep,
+    { record, undoes, compensates }: HostedStep,
     more: {
       ms?: number;
       agent?: string;
@@ -595,7 +666,8 @@ export class HostedSteps {
   ): Promise<Stored> {
     if (this.hasFailed && !undoes) return this.stopped;
     const { id, name, nth, kind, alone } = record;
-    const reply = await this.stored({ op: 'begin', id, name, nth, kind, alone, ...more });
+    const undo = compensates ? { compensates } : {};
+    const reply = await this.stored({ op: 'begin', id, name, nth, kind, alone, ...more, ...undo });
     record.attempts += 1;
     delete record.isUnknown;
     delete record.answer;
@@ -801,7 +873,8 @@ function handled<T>(promise: Promise<T>): Promise<T> {
   return promise;
 }
 
-type UndoOptions = Partial<Pick<Compensable, 'compensate' | 'backoff'>>;
+type UndoOptions = Partial<Pick<Compensable, 'compensate' | 'backoff'>> &
+  Pick<StepOptions, 'verify' | 'timeout'>;
 
 type Stored = Exclude<StepReply, { error: StepFailure }>;
 

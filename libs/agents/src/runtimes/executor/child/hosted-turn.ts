@@ -118,8 +118,9 @@ export class HostedTurn implements EventSink {
       error = thrown;
     }
     if (threw || (this.request.compensating && !parked && !this.canceled && !this.closed)) {
-      threw = true;
-      error = await currentTurn.run(this, () => this.steps.compensate(error));
+      const failure = await currentTurn.run(this, () => this.steps.compensate(error));
+      threw = failure !== undefined;
+      error = failure?.error;
     }
     this.bus.finished();
     this.result = {

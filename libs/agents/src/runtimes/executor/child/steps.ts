@@ -58,7 +58,7 @@ export interface StepOptions<Result = unknown> {
    */
   onUnknown?: 'repeat' | 'ask' | 'fail';
   /**
-   * Undoes the step after it has ended, when the code throws in the end. Compensations run one after the other, the step that ended last
+   * Undoes the step after it has ended, when the code throws in the end, or the task is canceled. Compensations run one after the other, the step that ended last
    * first. Each is a step of its own, with its own key and up to three tries of 30 seconds.
    */
   compensate?: (result: Result, call: StepCall) => unknown;

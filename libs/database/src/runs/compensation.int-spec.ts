@@ -1,0 +1,45 @@
+import { openStores, sql, startTask, type Stores } from '../stores.fixture.js';
+import { CompensationStore } from './compensation.store.js';
+
+let stores: Stores;
+let compensations: CompensationStore;
+beforeAll(async () => {
+  stores = await openStores();
+  compensations = new CompensationStore(stores.database);
+});
+afterAll(async () => stores.close());
+
+/** The cancel was some time ago. */
+const longAgo = () => sql(stores, `UPDATE tasks SET status_at = now() - interval '1 minute'`);
+const isDue = async () => (await stores.runs.lookForWork(60_000)).dueCompensations;
+
+describe('a canceled task with steps to undo', () => {
+  it('is taken once its code had time to stop, again after a while, and never once it is forgotten', async () => {
+    const run = await startTask(stores);
+    const { tenantId, taskId } = run;
+    expect(await compensations.note(run)).toBe(true);
+    await longAgo();
+    // It works: nothing is to be undone.
+    expect(await isDue()).toBe(false);
+    await stores.tasks.cancel(tenantId, null, taskId);
+    expect([await isDue(), await compensations.takeCanceled(10, 0)]).toEqual([false, []]);
+    await longAgo();
+    expect(await isDue()).toBe(true);
+    expect(await compensations.takeCanceled(10, 0)).toEqual([{ tenantId, taskId }]);
+    // The worker that took it has died.
+    expect(await compensations.takeCanceled(10, 60_000)).toEqual([{ tenantId, taskId }]);
+    expect(await compensations.takeCanceled(10, 60_000)).toEqual([]);
+    await compensations.forget(tenantId, taskId);
+    await sql(stores, `UPDATE tasks SET compensates_at = compensates_at - interval '1 hour'`);
+    expect(await isDue()).toBe(false);
+  });
+
+  it('is not marked by an attempt that has lost its run, nor taken without a mark', async () => {
+    const run = await startTask(stores);
+    expect(await compensations.note({ ...run, attempt: run.attempt + 1 })).toBe(false);
+    await stores.tasks.cancel(run.tenantId, null, run.taskId);
+    await longAgo();
+    expect([await isDue(), await compensations.takeCanceled(10, 0)]).toEqual([false, []]);
+    expect(await compensations.note(run)).toBe(false);
+  });
+});

@@ -1,0 +1,47 @@
+import { ProtocolError } from '@baton/a2a';
+import { type CanceledSteps, CompensationStore } from '@baton/database';
+import { Logger } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
+import { RepeatedWork } from '../core/repeated-work.js';
+import { SweepLeader } from '../core/sweep-leader.js';
+import { TaskForks } from './task-forks.js';
+
+/** Tasks at a time. */
+const LIMIT = 20;
+/** A task for which no other one was made is taken again after this time, in ms. */
+const AGAIN_MS = 20_000;
+
+/**
+ * Makes the tasks that undo the finished steps of canceled ones (docs/inside/adr/0080-undo-after-a-cancel.md). One worker does it for all
+ * (`SweepLeader`). If it dies, another one takes the task again, and finds what the first one has made.
+ */
+@Injectable()
+export class CanceledStepsSweep extends RepeatedWork {
+  constructor(
+    private readonly compensations: CompensationStore,
+    private readonly forks: TaskForks,
+    leader: SweepLeader,
+    private readonly logger: Logger,
+  ) {
+    super({ log: { name: 'The sweep of canceled tasks with steps to undo', logger } });
+    leader.on('dueCompensations', () => this.wake());
+  }
+
+  async runOnce(): Promise<void> {
+    const canceled = await this.compensations.takeCanceled(LIMIT, AGAIN_MS);
+    for (const task of canceled) await this.undo(task);
+  }
+
+  private async undo({ tenantId, taskId }: CanceledSteps): Promise<void> {
+    try {
+      const undo = await this.forks.undoCanceled(tenantId, taskId);
+      if (undo) this.logger.info('a task undoes the steps of a canceled one', { tenantId, taskId, undo });
+    } catch (error) {
+      // The tenant has no room for a task now, or the agent is disabled.
+      if (!(error instanceof ProtocolError)) throw error;
+      this.logger.warn('steps of a canceled task are not undone yet', { err: error, tenantId, taskId });
+      return;
+    }
+    await this.compensations.forget(tenantId, taskId);
+  }
+}
