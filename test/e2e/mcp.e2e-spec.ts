@@ -549,6 +549,37 @@ describe('a client of the revision without sessions', () => {
     await expect(endOf(id)).resolves.toBe('TASK_STATE_COMPLETED');
   });
 
+  it('reads a large artifact as a resource, a page at a time, at any process', async () => {
+    const message = 'ab€'.repeat(100_000);
+    const { result } = await callerAt().tool('echo', { message }, echo({ chunks: 12 }));
+    const links = (result!.content as Json[]).filter(({ type }) => type === 'resource_link');
+    expect(links).toHaveLength(1);
+    const [{ uri, size }] = links as [Json];
+    const pages: Json[] = [];
+    for (let next: string | undefined = uri as string; next !== undefined;) {
+      const page = await callerAt(pages.length % 2).call('resources/read', { uri: next });
+      expect(page.result).toMatchObject({ resultType: 'complete', cacheScope: 'private' });
+      const [content] = page.result!.contents as [Json];
+      expect(content.uri).toBe(next);
+      pages.push(content);
+      next = content._meta?.['baton/nextUri'] as string | undefined;
+    }
+    expect(pages.length).toBeGreaterThan(1);
+    const whole = pages.map(({ text }) => text as string).join('');
+    expect(whole === message.repeat(12)).toBe(true);
+    expect(size).toBe(Buffer.byteLength(whole));
+    const client = await sdkClient(1);
+    const read = await client.readResource({ uri: uri as string });
+    expect(read.contents[0]).toMatchObject({ uri, text: pages[0]!.text as string });
+    await client.close();
+    const foreign = await callerAt(0, stranger).call('resources/read', { uri });
+    expect(foreign.error).toMatchObject({ code: -32602, data: { uri } });
+    const atOther = callerAt().at(urlOf(0, '/agents/index/mcp'));
+    expect((await atOther.call('resources/read', { uri })).error!.code).toBe(-32602);
+    const beyond = `${String(uri)}?head=999999&after=1`;
+    expect((await callerAt().call('resources/read', { uri: beyond })).error!.code).toBe(-32602);
+  });
+
   it('finds no task and no agent of another tenant', async () => {
     const { result } = await callerAt().tool('echo', { message: 'mine' });
     const taskId = result!._meta['baton/taskId'] as string;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { AgentExtension, AgentSkill } from './model.js';
+import type { AgentExtension, AgentSkill, JsonObject } from './model.js';
 import type { Scope } from './rights.js';
 
 /**
@@ -125,7 +125,10 @@ export interface ExtendedDefinition {
 
 /** An agent as far as others choose by it, without its settings. */
 export interface ListedAgent extends Omit<Agent, 'definition'> {
-  definition: Pick<AgentDefinition, 'name' | 'description' | 'skills' | 'a2aEnabled'>;
+  definition: Pick<AgentDefinition, 'name' | 'description' | 'skills' | 'a2aEnabled'> & {
+    /** See `outputSchemaOf`. */
+    outputSchema?: JsonObject;
+  };
 }
 
 /** Whether the agent answers where only enabled agents do. */

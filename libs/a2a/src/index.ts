@@ -28,6 +28,7 @@ export { memberOf } from './json-pointer.js';
 export * from './json-rpc.js';
 export * from './media-type.js';
 export * from './operation.js';
+export * from './output-schema.js';
 export * from './page-token.js';
 export * from './parse-fields.js';
 export * from './profiles/index.js';

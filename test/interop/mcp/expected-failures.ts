@@ -8,7 +8,6 @@ const PROMPTS = {
 };
 
 const RESOURCES = {
-  'resources-list': ['resources-list'],
   'resources-read-binary': ['resources-read-binary'],
   'resources-read-text': ['resources-read-text'],
   'resources-templates-read': ['resources-templates-read'],
@@ -25,11 +24,7 @@ export const EXPECTED_FAILURES: Readonly<Record<string, Readonly<Record<string, 
     ...PROMPTS,
     ...RESOURCES,
     ...TOOLS,
-    caching: [
-      'sep-2549-prompts-list-caching-hints',
-      'sep-2549-resources-list-caching-hints',
-      'sep-2549-resources-templates-list-caching-hints',
-    ],
+    caching: ['sep-2549-prompts-list-caching-hints'],
     'http-custom-header-server-validation': [
       'sep-2243-server-decode-base64',
       'sep-2243-server-no-xmcp-tool',

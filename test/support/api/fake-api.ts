@@ -1,6 +1,7 @@
 import {
   type Agent,
   type CallContext,
+  listedAgent,
   type Operations,
   ProtocolError,
   type Scope,
@@ -464,7 +465,7 @@ function tasksModule({
     findIncludingDeleted: find,
     forget: () => undefined,
     allowed: async (_tenantId: string, slugs: string[]) => ({ slugs, ids: slugs }),
-    list: async () => agents,
+    list: async () => agents.map(listedAgent),
     slugs: async () => agents.filter(({ status }) => status === undefined).map(({ slug }) => slug),
     own: async () => own,
     ofTask: async (_caller: object, _profile: string, id: string) => find('', agentOfTask[id] ?? ''),

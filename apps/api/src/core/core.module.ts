@@ -24,6 +24,6 @@ import { AgentFinder } from './agent-finder.js';
     EventStreams,
     StreamQuota,
   ],
-  exports: [AgentCards, AgentFinder, CallHandler, CallRunner, CardSigner],
+  exports: [AgentCards, AgentFinder, CallHandler, CallResolver, CallRunner, CardSigner],
 })
 export class CoreModule {}

@@ -1,4 +1,4 @@
-import { type ListedAgent, shortened } from '@baton/a2a';
+import { type JsonObject, type ListedAgent, shortened } from '@baton/a2a';
 
 /** A tool as `tools/list` shows it. */
 export interface Tool {
@@ -6,6 +6,7 @@ export interface Tool {
   title?: string;
   description: string;
   inputSchema: object;
+  outputSchema?: object;
   annotations?: object;
 }
 
@@ -14,12 +15,37 @@ const MAX_DESCRIPTION = 2_000;
 const MAX_SKILLS = 20;
 
 /** The tool by which an agent is called. Its name is the slug. */
-export const agentTool = ({ slug, definition: { name, description, skills } }: ListedAgent): Tool => ({
-  name: slug,
-  title: name,
-  description: shortened([description, ...skillLines(skills)].join('\n'), MAX_DESCRIPTION),
-  inputSchema: AGENT_INPUT,
-});
+export function agentTool({ slug, definition }: ListedAgent): Tool {
+  const { name, description, skills, outputSchema } = definition;
+  return {
+    name: slug,
+    title: name,
+    description: shortened([description, ...skillLines(skills)].join('\n'), MAX_DESCRIPTION),
+    inputSchema: AGENT_INPUT,
+    ...(outputSchema && { outputSchema: toolOutput(outputSchema) }),
+  };
+}
+
+/** What a call returns: the data of the agent, or the task if it goes on or waits. Clients check results against it. */
+const toolOutput = (schema: JsonObject): object => ({ type: 'object', anyOf: [nested(schema), TASK_OUTPUT] });
+
+/** The schema one level down. References within it are paths from its root. A schema with an id is a root itself. */
+function nested(schema: JsonObject): unknown {
+  if (schema.$id !== undefined) return schema;
+  const { $schema: _, ...members } = schema;
+  return withReferences(members);
+}
+
+function withReferences(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withReferences);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => {
+      const isLocal = key === '$ref' && typeof member === 'string' && /^#(\/|$)/.test(member);
+      return [key, isLocal ? `#/anyOf/0${member.slice(1)}` : withReferences(member)];
+    }),
+  );
+}
 
 function skillLines(skills: ListedAgent['definition']['skills']): string[] {
   if (skills.length === 0) return [];
@@ -61,6 +87,12 @@ const AGENT_INPUT = {
   },
   additionalProperties: false,
 } as const;
+
+const TASK_OUTPUT = {
+  type: 'object',
+  properties: { taskId: { type: 'string' }, contextId: { type: 'string' }, state: { type: 'string' } },
+  required: ['taskId', 'contextId', 'state'],
+};
 
 const TASK_INPUT = {
   type: 'object',

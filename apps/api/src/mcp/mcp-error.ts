@@ -12,6 +12,9 @@ const OWN = {
   badMeta: { code: -32602, http: 400 },
   unknownMethod: { code: -32601, http: 404 },
   unknownTool: { code: -32602, http: 200 },
+  unknownResource: { code: -32602, http: 200 },
+  /** The same in revisions before 2026-07-28. */
+  resourceNotFound: { code: -32002, http: 200 },
   foreignOrigin: { code: -32600, http: 403 },
 } as const;
 
@@ -19,6 +22,8 @@ const OWN = {
 const KINDS: Partial<Record<keyof typeof OWN, ErrorKind>> = {
   unknownMethod: 'method-not-found',
   unknownTool: 'agent-not-found',
+  unknownResource: 'task-not-found',
+  resourceNotFound: 'task-not-found',
   foreignOrigin: 'forbidden',
 };
 

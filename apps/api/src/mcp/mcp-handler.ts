@@ -13,6 +13,7 @@ import {
   isStreaming,
   isTerminal,
   type JsonObject,
+  listedAgent,
   type ListedAgent,
   OPERATIONS,
   ProtocolError,
@@ -52,6 +53,7 @@ import {
   VERSIONS,
 } from './mcp-request.js';
 import { detailedTask, mcpTask } from './mcp-task.js';
+import { RESOURCE_TEMPLATES, TaskResources } from './task-resources.js';
 import { changesOf, type FollowedTask, isOver, MAX_TASKS, TaskNotices } from './task-notices.js';
 import { type McpCallState, openState, sealState } from './request-state.js';
 import {
@@ -111,10 +113,15 @@ export class McpHandler {
     private readonly publicUrl: PublicUrl,
     private readonly limits: LimitsService,
     private readonly environment: Environment,
+    private readonly resources: TaskResources,
   ) {
     const shared: Record<string, Method> = {
       'tools/list': (call) => this.listTools(call),
       'tools/call': (call) => this.callTool(call),
+      'resources/list': async ({ request }) => listed(request, { resources: [] }),
+      'resources/templates/list': async ({ request }) =>
+        listed(request, { resourceTemplates: RESOURCE_TEMPLATES }),
+      'resources/read': (call) => this.readResource(call),
     };
     this.modern = {
       ...shared,
@@ -175,7 +182,7 @@ export class McpHandler {
     const { protocolVersion } = params;
     return {
       protocolVersion: negotiated(protocolVersion),
-      capabilities: { tools: {} },
+      capabilities: { tools: {}, resources: {} },
       serverInfo: SERVER,
       instructions: INSTRUCTIONS,
     };
@@ -185,7 +192,7 @@ export class McpHandler {
     return {
       resultType: 'complete',
       supportedVersions: VERSIONS,
-      capabilities: { tools: {}, extensions: { [TASKS]: {} } },
+      capabilities: { tools: {}, resources: {}, extensions: { [TASKS]: {} } },
       instructions: INSTRUCTIONS,
       ttlMs: LIST_TTL_MS,
       cacheScope: 'private',
@@ -198,18 +205,26 @@ export class McpHandler {
     const { tenantId, scopes, agents } = callerOf(exchange.request);
     const after = readCursor(request.params.cursor);
     const mayCall = hasScope(['agents:call'], scopes);
-    const found: readonly ListedAgent[] = agent ? [agent] : await this.directory.list(tenantId);
+    const found: readonly ListedAgent[] = agent ? [listedAgent(agent)] : await this.directory.list(tenantId);
     const callable = found
       .filter((each) => mayCall && each.status === undefined && isAllowed(agents, each) && each.slug > after)
       .sort((a, b) => (a.slug < b.slug ? -1 : 1));
     const page = callable.slice(0, PAGE);
     const ofTasks: Tool[] = after === '' ? [STATUS_TOOL, ...(mayCall ? [CANCEL_TOOL] : [])] : [];
     const last = callable.length > PAGE ? page.at(-1) : undefined;
-    return {
-      ...(request.isModern && { resultType: 'complete', ttlMs: LIST_TTL_MS, cacheScope: 'private' }),
+    return listed(request, {
       tools: [...ofTasks, ...page.map(agentTool)],
       ...(last && { nextCursor: Buffer.from(last.slug).toString('base64url') }),
-    };
+    });
+  }
+
+  private async readResource({ request, exchange, agent }: McpCall): Promise<unknown> {
+    const { uri } = request.params;
+    if (typeof uri !== 'string')
+      throw ProtocolError.invalidParams('params.uri', 'must be the address of a resource');
+    const contents = await this.resources.read(uri, request, { exchange, pathAgent: agent?.slug });
+    // The agent may still be at work.
+    return listed(request, { contents }, 0);
   }
 
   private async callTool(call: McpCall): Promise<unknown> {
@@ -486,7 +501,13 @@ function acceptNotification(method: string, reply: FastifyReply): void {
   reply.status(202).send();
 }
 
-/** A result as the client's revision has it. */
+/** A list, or what it names, as the client's revision has it. @param ttlMs how long the client may keep it */
+const listed = ({ isModern }: McpRequest, result: object, ttlMs = LIST_TTL_MS): object => ({
+  ...(isModern && { resultType: 'complete', ttlMs, cacheScope: 'private' }),
+  ...result,
+});
+
+/** A result of a tool as the client's revision has it. */
 const complete = (
   { isModern }: McpRequest,
   result: Omit<CallToolResult, '_meta' | 'isError'> & { isError?: boolean | undefined },

@@ -7,6 +7,7 @@ import { CoreModule } from '../core/core.module.js';
 import type { ErrorFormat } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
 import { McpHandler, sendMcpError } from './mcp-handler.js';
+import { TaskResources } from './task-resources.js';
 
 const ERRORS: ErrorFormat = { sendError: sendMcpError };
 
@@ -37,6 +38,6 @@ class McpController {
 @Module({
   imports: [CoreModule, HttpModule, TasksModule],
   controllers: [McpController],
-  providers: [McpHandler],
+  providers: [McpHandler, TaskResources],
 })
 export class McpModule {}

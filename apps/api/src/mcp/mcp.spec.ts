@@ -1,4 +1,13 @@
-import { ProtocolError, Role, type SendResult, type StreamItem, type Task, TaskState } from '@baton/a2a';
+import {
+  type Artifact,
+  type Part,
+  ProtocolError,
+  Role,
+  type SendResult,
+  type StreamItem,
+  type Task,
+  TaskState,
+} from '@baton/a2a';
 import { agentOf, type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { answerOf, type McpAnswer, McpCaller } from '../../../../test/support/mcp-client/mcp-caller.js';
 
@@ -258,6 +267,36 @@ describe('tools', () => {
     });
   });
 
+  it('say what data an agent answers with, or that a task is returned', async () => {
+    const schema = {
+      $schema: 'http://json-schema.org/draft-07/schema#',
+      type: 'object',
+      properties: { total: { $ref: '#/definitions/money' }, $ref: { type: 'string' } },
+      definitions: { money: { type: 'number' } },
+    };
+    api.agents.push(
+      agentOf({ runtime: 'llm', config: { output: { schema } } }, 'clerk'),
+      agentOf(
+        { runtime: 'llm', config: { output: { schema: { ...schema, description: 'x'.repeat(20_000) } } } },
+        'long',
+      ),
+    );
+    const { result } = await caller.call('tools/list');
+    const byName = new Map(
+      (result!.tools as Json[]).map((tool) => [tool.name as string, tool.outputSchema as Json]),
+    );
+    expect(byName.get('echo')).toBeUndefined();
+    expect(byName.get('long')).toBeUndefined();
+    const { type, anyOf } = byName.get('clerk')!;
+    expect(type).toBe('object');
+    expect(anyOf[0]).toEqual({
+      type: 'object',
+      properties: { total: { $ref: '#/anyOf/0/definitions/money' }, $ref: { type: 'string' } },
+      definitions: { money: { type: 'number' } },
+    });
+    expect(anyOf[1].required).toEqual(['taskId', 'contextId', 'state']);
+  });
+
   it('are those that the token may call', async () => {
     api.agents.push(agentOf({}, 'clerk'));
     api.rights.caller = { agents: { slugs: ['clerk'], ids: ['clerk'] } };
@@ -303,6 +342,61 @@ describe('the result of a call', () => {
     const isHandle = ['input-required', 'auth-required', 'working'].includes(name);
     const structured = isHandle ? { taskId: 'task-1', contextId: 'context-1', state: name } : undefined;
     expect(result.structuredContent).toEqual(structured);
+  });
+
+  const artifact = (
+    artifactId: string,
+    content: Part['content'],
+    more: Partial<Artifact> = {},
+  ): Artifact => ({
+    artifactId,
+    name: `name of ${artifactId}`,
+    description: '',
+    parts: [{ content, metadata: undefined, filename: '', mediaType: '' }],
+    metadata: undefined,
+    extensions: [],
+    ...more,
+  });
+
+  it('has small artifacts, and the addresses of large ones', async () => {
+    const task = taskIn(TaskState.TASK_STATE_COMPLETED);
+    const text = (bytes: number) => ({ $case: 'text' as const, value: 'x'.repeat(bytes) });
+    task.artifacts.push(
+      artifact('small', text(10)),
+      artifact('l/arge', text(300 * 1024), { description: 'All of it' }),
+      ...['a', 'b', 'c', 'd', 'e'].map((id) => artifact(id, text(250 * 1024))),
+    );
+    const { content } = await resultOf(task);
+    const shown = (content as Json[]).map((block) => (block.type === 'text' ? block.text.length : block));
+    const kib = 250 * 1024;
+    expect(shown).toEqual([
+      10,
+      {
+        type: 'resource_link',
+        uri: 'baton://tasks/task-1/artifacts/l%2Farge',
+        name: 'name of l/arge',
+        description: 'All of it',
+        size: 300 * 1024,
+      },
+      kib,
+      kib,
+      kib,
+      kib,
+      { type: 'resource_link', uri: 'baton://tasks/task-1/artifacts/e', name: 'name of e', size: kib },
+    ]);
+  });
+
+  it('has the reply alone: no reasoning, and no calls of tools', async () => {
+    const task = taskIn(TaskState.TASK_STATE_COMPLETED);
+    task.artifacts.push(
+      artifact('r', { $case: 'text', value: 'Hm' }, { metadata: { 'baton.event': 'reasoning' } }),
+      artifact('t', { $case: 'data', value: { tool: 'x' } }, { metadata: { 'baton.event': 'tool-call' } }),
+      artifact('output-1', { $case: 'data', value: { total: 1 } }),
+    );
+    expect(await resultOf(task)).toMatchObject({
+      content: [{ type: 'text', text: '{"total":1}' }],
+      structuredContent: { total: 1 },
+    });
   });
 
   it('that waits for approval sends a person to the console, and no model can answer', async () => {
@@ -506,5 +600,46 @@ describe('what a task asks of a person', () => {
     const data = { approval: { callId: 'call-1', approved: true } };
     await at('admin').tool('echo', { data, taskId: 'task-1' });
     expect(rules).toEqual(['refused']);
+  });
+});
+
+describe('resources', () => {
+  it('are none in lists, and have a template of addresses', async () => {
+    const [list, templates] = [
+      await caller.call('resources/list'),
+      await caller.call('resources/templates/list'),
+    ];
+    expect(list.result).toEqual({
+      resultType: 'complete',
+      ttlMs: 30_000,
+      cacheScope: 'private',
+      resources: [],
+    });
+    const [template] = templates.result!.resourceTemplates as Json[];
+    expect(template!.uriTemplate).toBe('baton://tasks/{taskId}/artifacts/{artifactId}');
+  });
+
+  it.each([
+    'baton://tasks/task-1/artifacts/a',
+    'baton://tasks/01a21b66-8ce5-725d-81df-544d3879a4c2/artifacts/%',
+    'baton://tasks/01a21b66-8ce5-725d-81df-544d3879a4c2/artifacts/a/b',
+    'baton://tasks/01a21b66-8ce5-725d-81df-544d3879a4c2/artifacts/a?head=1',
+    'baton://tasks/01a21b66-8ce5-725d-81df-544d3879a4c2/message',
+    'file:///etc/passwd',
+    'https://example.com',
+    '',
+    `baton://tasks/${'x'.repeat(5_000)}`,
+  ])('are not found at %.60s', async (uri) => {
+    const { error } = await caller.call('resources/read', { uri });
+    expect(error!.code).toBe(-32602);
+    expect(uri.startsWith((error!.data.uri as string).slice(0, 2_000))).toBe(true);
+    expect(error!.data.uri.length).toBeLessThan(2_100);
+    const older = await legacy(call('resources/read', { uri }));
+    expect(older.error!.code).toBe(-32002);
+  });
+
+  it('need an address', async () => {
+    const { error } = await caller.call('resources/read', {});
+    expect(error).toMatchObject({ code: -32602, message: expect.stringContaining('params.uri') as string });
   });
 });

@@ -1,5 +1,6 @@
 import {
   type Artifact,
+  eventKindOf,
   isTruncated,
   joinTexts,
   type Part,
@@ -9,6 +10,11 @@ import {
 } from '@baton/a2a';
 import { asksForApproval } from '@baton/agents';
 import { TASK_STATUS } from './agent-tools.js';
+import { artifactUri, resourceContent } from './resource-contents.js';
+
+/** What a result has of one artifact, and of all, in bytes. Larger ones are links: hosts give all of a result to their model. */
+const MAX_INLINE_ARTIFACT = 256 * 1024;
+const MAX_INLINE = 1024 * 1024;
 
 /** One piece of the result of a tool. */
 type ContentBlock = { type: string } & Record<string, unknown>;
@@ -41,7 +47,7 @@ export function toolResult(task: Task, consoleUrl: string): CallToolResult {
     }
     case TaskState.TASK_STATE_CANCELED:
       return {
-        content: [text('The task was canceled.'), ...contentOf(said, `${id}/message`)],
+        content: [text('The task was canceled.'), ...contentOf(said, messageUri(id))],
         isError: true,
         _meta,
       };
@@ -49,12 +55,12 @@ export function toolResult(task: Task, consoleUrl: string): CallToolResult {
       const how = asksForApproval(status)
         ? `The task waits until a person approves it, which no tool can do: ${consoleUrl}`
         : `The task waits for an answer: call this tool again with taskId "${id}" and the answer as message. A person can also answer at ${consoleUrl}`;
-      return { ...handle(task, [...contentOf(said, `${id}/message`), text(how)]), _meta };
+      return { ...handle(task, [...contentOf(said, messageUri(id)), text(how)]), _meta };
     }
     case TaskState.TASK_STATE_AUTH_REQUIRED:
       return {
         ...handle(task, [
-          ...contentOf(said, `${id}/message`),
+          ...contentOf(said, messageUri(id)),
           text(`The task waits until a person has signed in: ${consoleUrl}`),
         ]),
         _meta,
@@ -87,13 +93,24 @@ const handle = ({ id, contextId, status }: Task, content: ContentBlock[]) => ({
 function output(task: Task): Pick<CallToolResult, 'content' | 'structuredContent'> {
   const { id, status, artifacts } = task;
   const said = status?.message?.parts ?? [];
-  const all = [...said, ...artifacts.flatMap(({ parts }) => parts)];
-  const content = [
-    ...contentOf(said, `${id}/message`),
-    ...artifacts.flatMap((artifact) => artifactContent(id, artifact)),
-  ];
-  if (isTruncated(task))
-    content.push(text('The result is larger than one answer may be: this is its beginning.'));
+  // Reasoning and calls of tools are not part of the reply.
+  const reply = artifacts.filter((artifact) => eventKindOf(artifact) === undefined);
+  const all = [...said, ...reply.flatMap(({ parts }) => parts)];
+  const isPart = isTruncated(task);
+  const content = contentOf(said, messageUri(id));
+  let room = isPart ? 0 : MAX_INLINE;
+  for (const artifact of reply) {
+    const size = artifact.parts.reduce((sum, part) => sum + sizeOf(part), 0);
+    const isLinked = isPart || size > Math.min(room, MAX_INLINE_ARTIFACT);
+    if (!isLinked) room -= size;
+    content.push(
+      ...(isLinked ? [artifactLink(id, artifact, isPart ? undefined : size)] : artifactContent(id, artifact)),
+    );
+  }
+  if (isPart)
+    content.push(
+      text(`The result is larger than one answer may be: GET /v1/tasks/${id}/artifacts has all of it.`),
+    );
   const [only] = all;
   const data: unknown = all.length === 1 && only?.content?.$case === 'data' ? only.content.value : undefined;
   return { content, ...(isObject(data) && { structuredContent: data }) };
@@ -103,22 +120,45 @@ const isObject = (value: unknown): boolean =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const artifactContent = (taskId: string, { artifactId, name, parts }: Artifact): ContentBlock[] =>
-  contentOf(parts, `${taskId}/artifacts/${encodeURIComponent(artifactId)}`, name);
+  contentOf(parts, artifactUri(taskId, artifactId), name);
 
-const contentOf = (parts: readonly Part[], path: string, name?: string): ContentBlock[] =>
+/** A large artifact, which the client reads as a resource. */
+function artifactLink(taskId: string, artifact: Artifact, size: number | undefined): ContentBlock {
+  const { artifactId, name, description, parts } = artifact;
+  const mimeType = parts.length === 1 ? parts[0]?.mediaType : '';
+  return {
+    type: 'resource_link',
+    uri: artifactUri(taskId, artifactId),
+    name: parts[0]?.filename || name || artifactId,
+    ...(description !== '' && { description }),
+    ...(mimeType && { mimeType }),
+    ...(size !== undefined && { size }),
+  };
+}
+
+const messageUri = (taskId: string): string => `baton://tasks/${taskId}/message`;
+
+const contentOf = (parts: readonly Part[], uri: string, name?: string): ContentBlock[] =>
   // A model writes a text in hundreds of pieces.
-  joinTexts(parts).map((part, index) => partContent(part, `baton://tasks/${path}/${String(index)}`, name));
+  joinTexts(parts).map((part, index) => partContent(part, `${uri}#${String(index)}`, name));
 
-function partContent({ content, mediaType, filename }: Part, uri: string, name = ''): ContentBlock {
+function sizeOf({ content }: Part): number {
+  if (content?.$case === 'raw') return content.value.length;
+  if (content?.$case === 'text') return Buffer.byteLength(content.value);
+  return content?.$case === 'data' ? Buffer.byteLength(JSON.stringify(content.value ?? null)) : 0;
+}
+
+function partContent(part: Part, uri: string, name = ''): ContentBlock {
+  const { content, mediaType, filename } = part;
   switch (content?.$case) {
     case 'text':
       return text(content.value);
     case 'raw': {
       const mimeType = mediaType || 'application/octet-stream';
-      const data = content.value.toString('base64');
       const [kind] = mimeType.split('/', 1);
-      if (kind === 'image' || kind === 'audio') return { type: kind, data, mimeType };
-      return { type: 'resource', resource: { uri, mimeType, blob: data } };
+      if (kind === 'image' || kind === 'audio')
+        return { type: kind, data: content.value.toString('base64'), mimeType };
+      return { type: 'resource', resource: resourceContent(part, uri) };
     }
     case 'url':
       return {

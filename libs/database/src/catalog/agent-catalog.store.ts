@@ -1,5 +1,5 @@
 import { clock } from '@baton/telemetry';
-import { type AgentDefinition, isUuid } from '@baton/a2a';
+import { type AgentDefinition, isUuid, outputSchemaOf } from '@baton/a2a';
 import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
@@ -335,8 +335,17 @@ export class AgentCatalogStore {
 }
 
 /** The fields of an agent in lists, as JSON. */
-const summaryOf = ({ name, description, runtime, a2aEnabled, skills }: AgentDefinition): string =>
-  JSON.stringify({ name, description, runtime, a2aEnabled, skills });
+const summaryOf = (definition: AgentDefinition): string => {
+  const { name, description, runtime, a2aEnabled, skills } = definition;
+  return JSON.stringify({
+    name,
+    description,
+    runtime,
+    a2aEnabled,
+    skills,
+    outputSchema: outputSchemaOf(definition),
+  });
+};
 
 /** Deletes the versions that are too many. @returns the bytes that they took */
 async function dropVersions(

@@ -71,6 +71,23 @@ describe('the list of agents', () => {
     ]);
   });
 
+  it('has the schema of what an agent answers with, also of one that the last release has stored', async () => {
+    const config = { output: { schema: { type: 'object' } } };
+    const { id } = await make('one', { runtime: 'llm', config });
+    await make('two', { config });
+    await agents.install('three', { ...definition('three'), runtime: 'llm', config }, [tenantId]);
+    const schemas = async () =>
+      (await agents.list(tenantId)).map(({ slug, definition: { outputSchema } }) => [slug, outputSchema]);
+    const expected = [
+      ['one', { type: 'object' }],
+      ['three', { type: 'object' }],
+      ['two', undefined],
+    ];
+    expect(await schemas()).toEqual(expected);
+    await client.query(`UPDATE agents SET summary = NULL, summary_version = NULL WHERE id = $1`, [id]);
+    expect(await schemas()).toEqual(expected);
+  });
+
   it('shows an agent as it is now, also if a process of the last release has changed it', async () => {
     const first = await make('one');
     await entries.change(first, { definition: definition('new'), enabled: true, by: 'operator' });

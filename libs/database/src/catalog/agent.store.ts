@@ -1,4 +1,11 @@
-import { type Agent, type AgentDefinition, isUuid, type ListedAgent } from '@baton/a2a';
+import {
+  type Agent,
+  type AgentDefinition,
+  isUuid,
+  type ListedAgent,
+  listedAgent,
+  outputSchemaOf,
+} from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { CatalogClient } from '../connection/catalog-client.js';
@@ -9,8 +16,9 @@ import { labelColumns, labelsOf, type LabelsRow, nextDefinition } from './agent-
 import type { AgentSummary, OwnAgent } from './catalog-records.js';
 
 type Summary = Pick<AgentDefinition, 'name' | 'description' | 'runtime' | 'a2aEnabled'> &
-  // Some were written without.
-  Partial<Pick<AgentDefinition, 'skills'>>;
+  // Some were written without, and some are whole definitions.
+  Partial<Pick<AgentDefinition, 'skills' | 'config'>> &
+  Pick<ListedAgent['definition'], 'outputSchema'>;
 
 interface SummaryRow extends LabelsRow {
   id: string;
@@ -101,9 +109,12 @@ export class AgentStore {
       this.namesOf(tenantId),
     ]);
     const open = installed.filter((agent) => isOpenTo(names, agent));
-    const bySlug = new Map<string, ListedAgent>(open.map((row) => [row.slug, listed(installedOf(row))]));
+    const bySlug = new Map<string, ListedAgent>(
+      open.map((row) => [row.slug, listed(listedAgent(installedOf(row)))]),
+    );
     for (const { id, slug, version, enabled, summary } of own) {
-      const definition = { ...summary, skills: summary.skills ?? [] };
+      const { skills = [], config = {}, outputSchema = outputSchemaOf({ ...summary, config }) } = summary;
+      const definition = { ...summary, skills, ...(outputSchema && { outputSchema }) };
       const status = enabled ? {} : ({ status: 'disabled' } as const);
       bySlug.set(slug, listed({ id, slug, origin: 'catalog', version, definition, ...status }));
     }
@@ -229,11 +240,17 @@ const isOpenTo = (names: readonly string[], { everyTenant, tenants }: OpenRow): 
 
 /** Without the fields that do not help to choose an agent. */
 const listed = ({
-  definition: { name, description, skills, a2aEnabled },
+  definition: { name, description, skills, a2aEnabled, outputSchema },
   ...agent
 }: ListedAgent): ListedAgent => ({
   ...agent,
-  definition: { name, description, skills, ...(a2aEnabled !== undefined && { a2aEnabled }) },
+  definition: {
+    name,
+    description,
+    skills,
+    ...(a2aEnabled !== undefined && { a2aEnabled }),
+    ...(outputSchema && { outputSchema }),
+  },
 });
 
 /** An agent as lists show it. */

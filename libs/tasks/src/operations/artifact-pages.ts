@@ -49,9 +49,15 @@ export class ArtifactPages {
   /**
    * One page.
    * @param position the end of the previous page; undefined = the first page of the task as it is now
+   * @param artifactId only this artifact
    * @throws ProtocolError `task-not-found`; `invalid-params` if the position lies beyond the task's log
    */
-  async page(call: CallContext, id: string, position?: ArtifactPosition): Promise<PageOfArtifacts> {
+  async page(
+    call: CallContext,
+    id: string,
+    position?: ArtifactPosition,
+    artifactId?: string,
+  ): Promise<PageOfArtifacts> {
     const { task, sequence } = await this.finder.find(call, id, { historyLength: 0, artifacts: false });
     const { head, after } = position ?? { head: sequence, after: 0 };
     if (head > sequence) {
@@ -63,7 +69,7 @@ export class ArtifactPages {
     const snapshot = { tenantId: call.tenantId, taskId: task.id, head };
     const bytes = Math.min(PAGE_BYTES, this.environment.taskReadBytes);
     await call.memory?.take(Math.max(bytes, this.environment.maxEventBytes));
-    const { updates, next } = await this.tasks.artifactPage(snapshot, after, { bytes });
+    const { updates, next } = await this.tasks.artifactPage(snapshot, after, { artifactId, bytes });
     return {
       head,
       pieces: piecesOf(updates, after > 0),
