@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { quantile } from './load.mjs';
 import { circumstances } from './report.mjs';
@@ -54,8 +55,9 @@ async function measure(env) {
   for (let round = 0; round < ROUNDS; round++) {
     const streams = Array.from({ length: RUNS }, () => follow(`${api.url}/agents/echo`, token));
     await Promise.all(streams.map(({ spoke }) => spoke));
-    // Only now: all runs are in the hands of the one that is killed.
+    // Only now: all runs are in the hands of the one that is killed. A worker takes no runs over in its first half of a lease.
     const survivor = await start('worker', env);
+    await delay(2_000);
     victim.child.kill('SIGKILL');
     const killed = performance.now();
     times.push(...(await Promise.all(streams.map(({ spokeAgain }) => spokeAgain))).map((at) => at - killed));

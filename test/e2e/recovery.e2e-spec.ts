@@ -217,13 +217,15 @@ describe.each(DRIVERS)('on %s', (driver) => {
   }
 
   // How long it takes with the leases of production is measured by bench/recovery.mjs.
-  it('lets the runs of a killed worker speak again when their leases have ended, and no others', async () => {
+  it('lets the runs of a killed worker speak again as soon as its connection has ended, and no others', async () => {
     const { echoes, until, done } = await followMany(20);
     const { worker, tasks } = await busiest();
     await worker.kill();
     await until('the lost runs spoke again', () =>
       echoes.every((echo) => echo.spokeAgain || !tasks.has(echo.taskId)),
     );
+    const others = stack.workers.filter(({ pid }) => pid !== worker.pid);
+    expect(others.map((other) => other.log()).join('')).toContain('their connections have ended');
     await done();
     expectWhole(echoes);
     const spokeAgain = echoes.filter((echo) => echo.spokeAgain);

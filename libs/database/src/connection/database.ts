@@ -22,6 +22,7 @@ import { migrationNames } from './migrations-folder.js';
 import { alone, assertCommitted, failedCallOf, sendTransaction } from './pg-pipeline.js';
 import { assertBound, beginIn, type Plans, scopeOf, SYSTEM_SCOPE, tenantScope } from './row-security.js';
 import { assertSession, NOT_IN_TRANSACTION } from './session-check.js';
+import { sessionName } from './session-name.js';
 import type { Statement, Values } from '../sql/statement.js';
 import { isDiskFull, isFull, isReadOnly, noteFailedTenant, plainError } from './transient.js';
 
@@ -44,6 +45,10 @@ export interface DatabaseOptions {
   onAudit?: AuditListener | undefined;
   /** Called when a connection is given up, because Postgres has not answered in time. */
   onGivenUp?: ((what: GivenUp) => void) | undefined;
+  /** Connections that are not used stay open. */
+  keepsIdle?: boolean;
+  /** Called with the name of each new session (`sessionName`). */
+  onSession?: ((name: string | undefined) => void) | undefined;
   /** Called when the disk of Postgres is full, once until it has not been so for half a minute. */
   onDiskFull?: ((error: unknown) => void) | undefined;
   /** Creates the reader of `Database.lists`. */
@@ -149,6 +154,7 @@ export class Database {
   private diskFullAt = -Infinity;
   private readonly isPooled: boolean;
   private readonly onAudit: AuditListener | undefined;
+  private readonly onSession: DatabaseOptions['onSession'];
   private readonly onDiskFull: ((error: unknown) => void) | undefined;
   private readonly systemKey: string | undefined;
   private readonly masterKeys: MasterKeyIds | undefined;
@@ -165,6 +171,7 @@ export class Database {
     this.settings = isPooled ? transactionSettings(timeouts) : undefined;
     this.systemKey = systemKey;
     this.onAudit = onAudit;
+    this.onSession = options.onSession;
     this.onDiskFull = options.onDiskFull;
     const replica = options.replica?.(this);
     this.replica = replica;
@@ -174,7 +181,7 @@ export class Database {
       max: poolSize,
       application_name: 'baton',
       pipeline: true,
-      idleTimeoutMillis: 60_000,
+      idleTimeoutMillis: options.keepsIdle ? 0 : 60_000,
       connectMs: timeouts.connectMs,
       answerMs: timeouts.answerMs,
       isPooled,
@@ -350,7 +357,7 @@ export class Database {
     await Promise.all([this.pool.ending ? undefined : this.pool.end(), this.replica?.close()]);
   }
 
-  /** Once is enough: every connection has the same role, and goes the same way. */
+  /** Most checks are made once: every connection has the same role, and goes the same way. */
   private async check(client: ClientBase): Promise<void> {
     if (!this.isSetUp) await assertSession(client, this.isPooled);
     this.isSetUp = true;
@@ -359,6 +366,7 @@ export class Database {
     if (this.masterKeys && !this.hasRightKey) {
       this.hasRightKey = await assertMasterKey(client, this.masterKeys, this.systemKey);
     }
+    this.onSession?.(await sessionName(client));
   }
 
   private async pipeline(

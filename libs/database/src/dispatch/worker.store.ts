@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
+import { hasEnded } from '../connection/session-name.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { WAITING } from './run-conditions.js';
 
@@ -17,12 +18,14 @@ export interface WorkerProcess {
   version?: string;
   /** Resident memory of the process. */
   memoryBytes?: number;
+  /** Session of its leases (`sessionName`). */
+  session?: string | undefined;
 }
 
 /** The answer to a heartbeat: facts about this worker and the others. */
 interface Heartbeat {
   worker: WorkerProcess;
-  /** How old the last heartbeat of another worker may be for it to be the eldest, in milliseconds. */
+  /** How old the last heartbeat of another worker with a session may be for it to be the eldest, in milliseconds. */
   punctualMs: number;
   /** The same for a worker whose slots count, in milliseconds. */
   liveMs: number;
@@ -36,26 +39,28 @@ const HEARTBEAT = {
   version: ['text', ({ worker }) => worker.version],
   memory_bytes: ['bigint', ({ worker }) => worker.memoryBytes],
   reserved_slots: ['int', ({ worker }) => worker.reservedSlots],
+  session: ['text', ({ worker }) => worker.session],
   punctual_ms: ['int', ({ punctualMs }) => punctualMs],
   live_ms: ['int', ({ liveMs }) => liveMs],
 } satisfies Inputs<Heartbeat>;
 
 const SEEN = statement(
-  'worker-vitals-2',
+  'worker-vitals-3',
   { self: one(HEARTBEAT) },
   ({ self }) => `
 WITH self AS (
-  INSERT INTO workers (id, host, pid, concurrency, version, memory_bytes, reserved_slots)
-  VALUES (${self.id}, ${self.host}, ${self.pid}, ${self.concurrency}, ${self.version}, ${self.memory_bytes}, ${self.reserved_slots})
+  INSERT INTO workers (id, host, pid, concurrency, version, memory_bytes, reserved_slots, session)
+  VALUES (${self.id}, ${self.host}, ${self.pid}, ${self.concurrency}, ${self.version}, ${self.memory_bytes}, ${self.reserved_slots},
+    ${self.session})
   ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), version = excluded.version,
-    memory_bytes = excluded.memory_bytes, reserved_slots = excluded.reserved_slots
+    memory_bytes = excluded.memory_bytes, reserved_slots = excluded.reserved_slots, session = excluded.session
   RETURNING id, started_at
 )
 SELECT count(*) FILTER (WHERE is_elder AND is_punctual) = 0 AS is_eldest, coalesce(sum(concurrency), 0)::int AS "others",
   coalesce(sum(concurrency) FILTER (WHERE is_elder), 0)::int AS "elders"
 FROM (
   SELECT w.concurrency, (w.started_at, w.id) < (self.started_at, self.id) AS is_elder,
-    w.seen_at > clock_timestamp() - ${self.punctual_ms} * interval '1 millisecond' AS is_punctual
+    w.seen_at > clock_timestamp() - ${self.punctual_ms} * interval '1 millisecond' AND NOT ${hasEnded('w.session')} AS is_punctual
   FROM workers w, self WHERE w.id <> self.id AND w.seen_at > clock_timestamp() - ${self.live_ms} * interval '1 millisecond'
 ) live`,
 );

@@ -16,7 +16,7 @@ import { returnToQueue } from './return-to-queue.js';
 import { RunBatches } from './run-batches.js';
 import { runHistories } from '../dispatch/run-history.js';
 import { runsOfTask } from './runs-of-task.js';
-import { findWork, reclaimExpired, takeStaleQueued } from './sweep.js';
+import { endOrphanedLeases, findWork, reclaimExpired, takeStaleQueued } from './sweep.js';
 
 /** Unless the caller sets another, in bytes. */
 const MAX_READ_BYTES = 4 * 1024 * 1024;
@@ -49,6 +49,7 @@ export class RunStore {
   readonly histories;
 
   readonly lookForWork;
+  readonly endOrphanedLeases;
   readonly reclaimExpired;
   readonly isSuspect;
   readonly postpone;
@@ -82,6 +83,7 @@ export class RunStore {
     this.histories = runHistories.bind(undefined, database);
 
     this.lookForWork = findWork.bind(undefined, database);
+    this.endOrphanedLeases = endOrphanedLeases.bind(undefined, database);
     this.reclaimExpired = reclaimExpired.bind(undefined, database);
     this.isSuspect = isSuspect.bind(undefined, database);
     this.postpone = postponeRun.bind(undefined, database);

@@ -5,6 +5,8 @@ export interface SweepFindings {
   /** When the next lease ends, pause before an attempt of a run or of a push, sleep of a suspended run, or wait for an answer, in ms from then on; null: there is none. */
   nextMs: number | null;
   expiredRuns: boolean;
+  /** Runs of workers whose session has ended, and that did not extend the lease since. */
+  orphanedRuns: boolean;
   staleQueuedRuns: boolean;
   /** Runs that may be put on the queue as soon as there is room. */
   waitingRuns: boolean;

@@ -30,9 +30,9 @@ export class SweepLeader {
     this.listeners.push({ finding, listener });
   }
 
-  /** One sweep. Rejects when Postgres is away. @param staleQueuedRunMs age at which a run on the queue counts as lost */
-  async sweep(staleQueuedRunMs: number): Promise<SweepFindings> {
-    const found = await this.runs.lookForWork(staleQueuedRunMs);
+  /** One sweep. Rejects when Postgres is away. The parameters are those of `lookForWork`. */
+  async sweep(staleQueuedRunMs: number, orphanLeaseMs: number): Promise<SweepFindings> {
+    const found = await this.runs.lookForWork(staleQueuedRunMs, orphanLeaseMs);
     for (const { finding, listener } of this.listeners) if (found[finding]) listener();
     return found;
   }

@@ -100,7 +100,7 @@ export class PushWorkerFixture {
   private async lookAgainAndAgain(): Promise<void> {
     const { signal } = this.looking;
     while (!signal.aborted) {
-      await this.leader.sweep(60_000).catch(() => undefined);
+      await this.leader.sweep(60_000, 0).catch(() => undefined);
       await delay(20, undefined, { signal }).catch(() => undefined);
     }
   }

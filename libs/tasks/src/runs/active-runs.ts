@@ -20,11 +20,14 @@ const CUT_OFF = new Error('this worker does not reach Postgres');
 export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
   private readonly active = new Map<string, { key: RunKey; controller: AbortController }>();
   private leases: LeaseKeeper | undefined;
+  private leaseSession: string | undefined;
   private stopControl: Unsubscribe | undefined;
   private cutOffController = forManyRuns();
   private cutOffTimer: NodeJS.Timeout | undefined;
   /** Called when the heartbeat no longer reaches Postgres, and when it does again. */
   onPostgres: ((isReached: boolean) => void) | undefined;
+  /** Called when the leases have another session. */
+  onSession: (() => void) | undefined;
 
   constructor(
     private readonly tasks: TaskStore,
@@ -58,6 +61,11 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
   /** The name under which runs are claimed here. */
   get workerId(): string {
     return this.worker.id;
+  }
+
+  /** The session at Postgres that extends the leases. Undefined: not known yet, or a pooler stands between. */
+  get session(): string | undefined {
+    return this.leaseSession;
   }
 
   /** Aborts when the heartbeat has not reached Postgres for ten seconds. Once it does again, there is another signal. */
@@ -123,7 +131,13 @@ export class ActiveRuns implements OnModuleInit, OnApplicationShutdown {
     else if (event.type === 'failed') this.lostPostgres(event.reason);
     else if (event.type === 'back') this.foundPostgres();
     else if (event.type === 'timeout') countDatabaseTimeouts(this.metrics)(event.what);
+    else if (event.type === 'session') this.changeSession(event.name);
     else this.logger.error('the event loop was blocked: the worker gave up its runs', { forMs: event.forMs });
+  }
+
+  private changeSession(name: string | undefined): void {
+    this.leaseSession = name;
+    this.onSession?.();
   }
 
   private lostPostgres(reason: string): void {

@@ -22,6 +22,12 @@ const REQUEUED = counter(
   [{ reason: 'lease expired' }, { reason: 'missing on the queue' }],
 );
 
+/**
+ * A worker whose connection has ended has so much time to connect and extend its leases again, in heartbeats. The lease thread
+ * notices the loss within one.
+ */
+const LATE_BEAT = 4 / 3;
+
 /** Rows per sweep, so that a sweep stays short. */
 const LIMIT = 500;
 
@@ -40,6 +46,8 @@ const AFTER_MS = 10;
 export class Sweeper extends RepeatedWork {
   private readonly reclaimGuard: ReclaimGuard;
   private nextMs = Infinity;
+  /** Rest of a lease with which a run is lost if its worker's connection has ended, in ms. */
+  private readonly orphanLeaseMs: number;
 
   constructor(
     private readonly runs: RunStore,
@@ -51,6 +59,7 @@ export class Sweeper extends RepeatedWork {
     private readonly logger: Logger,
   ) {
     super({ everyMs: environment.sweepMs, log: { name: 'The sweep of runs', logger } });
+    this.orphanLeaseMs = environment.leaseMs - Math.ceil(environment.leaseHeartbeatMs * LATE_BEAT);
     this.reclaimGuard = new ReclaimGuard(environment.leaseMs, environment.sweepMs * MAX_SPREAD);
   }
 
@@ -62,6 +71,11 @@ export class Sweeper extends RepeatedWork {
     this.reclaimGuard[isTaken ? 'answered' : 'failed'](performance.now());
   }
 
+  /** This worker is the one that sweeps from now on. The one before has died, and the runs of it need not wait longer. */
+  takeOver(): void {
+    this.wake();
+  }
+
   /** One sweep, if this worker sweeps. Rejects when Postgres is away; a queue that is away is left to the next sweep. */
   async runOnce(): Promise<void> {
     this.nextMs = Infinity;
@@ -69,7 +83,8 @@ export class Sweeper extends RepeatedWork {
     const { staleQueuedRunMs } = this.environment;
     const found = await this.look();
     this.nextMs = found.nextMs === null ? Infinity : found.nextMs + AFTER_MS;
-    if (found.expiredRuns && this.reclaimGuard.mayReclaim) {
+    const isOrphanLost = found.orphanedRuns && (await this.endLeasesOfDead(found.at));
+    if ((found.expiredRuns || isOrphanLost) && this.reclaimGuard.mayReclaim) {
       await this.failPoisoned(found.at);
       this.enqueue(await this.runs.reclaimExpired(LIMIT, found.at), 'lease expired');
     }
@@ -79,6 +94,20 @@ export class Sweeper extends RepeatedWork {
     const resumed = found.suspendedRuns && (await this.resumeParked()) > 0;
     // A process may have died after it freed a dispatch slot and before a waiting run got it.
     if (found.waitingRuns || resumed) this.dispatcher.refill();
+  }
+
+  /** Ends the leases of workers whose connection has ended. @returns whether there were any */
+  private async endLeasesOfDead(at: string): Promise<boolean> {
+    if (!this.reclaimGuard.mayReclaim) return false;
+    const workers = await this.runs.endOrphanedLeases(this.orphanLeaseMs, at);
+    const workerIds = [...new Set(workers)];
+    if (workerIds.length > 0) {
+      this.logger.warn('workers have died: their connections have ended', {
+        workerIds,
+        runs: workers.length,
+      });
+    }
+    return workerIds.length > 0;
   }
 
   /** Runs that other code had parked go on. @returns how many */
@@ -96,7 +125,7 @@ export class Sweeper extends RepeatedWork {
 
   private async look(): Promise<SweepFindings> {
     try {
-      const found = await this.leader.sweep(this.environment.staleQueuedRunMs);
+      const found = await this.leader.sweep(this.environment.staleQueuedRunMs, this.orphanLeaseMs);
       this.noteBeat(true);
       return found;
     } catch (error) {

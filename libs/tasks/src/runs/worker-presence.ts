@@ -6,6 +6,7 @@ import { hostname } from 'node:os';
 import { SweepLeader } from '../core/sweep-leader.js';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { ActiveRuns } from './active-runs.js';
 import { ReservedSlots } from './reserved-slots.js';
 import { Sweeper } from './sweeper.js';
 import { WorkerIdentity } from './worker-identity.js';
@@ -35,6 +36,7 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
     private readonly leader: SweepLeader,
     private readonly sweeper: Sweeper,
     private readonly reserved: ReservedSlots,
+    private readonly active: ActiveRuns,
     environment: Environment,
     logger: Logger,
     { id }: WorkerIdentity,
@@ -50,6 +52,7 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
   // oxlint-disable-next-line typescript/no-misused-promises -- Nest waits for it
   override async onApplicationBootstrap(): Promise<void> {
     await this.logged(() => this.seen()).catch(() => undefined);
+    this.active.onSession = () => this.wake();
     await this.logged(() => this.workers.forgetDead()).catch(() => undefined);
     this.dispatcher.refill();
     super.onApplicationBootstrap();
@@ -88,11 +91,13 @@ export class WorkerPresence extends RepeatedWork implements BeforeApplicationShu
       const punctualMs = Math.ceil(this.beatMs * MISSED_BEATS);
       // As in `RunDispatcher`. A worker that is late for one heartbeat still has its slots.
       const liveMs = Math.ceil(this.beatMs * BEATS * LIVE_LEASES);
-      const self = { ...this.worker, ...vitals };
+      const self = { ...this.worker, ...vitals, session: this.active.session };
       const { isEldest, ...others } = await this.workers.seen(self, punctualMs, liveMs);
       this.reserved.shareWith(others);
+      const wasLeader = this.leader.isLeader;
       this.leader.assign(isEldest && !this.isLeaving);
       this.sweeper.noteBeat(true);
+      if (this.leader.isLeader && !wasLeader) this.sweeper.takeOver();
     } catch (error) {
       this.sweeper.noteBeat(false);
       throw error;

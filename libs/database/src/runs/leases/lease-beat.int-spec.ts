@@ -11,12 +11,14 @@ let stores: Stores;
 let beat: LeaseBeat | undefined;
 let silentForMs = 0;
 let news: BeatNews[];
+let sessions: (string | undefined)[];
 let heard: () => void;
 
 beforeEach(async () => {
   stores = await openStores();
   silentForMs = 0;
   news = [];
+  sessions = [];
 });
 afterEach(async () => {
   await beat?.close();
@@ -31,7 +33,8 @@ function start(databaseUrl = stores.url, leaseMs = LEASE_MS): LeaseTable {
     () => readLeases(leases.buffers),
     () => silentForMs,
     (piece) => {
-      news.push(piece);
+      if (piece.type === 'session') sessions.push(piece.name);
+      else news.push(piece);
       heard();
     },
   );
@@ -112,6 +115,24 @@ it('goes on by itself after an outage, on a server that hung up as well as on on
     await told('back');
     await leaseChanges(run.runId, 'extended');
   }
+  way.close();
+});
+
+it('keeps a connection without a lease to extend, says which it is, and connects again when it is cut', async () => {
+  const way = await Way.open(stores.url);
+  start(way.url);
+  const session = async (count: number): Promise<string | undefined> => {
+    while (sessions.length < count) await new Promise<void>((resolve) => (heard = resolve));
+    return sessions[count - 1];
+  };
+  const alive = await sql(
+    stores,
+    `SELECT FROM pg_stat_activity WHERE pid = ${(await session(1))?.split('/')[0]}`,
+  );
+  expect(alive).toHaveLength(1);
+  way.cut();
+  way.mend();
+  expect(await session(2)).not.toBe(sessions[0]);
   way.close();
 });
 

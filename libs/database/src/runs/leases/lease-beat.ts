@@ -19,7 +19,8 @@ export type BeatNews =
   | { type: 'failed'; reason: string }
   | { type: 'back' }
   | { type: 'stalled'; forMs: number }
-  | { type: 'timeout'; what: GivenUp };
+  | { type: 'timeout'; what: GivenUp }
+  | { type: 'session'; name: string | undefined };
 
 /**
  * Pause after a failed beat. It is short: when Postgres is back, the leases must be extended before the sweeper may take
@@ -52,8 +53,10 @@ export class LeaseBeat {
     this.database = new Database({
       ...connectionOf(options),
       onGivenUp: (what) => this.publish({ type: 'timeout', what }),
+      onSession: (name) => this.publish({ type: 'session', name }),
     });
-    this.schedule(options.heartbeatMs);
+    // At once: until others know its session, they wait for the ends of its leases.
+    this.schedule(0);
   }
 
   async close(): Promise<void> {
@@ -70,9 +73,10 @@ export class LeaseBeat {
   }
 
   private async beat(): Promise<boolean> {
-    // After a failure it goes on without leases, to find out when Postgres is back.
+    // After a failure it goes on without leases, to find out when Postgres is back. And its session tells others that it lives.
     const keys = this.held();
-    const isIdle = keys.length === 0 && !this.failing;
+    const isConnected = this.database.connections.idle > 0;
+    const isIdle = keys.length === 0 && isConnected && !this.failing;
     if (isIdle || this.isStalled()) return true;
     const { workerId, leaseMs } = this.options;
     try {
@@ -115,6 +119,7 @@ const connectionOf = ({ databaseUrl, systemKey, leaseMs }: BeatOptions): Databas
   url: databaseUrl,
   systemKey,
   poolSize: 1,
+  keepsIdle: true,
   allowRlsBypass: true,
   timeouts: { connectMs: leaseMs, statementMs: leaseMs, answerMs: leaseMs },
 });

@@ -1,0 +1,106 @@
+import { hasEnded } from '../connection/session-name.js';
+import { Database } from '../index.js';
+import { type Stores, beat, openStores, sql, startTask } from '../stores.fixture.js';
+import { endOrphanedLeases, findWork } from './sweep.js';
+
+// The lease of `startTask`.
+const LEASE_MS = 30_000;
+const STALE_MS = 60_000;
+const worker = { id: 'worker', host: 'h', pid: 1, concurrency: 10 };
+
+let stores: Stores;
+const open: Database[] = [];
+
+beforeEach(async () => {
+  stores = await openStores();
+});
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((database) => database.close()));
+  await stores.close();
+});
+
+/** A connection of its own, as the thread has that extends leases, and its name. */
+async function connect(): Promise<{ session: string | undefined; close: () => Promise<void> }> {
+  let session: string | undefined;
+  const database = new Database({
+    url: stores.url,
+    poolSize: 1,
+    keepsIdle: true,
+    onSession: (name) => (session = name),
+  });
+  open.push(database);
+  await database.ping();
+  return { session, close: () => database.close() };
+}
+
+/** Resolves when Postgres has no such session any more. */
+async function ended(session: string | undefined): Promise<void> {
+  const [pid] = (session ?? '').split('/');
+  while ((await sql(stores, `SELECT FROM pg_stat_activity WHERE pid = ${pid}`)).length > 0);
+}
+
+const orphans = async (restMs: number) => findWork(stores.database, STALE_MS, restMs);
+
+it('finds the runs of a worker whose connection has ended, long before their leases end', async () => {
+  const run = await startTask(stores);
+  const { session, close } = await connect();
+  await stores.workers.seen({ ...worker, session }, 1000);
+  expect((await orphans(LEASE_MS)).orphanedRuns).toBe(false);
+  await close();
+  await ended(session);
+  const found = await orphans(LEASE_MS);
+  expect(found).toMatchObject({ orphanedRuns: true, expiredRuns: false });
+  expect(await endOrphanedLeases(stores.database, LEASE_MS, found.at)).toEqual(['worker']);
+  const reclaimed = await stores.runs.reclaimExpired(10, found.at);
+  expect(reclaimed.map(({ runId }) => runId)).toEqual([run.runId]);
+});
+
+it('gives the worker time to connect again, and says when that ends', async () => {
+  await startTask(stores);
+  const { session, close } = await connect();
+  await stores.workers.seen({ ...worker, session }, 1000);
+  await close();
+  await ended(session);
+  const restMs = LEASE_MS - 10_000;
+  const found = await orphans(restMs);
+  expect(found.orphanedRuns).toBe(false);
+  expect(found.nextMs).toBeGreaterThan(0);
+  expect(found.nextMs).toBeLessThanOrEqual(10_000);
+  expect(await endOrphanedLeases(stores.database, restMs, found.at)).toEqual([]);
+});
+
+it('leaves a run whose worker has extended its lease meanwhile', async () => {
+  const run = await startTask(stores);
+  const { session, close } = await connect();
+  await stores.workers.seen({ ...worker, session }, 1000);
+  await close();
+  await ended(session);
+  const { at } = await orphans(LEASE_MS);
+  await endOrphanedLeases(stores.database, LEASE_MS, at);
+  expect(await beat(stores, [run])).toEqual([]);
+  expect(await stores.runs.reclaimExpired(10, at)).toEqual([]);
+});
+
+it('waits for the lease of a worker of which it knows no session', async () => {
+  await startTask(stores);
+  await stores.workers.seen(worker, 1000);
+  expect((await orphans(LEASE_MS)).orphanedRuns).toBe(false);
+});
+
+it('takes a session that it may not look into for a live one', async () => {
+  // As Postgres shows the sessions of other roles: without their start.
+  const others = `WITH pg_stat_activity AS (SELECT 7 AS pid, NULL::timestamptz AS backend_start)`;
+  const isEnded = async (name: string) => sql(stores, `${others} SELECT ${hasEnded(`'${name}'`)} AS ended`);
+  expect(await isEnded('7/1')).toEqual([{ ended: false }]);
+  expect(await isEnded('8/1')).toEqual([{ ended: true }]);
+});
+
+it('makes the next worker the leader as soon as the connection of the eldest has ended', async () => {
+  const { session, close } = await connect();
+  await stores.workers.seen({ ...worker, session }, 60_000);
+  const younger = { ...worker, id: 'younger' };
+  expect((await stores.workers.seen(younger, 60_000)).isEldest).toBe(false);
+  await close();
+  await ended(session);
+  expect((await stores.workers.seen(younger, 60_000)).isEldest).toBe(true);
+});
