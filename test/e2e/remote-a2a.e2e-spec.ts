@@ -166,6 +166,30 @@ describe('agents that live elsewhere', () => {
     await agent.wasAsked('CancelTask', cancels + 1);
   });
 
+  it('report what they cost, and the usage of the tenant has it', async () => {
+    await write('POST', 'agents', {
+      slug: 'priced',
+      name: 'priced',
+      description: 'Lives elsewhere',
+      runtime: 'remote-a2a',
+      config: {
+        card: remote('1.0').url,
+        headers: { Authorization: { secret: 'sesame', prefix: 'Bearer ' } },
+      },
+      price: { perTask: '0.02' },
+    });
+    await callerOf('priced').call('SendMessage', sendParams('cost 0.25'));
+    await callerOf('priced').call('SendMessage', sendParams('hello'));
+    const door = ['--url', stack.apis[0]!.url, '--token', tenant.token];
+    const { currency, usage } = JSON.parse(
+      await stack.baton('usage', '--by', 'agent', '--agent', 'priced', '--json', ...door),
+    );
+    expect(currency).toBe('USD');
+    expect(usage).toMatchObject([{ tasks: 2, cost: 0.29, agent_cost: 0.29, unpriced_tokens: 0 }]);
+    const shown = await stack.baton('usage', '--by', 'agent', '--agent', 'priced', ...door);
+    expect(shown).toMatch(/COST \(USD\)\n.* 0\.2900/);
+  });
+
   it('may be agents of another Baton', async () => {
     const params = sendParams('Hello', { metadata: { echo: { chunks: 5 } } });
     const frames: Frame[] = [];

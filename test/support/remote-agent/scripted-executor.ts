@@ -36,6 +36,7 @@ const ASKS: Record<string, TaskState> = {
  * - `count 5`: five chunks `1 `, `2 ` … of one artifact. It stops before every chunk while it is held.
  * - `ask`: a question; the answer then comes back as an artifact. `sign in`: the same with AUTH_REQUIRED.
  * - `wait`: says that it waits, and does until it is canceled. `fail`: fails, with a reason.
+ * - `cost 0.25`: answers `done`, and reports that it has cost so much.
  * - `reply`: a bare message; `ask, then reply`: the same after an answer. Anything else: that text, as an artifact.
  *
  * What it has said stands in the stored task, so a server that was started again goes on where the other was.
@@ -85,7 +86,11 @@ export class ScriptedExecutor implements AgentExecutor {
     const asks = ASKS[script];
     const isAnswer = task?.status?.state === asks;
     if (count !== undefined) await this.count(said, Number(count), taskId);
-    else if (script.startsWith('wait')) await this.waitFor(said, taskId);
+    else if (script.startsWith('cost ')) {
+      said.chunk('done', false, true);
+      const usage = { 'baton.usage': { cost: script.slice('cost '.length) } };
+      said.status(TaskState.TASK_STATE_COMPLETED, undefined, usage);
+    } else if (script.startsWith('wait')) await this.waitFor(said, taskId);
     else if (script.startsWith('fail')) said.status(TaskState.TASK_STATE_FAILED, 'The scales are broken');
     else if (asks !== undefined && !isAnswer) said.status(asks, 'Which one?');
     else {
@@ -159,10 +164,10 @@ class Speech {
     this.status(TaskState.TASK_STATE_WORKING);
   }
 
-  status(state: TaskState, words?: string): void {
+  status(state: TaskState, words?: string, metadata?: Record<string, unknown>): void {
     const message = words === undefined ? undefined : this.message(words);
     const status = { state, message, timestamp: now() };
-    this.bus.publish(AgentEvent.statusUpdate({ ...this.ids, status, metadata: undefined }));
+    this.bus.publish(AgentEvent.statusUpdate({ ...this.ids, status, metadata }));
   }
 
   chunk(words: string, append: boolean, lastChunk: boolean): void {

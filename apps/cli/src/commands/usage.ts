@@ -17,7 +17,7 @@ interface UsageOptions extends TargetOptions, JsonOption {
 
 type GroupUsage = Omit<
   TenantSchemas['Usage']['usage'][number],
-  'cached_tokens' | 'cache_write_tokens' | 'unpriced_tokens' | 'p95_seconds' | 'last_ended_at'
+  'cached_tokens' | 'cache_write_tokens' | 'agent_cost' | 'unpriced_tokens' | 'p95_seconds' | 'last_ended_at'
 >;
 
 /** `baton usage`: the usage of tasks, and its cost. */

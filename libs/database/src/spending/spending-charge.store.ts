@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { Database, tenantLock } from '../connection/database.js';
+import { Database, type Statement, tenantLock, type Values } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
+import { RECORD_COST } from '../usage/usage-hours.store.js';
 import type { FullCap } from './cap-records.js';
 import { capCtes, countCtes, FULL_CAPS, fullCapCtes } from './cap-sql.js';
 
@@ -13,6 +14,10 @@ export interface SpendingCharge {
   kind: 'task' | 'reported';
   /** Of the whole task, so far. What was charged of it before counts once. */
   micros: number;
+  /** The same as far as no other figure of the usage has it. */
+  usageMicros: number;
+  /** The tenant has spending caps. */
+  isCapped: boolean;
 }
 
 // The lock of reservations: each sees the charges before it.
@@ -47,18 +52,32 @@ WITH RECURSIVE ${capCtes(charge.tenant_id, charge.run_id, 'FOR KEY SHARE OF c')}
 SELECT CASE WHEN EXISTS (SELECT FROM charged) THEN '[]' ELSE ${FULL_CAPS} END AS caps`,
 );
 
-/** What tasks cost besides calls of models that Baton makes, for tenants with spending caps. */
+/** What tasks cost besides calls of models that Baton makes: for spending caps and for the usage. */
 @Injectable()
 export class SpendingChargeStore {
   constructor(private readonly database: Database) {}
 
-  /** Charge what was not charged yet. @returns the caps that have no room, because of which nothing is charged */
+  /**
+   * Charge what was not charged yet. A price is in the usage unless a cap has no room for it.
+   * @returns the caps that have no room, because of which nothing is charged
+   */
   async charge(charge: SpendingCharge): Promise<FullCap[]> {
-    const [, rows] = await this.database.tenantQueries(charge.tenantId, [
-      [LOCK, [charge.tenantId]],
-      [CHARGE, CHARGE.values({ charge })],
-    ]);
-    const [answer] = (rows ?? []) as { caps: FullCap[] }[];
-    return answer?.caps ?? [];
+    const { tenantId, taskId, kind, usageMicros, isCapped } = charge;
+    const count = RECORD_COST[kind];
+    const counting: [Statement, Values] = [
+      count,
+      count.values({ cost: { tenantId, taskId, micros: usageMicros } }),
+    ];
+    if (!isCapped) {
+      await this.database.tenantQueries(tenantId, [counting]);
+      return [];
+    }
+    return this.database.inTenant(tenantId, async (transaction) => {
+      await transaction.query(LOCK, [tenantId]);
+      const [answer] = await transaction.query<{ caps: FullCap[] }>(CHARGE, CHARGE.values({ charge }));
+      const { caps = [] } = answer ?? {};
+      if (caps.length === 0 && usageMicros > 0) await transaction.query(...counting);
+      return caps;
+    });
   }
 }

@@ -9,6 +9,7 @@ import {
   SpendingWarningStore,
   TenantStore,
   TokenUsageStore,
+  UsageHoursStore,
 } from '../index.js';
 import { type Stores, openStores, sql } from '../stores.fixture.js';
 
@@ -89,6 +90,15 @@ async function tenant() {
     return { task, id };
   };
   return { tenantId, set, reserve, spend, used, run };
+}
+
+/** What the agents of a tenant cost, as the usage has it. */
+async function usageOf(tenantId: string) {
+  const period = { since: new Date(0), until: new Date(Date.now() + 60_000) };
+  const { sums } = await new UsageHoursStore(stores.database).report('agent', { tenantId, ...period });
+  const costs = new Map<string, number>();
+  for (const { key, agentMicros } of sums) costs.set(key, (costs.get(key) ?? 0) + agentMicros);
+  return [...costs].map(([key, agentMicros]) => ({ key, agentMicros }));
 }
 
 describe('a spending cap', () => {
@@ -276,7 +286,9 @@ describe('a spending cap', () => {
     await set('agent', '*', 100);
     const { task: taskId, id: runId } = await run({ agent: 'remote' });
     const charge = async (kind: 'task' | 'reported', micros: number, of = { taskId, runId }) =>
-      (await charges.charge({ tenantId, ...of, kind, micros })).map(({ kind: full }) => full);
+      (await charges.charge({ tenantId, ...of, kind, micros, usageMicros: micros, isCapped: true })).map(
+        ({ kind: full }) => full,
+      );
     expect(await Promise.all([charge('task', 60), charge('task', 60)])).toEqual([[], []]);
     expect(await used()).toEqual({ 'agent * day': 60 });
     expect(await charge('reported', 10)).toEqual([]);
@@ -292,6 +304,21 @@ describe('a spending cap', () => {
     // The attempt after one that was charged goes on.
     expect(await charge('task', 15, of)).toEqual([]);
     expect(await used()).toEqual({ 'agent * day': 150 });
+    // What a cap has refused is not in the usage.
+    expect(await usageOf(tenantId)).toEqual([{ key: 'remote', agentMicros: 60 + 25 + 15 + 50 }]);
+  });
+
+  it('is no condition for what a task costs to be in the usage, once', async () => {
+    const { tenantId, run } = await tenant();
+    const charges = new SpendingChargeStore(stores.database);
+    const { task: taskId, id: runId } = await run({ agent: 'remote' });
+    const charge = (kind: 'task' | 'reported', micros: number) =>
+      charges.charge({ tenantId, taskId, runId, kind, micros, usageMicros: micros, isCapped: false });
+    await Promise.all([charge('task', 60), charge('task', 60), charge('reported', 10)]);
+    await charge('reported', 25);
+    await charge('reported', 20);
+    expect(await usageOf(tenantId)).toEqual([{ key: 'remote', agentMicros: 85 }]);
+    expect(await sql(stores, `SELECT FROM spending_charges WHERE tenant_id = '${tenantId}'`)).toEqual([]);
   });
 
   it('lets free calls pass also when it is exceeded, and counts on when its amount is changed', async () => {

@@ -33,6 +33,7 @@ const SUMS = [
   'output_tokens',
   'cached_tokens',
   'cache_write_tokens',
+  'agent_micros',
 ] as const;
 const ADD_SUMS = SUMS.map((name) => `${name} = u.${name} + excluded.${name}`).join(', ');
 
@@ -54,7 +55,8 @@ SELECT ${from}.tenant_id, date_trunc('hour', ${from}.status_at, 'UTC') AS hour, 
   (${from}.state = ${TaskState.TASK_STATE_FAILED})::int AS failed,
   extract(epoch FROM greatest(${from}.status_at - ${from}.created_at, interval '0'))::float8 AS seconds, 0 AS calls,
   ${reported('inputTokens')} AS input_tokens, ${reported('outputTokens')} AS output_tokens,
-  least(${reported('cachedInputTokens')}, ${reported('inputTokens')}) AS cached_tokens, 0 AS cache_write_tokens
+  least(${reported('cachedInputTokens')}, ${reported('inputTokens')}) AS cached_tokens, 0 AS cache_write_tokens,
+  0 AS agent_micros
 FROM ${from}, LATERAL (
   SELECT CASE WHEN pg_column_size(${from}.metadata) > ${METADATA_BYTES} THEN NULL
     WHEN ${from}.metadata::text ~* ${UNREADABLE} THEN NULL ELSE ${from}.metadata -> '${USAGE}' END AS usage
@@ -90,7 +92,7 @@ const CALL = {
 } satisfies Inputs<ModelCall>;
 
 export const RECORD_CALL = statement(
-  'usage-record-call-2',
+  'usage-record-call-3',
   { call: one(CALL) },
   ({ call }) => `
 INSERT INTO usage_hours AS u (tenant_id, ${KEYS}, calls, input_tokens, output_tokens, cached_tokens, cache_write_tokens)
@@ -102,6 +104,41 @@ LEFT JOIN runs r ON r.tenant_id = ${keyOfTenant(call.tenant_id)} AND r.id = ${ca
 LEFT JOIN tasks t ON t.tenant_id = ${keyOfTenant(call.tenant_id)} AND t.id = r.task_id
 ON CONFLICT (tenant_id, ${KEYS}) DO UPDATE SET ${ADD_SUMS}`,
 );
+
+/** What a task costs besides calls of models, so far. */
+export interface AgentCost {
+  tenantId: string;
+  taskId: string;
+  micros: number;
+}
+
+const COST = {
+  tenant_id: ['uuid', ({ tenantId }) => tenantId],
+  task_id: ['uuid', ({ taskId }) => taskId],
+  micros: ['bigint', ({ micros }) => micros],
+} satisfies Inputs<AgentCost>;
+
+/** Adds what the task has more of it than before. A repeated statement adds nothing. @param column of the task, which has what is counted */
+const recordCost = (column: 'price_micros' | 'reported_micros') =>
+  statement(
+    `usage-record-${column.replace('_', '-')}`,
+    { cost: one(COST) },
+    ({ cost }) => `
+WITH held AS (
+  SELECT id, agent_id, owner, coalesce(${column}, 0) AS before FROM tasks
+  WHERE tenant_id = ${keyOfTenant(cost.tenant_id)} AND id = ${cost.task_id} FOR UPDATE
+), noted AS (
+  UPDATE tasks t SET ${column} = ${cost.micros} FROM held
+  WHERE t.tenant_id = ${keyOfTenant(cost.tenant_id)} AND t.id = held.id AND held.before < ${cost.micros}
+  RETURNING held.agent_id, held.owner, ${cost.micros} - held.before AS micros
+)
+INSERT INTO usage_hours AS u (tenant_id, ${KEYS}, agent_micros)
+SELECT ${cost.tenant_id}, date_trunc('hour', clock_timestamp(), 'UTC'), agent_id, ${ownerInReports('owner')}, '', micros FROM noted
+ON CONFLICT (tenant_id, ${KEYS}) DO UPDATE SET ${ADD_SUMS}`,
+  );
+
+/** Statements that count what a task costs: its price, and what its agent reports. */
+export const RECORD_COST = { task: recordCost('price_micros'), reported: recordCost('reported_micros') };
 
 /** A transaction that rolls up or deletes ended tasks holds this lock until it ends, so that each task is added once. */
 export const LOCK_ROLLUP: Statement = {
@@ -214,6 +251,8 @@ export interface UsageSums {
   cachedTokens: number;
   /** Those that the provider has written into its cache. */
   cacheWriteTokens: number;
+  /** What tasks cost besides calls of models, in millionths of the currency: prices of agents, and what agents report. */
+  agentMicros: number;
 }
 
 export interface UsageReport {
@@ -258,7 +297,7 @@ WITH open AS MATERIALIZED (
   SELECT ${USAGE_KEYS[by]} AS key, model, sum(tasks)::float8 AS tasks, sum(failed)::float8 AS failed,
     sum(seconds)::float8 AS seconds, sum(calls)::float8 AS calls, sum(input_tokens)::float8 AS "inputTokens",
     sum(output_tokens)::float8 AS "outputTokens", sum(cached_tokens)::float8 AS "cachedTokens",
-    sum(cache_write_tokens)::float8 AS "cacheWriteTokens"
+    sum(cache_write_tokens)::float8 AS "cacheWriteTokens", sum(agent_micros)::float8 AS "agentMicros"
   FROM found
   WHERE (${of.agent_id} IS NULL OR agent_id = ${of.agent_id}) AND (${of.agent_ids} IS NULL OR agent_id = ANY(${of.agent_ids}))
     AND (${of.owner} IS NULL OR owner = ${of.owner} OR ${of.unowned} AND owner = '')

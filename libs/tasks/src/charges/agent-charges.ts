@@ -1,6 +1,6 @@
 import { type Agent, USAGE } from '@baton/a2a';
 import { Environment, microsOf, parseMicros, priceOf } from '@baton/config';
-import { type RunKey, retryTransient, SpendingChargeStore } from '@baton/database';
+import { type RunKey, retryTransient, type SpendingCharge, SpendingChargeStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Logger } from '@baton/telemetry';
 import { Inject, Injectable } from '@nestjs/common';
@@ -48,10 +48,18 @@ export class AgentCharges {
   ): Promise<void> {
     const micros = parseMicros(definition.price?.perTask ?? '') ?? 0;
     if (micros === 0) return;
-    const charge = async () =>
-      (await this.limits.hasSpendingCaps(tenantId))
-        ? this.store.charge({ tenantId, taskId, runId, kind: 'task', micros })
-        : [];
+    const charge = async () => {
+      const isCapped = await this.limits.hasSpendingCaps(tenantId);
+      return this.store.charge({
+        tenantId,
+        taskId,
+        runId,
+        kind: 'task',
+        micros,
+        usageMicros: micros,
+        isCapped,
+      });
+    };
     const [cap] = await retryTransient(charge, { signal });
     if (!cap) return;
     throw new TurnFailure(
@@ -71,11 +79,12 @@ export class AgentCharges {
   ): Promise<void> {
     if (!(USAGE in metadata)) return;
     try {
-      const micros = this.reportedMicros(metadata[USAGE]);
-      if (micros === 0) return;
+      const reported = this.reportedMicros(metadata[USAGE]);
+      if (reported.micros === 0) return;
       const charge = async (): Promise<void> => {
-        if (!(await this.limits.hasSpendingCaps(tenantId))) return;
-        await this.store.charge({ tenantId, taskId, runId, kind: 'reported', micros });
+        const isCapped = await this.limits.hasSpendingCaps(tenantId);
+        if (!isCapped && reported.usageMicros === 0) return;
+        await this.store.charge({ tenantId, taskId, runId, kind: 'reported', ...reported, isCapped });
       };
       await retryTransient(charge, { signal: AbortSignal.timeout(REPORT_MS) });
     } catch (error) {
@@ -88,12 +97,13 @@ export class AgentCharges {
     }
   }
 
-  private reportedMicros(usage: unknown): number {
+  /** The usage has the tokens of the task, and prices them itself. */
+  private reportedMicros(usage: unknown): Pick<SpendingCharge, 'micros' | 'usageMicros'> {
     const { data } = reportedUsage.safeParse(usage);
-    if (!data) return 0;
-    if (data.cost !== undefined) return parseMicros(data.cost) ?? 0;
-    if (data.metered) return 0;
-    const price = priceOf(data.model, this.environment.modelPrices);
-    return price ? microsOf({ ...data, cachedTokens: data.cachedInputTokens }, price) : 0;
+    if (!data) return { micros: 0, usageMicros: 0 };
+    const price = data.metered ? undefined : priceOf(data.model, this.environment.modelPrices);
+    const ofTokens = price ? microsOf({ ...data, cachedTokens: data.cachedInputTokens }, price) : 0;
+    const cost = data.cost === undefined ? undefined : (parseMicros(data.cost) ?? 0);
+    return { micros: cost ?? ofTokens, usageMicros: Math.max(0, (cost ?? 0) - ofTokens) };
   }
 }

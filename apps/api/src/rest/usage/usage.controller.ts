@@ -23,6 +23,8 @@ import { timeSchema } from '../../openapi/schemas.js';
 import { csvOf } from './csv.js';
 
 const DEFAULT_DAYS = 7;
+/** Millionths of the currency. */
+const MICROS = 1_000_000;
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 /** Groups of an answer. */
@@ -69,7 +71,10 @@ const usageAnswer = z
       .describe(
         `False: some tasks are not counted yet, the first ${MAX_GROUPS} rows are shown, or hours of more than ${USAGE_DAYS} days ago are asked for`,
       ),
-    currency: z.string().nullable().describe('Of all costs. Null: the operator has set no prices'),
+    currency: z
+      .string()
+      .nullable()
+      .describe('Of all costs. Null: the operator has set no prices, and no agent has cost anything'),
     unpriced_models: z
       .array(z.string())
       .describe(`Models whose tokens are in no cost, because they have no price: the first ${MAX_UNPRICED}`),
@@ -95,7 +100,13 @@ const usageAnswer = z
         cost: z
           .number()
           .nullable()
-          .describe('Of the tokens with a price. Null: the operator has set no prices'),
+          .describe(
+            'Of the tokens with a price, with the prices of agents and what agents report. Null: the operator has set no prices, and no agent ' +
+              'has cost anything',
+          ),
+        agent_cost: z
+          .number()
+          .describe('The part of `cost` that is no tokens: the prices of agents, and what agents report'),
         unpriced_tokens: z.number().describe('Tokens of models without a price'),
         p95_seconds: z
           .number()
@@ -154,7 +165,7 @@ export class UsageController {
       until: until.toISOString(),
       complete:
         isWhole && groups.length <= MAX_GROUPS && now - since.getTime() <= USAGE_DAYS * DAY_MS + HOUR_MS,
-      currency: models ? modelPricesCurrency : null,
+      currency: hasCosts(sums, models) ? modelPricesCurrency : null,
       unpriced_models: [...unpriced].slice(0, MAX_UNPRICED),
       usage: groups.slice(0, MAX_GROUPS).map((group) => ({ ...group, ...times?.get(group.key) })),
     };
@@ -192,14 +203,19 @@ const hourOf = (time: Date): Date => new Date(Math.floor(time.getTime() / HOUR_M
 const isUnpriced = (sums: UsageSums, prices: ModelPrices | undefined): boolean =>
   sums.inputTokens + sums.outputTokens > 0 && priceOf(sums.model, prices) === undefined;
 
+const hasCosts = (sums: readonly UsageSums[], prices: ModelPrices | undefined): boolean =>
+  prices !== undefined || sums.some(({ agentMicros }) => agentMicros > 0);
+
 /** One group for each key, of all its models. Costs are rounded to a millionth. */
 function groupsOf(sums: readonly UsageSums[], prices: ModelPrices | undefined): UsageGroup[] {
   const groups = new Map<string, UsageGroup>();
+  const isPriced = hasCosts(sums, prices);
   for (const each of sums) {
     const { key, model, inputTokens, outputTokens, cachedTokens, cacheWriteTokens } = each;
     const price = priceOf(model, prices);
-    const cost = price ? costOf(each, price) : 0;
-    const before = groups.get(key) ?? { ...NOTHING, key, cost: prices ? 0 : null };
+    const agentCost = each.agentMicros / MICROS;
+    const cost = (price ? costOf(each, price) : 0) + agentCost;
+    const before = groups.get(key) ?? { ...NOTHING, key, cost: isPriced ? 0 : null };
     groups.set(key, {
       key,
       tasks: before.tasks + each.tasks,
@@ -211,12 +227,14 @@ function groupsOf(sums: readonly UsageSums[], prices: ModelPrices | undefined): 
       cached_tokens: before.cached_tokens + cachedTokens,
       cache_write_tokens: before.cache_write_tokens + cacheWriteTokens,
       cost: before.cost === null ? null : before.cost + cost,
+      agent_cost: before.agent_cost + agentCost,
       unpriced_tokens: before.unpriced_tokens + (price ? 0 : inputTokens + outputTokens),
     });
   }
-  const rounded = ({ cost, ...group }: UsageGroup): UsageGroup => ({
+  const rounded = ({ cost, agent_cost: agentCost, ...group }: UsageGroup): UsageGroup => ({
     ...group,
     cost: cost === null ? null : roundedCost(cost),
+    agent_cost: roundedCost(agentCost),
   });
   return [...groups.values()].map(rounded);
 }
@@ -230,6 +248,7 @@ const NOTHING = {
   output_tokens: 0,
   cached_tokens: 0,
   cache_write_tokens: 0,
+  agent_cost: 0,
   unpriced_tokens: 0,
 };
 
@@ -247,6 +266,7 @@ function tableOf({ by, currency, usage }: UsageAnswer): (string | number | null)
     currency === null ? 'cost' : `cost_${currency}`,
     'unpriced_tokens',
     'cache_write_tokens',
+    'agent_cost',
   ];
   const rows = usage.map((group) => [
     group.key,
@@ -260,6 +280,7 @@ function tableOf({ by, currency, usage }: UsageAnswer): (string | number | null)
     group.cost,
     group.unpriced_tokens,
     group.cache_write_tokens,
+    group.agent_cost,
   ]);
   return [titles, ...rows];
 }

@@ -21,6 +21,7 @@ const tokens = {
   outputTokens: 100_000,
   cachedTokens: 400_000,
   cacheWriteTokens: 100_000,
+  agentMicros: 0,
 };
 const SUMS = [
   { key: 'echo', model: 'openai/big', tasks: 2, failed: 1, ...tokens },
@@ -36,6 +37,7 @@ const SUMS = [
     outputTokens: 0,
     cachedTokens: 0,
     cacheWriteTokens: 0,
+    agentMicros: 250_000,
   },
 ];
 const SINCE = '2026-01-31T00:00:00.000Z';
@@ -94,9 +96,10 @@ describe('the usage of tasks', () => {
           cache_write_tokens: 300_000,
           // 0.6 × 2 + 0.4 × 0.5 + 0.1 × 20, and 1 × 1 + 0.1 × 10
           cost: 5.4,
+          agent_cost: 0,
           unpriced_tokens: 1_100_000,
         },
-        expect.objectContaining({ key: '=cmd|"x"', cost: 0, unpriced_tokens: 0 }),
+        expect.objectContaining({ key: '=cmd|"x"', cost: 0.25, agent_cost: 0.25, unpriced_tokens: 0 }),
       ],
     });
     expect(asked).toEqual([
@@ -124,9 +127,9 @@ describe('the usage of tasks', () => {
       expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8');
       expect(answer.headers.get('content-disposition')).toBe('attachment; filename="usage-by-agent.csv"');
       expect((await answer.text()).split('\r\n')).toEqual([
-        'agent,tasks,failed,seconds,calls,input_tokens,output_tokens,cached_tokens,cost_EUR,unpriced_tokens,cache_write_tokens',
-        'echo,4,1,10.5,6,3000000,300000,1200000,5.4,1100000,300000',
-        `"'=cmd|""x""",1,0,3.5,2,0,0,0,0,0,0`,
+        'agent,tasks,failed,seconds,calls,input_tokens,output_tokens,cached_tokens,cost_EUR,unpriced_tokens,cache_write_tokens,agent_cost',
+        'echo,4,1,10.5,6,3000000,300000,1200000,5.4,1100000,300000,0',
+        `"'=cmd|""x""",1,0,3.5,2,0,0,0,0.25,0,0,0.25`,
         '',
       ]);
     }
