@@ -182,6 +182,8 @@ export interface FakeApi {
   schedules: Partial<Pick<Schedules, 'page' | 'find' | 'create' | 'change' | 'remove' | 'run'>>;
   /** What each tenant may use, by its id; nobody else has limits. */
   limits: Record<string, Partial<TenantLimits>>;
+  /** URLs of the issuers that a tenant trusts, by its id; `''` is the only tenant of the installation. */
+  issuers: Record<string, string[]>;
   /** Ids of the tenants that are suspended. */
   suspended: Set<string>;
   /** Where streams of limited tenants are counted; every claim is granted. */
@@ -320,6 +322,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
   },
   artifactPages: { page: async () => ({ head: 1, pieces: [], next: undefined }) },
   limits: {},
+  issuers: {},
   suspended: new Set(),
   counts: {
     claim: async ({ wanted }) => wanted,
@@ -343,14 +346,16 @@ function fakesModule({
   database,
   messaging,
   hosts,
+  issuers,
   limits,
   suspended,
   counts,
   listeners,
 }: Fakes): new () => object {
-  const unused = [TaskStore, TenantStore, TokenStore, IssuerStore, AgentStore, DeadLetterStore];
+  const unused = [TaskStore, TenantStore, TokenStore, AgentStore, DeadLetterStore];
   const providers = [
     ...unused.map((provide) => ({ provide, useValue: {} })),
+    { provide: IssuerStore, useValue: { urls: async (tenantId = '') => issuers[tenantId] ?? [] } },
     { provide: OperatorTokenStore, useValue: { byHash: async () => undefined } },
     {
       provide: Database,

@@ -48,7 +48,9 @@ export const CARD_PATHS: readonly string[] = routesOfModule(CardsModule)
   .filter(names)
   .map(({ path }) => path);
 /** The paths of MCP. */
-export const MCP_PATHS: readonly string[] = routesOfModule(McpModule).map(({ path }) => path);
+export const MCP_PATHS: readonly string[] = routesOfModule(McpModule)
+  .map(({ path }) => path)
+  .filter((path) => path.endsWith('/mcp') && !path.startsWith('/.well-known/'));
 /** Every route that a controller declares, at either port. */
 const ALL_ROUTES: readonly Route[] = [
   RestModule,

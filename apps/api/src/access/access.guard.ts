@@ -13,7 +13,9 @@ import {
 import { AgentDirectory } from '@baton/tasks';
 import { type ExecutionContext, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type CallRequest, logContextOf } from '../http/requests.js';
+import { AuthorizationServers } from './authorization-servers.js';
 import { actorOf, operatorActorOf, operatorOf, type OperatorRequest } from './actor.js';
 import { guestOf } from './guests.js';
 import { HostBindings } from './host-bindings.js';
@@ -26,6 +28,7 @@ export type Access = 'public' | 'optional-token' | 'guests' | 'operator';
 
 export const ACCESS = Symbol('who may call without a token');
 export const ROLES = Symbol('roles of operators that may call besides full');
+export const PROTECTED_RESOURCE = Symbol('whether a refused caller learns where to sign in');
 export const SCOPES = Symbol('scopes of which the token needs one');
 export const MORE_SCOPES = Symbol('scopes of which the token needs one as well');
 
@@ -47,6 +50,9 @@ export const OperatorOnly = () => SetMetadata(ACCESS, 'operator' satisfies Acces
 /** Tokens of operators with one of these roles may use the route as well as those with `full`. */
 export const OperatorRoles = (...roles: readonly OperatorRole[]) => SetMetadata(ROLES, roles);
 
+/** A caller without a good token learns where to sign in, if its tenant trusts issuers (RFC 9728). */
+export const ProtectedResource = () => SetMetadata(PROTECTED_RESOURCE, true);
+
 /** The token needs one of these scopes, or `admin`. */
 export const RequireScope = (...scopes: readonly Scope[]) => SetMetadata(SCOPES, scopes);
 
@@ -60,6 +66,7 @@ interface RouteRules {
   roles: readonly OperatorRole[];
   /** The token needs one of each. */
   scopes: readonly (readonly Scope[])[];
+  isProtectedResource: boolean;
 }
 
 /** The caller, and the binding of the host name. */
@@ -90,13 +97,14 @@ export class AccessGuard extends BearerGuard {
     private readonly audit: AuditLog,
     private readonly agents: AgentDirectory,
     private readonly operators: OperatorTokens,
+    private readonly servers: AuthorizationServers,
   ) {
     super();
   }
 
   /** Throws `unauthenticated`, `tenant-suspended`, `limit-exceeded` or `forbidden`. */
   override async canActivate(context: ExecutionContext): Promise<boolean> {
-    const { access, roles, scopes: enough } = this.rulesOf(context);
+    const { access, roles, scopes: enough, isProtectedResource } = this.rulesOf(context);
     if (access === 'public') return true;
     const request = context.switchToHttp().getRequest<CallRequest & { user?: HostCaller }>();
     const admission = await this.unauthenticated.admit(request);
@@ -106,8 +114,10 @@ export class AccessGuard extends BearerGuard {
       else await this.authenticateAtHost(access, request, context);
     } catch (error) {
       const isRefused = error instanceof ProtocolError && error.kind === 'unauthenticated';
-      if (isRefused) this.refuse(request, error);
-      else await this.unauthenticated.forgive(request, admission);
+      if (isRefused) {
+        this.refuse(request, error);
+        if (isProtectedResource) await this.explainSignIn(context);
+      } else await this.unauthenticated.forgive(request, admission);
       throw error;
     }
     if (!request.user && access !== 'operator') return true;
@@ -129,6 +139,16 @@ export class AccessGuard extends BearerGuard {
     return true;
   }
 
+  /** Adds to the challenge where the metadata of the resource are. */
+  private async explainSignIn(context: ExecutionContext): Promise<void> {
+    const http = context.switchToHttp();
+    const reply = http.getResponse<FastifyReply>();
+    const challenge = await this.servers.challenge(http.getRequest<FastifyRequest>());
+    if (challenge === '') return;
+    const so = reply.getHeader('www-authenticate');
+    reply.header('www-authenticate', `${typeof so === 'string' ? so : 'Bearer realm="baton"'}${challenge}`);
+  }
+
   /** What the route declares. To look it up takes as long as the rest of the guard. */
   private rulesOf(context: ExecutionContext): RouteRules {
     const [handler, controller] = [context.getHandler(), context.getClass()];
@@ -141,7 +161,9 @@ export class AccessGuard extends BearerGuard {
     });
     const access = this.reflector.getAllAndOverride<Access | undefined>(ACCESS, route);
     const roles = this.reflector.getAllAndOverride<readonly OperatorRole[] | undefined>(ROLES, route) ?? [];
-    const rules = { access, roles, scopes };
+    const isProtectedResource =
+      this.reflector.getAllAndOverride<true | undefined>(PROTECTED_RESOURCE, route) ?? false;
+    const rules = { access, roles, scopes, isProtectedResource };
     const ofController = this.rules.get(controller) ?? new Map<object, RouteRules>();
     this.rules.set(controller, ofController.set(handler, rules));
     return rules;

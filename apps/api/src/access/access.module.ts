@@ -3,6 +3,8 @@ import { TasksModule } from '@baton/tasks';
 import { Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { AccessGuard } from './access.guard.js';
+import { HttpModule } from '../http/http.module.js';
+import { AuthorizationServers } from './authorization-servers.js';
 import { BearerStrategy } from './bearer-strategy.js';
 import { HostBindings } from './host-bindings.js';
 import { RequestRates } from './request-rates.js';
@@ -10,15 +12,16 @@ import { UnauthenticatedLimit } from './unauthenticated-limit.js';
 
 /** Guards every route of the process: who calls, how often, and with which scopes. */
 @Module({
-  imports: [IdentityModule, TasksModule],
+  imports: [HttpModule, IdentityModule, TasksModule],
   providers: [
     AccessGuard,
+    AuthorizationServers,
     BearerStrategy,
     { provide: APP_GUARD, useExisting: AccessGuard },
     HostBindings,
     RequestRates,
     UnauthenticatedLimit,
   ],
-  exports: [AccessGuard, HostBindings, RequestRates, UnauthenticatedLimit],
+  exports: [AccessGuard, AuthorizationServers, HostBindings, RequestRates, UnauthenticatedLimit],
 })
 export class AccessModule {}

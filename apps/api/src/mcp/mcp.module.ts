@@ -2,16 +2,19 @@ import { TasksModule } from '@baton/tasks';
 import { Controller, Module, Param, Post, Req, Res } from '@nestjs/common';
 import { RouteConfig } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { RequireScope } from '../access/access.guard.js';
+import { ProtectedResource, RequireScope } from '../access/access.guard.js';
+import { AccessModule } from '../access/access.module.js';
 import { CoreModule } from '../core/core.module.js';
 import type { ErrorFormat } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
 import { McpHandler, sendMcpError } from './mcp-handler.js';
+import { ProtectedResourceController } from './protected-resource.controller.js';
 import { TaskResources } from './task-resources.js';
 
 const ERRORS: ErrorFormat = { sendError: sendMcpError };
 
 /** MCP with every agent that the caller may call, and with one agent. */
+@ProtectedResource()
 @RequireScope('agents:call', 'tasks:read')
 @Controller()
 class McpController {
@@ -36,8 +39,8 @@ class McpController {
 
 /** Agents as tools of MCP. */
 @Module({
-  imports: [CoreModule, HttpModule, TasksModule],
-  controllers: [McpController],
+  imports: [AccessModule, CoreModule, HttpModule, TasksModule],
+  controllers: [McpController, ProtectedResourceController],
   providers: [McpHandler, TaskResources],
 })
 export class McpModule {}

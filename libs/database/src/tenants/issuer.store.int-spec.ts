@@ -104,3 +104,25 @@ it('of several tenants that want an issuer at once, one gets it', async () => {
   expect(results.filter((result) => 'added' in result)).toHaveLength(1);
   expect(await issuers.byIssuer(issuer)).toHaveLength(1);
 });
+
+it('the URLs of issuers are those of one tenant, each once', async () => {
+  const issuer = 'https://urls.example.com';
+  const added = [await add({ issuer, audience: 'a' }), await add({ issuer, audience: 'b' })];
+  expect((await issuers.urls(acme)).filter((url) => url === issuer)).toEqual([issuer]);
+  expect(await issuers.urls(other)).not.toContain(issuer);
+  // There are two tenants.
+  expect(await issuers.urls()).toEqual([]);
+  for (const { id } of added) await issuers.remove(acme, id);
+});
+
+it('the URLs of issuers are known without a tenant if there is one alone', async () => {
+  const alone = await createDatabase();
+  const client = new CatalogClient(alone.url);
+  const store = new IssuerStore(client);
+  expect(await store.urls()).toEqual([]);
+  const tenants = await new TenantStore(client).create('only');
+  await store.add(entry({ tenantId: tenants.id }));
+  expect(await store.urls()).toEqual(['https://id.example.com']);
+  await client.close();
+  await alone.drop();
+});

@@ -51,6 +51,20 @@ export class IssuerStore {
     return rows.map(issuerOf);
   }
 
+  /** The URLs of a tenant's issuers, each once. @param tenantId unset: the only tenant of the installation; none if there are more */
+  async urls(tenantId?: string): Promise<string[]> {
+    return this.catalog.run(async (prisma) => {
+      const tenants =
+        tenantId === undefined
+          ? await prisma.tenant.findMany({ select: { id: true }, take: 2 })
+          : [{ id: tenantId }];
+      const [only] = tenants;
+      if (!only || tenants.length > 1) return [];
+      const rows = await prisma.issuer.findMany({ where: { tenantId: only.id }, orderBy: { issuer: 'asc' } });
+      return [...new Set(rows.map(({ issuer }) => issuer))];
+    });
+  }
+
   /** Undefined: the tenant has no such issuer. */
   async remove(tenantId: string, id: string, by: Actor = PLATFORM_ACTOR): Promise<TrustedIssuer | undefined> {
     if (!isUuid(id)) return undefined;

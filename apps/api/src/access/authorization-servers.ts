@@ -1,0 +1,81 @@
+import { IssuerStore } from '@baton/database';
+import { Messaging, TenantCache } from '@baton/messaging';
+import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import { PublicUrl } from '../http/public-url.js';
+import type { CallRequest } from '../http/requests.js';
+import { HostBindings } from './host-bindings.js';
+
+/** A changed list shows everywhere within this time, even if the control message is lost. */
+const CACHE_MS = 5_000;
+/** The key of the tenant of an installation that has one alone. */
+const ONLY_TENANT = '';
+
+/** The metadata of a resource that OAuth protects (RFC 9728 §2). */
+interface ProtectedResource {
+  resource: string;
+  authorization_servers: readonly string[];
+  bearer_methods_supported: ['header'];
+  resource_name: 'Baton';
+}
+
+/**
+ * Where a client without a token can sign in: the issuers that a tenant trusts. The tenant is that of the host, or the only one
+ * of the installation. Elsewhere a request without a token names no tenant, and nothing is said: the issuers of all tenants
+ * would tell strangers who the tenants are.
+ */
+@Injectable()
+export class AuthorizationServers implements OnModuleInit, OnApplicationShutdown {
+  private readonly cache: TenantCache<string[]>;
+
+  constructor(
+    issuers: IssuerStore,
+    messaging: Messaging,
+    private readonly hosts: HostBindings,
+    private readonly publicUrl: PublicUrl,
+  ) {
+    this.cache = new TenantCache(messaging, {
+      load: (tenantId) => issuers.urls(tenantId === ONLY_TENANT ? undefined : tenantId),
+      ttlMs: CACHE_MS,
+      staleAfter: ({ type }) => (type === 'issuers-changed' ? 'all' : 'none'),
+    });
+  }
+
+  async onModuleInit(): Promise<void> {
+    await this.cache.start();
+  }
+
+  onApplicationShutdown(): void {
+    this.cache.stop();
+  }
+
+  /** The metadata of what has that path. Undefined: there is nowhere to sign in. */
+  async metadata(path: string, request: CallRequest): Promise<ProtectedResource | undefined> {
+    const { origin, tenantId } = await this.placeOf(request);
+    const servers = (await this.cache.get(tenantId)) ?? [];
+    if (servers.length === 0) return undefined;
+    return {
+      resource: origin + path,
+      authorization_servers: servers,
+      bearer_methods_supported: ['header'],
+      resource_name: 'Baton',
+    };
+  }
+
+  /** The parameter of `WWW-Authenticate` that says where the metadata are (RFC 9728 §5.1). Empty: there are none. */
+  async challenge(request: FastifyRequest): Promise<string> {
+    const [path = ''] = request.url.split('?', 1);
+    const metadata = await this.metadata(path, request);
+    if (!metadata) return '';
+    const { origin } = await this.placeOf(request);
+    return `, resource_metadata="${origin}/.well-known/oauth-protected-resource${path}"`;
+  }
+
+  private async placeOf(request: CallRequest): Promise<{ origin: string; tenantId: string }> {
+    const shared = this.publicUrl.of(request);
+    const binding = await this.hosts.of(request);
+    if (!binding) return { origin: shared, tenantId: ONLY_TENANT };
+    const origin = `${new URL(shared).protocol}//${request.headers.host ?? binding.host}`;
+    return { origin, tenantId: binding.tenantId };
+  }
+}
