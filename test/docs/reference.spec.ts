@@ -83,6 +83,7 @@ describe('the pages on the REST API', () => {
     'reference/rest-api',
     'agents/catalog',
     'agents/schedules',
+    'agents/sign-in',
     'operating/security',
     'operating/recovery',
   ]

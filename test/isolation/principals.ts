@@ -12,12 +12,23 @@ import {
   type Wired,
   type WireRequest,
 } from '../support/wire.js';
-import { buryRun, expireToken, giveUpPush, revokeToken } from './operator-hands.js';
+import { buryRun, expireToken, giveUpPush, makeConnection, revokeToken } from './operator-hands.js';
 import { type Column, SCOPE_COLUMNS } from './rights.js';
 import { callHeaders, message, rpc } from './world.js';
 
 export const AGENT = 'echo';
 const HOST = 'open.example';
+/** An agent that signs in at a server. */
+export const SIGNS_IN = 'signs-in';
+const AGENT_THAT_SIGNS_IN = {
+  name: SIGNS_IN,
+  description: SIGNS_IN,
+  runtime: 'llm',
+  config: {
+    model: 'openai/gpt-5',
+    tools: { mcp: [{ name: 'desk', url: 'https://desk.example.com/mcp', oauth: {} }] },
+  },
+};
 /** Nobody listens there. */
 export const RECEIVER = 'http://127.0.0.1:9/';
 const ASKING = { metadata: { echo: { askInput: true } } };
@@ -38,6 +49,8 @@ export interface Things {
   schedule: string;
   token: string;
   webhook: string;
+  /** A sign-in at a server. */
+  connection: string;
   cap: string;
   /** An operation on many tasks. */
   bulk: string;
@@ -71,7 +84,7 @@ function grpcAnswer(
 
 /** A tenant with every kind of principal, on one API and one worker, and an OpenID provider. */
 export class Principals {
-  /** What each group has. Agent, secret, schedule, token, webhook, cap and bulk operation are the tenant's. */
+  /** What each group has. Agent, secret, schedule, token, webhook, connection, cap and bulk operation are the tenant's. */
   readonly things = {} as Record<Group, Things>;
   private readonly credentials = new Map<Column, readonly Credentials[]>();
   private made = 0;
@@ -206,6 +219,9 @@ export class Principals {
       token: () => this.must('POST', '/v1/tokens', { name }),
       cap: () =>
         this.must('PUT', '/v1/spending-caps', { of: 'caller', subject: name, period: 'day', amount: '1000' }),
+      connection: async () => ({
+        id: await makeConnection(this.stack, (await this.must('GET', '/v1/whoami')).tenant as string, name),
+      }),
       webhook: () => this.must('POST', '/v1/webhooks', { url: RECEIVER, enabled: false }),
       bulk: () => this.must('POST', '/v1/bulk-operations', { action: 'cancel', filter: { error: name } }),
     };
@@ -281,12 +297,14 @@ export class Principals {
   }
 
   private async makeThings(): Promise<void> {
+    await this.must('PUT', `/v1/agents/${SIGNS_IN}`, AGENT_THAT_SIGNS_IN);
     const shared = {
       agent: await this.makeThing('agent'),
       secret: await this.makeThing('secret'),
       schedule: await this.makeThing('schedule'),
       token: await this.makeThing('token'),
       webhook: await this.makeThing('webhook'),
+      connection: await this.makeThing('connection'),
       cap: await this.makeThing('cap'),
       bulk: await this.makeThing('bulk'),
     };

@@ -288,6 +288,23 @@ const REST: Readonly<Record<string, RestRequest>> = {
     kinds: ['bulkId'],
     path: '/v1/bulk-operations/<id>/cancel',
   },
+  'GET /v1/connections': {
+    scope: 'secrets:write',
+    kinds: ['connectionId'],
+    path: '/v1/connections?cursor=<base64url>',
+    anyName: true,
+  },
+  'POST /v1/connections': {
+    scope: 'secrets:write',
+    kinds: AGENTS,
+    path: '/v1/connections',
+    body: (agent) => ({ agent }),
+  },
+  'DELETE /v1/connections/:id': {
+    scope: 'secrets:write',
+    kinds: ['connectionId'],
+    path: '/v1/connections/<id>',
+  },
   'GET /v1/webhooks': {
     scope: 'admin',
     kinds: ['webhookId'],

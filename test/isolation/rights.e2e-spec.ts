@@ -5,7 +5,7 @@ import { errorWire } from '../../libs/a2a/src/json-rpc.js';
 import { OPERATIONS } from '../../libs/a2a/src/operation.js';
 import type { Answer, WireRequest } from '../support/wire.js';
 import { grpcRequestOf, httpRequestOf, METHODS, type Named } from './methods.js';
-import { AGENT, type Group, groupOf, Principals, RECEIVER, type Things } from './principals.js';
+import { AGENT, type Group, groupOf, Principals, RECEIVER, SIGNS_IN, type Things } from './principals.js';
 import {
   type Cell,
   type Column,
@@ -27,7 +27,7 @@ const MORE_SCOPES = new Map(ROUTES.map((route) => [nameOf(route), route.moreScop
 
 /** The path of a route with what is asked for in place of its names. */
 function pathOf({ path }: Route, things: Things): string {
-  const { task, schedule, token, webhook, cap, bulk, agent, secret, deadRun } = things;
+  const { task, schedule, token, webhook, connection, cap, bulk, agent, secret, deadRun } = things;
   const ids: Record<string, string> = {
     requests: task,
     tasks: task,
@@ -35,6 +35,7 @@ function pathOf({ path }: Route, things: Things): string {
     schedules: schedule,
     tokens: token,
     webhooks: webhook,
+    connections: connection,
     'spending-caps': cap,
     'bulk-operations': bulk,
   };
@@ -72,6 +73,7 @@ const BODIES: Readonly<Record<string, (things: Things) => object>> = {
   'POST /v1/tokens/:id/rotate': () => ({}),
   'PUT /v1/spending-caps': () => ({ of: 'agent', subject: 'index', period: 'month', amount: '1000' }),
   'POST /v1/bulk-operations': () => ({ action: 'cancel', filter: { agent: AGENT }, dry_run: true }),
+  'POST /v1/connections': () => ({ agent: SIGNS_IN }),
   'POST /v1/webhooks': () => ({ url: RECEIVER, enabled: false }),
   'PATCH /v1/webhooks/:id': () => ({ states: null }),
   'POST /v1/webhooks/:id/rotate': () => ({}),
@@ -97,6 +99,7 @@ const LISTED: Readonly<Record<string, (things: Things) => string>> = {
   'GET /v1/schedules': ({ schedule }) => schedule,
   'GET /v1/tokens': ({ token }) => token,
   'GET /v1/bulk-operations': ({ bulk }) => bulk,
+  'GET /v1/connections': ({ connection }) => connection,
   'GET /v1/webhooks': ({ webhook }) => webhook,
   // It has a record of each that was made.
   'GET /v1/audit': ({ secret }) => `"${secret}"`,
@@ -190,7 +193,8 @@ async function thingsFor(request: string, isRead: boolean, column: Column, cell:
   if (isRead || cell !== 'yes') return things;
   if (/(?:tasks|requests)\/:id| to a task|^cancelTask/.test(request))
     things.task = await principals.makeTask(group);
-  const [, kind] = /\/v1\/(?:spending-)?(agent|secret|schedule|token|webhook|cap)s\/:/.exec(request) ?? [];
+  const [, kind] =
+    /\/v1\/(?:spending-)?(agent|secret|schedule|token|webhook|connection|cap)s\/:/.exec(request) ?? [];
   if (kind) things[kind as 'agent'] = await principals.makeThing(kind as 'agent');
   if (request.includes('/v1/bulk-operations/:')) things.bulk = await principals.makeThing('bulk');
   return things;

@@ -7,7 +7,7 @@ import { Client } from 'pg';
 import { DRIVERS } from '../support/redis.js';
 import { Stack } from '../support/stack.js';
 import { type Answer, exchange, type Headers, type Wired, type WireRequest } from '../support/wire.js';
-import { buryRun, expireToken, giveUpPush, revokeToken, sql } from './operator-hands.js';
+import { buryRun, expireToken, giveUpPush, makeConnection, revokeToken, sql } from './operator-hands.js';
 
 /** In everything that the owner says and names: nobody else may ever read it. */
 export const MARK = 'owner-secret';
@@ -35,6 +35,7 @@ export interface Owned {
   scheduleName: string;
   tokenId: string;
   webhookId: string;
+  connectionId: string;
   capId: string;
   bulkId: string;
   tenantSlug: string;
@@ -219,6 +220,7 @@ export class World {
       scheduleName: schedule.name,
       tokenId: await this.makeToken(),
       webhookId: await this.makeWebhook(),
+      connectionId: await makeConnection(this.stack, slugs.owner, MARK),
       capId: await this.makeCap(),
       bulkId: await this.makeBulkOperation(),
     };

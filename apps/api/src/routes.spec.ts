@@ -24,6 +24,8 @@ const OPEN = [
   '/.well-known/oauth-protected-resource',
   '/.well-known/oauth-protected-resource/mcp',
   '/.well-known/oauth-protected-resource/agents/:agent/mcp',
+  '/oauth/sign-in',
+  '/oauth/callback',
   '/console',
   '/console/settings.json',
   '/console/assets/:file',

@@ -36,6 +36,7 @@ export * from './profiles/profile.js';
 export * from './reply.js';
 export * from './request-details.js';
 export * from './rights.js';
+export * from './oauth-settings.js';
 export * from './model-providers.js';
 export * from './secret-origins.js';
 export * from './task.js';

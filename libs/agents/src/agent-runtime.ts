@@ -15,6 +15,7 @@ import type { OutboundCalls } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
 import type { Redactor } from './outbound/redactor.js';
 import type { ConsoleLevel } from './runtimes/executor/protocol.js';
+import type { AccessTokenRequest } from './access-tokens.js';
 import type { TaskOrigin } from './task-origin.js';
 
 /** One entry of a journal. */
@@ -132,6 +133,14 @@ export interface TurnSecrets {
    * @param destinations every origin and program that will receive the value
    */
   get(name: string, destinations: readonly string[]): Promise<string | undefined>;
+  /**
+   * An access token for a server. It must never be shown. Undefined: nobody is signed in there. Rejects with an Error whose message is
+   * for the tenant if it can't be had for now.
+   * @param refused the server has refused this one: another one is wanted
+   */
+  accessToken(request: AccessTokenRequest, refused?: string): Promise<string | undefined>;
+  /** The server has refused an access token that is new: the sign-in is over. */
+  refuseAccessToken(request: AccessTokenRequest, refused: string): Promise<void>;
 }
 
 /** One turn of a task, as a runtime receives it. */

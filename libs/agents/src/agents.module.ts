@@ -18,7 +18,7 @@ const TOOL_SOURCES: readonly Type<ToolSource>[] = [McpTools, CalleeTools, Functi
 @Module({})
 export class AgentsModule {
   /**
-   * @param ports a module that provides the ports of the runtimes: `AgentList`, `SecretReader`, `TokenBudget`,
+   * @param ports a module that provides the ports of the runtimes: `AccessTokens`, `AgentList`, `SecretReader`, `TokenBudget`,
    * `ChildTasks`, `IndexModels`
    */
   static withPorts(ports: Type): DynamicModule {

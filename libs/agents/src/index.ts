@@ -5,6 +5,8 @@ export * from './cap-reached.js';
 export * from './tokens-exceeded.js';
 export * from './index-models.js';
 export * from './secret-reader.js';
+export * from './access-tokens.js';
+export { type OAuthServer, oauthServers } from './oauth-servers.js';
 export * from './agent-list.js';
 export {
   type Approver,

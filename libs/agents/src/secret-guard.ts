@@ -1,5 +1,6 @@
 import { type Part, endsTurn } from '@baton/a2a';
 import { hideInLogs } from '@baton/telemetry';
+import type { AccessTokenRequest, AccessTokens } from './access-tokens.js';
 import { NOTHING_SECRET, Redactor } from './outbound/redactor.js';
 import type { SecretReader } from './secret-reader.js';
 import {
@@ -28,11 +29,24 @@ export class SecretGuard implements TurnSecrets {
   constructor(
     private readonly reader: SecretReader,
     private readonly tenantId: string,
+    private readonly tokens: AccessTokens,
   ) {}
 
   async get(name: string, destinations: readonly string[]): Promise<string | undefined> {
     const value = (await this.reader.get(this.tenantId, name, destinations))?.trim();
-    if (value === undefined) return undefined;
+    return value === undefined ? undefined : this.hide(value);
+  }
+
+  async accessToken(request: AccessTokenRequest, refused?: string): Promise<string | undefined> {
+    const value = await this.tokens.get(this.tenantId, request, refused);
+    return value === undefined ? undefined : this.hide(value);
+  }
+
+  refuseAccessToken(request: AccessTokenRequest, refused: string): Promise<void> {
+    return this.tokens.refuse(this.tenantId, request, refused);
+  }
+
+  private hide(value: string): string {
     const redactor = new Redactor([value]);
     hideInLogs(value, (line) => redactor.text(line));
     if (this.values.has(value)) return value;

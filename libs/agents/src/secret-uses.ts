@@ -1,4 +1,4 @@
-import type { AgentDefinition } from '@baton/a2a';
+import type { AgentDefinition, OAuthSettings } from '@baton/a2a';
 import { originOf, programOrigin } from '@baton/a2a';
 import {
   type LlmConfig,
@@ -36,7 +36,10 @@ function usesOfLlm(config: LlmConfig): SecretUse[] {
     const path = `config.tools.mcp[${i}]`;
     return 'command' in server
       ? named(`${path}.env`, server.env, [programOrigin(server.command, server.args)])
-      : named(`${path}.headers`, server.headers, [originOf(server.url)]);
+      : [
+          ...named(`${path}.headers`, server.headers, [originOf(server.url)]),
+          ...usesOfClient(`${path}.oauth`, server.oauth),
+        ];
   });
   return [...keys, ...tools];
 }
@@ -53,6 +56,12 @@ function usesOfModel(settings: ModelFields, path: string): SecretUse {
     destinations: [destination],
     ...(isOptional && { isOptional }),
   };
+}
+
+/** The password of a client. The authorization server may have its endpoints elsewhere: the sign-in checks that again. */
+function usesOfClient(path: string, settings: OAuthSettings | undefined): SecretUse[] {
+  if (settings?.clientSecret === undefined || settings.issuer === undefined) return [];
+  return [{ field: `${path}.clientSecret`, secret: settings.clientSecret, destinations: [] }];
 }
 
 const usesOfRemote = (config: RemoteConfig): SecretUse[] =>

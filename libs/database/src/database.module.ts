@@ -12,6 +12,8 @@ import { Database } from './connection/database.js';
 import { DeadLetterStore } from './runs/dead-letter.store.js';
 import { DispatchStore } from './dispatch/dispatch.store.js';
 import { QueueStore } from './dispatch/queue.store.js';
+import { OAuthConnectionStore } from './oauth/oauth-connection.store.js';
+import { OAuthSignInStore } from './oauth/oauth-sign-in.store.js';
 import { RemoteCallStore } from './delegation/remote-call.store.js';
 import { TaskTreeStore } from './delegation/task-tree.store.js';
 import { HostStore } from './catalog/host.store.js';
@@ -91,6 +93,8 @@ const STORES = [
   WebhookDeliveryStore,
   BulkStore,
   WebhookStore,
+  OAuthConnectionStore,
+  OAuthSignInStore,
 ];
 
 /** One line of JSON for programs that collect standard output. */

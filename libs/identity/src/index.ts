@@ -27,4 +27,7 @@ export { newSigningSecret, PushSecrets, SIGNING_PREFIX } from './push-secrets.js
 export { SecretBox } from './secret-box.js';
 export { SecretError } from './secret-error.js';
 export { Secrets } from './secrets.js';
-export type { ApiToken, SecretInfo, TokenRights } from '@baton/database';
+export type { ApiToken, OAuthConnection, SecretInfo, TokenRights } from '@baton/database';
+export { OAuthConnections } from './oauth/oauth-connections.js';
+export { OAuthFailure } from './oauth/oauth-failure.js';
+export { OAuthSignIns, type SignInFacts } from './oauth/oauth-sign-ins.js';

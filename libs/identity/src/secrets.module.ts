@@ -1,12 +1,16 @@
 import { Environment } from '@baton/config';
 import { SecretStore } from '@baton/database';
+import { OutboundModule } from '@baton/outbound';
 import { Global, Module } from '@nestjs/common';
+import { OAuthConnections } from './oauth/oauth-connections.js';
+import { OAuthSignIns } from './oauth/oauth-sign-ins.js';
 import { PushSecrets } from './push-secrets.js';
 import { Secrets } from './secrets.js';
 
-/** Provides Secrets, and those of push configs. */
+/** Provides Secrets, those of push configs, and the sign-ins at servers that agents call. */
 @Global()
 @Module({
+  imports: [OutboundModule],
   providers: [
     {
       provide: Secrets,
@@ -14,7 +18,9 @@ import { Secrets } from './secrets.js';
       inject: [SecretStore, Environment],
     },
     PushSecrets,
+    OAuthConnections,
+    OAuthSignIns,
   ],
-  exports: [Secrets, PushSecrets],
+  exports: [Secrets, PushSecrets, OAuthConnections, OAuthSignIns],
 })
 export class SecretsModule {}

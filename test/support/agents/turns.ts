@@ -1,4 +1,5 @@
 import { type Agent, type Message, type Part, Role, TaskState } from '@baton/a2a';
+import type { AccessTokens } from '../../../libs/agents/src/access-tokens.js';
 import { type SecretReader } from '../../../libs/agents/src/secret-reader.js';
 import { AgentList } from '../../../libs/agents/src/agent-list.js';
 import {
@@ -79,10 +80,16 @@ const NO_RECORDS = { byDefault: 'none', store: () => Promise.resolve(), hold: ()
 const refuse = () => Promise.reject(new Error('this turn has no way to the outside'));
 const NO_CALLS = { fetch: refuse, fetchWithin: () => refuse };
 
+/** Nobody is signed in anywhere. */
+export const NO_ACCESS_TOKENS: AccessTokens = {
+  get: () => Promise.resolve(undefined),
+  refuse: () => Promise.resolve(),
+};
+
 /** The secrets of a tenant. They may go anywhere, unless `reader` checks it. */
 export function turnSecrets(values: Readonly<Record<string, string>>, reader?: SecretReader): SecretGuard {
   const fixed = { get: (_tenantId: string, name: string) => Promise.resolve(values[name]) };
-  return new SecretGuard(reader ?? fixed, 'tenant-1');
+  return new SecretGuard(reader ?? fixed, 'tenant-1', NO_ACCESS_TOKENS);
 }
 
 export function agent(slug: string, runtime = 'executor'): Agent {

@@ -20,6 +20,8 @@ import {
   DeadLetterStore,
   HostStore,
   OperatorTokenStore,
+  OAuthConnectionStore,
+  OAuthSignInStore,
   IssuerStore,
   RunStore,
   ScheduleStore,
@@ -390,6 +392,9 @@ function fakesModule({
     // The audit log is tested on a real database: rest/audit/audit.int-spec.ts.
     { provide: AuditStore, useValue: { list: async () => [], write: async () => undefined } },
     { provide: SecretStore, useValue: secretStore() },
+    // Sign-ins at servers are tested on a real database: oauth-connections.int-spec.ts.
+    { provide: OAuthConnectionStore, useValue: { list: async () => [], remove: async () => undefined } },
+    { provide: OAuthSignInStore, useValue: { find: async () => undefined } },
     { provide: WorkerStore, useValue: { load: () => database.load() } },
     { provide: RunStore, useValue: { countActive: () => database.countActive() } },
     { provide: UsageStore, useValue: { largest: async () => [] } },

@@ -22,6 +22,7 @@ const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   'schedules/:id': 'Id or name of the schedule',
   'tokens/:id': 'Id of the token',
   'webhooks/:id': 'Id of the webhook',
+  'connections/:id': 'Id of the connection',
   'bulk-operations/:id': 'Id of the operation',
   'agents/:agent': 'Slug or id of the agent',
   'agent-systems/:agent': 'Slug or id of the agent',

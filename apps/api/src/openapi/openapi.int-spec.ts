@@ -200,6 +200,15 @@ async function makeDeadRun(): Promise<string> {
   return row!.id as string;
 }
 
+/** A sign-in at a server. @returns its id */
+async function signedIn(): Promise<string> {
+  const text = `INSERT INTO oauth_connections (tenant_id, id, resource, issuer, key_id, nonce, ciphertext, created_by)
+    SELECT id, gen_random_uuid(), 'https://desk.example.com/mcp', 'https://as.example.com', 'k', '', '', 'token:1'
+    FROM tenants WHERE slug = '${TENANT}' RETURNING id::text`;
+  const [row] = await app.get(Database, { strict: false }).systemQuery({ text }, []);
+  return row!.id as string;
+}
+
 async function makeFailedTask(): Promise<string> {
   const task = await makeTask();
   const text = `UPDATE tasks SET state = ${TaskState.TASK_STATE_FAILED}, active_run_id = NULL WHERE id = '${task}'`;
@@ -260,6 +269,20 @@ describe('what the API takes and answers is what its document says', () => {
     await tenant.call('listSecrets');
     await tenant.call('deleteSecret', { names });
     await tenant.refused('deleteSecret', { names }, 404);
+  });
+
+  it('of sign-ins at servers', async () => {
+    const mcp = [{ name: 'desk', url: 'https://desk.example.com/mcp', oauth: {} }];
+    const config = { model: 'openai/gpt-5', tools: { mcp } };
+    const agent = { name: 'Desk', description: 'Signs in', runtime: 'llm', config };
+    await tenant.call('putAgent', { names: { agent: 'desk' }, body: agent });
+    await tenant.call('beginConnection', { body: { agent: 'desk', server: 'desk' } });
+    await tenant.refused('beginConnection', { body: { agent: 'echo' } }, 400);
+    const id = await signedIn();
+    expect(await tenant.call('listConnections')).toMatchObject({ connections: [{ id, state: 'signed-in' }] });
+    await tenant.call('deleteConnection', { names: { id } });
+    await tenant.refused('deleteConnection', { names: { id } }, 404);
+    await tenant.call('deleteAgent', { names: { agent: 'desk' } });
   });
 
   it('of schedules', async () => {

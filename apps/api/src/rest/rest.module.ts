@@ -12,6 +12,8 @@ import { AuditController } from './audit/audit.controller.js';
 import { BulkController } from './bulk/bulk.controller.js';
 import { DeadLettersController } from './dead-letters/dead-letters.controller.js';
 import { DeadPushesController } from './dead-letters/dead-pushes.controller.js';
+import { ConnectionsController } from './connections/connections.controller.js';
+import { SignInPagesController } from './connections/sign-in-pages.controller.js';
 import { LimitsController } from './limits/limits.controller.js';
 import { ArbiterRequestsController } from './tasks/arbiter-requests.controller.js';
 import { TasksController } from './tasks/tasks.controller.js';
@@ -23,7 +25,7 @@ import { SpendingCapsController } from './spending-caps/spending-caps.controller
 import { WebhooksController } from './webhooks/webhooks.controller.js';
 import { WhoamiController } from './whoami/whoami.controller.js';
 
-/** Baton's own REST API, beside A2A: a tenant's tasks, operations on many of them, dead letters, agents, secrets, schedules, webhooks, tokens, usage, spending caps and audit log; and who calls. */
+/** Baton's own REST API, beside A2A: a tenant's tasks, operations on many of them, dead letters, agents, secrets, sign-ins at servers, schedules, webhooks, tokens, usage, spending caps and audit log; and who calls. */
 @Module({
   imports: [CoreModule, HttpModule, SecretsModule, TasksModule],
   controllers: [
@@ -32,6 +34,8 @@ import { WhoamiController } from './whoami/whoami.controller.js';
     BulkController,
     DeadLettersController,
     SecretsController,
+    ConnectionsController,
+    SignInPagesController,
     SchedulesController,
     TokensController,
     DeadPushesController,

@@ -42,6 +42,12 @@ export const AUDIT_ACTIONS = {
   'cap.warning':
     '80 % of a spending cap are used, for the first time in its period. `detail` has the amounts in millionths.',
   'cap.delete': 'A spending cap was removed.',
+  'connection.begin':
+    'A sign-in at a server that agents call was begun. `detail` has the URL of the server, and the agent.',
+  'connection.sign-in': 'A tenant, or the caller in `detail`, was signed in at a server that agents call.',
+  'connection.end':
+    'A sign-in is over, because the server or its authorization server refuses the tokens. `detail` has the reason.',
+  'connection.sign-out': 'A tenant, or the caller in `detail`, was signed out.',
   'host.bind': 'A host name was bound to an agent.',
   'host.unbind': 'The binding of a host name was removed.',
   'issuer.add': 'An OpenID provider was trusted.',
@@ -107,6 +113,7 @@ export interface AuditTarget {
     | 'schedule'
     | 'webhook'
     | 'cap'
+    | 'connection'
     | 'host'
     | 'task'
     | 'bulk-operation'

@@ -176,7 +176,7 @@ async function migrationsOf(session: BackupSession, kept: readonly Table[]): Pro
 }
 
 /** Tables with values that the master key has encrypted. */
-const SEALED = ['secrets', 'push_configs', 'webhooks'];
+const SEALED = ['secrets', 'push_configs', 'webhooks', 'oauth_clients', 'oauth_connections'];
 
 async function masterKeyIdsOf(session: BackupSession, kept: readonly Table[]): Promise<string[]> {
   // The first releases had none of them.

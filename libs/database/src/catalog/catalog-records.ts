@@ -37,6 +37,8 @@ export interface SecretKey {
  */
 export const pushSecretName = (taskId: string, configId: string): string => `push ${taskId} ${configId}`;
 export const webhookSecretName = (id: string): string => `webhook ${id}`;
+export const connectionSecretName = (id: string): string => `connection ${id}`;
+export const oauthClientSecretName = (issuer: string): string => `oauth-client ${issuer}`;
 
 /** An agent of a tenant's catalog in its present version. */
 export interface CatalogEntry extends Agent {

@@ -130,8 +130,8 @@ export class SecretStore {
   }
 
   /**
-   * At most `limit` secrets of all tenants that another key has encrypted, by tenant and name: also those of push configs and
-   * of webhooks.
+   * At most `limit` secrets of all tenants that another key has encrypted, by tenant and name: also those of push configs,
+   * of webhooks, and of sign-ins at servers.
    * @param after the last one of the previous batch
    */
   async listOutdated(keyId: string, limit: number, after?: SecretKey): Promise<(SecretKey & SealedSecret)[]> {
@@ -144,6 +144,10 @@ export class SecretStore {
           SELECT tenant_id, 'push ' || task_id || ' ' || id, key_id, nonce, ciphertext FROM push_configs WHERE key_id <> ${keyId}
           UNION ALL
           SELECT tenant_id, 'webhook ' || id, key_id, nonce, ciphertext FROM webhooks WHERE key_id <> ${keyId}
+          UNION ALL
+          SELECT tenant_id, 'connection ' || id, key_id, nonce, ciphertext FROM oauth_connections WHERE key_id <> ${keyId}
+          UNION ALL
+          SELECT tenant_id, 'oauth-client ' || issuer, key_id, nonce, ciphertext FROM oauth_clients WHERE key_id <> ${keyId}
         ) sealed
         WHERE (tenant_id, name COLLATE "C") > (${tenantId}::uuid, ${name} COLLATE "C")
         ORDER BY tenant_id, name COLLATE "C" LIMIT ${limit}`,
@@ -163,6 +167,12 @@ export class SecretStore {
       }
       if (kind === 'webhook' && id !== '') {
         return prisma.webhook.updateMany({ where: { tenantId, id, keyId, nonce }, data });
+      }
+      if (kind === 'connection' && id !== '') {
+        return prisma.oAuthConnection.updateMany({ where: { tenantId, id, keyId, nonce }, data });
+      }
+      if (kind === 'oauth-client' && id !== '') {
+        return prisma.oAuthClient.updateMany({ where: { tenantId, issuer: id, keyId, nonce }, data });
       }
       return prisma.secret.updateMany({ where: { tenantId, name, keyId, nonce }, data });
     });

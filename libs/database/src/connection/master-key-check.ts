@@ -22,6 +22,14 @@ export const SEALED_BY = {
   text: `SELECT key_id AS id, count(*)::int AS count FROM (SELECT key_id FROM secrets UNION ALL SELECT key_id FROM push_configs
     UNION ALL SELECT key_id FROM webhooks) AS sealed WHERE key_id IS NOT NULL GROUP BY key_id ORDER BY count(*) DESC, key_id`,
 };
+/** The same with the tables that older databases do not have. Nothing is in them before a database has a key. */
+export const ALL_SEALED_BY = {
+  text: SEALED_BY.text.replace(
+    ') AS sealed',
+    ` UNION ALL SELECT key_id FROM oauth_connections
+    UNION ALL SELECT key_id FROM oauth_clients) AS sealed`,
+  ),
+};
 
 const SET = {
   text: `INSERT INTO installation (name, value) VALUES ('${MASTER_KEY}', $1)

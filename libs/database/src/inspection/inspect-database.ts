@@ -4,7 +4,7 @@ import { type AuditGuard, auditGuardOf } from '../migrations/audit-guard.js';
 import { findShiftedTimes, type ShiftedTimes } from '../migrations/shifted-times.js';
 import { Database } from '../connection/database.js';
 import { migrationNames } from '../connection/migrations-folder.js';
-import { FIND_MASTER_KEY, SEALED_BY } from '../connection/master-key-check.js';
+import { ALL_SEALED_BY, FIND_MASTER_KEY } from '../connection/master-key-check.js';
 import { assertBound, beginIn, isSystemKeyRefused, SYSTEM_SCOPE } from '../connection/row-security.js';
 import { assertSession, DatabaseSetupError } from '../connection/session-check.js';
 import { plainError } from '../connection/transient.js';
@@ -242,7 +242,7 @@ async function acrossTenants(
       await client.query('ROLLBACK').catch(() => undefined);
     }
   };
-  const keys = await inScope(() => client.query<{ id: string; count: number }>(SEALED_BY));
+  const keys = await inScope(() => client.query<{ id: string; count: number }>(ALL_SEALED_BY));
   const record = await inScope(() => client.query<{ id: string }>(FIND_MASTER_KEY));
   const undecided = await inScope(() => one<{ count: number }>(client, WITHOUT_RETENTION));
   return {

@@ -1,5 +1,5 @@
 import { clock } from '@baton/telemetry';
-import { isUuid, type Scope } from '@baton/a2a';
+import { isUuid, type Scope, tokenPrincipal } from '@baton/a2a';
 import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
@@ -169,6 +169,10 @@ export class TokenStore {
       });
       for (const { id, name, prefix } of revoked) {
         await record({ action: 'token.revoke', target: targetOf(id), by, detail: { name, prefix } });
+        // What its caller has signed in to is nobody's.
+        const ofCaller = { tenantId, caller: tokenPrincipal(id).key };
+        await prisma.oAuthConnection.deleteMany({ where: ofCaller });
+        await prisma.oAuthSignIn.deleteMany({ where: ofCaller });
       }
     });
     const rows = await this.catalog.inTenant(tenantId, (prisma) =>

@@ -1,4 +1,4 @@
-import { cancelRemoteCalls, SecretGuard, SecretReader } from '@baton/agents';
+import { AccessTokens, cancelRemoteCalls, SecretGuard, SecretReader } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { type CanceledCalls, JournalStore, RemoteCallStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
@@ -25,6 +25,7 @@ export class CanceledRemoteCalls extends RepeatedWork {
     private readonly journals: JournalStore,
     private readonly agents: AgentDirectory,
     private readonly secrets: SecretReader,
+    private readonly tokens: AccessTokens,
     private readonly outbound: Outbound,
     private readonly limits: LimitsService,
     private readonly environment: Environment,
@@ -47,7 +48,7 @@ export class CanceledRemoteCalls extends RepeatedWork {
     ]);
     const ports = {
       outbound: this.outbound.forTenant(tenantId, () => this.limits.egress(tenantId)),
-      secrets: new SecretGuard(this.secrets, tenantId),
+      secrets: new SecretGuard(this.secrets, tenantId, this.tokens),
       environment: this.environment,
       logger: this.logger,
     };

@@ -1,5 +1,12 @@
 import { type Agent, type Task, wellFormed } from '@baton/a2a';
-import { type GuardedTurn, type TurnLog, SecretReader, SecretGuard, withOrigin } from '@baton/agents';
+import {
+  AccessTokens,
+  type GuardedTurn,
+  type TurnLog,
+  SecretReader,
+  SecretGuard,
+  withOrigin,
+} from '@baton/agents';
 import {
   type ClaimedRun,
   ContextStateStore,
@@ -37,6 +44,7 @@ export class TurnBuilder {
     private readonly states: ContextStateStore,
     private readonly remoteCalls: RemoteCallStore,
     private readonly compensations: CompensationStore,
+    private readonly tokens: AccessTokens,
   ) {}
 
   /** The records of the calls that an attempt makes of its model. */
@@ -59,7 +67,7 @@ export class TurnBuilder {
     const journal = new RunJournal(this.journals, run, signal, this.remoteCalls, this.compensations);
     const origin = hasOrigin(stored) ? await journal.origin() : undefined;
     const task = origin ? withOrigin(stored, origin) : stored;
-    const secrets = new SecretGuard(this.secrets, tenantId);
+    const secrets = new SecretGuard(this.secrets, tenantId, this.tokens);
     const egress = () => retryTransient(() => this.limits.egress(tenantId), { signal });
     const outbound = () => this.outbound.forTenant(tenantId, egress);
     const console = () => secrets.console(this.consoles.of(run));

@@ -1,4 +1,4 @@
-import { AgentList, ChildTasks, IndexModels, SecretReader, TokenBudget } from '@baton/agents';
+import { AccessTokens, AgentList, ChildTasks, IndexModels, SecretReader, TokenBudget } from '@baton/agents';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from '../catalog/agent-directory.js';
 import { AgentDirectoryModule } from '../catalog/agent-directory.module.js';
@@ -6,6 +6,7 @@ import { DelegatedTasks } from '../delegation/delegated-tasks.js';
 import { TurnsModule } from '../turns/turns.module.js';
 import { TenantTokenBudget } from './tenant-token-budget.js';
 import { TenantIndexModels } from './tenant-index-models.js';
+import { TenantAccessTokens } from './tenant-access-tokens.js';
 import { TenantSecretReader } from './tenant-secret-reader.js';
 
 /** The services of the platform that runtimes can use. */
@@ -14,10 +15,11 @@ import { TenantSecretReader } from './tenant-secret-reader.js';
   providers: [
     { provide: AgentList, useExisting: AgentDirectory },
     { provide: SecretReader, useClass: TenantSecretReader },
+    { provide: AccessTokens, useClass: TenantAccessTokens },
     { provide: TokenBudget, useClass: TenantTokenBudget },
     { provide: ChildTasks, useClass: DelegatedTasks },
     { provide: IndexModels, useClass: TenantIndexModels },
   ],
-  exports: [AgentList, SecretReader, TokenBudget, ChildTasks, IndexModels],
+  exports: [AccessTokens, AgentList, SecretReader, TokenBudget, ChildTasks, IndexModels],
 })
 export class RuntimePortsModule {}

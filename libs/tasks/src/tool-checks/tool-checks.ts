@@ -1,5 +1,5 @@
 import { type AgentDefinition, type FieldViolation, ProtocolError } from '@baton/a2a';
-import { checkTools, SecretGuard, SecretReader } from '@baton/agents';
+import { AccessTokens, checkTools, SecretGuard, SecretReader } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { LimitsService } from '@baton/identity';
 import { Outbound } from '@baton/outbound';
@@ -21,6 +21,7 @@ export class ToolChecks {
 
   constructor(
     private readonly secrets: SecretReader,
+    private readonly tokens: AccessTokens,
     private readonly outbound: Outbound,
     private readonly limits: LimitsService,
     private readonly environment: Environment,
@@ -43,7 +44,7 @@ export class ToolChecks {
     try {
       const ports = {
         outbound: this.outbound.forTenant(tenantId, () => this.limits.egress(tenantId)),
-        secrets: new SecretGuard(this.secrets, tenantId),
+        secrets: new SecretGuard(this.secrets, tenantId, this.tokens),
         environment: this.environment,
         logger: this.logger,
       };

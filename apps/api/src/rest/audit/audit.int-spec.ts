@@ -242,6 +242,20 @@ const WRITES: Readonly<Record<string, () => Promise<Step>>> = {
     const { id } = (await admin.ask('PUT', '/v1/spending-caps', body)).json as { id: string };
     return { path: `/v1/spending-caps/${id}`, action: 'cap.delete', target: id };
   },
+  'POST /v1/connections': async () => {
+    const server = { name: 'desk', url: 'https://desk.example.com/mcp', oauth: {} };
+    const agent = { ...ECHO, runtime: 'llm', config: { model: 'openai/gpt-5', tools: { mcp: [server] } } };
+    await admin.ask('PUT', '/v1/agents/signs-in', agent);
+    return { path: '/v1/connections', body: { agent: 'signs-in' }, action: 'connection.begin', target: UUID };
+  },
+  'DELETE /v1/connections/:id': async () => {
+    const target = randomUUID();
+    await sql(
+      `INSERT INTO oauth_connections (tenant_id, id, resource, issuer, key_id, nonce, ciphertext, created_by)
+       VALUES ('${tenantId}', '${target}', 'https://desk.example.com', 'https://as.example.com', 'k', '', '', 'token:1')`,
+    );
+    return { path: `/v1/connections/${target}`, action: 'connection.sign-out', target };
+  },
   'POST /v1/webhooks': async () => ({
     path: '/v1/webhooks',
     body: { url: 'http://127.0.0.1:9/' },

@@ -57,10 +57,12 @@ export async function replayRequest(recorded: RecordedTask): Promise<TurnRequest
       keepArtifact: () => undefined,
       wakeIn: () => undefined,
     },
-    secrets: { redactor: NOTHING_SECRET, get: () => Promise.resolve(undefined) },
+    secrets: { redactor: NOTHING_SECRET, get: nothing, accessToken: nothing, refuseAccessToken: nothing },
     extensions: [],
   } satisfies Partial<Turn>;
   const steps = await TurnSteps.open(turn as unknown as Turn);
   // Code that has thrown is only replayed to undo its steps.
   return steps.recorded.length === 0 || steps.compensating ? undefined : turnRequest(steps);
 }
+
+const nothing = (): Promise<undefined> => Promise.resolve(undefined);

@@ -6,6 +6,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { FetchLike, Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { OutboundCalls } from '@baton/outbound';
 import type { TurnSecrets } from '../../../../agent-runtime.js';
+import { SignedInFetch } from '../../../../outbound/signed-in-fetch.js';
 import {
   type McpServerConfig,
   type RemoteMcpServer,
@@ -29,6 +30,8 @@ export interface LinkPorts {
   secrets: TurnSecrets;
   environment: Environment;
   log: Logger;
+  /** Of a server with `oauth`. Default: a new one. */
+  signedIn?: SignedInFetch | undefined;
 }
 
 /** The ways to a server: links for the revisions with sessions, the preferred one first, and what a modern server is called with. */
@@ -48,12 +51,23 @@ export async function waysTo(config: McpServerConfig, ports: LinkPorts): Promise
   // Checked here, because the error of fetch would show the value.
   if (bad !== undefined)
     throw new Error(`the value of its header ${bad} holds characters that no header can have`);
-  const fetch = ports.outbound.fetchWithin({ maxBytes: MAX_BYTES, json: true, limit: 'toolAnswer' });
+  const guarded = ports.outbound.fetchWithin({ maxBytes: MAX_BYTES, json: true, limit: 'toolAnswer' });
+  const signedIn = ports.signedIn ?? signedInFetch(config, ports);
+  await signedIn?.assertSignedIn();
+  const fetch = signedIn?.over(guarded) ?? guarded;
   const link = (kind: HttpKind) => (): Link => httpLink(kind, new URL(config.url), headers, fetch);
   const links = kindsOf(config).map(link);
   return config.transport === 'sse'
     ? { links }
     : { links, modern: { url: config.url, headers, send: fetch } };
+}
+
+/** Of a server with `oauth`. */
+export function signedInFetch(
+  config: McpServerConfig,
+  { secrets }: Pick<LinkPorts, 'secrets'>,
+): SignedInFetch | undefined {
+  return 'url' in config && config.oauth ? new SignedInFetch(secrets, config.url, config.oauth) : undefined;
 }
 
 function kindsOf({ transport }: RemoteMcpServer): HttpKind[] {

@@ -1,3 +1,4 @@
+import { oauthSettings } from '@baton/a2a';
 import { z } from 'zod';
 import { duration } from '../../../../setting-fields.js';
 
@@ -65,6 +66,8 @@ const remote = z.strictObject({
   /** Default: `http` (streamable HTTP), with a fallback to `sse`. */
   transport: z.enum(['http', 'sse'], 'must be http or sse').optional(),
   headers: z.record(headerName, secretValue).default({}),
+  /** Sign in at the server with OAuth 2.1. */
+  oauth: oauthSettings.optional(),
 });
 
 const stdio = z.strictObject({
@@ -82,6 +85,14 @@ export const mcpServers = z
   .max(MAX_SERVERS, `must be at most ${MAX_SERVERS} servers`)
   .refine((servers) => new Set(servers.map(({ name }) => name)).size === servers.length, {
     error: 'must have a name of its own for each server',
+  })
+  .superRefine((servers, context) => {
+    for (const [i, server] of servers.entries()) {
+      if (!('url' in server) || server.oauth === undefined) continue;
+      const header = Object.keys(server.headers).find((name) => name.toLowerCase() === 'authorization');
+      const message = 'is set by oauth: remove one of the two';
+      if (header !== undefined) context.addIssue({ code: 'custom', path: [i, 'headers', header], message });
+    }
   })
   .default([]);
 

@@ -4,6 +4,7 @@ import type { Logger, Metrics } from '@baton/telemetry';
 import pLimit from 'p-limit';
 import { Suspension, type Turn, type TurnSecrets } from '../../../../agent-runtime.js';
 import { ApprovalsPending } from '../../approval/approval.js';
+import type { SignedInFetch } from '../../../../outbound/signed-in-fetch.js';
 import { AgentFailure } from '../../agent-failure.js';
 import type { LlmConfig } from '../../llm-config.js';
 import { OutcomeUnknown } from '../outcome-unknown.js';
@@ -19,7 +20,7 @@ import { fits, type McpServerConfig } from './mcp-config.js';
 import { isTransient, isUnknown, serverFailure, whyUnusable } from './mcp-failure.js';
 import type { McpConnection } from './mcp-connection.js';
 import { ModernConnection } from './modern-connection.js';
-import { waysTo } from './links.js';
+import { signedInFetch, waysTo } from './links.js';
 import type { RemoteCall } from '../remote-call.js';
 import { lookAt, RemoteToolCall } from './remote-tool-call.js';
 import type { ServerEras } from './server-eras.js';
@@ -41,6 +42,8 @@ const MAX_CONCURRENT_OPENS = 4;
 interface OpenServer {
   config: McpServerConfig;
   connection: McpConnection | ModernConnection;
+  /** Of a server with `oauth`. */
+  signedIn: SignedInFetch | undefined;
   secrets: TurnSecrets;
   tools: ListedTool[];
   /** Maximum size of a result's files, because they must fit into an event. */
@@ -83,11 +86,18 @@ async function openServer(
   const { tenantId, task, runId, secrets, outbound } = turn;
   const log = logger.child({ tenantId, taskId: task.id, runId, mcpServer: config.name });
   let connection: McpConnection | ModernConnection | undefined;
+  const signedIn = signedInFetch(config, { secrets });
   try {
     const known = 'url' in config ? eras.of(tenantId, config.url) : undefined;
     const onError = (error: Error): void =>
       log.debug('MCP connection', { reason: serverFailure(error, secrets.redactor) });
-    connection = await connectionTo(config, { outbound, secrets, environment, log }, known, signal, onError);
+    connection = await connectionTo(
+      config,
+      { outbound, secrets, environment, log, signedIn },
+      known,
+      signal,
+      onError,
+    );
     const list = new ToolList(config.allow, connection.era === 'modern');
     await connection.listTools(list, signal);
     if ('url' in config) eras.learn(tenantId, config.url, connection.era);
@@ -101,14 +111,14 @@ async function openServer(
       });
     const maxFileBytes = Math.floor(environment.maxEventBytes / 2);
     const onExcess = (): void => metrics.limitExceeded.inc({ limit: 'toolResult' });
-    return { config, connection, secrets, tools, maxFileBytes, onExcess };
+    return { config, connection, signedIn, secrets, tools, maxFileBytes, onExcess };
   } catch (error) {
     await connection?.close();
     signal.throwIfAborted();
     // The next turn asks again what it speaks.
     if ('url' in config && !isTransient(error)) eras.forget(tenantId, config.url);
     if (error instanceof ToolListExcess) metrics.limitExceeded.inc({ limit: 'toolList' });
-    const reason = `The MCP server "${config.name}" can't be used: ${whyUnusable(error, secrets.redactor)}`;
+    const reason = `The MCP server "${config.name}" can't be used: ${whyUnusable(signedIn?.needed ?? error, secrets.redactor)}`;
     log.warn('MCP server not usable', { reason });
     if (config.optional) return undefined;
     throw new AgentFailure(reason);
@@ -222,7 +232,7 @@ function watched(context: ToolCallContext): { context: ToolCallContext; lost: Se
 
 function agentTool(
   name: string,
-  { config, connection, secrets, maxFileBytes, onExcess }: OpenServer,
+  { config, connection, signedIn, secrets, maxFileBytes, onExcess }: OpenServer,
   tool: ListedTool,
   shared: { terms: LlmConfig['approvals']; isShared: boolean },
 ): AgentTool {
@@ -250,6 +260,8 @@ function agentTool(
         return toolOutput(name, clean, { limit: config.resultLimit, maxFileBytes, onExcess });
       } catch (error) {
         context.signal.throwIfAborted();
+        if (signedIn?.needed)
+          throw new AgentFailure(`The MCP server "${config.name}" can't be used: ${signedIn.needed.message}`);
         if (lost.has(error) || error instanceof Suspension || error instanceof ApprovalsPending) throw error;
         if (repeat === 'ask' && isUnknown(error))
           throw new OutcomeUnknown('what became of the call is not known');

@@ -1,0 +1,45 @@
+import { z } from 'zod';
+
+const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+/** RFC 6749, section 3.3. */
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/;
+
+const CREDENTIALS = ['tenant'] as const;
+
+/**
+ * How an agent signs in at a server that it calls (OAuth 2.1). Without a client id, Baton registers itself at the authorization
+ * server.
+ */
+export const oauthSettings = z
+  .strictObject({
+    /** Who signs in. `tenant`: one sign-in for all callers. */
+    credentials: z.enum(CREDENTIALS, 'must be tenant').default('tenant'),
+    /** What to ask for. Default: what the server names. */
+    scopes: z.array(z.string().regex(SCOPE, 'is not a scope')).max(100).optional(),
+    /** Identifier of the authorization server. Default: the one that the server names. */
+    issuer: z
+      .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+      .max(2048)
+      .optional(),
+    /** A client that is registered there. */
+    clientId: z.string().min(1).max(1024).optional(),
+    /** Name of the secret with its password. */
+    clientSecret: z.string().regex(SECRET_NAME, 'is not the name of a secret').optional(),
+  })
+  .refine(({ clientId, clientSecret }) => clientSecret === undefined || clientId !== undefined, {
+    error: 'is the secret of a client: also set clientId',
+    path: ['clientSecret'],
+  })
+  // Another server could name an authorization server of its own, and get the secret.
+  .refine(({ issuer, clientSecret }) => clientSecret === undefined || issuer !== undefined, {
+    error: 'must be set with clientSecret',
+    path: ['issuer'],
+  });
+
+export type OAuthSettings = z.output<typeof oauthSettings>;
+
+/** The name of a server for its sign-ins: its URL in the settings of agents, in one spelling. */
+export function oauthResource(url: string): string {
+  const { href } = new URL(url);
+  return href.split('#')[0] ?? href;
+}

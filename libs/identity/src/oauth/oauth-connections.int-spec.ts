@@ -1,0 +1,297 @@
+import {
+  CatalogClient,
+  Database,
+  OAuthConnectionStore,
+  OAuthSignInStore,
+  PLATFORM_ACTOR,
+  SecretStore,
+  TenantStore,
+  TokenStore,
+} from '@baton/database';
+import { NO_EGRESS_LISTS, Outbound } from '@baton/outbound';
+import { randomBytes } from 'node:crypto';
+import { Client } from 'pg';
+import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
+import { TestBrowser, TestOAuthServer } from '../../../../test/support/oauth-server.js';
+import type { LimitsService } from '../limits.service.js';
+import { Secrets } from '../secrets.js';
+import { OAuthConnections } from './oauth-connections.js';
+import { OAuthSignIns } from './oauth-sign-ins.js';
+
+const REDIRECT = 'https://baton.example/oauth/callback';
+const [one, two] = [randomBytes(32), randomBytes(32)];
+
+let database: TestDatabase;
+let server: TestOAuthServer;
+let acme: string;
+const open: { close(): Promise<void> }[] = [];
+
+/** What one process has: connections of its own to Postgres. */
+function startProcess(masterKey = one, ...previousMasterKeys: Buffer[]) {
+  const catalog = new CatalogClient(database.url);
+  const sql = new Database({ url: database.url, poolSize: 2 });
+  open.push(catalog, sql);
+  const environment = { masterKey, previousMasterKeys };
+  const secrets = new Secrets(new SecretStore(catalog), environment);
+  const outbound = new Outbound({ outboundAllow: ['127.0.0.1'] });
+  const limits = { egress: () => Promise.resolve(NO_EGRESS_LISTS) } as unknown as LimitsService;
+  const signInStore = new OAuthSignInStore(sql, catalog);
+  const store = new OAuthConnectionStore(sql, catalog);
+  const connections = new OAuthConnections(store, signInStore, secrets, outbound, limits, environment);
+  return { catalog, secrets, connections, signIns: new OAuthSignIns(signInStore, connections) };
+}
+let main: ReturnType<typeof startProcess>;
+
+beforeAll(async () => {
+  [database, server] = await Promise.all([createDatabase(), TestOAuthServer.start()]);
+  main = startProcess();
+  acme = (await new TenantStore(main.catalog).create('acme')).id;
+});
+afterAll(async () => {
+  await Promise.all(open.map((each) => each.close()));
+  await Promise.all([database.drop(), server.stop()]);
+});
+beforeEach(async () => {
+  server.metadata = {};
+  server.resourceMetadata = {};
+  server.iss = undefined;
+  server.lifetime = 3600;
+  server.answers.clear();
+  await sql('DELETE FROM oauth_connections');
+});
+
+async function sql(text: string): Promise<Record<string, unknown>[]> {
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  await client.query(`SET baton.tenant = 'system'`);
+  const { rows } = await client.query<Record<string, unknown>>(text);
+  await client.end();
+  return rows;
+}
+
+const settings = { credentials: 'tenant' } as const;
+const key = (caller: string | null = null) => ({ tenantId: acme, resource: server.resource, caller });
+const wanted = (more: object = {}) => ({
+  tenantId: acme,
+  caller: null,
+  url: server.resource,
+  settings,
+  agent: 'desk',
+  createdBy: 'token:1',
+  ...more,
+});
+
+/** A browser opens the link, and the authorization server sends it back. */
+async function answered(more: object = {}) {
+  const { ticket } = await main.signIns.begin(wanted(more), PLATFORM_ACTOR);
+  const opened = await main.signIns.open(ticket, undefined, REDIRECT);
+  const back = new URL((await new TestBrowser().open(opened!.url)).location);
+  return { kept: opened!.kept, answer: Object.fromEntries(back.searchParams) as Record<string, string> };
+}
+
+async function signIn(more: object = {}): Promise<void> {
+  const { answer, kept } = await answered(more);
+  await main.signIns.finish(answer, kept, {});
+}
+
+describe('a sign-in at a server', () => {
+  it('gives the tenant a token for it, with PKCE, the resource, and a client that is registered once', async () => {
+    await signIn();
+    const token = await main.connections.token(key());
+    expect(server.access.get(token!)).toMatchObject({ resource: server.resource, scope: 'tools' });
+    await signIn();
+    expect(server.registrations).toHaveLength(1);
+    expect(server.registrations[0]).toMatchObject({
+      redirect_uris: [REDIRECT],
+      token_endpoint_auth_method: 'none',
+    });
+    expect(server.authorizations.at(-1)?.get('code_challenge_method')).toBe('S256');
+    expect(server.tokenRequests.at(-1)?.get('resource')).toBe(server.resource);
+    const [row] = await main.connections.list(acme, { limit: 10 });
+    expect(row).toMatchObject({
+      resource: server.resource,
+      caller: null,
+      issuer: server.issuer,
+      scope: 'tools',
+      ended: null,
+    });
+    const stored = JSON.stringify(
+      await sql(`SELECT encode(ciphertext, 'escape') AS c, c.* FROM oauth_connections c`),
+    );
+    for (const given of server.given) expect(stored).not.toContain(given);
+  });
+
+  it('takes the client of the settings, and its secret', async () => {
+    await main.secrets.set(acme, 'desk-client', 'hunter2', [server.url]);
+    const registered = {
+      credentials: 'tenant',
+      issuer: server.issuer,
+      clientId: 'desk',
+      clientSecret: 'desk-client',
+      scopes: ['a', 'b'],
+    };
+    await signIn({ settings: registered });
+    expect(server.access.get((await main.connections.token(key()))!)).toMatchObject({
+      clientId: 'desk',
+      scope: 'a b',
+    });
+    expect(server.registrations).toHaveLength(1);
+  });
+
+  it('is refused with another state, another browser, another issuer, and a second time', async () => {
+    const { answer, kept } = await answered();
+    const refused = (change: object, its: string | null = kept) =>
+      expect(main.signIns.finish({ ...answer, ...change }, its ?? undefined, {})).rejects.toThrow(
+        'this sign-in is over',
+      );
+    await refused({ state: answer.state!.slice(0, -3) + 'AAA' });
+    await refused({ state: 'x' });
+    await refused({}, 'another');
+    await refused({}, null);
+    await main.signIns.finish(answer, kept, {});
+    await refused({});
+    const other = await answered();
+    const elsewhere = main.signIns.finish({ ...other.answer, iss: 'https://evil.example' }, other.kept, {});
+    await expect(elsewhere).rejects.toThrow('does not come from the authorization server that was asked');
+    const silent = await answered();
+    const { iss: _, ...without } = silent.answer;
+    await expect(main.signIns.finish(without, silent.kept, {})).rejects.toThrow('does not come from');
+  });
+
+  it('ends with a plain reason where a person refuses', async () => {
+    const { answer, kept } = await answered();
+    const { code: _, ...rest } = answer;
+    await expect(main.signIns.finish({ ...rest, error: 'access_denied' }, kept, {})).rejects.toThrow(
+      'the sign-in was refused',
+    );
+  });
+
+  const begun = async (): Promise<unknown> => {
+    const { ticket } = await main.signIns.begin(wanted(), PLATFORM_ACTOR);
+    return main.signIns.open(ticket, undefined, REDIRECT);
+  };
+
+  it.each([
+    ['leads inside', { token_endpoint: 'https://10.0.0.1/token' }, /"10\.0\.0\.1"/],
+    ['sends people inside', { authorization_endpoint: 'https://192.168.1.1/' }, /"192\.168\.1\.1"/],
+    ['has no TLS', { authorization_endpoint: 'http://1.1.1.1/authorize' }, /is not an https URL/],
+    [
+      'leads to a script',
+      { authorization_endpoint: 'javascript:alert(1)' },
+      /not one of OAuth|not an https URL/,
+    ],
+    ['is of another issuer', { issuer: 'https://other.example' }, /is that of another issuer/],
+    ['has no PKCE', { code_challenge_methods_supported: ['plain'] }, /S256/],
+  ])('uses no authorization server whose metadata %s', async (_what, metadata, reason) => {
+    server.metadata = metadata;
+    await expect(begun()).rejects.toThrow(reason);
+  });
+
+  it('uses no metadata of another resource, and none at an address inside', async () => {
+    server.resourceMetadata = { resource: 'https://other.example/mcp' };
+    await expect(begun()).rejects.toThrow('is for another resource');
+    server.resourceMetadata = { authorization_servers: ['https://10.1.2.3'] };
+    await expect(begun()).rejects.toThrow('"10.1.2.3"');
+  });
+
+  it('reads no answer without an end', async () => {
+    let close: () => void = () => undefined;
+    const closed = new Promise<void>((resolve) => (close = resolve));
+    server.answers.set('/.well-known/oauth-authorization-server/as', () => ({
+      stream: (response) => {
+        const more = (): void =>
+          void (
+            response.destroyed ||
+            (response.write('x'.repeat(65_536)) ? setImmediate(more) : response.once('drain', more))
+          );
+        response.once('close', () => close());
+        more();
+      },
+    }));
+    await expect(begun()).rejects.toThrow(/larger|too large|bytes/);
+    await closed;
+  });
+});
+
+describe('tokens', () => {
+  const due = () => sql('UPDATE oauth_connections SET refresh_at = now()');
+
+  it('are refreshed once by five workers at the moment of expiry, and nobody is signed out', async () => {
+    await signIn();
+    const before = await main.connections.token(key());
+    await due();
+    server.refreshes = 0;
+    const workers = Array.from({ length: 5 }, () => startProcess());
+    const tokens = await Promise.all(workers.map(({ connections }) => connections.token(key())));
+    expect(new Set(tokens).size).toBe(1);
+    expect(tokens[0]).not.toBe(before);
+    expect(server.access.has(tokens[0]!)).toBe(true);
+    expect([server.refreshes, server.thefts]).toEqual([1, []]);
+    // The refresh token that has come is stored.
+    await due();
+    expect(server.access.has((await workers[3]!.connections.token(key()))!)).toBe(true);
+    expect(server.thefts).toEqual([]);
+  });
+
+  it('that the server refuses are refreshed once, by all who were refused', async () => {
+    await signIn();
+    const refused = await main.connections.token(key());
+    server.refreshes = 0;
+    const tokens = await Promise.all([1, 2, 3].map(() => startProcess().connections.token(key(), refused)));
+    expect([new Set(tokens).size, server.refreshes]).toEqual([1, 1]);
+  });
+
+  it('are over when their refresh is refused, with a record', async () => {
+    await signIn();
+    server.expireRefresh();
+    await due();
+    expect(await main.connections.token(key())).toBeUndefined();
+    const [row] = await main.connections.list(acme, { limit: 10 });
+    expect(row?.ended).toContain('the refresh was refused');
+    const actions = (await sql('SELECT action FROM audit_records ORDER BY id')).map(({ action }) => action);
+    expect(actions.slice(-3)).toEqual(['connection.begin', 'connection.sign-in', 'connection.end']);
+  });
+
+  it('stay when the authorization server is away', async () => {
+    await signIn();
+    await due();
+    server.answers.set('/as/token', () => ({ status: 503, json: {} }));
+    await expect(main.connections.token(key())).rejects.toThrow();
+    server.answers.clear();
+    expect(server.access.has((await main.connections.token(key()))!)).toBe(true);
+  });
+
+  it('are revoked and deleted at sign-out', async () => {
+    await signIn();
+    const token = await main.connections.token(key());
+    const [row] = await main.connections.list(acme, { limit: 10 });
+    expect(await main.connections.signOut(acme, row!.id, PLATFORM_ACTOR)).toBe(true);
+    expect(server.revoked).toContain(token);
+    expect(await main.connections.token(key())).toBeUndefined();
+    expect(await main.connections.signOut(acme, row!.id, PLATFORM_ACTOR)).toBe(false);
+  });
+
+  it('are encrypted again with a new master key', async () => {
+    await signIn();
+    const token = await main.connections.token(key());
+    const next = startProcess(two, one);
+    const rotation = await next.secrets.rotate();
+    expect(rotation).toMatchObject({ failures: [] });
+    const only = startProcess(two);
+    expect(await only.connections.token(key())).toBe(token);
+    expect((await only.connections.storedClient(acme, server.issuer))?.client.client_id).toBe('client-1');
+    await startProcess(one, two).secrets.rotate();
+  });
+
+  it('of a caller are deleted with its token', async () => {
+    const tokens = new TokenStore(main.catalog);
+    const [{ id }] = (await sql(
+      `INSERT INTO api_tokens (tenant_id, id, name, hash, prefix, scopes) VALUES ('${acme}', gen_random_uuid(), 'x', '\\x00', 'baton_x', '{}') RETURNING id`,
+    )) as [{ id: string }];
+    await signIn({ caller: `token:${id}` });
+    expect(await main.connections.token(key(`token:${id}`))).toBeDefined();
+    expect(await main.connections.token(key())).toBeUndefined();
+    await tokens.revoke(acme, id);
+    expect(await sql('SELECT 1 FROM oauth_connections')).toEqual([]);
+  });
+});

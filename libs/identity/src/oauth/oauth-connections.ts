@@ -1,0 +1,233 @@
+import { Environment } from '@baton/config';
+import {
+  type Actor,
+  connectionSecretName,
+  oauthClientSecretName,
+  type OAuthConnection,
+  type OAuthConnectionKey,
+  OAuthConnectionStore,
+  OAuthSignInStore,
+  type PageAfter,
+  retryTransient,
+  type SealedConnection,
+  type SealedSecret,
+} from '@baton/database';
+import { Outbound } from '@baton/outbound';
+import { clock } from '@baton/telemetry';
+import { Inject, Injectable } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { LimitsService } from '../limits.service.js';
+import { SecretBox } from '../secret-box.js';
+import { Secrets } from '../secrets.js';
+import {
+  AuthorizationServer,
+  type OAuthClientId,
+  type OAuthTerms,
+  type TokenSet,
+} from './authorization-server.js';
+import { OAuthFailure } from './oauth-failure.js';
+
+/** Tokens are refreshed so long before they expire, in ms, or after half of their time. */
+const EARLY_MS = 30_000;
+/** No other process refreshes tokens for so long: longer than the request, and the write after it. */
+const CLAIM_MS = 60_000;
+const STORE_MS = 40_000;
+/** Between two looks at tokens that another process refreshes. */
+const PAUSE_MS = 100;
+
+/** The content of a connection. */
+export interface ConnectionContent {
+  tokens: Pick<TokenSet, 'access' | 'refresh'>;
+  terms: OAuthTerms;
+  /** Without `client_secret` if a secret has it. */
+  client: OAuthClientId;
+  /** Name of the secret with the password of the client. */
+  clientSecret?: string | undefined;
+}
+
+/**
+ * The sign-ins of tenants and their callers at servers that agents call: a vault of tokens. Access tokens are refreshed before they
+ * expire, by one process at a time, because many authorization servers take the second use of a refresh token for a theft.
+ */
+@Injectable()
+export class OAuthConnections {
+  private readonly box: SecretBox;
+  private readonly refresher = randomUUID();
+
+  constructor(
+    private readonly store: OAuthConnectionStore,
+    private readonly signIns: OAuthSignInStore,
+    private readonly secrets: Secrets,
+    private readonly outbound: Outbound,
+    private readonly limits: LimitsService,
+    @Inject(Environment) environment: Pick<Environment, 'masterKey' | 'previousMasterKeys'>,
+  ) {
+    this.box = new SecretBox(environment);
+  }
+
+  /**
+   * An access token. It must never be shown.
+   * @param refused the server has refused this one: it is replaced, and the sign-in is over if it can't be
+   * @returns undefined: nobody is signed in
+   * @throws OAuthFailure if it has to be refreshed, and can't be for now
+   */
+  async token(key: OAuthConnectionKey, refused?: string): Promise<string | undefined> {
+    for (;;) {
+      const connection = await this.store.find(key);
+      if (!connection || connection.ended !== null) return undefined;
+      const content = this.open(connection);
+      const { access, refresh } = content.tokens;
+      const isRefused = access === refused;
+      const isDue = connection.refreshAt !== null && connection.refreshAt.getTime() <= clock.now();
+      if (!isRefused && !isDue) return access;
+      if (refresh === undefined) {
+        // The time says only when it should be refreshed.
+        if (!isRefused) return access;
+        await this.store.end(
+          connection,
+          'the server refuses the access token, and there is no refresh token',
+        );
+      } else if (await this.store.claimRefresh(connection, this.refresher, CLAIM_MS)) {
+        await this.refresh(connection, content, refresh);
+        refused = undefined;
+      } else await delay(PAUSE_MS);
+    }
+  }
+
+  /** The server has refused a token that was just refreshed: the sign-in is over. */
+  async refuse(key: OAuthConnectionKey, refused: string): Promise<void> {
+    const connection = await this.store.find(key);
+    if (!connection || connection.ended !== null || this.open(connection).tokens.access !== refused) return;
+    await this.store.end(connection, 'the server refuses a new access token');
+  }
+
+  /** In the order of their ids. */
+  list(tenantId: string, page: PageAfter): Promise<OAuthConnection[]> {
+    return this.store.list(tenantId, page);
+  }
+
+  /** Signs out: the tokens are deleted here, and revoked at the authorization server if it answers. @returns false: there is no such sign-in */
+  async signOut(tenantId: string, id: string, by: Actor): Promise<boolean> {
+    const connection = await this.store.remove(tenantId, id, by);
+    if (!connection) return false;
+    await this.revoke(connection).catch(() => undefined);
+    return true;
+  }
+
+  /** The authorization servers of a tenant. */
+  serverFor(tenantId: string): AuthorizationServer {
+    const egress = () => this.limits.egress(tenantId);
+    const isReachable = async (url: URL) => this.outbound.assertReachable(url, tenantId, await egress());
+    return new AuthorizationServer(this.outbound.forTenant(tenantId, egress), isReachable);
+  }
+
+  /** The client with the password that a secret has. */
+  async withSecret(
+    tenantId: string,
+    { client, clientSecret, terms }: Pick<ConnectionContent, 'client' | 'clientSecret' | 'terms'>,
+  ): Promise<OAuthClientId> {
+    if (clientSecret === undefined) return client;
+    const { origin } = new URL(terms.tokenEndpoint);
+    const found = (await this.secrets.get(tenantId, clientSecret, [origin]))?.trim();
+    if (found === undefined)
+      throw new OAuthFailure('unusable', `the secret "${clientSecret}" of the client does not exist`);
+    return { ...client, client_secret: found };
+  }
+
+  /** Tokens as they are stored. */
+  seal(tenantId: string, id: string, content: ConnectionContent, { scope, expiresIn }: TokenSet) {
+    const sealed = this.box.seal({ tenantId, name: connectionSecretName(id) }, JSON.stringify(content));
+    return { sealed, scope: scope ?? null, refreshAt: refreshTime(expiresIn) };
+  }
+
+  /** Encrypts what the secrets of a tenant are encrypted with. */
+  sealValue(tenantId: string, name: string, value: string): SealedSecret {
+    return this.box.seal({ tenantId, name }, value);
+  }
+
+  openValue(tenantId: string, name: string, sealed: SealedSecret): string {
+    return this.box.open({ tenantId, name }, sealed);
+  }
+
+  /** Call it with the claim. It is not stopped with the turn that needs the token: the answer has the only good refresh token. */
+  private async refresh(
+    connection: SealedConnection,
+    content: ConnectionContent,
+    refreshToken: string,
+  ): Promise<void> {
+    const { tenantId, id } = connection;
+    let tokens: TokenSet;
+    try {
+      const client = await this.withSecret(tenantId, content);
+      tokens = await this.serverFor(tenantId).refresh(content.terms, client, refreshToken);
+    } catch (error) {
+      await this.giveUp(connection, content, error);
+      return;
+    }
+    const { refresh = refreshToken } = tokens;
+    const scope = tokens.scope ?? connection.scope;
+    const renewed = { ...content, tokens: { access: tokens.access, refresh } };
+    const next = this.seal(tenantId, id, renewed, { ...tokens, ...(scope !== null && { scope }) });
+    const signal = AbortSignal.timeout(STORE_MS);
+    await retryTransient(() => this.store.storeRefreshed(connection, this.refresher, next), { signal });
+  }
+
+  /** Ends the sign-in if the refresh was refused; throws otherwise. */
+  private async giveUp(
+    connection: SealedConnection,
+    { client, clientSecret, terms }: ConnectionContent,
+    error: unknown,
+  ): Promise<void> {
+    const code = error instanceof OAuthFailure ? error.code : undefined;
+    const isForgotten =
+      clientSecret === undefined && (code === 'invalid_client' || code === 'unauthorized_client');
+    if (code === 'invalid_grant' || isForgotten) {
+      if (isForgotten) await this.forgetClient(connection.tenantId, terms.issuer, client);
+      await this.store.end(connection, `the refresh was refused: ${(error as OAuthFailure).message}`);
+      return;
+    }
+    await this.store.releaseRefresh(connection, this.refresher);
+    throw error;
+  }
+
+  /** The authorization server no longer knows a client that it has registered: the next sign-in registers another one. */
+  private async forgetClient(tenantId: string, issuer: string, { client_id }: OAuthClientId): Promise<void> {
+    const stored = await this.storedClient(tenantId, issuer);
+    if (stored?.client.client_id === client_id) await this.signIns.forgetClient(tenantId, issuer);
+  }
+
+  async storedClient(
+    tenantId: string,
+    issuer: string,
+  ): Promise<{ redirectUri: string; client: OAuthClientId } | undefined> {
+    const found = await this.signIns.findClient(tenantId, issuer);
+    if (!found) return undefined;
+    const client = JSON.parse(
+      this.openValue(tenantId, oauthClientSecretName(issuer), found),
+    ) as OAuthClientId;
+    return { redirectUri: found.redirectUri, client };
+  }
+
+  private async revoke(connection: SealedConnection): Promise<void> {
+    const content = this.open(connection);
+    const { tokens, terms } = content;
+    const server = this.serverFor(connection.tenantId);
+    const client = await this.withSecret(connection.tenantId, content);
+    if (tokens.refresh !== undefined)
+      await server.revoke(terms, client, { token: tokens.refresh, hint: 'refresh_token' });
+    await server.revoke(terms, client, { token: tokens.access, hint: 'access_token' });
+  }
+
+  private open({ tenantId, id, sealed }: SealedConnection): ConnectionContent {
+    return JSON.parse(
+      this.box.open({ tenantId, name: connectionSecretName(id) }, sealed),
+    ) as ConnectionContent;
+  }
+}
+
+function refreshTime(expiresIn: number | undefined): Date | null {
+  if (expiresIn === undefined) return null;
+  const lifetime = expiresIn * 1000;
+  return new Date(clock.now() + Math.max(lifetime - EARLY_MS, lifetime / 2));
+}

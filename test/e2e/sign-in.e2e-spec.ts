@@ -1,0 +1,175 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DRIVERS } from '../support/index.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { PATIENT, TestMcpServer } from '../support/mcp-server/mcp-server.js';
+import { type ModernMcpServer, startModernServer } from '../support/mcp-server/modern-server.js';
+import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { TestBrowser, TestOAuthServer } from '../support/oauth-server.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack } from '../support/stack.js';
+
+const ENV = {
+  ...CRASH_SETTINGS,
+  OUTBOUND_ALLOW: '127.0.0.1',
+  BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+  LOG_LEVEL: 'debug',
+};
+const says = (text: string) => ({ content: [{ type: 'text' as const, text }] });
+
+describe.each(DRIVERS)('an MCP server with OAuth, over %j', (driver) => {
+  const folder = mkdtempSync(join(tmpdir(), 'baton-sign-in-'));
+  let stack: Stack;
+  let provider: ModelProvider;
+  let modern: ModernMcpServer;
+  let legacy: TestMcpServer;
+  let slug: string;
+  let token: string;
+
+  beforeAll(async () => {
+    const tools = [{ name: 'look', call: () => says('Ada lives in London') }];
+    [stack, provider, modern, legacy] = await Promise.all([
+      Stack.start({ driver, workers: 1, env: ENV }),
+      ModelProvider.start(),
+      startModernServer({ tools }),
+      new TestMcpServer({ tools: [] }).start(),
+    ]);
+    ({ slug, token } = await stack.createTenant('admin'));
+  });
+  afterAll(async () => {
+    await Promise.all([stack.stop(), provider.stop(), modern.stop(), legacy.stop()]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  beforeEach(() => provider.reset());
+
+  /** An agent with the server, and who calls it. */
+  async function agentWith(name: string, server: TestOAuthServer, more: object = {}): Promise<RawCaller> {
+    const mcp = [{ ...PATIENT, name: 'crm', url: server.resource, oauth: {}, ...more }];
+    const config = { model: 'openai-compatible/desk-1', baseUrl: provider.url, tools: { mcp } };
+    const file = join(folder, `${name}.json`);
+    writeFileSync(file, JSON.stringify({ name, description: name, runtime: 'llm', config }));
+    await stack.baton('agents', 'create', '--tenant', slug, '--file', file, '--slug', name);
+    return new RawCaller(stack.url(0, name), token);
+  }
+
+  const rest = async (method: string, path: string, body?: object) => {
+    const response = await fetch(new URL(path, stack.url(0)), {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    return (response.status === 204 ? {} : await response.json()) as Record<string, never>;
+  };
+
+  /** The link of a sign-in, at the API of the test. */
+  async function linkFor(agent: string): Promise<string> {
+    const { url } = (await rest('POST', '/v1/connections', { agent })) as unknown as { url: string };
+    const { pathname, search } = new URL(url);
+    return new URL(pathname + search, stack.url(0)).href;
+  }
+
+  const send = async (caller: RawCaller, text = 'Where does Ada live?', more: object = {}) =>
+    (await caller.call('SendMessage', sendParams(text, more))).result!.task;
+
+  it.each([
+    ['of the newest revision', () => modern.url],
+    ['with sessions', () => legacy.url],
+  ])(
+    '%s is used with a sign-in of the tenant, by any worker, and no token is shown',
+    async (what, target) => {
+      legacy.tools = [
+        {
+          name: 'look',
+          description: 'Looks',
+          inputSchema: { type: 'object' },
+          call: () => says('Ada lives in London'),
+        },
+      ] as never;
+      const server = await TestOAuthServer.start(target());
+      const name = what.includes('sessions') ? 'old-desk' : 'desk';
+      const caller = await agentWith(name, server);
+      try {
+        const failed = await send(caller);
+        expect(failed.status.state).toBe('TASK_STATE_FAILED');
+        expect(failed.status.message.parts[0].text).toContain('nobody is signed in at 127.0.0.1');
+        const browser = new TestBrowser();
+        const link = await linkFor(name);
+        const page = await browser.open(link);
+        expect(page.text).toContain(`The agent <b>${name}</b> wants to use <b>${server.resource}</b>`);
+        expect(await browser.signIn(link)).toMatchObject({
+          status: 200,
+          text: expect.stringContaining('Signed in'),
+        });
+        // The token is refused: it is refreshed, and the request sent again.
+        server.expireAccess();
+        await stack.killWorkers();
+        await stack.addWorker();
+        provider.reply({ calls: [{ name: 'crm_look', input: {} }] }, { text: 'In London.' });
+        const done = await send(caller);
+        expect(done.status.state).toBe('TASK_STATE_COMPLETED');
+        expect(server.refreshes).toBe(1);
+        expect(JSON.stringify(provider.requests.at(-1)?.body)).toContain('Ada lives in London');
+        const shown = [
+          JSON.stringify(provider.requests),
+          JSON.stringify(done),
+          ...[...stack.apis, ...stack.workers].map(({ log }) => log()),
+        ].join('\n');
+        expect(server.given.length).toBeGreaterThan(1);
+        for (const given of server.given) expect(shown).not.toContain(given);
+        const { connections } = (await rest('GET', '/v1/connections')) as unknown as {
+          connections: { id: string; resource: string }[];
+        };
+        const { id } = connections.find(({ resource }) => resource === server.resource)!;
+        await rest('DELETE', `/v1/connections/${id}`);
+        expect(server.revoked).toContain(server.given.at(-1));
+        expect((await send(caller)).status.state).toBe('TASK_STATE_FAILED');
+      } finally {
+        await server.stop();
+      }
+    },
+  );
+
+  it('is signed in by the browser that has opened the link, once', async () => {
+    const server = await TestOAuthServer.start(modern.url);
+    await agentWith('careful', server);
+    try {
+      const link = await linkFor('careful');
+      const [ada, eve] = [new TestBrowser(), new TestBrowser()];
+      const back = await ada.consent(link);
+      expect((await eve.open(`${link}&go=1`)).text).toContain('another browser has opened this link');
+      expect((await eve.open(back)).status).toBe(400);
+      expect((await ada.open(back.replace(/state=[^&]+/, (state) => `${state.slice(0, -1)}_`))).status).toBe(
+        400,
+      );
+      expect((await ada.open(back)).text).toContain('Signed in');
+      expect((await ada.open(back)).text).toContain('this sign-in is over');
+      expect((await ada.open(link)).text).toContain('this link is over');
+      // A code that was used before.
+      const again = await linkFor('careful');
+      const other = new URL(await ada.consent(again));
+      other.searchParams.set('code', new URL(back).searchParams.get('code')!);
+      expect((await ada.open(other.href)).text).toContain('invalid_grant');
+    } finally {
+      await server.stop();
+    }
+  });
+
+  it('whose authorization server leads inside, or is another one, signs nobody in', async () => {
+    const server = await TestOAuthServer.start(modern.url);
+    await agentWith('betrayed', server);
+    try {
+      server.metadata = { token_endpoint: 'https://169.254.169.254/token' };
+      const inside = await new TestBrowser().open(`${await linkFor('betrayed')}&go=1`);
+      expect(inside).toMatchObject({ status: 502, text: expect.stringContaining('169.254.169.254') });
+      server.metadata = {};
+      server.iss = 'https://evil.example';
+      const other = await new TestBrowser().signIn(await linkFor('betrayed'));
+      expect(other.text).toContain('does not come from the authorization server that was asked');
+      expect(server.tokenRequests).toEqual([]);
+    } finally {
+      await server.stop();
+    }
+  });
+});
