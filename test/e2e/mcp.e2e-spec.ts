@@ -391,9 +391,14 @@ describe('a client that asks a person in the middle of a call', () => {
 
 /** The only task of a context. */
 async function taskIn(contextId: string): Promise<string> {
+  const ids = await tasksIn(contextId);
+  expect(ids).toHaveLength(1);
+  return ids[0]!;
+}
+
+async function tasksIn(contextId: string): Promise<string[]> {
   const { result } = await new RawCaller(stack.url(1), tenant.token).call('ListTasks', { contextId });
-  expect(result!.tasks).toHaveLength(1);
-  return result!.tasks[0].id as string;
+  return (result!.tasks as Json[]).map(({ id }) => id as string);
 }
 
 /** The state in which a task ends. */
@@ -515,6 +520,45 @@ describe('a client of the revision without sessions', () => {
     leaving.abort();
     await response.text().catch(() => undefined);
     await expect(endOf(id)).resolves.toBe('TASK_STATE_CANCELED');
+  });
+
+  it.each([
+    ['toolUseId', () => ({ meta: { 'claudecode/toolUseId': `toolu_${randomUUID()}` } })],
+    ['Idempotency-Key', () => ({ headers: { 'idempotency-key': randomUUID() } })],
+  ])('gets its answer by a call with the same %s after it has closed the stream', async (_what, keyed) => {
+    const key: McpOptions = keyed();
+    const contextId = randomUUID();
+    const { meta } = echo({ delayMs: 3_000 });
+    const asked = { message: 'x', contextId };
+    const options = { ...key, meta: { ...key.meta, ...meta } };
+    const ids: string[] = [];
+    for (let left = 0; left < 2; left += 1) {
+      const leaving = new AbortController();
+      const params = { name: 'echo', arguments: asked };
+      const response = await callerAt(left).post('tools/call', params, {
+        ...options,
+        signal: leaving.signal,
+      });
+      let id: string | undefined;
+      while (id === undefined) id = (await tasksIn(contextId)).find((each) => !ids.includes(each));
+      leaving.abort();
+      await response.text().catch(() => undefined);
+      await expect(endOf(id)).resolves.toBe('TASK_STATE_CANCELED');
+      ids.push(id);
+    }
+    const again = () => callerAt(1).tool('echo', asked, options);
+    const answers = await Promise.all([again(), again()]);
+    const made = answers.map(({ result }) => result!._meta['baton/taskId'] as string);
+    expect(new Set([...made, ...ids]).size).toBe(3);
+  });
+
+  it('does not undo a cancel that somebody wanted', async () => {
+    const meta = { 'claudecode/toolUseId': `toolu_${randomUUID()}`, ...echo({ delayMs: 600_000 }).meta };
+    const first = await callerAt().tool('echo', { message: 'x' }, { meta });
+    const taskId = first.result!.structuredContent.taskId as string;
+    await callerAt().tool('task_cancel', { taskId });
+    const again = await callerAt(1).tool('echo', { message: 'x' }, { meta });
+    expect(again.result).toMatchObject({ isError: true, _meta: { 'baton/taskId': taskId } });
   });
 
   it('does not cancel a task that another call has made', async () => {

@@ -38,6 +38,8 @@ export interface DecodedRequest {
   readonly params: unknown;
   /** The trace context of the caller, where the message itself may have one. The header comes first. */
   readonly traceparent?: string | undefined;
+  /** In place of the `Idempotency-Key` that was sent, where the message is sent anew. */
+  readonly retryKey?: string | undefined;
 }
 
 /** Who calls what. It is complete when it is made, and nothing changes it afterwards. */
@@ -67,7 +69,7 @@ export class CallResolver {
 
   /** Throws ProtocolError. */
   async resolve(
-    { profile, codec, call, pathAgent, params, traceparent: inMessage }: DecodedRequest,
+    { profile, codec, call, pathAgent, params, traceparent: inMessage, retryKey }: DecodedRequest,
     { request, reply }: Exchange,
   ): Promise<ResolvedCall> {
     const caller: HostCaller = callerOf(request);
@@ -85,7 +87,7 @@ export class CallResolver {
     logContextOf(request).agent = agent.slug;
     if ('message' in call.request) assertParts(profile.parts, call.request.message, agent);
     const after = lastEventId(request);
-    const key = 'message' in call.request ? idempotencyKey(request) : undefined;
+    const sentKey = 'message' in call.request ? idempotencyKey(request) : undefined;
     const extensions = negotiateExtensions(request, agent);
     const isRoot = pathAgent === undefined && agent.slug === hostAgent;
     if ('message' in call.request) await this.rates.countMessage(caller);
@@ -109,7 +111,7 @@ export class CallResolver {
         extensions: extensions.active,
         traceparent: traceparent(request, inMessage),
         lastEventId: after,
-        idempotencyKey: key,
+        idempotencyKey: sentKey === undefined ? undefined : (retryKey ?? sentKey),
         ...(call.operation === 'getExtendedAgentCard' && {
           buildCard: (shown: Agent) => this.cards.build(shown, request, isRoot),
         }),

@@ -22,6 +22,7 @@ import {
   type SendResult,
   shortened,
   type Task,
+  TaskState,
   V1_0_CODEC,
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
@@ -41,7 +42,7 @@ import { type HttpExchange, logContextOf } from '../http/requests.js';
 import { agentTool, CANCEL_TOOL, STATUS_TOOL, TASK_CANCEL, TASK_STATUS, type Tool } from './agent-tools.js';
 import { answerParts, type Elicitations, elicitationsOf } from './elicitations.js';
 import { encodeMcpError, isForTheModel, McpError } from './mcp-error.js';
-import { ANSWERING_CODEC, FOLLOWING_CODEC, MCP_CODEC, MCP_PROFILE } from './mcp-profile.js';
+import { ANSWERING_CODEC, CLOSING_CODEC, FOLLOWING_CODEC, MCP_CODEC, MCP_PROFILE } from './mcp-profile.js';
 import {
   declares,
   MODERN,
@@ -72,6 +73,10 @@ const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 /** How long a client may keep a list. */
 const LIST_TTL_MS = 30_000;
 const PAGE = 100;
+/** Metadata of a task whose caller has closed the stream of its call. */
+const CLOSED = 'mcp.streamClosed';
+/** Tasks of one message that were canceled so, before the last one counts as its answer. */
+const MAX_CLOSED = 20;
 
 const INSTRUCTIONS =
   'Each tool is an agent. A call becomes a task, which goes on if you disconnect. A call that takes long returns a taskId: ' +
@@ -91,6 +96,7 @@ interface McpRunOptions {
   stream?: AnswerWriter['stream'];
   /** The answer to the request is a stream that goes on. */
   isReadAtOnce?: boolean;
+  retryKey?: string | undefined;
 }
 
 type Method = (call: McpCall) => Promise<unknown>;
@@ -278,10 +284,34 @@ export class McpHandler {
   private async send(
     call: McpCall,
     message: ToolMessage,
-    { agent, codec, returnImmediately }: { agent?: string; codec: Codec; returnImmediately?: boolean },
+    options: { agent?: string; codec: Codec; returnImmediately?: boolean },
   ): Promise<Task> {
-    const sent = await this.run(call, sendCall('SendMessage', message, returnImmediately), { agent, codec });
-    return (sent as SendResult).value as Task;
+    const { returnImmediately, ...ran } = options;
+    const sent = await this.run(call, sendCall('SendMessage', message, returnImmediately), ran);
+    return this.unlessClosed(call, (sent as SendResult).value as Task, message, options);
+  }
+
+  /**
+   * The task, or another one for the same message if an earlier call of the client was canceled with its stream: the client
+   * wants the answer after all. Who sends the message once more finds the other task.
+   */
+  private async unlessClosed(
+    call: McpCall,
+    task: Task,
+    { message, parts }: ToolMessage,
+    { returnImmediately, ...ran }: { agent?: string; codec: Codec; returnImmediately?: boolean },
+  ): Promise<Task> {
+    let found = task;
+    for (let tries = 0; isClosed(found) && message.taskId === undefined && tries < MAX_CLOSED; tries += 1) {
+      const retryKey = hash('sha256', found.id, 'hex');
+      const again = sendCall(
+        'SendMessage',
+        { message: { ...message, messageId: retryKey }, parts },
+        returnImmediately,
+      );
+      found = ((await this.run(call, again, { ...ran, retryKey })) as SendResult).value as Task;
+    }
+    return found;
   }
 
   /** What a call of a tool is answered with, once its turn or its wait is over. */
@@ -398,8 +428,17 @@ export class McpHandler {
 
   private async streamAgent(call: McpCall, name: string, message: ToolMessage, codec: Codec): Promise<void> {
     const { request, exchange } = call;
+    let isSentAgain = false;
     const stream = new ToolStream(exchange.reply, request, {
-      read: async (taskId) => this.answerOf(call, name, await this.readTask(call, taskId, name)),
+      read: async (taskId) => {
+        const task = await this.readTask(call, taskId, name);
+        isSentAgain = isClosed(task);
+        return this.answerOf(
+          call,
+          name,
+          await this.unlessClosed(call, task, message, { agent: name, codec }),
+        );
+      },
       complete: (result) => complete(request, result),
     });
     try {
@@ -407,7 +446,8 @@ export class McpHandler {
       await this.run(call, sendCall('SendStreamingMessage', message), opened);
     } finally {
       const { taskId = stream.task?.id } = logContextOf(exchange.request);
-      const isMade = message.message.taskId === undefined && (stream.task?.sequence ?? 1) === 1;
+      const isFirst = isSentAgain || (stream.task?.sequence ?? 1) === 1;
+      const isMade = message.message.taskId === undefined && isFirst;
       // The revision says that a closed stream cancels. In earlier ones a client may come back.
       const isGivenUp = exchange.reply.raw.destroyed && !exchange.reply.raw.writableFinished;
       if (request.isModern && isGivenUp && isMade && taskId !== undefined)
@@ -417,7 +457,8 @@ export class McpHandler {
 
   /** Cancels the task of a caller that has left. It may have ended meanwhile. */
   private async giveUp(call: McpCall, taskId: string, name: string): Promise<void> {
-    await this.run(call, taskCall('CancelTask', taskId), { agent: name }).catch(() => undefined);
+    const cancel = V1_0_CODEC.decode('CancelTask', { id: taskId, metadata: { [CLOSED]: true } });
+    await this.run(call, cancel, { agent: name, codec: CLOSING_CODEC }).catch(() => undefined);
   }
 
   private async taskTool(call: McpCall, method: 'GetTask' | 'CancelTask', taskId: string): Promise<unknown> {
@@ -448,7 +489,7 @@ export class McpHandler {
   private async run(
     { request, exchange, agent: atPath }: McpCall,
     call: DecodedCall,
-    { agent = atPath?.slug, codec = MCP_CODEC, stream, isReadAtOnce }: McpRunOptions = {},
+    { agent = atPath?.slug, codec = MCP_CODEC, stream, isReadAtOnce, retryKey }: McpRunOptions = {},
   ): Promise<unknown> {
     let answer: unknown;
     const unanswered = (): never => {
@@ -470,6 +511,7 @@ export class McpHandler {
       pathAgent: agent,
       params: request.params,
       traceparent: typeof traceparent === 'string' ? traceparent : undefined,
+      retryKey,
     };
     await this.calls.answer(decoded, exchange, writer);
     return isStreaming(call) ? undefined : answer;
@@ -529,6 +571,10 @@ function callMeta({ meta }: McpRequest) {
   const messageId = typeof id === 'string' && id !== '' && id.length <= 256 ? id : undefined;
   return { messageId, metadata: meta['baton/metadata'] };
 }
+
+/** Whether the task was canceled because its caller closed the stream, and not by anybody's decision. */
+const isClosed = ({ status, metadata }: Task): boolean =>
+  status?.state === TaskState.TASK_STATE_CANCELED && metadata?.[CLOSED] === true;
 
 /** Why an answer of a person comes too late. */
 const ANSWERED: ReadonlySet<ErrorKind> = new Set(['unsupported-operation', 'task-canceled']);

@@ -22,6 +22,9 @@ export const MCP_CODEC: Codec = {
 /** The same for what a person has answered to an elicitation, which no model can write. */
 export const ANSWERING_CODEC: Codec = { ...MCP_CODEC, rules: { approvals: 'by-message' } };
 
+/** The same for the cancel of a task whose caller has closed its stream: the task says so. */
+export const CLOSING_CODEC: Codec = { ...MCP_CODEC, rules: { cancelMetadata: 'kept' } };
+
 /** The same for the events of a task over all its turns. */
 export const FOLLOWING_CODEC: Codec = { ...MCP_CODEC, rules: { streamEnds: 'with-task' } };
 
