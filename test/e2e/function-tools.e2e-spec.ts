@@ -29,6 +29,13 @@ export default defineTool({
 });
 `;
 
+/** It looks whether a payment is there. */
+const verifyAt = (url: string): string => `
+  async verify({ key }, { amount }) {
+    const found = await fetch(${JSON.stringify(url)} + '/' + key);
+    return found.ok ? { done: true, result: { said: 'was paid', amount } } : { done: false };
+  },`;
+
 const NOTE_TOOL = `
 export default {
   description: 'Says what went wrong, or ends its process',
@@ -83,6 +90,10 @@ beforeAll(async () => {
   );
   writeFileSync(join(agent, 'tools/pay.ts'), payTool(bank.url('/keyed/pay'), "onUnknown: 'repeat',"));
   writeFileSync(join(agent, 'tools/pay_once.ts'), payTool(bank.url('/plain/once')));
+  writeFileSync(
+    join(agent, 'tools/pay_checked.ts'),
+    payTool(bank.url('/plain/checked'), verifyAt(bank.url('/plain/checked'))),
+  );
   writeFileSync(join(agent, 'tools/pay_asked.ts'), payTool(bank.url('/plain/asked'), 'needsApproval: true,'));
   writeFileSync(join(agent, 'tools/note.mjs'), NOTE_TOOL);
   writeFileSync(join(agent, 'tools/_shared.mjs'), 'export const helper = 1;');
@@ -140,7 +151,13 @@ it('offers the functions of its folder to the model, and makes its calls with se
   const { tools } = provider.requests[0]!.body as {
     tools: { function: { name: string; parameters: object } }[];
   };
-  expect(tools.map((tool) => tool.function.name)).toEqual(['note', 'pay', 'pay_asked', 'pay_once']);
+  expect(tools.map((tool) => tool.function.name)).toEqual([
+    'note',
+    'pay',
+    'pay_asked',
+    'pay_checked',
+    'pay_once',
+  ]);
   expect(JSON.stringify(tools[1]!.function.parameters)).toContain('"minimum":1');
   expect(lastRequest()).toContain(String.raw`\"said\":\"paid\",\"amount\":5,\"currency\":\"CHF\"`);
   // The model and the callers do not read the secret.
@@ -221,6 +238,13 @@ describe('a worker that is killed during a call', () => {
     const task = await ended(id);
     expect(task.status.state).toBe(COMPLETED);
     expect(bank.countOf('/keyed/pay')).toBe(1);
+  });
+
+  it('the function looks, and the call is not made again if it finds it', async () => {
+    const id = await begin('pay_checked', '/plain/checked');
+    expect((await ended(id)).status.state).toBe(COMPLETED);
+    expect(bank.countOf('/plain/checked')).toBe(1);
+    expect(lastRequest()).toContain('was paid');
   });
 
   it('a person is asked, if it does not', async () => {

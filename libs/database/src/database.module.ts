@@ -43,7 +43,7 @@ import { TenantRemovalStore } from './tenants/tenant-removal.store.js';
 import { TenantStore } from './tenants/tenant.store.js';
 import { TokenStore } from './tenants/token.store.js';
 import { SpendingCapStore } from './spending/spending-cap.store.js';
-import { SpendingChargeStore } from './spending/spending-charge.store.js';
+import { SpendingChargeStore } from './usage/spending-charge.store.js';
 import { SpendingWarningStore } from './spending/spending-warning.store.js';
 import { TokenUsageStore } from './usage/token-usage.store.js';
 import { WorkerStore } from './dispatch/worker.store.js';

@@ -86,7 +86,7 @@ export {
   SpendingWarningStore,
   type WarnedWebhook,
 } from './spending/spending-warning.store.js';
-export { type SpendingCharge, SpendingChargeStore } from './spending/spending-charge.store.js';
+export { type SpendingCharge, SpendingChargeStore } from './usage/spending-charge.store.js';
 export { MAX_CAPS, SpendingCapStore } from './spending/spending-cap.store.js';
 export {
   type ModelCallTokens,

@@ -107,6 +107,23 @@ async function expectDifference(write: () => Promise<unknown>, least: number, mo
 }
 
 describe('what a tenant keeps besides its tasks', () => {
+  it('counts with the values that agents keep for contexts, when it is counted', async () => {
+    await allow(1e9);
+    const before = (await added()) ?? 0;
+    await sql(
+      stores,
+      `INSERT INTO context_state (tenant_id, context_key, agent_id, owner, key, value, version, writer)
+       VALUES ('${tenantId}', md5('c')::uuid, 'echo', '', 'seat', '"${'x'.repeat(500)}"', 1, md5('w')::uuid)`,
+    );
+    await sql(stores, `UPDATE tenant_usage SET catalog_bytes = NULL WHERE tenant_id = '${tenantId}'`);
+    while (!(await usage.count(tenantId, 0)));
+    expect((await added())! - before).toBeGreaterThan(500);
+    await sql(stores, `DELETE FROM context_state WHERE tenant_id = '${tenantId}'`);
+    await sql(stores, `UPDATE tenant_usage SET catalog_bytes = NULL WHERE tenant_id = '${tenantId}'`);
+    while (!(await usage.count(tenantId, 0)));
+    expect(await added()).toBe(before);
+  });
+
   it('counts as stored with every version, secret and schedule, and no longer when it is gone', async () => {
     await allow(1e9);
     let agent!: Awaited<ReturnType<typeof makeAgent>>;

@@ -5,7 +5,8 @@ import { IN_FLIGHT } from '../dispatch/run-conditions.js';
 
 // What a task stores are the bytes of its messages, events and journal as JSON. Those of a turn that is running are
 // `open_bytes`; they are added to `stored_bytes`, and to the tenant's usage, in the statement that ends the turn.
-// Besides its tasks a tenant keeps a catalog: versions of agents, secrets and schedules (`catalog_bytes`, tenant-room.ts).
+// Besides its tasks a tenant keeps a catalog: versions of agents, secrets and schedules (`catalog_bytes`, tenant-room.ts). The values that agents
+// keep for contexts are counted with it, by the count alone.
 // Every tenant has a row of usage, made by the first count. Without a limit, what a new task brings is added by the next count
 // alone (every hour), so that acceptance locks nothing. It is the last row that a transaction locks, and soon let go.
 
@@ -118,13 +119,15 @@ RETURNING c.is_last, c.tasks`,
 export const VERSION_BYTES = 'coalesce(bytes, octet_length(definition::text))';
 export const SECRET_BYTES = 'octet_length(ciphertext) + coalesce(octet_length(origins::text), 0)';
 export const SCHEDULE_BYTES = 'octet_length(message::text)';
+/** What a value of a context takes, known without reading it. */
+const STATE_BYTES = 'pg_column_size(value) + length(key)';
 
 /**
  * Sums up what the tenant keeps besides its tasks. The usage is locked: open transactions with writes wait for it, and
  * then add to the sum. An index has the bytes of versions. $1 tenant
  */
 export const COUNT_CATALOG: Statement = {
-  name: 'usage-count-catalog',
+  name: 'usage-count-catalog-2',
   text: `
 UPDATE tenant_usage SET catalog_bytes = coalesce((
   SELECT sum(bytes) FROM agent_versions WHERE tenant_id = $1 AND bytes >= 0
@@ -134,6 +137,8 @@ UPDATE tenant_usage SET catalog_bytes = coalesce((
   SELECT sum(${SECRET_BYTES}) FROM secrets WHERE tenant_id = $1
 ), 0) + coalesce((
   SELECT sum(${SCHEDULE_BYTES}) FROM schedules WHERE tenant_id = $1
+), 0) + coalesce((
+  SELECT sum(${STATE_BYTES}) FROM context_state WHERE tenant_id = $1
 ), 0)
 WHERE tenant_id = $1`,
 };

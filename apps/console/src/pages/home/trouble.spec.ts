@@ -11,6 +11,7 @@ const usage = (key: string, tasks: number, failed: number) => ({
   cached_tokens: 0,
   cache_write_tokens: 0,
   cost: null,
+  agent_cost: 0,
   unpriced_tokens: 0,
 });
 const NOON = Date.parse('2026-03-02T12:00:00Z');

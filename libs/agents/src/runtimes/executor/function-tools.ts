@@ -14,6 +14,7 @@ import type {
   ToolSource,
 } from '../llm/tools/tool-sources.js';
 import { AgentCrash } from './agent-crash.js';
+import type { Verified } from './child/steps.js';
 import { AgentError } from './agent-error.js';
 import type { AgentPool } from './agent-pool.js';
 import { AgentPools } from './agent-pools.js';
@@ -57,39 +58,96 @@ export class FunctionTools implements ToolSource {
       inputSchema: { properties: {}, ...tool.inputSchema },
       needsApproval: tool.needsApproval,
       repeat: REPEAT[tool.onUnknown],
-      execute: (input, call) => callTool(turn, config, pool, tool, input, call),
+      isFunction: true as const,
+      execute: (input, call) => callTool({ turn, config, pool, tool, input, call }),
+      ...(tool.verifies && {
+        verify: (input, call) => verifyCall({ turn, config, pool, tool, input, call }),
+      }),
     }));
   }
 }
 
-async function callTool(
-  turn: Turn,
-  { functions: { timeout, resultLimit: limit } }: LlmConfig,
-  pool: AgentPool,
-  { name, onUnknown }: DeclaredTool,
-  input: unknown,
-  { key, signal }: ToolCallContext,
-): Promise<ToolResult> {
-  const { tenantId, runId, task, secrets } = turn;
-  const late = AbortSignal.timeout(timeout);
-  const stopped = AbortSignal.any([signal, late]);
-  const ids = { tenantId, taskId: task.id, runId, alone: false };
+interface ToolUse {
+  turn: Turn;
+  config: LlmConfig;
+  pool: AgentPool;
+  tool: DeclaredTool;
+  input: unknown;
+  call: Pick<ToolCallContext, 'key' | 'signal'>;
+}
+
+/** What became of a call of a function. `never`: it did not begin. Unset: nobody knows. */
+type FunctionAnswer = { content: unknown } | { never: string } | { unknown: string };
+
+async function callTool(use: ToolUse): Promise<ToolResult> {
+  const { turn, tool } = use;
+  const { name, onUnknown, verifies } = tool;
   try {
-    const request = callRequest(turn, { tool: name, input, key });
-    const stream = await pool.open(request, ids, portsOf(turn), stopped);
-    const content = stream && (await answerOf(stream, stopped));
-    signal.throwIfAborted();
-    if (content === undefined)
-      return unknownOutcome(name, onUnknown, `It had no result after ${timeout / 1000} s.`);
-    return { ok: true, content: secrets.redactor.value(content), limit };
+    const answer = await ask(use);
+    if ('content' in answer) return resultFor(use, answer.content);
+    if ('never' in answer)
+      return { ok: false, content: `The tool "${name}" was not called. ${answer.never}` };
+    const found = verifies ? await verified(use) : undefined;
+    if (found?.done) return resultFor(use, found.result ?? null);
+    if (found) return { ok: false, content: `The tool "${name}" was not carried out. ${answer.unknown}` };
+    return unknownOutcome(name, onUnknown, answer.unknown);
   } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof AgentCrash) return unknownOutcome(name, onUnknown, `${error.message}.`);
     if (!(error instanceof AgentError)) throw error;
     const { stack } = error.detail;
     if (stack !== undefined) turn.console.write('error', stack);
-    const message = firstCharacters(secrets.redactor.text(error.message), MAX_ERROR);
+    const message = firstCharacters(turn.secrets.redactor.text(error.message), MAX_ERROR);
     return { ok: false, content: `The tool "${name}" failed: ${message}` };
+  }
+}
+
+/** What became of a call of an attempt that has died. */
+async function verifyCall(use: ToolUse): Promise<ToolResult | undefined> {
+  const found = await verified(use);
+  if (found) return found.done ? resultFor(use, found.result ?? null) : undefined;
+  const { name, onUnknown } = use.tool;
+  const reason = 'It could not be looked up.';
+  return onUnknown === 'repeat' ? undefined : unknownOutcome(name, onUnknown, reason);
+}
+
+/** What the function finds when it looks. Undefined: it could not look. The author reads why. */
+async function verified(use: ToolUse): Promise<Verified | undefined> {
+  try {
+    const answer = await ask(use, true);
+    return 'content' in answer ? (answer.content as Verified) : undefined;
+  } catch (error) {
+    if (!(error instanceof AgentError)) throw error;
+    use.turn.console.write('error', error.detail.stack ?? error.message);
+    return undefined;
+  }
+}
+
+const resultFor = ({ turn, config }: ToolUse, content: unknown): ToolResult => ({
+  ok: true,
+  content: turn.secrets.redactor.value(content),
+  limit: config.functions.resultLimit,
+});
+
+/** Has the function called, or has it look. Rejects with an AgentError that it throws. */
+async function ask(
+  { turn, config, pool, tool: { name }, input, call: { key, signal } }: ToolUse,
+  verifies = false,
+): Promise<FunctionAnswer> {
+  const { tenantId, runId, task } = turn;
+  const { timeout } = config.functions;
+  const stopped = AbortSignal.any([signal, AbortSignal.timeout(timeout)]);
+  const ids = { tenantId, taskId: task.id, runId, alone: false };
+  try {
+    const request = callRequest(turn, { tool: name, input, key, ...(verifies && { verifies }) });
+    const stream = await pool.open(request, ids, portsOf(turn), stopped);
+    const content = stream && (await answerOf(stream, stopped));
+    signal.throwIfAborted();
+    if (!stream) return { never: `No process was free within ${timeout / 1000} s.` };
+    if (content === undefined) return { unknown: `It had no result after ${timeout / 1000} s.` };
+    return { content };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof AgentCrash) return { unknown: `${error.message}.` };
+    throw error;
   }
 }
 

@@ -43,6 +43,8 @@ export interface DeclaredTool {
   needsApproval: boolean;
   /** If the process died during a call. */
   onUnknown: 'repeat' | 'ask' | 'fail';
+  /** It can look what became of a call. */
+  verifies: boolean;
 }
 
 /** One turn, as the worker sends it to the agent's process. Messages and tasks are ProtoJSON. */

@@ -9,6 +9,8 @@ export interface FunctionCall {
   input: unknown;
   /** Effect key of the call. */
   key: string;
+  /** The call is not made: the function looks what became of it. The result is a `Verified`. */
+  verifies?: true;
 }
 
 /** The turn in which the process of an agent makes a call: the text of its message is the JSON of the call. */

@@ -1,3 +1,5 @@
+import type { Verified } from './steps.js';
+
 // The types of the functions that a model may call (docs/agents/functions.md). Types only, as in `steps.ts`.
 
 /** A schema of zod 4.2 or newer, or of another library that implements Standard Schema and Standard JSON Schema. */
@@ -40,6 +42,11 @@ export interface FunctionTool<Input> {
    * person says whether to call again. `fail`: never call again, the model reads that the outcome is unknown. Default: `ask`
    */
   onUnknown?: 'repeat' | 'ask' | 'fail';
+  /**
+   * Looks what became of a call whose outcome is unknown, before anything else is decided. `done: true` ends it with `result`. `done: false`: it was
+   * not carried out, and is made again. If it throws, `onUnknown` decides.
+   */
+  verify?: (call: FunctionToolCall, input: Input) => Verified | Promise<Verified>;
   /** @returns a JSON value for the model. The model reads the message of an error, too, and can try something else */
   execute: (input: Input, call: FunctionToolCall) => unknown;
 }

@@ -10,6 +10,7 @@ export interface LoadedTool {
   /** What `execute` gets for an input of the tool's schema. Rejects with an Error that the model may read. */
   read: (input: unknown) => Promise<unknown>;
   execute: FunctionTool<unknown>['execute'];
+  verify?: FunctionTool<unknown>['verify'];
 }
 
 /** All that a model is offered takes room in its context. */
@@ -53,19 +54,29 @@ async function loadTool(folder: string, path: string): Promise<LoadedTool> {
     inputSchema,
     needsApproval = false,
     onUnknown = 'ask',
+    verify,
     execute,
   } = exported as Partial<FunctionTool<unknown>>;
   if (typeof description !== 'string' || description.trim() === '') throw fault('description must be a text');
   if (typeof execute !== 'function') throw fault('execute must be a function');
   if (typeof needsApproval !== 'boolean') throw fault('needsApproval must be true or false');
+  if (verify !== undefined && typeof verify !== 'function') throw fault('verify must be a function');
   if (!ON_UNKNOWN.includes(onUnknown)) throw fault('onUnknown must be "repeat", "ask" or "fail"');
   const schema = schemaOf(inputSchema, fault);
   return {
-    declared: { name, description, inputSchema: schema, needsApproval, onUnknown },
+    declared: {
+      name,
+      description,
+      inputSchema: schema,
+      needsApproval,
+      onUnknown,
+      verifies: verify !== undefined,
+    },
     read: isToolSchema(inputSchema)
       ? (input) => validated(inputSchema, input)
       : (input) => Promise.resolve(input),
     execute: execute.bind(exported),
+    ...(verify && { verify: verify.bind(exported) }),
   };
 }
 

@@ -8,7 +8,8 @@ import {
 import type { FunctionCall } from '../tool-call-request.js';
 import type { LoadedTool } from './load-tools.js';
 import { jsonOf } from './step-values.js';
-import type { TenantSecrets } from './steps.js';
+import type { FunctionToolCall } from './function-tool.js';
+import type { TenantSecrets, Verified } from './steps.js';
 
 /** Makes one call of a function in a turn: `callRequest` says what, and a message answers with JSON of the result. */
 export class ToolExecutor implements AgentExecutor {
@@ -19,19 +20,14 @@ export class ToolExecutor implements AgentExecutor {
   async execute(request: RequestContext, bus: ExecutionEventBus): Promise<void> {
     const { taskId, contextId, userMessage, context } = request;
     // oxlint-disable-next-line no-restricted-properties -- the worker wrote it
-    const { tool: name, input, key } = JSON.parse(textOf(userMessage.parts[0])) as FunctionCall;
+    const { tool: name, input, key, verifies } = JSON.parse(textOf(userMessage.parts[0])) as FunctionCall;
     const tool = this.tools.find(({ declared }) => declared.name === name);
     if (!tool) throw new Error(`there is no function "${name}" any more`);
     const { signal } = this.canceled;
     const { secret } = context as typeof context & TenantSecrets;
-    const result = await tool.execute(await tool.read(input), {
-      key,
-      taskId,
-      contextId,
-      tenant: context.tenant ?? '',
-      signal,
-      secret,
-    });
+    const call = { key, taskId, contextId, tenant: context.tenant ?? '', signal, secret };
+    const given = await tool.read(input);
+    const result = verifies ? await found(tool, call, given) : await tool.execute(given, call);
     const content: Part['content'] = { $case: 'text', value: jsonOf(result ?? null, 'the result') ?? 'null' };
     bus.publish(
       AgentEvent.message({
@@ -51,6 +47,16 @@ export class ToolExecutor implements AgentExecutor {
     this.canceled.abort();
     return Promise.resolve();
   }
+}
+
+async function found(
+  { verify, declared }: LoadedTool,
+  call: FunctionToolCall,
+  input: unknown,
+): Promise<Verified> {
+  const said = (await verify?.(call, input)) as Verified | null | undefined;
+  if (typeof said?.done === 'boolean') return said;
+  throw new TypeError(`verify of "${declared.name}" must return {done: true, result} or {done: false}`);
 }
 
 const textOf = (part: Part | undefined): string =>

@@ -87,9 +87,14 @@ interface Callable {
   waits: boolean;
   /** It may have been carried out. */
   isUnknown: boolean;
+  /** The tool can tell, and no person has decided. */
+  verifies?: boolean;
 }
 
 const waits = (one: Callable | { result: ToolResult }): one is Callable => 'tool' in one && one.waits;
+
+/** Whether the journal says that a call is sent next: something must be decided about its unknown outcome. */
+const isNoted = (tool: AgentTool): boolean => tool.repeat !== 'again' || tool.verify !== undefined;
 
 /** Finds the tool of a call, or the result of a call that must not be made. */
 async function prepare(
@@ -109,10 +114,12 @@ async function prepare(
   }
   const wrong = await checks.input(toolName, tool.inputSchema, input);
   if (wrong) return { call, result: failed(`The input of "${toolName}" is not valid: ${wrong}.`) };
-  const isUnknown = tool.repeat !== 'again' && conversation.isSent(call);
+  const isUnknown = isNoted(tool) && conversation.isSent(call);
   // The task of which this one is a fork may have made the call.
   const mayRepeat = origin !== undefined && origin.effectsOf === undefined && tool.repeat === 'never';
   if (!isUnknown) return { call, tool, isUnknown, waits: (tool.needsApproval || mayRepeat) && !decision };
+  if (tool.verify && !conversation.repetitionOf(call))
+    return { call, tool, isUnknown, verifies: true, waits: false };
   if (tool.repeat === 'never')
     return { call, result: failed(`${notKnown(toolName)} It was not made again.`) };
   const repetition = conversation.repetitionOf(call);
@@ -151,28 +158,36 @@ export async function measuredCall(
     if (error instanceof OutcomeUnknown) outcome = 'unknown';
     throw error;
   } finally {
-    const kind = tool.isOwn ? 'own' : tool.server === undefined ? 'agent' : 'mcp';
-    metrics.of(TOOL_CALLS).observe({ kind, outcome }, (performance.now() - began) / 1000, span?.traceparent);
+    metrics
+      .of(TOOL_CALLS)
+      .observe({ kind: kindOf(tool), outcome }, (performance.now() - began) / 1000, span?.traceparent);
     span?.end();
   }
 }
 
+function kindOf({ isOwn, isFunction, server }: AgentTool): string {
+  if (isOwn) return 'own';
+  if (isFunction) return 'function';
+  return server === undefined ? 'agent' : 'mcp';
+}
+
 async function makeCall(
   turn: Turn,
-  { call, tool }: Callable,
+  { call, tool, verifies }: Callable,
   conversation: Conversation,
   { checks, reports, signal, span }: MakingOptions,
 ): Promise<ToolResult> {
   const { toolName, input, step, index } = call;
   const kept = conversation.remoteCallOf(call);
   const answer = conversation.answerTo(call);
-  if (tool.repeat !== 'again' && isSentNext(kept, answer))
-    await conversation.add({ kind: 'begun', ...idsOf(call) });
+  const id = callIdOf(call);
+  const key = effectKey(taskOfEffects(turn), 'call', id);
+  const found = verifies ? await tool.verify?.(input, { key, signal }) : undefined;
+  if (found) return found;
+  if (isNoted(tool) && isSentNext(kept, answer)) await conversation.add({ kind: 'begun', ...idsOf(call) });
   const lanes = conversation
     .callsOf(step)
     .filter((each) => each.toolName === toolName && each.index <= index);
-  const id = callIdOf(call);
-  const key = effectKey(taskOfEffects(turn), 'call', id);
   return tool.execute(input, {
     id,
     key,

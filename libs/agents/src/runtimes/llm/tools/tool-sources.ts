@@ -42,6 +42,8 @@ export interface AgentTool {
   server?: string;
   /** Baton itself provides the tool. */
   isOwn?: true;
+  /** It is a function of the agent's author. */
+  isFunction?: true;
   /**
    * What to do with a call whose outcome is unknown, because its worker crashed or its connection broke during it. `again`: call again.
    * `never`: tell the model that the outcome is unknown. `ask`: ask a person whether to call again.
@@ -54,6 +56,11 @@ export interface AgentTool {
    * tool server goes on by itself (`kept`). Rejects with `OutcomeUnknown` if a person must be asked whether to call again.
    */
   execute(input: unknown, call: ToolCallContext): Promise<ToolResult>;
+  /**
+   * Looks what became of a call whose outcome is unknown. Unset: nothing can tell. Rejects with `OutcomeUnknown` if a person must be asked.
+   * @returns the result of the call; undefined: it is made again
+   */
+  verify?(input: unknown, call: Pick<ToolCallContext, 'key' | 'signal'>): Promise<ToolResult | undefined>;
 }
 
 export interface ToolCallContext {

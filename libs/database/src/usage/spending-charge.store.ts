@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement, tenantLock, type Values } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
-import { RECORD_COST } from '../usage/usage-hours.store.js';
-import type { FullCap } from './cap-records.js';
-import { capCtes, countCtes, FULL_CAPS, fullCapCtes } from './cap-sql.js';
+import { RECORD_COST } from './usage-hours.store.js';
+import type { FullCap } from '../spending/cap-records.js';
+import { capCtes, countCtes, FULL_CAPS, fullCapCtes } from '../spending/cap-sql.js';
 
 /** What a task costs besides the calls of models that Baton makes. */
 export interface SpendingCharge {
