@@ -19,6 +19,18 @@ export class Target {
       throw new Error(JSON.stringify(error ?? result));
   }
 
+  /** The same as a call of the tool over MCP. */
+  async callTool(text = 'hello') {
+    const params = {
+      name: this.url.pathname.split('/').at(-1),
+      arguments: { message: text },
+      _meta: MCP_META,
+    };
+    const headers = { ...this.headers, ...MCP_HEADERS, 'mcp-name': params.name };
+    const { result, error } = JSON.parse(await this.#post('tools/call', params, textOf, '/mcp', headers));
+    if (result?._meta?.['baton/state'] !== 'completed') throw new Error(JSON.stringify(error ?? result));
+  }
+
   /** One stream of `chunks` chunks. Resolves with the number of frames; rejects unless it ended completed. */
   async stream(chunks, text = 'hello') {
     const params = { message: message(text, { echo: { chunks } }) };
@@ -57,11 +69,11 @@ export class Target {
     this.agent.destroy();
   }
 
-  #post(method, params, read) {
+  #post(method, params, read, path = this.url.pathname, headers = this.headers) {
     return new Promise((resolve, reject) => {
       const request = http.request(
-        this.url,
-        { method: 'POST', headers: this.headers, agent: this.agent },
+        new URL(path, this.url),
+        { method: 'POST', headers, agent: this.agent },
         (response) => read(response).then(resolve, reject),
       );
       request.on('error', reject);
@@ -69,6 +81,17 @@ export class Target {
     });
   }
 }
+
+const MCP_VERSION = '2026-07-28';
+const MCP_HEADERS = {
+  accept: 'application/json',
+  'mcp-protocol-version': MCP_VERSION,
+  'mcp-method': 'tools/call',
+};
+const MCP_META = {
+  'io.modelcontextprotocol/protocolVersion': MCP_VERSION,
+  'io.modelcontextprotocol/clientCapabilities': {},
+};
 
 const message = (text, metadata) => ({
   messageId: randomUUID(),

@@ -75,6 +75,7 @@ try {
   console.log(circumstances(`${ROUNDS} rounds of ${SECONDS} s: median (min–max).`));
   await coldAndWarm();
   await compare();
+  await doors();
   if (process.env.COST !== '0') await costs();
 } finally {
   await Promise.all(sides.map((side) => side.stop()));
@@ -151,6 +152,46 @@ function orderOf(round) {
 }
 
 /** What a task costs on each side, then what Baton takes while it is idle. */
+/** The same blocking call over A2A and over MCP, in turns. */
+async function doors() {
+  const side = sides.find(({ target }) => target.name === 'baton');
+  if (!side) return;
+  const kinds = [
+    { name: 'A2A', call: () => side.target.send() },
+    { name: 'MCP', call: () => side.target.callTool() },
+  ];
+  const figures = kinds.map(() => ({ ms: [], cpu: [], rate: [] }));
+  for (const { call } of kinds) await together(call, 16, 2);
+  const counters = await Counters.of(side);
+  try {
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const i of round % 2 === 0 ? [0, 1] : [1, 0]) {
+        const { call } = kinds[i];
+        figures[i].ms.push(quantile(await oneByOne(call, 200), 0.5));
+        let tasks = 0;
+        const before = await counters.read();
+        figures[i].rate.push(
+          await together(() => call().then(() => void (tasks += 1)), COST_CLIENTS, SECONDS),
+        );
+        figures[i].cpu.push(perUnit(before, await counters.read(), tasks).cpu.api);
+      }
+    }
+  } finally {
+    await counters.close();
+  }
+  const [a2a, mcp] = figures;
+  const ratio = (name) => median(mcp[name].map((value, round) => value / a2a[name][round]));
+  printTable(
+    `A blocking call over A2A and over MCP, ${COST_CLIENTS} clients`,
+    ['', 'A2A', 'MCP', 'MCP ÷ A2A'],
+    [
+      ['1 client, p50 ms', median(a2a.ms), median(mcp.ms), ratio('ms')],
+      ['CPU ms of the API per call', median(a2a.cpu), median(mcp.cpu), ratio('cpu')],
+      ['calls/s', median(a2a.rate), median(mcp.rate), ratio('rate')],
+    ],
+  );
+}
+
 async function costs() {
   const kinds = [
     { name: 'send', call: (target) => target.send() },

@@ -24,6 +24,8 @@ export interface Request {
   method: string;
   params: object;
   lastEventId?: number;
+  /** The request is one of MCP with this name in its header. Absent: it is one of A2A. */
+  mcpName?: string;
   /** Errors that the caller can make sense of, by code: they are no oddities. */
   understood?: readonly number[];
   /** The caller itself breaks off when nothing has come for so long. Absent: it waits till it is odd. */
@@ -45,6 +47,13 @@ export interface Witness {
 const STREAM_SILENCE_MS = 30_000;
 /** Longest that an answer may take. A blocking send lasts as long as its turn, outages included, however busy the machine. */
 const ANSWER_MS = 180_000;
+
+const MCP_VERSION = '2026-07-28';
+/** What each request of a client of MCP says that has tasks. */
+export const MCP_META = {
+  'io.modelcontextprotocol/protocolVersion': MCP_VERSION,
+  'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } },
+};
 
 export const now = (): number => performance.timeOrigin + performance.now();
 
@@ -89,11 +98,24 @@ export class Caller {
     return end;
   }
 
+  /** An answer that is none of the errors that may come under faults, and wrong. */
+  tellWrong(api: ApiAddress, { task, method }: Request, why: string): void {
+    const at = now();
+    this.witness.oddity({
+      task,
+      method,
+      api: api.pid,
+      from: at,
+      to: at,
+      outcome: { kind: 'error', code: 0, message: why },
+    });
+  }
+
   private async exchange(api: ApiAddress, request: Request, silence: Silence): Promise<Outcome> {
     const response = await this.post(api, request, request.patienceMs ?? ANSWER_MS, silence);
     const body = await textOf(response);
     this.lookForMarks(request, body);
-    return this.outcomeOf(response.statusCode ?? 0, body);
+    return this.outcomeOf(response.statusCode ?? 0, body, request);
   }
 
   private async read(
@@ -104,7 +126,7 @@ export class Caller {
   ): Promise<StreamEnd> {
     const response = await this.post(api, request, request.patienceMs ?? STREAM_SILENCE_MS, silence);
     if (!response.headers['content-type']?.startsWith('text/event-stream')) {
-      const outcome = this.outcomeOf(response.statusCode ?? 0, await textOf(response));
+      const outcome = this.outcomeOf(response.statusCode ?? 0, await textOf(response), request);
       return outcome.kind === 'result' ? { kind: 'http', status: 200, body: 'not a stream' } : outcome;
     }
     try {
@@ -133,16 +155,24 @@ export class Caller {
     silenceMs: number,
     silence: Silence,
   ): Promise<http.IncomingMessage> {
-    const { agent, method, params, lastEventId } = request;
+    const { agent, method, params, lastEventId, mcpName } = request;
     const headers = {
       'content-type': 'application/json',
       authorization: `Bearer ${this.who.token}`,
-      'a2a-version': this.generation,
+      ...(mcpName === undefined
+        ? { 'a2a-version': this.generation }
+        : {
+            accept: 'application/json',
+            'mcp-protocol-version': MCP_VERSION,
+            'mcp-method': method,
+            'mcp-name': mcpName,
+          }),
       ...(lastEventId !== undefined && { 'last-event-id': String(lastEventId) }),
     };
     return new Promise((resolve, reject) => {
       const options = { method: 'POST', headers, agent: false, timeout: silenceMs };
-      const sent = http.request(`${api.url}/agents/${agent}`, options, resolve);
+      const path = mcpName === undefined ? `/agents/${agent}` : '/mcp';
+      const sent = http.request(`${api.url}${path}`, options, resolve);
       sent.on('timeout', () => {
         silence.fell = true;
         sent.destroy();
@@ -152,11 +182,12 @@ export class Caller {
     });
   }
 
-  private outcomeOf(status: number, body: string): Outcome {
+  private outcomeOf(status: number, body: string, { mcpName }: Request): Outcome {
     const answer = parse(body);
     if (answer?.error) return errorOf(answer.error);
     if (status !== 200 || answer?.result === undefined) return { kind: 'http', status, body };
-    return { kind: 'result', said: this.dialect.read(answer.result), result: answer.result };
+    const said = mcpName === undefined ? this.dialect.read(answer.result) : ({ kind: 'other' } as const);
+    return { kind: 'result', said, result: answer.result };
   }
 
   /** A frame, or the error that ends the stream; undefined for a comment. */

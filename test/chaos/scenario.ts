@@ -1,5 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ApiAddress, type Caller, type Outcome, type Request, type StreamEnd } from './caller.js';
+import {
+  type ApiAddress,
+  type Caller,
+  MCP_META,
+  type Outcome,
+  type Request,
+  type StreamEnd,
+} from './caller.js';
 import { endsTurn, isTerminal, type Outgoing, type SendHow, stateIn } from './dialects.js';
 import type { Frame, TaskRecord, Viewer } from './observations.js';
 import type { TaskPlan } from './task-plan.js';
@@ -14,6 +21,13 @@ export interface Surroundings {
   /** Aborted when it is no use to wait any longer. */
   giveUp: AbortSignal;
   messageId(plan: TaskPlan, turn: number): string;
+}
+
+/** A task as MCP shows it. */
+interface McpTask {
+  taskId: string;
+  status: string;
+  result?: { content: { text: string }[] };
 }
 
 /** The harness has waited long enough for this task. */
@@ -59,6 +73,7 @@ export class Scenario {
     const { kind, expected } = this.plan;
     if (kind === 'block') return this.sendAndWait();
     if (kind === 'later' || kind === 'burst') return this.sendAndSubscribe();
+    if (kind === 'mcp') return this.callTool();
     const turns = expected.agent === 'scribe' ? expected.turns.length : 1;
     const companion = this.companion();
     for (let turn = 1; turn <= turns; turn++) {
@@ -86,6 +101,42 @@ export class Scenario {
       this.viewer('subscriber', fromStart ? { kind: 'log', after: 0 } : { kind: 'snapshot' }),
     );
     await companion;
+  }
+
+  /** The call makes one task, however often it is sent. Its result is that of the agent, whichever API tells it. */
+  private async callTool(): Promise<void> {
+    const { expected } = this.plan;
+    const { messageId, text, metadata } = this.message(1);
+    const _meta = { ...MCP_META, 'claudecode/toolUseId': messageId, 'baton/metadata': metadata };
+    const params = { name: expected.agent, arguments: { message: text }, _meta };
+    let task = await this.askMcp('tools/call', expected.agent, params);
+    const { taskId } = task;
+    this.record.taskId = taskId;
+    const companion = this.companion();
+    while (task.status === 'working') {
+      await this.pause();
+      task = await this.askMcp('tasks/get', taskId, { taskId, _meta: MCP_META });
+    }
+    this.record.answeredStates.push(task.status);
+    const said = task.result?.content.map((block) => block.text).join('');
+    const wanted = expected.agent === 'echo' ? expected.text.repeat(expected.chunks) : undefined;
+    if (task.status === 'completed' && said !== wanted) {
+      this.caller.tellWrong(
+        this.api(),
+        this.whole({ method: 'tasks/get', params: {} }),
+        `a result of MCP is ${said}`,
+      );
+    }
+    await companion;
+  }
+
+  /** Asks until there is an answer. */
+  private async askMcp(method: string, mcpName: string, params: object): Promise<McpTask> {
+    for (;;) {
+      const outcome = await this.caller.call(this.api(), this.whole({ method, params, mcpName }));
+      if (outcome.kind === 'result') return outcome.result as McpTask;
+      await this.pause();
+    }
   }
 
   private async answerAndWait(turn: number): Promise<void> {

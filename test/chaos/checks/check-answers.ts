@@ -3,6 +3,7 @@ import type { Finding } from './finding.js';
 
 /** How long after its repair a fault may still be felt: pools and channels connect again. */
 const AFTERMATH_MS = 5000;
+const UNAVAILABLE = 503;
 const INTERNAL = -32603;
 /** What no caller may ever be shown; nor is `Internal error` a reason that a caller could do anything about. */
 const TELLTALE =
@@ -36,7 +37,10 @@ function excuseOf(outcome: Oddity): Excuse | undefined {
     case 'http':
       return outcome.status === 503 && !TELLTALE.test(outcome.body) ? 'unavailable' : undefined;
     case 'error':
-      return outcome.code === INTERNAL && !TELLTALE.test(outcome.message) ? 'unavailable' : undefined;
+      // MCP says in the code what A2A says in the message.
+      return [INTERNAL, UNAVAILABLE].includes(outcome.code) && !TELLTALE.test(outcome.message)
+        ? 'unavailable'
+        : undefined;
   }
 }
 
