@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { DRIVERS } from '../support/index.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { PATIENT, TestMcpServer } from '../support/mcp-server/mcp-server.js';
@@ -26,10 +27,16 @@ describe.each(DRIVERS)('an MCP server with OAuth, over %j', (driver) => {
   let modern: ModernMcpServer;
   let legacy: TestMcpServer;
   let slug: string;
+  /** Called with each call of the tool. */
+  let onLook: () => void = () => undefined;
   let token: string;
 
   beforeAll(async () => {
-    const tools = [{ name: 'look', call: () => says('Ada lives in London') }];
+    const look = () => {
+      onLook();
+      return says('Ada lives in London');
+    };
+    const tools = [{ name: 'look', call: look }];
     [stack, provider, modern, legacy] = await Promise.all([
       Stack.start({ driver, workers: 1, env: ENV }),
       ModelProvider.start(),
@@ -130,6 +137,106 @@ describe.each(DRIVERS)('an MCP server with OAuth, over %j', (driver) => {
       }
     },
   );
+
+  describe('where each caller signs in', () => {
+    const perCaller = { oauth: { credentials: 'perCaller' }, neverRepeat: 'all' };
+    let server: TestOAuthServer;
+    beforeEach(async () => {
+      server = await TestOAuthServer.start(modern.url);
+    });
+    afterEach(() => server.stop());
+
+    interface Waiting {
+      id: string;
+      status: {
+        state: string;
+        message: { parts: { text?: string; data?: { sign_in?: { url: string } } }[] };
+      };
+    }
+
+    /** The link that a task shows, at the API of the test. */
+    function linkOf({ status }: Waiting): string {
+      expect(status.state).toBe('TASK_STATE_AUTH_REQUIRED');
+      const { url } = status.message.parts.find(({ data }) => data)!.data!.sign_in!;
+      expect(status.message.parts[0]!.text).toContain(url);
+      const { pathname, search } = new URL(url);
+      return new URL(pathname + search, stack.url(0)).href;
+    }
+
+    /** Resolves with a task when it is in this state. */
+    async function reached(caller: RawCaller, id: string, state: string) {
+      for (;;) {
+        const { result } = await caller.call('GetTask', { id });
+        if ((result as unknown as Waiting).status.state === state) return result;
+        await setTimeout(50);
+      }
+    }
+
+    it('a task waits without a worker, and goes on by itself on another one', async () => {
+      const name = `each-${driver}`;
+      const ada = await agentWith(name, server, perCaller);
+      const waiting = (await send(ada)) as Waiting;
+      const link = linkOf(waiting);
+      await stack.killWorkers();
+      provider.reply({ calls: [{ name: 'crm_look', input: {} }] }, { text: 'In London.' });
+      expect((await new TestBrowser().open(link)).text).toContain('for the caller token:');
+      expect(await new TestBrowser().signIn(link)).toMatchObject({ status: 200 });
+      await stack.addWorker();
+      await reached(ada, waiting.id, 'TASK_STATE_COMPLETED');
+      // The same caller need not sign in again; another one must, and no sign-in of the tenant counts.
+      provider.reply({ text: 'Again.' });
+      expect((await send(ada)).status.state).toBe('TASK_STATE_COMPLETED');
+      const bob = new RawCaller(stack.url(0, name), await stack.createToken(slug, 'agents:call'));
+      const his = (await send(bob)) as Waiting;
+      expect(linkOf(his)).not.toBe(link);
+      expect(server.authorizations).toHaveLength(1);
+      const logs = [...stack.apis, ...stack.workers].map(({ log }) => log()).join('');
+      for (const given of server.given) expect(logs + JSON.stringify(provider.requests)).not.toContain(given);
+      // Two tasks of one caller: one sign-in wakes both.
+      const other = (await send(bob)) as Waiting;
+      provider.reply({ text: 'One.' }, { text: 'Two.' });
+      await new TestBrowser().signIn(linkOf(other));
+      await Promise.all([his, other].map(({ id }) => reached(bob, id, 'TASK_STATE_COMPLETED')));
+    });
+
+    it('a call that is refused in the middle of a task is made after the sign-in, without a question', async () => {
+      const caller = await agentWith(`middle-${driver}`, server, perCaller);
+      const first = (await send(caller)) as Waiting;
+      provider.reply({ text: 'Signed in.' });
+      await new TestBrowser().signIn(linkOf(first));
+      await reached(caller, first.id, 'TASK_STATE_COMPLETED');
+      const calls = modern.calls.length;
+      onLook = () => {
+        server.expireAccess();
+        server.expireRefresh();
+        onLook = () => undefined;
+      };
+      const look = { calls: [{ name: 'crm_look', input: {} }] };
+      provider.reply(look, look);
+      const waiting = (await send(caller)) as Waiting;
+      provider.reply({ text: 'In London.' });
+      await new TestBrowser().signIn(linkOf(waiting));
+      await reached(caller, waiting.id, 'TASK_STATE_COMPLETED');
+      expect(modern.calls.length).toBe(calls + 2);
+    });
+
+    it('the task of a parent shows the link, and goes on with its child', async () => {
+      const child = `child-${driver}`;
+      await agentWith(child, server, perCaller);
+      const file = join(folder, 'parent.json');
+      const config = { model: 'openai-compatible/desk-1', baseUrl: provider.url, agents: [child] };
+      writeFileSync(file, JSON.stringify({ name: 'Parent', description: 'Asks', runtime: 'llm', config }));
+      await stack.baton('agents', 'create', '--tenant', slug, '--file', file, '--slug', `parent-${driver}`);
+      const caller = new RawCaller(stack.url(0, `parent-${driver}`), token);
+      provider.reply({ calls: [{ name: `ask_${child}`, input: { message: 'Where does Ada live?' } }] });
+      const waiting = (await send(caller)) as Waiting;
+      const link = linkOf(waiting);
+      provider.reply({ text: 'In London.' }, { text: 'It says: in London.' });
+      await new TestBrowser().signIn(link);
+      await reached(caller, waiting.id, 'TASK_STATE_COMPLETED');
+      expect(JSON.stringify(provider.requests)).not.toContain('/oauth/sign-in');
+    });
+  });
 
   it('is signed in by the browser that has opened the link, once', async () => {
     const server = await TestOAuthServer.start(modern.url);

@@ -4,7 +4,7 @@ const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 /** RFC 6749, section 3.3. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/;
 
-const CREDENTIALS = ['tenant'] as const;
+const CREDENTIALS = ['tenant', 'perCaller'] as const;
 
 /**
  * How an agent signs in at a server that it calls (OAuth 2.1). Without a client id, Baton registers itself at the authorization
@@ -12,8 +12,8 @@ const CREDENTIALS = ['tenant'] as const;
  */
 export const oauthSettings = z
   .strictObject({
-    /** Who signs in. `tenant`: one sign-in for all callers. */
-    credentials: z.enum(CREDENTIALS, 'must be tenant').default('tenant'),
+    /** Who signs in. `tenant`: one sign-in for all callers. `perCaller`: each caller for itself. */
+    credentials: z.enum(CREDENTIALS, 'must be tenant or perCaller').default('tenant'),
     /** What to ask for. Default: what the server names. */
     scopes: z.array(z.string().regex(SCOPE, 'is not a scope')).max(100).optional(),
     /** Identifier of the authorization server. Default: the one that the server names. */

@@ -15,7 +15,7 @@ import type { OutboundCalls } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
 import type { Redactor } from './outbound/redactor.js';
 import type { ConsoleLevel } from './runtimes/executor/protocol.js';
-import type { AccessTokenRequest } from './access-tokens.js';
+import type { AccessTokenRequest, SignInOffer } from './access-tokens.js';
 import type { TaskOrigin } from './task-origin.js';
 
 /** One entry of a journal. */
@@ -141,6 +141,11 @@ export interface TurnSecrets {
   accessToken(request: AccessTokenRequest, refused?: string): Promise<string | undefined>;
   /** The server has refused an access token that is new: the sign-in is over. */
   refuseAccessToken(request: AccessTokenRequest, refused: string): Promise<void>;
+  /**
+   * A link with which the caller of the turn signs in. Undefined: it cannot.
+   * @param wanted the server, or a child task that waits for the same
+   */
+  offerSignIn(wanted: AccessTokenRequest | { childTaskId: string }): Promise<SignInOffer | undefined>;
 }
 
 /** One turn of a task, as a runtime receives it. */

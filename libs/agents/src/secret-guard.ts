@@ -1,6 +1,6 @@
 import { type Part, endsTurn } from '@baton/a2a';
 import { hideInLogs } from '@baton/telemetry';
-import type { AccessTokenRequest, AccessTokens } from './access-tokens.js';
+import type { AccessTokenRequest, AccessTokens, SignInOffer, TokenHolder } from './access-tokens.js';
 import { NOTHING_SECRET, Redactor } from './outbound/redactor.js';
 import type { SecretReader } from './secret-reader.js';
 import {
@@ -30,6 +30,7 @@ export class SecretGuard implements TurnSecrets {
     private readonly reader: SecretReader,
     private readonly tenantId: string,
     private readonly tokens: AccessTokens,
+    private readonly task?: TokenHolder['task'],
   ) {}
 
   async get(name: string, destinations: readonly string[]): Promise<string | undefined> {
@@ -38,12 +39,20 @@ export class SecretGuard implements TurnSecrets {
   }
 
   async accessToken(request: AccessTokenRequest, refused?: string): Promise<string | undefined> {
-    const value = await this.tokens.get(this.tenantId, request, refused);
+    const value = await this.tokens.get(this.holder, request, refused);
     return value === undefined ? undefined : this.hide(value);
   }
 
   refuseAccessToken(request: AccessTokenRequest, refused: string): Promise<void> {
-    return this.tokens.refuse(this.tenantId, request, refused);
+    return this.tokens.refuse(this.holder, request, refused);
+  }
+
+  offerSignIn(wanted: AccessTokenRequest | { childTaskId: string }): Promise<SignInOffer | undefined> {
+    return this.tokens.offer(this.holder, wanted);
+  }
+
+  private get holder(): TokenHolder {
+    return { tenantId: this.tenantId, task: this.task };
   }
 
   private hide(value: string): string {

@@ -30,4 +30,4 @@ export { Secrets } from './secrets.js';
 export type { ApiToken, OAuthConnection, SecretInfo, TokenRights } from '@baton/database';
 export { OAuthConnections } from './oauth/oauth-connections.js';
 export { OAuthFailure } from './oauth/oauth-failure.js';
-export { OAuthSignIns, type SignInFacts } from './oauth/oauth-sign-ins.js';
+export { OAuthSignIns, SIGN_IN_PATH, type SignInFacts, signInUrl } from './oauth/oauth-sign-ins.js';

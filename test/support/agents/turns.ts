@@ -84,6 +84,7 @@ const NO_CALLS = { fetch: refuse, fetchWithin: () => refuse };
 export const NO_ACCESS_TOKENS: AccessTokens = {
   get: () => Promise.resolve(undefined),
   refuse: () => Promise.resolve(),
+  offer: () => Promise.resolve(undefined),
 };
 
 /** The secrets of a tenant. They may go anywhere, unless `reader` checks it. */

@@ -48,7 +48,7 @@ export class SignedInFetch {
   }
 
   private need(): SignInNeeded {
-    return (this.needed = new SignInNeeded(new URL(this.url).host));
+    return (this.needed = new SignInNeeded({ url: this.url, settings: this.settings }));
   }
 }
 

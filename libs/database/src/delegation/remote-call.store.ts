@@ -9,12 +9,14 @@ export interface CanceledCalls {
   tenantId: string;
   taskId: string;
   agentId: string;
+  owner: string | null;
 }
 
 interface CanceledCallsRow {
   tenant_id: string;
   id: string;
   agent_id: string;
+  owner: string | null;
 }
 
 /** $1 tenant $2 task $3 run $4 attempt */
@@ -37,7 +39,7 @@ UPDATE tasks t SET remote_calls_at = CASE
   WHEN t.status_at < now() - interval '1 day' THEN NULL
   ELSE clock_timestamp() + $2::int * interval '1 millisecond' END
 FROM due WHERE t.tenant_id = ${keyOfTenant('due.tenant_id')} AND t.id = due.id
-RETURNING t.tenant_id, t.id, t.agent_id`,
+RETURNING t.tenant_id, t.id, t.agent_id, t.owner`,
 };
 
 /** $1 tenant $2 task */
@@ -63,7 +65,12 @@ export class RemoteCallStore {
    */
   async takeCanceled(limit: number, forMs: number): Promise<CanceledCalls[]> {
     const rows = await this.database.systemQuery<CanceledCallsRow>(TAKE, [limit, forMs]);
-    return rows.map((row) => ({ tenantId: row.tenant_id, taskId: row.id, agentId: row.agent_id }));
+    return rows.map((row) => ({
+      tenantId: row.tenant_id,
+      taskId: row.id,
+      agentId: row.agent_id,
+      owner: row.owner,
+    }));
   }
 
   /** It has none any more. */

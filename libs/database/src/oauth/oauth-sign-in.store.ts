@@ -1,3 +1,4 @@
+import { TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { Actor } from '../audit/audit-records.js';
 import type { SealedSecret } from '../catalog/catalog-records.js';
@@ -41,12 +42,28 @@ const CREATE = statement(
   undefined,
   { made: one(NEW_SIGN_IN) },
   ({ made }) => `
-WITH expired AS (DELETE FROM oauth_sign_ins WHERE tenant_id = ${made.tenant_id} AND expires_at <= now())
+WITH expired AS (DELETE FROM oauth_sign_ins WHERE tenant_id = ${made.tenant_id} AND expires_at <= now() - interval '1 day')
 INSERT INTO oauth_sign_ins (tenant_id, id, resource, caller, agent, settings, task_id, ticket, created_by, expires_at)
 VALUES (${made.tenant_id}, ${made.id}, ${made.resource}, ${made.caller}, ${made.agent}, ${made.settings}, ${made.task_id},
   ${made.ticket}, ${made.created_by}, now() + ${made.ttl_ms} * interval '1 millisecond')
 RETURNING ${COLUMNS}`,
 );
+
+/** $1 tenant $2 task $3 resource */
+const REPLACE: Statement = {
+  name: 'oauth-sign-in-replace',
+  text: `
+DELETE FROM oauth_sign_ins WHERE tenant_id = ${keyOfTenant('$1')} AND task_id = $2::uuid AND resource = $3
+RETURNING expires_at <= clock_timestamp() AS is_over`,
+};
+
+/** $1 tenant $2 task */
+const OF_TASK: Statement = {
+  name: 'oauth-sign-in-of-task',
+  text: `
+SELECT ${COLUMNS} FROM oauth_sign_ins
+WHERE tenant_id = ${keyOfTenant('$1')} AND task_id = $2::uuid AND expires_at > clock_timestamp() ORDER BY id DESC LIMIT 1`,
+};
 
 /** $1 tenant $2 id $3 ticket */
 const FIND: Statement = {
@@ -123,6 +140,19 @@ ON CONFLICT (tenant_id, resource, caller) DO UPDATE SET id = excluded.id, issuer
 RETURNING id::text`,
 );
 
+/**
+ * Nothing is left of the sign-ins for a connection, and the time of the tasks that wait for it has come: the sweep lets them go on. Of a
+ * task that is about to ask, `wakeSignedIn` takes care. $1 tenant $2 resource $3 caller
+ */
+const WAKE: Statement = {
+  text: `
+WITH done AS (
+  DELETE FROM oauth_sign_ins WHERE tenant_id = $1::uuid AND resource = $2 AND caller = $3 RETURNING task_id
+)
+UPDATE tasks t SET wakes_at = clock_timestamp() FROM done
+WHERE t.tenant_id = $1::uuid AND t.id = done.task_id AND t.state = ${TaskState.TASK_STATE_AUTH_REQUIRED} AND t.wakes_at IS NOT NULL`,
+};
+
 /** $1 tenant $2 issuer */
 const FIND_CLIENT: Statement = {
   name: 'oauth-client-find',
@@ -180,6 +210,26 @@ export class OAuthSignInStore {
     });
   }
 
+  /**
+   * The same for a task, in place of what it has waited for before.
+   * @returns undefined: the time of that has passed
+   */
+  async createForTask(signIn: NewSignIn, by: Actor): Promise<OAuthSignIn | undefined> {
+    const { tenantId, taskId, resource } = signIn;
+    const values = [tenantId, taskId, resource];
+    const before = await this.database.tenantQuery<{ is_over: boolean }>(tenantId, REPLACE, values);
+    return before.some(({ is_over: isOver }) => isOver) ? undefined : this.create(signIn, by);
+  }
+
+  /** What a task waits for. */
+  async ofTask(
+    tenantId: string,
+    taskId: string,
+  ): Promise<Pick<OAuthSignIn, 'resource' | 'agent' | 'settings'> | undefined> {
+    const rows = await this.database.tenantQuery<SignInRow>(tenantId, OF_TASK, [tenantId, taskId]);
+    return rows.map((row) => signInOf(tenantId, row))[0];
+  }
+
   /** @param ticket SHA-256 of what the link has */
   async find(tenantId: string, id: string, ticket: Buffer): Promise<OAuthSignIn | undefined> {
     const rows = await this.database.tenantQuery<SignInRow>(tenantId, FIND, [tenantId, id, ticket]);
@@ -218,7 +268,7 @@ export class OAuthSignInStore {
     await this.catalog.change(tenantId, async (prisma, record) => {
       const made = { ...signIn, ...tokens, issuer };
       await transactionOf(prisma).query(CONNECT, CONNECT.values({ made }));
-      await prisma.oAuthSignIn.deleteMany({ where: { tenantId, resource, caller } });
+      await transactionOf(prisma).query(WAKE, [tenantId, resource, caller]);
       await record(recordOf('connection.sign-in', id, { resource, caller }, by, { issuer }));
     });
   }

@@ -18,6 +18,7 @@ import { countSlice, countStates, listTasks, searchTasks } from './task-list.js'
 import { TaskReader } from './task-reader.js';
 import { listWaitingTasks } from './waiting-tasks.js';
 import { wakeAsking } from './wake-asking.js';
+import { wakeSignedIn } from './wake-signed-in.js';
 
 /** Unless the caller sets another, in bytes. */
 const MAX_READ_BYTES = 16 * 1024 * 1024;
@@ -36,6 +37,7 @@ export class TaskStore {
   readonly earlierTurn;
   readonly cancel;
   readonly wakeAsking;
+  readonly wakeSignedIn;
 
   readonly get;
   readonly list;
@@ -67,6 +69,7 @@ export class TaskStore {
     this.earlierTurn = findEarlierTurn.bind(undefined, database);
     this.cancel = cancelTask.bind(undefined, on);
     this.wakeAsking = wakeAsking.bind(undefined, database);
+    this.wakeSignedIn = wakeSignedIn.bind(undefined, database);
 
     this.get = getTask.bind(undefined, on);
     this.list = listTasks.bind(undefined, on);

@@ -9,7 +9,7 @@ import {
   TokenStore,
 } from '@baton/database';
 import { NO_EGRESS_LISTS, Outbound } from '@baton/outbound';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { TestBrowser, TestOAuthServer } from '../../../../test/support/oauth-server.js';
@@ -210,6 +210,40 @@ describe('a sign-in at a server', () => {
     }));
     await expect(begun()).rejects.toThrow(/larger|too large|bytes/);
     await closed;
+  });
+});
+
+describe('a task that waits for its caller', () => {
+  const caller = 'user:ada';
+
+  it('has a link, shares it with no other task, and one sign-in ends them all', async () => {
+    const [one, two] = [randomUUID(), randomUUID()];
+    const waiting = (taskId: string) => ({ tenantId: acme, caller, taskId, agent: 'desk' });
+    const each = { url: server.resource, settings: { credentials: 'perCaller' } as const };
+    const first = await main.signIns.beginForTask(waiting(one), each);
+    // Of a parent: what its child waits for.
+    const second = await main.signIns.beginForTask(waiting(two), { childTaskId: one });
+    expect(second?.ticket).not.toBe(first?.ticket);
+    expect(await main.signIns.find(second?.ticket)).toMatchObject({ caller, resource: server.resource });
+    // It asks again: the link of before is over.
+    const again = await main.signIns.beginForTask(waiting(one), each);
+    expect(await main.signIns.find(first?.ticket)).toBeUndefined();
+    const opened = await main.signIns.open(again!.ticket, undefined, REDIRECT);
+    const back = new URL((await new TestBrowser().open(opened!.url)).location);
+    await main.signIns.finish(Object.fromEntries(back.searchParams), opened!.kept, {});
+    expect(await main.signIns.find(second?.ticket)).toBeUndefined();
+    expect(await main.signIns.beginForTask(waiting(two), { childTaskId: one })).toBeUndefined();
+    expect(await main.connections.token(key(caller))).toBeDefined();
+    expect(await main.connections.token(key())).toBeUndefined();
+    expect(await main.connections.token(key('user:bob'))).toBeUndefined();
+  });
+
+  it('has no second link when the time of the first has passed', async () => {
+    const waiting = { tenantId: acme, caller, taskId: randomUUID(), agent: 'desk' };
+    const each = { url: server.resource, settings: { credentials: 'perCaller' } as const };
+    await main.signIns.beginForTask(waiting, each);
+    await sql('UPDATE oauth_sign_ins SET expires_at = now()');
+    expect(await main.signIns.beginForTask(waiting, each)).toBeUndefined();
   });
 });
 

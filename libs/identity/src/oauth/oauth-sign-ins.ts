@@ -18,6 +18,26 @@ const LINK_MS = 15 * 60_000;
 const TICKET_BYTES = 32;
 const SEPARATOR = '.';
 
+/** How long a task waits for its caller. */
+const TASK_MS = 24 * 60 * 60_000;
+
+/** Where the link of a sign-in leads, below PUBLIC_URL. */
+export const SIGN_IN_PATH = '/oauth/sign-in';
+
+/** The link of a sign-in. @param publicUrl without a slash at its end */
+export const signInUrl = (publicUrl: string, ticket: string): string =>
+  `${publicUrl}${SIGN_IN_PATH}?ticket=${ticket}`;
+
+/** A task that waits for its caller to sign in. */
+interface WaitingSignIn {
+  tenantId: string;
+  /** Key of the caller. */
+  caller: string;
+  taskId: string;
+  /** Slug of its agent. */
+  agent: string;
+}
+
 /** A sign-in to begin. */
 export interface WantedSignIn extends Omit<OAuthConnectionKey, 'resource'> {
   /** URL of the server in the settings of the agent. */
@@ -80,6 +100,30 @@ export class OAuthSignIns {
     const wanted = { tenantId, id, resource, caller, agent, settings, taskId: null, createdBy };
     const { expiresAt } = await this.store.create({ ...wanted, ticket: hash(secret), ttlMs: LINK_MS }, by);
     return { ticket: [tenantId, id, secret].join(SEPARATOR), expiresAt };
+  }
+
+  /**
+   * Begins the sign-in of the caller of a task. The task is woken when the caller is signed in.
+   * @param wanted the server, or a child task that waits for the same
+   * @returns undefined: the caller has let the time of an earlier link pass, or the child no longer waits
+   */
+  async beginForTask(
+    { tenantId, caller, taskId, agent }: WaitingSignIn,
+    wanted: Pick<WantedSignIn, 'url' | 'settings'> | { childTaskId: string },
+  ): Promise<{ ticket: string; forMs: number } | undefined> {
+    const found =
+      'childTaskId' in wanted
+        ? await this.store.ofTask(tenantId, wanted.childTaskId)
+        : { resource: oauthResource(wanted.url), settings: wanted.settings, agent };
+    if (!found) return undefined;
+    const id = uuid();
+    const secret = randomBytes(TICKET_BYTES).toString('base64url');
+    const signIn = { ...found, tenantId, id, caller, taskId, createdBy: caller };
+    const made = await this.store.createForTask(
+      { ...signIn, ticket: hash(secret), ttlMs: TASK_MS },
+      { kind: kindOf(caller), key: caller },
+    );
+    return made && { ticket: [tenantId, id, secret].join(SEPARATOR), forMs: TASK_MS };
   }
 
   /** The sign-in of a link. Undefined: it is over, or there never was one. */

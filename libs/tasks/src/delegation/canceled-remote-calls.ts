@@ -41,14 +41,18 @@ export class CanceledRemoteCalls extends RepeatedWork {
     await Promise.all(canceled.map((task) => this.cancel(task)));
   }
 
-  private async cancel({ tenantId, taskId, agentId }: CanceledCalls): Promise<void> {
+  private async cancel({ tenantId, taskId, agentId, owner }: CanceledCalls): Promise<void> {
     const [agent, stored] = await Promise.all([
       this.agents.findIncludingDeleted(tenantId, agentId),
       this.journals.read(tenantId, taskId),
     ]);
     const ports = {
       outbound: this.outbound.forTenant(tenantId, () => this.limits.egress(tenantId)),
-      secrets: new SecretGuard(this.secrets, tenantId, this.tokens),
+      secrets: new SecretGuard(this.secrets, tenantId, this.tokens, {
+        id: taskId,
+        owner,
+        agent: agent?.slug ?? '',
+      }),
       environment: this.environment,
       logger: this.logger,
     };

@@ -67,7 +67,11 @@ export class TurnBuilder {
     const journal = new RunJournal(this.journals, run, signal, this.remoteCalls, this.compensations);
     const origin = hasOrigin(stored) ? await journal.origin() : undefined;
     const task = origin ? withOrigin(stored, origin) : stored;
-    const secrets = new SecretGuard(this.secrets, tenantId, this.tokens);
+    const secrets = new SecretGuard(this.secrets, tenantId, this.tokens, {
+      id: run.taskId,
+      owner: run.owner,
+      agent: agent.slug,
+    });
     const egress = () => retryTransient(() => this.limits.egress(tenantId), { signal });
     const outbound = () => this.outbound.forTenant(tenantId, egress);
     const console = () => secrets.console(this.consoles.of(run));

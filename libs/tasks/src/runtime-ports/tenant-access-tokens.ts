@@ -1,34 +1,66 @@
-import { type AccessTokenRequest, AccessTokens } from '@baton/agents';
+import { type AccessTokenRequest, AccessTokens, type SignInOffer, type TokenHolder } from '@baton/agents';
 import { oauthResource } from '@baton/a2a';
+import { Environment } from '@baton/config';
 import { type OAuthConnectionKey, retryTransient } from '@baton/database';
-import { OAuthConnections } from '@baton/identity';
+import { OAuthConnections, OAuthSignIns, signInUrl } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
 
 /** How long a run waits for Postgres to give it a token. */
 const READ_TOKEN_MS = 60_000;
 
-/** The sign-ins of tenants, for runs. An outage of Postgres does not fail a task that needs one. */
+/** The sign-ins of tenants and their callers, for runs. An outage of Postgres does not fail a task that needs one. */
 @Injectable()
 export class TenantAccessTokens extends AccessTokens {
-  constructor(private readonly connections: OAuthConnections) {
+  constructor(
+    private readonly connections: OAuthConnections,
+    private readonly signIns: OAuthSignIns,
+    private readonly environment: Environment,
+  ) {
     super();
   }
 
-  override get(tenantId: string, request: AccessTokenRequest, refused?: string): Promise<string | undefined> {
-    return retryTransient(() => this.connections.token(keyOf(tenantId, request), refused), {
-      signal: AbortSignal.timeout(READ_TOKEN_MS),
-    });
+  override async get(
+    holder: TokenHolder,
+    request: AccessTokenRequest,
+    refused?: string,
+  ): Promise<string | undefined> {
+    const key = keyOf(holder, request);
+    return key && whileAway(() => this.connections.token(key, refused));
   }
 
-  override refuse(tenantId: string, request: AccessTokenRequest, refused: string): Promise<void> {
-    return retryTransient(() => this.connections.refuse(keyOf(tenantId, request), refused), {
-      signal: AbortSignal.timeout(READ_TOKEN_MS),
-    });
+  override async refuse(holder: TokenHolder, request: AccessTokenRequest, refused: string): Promise<void> {
+    const key = keyOf(holder, request);
+    if (key) await whileAway(() => this.connections.refuse(key, refused));
+  }
+
+  override async offer(
+    { tenantId, task }: TokenHolder,
+    wanted: AccessTokenRequest | { childTaskId: string },
+  ): Promise<SignInOffer | undefined> {
+    const caller = callerOf(task);
+    if (!task || caller === undefined) return undefined;
+    const waiting = { tenantId, caller, taskId: task.id, agent: task.agent };
+    const offer = await whileAway(() => this.signIns.beginForTask(waiting, wanted));
+    return offer && { link: signInUrl(this.environment.publicUrl, offer.ticket), forMs: offer.forMs };
   }
 }
 
-const keyOf = (tenantId: string, { url }: AccessTokenRequest): OAuthConnectionKey => ({
-  tenantId,
-  resource: oauthResource(url),
-  caller: null,
-});
+const whileAway = <T>(work: () => Promise<T>): Promise<T> =>
+  retryTransient(work, { signal: AbortSignal.timeout(READ_TOKEN_MS) });
+
+/** The caller who may sign in. A guest is no more than an address and a secret of a browser. */
+function callerOf(task: TokenHolder['task']): string | undefined {
+  const owner = task?.owner ?? undefined;
+  return owner?.startsWith('guest:') ? undefined : owner;
+}
+
+/** Undefined: there is no caller who could be signed in. */
+function keyOf(
+  { tenantId, task }: TokenHolder,
+  { url, settings }: AccessTokenRequest,
+): OAuthConnectionKey | undefined {
+  const resource = oauthResource(url);
+  if (settings.credentials === 'tenant') return { tenantId, resource, caller: null };
+  const caller = callerOf(task);
+  return caller === undefined ? undefined : { tenantId, resource, caller };
+}

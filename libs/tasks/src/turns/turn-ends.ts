@@ -1,4 +1,4 @@
-import { type OwnTasks, type TaskState, isTerminal, serializePayload } from '@baton/a2a';
+import { type OwnTasks, TaskState, isTerminal, serializePayload } from '@baton/a2a';
 import {
   type Actor,
   type CancelResult,
@@ -14,6 +14,9 @@ import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { Inject, Injectable } from '@nestjs/common';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+
+/** How long to retry waking a task whose caller has signed in. */
+const WAKE_MS = 30_000;
 
 /** How a turn has ended. */
 export interface EndedTurn {
@@ -50,6 +53,7 @@ export class TurnEnds {
     if (!ended) return;
     const isOver = isTerminal(ended.state) && ended.mayHaveChildren;
     await Promise.all([
+      ended.state === TaskState.TASK_STATE_AUTH_REQUIRED && this.wakeSignedIn(tenantId, taskId),
       isOver && this.cancelChildren(tenantId, taskId),
       parentTaskId && this.wake(tenantId, parentTaskId),
     ]);
@@ -97,6 +101,15 @@ export class TurnEnds {
     } catch (error) {
       this.logger.warn('children not canceled; the sweep will do it', { err: error, tenantId, taskId });
     }
+  }
+
+  /** The caller may have signed in before the task has asked for it. Never rejects: the task goes on after its time. */
+  private async wakeSignedIn(tenantId: string, taskId: string): Promise<void> {
+    await retryTransient(() => this.tasks.wakeSignedIn(tenantId, taskId), {
+      signal: AbortSignal.timeout(WAKE_MS),
+    }).catch((err: unknown) => {
+      this.logger.warn('not woken after a sign-in; its time will do it', { err, tenantId, taskId });
+    });
   }
 
   /**

@@ -1,7 +1,7 @@
 import { isUuid, parseFields, ProtocolError } from '@baton/a2a';
 import { oauthServers, type OAuthServer } from '@baton/agents';
 import { Environment } from '@baton/config';
-import { callerOf, type OAuthConnection, OAuthConnections, OAuthSignIns } from '@baton/identity';
+import { callerOf, type OAuthConnection, OAuthConnections, OAuthSignIns, signInUrl } from '@baton/identity';
 import { Catalog } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
@@ -14,7 +14,6 @@ import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
 import { CURSOR, LIMIT, nextCursor, oneMore, pageOf, readPage } from '../paging.js';
 import { assertMasterKey } from '../secrets/secrets.controller.js';
-import { SIGN_IN_PATH } from './sign-in-pages.controller.js';
 
 export const newConnection = z.strictObject({
   agent: z.string().min(1).describe('Slug or id of the agent whose settings name the server'),
@@ -105,11 +104,15 @@ export class ConnectionsController {
     );
     const agent = await this.catalog.get(caller, name);
     const { url, settings } = serverOf(oauthServers(agent.definition), server);
+    if (settings.credentials === 'perCaller') {
+      const message = 'signs in each caller: tasks that need it have a link (auth-required)';
+      throw ProtocolError.invalidParams('server', message);
+    }
     const { tenantId, principal } = caller;
     const wanted = { tenantId, caller: null, url, settings, agent: agent.slug, createdBy: principal.key };
     const { ticket, expiresAt } = await this.signIns.begin(wanted, actorOf(request));
     return {
-      url: `${this.publicUrl.value}${SIGN_IN_PATH}?ticket=${ticket}`,
+      url: signInUrl(this.publicUrl.value, ticket),
       expires_at: expiresAt.toISOString(),
     };
   }

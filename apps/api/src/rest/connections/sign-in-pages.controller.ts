@@ -1,4 +1,4 @@
-import { OAuthFailure, OAuthSignIns, SecretError, type SignInFacts } from '@baton/identity';
+import { OAuthFailure, OAuthSignIns, SecretError, SIGN_IN_PATH, type SignInFacts } from '@baton/identity';
 import { Logger } from '@baton/telemetry';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -6,8 +6,6 @@ import { Public } from '../../access/access.guard.js';
 import { PublicUrl } from '../../http/public-url.js';
 
 const FOLDER = '/oauth';
-/** Where the link of a sign-in leads. */
-export const SIGN_IN_PATH = `${FOLDER}/sign-in`;
 const CALLBACK_PATH = `${FOLDER}/callback`;
 /** How long a browser has to come back, in seconds. */
 const KEPT_SECONDS = 15 * 60;

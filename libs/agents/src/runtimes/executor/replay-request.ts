@@ -57,7 +57,13 @@ export async function replayRequest(recorded: RecordedTask): Promise<TurnRequest
       keepArtifact: () => undefined,
       wakeIn: () => undefined,
     },
-    secrets: { redactor: NOTHING_SECRET, get: nothing, accessToken: nothing, refuseAccessToken: nothing },
+    secrets: {
+      redactor: NOTHING_SECRET,
+      get: nothing,
+      accessToken: nothing,
+      refuseAccessToken: nothing,
+      offerSignIn: nothing,
+    },
     extensions: [],
   } satisfies Partial<Turn>;
   const steps = await TurnSteps.open(turn as unknown as Turn);

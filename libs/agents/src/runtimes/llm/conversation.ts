@@ -74,6 +74,11 @@ interface CallBegun extends CallIds {
   kind: 'begun';
 }
 
+/** Its server has refused such a call before it has looked at it, because nobody is signed in. */
+interface CallUnsent extends CallIds {
+  kind: 'unsent';
+}
+
 /** The result of a tool call. */
 export interface CallResult extends CallIds, CallTime {
   kind: 'result';
@@ -135,6 +140,7 @@ export type LlmEntry =
   | ModelStep
   | FailedCall
   | CallBegun
+  | CallUnsent
   | CallRemote
   | CallResult
   | WaitingForApproval
@@ -602,6 +608,7 @@ export class Conversation {
     this.entries.push(entry);
     if (entry.kind === 'step') this.takeStep(entry);
     if (entry.kind === 'summary') this.newestSummary = entry;
+    if (entry.kind === 'unsent') for (const id of this.idsIn(entry)) this.begun.delete(id);
     if (entry.kind === 'begun') for (const id of this.idsIn(entry)) this.begun.set(id, entry.position);
     if (entry.kind === 'remote') {
       const { position, remote } = entry;

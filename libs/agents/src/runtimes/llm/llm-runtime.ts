@@ -23,6 +23,8 @@ import { approvalRequest, takeMessage, waitingEntry, withTerms } from './approva
 import { allowedMicros, capInputProblem, capQuestion } from './approval/cap-question.js';
 import { callCorrection, type WrongCall, wrongCallsFailure } from './answer-calls.js';
 import { partialAnswer } from './finish-reason.js';
+import { SignInNeeded } from '../../sign-in-needed.js';
+import { ChildNeedsSignIn, signInParts } from '../../sign-in-request.js';
 import { type LlmConfig, llmConfigSchema, splitModel } from './llm-config.js';
 import { callIdOf, Conversation, type ModelStep, textOfStep } from './conversation.js';
 import { leftovers, progressArtifact, progressSaid, Speech } from './turn-artifacts.js';
@@ -116,6 +118,10 @@ export class LlmRuntime implements AgentRuntime {
         await conversation.add({ kind: 'waiting', callIds: [callId], cap: error.question });
         const parts = capQuestion(callId, error.question, problem);
         return void (yield withUsage(inputRequired(turn, parts), conversation));
+      }
+      if (error instanceof ChildNeedsSignIn || (error instanceof SignInNeeded && error.isCallers)) {
+        const asked = await askToSignIn(turn, error);
+        return void (yield withUsage(asked, conversation));
       }
       if (!(error instanceof AgentFailure || error instanceof TokensExceeded)) throw error;
       const limit = error instanceof AgentFailure ? error.limit : undefined;
@@ -319,6 +325,22 @@ function assertWhole(conversation: Conversation, config: LlmConfig): void {
   const hasCalls = (last.notMade ?? []).length > 0 || conversation.pendingCalls().length > 0;
   const reason = partialAnswer(last, hasCalls, config);
   if (reason !== undefined) throw new AgentFailure(reason);
+}
+
+/** How soon a parent looks again at a child that is about to go on, in ms. */
+const SOON_MS = 500;
+
+/** Ends the turn until its caller has signed in. The run goes on then by itself, on any worker. */
+async function askToSignIn(turn: Turn, error: SignInNeeded | ChildNeedsSignIn): Promise<AgentOutput> {
+  const isOfChild = error instanceof ChildNeedsSignIn;
+  const wanted = isOfChild ? { childTaskId: error.childTaskId } : error.request;
+  const offer = await turn.secrets.offerSignIn(wanted);
+  const reason = isOfChild ? error.reason : `The agent needs a sign-in: ${error.message}`;
+  // The caller has signed in: the child is about to go on.
+  if (!offer && isOfChild) throw new Suspension([], SOON_MS);
+  if (!offer) return failed(turn, `${reason}. Nobody has signed in in time, or this caller cannot sign in.`);
+  turn.log.wakeIn(offer.forMs);
+  return status(turn, TaskState.TASK_STATE_AUTH_REQUIRED, signInParts(reason, offer));
 }
 
 /** Adds the tokens of the task so far to the metadata of a status. Baton has metered them itself. */

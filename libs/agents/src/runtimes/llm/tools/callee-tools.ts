@@ -15,6 +15,7 @@ import { type ChildTask, ChildTasks } from '../../../ports.js';
 import { ChildRefusal } from '../../../child-refusal.js';
 import { AgentList } from '../../../agent-list.js';
 import { approvalsOf, asksForApproval, raised } from '../../../approvals.js';
+import { ChildNeedsSignIn, signInReason } from '../../../sign-in-request.js';
 import { Suspension, type Turn } from '../../../agent-runtime.js';
 import { ApprovalsPending } from '../approval/approval.js';
 import type { LlmConfig, Callees } from '../llm-config.js';
@@ -101,6 +102,8 @@ export class CalleeTools implements ToolSource {
         try {
           const child = await this.childOf(turn, config, agent, input as CalleeArguments, call);
           if (child.isAtWork) throw new Suspension([child.task.id]);
+          const reason = signInReason(child.task.status);
+          if (reason !== undefined) throw new ChildNeedsSignIn(child.task.id, `${slug} says: ${reason}`);
           return asksForApproval(child.task.status)
             ? askAbove(turn, agent, child, call)
             : replyOf(agent, child);

@@ -2,6 +2,8 @@ import { histogram, type Metrics, type Span } from '@baton/telemetry';
 import type { ApprovalRequest } from '../../../approvals.js';
 import { type AgentOutput, artifactChunk, Suspension, type Turn } from '../../../agent-runtime.js';
 import { effectKey } from '../../../effect-key.js';
+import { ChildNeedsSignIn } from '../../../sign-in-request.js';
+import { SignInNeeded } from '../../../sign-in-needed.js';
 import { taskOfEffects } from '../../../task-origin.js';
 import { ApprovalsPending } from '../approval/approval.js';
 import { type Conversation, type RecordedCall, callIdOf, idsOf } from '../conversation.js';
@@ -151,7 +153,11 @@ export async function measuredCall(
     return result;
   } catch (error) {
     // The call waits for another task or for a person, and is made again.
-    const isSuspended = error instanceof Suspension || error instanceof ApprovalsPending;
+    const isSuspended =
+      error instanceof Suspension ||
+      error instanceof ApprovalsPending ||
+      error instanceof SignInNeeded ||
+      error instanceof ChildNeedsSignIn;
     if (isSuspended) span?.set({ 'baton.suspended': true });
     else span?.fail(error instanceof OutcomeUnknown ? 'outcome_unknown' : '_OTHER');
     if (isSuspended) outcome = 'suspended';
@@ -188,7 +194,7 @@ async function makeCall(
   const lanes = conversation
     .callsOf(step)
     .filter((each) => each.toolName === toolName && each.index <= index);
-  return tool.execute(input, {
+  const making = tool.execute(input, {
     id,
     key,
     lane: lanes.length,
@@ -199,6 +205,12 @@ async function makeCall(
     keep: (remote) => conversation.addRemoteCall(call, remote),
     report: progressOf(turn, call, reports),
     checkForm: (schema, value) => checks.input(toolName, schema, value),
+  });
+  return making.catch(async (error: unknown) => {
+    // The server has refused it, so that it is made again after the sign-in.
+    if (error instanceof SignInNeeded && conversation.isSent(call))
+      await conversation.add({ kind: 'unsent', ...idsOf(call) });
+    throw error;
   });
 }
 

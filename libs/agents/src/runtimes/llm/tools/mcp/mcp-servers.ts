@@ -117,6 +117,8 @@ async function openServer(
     signal.throwIfAborted();
     // The next turn asks again what it speaks.
     if ('url' in config && !isTransient(error)) eras.forget(tenantId, config.url);
+    // The agent may work without an optional server, but its caller can sign in.
+    if (signedIn?.needed?.isCallers) throw signedIn.needed;
     if (error instanceof ToolListExcess) metrics.limitExceeded.inc({ limit: 'toolList' });
     const reason = `The MCP server "${config.name}" can't be used: ${whyUnusable(signedIn?.needed ?? error, secrets.redactor)}`;
     log.warn('MCP server not usable', { reason });
@@ -260,6 +262,7 @@ function agentTool(
         return toolOutput(name, clean, { limit: config.resultLimit, maxFileBytes, onExcess });
       } catch (error) {
         context.signal.throwIfAborted();
+        if (signedIn?.needed?.isCallers) throw signedIn.needed;
         if (signedIn?.needed)
           throw new AgentFailure(`The MCP server "${config.name}" can't be used: ${signedIn.needed.message}`);
         if (lost.has(error) || error instanceof Suspension || error instanceof ApprovalsPending) throw error;

@@ -1,0 +1,40 @@
+import { type Part, TaskState, type TaskStatus, textOf } from '@baton/a2a';
+import { dataPart, textPart } from './agent-runtime.js';
+import type { SignInOffer } from './access-tokens.js';
+
+/** A child task waits for a sign-in of its caller, who is that of the parent. */
+export class ChildNeedsSignIn extends Error {
+  override readonly name = 'ChildNeedsSignIn';
+
+  constructor(
+    readonly childTaskId: string,
+    /** Why, as the child says it. */
+    readonly reason: string,
+  ) {
+    super(reason);
+  }
+}
+
+const KEY = 'sign_in';
+
+/** What the caller of a task reads that waits for a sign-in: a text, and a data part for programs. */
+export function signInParts(reason: string, { link, forMs }: SignInOffer): Part[] {
+  const hours = Math.round(forMs / 3_600_000);
+  const text =
+    `${reason}. To sign in, open ${link} in your browser within ${hours} hours. The task then goes on by itself. ` +
+    'Do not open the link for somebody else.';
+  return [textPart(text), dataPart({ [KEY]: { url: link, reason } })];
+}
+
+/** Why a task waits for a sign-in. Undefined: it does not, or not as agents of Baton do. */
+export function signInReason(status: TaskStatus | undefined): string | undefined {
+  if (status?.state !== TaskState.TASK_STATE_AUTH_REQUIRED) return undefined;
+  const parts = status.message?.parts ?? [];
+  for (const { content } of parts) {
+    if (content?.$case !== 'data') continue;
+    const { [KEY]: asked } = (content.value ?? {}) as { [KEY]?: { reason?: unknown } };
+    if (asked)
+      return typeof asked.reason === 'string' ? asked.reason.slice(0, 500) : textOf(parts).slice(0, 500);
+  }
+  return undefined;
+}
