@@ -428,11 +428,11 @@ export class McpHandler {
 
   private async streamAgent(call: McpCall, name: string, message: ToolMessage, codec: Codec): Promise<void> {
     const { request, exchange } = call;
-    let isSentAgain = false;
+    const made = { again: false };
     const stream = new ToolStream(exchange.reply, request, {
       read: async (taskId) => {
         const task = await this.readTask(call, taskId, name);
-        isSentAgain = isClosed(task);
+        made.again = isClosed(task);
         return this.answerOf(
           call,
           name,
@@ -446,7 +446,7 @@ export class McpHandler {
       await this.run(call, sendCall('SendStreamingMessage', message), opened);
     } finally {
       const { taskId = stream.task?.id } = logContextOf(exchange.request);
-      const isFirst = isSentAgain || (stream.task?.sequence ?? 1) === 1;
+      const isFirst = made.again || (stream.task?.sequence ?? 1) === 1;
       const isMade = message.message.taskId === undefined && isFirst;
       // The revision says that a closed stream cancels. In earlier ones a client may come back.
       const isGivenUp = exchange.reply.raw.destroyed && !exchange.reply.raw.writableFinished;
