@@ -230,6 +230,10 @@ describeConsole('the trace of a task', () => {
     await row(page, /^tool last /).click();
     await trace(page).getByText('the end of it').waitFor();
     expect(await row(page, /./).count()).toBeLessThan(100);
+    const calls = page.getByRole('table', { name: 'Effects' }).getByRole('row');
+    expect(await calls.count()).toBe(1 + 100);
+    await page.getByRole('button', { name: 'Show more rows of Effects' }).click();
+    await calls.nth(200).waitFor();
     await baton.expectAccessible(page);
   });
 });
