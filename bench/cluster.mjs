@@ -83,8 +83,9 @@ export async function startCluster({ dist, driver = 'redis', apis, workers, env:
       return { id, targets };
     },
     async stop() {
-      for (const child of children) child.kill('SIGTERM');
-      await Promise.all(children.map((child) => new Promise((done) => child.once('exit', done))));
+      const alive = children.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+      for (const child of alive) child.kill('SIGTERM');
+      await Promise.all(alive.map((child) => new Promise((done) => child.once('exit', done))));
       await redis?.process.stop(5000);
       await postgres.process.stop(5000);
       await rm(home, { recursive: true, force: true });

@@ -113,7 +113,7 @@ function sideOf(target, own, children) {
 }
 
 /** A Postgres with these tables, a Redis if wanted, and how processes find them. */
-async function ownServices({ tables, redis }) {
+export async function ownServices({ tables, redis }) {
   const home = await temporaryFolder();
   const env = {};
   const pids = {};
@@ -144,7 +144,7 @@ async function ownServices({ tables, redis }) {
 }
 
 /** A program that says in its first message that it is ready, and on which port. */
-async function startProcess(main, args, env) {
+export async function startProcess(main, args, env) {
   const child = fork(main, args, { env: { ...process.env, NODE_ENV: 'production', ...env } });
   const { port } = await new Promise((resolve, reject) => {
     child.once('message', resolve);
@@ -153,7 +153,8 @@ async function startProcess(main, args, env) {
   return { child, port };
 }
 
-async function freePort() {
+/** A port that is free now. */
+export async function freePort() {
   const server = http.createServer();
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address();

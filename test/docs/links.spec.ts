@@ -102,7 +102,9 @@ it('every page that code, settings and messages name exists', () => {
         join(folder, name),
       ),
     )
-    .filter((file) => /\.(ts|m?js|cjs|sql|prisma|sh)$/.test(file) && !file.includes('/generated/'));
+    .filter(
+      (file) => /\.(ts|m?js|cjs|sql|prisma|sh)$/.test(file) && !/\/(generated|node_modules)\//.test(file),
+    );
   const named = [...files, '.env.example', 'docker-compose.yml', '.dependency-cruiser.cjs'].flatMap((file) =>
     [...readFileSync(join(ROOT, file), 'utf8').matchAll(/(?<![\w.-])docs\/[\w/-]+\.md/g)].map(
       ([page]) => `${file}: ${page}`,
