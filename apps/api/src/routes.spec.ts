@@ -26,6 +26,7 @@ const OPEN = [
   '/.well-known/oauth-protected-resource/agents/:agent/mcp',
   '/oauth/sign-in',
   '/oauth/callback',
+  '/oauth/client.json',
   '/console',
   '/console/settings.json',
   '/console/assets/:file',

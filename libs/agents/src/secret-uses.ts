@@ -64,8 +64,10 @@ function usesOfClient(path: string, settings: OAuthSettings | undefined): Secret
   return [{ field: `${path}.clientSecret`, secret: settings.clientSecret, destinations: [] }];
 }
 
-const usesOfRemote = (config: RemoteConfig): SecretUse[] =>
-  named('config.headers', config.headers, originsOf(config));
+const usesOfRemote = (config: RemoteConfig): SecretUse[] => [
+  ...named('config.headers', config.headers, originsOf(config)),
+  ...usesOfClient('config.oauth', config.oauth),
+];
 
 /** The values that name a secret. */
 function named(

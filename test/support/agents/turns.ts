@@ -88,9 +88,13 @@ export const NO_ACCESS_TOKENS: AccessTokens = {
 };
 
 /** The secrets of a tenant. They may go anywhere, unless `reader` checks it. */
-export function turnSecrets(values: Readonly<Record<string, string>>, reader?: SecretReader): SecretGuard {
+export function turnSecrets(
+  values: Readonly<Record<string, string>>,
+  reader?: SecretReader,
+  tokens: AccessTokens = NO_ACCESS_TOKENS,
+): SecretGuard {
   const fixed = { get: (_tenantId: string, name: string) => Promise.resolve(values[name]) };
-  return new SecretGuard(reader ?? fixed, 'tenant-1', NO_ACCESS_TOKENS);
+  return new SecretGuard(reader ?? fixed, 'tenant-1', tokens);
 }
 
 export function agent(slug: string, runtime = 'executor'): Agent {

@@ -2,6 +2,7 @@ import { messageOf } from '@baton/telemetry';
 import { failureReason, type OutboundCalls, OutboundRefused } from '@baton/outbound';
 import type * as Sdk from '@modelcontextprotocol/sdk/client/auth.js';
 import type { AuthorizationServerMetadata, OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js';
+import { clientMetadata } from './client-metadata.js';
 import { OAuthFailure } from './oauth-failure.js';
 
 /** Maximum size of an answer, and time of a request. */
@@ -22,6 +23,8 @@ export interface OAuthTerms {
   authMethods: string[];
   /** The authorization server names itself in its answers (RFC 9207). */
   saysIssuer: boolean;
+  /** It takes the URL of a document for a client id. */
+  takesClientUrls: boolean;
   /** `resource` of the requests (RFC 8707). */
   resource: string;
   /** Scopes that the resource names. */
@@ -101,10 +104,10 @@ export class AuthorizationServer {
       // People are sent there, too.
       await this.reach(new URL(url));
     }
-    const { authorization_response_iss_parameter_supported: saysIssuer } = metadata as Record<
-      string,
-      unknown
-    >;
+    const {
+      authorization_response_iss_parameter_supported: saysIssuer,
+      client_id_metadata_document_supported: takesClientUrls,
+    } = metadata as Record<string, unknown>;
     return {
       issuer,
       authorizationEndpoint: metadata.authorization_endpoint,
@@ -113,6 +116,7 @@ export class AuthorizationServer {
       ...(typeof revocation === 'string' && { revocationEndpoint: revocation }),
       authMethods: metadata.token_endpoint_auth_methods_supported ?? [],
       saysIssuer: saysIssuer === true,
+      takesClientUrls: takesClientUrls === true,
       resource,
       ...(scopes && { scopes }),
     };
@@ -187,13 +191,10 @@ export class AuthorizationServer {
     const registered = await this.said(terms.issuer, () =>
       registerClient(terms.issuer, {
         metadata: metadataOf(terms),
-        clientMetadata: {
-          client_name: 'Baton',
-          redirect_uris: [redirectUri],
-          grant_types: ['authorization_code', 'refresh_token'],
-          response_types: ['code'],
-          token_endpoint_auth_method: hasPublic ? 'none' : (terms.authMethods[0] ?? 'client_secret_basic'),
-        },
+        clientMetadata: clientMetadata(
+          redirectUri,
+          hasPublic ? 'none' : (terms.authMethods[0] ?? 'client_secret_basic'),
+        ),
         ...(scope !== undefined && { scope }),
         fetchFn: this.fetch,
       }),

@@ -95,6 +95,16 @@ async function signIn(more: object = {}): Promise<void> {
 }
 
 describe('a sign-in at a server', () => {
+  it('registers no client where the authorization server reads who Baton is', async () => {
+    server.metadata = { client_id_metadata_document_supported: true };
+    const before = server.registrations.length;
+    await signIn();
+    expect(server.authorizations.at(-1)?.get('client_id')).toBe('https://baton.example/oauth/client.json');
+    expect(server.tokenRequests.at(-1)?.get('client_id')).toBe('https://baton.example/oauth/client.json');
+    expect(server.registrations).toHaveLength(before);
+    expect(await main.connections.token(key())).toBeDefined();
+  });
+
   it('gives the tenant a token for it, with PKCE, the resource, and a client that is registered once', async () => {
     await signIn();
     const token = await main.connections.token(key());

@@ -10,6 +10,7 @@ import { Injectable } from '@nestjs/common';
 import { createHash, randomBytes } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 import type { AuthorizationServer, OAuthClientId, OAuthTerms } from './authorization-server.js';
+import { clientUrlOf } from './client-metadata.js';
 import { OAuthConnections } from './oauth-connections.js';
 import { OAuthFailure } from './oauth-failure.js';
 
@@ -241,7 +242,7 @@ export class OAuthSignIns {
     await this.store.finish(signIn, terms.issuer, sealed, actor);
   }
 
-  /** The client of the settings, or one that the authorization server registers once for the tenant. */
+  /** The client of the settings, the document of Baton, or a client that the authorization server registers once for the tenant. */
   private async clientFor(
     tenantId: string,
     { clientId, clientSecret }: OAuthSettings,
@@ -253,6 +254,9 @@ export class OAuthSignIns {
     }: { server: AuthorizationServer; terms: OAuthTerms; redirectUri: string; scope: string | undefined },
   ): Promise<Pick<StoredTerms, 'client' | 'clientSecret'>> {
     if (clientId !== undefined) return { client: { client_id: clientId }, clientSecret };
+    const clientUrl = terms.takesClientUrls ? clientUrlOf(redirectUri) : undefined;
+    if (clientUrl !== undefined)
+      return { client: { client_id: clientUrl, token_endpoint_auth_method: 'none' } };
     const { issuer } = terms;
     const known = await this.connections.storedClient(tenantId, issuer);
     if (known?.redirectUri === redirectUri) return { client: known.client };

@@ -1,4 +1,13 @@
-import { OAuthFailure, OAuthSignIns, SecretError, SIGN_IN_PATH, type SignInFacts } from '@baton/identity';
+import { ProtocolError } from '@baton/a2a';
+import {
+  clientMetadata,
+  clientUrlOf,
+  OAuthFailure,
+  OAuthSignIns,
+  SecretError,
+  SIGN_IN_PATH,
+  type SignInFacts,
+} from '@baton/identity';
 import { Logger } from '@baton/telemetry';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -59,6 +68,16 @@ export class SignInPagesController {
       const host = escaped(new URL(facts.resource).host);
       page(reply, 200, 'Signed in', `<p>Agents can use ${host} now. You can close this page.</p>`);
     });
+  }
+
+  /** Who Baton is, for authorization servers that take the URL of this document for a client id. */
+  @Get(`${FOLDER}/client.json`)
+  client(): object {
+    const redirectUri = this.redirectUri();
+    const clientUrl = clientUrlOf(redirectUri);
+    if (clientUrl === undefined)
+      throw new ProtocolError('not-found', 'PUBLIC_URL is not an https URL, so it is no client id');
+    return { client_id: clientUrl, ...clientMetadata(redirectUri) };
   }
 
   private redirectUri(): string {

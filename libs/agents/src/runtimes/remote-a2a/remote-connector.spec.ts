@@ -1,5 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { Elsewhere, answerIn, endOf, turnAt } from '../../../../../test/support/agents/remote.js';
+import { turnSecrets } from '../../../../../test/support/agents/turns.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
 const elsewhere = new Elsewhere();
@@ -23,6 +24,32 @@ describe('the connection to an agent elsewhere', () => {
     silent.message.metadata = { colour: 'red' };
     await elsewhere.run(silent);
     expect(remote.asked.at(-1)?.params.message).not.toHaveProperty('metadata');
+  });
+
+  it('sends the access token of a sign-in, and another one once that is refused', async () => {
+    const remote = await elsewhere.start({ token: 'sesame' });
+    const asked: unknown[] = [];
+    const tokens = {
+      refuse: () => Promise.resolve(),
+      offer: () => Promise.resolve(undefined),
+      get: (_: unknown, { url }: { url: string }, refused?: string) => {
+        asked.push([url, refused]);
+        return Promise.resolve(refused === undefined ? 'old' : 'sesame');
+      },
+    };
+    const turn = turnAt(remote.url, 'hi', { oauth: {} }, { secrets: turnSecrets({}, undefined, tokens) });
+    expect(endOf(await elsewhere.run(turn))).toEqual({ state: COMPLETED });
+    expect(asked).toContainEqual([remote.url, 'old']);
+  });
+
+  it('says that nobody is signed in', async () => {
+    const remote = await elsewhere.start({ token: 'sesame' });
+    const { host } = new URL(remote.url);
+    expect(endOf(await elsewhere.run(turnAt(remote.url, 'hi', { oauth: {} })))).toMatchObject({
+      state: FAILED,
+      text: `The agent can't be called: nobody is signed in at ${host}: an administrator of the tenant must sign in there`,
+    });
+    expect(remote.asked).toEqual([]);
   });
 
   it.each([

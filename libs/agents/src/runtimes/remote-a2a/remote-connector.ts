@@ -12,6 +12,8 @@ import {
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { type OutboundCalls, OutboundRefused, timeoutSignal } from '@baton/outbound';
+import { SignedInFetch } from '../../outbound/signed-in-fetch.js';
+import { SignInNeeded } from '../../sign-in-needed.js';
 import type { Redactor } from '../../outbound/redactor.js';
 import { readSecretHeaders } from '../../outbound/secret-headers.js';
 import type { Turn } from '../../agent-runtime.js';
@@ -54,9 +56,14 @@ export class RemoteConnector {
   ): Promise<RemoteConnection> {
     const { host } = cardUrlOf(config);
     const { redactor, headers } = await headersOf(turn, config, traceparent);
-    const origins = originsOf(config);
-    const fetchImpl = remoteFetch(turn.outbound, headers, origins);
-    const fetchCard = remoteFetch(turn.outbound, headers, origins, MAX_CARD_BYTES);
+    const caller = {
+      outbound: turn.outbound,
+      headers,
+      origins: originsOf(config),
+      signedIn: await signIn(turn, config),
+    };
+    const fetchImpl = remoteFetch(caller);
+    const fetchCard = remoteFetch(caller, MAX_CARD_BYTES);
     const card = await this.cardOf(turn, config, fetchCard, signal).catch((error: unknown) => {
       throw remoteFailure(error, host, redactor);
     });
@@ -184,27 +191,43 @@ const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 /** Maximum size of a card. */
 export const MAX_CARD_BYTES = 1024 * 1024;
 
-/**
- * A `fetch` for the SDK's client. It uses the outbound guard, adds the agent's headers, and throws UnfitAnswer for an
- * answer that is not A2A.
- *
- * @param headers may hold secrets
- * @param origins the origins that may get the headers. A call of another one is refused
- */
+/** The sign-in of the tenant at the agent. Undefined: its settings have none. Throws RemoteFailure unless somebody is signed in. */
+async function signIn({ secrets }: Turn, { card, oauth }: RemoteConfig): Promise<SignedInFetch | undefined> {
+  if (!oauth) return undefined;
+  const signedIn = new SignedInFetch(secrets, card, oauth);
+  try {
+    await signedIn.assertSignedIn();
+  } catch (error) {
+    const kind = error instanceof SignInNeeded ? 'final' : 'unreached';
+    throw new RemoteFailure(kind, `The agent can't be called: ${messageOf(error)}`);
+  }
+  return signedIn;
+}
+
+/** What the requests of an agent have. */
+interface RemoteCaller {
+  outbound: OutboundCalls;
+  /** They may hold secrets. */
+  headers: Record<string, string>;
+  /** The origins that may get the headers. A call of another one is refused. */
+  origins: readonly string[];
+  signedIn?: SignedInFetch | undefined;
+}
+
+/** A `fetch` for the SDK's client. It uses the outbound guard, adds the agent's headers, and throws UnfitAnswer for an answer that is not A2A. */
 export function remoteFetch(
-  outbound: OutboundCalls,
-  headers: Record<string, string>,
-  origins: readonly string[],
+  { outbound, headers, origins, signedIn }: RemoteCaller,
   maxBytes = MAX_ANSWER_BYTES,
 ): typeof fetch {
   const guarded = outbound.fetchWithin({ maxBytes, json: true, limit: 'agentAnswer' });
+  const send = signedIn?.over(guarded) ?? guarded;
   return async (input, init) => {
     const url = input instanceof Request ? input.url : String(input);
     const origin = originOf(url);
     if (!origins.includes(origin)) throw new OutboundRefused(`"${origin}" is none of this agent's origins`);
     const merged = new Headers(init?.headers);
     for (const [name, value] of Object.entries(headers)) merged.set(name, value);
-    const response = await guarded(input, { ...init, headers: [...merged] });
+    const response = await send(url, { ...init, headers: [...merged] });
     return toA2aAnswer(response, {
       url,
       wantsStream: isEventStream(merged.get('accept')),

@@ -1,6 +1,7 @@
 import { A2AError, TaskNotFoundError, UnsupportedOperationError, isRestError } from '@a2a-js/sdk/errors';
 import { failureReason, OutboundRefused } from '@baton/outbound';
 import { NOTHING_SECRET, type Redactor } from '../../outbound/redactor.js';
+import { SignInNeeded } from '../../sign-in-needed.js';
 import { UnfitAnswer } from './unfit-answer.js';
 
 /**
@@ -60,6 +61,8 @@ export function remoteFailure(error: unknown, host: string, redactor = NOTHING_S
   if (unfit) return unfitFailure(unfit, host, redactor);
   const refused = causeOf(error, OutboundRefused);
   if (refused) return new RemoteFailure('final', capital(refused.message));
+  const signIn = causeOf(error, SignInNeeded);
+  if (signIn) return new RemoteFailure('final', `The agent can't be called: ${signIn.message}`);
   const answer = causeOf(error, A2AError);
   if (answer) return answerFailure(answer, host, redactor);
   const reason = failureReason(error);

@@ -1,0 +1,18 @@
+const DOCUMENT = 'client.json';
+
+/**
+ * URL of the document that says who Baton is, beside the redirect URI. Authorization servers that take such URLs for client ids read
+ * it there (OAuth Client ID Metadata Document). Undefined: only an https URL is one.
+ */
+export function clientUrlOf(redirectUri: string): string | undefined {
+  return redirectUri.startsWith('https:') ? new URL(DOCUMENT, redirectUri).href : undefined;
+}
+
+/** Facts about Baton as a client: in the document at its URL, and when it registers itself (RFC 7591). */
+export const clientMetadata = (redirectUri: string, authMethod = 'none') => ({
+  client_name: 'Baton',
+  redirect_uris: [redirectUri],
+  grant_types: ['authorization_code', 'refresh_token'],
+  response_types: ['code'],
+  token_endpoint_auth_method: authMethod,
+});
