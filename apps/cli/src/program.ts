@@ -41,6 +41,10 @@ const COMMANDS: Readonly<
     summary: 'encrypted secrets of a tenant: set, list, origins, remove, rotate',
     add: async (...args) => (await import('./commands/secrets.js')).addSecretCommands(...args),
   },
+  connections: {
+    summary: 'sign-ins at servers that agents call: sign-in, list, sign-out',
+    add: async (...args) => (await import('./commands/connections.js')).addConnectionCommands(...args),
+  },
   schedules: {
     summary: 'messages at fixed times: list, create, show, pause, resume, run, remove',
     add: async (...args) => (await import('./commands/schedules.js')).addScheduleCommands(...args),
