@@ -44,7 +44,7 @@ const FORGET: Statement = {
   text: `UPDATE tasks SET compensates_at = NULL WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2`,
 };
 
-/** Tasks that have begun steps with \`compensate\`: a cancel must not forget them. */
+/** Tasks that have begun steps with `compensate`: a cancel must not forget them. */
 @Injectable()
 export class CompensationStore {
   constructor(private readonly database: Database) {}
