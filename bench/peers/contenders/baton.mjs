@@ -7,7 +7,9 @@ const AGENTS = fileURLToPath(new URL('../../agents', import.meta.url));
 export async function startBaton({ workers = 1 } = {}) {
   const cluster = await startCluster({ apis: 1, workers, env: { BATON_AGENTS_DIR: AGENTS } });
   const targetOf = async (agent) => (await cluster.tenant({ agent })).targets[0];
-  const [echo, steps, ticker] = await Promise.all(['echo', 'steps', 'ticker'].map(targetOf));
+  const [echo, steps, ticker, sleeper] = await Promise.all(
+    ['echo', 'steps', 'ticker', 'sleeper'].map(targetOf),
+  );
   return {
     name: 'Baton',
     setup: 'API, worker, Postgres, Redis',
@@ -15,7 +17,7 @@ export async function startBaton({ workers = 1 } = {}) {
     steps: () => steps.send(),
     // Status frames are not chunks.
     stream: async (chunks) => Math.min(chunks, await echo.stream(chunks)),
-    sleep: () => echo.submit('hello', { echo: { chunks: 1, delayMs: 3_600_000 } }),
+    sleep: () => sleeper.submit('hello'),
     ticker: (url) => ticker.submit(url),
     /** One of two workers; a supervisor would start it again. */
     kill: async () => {
