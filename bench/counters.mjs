@@ -8,7 +8,7 @@ import pg from 'pg';
 const REPORTED_MS = 10_500;
 const TICK_MS = 10;
 const PAGE = 4096;
-const TRANSACTIONS = 'SELECT sum(xact_commit + xact_rollback)::float AS count FROM pg_stat_database';
+export const TRANSACTIONS = 'SELECT sum(xact_commit + xact_rollback)::float AS count FROM pg_stat_database';
 const WAL = `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float AS bytes`;
 
 export class Counters {
@@ -98,6 +98,13 @@ export function usageOf(pid) {
     }
   }
   return usage;
+}
+
+/** The same of all processes of a side, those of its stores included. */
+export function usedBy(side) {
+  const all = Object.values(side.processes()).map(usageOf);
+  const sum = (key) => all.reduce((total, each) => total + each[key], 0);
+  return { cpu: sum('cpu'), memory: sum('memory') };
 }
 
 function familyOf(root) {

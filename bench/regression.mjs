@@ -4,7 +4,7 @@
 import { fileURLToPath } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Target } from './client.mjs';
-import { usageOf } from './counters.mjs';
+import { usedBy } from './counters.mjs';
 import { oneByOne, quantile, together } from './load.mjs';
 import { circumstances, median, printTable } from './report.mjs';
 import { startBaton, startSkeleton } from './servers.mjs';
@@ -46,9 +46,9 @@ try {
     const ratios = figures[0].map((figure, round) => figure / figures[1][round]);
     rows.push([name, median(figures[0]), median(figures[1]), median(ratios, 2)]);
   }
-  const before = [baton, bare].map(used);
+  const before = [baton, bare].map(usedBy);
   await delay(IDLE_MS);
-  const after = [baton, bare].map(used);
+  const after = [baton, bare].map(usedBy);
   const cpu = after.map((each, i) => (each.cpu - before[i].cpu) / (IDLE_MS / 1000));
   const memory = after.map((each) => each.memory);
   rows.push(['idle, CPU ms/s', ...cpu.map((ms) => ms.toFixed(1)), (cpu[0] / cpu[1]).toFixed(2)]);
@@ -58,11 +58,4 @@ try {
 } finally {
   steps.close();
   await Promise.all([baton.stop(), bare.stop()]);
-}
-
-/** CPU in ms and memory in MB of all processes of a side so far, those of its stores included. */
-function used(side) {
-  const all = Object.values(side.processes()).map(usageOf);
-  const sum = (key) => all.reduce((total, each) => total + each[key], 0);
-  return { cpu: sum('cpu'), memory: sum('memory') };
 }

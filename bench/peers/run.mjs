@@ -3,8 +3,8 @@
 // SLEEPERS (10000). FIGURES (load,idle,crash). Prints the tables of docs/inside/peers.md.
 import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
-import { usageOf } from '../counters.mjs';
+import { query } from '../cluster.mjs';
+import { TRANSACTIONS, usedBy } from '../counters.mjs';
 import { oneByOne, quantile, together } from '../load.mjs';
 import { circumstances, median, printTable } from '../report.mjs';
 import { startA2aSdk } from './contenders/a2a-sdk.mjs';
@@ -147,9 +147,10 @@ async function afterCrash() {
   const rows = [];
   for (const name of names) {
     const times = [];
-    let stuck = 0;
+    let [title, stuck] = ['', 0];
     for (let crash = 0; crash < CRASHES; crash++) {
       const side = await STARTS[name]({ workers: 2 });
+      title = side.name;
       if (!side.ticker) {
         rows.push([side.name, 'does not go on', '', '']);
         await side.stop();
@@ -168,38 +169,24 @@ async function afterCrash() {
     if (times.length + stuck === 0) continue;
     const sorted = times.sort((a, b) => a - b);
     const show = (q) => (sorted.length ? `${(quantile(sorted, q) / 1000).toFixed(1)} s` : '–');
-    rows.push([nameOf(name), show(0.5), show(0.99), `${stuck} of ${times.length + stuck}`]);
+    rows.push([title, show(0.5), show(0.99), `${stuck} of ${times.length + stuck}`]);
   }
   printTable('From kill -9 to the next step', ['', 'p50', 'p99', `not within ${STUCK_MS / 1000} s`], rows);
 }
 
-function usages(side) {
-  return Object.values(side.processes()).map((pid) => usageOf(pid));
-}
-
 function cpuOf(side) {
-  return usages(side).reduce((sum, { cpu }) => sum + cpu, 0);
+  return usedBy(side).cpu;
 }
 
 function memoryOf(side) {
-  return Math.round(usages(side).reduce((sum, { memory }) => sum + memory, 0)).toString();
+  return Math.round(usedBy(side).memory).toString();
 }
 
 /** Transactions of its Postgres, once they are counted. */
 async function transactionsOf({ databaseUrl }) {
   if (!databaseUrl) return 0;
   await delay(2_000);
-  const client = new pg.Client(databaseUrl);
-  await client.connect();
-  const { rows } = await client.query(
-    'SELECT sum(xact_commit + xact_rollback)::float AS count FROM pg_stat_database',
-  );
-  await client.end();
-  return rows[0].count;
-}
-
-function nameOf(name) {
-  return { baton: 'Baton', dbos: 'DBOS', restate: 'Restate', bullmq: 'BullMQ by hand' }[name] ?? name;
+  return (await query(databaseUrl, TRANSACTIONS))[0].count;
 }
 
 function versions() {

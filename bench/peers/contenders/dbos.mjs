@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { freePort, ownServices, startProcess } from '../../servers.mjs';
 import { eventsIn, post } from './caller.mjs';
+import { supervised } from './supervised.mjs';
 
 const MAIN = fileURLToPath(new URL('../servers/dbos.mjs', import.meta.url));
 
@@ -9,28 +10,22 @@ export async function startDbos() {
   const own = await ownServices({ tables: 'SELECT', redis: false });
   const port = await freePort();
   const start = async () => (await startProcess(MAIN, [], { ...own.env, PORT: String(port) })).child;
-  let child = await start();
+  const main = await supervised(start);
   const url = `http://127.0.0.1:${port}`;
   return {
     name: 'DBOS',
     setup: 'the application, Postgres',
     databaseUrl: own.env.DATABASE_URL,
-    processes: () => ({ application: child.pid, ...own.pids }),
+    processes: () => ({ application: main.pid(), ...own.pids }),
     send: () => post(`${url}/send`, 'hello'),
     steps: () => post(`${url}/steps`, 'hello'),
     stream: async (chunks) => eventsIn(await post(`${url}/stream`, String(chunks))),
     sleep: () => post(`${url}/sleep`, '3600000'),
     ticker: (observer) => post(`${url}/ticker`, observer),
     /** Without its paid Conductor, workflows go on when the process is started again. */
-    kill: async () => {
-      const { pid } = child;
-      child.removeAllListeners('exit');
-      child.kill('SIGKILL');
-      void start().then((next) => (child = next));
-      return pid;
-    },
+    kill: async () => main.kill(),
     stop: async () => {
-      child.kill('SIGKILL');
+      main.stop();
       await own.stop();
     },
   };

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { freePort, startProcess } from '../../servers.mjs';
 import { temporaryFolder } from '../../temporary-folder.mjs';
 import { post } from './caller.mjs';
+import { supervised } from './supervised.mjs';
 
 const MAIN = fileURLToPath(new URL('../servers/restate.mjs', import.meta.url));
 const SERVER = createRequire(import.meta.url).resolve(
@@ -29,7 +30,7 @@ export async function startRestate() {
   const server = spawn(SERVER, ['--node-name', 'bench'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
   const start = async () =>
     (await startProcess(MAIN, [], { PORT: String(service), RESTATE_LOGGING: 'ERROR' })).child;
-  let child = await start();
+  const main = await supervised(start);
   await until(() => fetch(`http://127.0.0.1:${admin}/health`));
   await until(() => register(admin, service));
   const url = `http://127.0.0.1:${ingress}/bench`;
@@ -40,7 +41,7 @@ export async function startRestate() {
   return {
     name: 'Restate',
     setup: 'server, service',
-    processes: () => ({ server: server.pid, service: child.pid }),
+    processes: () => ({ server: server.pid, service: main.pid() }),
     send: () => call('send', 'hello'),
     steps: () => call('steps', 'hello'),
     stream: async (chunks) => {
@@ -49,15 +50,9 @@ export async function startRestate() {
     },
     sleep: () => begin('sleep', 3_600_000),
     ticker: (observer) => begin('ticker', observer),
-    kill: async () => {
-      const { pid } = child;
-      child.removeAllListeners('exit');
-      child.kill('SIGKILL');
-      void start().then((next) => (child = next));
-      return pid;
-    },
+    kill: async () => main.kill(),
     stop: async () => {
-      child.kill('SIGKILL');
+      main.stop();
       server.kill('SIGKILL');
       await new Promise((resolve) => server.once('exit', resolve));
       await rm(home, { recursive: true, force: true });
