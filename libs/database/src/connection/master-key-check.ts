@@ -17,19 +17,17 @@ export const FIND_MASTER_KEY = { text: `SELECT value AS id FROM installation WHE
 const ADD = {
   text: `INSERT INTO installation (name, value) VALUES ('${MASTER_KEY}', $1) ON CONFLICT DO NOTHING`,
 };
+const SEALED_TABLES = ['secrets', 'push_configs', 'webhooks'];
+/** Of later releases: older databases do not have them. Nothing is in them before a database has a key. */
+const LATER_SEALED_TABLES = ['oauth_connections', 'oauth_clients'];
+
 /** Ids of the keys that have encrypted something, with the number of values: the key with the most values first. */
-export const SEALED_BY = {
-  text: `SELECT key_id AS id, count(*)::int AS count FROM (SELECT key_id FROM secrets UNION ALL SELECT key_id FROM push_configs
-    UNION ALL SELECT key_id FROM webhooks) AS sealed WHERE key_id IS NOT NULL GROUP BY key_id ORDER BY count(*) DESC, key_id`,
-};
-/** The same with the tables that older databases do not have. Nothing is in them before a database has a key. */
-export const ALL_SEALED_BY = {
-  text: SEALED_BY.text.replace(
-    ') AS sealed',
-    ` UNION ALL SELECT key_id FROM oauth_connections
-    UNION ALL SELECT key_id FROM oauth_clients) AS sealed`,
-  ),
-};
+const sealedBy = (tables: readonly string[]) => ({
+  text: `SELECT key_id AS id, count(*)::int AS count FROM (${tables.map((table) => `SELECT key_id FROM ${table}`).join(' UNION ALL ')}) AS sealed
+    WHERE key_id IS NOT NULL GROUP BY key_id ORDER BY count(*) DESC, key_id`,
+});
+const SEALED_BY = sealedBy(SEALED_TABLES);
+export const ALL_SEALED_BY = sealedBy([...SEALED_TABLES, ...LATER_SEALED_TABLES]);
 
 const SET = {
   text: `INSERT INTO installation (name, value) VALUES ('${MASTER_KEY}', $1)

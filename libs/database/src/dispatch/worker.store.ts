@@ -25,7 +25,7 @@ export interface WorkerProcess {
 /** The answer to a heartbeat: facts about this worker and the others. */
 interface Heartbeat {
   worker: WorkerProcess;
-  /** How old the last heartbeat of another worker with a session may be for it to be the eldest, in milliseconds. */
+  /** A worker can be the eldest if its last heartbeat is no older, in milliseconds, and its session has not ended. */
   punctualMs: number;
   /** The same for a worker whose slots count, in milliseconds. */
   liveMs: number;

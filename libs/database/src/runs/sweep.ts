@@ -11,8 +11,8 @@ import type { SweepFindings } from './sweep-findings.js';
 import { afterEnd } from '../dispatch/run-history.js';
 import { isUndoDue } from './compensation.store.js';
 
-// The steps of a sweep: `findWork` finds the work. `endOrphanedLeases` ends the leases of dead workers. `reclaimExpired` and `failPoisonedRuns` (fail-poisoned.ts) take runs with an expired
-// lease. `takeStaleQueued` takes runs whose jobs the queue has lost.
+// The steps of a sweep: `findWork` finds the work. `endOrphanedLeases` ends the leases of dead workers. `reclaimExpired` and
+// `failPoisonedRuns` (fail-poisoned.ts) take runs with an expired lease. `takeStaleQueued` takes runs whose jobs the queue has lost.
 
 /** Workers whose session has ended a moment ago. */
 const ENDED_WORKERS = `
@@ -30,7 +30,8 @@ SELECT look.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'swee
   coalesce(leases.first_end < look.started_at, false) AS "expiredRuns",
   coalesce(orphans.lost_at <= look.started_at, false) AS "orphanedRuns",
   (extract(epoch FROM least(
-    leases.next_end, CASE WHEN orphans.lost_at > look.started_at THEN orphans.lost_at END, (SELECT min(not_before) FROM runs WHERE ${WAITING} AND not_before > look.started_at),
+    leases.next_end, CASE WHEN orphans.lost_at > look.started_at THEN orphans.lost_at END,
+    (SELECT min(not_before) FROM runs WHERE ${WAITING} AND not_before > look.started_at),
     (SELECT min(due_at) FROM push_configs WHERE due_at > look.started_at),
     (SELECT min(not_before) FROM runs WHERE state = 'suspended' AND not_before > look.started_at),
     (SELECT min(wakes_at) FROM tasks WHERE wakes_at > look.started_at),

@@ -83,10 +83,12 @@ export class Sweeper extends RepeatedWork {
     const { staleQueuedRunMs } = this.environment;
     const found = await this.look();
     this.nextMs = found.nextMs === null ? Infinity : found.nextMs + AFTER_MS;
-    const isOrphanLost = found.orphanedRuns && (await this.endLeasesOfDead(found.at));
-    if ((found.expiredRuns || isOrphanLost) && this.reclaimGuard.mayReclaim) {
-      await this.failPoisoned(found.at);
-      this.enqueue(await this.runs.reclaimExpired(LIMIT, found.at), 'lease expired');
+    if (this.reclaimGuard.mayReclaim) {
+      if (found.orphanedRuns) await this.endLeasesOfDead(found.at);
+      if (found.expiredRuns || found.orphanedRuns) {
+        await this.failPoisoned(found.at);
+        this.enqueue(await this.runs.reclaimExpired(LIMIT, found.at), 'lease expired');
+      }
     }
     if (found.staleQueuedRuns) {
       this.enqueue(await this.runs.takeStaleQueued(staleQueuedRunMs, LIMIT), 'missing on the queue');
@@ -96,9 +98,8 @@ export class Sweeper extends RepeatedWork {
     if (found.waitingRuns || resumed) this.dispatcher.refill();
   }
 
-  /** Ends the leases of workers whose connection has ended. @returns whether there were any */
-  private async endLeasesOfDead(at: string): Promise<boolean> {
-    if (!this.reclaimGuard.mayReclaim) return false;
+  /** Ends the leases of workers whose connection has ended. */
+  private async endLeasesOfDead(at: string): Promise<void> {
     const workers = await this.runs.endOrphanedLeases(this.orphanLeaseMs, at);
     const workerIds = [...new Set(workers)];
     if (workerIds.length > 0) {
@@ -107,7 +108,6 @@ export class Sweeper extends RepeatedWork {
         runs: workers.length,
       });
     }
-    return workerIds.length > 0;
   }
 
   /** Runs that other code had parked go on. @returns how many */
