@@ -79,6 +79,25 @@ describe('npm start', () => {
     taskId = frames[0]?.data.result?.task.id as string;
   });
 
+  const rest = (path: string, method = 'GET') =>
+    fetch(`${demo().url}/v1/${path}`, { method, headers: { authorization: `Bearer ${demo().token}` } });
+
+  it('shows an agent and a finished task of it, with the calls of its model and of another agent', async () => {
+    expect(first.output).toContain('First task: the agent "guide" has answered one');
+    const { tasks } = (await (await rest('tasks?agent=guide')).json()) as {
+      tasks: { task_id: string; state: string }[];
+    };
+    expect(tasks.map(({ state }) => state)).toEqual(['completed']);
+    const trace = await (await rest(`tasks/${tasks[0]?.task_id}/trace?words=true`)).text();
+    expect(trace).toContain('openai-compatible/scripted');
+    expect(trace).toContain('ask_echo');
+    const guide = new RawCaller(`${demo().url}/agents/guide`, demo().token);
+    const { result } = await guide.call('SendMessage', sendParams('Is anybody there?'));
+    const { artifacts } = result?.task as { artifacts: { parts: { text?: string }[] }[] };
+    const said = artifacts.flatMap(({ parts }) => parts).map(({ text }) => text ?? '');
+    expect(said.join('')).toContain('You wrote: "Is anybody there?" I have asked the agent');
+  });
+
   it('prints a link that signs in to the console once, with all rights, and keeps it out of the logs', async () => {
     const [, url, code] = /Console (http:\S+)#(\S+)/.exec(first.output) ?? [];
     expect(url).toBe(`${demo().url}/console/link`);
@@ -157,6 +176,7 @@ describe('npm start', () => {
   it('stops everything on Ctrl-C, and finds its tasks and its token when started again', async () => {
     const processes = process.platform === 'linux' ? childrenOf(first.pid) : [];
     const before = demo();
+    expect((await rest('agents/guide', 'DELETE')).status).toBe(204);
     first.signal('SIGINT');
     expect(await first.exited).toBe(0);
     expect(processes.filter(({ pid }) => isRunning(pid))).toEqual([]);
@@ -165,6 +185,8 @@ describe('npm start', () => {
     const again = start();
     await again.ready();
     expect(demo().token).toBe(before.token);
+    // What was deleted stays deleted.
+    expect((await rest('agents/guide')).status).toBe(404);
     const { result } = await echo().call('GetTask', { id: taskId });
     expect(result).toMatchObject({ id: taskId, status: { state: 'TASK_STATE_COMPLETED' } });
     first = again;

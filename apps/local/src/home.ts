@@ -10,6 +10,8 @@ export interface Demo {
   url: string;
   tenant: string;
   token: string;
+  /** Base URL of the scripted model at the last start, for the next one to take the same port. */
+  modelUrl?: string;
 }
 
 /** The services in use, for the command line (`.baton/runtime.json`). */

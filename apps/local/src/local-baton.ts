@@ -14,11 +14,13 @@ import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { apiProcess, stopLeftoverApps, workerProcess } from './app-processes.js';
 import { prepareDemo } from './demo-tenant.js';
+import { FirstAgent } from './first-agent.js';
 import { type Demo, type Home, orTell } from './home.js';
 import { StartError } from './start-error.js';
 import { LOOPBACK } from './loopback.js';
 import { postgresService, redisService } from './own-services.js';
 import { newPrintedLink, type PrintedLink } from './printed-link.js';
+import { ScriptedModel } from './scripted-model.js';
 import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor.js';
 
 /** Agents may call models, tools and agents on this machine, unless the setting says otherwise. */
@@ -51,6 +53,7 @@ export class LocalBaton {
   /** In the order in which they are stopped; those of one row at the same time. */
   private readonly rows: Supervisor[][] = [];
   private stopping: Promise<void> | undefined;
+  private model: ScriptedModel | undefined;
 
   constructor(
     private readonly local: LocalEnvironment,
@@ -83,7 +86,7 @@ export class LocalBaton {
     const variables = { ...services, ...(await this.masterKey(migrating)) };
     const environment = loadEnvironment({ ...this.source, ...variables });
     await this.compareMasterKey(environment);
-    const demo = await orTell(prepareDemo(environment, this.home), redis.remedy);
+    const { isNew, ...demo } = await orTell(prepareDemo(environment, this.home), redis.remedy);
     const runtime = { databaseUrl: environment.databaseDirectUrl, redisUrl: environment.redisUrl ?? null };
     this.home.writeRuntime(runtime);
     const numbers = Array.from({ length: this.local.workers }, (_, index) => index + 1);
@@ -99,7 +102,8 @@ export class LocalBaton {
     this.home.writeRuntime({ ...runtime, managementUrl });
     const metrics = `${managementUrl}/metrics`;
     const grpc = `${new URL(demo.url).hostname}:${ports.GRPC_PORT}`;
-    const notes = [postgres.note, redis.note, this.agentsNote(), reachNote(host)];
+    const guide = await this.prepareGuide(demo, isNew, ownUrl(host, String(port)));
+    const notes = [postgres.note, redis.note, this.agentsNote(), ...guide, reachNote(host)];
     return { demo, signInUrl: link?.url, grpc, metrics, notes };
   }
 
@@ -116,6 +120,7 @@ export class LocalBaton {
 
   private async stopRows(): Promise<void> {
     for (const row of this.rows) await Promise.all(row.map((supervisor) => supervisor.stop()));
+    await this.model?.stop();
     this.home.release();
   }
 
@@ -125,6 +130,31 @@ export class LocalBaton {
     const row = processes.map((process) => new Supervisor(process, this.events));
     this.rows.unshift(row);
     await Promise.all(row.map((supervisor) => supervisor.start()));
+  }
+
+  /**
+   * Starts the scripted model. In a tenant that is new it also makes the agent that uses it, with one task. Never rejects: Baton is of use
+   * without them.
+   * @returns what to tell
+   */
+  private async prepareGuide(demo: Demo, isNew: boolean, url: string): Promise<string[]> {
+    // The model is on this machine.
+    if (this.source.OUTBOUND_ALLOW?.trim()) return [];
+    try {
+      const { modelUrl: former } = demo;
+      this.model = await ScriptedModel.start(
+        LOOPBACK,
+        former === undefined ? undefined : Number(new URL(former).port),
+      );
+      const modelUrl = this.model.url;
+      const agent = new FirstAgent(url, demo.token);
+      if (isNew) await agent.make(modelUrl);
+      else if (former !== undefined && former !== modelUrl) await agent.moveModel(former, modelUrl);
+      this.home.writeDemo({ ...demo, modelUrl });
+      return isNew ? ['First task: the agent "guide" has answered one; the console shows how.'] : [];
+    } catch (error) {
+      return [`The example agent "guide" is not ready: ${messageOf(error)}`];
+    }
   }
 
   /**
