@@ -273,7 +273,8 @@ export const TOOL_SERVER_QUIRKS: readonly ToolServerQuirk[] = [
   told(
     'answers with an image in capitals, as a data URL',
     { content: [{ type: 'image', data: 'data:image/png;base64,AAEC', mimeType: 'IMAGE/PNG' }] },
-    '[file raw_look-1.png (image/png, 3 bytes): the user has been given it]',
+    '[file raw_look-1.png (image/png, 3 bytes): the user has been given it]\n' +
+      '[you are not shown raw_look-1.png (image/png, 3 bytes): it is the artifact call-1-1-file-1 of the task]',
   ),
   told(
     'answers with a text item without text',

@@ -52,7 +52,7 @@ describe('a conversation', () => {
     const ids = Array.from({ length: 100 }, (_, i) => String(i));
     const round = [step(...ids), ...ids.map((id) => result(id, 'x'))];
     const conversation = await conversationOf(...Array.from({ length: 1_000 }, () => round).flat());
-    const messages = await conversation.messages({ model: 'm', index: 0, window: 128_000 }, () =>
+    const messages = await conversation.messages({ model: 'm', index: 0, files: {}, window: 128_000 }, () =>
       Promise.reject(new Error('nothing was asked')),
     );
     expect(messages).toHaveLength(2_000);

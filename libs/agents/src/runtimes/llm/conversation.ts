@@ -14,6 +14,7 @@ import { capQuestionId } from './approval/cap-question.js';
 import type { WrongCall } from './answer-calls.js';
 import { roomForResult } from './context-window.js';
 import { isCut, READ_RESULT, resultOutput, textOfResult } from './result-output.js';
+import { FileChoice, type fileFormsOf, filesMessage, placed, type ShownFile } from './tool-files.js';
 import type { RemoteCall } from './tools/remote-call.js';
 import type { ToolResult } from './tools/tool-sources.js';
 import { type ModelUsage, NO_USAGE, add } from './model-usage.js';
@@ -119,6 +120,11 @@ interface Correction {
   text: string;
 }
 
+/** A provider has refused a request with the files of all results before it. They are not shown again. */
+interface RefusedFiles {
+  kind: 'files-refused';
+}
+
 /** A summary that the model has made of the first steps of the task, and of all before them. */
 interface SummaryEntry extends Omit<ModelStep, 'kind' | 'message'> {
   kind: 'summary';
@@ -145,6 +151,7 @@ export type LlmEntry =
   | CallResult
   | WaitingForApproval
   | Answered
+  | RefusedFiles
   | Correction;
 
 /** An entry with its run and position in the journal. */
@@ -198,7 +205,15 @@ interface AskedModel {
   index: number;
   /** Tokens of its context. */
   window: number;
+  /** The files of tools that it takes. */
+  files: ReturnType<typeof fileFormsOf>;
 }
+
+/** After so many refusals the model is shown no file in the rest of the task. */
+const MAX_REFUSALS = 2;
+
+/** The files of results that a model is shown, by Baton's id of the call. */
+type ShownFiles = ReadonlyMap<string, (ShownFile | undefined)[]>;
 
 /** Calls before a summary that the model is told of. */
 const MAX_RECALLED = 50;
@@ -227,6 +242,10 @@ export class Conversation {
   private readonly sentIds = new Set<string>();
   /** Results by Baton's id of the call. */
   private readonly results = new Map<string, CallResult['result']>();
+  /** The position of the result of each call with files. */
+  private readonly withFiles = new Map<string, number>();
+  /** Positions of the refusals of files. */
+  private readonly refusals: number[] = [];
   private newestSummary: (SummaryEntry & RecordedEntry) | undefined;
   /** Calls with a `begun` entry, by Baton's id: the position of the newest one. */
   private readonly begun = new Map<string, number>();
@@ -459,6 +478,7 @@ export class Conversation {
     const messages: ModelMessage[] = [];
     const summarised = this.newestSummary?.steps ?? 0;
     const prompted = this.entries.findLast(({ kind }) => kind === 'asked');
+    const shown = this.shownFiles(asked);
     let step = 0;
     for (const entry of this.entries) {
       const isSummarised = step < summarised;
@@ -469,7 +489,7 @@ export class Conversation {
       if (entry.kind !== 'step') continue;
       step += 1;
       if (!isSummarised)
-        messages.push(this.sentMessage(entry, step, asked), ...this.resultsOf(step, asked.window));
+        messages.push(this.sentMessage(entry, step, asked), ...this.resultsOf(step, asked.window, shown));
       else if (step === summarised) messages.push({ role: 'user', content: this.summaryText() });
     }
     return messages;
@@ -561,7 +581,7 @@ export class Conversation {
   /** Characters that a step and its results take in a request. */
   private sizeOf(step: number, window: number): number {
     const entry = this.recordedSteps[step - 1];
-    return JSON.stringify([entry?.message, this.resultsOf(step, window)]).length;
+    return JSON.stringify([entry?.message, this.resultsOf(step, window, new Map())]).length;
   }
 
   private roomOf(step: number, window: number): number {
@@ -584,14 +604,38 @@ export class Conversation {
     return { ...message, content };
   }
 
-  private resultsOf(step: number, window: number): ToolModelMessage[] {
-    const content = this.callsOf(step).map((call) => ({
-      type: 'tool-result' as const,
-      toolCallId: call.sentId,
-      toolName: call.toolName,
-      output: resultOutput(this.readByModel(call), callIdOf(call), this.roomOf(step, window)),
-    }));
-    return content.length > 0 ? [{ role: 'tool', content }] : [];
+  /** The results of a step as one message, and the files that the provider takes only in a message of the user. */
+  private resultsOf(
+    step: number,
+    window: number,
+    shown: ShownFiles,
+  ): (ToolModelMessage | UserModelMessage)[] {
+    const calls = this.callsOf(step);
+    if (calls.length === 0) return [];
+    const content = calls.map((call) => {
+      const id = callIdOf(call);
+      const output = resultOutput(this.readByModel(call), id, this.roomOf(step, window), shown.get(id));
+      return { type: 'tool-result' as const, toolCallId: call.sentId, toolName: call.toolName, output };
+    });
+    const after = calls.flatMap((call) => {
+      const files = placed(shown.get(callIdOf(call)), 'message');
+      return files.length > 0 ? filesMessage(callIdOf(call), files) : [];
+    });
+    const results = { role: 'tool' as const, content };
+    return after.length > 0 ? [results, { role: 'user', content: after }] : [results];
+  }
+
+  /** The files of results that a model is shown. It depends only on the journal and the settings, so it is the same in every attempt. */
+  private shownFiles({ files }: AskedModel): ShownFiles {
+    const shown = new Map<string, (ShownFile | undefined)[]>();
+    if (this.refusals.length >= MAX_REFUSALS) return shown;
+    const choice = new FileChoice(files);
+    const newest = [...this.withFiles].filter(([, position]) => position > (this.refusals.at(-1) ?? 0));
+    for (const [id] of newest.toReversed()) {
+      const result = this.results.get(id);
+      if (result) shown.set(id, choice.of(result));
+    }
+    return shown;
   }
 
   /** The result of a call, and the input that a person has chosen for it: the model has asked for another one. */
@@ -615,8 +659,13 @@ export class Conversation {
       for (const id of this.idsIn(entry)) this.remoteCalls.set(id, { position, remote });
     }
     if (entry.kind === 'result') {
-      for (const id of this.idsIn(entry)) if (!this.results.has(id)) this.results.set(id, entry.result);
+      for (const id of this.idsIn(entry)) {
+        if (this.results.has(id)) continue;
+        this.results.set(id, entry.result);
+        if (entry.result.files) this.withFiles.set(id, entry.position);
+      }
     }
+    if (entry.kind === 'files-refused') this.refusals.push(entry.position);
     for (const decision of entry.kind === 'answered' ? entry.decisions : []) {
       const { callId } = decision;
       if (this.begun.has(callId)) this.repetitions.set(callId, { position: entry.position, decision });

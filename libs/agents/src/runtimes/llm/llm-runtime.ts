@@ -38,6 +38,8 @@ import { READ_RESULT } from './result-output.js';
 import { RequestTooLarge } from './request-too-large.js';
 import { sendable } from './sendable.js';
 import { answerCorrection, SchemaChecks, structuredAnswer } from './schema-checks.js';
+import { fileFormsOf } from './tool-files.js';
+import { ToolFilesRefused } from './tool-files-refused.js';
 import { type AgentTool, type OpenTools, ToolSources } from './tools/tool-sources.js';
 import type { RemoteCall } from './tools/remote-call.js';
 import { readResultTool } from './tools/read-result.js';
@@ -234,13 +236,20 @@ export class LlmRuntime implements AgentRuntime {
         const speech = new Speech(turn, conversation.steps().length + 1, config.output !== undefined);
         return models.step(speech, conversation.stepsOfThisRun().at(-1), requestOf, signal);
       };
-      try {
-        yield* step();
-      } catch (error) {
-        if (!(error instanceof RequestTooLarge) || !sent || config.compaction === 'off') throw error;
-        compaction.learn(sent.model.config, sent.request);
-        if (!(await compaction.run(sent.model, signal, true))) throw error;
-        yield* step();
+      for (let isShortened = false; ;) {
+        try {
+          yield* step();
+          break;
+        } catch (error) {
+          if (error instanceof ToolFilesRefused) await conversation.add({ kind: 'files-refused' });
+          else {
+            const isDue = error instanceof RequestTooLarge && config.compaction !== 'off' && !isShortened;
+            if (!isDue || !sent) throw error;
+            compaction.learn(sent.model.config, sent.request);
+            if (!(await compaction.run(sent.model, signal, true))) throw error;
+            isShortened = true;
+          }
+        }
       }
       // After an answer without calls, the turn's final status has the usage.
       if (conversation.pendingCalls().length > 0) {
@@ -259,7 +268,7 @@ export class LlmRuntime implements AgentRuntime {
     };
     return async ({ config: settings, index }: AgentModel) => {
       const { model } = settings;
-      const asked = { model, index, window: compaction.windowOf(settings) };
+      const asked = { model, index, window: compaction.windowOf(settings), files: fileFormsOf(settings) };
       const messages = await conversation.messages(asked, prompt);
       return sendable([...memory, ...messages], splitModel(model).provider);
     };

@@ -17,6 +17,7 @@ import { endingOf, finishOf, MAX_REASON } from './finish-reason.js';
 import type { OpenModel } from './providers.js';
 import type { RecordedTry } from './recording/call-recorder.js';
 import type { ModelSpeech } from './turn-artifacts.js';
+import { isFileItem, withoutFile } from './tool-files.js';
 import type { AgentTool } from './tools/tool-sources.js';
 import { type ModelUsage, estimateTokens, usageOf } from './model-usage.js';
 
@@ -165,8 +166,8 @@ export function estimateInput({ prompt = '' }: LlmConfig, { messages, tools }: M
     [messages, tools.map(({ name, description, inputSchema }) => [name, description, inputSchema])],
     (_, value: unknown) => {
       const isBytes = ArrayBuffer.isView(value);
-      if (isBytes) files += 1;
-      return isBytes ? undefined : value;
+      if (isBytes || isFileItem(value)) files += 1;
+      return isBytes ? undefined : withoutFile(value);
     },
   );
   return estimateTokens(prompt.length + text.length) + files * 1000;

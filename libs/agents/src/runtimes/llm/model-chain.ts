@@ -8,6 +8,7 @@ import type { ModelSteps } from './model-steps.js';
 import { ModelUnavailable } from './model-unavailable.js';
 import type { ModelMetrics } from './model-usage.js';
 import { RequestTooLarge } from './request-too-large.js';
+import { ToolFilesRefused } from './tool-files-refused.js';
 import type { ModelSpeech } from './turn-artifacts.js';
 
 /** A model of an agent. */
@@ -114,8 +115,8 @@ export class ModelChain {
 function oneOf(failures: readonly AgentFailure[]): AgentFailure {
   const [first, ...others] = failures;
   const last = failures.at(-1);
-  // A shorter conversation may fit.
-  if (last instanceof RequestTooLarge) return last;
+  // A shorter conversation, or one without files, may be taken.
+  if (last instanceof RequestTooLarge || last instanceof ToolFilesRefused) return last;
   if (!first || others.length === 0) return first ?? new AgentFailure('The agent has no model.');
   const reasons = [first, ...others].map(({ message }) => message);
   return new AgentFailure(`No model of the agent has answered. ${reasons.join(' ')}`, { cause: first });

@@ -14,6 +14,8 @@ import { type ProviderFailure, causeOf, explain } from './provider-failure.js';
 import type { OpenModel } from './providers.js';
 import { RequestTooLarge } from './request-too-large.js';
 import type { CallRecorder, RecordedTry } from './recording/call-recorder.js';
+import { hasToolFiles } from './tool-files.js';
+import { ToolFilesRefused } from './tool-files-refused.js';
 import type { ModelSpeech } from './turn-artifacts.js';
 
 const LONGEST_PAUSE_MS = 30_000;
@@ -76,6 +78,7 @@ export class ModelSteps {
         if (signal.aborted || error instanceof TokensExceeded) throw error;
         if (cause instanceof AgentFailure) throw cause;
         const failure = explain(error, this.model);
+        if (failure.mayBeFiles && hasToolFiles(request.messages)) throw new ToolFilesRefused(failure.reason);
         await this.pauseAfter(failure, retries, signal);
         speech.restart();
         continue;

@@ -2,6 +2,7 @@ import { charsetOf, decodeText, essenceOf, type Message, type Part } from '@bato
 import type { UserModelMessage } from 'ai';
 import { type OutboundCalls, failureReason } from '@baton/outbound';
 import { AgentFailure } from './agent-failure.js';
+import { TEXT } from './text-types.js';
 
 type UserContentPart = Exclude<UserModelMessage['content'], string>[number];
 
@@ -11,8 +12,6 @@ const FILE_TIMEOUT_MS = 30_000;
 const MAX_FILES = 20;
 const MAX_FILES_BYTES = 40 * 1024 * 1024;
 const FILES_AT_ONCE = 3;
-/** Media types of text that every model can read. */
-const TEXT = /^(text\/.*|application\/(json|xml|yaml|x-yaml|javascript|.*\+(json|xml)))$/;
 const STANDARD_TYPE = 'application/octet-stream';
 
 /** Stands for a message without text, data and files. Providers refuse blank messages. */

@@ -17,6 +17,8 @@ export interface ProviderFailure {
   retryable: boolean;
   /** The request has more tokens than the model takes. */
   isTooLarge?: true;
+  /** The provider may not take a file of the request. */
+  mayBeFiles?: true;
   /** The wait that the provider asks for, in ms. */
   retryAfterMs?: number;
   /** For the log of the operator: the answer of the provider, without secrets. */
@@ -49,7 +51,7 @@ export function explain(error: unknown, model: OpenModel): ProviderFailure {
   }
   if (isNotTaken(cause)) {
     const reason = `${provider} does not take this in the model "${model.name}": ${said(cause, model)}.`;
-    return { reason, kind: 'unsupported', retryable: false };
+    return { reason, kind: 'unsupported', retryable: false, mayBeFiles: true };
   }
   const network = failureReason(cause);
   if (network) {
@@ -87,10 +89,18 @@ function ofComplaint(raw: Complaint, model: OpenModel): ProviderFailure {
     kind: String(status),
     retryable: isRetryable,
     ...(remedy.isTooLarge && { isTooLarge: true }),
+    ...(isAboutFiles(complaint) && { mayBeFiles: true }),
     ...(isRetryable && retryAfterMs !== undefined && { retryAfterMs }),
     complaint,
   };
 }
+
+/** Whether a provider may have refused a request for one of its files. Of a request that is too large they are the largest part. */
+const isAboutFiles = ({ status, code = '', type = '', message = '' }: Complaint): boolean =>
+  [400, 404, 413, 415, 422].includes(status) &&
+  (status === 413 || status === 415 || FILES.test(`${code} ${type} ${message}`));
+const FILES =
+  /image|media|document|\bpdf\b|\bfiles?\b|input_file|inline.?data|vision|multi.?modal|audio|mime/i;
 
 /** The message of an error on one line and without secrets. */
 function said(error: unknown, model: OpenModel): string {

@@ -16,6 +16,7 @@ import {
   reasoningOfStep,
   textOfStep,
 } from './conversation.js';
+import { fileArtifactId } from './result-output.js';
 import type { ToolResult } from './tools/tool-sources.js';
 
 type Kind = 'reply' | 'reasoning';
@@ -144,7 +145,7 @@ export function progressSaid({ task }: Turn, call: RecordedCall): string | undef
 /** The files of a tool result, each as an artifact of the reply. */
 export const fileArtifacts = (call: RecordedCall, { files = [] }: ToolResult) =>
   files.map(({ name, mediaType, base64 }, i) => ({
-    artifactId: `${callIdOf(call)}-file-${i + 1}`,
+    artifactId: fileArtifactId(callIdOf(call), i),
     name,
     parts: [filePart(name, mediaType, Buffer.from(base64, 'base64'))],
   }));

@@ -43,7 +43,10 @@ export function cleanValue(value: unknown, redactor: Redactor): unknown {
 }
 
 /** The data of a file are Base64, or a URL. */
-const fileNote = (data: string): string => `(a file of ${data.length} characters is not recorded)`;
+const fileNote = (data: string): string =>
+  /^https?:/.test(data)
+    ? `(a file at a URL of ${data.length} characters is not recorded)`
+    : `(a file of ${Buffer.byteLength(data, 'base64')} bytes is not recorded)`;
 
 /**
  * The first items that fit into a section.

@@ -259,7 +259,7 @@ function agentTool(
         const result = await make(input as Record<string, unknown>, context);
         // Before it is cut: a part of a secret would not be recognized.
         const clean = redact(result);
-        return toolOutput(name, clean, { limit: config.resultLimit, maxFileBytes, onExcess });
+        return toolOutput(name, clean, { limit: config.resultLimit, maxFileBytes, redact, onExcess });
       } catch (error) {
         context.signal.throwIfAborted();
         if (signedIn?.needed?.isCallers) throw signedIn.needed;

@@ -42,6 +42,7 @@ describe('the result of a call', () => {
         'Here:',
         '[file draw-1.png (image/png, 70 bytes): the user has been given it]',
         '[file table.csv (text/csv, 3 bytes): the user has been given it]',
+        'a,b',
         '[resource note://1]',
         'remember',
         '[resource doc: https://x.example/doc]',

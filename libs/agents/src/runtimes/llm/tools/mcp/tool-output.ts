@@ -1,6 +1,7 @@
-import { essenceOf, firstCharacters, jsonExcess, type JsonObject } from '@baton/a2a';
+import { decodeText, essenceOf, firstCharacters, jsonExcess, type JsonObject } from '@baton/a2a';
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { TEXT } from '../../text-types.js';
 import { READ_RESULT } from '../../result-output.js';
 import type { ToolFile, ToolResult } from '../tool-sources.js';
 
@@ -11,19 +12,27 @@ const MAX_KEPT = 1_000_000;
 /** Maximum characters of JSON that are shown of an item that can't be read. */
 const MAX_ODD = 500;
 
+interface OutputOptions {
+  /** Maximum characters that the model reads at once. */
+  limit: number;
+  /** Maximum size of all files of the result. */
+  maxFileBytes: number;
+  /** Removes secrets from the text of a file. Everything else has none any more. */
+  redact?: (text: string) => string;
+  /** Called if the result has more items than the model sees. */
+  onExcess?: () => void;
+}
+
 /**
  * Converts the result of a call for the model and for callers. Images and other files become files of the task, and
  * the model reads that they exist. The tool has run, so the model gets all readable content and the names of the rest.
  *
  * @param result as the server wrote it: any JSON value
- * @param limit maximum characters that the model reads at once
- * @param maxFileBytes maximum size of all files of the result
- * @param onExcess called if the result has more items than the model sees
  */
 export function toolOutput(
   tool: string,
   result: unknown,
-  { limit, maxFileBytes, onExcess }: { limit: number; maxFileBytes: number; onExcess?: () => void },
+  { limit, maxFileBytes, redact = (text) => text, onExcess }: OutputOptions,
 ): ToolResult {
   const files: ToolFile[] = [];
   const { blocks, structured, isError } = readResult(result);
@@ -31,7 +40,11 @@ export function toolOutput(
   const texts = blocks
     .slice(0, MAX_BLOCKS)
     .map((block) =>
-      describe(block, (file) => keep(files, named(file, `${tool}-${files.length + 1}`), maxFileBytes)),
+      describe(
+        block,
+        (file) => keep(files, named(file, `${tool}-${files.length + 1}`), maxFileBytes),
+        redact,
+      ),
     );
   if (left > 0) texts.push(`[${left} more items were left out: a result has ${MAX_BLOCKS} at most]`);
   if (left > 0) onExcess?.();
@@ -79,7 +92,7 @@ function readResult(result: unknown): ReadResult {
 type Keep = (file: ToolFile) => string;
 
 /** The text about a content block for the model. */
-function describe(block: unknown, keepFile: Keep): string {
+function describe(block: unknown, keepFile: Keep, redact: (text: string) => string): string {
   if (typeof block === 'string') return block;
   if (!isObject(block)) return odd('an item that is no object', block);
   const { type, text } = block;
@@ -95,7 +108,7 @@ function describe(block: unknown, keepFile: Keep): string {
     case 'resource_link':
       return linkText(block);
     case 'resource':
-      return resourceText(block.resource, keepFile);
+      return resourceText(block.resource, keepFile, redact);
     default: {
       if (typeof type !== 'string')
         return typeof text === 'string' ? text : odd('an item without a type', block);
@@ -112,16 +125,23 @@ function linkText(block: JsonObject): string {
   return label === undefined ? `[resource ${uri}]` : `[resource ${label as string}: ${uri}]`;
 }
 
-function resourceText(resource: unknown, keepFile: Keep): string {
+function resourceText(resource: unknown, keepFile: Keep, redact: (text: string) => string): string {
   if (!isObject(resource)) return odd('a resource without content', resource);
   const { text, blob, mimeType } = resource;
   const uri = typeof resource.uri === 'string' ? resource.uri : '';
   if (typeof text === 'string') return `[resource${uri === '' ? '' : ` ${uri}`}]\n${text}`;
   const name = uri.split('/').at(-1) ?? '';
   return (
-    fileOf(blob, mimeType, name, keepFile) ??
+    fileOf(blob, mimeType, name, (file) => `${keepFile(file)}${redact(textIn(file, mimeType))}`) ??
     odd('a resource without text or data in Base64', cutItem(resource))
   );
+}
+
+/** The text of a file, which the model reads whichever files it takes. Empty for other files. */
+function textIn({ mediaType, base64 }: ToolFile, given: unknown): string {
+  if (!TEXT.test(mediaType)) return '';
+  const type = typeof given === 'string' ? given : mediaType;
+  return `\n${decodeText(Buffer.from(base64, 'base64'), type)}`;
 }
 
 /** Keeps a file. @returns undefined if its data is not Base64 */

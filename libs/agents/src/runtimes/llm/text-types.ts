@@ -1,0 +1,2 @@
+/** Media types of text that every model can read. */
+export const TEXT = /^(text\/.*|application\/(json|xml|yaml|x-yaml|javascript|.*\+(json|xml)))$/;
