@@ -244,13 +244,23 @@ export class McpHandler {
       if (agent && name !== agent.slug) throw unknownTool(name);
       if (request.isModern && request.params.requestState !== undefined)
         return await this.continueCall(call, name);
-      return await this.callAgent(call, name, readToolMessage(given, callMeta(request)));
+      return await this.callAgent(call, name, await this.messageFor(name, call));
     } catch (error) {
       if (error instanceof ProtocolError && !(error instanceof McpError) && error.kind === 'agent-not-found')
         throw new McpError('unknownTool', error.message);
       if (!isForTheModel(error) || exchange.reply.sent) throw error;
       logContextOf(exchange.request).errorKind = error.kind;
       return complete(request, { content: [{ type: 'text', text: error.message }], isError: true });
+    }
+  }
+
+  /** @throws ProtocolError `agent-not-found` also if the arguments are wrong: no other arguments would help */
+  private async messageFor(name: string, { request, exchange }: McpCall): Promise<ToolMessage> {
+    try {
+      return readToolMessage(request.params.arguments, callMeta(request));
+    } catch (error) {
+      await this.finder.named(callerOf(exchange.request), name);
+      throw error;
     }
   }
 
@@ -518,7 +528,10 @@ export class McpHandler {
   }
 }
 
-/** Writes an error in the form of MCP. @param id unset: it is not known */
+/**
+ * Writes an error in the form of MCP.
+ * @param id unset: it is not known. Then it is null as in JSON-RPC: the Python SDK reads no error without the member
+ */
 export function sendMcpError(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -528,9 +541,8 @@ export function sendMcpError(
   const { http, error } = encodeMcpError(failure);
   logContextOf(request).rpcError = error.code;
   setErrorHeaders(reply, failure);
-  const { jsonrpc, error: member } = encodeErrorEnvelope(null, error);
   const isWhole = failure.kind === 'parse' || failure.kind === 'invalid-request';
-  sendJson(reply, isWhole ? 400 : http, { jsonrpc, ...(id !== undefined && { id }), error: member });
+  sendJson(reply, isWhole ? 400 : http, encodeErrorEnvelope(id ?? null, error));
 }
 
 function sendJson(reply: FastifyReply, status: number, body: object): void {

@@ -148,6 +148,11 @@ describe('earlier revisions', () => {
     expect([tool.status, tool.error!.code]).toEqual([200, -32602]);
   });
 
+  it('name an unknown tool also if its arguments are wrong', async () => {
+    const { error } = await legacy(call('tools/call', { name: 'nobody', arguments: {} }));
+    expect([error!.code, error!.message]).toEqual([-32602, expect.stringContaining('nobody')]);
+  });
+
   it('refuse a header of a version that nobody has', async () => {
     const { status, error } = await legacy(call('tools/list'), { 'mcp-protocol-version': '2024-01-01' });
     expect([status, error!.code]).toEqual([400, -32022]);

@@ -47,6 +47,11 @@ describe('a client without a token', () => {
     ]);
   });
 
+  it('is told why in an error that has an id, which the Python SDK needs', async () => {
+    const { text } = await ask('/mcp', { host: 'none.example' }, 'POST');
+    expect(JSON.parse(text)).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: 401 } });
+  });
+
   it('finds them at the root as well', async () => {
     const { text } = await ask('/.well-known/oauth-protected-resource', { host: 'acme.example' });
     expect(JSON.parse(text)).toMatchObject({
