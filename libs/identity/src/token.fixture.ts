@@ -84,7 +84,7 @@ export class ControlInMemory {
     return Promise.resolve(() => void this.listeners.delete(listener));
   }
 
-  onReconnect(): () => void {
+  onSignalsMissed(): () => void {
     return () => undefined;
   }
 }

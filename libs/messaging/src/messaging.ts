@@ -57,7 +57,9 @@ export type ControlMessage =
   | { type: 'issuers-changed'; tenantId: string; issuer: string }
   | { type: 'limits-changed'; tenantId: string }
   | { type: 'tenant-suspended'; tenantId: string }
-  | { type: 'catalog-changed'; tenantId: string | null };
+  | { type: 'catalog-changed'; tenantId: string | null }
+  // The sender could not publish some signals. Each driver tells the listeners of `onSignalsMissed`.
+  | { type: 'signals-lost' };
 
 export type Unsubscribe = () => void;
 
@@ -181,8 +183,11 @@ export abstract class Messaging {
    * in them. Never rejects: while the server is away each process counts alone.
    */
   abstract spend(key: string, limit: number, perSeconds: number): Promise<Spending>;
-  /** Called after a lost connection is back: signals may have been missed. */
-  abstract onReconnect(listener: () => void): Unsubscribe;
+  /**
+   * Called when signals may have been missed: the lost connection of this process is back, or another process could not publish
+   * and now can.
+   */
+  abstract onSignalsMissed(listener: () => void): Unsubscribe;
   /** Rejects with a plain reason if the server does not answer. */
   abstract ping(): Promise<void>;
   /** Why the server answers and yet refuses to write, such as while it is full. Undefined: it writes, or is away. */

@@ -19,7 +19,7 @@ const messaging = {
     open += 1;
     return () => void (open -= 1);
   },
-  onReconnect: (listener: () => void) => {
+  onSignalsMissed: (listener: () => void) => {
     reconnect = listener;
     open += 1;
     return () => void (open -= 1);

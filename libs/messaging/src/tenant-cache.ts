@@ -38,7 +38,7 @@ export class TenantCache<V extends object> {
   private changes = 0;
 
   constructor(
-    private readonly messaging: Pick<Messaging, 'subscribeControl' | 'onReconnect'>,
+    private readonly messaging: Pick<Messaging, 'subscribeControl' | 'onSignalsMissed'>,
     private readonly options: TenantCacheOptions<V>,
   ) {
     const { ttlMs: ttl, allowStaleOnError = false } = options;
@@ -55,7 +55,7 @@ export class TenantCache<V extends object> {
   async start(): Promise<void> {
     this.subscriptions.push(
       await this.messaging.subscribeControl((message) => this.forget(this.options.staleAfter(message))),
-      this.messaging.onReconnect(() => this.forget('all')),
+      this.messaging.onSignalsMissed(() => this.forget('all')),
     );
   }
 

@@ -411,7 +411,7 @@ function fakesModule({
           listeners.add(listener);
           return () => void listeners.delete(listener);
         },
-        onReconnect: () => () => undefined,
+        onSignalsMissed: () => () => undefined,
         queueDepth: async () => ({ waiting: 3, active: 1 }),
       },
     },

@@ -27,7 +27,7 @@ beforeEach(async () => {
   };
   bindings = new HostBindings(
     { find } as HostStore,
-    { subscribeControl, onReconnect: () => () => undefined } as unknown as Messaging,
+    { subscribeControl, onSignalsMissed: () => () => undefined } as unknown as Messaging,
   );
   await bindings.onModuleInit();
 });

@@ -121,7 +121,7 @@ describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
 
   /** Breaks the connections of messaging; resolves when they are back. */
   async function blip(): Promise<void> {
-    const back = new Promise<void>((resolve) => void messaging.onReconnect(resolve));
+    const back = new Promise<void>((resolve) => void messaging.onSignalsMissed(resolve));
     if (redis) {
       await redis.crash();
       await redis.restart();

@@ -16,7 +16,7 @@ class FakeMessaging {
   inForce: Promise<void> = Promise.resolve();
   private readonly listeners = new Map<string, (signal: TaskSignal) => void>();
 
-  onReconnect(listener: () => void) {
+  onSignalsMissed(listener: () => void) {
     this.reconnected = listener;
     return () => undefined;
   }

@@ -39,8 +39,8 @@ const HEADS_AT_ONCE = 1_000;
 
 /**
  * Log catch-up plus live tail for any number of readers in this process. A slow tick compares the head of every watched
- * log with its reader, because a lost last signal leaves no gap. After an outage of messaging this happens soon. Only
- * readers with missing events read the log.
+ * log with its reader, because a lost last signal leaves no gap. After an outage of messaging, here or at a process that
+ * publishes, this happens soon. Only readers with missing events read the log.
  */
 @Injectable()
 export class Relay implements OnModuleInit, OnModuleDestroy {
@@ -68,7 +68,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   }
 
   onModuleInit(): void {
-    this.stopReconnect = this.messaging.onReconnect(() => void this.catchUp());
+    this.stopReconnect = this.messaging.onSignalsMissed(() => void this.catchUp());
     this.timer = setInterval(() => void this.tick(), this.environment.relayTickMs);
     this.timer.unref();
     this.metrics.onScrape(async () => this.metrics.of(TASK_WATCHES).set(this.size));

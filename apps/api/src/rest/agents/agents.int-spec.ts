@@ -305,7 +305,7 @@ describe('an agent of a tenant', () => {
     const received: unknown[] = [];
     let news = (): void => undefined;
     const stop = await app.get(Messaging, { strict: false }).subscribeControl((message) => {
-      if (message.tenantId === tenant.id) received.push(message);
+      if ('tenantId' in message && message.tenantId === tenant.id) received.push(message);
       news();
     });
     await tenant.ask('PUT', '/mine?dryRun=true', ECHO);

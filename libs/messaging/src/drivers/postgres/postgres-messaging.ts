@@ -15,7 +15,7 @@ import {
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { withTimeout } from '../../with-timeout.js';
 import { SignalDecoder, encodeSignal } from '../../signal-decoder.js';
-import { ReconnectListeners } from '../../reconnect-listeners.js';
+import { MissedSignalsListeners } from '../../missed-signals-listeners.js';
 import { ChannelListeners } from '../../channel-listeners.js';
 import { type MessagingLog, QuietLog, connectionProblem } from '../../quiet-log.js';
 import {
@@ -76,7 +76,7 @@ export class PostgresMessaging extends Messaging {
   private readonly signals = new SignalDecoder();
   private readonly rates: RateCounters;
   private readonly log: QuietLog;
-  private readonly reconnects: ReconnectListeners;
+  private readonly missed: MissedSignalsListeners;
   private queues: Queues | undefined;
   private readonly pinging = new SingleFlight<unknown>();
   private readonly counting = new SingleFlight<{ waiting: number; active: number }>();
@@ -93,11 +93,14 @@ export class PostgresMessaging extends Messaging {
   ) {
     super();
     this.log = new QuietLog(log);
-    this.reconnects = new ReconnectListeners(this.log);
+    this.missed = new MissedSignalsListeners(this.log);
     const config = { ...poolConfig(databaseUrl), onGivenUp };
     this.pool = new PostgresPool({ ...config, answerMs: ANSWER_MS });
     this.pool.on('error', (error) => this.log.warn('Postgres connection lost (queue)', error));
-    this.publisher = new PostgresPublisher(this.pool, this.log);
+    this.publisher = new PostgresPublisher(this.pool, this.log, {
+      channel: this.controlChannel,
+      payload: JSON.stringify({ type: 'signals-lost' } satisfies ControlMessage),
+    });
     this.rates = new RateCounters(
       (rate) =>
         new RateLimiterPostgres({
@@ -118,7 +121,7 @@ export class PostgresMessaging extends Messaging {
       [this.taskChannel, this.controlChannel],
       {
         notified: (channel, payload) => this.receive(channel, payload),
-        reconnected: () => this.reconnects.call(),
+        reconnected: () => this.missed.call(),
       },
       this.log,
     );
@@ -128,6 +131,9 @@ export class PostgresMessaging extends Messaging {
     try {
       await this.ask(timeoutMs, () => retryTimeouts(() => this.pool.query('SELECT 1')));
       await this.ask(OPEN_MS, () => this.open());
+      await this.subscribeControl(({ type }) => {
+        if (type === 'signals-lost') this.missed.call();
+      });
     } catch (error) {
       await this.close();
       throw error;
@@ -205,8 +211,8 @@ export class PostgresMessaging extends Messaging {
     return this.rates.spend(key, limit, perSeconds);
   }
 
-  override onReconnect(listener: () => void): Unsubscribe {
-    return this.reconnects.add(listener);
+  override onSignalsMissed(listener: () => void): Unsubscribe {
+    return this.missed.add(listener);
   }
 
   /** The process itself has no use for a Postgres that refuses to write: the check of Postgres says so. */
@@ -232,6 +238,7 @@ export class PostgresMessaging extends Messaging {
     const { runs, ticks, pushes } = this.queues ?? {};
     await Promise.all([runs?.close(), ticks?.close(), pushes?.close()]);
     await this.listener.close();
+    this.publisher.close();
     if (!this.pool.ending) await this.pool.end();
   }
 

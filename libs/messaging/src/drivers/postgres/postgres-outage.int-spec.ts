@@ -34,7 +34,7 @@ describe('messaging when Postgres fails', () => {
     );
 
   const connectionBack = (messaging: Messaging): Promise<void> =>
-    new Promise((resolve) => void messaging.onReconnect(resolve));
+    new Promise((resolve) => void messaging.onSignalsMissed(resolve));
 
   it('starts many processes at once on an empty database', async () => {
     const fresh = await Installation.on('postgres');
@@ -65,6 +65,19 @@ describe('messaging when Postgres fails', () => {
     await worker.publishControl({ type: 'catalog-changed', tenantId: null });
     await api.enqueueRuns([someRun()]);
     await Promise.all([signals.reach(1), control.reach(1), runs.reach(2)]);
+  });
+
+  it('tells all relays that signals were lost while one process alone had no connection', async () => {
+    const told = new Promise<void>((resolve) => void api.onSignalsMissed(resolve));
+    await allowConnections(false);
+    // Those of the listeners stay: no relay notices anything by itself.
+    await asAdministrator(
+      `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
+       WHERE datname = '${database}' AND query NOT ILIKE 'LISTEN%'`,
+    );
+    await worker.publishTask(tenantId, taskId, signalOf(1));
+    await allowConnections(true);
+    await told;
   });
 
   it('starts although each connection takes longer than a caller waits for one', async () => {

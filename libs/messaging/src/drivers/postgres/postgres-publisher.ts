@@ -1,12 +1,19 @@
 import { PostgresPool, untilStatementEnded } from '@baton/postgres';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type QuietLog } from '../../quiet-log.js';
+
 /** Maximum that waits for a slow server. More is dropped. */
 const WAITING_CHARS = 4 * 1024 * 1024;
 const BATCH = 500;
+/** Between two tries to tell that signals were dropped. */
+const TELL_MS = 500;
 
 interface Notification {
   channel: string;
   payload: string;
+}
+
+interface Waiting extends Notification {
   done: () => void;
 }
 
@@ -16,42 +23,66 @@ interface Notification {
  * than many).
  */
 export class PostgresPublisher {
-  private waiting: Notification[] = [];
+  private waiting: Waiting[] = [];
   private chars = 0;
   private sending = false;
+  /** Notifications were dropped, and nobody knows. */
+  private hasDropped = false;
+  private isClosed = false;
 
   constructor(
     private readonly pool: PostgresPool,
     private readonly log: QuietLog,
+    /** Sent as soon as Postgres takes it, when notifications were dropped. */
+    private readonly dropped: Notification,
   ) {}
 
   /** Resolves when sent or dropped; never rejects. */
   async publish(channel: string, payload: string): Promise<void> {
-    if (this.chars > WAITING_CHARS) return;
+    if (this.chars > WAITING_CHARS) {
+      this.hasDropped = true;
+      return;
+    }
     this.chars += payload.length;
     const done = new Promise<void>((resolve) => this.waiting.push({ channel, payload, done: resolve }));
     if (!this.sending) void this.send();
     await done;
   }
 
+  /** Tells nothing more. */
+  close(): void {
+    this.isClosed = true;
+  }
+
   private async send(): Promise<void> {
     this.sending = true;
-    while (this.waiting.length > 0) {
+    while (this.waiting.length > 0 || (this.hasDropped && !this.isClosed)) {
       const batch = this.waiting.splice(0, BATCH);
-      try {
-        await this.pool.query('SELECT pg_notify(c, p) FROM unnest($1::text[], $2::text[]) AS n(c, p)', [
-          batch.map(({ channel }) => channel),
-          batch.map(({ payload }) => payload),
-        ]);
-      } catch (error) {
-        this.log.warn('signals not published', error);
-        await untilStatementEnded(error);
-      }
+      const isTold = this.hasDropped;
+      this.hasDropped = false;
+      if (!(await this.notify(isTold ? [...batch, this.dropped] : batch))) this.hasDropped = true;
       for (const { payload, done } of batch) {
         this.chars -= payload.length;
         done();
       }
+      // Nothing else shows that Postgres is back.
+      if (this.hasDropped && this.waiting.length === 0) await delay(TELL_MS, undefined, { ref: false });
     }
     this.sending = false;
+  }
+
+  /** @returns whether they were sent */
+  private async notify(notifications: Notification[]): Promise<boolean> {
+    try {
+      await this.pool.query('SELECT pg_notify(c, p) FROM unnest($1::text[], $2::text[]) AS n(c, p)', [
+        notifications.map(({ channel }) => channel),
+        notifications.map(({ payload }) => payload),
+      ]);
+      return true;
+    } catch (error) {
+      this.log.warn('signals not published', error);
+      await untilStatementEnded(error);
+      return false;
+    }
   }
 }

@@ -17,7 +17,7 @@ import {
   type Unsubscribe,
 } from '../../messaging.js';
 import { SignalDecoder, encodeSignal } from '../../signal-decoder.js';
-import { ReconnectListeners } from '../../reconnect-listeners.js';
+import { MissedSignalsListeners } from '../../missed-signals-listeners.js';
 import { type MessagingLog, QuietLog } from '../../quiet-log.js';
 import { RateCounters } from '../../rate-counters.js';
 import { PushQueue } from '../../push-queue.js';
@@ -52,8 +52,10 @@ export class RedisMessaging extends Messaging {
   private readonly rates: RateCounters;
   private readonly log: QuietLog;
   private readonly prefix: string;
-  private readonly reconnects: ReconnectListeners;
+  private readonly missed: MissedSignalsListeners;
   private underWay = 0;
+  /** Signals of this process were dropped, and nobody knows. */
+  private hasDropped = false;
 
   /**
    * @param url as in docs/operating/redis.md. Throws if a file that it names can't be read
@@ -62,7 +64,7 @@ export class RedisMessaging extends Messaging {
   constructor(url: string, log: MessagingLog, namespace = 'baton') {
     super();
     this.log = new QuietLog(log);
-    this.reconnects = new ReconnectListeners(this.log);
+    this.missed = new MissedSignalsListeners(this.log);
     const server = redisServer(url, namespace);
     const { prefix } = server;
     this.prefix = prefix;
@@ -70,7 +72,8 @@ export class RedisMessaging extends Messaging {
     this.subscriber = new RedisConnection(server, 'subscriber', this.log);
     // Listeners learn of it first: a process that only listens makes no call that would find out.
     this.subscriber.onMoved(() => [this.connection, this.subscriber].forEach((each) => each.reconnect()));
-    this.channels = new RedisChannels(this.subscriber, () => this.reconnects.call(), this.log);
+    this.channels = new RedisChannels(this.subscriber, () => this.missed.call(), this.log);
+    this.connection.client.on('ready', () => void this.tellDropped());
     this.rates = new RateCounters(
       (rate) =>
         new RateLimiterRedis({
@@ -97,6 +100,9 @@ export class RedisMessaging extends Messaging {
   override async start(timeoutMs: number): Promise<void> {
     try {
       await Promise.all([this.connection.connect(timeoutMs), this.subscriber.connect(timeoutMs)]);
+      await this.subscribeControl(({ type }) => {
+        if (type === 'signals-lost') this.missed.call();
+      });
     } catch (error) {
       await this.close();
       throw error;
@@ -195,8 +201,8 @@ export class RedisMessaging extends Messaging {
     return this.rates.spend(key, limit, perSeconds);
   }
 
-  override onReconnect(listener: () => void): Unsubscribe {
-    return this.reconnects.add(listener);
+  override onSignalsMissed(listener: () => void): Unsubscribe {
+    return this.missed.add(listener);
   }
 
   override ping(): Promise<void> {
@@ -234,18 +240,32 @@ export class RedisMessaging extends Messaging {
   }
 
   /**
-   * Never rejects and never queues: a signal that cannot be sent is dropped. The relay's slow tick finds its events.
+   * Never rejects and never queues: a signal that cannot be sent is dropped. As soon as this process can publish again, all others
+   * are told to look for what they missed. Another process may have its connection, and have compared its logs, long before.
    */
   private async publish(channel: string, text: string): Promise<void> {
-    if (!this.connection.connected || this.underWay > UNDER_WAY_CHARS) return;
+    if (!this.connection.connected || this.underWay > UNDER_WAY_CHARS) {
+      this.hasDropped = true;
+      return;
+    }
     this.underWay += text.length;
+    let isPublished = false;
     try {
       this.connection.gather();
       await this.connection.publish(channel, text);
+      isPublished = true;
     } catch (error) {
+      this.hasDropped = true;
       this.log.warn('signal not published', error);
     } finally {
       this.underWay -= text.length;
     }
+    if (isPublished && this.underWay === 0) await this.tellDropped();
+  }
+
+  private async tellDropped(): Promise<void> {
+    if (!this.hasDropped || !this.connection.connected) return;
+    this.hasDropped = false;
+    await this.publishControl({ type: 'signals-lost' });
   }
 }

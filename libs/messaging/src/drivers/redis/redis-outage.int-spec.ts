@@ -52,7 +52,7 @@ withRedis('messaging when Redis fails', () => {
 
   /** Both connections: the one that listens, and then the one that sends, which may come back later. */
   const connectionBack = async (messaging: Messaging): Promise<void> => {
-    await new Promise<void>((resolve) => void messaging.onReconnect(resolve));
+    await new Promise<void>((resolve) => void messaging.onSignalsMissed(resolve));
     await answering(messaging);
   };
 
@@ -105,6 +105,16 @@ withRedis('messaging when Redis fails', () => {
     await worker.publishControl({ type: 'catalog-changed', tenantId: null });
     await enqueueWhenBack(someRun());
     await Promise.all([signals.reach(1), control.reach(1), runs.reach(1)]);
+  });
+
+  it('tells all relays that signals were lost while one process alone had no connection', async () => {
+    const told = new Promise<void>((resolve) => void api.onSignalsMissed(resolve));
+    const client = new Redis(redis.url);
+    // Those of the subscribers stay: no relay notices anything by itself.
+    await client.client('KILL', 'TYPE', 'NORMAL');
+    await worker.publishTask(tenantId, taskId, signalOf(1));
+    client.disconnect();
+    await told;
   });
 
   describe('while Redis is away', () => {

@@ -1,8 +1,8 @@
 import { type Unsubscribe } from './messaging.js';
 import { QuietLog } from './quiet-log.js';
 
-/** Listeners for the return of a lost connection. */
-export class ReconnectListeners {
+/** Listeners that read again what signals may not have told them. */
+export class MissedSignalsListeners {
   private readonly listeners = new Set<() => void>();
 
   constructor(private readonly log: QuietLog) {}
@@ -17,7 +17,7 @@ export class ReconnectListeners {
       try {
         listener();
       } catch (error) {
-        this.log.warn('reconnect listener failed', error);
+        this.log.warn('listener for missed signals failed', error);
       }
     }
   }
