@@ -23,7 +23,7 @@ interface ChatRequest {
 }
 
 /** What the model says: the next words, or a call of its tool. */
-interface Said {
+interface ScriptedReply {
   text: string;
   call?: { name: string; input: string };
 }
@@ -93,7 +93,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 /** About as many as a model would count. */
 const tokensOf = (text: string): number => Math.ceil(text.length / 4);
 
-function nextAnswer({ messages, tools }: ChatRequest): Said {
+function nextAnswer({ messages, tools }: ChatRequest): ScriptedReply {
   const last = messages.at(-1);
   const question = textOf(messages.findLast(({ role }) => role === 'user')?.content);
   if (last?.role === 'tool') {

@@ -13,7 +13,7 @@ interface Notification {
   payload: string;
 }
 
-interface Waiting extends Notification {
+interface QueuedNotification extends Notification {
   done: () => void;
 }
 
@@ -23,7 +23,7 @@ interface Waiting extends Notification {
  * than many).
  */
 export class PostgresPublisher {
-  private waiting: Waiting[] = [];
+  private waiting: QueuedNotification[] = [];
   private chars = 0;
   private sending = false;
   /** Notifications were dropped, and nobody knows. */
