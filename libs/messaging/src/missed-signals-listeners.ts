@@ -1,4 +1,4 @@
-import { type Unsubscribe } from './messaging.js';
+import { type ControlMessage, type Unsubscribe } from './messaging.js';
 import { QuietLog } from './quiet-log.js';
 
 /** Listeners that read again what signals may not have told them. */
@@ -11,6 +11,11 @@ export class MissedSignalsListeners {
     this.listeners.add(listener);
     return () => void this.listeners.delete(listener);
   }
+
+  /** Another process says that it could not publish. */
+  readonly hear = ({ type }: ControlMessage): void => {
+    if (type === 'signals-lost') this.call();
+  };
 
   call(): void {
     for (const listener of this.listeners) {

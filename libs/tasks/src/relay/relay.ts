@@ -47,7 +47,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   /** Each with the function that ends its subscription. */
   private readonly watches = new Map<TaskWatch, Unsubscribe>();
   private timer: NodeJS.Timeout | undefined;
-  private stopReconnect: Unsubscribe | undefined;
+  private stopListening: Unsubscribe | undefined;
   private readonly log: LogReader;
   private readonly ticks: FailureLog;
   private isCatchUpPlanned = false;
@@ -68,7 +68,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   }
 
   onModuleInit(): void {
-    this.stopReconnect = this.messaging.onSignalsMissed(() => void this.catchUp());
+    this.stopListening = this.messaging.onSignalsMissed(() => void this.catchUp());
     this.timer = setInterval(() => void this.tick(), this.environment.relayTickMs);
     this.timer.unref();
     this.metrics.onScrape(async () => this.metrics.of(TASK_WATCHES).set(this.size));
@@ -77,7 +77,7 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   onModuleDestroy(): void {
     this.closed.abort();
     clearInterval(this.timer);
-    this.stopReconnect?.();
+    this.stopListening?.();
   }
 
   /**

@@ -131,9 +131,7 @@ export class PostgresMessaging extends Messaging {
     try {
       await this.ask(timeoutMs, () => retryTimeouts(() => this.pool.query('SELECT 1')));
       await this.ask(OPEN_MS, () => this.open());
-      await this.subscribeControl(({ type }) => {
-        if (type === 'signals-lost') this.missed.call();
-      });
+      await this.subscribeControl(this.missed.hear);
     } catch (error) {
       await this.close();
       throw error;
@@ -238,7 +236,6 @@ export class PostgresMessaging extends Messaging {
     const { runs, ticks, pushes } = this.queues ?? {};
     await Promise.all([runs?.close(), ticks?.close(), pushes?.close()]);
     await this.listener.close();
-    this.publisher.close();
     if (!this.pool.ending) await this.pool.end();
   }
 

@@ -28,7 +28,6 @@ export class PostgresPublisher {
   private sending = false;
   /** Notifications were dropped, and nobody knows. */
   private hasDropped = false;
-  private isClosed = false;
 
   constructor(
     private readonly pool: PostgresPool,
@@ -49,14 +48,9 @@ export class PostgresPublisher {
     await done;
   }
 
-  /** Tells nothing more. */
-  close(): void {
-    this.isClosed = true;
-  }
-
   private async send(): Promise<void> {
     this.sending = true;
-    while (this.waiting.length > 0 || (this.hasDropped && !this.isClosed)) {
+    while (this.waiting.length > 0 || (this.hasDropped && !this.pool.ending)) {
       const batch = this.waiting.splice(0, BATCH);
       const isTold = this.hasDropped;
       this.hasDropped = false;

@@ -100,9 +100,7 @@ export class RedisMessaging extends Messaging {
   override async start(timeoutMs: number): Promise<void> {
     try {
       await Promise.all([this.connection.connect(timeoutMs), this.subscriber.connect(timeoutMs)]);
-      await this.subscribeControl(({ type }) => {
-        if (type === 'signals-lost') this.missed.call();
-      });
+      await this.subscribeControl(this.missed.hear);
     } catch (error) {
       await this.close();
       throw error;
