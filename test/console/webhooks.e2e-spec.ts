@@ -15,7 +15,12 @@ describeConsole('deliveries of webhooks in the console', () => {
   beforeAll(async () => {
     receiver = createServer((request, response) => {
       request.resume();
-      request.on('end', () => response.writeHead(status).end());
+      // A receiver that says more than it should.
+      request.on('end', () =>
+        response
+          .writeHead(status)
+          .end(status === 500 ? `no room for ${String(request.headers['webhook-signature'])}` : undefined),
+      );
     });
     await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
     baton = await ConsoleStack.start({
@@ -59,6 +64,13 @@ describeConsole('deliveries of webhooks in the console', () => {
     await row.getByText(/failures? since/).waitFor();
     await page.getByRole('row').getByText('delivered', { exact: true }).waitFor();
     await baton.expectAccessible(page);
+    await page.getByRole('button', { name: `Requests about ${refused}` }).click();
+    const requests = page.getByRole('dialog');
+    await requests.getByText('no room for (hidden)').first().waitFor();
+    await requests.getByText('webhook-signature: (hidden)').first().waitFor();
+    await requests.getByText('task.state_changed').first().waitFor();
+    await baton.expectAccessible(page);
+    await requests.getByRole('button', { name: 'Close' }).click();
     status = 204;
     await page.getByRole('button', { name: 'Redeliver all that failed' }).click();
     await row.getByText('delivered', { exact: true }).waitFor();

@@ -166,6 +166,27 @@ describe('baton webhooks', () => {
     const refused = { ...delivery, status: null, error: 'it refused the connection', next_at: null };
     answer = { body: { deliveries: [refused], next_cursor: null } };
     expect((await webhooks(`deliveries ${ID}`)).out).toMatch(/retrying +it refused the connection +3 +– +2/);
+    const request = {
+      method: 'POST',
+      event: 5,
+      headers: { 'webhook-id': 'x' },
+      body: '{"type": 1}',
+      bytes: 11,
+    };
+    const made = {
+      at: '2026-11-22T15:00:00.000Z',
+      duration_ms: 12,
+      status: 500,
+      error: 'it answered HTTP 500',
+    };
+    const tries = [{ ...made, request, answer: 'no room\nfor you' }];
+    answer = { body: { deliveries: [{ ...refused, tries }], next_cursor: null } };
+    const one = await webhooks(`deliveries ${ID} --task task-1`);
+    expect(one.asked.at(-1)!.path).toMatch('task=task-1');
+    expect(one.out).toMatch(/HTTP 500 after 12 ms/);
+    expect(one.out).toContain(
+      '> POST, event 5, 11 bytes\n> webhook-id: x\n> {"type": 1}\n< no room\n< for you',
+    );
     answer = { body: { deliveries: [], next_cursor: null } };
     expect((await webhooks(`deliveries ${ID}`)).err).toBe('No task yet that the webhook is told of.');
     expect(await webhooks(`deliveries ${ID} --limit none`)).toMatchObject({ code: EXIT.usage });

@@ -483,7 +483,7 @@ const worker = group('Worker', {
   pushResponseBytes: setting(
     integer(0, 16_777_216),
     16_384,
-    "Maximum bytes read of a receiver's answer to a push notification. Only its status counts.",
+    "Maximum bytes read of a receiver's answer to a push notification. Only its status counts. Deliveries show the beginning.",
   ),
   pushFirstRetryMs: setting(
     milliseconds,

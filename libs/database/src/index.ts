@@ -193,7 +193,7 @@ export {
   type PushMode,
   type PushProtocol,
 } from './push/push-delivery.store.js';
-export type { PushTry, TriedReceiver } from './push/push-tries.js';
+export type { PushExchange, PushTry, TriedReceiver } from './push/push-tries.js';
 export { type PushReceiver, PushReceiverStore } from './push/push-receiver.store.js';
 export * from './schedules/schedule-records.js';
 export { ScheduleStore } from './schedules/schedule.store.js';

@@ -63,6 +63,7 @@ export type {
   CatalogEntry,
   DeadLetter,
   DeadPush,
+  PushTry,
   Descendant,
   TaskRelations,
   TrustedIssuer,

@@ -21,7 +21,13 @@ interface ChangeOptions extends ServerOptions {
   all?: boolean;
 }
 
+interface ListOptions extends ServerOptions {
+  limit: string;
+  task?: string;
+}
+
 type Webhook = TenantSchemas['Webhook'];
+type PrintedTry = TenantSchemas['WebhookTry'];
 type PrintedDelivery = TenantSchemas['WebhookDelivery'];
 type WebhookChange = TenantPaths['/v1/webhooks/{id}']['patch']['requestBody']['content']['application/json'];
 type State = NonNullable<Webhook['states']>[number];
@@ -68,7 +74,8 @@ export function addWebhookCommands(program: Command, cli: Cli): void {
   );
   add('deliveries', 'list the tasks that a webhook is told of, with the last answer of its receiver', '<id>')
     .option('--limit <number>', `maximum number of tasks, up to ${MAX_LISTED}, the newest first`, '50')
-    .action((id: string, options: ServerOptions & { limit: string }) => deliveries(cli, id, options));
+    .option('--task <id>', 'only this task, with the newest requests and their answers')
+    .action((id: string, options: ListOptions) => deliveries(cli, id, options));
   add('redeliver', 'deliver again, now, what the receiver has not taken', '<id>')
     .option('--task <id>', 'only the events of this task')
     .action((id: string, options: ServerOptions & { task?: string }) => redeliver(cli, id, options));
@@ -158,17 +165,23 @@ async function test(cli: Cli, id: string, options: ServerOptions): Promise<void>
   throw new OperatorError(`The receiver has not taken it: ${error ?? `it answered HTTP ${String(status)}`}.`);
 }
 
-async function deliveries(cli: Cli, id: string, options: ServerOptions & { limit: string }): Promise<void> {
+async function deliveries(cli: Cli, id: string, options: ListOptions): Promise<void> {
   const max = parseCount('--limit', options.limit, MAX_LISTED);
   const api = tenantApi(cli, options);
   const all = await listAll(
-    (query) => api.GET('/v1/webhooks/{id}/deliveries', { params: { ...of(id), query } }),
+    (query) =>
+      api.GET('/v1/webhooks/{id}/deliveries', {
+        params: { ...of(id), query: { ...query, task: options.task } },
+      }),
     (page) => page.deliveries,
     max,
   );
   const none = 'No task yet that the webhook is told of.';
   if (options.json) printValue(cli.terminal, all);
-  else printTable(cli.terminal, DELIVERY_TITLES, all.map(deliveryRowOf), none);
+  else {
+    printTable(cli.terminal, DELIVERY_TITLES, all.map(deliveryRowOf), none);
+    for (const made of all.flatMap(({ tries = [] }) => tries)) cli.terminal.out(`\n${textOfTry(made)}`);
+  }
 }
 
 async function redeliver(cli: Cli, id: string, options: ServerOptions & { task?: string }): Promise<void> {
@@ -194,6 +207,24 @@ const rowOf = (webhook: Webhook): string[] => [
   allOr(webhook.states),
   stateOf(webhook),
 ];
+
+function textOfTry({ at, duration_ms: ms, status, error, request, answer }: PrintedTry): string {
+  const outcome = status === null ? (error ?? 'no answer') : `HTTP ${status}`;
+  return [
+    `${formatTime(new Date(at))}  ${outcome} after ${ms} ms`,
+    ...(request
+      ? [
+          `> ${request.method}, event ${request.event}, ${request.bytes} bytes`,
+          ...Object.entries(request.headers).map(([name, value]) => `> ${name}: ${value}`),
+          ...linesOf('> ', request.body),
+        ]
+      : []),
+    ...linesOf('< ', answer ?? ''),
+  ].join('\n');
+}
+
+const linesOf = (prefix: string, text: string): string[] =>
+  text === '' ? [] : text.split('\n').map((line) => prefix + line);
 
 const deliveryRowOf = ({
   task_id: task,

@@ -61,6 +61,8 @@ export interface PushFailure {
   error: string;
   /** How long the try took. */
   ms: number;
+  /** JSON of the PushExchange. Unset: nothing was sent. */
+  exchange?: string | undefined;
   /** The next try. */
   retryMs: number;
   /** How long a config may fail before it is given up. */
@@ -216,6 +218,8 @@ interface Advance {
   ms?: number | undefined;
   /** Unset = as it is. */
   mode?: PushMode | undefined;
+  /** JSON of the PushExchange. */
+  exchange?: string | undefined;
   leaseMs: number;
 }
 
@@ -224,6 +228,7 @@ const ADVANCED = {
   status: ['int', ({ status }) => status],
   ms: ['int', ({ ms }) => ms],
   mode: ['text', ({ mode }) => mode],
+  exchange: ['text', ({ exchange }) => exchange],
   lease_ms: ['int', ({ leaseMs }) => leaseMs],
 } satisfies Inputs<Advance>;
 
@@ -232,7 +237,7 @@ const ADVANCED = {
  * stays leased if there is more, and else has no due time.
  */
 const ADVANCE = statement(
-  'push-advance-2',
+  'push-advance-3',
   { config: one(LEASED), to: one(ADVANCED) },
   ({ config, to }) => `
 UPDATE push_configs p SET delivered_sequence = ${to.sequence}, failures = 0, failing_since = NULL, last_status = coalesce(${to.status}, last_status),
@@ -249,13 +254,14 @@ const FAILURE = {
   status: ['int', ({ status }) => status],
   error: ['text', ({ error }) => error],
   ms: ['int', ({ ms }) => ms],
+  exchange: ['text', ({ exchange }) => exchange],
   retry_ms: ['int', ({ retryMs }) => retryMs],
   give_up_hours: ['float8', ({ giveUpHours }) => giveUpHours],
   is_gone: ['boolean', ({ isGone }) => isGone],
 } satisfies Inputs<PushFailure>;
 
 const FAIL = statement(
-  'push-fail-2',
+  'push-fail-3',
   { config: one(LEASED), failure: one(FAILURE) },
   ({ config, failure }) => `
 UPDATE push_configs p SET state = next.state, failures = p.failures + 1, failing_since = coalesce(p.failing_since, ${NOW}),
@@ -355,7 +361,7 @@ export class PushDeliveryStore {
     claimed: ClaimedPush,
     sequence: number,
     leaseMs: number,
-    told?: { status: number; ms: number; mode?: PushMode | undefined },
+    told?: { status: number; ms: number; mode?: PushMode | undefined; exchange?: string | undefined },
   ): Promise<number | undefined> {
     const values = ADVANCE.values({ config: claimed, to: { ...told, sequence, leaseMs } });
     type HeadRow = { head: number; suspended: boolean };

@@ -40,13 +40,18 @@ describe('the tries of a push receiver', () => {
     const now = await claim();
     // A part of the log that has nothing for the receiver is no try.
     await deliveries.advance(now, now.head - 1, 600_000);
-    await deliveries.advance(now, now.head, 600_000, { status: 204, ms: 70 });
+    const exchange = { sequence: 2, headers: { a: 'b' }, body: '\\u0000', bytes: 6, answer: null };
+    await deliveries.advance(now, now.head, 600_000, {
+      status: 204,
+      ms: 70,
+      exchange: JSON.stringify(exchange),
+    });
     const after = (await read())[0];
     const tries = after?.tries ?? [];
     expect(after?.isBehind).toBe(false);
     expect(tries.map(({ at: _, ...each }) => each)).toEqual([
       ...Array.from({ length: 9 }, (_, i) => ({ status: 502 + i, error: 'x'.repeat(200), ms: 2 + i })),
-      { status: 204, error: null, ms: 70 },
+      { status: 204, error: null, ms: 70, exchange },
     ]);
     expect(Math.abs(Date.now() - Number(tries[0]?.at))).toBeLessThan(600_000);
     expect(await deliveries.ofTask(randomUUID(), taskId)).toEqual([]);

@@ -9,12 +9,37 @@ const MAX_ERROR = 200;
 /** Receivers of a task that are read: the oldest. */
 const MAX_RECEIVERS = 100;
 
+const pushExchange = z.object({
+  sequence: z.number(),
+  headers: z.record(z.string(), z.string()),
+  body: z.string(),
+  bytes: z.number(),
+  answer: z.string().nullable(),
+});
+
 const pushTry = z.object({
   at: z.coerce.date(),
   ms: z.number().nonnegative(),
   status: z.number().nullable(),
   error: z.string().nullable(),
+  exchange: pushExchange
+    .nullish()
+    .catch(null)
+    .transform((exchange) => exchange ?? undefined),
 });
+
+/** A request to a push receiver, and the beginning of its answer. Secrets are hidden. */
+export interface PushExchange {
+  /** The event that it delivers, or the last one of several. */
+  sequence: number;
+  headers: Record<string, string>;
+  /** The beginning of the body. */
+  body: string;
+  /** Of the whole body. */
+  bytes: number;
+  /** The beginning of the body of the answer. Null: there was none. */
+  answer: string | null;
+}
 
 /** A request to a push receiver. */
 export interface PushTry {
@@ -25,6 +50,8 @@ export interface PushTry {
   status: number | null;
   /** Null: the receiver has taken it. */
   error: string | null;
+  /** Unset: nothing was sent, or an earlier release has sent it. */
+  exchange?: PushExchange | undefined;
 }
 
 /** A push receiver of a task, with its newest tries. */
@@ -44,9 +71,13 @@ export interface TriedReceiver {
 }
 
 /** SQL: the tries of the config `p` with one more. */
-export const withTry = (p: string, made: { ms: string; status: string; error: string }): string => `
+export const withTry = (
+  p: string,
+  made: { ms: string; status: string; error: string; exchange: string },
+): string => `
   jsonb_path_query_array(coalesce(${p}.tries, '[]') || jsonb_build_array(jsonb_build_object(
-    'at', clock_timestamp(), 'ms', ${made.ms}::int, 'status', ${made.status}::int, 'error', left(${made.error}::text, ${MAX_ERROR})
+    'at', clock_timestamp(), 'ms', ${made.ms}::int, 'status', ${made.status}::int, 'error', left(${made.error}::text, ${MAX_ERROR}),
+    'exchange', ${made.exchange}::jsonb
   )), '$[last - ${MAX_TRIES - 1} to last]')`;
 
 /** $1 tenant $2 task */

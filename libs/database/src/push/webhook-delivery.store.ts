@@ -3,6 +3,7 @@ import type { Actor } from '../audit/audit-records.js';
 import { Database, type Statement } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { IS_THERE, NOW } from './push-lease.js';
+import { type PushTry, readPushTries } from './push-tries.js';
 
 /** The deliveries of one task to a webhook. */
 export interface WebhookDelivery {
@@ -43,6 +44,8 @@ export interface WebhookDeliveryPage {
   limit: number;
   /** The last task of the page before. */
   after?: string | undefined;
+  /** Only this task. */
+  task?: string | undefined;
 }
 
 /** Push configs of a tenant that `health` looks at: the newest. */
@@ -54,6 +57,7 @@ const PAGE = {
   tenant_id: ['uuid', ({ tenantId }) => tenantId],
   webhook_id: ['uuid', ({ webhookId }) => webhookId],
   after: ['uuid', ({ after }) => after],
+  task: ['uuid', ({ task }) => task],
   rows: ['int', ({ limit }) => limit],
 } satisfies Inputs<WebhookDeliveryPage & { tenantId: string; webhookId: string }>;
 
@@ -71,14 +75,14 @@ interface DeliveryRow {
 }
 
 const LIST = statement(
-  'webhook-delivery-list',
+  'webhook-delivery-list-2',
   { page: one(PAGE) },
   ({ page }) => `
 SELECT p.task_id, t.agent_id, p.state, p.last_status, p.last_error, p.failures, p.failing_since, p.due_at, p.delivered_sequence,
   greatest(0, t.last_sequence - p.delivered_sequence) AS waiting
 FROM push_configs p JOIN tasks t ON t.tenant_id = p.tenant_id AND t.id = p.task_id
 WHERE p.tenant_id = ${page.tenant_id} AND p.webhook_id = ${page.webhook_id} AND p.${IS_THERE}
-  AND (${page.after} IS NULL OR p.task_id < ${page.after})
+  AND (${page.after} IS NULL OR p.task_id < ${page.after}) AND (${page.task} IS NULL OR p.task_id = ${page.task})
 ORDER BY p.task_id DESC LIMIT ${page.rows}`,
 );
 
@@ -140,6 +144,12 @@ export class WebhookDeliveryStore {
   async list(tenantId: string, webhookId: string, page: WebhookDeliveryPage): Promise<WebhookDelivery[]> {
     const values = LIST.values({ page: { ...page, tenantId, webhookId } });
     return (await this.database.tenantQuery<DeliveryRow>(tenantId, LIST, values)).map(deliveryOf);
+  }
+
+  /** The newest requests about a task to the webhook, the oldest first. */
+  async tries(tenantId: string, webhookId: string, taskId: string): Promise<PushTry[]> {
+    const receivers = await readPushTries(this.database, tenantId, taskId);
+    return receivers.find((receiver) => receiver.webhookId === webhookId)?.tries ?? [];
   }
 
   /** Only webhooks that received one of the newest tasks. */

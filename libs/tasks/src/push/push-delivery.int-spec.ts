@@ -1,5 +1,5 @@
 import { TaskState } from '@baton/a2a';
-import { Database, PushDeliveryStore } from '@baton/database';
+import { Database, PushDeliveryStore, WebhookDeliveryStore } from '@baton/database';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Webhook } from 'standardwebhooks';
@@ -227,6 +227,31 @@ describe('a native webhook', () => {
     await task.end();
     await told(task, id, 3);
     expect(hook.sequences).toEqual([3]);
+  });
+
+  it('shows its owner the request and the answer, without secrets', async () => {
+    const { id, secret } = await create();
+    const key = secret.replace('whsec_', '');
+    hook.answer = (response, { headers }) =>
+      response
+        .writeHead(500)
+        .end(`no room, signed ${String(headers['webhook-signature'])} with ${key}\0${'é'.repeat(2_000)}`);
+    const task = await RunningTask.start(database, { tenantId });
+    await until(task, (config) => config?.failures === 1, `webhook:${id}`);
+    const store = new WebhookDeliveryStore(database);
+    const [first] = await store.tries(tenantId, id, task.taskId);
+    expect(first).toMatchObject({ status: 500, error: 'it answered HTTP 500' });
+    const { headers, body, answer, sequence } = first!.exchange!;
+    const sent = hook.received[0]!;
+    expect(sequence).toBe(1);
+    expect(headers).toMatchObject({
+      'content-type': 'application/json',
+      'webhook-id': sent.headers['webhook-id'],
+      'webhook-signature': '(hidden)',
+    });
+    expect(JSON.stringify(sent.json).slice(0, 600)).toBe(body);
+    expect(answer).toBe('no room, signed (hidden) with (hidden)'.padEnd(400, 'é'));
+    expect(await store.tries(randomUUID(), id, task.taskId)).toEqual([]);
   });
 
   it('is told at its new address, with its new secret', async () => {

@@ -15,6 +15,7 @@ import { failureReason, Outbound } from '@baton/outbound';
 import { clock, counter, histogram, Logger, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
+import { pushExchange } from './push-exchange.js';
 import { deliveryId, DeliverySigner, type ReceiverSecrets } from './delivery-signer.js';
 import { needsTask, type PushRequest, pushRequests } from './push-request.js';
 import { retryAfterMs, retryPause } from './retry-plan.js';
@@ -42,6 +43,8 @@ const PAGE = { limit: 100, bytes: 1024 * 1024 };
 const MAX_REQUESTS = 100;
 const MAX_ERROR_CHARS = 500;
 const GONE = 410;
+/** Bytes of an answer that are looked at for its owner. */
+const MAX_SHOWN_BYTES = 4_096;
 /** Receivers of which a worker remembers that they have taken a delivery. */
 const MAX_CONFIRMED = 10_000;
 
@@ -51,6 +54,8 @@ interface ReceiverAnswer {
   mode: PushMode | undefined;
   /** In ms; 0 = it did not say. */
   retryAfter: number;
+  /** JSON of the PushExchange. */
+  exchange: string;
 }
 
 /** A receiver that has not taken a request. */
@@ -62,6 +67,8 @@ class Unanswered {
     readonly retryAfter = 0,
     /** The pause until the next try, in ms, where all configs of the receiver share it. */
     readonly pauseMs?: number,
+    /** JSON of the PushExchange. Unset: nothing was sent. */
+    readonly exchange?: string,
   ) {}
 }
 
@@ -216,10 +223,10 @@ export class PushSender {
       this.confirmed.set(name, true);
       return answer;
     }
-    const { reason, status, retryAfter } = answer;
+    const { reason, status, retryAfter, exchange } = answer;
     const pauseMs = this.pauseAfter(Math.max(failures, config.failures) + 1, answer);
     await this.receivers.refuse(key, failures + 1, pauseMs);
-    return new Unanswered(reason, status, retryAfter, pauseMs);
+    return new Unanswered(reason, status, retryAfter, pauseMs, exchange);
   }
 
   private async tryOnce(
@@ -232,14 +239,14 @@ export class PushSender {
     try {
       const answer = await this.post(config, receiver, request, signal);
       if (answer instanceof Unanswered) return answer;
-      const { status, retryAfter } = answer;
+      const { status, retryAfter, exchange } = answer;
       if (status >= 200 && status < 300) {
         this.metrics.of(DELIVERIES).inc({ outcome: 'delivered' });
         return answer;
       }
       const isRedirect = status >= 300 && status < 400;
       const reason = `it answered HTTP ${status}${isRedirect ? ', and redirects are not followed' : ''}`;
-      return new Unanswered(reason, status, retryAfter);
+      return new Unanswered(reason, status, retryAfter, undefined, exchange);
     } finally {
       this.metrics.of(REQUEST).observe({}, (performance.now() - started) / 1000);
     }
@@ -276,10 +283,13 @@ export class PushSender {
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), pushTimeoutMs);
     const calls = this.outbound.forTenant(tenantId, () => this.limits.egress(tenantId));
+    let proofs: Record<string, string> = {};
+    const exchangeWith = (answer?: Buffer): string =>
+      JSON.stringify(pushExchange(request, proofs, secrets, answer));
     try {
       const { body, sequence } = request;
       const delivery = { id: deliveryId(taskId, configId, sequence), body, url, taskId, at: clock.date() };
-      const proofs = await this.signer.headers(delivery, secrets);
+      proofs = await this.signer.headers(delivery, secrets);
       const response = await calls.fetch(url, {
         method: 'POST',
         headers: { ...request.headers, ...proofs },
@@ -288,31 +298,36 @@ export class PushSender {
         signal: AbortSignal.any([signal, timeout.signal]),
       });
       const { status, headers } = response;
-      await this.drain(response);
+      const exchange = exchangeWith(await this.drain(response));
       const mode = PUSH_MODES.find((known) => known === headers.get('baton-push-mode')?.trim().toLowerCase());
-      return { status, mode, retryAfter: retryAfterMs(headers.get('retry-after')) };
+      return { status, mode, retryAfter: retryAfterMs(headers.get('retry-after')), exchange };
     } catch (error) {
       if (signal.aborted) throw error;
       const late = timeout.signal.aborted ? `it did not answer within ${pushTimeoutMs} ms` : undefined;
       // No text of undici: it may hold a header.
-      return new Unanswered(late ?? failureReason(error) ?? 'the request could not be sent');
+      const reason = late ?? failureReason(error) ?? 'the request could not be sent';
+      return new Unanswered(reason, null, 0, undefined, exchangeWith());
     } finally {
       clearTimeout(timer);
     }
   }
 
   /**
-   * Read a little of the answer's body, so that the connection can be used again. What is in it does not matter: the status
-   * has said it all. Never rejects.
+   * Read a little of the answer's body, so that the connection can be used again. The status alone counts. Never rejects.
+   * @returns its first bytes
    */
-  private async drain({ body }: Response): Promise<void> {
-    if (!body) return;
+  private async drain({ body }: Response): Promise<Buffer> {
+    const first: Uint8Array[] = [];
+    let kept = 0;
+    if (!body) return Buffer.alloc(0);
     let left = this.environment.pushResponseBytes;
     const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
     try {
       for (;;) {
         const { done, value } = await reader.read();
-        if (done) return;
+        if (done) break;
+        if (kept < MAX_SHOWN_BYTES) first.push(value.subarray(0, MAX_SHOWN_BYTES - kept));
+        kept += value.byteLength;
         left -= value.byteLength;
         if (left < 0) break;
       }
@@ -320,6 +335,7 @@ export class PushSender {
       // It has hung up, or takes too long.
     }
     await reader.cancel().catch(() => undefined);
+    return Buffer.concat(first);
   }
 
   private async advance(
@@ -345,11 +361,11 @@ export class PushSender {
   /** @returns whether the config was still ours */
   private async fail(config: ClaimedPush, unanswered: Unanswered, log: Logger, ms = 0): Promise<boolean> {
     const { pushGiveUpHours: giveUpHours } = this.environment;
-    const { reason, status } = unanswered;
+    const { reason, status, exchange } = unanswered;
     const failures = config.failures + 1;
     const error = reason.slice(0, MAX_ERROR_CHARS);
     const retryMs = unanswered.pauseMs ?? this.pauseAfter(failures, unanswered);
-    const failure = { status, error, ms, retryMs, giveUpHours, isGone: status === GONE };
+    const failure = { status, error, ms, exchange, retryMs, giveUpHours, isGone: status === GONE };
     const state = await this.deliveries.fail(config, failure);
     if (!state) return false;
     this.metrics.of(DELIVERIES).inc({ outcome: state === 'active' ? 'failed' : state });

@@ -3,6 +3,7 @@ import { isAllowedName, isUuid, ProtocolError } from '@baton/a2a';
 import type {
   Actor,
   PageAfter,
+  PushTry,
   Webhook,
   WebhookDelivery,
   WebhookHealth,
@@ -146,12 +147,24 @@ export class Webhooks {
   }
 
   /** The deliveries of a webhook by task, newest first. Throws as `find` does. */
-  async deliveriesOf(viewer: Viewer, id: string, page: PageAfter): Promise<WebhookDelivery[]> {
+  async deliveriesOf(
+    viewer: Viewer,
+    id: string,
+    page: PageAfter & { task?: string | undefined },
+  ): Promise<WebhookDelivery[]> {
     if (page.after !== undefined && !isUuid(page.after)) {
       throw ProtocolError.invalidParams('cursor', 'must be the next_cursor of an earlier page');
     }
+    if (page.task !== undefined && !isUuid(page.task)) {
+      throw ProtocolError.invalidParams('task', 'must be the id of a task');
+    }
     await this.find(viewer, id);
     return this.deliveries.list(viewer.tenantId, id, page);
+  }
+
+  /** The newest requests about a task to a webhook that `find` has found, the oldest first. */
+  triesOf({ tenantId }: Viewer, id: string, taskId: string): Promise<PushTry[]> {
+    return this.deliveries.tries(tenantId, id, taskId);
   }
 
   /**

@@ -1,6 +1,13 @@
 import { parseFields, SLUG, stateName, TaskState } from '@baton/a2a';
 import { outboundUrl } from '@baton/outbound';
-import type { ReceiverReply, Webhook, WebhookDelivery, WebhookHealth, WebhookSpec } from '@baton/tasks';
+import type {
+  PushTry,
+  ReceiverReply,
+  Webhook,
+  WebhookDelivery,
+  WebhookHealth,
+  WebhookSpec,
+} from '@baton/tasks';
 import { z } from 'zod';
 import { stateSchema, timeSchema } from '../../openapi/schemas.js';
 import { nextCursor } from '../paging.js';
@@ -74,6 +81,25 @@ const listedWebhook = webhookAnswer
   })
   .meta({ id: 'ListedWebhook' });
 export const webhookList = z.object({ webhooks: z.array(listedWebhook), next_cursor: nextCursor });
+const webhookTry = z
+  .object({
+    at: timeSchema.describe('When it ended'),
+    duration_ms: z.int(),
+    status: z.int().nullable().describe('HTTP status of the answer. Null: there was none'),
+    error: z.string().nullable().describe('Null: the receiver has taken it'),
+    request: z
+      .object({
+        method: z.literal('POST'),
+        event: z.int().describe('The event that it delivers, or the last one of several'),
+        headers: z.record(z.string(), z.string()).describe('Secrets and signatures are hidden'),
+        body: z.string().describe('The beginning of the body'),
+        bytes: z.int().describe('Of the whole body'),
+      })
+      .nullable()
+      .describe('Null: nothing was sent, or an earlier release has sent it'),
+    answer: z.string().nullable().describe('The beginning of the body of the answer. Null: there was none'),
+  })
+  .meta({ id: 'WebhookTry' });
 const webhookDelivery = z
   .object({
     task_id: taskNames.task_id,
@@ -87,6 +113,7 @@ const webhookDelivery = z
     next_at: timeSchema.nullable().describe('When it is tried next'),
     delivered_event: z.int().describe('The last event of the task that it has'),
     waiting: z.int().describe('Events that it was not told of'),
+    tries: z.array(webhookTry).optional().describe('With `task`: the newest ten requests, the oldest first'),
   })
   .meta({ id: 'WebhookDelivery' });
 export const webhookDeliveries = z.object({
@@ -157,7 +184,10 @@ export const encodeListedWebhook = (
     : null,
 });
 
-export const encodeWebhookDelivery = (delivery: WebhookDelivery): z.infer<typeof webhookDelivery> => ({
+export const encodeWebhookDelivery = (
+  delivery: WebhookDelivery,
+  tries: readonly PushTry[] | undefined,
+): z.infer<typeof webhookDelivery> => ({
   task_id: delivery.taskId,
   agent_id: delivery.agentId,
   state: deliveryState(delivery),
@@ -168,6 +198,24 @@ export const encodeWebhookDelivery = (delivery: WebhookDelivery): z.infer<typeof
   next_at: delivery.nextAt?.toISOString() ?? null,
   delivered_event: delivery.delivered,
   waiting: delivery.waiting,
+  ...(tries && { tries: tries.map(encodeTry) }),
+});
+
+const encodeTry = ({ at, ms, status, error, exchange }: PushTry): z.infer<typeof webhookTry> => ({
+  at: at.toISOString(),
+  duration_ms: ms,
+  status,
+  error,
+  request: exchange
+    ? {
+        method: 'POST',
+        event: exchange.sequence,
+        headers: exchange.headers,
+        body: exchange.body,
+        bytes: exchange.bytes,
+      }
+    : null,
+  answer: exchange?.answer ?? null,
 });
 
 function deliveryState({ state, failingSince, nextAt, status }: WebhookDelivery) {

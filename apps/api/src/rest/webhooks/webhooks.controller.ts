@@ -127,7 +127,8 @@ export class WebhooksController {
   @Describe({
     id: 'listWebhookDeliveries',
     summary:
-      'Lists the tasks that the webhook is told of, the newest first, with the last answer of its receiver',
+      'Lists the tasks that the webhook is told of, the newest first, with the last answer of its receiver. With `task` only this task, ' +
+      'with the newest requests and their answers',
     answer: webhookDeliveries,
   })
   @Get(':id/deliveries')
@@ -136,11 +137,15 @@ export class WebhooksController {
     @Req() request: FastifyRequest,
     @Query('limit', LIMIT) limit: number,
     @Query('cursor', CURSOR) cursor: string | undefined,
+    @Query('task', TASK) task: string | undefined,
   ): Promise<z.infer<typeof webhookDeliveries>> {
+    const caller = callerOf(request);
     const asked = readPage(limit, cursor);
-    const found = await this.webhooks.deliveriesOf(callerOf(request), id, oneMore(asked));
+    const found = await this.webhooks.deliveriesOf(caller, id, { ...oneMore(asked), task });
     const { page, nextCursor } = pageOf(found, ({ taskId }) => taskId, asked);
-    return { deliveries: page.map(encodeWebhookDelivery), next_cursor: nextCursor };
+    const tries = task === undefined ? undefined : await this.webhooks.triesOf(caller, id, task);
+    const deliveries = page.map((each) => encodeWebhookDelivery(each, tries));
+    return { deliveries, next_cursor: nextCursor };
   }
 
   @Describe({

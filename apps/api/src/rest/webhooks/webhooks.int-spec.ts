@@ -222,6 +222,19 @@ describe('a task is told to', () => {
       { task_id: third, state: 'delivered', status: 204, delivered_event: 1, waiting: 0 },
     ]);
     expect(await health()).toEqual({ tasks: 3, retrying: 1, given_up: 1, status: 500, error: 'HTTP 500' });
+    const exchange = { sequence: 1, headers: { 'webhook-id': 'x' }, body: '{}', bytes: 2, answer: 'no room' };
+    const old = { at: new Date(), ms: 5, status: null, error: 'it did not answer' };
+    const tries = JSON.stringify([old, { ...old, status: 500, error: 'it answered HTTP 500', exchange }]);
+    await set(first, `tries = '${tries}'`);
+    const [one, ...others] = (await deliveries(`?task=${first}`)).deliveries;
+    expect([one?.task_id, others]).toEqual([first, []]);
+    const { sequence: event, answer, ...request } = exchange;
+    expect(one?.tries).toMatchObject([
+      { status: null, duration_ms: 5, request: null, answer: null },
+      { status: 500, request: { method: 'POST', event, ...request }, answer },
+    ]);
+    expect((await deliveries()).deliveries[0]).not.toHaveProperty('tries');
+    expect((await ask(tenant, 'GET', `/${id}/deliveries?task=x`)).status).toBe(400);
     const page = await deliveries('?limit=1');
     expect((await deliveries(`?limit=2&cursor=${page.next_cursor}`)).deliveries).toMatchObject([
       { task_id: second },

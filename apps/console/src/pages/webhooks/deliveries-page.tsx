@@ -1,6 +1,7 @@
-import { Alert, Badge, Button, Group, Stack, Text } from '@mantine/core';
+import { Alert, Badge, Button, Code, Group, Modal, Stack, Text } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
 import type { TenantSchemas } from '@baton/contract';
 import { answerOf, api } from '../../api/client';
 import { EmptyState } from '../../components/empty-state';
@@ -31,6 +32,7 @@ const COLOURS: Readonly<Record<ListedDelivery['state'], string>> = {
 export function DeliveriesPage() {
   const { id } = route.useParams();
   const names = useAgentNames();
+  const [shown, setShown] = useState<string>();
   const client = useQueryClient();
   const { data: webhook, error } = useQuery({
     queryKey: ['webhooks', id],
@@ -69,6 +71,7 @@ export function DeliveriesPage() {
             : `The events of ${redeliver.data.tasks.length} ${redeliver.data.tasks.length === 1 ? 'task' : 'tasks'} are delivered now.`}
         </Alert>
       )}
+      {shown !== undefined && <Requests webhook={id} task={shown} close={() => setShown(undefined)} />}
       <PagedTable
         name={`Deliveries of ${id}`}
         refreshMs={REFRESH_MS}
@@ -102,6 +105,14 @@ export function DeliveriesPage() {
                 <Button
                   size="compact-sm"
                   variant="default"
+                  aria-label={`Requests about ${task}`}
+                  onClick={() => setShown(task)}
+                >
+                  Requests
+                </Button>
+                <Button
+                  size="compact-sm"
+                  variant="default"
                   aria-label={`Redeliver ${task}`}
                   loading={redeliver.isPending && redeliver.variables === task}
                   onClick={() => redeliver.mutate(task)}
@@ -120,6 +131,57 @@ export function DeliveriesPage() {
         }
       />
     </ScopedPage>
+  );
+}
+
+/** The newest requests about a task, the newest first, and what the receiver has answered. */
+function Requests({ webhook, task, close }: { webhook: string; task: string; close: () => void }) {
+  const { data, error } = useQuery({
+    queryKey: ['webhooks', webhook, 'tries', task],
+    queryFn: () =>
+      answerOf(
+        api.GET('/v1/webhooks/{id}/deliveries', { params: { path: { id: webhook }, query: { task } } }),
+      ),
+    refetchInterval: REFRESH_MS,
+  });
+  const tries = data?.deliveries.flatMap((delivery) => delivery.tries ?? []).reverse();
+  return (
+    <Modal
+      opened
+      onClose={close}
+      title="Requests to the receiver"
+      size="xl"
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      {error && <ErrorView error={error} />}
+      {tries?.length === 0 && <Text>Nothing was sent yet.</Text>}
+      <Stack>
+        {tries?.map(({ at, duration_ms: ms, status, error: failure, request, answer }) => (
+          <Stack key={at} gap="xs">
+            <Text fw={600}>
+              <Time at={at} />: {failure ?? `HTTP ${String(status)}`}, {ms} ms
+            </Text>
+            {request ? (
+              <Code block tabIndex={0} aria-label="Request">
+                {[
+                  `${request.method}, event ${request.event}, ${request.bytes} bytes`,
+                  ...Object.entries(request.headers).map(([name, value]) => `${name}: ${value}`),
+                  '',
+                  request.body,
+                ].join('\n')}
+              </Code>
+            ) : (
+              <Text size="sm">The request was not kept.</Text>
+            )}
+            {answer !== null && answer !== '' && (
+              <Code block tabIndex={0} aria-label="Answer">
+                {answer}
+              </Code>
+            )}
+          </Stack>
+        ))}
+      </Stack>
+    </Modal>
   );
 }
 
