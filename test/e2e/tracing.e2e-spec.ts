@@ -97,6 +97,18 @@ it('shows one trace from the caller through API, queue, runs, models and tools t
   expect(second.attributes).toMatchObject({ 'baton.task.state': 'TASK_STATE_COMPLETED' });
   expect(await collector.span(named('receive runs', call.spanId))).toMatchObject({ kind: 'CONSUMER' });
 
+  // The commits that the caller waits for. No other batch of a stream is a span.
+  for (const [name, parent] of [
+    ['store turn', call],
+    ['claim run', call],
+    ['end turn', second],
+  ] as const) {
+    expect(await collector.span(named(name, parent.spanId))).toMatchObject({
+      kind: 'CLIENT',
+      status: 'UNSET',
+    });
+  }
+
   const asked = await collector.span(named('chat m', first.spanId));
   expect(asked).toMatchObject({
     kind: 'CLIENT',

@@ -84,6 +84,8 @@ export interface ReceivedSpan {
   name: string;
   kind: string;
   status: string;
+  /** In ms since 1970. */
+  startedAt: number;
   seconds: number;
   attributes: Record<string, unknown>;
 }
@@ -285,6 +287,7 @@ export class OtlpReceiver {
           spanId: hexOf(span.spanId),
           parentId: hexOf(span.parentSpanId),
           status: span.status?.code ?? 'UNSET',
+          startedAt: Number(span.startTimeUnixNano) / 1e6,
           seconds: Number(BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano)) / 1e9,
           attributes: attributesOf(span.attributes),
         });

@@ -86,6 +86,19 @@ export class Tracing implements OnApplicationShutdown {
     private readonly close?: () => Promise<void>,
   ) {}
 
+  /**
+   * What `work` resolves with. It is a span of the trace that `traceparent` names; without one, or without a tracer, there is none.
+   */
+  during<T>(
+    name: string,
+    traceparent: string | null | undefined,
+    work: () => Promise<T>,
+    options?: SpanOptions,
+  ): Promise<T> {
+    const span = traceparent ? this.tracer?.start(name, traceparent, options) : undefined;
+    return span ? work().finally(() => span.end()) : work();
+  }
+
   /** After everything that may still end a span or write a line. */
   async onApplicationShutdown(): Promise<void> {
     await this.close?.();

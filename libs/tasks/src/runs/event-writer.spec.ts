@@ -2,7 +2,7 @@ import { type EventPayload, type TaskEvent, TaskState, serializePayload } from '
 import { NO_LIMITS } from '@baton/config';
 import type { AppendBatch, AppendResult } from '@baton/database';
 import type { PushJob, TaskSignal } from '@baton/messaging';
-import { Metrics } from '@baton/telemetry';
+import { Metrics, Tracing } from '@baton/telemetry';
 import { artifact, claimedRun } from './claimed-run.fixture.js';
 import { EventAllowance, type EventLimits } from './event-allowance.js';
 import { TurnFailure } from '../core/turn-failure.js';
@@ -55,6 +55,7 @@ class FakePorts {
   };
   readonly counted = new Metrics();
   readonly metrics = writerMetrics(this.counted);
+  readonly tracing = new Tracing();
   readonly onFailure = () => void (this.refused += 1);
 
   commit(batch: AppendBatch): AppendResult {

@@ -12,7 +12,7 @@ import {
   retryTransient,
 } from '@baton/database';
 import type { Messaging, TaskSignal } from '@baton/messaging';
-import { counter, histogram, type Metrics, within } from '@baton/telemetry';
+import { counter, histogram, type Metrics, type Tracing, within } from '@baton/telemetry';
 import type { EventAllowance } from './event-allowance.js';
 import { TurnFailure } from '../core/turn-failure.js';
 import { AppendRefused } from '../core/append-refused.js';
@@ -63,6 +63,7 @@ export interface WriterPorts {
   tasks: Pick<TaskStore, 'readEvents'>;
   messaging: Pick<Messaging, 'publishTask' | 'enqueuePushes'>;
   metrics: ReturnType<typeof writerMetrics>;
+  tracing: Pick<Tracing, 'during'>;
   /** Called once, when a batch could not be appended: the run must stop. */
   onFailure: (error: Error) => void;
 }
@@ -211,7 +212,12 @@ export class EventWriter {
       metadata: this.metadata,
     };
     this.metadata = undefined;
-    const written = await this.appendUntilKnown(batch).catch((error: unknown) => {
+    const append = (): Promise<StoredBatch | undefined> => this.appendUntilKnown(batch);
+    // Not each batch of a long stream: the end alone says how long the log took.
+    const appended = end
+      ? this.ports.tracing.during('end turn', this.run.traceparent, append, { kind: 'client' })
+      : append();
+    const written = await appended.catch((error: unknown) => {
       if (isUnstorable(error) && end?.error === undefined) return this.refuse(error);
       return this.fail(error);
     });

@@ -10,6 +10,7 @@ import {
 } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import type { INestApplicationContext } from '@nestjs/common';
+import { Tracing } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
@@ -66,9 +67,8 @@ async function order(contextId?: string, claimFor?: NewTask['claimFor']): Promis
     extensions: [],
     referenceTaskIds: [],
   };
-  const acceptance = new TurnAcceptance(worker.get(TaskStore, { strict: false }), slots, eager, {
-    maxAttempts: 3,
-  });
+  const store = worker.get(TaskStore, { strict: false });
+  const acceptance = new TurnAcceptance(store, slots, eager, { maxAttempts: 3 }, new Tracing());
   await acceptance.createTask({ tenantId, agent: ECHO, task: newTask(message, { contextId }) });
   return job!;
 }

@@ -178,6 +178,7 @@ export class RunExecutor {
     let traceparent: string | null = null;
     const log = (): Logger => this.logger.child({ tenantId, taskId, runId, ...traceIdsOf(traceparent) });
     let span: Span | undefined;
+    const receivedAt = Date.now();
     try {
       const run = await this.active.whileClaiming(tenantId, runId, claim);
       claimed();
@@ -186,7 +187,7 @@ export class RunExecutor {
       if (run.attempt === 1) this.starts.observe({}, run.waitedSeconds, run.traceparent);
       this.claims.inc({ attempt: run.attempt > MAX_COUNTED ? `${MAX_COUNTED + 1}+` : run.attempt });
       const startedAt = performance.now();
-      if (this.tracing.tracer) span = startSpan(this.tracing.tracer, run);
+      if (this.tracing.tracer) span = startSpan(this.tracing.tracer, run, receivedAt);
       ({ traceparent } = run);
       const ended = await this.runTurn(run, log, span);
       const outcome = ended ? taskStateToJSON(ended.state) : 'TURN_GOES_ON';
@@ -244,8 +245,8 @@ export class RunExecutor {
       log().error('append failed', { err: error });
       controller.abort('lease-lost');
     };
-    const { runs, tasks, messaging, written: metrics } = this;
-    const writer = new EventWriter(run, { runs, tasks, messaging, metrics, onFailure });
+    const { runs, tasks, messaging, tracing, written: metrics } = this;
+    const writer = new EventWriter(run, { runs, tasks, messaging, metrics, tracing, onFailure });
     const metadata: Record<string, unknown> = {};
     const output = new TurnOutput(run, (added) => {
       Object.assign(metadata, added);
@@ -434,10 +435,10 @@ export class RunExecutor {
 }
 
 /**
- * The span of one attempt of a run, which the run's own work then belongs to, and before it that of its wait for a worker. They
- * belong to the trace that is stored with the run: so do those of every attempt, on whichever worker.
+ * The span of one attempt of a run, which the run's own work then belongs to. Before it those of its wait for a worker, and of its
+ * claim. They belong to the trace that is stored with the run: so do those of every attempt, on whichever worker.
  */
-function startSpan(tracer: Tracer, run: ClaimedRun): Span {
+function startSpan(tracer: Tracer, run: ClaimedRun, receivedAt: number): Span {
   const { tenantId, taskId, runId, attempt, agentId, waitedSeconds, snapshot } = run;
   const parent = run.traceparent ?? undefined;
   const ids = { 'baton.tenant.id': tenantId, 'baton.task.id': taskId, 'baton.run.id': runId };
@@ -451,6 +452,13 @@ function startSpan(tracer: Tracer, run: ClaimedRun): Span {
     },
   });
   run.traceparent = span.traceparent;
+  tracer
+    .start('claim run', parent ?? span.traceparent, {
+      kind: 'client',
+      startTime: receivedAt,
+      attributes: ids,
+    })
+    .end();
   if (attempt === 1) {
     const startTime = Date.now() - waitedSeconds * 1000;
     const attributes = {

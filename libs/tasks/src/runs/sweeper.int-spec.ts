@@ -2,7 +2,7 @@ import { type Agent, Role, TaskState, textPart } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import { Database, RunStore, TaskStore } from '@baton/database';
 import type { Messaging, RunJob, TaskSignal } from '@baton/messaging';
-import { Logger, Metrics } from '@baton/telemetry';
+import { Logger, Metrics, Tracing } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
@@ -105,7 +105,11 @@ async function queued(maxAttempts = 3): Promise<RunJob> {
     referenceTaskIds: [],
   };
   const task = newTask(message, {});
-  await new TurnAcceptance(tasks, slots, eager, { maxAttempts }).createTask({ tenantId, agent: ECHO, task });
+  await new TurnAcceptance(tasks, slots, eager, { maxAttempts }, new Tracing()).createTask({
+    tenantId,
+    agent: ECHO,
+    task,
+  });
   return job!;
 }
 

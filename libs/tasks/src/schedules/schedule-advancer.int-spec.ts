@@ -1,7 +1,7 @@
 import type { Agent } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import { Database, type DueSchedule, type Schedule, ScheduleStore, TaskStore } from '@baton/database';
-import { Logger, Metrics } from '@baton/telemetry';
+import { Logger, Metrics, Tracing } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import type { AgentDirectory } from '../catalog/agent-directory.js';
@@ -60,7 +60,7 @@ function worker(): ScheduleAdvancer {
   };
   const firing = new ScheduleFiring(
     { find: async () => agents[0] } as unknown as AgentDirectory,
-    new TurnAcceptance(new TaskStore(database), dispatcher, eager, environment),
+    new TurnAcceptance(new TaskStore(database), dispatcher, eager, environment, new Tracing()),
     {
       cancel: async (_: string, __: null, taskId: string) => canceled.push(taskId),
     } as unknown as TurnEnds,

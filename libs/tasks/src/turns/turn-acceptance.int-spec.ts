@@ -1,6 +1,7 @@
 import { type Agent, type Message, Role, TaskState, textPart } from '@baton/a2a';
 import { Database, type RunQuota, RunStore, TaskStore } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
+import { Tracing } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { TurnAcceptance, newTask } from './turn-acceptance.js';
@@ -39,7 +40,7 @@ beforeEach(() => {
     claimFor: () => undefined,
     send: async () => undefined,
   };
-  acceptance = new TurnAcceptance(tasks, slots, eager, { maxAttempts: 3 });
+  acceptance = new TurnAcceptance(tasks, slots, eager, { maxAttempts: 3 }, new Tracing());
 });
 
 const said = (text: string): Message => ({
@@ -162,7 +163,7 @@ describe('a run that is claimed for a worker as it is made', () => {
       claimFor: () => ({ workerId: 'worker', leaseMs: 60_000 }),
       send: async ({ runId }: RunJob, workerId: string) => void told.push(`${workerId} ${runId}`),
     };
-    acceptance = new TurnAcceptance(tasks, slots, eager, { maxAttempts: 3 });
+    acceptance = new TurnAcceptance(tasks, slots, eager, { maxAttempts: 3 }, new Tracing());
   });
 
   it('is told to the worker when its caller watches it, and is on no queue', async () => {

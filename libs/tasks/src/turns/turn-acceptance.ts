@@ -1,4 +1,4 @@
-import { clock } from '@baton/telemetry';
+import { clock, Tracing } from '@baton/telemetry';
 import {
   type Agent,
   agentOfNewTask,
@@ -97,6 +97,7 @@ export class TurnAcceptance {
     @Inject(RunDispatcher) private readonly slots: TurnDispatcher,
     @Inject(EagerStart) private readonly eager: Pick<EagerStart, 'claimFor' | 'send'>,
     @Inject(Environment) private readonly environment: Pick<Environment, 'maxAttempts'>,
+    private readonly tracing: Tracing,
   ) {}
 
   /**
@@ -117,17 +118,19 @@ export class TurnAcceptance {
     const quota = await this.slots.quotaFor(tenantId, isGuest);
     const retry = this.retryOf(agent);
     const claimFor = mayStartEagerly(request, retry) ? this.eager.claimFor() : undefined;
-    const creating = this.tasks.create({
-      ...input,
-      agentId: agent.id,
-      // Only then it is decided now. Else the worker runs, and notes, what is newest when it begins.
-      ...(agent.label && { begins: { label: agent.label, version: agent.version } }),
-      runId: run.runId,
-      extensions,
-      retry,
-      claimFor,
-      quota,
-    });
+    const creating = this.stored(input, () =>
+      this.tasks.create({
+        ...input,
+        agentId: agent.id,
+        // Only then it is decided now. Else the worker runs, and notes, what is newest when it begins.
+        ...(agent.label && { begins: { label: agent.label, version: agent.version } }),
+        runId: run.runId,
+        extensions,
+        retry,
+        claimFor,
+        quota,
+      }),
+    );
     const [opened, { created, dispatched, claimed, mayUseReserved, ...earlier }] = await Promise.all([
       open(),
       creating,
@@ -175,8 +178,8 @@ export class TurnAcceptance {
     const runId = uuid();
     const limits = await this.slots.quotaFor(tenantId, isGuest);
     const quota = isUnlimited ? { ...limits, maxWaiting: null, maxStoredBytes: null } : limits;
-    const continued = await this.tasks
-      .continue({
+    const continued = await this.stored(input, () =>
+      this.tasks.continue({
         ...input,
         agentId,
         taskId,
@@ -184,13 +187,18 @@ export class TurnAcceptance {
         extensions,
         retry: this.retryOf(agent),
         quota,
-      })
-      .catch(explainQuota(quota));
+      }),
+    ).catch(explainQuota(quota));
     if (!continued.ok) return continued;
     const opened = await open(continued.sequence);
     const { dispatched, mayUseReserved } = continued;
     await this.slots.enqueue({ tenantId, taskId, runId, attempt: 0, mayUseReserved }, dispatched);
     return { ok: true, opened };
+  }
+
+  /** One transaction, as a span of the trace of its call. */
+  private stored<T>({ traceparent }: Pick<NewTask, 'traceparent'>, write: () => Promise<T>): Promise<T> {
+    return this.tracing.during('store turn', traceparent, write, { kind: 'client' });
   }
 
   private retryOf({ definition }: Agent) {
