@@ -3,7 +3,7 @@ import { historyTail, isTerminal } from './task.js';
 
 /**
  * Metadata of an artifact that is not part of the agent's reply: what it is instead. `tool-call` has one data
- * part `{tool, ok}`, `agent-reply` (of an agent it has called) one data part `{agent, depth, content}`; any
+ * part `{tool, ok}`, and `tool-start` of a call that has not ended `{tool}`; `agent-reply` (of an agent it has called) one data part `{agent, depth, content}`; any
  * other name is the agent's own.
  */
 export const EVENT_KIND = 'baton.event';

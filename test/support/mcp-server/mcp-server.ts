@@ -181,8 +181,10 @@ export class TestMcpServer {
         const tool = this.tools.find(({ name }) => name === params.name);
         if (!tool) throw new Error(`no tool ${params.name}`);
         const progressToken = _meta?.progressToken ?? 'nobody';
-        const progress = (done: number): Promise<void> =>
-          sendNotification({ method: 'notifications/progress', params: { progressToken, progress: done } });
+        const progress = (done: number, message?: string): Promise<void> => {
+          const params = { progressToken, progress: done, ...(message !== undefined && { message }) };
+          return sendNotification({ method: 'notifications/progress', params });
+        };
         return tool.call(received.input, { signal, progress });
       },
     );

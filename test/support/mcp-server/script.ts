@@ -5,7 +5,7 @@ export interface ToolContext {
   /** Aborts when the caller cancels the call. */
   signal: AbortSignal;
   /** Tell the caller that the call goes on. */
-  progress(done: number): Promise<void>;
+  progress(done: number, message?: string): Promise<void>;
 }
 
 /** A tool as a test scripts it: what the server lists, and what a call does. */

@@ -1,7 +1,9 @@
 import {
+  type Artifact,
   answerJson,
   encodeEnvelope,
   encodeErrorEnvelope,
+  eventKindOf,
   type Frame,
   type ProtocolError,
   shortened,
@@ -65,6 +67,8 @@ export class ToolStream implements FrameWriter {
       return this.progress(sequence, texts.join('\n') || 'working');
     }
     const { artifact } = payload.value;
+    const said = artifact && saidByCall(artifact);
+    if (said !== undefined) return this.progress(sequence, said);
     // An artifact may come in thousands of pieces.
     if (!artifact || this.artifacts.has(artifact.artifactId)) return '';
     this.artifacts.add(artifact.artifactId);
@@ -102,6 +106,15 @@ export class ToolStream implements FrameWriter {
     const params = { progressToken, progress, message: shortened(message, MAX_MESSAGE) };
     return sseRecord(answerJson({ jsonrpc: '2.0', method: 'notifications/progress', params }), {});
   }
+}
+
+/** What an event about a call of a tool says. Undefined: the artifact is none. */
+function saidByCall(artifact: Artifact): string | undefined {
+  const kind = eventKindOf(artifact);
+  if (kind !== 'tool-start' && kind !== 'tool-progress') return undefined;
+  const content = artifact.parts[0]?.content;
+  const { message } = (content?.$case === 'data' ? content.value : {}) as { message?: unknown };
+  return typeof message === 'string' ? `${artifact.name}: ${message}` : `calls ${artifact.name}`;
 }
 
 /** Server-sent events that end with an answer also if they end early. */

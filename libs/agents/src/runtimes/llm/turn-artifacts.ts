@@ -125,6 +125,25 @@ export function callArtifact(call: RecordedCall, result: ToolResult, decision?: 
   };
 }
 
+/** Maximum input of a call that callers see before it has ended, in characters of JSON. */
+const MAX_STARTED = 4_096;
+
+/** A call that is made now. Its result replaces it. */
+export function startArtifact(call: RecordedCall) {
+  const { toolName: tool, input } = call;
+  const isShort = JSON.stringify(input ?? null).length <= MAX_STARTED;
+  return {
+    artifactId: callIdOf(call),
+    name: tool,
+    parts: [dataPart({ tool, ...(isShort && { input }) })],
+    metadata: { [EVENT_KIND]: 'tool-start' },
+  };
+}
+
+/** Whether an earlier attempt has said that it makes a call. */
+export const isStarted = ({ task }: Turn, call: RecordedCall): boolean =>
+  task.artifacts.some(({ artifactId }) => artifactId === callIdOf(call));
+
 /** What a call says while it is made. It is marked, because it is not part of the reply. */
 export const progressArtifact = (call: RecordedCall, message: string) => ({
   artifactId: progressId(call),

@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { dataPart } from '../../../agent-runtime.js';
-import { LlmBench, toolOf } from '../llm-runtime.fixture.js';
+import { LlmBench, seen, toolOf } from '../llm-runtime.fixture.js';
 import { Dialogue, endOf } from './dialogue.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_INPUT_REQUIRED: ASKS } = TaskState;
@@ -34,7 +34,7 @@ describe('a call that somebody must approve', () => {
     bench.provider.reply({ calls: [{ name: 'look', input: { city: 'Bern' } }, bern] });
     const turn = new Dialogue(bench).turn('write it down');
     const outputs = await bench.run(turn);
-    expect(outputs.filter(({ $case }) => $case === 'artifactUpdate')).toHaveLength(1);
+    expect(Object.values(seen(outputs).artifacts)).toMatchObject([{ kind: 'tool-call' }]);
     expect(endOf(outputs)).toEqual({
       state: ASKS,
       text: 'This call needs your approval:\nwrite {\n  "city": "Bern"\n}\nAnswer yes or no.',
@@ -171,7 +171,7 @@ describe('an approval that changes the input', () => {
     const answer = approval({ callId: 'call-1-1', approved: true, input: rome.input });
     const outputs = await bench.run(dialogue.turn(answer));
     expect(written).toEqual([{ city: 'Rome' }]);
-    const artifact = outputs.find(({ $case }) => $case === 'artifactUpdate');
+    const artifact = outputs.filter(({ $case }) => $case === 'artifactUpdate')[1];
     expect(artifact?.value).toMatchObject({
       artifact: {
         parts: [{ content: { value: { tool: 'write', ok: true, input: { city: 'Rome' } } } }],

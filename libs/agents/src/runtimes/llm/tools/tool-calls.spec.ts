@@ -1,4 +1,6 @@
-import { TaskState } from '@baton/a2a';
+import { eventKindOf, TaskState } from '@baton/a2a';
+import { MemoryJournal } from '../../../../../../test/support/agents/turns.js';
+import type { AgentOutput } from '../../../agent-runtime.js';
 import { LlmBench, seen, toolOf } from '../llm-runtime.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED } = TaskState;
@@ -26,6 +28,59 @@ describe('a tool', () => {
     bench.provider.reply({ calls: [weather, { name: 'news', input: { city: 'Bern' } }] }, { text: 'ok' });
     const { artifacts } = seen(await bench.say());
     expect(Object.keys(artifacts)).toEqual(['call-1-1', 'call-1-2', 'reply-2']);
+  });
+
+  it('is shown while it is made, and has its result before the others of its step', async () => {
+    const waits: (() => void)[] = [];
+    const ends = new Promise<void>((resolve) => waits.push(resolve));
+    bench.tools.push(
+      toolOf('weather', () => ends),
+      toolOf('news', () => 'b'),
+    );
+    bench.provider.reply({ calls: [weather, { name: 'news', input: { city: 'Bern' } }] }, { text: 'ok' });
+    const events: [string | undefined, string | undefined, unknown][] = [];
+    const signal = new AbortController().signal;
+    for await (const { $case, value } of bench.runtime.run(bench.turn(), signal)) {
+      if ($case !== 'artifactUpdate' || !value.artifact) continue;
+      const { artifactId, parts } = value.artifact;
+      const data = parts[0]?.content?.$case === 'data' ? parts[0].content.value : undefined;
+      events.push([artifactId, eventKindOf(value.artifact), data]);
+      // The slow one goes on when a caller has the result of the other.
+      if (artifactId === 'call-1-2' && eventKindOf(value.artifact) === 'tool-call') waits[0]?.();
+    }
+    expect(events.slice(0, 4)).toEqual([
+      ['call-1-1', 'tool-start', { tool: 'weather', input: weather.input }],
+      ['call-1-2', 'tool-start', { tool: 'news', input: { city: 'Bern' } }],
+      ['call-1-2', 'tool-call', { tool: 'news', ok: true, input: { city: 'Bern' }, output: 'b' }],
+      ['call-1-1', 'tool-call', { tool: 'weather', ok: true, input: weather.input }],
+    ]);
+  });
+
+  it('is not shown again by the next attempt', async () => {
+    bench.tools.push(
+      toolOf('weather', () => {
+        throw new Error('the worker dies');
+      }),
+    );
+    bench.provider.reply({ calls: [weather] });
+    const journal = new MemoryJournal();
+    const first: AgentOutput[] = [];
+    const dies = async (): Promise<void> => {
+      for await (const output of bench.runtime.run(bench.turn({}, { journal }), new AbortController().signal))
+        first.push(output);
+    };
+    await expect(dies()).rejects.toThrow('the worker dies');
+    const starts = first.flatMap((each) => (each.$case === 'artifactUpdate' ? each.value.artifact! : []));
+    expect(starts.map(eventKindOf)).toEqual(['tool-start']);
+    bench.tools[0] = toolOf('weather', () => 'clear');
+    bench.provider.reply({ text: 'ok' });
+    const turn = bench.turn({}, { journal, attempt: 2 });
+    const outputs = await bench.run({ ...turn, task: { ...turn.task, artifacts: starts } });
+    expect(
+      outputs.flatMap((each) =>
+        each.$case === 'artifactUpdate' ? eventKindOf(each.value.artifact!) : [],
+      )[0],
+    ).toBe('tool-call');
   });
 
   it.each([

@@ -12,7 +12,14 @@ import { CallReports } from './call-reports.js';
 import { OutcomeUnknown } from './outcome-unknown.js';
 import { isSentNext } from './remote-call.js';
 import type { AgentTool, ToolResult } from './tool-sources.js';
-import { callArtifact, fileArtifacts, progressArtifact, progressSaid } from '../turn-artifacts.js';
+import {
+  callArtifact,
+  fileArtifacts,
+  isStarted,
+  progressArtifact,
+  progressSaid,
+  startArtifact,
+} from '../turn-artifacts.js';
 
 /** Tenants choose the names of tools, so no label has them. */
 const TOOL_CALLS = histogram('baton_tool_call_seconds', 'Duration of calls of tools by models', [
@@ -21,9 +28,9 @@ const TOOL_CALLS = histogram('baton_tool_call_seconds', 'Duration of calls of to
 ]);
 
 /**
- * Makes the pending tool calls of the model's last step concurrently, without those that wait for approval. Each result
- * is durable before it is published. Results are published in the order of the calls. Throws a `Suspension` if calls
- * wait for other tasks, after all other calls have their results.
+ * Makes the pending tool calls of the model's last step concurrently, without those that wait for approval. The beginning of each is
+ * published at once, its result as soon as it is durable. Throws a `Suspension` if calls wait for other tasks, after all other calls
+ * have their results.
  * @returns the calls that wait for approval, also those of child tasks
  */
 export async function* runToolCalls(
@@ -42,8 +49,10 @@ export async function* runToolCalls(
   const waiting = calls.filter(waits).map(approvalRequestOf);
   const due = calls.filter((one) => !waits(one));
   const reports = new CallReports();
-  const made = due.map(async (one) => {
+  const make = async (one: (typeof due)[number]): Promise<void> => {
     const began = Date.now();
+    if ('tool' in one && !isStarted(turn, one.call))
+      reports.say(artifactChunk(turn, startArtifact(one.call)));
     const result =
       'tool' in one
         ? await measuredCall(turn, metrics, one, (span) =>
@@ -51,35 +60,42 @@ export async function* runToolCalls(
           )
         : one.result;
     const time = { at: new Date(began).toISOString(), ms: Date.now() - began };
-    const { toolName: tool } = one.call;
-    const { input } = conversation.decisionOn(one.call) ?? {};
+    const { call } = one;
+    const { input } = conversation.decisionOn(call) ?? {};
     const changed = input === undefined ? {} : { input };
-    await conversation.add({ kind: 'result', ...idsOf(one.call), tool, ...changed, ...time, result });
-    return result;
-  });
-  // The first failure ends the turn. Handle the rejections of the others.
-  for (const one of made) one.catch(() => undefined);
+    await conversation.add({
+      kind: 'result',
+      ...idsOf(call),
+      tool: call.toolName,
+      ...changed,
+      ...time,
+      result,
+    });
+    reports.say(artifactChunk(turn, callArtifact(call, result, conversation.lastDecisionOn(call))));
+    for (const file of fileArtifacts(call, result)) reports.say(artifactChunk(turn, file));
+  };
+  // By the order of the calls, because the questions are asked in it.
+  const asked: ApprovalRequest[][] = [];
   const waitsFor: string[] = [];
   let wakeInMs = Infinity;
-  for (const [i, one] of due.entries()) {
-    const { call } = one;
-    if (made[i]) yield* reports.until(made[i]);
-    const result = await made[i]?.catch((error: unknown) => {
-      if (error instanceof ApprovalsPending) waiting.push(...error.requests);
+  const made = due.map((one, i) =>
+    make(one).catch((error: unknown) => {
+      if (error instanceof ApprovalsPending) asked[i] = [...error.requests];
       else if (error instanceof OutcomeUnknown && 'tool' in one)
-        waiting.push(approvalRequestOf({ ...one, isUnknown: true }));
+        asked[i] = [approvalRequestOf({ ...one, isUnknown: true })];
       else if (error instanceof Suspension) {
         waitsFor.push(...error.taskIds);
         wakeInMs = Math.min(wakeInMs, error.wakeInMs ?? Infinity);
       } else throw error;
-    });
-    if (!result) continue;
-    yield artifactChunk(turn, callArtifact(call, result, conversation.lastDecisionOn(call)));
-    for (const file of fileArtifacts(call, result)) yield artifactChunk(turn, file);
-  }
+    }),
+  );
+  // The first failure ends the turn.
+  const all = Promise.all(made);
+  yield* reports.until(all);
+  await all;
   if (waitsFor.length > 0 || wakeInMs < Infinity)
     throw new Suspension(waitsFor, wakeInMs < Infinity ? wakeInMs : undefined);
-  return waiting;
+  return [...waiting, ...asked.flat()];
 }
 
 interface Callable {

@@ -14,6 +14,7 @@ import {
   wasNotStarted,
 } from './mcp-failure.js';
 import { listPages } from './list-pages.js';
+import { progressText } from './progress-text.js';
 import type { ServerCall, ServerConnection } from './server-connection.js';
 import type { ListedTool, ToolList } from './tool-list.js';
 import { EFFECT_KEY } from './wire-fetch.js';
@@ -63,12 +64,12 @@ export class McpConnection implements ServerConnection {
   async callTool(
     { name }: Pick<ListedTool, 'name'>,
     input: Record<string, unknown>,
-    { repeat, key, signal }: ServerCall,
+    { repeat, key, signal, report }: ServerCall,
   ): Promise<unknown> {
     const used = this.connected(signal);
     const params = { name, arguments: input, _meta: { [EFFECT_KEY]: key } };
     try {
-      return await this.request(await used, 'tools/call', params, signal);
+      return await this.request(await used, 'tools/call', params, signal, report);
     } catch (error) {
       signal.throwIfAborted();
       this.forgetLost(used, error);
@@ -76,7 +77,7 @@ export class McpConnection implements ServerConnection {
     }
     const other = this.connected(signal);
     try {
-      return await this.request(await other, 'tools/call', params, signal);
+      return await this.request(await other, 'tools/call', params, signal, report);
     } catch (error) {
       this.forgetLost(other, error);
       throw error;
@@ -106,14 +107,19 @@ export class McpConnection implements ServerConnection {
     method: 'tools/list' | 'tools/call',
     params: Record<string, unknown>,
     signal: AbortSignal,
+    report?: ServerCall['report'],
   ): Promise<unknown> {
+    const onprogress = (progress: object): void => {
+      const text = progressText(progress);
+      if (text !== undefined) report?.(text);
+    };
     try {
       // WireAnswers has put the result there. The schemas of the SDK reject a whole answer for one odd part.
       const { value } = await client.request({ method, params }, ResultSchema, {
         signal: ownSignal(signal),
         timeout: this.options.timeout,
         // With a handler the SDK asks the server for progress, and progress resets the timeout.
-        ...(method === 'tools/call' && { onprogress: () => undefined, resetTimeoutOnProgress: true }),
+        ...(method === 'tools/call' && { onprogress, resetTimeoutOnProgress: true }),
       });
       return value;
     } catch (error) {

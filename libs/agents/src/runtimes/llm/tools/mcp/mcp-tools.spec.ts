@@ -176,6 +176,31 @@ describe('MCP tools', () => {
     });
   });
 
+  it('report their progress, by a message or by its numbers', async () => {
+    const report: ScriptedTool = {
+      name: 'report',
+      call: async (_input, { progress }) => {
+        await progress(1);
+        await progress(2, 'half done');
+        return says('finished');
+      },
+    };
+    const server = await bench.serve({ tools: [report] });
+    const [tool] = (await bench.open([{ name: 'a', url: server.url }])).tools;
+    const said: string[] = [];
+    await tool?.execute(
+      {},
+      {
+        id: 'call-1',
+        key: 'key-1',
+        lane: 1,
+        signal: new AbortController().signal,
+        report: (text) => void said.push(text),
+      },
+    );
+    expect(said).toEqual(['1', 'half done']);
+  });
+
   it('that are slow time out, unless they show progress', async () => {
     const busy: ScriptedTool = {
       name: 'busy',

@@ -19,6 +19,7 @@ import {
   unreadable,
   wasNotStarted,
 } from './mcp-failure.js';
+import { MAX_MESSAGE, progressText } from './progress-text.js';
 import type { RemoteTask } from '../remote-call.js';
 import type { ServerCall, ServerConnection } from './server-connection.js';
 import type { ListedTool, ToolList } from './tool-list.js';
@@ -44,8 +45,6 @@ const WAITS = {
   elicitation: { form: {}, url: {} },
 };
 const STATUSES = ['working', 'input_required', 'completed', 'failed', 'cancelled'] as const;
-/** Characters of what a server says about its progress. */
-const MAX_MESSAGE = 1_000;
 const MAX_TASK_ID = 1_000;
 const MIN_INTERVAL_MS = 50;
 const STANDARD_INTERVAL_MS = 1_000;
@@ -54,7 +53,6 @@ export interface ModernCall extends ServerCall {
   mayWait: boolean;
   /** Answers of a person, and the state that the server wants back. */
   more?: JsonObject;
-  onProgress?: ((text: string) => void) | undefined;
 }
 
 /** An answer to `tools/call`. */
@@ -161,12 +159,12 @@ export class ModernConnection implements ServerConnection {
   async send(
     { name, inputSchema }: Pick<ListedTool, 'name' | 'inputSchema'>,
     input: Record<string, unknown>,
-    { repeat, key, signal, more, mayWait, onProgress }: ModernCall,
+    { repeat, key, signal, more, mayWait, report }: ModernCall,
   ): Promise<CallAnswer> {
     const mirrored = headerParams(inputSchema);
     const headers = typeof mirrored === 'string' ? {} : paramHeaders(mirrored, input);
     const params = { name, arguments: input, ...more, _meta: { [EFFECT_KEY]: key } };
-    const call = { name, headers, signal, mayWait, onProgress: onProgress ?? (() => undefined) };
+    const call = { name, headers, signal, mayWait, onProgress: report ?? (() => undefined) };
     const send = (): Promise<unknown> => this.request('tools/call', params, call);
     let result: unknown;
     try {
@@ -259,8 +257,8 @@ export class ModernConnection implements ServerConnection {
       for await (const message of messagesIn(response)) {
         if (message.method === 'notifications/progress') {
           timer.refresh();
-          const { message: text } = asObject(message.params);
-          if (typeof text === 'string' && text !== '') onProgress?.(text.slice(0, MAX_MESSAGE));
+          const text = progressText(asObject(message.params));
+          if (text !== undefined) onProgress?.(text);
         }
         if (message.id === id) return resultIn(message);
       }

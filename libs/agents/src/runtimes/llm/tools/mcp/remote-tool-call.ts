@@ -89,7 +89,7 @@ export class RemoteToolCall {
       signal,
       more,
       mayWait: keep !== undefined,
-      onProgress: report,
+      report,
     });
     if ('result' in answer) return answer.result;
     if ('task' in answer) {

@@ -9,6 +9,8 @@ export interface ServerCall {
   /** The effect key of the call, for servers that recognize a repetition by it. */
   key: string;
   signal: AbortSignal;
+  /** Called with what the server says of its progress. */
+  report?: ((text: string) => void) | undefined;
 }
 
 /** The way to one MCP server, for one turn. */
