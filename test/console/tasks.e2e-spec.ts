@@ -312,6 +312,18 @@ describeConsole('tasks in the console', () => {
     expect(await page.getByRole('link', { name: ids[1]! }).count()).toBe(0);
     expect(new URL(page.url()).searchParams.get('text')).toBe('PARCEL 4711');
     await baton.expectAccessible(page);
+    // The agent answers with the second message.
+    await caller.call('SendMessage', sendParams('Ask me', { metadata: { echo: { askInput: true } } }));
+    const { result } = await caller.call('ListTasks', { status: 'TASK_STATE_INPUT_REQUIRED' });
+    const { id: taskId } = (result as { tasks: { id: string }[] }).tasks[0]!;
+    await caller.call('SendMessage', sendParams('The crate is in Basel', { taskId }));
+    await page.getByLabel('Search').fill('in basel');
+    await page.getByText('Answer: The crate is in Basel').waitFor();
+    expect(await page.getByRole('table', { name: 'Tasks' }).locator('mark').allInnerTexts()).toEqual([
+      'in Basel',
+    ]);
+    await page.getByRole('link', { name: taskId }).waitFor();
+    await baton.expectAccessible(page);
     await page.getByLabel('Search').fill('nobody wrote this');
     await page.getByRole('heading', { name: 'No task is like this' }).waitFor();
     await page.getByRole('link', { name: 'Clear' }).click();

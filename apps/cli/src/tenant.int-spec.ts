@@ -108,6 +108,7 @@ describe('baton tasks', () => {
         `^TASK +AGENT +STATE +UPDATED +CONTEXT +REASON\\n${failed}  echo +failed +\\d{4}-.*[+-]\\d\\d:\\d\\d  \\S+ +no luck$`,
       ),
     );
+    expect((await baton('tasks list --search LUCK')).out).toMatch(/FOUND IN\n.* status message: no luck$/);
     expect(await baton('tasks list --agent nobody')).toMatchObject({ code: 3, out: '' });
     expect(await baton('tasks list --state done')).toMatchObject({ code: 1, out: '' });
     expect((await baton('tasks list --since soon')).code).toBe(2);

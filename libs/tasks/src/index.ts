@@ -84,6 +84,7 @@ export type {
 export {
   BULK_ACTIONS,
   RUN_CLASSES,
+  SEARCH_PLACES,
   TIMED_AGENTS,
   TIMED_TASKS,
   USAGE_DAYS,

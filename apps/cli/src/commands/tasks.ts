@@ -77,7 +77,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     .option('--until <when>', 'only with a status before then: 1h, 1d, or a time')
     .option(
       '--search <text>',
-      'only with this text in the first message, or in the id of the context or task',
+      'only with this text in the first message, status, error or answer, or in the id of the context or task',
     )
     .option('--parked', 'only tasks that wait for other code of their agent')
     .option('--limit <number>', `maximum number of tasks, up to ${MAX_LISTED}`, '50')
@@ -213,7 +213,18 @@ async function list(cli: Cli, options: ListOptions): Promise<void> {
   const found = await client.list(query, parseCount('--limit', limit, MAX_LISTED));
   if (options.json) return void printValue(cli.terminal, found.map(taskRecord));
   const slugs = found.length > 0 ? await client.slugs() : new Map<string, string>();
-  printTable(cli.terminal, TITLES, found.map(rowOf(slugs)), 'There are no such tasks.');
+  const row = rowOf(slugs);
+  const rows = found.map((task) => (search === undefined ? row(task) : [...row(task), foundIn(task)]));
+  const titles = search === undefined ? TITLES : [...TITLES, 'found in'];
+  printTable(cli.terminal, titles, rows, 'There are no such tasks.');
+}
+
+/** @returns such as `answer: … parcel 4711 is in Bern …` */
+function foundIn({ hit, first_message: message = '' }: TenantSchemas['TaskSummary']): string {
+  if (!hit) return '';
+  const text = hit.in === 'first_message' ? message : (hit.text ?? '');
+  const place = hit.in.replace('_', ' ');
+  return text === '' ? place : oneLine(`${place}: ${text}`);
 }
 
 const rowOf =

@@ -21,7 +21,7 @@ interface ChangeOptions extends ServerOptions {
   all?: boolean;
 }
 
-interface ListOptions extends ServerOptions {
+interface DeliveriesOptions extends ServerOptions {
   limit: string;
   task?: string;
 }
@@ -75,7 +75,7 @@ export function addWebhookCommands(program: Command, cli: Cli): void {
   add('deliveries', 'list the tasks that a webhook is told of, with the last answer of its receiver', '<id>')
     .option('--limit <number>', `maximum number of tasks, up to ${MAX_LISTED}, the newest first`, '50')
     .option('--task <id>', 'only this task, with the newest requests and their answers')
-    .action((id: string, options: ListOptions) => deliveries(cli, id, options));
+    .action((id: string, options: DeliveriesOptions) => deliveries(cli, id, options));
   add('redeliver', 'deliver again, now, what the receiver has not taken', '<id>')
     .option('--task <id>', 'only the events of this task')
     .action((id: string, options: ServerOptions & { task?: string }) => redeliver(cli, id, options));
@@ -165,7 +165,7 @@ async function test(cli: Cli, id: string, options: ServerOptions): Promise<void>
   throw new OperatorError(`The receiver has not taken it: ${error ?? `it answered HTTP ${String(status)}`}.`);
 }
 
-async function deliveries(cli: Cli, id: string, options: ListOptions): Promise<void> {
+async function deliveries(cli: Cli, id: string, options: DeliveriesOptions): Promise<void> {
   const max = parseCount('--limit', options.limit, MAX_LISTED);
   const api = tenantApi(cli, options);
   const all = await listAll(

@@ -19,6 +19,24 @@ import type { ParkedRun } from '../dispatch/parked-run.js';
 /** How a turn ended when the last event alone does not say it: `message` = the reply was a bare message. */
 export type TurnOutcome = 'message' | 'agent-threw';
 
+/** Where a search finds a text. */
+export const SEARCH_PLACES = [
+  'task_id',
+  'context_id',
+  'first_message',
+  'status_message',
+  'error_message',
+  'answer',
+] as const;
+export type SearchPlace = (typeof SEARCH_PLACES)[number];
+
+/** Where a search has found a task. */
+export interface SearchHit {
+  place: SearchPlace;
+  /** The text around it, on one line, in a status, an error or an answer. */
+  text?: string;
+}
+
 /** A task with what the platform knows beyond the protocol. */
 export interface StoredTask extends TaskSnapshot {
   agentId: string;
@@ -32,6 +50,8 @@ export interface StoredTask extends TaskSnapshot {
   lastError?: string;
   /** Its run waits for other code. Set in the same lists. */
   parked?: ParkedRun;
+  /** Set by a search. */
+  hit?: SearchHit;
   outcome: TurnOutcome | null;
   /** What is left out because it is too large, as in the task's metadata. Unset: nothing. */
   truncation?: Truncation;

@@ -1,14 +1,16 @@
-import { TaskState } from '@baton/a2a';
-import { randomUUID } from 'node:crypto';
+import { Artifact, dataPart, type Part, TaskState, textPart } from '@baton/a2a';
+import { randomBytes, randomUUID } from 'node:crypto';
 import type { CountCursor, ListedTasks } from '../index.js';
 import {
   type Stores,
   chunk,
+  endTurn,
   newTask,
   openStores,
   saidIn,
   sql,
   startTask,
+  status,
   textMessage,
   texts,
 } from '../stores.fixture.js';
@@ -51,6 +53,50 @@ describe('a search', () => {
     // Neither wildcards nor the words of the JSON are in the text.
     for (const text of ['4711%a', '4711xa', 'order\\', 'messageId', 'ROLE_USER', '"parts"'])
       expect(await search(tenantId, text)).toEqual({ tasks: [], searched: 2 });
+  });
+
+  it('finds answers, also those of streams, the text of a status and the error of an agent, and says where', async () => {
+    const tenantId = randomUUID();
+    const answered = await startTask(stores, newTask({ tenantId }));
+    const artifact = (id: string, parts: Part[]) => ({ ...Artifact.fromJSON({ artifactId: id }), parts });
+    const words = `${'begin '.repeat(20)}the Nee|dle|\n in it ${'end '.repeat(60)}`.split('|');
+    const artifacts = [artifact('a', [dataPart({ parcel: 4711 })]), artifact('b', words.map(textPart))];
+    await endTurn(stores, answered, 2, TASK_STATE_COMPLETED, [], artifacts);
+    const failed = await startTask(stores, newTask({ tenantId }));
+    const error = {
+      attempt: 1,
+      at: '2026-01-31T12:00:00.000Z',
+      name: 'Error',
+      message: 'The desk is closed.',
+    };
+    await stores.runs.noteError(failed, error);
+    const end = { state: TaskState.TASK_STATE_FAILED, outcome: null };
+    const events = [status(failed, end.state, textMessage('the agent gave up'))];
+    await stores.runs.append(failed, { afterSequence: 2, events, end });
+    const hits = async (text: string) =>
+      (await search(tenantId, text)).tasks.map(({ task, hit }) => [task.id, hit?.place, hit?.text]);
+    const [[id, place, around] = []] = await hits('needle');
+    expect([id, place]).toEqual([answered.taskId, 'answer']);
+    expect(around).toMatch(/^….*begin the Needle in it end .*…$/);
+    expect(around!.length).toBeLessThanOrEqual(202);
+    expect(await hits('"parcel": 4711')).toEqual([]);
+    expect(await hits('parcel":4711')).toEqual([
+      [answered.taskId, 'answer', expect.stringMatching(/^\{"parcel":4711\} begin/)],
+    ]);
+    expect(await hits('DESK')).toEqual([[failed.taskId, 'error_message', error.message]]);
+    expect(await hits('gave up')).toEqual([[failed.taskId, 'status_message', 'the agent gave up']]);
+    expect(await hits(failed.taskId)).toEqual([[failed.taskId, 'task_id', undefined]]);
+    for (const text of ['artifactId', '"parts"', 'TASK_STATE']) expect(await hits(text)).toEqual([]);
+    expect(await search(randomUUID(), 'needle')).toEqual({ tasks: [], searched: 0 });
+    // What is too large is left out, and what Postgres has no text for is found without the text around it.
+    const odd = await startTask(stores, newTask({ tenantId }));
+    const escaped = [artifact('a', [textPart('a\0b \ud800 the odd one')])];
+    await endTurn(stores, odd, 2, TASK_STATE_COMPLETED, [], escaped);
+    expect(await hits('Odd One')).toEqual([[odd.taskId, 'answer', undefined]]);
+    const large = await startTask(stores, newTask({ tenantId }));
+    const noise = randomBytes(30_000).toString('base64');
+    await endTurn(stores, large, 2, TASK_STATE_COMPLETED, [], [artifact('a', [textPart(`${noise} huge`)])]);
+    expect(await hits('huge')).toEqual([]);
   });
 
   it('looks at messages that Postgres has no text for', async () => {

@@ -1,13 +1,14 @@
 import { TaskState } from '@baton/a2a';
 import type { Statement, Values } from '../connection/database.js';
-import { isRunOf } from '../dispatch/run-conditions.js';
 import { PARKED } from '../dispatch/parked-run.js';
 import type { Conditions } from './conditions.js';
 import { firstMessage } from './first-message.js';
 import { historyLimit } from './get.js';
+import { LAST_ERROR } from './last-error.js';
 import { type ListedTasks, matching, ofOwners, TENANT } from './listed-tasks.js';
 import { readTasks, type TaskReads } from './read-tasks.js';
-import type { StoredTask, TaskFilter } from './records.js';
+import type { SearchPlace, StoredTask, TaskFilter } from './records.js';
+import { type FoundTask, hitText, searchHit } from './search-hit.js';
 import { ALL_STATES, taskColumns, type TaskRow } from './task-row.js';
 
 type Call = [Statement, Values];
@@ -47,13 +48,6 @@ const STATE_GROUPS: readonly StateGroup[] = [
   { has: (state) => !isAtWork(state), condition: `t.state > ${WORKING}`, from: () => 'tasks t' },
 ];
 
-/** Characters of an error that lists show. */
-const MAX_ERROR = 1_000;
-/** SQL of the message of the last error in the agent's code, for a task `t` that has failed. */
-const LAST_ERROR = `CASE WHEN t.state = ${TaskState.TASK_STATE_FAILED} THEN (
-    SELECT left(r.error_detail->>'message', ${MAX_ERROR}) FROM runs r
-    WHERE ${isRunOf('r', 't.tenant_id', 't.id')} AND r.error_detail IS NOT NULL ORDER BY r.created_at DESC, r.id DESC LIMIT 1) END`;
-
 /** SQL of what `parkedRunOf` reads, for a task `t`. */
 const PARKED_RUN = `CASE WHEN t.state = ${WORKING} THEN (
     SELECT ${PARKED} FROM runs r WHERE r.tenant_id = t.tenant_id AND r.id = t.active_run_id) END`;
@@ -85,42 +79,23 @@ function pageConditions(filter: ListedTasks & Pick<TaskFilter, 'after'>): Condit
   return where;
 }
 
-/** Most of a message that a search looks at, in bytes as Postgres stores it. Larger ones are not found by their text. */
-const SEARCHED_BYTES = 64 * 1024;
-
-/**
- * The next tasks of a list, the newest first, at most `slice`: for each whether the text is in the text of its first message
- * or in the id of its context, or begins its id. Upper and lower case are the same. No index serves it, so that a send costs
- * nothing more: it reads `slice` rows of messages. JSON with escapes such as `\u0000` is compared as it stands, because
- * Postgres has no text for some of them.
- */
+/** The next tasks of a list, the newest first, at most `slice`, each with the place where it has the text; null: it does not have it. */
 function searchStatement(filter: ListedTasks & Pick<TaskFilter, 'after'>, text: string, slice: number): Call {
   const where = pageConditions(filter);
   const limit = where.value(slice);
-  const pattern = where.value(`%${likeEscaped(text)}%`);
-  const escaped = where.value(`%${likeEscaped(JSON.stringify(text).slice(1, -1))}%`);
-  const start = where.value(`${likeEscaped(text)}%`);
-  const found = `SELECT t.status_at, t.id, t.id::text ILIKE ${start} OR t.context_id ILIKE ${pattern} OR coalesce((
-      SELECT CASE WHEN pg_column_size(m.message) > ${SEARCHED_BYTES} THEN false
-        WHEN strpos(m.message::text, '\\u') > 0 THEN m.message::text ILIKE ${escaped}
-        WHEN json_typeof(m.message->'parts') <> 'array' THEN false
-        ELSE EXISTS (SELECT FROM json_array_elements(m.message->'parts') AS part WHERE part->>'text' ILIKE ${pattern}) END
-      FROM task_messages m WHERE m.tenant_id = ${TENANT} AND m.task_id = t.id AND m.sequence = 1
-    ), false) AS matches
+  const found = `SELECT t.status_at, t.id, ${searchHit(where, text)} AS place
   FROM (${newestOfAll(filter, where, limit)}) page JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = page.id
   ORDER BY t.status_at DESC, t.id DESC`;
   return [{ text: found }, where.values];
 }
 
-/** `%`, `_` and `\` as they are. */
-const likeEscaped = (text: string): string => text.replaceAll(/[\\%_]/g, String.raw`\$&`);
-
-/** The rows of a page of a search: the tasks with these ids, as a list has them. */
-function foundStatement(tenantId: string, ids: readonly string[], searched: string): Call {
-  const text = `SELECT ${taskColumns('0', false, 'list')}, t.created_at, ${firstMessage('$3::text')} AS first_message,
-    ${LAST_ERROR} AS last_error, ${PARKED_RUN} AS parked FROM tasks t
-  WHERE t.tenant_id = ${TENANT} AND t.id = ANY($2::uuid[]) ORDER BY t.status_at DESC, t.id DESC`;
-  return [{ text }, [tenantId, ids, searched]];
+/** The rows of a page of a search: the tasks with these ids, as a list has them, each with the text around its hit. */
+function foundStatement(tenantId: string, found: readonly FoundTask[], searched: string): Call {
+  const text = `SELECT ${taskColumns('0', false, 'list')}, t.created_at, ${firstMessage('$4::text')} AS first_message,
+    ${LAST_ERROR} AS last_error, ${PARKED_RUN} AS parked, f.place AS hit_place, ${hitText('f.place', '$4::text')} AS hit_text
+  FROM unnest($2::uuid[], $3::text[]) AS f(id, place) JOIN tasks t ON t.tenant_id = ${TENANT} AND t.id = f.id
+  ORDER BY t.status_at DESC, t.id DESC`;
+  return [{ text }, [tenantId, found.map(({ id }) => id), found.map(({ place }) => place), searched]];
 }
 
 /** Counts the tasks of all pages; null if there are more than every list counts. */
@@ -250,8 +225,8 @@ export async function countStates(
 }
 
 /**
- * Tasks of a list with a text, newest status first: in the text of the first message, in the id of the context, or at the
- * beginning of the task's id. It looks at no more than `maxSearched` tasks and stops early if that takes long.
+ * Tasks of a list with a text, newest status first: in a place of `SEARCH_PLACES`. It looks at no more than `maxSearched` tasks and
+ * stops early if that takes long.
  * @param filter.pageSize most tasks of the answer
  * @returns the tasks without their contents, how many it has looked at, and where to go on; no `next` = these were all
  */
@@ -263,18 +238,18 @@ export async function searchTasks(
 ): Promise<{ tasks: StoredTask[]; searched: number; next?: TaskFilter['after'] }> {
   const { tenantId, pageSize } = filter;
   const until = performance.now() + SEARCH_MS;
-  const found: string[] = [];
+  const found: FoundTask[] = [];
   let searched = 0;
   let next = filter.after;
   do {
     const size = Math.min(SEARCH_SLICE, maxSearched - searched);
     const [statement, values] = searchStatement({ ...filter, after: next }, text, size);
-    type SearchRow = { status_at: Date; id: string; matches: boolean };
+    type SearchRow = { status_at: Date; id: string; place: SearchPlace | null };
     const rows = await on.database.lists.tenantQuery<SearchRow>(tenantId, statement, values);
-    for (const { status_at: statusAt, id, matches } of rows) {
+    for (const { status_at: statusAt, id, place } of rows) {
       searched += 1;
       next = { statusAt, taskId: id };
-      if (matches && found.push(id) === pageSize) break;
+      if (place && found.push({ id, place }) === pageSize) break;
     }
     if (found.length === pageSize) break;
     if (rows.length < size) next = undefined;
@@ -286,10 +261,10 @@ export async function searchTasks(
 async function readFound(
   on: TaskReads,
   tenantId: string,
-  ids: readonly string[],
+  found: readonly FoundTask[],
   searched: string,
 ): Promise<StoredTask[]> {
-  const [statement, values] = foundStatement(tenantId, ids, searched);
+  const [statement, values] = foundStatement(tenantId, found, searched);
   const rows = await on.database.lists.tenantQuery<TaskRow>(tenantId, statement, values);
   return readTasks(on, rows, { tenantId, historyLength: 0 });
 }

@@ -16,7 +16,7 @@ import { payloadsOf, payloadsWithin } from '../log/log-rows.js';
 import type { LogSnapshot } from '../log/log-snapshot.js';
 import { parkedRunOf } from '../dispatch/parked-run.js';
 import { firstMessageOf } from './first-message.js';
-import type { StoredTask } from './records.js';
+import type { SearchHit, SearchPlace, StoredTask } from './records.js';
 import {
   KEEP_ARTIFACTS,
   PAGE_BYTES,
@@ -228,6 +228,8 @@ export type TaskHead = Pick<
   | 'created_at'
   | 'first_message'
   | 'last_error'
+  | 'hit_place'
+  | 'hit_text'
   | 'parked'
   | 'context_id'
   | 'metadata'
@@ -235,6 +237,11 @@ export type TaskHead = Pick<
   | 'last_sequence'
   | 'size'
 >;
+
+const hitOf = (place: SearchPlace, text: string | null | undefined): SearchHit => ({
+  place,
+  ...(text && { text: text.replaceAll(/\s+/g, ' ').trim() }),
+});
 
 /** The status of a task's row. */
 export type TaskStatusRow = Pick<TaskRow, 'state' | 'status' | 'status_at' | 'outcome'>;
@@ -275,6 +282,7 @@ export function storedTask(
     ...(firstMessage !== undefined && { firstMessage }),
     ...(row.last_error && { lastError: row.last_error }),
     ...(parked && { parked }),
+    ...(row.hit_place && { hit: hitOf(row.hit_place, row.hit_text) }),
     ...(Object.keys(truncation).length > 0 && { truncation }),
   };
 }

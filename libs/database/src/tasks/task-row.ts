@@ -12,7 +12,7 @@ import {
 import { estimateOf } from '../connection/json-size.js';
 import { contentRows, sizeOfEvent } from '../log/artifact-events.js';
 import type { MessageStart } from './first-message.js';
-import type { TurnOutcome } from './records.js';
+import type { SearchPlace, TurnOutcome } from './records.js';
 
 const states = (is: (state: TaskState) => boolean): string =>
   Object.values(TaskState)
@@ -48,6 +48,9 @@ export interface TaskRow {
   /** The same of a task that has failed: the message of the last error in its agent's code. */
   last_error?: string | null;
   parked?: unknown;
+  /** In a search: where it has the text, and the text around it. */
+  hit_place?: SearchPlace;
+  hit_text?: string | null;
   context_id: string;
   state: TaskState;
   status_at: Date;

@@ -34,6 +34,7 @@ import type {
   StoredTask,
   TraceSpan,
 } from '@baton/tasks';
+import { SEARCH_PLACES } from '@baton/tasks';
 import { costOf, type ModelPrices, priceOf, roundedCost } from '@baton/config';
 import { z } from 'zod';
 import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';
@@ -94,6 +95,19 @@ export const taskSummary = z
       .describe(
         "The first sentence of the last error in the agent's code, at most 200 characters. In lists, if it has failed with one",
       ),
+    hit: z
+      .object({
+        in: z.enum(SEARCH_PLACES),
+        text: z
+          .string()
+          .optional()
+          .describe(
+            'In a status, an error or an answer: the text around it, at most 202 characters on one line. Left out where Postgres has no text for it',
+          ),
+      })
+      .meta({ id: 'SearchHit' })
+      .optional()
+      .describe('With `q`: the first place where the text is'),
     usage: z
       .object({ input_tokens: z.number(), output_tokens: z.number() })
       .optional()
@@ -550,6 +564,7 @@ export const encodeListed = ({
   firstMessage,
   lastError,
   parked,
+  hit,
 }: StoredTask): z.infer<typeof taskSummary> => {
   const { input, output } = tokenUsage(task.metadata);
   return {
@@ -559,6 +574,7 @@ export const encodeListed = ({
     ...(firstMessage !== undefined && { first_message: firstMessage }),
     ...(lastError !== undefined && { error_message: firstSentence(lastError) }),
     ...encodeParked(parked),
+    ...(hit && { hit: { in: hit.place, ...(hit.text !== undefined && { text: hit.text }) } }),
     ...(input + output > 0 && { usage: { input_tokens: input, output_tokens: output } }),
   };
 };

@@ -118,8 +118,9 @@ const OWNER = nameQuery('Only tasks that this principal has made: its key');
 const TEXT = new QueryPipe(
   {
     description:
-      'Only tasks with this text, in upper or lower case: in the text of the first message (up to 64 KiB), in the id of the ' +
-      'context, or at the beginning of the id. One call looks at the newest 10,000 tasks at most; `next_cursor` goes on',
+      'Only tasks with this text, in upper or lower case: in the text of the first message (up to 64 KiB), in the text of the ' +
+      'status, in the last error of the agent, in the answer (artifacts up to 32 KiB), in the id of the context, or at the beginning of ' +
+      'the id. `hit` says where. One call looks at the newest 10,000 tasks at most; `next_cursor` goes on',
     schema: { type: 'string', maxLength: MAX_TEXT },
   },
   (text, name) => {

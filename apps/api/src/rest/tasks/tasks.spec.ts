@@ -137,10 +137,12 @@ describe('the tasks of a tenant', () => {
     const next = { statusAt: new Date('2026-01-31T12:00:00.000Z'), taskId: ID };
     api.listing.search = async (_caller, page, text, filter) => {
       asked.push([page, text, filter]);
-      return { tasks: [stored(ID)], searched: 10_000, ...(asked.length === 1 && { next }) };
+      const hit = { place: 'answer', text: 'all of it, 100 % sure' } as const;
+      return { tasks: [{ ...stored(ID), hit }], searched: 10_000, ...(asked.length === 1 && { next }) };
     };
     const first = (await (await ask('?q=%20100%20%25&agent=echo&limit=5')).json()) as { next_cursor: string };
-    expect(first).toMatchObject({ tasks: [{ task_id: ID }], searched: 10_000 });
+    const hit = { in: 'answer', text: 'all of it, 100 % sure' };
+    expect(first).toMatchObject({ tasks: [{ task_id: ID, hit }], searched: 10_000 });
     const last = await (await ask(`?q=x&cursor=${first.next_cursor}`)).json();
     expect(last).toMatchObject({ next_cursor: null });
     expect(asked).toEqual([

@@ -9,7 +9,7 @@ export interface TaskFilters {
   since?: string;
   /** Shorter ago than `since`. */
   until?: string;
-  /** In the first message, or in the id of the task or context. The server searches. */
+  /** In the first message, the status, the error or the answer, or in the id of the task or context. The server searches. */
   text?: string;
   /** Only tasks that wait for other code of their agent. */
   parked?: 'true';

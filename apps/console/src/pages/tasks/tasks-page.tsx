@@ -399,7 +399,7 @@ function Cells({
   searched: string | undefined;
 }) {
   const { task_id: id, context_id: context, owner, usage, created_at: createdAt, state } = task;
-  const { first_message: message = 'No text' } = task;
+  const { first_message: message = 'No text', hit } = task;
   const reason = statusReason(task);
   return (
     <>
@@ -413,7 +413,16 @@ function Cells({
           <Marked text={message} searched={searched} />
           <span className={styles.unseen}> {id}</span>
         </Link>
-        {reason !== undefined && <div className={styles.reason}>{reason}</div>}
+        {reason !== undefined && (
+          <div className={styles.reason}>
+            <Marked text={reason} searched={searched} />
+          </div>
+        )}
+        {hit?.text !== undefined && !(reason !== undefined && isHit(reason, searched)) && (
+          <div className={styles.reason}>
+            {HIT_PLACES[hit.in]}: <Marked text={hit.text} searched={searched} />
+          </div>
+        )}
       </div>
       <div role="cell">
         <StateBadge state={state} parked={task.parked} />
@@ -460,6 +469,19 @@ function Cells({
     </>
   );
 }
+
+/** Where a search has found a text. */
+const HIT_PLACES: Readonly<Record<NonNullable<ListedTask['hit']>['in'], string>> = {
+  task_id: 'Id',
+  context_id: 'Context',
+  first_message: 'Message',
+  status_message: 'Status',
+  error_message: 'Error',
+  answer: 'Answer',
+};
+
+const isHit = (text: string, searched: string | undefined): boolean =>
+  hitsOf(text, searched).some((piece) => piece.isHit);
 
 /** A text with each place of what was searched for, in upper or lower case. */
 function Marked({ text, searched }: { text: string; searched: string | undefined }) {
