@@ -49,7 +49,7 @@ describeConsole('the console of operators', () => {
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Workers', level: 1 }).waitFor();
     const links = await page.getByRole('navigation').getByRole('link').allTextContents();
-    expect(links).toEqual(['Workers', 'Queue', 'Tenants', 'Find a task']);
+    expect(links).toEqual(['Workers', 'Queue', 'Tenants', 'Usage', 'Find a task']);
     const answers = await Promise.all(
       [baton.url, management().baseURL].map((url) => fetch(`${url}/console/operators/workers`)),
     );
@@ -122,6 +122,19 @@ describeConsole('the console of operators', () => {
     await page.getByText(/^1 alive/).waitFor();
     await page.getByRole('link', { name: 'Queue' }).click();
     await page.getByText('No run waits for a worker.').waitFor();
+    await new RawCaller(baton.stack.url(0), tenant.token).call('CancelTask', { id });
+  });
+
+  it('shows which tenants take slots, bytes and tokens', async () => {
+    const id = await begin();
+    const page = await open('/operators/usage', 'Usage of tenants');
+    const slug = (await row(page, '1').getByRole('link').first().textContent()) ?? '';
+    await row(page, slug).getByRole('cell', { name: '1', exact: true }).first().waitFor();
+    await baton.expectAccessible(page);
+    await page.getByLabel('Sort by').selectOption('stored bytes');
+    await row(page, slug).waitFor();
+    await row(page, slug).getByRole('link').click();
+    await page.getByRole('heading', { name: slug, level: 1 }).waitFor();
     await new RawCaller(baton.stack.url(0), tenant.token).call('CancelTask', { id });
   });
 

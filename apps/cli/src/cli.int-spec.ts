@@ -22,6 +22,20 @@ describe('tenants', () => {
     expect(await json('tenants list')).toMatchObject([{ slug: 'acme', defaultAgent: 'index' }]);
   });
 
+  it('are compared by what they take', async () => {
+    await json('tenants create compared');
+    expect((await baton('tenants report --sort bytes --limit 1000')).out).toMatch(
+      /^TENANT +SLOTS +WAITING RUNS +STORED BYTES [^]*\ncompared +0 +0 +not counted yet +0/,
+    );
+    expect(await json('tenants report --sort tenant')).toContainEqual(
+      expect.objectContaining({ tenant: 'compared', runsInFlight: 0, inputTokens: 0 }),
+    );
+    expect((await baton('tenants report --csv --sort cost')).out).toMatch(
+      /^tenant,runs_in_flight,[^]*\ncompared,0,0,/,
+    );
+    expect(await baton('tenants report --sort colour')).toMatchObject({ code: 2 });
+  });
+
   it('get another default agent, but only one they have', async () => {
     await json('tenants create moved');
     expect(await json('tenants set moved --default-agent echo')).toMatchObject({ defaultAgent: 'echo' });

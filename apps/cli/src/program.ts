@@ -13,7 +13,7 @@ const COMMANDS: Readonly<
   },
   tenants: {
     summary:
-      'tenants: create, list, set, limits, caps, egress, usage, suspend, resume, delete, export, import',
+      'tenants: create, list, set, limits, caps, egress, usage, report, suspend, resume, delete, export, import',
     add: async (...args) => (await import('./commands/tenants.js')).addTenantCommands(...args),
   },
   tokens: {

@@ -106,7 +106,13 @@ export {
   type UsageSums,
 } from './usage/usage-hours.store.js';
 export { type AgentTimes, TIMED_AGENTS, TIMED_TASKS, type TimedTasks } from './usage/agent-times.js';
-export { type LimitUse, type StoredBytes, type TenantUsage, UsageStore } from './tenants/usage.store.js';
+export {
+  type LimitUse,
+  type StoredBytes,
+  type TenantLoad,
+  type TenantUsage,
+  UsageStore,
+} from './tenants/usage.store.js';
 export {
   ContextStateStore,
   type ContextValue,

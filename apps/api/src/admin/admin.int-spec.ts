@@ -1,5 +1,5 @@
 import { TENANT_SCOPES } from '@baton/a2a';
-import { AuditStore, OperatorTokenStore, PLATFORM_ACTOR } from '@baton/database';
+import { AuditStore, Database, OperatorTokenStore, PLATFORM_ACTOR } from '@baton/database';
 import { OperatorTokens } from '@baton/identity';
 import { type ControlMessage, createMessaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { KEEPS_CONNECTIONS } from '../../../../test/support/server-options.js';
-import { app, ask, database, managementUrl, operator, url } from './admin-api.fixture.js';
+import { app, ask, database, type Json, managementUrl, operator, url } from './admin-api.fixture.js';
 
 describe('tokens of operators', () => {
   it('count at once when they are revoked or expired', async () => {
@@ -33,6 +33,7 @@ describe('tokens of operators', () => {
 const MAY: Record<string, 'read' | 'support' | 'both' | 'full'> = {
   'GET /v1/admin/whoami': 'both',
   'GET /v1/admin/queue': 'both',
+  'GET /v1/admin/usage': 'both',
   'GET /v1/admin/workers': 'both',
   'GET /v1/admin/dead-letters': 'read',
   'GET /v1/admin/dead-letters/{runId}': 'read',
@@ -146,6 +147,62 @@ describe('/v1/admin/tenants', () => {
     for (const path of ['tenants/acme', 'tenants/acme/tokens', 'tenants/acme/limits', 'tenants/acme/usage']) {
       expect([path, (await ask('GET', path)).status]).toEqual([path, 404]);
     }
+  });
+
+  it('shows which of them take slots, bytes, tokens and money, sorted, in pages and as CSV', async () => {
+    const stored = app.get(Database, { strict: false });
+    const rows: Json[] = [];
+    for (const [i, slug] of ['use-a', 'use-b', 'use-c'].entries()) {
+      const { json } = await ask('POST', 'tenants', { slug });
+      const text = `INSERT INTO usage_hours (tenant_id, hour, agent_id, owner, model, calls, input_tokens, output_tokens)
+        VALUES ($1, date_trunc('hour', now()), '', '', 'x/m', 1, $2, 1)`;
+      if (i < 2) await stored.systemQuery({ text }, [json.id, [5, 50][i]]);
+    }
+    const ours = (json: Json): Json[] =>
+      (json.tenants as Json[]).filter(({ tenant }) => String(tenant).startsWith('use-'));
+    const sorted = async (query: string) =>
+      ours((await ask('GET', `usage?limit=100&${query}`)).json).map(({ tenant }) => tenant as string);
+    expect(await sorted('sort=input_tokens')).toEqual(['use-b', 'use-a', 'use-c']);
+    expect(await sorted('sort=tenant')).toEqual(['use-a', 'use-b', 'use-c']);
+    expect(await sorted('sort=input_tokens&until=2026-01-02T00:00:00Z&since=2026-01-01T00:00:00Z')).toEqual([
+      'use-a',
+      'use-b',
+      'use-c',
+    ]);
+    let cursor = '';
+    do {
+      const { json } = await ask('GET', `usage?limit=1&sort=input_tokens&cursor=${cursor}`);
+      rows.push(...ours(json));
+      cursor = (json.next_cursor as string | null) ?? '';
+    } while (cursor !== '');
+    expect(rows.map(({ tenant }) => tenant as string)).toEqual(['use-b', 'use-a', 'use-c']);
+    expect(rows[0]).toEqual({
+      tenant: 'use-b',
+      runs_in_flight: 0,
+      waiting_runs: 0,
+      stored_bytes: null,
+      tasks: 0,
+      failed: 0,
+      seconds: 0,
+      calls: 1,
+      input_tokens: 50,
+      output_tokens: 1,
+      cost: null,
+      unpriced_tokens: 51,
+    });
+    const headers = { authorization: `Bearer ${operator}`, accept: 'text/csv' };
+    const csv = await fetch(`${managementUrl}/v1/admin/usage?sort=input_tokens&limit=1`, { headers });
+    expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8');
+    const lines = (await csv.text()).trim().split('\r\n');
+    expect(lines[0]).toMatch(/^tenant,runs_in_flight,waiting_runs,stored_bytes,tasks,/);
+    expect(lines.filter((line) => line.startsWith('use-'))).toEqual([
+      'use-b,0,0,,0,0,0,1,50,1,,51',
+      'use-a,0,0,,0,0,0,1,5,1,,6',
+      'use-c,0,0,,0,0,0,0,0,0,,0',
+    ]);
+    expect((await ask('GET', 'usage?sort=colour')).status).toBe(400);
+    expect((await ask('GET', `usage?cursor=${Buffer.from('gone').toString('base64url')}`)).status).toBe(400);
+    for (const { tenant } of rows) await ask('DELETE', `tenants/${tenant}?confirm=${tenant}`);
   });
 
   it('shows a task under the path of tasks, and under that of release 0.2.0', async () => {

@@ -14,6 +14,7 @@ import { AdminTaskSearchController } from './admin-task-search.controller.js';
 import { AdminTasksController } from './admin-tasks.controller.js';
 import { OperatorTasks } from './operator-tasks.js';
 import { AdminTenantsController } from './admin-tenants.controller.js';
+import { AdminUsageController } from './admin-usage.controller.js';
 import { AdminTokensController } from './admin-tokens.controller.js';
 
 /** The API of operators on the management port: `/v1/admin/…`, over all tenants. */
@@ -33,6 +34,7 @@ import { AdminTokensController } from './admin-tokens.controller.js';
     AdminRequestsController,
     AdminTaskSearchController,
     AdminSpendingCapsController,
+    AdminUsageController,
   ],
   providers: [OperatorTasks],
 })

@@ -449,6 +449,7 @@ describe('what the API takes and answers is what its document says', () => {
       .reportFailures({ id: randomUUID(), host: 'w', pid: 7, concurrency: 4 }, [failure]);
     await operator.call('listWorkers');
     await operator.call('getQueue');
+    await operator.call('listTenantsUsage');
     await operator.call('whoami');
     const found = { id: await makeTask() };
     await operator.call('getTask', { names: { ...names, ...found } });

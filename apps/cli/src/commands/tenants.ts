@@ -1,4 +1,5 @@
 import { addTenantCapsCommand } from './caps.js';
+import { addTenantsReportCommand } from './tenants-report.js';
 import { statSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -96,6 +97,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
     });
 
   addUsageCommand(tenants, cli);
+  addTenantsReportCommand(tenants, cli);
   addLifecycleCommands(tenants, cli);
   addArchiveCommands(tenants, cli);
   addLimitsCommand(tenants, cli);

@@ -25,6 +25,7 @@ export const OPERATOR_NAVIGATION: readonly NavigationGroup<ShownEntry>[] = [
       { label: 'Workers', to: '/operators/workers' },
       { label: 'Queue', to: '/operators/queue' },
       { label: 'Tenants', to: '/operators/tenants' },
+      { label: 'Usage', to: '/operators/usage' },
       { label: 'Find a task', to: '/operators/task' },
     ],
   },

@@ -54,10 +54,11 @@ const USERS: Readonly<Record<string, string>> = {
     'the record of a deletion belongs to the platform, and outlives the tenant',
   'tenants/tenant.store.ts':
     'operators create, list and find tenants by their slug; which of the tenants with open calls are suspended',
-  'tenants/usage.store.ts': 'which tenants are to be counted',
+  'tenants/usage.store.ts': 'which tenants are to be counted; operators see what all tenants take',
   'tenants/token.store.ts': 'a token is looked up before its tenant is known',
   'tenants/operator-token.store.ts': 'tokens of operators belong to no tenant',
-  'usage/usage-hours.store.ts': 'which tenants have ended tasks that are to be added',
+  'usage/usage-hours.store.ts':
+    'which tenants have ended tasks that are to be added; operators see the usage of all tenants',
   'dispatch/worker.store.ts': 'workers, which run the tasks of all tenants',
 };
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement, type Transaction } from '../connection/database.js';
-import { IN_FLIGHT } from '../dispatch/run-conditions.js';
+import { IN_FLIGHT, WAITING } from '../dispatch/run-conditions.js';
 
 // What a task stores are the bytes of its messages, events and journal as JSON. Those of a turn that is running are
 // `open_bytes`; they are added to `stored_bytes`, and to the tenant's usage, in the statement that ends the turn.
@@ -162,6 +162,18 @@ FROM tenant_usage u JOIN tenants t ON t.id = u.tenant_id
 WHERE u.is_counted ORDER BY 2 DESC, 1 LIMIT $1`,
 };
 
+/** What all tenants take at present. Indexes have the runs. */
+const LOADS: Statement = {
+  text: `
+SELECT k.slug AS tenant, coalesce(f.runs, 0)::float8 AS "runsInFlight", coalesce(w.runs, 0)::float8 AS "waitingRuns",
+  (u.stored_bytes + coalesce(u.catalog_bytes, 0))::float8 AS "storedBytes"
+FROM tenants k
+LEFT JOIN (SELECT tenant_id, count(*) AS runs FROM runs WHERE ${IN_FLIGHT} GROUP BY tenant_id) f ON f.tenant_id = k.id
+LEFT JOIN (SELECT tenant_id, count(*) AS runs FROM runs WHERE ${WAITING} GROUP BY tenant_id) w ON w.tenant_id = k.id
+LEFT JOIN tenant_usage u ON u.tenant_id = k.id AND u.is_counted
+ORDER BY k.slug`,
+};
+
 /** $1 tenant */
 const REPORT: Statement = {
   text: `
@@ -225,6 +237,18 @@ export interface StoredBytes {
   countedAt: Date | null;
 }
 
+/** What a tenant takes at present. */
+export interface TenantLoad {
+  /** Its slug. */
+  tenant: string;
+  /** Those on the queue or at a worker. */
+  runsInFlight: number;
+  /** Those that wait for a slot. */
+  waitingRuns: number;
+  /** Null: not counted yet. */
+  storedBytes: number | null;
+}
+
 /** The stored bytes of tenants. */
 @Injectable()
 export class UsageStore {
@@ -243,6 +267,11 @@ export class UsageStore {
   /** The tenants that keep most, the largest first. */
   async largest(limit: number): Promise<StoredBytes[]> {
     return this.database.systemQuery<StoredBytes & QueryResultRow>(LARGEST, [limit]);
+  }
+
+  /** All tenants, by slug. */
+  async loads(): Promise<TenantLoad[]> {
+    return this.database.systemQuery<TenantLoad & QueryResultRow>(LOADS, []);
   }
 
   async report(tenantId: string): Promise<TenantUsage> {

@@ -306,6 +306,18 @@ WITH open AS MATERIALIZED (
 SELECT (SELECT count(*)::int FROM open) AS live, g.* FROM (SELECT) one LEFT JOIN grouped g ON true`,
   );
 
+/** Sums up the hours of all tenants: $1 since $2 until */
+const TENANT_SUMS: Statement = {
+  text: `
+SELECT k.slug AS key, h.* FROM tenants k, LATERAL (
+  SELECT model, sum(tasks)::float8 AS tasks, sum(failed)::float8 AS failed,
+    sum(seconds)::float8 AS seconds, sum(calls)::float8 AS calls, sum(input_tokens)::float8 AS "inputTokens",
+    sum(output_tokens)::float8 AS "outputTokens", sum(cached_tokens)::float8 AS "cachedTokens",
+    sum(cache_write_tokens)::float8 AS "cacheWriteTokens", sum(agent_micros)::float8 AS "agentMicros"
+  FROM usage_hours WHERE tenant_id = k.id AND hour >= $1::timestamptz AND hour < $2::timestamptz GROUP BY model
+) h`,
+};
+
 /** The usage of tenants: exact for any number of tasks. */
 @Injectable()
 export class UsageHoursStore {
@@ -324,6 +336,11 @@ export class UsageHoursStore {
       .slice(0, MAX_ROWS)
       .flatMap(({ live: _, key, ...row }) => (key === null ? [] : [{ key, ...row }]));
     return { sums, isWhole };
+  }
+
+  /** The usage of all tenants by their slugs, without the tasks that are in no hour yet. A tenant without usage is left out. */
+  async ofTenants({ since, until }: { since: Date; until: Date }): Promise<UsageSums[]> {
+    return this.database.systemQuery<UsageSums & QueryResultRow>(TENANT_SUMS, [since, until]);
   }
 
   /** How long the newest ended tasks of agents have taken, of the first `TIMED_AGENTS`. An agent without ended tasks is left out. */

@@ -9,6 +9,10 @@ import {
   type QueueState,
   QueueStore,
   type TenantImport,
+  type TenantLoad,
+  UsageHoursStore,
+  type UsageSums,
+  UsageStore,
   WorkerStore,
 } from '@baton/database';
 import { Messaging } from '@baton/messaging';
@@ -31,6 +35,8 @@ export class PlatformService {
     private readonly settings: TenantSettings,
     private readonly workers: WorkerStore,
     private readonly queue: QueueStore,
+    private readonly usage: UsageStore,
+    private readonly hours: UsageHoursStore,
     private readonly messaging: Messaging,
     private readonly environment: Environment,
   ) {}
@@ -47,6 +53,12 @@ export class PlatformService {
       this.messaging.queueDepth().catch(() => null),
     ]);
     return { ...state, jobs };
+  }
+
+  /** What all tenants take at present, by slug, and what they have used in these hours. */
+  async readUsage(during: { since: Date; until: Date }): Promise<{ loads: TenantLoad[]; sums: UsageSums[] }> {
+    const [loads, sums] = await Promise.all([this.usage.loads(), this.hours.ofTenants(during)]);
+    return { loads, sums };
   }
 
   /** The lines of an export. What fails after the first of them destroys the stream. @throws ProtocolError `conflict` */

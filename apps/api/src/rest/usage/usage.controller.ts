@@ -1,6 +1,6 @@
 import { clock } from '@baton/telemetry';
 import { OPERATIONS, ProtocolError } from '@baton/a2a';
-import { costOf, Environment, type ModelPrices, priceOf, roundedCost } from '@baton/config';
+import { Environment } from '@baton/config';
 import { type Caller, callerOf } from '@baton/identity';
 import {
   TaskListing,
@@ -9,22 +9,19 @@ import {
   USAGE_DAYS,
   USAGE_KEY_NAMES,
   type UsageKey,
-  type UsageSums,
 } from '@baton/tasks';
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { RequireScope } from '../../access/access.guard.js';
 import { AgentFinder } from '../../core/agent-finder.js';
-import { vary } from '../../http/requests.js';
 import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
-import { csvOf } from './csv.js';
+import { FORMAT, sendCsv, wantsCsv } from './csv.js';
+import { hasCosts, isUnpriced, type UsageGroup, usageGroups } from './usage-groups.js';
 
 const DEFAULT_DAYS = 7;
-/** Millionths of the currency. */
-const MICROS = 1_000_000;
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 /** Groups of an answer. */
@@ -46,18 +43,6 @@ const SINCE = timeQuery(
 );
 const UNTIL = timeQuery('… and before the hour of this time. Left out: until now');
 const AGENT = nameQuery('Only tasks of this agent: its slug or id');
-const FORMAT = new QueryPipe<'json' | 'csv' | undefined>(
-  {
-    description: 'Form of the answer. Left out: `csv` if Accept asks for text/csv, else `json`',
-    schema: { type: 'string', enum: ['json', 'csv'] },
-  },
-  (text, name) => {
-    if (text === undefined || text === '') return undefined;
-    if (text === 'json' || text === 'csv') return text;
-    throw ProtocolError.invalidParams(name, 'must be json or csv');
-  },
-);
-
 /** When rows have the times of agents. */
 const TIMES = `With \`by=agent\` and \`tasks:read\`, in the ${TIMED_AGENTS} rows with the most tasks.`;
 
@@ -120,7 +105,6 @@ const usageAnswer = z
   })
   .meta({ id: 'Usage' });
 type UsageAnswer = z.infer<typeof usageAnswer>;
-type UsageGroup = UsageAnswer['usage'][number];
 
 /** What tasks and their calls of models have used, of the tasks that the caller sees. */
 @Controller('v1/usage')
@@ -156,7 +140,7 @@ export class UsageController {
     const filter = { since, until, ...(agentId !== undefined && { agentId }) };
     const { sums, isWhole } = await this.listing.usage(caller, by, filter);
     const { modelPrices: models, modelPricesCurrency } = this.environment;
-    const groups = groupsOf(sums, models);
+    const groups = usageGroups(sums, models);
     const times = by === 'agent' ? await this.timesOf(caller, groups, filter) : undefined;
     const unpriced = new Set(sums.filter((each) => isUnpriced(each, models)).map(({ model }) => model));
     const answer: UsageAnswer = {
@@ -169,15 +153,8 @@ export class UsageController {
       unpriced_models: [...unpriced].slice(0, MAX_UNPRICED),
       usage: groups.slice(0, MAX_GROUPS).map((group) => ({ ...group, ...times?.get(group.key) })),
     };
-    vary(reply, 'Accept');
-    const isCsv =
-      (format ?? (/\btext\/csv\b/i.test(request.headers.accept ?? '') ? 'csv' : 'json')) === 'csv';
-    if (!isCsv) return void (await reply.send(answer));
-    const headers = {
-      'content-type': 'text/csv; charset=utf-8',
-      'content-disposition': `attachment; filename="usage-by-${by}.csv"`,
-    };
-    await reply.headers(headers).send(csvOf(tableOf(answer)));
+    if (!wantsCsv(request, reply, format)) return void (await reply.send(answer));
+    await sendCsv(reply, `usage-by-${by}`, tableOf(answer));
   }
 
   /** How long the tasks of agents have taken, by the id of the agent. */
@@ -185,7 +162,7 @@ export class UsageController {
     caller: Caller,
     groups: readonly UsageGroup[],
     { since, until }: { since: Date; until: Date },
-  ): Promise<Map<string, Pick<UsageGroup, 'p95_seconds' | 'last_ended_at'>>> {
+  ): Promise<Map<string, Pick<UsageAnswer['usage'][number], 'p95_seconds' | 'last_ended_at'>>> {
     const most = groups.toSorted((a, b) => b.tasks - a.tasks).slice(0, TIMED_AGENTS);
     const agentIds = most.filter(({ tasks }) => tasks > 0).map(({ key }) => key);
     const times = await this.listing.agentTimes(caller, { agentIds, since, until });
@@ -199,58 +176,6 @@ export class UsageController {
 }
 
 const hourOf = (time: Date): Date => new Date(Math.floor(time.getTime() / HOUR_MS) * HOUR_MS);
-
-const isUnpriced = (sums: UsageSums, prices: ModelPrices | undefined): boolean =>
-  sums.inputTokens + sums.outputTokens > 0 && priceOf(sums.model, prices) === undefined;
-
-const hasCosts = (sums: readonly UsageSums[], prices: ModelPrices | undefined): boolean =>
-  prices !== undefined || sums.some(({ agentMicros }) => agentMicros > 0);
-
-/** One group for each key, of all its models. Costs are rounded to a millionth. */
-function groupsOf(sums: readonly UsageSums[], prices: ModelPrices | undefined): UsageGroup[] {
-  const groups = new Map<string, UsageGroup>();
-  const isPriced = hasCosts(sums, prices);
-  for (const each of sums) {
-    const { key, model, inputTokens, outputTokens, cachedTokens, cacheWriteTokens } = each;
-    const price = priceOf(model, prices);
-    const agentCost = each.agentMicros / MICROS;
-    const cost = (price ? costOf(each, price) : 0) + agentCost;
-    const before = groups.get(key) ?? { ...NOTHING, key, cost: isPriced ? 0 : null };
-    groups.set(key, {
-      key,
-      tasks: before.tasks + each.tasks,
-      failed: before.failed + each.failed,
-      seconds: before.seconds + each.seconds,
-      calls: before.calls + each.calls,
-      input_tokens: before.input_tokens + inputTokens,
-      output_tokens: before.output_tokens + outputTokens,
-      cached_tokens: before.cached_tokens + cachedTokens,
-      cache_write_tokens: before.cache_write_tokens + cacheWriteTokens,
-      cost: before.cost === null ? null : before.cost + cost,
-      agent_cost: before.agent_cost + agentCost,
-      unpriced_tokens: before.unpriced_tokens + (price ? 0 : inputTokens + outputTokens),
-    });
-  }
-  const rounded = ({ cost, agent_cost: agentCost, ...group }: UsageGroup): UsageGroup => ({
-    ...group,
-    cost: cost === null ? null : roundedCost(cost),
-    agent_cost: roundedCost(agentCost),
-  });
-  return [...groups.values()].map(rounded);
-}
-
-const NOTHING = {
-  tasks: 0,
-  failed: 0,
-  seconds: 0,
-  calls: 0,
-  input_tokens: 0,
-  output_tokens: 0,
-  cached_tokens: 0,
-  cache_write_tokens: 0,
-  agent_cost: 0,
-  unpriced_tokens: 0,
-};
 
 /** A table with titles. The key has the name of what it is, and the cost that of its currency. */
 function tableOf({ by, currency, usage }: UsageAnswer): (string | number | null)[][] {

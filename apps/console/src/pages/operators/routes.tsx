@@ -20,6 +20,12 @@ const tenantsRoute = createRoute({
   component: lazyPage(() => import('./tenants-page'), 'TenantsPage'),
 });
 
+const usageRoute = createRoute({
+  getParentRoute: () => operatorRoute,
+  path: '/operators/usage',
+  component: lazyPage(() => import('./usage-page'), 'OperatorUsagePage'),
+});
+
 const tenantRoute = createRoute({
   getParentRoute: () => operatorRoute,
   path: '/operators/tenants/$tenant',
@@ -40,4 +46,11 @@ const taskRoute = createRoute({
   component: lazyPage(() => import('./task-page'), 'OperatorTaskPage'),
 });
 
-export const operatorsRoutes = [workersRoute, queueRoute, tenantsRoute, tenantRoute, taskRoute] as const;
+export const operatorsRoutes = [
+  workersRoute,
+  queueRoute,
+  tenantsRoute,
+  usageRoute,
+  tenantRoute,
+  taskRoute,
+] as const;
