@@ -63,6 +63,12 @@ describe('an agent definition', () => {
     [{ ...minimal, iconUrl: 7 }, ['iconUrl']],
     [{ ...minimal, tenants: 'demo' }, ['tenants']],
     [{ ...minimal, retry: { mode: 'sometimes' } }, ['retry.mode']],
+    [{ ...minimal, reminders: {} }, ['reminders']],
+    [{ ...minimal, reminders: { remindAfterHours: 0 } }, ['reminders.remindAfterHours']],
+    [
+      { ...minimal, reminders: { remindAfterHours: 2, escalateAfterHours: 2 } },
+      ['reminders.escalateAfterHours'],
+    ],
     [{ ...minimal, retry: { mode: 'none', attempts: 2 } }, ['retry.attempts']],
     [{ ...minimal, retry: { mode: 'restart', attempts: 11 } }, ['retry.attempts']],
     [{ ...minimal, retry: { mode: 'restart', backoff: { factor: 2 } } }, ['retry.backoff.initialMs']],

@@ -59,6 +59,29 @@ const extended = z
     'say what it has besides the card: a description, a documentationUrl or skills',
   );
 
+/** From about a second to a year. */
+const waitHours = z.number().min(0.0003).max(8760);
+const reminders = z
+  .strictObject({
+    remindAfterHours: waitHours
+      .optional()
+      .describe(
+        'Webhooks get the event of the question once more, with `reminder`, after this time in hours',
+      ),
+    escalateAfterHours: waitHours
+      .optional()
+      .describe('Webhooks get an event `task.escalation` after this time in hours'),
+  })
+  .refine(
+    ({ remindAfterHours, escalateAfterHours }) =>
+      remindAfterHours !== undefined || escalateAfterHours !== undefined,
+    'say remindAfterHours or escalateAfterHours',
+  )
+  .refine(
+    ({ remindAfterHours = 0, escalateAfterHours = Infinity }) => remindAfterHours < escalateAfterHours,
+    { path: ['escalateAfterHours'], message: 'must be more than remindAfterHours' },
+  );
+
 /** What an agent file may hold: an `agent.yaml`, or as JSON the body that creates an agent of a catalog. */
 export const agentFile = z.strictObject({
   slug: text.optional().describe("The agent's name in URLs; left out = made from its name"),
@@ -93,6 +116,7 @@ export const agentFile = z.strictObject({
     })
     .optional()
     .describe('What a task costs besides calls of models that Baton makes; spending caps count it'),
+  reminders: reminders.optional().describe('When webhooks are told again that a task waits for a person'),
   versions: z
     .enum(VERSION_POLICIES)
     .optional()

@@ -89,6 +89,8 @@ export interface AgentDefinition {
   retry?: RetryPolicy;
   /** What a task of it costs besides calls of models that Baton makes, in the currency of MODEL_PRICES. Spending caps count it. */
   price?: { perTask: string };
+  /** When the webhooks are told that a task of it waits for a person; left out = never again after its question. */
+  reminders?: { remindAfterHours?: number; escalateAfterHours?: number };
   /** Which version a task runs that has begun with an earlier one; left out = the latest. */
   versions?: VersionPolicy;
   /** How long a repeated message joins its task, in hours; 0 = never; left out = what the environment says. */

@@ -45,6 +45,7 @@ import { TokenStore } from './tenants/token.store.js';
 import { SpendingCapStore } from './spending/spending-cap.store.js';
 import { SpendingChargeStore } from './usage/spending-charge.store.js';
 import { SpendingWarningStore } from './spending/spending-warning.store.js';
+import { TaskReminderStore } from './tasks/task-reminder.store.js';
 import { TokenUsageStore } from './usage/token-usage.store.js';
 import { WorkerStore } from './dispatch/worker.store.js';
 import { UsageHoursStore } from './usage/usage-hours.store.js';
@@ -70,6 +71,7 @@ const STORES = [
   SpendingCapStore,
   SpendingChargeStore,
   SpendingWarningStore,
+  TaskReminderStore,
   FailingNextStore,
   InstallationStore,
   IssuerStore,

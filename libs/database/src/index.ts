@@ -200,6 +200,7 @@ export {
   type PushProtocol,
 } from './push/push-delivery.store.js';
 export type { PushExchange, PushTry, TriedReceiver } from './push/push-tries.js';
+export { type RemindedWebhook, type TaskReminder, TaskReminderStore } from './tasks/task-reminder.store.js';
 export { type PushReceiver, PushReceiverStore } from './push/push-receiver.store.js';
 export * from './schedules/schedule-records.js';
 export { ScheduleStore } from './schedules/schedule.store.js';

@@ -17,6 +17,7 @@ import { RetentionSweep } from './retention/retention-sweep.js';
 import { UsageCount } from './retention/usage-count.js';
 import { UsageRollup } from './retention/usage-rollup.js';
 import { SpendingWarnings } from './webhooks/spending-warnings.js';
+import { TaskReminders } from './webhooks/task-reminders.js';
 import { RunsModule } from './runs/runs.module.js';
 import { RuntimePortsModule } from './runtime-ports/runtime-ports.module.js';
 import { ScheduleClockModule } from './schedules/schedule-clock.module.js';
@@ -51,6 +52,7 @@ import { UnansweredTasks } from './turns/unanswered-tasks.js';
     UsageCount,
     UsageRollup,
     SpendingWarnings,
+    TaskReminders,
   ],
   exports: [PlatformModule, RunsModule],
 })

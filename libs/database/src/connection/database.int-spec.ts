@@ -319,7 +319,7 @@ describe('a lost connection', () => {
 
 it.each([
   { of: 'tasks', store: TaskStore, statements: ['task-create-group-2'] },
-  { of: 'runs', store: RunStore, statements: ['runs-append-2', 'runs-claim-2'] },
+  { of: 'runs', store: RunStore, statements: ['runs-append-3', 'runs-claim-2'] },
 ])(
   'is ready for the first $of: two connections have planned their statements',
   async ({ store, statements }) => {

@@ -49,6 +49,7 @@ const USERS: Readonly<Record<string, string>> = {
   'tenants/stream-count.store.ts': 'the heartbeat of an API process: its streams of many tenants at once',
   'tasks/heads.ts': "the relay's tick: heads of the logs of many tenants at once",
   'tasks/tenants-of-task.ts': 'operators name a task by its id alone',
+  'tasks/task-reminder.store.ts': 'tasks of all tenants that wait for a person for too long',
   'tasks/wake-asking.ts': 'the sweep: tasks of all tenants whose wait for an answer is over',
   'tenants/tenant-removal.store.ts':
     'the record of a deletion belongs to the platform, and outlives the tenant',

@@ -8,7 +8,7 @@ import { plainText } from '../connection/transient.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import { insertEvents } from '../log/insert-events.js';
 import { logRows, type NewLogRow } from '../log/log-rows.js';
-import type { AppendBatch, AppendResult } from '../tasks/records.js';
+import type { AppendBatch, AppendResult, WaitReminders } from '../tasks/records.js';
 import { readMetadata } from '../tasks/read-metadata.js';
 import { artifactKey } from '../log/artifact-key.js';
 import { artifactsJson, INLINE_BYTES, statusJson, TERMINAL_STATES } from '../tasks/task-row.js';
@@ -45,6 +45,7 @@ interface TurnEnd {
   runState: string;
   error?: string;
   wakeInMs?: number;
+  reminders?: WaitReminders;
 }
 
 interface ArtifactStart {
@@ -88,6 +89,8 @@ const BATCH = {
   run_state: ['text', ({ end }) => end?.runState],
   error: ['text', ({ end }) => end?.error],
   wake_ms: ['float8', ({ end }) => end?.wakeInMs],
+  remind_ms: ['float8', ({ end }) => end?.reminders && (end.reminders.remindMs ?? end.reminders.escalateMs)],
+  reminder: ['text', ({ end }) => end?.reminders && firstReminder(end.reminders)],
 } satisfies Inputs<NewBatch>;
 
 /** The rows of the log (`logRows`). Positions are in the batch, from 1. */
@@ -113,7 +116,7 @@ const SAID = {
 
 /** One batch for each of these runs: events, history, task and, at the end of the turn, the run. See claim.ts for its form. */
 export const APPEND = statement(
-  'runs-append-2',
+  'runs-append-3',
   { batches: list(BATCH), rows: list(ROW), starts: list(START), said: list(SAID) },
   ({ batches, rows, starts, said }) => `
 WITH task AS (
@@ -127,6 +130,7 @@ WITH task AS (
     artifacts = coalesce(k.artifacts::json, t.artifacts),
     artifacts_sequence = CASE WHEN k.artifacts IS NULL THEN t.artifacts_sequence ELSE t.last_sequence + k.events END,
     wakes_at = clock_timestamp() + k.wake_ms * interval '1 millisecond',
+    reminds_at = clock_timestamp() + k.remind_ms * interval '1 millisecond', reminder = k.reminder::jsonb,
     wakes_run_id = CASE WHEN NOT k.ends THEN t.wakes_run_id WHEN k.wake_ms IS NOT NULL THEN k.run_id END
   FROM ${batches.rows('k', 'batch')}
   WHERE t.tenant_id = ${keyOfTenant('k.tenant_id')} AND t.id = k.task_id AND t.active_run_id = k.run_id AND t.attempt = k.attempt
@@ -265,6 +269,7 @@ function newBatch(
       runState: runState(end.state),
       ...(end.error !== undefined && { error: plainText(end.error) }),
       ...(end.wakeInMs !== undefined && { wakeInMs: end.wakeInMs }),
+      ...(end.reminders && { reminders: end.reminders }),
     },
   };
 }
@@ -284,6 +289,14 @@ function keysOf(events: AppendBatch['events']): (string | undefined)[] {
 function statusOf(payload: EventPayload): TaskStatus | undefined {
   return payload.$case === 'artifactUpdate' ? undefined : payload.value.status;
 }
+
+/** The first notice of a task that waits, as JSON (`TaskReminderStore`). */
+const firstReminder = ({ remindMs, escalateMs }: WaitReminders): string =>
+  JSON.stringify(
+    remindMs === undefined
+      ? { kind: 'escalation', tries: 0, notified: [] }
+      : { kind: 'reminder', escalateMs, tries: 0, notified: [] },
+  );
 
 /** Only the last event may have a state that ends the turn, and the batch must declare it. */
 function checkEnd(statuses: readonly (TaskStatus | undefined)[], end: TaskState | undefined): void {

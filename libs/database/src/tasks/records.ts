@@ -19,6 +19,12 @@ import type { ParkedRun } from '../dispatch/parked-run.js';
 /** How a turn ended when the last event alone does not say it: `message` = the reply was a bare message. */
 export type TurnOutcome = 'message' | 'agent-threw';
 
+/** After which times the webhooks are told that a task waits for a person, in ms. At least one is set. */
+export interface WaitReminders {
+  remindMs?: number | undefined;
+  escalateMs?: number | undefined;
+}
+
 /** Where a search finds a text. */
 export const SEARCH_PLACES = [
   'task_id',
@@ -262,6 +268,8 @@ export interface AppendBatch {
     artifacts?: Task['artifacts'] | undefined;
     /** Of a turn that ends with a question: the task goes on after this time without an answer. Unset: it waits for the answer alone. */
     wakeInMs?: number | undefined;
+    /** Of the same: when the webhooks are told that it waits. Unset: never. */
+    reminders?: WaitReminders | undefined;
   };
   /** Keys merged into the task's metadata. */
   metadata?: Record<string, unknown>;

@@ -1,5 +1,5 @@
-import { type EventPayload, stateName, V1_0_CODEC } from '@baton/a2a';
-import type { WebhookTarget } from '@baton/database';
+import { type EventPayload, stateName, type Task, V1_0_CODEC } from '@baton/a2a';
+import type { TaskReminder, WebhookTarget } from '@baton/database';
 
 /**
  * The body of a webhook for an event with a status (docs/calling/push.md#webhooks). The form is that of Standard Webhooks.
@@ -11,12 +11,42 @@ export function webhookBody(
   payload: EventPayload,
 ): string {
   if (payload.$case === 'artifactUpdate') throw new Error(`Event ${sequence} has no status`);
+  return JSON.stringify(bodyOf({ webhookId, agentId, agentSlug }, sequence, payload));
+}
+
+/**
+ * The body that reminds of a task that waits for a person: that of its question with `reminder`, or of an event of its own.
+ * @param sequence of the last event of its log
+ */
+export function reminderBody(
+  { webhookId, agentId, agentSlug, kind, since }: TaskReminder & { webhookId: string },
+  sequence: number,
+  { id: taskId, contextId, status }: Task,
+): string {
+  const payload: EventPayload = {
+    $case: 'statusUpdate',
+    value: { taskId, contextId, status, metadata: undefined },
+  };
+  const body = bodyOf({ webhookId, agentId, agentSlug }, sequence, payload);
+  const waits = { waiting_since: since.toISOString() };
+  return JSON.stringify(
+    kind === 'reminder'
+      ? { ...body, data: { ...body.data, reminder: true, ...waits } }
+      : { ...body, type: 'task.escalation', data: { ...body.data, ...waits } },
+  );
+}
+
+function bodyOf(
+  { webhookId, agentId, agentSlug }: Pick<WebhookTarget, 'webhookId' | 'agentId' | 'agentSlug'>,
+  sequence: number,
+  payload: Exclude<EventPayload, { $case: 'artifactUpdate' }>,
+) {
   const { status, contextId } = payload.value;
   if (!status) throw new Error(`Event ${sequence} has no status`);
   const taskId = payload.$case === 'task' ? payload.value.id : payload.value.taskId;
   const update = { taskId, contextId, status, metadata: undefined };
   const event: EventPayload = { $case: 'statusUpdate', value: update };
-  return JSON.stringify({
+  return {
     type: 'task.state_changed',
     timestamp: status.timestamp,
     data: {
@@ -28,5 +58,5 @@ export function webhookBody(
       sequence,
       event: V1_0_CODEC.encodeItem({ sequence, payload: event }),
     },
-  });
+  };
 }

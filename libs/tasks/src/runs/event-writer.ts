@@ -4,6 +4,7 @@ import {
   type AppendResult,
   type ClaimedRun,
   type NewEvent,
+  type WaitReminders,
   RunStore,
   TaskStore,
   type TurnOutcome,
@@ -56,6 +57,8 @@ export interface EndOfTurn {
   error?: string;
   /** Of a question: the task goes on after this time without an answer. */
   wakeInMs?: number;
+  /** Of a question: when the webhooks are told that it waits. */
+  reminders?: WaitReminders;
 }
 
 export interface WriterPorts {

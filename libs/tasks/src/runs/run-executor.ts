@@ -324,6 +324,7 @@ export class RunExecutor {
     const noted = this.noteVersion(run, { version: agent.version, code, label: agent.label }, signal);
     const limits = await retryTransient(() => this.limits.of(run.tenantId), { signal });
     writer.allow(new EventAllowance(limits, run.logged));
+    output.remind(agent.definition.reminders);
     const log = {
       startedAt: run.snapshot.sequence,
       flush: async () => {

@@ -1,4 +1,5 @@
 import {
+  type AgentDefinition,
   type Task,
   Artifact,
   type EventPayload,
@@ -18,7 +19,7 @@ import {
   type JsonObject,
 } from '@baton/a2a';
 import { type AgentOutput } from '@baton/agents';
-import { type ClaimedRun, type TurnOutcome } from '@baton/database';
+import { type ClaimedRun, type TurnOutcome, type WaitReminders } from '@baton/database';
 import { clock } from '@baton/telemetry';
 import { isDeepStrictEqual } from 'node:util';
 import { v7 as uuid } from 'uuid';
@@ -30,6 +31,8 @@ import { WellFormedOutput } from './well-formed-output.js';
 const MAX_ARTIFACT_ID_BYTES = 512;
 const MAX_ARTIFACT_NAME_BYTES = 4096;
 
+const HOUR_MS = 3_600_000;
+
 /** One output of an agent, as an event of the log. */
 export interface LogEntry {
   payload: EventPayload;
@@ -39,7 +42,7 @@ export interface LogEntry {
    */
   restores?: string;
   /** Set when this event ends the turn. */
-  end?: { state: TaskState; outcome: TurnOutcome | null; wakeInMs?: number };
+  end?: { state: TaskState; outcome: TurnOutcome | null; wakeInMs?: number; reminders?: WaitReminders };
 }
 
 /**
@@ -52,6 +55,7 @@ export class TurnOutput {
   private readonly baseArtifacts: Map<string, Artifact>;
   /** Set if a question does not wait for its answer alone. */
   private wakeInMs: number | undefined;
+  private reminders: WaitReminders | undefined;
 
   constructor(
     private readonly run: ClaimedRun,
@@ -99,6 +103,16 @@ export class TurnOutput {
     this.wakeInMs = ms;
   }
 
+  /** If the turn ends with a question, the webhooks are told after these times that it waits. */
+  remind(after: AgentDefinition['reminders']): void {
+    const inMs = (hours: number | undefined) =>
+      hours === undefined ? undefined : Math.round(hours * HOUR_MS);
+    this.reminders = after && {
+      remindMs: inMs(after.remindAfterHours),
+      escalateMs: inMs(after.escalateAfterHours),
+    };
+  }
+
   /** A status of this task, with a text of the platform's own. */
   platformStatus(state: TaskState, text: string): EventPayload {
     const message: Message = {
@@ -122,14 +136,17 @@ export class TurnOutput {
     const { id: taskId, contextId } = this.run.snapshot.task;
     const message = status?.message && this.message(status.message);
     const timestamp = clock.date().toISOString();
-    const { wakeInMs } = this;
-    const wakes = isInterrupted(state) && wakeInMs !== undefined && { wakeInMs };
+    const { wakeInMs, reminders } = this;
+    const waits = isInterrupted(state) && {
+      ...(wakeInMs !== undefined && { wakeInMs }),
+      ...(reminders && { reminders }),
+    };
     return {
       payload: {
         $case: 'statusUpdate',
         value: { taskId, contextId, status: { state, message, timestamp }, metadata },
       },
-      ...(endsTurn(state) && { end: { state, outcome: null, ...wakes } }),
+      ...(endsTurn(state) && { end: { state, outcome: null, ...waits } }),
     };
   }
 

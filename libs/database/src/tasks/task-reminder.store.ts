@@ -1,0 +1,128 @@
+import type { TaskState } from '@baton/a2a';
+import { Injectable } from '@nestjs/common';
+import type { QueryResultRow } from 'pg';
+import type { SealedSecret } from '../catalog/catalog-records.js';
+import { Database, type Statement } from '../connection/database.js';
+import { type Inputs, one, statement } from '../sql/statement.js';
+import { INTERRUPTED_STATES } from './task-row.js';
+
+/** How often a receiver is tried that does not answer: the pauses double, and sum up to more than a day. */
+const MAX_TRIES = 12;
+
+/** A task that waits for a person, of which webhooks are to be told. */
+export interface TaskReminder {
+  tenantId: string;
+  taskId: string;
+  agentId: string;
+  /** Null: the agent is built in, or was deleted. */
+  agentSlug: string | null;
+  /** What the webhooks are told. */
+  kind: 'reminder' | 'escalation';
+  /** Since when it waits. */
+  since: Date;
+  /** The webhooks that have been told. */
+  notified: string[];
+}
+
+/** A webhook that may be told. */
+export interface RemindedWebhook {
+  id: string;
+  url: string;
+  /** Slugs of agents; none = all. */
+  agents: string[];
+  /** None = all. */
+  states: TaskState[];
+  sealed: SealedSecret;
+}
+
+/** SQL of when a task is escalated whose status and reminder these are. NULL: never. */
+const escalatesAt = (at: string, reminder: string): string =>
+  `${at} + (${reminder}->>'escalateMs')::float8 * interval '1 millisecond'`;
+const ESCALATION = `'{"kind": "escalation", "tries": 0, "notified": []}'::jsonb`;
+
+/**
+ * Takes due reminders and escalations. If this worker dies or a receiver does not answer, they are due again later. A reminder ends when
+ * the escalation is due. A task that no longer asks leaves nothing. $1 limit
+ */
+const CLAIM: Statement = {
+  name: 'task-reminders-claim',
+  text: `
+WITH due AS MATERIALIZED (
+  SELECT tenant_id, id, state IN (${INTERRUPTED_STATES}) AND active_run_id IS NULL AS asks,
+    CASE WHEN ${escalatesAt('status_at', 'reminder')} <= clock_timestamp() THEN ${ESCALATION} ELSE reminder END AS reminder
+  FROM tasks WHERE reminds_at <= clock_timestamp() ORDER BY reminds_at LIMIT $1 FOR UPDATE SKIP LOCKED
+), claimed AS (
+  UPDATE tasks t SET
+    reminder = CASE WHEN due.asks THEN due.reminder || jsonb_build_object('tries', (due.reminder->>'tries')::int + 1) END,
+    reminds_at = CASE WHEN due.asks THEN least(${escalatesAt('t.status_at', 'due.reminder')}, CASE WHEN (due.reminder->>'tries')::int + 1 < ${MAX_TRIES}
+      THEN clock_timestamp() + interval '1 minute' * power(2, (due.reminder->>'tries')::int) END) END
+  FROM due WHERE t.tenant_id = due.tenant_id AND t.id = due.id
+  RETURNING t.tenant_id, t.id, t.agent_id, t.status_at, t.reminder, due.asks
+)
+SELECT tenant_id::text AS "tenantId", id::text AS "taskId", agent_id AS "agentId", status_at AS since, reminder->>'kind' AS kind,
+  ARRAY(SELECT jsonb_array_elements_text(reminder->'notified')) AS notified, coalesce(
+    (SELECT slug FROM agents a WHERE a.tenant_id = c.tenant_id AND a.id = CASE WHEN length(c.agent_id) = 36 THEN c.agent_id::uuid END),
+    (SELECT slug FROM installed_agents i WHERE i.id = CASE WHEN length(c.agent_id) = 36 THEN c.agent_id::uuid END)
+  ) AS "agentSlug"
+FROM claimed c WHERE asks`,
+};
+
+/** $1 tenant */
+const WEBHOOKS: Statement = {
+  text: `
+SELECT id::text, url, agents, states, key_id, nonce, ciphertext FROM webhooks
+WHERE tenant_id = $1 AND enabled AND ciphertext IS NOT NULL ORDER BY id`,
+};
+
+interface TaskNotice {
+  reminder: TaskReminder;
+  webhooks: readonly string[];
+  isDone: boolean;
+}
+
+const NOTICE = {
+  tenant_id: ['uuid', ({ reminder }) => reminder.tenantId],
+  task_id: ['uuid', ({ reminder }) => reminder.taskId],
+  since: ['timestamptz', ({ reminder }) => reminder.since],
+  kind: ['text', ({ reminder }) => reminder.kind],
+  webhooks: ['text[]', ({ webhooks }) => webhooks],
+  is_done: ['boolean', ({ isDone }) => isDone],
+} satisfies Inputs<TaskNotice>;
+
+/** Only if the task still waits for the same answer. */
+const NOTE = statement(
+  'task-reminder-note',
+  { notice: one(NOTICE) },
+  ({ notice }) => `
+UPDATE tasks SET reminds_at = CASE WHEN ${notice.is_done} THEN ${escalatesAt('status_at', 'reminder')} ELSE reminds_at END,
+  reminder = CASE WHEN NOT ${notice.is_done} THEN reminder || jsonb_build_object('notified', ${notice.webhooks})
+    WHEN reminder->>'escalateMs' IS NOT NULL THEN ${ESCALATION} END
+WHERE tenant_id = ${notice.tenant_id} AND id = ${notice.task_id} AND status_at = ${notice.since} AND reminder->>'kind' = ${notice.kind}`,
+);
+
+/** Tasks that wait for a person for longer than their agent wants. The end of the turn that asks sets when, in its own statement. */
+@Injectable()
+export class TaskReminderStore {
+  constructor(private readonly database: Database) {}
+
+  /** Takes due ones, of all tenants. They are due again later unless `note` says that they are done. */
+  async claim(limit: number): Promise<TaskReminder[]> {
+    return this.database.systemQuery<TaskReminder & QueryResultRow>(CLAIM, [limit]);
+  }
+
+  /** The webhooks of a tenant that are enabled. */
+  async webhooks(tenantId: string): Promise<RemindedWebhook[]> {
+    type Row = Omit<RemindedWebhook, 'sealed'> & { key_id: string; nonce: Buffer; ciphertext: Buffer };
+    const rows = await this.database.tenantQuery<Row>(tenantId, WEBHOOKS, [tenantId]);
+    return rows.map(({ key_id: keyId, nonce, ciphertext, ...webhook }) => ({
+      ...webhook,
+      sealed: { keyId, nonce, ciphertext },
+    }));
+  }
+
+  /** @param webhooks all that have been told @param isDone nobody is left to be told */
+  async note(reminder: TaskReminder, webhooks: readonly string[], isDone: boolean): Promise<void> {
+    const values = NOTE.values({ notice: { reminder, webhooks, isDone } });
+    await this.database.tenantQuery(reminder.tenantId, NOTE, values);
+  }
+}

@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto';
+import { Receiver } from '../../libs/tasks/src/push/receiver.fixture.js';
+import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { DRIVERS } from '../support/index.js';
+import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { Stack, type TestTenant } from '../support/stack.js';
+
+/** Seconds, in hours. */
+const seconds = (count: number): number => count / 3_600;
+
+describe.each(DRIVERS)('a task that waits for a person, on %s', (driver) => {
+  let stack: Stack;
+  let tenant: TestTenant;
+  let hook: Receiver;
+
+  beforeAll(async () => {
+    stack = await Stack.start({
+      driver,
+      env: {
+        OUTBOUND_ALLOW: '127.0.0.1',
+        BATON_MASTER_KEY: randomBytes(32).toString('base64'),
+        ...CRASH_SETTINGS,
+      },
+    });
+  });
+  beforeEach(async () => {
+    tenant = await stack.createTenant('admin');
+    hook = await Receiver.start();
+  });
+  afterEach(() => hook.close());
+  afterAll(() => stack.stop());
+
+  async function post(path: string, body: object): Promise<void> {
+    const response = await fetch(`${stack.apis[0]!.url}/v1/${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(await response.text());
+  }
+  async function createAgent(reminders: object): Promise<RawCaller> {
+    const agent = { slug: 'asker', name: 'Asker', description: 'Asks.', runtime: 'echo', reminders };
+    await post('agents', agent);
+    return new RawCaller(stack.url(0, 'asker'), tenant.token);
+  }
+  async function ask(caller: RawCaller): Promise<string> {
+    const params = sendParams('Which city?', { metadata: { echo: { askInput: true } } });
+    const { result } = await caller.call('SendMessage', params);
+    return (result as { task: { id: string } }).task.id;
+  }
+  const dataOf = ({ json }: Receiver['received'][number]) => json.data as Record<string, unknown>;
+  /** What the receiver was told, such as `input-required` or `input-required reminder`. */
+  const told = (taskId: string): string[] =>
+    hook.received
+      .filter((received) => dataOf(received).task_id === taskId)
+      .map((received) => {
+        const { state, reminder } = dataOf(received);
+        const kind = received.json.type === 'task.escalation' ? ' escalation' : '';
+        return `${String(state)}${reminder === true ? ' reminder' : ''}${kind}`;
+      });
+  async function until(taskId: string, what: string): Promise<void> {
+    while (!told(taskId).includes(what)) await hook.reach(hook.received.length + 1);
+  }
+  /** A `kill -9` of the worker, and a queue that has lost everything. */
+  async function crash(): Promise<void> {
+    await stack.killWorkers();
+    await stack.redis?.flush();
+    await stack.addWorker();
+  }
+
+  it('is told again once, and escalated once, although workers die and the queue is lost', async () => {
+    await post('webhooks', { url: hook.url });
+    const caller = await createAgent({ remindAfterHours: seconds(3), escalateAfterHours: seconds(8) });
+    const taskId = await ask(caller);
+    await until(taskId, 'input-required');
+    await crash();
+    await until(taskId, 'input-required reminder');
+    await crash();
+    await until(taskId, 'input-required escalation');
+    await crash();
+    // Later events show that nothing came twice.
+    await caller.call('SendMessage', sendParams('Basel', { taskId }));
+    await until(taskId, 'completed');
+    expect(told(taskId).filter((each) => / /.test(each))).toEqual([
+      'input-required reminder',
+      'input-required escalation',
+    ]);
+    const data = {
+      task_id: taskId,
+      agent: 'asker',
+      state: 'input-required',
+      waiting_since: expect.any(String),
+    };
+    const [reminder, escalation] = hook.received.filter((received) => 'waiting_since' in dataOf(received));
+    expect(reminder!.json).toMatchObject({ type: 'task.state_changed', data: { ...data, reminder: true } });
+    expect(escalation!.json).toMatchObject({ type: 'task.escalation', data });
+    expect(reminder!.headers['webhook-id']).not.toBe(escalation!.headers['webhook-id']);
+  });
+
+  it('is not spoken of again after its answer', async () => {
+    await post('webhooks', { url: hook.url, states: ['input-required'] });
+    const caller = await createAgent({ remindAfterHours: seconds(3) });
+    const answered = await ask(caller);
+    await caller.call('SendMessage', sendParams('Basel', { taskId: answered }));
+    const waiting = await ask(caller);
+    await until(waiting, 'input-required reminder');
+    expect(told(answered)).toEqual(['input-required']);
+  });
+});
