@@ -39,6 +39,7 @@ const agents = ({ model, tools, card }: Peers): fc.Arbitrary<object> => {
     iconUrl: 'https://o.example/i',
     retry: { mode: 'restart', attempts: 2, backoff: { initialMs: 1, factor: 1, maxMs: 1 } },
     idempotencyHours: 1,
+    reminders: { remindAfterHours: 1, escalateAfterHours: 2 },
   };
   const server = {
     name: 'desk',
