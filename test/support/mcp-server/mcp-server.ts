@@ -3,7 +3,11 @@ import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import {
+  CallToolRequestSchema,
+  ListToolsRequestSchema,
+  ReadResourceRequestSchema,
+} from '@modelcontextprotocol/sdk/types.js';
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 import http from 'node:http';
@@ -28,6 +32,8 @@ export interface McpServerOptions {
   json?: boolean;
   /** What it says about its tools. */
   instructions?: string;
+  /** By their URIs. */
+  resources?: Record<string, object>;
 }
 
 /** A real MCP server of the official SDK on loopback, with tools that a test scripts. */
@@ -159,9 +165,17 @@ export class TestMcpServer {
   private createServer(): Server {
     const server = new Server(
       { name: 'test', version: '1.0.0' },
-      { capabilities: { tools: { listChanged: true } }, instructions: this.options.instructions },
+      {
+        capabilities: { tools: { listChanged: true }, resources: {} },
+        instructions: this.options.instructions,
+      },
     );
     server.setRequestHandler(ListToolsRequestSchema, ({ params }) => this.list(Number(params?.cursor ?? 0)));
+    server.setRequestHandler(ReadResourceRequestSchema, ({ params: { uri } }) => {
+      const found = this.options.resources?.[uri];
+      if (!found) throw new Error('no such resource');
+      return { contents: [{ uri, ...(!('blob' in found) && { text: '' }), ...found }] };
+    });
     server.setRequestHandler(
       CallToolRequestSchema,
       async ({ params }, { signal, sendNotification, _meta, requestInfo }) => {

@@ -16,7 +16,7 @@ import { roomForResult } from './context-window.js';
 import { isCut, READ_RESULT, resultOutput, textOfResult } from './result-output.js';
 import { FileChoice, type fileFormsOf, filesMessage, placed, type ShownFile } from './tool-files.js';
 import type { RemoteCall } from './tools/remote-call.js';
-import type { ToolResult } from './tools/tool-sources.js';
+import type { ResourceLink, ToolResult } from './tools/tool-sources.js';
 import { type ModelUsage, NO_USAGE, add } from './model-usage.js';
 
 /** A message of the user that is a prompt: its index in the history of the task. */
@@ -244,6 +244,8 @@ export class Conversation {
   private readonly results = new Map<string, CallResult['result']>();
   /** The position of the result of each call with files. */
   private readonly withFiles = new Map<string, number>();
+  /** Resources that results have linked, by their URIs: the newest link counts. */
+  private readonly links = new Map<string, ResourceLink>();
   /** Positions of the refusals of files. */
   private readonly refusals: number[] = [];
   private newestSummary: (SummaryEntry & RecordedEntry) | undefined;
@@ -429,6 +431,16 @@ export class Conversation {
   /** The result of the call with this id of Baton. */
   resultWithId(id: string): CallResult['result'] | undefined {
     return this.results.get(id);
+  }
+
+  /** A resource that a tool server has linked in this task. */
+  linkTo(uri: string): ResourceLink | undefined {
+    return this.links.get(uri);
+  }
+
+  /** Whether a tool server has linked a resource. */
+  hasLinks(): boolean {
+    return this.links.size > 0;
   }
 
   /** Whether there are results that the model has not read whole, or no longer has. */
@@ -663,6 +675,8 @@ export class Conversation {
         if (this.results.has(id)) continue;
         this.results.set(id, entry.result);
         if (entry.result.files) this.withFiles.set(id, entry.position);
+        const { uris = [], ...server } = entry.result.links ?? {};
+        for (const uri of uris) this.links.set(uri, { ...server, uri } as ResourceLink);
       }
     }
     if (entry.kind === 'files-refused') this.refusals.push(entry.position);

@@ -40,8 +40,9 @@ import { sendable } from './sendable.js';
 import { answerCorrection, SchemaChecks, structuredAnswer } from './schema-checks.js';
 import { fileFormsOf } from './tool-files.js';
 import { ToolFilesRefused } from './tool-files-refused.js';
-import { type AgentTool, type OpenTools, ToolSources } from './tools/tool-sources.js';
+import { type AgentTool, type OpenTools, type ReadResource, ToolSources } from './tools/tool-sources.js';
 import type { RemoteCall } from './tools/remote-call.js';
+import { readResourceTool } from './tools/read-resource.js';
 import { readResultTool } from './tools/read-result.js';
 import { withInstructions } from './tools/server-instructions.js';
 import { runToolCalls } from './tools/tool-calls.js';
@@ -56,6 +57,7 @@ interface OpenTurn {
   conversation: Conversation;
   checks: SchemaChecks;
   tools: readonly AgentTool[];
+  readResource: ReadResource | undefined;
   signal: AbortSignal;
   /** Why this turn's message does not answer the calls that wait for approval. */
   problem: string | undefined;
@@ -104,9 +106,18 @@ export class LlmRuntime implements AgentRuntime {
         });
         await this.goOnOverCap(turn, conversation, signal);
         if (!opening) yield* this.waitOn(turn, config, conversation, signal);
-        const { tools, instructions } = await open();
+        const { tools, instructions, readResource } = await open();
         const prompted = withInstructions(config, instructions);
-        yield* this.converse({ turn, config: prompted, conversation, checks, tools, signal, problem });
+        yield* this.converse({
+          turn,
+          config: prompted,
+          conversation,
+          checks,
+          tools,
+          readResource,
+          signal,
+          problem,
+        });
       } finally {
         await opening?.then(
           (opened) => opened.close(),
@@ -315,17 +326,24 @@ export class LlmRuntime implements AgentRuntime {
 }
 
 /**
- * The tools that a model is offered: those of the agent, and one that reads on in results.
+ * The tools that a model is offered: those of the agent, one that reads linked resources, and one that reads on in results.
  * @param window tokens of its context
  */
-const offeredTools = ({ tools, conversation }: OpenTurn, window: number): readonly AgentTool[] =>
-  conversation.hasUnreadResults(window) ? [...tools, readResultTool(conversation)] : tools;
+const offeredTools = (open: OpenTurn, window: number): readonly AgentTool[] => {
+  const tools = withResources(open);
+  return open.conversation.hasUnreadResults(window) ? [...tools, readResultTool(open.conversation)] : tools;
+};
 
 /** The tools of the calls that are due. Another model than the next one may have asked for them. */
-const callableTools = ({ tools, conversation }: OpenTurn): readonly AgentTool[] =>
-  conversation.pendingCalls().some(({ toolName }) => toolName === READ_RESULT)
-    ? [...tools, readResultTool(conversation)]
+const callableTools = (open: OpenTurn): readonly AgentTool[] => {
+  const tools = withResources(open);
+  return open.conversation.pendingCalls().some(({ toolName }) => toolName === READ_RESULT)
+    ? [...tools, readResultTool(open.conversation)]
     : tools;
+};
+
+const withResources = ({ tools, conversation, readResource }: OpenTurn): readonly AgentTool[] =>
+  readResource && conversation.hasLinks() ? [...tools, readResourceTool(conversation, readResource)] : tools;
 
 /** Throws AgentFailure if the model's last answer is not whole: its calls must not be made. */
 function assertWhole(conversation: Conversation, config: LlmConfig): void {

@@ -6,6 +6,9 @@ import type { ToolResult } from './tools/tool-sources.js';
 /** The tool with which a model reads on in a result that was cut. */
 export const READ_RESULT = 'read_result';
 
+/** The tool with which a model reads a resource that a tool has linked. */
+export const READ_RESOURCE = 'read_resource';
+
 /** Maximum characters of a result that a model reads at once. */
 const MAX_CHARACTERS = 100_000;
 

@@ -14,6 +14,23 @@ export interface ToolFile {
   base64: string;
 }
 
+/** Resources that a result of an MCP server names. */
+export interface LinkedResources {
+  /** Name of the server in the settings, and its address: a resource of one server is nothing at another. A program has none. */
+  server: string;
+  url?: string;
+  uris: string[];
+}
+
+/** One of them. */
+export type ResourceLink = Omit<LinkedResources, 'uris'> & { uri: string };
+
+/** Reads a resource at the server that has linked it. Rejects as `execute` of a tool. */
+export type ReadResource = (
+  link: ResourceLink,
+  call: Pick<ToolCallContext, 'signal' | 'report'>,
+) => Promise<ToolResult>;
+
 /** The result of a tool call. The model sees a failure too, and can try something else. */
 export interface ToolResult {
   ok: boolean;
@@ -25,6 +42,8 @@ export interface ToolResult {
   limit?: number;
   /** Callers receive them as artifacts. The model reads only `text`. */
   files?: ToolFile[];
+  /** The model can read them. */
+  links?: LinkedResources;
   /** Replaces the `tool-call` event for callers by an artifact of this kind with one data part. */
   shown?: { kind: string; data: Record<string, unknown> };
 }
@@ -118,6 +137,8 @@ export interface ServerInstructions {
 export interface OpenTools {
   tools: AgentTool[];
   instructions?: readonly ServerInstructions[];
+  /** Unset: no tool links resources. */
+  readResource?: ReadResource;
   close(): Promise<void>;
 }
 
@@ -144,9 +165,10 @@ export class ToolSources {
     const failure = opened.find((one) => one.status === 'rejected');
     const tools = open.flatMap((one) => one.tools);
     const instructions = open.flatMap((one) => one.instructions ?? []);
+    const readResource = open.find((one) => one.readResource)?.readResource;
     const names = new Set<string>();
     const twice = tools.find(({ name }) => names.size === names.add(name).size);
-    if (!failure && !twice) return { tools, instructions, close };
+    if (!failure && !twice) return { tools, instructions, ...(readResource && { readResource }), close };
     await close();
     throw failure?.reason ?? new AgentFailure(`The agent has two tools named "${twice?.name}".`);
   }

@@ -66,10 +66,26 @@ export class McpConnection implements ServerConnection {
     input: Record<string, unknown>,
     { repeat, key, signal, report }: ServerCall,
   ): Promise<unknown> {
-    const used = this.connected(signal);
     const params = { name, arguments: input, _meta: { [EFFECT_KEY]: key } };
+    const send = (to: Connected): Promise<unknown> => this.request(to, 'tools/call', params, signal, report);
+    return this.sentOver(send, repeat, signal);
+  }
+
+  readResource(uri: string, { signal, report }: Pick<ServerCall, 'signal' | 'report'>): Promise<unknown> {
+    const send = (to: Connected): Promise<unknown> =>
+      this.request(to, 'resources/read', { uri }, signal, report);
+    return this.sentOver(send, 'again', signal);
+  }
+
+  /** Sends a request, and once more over a new connection if the first one was of no use. */
+  private async sentOver(
+    send: (to: Connected) => Promise<unknown>,
+    repeat: ServerCall['repeat'],
+    signal: AbortSignal,
+  ): Promise<unknown> {
+    const used = this.connected(signal);
     try {
-      return await this.request(await used, 'tools/call', params, signal, report);
+      return await send(await used);
     } catch (error) {
       signal.throwIfAborted();
       this.forgetLost(used, error);
@@ -77,7 +93,7 @@ export class McpConnection implements ServerConnection {
     }
     const other = this.connected(signal);
     try {
-      return await this.request(await other, 'tools/call', params, signal, report);
+      return await send(await other);
     } catch (error) {
       this.forgetLost(other, error);
       throw error;
@@ -104,7 +120,7 @@ export class McpConnection implements ServerConnection {
   /** @returns the result, which may be any JSON value */
   private async request(
     { client, link }: Connected,
-    method: 'tools/list' | 'tools/call',
+    method: 'tools/list' | 'tools/call' | 'resources/read',
     params: Record<string, unknown>,
     signal: AbortSignal,
     report?: ServerCall['report'],
@@ -119,7 +135,7 @@ export class McpConnection implements ServerConnection {
         signal: ownSignal(signal),
         timeout: this.options.timeout,
         // With a handler the SDK asks the server for progress, and progress resets the timeout.
-        ...(method === 'tools/call' && { onprogress, resetTimeoutOnProgress: true }),
+        ...(method !== 'tools/list' && { onprogress, resetTimeoutOnProgress: true }),
       });
       return value;
     } catch (error) {

@@ -6,18 +6,23 @@ import { Suspension, type Turn, type TurnSecrets } from '../../../../agent-runti
 import { ApprovalsPending } from '../../approval/approval.js';
 import type { SignedInFetch } from '../../../../outbound/signed-in-fetch.js';
 import { AgentFailure } from '../../agent-failure.js';
+import { READ_RESOURCE } from '../../result-output.js';
 import type { LlmConfig } from '../../llm-config.js';
 import { OutcomeUnknown } from '../outcome-unknown.js';
 import type {
   AgentTool,
+  LinkedResources,
   OpenTools,
+  ReadResource,
+  ResourceLink,
   ServerInstructions,
   ToolCallContext,
+  ToolResult,
   WaitingCall,
 } from '../tool-sources.js';
 import { connectionTo } from './connection-to.js';
 import { fits, type McpServerConfig } from './mcp-config.js';
-import { isTransient, isUnknown, serverFailure, whyUnusable } from './mcp-failure.js';
+import { isTransient, isUnknown, McpFailure, serverFailure, whyUnusable } from './mcp-failure.js';
 import type { McpConnection } from './mcp-connection.js';
 import { ModernConnection } from './modern-connection.js';
 import { signedInFetch, waysTo } from './links.js';
@@ -26,7 +31,7 @@ import { lookAt, RemoteToolCall } from './remote-tool-call.js';
 import type { ServerEras } from './server-eras.js';
 import { type ListedTool, ToolList } from './tool-list.js';
 import { ToolListExcess } from './tool-list-excess.js';
-import { namesForModel, toolOutput } from './tool-output.js';
+import { linkedUris, namesForModel, resourceResult, toolOutput } from './tool-output.js';
 
 /** Dependencies of connections to MCP servers. */
 export interface McpPorts {
@@ -73,7 +78,13 @@ export async function openServers(
     await close();
     throw failed?.reason ?? new AgentFailure(excess ?? '', { limit: 'toolList' });
   }
-  return { tools: toolsOf(turn, servers, config), instructions: instructionsOf(servers), close };
+  const readResource: ReadResource = (link, call) => readAt(servers, link, call);
+  return {
+    tools: toolsOf(turn, servers, config),
+    instructions: instructionsOf(servers),
+    readResource,
+    close,
+  };
 }
 
 async function openServer(
@@ -232,12 +243,59 @@ function watched(context: ToolCallContext): { context: ToolCallContext; lost: Se
   return { context: { ...context, keep: kept }, lost };
 }
 
+/** What the model reads of a result of a server, and the resources that it may read there. */
+function outputOf(
+  name: string,
+  result: unknown,
+  { config, secrets, maxFileBytes, onExcess }: OpenServer,
+): ToolResult {
+  const redact = <T>(value: T): T => secrets.redactor.value(value);
+  // Before it is cut: a part of a secret would not be recognized.
+  const clean = redact(result);
+  const output = toolOutput(name, clean, { limit: config.resultLimit, maxFileBytes, redact, onExcess });
+  const uris = linkedUris(clean);
+  const links: LinkedResources = { server: config.name, ...('url' in config && { url: config.url }), uris };
+  return { ...output, ...(uris.length > 0 && { links }) };
+}
+
+/** Throws if a server wants a sign-in. */
+function assertSignedIn({ config, signedIn }: OpenServer): void {
+  if (signedIn?.needed?.isCallers) throw signedIn.needed;
+  if (signedIn?.needed)
+    throw new AgentFailure(`The MCP server "${config.name}" can't be used: ${signedIn.needed.message}`);
+}
+
+/** Reads a resource at the server that has linked it, and never at its URI. */
+async function readAt(
+  servers: readonly OpenServer[],
+  { server: name, url, uri }: ResourceLink,
+  call: Parameters<ReadResource>[1],
+): Promise<ToolResult> {
+  const server = servers.find(
+    ({ config }) => config.name === name && ('url' in config ? config.url : undefined) === url,
+  );
+  if (!server)
+    return { ok: false, content: `The server ${name}, which has linked the resource, is not there.` };
+  try {
+    const read = await server.connection.readResource(uri, call);
+    const result = resourceResult(read);
+    if (!result) throw new McpFailure('unreadable', 'its answer to resources/read has no contents');
+    return outputOf(READ_RESOURCE, result, server);
+  } catch (error) {
+    call.signal.throwIfAborted();
+    assertSignedIn(server);
+    const failed = `The resource could not be read at ${name}: ${serverFailure(error, server.secrets.redactor)}`;
+    return { ok: false, content: failed };
+  }
+}
+
 function agentTool(
   name: string,
-  { config, connection, signedIn, secrets, maxFileBytes, onExcess }: OpenServer,
+  server: OpenServer,
   tool: ListedTool,
   shared: { terms: LlmConfig['approvals']; isShared: boolean },
 ): AgentTool {
+  const { config, connection, secrets } = server;
   const repeat = repeatOf(config, tool);
   const redact = <T>(value: T): T => secrets.redactor.value(value);
   const make = (input: Record<string, unknown>, context: ToolCallContext): Promise<unknown> => {
@@ -256,15 +314,10 @@ function agentTool(
     execute: async (input, given) => {
       const { context, lost } = watched(given);
       try {
-        const result = await make(input as Record<string, unknown>, context);
-        // Before it is cut: a part of a secret would not be recognized.
-        const clean = redact(result);
-        return toolOutput(name, clean, { limit: config.resultLimit, maxFileBytes, redact, onExcess });
+        return outputOf(name, await make(input as Record<string, unknown>, context), server);
       } catch (error) {
         context.signal.throwIfAborted();
-        if (signedIn?.needed?.isCallers) throw signedIn.needed;
-        if (signedIn?.needed)
-          throw new AgentFailure(`The MCP server "${config.name}" can't be used: ${signedIn.needed.message}`);
+        assertSignedIn(server);
         if (lost.has(error) || error instanceof Suspension || error instanceof ApprovalsPending) throw error;
         if (repeat === 'ask' && isUnknown(error))
           throw new OutcomeUnknown('what became of the call is not known');

@@ -177,6 +177,18 @@ export class ModernConnection implements ServerConnection {
     return answerOf(result, mayWait);
   }
 
+  async readResource(
+    uri: string,
+    { signal, report }: Pick<ServerCall, 'signal' | 'report'>,
+  ): Promise<unknown> {
+    const call = { name: uri, signal, onProgress: report ?? (() => undefined) };
+    const answer = answerOf(
+      await retried(() => this.request('resources/read', { uri }, call), signal),
+      false,
+    );
+    return 'result' in answer ? answer.result : undefined;
+  }
+
   /** Rejects with an McpFailure; `details.rpc.code` is -32602 if there is no such task. */
   async getTask(taskId: string, signal: AbortSignal): Promise<RemoteTaskState> {
     const state = await this.request('tasks/get', { taskId }, { name: taskId, signal, mayWait: true });

@@ -21,6 +21,8 @@ export interface ServerConnection {
    * with ToolListExcess if it is too large.
    */
   listTools(list: ToolList, signal: AbortSignal): Promise<void>;
+  /** Reads a resource. Rejects as a call of a tool. @returns the result as the server wrote it */
+  readResource(uri: string, call: Pick<ServerCall, 'signal' | 'report'>): Promise<unknown>;
   /** What the server says about its tools, once they are listed. */
   readonly instructions: string | undefined;
   /** Never rejects. */

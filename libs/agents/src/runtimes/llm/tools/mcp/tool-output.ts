@@ -2,7 +2,7 @@ import { decodeText, essenceOf, firstCharacters, jsonExcess, type JsonObject } f
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { TEXT } from '../../text-types.js';
-import { READ_RESULT } from '../../result-output.js';
+import { READ_RESOURCE, READ_RESULT } from '../../result-output.js';
 import type { ToolFile, ToolResult } from '../tool-sources.js';
 
 /** Maximum content blocks of a result. */
@@ -61,6 +61,36 @@ export function toolOutput(
     ...(text.length > limit && { limit }),
     ...(files.length > 0 && { files }),
   };
+}
+
+/** Maximum length of the URI of a linked resource that can be read. */
+const MAX_URI = 2_048;
+
+/** The URIs of the resources that a result links, as far as the model is told of them. */
+export function linkedUris(result: unknown): string[] {
+  const linked = readResult(result)
+    .blocks.slice(0, MAX_BLOCKS)
+    .flatMap((block) => (isObject(block) && block.type === 'resource_link' ? [block.uri] : []));
+  return [...new Set(linked)].filter(isUri);
+}
+
+const isUri = (uri: unknown): uri is string =>
+  typeof uri === 'string' && uri !== '' && uri.length <= MAX_URI && uri.isWellFormed();
+
+/** Baton's own: the next page of a resource (docs/calling/mcp.md). */
+const NEXT_URI = 'baton/nextUri';
+
+/** A result of `resources/read` in the form of that of a tool: its contents, and links to what goes on after them. */
+export function resourceResult(read: unknown): { content: unknown[] } | undefined {
+  const contents = isObject(read) ? read.contents : undefined;
+  if (!Array.isArray(contents)) return undefined;
+  const content = contents.flatMap((resource: unknown) => {
+    const meta = isObject(resource) ? resource._meta : undefined;
+    const next = isObject(meta) ? meta[NEXT_URI] : undefined;
+    const more = isUri(next) ? [{ type: 'resource_link', title: 'with the next page', uri: next }] : [];
+    return [{ type: 'resource', resource }, ...more];
+  });
+  return { content };
 }
 
 interface ReadResult {
@@ -222,6 +252,8 @@ function isSameJson(text: string, value: unknown): boolean {
 const MAX_LENGTH = 64;
 const DIGEST_LENGTH = 6;
 
+const OWN_NAMES = new Set([READ_RESULT, READ_RESOURCE]);
+
 /** A tool, by its server's name in the definition and its own name at the server. */
 export interface NamedTool {
   server: string;
@@ -230,7 +262,7 @@ export interface NamedTool {
 
 /**
  * The names of the tools for the model: `server_tool` of letters, digits, `_` and `-`, at most 64 characters, and
- * unique, and none is that of Baton's own tool. They depend only on the given names, so that a later turn on another worker calls the same tool.
+ * unique, and none is that of a tool of Baton's own. They depend only on the given names, so that a later turn on another worker calls the same tool.
  */
 export function namesForModel(tools: readonly NamedTool[]): string[] {
   const plain = tools.map(({ server, tool }) => `${server}_${tool}`.replace(/[^A-Za-z0-9_-]/g, '_'));
@@ -238,7 +270,7 @@ export function namesForModel(tools: readonly NamedTool[]): string[] {
   for (const name of plain) times.set(name, (times.get(name) ?? 0) + 1);
   return tools.map((tool, i) => {
     const name = plain[i] ?? '';
-    const isFine = name.length <= MAX_LENGTH && times.get(name) === 1 && name !== READ_RESULT;
+    const isFine = name.length <= MAX_LENGTH && times.get(name) === 1 && !OWN_NAMES.has(name);
     return isFine ? name : `${name.slice(0, MAX_LENGTH - DIGEST_LENGTH - 1)}_${digest(tool)}`;
   });
 }
