@@ -24,8 +24,15 @@ export async function connect(databaseUrl, home) {
     `SELECT set_config('baton.tenant', 'system', false), set_config('baton.system_key', $1, false)`,
     [read('database-system-key')],
   );
+  await client.query(ID_AT);
   return client;
 }
+
+/** A UUID of version 7 with this time. Postgres has its own from release 18. */
+const ID_AT = `
+CREATE FUNCTION pg_temp.id_at(at timestamptz) RETURNS uuid LANGUAGE sql AS $$
+  SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7' || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid
+$$`;
 
 /** The tenants of a database: the demo tenant and `others` more. */
 export async function tenantsOf(client, others) {
@@ -46,7 +53,7 @@ export async function fillTenant(client, tenantId, tasks, events, note, chunk = 
   for (let from = 1; from <= tasks; from += SLICE) {
     const to = Math.min(tasks, from + SLICE - 1);
     await client.query(
-      `CREATE TEMP TABLE made AS SELECT uuidv7(-age) AS id, uuidv7(-age) AS run_id, now() - age AS at,
+      `CREATE TEMP TABLE made AS SELECT pg_temp.id_at(now() - age) AS id, pg_temp.id_at(now() - age) AS run_id, now() - age AS at,
          CASE WHEN i <= ${WAITING} THEN 6 WHEN i % 5 = 0 THEN 4 ELSE 3 END AS state,
          CASE i % 7 WHEN 0 THEN '${LONG_CONTEXT}' ELSE 'context-' || i / 20 END AS context_id
        FROM generate_series(${from}, ${to}) i, LATERAL (SELECT interval '100 days' * (${tasks} + 1 - i) / ${tasks} AS age) a`,
@@ -60,7 +67,7 @@ export async function fillTenant(client, tenantId, tasks, events, note, chunk = 
 /** One task with a log of that many events. @returns its id */
 export async function fillHuge(client, tenantId, events, note) {
   await client.query(
-    `CREATE TEMP TABLE made AS SELECT uuidv7() AS id, uuidv7() AS run_id, now() AS at, 3 AS state, 'huge' AS context_id`,
+    `CREATE TEMP TABLE made AS SELECT pg_temp.id_at(now()) AS id, pg_temp.id_at(now()) AS run_id, now() AS at, 3 AS state, 'huge' AS context_id`,
   );
   await insertTasks(client, tenantId, events);
   const { rows } = await client.query('SELECT id FROM made');

@@ -1,6 +1,6 @@
 // npm run bench:growth: what tasks and events take on disk, and whether Baton stays as fast when there are many. Two Batons run
 // side by side, one almost empty and one filled in compressed time, and are measured in turns. Then both delete old tasks.
-// EVENTS (10000000), in tasks of PER_TASK (50); EXPIRING (200000) of them are deleted; CHUNK (full): or short, see fill.mjs;
+// EVENTS (10000000), in tasks of PER_TASK (50), and one task of HUGE (10000); EXPIRING (200000) of them are deleted; CHUNK (full): or short, see fill.mjs;
 // ROUNDS (5), CALLS per round (20), SENDS (2000) for the figures on disk, KEEP_FREE_GB (10): of the disk.
 import { tmpdir } from 'node:os';
 import { statfsSync } from 'node:fs';
@@ -21,7 +21,7 @@ const CALLS = number('CALLS', 20);
 const SENDS = number('SENDS', 2_000);
 const KEEP_FREE = number('KEEP_FREE_GB', 10) * 1024 ** 3;
 const CHUNK = process.env.CHUNK ?? 'full';
-const HUGE = 10_000;
+const HUGE = number('HUGE', 10_000);
 const shown = (count) => Math.round(count).toLocaleString('en');
 
 class DiskFull extends Error {}
