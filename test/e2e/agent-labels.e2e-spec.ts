@@ -67,6 +67,41 @@ describe('the label next of an agent', () => {
     expect(await ask('/v1/agents/shared')).not.toHaveProperty('next');
   });
 
+  it('answers its author alone while it has no share', async () => {
+    await write('tried', definition('stable', 'latest'));
+    await setNext('tried', { share: 0, failures: 1, agent: definition('next', 'latest') });
+    for (let i = 0; i < 20; i++) expect(saidIn(await send('tried', 'Who?'))).toBe('stable');
+    for (const label of ['next', 'stable', 'next'])
+      expect(saidIn(await send('tried', 'Who?', { 'baton-agent-label': label }))).toBe(label);
+    // A failure of what the author tries is no news for anybody.
+    broken = 'next';
+    expect((await send('tried', 'Who?', { 'baton-agent-label': 'next' })).status.state).toBe(
+      'TASK_STATE_FAILED',
+    );
+    expect(await ask('/v1/agents/tried')).toMatchObject({ next: { share: 0 } });
+  });
+
+  it('is refused to callers who may not write agents, and if no version has it', async () => {
+    await write('plain', definition('stable', 'latest'));
+    const next = { 'baton-agent-label': 'next' };
+    const { error } = await new RawCaller(stack.url(0, 'plain'), tenant.token)
+      .with(next)
+      .call('SendMessage', sendParams('Who?'));
+    expect(error?.message).toContain('no version of the agent plain has the label next');
+    const wrong = await new RawCaller(stack.url(0, 'plain'), tenant.token)
+      .with({ 'baton-agent-label': 'newest' })
+      .call('SendMessage', sendParams('Who?'));
+    expect(wrong.error?.message).toContain('must be next or stable');
+    await setNext('plain', { share: 0, agent: definition('next', 'latest') });
+    const { token } = JSON.parse(
+      await stack.baton('tokens', 'create', '--tenant', tenant.slug, '--scopes', 'agents:call', '--json'),
+    );
+    const refused = await new RawCaller(stack.url(0, 'plain'), token)
+      .with(next)
+      .call('SendMessage', sendParams('Who?'));
+    expect(refused.error?.message).toContain('agents:write');
+  });
+
   it('stays with a task that was accepted with it, also if its worker dies and next is withdrawn: if the agent pins its tasks', async () => {
     const accepted: string[] = [];
     for (const versions of ['pinned', 'latest']) {
@@ -145,11 +180,9 @@ const isNext = (taskId: string, share: number): boolean =>
 
 const door = (): string[] => ['--url', stack.apis[0]!.url, '--token', tenant.token];
 
-async function send(agent: string, text: string): Promise<any> {
-  const { result } = await new RawCaller(stack.url(0, agent), tenant.token).call(
-    'SendMessage',
-    sendParams(text),
-  );
+async function send(agent: string, text: string, headers: Record<string, string> = {}): Promise<any> {
+  const caller = new RawCaller(stack.url(0, agent), tenant.token).with(headers);
+  const { result } = await caller.call('SendMessage', sendParams(text));
   return result!.task;
 }
 

@@ -1,4 +1,4 @@
-import type { Agent } from './agent.js';
+import type { Agent, AgentLabel } from './agent.js';
 import type { AgentCard } from './model.js';
 import type { AllowedAgents, Principal, Scope } from './rights.js';
 
@@ -39,6 +39,8 @@ export interface CallContext {
   /** URIs of the `A2A-Extensions` header. */
   extensions: readonly string[];
   traceparent?: string;
+  /** Label of the version with which a new task begins, of the `Baton-Agent-Label` header. Unset: the shares decide. */
+  label?: AgentLabel;
   /** What the `Idempotency-Key` header of a send says. */
   idempotencyKey?: string;
   /** `Last-Event-ID` of a resubscribe: the sequence after which to go on. */

@@ -1,4 +1,4 @@
-import { type Agent, ProtocolError, RESUME_EXTENSION } from '@baton/a2a';
+import { type Agent, type AgentLabel, ProtocolError, RESUME_EXTENSION } from '@baton/a2a';
 import type { CallRequest } from '../http/requests.js';
 
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
@@ -36,6 +36,22 @@ export function idempotencyKey(request: CallRequest): string | undefined {
     'Idempotency-Key',
     'must be one key of 1 to 255 visible ASCII characters, such as a UUID that belongs to this message alone',
   );
+}
+
+/**
+ * `Baton-Agent-Label`: the version with which a new task begins. Throws `invalid-params` for a label that the agent does not have.
+ */
+export function agentLabel(request: CallRequest, agent: Agent): AgentLabel | undefined {
+  const header = one(request, 'baton-agent-label')?.trim();
+  if (header === undefined || header === '') return undefined;
+  if (header !== 'next' && header !== 'stable')
+    throw ProtocolError.invalidParams('Baton-Agent-Label', 'must be next or stable');
+  if (header === 'next' && !agent.labels?.next?.definition)
+    throw ProtocolError.invalidParams(
+      'Baton-Agent-Label',
+      `no version of the agent ${agent.slug} has the label next: give it to one with PUT /v1/agents/${agent.slug}/next`,
+    );
+  return header;
 }
 
 /** The W3C trace context of the caller, if it is well formed. @param otherwise where no header says it */

@@ -18,7 +18,7 @@ import type { ReadLease } from '../http/read-lease.js';
 import { ReadMemoryPool } from '../http/read-memory-pool.js';
 import { type CallReply, type CallRequest, logContextOf } from '../http/requests.js';
 import { AgentCards } from './agent-cards.js';
-import { idempotencyKey, lastEventId, negotiateExtensions, traceparent } from './call-headers.js';
+import { agentLabel, idempotencyKey, lastEventId, negotiateExtensions, traceparent } from './call-headers.js';
 import { AgentFinder } from './agent-finder.js';
 
 /** A request and the reply to it, in any protocol. */
@@ -88,6 +88,9 @@ export class CallResolver {
     if ('message' in call.request) assertParts(profile.parts, call.request.message, agent);
     const after = lastEventId(request);
     const sentKey = 'message' in call.request ? idempotencyKey(request) : undefined;
+    const label = 'message' in call.request ? agentLabel(request, agent) : undefined;
+    // Which version answers is the business of those who write it.
+    if (label) requireScope(['agents:write'], scopes);
     const extensions = negotiateExtensions(request, agent);
     const isRoot = pathAgent === undefined && agent.slug === hostAgent;
     if ('message' in call.request) await this.rates.countMessage(caller);
@@ -111,6 +114,7 @@ export class CallResolver {
         extensions: extensions.active,
         traceparent: traceparent(request, inMessage),
         lastEventId: after,
+        label,
         idempotencyKey: sentKey === undefined ? undefined : (retryKey ?? sentKey),
         ...(call.operation === 'getExtendedAgentCard' && {
           buildCard: (shown: Agent) => this.cards.build(shown, request, isRoot),

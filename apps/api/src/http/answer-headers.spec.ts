@@ -132,6 +132,7 @@ describe('CORS', () => {
         'Idempotency-Key',
         'traceparent',
         'Baton-Guest',
+        'Baton-Agent-Label',
         'MCP-Protocol-Version',
         'Mcp-Method',
         'Mcp-Name',

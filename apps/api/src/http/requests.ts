@@ -261,6 +261,7 @@ export function allowOrigins(app: NestFastifyApplication, origins: readonly stri
       'baggage',
       'X-Request-Id',
       'Baton-Guest',
+      'Baton-Agent-Label',
       'MCP-Protocol-Version',
       'Mcp-Method',
       'Mcp-Name',

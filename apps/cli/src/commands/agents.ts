@@ -110,7 +110,10 @@ function addVersionCommands(agents: Command, cli: Cli): void {
     async (agent: string, options: JsonOption) => (await tenant()).listOpenVersions(cli, agent, options),
   );
   ofAgent('next', 'give a version the label next: a share of new tasks begins with it')
-    .requiredOption('--share <percent>', 'how many of 100 new tasks begin with it, 1 to 100')
+    .requiredOption(
+      '--share <percent>',
+      'how many of 100 new tasks begin with it; 0: only those whose sender asks for it',
+    )
     .option('-f, --file <path>', 'agent file of a new version (default: the version that has the label)')
     .option('--to-version <version>', 'in place of --file: a stored version')
     .option('--failures <count>', 'failed runs after which it may lose its share by itself (default: 5)')
@@ -156,7 +159,7 @@ function nextOptions({
   }
   return {
     ...options,
-    share: parseCount('--share', share, 100),
+    share: parseCount('--share', share, 100, 0),
     ...(failures !== undefined && { failures: parseCount('--failures', failures, MAX_FAILURES) }),
     ...(toVersion !== undefined && { version: parseCount('--to-version', toVersion, MAX_VERSION) }),
   };

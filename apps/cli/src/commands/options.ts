@@ -22,8 +22,8 @@ export const choice = (
 ): Option => new Option(flags, description).choices(words).default(preset);
 
 /** A whole number from 1 to `max`. Throws UsageError. */
-export function parseCount(option: string, text: string, max: number): number {
-  const count = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  if (count >= 1 && count <= max) return count;
-  throw new UsageError(`${option}: "${text}" is not a whole number from 1 to ${max}.`);
+export function parseCount(option: string, text: string, max: number, min = 1): number {
+  const count = /^\d{1,9}$/.test(text) ? Number(text) : -1;
+  if (count >= min && count <= max) return count;
+  throw new UsageError(`${option}: "${text}" is not a whole number from ${min} to ${max}.`);
 }

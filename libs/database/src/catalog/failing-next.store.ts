@@ -42,7 +42,7 @@ SELECT * FROM (
     ) r
     WHERE r.agent_id = a.id::text AND r.state IN ('succeeded', 'failed') AND (label = 'stable' OR agent_version = a.next_version)
   ) c
-  WHERE a.next_version IS NOT NULL AND a.deleted_at IS NULL
+  WHERE a.next_version IS NOT NULL AND a.next_share > 0 AND a.deleted_at IS NULL
 ) f
 WHERE failed >= failures
   AND failed::float8 / runs >= ${MORE_FAILURES} + "stableFailed"::float8 / greatest("stableRuns", 1)`,

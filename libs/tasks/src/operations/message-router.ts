@@ -188,6 +188,7 @@ export class MessageRouter {
         owner,
         isGuest,
         agent,
+        label: call.label,
         task,
         details,
         extensions,

@@ -1,6 +1,7 @@
 import { clock, Tracing } from '@baton/telemetry';
 import {
   type Agent,
+  type AgentLabel,
   agentOfNewTask,
   type Message,
   ProtocolError,
@@ -49,6 +50,8 @@ export type TaskRequest = Pick<
   agent: Agent;
   extensions?: readonly string[];
   isGuest?: boolean;
+  /** It begins with this version, whatever share `next` has, and counts as one of its tasks. */
+  label?: AgentLabel;
   /** It begins with the stable version of its agent, whatever share `next` has. */
   isStable?: boolean;
 };
@@ -110,9 +113,9 @@ export class TurnAcceptance {
     request: TaskRequest,
     open: () => Promise<T> = nothing,
   ): Promise<CreatedTurn<T>> {
-    const { agent: called, extensions = [], isGuest, isStable = false, ...input } = request;
+    const { agent: called, extensions = [], isGuest, isStable = false, label, ...input } = request;
     const { tenantId, task } = input;
-    const agent = isStable ? called : agentOfNewTask(called, task.id);
+    const agent = isStable ? called : agentOfNewTask(called, task.id, label);
     // The first run has the id of its task, so that no index must say whose it is (`isRunOf`).
     const run: RunJob = { tenantId, taskId: task.id, runId: task.id, attempt: 0 };
     const quota = await this.slots.quotaFor(tenantId, isGuest);

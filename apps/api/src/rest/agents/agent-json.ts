@@ -269,7 +269,13 @@ const encodeLabels = ({
 /** The body that gives a version the label `next`. */
 export const nextBody = z
   .strictObject({
-    share: z.int().min(1).max(100).describe('How many of 100 new tasks begin with it'),
+    share: z
+      .int()
+      .min(0)
+      .max(100)
+      .describe(
+        'How many of 100 new tasks begin with it. 0: only those whose sender asks for it (Baton-Agent-Label)',
+      ),
     failures: z
       .int()
       .min(1)

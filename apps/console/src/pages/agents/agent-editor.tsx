@@ -7,8 +7,10 @@ import { ApiError } from '../../api/api-error';
 import { CodeEditor, type Problem } from '../../components/code-editor';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
+import { useCaller } from '../../session/caller';
 import { AgentSource } from './agent-source';
-import { agentQuery, documentText, schemaQuery, writeAgent } from './agents-api';
+import { type Agent, agentQuery, documentText, schemaQuery, withdrawNext, writeAgent } from './agents-api';
+import { BothVersions } from './both-versions';
 import { schemaCompletions } from './schema-help';
 
 const CHECK_AFTER_MS = 300;
@@ -37,7 +39,7 @@ export function EditAgentPage() {
     <Editor
       key={data.etag}
       title={`Edit ${data.agent.slug}`}
-      name={data.agent.slug}
+      agent={data.agent}
       initial={documentText(data.agent)}
       etag={data.etag}
     />
@@ -54,16 +56,21 @@ interface Checked {
 
 function Editor({
   title,
-  name,
+  agent: edited,
   initial,
   etag,
 }: {
   title: string;
-  name?: string;
+  /** Unset: it makes a new one. */
+  agent?: Agent;
   initial: string;
   etag?: string | undefined;
 }) {
+  const name = edited?.slug;
+  const { can } = useCaller();
   const [text, setText] = useState(initial);
+  /** Whether a version has the label next, without a share: it was tried. */
+  const [isTried, setTried] = useState(edited?.next?.share === 0);
   const [checked, setChecked] = useState<Checked>();
   const navigate = useNavigate();
   const queries = useQueryClient();
@@ -89,15 +96,29 @@ function Editor({
           const tools = options.checkTools === true && unchecked.length === 0 ? ` ${TOOLS_FIT}` : '';
           return setChecked({ text, problems: found, outcome: `${OUTCOMES[outcome]}${tools}` });
         }
+        // What was tried is saved, or was not good enough.
+        if (isTried) await withdrawNext(agent.slug);
         await queries.invalidateQueries({ queryKey: ['agents'] });
         await navigate({ to: '/agents/$agent', params: { agent: agent.slug }, ignoreBlocker: true });
       } catch (error) {
-        const fields = error instanceof ApiError ? error.fields : [];
-        const found = fields.map(({ field, description }) => source.at(field, description, 'error'));
-        setChecked({ text, problems: found, error });
+        noteRefusal(source, error);
       }
     },
   });
+  const noteRefusal = (source: AgentSource, error: unknown): void => {
+    const fields = error instanceof ApiError ? error.fields : [];
+    // The document is a member of what was sent.
+    const found = fields.map(({ field, description }) =>
+      source.at(field.replace(/^agent\./, ''), description, 'error'),
+    );
+    setChecked({ text, problems: found, error });
+  };
+  const prepare = (): unknown => {
+    const source = new AgentSource(text);
+    if (source.value !== undefined) return source.value;
+    setChecked({ text, problems: source.problems(undefined) });
+    return undefined;
+  };
   useBlocker({
     shouldBlockFn: () => text !== initial && !window.confirm('Leave this page? Your changes are lost.'),
     enableBeforeUnload: () => text !== initial,
@@ -164,6 +185,14 @@ function Editor({
         ) : (
           <ErrorView error={checked.error} title="It was not accepted" />
         ))}
+      {edited && can('agents:call') && (
+        <BothVersions
+          agent={edited}
+          prepare={prepare}
+          onRefused={(error) => noteRefusal(new AgentSource(text), error)}
+          onTried={() => setTried(true)}
+        />
+      )}
     </Page>
   );
 }

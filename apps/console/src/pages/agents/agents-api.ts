@@ -99,6 +99,15 @@ export async function writeAgent(
   );
 }
 
+/** Gives a new version the label `next`, without a share of new tasks. @returns its number */
+export async function tryVersion(name: string, document: unknown): Promise<number | undefined> {
+  const body = { share: 0, agent: document as Record<string, unknown> };
+  const agent = await answerOf(
+    api.PUT('/v1/agents/{agent}/next', { params: { path: { agent: name } }, body: body as never }),
+  );
+  return agent.next?.version;
+}
+
 export const setEnabled = (name: string, enabled: boolean, etag: string | undefined): Promise<unknown> =>
   answerOf(
     api.PATCH('/v1/agents/{agent}', {

@@ -11,11 +11,20 @@ export function NextVersion({ agent }: { agent: Agent }) {
   const mayChange = can('agents:write');
   if (next) {
     return (
-      <Alert variant="light" title={`Version ${next.version} gets ${next.share} % of new tasks`}>
+      <Alert
+        variant="light"
+        title={
+          next.share === 0
+            ? `Version ${next.version} is being tried`
+            : `Version ${next.version} gets ${next.share} % of new tasks`
+        }
+      >
         <Stack gap="xs">
           <Text size="sm">
-            Since <Time at={next.since} />. The other tasks begin with version {stable}. It loses its share by
-            itself after {next.failures} failed runs, if it fails more often than version {stable}.
+            Since <Time at={next.since} />.{' '}
+            {next.share === 0
+              ? `Only its authors get it. All other tasks begin with version ${stable}.`
+              : `The other tasks begin with version ${stable}. It loses its share by itself after ${next.failures} failed runs, if it fails more often than version ${stable}.`}
           </Text>
           {mayChange && (
             <Group>

@@ -13,7 +13,8 @@ import { Decision } from './decision';
 import { type Approval, approvalOf } from './log-entries';
 import type { TaskLog } from './task-log';
 import { MAX_MODEL_CALLS } from './task-work';
-import { lengthText, StateBadge, statusReason, type Task } from './task-words';
+import { lengthText } from '../../a2a/task-length';
+import { StateBadge, statusReason, type Task } from './task-words';
 import { durationText } from '../../components/duration';
 import styles from './tasks.module.css';
 

@@ -1,7 +1,6 @@
 import { Badge } from '@mantine/core';
 import type { TenantSchemas } from '@baton/contract';
 import { isTerminal, isWaiting, STATE_COLOURS, type TaskState } from '../../a2a/task-states';
-import { durationText } from '../../components/duration';
 import { UUID } from '../../components/uuid';
 import styles from './tasks.module.css';
 
@@ -55,9 +54,3 @@ const StateWord = ({ colour, word }: { colour: string; word: string }) => (
     {word}
   </Badge>
 );
-
-/** How long a task took: from its creation to its end, its waits included. Undefined: it goes on, or that is not known. */
-export function lengthText({ created_at: from, updated_at: to, state }: ListedTask): string | undefined {
-  if (from === undefined || to === undefined || !isTerminal(state)) return undefined;
-  return durationText(Date.parse(to) - Date.parse(from));
-}
