@@ -41,6 +41,9 @@ const HEADERS: Record<string, readonly (string | undefined)[]> = {
   traceparent: [`00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, '00-x', ''],
   'idempotency-key': ['k-1', 'k-2', '', 'a'.repeat(300), '"quoted"', 'ü'],
   'a2a-extensions': ['urn:a', 'urn:a, urn:b', ',', 'a'.repeat(2_000)],
+  'mcp-protocol-version': ['2026-07-28', '2025-11-25', '2025-06-18', '2024-11-05', '', 'x', '9'.repeat(300)],
+  'mcp-method': ['tools/call', 'tools/list', 'tasks/get', '', 'x', undefined],
+  'mcp-name': ['echo', 'ECHO', '', '=?base64?ZWNobw==?=', '=?base64?%?=', 'a'.repeat(2_000), undefined],
   host: ['fuzz.example', 'FUZZ.example:80', 'other.example', '[::1]', 'a..b', '-', 'a'.repeat(300)],
   expect: ['100-continue'],
   connection: ['close', 'keep-alive', 'upgrade'],
@@ -101,7 +104,7 @@ export function httpCases(known: Known, token: string): fc.Arbitrary<HttpCase> {
   const rpc = fc
     .tuple(fc.constantFrom(...templatesOf(known)), envelope)
     .map(([template, { id, hasId, changes, headers, text, query }]): HttpCase => {
-      const { path, method, params } = template;
+      const { path, method, params, headers: own } = template;
       const request = { jsonrpc: '2.0', ...(hasId && { id }), method, params };
       // Half of the changes are to what is decoded, half may also hit the envelope.
       const changed =
@@ -109,7 +112,10 @@ export function httpCases(known: Known, token: string): fc.Arbitrary<HttpCase> {
       return {
         method: 'POST',
         path: path + query,
-        headers: headersOf({ ...base, 'content-type': 'application/json', host: 'fuzz.example' }, headers),
+        headers: headersOf(
+          { ...base, 'content-type': 'application/json', host: 'fuzz.example', ...own },
+          headers,
+        ),
         body: bodyOf(JSON.stringify(changed), text),
       };
     });

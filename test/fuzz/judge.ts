@@ -12,6 +12,10 @@ export const LEAK =
   /(\n|\\n)\s+at |node_modules|\/dist\/|\/libs\/|\bTypeError\b|Cannot read prop|is not a function|prisma|violates|syntax error at|invalid input syntax|relation "|ECONNREFUSED|SELECT .* FROM|sk-fuzz-/i;
 const RPC_PATHS =
   /^\/(agents\/[^/]+|v1\/a2a\/agents\/[^/]+|a2a(\/[^/]+)?|v1\/(agent-systems|agents)\/[^/]+\/a2a)?$/;
+const RPC_STATUSES = [200, 401, 403, 408, 413, 415, 429];
+/** MCP says with the status, too, what an error of JSON-RPC says. */
+const MCP_PATHS = /^\/(agents\/[^/]+\/)?mcp$/;
+const MCP_STATUSES = [...RPC_STATUSES, 400, 404, 406];
 
 /** What is wrong with an answer, if anything. */
 export function judge(sent: HttpCase, answer: HttpAnswer | string): string | undefined {
@@ -20,8 +24,9 @@ export function judge(sent: HttpCase, answer: HttpAnswer | string): string | und
   const { status, type, text } = answer;
   if (type.startsWith('text/event-stream')) return judgeStream(text);
   if (sent.method !== 'POST' || text === '') return undefined;
-  const isRpc = RPC_PATHS.test(sent.path.split('?')[0] ?? '');
-  if (!isRpc || ![200, 401, 403, 408, 413, 415, 429].includes(status)) return undefined;
+  const path = sent.path.split('?')[0] ?? '';
+  const statuses = RPC_PATHS.test(path) ? RPC_STATUSES : MCP_PATHS.test(path) ? MCP_STATUSES : [];
+  if (!statuses.includes(status)) return undefined;
   return judgeRpc(sent, answer);
 }
 

@@ -9,6 +9,7 @@ export interface RpcTemplate {
   path: string;
   method: string;
   params: object;
+  headers?: Record<string, string>;
 }
 
 const PATHS = {
@@ -124,9 +125,60 @@ export const callsOf = (known: Known): [method: string, params: object][] => [
   ...oldest(known),
 ];
 
+const MCP_PATHS = ['/mcp', '/agents/echo/mcp'];
+const MCP = 'io.modelcontextprotocol';
+
+/** Every method of MCP: of revision 2026-07-28, and of clients that begin with `initialize`. */
+function mcpTemplates({ taskIds: [taskId = ''] }: Known): RpcTemplate[] {
+  const call = { name: 'echo', arguments: { message: 'hello', data: { a: 1 }, contextId: 'c' } };
+  const calls: [method: string, params: Record<string, unknown>, name?: string][] = [
+    ['server/discover', {}],
+    ['tools/list', { cursor: 'MQ' }],
+    ['tools/call', { ...call, requestState: 'x', inputResponses: { a: { action: 'accept' } } }, 'echo'],
+    ['tools/call', { name: 'task_status', arguments: { taskId } }, 'task_status'],
+    ['tasks/get', { taskId }, taskId],
+    ['tasks/update', { taskId, inputResponses: { a: { action: 'accept', content: { a: 1 } } } }, taskId],
+    ['tasks/cancel', { taskId }, taskId],
+    ['resources/read', { uri: `baton://tasks/${taskId}/artifacts/a` }, `baton://tasks/${taskId}/artifacts/a`],
+    ['resources/list', {}],
+    ['subscriptions/listen', { taskIds: [taskId] }],
+  ];
+  const _meta = {
+    [`${MCP}/protocolVersion`]: '2026-07-28',
+    [`${MCP}/clientCapabilities`]: { extensions: { [`${MCP}/tasks`]: {} }, elicitation: {} },
+    progressToken: 1,
+    'claudecode/toolUseId': 'use-1',
+  };
+  const modern = calls.map(([method, params, name]) => ({
+    method,
+    params: { ...params, _meta },
+    headers: {
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': method,
+      ...(name && { 'mcp-name': name }),
+    },
+  }));
+  const initialize = {
+    protocolVersion: '2025-06-18',
+    capabilities: { elicitation: {} },
+    clientInfo: { name: 'c', version: '1' },
+  };
+  const headers = { 'mcp-protocol-version': '2025-11-25' };
+  const legacy = [
+    { method: 'initialize', params: initialize },
+    { method: 'notifications/initialized', params: {}, headers },
+    { method: 'ping', params: {}, headers },
+    { method: 'tools/list', params: {}, headers },
+    { method: 'tools/call', params: { ...call, _meta: { progressToken: 'p' } }, headers },
+  ];
+  return MCP_PATHS.flatMap((path) => [...modern, ...legacy].map((each) => ({ path, ...each })));
+}
+
 /** Every method of every family at every path, whether it is served there or not. */
-export const templatesOf = (known: Known): RpcTemplate[] =>
-  EVERYWHERE.flatMap((path) => callsOf(known).map(([method, params]) => ({ path, method, params })));
+export const templatesOf = (known: Known): RpcTemplate[] => [
+  ...EVERYWHERE.flatMap((path) => callsOf(known).map(([method, params]) => ({ path, method, params }))),
+  ...mcpTemplates(known),
+];
 
 /** What is asked with GET, or is no JSON-RPC. */
 export const plainPathsOf = ({ taskIds }: Known): [method: string, path: string][] => [
