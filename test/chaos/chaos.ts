@@ -7,6 +7,7 @@ import { planFaults, strikeAll } from './fault-plan.js';
 import type { Site } from './faults.js';
 import { Harvest } from './harvest.js';
 import { Load } from './load.js';
+import { McpLoad } from './mcp-load.js';
 import type { FaultRecord, Observations, StruckRuns } from './observations.js';
 import type { ChaosOptions } from './options.js';
 import { Random } from './random.js';
@@ -20,6 +21,10 @@ const SLOTS = 25;
 const TAIL_MS = 5000;
 /** A rate of tasks that two cores keep up with, for runs with few faults. */
 const TASKS_PER_SECOND = 25;
+
+/** Of a hundred tasks: calls over MCP beside them. */
+const MCP_PERCENT = 10;
+const MIN_MCP_CALLS = 12;
 
 /** What is told of a run while it goes on. */
 export type Progress = (line: string) => void;
@@ -79,6 +84,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
     () => cluster.apis,
     await cluster.createTenant('scheduler', markOf(seed, -2)),
   );
+  const mcp = await McpLoad.start(() => cluster.apis, await cluster.createTenant('mcp', markOf(seed, -3)));
   const load = new Load(seed, options.seed, cluster, tenants);
   const struck: StruckRuns[] = [];
   const plan = planFaults(seed, options.faults, options.driver, options.only, options.pauses);
@@ -96,6 +102,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   const probing = new AbortController();
   const probes = load.askForForeign(probing.signal);
   const driving = load.run(options.tasks, lasts, options.atOnce);
+  const calling = mcp.run(Math.max(MIN_MCP_CALLS, Math.ceil((options.tasks * MCP_PERCENT) / 100)), lasts);
   const faults = await strikeAll(plan, site, (fault) =>
     tell(`${told(fault)}; ${load.atWork} tasks under way`),
   );
@@ -105,6 +112,9 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   await probes;
   const attacks = await attacker.outcome(services, options.patience * 1000);
   await attacker.stop();
+  await calling;
+  const mcpRecords = await mcp.outcome(options.patience * 1000);
+  await mcp.stop();
 
   tell(`reading the logs of ${load.records.length} tasks`);
   const stored = await new Harvest(services, () => cluster.apis, tenants, load).gather(load.records);
@@ -121,6 +131,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
     foreignAsks,
     attacks,
     schedules: scheduleRecords,
+    mcp: mcpRecords,
     marks,
     crashes,
   };

@@ -1,5 +1,13 @@
 import { check, type Defect } from './checks/index.js';
-import type { FaultRecord, Frame, Observations, OddAnswer, Said, ScheduleRecord } from './observations.js';
+import type {
+  FaultRecord,
+  Frame,
+  Observations,
+  OddAnswer,
+  Said,
+  McpRecord,
+  ScheduleRecord,
+} from './observations.js';
 import { MARK, observed, OTHER_MARK, soundEcho, soundScribe } from './observations.fixture.js';
 import { recoveryOf } from './recovery.js';
 
@@ -358,4 +366,41 @@ describe('of the times of a schedule the checks', () => {
     expect(found({ ...once, next: FIRST, fired: 0, tasks: [] })).toEqual([]);
     expect(found({ ...once, next: FIRST, fired: 0, tasks: [], readAt: FIRST + 60_000 })).toContain('stuck');
   });
+});
+
+describe('checks of calls over MCP', () => {
+  const sound: McpRecord = {
+    number: 7,
+    kind: 'once',
+    client: '2026-07-28',
+    taskId: 't',
+    told: { state: 'completed', text: 'done answer 7' },
+    stored: { state: 'completed', text: 'done answer 7' },
+    keys: ['key'],
+    isUnknown: false,
+  };
+  const waiting = { state: 'input-required', text: '' };
+  const found = (record: McpRecord): Defect[] => defectsOf(observed(soundEcho(), { mcp: [record] }));
+
+  it('find nothing if a tool was called once, again with its key, or has an unknown outcome', () => {
+    expect(found(sound)).toEqual([]);
+    expect(found({ ...sound, kind: 'again', keys: ['key', 'key'] })).toEqual([]);
+    expect(found({ ...sound, told: waiting, stored: waiting, isUnknown: true })).toEqual([]);
+  });
+
+  it.each<[string, Defect, Partial<McpRecord>]>([
+    ['a second call', 'doubled', { keys: ['key', 'key'] }],
+    ['a second key', 'doubled', { kind: 'again', keys: ['key', 'other'] }],
+    ['a call that never came', 'lost', { keys: [] }],
+    ['another answer', 'wrong', { told: { state: 'completed', text: 'done answer 8' } }],
+    ['another state in A2A', 'wrong', { stored: { state: 'failed', text: '' } }],
+    ['a question about a call that is known', 'wrong', { told: waiting, stored: waiting }],
+    [
+      'a question about a call that may be repeated',
+      'wrong',
+      { kind: 'again', told: waiting, stored: waiting, isUnknown: true },
+    ],
+    ['a refusal', 'unexpected', { fault: 'tools/call: no' }],
+    ['a client that gave up', 'stuck', { told: undefined }],
+  ])('find %s', (_what, defect, change) => expect(found({ ...sound, ...change })).toContain(defect));
 });

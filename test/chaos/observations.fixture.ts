@@ -115,6 +115,7 @@ export function observed(
     foreignAsks: [],
     attacks: [],
     schedules: [],
+    mcp: [],
     marks: { 'tenant-1': MARK, 'tenant-2': OTHER_MARK },
     crashes: [],
     ...more,

@@ -132,6 +132,26 @@ export interface ScheduleRecord {
   tasks: number[];
 }
 
+/** A call over MCP, whose task calls a tool of another MCP server. */
+export interface McpRecord {
+  number: number;
+  /** The tool: one that must not be repeated, one that may be, or one that answers with a task. */
+  kind: 'once' | 'again' | 'slow';
+  /** The revision that the client speaks. */
+  client: string;
+  taskId?: string;
+  /** How it has ended, or that it waits for a person, as the client was told. Unset: the client gave up. */
+  told?: { state: string; text: string };
+  /** The same task in the REST API. */
+  stored?: { state: string; text: string };
+  /** What the client was told in place of an answer. */
+  fault?: string;
+  /** The effect key of each call that has reached the tool. */
+  keys: string[];
+  /** The journal says that the outcome of a call is, or was, unknown. */
+  isUnknown: boolean;
+}
+
 /** The runs that a worker had in hand when it was struck. */
 export interface StruckRuns {
   fault: string;
@@ -169,6 +189,7 @@ export interface Observations {
   /** What attackers sent must end, too; nothing else of it is judged. */
   attacks: AttackTask[];
   schedules: ScheduleRecord[];
+  mcp: McpRecord[];
   /** Baton processes that ended by themselves. */
   crashes: string[];
 }

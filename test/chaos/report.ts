@@ -25,6 +25,10 @@ export interface Report {
   attacks: number;
   /** Due times of schedules. */
   dueTimes: number;
+  /** Calls over MCP, by how they have ended. */
+  mcpCalls: Record<string, number>;
+  /** Calls that have reached their tool more than once, with the same key. */
+  mcpRepeats: number;
   defects: Record<Defect, number>;
   /** Of the workers' runs, in ms: all, and those during whose healing nothing else was broken. */
   recovery: Record<'all' | 'alone', ReturnType<typeof recoveryOf>>;
@@ -34,7 +38,7 @@ export interface Report {
 
 /** Judge a run. */
 export function reportOn(options: ChaosOptions, { observations, foreignAsked, seconds }: ChaosRun): Report {
-  const { records, stored, faults, struck, oddAnswers, attacks, schedules } = observations;
+  const { records, stored, faults, struck, oddAnswers, attacks, schedules, mcp } = observations;
   const findings = [...check(observations)];
   const defects = Object.fromEntries(
     Object.keys(DEFECTS).map((defect) => [
@@ -57,6 +61,8 @@ export function reportOn(options: ChaosOptions, { observations, foreignAsked, se
     foreignAsked,
     attacks: attacks.length,
     dueTimes: schedules.reduce((sum, { fired, passed }) => sum + fired + passed, 0),
+    mcpCalls: count(mcp.map(({ kind, told }) => `${kind}: ${told?.state ?? 'no end'}`)),
+    mcpRepeats: mcp.reduce((sum, { keys }) => sum + Math.max(0, keys.length - 1), 0),
     defects,
     recovery: {
       all: recoveryOf(struck, records, faults, false),
@@ -92,6 +98,12 @@ export function renderReport(report: Report): string {
     row('asks for others’ tasks', report.foreignAsked),
     row('tasks of the attacker', report.attacks),
     row('due times of schedules', report.dueTimes),
+    row(
+      'calls over MCP',
+      Object.values(report.mcpCalls).reduce((sum, n) => sum + n, 0),
+    ),
+    ...list(report.mcpCalls),
+    row('  tools called again', report.mcpRepeats),
     '',
     ...Object.entries(defects).map(
       ([defect, n]) => `${row(defect, n)}${n > 0 ? `   ${DEFECTS[defect as Defect]}` : ''}`,

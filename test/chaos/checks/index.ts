@@ -3,6 +3,7 @@ import type { Observations, StoredTask, TaskRecord } from '../observations.js';
 import { checkAnswers } from './check-answers.js';
 import { checkContent } from './check-content.js';
 import { checkLog } from './check-log.js';
+import { checkMcp } from './check-mcp.js';
 import { checkSchedule } from './check-schedules.js';
 import { checkScribe } from './check-scribe.js';
 import { checkViewer } from './check-viewer.js';
@@ -27,6 +28,7 @@ export function* check(observations: Observations): Generator<Finding> {
     if (!ended) yield { defect: 'stuck', task, detail: `an attack with the agent ${agent} does not end` };
   }
   for (const schedule of observations.schedules) yield* checkSchedule(schedule);
+  for (const call of observations.mcp) yield* checkMcp(call);
   yield* checkAnswers(observations);
 }
 

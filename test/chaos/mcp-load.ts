@@ -1,0 +1,297 @@
+import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ModernMcpServer, startModernServer } from '../support/mcp-server/modern-server.js';
+import { ModelProvider } from '../support/model-provider/model-provider.js';
+import type { ApiAddress, Credentials } from './caller.js';
+import type { McpRecord } from './observations.js';
+
+const RETRY_MS = 300;
+/** How long a request may take: calls of older clients wait for the end of their task. */
+const ANSWER_MS = 60_000;
+/** How long a tool works: long enough that a worker dies in the middle. */
+const TOOL_MS = 400;
+/** How long the task of a tool lasts. */
+const TOOL_TASK_MS = 2_000;
+const MODERN = '2026-07-28';
+const OLDER = '2025-11-25';
+const EFFECT_KEY = 'baton/effectKey';
+const META = 'io.modelcontextprotocol';
+const KINDS = ['once', 'again', 'slow'] as const;
+
+/** Members that all answers share, as far as this load reads them. */
+interface McpAnswer {
+  result?: {
+    taskId?: string;
+    status?: string;
+    isError?: boolean;
+    content?: { text?: string }[];
+    result?: McpAnswer['result'];
+    _meta?: { 'baton/taskId'?: string; 'baton/state'?: string };
+  };
+  error?: { code: number; message: string };
+}
+
+/**
+ * Calls over MCP, of a tenant of its own. The agent that they call has a model that calls a tool of another MCP server, which counts its
+ * calls. Model and server live in this process, which nothing strikes.
+ */
+export class McpLoad {
+  private readonly records: McpRecord[] = [];
+  private readonly calling = new Set<Promise<void>>();
+  private readonly stopping = new AbortController();
+  private turn = 0;
+
+  private constructor(
+    private readonly apis: () => readonly ApiAddress[],
+    private readonly who: Credentials,
+    private readonly provider: ModelProvider,
+    private readonly server: ModernMcpServer,
+  ) {}
+
+  static async start(apis: () => readonly ApiAddress[], who: Credentials): Promise<McpLoad> {
+    const provider = await ModelProvider.start();
+    provider.answer(({ body }) => replyTo(body as ChatRequest));
+    const said = (input: Record<string, unknown>) => ({
+      content: [{ type: 'text', text: `answer ${String(input.n)}` }],
+    });
+    const work = async (input: Record<string, unknown>) => {
+      await delay(TOOL_MS);
+      return said(input);
+    };
+    const inputSchema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+    const server = await startModernServer({
+      tools: [
+        { name: 'once', inputSchema, call: work },
+        { name: 'again', inputSchema, annotations: { idempotentHint: true }, call: work },
+        {
+          name: 'slow',
+          inputSchema,
+          call: (input) => {
+            const task = server.newTask({ pollIntervalMs: 300 });
+            void delay(TOOL_TASK_MS).then(() => task.complete(said(input)));
+            return task;
+          },
+        },
+      ],
+    });
+    const load = new McpLoad(apis, who, provider, server);
+    setMaxListeners(0, load.stopping.signal);
+    await load.rest('PUT', '/v1/agents/clerk', {
+      name: 'Clerk',
+      description: 'Calls a tool.',
+      runtime: 'llm',
+      config: {
+        model: 'openai-compatible/m',
+        baseUrl: provider.url,
+        prompt: 'Call the tool that you are told.',
+        tools: { mcp: [{ name: 'desk', url: server.url }] },
+      },
+    });
+    return load;
+  }
+
+  /** Begins so many calls, spread over the time. */
+  async run(calls: number, lastsMs: number): Promise<void> {
+    for (let n = 0; n < calls; n++) {
+      const record: McpRecord = {
+        number: n,
+        kind: KINDS[n % KINDS.length] ?? 'once',
+        client: n % 2 === 0 ? MODERN : OLDER,
+        keys: [],
+        isUnknown: false,
+      };
+      this.records.push(record);
+      const calling = (record.client === MODERN ? this.callModern(record) : this.callOlder(record))
+        .catch((error: unknown) => {
+          if (!this.stopping.signal.aborted)
+            record.fault = error instanceof Error ? error.message : String(error);
+        })
+        .finally(() => this.calling.delete(calling));
+      this.calling.add(calling);
+      await delay(lastsMs / calls);
+    }
+  }
+
+  /** What has become of the calls, at the latest after `ms`. */
+  async outcome(ms: number): Promise<McpRecord[]> {
+    const over = delay(ms, undefined, { ref: false }).then(() => this.stopping.abort());
+    await Promise.race([over, Promise.all(this.calling)]);
+    for (const record of this.records) {
+      const calls = this.server.calls.filter(({ input }) => input.n === record.number);
+      record.keys = calls.map(({ meta }) => String(meta[EFFECT_KEY]));
+      if (record.taskId === undefined) continue;
+      const { state, task } = (await this.rest('GET', `/v1/tasks/${record.taskId}`)) as RestTask;
+      record.stored = {
+        state,
+        text: textOf(
+          task.artifacts?.filter(isReply).flatMap(({ parts }) => parts) ?? task.status?.message?.parts,
+        ),
+      };
+      const { effects } = (await this.rest('GET', `/v1/effects?task=${record.taskId}`)) as RestEffects;
+      record.isUnknown = effects.some(
+        ({ outcome, unknown_outcome: was }) => outcome === 'unknown' || was === true,
+      );
+    }
+    return this.records;
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort();
+    await Promise.all([this.provider.stop(), this.server.stop()]);
+  }
+
+  /** A client with the tasks extension: it gets the handle at once, and asks for the state until it has ended or waits. */
+  private async callModern(record: McpRecord): Promise<void> {
+    const called = await this.ask(
+      record,
+      'tools/call',
+      { name: 'clerk', arguments: { message: wordsOf(record) } },
+      'clerk',
+    );
+    const taskId = called.result?.taskId;
+    if (taskId === undefined) throw new Error(`tools/call: ${JSON.stringify(called).slice(0, 300)}`);
+    record.taskId = taskId;
+    for (;;) {
+      const { result, error } = await this.ask(record, 'tasks/get', { taskId }, taskId);
+      if (error) throw new Error(`tasks/get: ${error.message}`);
+      if (result?.status === 'input_required')
+        return void (record.told = { state: 'input-required', text: '' });
+      if (result?.status !== 'working') return void noteEnd(record, result?.result);
+      await delay(RETRY_MS, undefined, { signal: this.stopping.signal });
+    }
+  }
+
+  /** A client that knows no tasks: it waits for the end, and asks on with the tool for it after the longest wait. */
+  private async callOlder(record: McpRecord): Promise<void> {
+    let { result, error } = await this.ask(record, 'tools/call', {
+      name: 'clerk',
+      arguments: { message: wordsOf(record) },
+    });
+    for (;;) {
+      if (error) throw new Error(`tools/call: ${error.message}`);
+      const state = result?._meta?.['baton/state'];
+      record.taskId ??= result?._meta?.['baton/taskId'];
+      if (state !== 'working' && state !== 'submitted') return void noteEnd(record, result);
+      await delay(RETRY_MS, undefined, { signal: this.stopping.signal });
+      ({ result, error } = await this.ask(record, 'tools/call', {
+        name: 'task_status',
+        arguments: { taskId: record.taskId },
+      }));
+    }
+  }
+
+  /** One request, again until an API answers it. Every try is the same request. */
+  private async ask(
+    { number, client }: McpRecord,
+    method: string,
+    params: Record<string, unknown>,
+    name?: string,
+  ): Promise<McpAnswer> {
+    const isModern = client === MODERN;
+    const _meta = {
+      ...(isModern && {
+        [`${META}/protocolVersion`]: MODERN,
+        [`${META}/clientCapabilities`]: { elicitation: {}, extensions: { [`${META}/tasks`]: {} } },
+      }),
+      'claudecode/toolUseId': `use-${number}`,
+    };
+    const headers = {
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': client,
+      ...(isModern && { 'mcp-method': method, ...(name !== undefined && { 'mcp-name': name }) }),
+    };
+    const body = { jsonrpc: '2.0', id: number + 1, method, params: { ...params, _meta } };
+    return (await this.send('POST', '/mcp', body, headers)) as McpAnswer;
+  }
+
+  private async rest(method: string, path: string, body?: object): Promise<unknown> {
+    return this.send(method, path, body, {});
+  }
+
+  private async send(
+    method: string,
+    path: string,
+    body: object | undefined,
+    headers: Record<string, string>,
+  ): Promise<unknown> {
+    for (;;) {
+      const apis = this.apis();
+      const api = apis[this.turn++ % Math.max(1, apis.length)];
+      const answer =
+        api &&
+        (await fetch(`${api.url}${path}`, {
+          method,
+          headers: {
+            authorization: `Bearer ${this.who.token}`,
+            'x-request-id': randomUUID(),
+            ...(body && { 'content-type': 'application/json' }),
+            ...headers,
+          },
+          signal: AbortSignal.any([this.stopping.signal, AbortSignal.timeout(ANSWER_MS)]),
+          ...(body && { body: JSON.stringify(body) }),
+        })
+          .then(async (response) => ({ status: response.status, text: await response.text() }))
+          .catch(() => undefined));
+      this.stopping.signal.throwIfAborted();
+      if (answer && answer.status < 500 && answer.status !== 429) {
+        const json = jsonOf(answer.text);
+        if (json !== undefined) return json;
+      }
+      await delay(RETRY_MS, undefined, { signal: this.stopping.signal });
+    }
+  }
+}
+
+interface ChatRequest {
+  messages: { role: string; content: unknown }[];
+}
+
+interface RestTask {
+  state: string;
+  task: {
+    artifacts?: { metadata?: Record<string, unknown>; parts: { text?: string }[] }[];
+    status?: { message?: { parts: { text?: string }[] } };
+  };
+}
+
+interface RestEffects {
+  effects: { outcome: string; unknown_outcome: boolean | null }[];
+}
+
+const wordsOf = ({ kind, number }: McpRecord): string => `${kind} ${number}`;
+const isReply = ({ metadata }: { metadata?: Record<string, unknown> }): boolean =>
+  metadata?.['baton.event'] === undefined;
+const textOf = (parts: readonly { text?: string }[] = []): string =>
+  parts.map(({ text = '' }) => text).join('');
+
+/** The model calls the tool that it is told, and says what the tool has answered. */
+function replyTo({ messages }: ChatRequest) {
+  const result = messages.find(({ role }) => role === 'tool');
+  if (result)
+    return { text: `done ${/answer \d+/.exec(JSON.stringify(result.content))?.[0] ?? 'without an answer'}` };
+  const asked = messages.filter(({ role }) => role === 'user').map(({ content }) => JSON.stringify(content));
+  const [, kind = '', n = ''] = /(once|again|slow) (\d+)/.exec(asked.join(' ')) ?? [];
+  return { calls: [{ name: `desk_${kind}`, input: { n: Number(n) } }] };
+}
+
+/** The body of an answer: JSON, or the last event of a stream, which is whole. Undefined: it broke off. */
+function jsonOf(text: string): unknown {
+  const data = text.startsWith('{')
+    ? text
+    : (text
+        .match(/^data: .*$/gm)
+        ?.at(-1)
+        ?.slice(6) ?? '');
+  try {
+    const json = JSON.parse(data) as { result?: unknown; error?: unknown; method?: unknown };
+    return json.method === undefined ? json : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function noteEnd(record: McpRecord, result: McpAnswer['result']): void {
+  const state = result?._meta?.['baton/state'] ?? (result === undefined ? 'canceled' : 'completed');
+  record.told = { state, text: textOf(result?.content) };
+}
