@@ -403,13 +403,17 @@ async function tasksIn(contextId: string): Promise<string[]> {
 
 /** The state in which a task ends. */
 async function endOf(id: string): Promise<string> {
-  const { state: now } = (await overA2A(id)).status;
-  if (now !== 'TASK_STATE_WORKING' && now !== 'TASK_STATE_SUBMITTED') return now as string;
+  const goesOn = (state: string): boolean =>
+    state === 'TASK_STATE_WORKING' || state === 'TASK_STATE_SUBMITTED';
+  const { state: now } = (await overA2A(id)).status as { state: string };
+  if (!goesOn(now)) return now;
   const events = new RawCaller(stack.url(1), tenant.token).stream('SubscribeToTask', { id });
   try {
     for await (const { data } of events) {
-      const state = data.result?.statusUpdate?.status?.state as string | undefined;
-      if (state !== undefined && state !== 'TASK_STATE_WORKING') return state;
+      // A question that was asked meanwhile is in the first frame: nothing comes after it.
+      const { statusUpdate, task } = (data.result ?? {}) as Record<string, { status?: { state?: string } }>;
+      const state = (statusUpdate ?? task)?.status?.state;
+      if (state !== undefined && !goesOn(state)) return state;
     }
   } catch (error) {
     // It has ended since it was read.

@@ -250,7 +250,7 @@ describe('what the API takes and answers is what its document says', () => {
     const labeled = await tenant.call('setNextVersion', { names, body: { share: 10, agent: next } });
     expect(labeled).toMatchObject({ next: { share: 10, failures: 5 } });
     await tenant.call('listAgents', { query: '?limit=2' });
-    await tenant.refused('setNextVersion', { names, body: { share: 0 } }, 400);
+    await tenant.refused('setNextVersion', { names, body: { share: 101 } }, 400);
     await tenant.call('promoteNextVersion', { names });
     await tenant.refused('promoteNextVersion', { names }, 409);
     await tenant.call('setNextVersion', { names, body: { share: 20, version: 1 } });
