@@ -34,6 +34,29 @@ describe('a canceled task with steps to undo', () => {
     expect(await isDue()).toBe(false);
   });
 
+  it('is tried again after pauses that grow with its age, when no task could be made for it', async () => {
+    const { tenantId, taskId, ...run } = await startTask(stores);
+    await compensations.note({ tenantId, taskId, ...run });
+    await stores.tasks.cancel(tenantId, null, taskId);
+    await longAgo();
+    expect(await compensations.takeCanceled(10, 0)).toEqual([{ tenantId, taskId }]);
+    const pause = async (longestMs: number): Promise<number> => {
+      await compensations.postpone(tenantId, taskId, longestMs);
+      const [row] = await sql(
+        stores,
+        `SELECT extract(epoch FROM compensates_at - clock_timestamp())::float8 AS seconds FROM tasks WHERE id = '${taskId}'`,
+      );
+      return (row as { seconds: number }).seconds;
+    };
+    // It was canceled a minute ago.
+    expect(await pause(600_000)).toBeGreaterThan(50);
+    expect(await pause(30_000)).toBeLessThanOrEqual(30);
+    expect(await compensations.takeCanceled(10, 0)).toEqual([]);
+    await compensations.forget(tenantId, taskId);
+    await compensations.postpone(tenantId, taskId, 0);
+    expect(await isDue()).toBe(false);
+  });
+
   it('is not marked by an attempt that has lost its run, nor taken without a mark', async () => {
     const run = await startTask(stores);
     expect(await compensations.note({ ...run, attempt: run.attempt + 1 })).toBe(false);

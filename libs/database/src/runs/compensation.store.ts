@@ -44,6 +44,17 @@ const FORGET: Statement = {
   text: `UPDATE tasks SET compensates_at = NULL WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2`,
 };
 
+/**
+ * The pause is as long as it has waited since the cancel, and bounded: somebody may enable the agent again. $1 tenant $2 task
+ * $3 longest pause in ms
+ */
+const POSTPONE: Statement = {
+  name: 'task-postpone-compensations',
+  text: `
+UPDATE tasks SET compensates_at = clock_timestamp() + least(clock_timestamp() - status_at, $3::int * interval '1 millisecond')
+WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND compensates_at IS NOT NULL`,
+};
+
 /** Tasks that have begun steps with `compensate`: a cancel must not forget them. */
 @Injectable()
 export class CompensationStore {
@@ -62,6 +73,11 @@ export class CompensationStore {
   async takeCanceled(limit: number, forMs: number): Promise<CanceledSteps[]> {
     const rows = await this.database.systemQuery<{ tenant_id: string; id: string }>(TAKE, [limit, forMs]);
     return rows.map((row) => ({ tenantId: row.tenant_id, taskId: row.id }));
+  }
+
+  /** No task could be made for it: it is taken again after a pause that grows. @param longestMs of a pause */
+  async postpone(tenantId: string, taskId: string, longestMs: number): Promise<void> {
+    await this.database.tenantQuery(tenantId, POSTPONE, [tenantId, taskId, longestMs]);
   }
 
   /** Another task undoes them, or there are none. */

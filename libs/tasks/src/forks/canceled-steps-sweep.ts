@@ -8,8 +8,10 @@ import { TaskForks } from './task-forks.js';
 
 /** Tasks at a time. */
 const LIMIT = 20;
-/** A task for which no other one was made is taken again after this time, in ms. */
+/** A task of a worker that has died is taken again after this time, in ms. */
 const AGAIN_MS = 20_000;
+/** Longest pause between two tries for a task whose agent is disabled, in ms. */
+const MAX_PAUSE_MS = 600_000;
 
 /**
  * Makes the tasks that undo the finished steps of canceled ones (docs/inside/adr/0080-undo-after-a-cancel.md). One worker does it for all
@@ -40,6 +42,7 @@ export class CanceledStepsSweep extends RepeatedWork {
       // The tenant has no room for a task now, or the agent is disabled.
       if (!(error instanceof ProtocolError)) throw error;
       this.logger.warn('steps of a canceled task are not undone yet', { err: error, tenantId, taskId });
+      await this.compensations.postpone(tenantId, taskId, MAX_PAUSE_MS);
       return;
     }
     await this.compensations.forget(tenantId, taskId);
