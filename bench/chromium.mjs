@@ -3,7 +3,7 @@ import { chromium } from 'playwright-core';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
+const NAMES = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'];
 
 function find() {
   const onPath = (process.env.PATH ?? '').split(delimiter);
