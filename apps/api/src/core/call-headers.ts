@@ -1,4 +1,11 @@
-import { type Agent, type AgentLabel, ProtocolError, RESUME_EXTENSION } from '@baton/a2a';
+import {
+  type Agent,
+  type AgentLabel,
+  ProtocolError,
+  requireScope,
+  RESUME_EXTENSION,
+  type Scope,
+} from '@baton/a2a';
 import type { CallRequest } from '../http/requests.js';
 
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
@@ -39,11 +46,17 @@ export function idempotencyKey(request: CallRequest): string | undefined {
 }
 
 /**
- * `Baton-Agent-Label`: the version with which a new task begins. Throws `invalid-params` for a label that the agent does not have.
+ * `Baton-Agent-Label`: the version with which a new task begins. Throws `forbidden` for callers who may not write agents, whether there is
+ * such a version or not, and `invalid-params` for a label that the agent does not have.
  */
-export function agentLabel(request: CallRequest, agent: Agent): AgentLabel | undefined {
+export function agentLabel(
+  request: CallRequest,
+  agent: Agent,
+  scopes: readonly Scope[],
+): AgentLabel | undefined {
   const header = one(request, 'baton-agent-label')?.trim();
   if (header === undefined || header === '') return undefined;
+  requireScope(['agents:write'], scopes);
   if (header !== 'next' && header !== 'stable')
     throw ProtocolError.invalidParams('Baton-Agent-Label', 'must be next or stable');
   if (header === 'next' && !agent.labels?.next?.definition)

@@ -88,9 +88,7 @@ export class CallResolver {
     if ('message' in call.request) assertParts(profile.parts, call.request.message, agent);
     const after = lastEventId(request);
     const sentKey = 'message' in call.request ? idempotencyKey(request) : undefined;
-    const label = 'message' in call.request ? agentLabel(request, agent) : undefined;
-    // Which version answers is the business of those who write it.
-    if (label) requireScope(['agents:write'], scopes);
+    const label = 'message' in call.request ? agentLabel(request, agent, scopes) : undefined;
     const extensions = negotiateExtensions(request, agent);
     const isRoot = pathAgent === undefined && agent.slug === hostAgent;
     if ('message' in call.request) await this.rates.countMessage(caller);
