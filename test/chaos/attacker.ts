@@ -86,7 +86,7 @@ export class Attacker {
 
   /** A request of the tenant's, of any API. Never rejects. */
   async post(random: Random, path: string, body: string): Promise<Told> {
-    const api = random.pick(this.cluster.apis);
+    const api = random.pick(await this.cluster.someApis());
     const headers = {
       authorization: `Bearer ${this.who.token}`,
       'content-type': 'application/json',

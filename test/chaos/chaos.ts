@@ -81,7 +81,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   );
   const attacker = await Attacker.start(cluster, await cluster.createTenant('attacker', markOf(seed, -1)));
   const schedules = new ScheduleLoad(
-    () => cluster.apis,
+    () => cluster.someApis(),
     await cluster.createTenant('scheduler', markOf(seed, -2)),
   );
   const mcp = await McpLoad.start(() => cluster.apis, await cluster.createTenant('mcp', markOf(seed, -3)));
@@ -117,7 +117,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   await mcp.stop();
 
   tell(`reading the logs of ${load.records.length} tasks`);
-  const stored = await new Harvest(services, () => cluster.apis, tenants, load).gather(load.records);
+  const stored = await new Harvest(services, () => cluster.someApis(), tenants, load).gather(load.records);
   const { records, oddAnswers, foreignAsks, foreignAsked } = load;
   const marks = Object.fromEntries(tenants.map(({ tenant, mark }) => [tenant, mark]));
   const scheduleRecords = await schedules.outcome(services);

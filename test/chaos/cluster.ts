@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -24,6 +25,7 @@ export class Cluster {
   private readonly doomed = new Set<number>();
   private readonly starting = new Set<Promise<void>>();
   private stopping = false;
+  private readonly starts = new EventEmitter<{ api: []; worker: [] }>().setMaxListeners(0);
   readonly crashes: string[] = [];
 
   constructor(
@@ -42,6 +44,12 @@ export class Cluster {
   /** Where requests may go: a process that was struck stays in the list until it is known to be gone. */
   get apis(): readonly ApiAddress[] {
     return this.processes.api;
+  }
+
+  /** As `apis`, and at least one: while all of them are being replaced, waits for the first that is up again. */
+  async someApis(giveUp?: AbortSignal): Promise<readonly ApiAddress[]> {
+    while (this.apis.length === 0) await once(this.starts, 'api', { signal: giveUp });
+    return this.apis;
   }
 
   get workers(): readonly BatonProcess[] {
@@ -97,6 +105,7 @@ export class Cluster {
         // The report of the run judges it.
         started.mayEnd();
         this.processes[kind].push(started);
+        this.starts.emit(kind);
         void started.exited.then((code) => this.ended(started, code));
         return;
       }

@@ -21,7 +21,7 @@ interface Listed {
 export class Harvest {
   constructor(
     private readonly services: Services,
-    private readonly apis: () => readonly ApiAddress[],
+    private readonly apis: () => Promise<readonly ApiAddress[]>,
     private readonly tenants: readonly Credentials[],
     private readonly witness: Witness,
   ) {}
@@ -79,7 +79,7 @@ export class Harvest {
       const lastEventId = log.at(-1)?.sequence ?? 0;
       const resume = { ...request, method: methods.subscribe, lastEventId };
       const isTail = !isTerminal(snapshot.state);
-      await caller.stream(this.api(tries), resume, (frame) => {
+      await caller.stream(await this.api(tries), resume, (frame) => {
         log.push(frame);
         return isTail && log.length >= attempts.length ? 'cut' : 'go-on';
       });
@@ -92,15 +92,15 @@ export class Harvest {
     request: { task: string; agent: string; method: string; params: object },
   ): Promise<unknown> {
     for (let tries = 0; ; tries++) {
-      const outcome = await caller.call(this.api(tries), request);
+      const outcome = await caller.call(await this.api(tries), request);
       if (outcome.kind === 'result') return outcome.result;
       if (tries === TRIES) throw new Error(`${request.method} was not answered: ${JSON.stringify(outcome)}`);
       await delay(500);
     }
   }
 
-  private api(n: number): ApiAddress {
-    const apis = this.apis();
+  private async api(n: number): Promise<ApiAddress> {
+    const apis = await this.apis();
     return apis[n % apis.length]!;
   }
 

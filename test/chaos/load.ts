@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Caller, type Credentials, now, type Witness } from './caller.js';
 import type { Cluster } from './cluster.js';
@@ -31,7 +32,10 @@ export class Load implements Witness {
     private readonly name: string,
     private readonly cluster: Cluster,
     private readonly tenants: readonly Credentials[],
-  ) {}
+  ) {
+    // Each caller listens while it waits for an API.
+    setMaxListeners(0, this.giveUp.signal);
+  }
 
   /** Number of tasks whose callers are at work. */
   get atWork(): number {
@@ -109,7 +113,7 @@ export class Load implements Witness {
     const message = { messageId: randomUUID(), text: stranger.mark, metadata: {}, taskId: taskId ?? '' };
     const params = speaks ? caller.dialect.sendParams(message, 'block') : { id: taskId };
     const request = { task: 'foreign', agent: expected.agent, method: kind, params, understood: [NOT_FOUND] };
-    const api = random.pick(this.cluster.apis);
+    const api = random.pick(await this.cluster.someApis());
     const told: string[] = [];
     this.foreignAsked += 1;
     if (kind === stream || kind === subscribe) {
@@ -126,7 +130,7 @@ export class Load implements Witness {
   private async drive(plan: TaskPlan): Promise<void> {
     const who = this.tenants[plan.tenant]!;
     const around: Surroundings = {
-      apis: () => this.cluster.apis,
+      apis: () => this.cluster.someApis(this.giveUp.signal),
       giveUp: this.giveUp.signal,
       messageId: (of, turn) => messageIdOf(of, turn, this.name),
     };

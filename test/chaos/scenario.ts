@@ -16,8 +16,8 @@ const UNSUPPORTED = -32004;
 
 /** Where the load runs, as far as one caller sees it. */
 export interface Surroundings {
-  /** The API processes that are up, or about to be. */
-  apis(): readonly ApiAddress[];
+  /** The API processes that are up, or about to be; at least one. Rejects when it is no use to wait for one. */
+  apis(): Promise<readonly ApiAddress[]>;
   /** Aborted when it is no use to wait any longer. */
   giveUp: AbortSignal;
   messageId(plan: TaskPlan, turn: number): string;
@@ -122,7 +122,7 @@ export class Scenario {
     const wanted = expected.agent === 'echo' ? expected.text.repeat(expected.chunks) : undefined;
     if (task.status === 'completed' && said !== wanted) {
       this.caller.tellWrong(
-        this.api(),
+        await this.api(),
         this.whole({ method: 'tasks/get', params: {} }),
         `a result of MCP is ${said}`,
       );
@@ -133,7 +133,7 @@ export class Scenario {
   /** Asks until there is an answer. */
   private async askMcp(method: string, mcpName: string, params: object): Promise<McpTask> {
     for (;;) {
-      const outcome = await this.caller.call(this.api(), this.whole({ method, params, mcpName }));
+      const outcome = await this.caller.call(await this.api(), this.whole({ method, params, mcpName }));
       if (outcome.kind === 'result') return outcome.result as McpTask;
       await this.pause();
     }
@@ -219,7 +219,7 @@ export class Scenario {
     let canceling: Promise<void> | undefined;
     const cutAt = viewer.name === 'companion' ? undefined : this.plan.cuts.pop();
     let seen = 0;
-    const end = await this.caller.stream(this.api(), this.whole(request), (frame) => {
+    const end = await this.caller.stream(await this.api(), this.whole(request), (frame) => {
       this.take(viewer, frame);
       seen += 1;
       if (this.plan.kind === 'cancel' && this.isCancelTime(frame)) canceling ??= this.cancel();
@@ -288,7 +288,7 @@ export class Scenario {
   }
 
   private async call(method: string, params: object, understood: number[]): Promise<Outcome> {
-    return this.caller.call(this.api(), this.whole({ method, params, understood }));
+    return this.caller.call(await this.api(), this.whole({ method, params, understood }));
   }
 
   /** Some requests are of callers who do not wait long: they go elsewhere, or send again. */
@@ -319,8 +319,10 @@ export class Scenario {
   }
 
   /** Another API than the last time, if there is one. */
-  private api(): ApiAddress {
-    const apis = this.around.apis();
+  private async api(): Promise<ApiAddress> {
+    const apis = await this.around.apis().catch(() => {
+      throw new GaveUp();
+    });
     const others = apis.filter(({ pid }) => pid !== this.lastApi);
     const api = this.plan.random.pick(others.length > 0 ? others : apis);
     this.lastApi = api.pid;

@@ -36,7 +36,7 @@ export class ScheduleLoad {
   private readonly made: Pick<ScheduleRecord, 'id' | 'name' | 'first' | 'everyMs'>[] = [];
 
   constructor(
-    private readonly apis: () => readonly ApiAddress[],
+    private readonly apis: () => Promise<readonly ApiAddress[]>,
     private readonly who: Credentials,
   ) {}
 
@@ -97,7 +97,7 @@ export class ScheduleLoad {
     body: object | undefined,
   ): Promise<ScheduleAnswer | undefined> {
     for (let tries = 0; ; tries++) {
-      const apis = this.apis();
+      const apis = await this.apis();
       const answer = await fetch(`${apis[tries % apis.length]!.url}/v1/schedules${path}`, {
         method,
         headers: { authorization: `Bearer ${this.who.token}`, 'content-type': 'application/json' },
