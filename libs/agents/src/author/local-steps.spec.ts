@@ -230,6 +230,121 @@ describe('durable steps in a unit test', () => {
     );
   });
 
+  describe('that were finished when the test cancels the task', () => {
+    const undone: unknown[] = [];
+    const undo = (result: unknown, { key }: { key: string }) => undone.push([result, key]);
+    const canceledAt = async (
+      cancelAt: string,
+      code: (steps: DurableSteps) => Promise<unknown>,
+      more: object = {},
+    ) => {
+      undone.length = 0;
+      return runExecutor(executorOf(code), 'hi', { cancelAt, ...more });
+    };
+    const order =
+      (charge: StepOptions = {}) =>
+      async ({ step }: DurableSteps) => {
+        await step('book', () => 'room', { compensate: undo });
+        await step('look', () => 'seen');
+        await step('charge', () => 'money', charge);
+        await step('mail', () => 'sent', { compensate: undo });
+      };
+
+    it('are undone by the code, the last one first, with result and key as in Baton', async () => {
+      const run = await canceledAt('mail', order({ compensate: undo }));
+      expect(undone).toEqual([
+        ['money', 'test-step-5'],
+        ['room', 'test-step-6'],
+      ]);
+      expect(run.undone).toEqual({ steps: ['charge', 'book'], unknown: ['mail'] });
+      expect([run.text, run.journals.length]).toEqual(['', 3]);
+    });
+
+    it('leave one under way to `verify`, which says whether it is undone as well', async () => {
+      const keys: string[] = [];
+      const verify =
+        (done: boolean): StepOptions['verify'] =>
+        ({ key }) => {
+          keys.push(key);
+          return done ? { done, result: 'found' } : { done };
+        };
+      const found = await canceledAt('charge', order({ compensate: undo, verify: verify(true) }));
+      expect(undone.map((one) => (one as unknown[])[0])).toEqual(['found', 'room']);
+      expect(found.undone).toEqual({ steps: ['charge', 'book'], unknown: [] });
+      const absent = await canceledAt('charge', order({ compensate: undo, verify: verify(false) }));
+      expect(undone.map((one) => (one as unknown[])[0])).toEqual(['room']);
+      expect(absent.undone).toEqual({ steps: ['book'], unknown: [] });
+      // Also once before its first try in each run.
+      expect(new Set(keys)).toEqual(new Set(['test-step-3']));
+    });
+
+    it('are undone in a task of its own, whose words are dropped', async () => {
+      const tasks: string[] = [];
+      const execute = async (request: RequestContext, bus: ExecutionEventBus) => {
+        const { taskId, contextId } = request;
+        tasks.push(`${taskId} ${contextId}`);
+        const text = { content: { $case: 'text', value: 'at work' } };
+        const message = { messageId: 'm', role: 2, parts: [text] };
+        const status = { state: TaskState.TASK_STATE_WORKING, message };
+        bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status } as never));
+        await order()(stepsOf(request));
+      };
+      const { text } = await runExecutor({ ...executorOf(order()), execute }, 'hi', { cancelAt: 'charge' });
+      const [first = '', second = ''] = tasks;
+      expect([text, tasks.length, first === second]).toEqual(['at work', 2, false]);
+      expect(second.split(' ')[1]).toBe(first.split(' ')[1]);
+    });
+
+    it('have the error of a compensation that fails, and the others go on', async () => {
+      const compensate = () => {
+        throw new Error('no refund');
+      };
+      const { undone: task } = await canceledAt('mail', order({ compensate, backoff: 0 }));
+      expect(undone).toHaveLength(1);
+      expect([task?.steps, (task?.error as Error).name]).toEqual([['charge', 'book'], 'CompensationError']);
+      expect((task?.error as Error).message).toContain('no refund');
+    });
+
+    it('are undone by their own list if the cancel comes while the code undoes them', async () => {
+      const code = async (steps: DurableSteps) => {
+        await order({ compensate: undo })(steps);
+        throw new Error('nothing in stock');
+      };
+      const run = await canceledAt('compensate charge', code);
+      expect(run.undone).toEqual({ steps: ['mail', 'charge', 'book'], unknown: [] });
+      expect(undone.map((one) => (one as unknown[])[0])).toContain('room');
+    });
+
+    it('are left alone if none can be undone, and an execution that goes on has only its own', async () => {
+      const none = await canceledAt('charge', async ({ step }) => {
+        await step('book', () => 1);
+        await step('charge', () => 2);
+      });
+      expect(none.undone).toBeUndefined();
+      const second = await canceledAt('charge', async ({ step, continueAs, lastState }) => {
+        if (lastState === undefined) {
+          await step('first', () => 1, { compensate: undo });
+          return continueAs(1);
+        }
+        await step('second', () => 2, { compensate: undo });
+        return step('charge', () => 3);
+      });
+      expect(second.undone?.steps).toEqual(['second']);
+    });
+
+    it('have the error of those that the code no longer calls', async () => {
+      let runs = 0;
+      const run = canceledAt('charge', async ({ step }) => {
+        runs += 1;
+        if (runs > 1) return;
+        await step('book', () => 'room', { compensate: undo });
+        await step('charge', () => 'money');
+      });
+      const { undone: task } = await run;
+      expect((task?.error as Error).message).toContain('the code no longer calls it');
+    });
+  });
+
   it('are compensated when the code throws', async () => {
     const undone: unknown[] = [];
     const undo = (result: unknown) => undone.push(result);

@@ -11,11 +11,12 @@ import type {
 import { HostedSteps, type StepChannel } from '../runtimes/executor/child/hosted-steps.js';
 import { UnknownOutcome } from '../runtimes/executor/child/unknown-outcome.js';
 import { type CallModel, HostedModel } from '../runtimes/executor/child/hosted-model.js';
-import type { RecordedStep, StepMessage } from '../runtimes/executor/step-protocol.js';
+import type { Compensating, RecordedStep, StepMessage } from '../runtimes/executor/step-protocol.js';
 import type { ModelCallAnswer } from '../runtimes/executor/model-protocol.js';
 import { HostedTools } from '../runtimes/executor/child/hosted-tools.js';
 import { LocalState } from './local-state.js';
 import { type ModelScript, scriptedModels } from './scripted-models.js';
+import { testKeyOf } from './step-recorder.js';
 import { INPUT_TIMEOUT, InputTimeout } from '../runtimes/executor/child/input-timeout.js';
 
 /** Answers of the caller and replies of other agents in a unit test, by the name of the step. */
@@ -45,8 +46,13 @@ class ProcessDied extends Error {
 /** Durable steps of a unit test. */
 export interface LocalSteps {
   api: DurableSteps;
-  /** Compensates what has ended, as Baton does when the code throws. @returns the error with which the task fails */
-  compensate(thrown: unknown): Promise<unknown>;
+  /**
+   * Compensates what has ended, as Baton does when the code throws or its task was canceled.
+   * @returns the error with which the task fails. Undefined: its task was canceled, and all is undone
+   */
+  compensate(thrown: unknown): Promise<{ error: unknown } | undefined>;
+  /** Resolves when an execution that only compensates has called the steps to compensate. */
+  collected: Promise<void>;
   /** The task is canceled: steps that wait reject. */
   stop(): void;
   /** How the code differs from the replayed steps, if it does. */
@@ -64,6 +70,8 @@ interface LocalExecution {
   onSay?: (message: StepMessage) => void;
   /** Steps of an execution before. They are not run. */
   recorded?: readonly RecordedStep[];
+  /** The execution undoes the steps of a canceled task. */
+  compensating?: Compensating;
   /** True: no other step is run. */
   isReplay?: boolean;
   /** The code waits for a step that is not run, or does not fit what is recorded. */
@@ -82,7 +90,7 @@ export function localSteps(
     say: (message) => {
       execution.onSay?.(message);
       const { id } = message;
-      queueMicrotask(() => steps.onReply(id, { until: 0, key: `test-step-${id}` }));
+      queueMicrotask(() => steps.onReply(id, { until: 0, key: testKeyOf(id) }));
     },
     park: ({ continueAs }) => {
       if (continueAs !== undefined) execution.onContinue?.(continueAs);
@@ -90,8 +98,8 @@ export function localSteps(
     },
     leave: () => execution.onLeft?.(),
   };
-  const { recorded = [] } = execution;
-  const steps: HostedSteps = new HostedSteps(recorded, channel, { lastState: execution.lastState });
+  const { recorded = [], lastState: before, compensating } = execution;
+  const steps: HostedSteps = new HostedSteps(recorded, channel, { lastState: before, compensating });
   steps.isReplay = execution.isReplay ?? false;
   const { step, sleep, continueAs, lastState, patched } = steps.api;
   const known = (name: string, given: Readonly<Record<string, unknown>>, option: string): unknown => {
@@ -165,7 +173,8 @@ export function localSteps(
   };
   return {
     api,
-    compensate: async (thrown) => (await steps.compensate(thrown))?.error,
+    compensate: (thrown) => steps.compensate(thrown),
+    collected: steps.collected,
     stop: () => steps.stop(),
     mismatchAtEnd: () => {
       steps.onEnd();

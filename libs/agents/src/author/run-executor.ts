@@ -1,6 +1,7 @@
 import { Message, Role, SendMessageRequest, StreamResponse, Task } from '@a2a-js/sdk';
 import type { AgentExecutionEvent } from '@a2a-js/sdk/server';
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { requestContext } from '../runtimes/executor/child/hosted-turn.js';
 import { TurnBus } from '../runtimes/executor/child/turn-bus.js';
 import { LocalState } from './local-state.js';
@@ -38,7 +39,10 @@ export interface RunOptions extends StepAnswers {
    * not fit them. Keep a journal in a file to try changed code against it. Default: the task has no steps yet
    */
   journal?: StepJournal;
-  /** Name of a step: the task is canceled when the step begins. The run then ends when the executor has stopped. Default: it is not canceled */
+  /**
+   * Name of a step: the task is canceled when the step begins. When the executor has stopped, what can be undone is undone, as another task
+   * does it in Baton: `undone` of the result says what. Default: it is not canceled
+   */
   cancelAt?: string;
   /** How many executions to run, of an agent that calls `continueAs`. Default: until it ends, and no more than 1,000 */
   executions?: number;
@@ -59,13 +63,25 @@ export interface ExecutorRun {
   text: string;
   /** What Baton would have stored after each step that has ended, for `journal` of another run. */
   journals: StepJournal[];
+  /** With `cancelAt`: the task that undoes the steps of the canceled one. Unset: there was nothing to undo */
+  undone?: UndoneSteps;
   /** What the last execution has given to `continueAs`, if `executions` is set and the agent has not ended. */
   lastState?: unknown;
   /** The values of the state of the context, if there are any. */
   contextState?: Record<string, unknown>;
 }
 
-/** Time for one replay: the code may wait for something that no step has. */
+/** What the task has done that undoes the steps of a canceled one. */
+export interface UndoneSteps {
+  /** Names of the steps that it has undone or tried to, in that order. */
+  steps: string[];
+  /** Names of the steps that were under way at the cancel, and of which `verify` has not said what became of them. */
+  unknown: string[];
+  /** It fails with this error, because a compensation has failed. Unset: it is completed */
+  error?: unknown;
+}
+
+/** Time for one replay, and to come to the steps that are to be undone: the code may wait for something that no step has. */
 const REPLAY_MS = 10_000;
 
 /** As long as a worker waits for an executor that was canceled. */
@@ -128,8 +144,8 @@ export async function runExecutor(
     if (value !== undefined) return Promise.resolve(value);
     return Promise.reject(new Error(`the test has no secret "${name}": add it to secrets`));
   };
-  const begin = (steps: LocalSteps, to: typeof sink): BegunTurn => {
-    const context = requestContext(turn);
+  const begin = (steps: LocalSteps, to: typeof sink, hosted = turn): BegunTurn => {
+    const context = requestContext(hosted);
     const instance = typeof executor === 'function' ? new executor() : executor;
     const bus = new TurnBus(to, () => context.context.activatedExtensions ?? []);
     Object.assign(context.context, steps.api, { secret });
@@ -164,6 +180,46 @@ export async function runExecutor(
     const names = recorded.flatMap(({ name, ended: end }) => (end ? [name] : []));
     throw new Error(`replay after the steps ${names.join(', ')}: ${problem}`);
   };
+  /** As the sweep of canceled tasks does it: the code is called once more, in a task of its own. What it says is dropped. */
+  const undo = async (
+    recorder: StepRecorder,
+    before: string | undefined,
+  ): Promise<UndoneSteps | undefined> => {
+    const found = recorder.toUndo();
+    if (!found) return undefined;
+    let listed = found.compensating;
+    let onLeft: () => void = finished;
+    const left = new Promise<void>((resolve) => (onLeft = resolve));
+    const steps = localSteps(stepAnswers, {
+      ...found,
+      state: conversation,
+      onLeft,
+      // It says what the looks at steps under way have found.
+      onSay: (message) => {
+        if (message.op === 'compensate') listed = message;
+      },
+      ...(before !== undefined && { lastState: before }),
+    });
+    const id = randomUUID();
+    const { executed } = begin(
+      steps,
+      { ...sink, event: () => undefined },
+      {
+        ...turn,
+        taskId: id,
+        message: Message.toJSON({ ...sent, taskId: id, contextId }),
+        ...(task && { task: Task.toJSON({ ...task, id }) }),
+      },
+    );
+    const ended = executed.then(finished, finished);
+    await Promise.race([ended, left, steps.collected, delay(REPLAY_MS, undefined, { ref: false })]);
+    const failure = await steps.compensate(undefined);
+    const problem = steps.mismatch();
+    if (problem !== undefined) throw new Error(`the code cannot be run again to undo its steps: ${problem}`);
+    const namesOf = (ids: readonly number[] = []): string[] =>
+      ids.flatMap((one) => found.recorded.find((step) => step.id === one)?.name ?? []);
+    return { steps: namesOf(listed.steps), unknown: namesOf(listed.unknown), ...failure };
+  };
   /** @returns JSON of the next state; undefined: the agent has ended */
   const execute = async (state: string | undefined): Promise<string | undefined> => {
     const recorded = journal && !hasBegun ? (journal.steps as RecordedStep[]) : [];
@@ -173,6 +229,7 @@ export async function runExecutor(
     const next = await new Promise<string | undefined>((resolve, reject) => {
       const cancel = (): void => {
         isCanceled = true;
+        recorder.close();
         setTimeout(
           () => reject(new Error(`the executor did not stop ${STOP_MS / 1000} s after the cancel`)),
           STOP_MS,
@@ -194,31 +251,41 @@ export async function runExecutor(
         },
         ...(state !== undefined && { lastState: state }),
       });
-      const undo = async (error: unknown): Promise<void> => {
-        if (!isCanceled) throw await steps.compensate(error);
+      const compensate = async (error: unknown): Promise<void> => {
+        const failure = isCanceled ? undefined : await steps.compensate(error);
+        // The cancel may have come meanwhile.
+        if (!isCanceled) throw failure?.error;
       };
       begun = begin(steps, sink);
       begun.executed
         .then(() => misfit(steps.mismatchAtEnd()))
-        .catch(undo)
+        .catch(compensate)
         .then(() => resolve(undefined), reject);
     });
     begun?.bus.finished();
     for (const steps of recorder.states)
       journals.push({ steps, ...(state !== undefined && { lastState: state }) });
     if (replay) for (const recorded of recorder.states) await replayed(recorded, state);
-    return next;
+    if (isCanceled) undone = await undo(recorder, state);
+    return isCanceled ? undefined : next;
   };
   const conversation = new LocalState(values);
   const journals: StepJournal[] = [];
   let hasBegun = false;
   let isCanceled = false;
+  let undone: UndoneSteps | undefined;
   let state = lastState === undefined ? journal?.lastState : JSON.stringify(lastState);
   const said = (): ExecutorRun => {
     const events = json.map(eventOf);
     const kept = conversation.values;
     const text = events.map(textOf).join('');
-    return { events, text, journals, ...(Object.keys(kept).length > 0 && { contextState: kept }) };
+    return {
+      events,
+      text,
+      journals,
+      ...(undone && { undone }),
+      ...(Object.keys(kept).length > 0 && { contextState: kept }),
+    };
   };
   for (let n = 1; n <= (executions ?? MAX_EXECUTIONS); n++) {
     state = await execute(state);

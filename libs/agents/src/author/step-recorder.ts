@@ -1,4 +1,4 @@
-import type { RecordedStep, StepMessage } from '../runtimes/executor/step-protocol.js';
+import type { Compensating, RecordedStep, StepMessage } from '../runtimes/executor/step-protocol.js';
 
 /** Records the steps of a unit test as a worker would store them. */
 export class StepRecorder {
@@ -6,6 +6,13 @@ export class StepRecorder {
   private ends: number;
   /** What was stored when a step had ended, after each end. */
   readonly states: RecordedStep[][] = [];
+  /** Steps that can be undone. */
+  private readonly compensable = new Set<number>();
+  /** Steps whose last try has neither ended nor failed. */
+  private readonly underWay = new Set<number>();
+  /** The code has thrown, and its steps are compensated. */
+  private begun: Compensating | undefined;
+  private isClosed = false;
 
   /** @param recorded what was stored before */
   constructor(recorded: readonly RecordedStep[] = []) {
@@ -13,9 +20,18 @@ export class StepRecorder {
     this.ends = Math.max(0, ...recorded.map(({ ended }) => ended?.order ?? 0));
   }
 
+  /** The task is canceled: nothing more is stored. */
+  close(): void {
+    this.isClosed = true;
+  }
+
   note(message: StepMessage): void {
+    if (this.isClosed) return;
     const { id } = message;
+    if (message.op === 'compensate') this.begun = message;
     if (message.op === 'begin') {
+      if (message.compensates) this.compensable.add(id);
+      if (message.kind === 'run') this.underWay.add(id);
       const { name, nth, kind, alone } = message;
       const known = this.steps.find((step) => step.id === id);
       if (known) known.attempts += 1;
@@ -24,6 +40,7 @@ export class StepRecorder {
     }
     const step = this.steps.find((one) => one.id === id);
     if (!step) return;
+    this.underWay.delete(id);
     if (message.op === 'fail') step.failures += 1;
     if (message.op === 'end') step.ended = { order: ++this.ends, ...resultOf(message) };
     else if (message.op === 'fail' && message.retryMs === undefined)
@@ -31,7 +48,30 @@ export class StepRecorder {
     else return;
     this.states.push(structuredClone(this.steps));
   }
+
+  /**
+   * What another task finds that undoes the steps of this canceled one, as `stepsToUndo` takes it from a stored journal.
+   * @returns undefined: nothing is to be undone
+   */
+  toUndo(): { recorded: RecordedStep[]; compensating: Compensating } | undefined {
+    const own = this.steps.filter(({ id }) => this.compensable.has(id));
+    const orderOf = ({ ended }: RecordedStep): number => ended?.order ?? 0;
+    const finished = own.filter(({ ended }) => ended && !ended.error);
+    const steps = this.begun?.steps ?? finished.sort((a, b) => orderOf(b) - orderOf(a)).map(({ id }) => id);
+    const unknown = this.begun ? [] : own.filter(({ ended }) => !ended).map(({ id }) => id);
+    if (!this.begun && steps.length + unknown.length === 0) return undefined;
+    const error = this.begun?.error ?? { name: 'TaskCanceled', message: 'the task was canceled' };
+    const recorded = this.steps.map((step): RecordedStep => ({
+      ...structuredClone(step),
+      key: testKeyOf(step.id),
+      ...(this.underWay.has(step.id) && { isUnknown: true }),
+    }));
+    return { recorded, compensating: { error, steps, canceled: true, unknown } };
+  }
 }
+
+/** The key of a step's effect in a unit test. */
+export const testKeyOf = (id: number): string => `test-step-${id}`;
 
 const resultOf = ({ result }: { result?: string }): { result?: string } =>
   result === undefined ? {} : { result };
