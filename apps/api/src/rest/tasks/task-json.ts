@@ -53,6 +53,16 @@ const approval = z
       .literal(true)
       .optional()
       .describe('The call was sent, and what became of it is not known. To approve it is to make it again'),
+    question: z
+      .union([
+        z.object({ requested_schema: z.record(z.string(), z.unknown()) }),
+        z.object({ url: z.string().describe('Of http or https') }),
+      ])
+      .optional()
+      .describe(
+        'The tool itself asks, and `description` is its message. To approve it is to answer with an `input` that fits the schema, or to have ' +
+          'opened the address',
+      ),
   })
   .meta({ id: 'Approval' });
 const parkedSchema = z
@@ -496,7 +506,7 @@ function encodeApprovals({ status }: Task): Pick<z.infer<typeof taskSummary>, 'a
   if (asked.length === 0) return {};
   return {
     approvals: asked.map(
-      ({ callId, tool, server, description, input, agents, expiresAt, unknownOutcome: isUnknown }) => ({
+      ({ callId, tool, server, description, input, agents, expiresAt, unknownOutcome: isUnknown, question }) => ({
         call_id: callId,
         tool,
         description,
@@ -505,6 +515,9 @@ function encodeApprovals({ status }: Task): Pick<z.infer<typeof taskSummary>, 'a
         ...(agents && { agents }),
         ...(expiresAt !== undefined && { expires_at: expiresAt }),
         ...(isUnknown && { unknown_outcome: true as const }),
+        ...(question && {
+          question: 'url' in question ? question : { requested_schema: question.requestedSchema },
+        }),
       }),
     ),
   };

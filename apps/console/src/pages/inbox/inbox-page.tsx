@@ -87,6 +87,9 @@ function NothingWaits() {
   );
 }
 
+/** The calls of a task that a yes or no answers. What a tool itself asks has an answer of its own. */
+const callsOf = ({ approvals = [] }: InboxTask) => approvals.filter(({ question }) => !question);
+
 /** Decides on the calls of all chosen tasks at once. */
 function Selection({
   tasks,
@@ -99,17 +102,16 @@ function Selection({
 }) {
   const queryClient = useQueryClient();
   const [reason, setReason] = useState('');
-  const askingApproval = tasks.filter(({ approvals }) => approvals !== undefined);
+  const askingApproval = tasks.filter((task) => callsOf(task).length > 0);
   if (askingApproval.length === 0) return null;
   const mine = askingApproval.filter((task) => chosen.has(questionKey(task)));
   const decide = async (isApproved: boolean): Promise<void> => {
     const failures: string[] = [];
     for (const task of mine) {
-      const calls = task.approvals ?? [];
       try {
         await sendAnswer(
           task,
-          calls.map(({ call_id: call }) => decisionPart(call, isApproved, isApproved ? '' : reason)),
+          callsOf(task).map(({ call_id: call }) => decisionPart(call, isApproved, isApproved ? '' : reason)),
         );
         noteAnswered(queryClient, task);
       } catch (error) {
@@ -161,8 +163,7 @@ function Selection({
 /** The calls of these tasks, with how often each tool is to be called. */
 function Calls({ tasks }: { tasks: readonly InboxTask[] }) {
   const counts = new Map<string, number>();
-  for (const { approvals = [] } of tasks)
-    for (const { tool } of approvals) counts.set(tool, (counts.get(tool) ?? 0) + 1);
+  for (const task of tasks) for (const { tool } of callsOf(task)) counts.set(tool, (counts.get(tool) ?? 0) + 1);
   return (
     <ul>
       {[...counts].map(([tool, count]) => (
@@ -199,7 +200,7 @@ function Waiting({
     <Card component="li" withBorder padding="sm">
       <Stack gap="xs">
         <Group gap="sm">
-          {approvals && (
+          {callsOf(task).length > 0 && (
             <Checkbox
               aria-label={`Choose the calls of task ${id}`}
               checked={isChosen}
@@ -207,7 +208,7 @@ function Waiting({
             />
           )}
           <Text fw={600} component="h2" size="md" m={0}>
-            {nameOf(task.agent_id)} {approvals ? 'asks for approval' : 'asks'}
+            {nameOf(task.agent_id)} {callsOf(task).length > 0 ? 'asks for approval' : 'asks'}
           </Text>
           <Text size="sm" component="span">
             since <Time at={at} />

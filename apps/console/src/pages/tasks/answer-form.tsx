@@ -1,13 +1,15 @@
-import { Alert, Button, Checkbox, Group, NativeSelect, Stack, Textarea, TextInput } from '@mantine/core';
+import { Alert, Button, Group, Stack, Textarea, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type SyntheticEvent, useState } from 'react';
 import { ErrorView } from '../../components/error-view';
 import { type Part } from '../../components/part-view';
 import { useCaller } from '../../session/caller';
 import { noteAnswered } from '../../session/waiting-tasks';
+import { AnswerField } from './answer-field';
 import { ApprovalCall } from './approval-call';
-import { answerData, type QuestionField, questionFields } from './question-fields';
+import { answerData, questionFields } from './question-fields';
 import { type AskingTask, decisionPart, sendAnswer } from './send-answer';
+import { ToolQuestion } from './tool-question';
 
 /** What a task waits for, on its page. @param question the parts of the message with which it asks */
 export function AnswerForm({ task, question }: { task: AskingTask; question: readonly Part[] }) {
@@ -35,25 +37,30 @@ export function Answer({ task, question }: { task: AskingTask; question: readonl
   const { approvals = [] } = task;
   return (
     <Stack>
-      {approvals.map((approval) => (
-        <ApprovalCall
-          key={approval.call_id}
-          approval={approval}
-          isPending={send.isPending}
-          mayDecide={can('tasks:approve')}
-          onDecide={(isApproved, input) =>
-            send.mutate([decisionPart(approval.call_id, isApproved, reason, input)])
-          }
-        />
-      ))}
-      {approvals.length > 0 ? (
+      {approvals.map((approval) => {
+        const props = {
+          approval,
+          isPending: send.isPending,
+          mayDecide: can('tasks:approve'),
+          onDecide: (isApproved: boolean, input?: unknown) =>
+            send.mutate([decisionPart(approval.call_id, isApproved, reason, input)]),
+        };
+        const { call_id: id, question: asked } = approval;
+        return asked ? (
+          <ToolQuestion key={id} {...props} question={asked} />
+        ) : (
+          <ApprovalCall key={id} {...props} />
+        );
+      })}
+      {approvals.some(({ question: asked }) => !asked) && (
         <TextInput
           label="Reason of a refusal"
           description="The model reads it"
           value={reason}
           onChange={({ currentTarget }) => setReason(currentTarget.value)}
         />
-      ) : (
+      )}
+      {approvals.length === 0 && (
         <QuestionForm question={question} isPending={send.isPending} send={(parts) => send.mutate(parts)} />
       )}
       {send.error && <ErrorView error={send.error} />}
@@ -99,29 +106,5 @@ function QuestionForm({
         </Group>
       </Stack>
     </form>
-  );
-}
-
-function AnswerField({ field }: { field: QuestionField }) {
-  const { name, label, description, kind, isRequired, choices, initial, min, max } = field;
-  const shown = { name, label, description, w: '100%', maw: '30rem' };
-  if (kind === 'boolean') return <Checkbox {...shown} defaultChecked={initial === true} />;
-  const text = initial === undefined ? '' : String(initial);
-  if (kind === 'choice') {
-    // Without a first choice nothing is chosen until somebody chooses.
-    const data = [{ value: '', label: '–' }, ...choices];
-    return <NativeSelect {...shown} required={isRequired} data={data} defaultValue={text} />;
-  }
-  const isNumber = kind === 'number' || kind === 'integer';
-  return (
-    <TextInput
-      {...shown}
-      required={isRequired}
-      type={isNumber ? 'number' : kind}
-      defaultValue={text}
-      {...(isNumber
-        ? { min, max, step: kind === 'integer' ? 1 : 'any' }
-        : { minLength: min, maxLength: max })}
-    />
   );
 }

@@ -3,11 +3,10 @@ import type { TenantSchemas } from '@baton/contract';
 import { useState } from 'react';
 import { Json } from '../../components/part-view';
 import { Time } from '../../components/time';
+import { jsonObject } from './json-object';
 
-type AskedCall = NonNullable<TenantSchemas['TaskSummary']['approvals']>[number];
-
-interface ApprovalCallProps {
-  approval: AskedCall;
+export interface ApprovalCallProps {
+  approval: TenantSchemas['Approval'];
   isPending: boolean;
   mayDecide: boolean;
   /** @param input of an approved call: the input to which the person has changed it */
@@ -18,7 +17,7 @@ interface ApprovalCallProps {
 export function ApprovalCall({ approval, isPending, mayDecide, onDecide }: ApprovalCallProps) {
   const { tool, agents = [], description, input, expires_at: expires, unknown_outcome: isUnknown } = approval;
   const [changed, setChanged] = useState<string>();
-  const edited = changed === undefined ? undefined : parsed(changed);
+  const edited = changed === undefined ? undefined : jsonObject(changed);
   const isWrong = changed !== undefined && edited === undefined;
   return (
     <Stack gap="xs">
@@ -81,14 +80,4 @@ export function ApprovalCall({ approval, isPending, mayDecide, onDecide }: Appro
       </Group>
     </Stack>
   );
-}
-
-/** Undefined for a text that is no JSON object. */
-function parsed(text: string): object | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -30,8 +30,11 @@ const numberOf = (value: unknown): number | undefined => (typeof value === 'numb
  * The fields that a question asks for. It has a data part `{"requestedSchema": …}`, a JSON Schema as in an elicitation of MCP: an object
  * whose members are texts, numbers, booleans or choices. Undefined: it has none, or one that no form can show.
  */
-export function questionFields(parts: readonly Part[]): QuestionField[] | undefined {
-  const schema = parts.map(({ data }) => isObject(data) && data.requestedSchema).find(isObject);
+export const questionFields = (parts: readonly Part[]): QuestionField[] | undefined =>
+  schemaFields(parts.map(({ data }) => isObject(data) && data.requestedSchema).find(isObject));
+
+/** The fields of such a schema. Undefined: it has none, or one that no form can show. */
+export function schemaFields(schema: Members | undefined): QuestionField[] | undefined {
   if (!schema || !isObject(schema.properties)) return undefined;
   const required = Array.isArray(schema.required) ? schema.required : [];
   const members = Object.entries(schema.properties);
