@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
+import { type ModernMcpServer, startModernServer } from '../support/mcp-server/modern-server.js';
 import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
@@ -24,13 +25,17 @@ describeConsole('the inbox of the console', () => {
   let tenant: TestTenant;
   let provider: ModelProvider;
   let tools: TestMcpServer;
+  let clerk: ModernMcpServer;
   beforeAll(async () => {
-    [baton, provider, tools] = await Promise.all([
+    [baton, provider, tools, clerk] = await Promise.all([
       ConsoleStack.start({
         env: { OUTBOUND_ALLOW: '127.0.0.1', BATON_AGENTS_DIR: join(__dirname, '../agents') },
       }),
       ModelProvider.start(),
       startMcpServer({ tools: [textTool('pay', 'paid')] }),
+      startModernServer({
+        tools: [{ name: 'report', call: () => clerk.newTask({ pollIntervalMs: 100 }) }],
+      }),
     ]);
   });
   beforeEach(async () => {
@@ -48,7 +53,7 @@ describeConsole('the inbox of the console', () => {
   afterEach(() => baton.expectNoFaults());
   afterAll(async () => {
     await baton.stop();
-    await Promise.all([provider.stop(), tools.stop()]);
+    await Promise.all([provider.stop(), tools.stop(), clerk.stop()]);
   });
 
   async function createAgent(slug: string, settings: object): Promise<void> {
@@ -226,6 +231,64 @@ describeConsole('the inbox of the console', () => {
     expect(answers).toContainEqual(
       expect.objectContaining({ data: { city: 'Bonn', nights: 3, pets: false, room: 'double' } }),
     );
+  });
+
+  describe('a question of a tool', () => {
+    beforeEach(async () => {
+      clerk.tasks.clear();
+      provider.answer(({ body }) =>
+        (body.messages as { role: string }[]).some(({ role }) => role === 'tool')
+          ? { text: 'done' }
+          : { calls: [{ name: 'clerk_report', input: {} }] },
+      );
+      const mcp = [{ ...PATIENT, name: 'clerk', url: clerk.url, neverRepeat: 'all' }];
+      await createAgent('writer', { tools: { mcp } });
+    });
+
+    /** Lets the tool ask. @returns its task, the entry in the inbox, and the id of the task of the agent */
+    async function ask(params: object) {
+      const sent = send('writer', 'Write the report');
+      const task = await clerk.task();
+      task.ask({ who: { method: 'elicitation/create', params } });
+      const id = await sent;
+      const page = await open();
+      return { task, id, page, asked: entry(page, id) };
+    }
+    const done = { content: [{ type: 'text', text: 'the report' }] };
+
+    it('is a form, and its values reach the tool', async () => {
+      const { task, id, page, asked } = await ask({ message: 'Where to?', requestedSchema: FORM });
+      await asked.getByText('clerk_report of the server clerk asks:').waitFor();
+      await asked.getByText('Where to?', { exact: true }).waitFor();
+      // A yes alone would answer nothing, so it is not among the calls that are approved at once.
+      expect(await page.getByLabel('Choose all calls').count()).toBe(0);
+      await baton.expectAccessibleInBothSchemes(page);
+      await asked.getByLabel('City').fill('Bonn');
+      await asked.getByLabel('Nights').fill('3');
+      await asked.getByLabel('Room').selectOption('double');
+      await asked.getByRole('button', { name: 'Answer clerk_report' }).click();
+      await clerk.until(() => task.updates.length > 0);
+      const content = { city: 'Bonn', nights: 3, pets: false, room: 'double' };
+      expect(task.updates).toEqual([{ who: { action: 'accept', content } }]);
+      task.complete(done);
+      await ended(id);
+    });
+
+    it('is an address with its host, which opens in another tab, or is declined', async () => {
+      const url = 'https://id.example/consent?for=7';
+      const { task, id, page, asked } = await ask({ mode: 'url', message: 'Consent first', url });
+      await asked.getByText('an address of id.example').waitFor();
+      await baton.expectAccessibleInBothSchemes(page);
+      const link = asked.getByRole('link', { name: url });
+      expect(await link.getAttribute('target')).toBe('_blank');
+      expect(await link.getAttribute('rel')).toBe('noopener noreferrer');
+      expect(await link.getAttribute('href')).toBe(url);
+      await asked.getByRole('button', { name: 'Decline clerk_report' }).click();
+      await clerk.until(() => task.updates.length > 0);
+      expect(task.updates).toEqual([{ who: { action: 'decline' } }]);
+      task.complete(done);
+      await ended(id);
+    });
   });
 
   it('shows nothing to a token that may not call agents', async () => {

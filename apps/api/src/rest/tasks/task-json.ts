@@ -506,7 +506,17 @@ function encodeApprovals({ status }: Task): Pick<z.infer<typeof taskSummary>, 'a
   if (asked.length === 0) return {};
   return {
     approvals: asked.map(
-      ({ callId, tool, server, description, input, agents, expiresAt, unknownOutcome: isUnknown, question }) => ({
+      ({
+        callId,
+        tool,
+        server,
+        description,
+        input,
+        agents,
+        expiresAt,
+        unknownOutcome: isUnknown,
+        question,
+      }) => ({
         call_id: callId,
         tool,
         description,

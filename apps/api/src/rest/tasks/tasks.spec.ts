@@ -151,9 +151,18 @@ describe('the tasks of a tenant', () => {
     ]);
   });
 
-  it('say which calls wait for a person', async () => {
+  it('say which calls wait for a person, and what a tool itself asks', async () => {
     const call = { callId: 'call-1', tool: 'issues_close', description: 'Closes it.', input: { id: 7 } };
-    const message = { ...agentMessage({ id: ID, contextId: 'c' }, 'm', [dataPart({ approval: call })]) };
+    const requestedSchema = { type: 'object', properties: { name: { type: 'string' } } };
+    const questions = [
+      undefined,
+      { requestedSchema },
+      { url: 'https://pay.example/7' },
+      // It asks for what no browser should open, so it counts as a call.
+      { url: 'javascript:alert(1)' },
+    ];
+    const parts = questions.map((question) => dataPart({ approval: { ...call, question } }));
+    const message = { ...agentMessage({ id: ID, contextId: 'c' }, 'm', parts) };
     const status = {
       state: TaskState.TASK_STATE_INPUT_REQUIRED,
       message,
@@ -164,11 +173,17 @@ describe('the tasks of a tenant', () => {
       more: false,
     });
     const [, { tasks }] = (await outcome(await ask(''))) as [number, { tasks: object[] }];
-    expect(tasks).toMatchObject([
-      {
+    const approval = { call_id: 'call-1', tool: 'issues_close', description: 'Closes it.', input: { id: 7 } };
+    expect(tasks).toEqual([
+      expect.objectContaining({
         state: 'input-required',
-        approvals: [{ call_id: 'call-1', tool: 'issues_close', description: 'Closes it.', input: { id: 7 } }],
-      },
+        approvals: [
+          approval,
+          { ...approval, question: { requested_schema: requestedSchema } },
+          { ...approval, question: { url: 'https://pay.example/7' } },
+          approval,
+        ],
+      }),
     ]);
   });
 

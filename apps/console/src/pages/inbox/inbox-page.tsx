@@ -163,7 +163,8 @@ function Selection({
 /** The calls of these tasks, with how often each tool is to be called. */
 function Calls({ tasks }: { tasks: readonly InboxTask[] }) {
   const counts = new Map<string, number>();
-  for (const task of tasks) for (const { tool } of callsOf(task)) counts.set(tool, (counts.get(tool) ?? 0) + 1);
+  for (const task of tasks)
+    for (const { tool } of callsOf(task)) counts.set(tool, (counts.get(tool) ?? 0) + 1);
   return (
     <ul>
       {[...counts].map(([tool, count]) => (

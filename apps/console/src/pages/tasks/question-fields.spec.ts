@@ -1,4 +1,4 @@
-import { answerData, questionFields, readableParts } from './question-fields';
+import { answerData, questionFields, readableParts, schemaFields } from './question-fields';
 
 const schema = {
   type: 'object',
@@ -61,4 +61,9 @@ it('an answer has the types of its schema, and nothing of empty fields', () => {
   expect(answerData(questionFields(asked)!, form)).toEqual({ city: 'Bonn', nights: 3, pets: false });
   form.set('pets', 'on');
   expect(answerData(questionFields(asked)!, form)).toMatchObject({ pets: true });
+});
+
+it('the schema of a question of a tool has the same fields, and none without a schema', () => {
+  expect(schemaFields(schema)).toEqual(questionFields(asked));
+  expect(schemaFields(undefined)).toBeUndefined();
 });

@@ -88,7 +88,9 @@ function SchemaQuestion({ schema, ...props }: ApprovalCallProps & { schema: Reco
   return (
     <form onSubmit={submit}>
       <Stack gap="xs" align="flex-start">
-        {fields?.map((field) => <AnswerField key={field.name} field={field} />)}
+        {fields?.map((field) => (
+          <AnswerField key={field.name} field={field} />
+        ))}
         {!fields && (
           <>
             <Json value={schema} />
