@@ -95,13 +95,15 @@ describe('a client of an earlier revision', () => {
   it('gets the id of a task that takes long, and reads and cancels it on another process', async () => {
     const [one, other] = [await sdkClient(0), await sdkClient(1)];
     const _meta = { 'baton/metadata': { echo: { delayMs: 600_000 } } };
-    const { structuredContent, content } = await one.callTool({
-      name: 'echo',
-      arguments: { message: 'x' },
-      _meta,
-    });
-    const { taskId, state } = structuredContent as Json;
+    const early = await one.callTool({ name: 'echo', arguments: { message: 'x' }, _meta });
+    const { structuredContent, content } = early;
+    const { taskId, contextId, state } = structuredContent as Json;
     expect(state).toBe('working');
+    expect(early._meta).toMatchObject({
+      'baton/taskId': taskId,
+      'baton/contextId': contextId,
+      'baton/state': 'working',
+    });
     expect(JSON.stringify(content)).toContain('task_status');
     const status = await other.callTool({ name: 'task_status', arguments: { taskId } });
     expect(status.structuredContent).toMatchObject({ taskId, state: 'working' });

@@ -32,7 +32,7 @@ export function toolResult(task: Task, consoleUrl: string): CallToolResult {
   const { id, contextId, status } = task;
   const state = status?.state ?? TaskState.TASK_STATE_UNSPECIFIED;
   const said = status?.message?.parts ?? [];
-  const _meta = { 'baton/taskId': id, 'baton/contextId': contextId, 'baton/state': stateName(state) };
+  const _meta = metaOf(id, contextId, stateName(state));
   switch (state) {
     case TaskState.TASK_STATE_COMPLETED:
       return { ...output(task), _meta };
@@ -71,14 +71,21 @@ export function toolResult(task: Task, consoleUrl: string): CallToolResult {
 }
 
 /** The result of a call whose task goes on. @param why what ended the wait, as a sentence */
-export function workingResult(
-  id: string,
-  contextId: string,
-  why = '',
-): Pick<CallToolResult, 'content' | 'structuredContent'> {
+export function workingResult(id: string, contextId: string, why = ''): CallToolResult {
   const said = `${why}The task goes on. Call ${TASK_STATUS} with taskId "${id}" for its state and its result.`;
-  return { content: [text(said)], structuredContent: { taskId: id, contextId, state: 'working' } };
+  const state = 'working';
+  return {
+    content: [text(said)],
+    structuredContent: { taskId: id, contextId, state },
+    _meta: metaOf(id, contextId, state),
+  };
 }
+
+const metaOf = (id: string, contextId: string, state: string): Record<string, string> => ({
+  'baton/taskId': id,
+  'baton/contextId': contextId,
+  'baton/state': state,
+});
 
 const handle = ({ id, contextId, status }: Task, content: ContentBlock[]) => ({
   content,

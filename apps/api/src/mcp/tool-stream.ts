@@ -89,7 +89,7 @@ export class ToolStream implements FrameWriter {
   private handle(reason: string): string {
     if (!this.task) return '';
     const { id, contextId } = this.task;
-    const result = { ...workingResult(id, contextId, `${reason}. `), _meta: { 'baton/taskId': id } };
+    const result = workingResult(id, contextId, `${reason}. `);
     return this.answer(encodeEnvelope(this.request.id, this.options.complete(result)));
   }
 
