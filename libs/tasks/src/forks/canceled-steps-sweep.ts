@@ -39,10 +39,10 @@ export class CanceledStepsSweep extends RepeatedWork {
       const undo = await this.forks.undoCanceled(tenantId, taskId);
       if (undo) this.logger.info('a task undoes the steps of a canceled one', { tenantId, taskId, undo });
     } catch (error) {
-      // The tenant has no room for a task now, or the agent is disabled.
       if (!(error instanceof ProtocolError)) throw error;
       this.logger.warn('steps of a canceled task are not undone yet', { err: error, tenantId, taskId });
-      await this.compensations.postpone(tenantId, taskId, MAX_PAUSE_MS);
+      // Room for a task may come at any moment: `AGAIN_MS` is the pause. A disabled agent stays so until a person enables it.
+      if (error.kind !== 'limit-exceeded') await this.compensations.postpone(tenantId, taskId, MAX_PAUSE_MS);
       return;
     }
     await this.compensations.forget(tenantId, taskId);
