@@ -107,7 +107,7 @@ export class AccessGuard extends BearerGuard {
     const { access, roles, scopes: enough, isProtectedResource } = this.rulesOf(context);
     if (access === 'public') return true;
     const request = context.switchToHttp().getRequest<CallRequest & { user?: HostCaller }>();
-    const admission = await this.unauthenticated.admit(request);
+    const check = await this.unauthenticated.begin(request);
     try {
       if (access === undefined) await super.canActivate(context);
       else if (access === 'operator') await this.authenticateOperator(request);
@@ -115,13 +115,15 @@ export class AccessGuard extends BearerGuard {
     } catch (error) {
       const isRefused = error instanceof ProtocolError && error.kind === 'unauthenticated';
       if (isRefused) {
-        this.refuse(request, error);
+        check.refuse();
+        this.recordRefusal(request, error);
         if (isProtectedResource) await this.explainSignIn(context);
-      } else await this.unauthenticated.forgive(request, admission);
+      } else await check.forgive();
       throw error;
     }
+    // Without a token: it stays counted.
     if (!request.user && access !== 'operator') return true;
-    await this.unauthenticated.accept(request, admission);
+    await check.accept();
     if (access === 'operator') this.assertRole(roles, request);
     if (!request.user) return true;
     const { tenantId, scopes } = request.user;
@@ -173,8 +175,7 @@ export class AccessGuard extends BearerGuard {
    * A bad token counts, and is in the audit log: in that of its tenant if it was good once. A request without one is nobody
    * who signs in.
    */
-  private refuse(request: CallRequest, error: Error): void {
-    this.unauthenticated.refuse(request);
+  private recordRefusal(request: CallRequest, error: Error): void {
     if (request.headers.authorization === undefined) return;
     const { tenantId, principal = NOBODY } = (error instanceof RefusedTokenError && error.holder) || {};
     const by = { ...principal, address: request.ip, requestId: request.id };

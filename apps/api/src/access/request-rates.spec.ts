@@ -1,6 +1,8 @@
 import { TokenService } from '@baton/identity';
+import { setImmediate } from 'node:timers/promises';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { rawRequest } from '../../../../test/support/api/raw-request.js';
+import { InFlightRequests } from '../http/in-flight-requests.js';
 import { request, sampleTask } from '../../../../test/support/api/samples.js';
 
 /** Within the window of ten seconds. */
@@ -59,6 +61,30 @@ describe('requests without a good token', () => {
     expect((await api.rpc(request.get)).status).toBe(200);
     await statuses(MAX + 1, () => get('/v1/tasks'));
     expect(await statuses(3 * MAX, () => api.rpc(request.get))).not.toContain(429);
+  });
+
+  it('are not those that bring a good token before it is known to be good', async () => {
+    const tokens = api.app.get(TokenService, { strict: false });
+    verified.mockRestore();
+    const verify = tokens.verify.bind(tokens);
+    const requests = api.app.get(InFlightRequests);
+    const all = 3 * MAX;
+    // The look takes until all have come in, or one of them was refused.
+    jest.spyOn(tokens, 'verify').mockImplementation(async (secret) => {
+      while (requests.count < all && refused === 0) await setImmediate();
+      return verify(secret);
+    });
+    let refused = 0;
+    const ask = async () => {
+      const answer = await get('/v1/tasks', bad('reader'));
+      if (answer.status === 429) refused += 1;
+      return answer;
+    };
+    expect(await statuses(all, ask)).not.toContain(429);
+    // A bad one does not pass because of others with it.
+    jest.spyOn(tokens, 'verify').mockRestore();
+    const guesses = await statuses(2 * MAX, () => get('/v1/tasks', bad('guess')));
+    expect(guesses.filter((status) => status === 401)).toHaveLength(MAX);
   });
 
   it('are not those with a good token, those of guests, and probes', async () => {
