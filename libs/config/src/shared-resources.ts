@@ -50,12 +50,15 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     constants: {
       MAX_JSON_DEPTH: 'libs/a2a/src/json-limits.ts',
       MAX_JSON_VALUES: 'libs/a2a/src/json-limits.ts',
+      SMALL_WORK_BYTES: 'apps/api/src/http/loop-turns.ts',
     },
     share:
-      'Requests per second of an address without a token, of a tenant, and of its guests. JSON has {MAX_JSON_DEPTH} levels and {MAX_JSON_VALUES} values.',
-    exceeded: '429 with `Retry-After`. Larger JSON gets 400.',
+      'Requests per second of an address without a token, of a tenant, and of its guests. JSON has {MAX_JSON_DEPTH} levels and {MAX_JSON_VALUES} values. ' +
+      'Bodies, answers and events of more than {SMALL_WORK_BYTES} bytes take turns: one of a tenant at a time, and a third of the time while others send.',
+    exceeded: '429 with `Retry-After`. Larger JSON gets 400. Large work waits.',
     metrics: ['nodejs_eventloop_lag_p99_seconds', 'baton_limit_exceeded_total'],
     tests: [
+      'apps/api/src/http/loop-turns.spec.ts',
       'apps/api/src/access/request-rates.spec.ts',
       'test/e2e/hostile-content.e2e-spec.ts',
       'test/e2e/limits.e2e-spec.ts',

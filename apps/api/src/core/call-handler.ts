@@ -13,6 +13,8 @@ import {
 } from '@baton/a2a';
 import { type Span, traceIdsOf, type Tracer, Tracing } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
+import { holderOf } from '../http/body-reader.js';
+import { LoopTurns, SMALL_WORK_BYTES } from '../http/loop-turns.js';
 import { CallerLeft } from '../http/caller-left.js';
 import { Failures } from '../http/failures.js';
 import { type CallRequest, logContextOf } from '../http/requests.js';
@@ -57,6 +59,7 @@ export class CallHandler {
     private readonly runner: CallRunner,
     private readonly failures: Failures,
     private readonly tracing: Tracing,
+    private readonly turns: LoopTurns,
   ) {}
 
   /**
@@ -104,6 +107,11 @@ export class CallHandler {
       const result = await this.runner.run(call, context, exchange);
       // A stream has sent its headers by then.
       if (call.operation === 'sendMessage') reply.headers(headers(activatedIn(result as SendResult)));
+      const { bytes } = context.memory;
+      if (bytes > SMALL_WORK_BYTES) {
+        await this.turns.take(holderOf(request), bytes);
+        if (reply.raw.destroyed) throw new CallerLeft('it has not waited for its large answer');
+      }
       writer?.result(codec.encodeResult(call.operation, result, answered));
       if (writer?.isReadAtOnce) context.memory.release();
     } else if (writer) {

@@ -13,6 +13,7 @@ import { holderOf, tooLarge } from '../http/body-reader.js';
 import type { ConnectionLimit } from '../http/connection-limit.js';
 import type { BodyLease } from '../http/body-lease.js';
 import type { BodyMemoryPool } from '../http/body-memory-pool.js';
+import type { LoopTurns } from '../http/loop-turns.js';
 import type { Failures } from '../http/failures.js';
 import { logContextOf, requestRecorder } from '../http/requests.js';
 import { InFlightRequests } from '../http/in-flight-requests.js';
@@ -49,6 +50,7 @@ export interface Shared {
   failures: Failures;
   limits: LimitsService;
   bodyMemory: BodyMemoryPool;
+  turns: LoopTurns;
   connections: ConnectionLimit;
   guard: AccessGuard;
   unauthenticated: UnauthenticatedLimit;
@@ -124,6 +126,11 @@ export class GrpcHandler {
       reply.fail(failures.of(error, request));
       return false;
     }
+  }
+
+  /** Resolves when the complete message may be decoded. */
+  async turnFor(exchange: GrpcExchange | undefined): Promise<void> {
+    if (exchange?.memory) await this.shared.turns.take(exchange.memory.holder, exchange.memory.bytes);
   }
 
   /**

@@ -178,8 +178,10 @@ export class GrpcServer {
             });
           },
           onReceiveHalfClose: (next) => {
-            exchange?.received();
-            next();
+            void this.handler.turnFor(exchange).then(() => {
+              exchange?.received();
+              next();
+            });
           },
           onCancel: () => exchange?.reply.close(),
         }),

@@ -8,6 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import { networkOf } from './network-of.js';
 import type { BodyLease } from './body-lease.js';
 import { BodyMemoryPool } from './body-memory-pool.js';
+import { LoopTurns } from './loop-turns.js';
 import { assertPlainText } from './plain-text.js';
 import type { CallRequest } from './requests.js';
 import { CallerLeft } from './caller-left.js';
@@ -28,6 +29,7 @@ export class BodyReader {
     private readonly limits: LimitsService,
     private readonly environment: Environment,
     private readonly memory: BodyMemoryPool,
+    private readonly turns: LoopTurns,
   ) {}
 
   /**
@@ -48,10 +50,14 @@ export class BodyReader {
     const { bodyBytes } = size === 'operator' ? NO_LIMITS : await this.limits.of(callerOf(request).tenantId);
     const isOfTenant = bodyBytes !== null && bodyBytes < bytes;
     assertMediaType(request.raw, mediaTypes);
+    const holder = size === 'operator' ? 'operator' : holderOf(request);
     const body = await readBody(
       request.raw,
       isOfTenant ? { bytes: bodyBytes, ms, name: 'bodyBytes' } : { bytes, ms },
-      (onRefused) => this.memory.lease(size === 'operator' ? 'operator' : holderOf(request), onRefused),
+      {
+        leaseFor: (onRefused) => this.memory.lease(holder, onRefused),
+        turnFor: (length) => this.turns.take(holder, length),
+      },
     );
     if (!isUtf8(body)) throw new EnvelopeError('parse', 'the body is not UTF-8', null);
     return body.toString('utf8');
@@ -88,13 +94,20 @@ interface BodyLimit {
  * The whole body of a request.
  * @param limit a larger body is refused with `too-large`, a slower one with `request-timeout`; both name it. The rest of it is
  *   dropped after the answer (`LingeringResponse`).
- * @param leaseFor makes the lease that counts its bytes; a refusal ends the reading
+ * @param leaseFor makes the lease that counts its bytes until its turn has come; a refusal ends the reading
+ * @param turnFor resolves when the complete body may be parsed
  * @throws CallerLeft if the connection breaks before the end
  */
 function readBody(
   request: IncomingMessage,
   limit: BodyLimit,
-  leaseFor: (onRefused: (refusal: ProtocolError) => void) => BodyLease,
+  {
+    leaseFor,
+    turnFor,
+  }: {
+    leaseFor: (onRefused: (refusal: ProtocolError) => void) => BodyLease;
+    turnFor: (length: number) => Promise<void>;
+  },
 ): Promise<Buffer> {
   const { bytes, ms } = limit;
   if (Number(request.headers['content-length']) > bytes) return Promise.reject(tooLarge(limit));
@@ -102,13 +115,19 @@ function readBody(
     const body = new Chunks();
     const late = setTimeout(() => finish(() => reject(tooSlow(ms))), ms);
     const lease = leaseFor((refusal) => finish(() => reject(refusal)));
-    const finish = (outcome: () => void): void => {
+    const stop = (): void => {
       clearTimeout(late);
-      lease.end();
       request.removeAllListeners('data').off('end', onEnd).off('error', onGone).off('close', onGone);
+    };
+    const finish = (outcome: () => void): void => {
+      stop();
+      lease.end();
       outcome();
     };
-    const onEnd = (): void => finish(() => resolve(body.whole()));
+    const onEnd = (): void => {
+      stop();
+      void turnFor(body.length).then(() => finish(() => resolve(body.whole())));
+    };
     const onGone = (): void =>
       finish(() => reject(new CallerLeft('the request was not received completely')));
     request.on('end', onEnd).on('error', onGone).on('close', onGone);

@@ -4,6 +4,7 @@ import { Module } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { BodyReader } from './body-reader.js';
 import { BodyMemoryPool } from './body-memory-pool.js';
+import { LoopTurns } from './loop-turns.js';
 import { ConnectionLimit, publicConnections } from './connection-limit.js';
 import { ErrorFilter } from './error-filter.js';
 import { Failures } from './failures.js';
@@ -22,6 +23,7 @@ const SHARED = [
   Failures,
   BodyMemoryPool,
   BodyReader,
+  LoopTurns,
   ManagementPort,
   PublicUrl,
   ReadMemoryPool,

@@ -30,6 +30,11 @@ export class ReadLease implements ReadMemory {
     call.response.once('close', this.release);
   }
 
+  /** Bytes that the call has read, as JSON. */
+  get bytes(): number {
+    return this.taken.reduce((sum, bytes) => sum + bytes, 0);
+  }
+
   /** Throws `unavailable` if the call is strict and gets none. */
   async take(bytes: number): Promise<boolean> {
     const { tenantId, isStrict } = this.call;

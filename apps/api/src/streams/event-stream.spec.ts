@@ -1,3 +1,4 @@
+import { LoopTurns } from '../http/loop-turns.js';
 import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { type StreamItem, sseRecord } from '@baton/a2a';
@@ -72,6 +73,7 @@ function open(response: SlowResponse, options: Partial<StreamOptions> = {}) {
   const caller = new AbortController();
   const output = new SseOutput(response as unknown as ServerResponse, { 'x-request-id': 'r1' });
   const stream = new EventStream(output, caller, {
+    turnFor: async () => undefined,
     bufferBytes: 1024,
     stallMs: 60_000,
     memory: new StreamMemory(),
@@ -329,7 +331,7 @@ describe('the streams of a process', () => {
   }
 
   it('have no timer each for their heartbeats', async () => {
-    const streams = new EventStreams(new Metrics(), environment);
+    const streams = new EventStreams(new Metrics(), environment, new LoopTurns());
     const before = timers();
     const { done } = serve(streams, 100);
     expect(timers()).toBe(before);
@@ -338,7 +340,7 @@ describe('the streams of a process', () => {
   });
 
   it('hold a bounded number of events for slow readers together, and each goes on when its reader does', async () => {
-    const streams = new EventStreams(new Metrics(), environment);
+    const streams = new EventStreams(new Metrics(), environment, new LoopTurns());
     const seen: number[][] = [];
     const slow = Array.from({ length: 20 }, () => new SlowResponse(0));
     const sent = slow.map((raw, i) => {
@@ -362,7 +364,7 @@ describe('the streams of a process', () => {
   });
 
   it('all get heartbeats, and not all at once', async () => {
-    const streams = new EventStreams(new Metrics(), environment);
+    const streams = new EventStreams(new Metrics(), environment, new LoopTurns());
     const { responses, done } = serve(streams, 100);
     const beats = () => responses.filter(({ text }) => text.includes(': heartbeat')).length;
     const seen = new Set<number>();

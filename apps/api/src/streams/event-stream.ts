@@ -1,5 +1,6 @@
 import { type Frame, frameRecord, type Framing, ProtocolError, sseRecord, type StreamItem } from '@baton/a2a';
 import type { FastifyReply } from 'fastify';
+import { SMALL_WORK_BYTES } from '../http/loop-turns.js';
 import { StreamMemory } from './stream-memory.js';
 import { type RecordData, type StreamOutput, SseOutput } from './sse-output.js';
 
@@ -39,6 +40,8 @@ export interface StreamOptions {
   stallMs: number;
   /** What all streams of the process hold. */
   memory: StreamMemory;
+  /** Resolves when an item of so many characters may be encoded. */
+  turnFor(chars: number): Promise<void>;
   /** Called once, when the stream is over. */
   onEnd?(end: StreamEnd): void;
 }
@@ -96,6 +99,8 @@ export class EventStream {
     try {
       for await (const together of items) {
         for (const item of together) {
+          const chars = item.json?.length ?? 0;
+          if (chars > SMALL_WORK_BYTES) await this.options.turnFor(chars);
           if (this.end) break;
           for (const { sequence, data } of encoding.item(item)) {
             this.lastSequence = sequence;

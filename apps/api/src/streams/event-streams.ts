@@ -2,6 +2,8 @@ import { type StreamItem } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { gauge, type MetricOf, Metrics } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
+import { holderOf } from '../http/body-reader.js';
+import { LoopTurns } from '../http/loop-turns.js';
 import { type CallRequest, logContextOf } from '../http/requests.js';
 import { StreamMemory } from './stream-memory.js';
 import { type StreamOutput } from './sse-output.js';
@@ -47,6 +49,7 @@ export class EventStreams {
   constructor(
     metrics: Metrics,
     private readonly environment: Environment,
+    private readonly turns: LoopTurns,
   ) {
     this.openStreams = metrics.of(OPEN_STREAMS);
     this.memory = new StreamMemory(environment.sseBufferTotalBytes);
@@ -67,6 +70,7 @@ export class EventStreams {
       bufferBytes,
       stallMs,
       memory: this.memory,
+      turnFor: (chars) => this.turns.take(holderOf(request), chars),
       onEnd,
     });
     const group = this.add(stream);

@@ -1,0 +1,61 @@
+import { Injectable } from '@nestjs/common';
+
+/** Smaller work never waits. */
+export const SMALL_WORK_BYTES = 65_536;
+/** A pause is so many times as long as what was before it. */
+const PAUSE = 2;
+/** Longest pause, in ms. */
+const MAX_PAUSE_MS = 1_000;
+/** For so long a holder counts as active after it was seen, in ms. */
+const ACTIVE_MS = 1_000;
+
+interface Seen {
+  holder: string;
+  at: number;
+}
+
+/**
+ * Turns of the event loop for large work: to parse the body of a request, or to encode an answer or an event. That may take a tenth of a
+ * second, in which nobody else is served. A holder, as `BodyMemoryPool` knows it, has one turn at a time. While others send bodies, a
+ * pause follows each turn, so that the large work of one holder takes at most a third of the time.
+ */
+@Injectable()
+export class LoopTurns {
+  /** The end of the last turn of each holder, its pause included. */
+  private readonly ends = new Map<string, Promise<void>>();
+  private latest: Seen | undefined;
+  /** The latest of another holder than `latest`. */
+  private other: Seen | undefined;
+
+  /** Resolves when work on so many bytes may begin, which it must do at once. */
+  async take(holder: string, bytes: number): Promise<void> {
+    this.see(holder);
+    if (bytes <= SMALL_WORK_BYTES) return;
+    const before = this.ends.get(holder);
+    let end = (): void => undefined;
+    const over = new Promise<void>((resolve) => (end = resolve));
+    this.ends.set(holder, over);
+    await before;
+    const beganAt = performance.now();
+    const finish = (): void => {
+      if (this.ends.get(holder) === over) this.ends.delete(holder);
+      end();
+    };
+    // The work, and all that follows it without a wait, is over then.
+    setImmediate(() => {
+      const tookMs = performance.now() - beganAt;
+      if (this.hasOthers(holder)) setTimeout(finish, Math.min(tookMs * PAUSE, MAX_PAUSE_MS));
+      else finish();
+    });
+  }
+
+  private see(holder: string): void {
+    if (this.latest?.holder !== holder) this.other = this.latest;
+    this.latest = { holder, at: performance.now() };
+  }
+
+  private hasOthers(holder: string): boolean {
+    const last = this.latest?.holder === holder ? this.other : this.latest;
+    return last !== undefined && performance.now() - last.at < ACTIVE_MS;
+  }
+}
