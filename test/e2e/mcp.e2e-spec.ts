@@ -46,6 +46,12 @@ async function sdkClient(api = 0, path?: string): Promise<Client> {
   return client;
 }
 
+/** The result of a call, however long its task takes. */
+async function wholeResult({ result }: Awaited<ReturnType<McpCaller['tool']>>): Promise<Json> {
+  const { taskId, state } = (result!.structuredContent ?? {}) as Json;
+  return state === 'working' ? wholeResult(await callerAt().tool('task_status', { taskId })) : result!;
+}
+
 /** The task over A2A, on the other process. */
 const overA2A = async (id: string): Promise<Json> =>
   (await new RawCaller(stack.url(1), tenant.token).call('GetTask', { id })).result as Json;
@@ -601,8 +607,8 @@ describe('a client of the revision without sessions', () => {
 
   it('reads a large artifact as a resource, a page at a time, at any process', async () => {
     const message = 'ab€'.repeat(100_000);
-    const { result } = await callerAt().tool('echo', { message }, echo({ chunks: 12 }));
-    const links = (result!.content as Json[]).filter(({ type }) => type === 'resource_link');
+    const result = await wholeResult(await callerAt().tool('echo', { message }, echo({ chunks: 12 })));
+    const links = (result.content as Json[]).filter(({ type }) => type === 'resource_link');
     expect(links).toHaveLength(1);
     const [{ uri, size }] = links as [Json];
     const pages: Json[] = [];
