@@ -46,6 +46,12 @@ export class AgentFinder {
     return agent;
   }
 
+  /** Like `find`, and reads the agent again: this process may not have heard of a change yet. */
+  async findAnew(choice: AgentChoice, scope: AgentScope, call: OperationCall): Promise<Agent> {
+    this.agents.forget(scope.tenantId);
+    return this.find(choice, scope, call);
+  }
+
   private async choose(choice: AgentChoice, scope: AgentScope): Promise<Agent> {
     const { tenantId, profile, hostAgent } = scope;
     switch (choice.by) {

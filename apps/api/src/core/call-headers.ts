@@ -10,6 +10,7 @@ import type { CallRequest } from '../http/requests.js';
 
 const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 const QUOTED = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/;
+const LABEL_NEXT = /^next(?:\s*;\s*version=(\d{1,9}))?$/;
 const VISIBLE = /^[!-~]{1,255}$/;
 
 /** `A2A-Version`: the header, or else the query parameter of that name (A2A 1.0 §3.6.1). */
@@ -45,26 +46,50 @@ export function idempotencyKey(request: CallRequest): string | undefined {
   );
 }
 
+/** What `Baton-Agent-Label` asks for. */
+interface WantedLabel {
+  label: AgentLabel;
+  /** Only if this version has the label `next`. */
+  version?: number;
+}
+
 /**
- * `Baton-Agent-Label`: the version with which a new task begins. Throws `forbidden` for callers who may not write agents, whether there is
- * such a version or not, and `invalid-params` for a label that the agent does not have.
+ * `Baton-Agent-Label`: the version with which a new task begins: `stable`, `next`, or `next; version=3`. Throws `forbidden` for callers
+ * who may not write agents, whether there is such a version or not.
  */
-export function agentLabel(
-  request: CallRequest,
-  agent: Agent,
-  scopes: readonly Scope[],
-): AgentLabel | undefined {
+export function wantedLabel(request: CallRequest, scopes: readonly Scope[]): WantedLabel | undefined {
   const header = one(request, 'baton-agent-label')?.trim();
   if (header === undefined || header === '') return undefined;
   requireScope(['agents:write'], scopes);
-  if (header !== 'next' && header !== 'stable')
-    throw ProtocolError.invalidParams('Baton-Agent-Label', 'must be next or stable');
-  if (header === 'next' && !agent.labels?.next?.definition)
+  if (header === 'stable') return { label: header };
+  const next = LABEL_NEXT.exec(header);
+  if (!next) {
     throw ProtocolError.invalidParams(
       'Baton-Agent-Label',
-      `no version of the agent ${agent.slug} has the label next: give it to one with PUT /v1/agents/${agent.slug}/next`,
+      'must be next or stable, or next; version=<number>',
     );
-  return header;
+  }
+  return { label: 'next', ...(next[1] !== undefined && { version: Number(next[1]) }) };
+}
+
+/** Why an agent has no such version. Undefined: it has it. */
+export function missingLabel(
+  { label, version }: WantedLabel,
+  { slug, labels }: Agent,
+): ProtocolError | undefined {
+  if (label === 'stable') return undefined;
+  const next = labels?.next;
+  if (!next?.definition) {
+    return ProtocolError.invalidParams(
+      'Baton-Agent-Label',
+      `no version of the agent ${slug} has the label next: give it to one with PUT /v1/agents/${slug}/next`,
+    );
+  }
+  if (version === undefined || version === next.version) return undefined;
+  return new ProtocolError(
+    'conflict',
+    `version ${next.version} of the agent ${slug} has the label next, not version ${version}: another author may have given it away`,
+  );
 }
 
 /** The W3C trace context of the caller, if it is well formed. @param otherwise where no header says it */

@@ -18,7 +18,14 @@ import type { ReadLease } from '../http/read-lease.js';
 import { ReadMemoryPool } from '../http/read-memory-pool.js';
 import { type CallReply, type CallRequest, logContextOf } from '../http/requests.js';
 import { AgentCards } from './agent-cards.js';
-import { agentLabel, idempotencyKey, lastEventId, negotiateExtensions, traceparent } from './call-headers.js';
+import {
+  idempotencyKey,
+  lastEventId,
+  missingLabel,
+  negotiateExtensions,
+  traceparent,
+  wantedLabel,
+} from './call-headers.js';
 import { AgentFinder } from './agent-finder.js';
 
 /** A request and the reply to it, in any protocol. */
@@ -83,12 +90,17 @@ export class CallResolver {
     }
     const choice = profile.chooseAgent({ path: pathAgent, params, call });
     const scope = { tenantId, principal, scopes, agents, profile, hostAgent };
-    const agent = await this.agents.find(choice, scope, call);
+    let agent = await this.agents.find(choice, scope, call);
     logContextOf(request).agent = agent.slug;
     if ('message' in call.request) assertParts(profile.parts, call.request.message, agent);
     const after = lastEventId(request);
     const sentKey = 'message' in call.request ? idempotencyKey(request) : undefined;
-    const label = 'message' in call.request ? agentLabel(request, agent, scopes) : undefined;
+    const wanted = 'message' in call.request ? wantedLabel(request, scopes) : undefined;
+    if (wanted && missingLabel(wanted, agent)) {
+      agent = await this.agents.findAnew(choice, scope, call);
+      const missing = missingLabel(wanted, agent);
+      if (missing) throw missing;
+    }
     const extensions = negotiateExtensions(request, agent);
     const isRoot = pathAgent === undefined && agent.slug === hostAgent;
     if ('message' in call.request) await this.rates.countMessage(caller);
@@ -112,7 +124,7 @@ export class CallResolver {
         extensions: extensions.active,
         traceparent: traceparent(request, inMessage),
         lastEventId: after,
-        label,
+        label: wanted?.label,
         idempotencyKey: sentKey === undefined ? undefined : (retryKey ?? sentKey),
         ...(call.operation === 'getExtendedAgentCard' && {
           buildCard: (shown: Agent) => this.cards.build(shown, request, isRoot),

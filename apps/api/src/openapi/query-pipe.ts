@@ -53,6 +53,18 @@ export const flagQuery = (description: string): QueryPipe<boolean> =>
     throw ProtocolError.invalidParams(name, 'must be true or false');
   });
 
+/** A whole number. Empty is the same as left out. */
+export const wholeNumberQuery = (
+  description: string,
+  { minimum, maximum }: { minimum: number; maximum: number },
+): QueryPipe<number | undefined> =>
+  new QueryPipe({ description, schema: { type: 'integer', minimum, maximum } }, (text, name) => {
+    if (text === undefined || text === '') return undefined;
+    const number = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+    if (number >= minimum && number <= maximum) return number;
+    throw ProtocolError.invalidParams(name, `must be a whole number from ${minimum} to ${maximum}`);
+  });
+
 /** A time with its zone. Empty is the same as left out. */
 export const timeQuery = (description: string): QueryPipe<Date | undefined> =>
   new QueryPipe({ description, schema: { type: 'string', format: 'date-time' } }, (text, name) => {

@@ -87,8 +87,10 @@ export class AgentsClient {
     return answerOf(this.api.POST('/v1/agents/{agent}/next/promote', { params: { path: { agent } } }));
   }
 
-  async withdrawNext(agent: string): Promise<void> {
-    await answerOf(this.api.DELETE('/v1/agents/{agent}/next', { params: { path: { agent } } }));
+  /** @param version only if this one has the label. Unset: the one that has it */
+  async withdrawNext(agent: string, version?: number): Promise<void> {
+    const query = version === undefined ? {} : { version };
+    await answerOf(this.api.DELETE('/v1/agents/{agent}/next', { params: { path: { agent }, query } }));
   }
 
   async eraseVersion(agent: string, version: string): Promise<void> {

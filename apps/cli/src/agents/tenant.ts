@@ -86,17 +86,20 @@ export interface NextOptions extends ServerOptions {
   /** File of a new version. */
   file?: string;
   version?: number;
+  /** The version that loses the label. Unset: none with a share, if this one has none. */
+  replaces?: number;
 }
 
 /** Give a version the label `next`: a stored one, or a new one of a file. */
 export async function setNextVersion(cli: Cli, name: string, options: NextOptions): Promise<void> {
-  const { share, failures, file, version } = options;
+  const { share, failures, file, version, replaces } = options;
   const agent = file === undefined ? undefined : ((await readAgentFile(file)) as Record<string, unknown>);
   const body = {
     share,
     ...(failures !== undefined && { failures }),
     ...(version !== undefined && { version }),
     ...(agent && { agent }),
+    ...(replaces !== undefined && { replaces }),
   };
   const found = await clientOf(cli, options).setNext(name, body);
   if (options.json) return void printValue(cli.terminal, { slug: found.slug, next: found.next });
@@ -109,8 +112,13 @@ export async function promoteNext(cli: Cli, name: string, options: ServerOptions
   else cli.terminal.out(`Agent ${slug} has the contents of its next version (version ${version}).`);
 }
 
-export async function withdrawNext(cli: Cli, name: string, options: ServerOptions): Promise<void> {
-  await clientOf(cli, options).withdrawNext(name);
+/** @param options `only`: the version; unset: the one that has the label */
+export async function withdrawNext(
+  cli: Cli,
+  name: string,
+  options: ServerOptions & { only?: number },
+): Promise<void> {
+  await clientOf(cli, options).withdrawNext(name, options.only);
   if (options.json) printValue(cli.terminal, { slug: name, next: null });
   else cli.terminal.out(`All new tasks of agent ${name} begin with its stable version.`);
 }

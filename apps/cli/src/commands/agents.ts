@@ -116,6 +116,10 @@ function addVersionCommands(agents: Command, cli: Cli): void {
     )
     .option('-f, --file <path>', 'agent file of a new version (default: the version that has the label)')
     .option('--to-version <version>', 'in place of --file: a stored version')
+    .option(
+      '--replaces <version>',
+      'only if this version has the label now (default: with --share 0, only one without a share)',
+    )
     .option('--failures <count>', 'failed runs after which it may lose its share by itself (default: 5)')
     .action(async (agent: string, options: NextCommandOptions) =>
       (await tenant()).setNextVersion(cli, agent, nextOptions(options)),
@@ -123,9 +127,14 @@ function addVersionCommands(agents: Command, cli: Cli): void {
   ofAgent('promote', 'make a new stable version with the contents of the one that has the label next').action(
     async (agent: string, options: JsonOption) => (await tenant()).promoteNext(cli, agent, options),
   );
-  ofAgent('withdraw', 'take the label next away: all new tasks begin with the stable version').action(
-    async (agent: string, options: JsonOption) => (await tenant()).withdrawNext(cli, agent, options),
-  );
+  ofAgent('withdraw', 'take the label next away: all new tasks begin with the stable version')
+    .option('--only <version>', 'only if this version has the label')
+    .action(async (agent: string, { only, ...options }: JsonOption & { only?: string }) =>
+      (await tenant()).withdrawNext(cli, agent, {
+        ...options,
+        ...(only !== undefined && { only: parseCount('--only', only, MAX_VERSION) }),
+      }),
+    );
   ofAgent('restore', 'make a new version with the contents of an earlier one')
     .argument('<version>', 'number of the version')
     .action(async (agent: string, version: string, options: JsonOption) =>
@@ -143,6 +152,7 @@ interface NextCommandOptions extends ServerOptions {
   failures?: string;
   file?: string;
   toVersion?: string;
+  replaces?: string;
 }
 
 const MAX_FAILURES = 1_000;
@@ -152,6 +162,7 @@ function nextOptions({
   share,
   failures,
   toVersion,
+  replaces,
   ...options
 }: NextCommandOptions): tenantCommands.NextOptions {
   if (options.file !== undefined && toVersion !== undefined) {
@@ -162,6 +173,7 @@ function nextOptions({
     share: parseCount('--share', share, 100, 0),
     ...(failures !== undefined && { failures: parseCount('--failures', failures, MAX_FAILURES) }),
     ...(toVersion !== undefined && { version: parseCount('--to-version', toVersion, MAX_VERSION) }),
+    ...(replaces !== undefined && { replaces: parseCount('--replaces', replaces, MAX_VERSION) }),
   };
 }
 

@@ -123,11 +123,12 @@ export class AgentCatalogStore {
 
   /**
    * Give a version the label `next`, or another share. The stable version stays.
-   * @returns undefined if the agent is deleted, or has no such version besides the stable one
+   * @returns undefined if the agent is deleted, has no such version besides the stable one, or another version has the label that may not
+   *   lose it this way
    * @throws LimitReachedError if the tenant has no room for a new version
    */
   async setNext(
-    { tenantId, id, share, failures, version }: NewNext,
+    { tenantId, id, share, failures, version, replaces }: NewNext,
     actor: Actor = PLATFORM_ACTOR,
   ): Promise<CatalogEntry | undefined> {
     const isNew = typeof version !== 'number';
@@ -138,13 +139,17 @@ export class AgentCatalogStore {
           Prisma.sql`AND version <> ${version} AND EXISTS (SELECT FROM agent_versions v
             WHERE v.tenant_id = ${tenantId}::uuid AND v.agent_id = ${id}::uuid AND v.version = ${version} AND v.erased_at IS NULL)`,
         ];
+    const replaced =
+      replaces === undefined
+        ? Prisma.sql`AND (${share}::int > 0 OR next_version IS NULL OR next_share = 0 OR next_version = ${number})`
+        : Prisma.sql`AND next_version IS NOT DISTINCT FROM ${replaces}::int`;
     return this.catalog.change(tenantId, async (prisma, record) => {
       const [row] = await prisma.$queryRaw<EntryRow[]>`
         WITH written AS (
           UPDATE agents SET newest_version = greatest(version, newest_version, ${number}), next_version = ${number},
             next_share = ${share}::int, next_failures = ${failures}::int, next_ended = NULL, updated_at = now(),
             next_since = CASE WHEN next_version = ${number} THEN next_since ELSE now() END
-          WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND deleted_at IS NULL ${condition}
+          WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND deleted_at IS NULL ${condition} ${replaced}
           RETURNING *
         )
         SELECT ${ENTRY} FROM written`;
@@ -167,14 +172,20 @@ export class AgentCatalogStore {
 
   /**
    * Take the label `next` from that version, or the mark that it has lost it by itself.
+   * @param share only if it has the label with this share
    * @returns false if it has neither
    */
-  async withdrawNext({ tenantId, id, version }: AgentKey, actor: Actor = PLATFORM_ACTOR): Promise<boolean> {
+  async withdrawNext(
+    { tenantId, id, version }: AgentKey,
+    actor: Actor = PLATFORM_ACTOR,
+    share?: number,
+  ): Promise<boolean> {
+    const shared = share === undefined ? Prisma.empty : Prisma.sql`AND next_share = ${share}::int`;
     return this.catalog.change(tenantId, async (prisma, record) => {
       const [row] = await prisma.$queryRaw<{ slug: string }[]>`
         UPDATE agents SET ${NO_NEXT}, next_ended = NULL, updated_at = now()
         WHERE tenant_id = ${tenantId}::uuid AND id = ${id}::uuid AND deleted_at IS NULL
-          AND coalesce(next_version, (next_ended->>'version')::int) = ${version}
+          AND coalesce(next_version, (next_ended->>'version')::int) = ${version} ${shared}
         RETURNING slug`;
       if (!row) return false;
       const target = { kind: 'agent', name: row.slug } as const;

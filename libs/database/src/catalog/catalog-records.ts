@@ -83,6 +83,8 @@ export interface NewNext {
   failures: number;
   /** A version that is stored; or the definition of a new one, and who writes it. */
   version: number | { definition: AgentDefinition; by: string };
+  /** Only if this version has the label; null: only if none has it. Unset: a version without a share takes it from none with one. */
+  replaces?: number | null | undefined;
 }
 
 /** One version of an agent. */

@@ -1,4 +1,4 @@
-import { type AgentDefinition, ProtocolError } from '@baton/a2a';
+import { type AgentDefinition, type NextVersion, ProtocolError } from '@baton/a2a';
 import { assertConfig } from '@baton/agents';
 import { COMMAND_LINE } from '@baton/config';
 import { NameTakenError } from '@baton/database';
@@ -74,3 +74,39 @@ export const isStable = (name: string, version: number): ProtocolError =>
 
 export const noNext = (name: string): ProtocolError =>
   new ProtocolError('conflict', `no version of "${name}" has the label "next": give it to one first`);
+
+/** @param has the version with the label. Unset: none has it @param named null: none should have it */
+export const otherNext = (name: string, has: number | undefined, named: number | null): ProtocolError =>
+  new ProtocolError(
+    'conflict',
+    `${has === undefined ? 'no version' : `version ${has}`} of "${name}" has the label "next"${
+      named === null ? '' : `, not version ${named}`
+    }: read the agent again`,
+  );
+
+/** @param share of the version with the label. Unset: it has lost the label by itself */
+export const otherShare = (name: string, version: number, share: number | undefined): ProtocolError =>
+  new ProtocolError(
+    'conflict',
+    `version ${version} of "${name}" has ${share === undefined ? 'lost the label "next"' : `${share} % of new tasks`} now: read the agent again`,
+  );
+
+/** Why a version with the label `next` does not lose it to what is wanted. Undefined: it would. */
+export function keepsLabel(
+  name: string,
+  next: NextVersion | undefined,
+  {
+    share,
+    version,
+    replaces,
+  }: { share: number; version?: number | undefined; replaces?: number | null | undefined },
+): ProtocolError | undefined {
+  if (replaces !== undefined) {
+    return (next?.version ?? null) === replaces ? undefined : otherNext(name, next?.version, replaces);
+  }
+  if (share > 0 || !next || next.share === 0 || next.version === version) return undefined;
+  return new ProtocolError(
+    'conflict',
+    `version ${next.version} of "${name}" has the label "next" and ${next.share} % of new tasks: withdraw it first, or name it in \`replaces\``,
+  );
+}

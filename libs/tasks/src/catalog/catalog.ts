@@ -46,7 +46,10 @@ import {
   explainRefusal,
   isDefaultAgent,
   isStable,
+  keepsLabel,
   noNext,
+  otherNext,
+  otherShare,
   outrun,
   presentVersion,
   slugFixed,
@@ -91,6 +94,16 @@ export interface WantedNext {
   failures?: number | undefined;
   version?: number | undefined;
   document?: AgentDocument | undefined;
+  /** Only if this version has the label; null: only if none has it. Unset: a version without a share takes it from none with one. */
+  replaces?: number | null | undefined;
+}
+
+/** Which version loses the label `next`. */
+interface WithdrawnNext {
+  /** Unset: the one that has it. */
+  version?: number | undefined;
+  /** Only if it has this share. */
+  share?: number | undefined;
 }
 
 const DEFAULT_FAILURES = 5;
@@ -209,19 +222,28 @@ export class Catalog {
 
   /**
    * Give a version the label `next`: a share of new tasks begins with it, the others with the stable version.
-   * Throws `not-found` if there is no such version, and `conflict` if it was erased or is the stable one.
+   * Throws `not-found` if there is no such version, and `conflict` if it was erased or is the stable one, or if another version keeps the
+   * label: one with a share does not lose it to a version without one, unless the caller names it.
    */
   async setNext(author: Author, name: string, wanted: WantedNext): Promise<CatalogEntry> {
     const { tenantId, by, actor } = author;
     const current = await this.own(author, name);
-    const { share, failures = current.labels?.next?.failures ?? DEFAULT_FAILURES, document } = wanted;
+    const {
+      share,
+      failures = current.labels?.next?.failures ?? DEFAULT_FAILURES,
+      document,
+      replaces,
+    } = wanted;
     const version = document
       ? { definition: await this.nextDefinition(tenantId, current, document), by }
       : await this.storedNext(author, name, current, wanted.version);
     const entry = await this.entries
-      .setNext({ tenantId, id: current.id, share, failures, version }, actor)
+      .setNext({ tenantId, id: current.id, share, failures, version, replaces }, actor)
       .catch(explainLimit);
-    if (!entry) throw outrun(name);
+    if (!entry) {
+      const { labels } = await this.own(author, name);
+      throw keepsLabel(name, labels?.next, wanted) ?? outrun(name);
+    }
     await this.announce(tenantId);
     return entry;
   }
@@ -278,14 +300,23 @@ export class Catalog {
     throw outrun(name);
   }
 
-  /** Take the label `next` away, or the mark that it has ended by itself. Throws `conflict` if there is neither. */
-  async withdrawNext(author: Author, name: string): Promise<void> {
+  /**
+   * Take the label `next` away, or the mark that it has ended by itself. Throws `conflict` if there is neither, or if the version that is
+   * named does not have it.
+   */
+  async withdrawNext(author: Author, name: string, wanted: WithdrawnNext = {}): Promise<void> {
     const { tenantId, actor } = author;
     for (let tries = 0; tries < TRIES; tries++) {
       const { id, labels } = await this.own(author, name);
       const version = labels?.next?.version ?? labels?.ended?.version;
       if (version === undefined) throw noNext(name);
-      if (!(await this.entries.withdrawNext({ tenantId, id, version }, actor))) continue;
+      if (wanted.version !== undefined && wanted.version !== version) {
+        throw otherNext(name, version, wanted.version);
+      }
+      if (wanted.share !== undefined && wanted.share !== labels?.next?.share) {
+        throw otherShare(name, version, labels?.next?.share);
+      }
+      if (!(await this.entries.withdrawNext({ tenantId, id, version }, actor, wanted.share))) continue;
       await this.announce(tenantId);
       return;
     }

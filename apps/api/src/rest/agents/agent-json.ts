@@ -14,7 +14,7 @@ import type {
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { actorOf } from '../../access/actor.js';
-import { flagQuery } from '../../openapi/query-pipe.js';
+import { flagQuery, wholeNumberQuery } from '../../openapi/query-pipe.js';
 import { generatedSchemas, timeSchema } from '../../openapi/schemas.js';
 import { nextCursor } from '../paging.js';
 
@@ -284,8 +284,29 @@ export const nextBody = z
       .describe('After how many failed runs it may lose its share by itself. Default: as it is, or 5'),
     version: z.int().min(1).optional().describe('A stored version. Default: the one that has the label'),
     agent: agentBody.optional().describe('In place of `version`: the document of a new version'),
+    replaces: z
+      .int()
+      .min(1)
+      .nullable()
+      .optional()
+      .describe(
+        'Only if this version has the label, null: only if none has it; otherwise 409. Left out: whichever has it, but with share 0 ' +
+          'no other version that has a share',
+      ),
   })
   .meta({ id: 'NextVersionWrite' });
+
+/** `?version=` of a withdrawal. */
+export const WITHDRAWN_VERSION = wholeNumberQuery(
+  'Only if this version has the label, or the mark; otherwise 409. Left out: whichever has it',
+  { minimum: 1, maximum: 2_147_483_647 },
+);
+
+/** `?share=` of a withdrawal. */
+export const WITHDRAWN_SHARE = wholeNumberQuery('Only if the version has this share; otherwise 409', {
+  minimum: 0,
+  maximum: 100,
+});
 
 /** The open tasks of an agent that have begun with the same version. */
 const openVersion = z

@@ -1,13 +1,20 @@
 import { parseFields } from '@baton/a2a';
 import { parseWholeDocument } from '@baton/agents';
 import { AgentDirectory, Catalog } from '@baton/tasks';
-import { Controller, Delete, HttpCode, Param, Post, Put, Req } from '@nestjs/common';
+import { Controller, Delete, HttpCode, Param, Post, Put, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { RequireScope } from '../../access/access.guard.js';
 import { BodyReader } from '../../http/body-reader.js';
 import { Describe } from '../../openapi/route.js';
-import { agentAnswer, authorOf, encodeAgent, nextBody } from './agent-json.js';
+import {
+  agentAnswer,
+  authorOf,
+  encodeAgent,
+  nextBody,
+  WITHDRAWN_SHARE,
+  WITHDRAWN_VERSION,
+} from './agent-json.js';
 
 /** The version of an agent that gets a share of new tasks. */
 @Controller('v1/agents/:agent/next')
@@ -63,9 +70,14 @@ export class AgentNextController {
   @RequireScope('agents:write')
   @Delete()
   @HttpCode(204)
-  async withdraw(@Param('agent') name: string, @Req() request: FastifyRequest): Promise<void> {
+  async withdraw(
+    @Param('agent') name: string,
+    @Query('version', WITHDRAWN_VERSION) version: number | undefined,
+    @Query('share', WITHDRAWN_SHARE) share: number | undefined,
+    @Req() request: FastifyRequest,
+  ): Promise<void> {
     const author = authorOf(request);
-    await this.catalog.withdrawNext(author, name);
+    await this.catalog.withdrawNext(author, name, { version, share });
     this.directory.forget(author.tenantId);
   }
 }

@@ -9,7 +9,7 @@ import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { useCaller } from '../../session/caller';
 import { AgentSource } from './agent-source';
-import { type Agent, agentQuery, documentText, schemaQuery, withdrawNext, writeAgent } from './agents-api';
+import { type Agent, agentQuery, documentText, endTry, schemaQuery, writeAgent } from './agents-api';
 import { BothVersions } from './both-versions';
 import { schemaCompletions } from './schema-help';
 
@@ -69,8 +69,10 @@ function Editor({
   const name = edited?.slug;
   const { can } = useCaller();
   const [text, setText] = useState(initial);
-  /** Whether a version has the label next, without a share: it was tried. */
-  const [isTried, setTried] = useState(edited?.next?.share === 0);
+  /** The version with the label next and without a share: it was tried. */
+  const [tried, setTried] = useState(edited?.next?.share === 0 ? edited.next.version : undefined);
+  /** What was saved: the server has accepted it. */
+  const [saved, setSaved] = useState<Pick<Agent, 'slug' | 'version'> & { text: string }>();
   const [checked, setChecked] = useState<Checked>();
   const navigate = useNavigate();
   const queries = useQueryClient();
@@ -96,13 +98,20 @@ function Editor({
           const tools = options.checkTools === true && unchecked.length === 0 ? ` ${TOOLS_FIT}` : '';
           return setChecked({ text, problems: found, outcome: `${OUTCOMES[outcome]}${tools}` });
         }
-        // What was tried is saved, or was not good enough.
-        if (isTried) await withdrawNext(agent.slug);
-        await queries.invalidateQueries({ queryKey: ['agents'] });
-        await navigate({ to: '/agents/$agent', params: { agent: agent.slug }, ignoreBlocker: true });
+        setChecked(undefined);
+        setSaved({ ...agent, text });
+        leave.mutate(agent.slug);
       } catch (error) {
         noteRefusal(source, error);
       }
+    },
+  });
+  const leave = useMutation({
+    mutationFn: async (slug: string) => {
+      // What was tried is saved, or was not good enough.
+      if (tried !== undefined) await endTry(slug, tried);
+      await queries.invalidateQueries({ queryKey: ['agents'] });
+      await navigate({ to: '/agents/$agent', params: { agent: slug }, ignoreBlocker: true });
     },
   });
   const noteRefusal = (source: AgentSource, error: unknown): void => {
@@ -119,9 +128,10 @@ function Editor({
     setChecked({ text, problems: source.problems(undefined) });
     return undefined;
   };
+  const isUnsaved = text !== (saved?.text ?? initial);
   useBlocker({
-    shouldBlockFn: () => text !== initial && !window.confirm('Leave this page? Your changes are lost.'),
-    enableBeforeUnload: () => text !== initial,
+    shouldBlockFn: () => isUnsaved && !window.confirm('Leave this page? Your changes are lost.'),
+    enableBeforeUnload: () => isUnsaved,
   });
   const isChecked = checked?.text === text;
   return (
@@ -153,7 +163,12 @@ function Editor({
           >
             Check the tools
           </Button>
-          <Button size="xs" loading={write.isPending} onClick={() => write.mutate({ dryRun: false })}>
+          <Button
+            size="xs"
+            disabled={saved !== undefined}
+            loading={write.isPending || leave.isPending}
+            onClick={() => write.mutate({ dryRun: false })}
+          >
             Save
           </Button>
         </>
@@ -185,12 +200,19 @@ function Editor({
         ) : (
           <ErrorView error={checked.error} title="It was not accepted" />
         ))}
-      {edited && can('agents:call') && (
+      {saved && leave.error && (
+        <ErrorView
+          error={leave.error}
+          title={`Version ${saved.version} is saved, but version ${tried} is still being tried: it could not be withdrawn`}
+          retry={() => leave.mutate(saved.slug)}
+        />
+      )}
+      {edited && !saved && can('agents:call') && (
         <BothVersions
           agent={edited}
           prepare={prepare}
           onRefused={(error) => noteRefusal(new AgentSource(text), error)}
-          onTried={() => setTried(true)}
+          onTried={setTried}
         />
       )}
     </Page>

@@ -1,6 +1,7 @@
 import type { Schema } from '@cfworker/json-schema';
 import { queryOptions } from '@tanstack/react-query';
 import { stringify } from 'yaml';
+import { ApiError } from '../../api/api-error';
 import { answerOf, api } from '../../api/client';
 import type { TenantSchemas } from '@baton/contract';
 import { BASE } from '../../base';
@@ -99,13 +100,17 @@ export async function writeAgent(
   );
 }
 
-/** Gives a new version the label `next`, without a share of new tasks. @returns its number */
-export async function tryVersion(name: string, document: unknown): Promise<number | undefined> {
+/**
+ * Gives a new version the label `next`, without a share of new tasks. The server refuses it while another version has a share.
+ * @returns its number
+ */
+export async function tryVersion(name: string, document: unknown): Promise<number> {
   const body = { share: 0, agent: document as Record<string, unknown> };
   const agent = await answerOf(
     api.PUT('/v1/agents/{agent}/next', { params: { path: { agent: name } }, body: body as never }),
   );
-  return agent.next?.version;
+  if (!agent.next) throw new Error('The server does not say which version is tried.');
+  return agent.next.version;
 }
 
 export const setEnabled = (name: string, enabled: boolean, etag: string | undefined): Promise<unknown> =>
@@ -135,9 +140,25 @@ export const restoreVersion = (name: string, version: number, etag: string | und
 export const promoteNext = (name: string) =>
   answerOf(api.POST('/v1/agents/{agent}/next/promote', { params: { path: { agent: name } } }));
 
-/** Takes the label `next` away, or the mark that it was lost. */
-export const withdrawNext = (name: string) =>
-  answerOf(api.DELETE('/v1/agents/{agent}/next', { params: { path: { agent: name } } }));
+/**
+ * Takes the label `next` from a version, or the mark that it was lost. Rejects with the status 409 if the version does not have it.
+ * @param share only if it has this share
+ */
+export const withdrawNext = (name: string, version: number, share?: number) =>
+  answerOf(
+    api.DELETE('/v1/agents/{agent}/next', {
+      params: { path: { agent: name }, query: { version, ...(share !== undefined && { share }) } },
+    }),
+  );
+
+/** Ends the try of a version. Nothing is left to do if it has no longer the label, or has been given a share meanwhile. */
+export async function endTry(name: string, version: number): Promise<void> {
+  try {
+    await withdrawNext(name, version, 0);
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 409)) throw error;
+  }
+}
 
 /** The names of the secrets that an agent uses: `{secret: crm}` anywhere, and the `key` of its model. */
 export function secretNames({ config }: Record<string, unknown>): string[] {

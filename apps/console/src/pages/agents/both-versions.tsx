@@ -1,17 +1,23 @@
-import { Anchor, Button, Group, Stack, Text, Textarea } from '@mantine/core';
+import { Alert, Anchor, Button, Group, Stack, Text, Textarea } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { fetchApi } from '../../api/client';
+import { sendMessage } from '../../a2a/send-message';
 import { ErrorView } from '../../components/error-view';
 import { Section } from '../../components/section';
 import { TaskComparison, useComparedTask } from '../../comparison/task-comparison';
 import { type Agent, tryVersion } from './agents-api';
 
+/** A task, and the version of the agent that it is for. Null: the page does not know it. */
+interface TriedTask {
+  id: string;
+  version: number | null;
+}
+
 /** The task of each version. */
 interface Tried {
-  stable: string;
-  next: string;
+  stable: TriedTask;
+  next: TriedTask;
 }
 
 /**
@@ -19,10 +25,10 @@ interface Tried {
  * what is being written: it is stored with the label `next`, without a share of new tasks.
  * @param prepare the document that is being written; undefined if it can't be sent
  * @param onRefused is told why the server has not taken it
- * @param onTried is told that the label `next` is given now
+ * @param onTried is told which version has the label `next` now
  */
 export function BothVersions({
-  agent: { slug, next },
+  agent: { slug, version: stable, next },
   prepare,
   onRefused,
   onTried,
@@ -30,7 +36,7 @@ export function BothVersions({
   agent: Agent;
   prepare: () => unknown;
   onRefused: (error: unknown) => void;
-  onTried: () => void;
+  onTried: (version: number) => void;
 }) {
   const [text, setText] = useState('Hello');
   const queries = useQueryClient();
@@ -38,16 +44,20 @@ export function BothVersions({
     mutationFn: async (): Promise<Tried | undefined> => {
       const document = prepare();
       if (document === undefined) return undefined;
+      let version: number;
       try {
-        await tryVersion(slug, document);
+        version = await tryVersion(slug, document);
       } catch (error) {
         onRefused(error);
         return undefined;
       }
-      onTried();
+      onTried(version);
       await queries.invalidateQueries({ queryKey: ['agents'], refetchType: 'none' });
-      const [stable, tried] = await Promise.all([send(slug, text, 'stable'), send(slug, text, 'next')]);
-      return { stable, next: tried };
+      const send = (label: string): Promise<string> =>
+        sendMessage({ agent: slug, parts: [{ text }], headers: { 'baton-agent-label': label } });
+      // Another author may try something else at the same time.
+      const [ofStable, ofNext] = await Promise.all([send('stable'), send(`next; version=${version}`)]);
+      return { stable: { id: ofStable, version: stable }, next: { id: ofNext, version } };
     },
   });
   // Others get what has a share.
@@ -57,7 +67,7 @@ export function BothVersions({
       <Stack gap="xs">
         <Text size="sm">
           {isTaken
-            ? `Version ${next.version} has a share of new tasks. Promote it or withdraw it first: what you try takes its place.`
+            ? `Version ${next.version} has a share of new tasks. Promote it or withdraw it first.`
             : 'Sends a message to the agent as it is stored, and as it is written above. Nobody else gets what you try.'}
         </Text>
         <Textarea
@@ -85,18 +95,20 @@ export function BothVersions({
 }
 
 function Both({ tried: { stable, next } }: { tried: Tried }) {
-  const one = useComparedTask(stable);
-  const two = useComparedTask(next);
+  const one = useComparedTask(stable.id);
+  const two = useComparedTask(next.id);
   const error = one.error ?? two.error;
   if (error) return <ErrorView error={error} />;
   if (!one.data || !two.data) return <Text size="sm">The versions are at work …</Text>;
   return (
     <Stack gap="xs">
+      <OtherVersion name="The stored version" wanted={stable.version} answered={one.data.agent_version} />
+      <OtherVersion name="The written version" wanted={next.version} answered={two.data.agent_version} />
       <TaskComparison one={one.data} two={two.data} names={['As it is stored', 'As it is written']} />
       <Group>
         {[
-          [stable, 'Trace of the stored version'],
-          [next, 'Trace of the written version'],
+          [stable.id, 'Trace of the stored version'],
+          [next.id, 'Trace of the written version'],
         ].map(([id, label]) => (
           // This page has what is being written.
           <Anchor key={id} component={Link} to={`/tasks/${id}`} target="_blank" size="sm" underline="always">
@@ -108,21 +120,21 @@ function Both({ tried: { stable, next } }: { tried: Tried }) {
   );
 }
 
-interface Sent {
-  result?: { task: { id: string } };
-  error?: { message: string };
-}
-
-/** Sends a message to the version with a label, and does not wait. @returns the id of the task. Throws with the reason */
-async function send(slug: string, text: string, label: 'next' | 'stable'): Promise<string> {
-  const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }] };
-  const params = { message, configuration: { returnImmediately: true } };
-  const response = await fetchApi(`/agents/${encodeURIComponent(slug)}`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'a2a-version': '1.0', 'baton-agent-label': label },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params }),
-  });
-  const { result, error } = (await response.json()) as Sent;
-  if (!result) throw new Error(error?.message ?? `The server answers with ${response.status}.`);
-  return result.task.id;
+/** That another version has answered. Nothing if it is the one that was wanted, or if that is not known. */
+function OtherVersion({
+  name,
+  wanted,
+  answered,
+}: {
+  name: string;
+  wanted: number | null;
+  answered: number | null;
+}) {
+  if (wanted === null || answered === null || wanted === answered) return undefined;
+  return (
+    <Alert color="orange" variant="light" role="alert" title={`${name} has not answered`}>
+      It is version {wanted}. Version {answered} has answered: another author has tried or saved a version at
+      the same time. Run both versions again, or read this page again if that is no help.
+    </Alert>
+  );
 }

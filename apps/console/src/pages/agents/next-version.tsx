@@ -43,7 +43,7 @@ export function NextVersion({ agent }: { agent: Agent }) {
                 label="Withdraw"
                 name={slug}
                 question={`Withdraw version ${next.version} of ${slug}?`}
-                act={() => withdrawNext(slug)}
+                act={() => withdrawNext(slug, next.version)}
               >
                 All new tasks begin with version {stable}.
               </ConfirmButton>
@@ -73,7 +73,7 @@ export function NextVersion({ agent }: { agent: Agent }) {
               label="Dismiss"
               name={slug}
               question={`Dismiss the notice about version ${ended.version}?`}
-              act={() => withdrawNext(slug)}
+              act={() => withdrawNext(slug, ended.version)}
             >
               It stays in the list of versions.
             </ConfirmButton>
