@@ -113,7 +113,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   const attacks = await attacker.outcome(services, options.patience * 1000);
   await attacker.stop();
   await calling;
-  const mcpRecords = await mcp.outcome(options.patience * 1000);
+  const mcpOutcome = await mcp.outcome(options.patience * 1000);
   await mcp.stop();
 
   tell(`reading the logs of ${load.records.length} tasks`);
@@ -131,7 +131,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
     foreignAsks,
     attacks,
     schedules: scheduleRecords,
-    mcp: mcpRecords,
+    mcp: mcpOutcome,
     marks,
     crashes,
   };

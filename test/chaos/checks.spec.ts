@@ -5,7 +5,9 @@ import type {
   Observations,
   OddAnswer,
   Said,
+  McpOutcome,
   McpRecord,
+  McpTaskRecord,
   ScheduleRecord,
 } from './observations.js';
 import { MARK, observed, OTHER_MARK, soundEcho, soundScribe } from './observations.fixture.js';
@@ -369,38 +371,78 @@ describe('of the times of a schedule the checks', () => {
 });
 
 describe('checks of calls over MCP', () => {
-  const sound: McpRecord = {
+  const call: McpRecord = {
     number: 7,
     kind: 'once',
     client: '2026-07-28',
     taskId: 't',
     told: { state: 'completed', text: 'done answer 7' },
-    stored: { state: 'completed', text: 'done answer 7' },
     keys: ['key'],
-    isUnknown: false,
+    questions: [],
   };
-  const waiting = { state: 'input-required', text: '' };
-  const found = (record: McpRecord): Defect[] => defectsOf(observed(soundEcho(), { mcp: [record] }));
+  const task: McpTaskRecord = {
+    taskId: 't',
+    number: 7,
+    state: 'completed',
+    text: 'done answer 7',
+    retries: 0,
+    effects: [{ key: 'key', outcome: 'confirmed' }],
+  };
+  const found = (
+    record: Partial<McpRecord>,
+    stored: Partial<McpTaskRecord> | undefined = {},
+    more: Partial<McpOutcome> = {},
+  ): Defect[] => {
+    const whole = { ...call, ...record };
+    const mcp: McpOutcome = {
+      records: [whole],
+      tasks: [{ ...task, ...stored }],
+      received: whole.keys.length,
+      ...more,
+    };
+    return defectsOf(observed(soundEcho(), { mcp }));
+  };
+  const unanswered = { taskId: undefined, told: undefined, fault: 'tools/call: no' };
 
-  it('find nothing if a tool was called once, again with its key, or has an unknown outcome', () => {
-    expect(found(sound)).toEqual([]);
-    expect(found({ ...sound, kind: 'again', keys: ['key', 'key'] })).toEqual([]);
-    expect(found({ ...sound, told: waiting, stored: waiting, isUnknown: true })).toEqual([]);
+  it('find nothing if a tool was called once, again with its key, or after an approval of its unknown outcome', () => {
+    expect(found({})).toEqual([]);
+    expect(found({ kind: 'again', keys: ['key', 'key'] }, { retries: 1 })).toEqual([]);
+    expect(found({ keys: ['key', 'key'], questions: [['key']] })).toEqual([]);
+    expect(found({ keys: ['key'], questions: [['key']] })).toEqual([]);
   });
 
-  it.each<[string, Defect, Partial<McpRecord>]>([
+  it('find nothing but the fault of a call without an answer, whether or not it was accepted', () => {
+    expect(found(unanswered)).toEqual(['unexpected']);
+    expect(found({ ...unanswered, fault: undefined, keys: [] }, {}, { tasks: [] })).toEqual(['stuck']);
+  });
+
+  it.each<[string, Defect, Partial<McpRecord>, Partial<McpTaskRecord>?]>([
     ['a second call', 'doubled', { keys: ['key', 'key'] }],
-    ['a second key', 'doubled', { kind: 'again', keys: ['key', 'other'] }],
+    ['a third call after one approval', 'doubled', { keys: ['key', 'key', 'key'], questions: [['key']] }],
+    ['a second call after an approval of another one', 'doubled', { keys: ['key', 'key'], questions: [['x']] }],
+    ['a second call by the same attempt', 'doubled', { kind: 'again', keys: ['key', 'key'] }],
+    ['a second call of a task that did not end', 'doubled', { ...unanswered, keys: ['key', 'key'] }],
+    ['a second key', 'doubled', { kind: 'again', keys: ['key', 'other'] }, { retries: 1 }],
     ['a call that never came', 'lost', { keys: [] }],
+    ['a call that the ledger does not have', 'wrong', {}, { effects: [] }],
     ['another answer', 'wrong', { told: { state: 'completed', text: 'done answer 8' } }],
-    ['another state in A2A', 'wrong', { stored: { state: 'failed', text: '' } }],
-    ['a question about a call that is known', 'wrong', { told: waiting, stored: waiting }],
-    [
-      'a question about a call that may be repeated',
-      'wrong',
-      { kind: 'again', told: waiting, stored: waiting, isUnknown: true },
-    ],
+    ['another answer in A2A', 'wrong', {}, { text: 'done answer 8' }],
+    ['another state in A2A', 'wrong', {}, { state: 'failed' }],
+    ['another state', 'wrong', { told: { state: 'failed', text: '' } }, { state: 'failed' }],
+    ['a question about a call that is known', 'wrong', { questions: [[]] }],
+    ['a question about a call that may be repeated', 'wrong', { kind: 'again', questions: [['key']] }],
     ['a refusal', 'unexpected', { fault: 'tools/call: no' }],
     ['a client that gave up', 'stuck', { told: undefined }],
-  ])('find %s', (_what, defect, change) => expect(found({ ...sound, ...change })).toContain(defect));
+    ['another task than the one that the client was told', 'lost', { taskId: 'u' }],
+  ])('find %s', (_what, defect, change, stored) => expect(found(change, stored)).toContain(defect));
+
+  it('find calls and tasks beside those that were made', () => {
+    expect(found({}, {}, { received: 2 })).toEqual(['unexpected']);
+    const twin = { ...task, taskId: 'u' };
+    expect(found({}, {}, { tasks: [task, twin] })).toEqual(['doubled']);
+    expect(found({}, {}, { tasks: [task, { ...twin, number: 8 }] })).toEqual(['unexpected']);
+    expect(found({}, {}, { tasks: [task, { ...twin, number: undefined }] })).toEqual(['unexpected']);
+    expect(found({}, {}, { tasks: [] })).toContain('lost');
+    expect(found({ ...unanswered, fault: undefined }, {}, { tasks: [] })).toContain('unexpected');
+  });
 });

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type ModernMcpServer, startModernServer } from '../support/mcp-server/modern-server.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import type { ApiAddress, Credentials } from './caller.js';
-import type { McpRecord } from './observations.js';
+import type { McpOutcome, McpRecord, McpTaskRecord } from './observations.js';
 
 const RETRY_MS = 300;
 /** How long a request may take: calls of older clients wait for the end of their task. */
@@ -17,6 +17,8 @@ const MODERN = '2026-07-28';
 const OLDER = '2025-11-25';
 const EFFECT_KEY = 'baton/effectKey';
 const META = 'io.modelcontextprotocol';
+/** JSON-RPC: a fault of the moment, so the caller sends again. */
+const UNAVAILABLE = -32603;
 const KINDS = ['once', 'again', 'slow'] as const;
 
 /** Members that all answers share, as far as this load reads them. */
@@ -24,6 +26,7 @@ interface McpAnswer {
   result?: {
     taskId?: string;
     status?: string;
+    inputRequests?: Record<string, unknown>;
     isError?: boolean;
     content?: { text?: string }[];
     result?: McpAnswer['result'];
@@ -34,11 +37,13 @@ interface McpAnswer {
 
 /**
  * Calls over MCP, of a tenant of its own. The agent that they call has a model that calls a tool of another MCP server, which counts its
- * calls. Model and server live in this process, which nothing strikes.
+ * calls. Model and server live in this process, which nothing strikes. Where a call waits for a person, the client approves.
  */
 export class McpLoad {
   private readonly records: McpRecord[] = [];
   private readonly calling = new Set<Promise<void>>();
+  /** Callers wait no longer. */
+  private readonly giveUp = new AbortController();
   private readonly stopping = new AbortController();
   private turn = 0;
 
@@ -76,7 +81,7 @@ export class McpLoad {
       ],
     });
     const load = new McpLoad(apis, who, provider, server);
-    setMaxListeners(0, load.stopping.signal);
+    setMaxListeners(0, load.giveUp.signal, load.stopping.signal);
     await load.rest('PUT', '/v1/agents/clerk', {
       name: 'Clerk',
       description: 'Calls a tool.',
@@ -99,12 +104,12 @@ export class McpLoad {
         kind: KINDS[n % KINDS.length] ?? 'once',
         client: n % 2 === 0 ? MODERN : OLDER,
         keys: [],
-        isUnknown: false,
+        questions: [],
       };
       this.records.push(record);
       const calling = (record.client === MODERN ? this.callModern(record) : this.callOlder(record))
         .catch((error: unknown) => {
-          if (!this.stopping.signal.aborted)
+          if (!this.giveUp.signal.aborted)
             record.fault = error instanceof Error ? error.message : String(error);
         })
         .finally(() => this.calling.delete(calling));
@@ -114,31 +119,61 @@ export class McpLoad {
   }
 
   /** What has become of the calls, at the latest after `ms`. */
-  async outcome(ms: number): Promise<McpRecord[]> {
-    const over = delay(ms, undefined, { ref: false }).then(() => this.stopping.abort());
+  async outcome(ms: number): Promise<McpOutcome> {
+    const over = delay(ms, undefined, { ref: false }).then(() => this.giveUp.abort());
     await Promise.race([over, Promise.all(this.calling)]);
     for (const record of this.records) {
       const calls = this.server.calls.filter(({ input }) => input.n === record.number);
       record.keys = calls.map(({ meta }) => String(meta[EFFECT_KEY]));
-      if (record.taskId === undefined) continue;
-      const { state, task } = (await this.rest('GET', `/v1/tasks/${record.taskId}`)) as RestTask;
-      record.stored = {
+    }
+    const received = this.server.calls.length;
+    return { records: this.records, tasks: await this.tasks(), received };
+  }
+
+  async stop(): Promise<void> {
+    this.giveUp.abort();
+    this.stopping.abort();
+    await Promise.all([this.provider.stop(), this.server.stop()]);
+  }
+
+  /** All tasks of the tenant, whether or not a caller knows of them. */
+  private async tasks(): Promise<McpTaskRecord[]> {
+    const listed = new Map<string, string>();
+    let cursor: string | null = '';
+    while (cursor !== null) {
+      const page: RestList = (await this.rest('GET', `/v1/tasks?limit=100&cursor=${cursor}`)) as RestList;
+      for (const { task_id: id, first_message: text = '' } of page.tasks) listed.set(id, text);
+      cursor = page.next_cursor;
+    }
+    const tasks: McpTaskRecord[] = [];
+    for (const [taskId, words] of listed) {
+      const { state, task, runs } = (await this.rest('GET', `/v1/tasks/${taskId}`)) as RestTask;
+      const [, number] = WORDS.exec(words) ?? [];
+      tasks.push({
+        taskId,
+        number: number === undefined ? undefined : Number(number),
         state,
         text: textOf(
           task.artifacts?.filter(isReply).flatMap(({ parts }) => parts) ?? task.status?.message?.parts,
         ),
-      };
-      const { effects } = (await this.rest('GET', `/v1/effects?task=${record.taskId}`)) as RestEffects;
-      record.isUnknown = effects.some(
-        ({ outcome, unknown_outcome: was }) => outcome === 'unknown' || was === true,
-      );
+        retries: runs.reduce((sum, { attempt }) => sum + Math.max(0, attempt - 1), 0),
+        effects: (await this.effects(taskId)).map(({ key, outcome }) => ({ key, outcome })),
+      });
     }
-    return this.records;
+    return tasks;
   }
 
-  async stop(): Promise<void> {
-    this.stopping.abort();
-    await Promise.all([this.provider.stop(), this.server.stop()]);
+  private async effects(taskId: string, signal?: AbortSignal): Promise<RestEffects['effects']> {
+    const path = `/v1/effects?task=${taskId}`;
+    return ((await this.rest('GET', path, undefined, signal)) as RestEffects).effects;
+  }
+
+  /** Before the answer: the ledger knows only while the task waits that an outcome is unknown. */
+  private async noteQuestion(record: McpRecord, taskId: string): Promise<void> {
+    const effects = await this.effects(taskId, this.giveUp.signal);
+    record.questions.push(
+      effects.filter(({ outcome }) => outcome === 'unknown').map(({ key }) => String(key)),
+    );
   }
 
   /** A client with the tasks extension: it gets the handle at once, and asks for the state until it has ended or waits. */
@@ -155,14 +190,22 @@ export class McpLoad {
     for (;;) {
       const { result, error } = await this.ask(record, 'tasks/get', { taskId }, taskId);
       if (error) throw new Error(`tasks/get: ${error.message}`);
-      if (result?.status === 'input_required')
-        return void (record.told = { state: 'input-required', text: '' });
-      if (result?.status !== 'working') return void noteEnd(record, result?.result);
-      await delay(RETRY_MS, undefined, { signal: this.stopping.signal });
+      if (result?.status === 'input_required') {
+        await this.noteQuestion(record, taskId);
+        const content = { approved: true };
+        const keys = Object.keys(result.inputRequests ?? {});
+        const inputResponses = Object.fromEntries(keys.map((key) => [key, { action: 'accept', content }]));
+        const updated = await this.ask(record, 'tasks/update', { taskId, inputResponses }, taskId);
+        if (updated.error) throw new Error(`tasks/update: ${updated.error.message}`);
+      } else if (result?.status !== 'working') return void noteEnd(record, result?.result);
+      await delay(RETRY_MS, undefined, { signal: this.giveUp.signal });
     }
   }
 
-  /** A client that knows no tasks: it waits for the end, and asks on with the tool for it after the longest wait. */
+  /**
+   * A client that knows no tasks: it waits for the end, and asks on with the tool for it after the longest wait. No tool approves: a
+   * person does, over A2A.
+   */
   private async callOlder(record: McpRecord): Promise<void> {
     let { result, error } = await this.ask(record, 'tools/call', {
       name: 'clerk',
@@ -172,12 +215,31 @@ export class McpLoad {
       if (error) throw new Error(`tools/call: ${error.message}`);
       const state = result?._meta?.['baton/state'];
       record.taskId ??= result?._meta?.['baton/taskId'];
-      if (state !== 'working' && state !== 'submitted') return void noteEnd(record, result);
-      await delay(RETRY_MS, undefined, { signal: this.stopping.signal });
+      if (state === 'input-required' && record.taskId !== undefined) {
+        await this.noteQuestion(record, record.taskId);
+        await this.approve(record, record.taskId);
+      } else if (state !== 'working' && state !== 'submitted') return void noteEnd(record, result);
+      await delay(RETRY_MS, undefined, { signal: this.giveUp.signal });
       ({ result, error } = await this.ask(record, 'tools/call', {
         name: 'task_status',
         arguments: { taskId: record.taskId },
       }));
+    }
+  }
+
+  /** The same message until it is accepted. */
+  private async approve({ number, questions }: McpRecord, taskId: string): Promise<void> {
+    const messageId = `approve-${number}-${questions.length}`;
+    const parts = [{ data: { approval: { approved: true } } }];
+    const message = { messageId, taskId, role: 'ROLE_USER', parts };
+    const params = { message, configuration: { returnImmediately: true } };
+    const body = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params };
+    for (;;) {
+      const sent = await this.send('POST', '/agents/clerk', body, { 'a2a-version': '1.0' }, this.giveUp.signal);
+      const { error } = sent as McpAnswer;
+      if (!error) return;
+      if (error.code !== UNAVAILABLE) throw new Error(`SendMessage: ${error.message}`);
+      await delay(RETRY_MS, undefined, { signal: this.giveUp.signal });
     }
   }
 
@@ -202,11 +264,11 @@ export class McpLoad {
       ...(isModern && { 'mcp-method': method, ...(name !== undefined && { 'mcp-name': name }) }),
     };
     const body = { jsonrpc: '2.0', id: number + 1, method, params: { ...params, _meta } };
-    return (await this.send('POST', '/mcp', body, headers)) as McpAnswer;
+    return (await this.send('POST', '/mcp', body, headers, this.giveUp.signal)) as McpAnswer;
   }
 
-  private async rest(method: string, path: string, body?: object): Promise<unknown> {
-    return this.send(method, path, body, {});
+  private async rest(method: string, path: string, body?: object, signal?: AbortSignal): Promise<unknown> {
+    return this.send(method, path, body, {}, signal);
   }
 
   private async send(
@@ -214,6 +276,7 @@ export class McpLoad {
     path: string,
     body: object | undefined,
     headers: Record<string, string>,
+    giveUp = this.stopping.signal,
   ): Promise<unknown> {
     for (;;) {
       const apis = this.apis();
@@ -228,17 +291,17 @@ export class McpLoad {
             ...(body && { 'content-type': 'application/json' }),
             ...headers,
           },
-          signal: AbortSignal.any([this.stopping.signal, AbortSignal.timeout(ANSWER_MS)]),
+          signal: AbortSignal.any([giveUp, AbortSignal.timeout(ANSWER_MS)]),
           ...(body && { body: JSON.stringify(body) }),
         })
           .then(async (response) => ({ status: response.status, text: await response.text() }))
           .catch(() => undefined));
-      this.stopping.signal.throwIfAborted();
+      giveUp.throwIfAborted();
       if (answer && answer.status < 500 && answer.status !== 429) {
         const json = jsonOf(answer.text);
         if (json !== undefined) return json;
       }
-      await delay(RETRY_MS, undefined, { signal: this.stopping.signal });
+      await delay(RETRY_MS, undefined, { signal: giveUp });
     }
   }
 }
@@ -247,8 +310,14 @@ interface ChatRequest {
   messages: { role: string; content: unknown }[];
 }
 
+interface RestList {
+  tasks: { task_id: string; first_message?: string }[];
+  next_cursor: string | null;
+}
+
 interface RestTask {
   state: string;
+  runs: { attempt: number }[];
   task: {
     artifacts?: { metadata?: Record<string, unknown>; parts: { text?: string }[] }[];
     status?: { message?: { parts: { text?: string }[] } };
@@ -256,9 +325,11 @@ interface RestTask {
 }
 
 interface RestEffects {
-  effects: { outcome: string; unknown_outcome: boolean | null }[];
+  effects: { key: string | null; outcome: string }[];
 }
 
+/** What a call says, which its tasks and the requests to the model carry. */
+const WORDS = /(?:once|again|slow) (\d+)/;
 const wordsOf = ({ kind, number }: McpRecord): string => `${kind} ${number}`;
 const isReply = ({ metadata }: { metadata?: Record<string, unknown> }): boolean =>
   metadata?.['baton.event'] === undefined;

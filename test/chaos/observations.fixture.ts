@@ -115,7 +115,7 @@ export function observed(
     foreignAsks: [],
     attacks: [],
     schedules: [],
-    mcp: [],
+    mcp: { records: [], tasks: [], received: 0 },
     marks: { 'tenant-1': MARK, 'tenant-2': OTHER_MARK },
     crashes: [],
     ...more,

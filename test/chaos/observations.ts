@@ -140,16 +140,34 @@ export interface McpRecord {
   /** The revision that the client speaks. */
   client: string;
   taskId?: string;
-  /** How it has ended, or that it waits for a person, as the client was told. Unset: the client gave up. */
+  /** How it has ended, as the client was told. Unset: the client gave up. */
   told?: { state: string; text: string };
-  /** The same task in the REST API. */
-  stored?: { state: string; text: string };
   /** What the client was told in place of an answer. */
   fault?: string;
   /** The effect key of each call that has reached the tool. */
   keys: string[];
-  /** The journal says that the outcome of a call is, or was, unknown. */
-  isUnknown: boolean;
+  /** Each time that the task asked a person, before the harness approved: the keys whose outcome the ledger had as unknown. */
+  questions: string[][];
+}
+
+/** A task of the tenant that calls over MCP, as a listing, the REST API and the ledger of effects have it at the end. */
+export interface McpTaskRecord {
+  taskId: string;
+  /** Of the call whose words began it. Undefined: of none. */
+  number: number | undefined;
+  state: string;
+  text: string;
+  /** How often workers have claimed its runs, beyond once each. */
+  retries: number;
+  effects: { key: string | null; outcome: string }[];
+}
+
+/** All that is known of the calls over MCP. */
+export interface McpOutcome {
+  records: McpRecord[];
+  tasks: McpTaskRecord[];
+  /** Calls that the tool server has counted, whosever they are. */
+  received: number;
 }
 
 /** The runs that a worker had in hand when it was struck. */
@@ -189,7 +207,7 @@ export interface Observations {
   /** What attackers sent must end, too; nothing else of it is judged. */
   attacks: AttackTask[];
   schedules: ScheduleRecord[];
-  mcp: McpRecord[];
+  mcp: McpOutcome;
   /** Baton processes that ended by themselves. */
   crashes: string[];
 }

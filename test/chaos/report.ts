@@ -27,6 +27,8 @@ export interface Report {
   dueTimes: number;
   /** Calls over MCP, by how they have ended. */
   mcpCalls: Record<string, number>;
+  /** Questions about calls whose outcome was unknown; the harness has approved each. */
+  mcpQuestions: number;
   /** Calls that have reached their tool more than once, with the same key. */
   mcpRepeats: number;
   defects: Record<Defect, number>;
@@ -61,8 +63,9 @@ export function reportOn(options: ChaosOptions, { observations, foreignAsked, se
     foreignAsked,
     attacks: attacks.length,
     dueTimes: schedules.reduce((sum, { fired, passed }) => sum + fired + passed, 0),
-    mcpCalls: count(mcp.map(({ kind, told }) => `${kind}: ${told?.state ?? 'no end'}`)),
-    mcpRepeats: mcp.reduce((sum, { keys }) => sum + Math.max(0, keys.length - 1), 0),
+    mcpCalls: count(mcp.records.map(({ kind, told }) => `${kind}: ${told?.state ?? 'no end'}`)),
+    mcpQuestions: mcp.records.reduce((sum, { questions }) => sum + questions.length, 0),
+    mcpRepeats: mcp.records.reduce((sum, { keys }) => sum + Math.max(0, keys.length - 1), 0),
     defects,
     recovery: {
       all: recoveryOf(struck, records, faults, false),
@@ -103,6 +106,7 @@ export function renderReport(report: Report): string {
       Object.values(report.mcpCalls).reduce((sum, n) => sum + n, 0),
     ),
     ...list(report.mcpCalls),
+    row('  unknown outcomes, approved', report.mcpQuestions),
     row('  tools called again', report.mcpRepeats),
     '',
     ...Object.entries(defects).map(

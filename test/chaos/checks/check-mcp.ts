@@ -1,31 +1,93 @@
-import type { McpRecord } from '../observations.js';
+import type { McpOutcome, McpRecord, McpTaskRecord } from '../observations.js';
 import type { Finding } from './finding.js';
 
-/** A call over MCP ends as A2A says, and its tool was called once: or the record says that the outcome is unknown. */
-export function* checkMcp(record: McpRecord): Generator<Finding> {
-  const { number, kind, client, told, stored, fault, keys, isUnknown } = record;
+/** Each call over MCP is one task, each task is of a call, and the tool server has got no call beside theirs. */
+export function* checkMcp({ records, tasks, received }: McpOutcome): Generator<Finding> {
+  const numbers = new Set(records.map(({ number }) => number));
+  for (const { taskId: task, number } of tasks) {
+    if (number === undefined || !numbers.has(number))
+      yield { defect: 'unexpected', task, detail: 'a task of MCP that no call has begun' };
+  }
+  for (const record of records) {
+    yield* checkCall(
+      record,
+      tasks.filter(({ number }) => number === record.number),
+    );
+  }
+  const known = records.reduce((sum, { keys }) => sum + keys.length, 0);
+  if (known !== received) {
+    const detail = `it has got ${received} calls, ${known} of them of calls over MCP`;
+    yield { defect: 'unexpected', task: 'tool server of MCP', detail };
+  }
+}
+
+/** A call ends as A2A says. Its tool was called once, and again only where that is right. */
+function* checkCall(record: McpRecord, tasks: readonly McpTaskRecord[]): Generator<Finding> {
+  const { number, kind, client, taskId, told, fault, keys, questions } = record;
   const task = `MCP call ${kind} ${number} (${client})`;
   if (fault !== undefined) yield { defect: 'unexpected', task, detail: fault };
   else if (!told) yield { defect: 'stuck', task, detail: 'its caller gave up' };
-  if (!told || !stored) return;
-  if (told.state !== stored.state)
-    yield { defect: 'wrong', task, detail: `it is ${told.state} over MCP, and ${stored.state} over A2A` };
-  if (told.state === 'completed') {
-    const expected = `done answer ${number}`;
-    for (const { text } of [told, stored]) {
-      if (text !== expected)
-        yield { defect: 'wrong', task, detail: `${JSON.stringify(text)} is not ${expected}` };
-    }
+  if (tasks.length > 1)
+    yield { defect: 'doubled', task, detail: `it made the tasks ${tasks.map((each) => each.taskId).join(', ')}` };
+  // Without an answer it was accepted or not. A call of its tool needs a task, and so does an id that an answer has told.
+  const stored = taskId === undefined ? tasks[0] : tasks.find((each) => each.taskId === taskId);
+  if (!stored && (taskId !== undefined || told))
+    yield { defect: 'lost', task, detail: `its task ${taskId ?? ''} is in no list` };
+  if (!stored && keys.length > 0)
+    yield { defect: 'unexpected', task, detail: 'its tool was called, and it has no task' };
+  if (told) yield* checkEnd(task, record, told, stored);
+  if (stored?.state === 'completed') {
     if (keys.length === 0) yield { defect: 'lost', task, detail: 'its tool was not called' };
-  } else if (told.state !== 'input-required') {
-    yield { defect: 'wrong', task, detail: `it is ${told.state}: ${told.text.slice(0, 200)}` };
-  } else if (kind === 'again') {
-    yield { defect: 'wrong', task, detail: 'it asks a person, and its tool may be called again' };
-  } else if (!isUnknown) {
-    yield { defect: 'wrong', task, detail: 'it asks a person, and no effect of it is unknown' };
+    const isConfirmed = stored.effects.some(({ key, outcome }) => outcome === 'confirmed' && key === keys[0]);
+    if (keys.length > 0 && !isConfirmed)
+      yield { defect: 'wrong', task, detail: `the ledger does not have its call ${keys[0]} as confirmed` };
   }
-  if (kind !== 'again' && keys.length > 1)
-    yield { defect: 'doubled', task, detail: `its tool was called ${keys.length} times` };
-  if (new Set(keys).size > 1)
-    yield { defect: 'doubled', task, detail: `its call has ${new Set(keys).size} keys` };
+  for (const unknown of questions) {
+    if (kind === 'again')
+      yield { defect: 'wrong', task, detail: 'it asks a person, and its tool may be called again' };
+    else if (unknown.length === 0)
+      yield { defect: 'wrong', task, detail: 'it asks a person, and no effect of it is unknown' };
+  }
+  yield* checkRepeats(task, record, stored);
+}
+
+function* checkEnd(
+  task: string,
+  { number }: McpRecord,
+  told: NonNullable<McpRecord['told']>,
+  stored: McpTaskRecord | undefined,
+): Generator<Finding> {
+  if (stored && told.state !== stored.state)
+    yield { defect: 'wrong', task, detail: `it is ${told.state} over MCP, and ${stored.state} over A2A` };
+  if (told.state !== 'completed') {
+    yield { defect: 'wrong', task, detail: `it is ${told.state}: ${told.text.slice(0, 200)}` };
+    return;
+  }
+  const expected = `done answer ${number}`;
+  for (const { text } of stored ? [told, stored] : [told]) {
+    if (text !== expected)
+      yield { defect: 'wrong', task, detail: `${JSON.stringify(text)} is not ${expected}` };
+  }
+}
+
+/**
+ * The same call comes again for one of two reasons. Its tool may be repeated, and another attempt has done so. Or its outcome was
+ * unknown, and a person has approved it: once for each approval.
+ */
+function* checkRepeats(
+  task: string,
+  { kind, keys, questions }: McpRecord,
+  stored: McpTaskRecord | undefined,
+): Generator<Finding> {
+  const distinct = new Set(keys);
+  if (distinct.size > 1) yield { defect: 'doubled', task, detail: `its call has ${distinct.size} keys` };
+  for (const key of distinct) {
+    const times = keys.filter((each) => each === key).length;
+    const again =
+      kind === 'again'
+        ? (stored?.retries ?? 0)
+        : questions.filter((unknown) => unknown.includes(key)).length;
+    if (times > 1 + again)
+      yield { defect: 'doubled', task, detail: `its tool was called ${times} times, ${1 + again} are explained` };
+  }
 }

@@ -28,7 +28,7 @@ export function* check(observations: Observations): Generator<Finding> {
     if (!ended) yield { defect: 'stuck', task, detail: `an attack with the agent ${agent} does not end` };
   }
   for (const schedule of observations.schedules) yield* checkSchedule(schedule);
-  for (const call of observations.mcp) yield* checkMcp(call);
+  yield* checkMcp(observations.mcp);
   yield* checkAnswers(observations);
 }
 
