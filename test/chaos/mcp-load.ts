@@ -10,7 +10,7 @@ const RETRY_MS = 300;
 /** How long a request may take: calls of older clients wait for the end of their task. */
 const ANSWER_MS = 60_000;
 /** How long a tool works: long enough that a worker dies in the middle. */
-const TOOL_MS = 400;
+const TOOL_MS = 1_500;
 /** How long the task of a tool lasts. */
 const TOOL_TASK_MS = 2_000;
 const MODERN = '2026-07-28';

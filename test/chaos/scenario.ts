@@ -113,10 +113,11 @@ export class Scenario {
     const { taskId } = task;
     this.record.taskId = taskId;
     const companion = this.companion();
-    while (task.status === 'working') {
+    // The handle has no result, even if the task has ended before the call was sent again.
+    do {
       await this.pause();
       task = await this.askMcp('tasks/get', taskId, { taskId, _meta: MCP_META });
-    }
+    } while (task.status === 'working');
     this.record.answeredStates.push(task.status);
     const said = task.result?.content.map((block) => block.text).join('');
     const wanted = expected.agent === 'echo' ? expected.text.repeat(expected.chunks) : undefined;
