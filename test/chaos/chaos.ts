@@ -84,7 +84,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
     () => cluster.someApis(),
     await cluster.createTenant('scheduler', markOf(seed, -2)),
   );
-  const mcp = await McpLoad.start(() => cluster.apis, await cluster.createTenant('mcp', markOf(seed, -3)));
+  const mcp = await McpLoad.start(() => cluster.someApis(), await cluster.createTenant('mcp', markOf(seed, -3)));
   const load = new Load(seed, options.seed, cluster, tenants);
   const struck: StruckRuns[] = [];
   const plan = planFaults(seed, options.faults, options.driver, options.only, options.pauses);

@@ -1,14 +1,11 @@
-import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ModernMcpServer, startModernServer } from '../support/mcp-server/modern-server.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import type { ApiAddress, Credentials } from './caller.js';
 import type { McpOutcome, McpRecord, McpTaskRecord } from './observations.js';
+import { answerOf, RETRY_MS, RetryingClient, retriesOf, textOf } from './retrying-client.js';
 
-const RETRY_MS = 300;
-/** How long a request may take: calls of older clients wait for the end of their task. */
-const ANSWER_MS = 60_000;
 /** How long a tool works: long enough that a worker dies in the middle. */
 const TOOL_MS = 1_500;
 /** How long the task of a tool lasts. */
@@ -17,8 +14,6 @@ const MODERN = '2026-07-28';
 const OLDER = '2025-11-25';
 const EFFECT_KEY = 'baton/effectKey';
 const META = 'io.modelcontextprotocol';
-/** JSON-RPC: a fault of the moment, so the caller sends again. */
-const UNAVAILABLE = -32603;
 const KINDS = ['once', 'again', 'slow'] as const;
 
 /** Members that all answers share, as far as this load reads them. */
@@ -45,16 +40,14 @@ export class McpLoad {
   /** Callers wait no longer. */
   private readonly giveUp = new AbortController();
   private readonly stopping = new AbortController();
-  private turn = 0;
 
   private constructor(
-    private readonly apis: () => readonly ApiAddress[],
-    private readonly who: Credentials,
+    private readonly client: RetryingClient,
     private readonly provider: ModelProvider,
     private readonly server: ModernMcpServer,
   ) {}
 
-  static async start(apis: () => readonly ApiAddress[], who: Credentials): Promise<McpLoad> {
+  static async start(apis: () => Promise<readonly ApiAddress[]>, who: Credentials): Promise<McpLoad> {
     const provider = await ModelProvider.start();
     provider.answer(({ body }) => replyTo(body as ChatRequest));
     const said = (input: Record<string, unknown>) => ({
@@ -80,9 +73,9 @@ export class McpLoad {
         },
       ],
     });
-    const load = new McpLoad(apis, who, provider, server);
+    const load = new McpLoad(new RetryingClient(apis, who), provider, server);
     setMaxListeners(0, load.giveUp.signal, load.stopping.signal);
-    await load.rest('PUT', '/v1/agents/clerk', {
+    const agent = {
       name: 'Clerk',
       description: 'Calls a tool.',
       runtime: 'llm',
@@ -92,7 +85,8 @@ export class McpLoad {
         prompt: 'Call the tool that you are told.',
         tools: { mcp: [{ name: 'desk', url: server.url }] },
       },
-    });
+    };
+    await load.client.send('PUT', '/v1/agents/clerk', agent, {}, load.stopping.signal);
     return load;
   }
 
@@ -141,36 +135,32 @@ export class McpLoad {
     const listed = new Map<string, string>();
     let cursor: string | null = '';
     while (cursor !== null) {
-      const page: RestList = (await this.rest('GET', `/v1/tasks?limit=100&cursor=${cursor}`)) as RestList;
+      const page: RestList = (await this.client.read(
+        `/v1/tasks?limit=100&cursor=${cursor}`,
+        this.stopping.signal,
+      )) as RestList;
       for (const { task_id: id, first_message: text = '' } of page.tasks) listed.set(id, text);
       cursor = page.next_cursor;
     }
     const tasks: McpTaskRecord[] = [];
     for (const [taskId, words] of listed) {
-      const { state, task, runs } = (await this.rest('GET', `/v1/tasks/${taskId}`)) as RestTask;
+      const task = await this.client.task(taskId, this.stopping.signal);
       const [, number] = WORDS.exec(words) ?? [];
       tasks.push({
         taskId,
         number: number === undefined ? undefined : Number(number),
-        state,
-        text: textOf(
-          task.artifacts?.filter(isReply).flatMap(({ parts }) => parts) ?? task.status?.message?.parts,
-        ),
-        retries: runs.reduce((sum, { attempt }) => sum + Math.max(0, attempt - 1), 0),
-        effects: (await this.effects(taskId)).map(({ key, outcome }) => ({ key, outcome })),
+        state: task.state,
+        text: answerOf(task),
+        retries: retriesOf(task),
+        effects: await this.client.effects(taskId, this.stopping.signal),
       });
     }
     return tasks;
   }
 
-  private async effects(taskId: string, signal?: AbortSignal): Promise<RestEffects['effects']> {
-    const path = `/v1/effects?task=${taskId}`;
-    return ((await this.rest('GET', path, undefined, signal)) as RestEffects).effects;
-  }
-
   /** Before the answer: the ledger knows only while the task waits that an outcome is unknown. */
   private async noteQuestion(record: McpRecord, taskId: string): Promise<void> {
-    const effects = await this.effects(taskId, this.giveUp.signal);
+    const effects = await this.client.effects(taskId, this.giveUp.signal);
     record.questions.push(
       effects.filter(({ outcome }) => outcome === 'unknown').map(({ key }) => String(key)),
     );
@@ -217,29 +207,14 @@ export class McpLoad {
       record.taskId ??= result?._meta?.['baton/taskId'];
       if (state === 'input-required' && record.taskId !== undefined) {
         await this.noteQuestion(record, record.taskId);
-        await this.approve(record, record.taskId);
+        const messageId = `approve-${record.number}-${record.questions.length}`;
+        await this.client.approve('clerk', record.taskId, messageId, this.giveUp.signal);
       } else if (state !== 'working' && state !== 'submitted') return void noteEnd(record, result);
       await delay(RETRY_MS, undefined, { signal: this.giveUp.signal });
       ({ result, error } = await this.ask(record, 'tools/call', {
         name: 'task_status',
         arguments: { taskId: record.taskId },
       }));
-    }
-  }
-
-  /** The same message until it is accepted. */
-  private async approve({ number, questions }: McpRecord, taskId: string): Promise<void> {
-    const messageId = `approve-${number}-${questions.length}`;
-    const parts = [{ data: { approval: { approved: true } } }];
-    const message = { messageId, taskId, role: 'ROLE_USER', parts };
-    const params = { message, configuration: { returnImmediately: true } };
-    const body = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params };
-    for (;;) {
-      const sent = await this.send('POST', '/agents/clerk', body, { 'a2a-version': '1.0' }, this.giveUp.signal);
-      const { error } = sent as McpAnswer;
-      if (!error) return;
-      if (error.code !== UNAVAILABLE) throw new Error(`SendMessage: ${error.message}`);
-      await delay(RETRY_MS, undefined, { signal: this.giveUp.signal });
     }
   }
 
@@ -264,45 +239,8 @@ export class McpLoad {
       ...(isModern && { 'mcp-method': method, ...(name !== undefined && { 'mcp-name': name }) }),
     };
     const body = { jsonrpc: '2.0', id: number + 1, method, params: { ...params, _meta } };
-    return (await this.send('POST', '/mcp', body, headers, this.giveUp.signal)) as McpAnswer;
-  }
-
-  private async rest(method: string, path: string, body?: object, signal?: AbortSignal): Promise<unknown> {
-    return this.send(method, path, body, {}, signal);
-  }
-
-  private async send(
-    method: string,
-    path: string,
-    body: object | undefined,
-    headers: Record<string, string>,
-    giveUp = this.stopping.signal,
-  ): Promise<unknown> {
-    for (;;) {
-      const apis = this.apis();
-      const api = apis[this.turn++ % Math.max(1, apis.length)];
-      const answer =
-        api &&
-        (await fetch(`${api.url}${path}`, {
-          method,
-          headers: {
-            authorization: `Bearer ${this.who.token}`,
-            'x-request-id': randomUUID(),
-            ...(body && { 'content-type': 'application/json' }),
-            ...headers,
-          },
-          signal: AbortSignal.any([giveUp, AbortSignal.timeout(ANSWER_MS)]),
-          ...(body && { body: JSON.stringify(body) }),
-        })
-          .then(async (response) => ({ status: response.status, text: await response.text() }))
-          .catch(() => undefined));
-      giveUp.throwIfAborted();
-      if (answer && answer.status < 500 && answer.status !== 429) {
-        const json = jsonOf(answer.text);
-        if (json !== undefined) return json;
-      }
-      await delay(RETRY_MS, undefined, { signal: giveUp });
-    }
+    const answer = await this.client.send('POST', '/mcp', body, headers, this.giveUp.signal);
+    return answer.json as McpAnswer;
   }
 }
 
@@ -315,26 +253,9 @@ interface RestList {
   next_cursor: string | null;
 }
 
-interface RestTask {
-  state: string;
-  runs: { attempt: number }[];
-  task: {
-    artifacts?: { metadata?: Record<string, unknown>; parts: { text?: string }[] }[];
-    status?: { message?: { parts: { text?: string }[] } };
-  };
-}
-
-interface RestEffects {
-  effects: { key: string | null; outcome: string }[];
-}
-
 /** What a call says, which its tasks and the requests to the model carry. */
 const WORDS = /(?:once|again|slow) (\d+)/;
 const wordsOf = ({ kind, number }: McpRecord): string => `${kind} ${number}`;
-const isReply = ({ metadata }: { metadata?: Record<string, unknown> }): boolean =>
-  metadata?.['baton.event'] === undefined;
-const textOf = (parts: readonly { text?: string }[] = []): string =>
-  parts.map(({ text = '' }) => text).join('');
 
 /** The model calls the tool that it is told, and says what the tool has answered. */
 function replyTo({ messages }: ChatRequest) {
@@ -344,22 +265,6 @@ function replyTo({ messages }: ChatRequest) {
   const asked = messages.filter(({ role }) => role === 'user').map(({ content }) => JSON.stringify(content));
   const [, kind = '', n = ''] = /(once|again|slow) (\d+)/.exec(asked.join(' ')) ?? [];
   return { calls: [{ name: `desk_${kind}`, input: { n: Number(n) } }] };
-}
-
-/** The body of an answer: JSON, or the last event of a stream, which is whole. Undefined: it broke off. */
-function jsonOf(text: string): unknown {
-  const data = text.startsWith('{')
-    ? text
-    : (text
-        .match(/^data: .*$/gm)
-        ?.at(-1)
-        ?.slice(6) ?? '');
-  try {
-    const json = JSON.parse(data) as { result?: unknown; error?: unknown; method?: unknown };
-    return json.method === undefined ? json : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function noteEnd(record: McpRecord, result: McpAnswer['result']): void {
