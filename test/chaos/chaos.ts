@@ -14,6 +14,7 @@ import { Random } from './random.js';
 import { ScheduleLoad } from './schedule-load.js';
 import { Services } from './services.js';
 import { markOf } from './task-plan.js';
+import { VersionLoad } from './version-load.js';
 
 /** Runs a worker holds at once: few, so that a burst fills the queue. */
 const SLOTS = 25;
@@ -25,6 +26,9 @@ const TASKS_PER_SECOND = 25;
 /** Of a hundred tasks: calls over MCP beside them. */
 const MCP_PERCENT = 10;
 const MIN_MCP_CALLS = 12;
+/** And tasks of agents whose versions change. */
+const VERSIONS_PERCENT = 5;
+const MIN_VERSION_TASKS = 12;
 
 /** What is told of a run while it goes on. */
 export type Progress = (line: string) => void;
@@ -85,6 +89,10 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
     await cluster.createTenant('scheduler', markOf(seed, -2)),
   );
   const mcp = await McpLoad.start(() => cluster.someApis(), await cluster.createTenant('mcp', markOf(seed, -3)));
+  const versions = await VersionLoad.start(
+    () => cluster.someApis(),
+    await cluster.createTenant('versions', markOf(seed, -4)),
+  );
   const load = new Load(seed, options.seed, cluster, tenants);
   const struck: StruckRuns[] = [];
   const plan = planFaults(seed, options.faults, options.driver, options.only, options.pauses);
@@ -103,6 +111,9 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   const probes = load.askForForeign(probing.signal);
   const driving = load.run(options.tasks, lasts, options.atOnce);
   const calling = mcp.run(Math.max(MIN_MCP_CALLS, Math.ceil((options.tasks * MCP_PERCENT) / 100)), lasts);
+  const versionTasks =
+    options.versions ?? Math.max(MIN_VERSION_TASKS, Math.ceil((options.tasks * VERSIONS_PERCENT) / 100));
+  const changing = versions.run(versionTasks, lasts);
   const faults = await strikeAll(plan, site, (fault) =>
     tell(`${told(fault)}; ${load.atWork} tasks under way`),
   );
@@ -115,6 +126,9 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   await calling;
   const mcpOutcome = await mcp.outcome(options.patience * 1000);
   await mcp.stop();
+  await changing;
+  const versionOutcome = await versions.outcome(options.patience * 1000);
+  await versions.stop();
 
   tell(`reading the logs of ${load.records.length} tasks`);
   const stored = await new Harvest(services, () => cluster.someApis(), tenants, load).gather(load.records);
@@ -132,6 +146,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
     attacks,
     schedules: scheduleRecords,
     mcp: mcpOutcome,
+    versions: versionOutcome,
     marks,
     crashes,
   };

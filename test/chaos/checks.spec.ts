@@ -9,6 +9,7 @@ import type {
   McpRecord,
   McpTaskRecord,
   ScheduleRecord,
+  VersionRecord,
 } from './observations.js';
 import { MARK, observed, OTHER_MARK, soundEcho, soundScribe } from './observations.fixture.js';
 import { recoveryOf } from './recovery.js';
@@ -445,4 +446,50 @@ describe('checks of calls over MCP', () => {
     expect(found({}, {}, { tasks: [] })).toContain('lost');
     expect(found({ ...unanswered, fault: undefined }, {}, { tasks: [] })).toContain('unexpected');
   });
+});
+
+describe('checks of tasks whose agents change', () => {
+  const steps = ['mark', 'sign', 'seal'].map((step) => ({ step, edition: 3, key: `key of ${step}` }));
+  const pinned: VersionRecord = {
+    number: 7,
+    agent: 'shares',
+    taskId: 't',
+    isOver: true,
+    stored: { state: 'completed', text: 'edition 3' },
+    storedEdition: 3,
+    calls: steps,
+    questions: [{ unknown: [], intended: ['key of sign'] }],
+    retries: 0,
+    changes: 2,
+  };
+  const found = (change: Partial<VersionRecord>, more = 0): Defect[] => {
+    const record = { ...pinned, ...change };
+    const versions = { records: [record], received: record.calls.length + more };
+    return defectsOf(observed(soundEcho(), { versions }));
+  };
+  const [mark, sign, seal] = steps as [VersionRecord['calls'][0], ...VersionRecord['calls']];
+  const again = [mark, mark, ...steps.slice(1)];
+  const unknown = { unknown: ['key of mark'], intended: [] };
+
+  it('find nothing if each step was done once with one version, or again after an approval', () => {
+    expect(found({})).toEqual([]);
+    expect(found({ calls: again, questions: [unknown, ...pinned.questions] })).toEqual([]);
+  });
+
+  it.each<[string, Defect, Partial<VersionRecord>]>([
+    ['a step of another version', 'wrong', { calls: [mark, { ...sign!, edition: 4 }, seal!] }],
+    ['an answer of another version', 'wrong', { stored: { state: 'completed', text: 'edition 4' } }],
+    ['another version in its runs', 'wrong', { storedEdition: 4 }],
+    ['no version in its runs', 'wrong', { storedEdition: undefined }],
+    ['a step that was done twice', 'doubled', { calls: again, retries: 1 }],
+    ['a step with two keys', 'doubled', { calls: [...steps, { ...mark, key: 'other' }] }],
+    ['a step that was not done', 'lost', { calls: steps.slice(0, 2) }],
+    ['a step without the approval', 'wrong', { questions: [] }],
+    ['a question about nothing', 'wrong', { questions: [...pinned.questions, { unknown: [], intended: [] }] }],
+    ['a failure', 'wrong', { stored: { state: 'failed', text: '' } }],
+    ['a task that does not end', 'stuck', { isOver: false, stored: { state: 'working', text: '' } }],
+    ['a refusal', 'unexpected', { fault: 'SendMessage: no' }],
+  ])('find %s', (_what, defect, change) => expect(found(change)).toContain(defect));
+
+  it('find a call of no task', () => expect(found({}, 1)).toEqual(['unexpected']));
 });

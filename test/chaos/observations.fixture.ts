@@ -116,6 +116,7 @@ export function observed(
     attacks: [],
     schedules: [],
     mcp: { records: [], tasks: [], received: 0 },
+    versions: { records: [], received: 0 },
     marks: { 'tenant-1': MARK, 'tenant-2': OTHER_MARK },
     crashes: [],
     ...more,

@@ -170,6 +170,35 @@ export interface McpOutcome {
   received: number;
 }
 
+/** A task of an agent that pins its tasks, while new versions of the agent are stored. */
+export interface VersionRecord {
+  number: number;
+  /** `editions`: versions are written. `shares`: they get the label `next`, and lose it. */
+  agent: 'editions' | 'shares';
+  taskId?: string;
+  /** Its caller has seen its end. */
+  isOver?: boolean;
+  stored?: { state: string; text: string };
+  /** Edition of the version that the platform says it ran. */
+  storedEdition?: number | undefined;
+  fault?: string;
+  /** The steps that have reached the tools, each with the edition of the prompt of which the model knew. */
+  calls: { step: string; edition: number; key: string }[];
+  /** Each time that it asked a person: keys of calls whose outcome the ledger had as unknown, and of those not sent yet. */
+  questions: { unknown: string[]; intended: string[] }[];
+  /** How often workers have claimed its runs, beyond once each. */
+  retries: number;
+  /** Editions that were written while it was open. */
+  changes: number;
+}
+
+/** All that is known of tasks whose agents change. */
+export interface VersionOutcome {
+  records: VersionRecord[];
+  /** Calls that the tool server has counted, whosever they are. */
+  received: number;
+}
+
 /** The runs that a worker had in hand when it was struck. */
 export interface StruckRuns {
   fault: string;
@@ -208,6 +237,7 @@ export interface Observations {
   attacks: AttackTask[];
   schedules: ScheduleRecord[];
   mcp: McpOutcome;
+  versions: VersionOutcome;
   /** Baton processes that ended by themselves. */
   crashes: string[];
 }

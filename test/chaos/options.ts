@@ -18,6 +18,8 @@ export interface ChaosOptions {
   tenants: number;
   apis: number;
   workers: number;
+  /** Tasks of pinned agents whose versions change meanwhile; absent: some, by the number of tasks. */
+  versions?: number;
   /** Tasks whose callers are at work at the same time, bursts aside. */
   atOnce: number;
   /** Seconds after the last fault in which everything has to end. */
@@ -39,6 +41,7 @@ export const USAGE = `npm run chaos -- [options]
   --tenants N      (4)
   --apis N         API processes (3)
   --workers N      worker processes (3)
+  --versions N     tasks of agents whose versions change meanwhile (5 % of --tasks, at least 12; 0: none)
   --at-once N      tasks under way at the same time (64)
   --patience S     seconds after the last fault in which all must have ended (60)
   --pauses P       pauses between faults, in percent of the usual ones (100)
@@ -64,6 +67,7 @@ const options = {
   tenants: { type: 'string', default: '4' },
   apis: { type: 'string', default: '3' },
   workers: { type: 'string', default: '3' },
+  versions: { type: 'string' },
   'at-once': { type: 'string', default: '64' },
   patience: { type: 'string', default: '60' },
   pauses: { type: 'string', default: '100' },
@@ -82,6 +86,7 @@ type NumberName =
   | 'tenants'
   | 'apis'
   | 'workers'
+  | 'versions'
   | 'at-once'
   | 'patience'
   | 'pauses'
@@ -115,6 +120,7 @@ export function readOptions(
     pooler,
     json,
     help,
+    ...(values.versions !== undefined && { versions: number('versions', 0) }),
     ...(only !== undefined && { only: faultsNamed(only) }),
     ...(logs !== undefined && { logs }),
     ...(pressure !== undefined && {

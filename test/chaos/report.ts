@@ -31,6 +31,9 @@ export interface Report {
   mcpQuestions: number;
   /** Calls that have reached their tool more than once, with the same key. */
   mcpRepeats: number;
+  /** Tasks of pinned agents, by how they have ended, and how many were open while a version was stored. */
+  pinnedTasks: Record<string, number>;
+  pinnedTasksOverChanges: number;
   defects: Record<Defect, number>;
   /** Of the workers' runs, in ms: all, and those during whose healing nothing else was broken. */
   recovery: Record<'all' | 'alone', ReturnType<typeof recoveryOf>>;
@@ -40,7 +43,7 @@ export interface Report {
 
 /** Judge a run. */
 export function reportOn(options: ChaosOptions, { observations, foreignAsked, seconds }: ChaosRun): Report {
-  const { records, stored, faults, struck, oddAnswers, attacks, schedules, mcp } = observations;
+  const { records, stored, faults, struck, oddAnswers, attacks, schedules, mcp, versions } = observations;
   const findings = [...check(observations)];
   const defects = Object.fromEntries(
     Object.keys(DEFECTS).map((defect) => [
@@ -66,6 +69,8 @@ export function reportOn(options: ChaosOptions, { observations, foreignAsked, se
     mcpCalls: count(mcp.records.map(({ kind, told }) => `${kind}: ${told?.state ?? 'no end'}`)),
     mcpQuestions: mcp.records.reduce((sum, { questions }) => sum + questions.length, 0),
     mcpRepeats: mcp.records.reduce((sum, { keys }) => sum + Math.max(0, keys.length - 1), 0),
+    pinnedTasks: count(versions.records.map(({ agent, stored }) => `${agent}: ${stored?.state ?? 'no end'}`)),
+    pinnedTasksOverChanges: versions.records.filter(({ changes }) => changes > 0).length,
     defects,
     recovery: {
       all: recoveryOf(struck, records, faults, false),
@@ -84,6 +89,7 @@ export function renderReport(report: Report): string {
     Object.entries(counts).map(([name, value]) => row(`  ${name}`, value));
   const times = ({ runs, p50, p99, max }: (typeof recovery)['all']) =>
     `${seconds(p50)} / ${seconds(p99)} / ${seconds(max)} s (${runs} runs)`;
+  const versions = Object.values(report.pinnedTasks).reduce((sum, n) => sum + n, 0);
   return [
     '',
     row('seed', options.seed),
@@ -108,6 +114,9 @@ export function renderReport(report: Report): string {
     ...list(report.mcpCalls),
     row('  unknown outcomes, approved', report.mcpQuestions),
     row('  tools called again', report.mcpRepeats),
+    row('tasks with a pinned version', versions),
+    ...list(report.pinnedTasks),
+    row('  with newer versions meanwhile', report.pinnedTasksOverChanges),
     '',
     ...Object.entries(defects).map(
       ([defect, n]) => `${row(defect, n)}${n > 0 ? `   ${DEFECTS[defect as Defect]}` : ''}`,

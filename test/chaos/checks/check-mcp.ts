@@ -1,4 +1,5 @@
 import type { McpOutcome, McpRecord, McpTaskRecord } from '../observations.js';
+import { checkRepeats } from './check-repeats.js';
 import type { Finding } from './finding.js';
 
 /** Each call over MCP is one task, each task is of a call, and the tool server has got no call beside theirs. */
@@ -48,7 +49,11 @@ function* checkCall(record: McpRecord, tasks: readonly McpTaskRecord[]): Generat
     else if (unknown.length === 0)
       yield { defect: 'wrong', task, detail: 'it asks a person, and no effect of it is unknown' };
   }
-  yield* checkRepeats(task, record, stored);
+  // It comes again for one of two reasons: its tool may be repeated, and another attempt has done so; or a person has approved its
+  // unknown outcome, once for each approval.
+  yield* checkRepeats(task, 'its tool', keys, (key) =>
+    kind === 'again' ? (stored?.retries ?? 0) : questions.filter((unknown) => unknown.includes(key)).length,
+  );
 }
 
 function* checkEnd(
@@ -67,27 +72,5 @@ function* checkEnd(
   for (const { text } of stored ? [told, stored] : [told]) {
     if (text !== expected)
       yield { defect: 'wrong', task, detail: `${JSON.stringify(text)} is not ${expected}` };
-  }
-}
-
-/**
- * The same call comes again for one of two reasons. Its tool may be repeated, and another attempt has done so. Or its outcome was
- * unknown, and a person has approved it: once for each approval.
- */
-function* checkRepeats(
-  task: string,
-  { kind, keys, questions }: McpRecord,
-  stored: McpTaskRecord | undefined,
-): Generator<Finding> {
-  const distinct = new Set(keys);
-  if (distinct.size > 1) yield { defect: 'doubled', task, detail: `its call has ${distinct.size} keys` };
-  for (const key of distinct) {
-    const times = keys.filter((each) => each === key).length;
-    const again =
-      kind === 'again'
-        ? (stored?.retries ?? 0)
-        : questions.filter((unknown) => unknown.includes(key)).length;
-    if (times > 1 + again)
-      yield { defect: 'doubled', task, detail: `its tool was called ${times} times, ${1 + again} are explained` };
   }
 }

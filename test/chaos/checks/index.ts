@@ -6,6 +6,7 @@ import { checkLog } from './check-log.js';
 import { checkMcp } from './check-mcp.js';
 import { checkSchedule } from './check-schedules.js';
 import { checkScribe } from './check-scribe.js';
+import { checkVersions } from './check-versions.js';
 import { checkViewer } from './check-viewer.js';
 import type { Finding } from './finding.js';
 
@@ -29,6 +30,7 @@ export function* check(observations: Observations): Generator<Finding> {
   }
   for (const schedule of observations.schedules) yield* checkSchedule(schedule);
   yield* checkMcp(observations.mcp);
+  yield* checkVersions(observations.versions);
   yield* checkAnswers(observations);
 }
 
