@@ -88,7 +88,10 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
     () => cluster.someApis(),
     await cluster.createTenant('scheduler', markOf(seed, -2)),
   );
-  const mcp = await McpLoad.start(() => cluster.someApis(), await cluster.createTenant('mcp', markOf(seed, -3)));
+  const mcp = await McpLoad.start(
+    () => cluster.someApis(),
+    await cluster.createTenant('mcp', markOf(seed, -3)),
+  );
   const versions = await VersionLoad.start(
     () => cluster.someApis(),
     await cluster.createTenant('versions', markOf(seed, -4)),

@@ -420,7 +420,11 @@ describe('checks of calls over MCP', () => {
   it.each<[string, Defect, Partial<McpRecord>, Partial<McpTaskRecord>?]>([
     ['a second call', 'doubled', { keys: ['key', 'key'] }],
     ['a third call after one approval', 'doubled', { keys: ['key', 'key', 'key'], questions: [['key']] }],
-    ['a second call after an approval of another one', 'doubled', { keys: ['key', 'key'], questions: [['x']] }],
+    [
+      'a second call after an approval of another one',
+      'doubled',
+      { keys: ['key', 'key'], questions: [['x']] },
+    ],
     ['a second call by the same attempt', 'doubled', { kind: 'again', keys: ['key', 'key'] }],
     ['a second call of a task that did not end', 'doubled', { ...unanswered, keys: ['key', 'key'] }],
     ['a second key', 'doubled', { kind: 'again', keys: ['key', 'other'] }, { retries: 1 }],
@@ -485,7 +489,11 @@ describe('checks of tasks whose agents change', () => {
     ['a step with two keys', 'doubled', { calls: [...steps, { ...mark, key: 'other' }] }],
     ['a step that was not done', 'lost', { calls: steps.slice(0, 2) }],
     ['a step without the approval', 'wrong', { questions: [] }],
-    ['a question about nothing', 'wrong', { questions: [...pinned.questions, { unknown: [], intended: [] }] }],
+    [
+      'a question about nothing',
+      'wrong',
+      { questions: [...pinned.questions, { unknown: [], intended: [] }] },
+    ],
     ['a failure', 'wrong', { stored: { state: 'failed', text: '' } }],
     ['a task that does not end', 'stuck', { isOver: false, stored: { state: 'working', text: '' } }],
     ['a refusal', 'unexpected', { fault: 'SendMessage: no' }],

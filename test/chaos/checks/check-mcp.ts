@@ -29,7 +29,11 @@ function* checkCall(record: McpRecord, tasks: readonly McpTaskRecord[]): Generat
   if (fault !== undefined) yield { defect: 'unexpected', task, detail: fault };
   else if (!told) yield { defect: 'stuck', task, detail: 'its caller gave up' };
   if (tasks.length > 1)
-    yield { defect: 'doubled', task, detail: `it made the tasks ${tasks.map((each) => each.taskId).join(', ')}` };
+    yield {
+      defect: 'doubled',
+      task,
+      detail: `it made the tasks ${tasks.map((each) => each.taskId).join(', ')}`,
+    };
   // Without an answer it was accepted or not. A call of its tool needs a task, and so does an id that an answer has told.
   const stored = taskId === undefined ? tasks[0] : tasks.find((each) => each.taskId === taskId);
   if (!stored && (taskId !== undefined || told))

@@ -11,7 +11,8 @@ export function* checkRepeats(
   allowed: (key: string) => number,
 ): Generator<Finding> {
   const distinct = new Set(keys);
-  if (distinct.size > 1) yield { defect: 'doubled', task, detail: `its call of ${tool} has ${distinct.size} keys` };
+  if (distinct.size > 1)
+    yield { defect: 'doubled', task, detail: `its call of ${tool} has ${distinct.size} keys` };
   for (const key of distinct) {
     const times = keys.filter((each) => each === key).length;
     const explained = 1 + allowed(key);

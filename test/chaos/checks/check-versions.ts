@@ -34,7 +34,11 @@ function* checkPinned(record: VersionRecord): Generator<Finding> {
     if (stored.text !== expected)
       yield { defect: 'wrong', task, detail: `${JSON.stringify(stored.text)} is not ${expected}` };
     if (storedEdition !== first?.edition)
-      yield { defect: 'wrong', task, detail: `its version is edition ${storedEdition}, it began with ${expected}` };
+      yield {
+        defect: 'wrong',
+        task,
+        detail: `its version is edition ${storedEdition}, it began with ${expected}`,
+      };
     for (const step of STEPS) {
       if (!calls.some((call) => call.step === step))
         yield { defect: 'lost', task, detail: `its step ${step} was not done` };
