@@ -19,7 +19,7 @@ export interface RestTask {
   };
 }
 
-export interface RestEffect {
+interface RestEffect {
   key: string | null;
   outcome: string;
 }
