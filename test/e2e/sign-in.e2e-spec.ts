@@ -220,6 +220,44 @@ describe.each(DRIVERS)('an MCP server with OAuth, over %j', (driver) => {
       expect(modern.calls.length).toBe(calls + 2);
     });
 
+    it('a call for which the sign-in has too few scopes is made after a wider one, and no server asks twice', async () => {
+      const caller = await agentWith(`wider-${driver}`, server, perCaller);
+      const first = (await send(caller)) as Waiting;
+      provider.reply({ text: 'Signed in.' });
+      await new TestBrowser().signIn(linkOf(first));
+      await reached(caller, first.id, 'TASK_STATE_COMPLETED');
+      expect(server.authorizations.at(-1)?.get('scope')).toBe('tools');
+      const calls = modern.calls.length;
+      let wanted = 'crm:read';
+      server.wants = (body) => (body.includes('"tools/call"') ? wanted : undefined);
+      const look = { calls: [{ name: 'crm_look', input: {} }] };
+      provider.reply(look);
+      const waiting = (await send(caller)) as Waiting;
+      expect(waiting.status.message.parts[0]!.text).toContain(
+        'your sign-in at 127.0.0.1:' + new URL(server.url).port + ' lacks the scope crm:read',
+      );
+      const link = linkOf(waiting);
+      await stack.killWorkers();
+      provider.reply({ text: 'In London.' });
+      await new TestBrowser().signIn(link);
+      await stack.addWorker();
+      await reached(caller, waiting.id, 'TASK_STATE_COMPLETED');
+      expect(server.authorizations.at(-1)?.get('scope')).toBe('tools crm:read');
+      expect(modern.calls.length).toBe(calls + 1);
+      // The authorization server does not grant it: the model reads why, and nobody is asked again.
+      wanted = 'crm:write';
+      server.grants = (scope) => scope.replace(' crm:write', '');
+      provider.reply(look);
+      const denied = (await send(caller)) as Waiting;
+      provider.reply({ text: 'I may not look.' });
+      await new TestBrowser().signIn(linkOf(denied));
+      await reached(caller, denied.id, 'TASK_STATE_COMPLETED');
+      expect(JSON.stringify(provider.requests.at(-1)?.body)).toContain(
+        'it wants the scope crm:write, for which the last sign-in has asked already',
+      );
+      expect(modern.calls.length).toBe(calls + 1);
+    });
+
     it('the task of a parent shows the link, and goes on with its child', async () => {
       const child = `child-${driver}`;
       await agentWith(child, server, perCaller);

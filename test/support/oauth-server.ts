@@ -37,6 +37,10 @@ export class TestOAuthServer {
   readonly answers = new Map<string, () => Answer>();
   /** Called before it answers a refresh. */
   beforeRefresh: () => Promise<void> = () => Promise.resolve();
+  /** The scope that the resource wants for a request. Undefined: every token is good for it. */
+  wants: (body: string) => string | undefined = () => undefined;
+  /** What it grants of the scopes that are asked for. */
+  grants: (scope: string) => string = (scope) => scope;
   refreshes = 0;
   readonly registrations: Record<string, unknown>[] = [];
   readonly authorizations: URLSearchParams[] = [];
@@ -166,11 +170,12 @@ export class TestOAuthServer {
   private consent(asked: URLSearchParams): Answer {
     this.authorizations.push(asked);
     const code = secret();
+    const scope = asked.get('scope');
     this.codes.set(code, {
       family: randomUUID(),
       clientId: asked.get('client_id') ?? '',
       resource: asked.get('resource'),
-      scope: asked.get('scope'),
+      scope: scope === null ? null : this.grants(scope),
       challenge: asked.get('code_challenge') ?? '',
       redirectUri: asked.get('redirect_uri') ?? '',
     });
@@ -241,6 +246,12 @@ export class TestOAuthServer {
     if (!this.access.has(token)) {
       const metadata = `${this.url}/.well-known/oauth-protected-resource/mcp`;
       response.writeHead(401, { 'www-authenticate': `Bearer resource_metadata="${metadata}"` }).end();
+      return;
+    }
+    const wanted = this.wants(body.toString());
+    if (wanted !== undefined && !this.access.get(token)?.scope?.split(' ').includes(wanted)) {
+      const challenge = `Bearer error="insufficient_scope", scope="${wanted}", error_description="more"`;
+      response.writeHead(403, { 'www-authenticate': challenge }).end();
       return;
     }
     this.used.push(token);

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
-/** RFC 6749, section 3.3. */
-const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/;
+/** A scope (RFC 6749, section 3.3). */
+export const OAUTH_SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/;
 
 const CREDENTIALS = ['tenant', 'perCaller'] as const;
 
@@ -15,7 +15,7 @@ export const oauthSettings = z
     /** Who signs in. `tenant`: one sign-in for all callers. `perCaller`: each caller for itself. */
     credentials: z.enum(CREDENTIALS, 'must be tenant or perCaller').default('tenant'),
     /** What to ask for. Default: what the server names. */
-    scopes: z.array(z.string().regex(SCOPE, 'is not a scope')).max(100).optional(),
+    scopes: z.array(z.string().regex(OAUTH_SCOPE, 'is not a scope')).max(100).optional(),
     /** Identifier of the authorization server. Default: the one that the server names. */
     issuer: z
       .url({ protocol: /^https?$/, error: 'must be an http or https URL' })

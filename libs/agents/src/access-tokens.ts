@@ -14,6 +14,9 @@ export interface TokenHolder {
   task?: { id: string; owner: string | null; agent: string } | undefined;
 }
 
+/** What helps against a token with too few scopes: another token that is there by now, or a sign-in with these scopes. */
+export type WiderAccess = { token: string } | { scopes: string[] };
+
 /** A link with which the caller of a task signs in. */
 export interface SignInOffer {
   link: string;
@@ -36,6 +39,19 @@ export abstract class AccessTokens {
 
   /** The server has refused a token that is new: the sign-in is over. */
   abstract refuse(holder: TokenHolder, request: AccessTokenRequest, refused: string): Promise<void>;
+
+  /**
+   * What helps if the server wants more scopes for a request than a token has.
+   * @param refused this token
+   * @param asked what the server names
+   * @returns undefined: nothing, because the last sign-in has asked for these scopes already
+   */
+  abstract wider(
+    holder: TokenHolder,
+    request: AccessTokenRequest,
+    refused: string,
+    asked: readonly string[],
+  ): Promise<WiderAccess | undefined>;
 
   /**
    * A link for the caller of the task. The task goes on by itself when the caller has signed in.

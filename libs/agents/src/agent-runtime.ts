@@ -15,7 +15,7 @@ import type { OutboundCalls } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
 import type { Redactor } from './outbound/redactor.js';
 import type { ConsoleLevel } from './runtimes/executor/protocol.js';
-import type { AccessTokenRequest, SignInOffer } from './access-tokens.js';
+import type { AccessTokenRequest, SignInOffer, WiderAccess } from './access-tokens.js';
 import type { TaskOrigin } from './task-origin.js';
 
 /** One entry of a journal. */
@@ -141,6 +141,15 @@ export interface TurnSecrets {
   accessToken(request: AccessTokenRequest, refused?: string): Promise<string | undefined>;
   /** The server has refused an access token that is new: the sign-in is over. */
   refuseAccessToken(request: AccessTokenRequest, refused: string): Promise<void>;
+  /**
+   * What helps if the server wants more scopes than an access token has. Undefined: nothing, because the last sign-in has asked for them.
+   * @param asked what the server names
+   */
+  widerAccess(
+    request: AccessTokenRequest,
+    refused: string,
+    asked: readonly string[],
+  ): Promise<WiderAccess | undefined>;
   /**
    * A link with which the caller of the turn signs in. Undefined: it cannot.
    * @param wanted the server, or a child task that waits for the same

@@ -1,6 +1,12 @@
 import { type Part, endsTurn } from '@baton/a2a';
 import { hideInLogs } from '@baton/telemetry';
-import type { AccessTokenRequest, AccessTokens, SignInOffer, TokenHolder } from './access-tokens.js';
+import type {
+  AccessTokenRequest,
+  AccessTokens,
+  SignInOffer,
+  TokenHolder,
+  WiderAccess,
+} from './access-tokens.js';
 import { NOTHING_SECRET, Redactor } from './outbound/redactor.js';
 import type { SecretReader } from './secret-reader.js';
 import {
@@ -45,6 +51,15 @@ export class SecretGuard implements TurnSecrets {
 
   refuseAccessToken(request: AccessTokenRequest, refused: string): Promise<void> {
     return this.tokens.refuse(this.holder, request, refused);
+  }
+
+  async widerAccess(
+    request: AccessTokenRequest,
+    refused: string,
+    asked: readonly string[],
+  ): Promise<WiderAccess | undefined> {
+    const found = await this.tokens.wider(this.holder, request, refused, asked);
+    return found && 'token' in found ? { token: this.hide(found.token) } : found;
   }
 
   offerSignIn(wanted: AccessTokenRequest | { childTaskId: string }): Promise<SignInOffer | undefined> {

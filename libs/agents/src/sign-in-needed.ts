@@ -1,16 +1,21 @@
 import type { AccessTokenRequest } from './access-tokens.js';
 
-/** Nobody is signed in at a server that an agent calls. The message is for the callers of the agent: a clause. */
+/** Nobody is signed in at a server that an agent calls, or with too few scopes. The message is for the callers of the agent: a clause. */
 export class SignInNeeded extends Error {
   override readonly name = 'SignInNeeded';
 
-  constructor(readonly request: AccessTokenRequest) {
+  /** @param missing scopes that the sign-in lacks, and `request` asks for. Unset: nobody is signed in */
+  constructor(
+    readonly request: AccessTokenRequest,
+    readonly missing?: readonly string[],
+  ) {
     const { host } = new URL(request.url);
     const isCaller = request.settings.credentials === 'perCaller';
+    const yours = missing
+      ? `your sign-in at ${host} lacks ${scopesShown(missing)}`
+      : `you are not signed in at ${host}`;
     super(
-      isCaller
-        ? `you are not signed in at ${host}`
-        : `nobody is signed in at ${host}: an administrator of the tenant must sign in there`,
+      isCaller ? yours : `nobody is signed in at ${host}: an administrator of the tenant must sign in there`,
     );
   }
 
@@ -18,4 +23,12 @@ export class SignInNeeded extends Error {
   get isCallers(): boolean {
     return this.request.settings.credentials === 'perCaller';
   }
+}
+
+const MAX_SHOWN = 200;
+
+/** Scopes in words: "the scope a", "the scopes a b". */
+export function scopesShown(scopes: readonly string[]): string {
+  const all = scopes.join(' ');
+  return `the scope${scopes.length === 1 ? '' : 's'} ${all.length > MAX_SHOWN ? `${all.slice(0, MAX_SHOWN)}…` : all}`;
 }

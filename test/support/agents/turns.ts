@@ -84,6 +84,7 @@ const NO_CALLS = { fetch: refuse, fetchWithin: () => refuse };
 export const NO_ACCESS_TOKENS: AccessTokens = {
   get: () => Promise.resolve(undefined),
   refuse: () => Promise.resolve(),
+  wider: () => Promise.resolve(undefined),
   offer: () => Promise.resolve(undefined),
 };
 

@@ -1,15 +1,17 @@
 import { type OAuthSettings, originOf } from '@baton/a2a';
 import type { TurnSecrets } from '../agent-runtime.js';
-import { SignInNeeded } from '../sign-in-needed.js';
+import { askedScopes } from './asked-scopes.js';
+import { SignInNeeded, scopesShown } from '../sign-in-needed.js';
 
 type Send = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /**
  * The requests to a server at which an agent must be signed in. Each has an access token. If the server refuses it, the token is refreshed
- * once, and the request sent again: the server has not carried it out.
+ * once, and the request sent again: the server has not carried it out. If it wants more scopes than the token has, its caller is asked to
+ * sign in with them.
  */
 export class SignedInFetch {
-  /** Nobody is signed in any more. What is between here and a call may hide the error. */
+  /** Nobody is signed in any more, or with too few scopes. What is between here and a call may hide the error. */
   needed: SignInNeeded | undefined;
 
   /** @param url of the server in the settings. Requests to other origins get no token */
@@ -30,6 +32,8 @@ export class SignedInFetch {
       if (originOf(String(url)) !== originOf(this.url)) return send(url, init);
       const first = await this.token();
       const response = await send(url, withToken(init, first));
+      if (response.status === 403 && init?.method === 'POST')
+        return this.widened(response, first, (token) => send(url, withToken(init, token)));
       if (response.status !== 401) return response;
       await response.body?.cancel();
       const second = await this.token(first);
@@ -47,10 +51,47 @@ export class SignedInFetch {
     return found;
   }
 
-  private need(): SignInNeeded {
-    return (this.needed = new SignInNeeded({ url: this.url, settings: this.settings }));
+  /**
+   * The server may want more scopes (RFC 6750, section 3.1). It has not carried out the request then.
+   * @param again sends the request with another token
+   */
+  private async widened(
+    response: Response,
+    token: string,
+    again: (token: string) => Promise<Response>,
+    isFirst = true,
+  ): Promise<Response> {
+    const asked = response.status === 403 ? await askedScopes(response) : undefined;
+    if (!asked) return response;
+    await response.body?.cancel();
+    const request = { url: this.url, settings: this.settings };
+    const wider = await this.secrets.widerAccess(request, token, asked);
+    if (wider && 'token' in wider && isFirst)
+      return this.widened(await again(wider.token), wider.token, again, false);
+    const missing = scopesShown(asked);
+    if (!wider || 'token' in wider)
+      return said(
+        `it wants ${missing}, for which the last sign-in has asked already: the authorization server has not granted it, or the ` +
+          'server does not count it. Grant it there, sign out and sign in again',
+      );
+    const { scopes } = wider;
+    if (this.settings.credentials !== 'perCaller')
+      return said(
+        `the sign-in of the tenant lacks ${missing}: set oauth.scopes of the server to ${JSON.stringify(scopes)}, and let an ` +
+          'administrator sign in again',
+      );
+    throw this.need(scopes, asked);
+  }
+
+  private need(scopes?: string[], missing?: string[]): SignInNeeded {
+    const settings = scopes ? { ...this.settings, scopes } : this.settings;
+    return (this.needed = new SignInNeeded({ url: this.url, settings }, missing));
   }
 }
+
+/** A refusal in words of Baton, in place of the server's. */
+const said = (text: string): Response =>
+  new Response(text, { status: 403, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 
 function withToken(init: RequestInit | undefined, token: string): RequestInit {
   const headers = new Headers(init?.headers);

@@ -55,6 +55,7 @@ beforeEach(async () => {
   server.metadata = {};
   server.resourceMetadata = {};
   server.iss = undefined;
+  server.grants = (scope) => scope;
   server.lifetime = 3600;
   server.answers.clear();
   await sql('DELETE FROM oauth_connections');
@@ -93,6 +94,29 @@ async function signIn(more: object = {}): Promise<void> {
   const { answer, kept } = await answered(more);
   await main.signIns.finish(answer, kept, {});
 }
+
+describe('a token with too few scopes', () => {
+  it('needs a sign-in with those that it has and those that are asked for, once', async () => {
+    await signIn();
+    const first = await main.connections.token(key());
+    expect(await main.connections.wider(key(), first!, ['read'])).toEqual({ scopes: ['tools', 'read'] });
+    server.grants = () => 'tools';
+    await signIn({ settings: { ...settings, scopes: ['tools', 'read'] } });
+    const second = await main.connections.token(key());
+    // Of the sign-in before.
+    expect(await main.connections.wider(key(), first!, ['read'])).toEqual({ token: second });
+    expect(await main.connections.wider(key(), second!, ['read'])).toBeUndefined();
+    expect(await main.connections.wider(key(), second!, ['read', 'write'])).toEqual({
+      scopes: ['tools', 'read', 'write'],
+    });
+    const many = Array.from({ length: 100 }, (_, i) => `scope-${i}`);
+    expect(await main.connections.wider(key(), second!, many)).toBeUndefined();
+    // What was asked for outlives a refresh.
+    const third = await main.connections.token(key(), second);
+    expect(third).not.toBe(second);
+    expect(await main.connections.wider(key(), third!, ['read'])).toBeUndefined();
+  });
+});
 
 describe('a sign-in at a server', () => {
   it('registers no client where the authorization server reads who Baton is', async () => {

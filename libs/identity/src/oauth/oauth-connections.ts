@@ -33,12 +33,16 @@ const EARLY_MS = 30_000;
 /** No other process refreshes tokens for so long: longer than the request, and the write after it. */
 const CLAIM_MS = 60_000;
 const STORE_MS = 40_000;
+/** Maximum scopes of a sign-in, so that a server does not ask for others for ever. */
+const MAX_SCOPES = 100;
 /** Between two looks at tokens that another process refreshes. */
 const PAUSE_MS = 100;
 
 /** The content of a connection. */
 export interface ConnectionContent {
   tokens: Pick<TokenSet, 'access' | 'refresh'>;
+  /** What the sign-in has asked for. Unset: it was not said, or a release up to 0.2 has stored it. */
+  scopes?: string[] | undefined;
   terms: OAuthTerms;
   /** Without `client_secret` if a secret has it. */
   client: OAuthClientId;
@@ -93,6 +97,26 @@ export class OAuthConnections {
         refused = undefined;
       } else await delay(PAUSE_MS);
     }
+  }
+
+  /**
+   * The server wants more scopes for a request than a token has.
+   * @returns another token that is there by now, or all scopes to ask for: those that the sign-in has and has asked for, and these.
+   * Undefined: it has asked for these already, or they are too many
+   */
+  async wider(
+    key: OAuthConnectionKey,
+    refused: string,
+    asked: readonly string[],
+  ): Promise<{ token: string } | { scopes: string[] } | undefined> {
+    const connection = await this.store.find(key);
+    if (!connection || connection.ended !== null) return { scopes: [...asked] };
+    const { tokens, scopes = [] } = this.open(connection);
+    if (tokens.access !== refused) return { token: tokens.access };
+    const known = new Set([...(connection.scope?.split(' ').filter(Boolean) ?? []), ...scopes]);
+    if (asked.every((scope) => known.has(scope))) return undefined;
+    const all = [...new Set([...known, ...asked])];
+    return all.length > MAX_SCOPES ? undefined : { scopes: all };
   }
 
   /** The server has refused a token that was just refreshed: the sign-in is over. */

@@ -77,6 +77,8 @@ interface StoredTerms {
   client: OAuthClientId;
   clientSecret?: string | undefined;
   redirectUri: string;
+  /** What is asked for. */
+  scopes?: string[] | undefined;
 }
 
 /**
@@ -151,7 +153,8 @@ export class OAuthSignIns {
     const settings = oauthSettings.parse(signIn.settings);
     const server = this.connections.serverFor(tenantId);
     const terms = await server.discover(resource, settings.issuer);
-    const scope = (settings.scopes ?? terms.scopes)?.join(' ');
+    const scopes = settings.scopes ?? terms.scopes;
+    const scope = scopes?.join(' ');
     const { client, clientSecret } = await this.clientFor(tenantId, settings, {
       server,
       terms,
@@ -163,7 +166,7 @@ export class OAuthSignIns {
     const { url, verifier } = await server.authorize(terms, client, { redirectUri, scope, state });
     // The secret of a registered client is stored encrypted, and read again.
     const { client_secret: _, ...shown } = client;
-    const stored: StoredTerms = { terms, client: shown, clientSecret, redirectUri };
+    const stored: StoredTerms = { terms, client: shown, clientSecret, redirectUri, scopes };
     const proof = { state: hash(stateSecret), browser: hash(verifier) };
     const isFirst = await this.store.open(
       { tenantId, id, ticket: hash(named.secret) },
@@ -219,7 +222,7 @@ export class OAuthSignIns {
 
   private async connect(
     signIn: OAuthSignIn,
-    { terms, clientSecret, redirectUri, ...stored }: StoredTerms,
+    { terms, clientSecret, redirectUri, scopes, ...stored }: StoredTerms,
     proof: { code: string; verifier: string },
     by: Omit<Actor, 'kind' | 'key'>,
   ): Promise<void> {
@@ -233,6 +236,7 @@ export class OAuthSignIns {
     const { access, refresh } = tokens;
     const content = {
       tokens: { access, ...(refresh !== undefined && { refresh }) },
+      scopes,
       terms,
       client,
       clientSecret,

@@ -1,4 +1,10 @@
-import { type AccessTokenRequest, AccessTokens, type SignInOffer, type TokenHolder } from '@baton/agents';
+import {
+  type AccessTokenRequest,
+  AccessTokens,
+  type SignInOffer,
+  type TokenHolder,
+  type WiderAccess,
+} from '@baton/agents';
 import { oauthResource } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type OAuthConnectionKey, retryTransient } from '@baton/database';
@@ -31,6 +37,16 @@ export class TenantAccessTokens extends AccessTokens {
   override async refuse(holder: TokenHolder, request: AccessTokenRequest, refused: string): Promise<void> {
     const key = keyOf(holder, request);
     if (key) await whileAway(() => this.connections.refuse(key, refused));
+  }
+
+  override async wider(
+    holder: TokenHolder,
+    request: AccessTokenRequest,
+    refused: string,
+    asked: readonly string[],
+  ): Promise<WiderAccess | undefined> {
+    const key = keyOf(holder, request);
+    return key && whileAway(() => this.connections.wider(key, refused, asked));
   }
 
   override async offer(

@@ -62,6 +62,7 @@ export async function replayRequest(recorded: RecordedTask): Promise<TurnRequest
       get: nothing,
       accessToken: nothing,
       refuseAccessToken: nothing,
+      widerAccess: nothing,
       offerSignIn: nothing,
     },
     extensions: [],

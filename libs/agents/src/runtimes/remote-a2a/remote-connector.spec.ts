@@ -31,6 +31,7 @@ describe('the connection to an agent elsewhere', () => {
     const asked: unknown[] = [];
     const tokens = {
       refuse: () => Promise.resolve(),
+      wider: () => Promise.resolve(undefined),
       offer: () => Promise.resolve(undefined),
       get: (_: unknown, { url }: { url: string }, refused?: string) => {
         asked.push([url, refused]);

@@ -5,6 +5,7 @@ import pLimit from 'p-limit';
 import { Suspension, type Turn, type TurnSecrets } from '../../../../agent-runtime.js';
 import { ApprovalsPending } from '../../approval/approval.js';
 import type { SignedInFetch } from '../../../../outbound/signed-in-fetch.js';
+import { SignInNeeded } from '../../../../sign-in-needed.js';
 import { AgentFailure } from '../../agent-failure.js';
 import { READ_RESOURCE } from '../../result-output.js';
 import type { LlmConfig } from '../../llm-config.js';
@@ -258,11 +259,17 @@ function outputOf(
   return { ...output, ...(uris.length > 0 && { links }) };
 }
 
-/** Throws if a server wants a sign-in. */
-function assertSignedIn({ config, signedIn }: OpenServer): void {
+/** Throws if a server wants a sign-in. @param error of the call: other calls may lack scopes that it has */
+function assertSignedIn({ config, signedIn }: OpenServer, error: unknown): void {
+  if (signedIn?.needed?.missing && !isSignIn(error)) return;
   if (signedIn?.needed?.isCallers) throw signedIn.needed;
   if (signedIn?.needed)
     throw new AgentFailure(`The MCP server "${config.name}" can't be used: ${signedIn.needed.message}`);
+}
+
+function isSignIn(error: unknown): boolean {
+  if (error instanceof SignInNeeded) return true;
+  return error instanceof Error && isSignIn(error.cause);
 }
 
 /** Reads a resource at the server that has linked it, and never at its URI. */
@@ -283,7 +290,7 @@ async function readAt(
     return outputOf(READ_RESOURCE, result, server);
   } catch (error) {
     call.signal.throwIfAborted();
-    assertSignedIn(server);
+    assertSignedIn(server, error);
     const failed = `The resource could not be read at ${name}: ${serverFailure(error, server.secrets.redactor)}`;
     return { ok: false, content: failed };
   }
@@ -317,7 +324,7 @@ function agentTool(
         return outputOf(name, await make(input as Record<string, unknown>, context), server);
       } catch (error) {
         context.signal.throwIfAborted();
-        assertSignedIn(server);
+        assertSignedIn(server, error);
         if (lost.has(error) || error instanceof Suspension || error instanceof ApprovalsPending) throw error;
         if (repeat === 'ask' && isUnknown(error))
           throw new OutcomeUnknown('what became of the call is not known');
