@@ -3,4 +3,5 @@ export { OutboundRefused, failureReason } from './failure-reason.js';
 export { type Fetch, Outbound, type OutboundCalls, type OutboundLimits } from './outbound.js';
 export { OutboundModule } from './outbound.module.js';
 export { outboundUrl, withoutEndSlashes } from './outbound-url.js';
+export { isPublicAddress, reachedAddress } from './public-address.js';
 export { timeoutSignal } from './timeout-signal.js';

@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { textTool } from '../../../../../../../test/support/mcp-server/script.js';
+import { listPages } from './list-pages.js';
+import { ToolList } from './tool-list.js';
 import { McpBench, call, names } from './mcp-tools.fixture.js';
 
 const bench = new McpBench();
@@ -131,6 +133,75 @@ describe('the tools of a hostile server', () => {
     });
     expect(names(await bench.open([{ name: 's', url }]))).toHaveLength(100);
     expect(asked.filter(({ method }) => method === 'tools/list')).toHaveLength(100);
+  });
+
+  it('are cut after the first thousand of ten thousand, and a neighbour has its own', async () => {
+    const { url, asked } = await serve({
+      'tools/list': (response, request) => {
+        const page = Number(request.params.cursor ?? 0);
+        const tools = Array.from({ length: 100 }, (_, i) => ({ ...LOOK, name: `look${page * 100 + i}` }));
+        json(response, request, { tools, ...(page < 99 && { nextCursor: String(page + 1) }) });
+      },
+    });
+    const neighbour = await bench.serve({ tools: [textTool('find', 'found')] });
+    const opened = await bench.open([
+      { name: 'bad', url },
+      { name: 'good', url: neighbour.url },
+    ]);
+    expect(names(opened)).toHaveLength(1_001);
+    expect(asked.filter(({ method }) => method === 'tools/list')).toHaveLength(10);
+    expect(await call(opened, 'good_find')).toMatchObject({ ok: true, content: 'found' });
+  });
+
+  it('that are too many are left out with a remedy, once', () => {
+    const list = new ToolList(undefined);
+    const page = Array.from({ length: 1_100 }, (_, i) => ({ ...LOOK, name: `look${i}` }));
+    list.add(page);
+    list.add(page);
+    expect([list.tools.length, list.hasExcess]).toEqual([1_000, true]);
+    expect(list.leftOut).toEqual([
+      {
+        name: 'number 1001 of its list, and each after it,',
+        reason: 'is one too many: name those that the agent needs in allow',
+      },
+    ]);
+  });
+
+  it('with a schema of 5 MB are left out alone', async () => {
+    const inputSchema = { type: 'object', description: 'x'.repeat(5 * 1024 * 1024) };
+    const { url } = await serve({
+      'tools/list': (response, request) =>
+        json(response, request, { tools: [{ name: 'huge', inputSchema }, LOOK] }),
+    });
+    expect(names(await bench.open([{ name: 's', url }]))).toEqual(['s_look']);
+  });
+
+  it('with a schema that is nested 10,000 deep fail with the name of the server', async () => {
+    const deep = `${'{"items":'.repeat(10_000)}{}${'}'.repeat(10_000)}`;
+    const { url } = await serve({
+      'tools/list': (response, { id }) =>
+        response
+          .writeHead(200, { 'content-type': 'application/json' })
+          .end(
+            `{"jsonrpc":"2.0","id":${String(id)},"result":{"tools":[{"name":"deep","inputSchema":${deep}}]}}`,
+          ),
+    });
+    await expect(bench.open([{ name: 's', url }])).rejects.toThrow(
+      /The MCP server "s" can't be used: .*nested deeper than 200 levels/,
+    );
+  });
+
+  it('that never end in time fail with the name of the server and the remedy', async () => {
+    const pages = new ToolList(undefined);
+    const now = jest.spyOn(performance, 'now');
+    let at = 0;
+    now.mockImplementation(() => (at += 20_000));
+    let asked = 0;
+    const endless = listPages(pages, () => Promise.resolve({ tools: [], nextCursor: String((asked += 1)) }));
+    await expect(endless).rejects.toThrow(
+      'its list of tools does not end: 4 pages have taken more than 60 s',
+    );
+    now.mockRestore();
   });
 
   it('have names that no terminal and no header takes for something else', async () => {

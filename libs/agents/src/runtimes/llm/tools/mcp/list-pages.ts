@@ -2,6 +2,8 @@ import { McpFailure, unreadable } from './mcp-failure.js';
 import type { ToolList } from './tool-list.js';
 
 const MAX_PAGES = 100;
+/** Time for all pages but the last one. */
+const MAX_MS = 60_000;
 
 /**
  * Reads the pages of a list of tools.
@@ -13,6 +15,7 @@ export async function listPages(
 ): Promise<void> {
   const seen = new Set<unknown>();
   let cursor: string | undefined;
+  const began = performance.now();
   for (let page = 0; page < MAX_PAGES && !list.isFull; page++) {
     const listed = await ask(cursor === undefined ? {} : { cursor });
     const { tools, nextCursor } = (listed ?? {}) as { tools?: unknown; nextCursor?: unknown };
@@ -20,10 +23,21 @@ export async function listPages(
     list.add(tools);
     // Some servers send an empty cursor or null after the last page, some the same cursor again and again.
     if (typeof nextCursor !== 'string' || nextCursor === '' || seen.has(nextCursor)) return;
+    if (list.isFull) list.cut();
+    else if (performance.now() - began > MAX_MS) throw tooSlow(page + 1);
     seen.add(nextCursor);
     cursor = nextCursor;
   }
 }
+
+const tooSlow = (pages: number): McpFailure =>
+  new McpFailure(
+    'silent',
+    `its list of tools does not end: ${pages} pages have taken more than ${MAX_MS / 1000} s`,
+    {
+      remedy: 'Look at tools/list of the server: it may give larger pages, or none after the last one',
+    },
+  );
 
 function notAList(listed: unknown): McpFailure {
   const { details } = unreadable(JSON.stringify(listed));

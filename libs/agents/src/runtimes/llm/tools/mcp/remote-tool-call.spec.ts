@@ -205,6 +205,21 @@ describe('a tool that answers with a task', () => {
     expect(read()).toContain('its task has not ended in its time, so its result is not known');
   });
 
+  it.each([
+    ['works', {}],
+    ['asks nothing', { status: 'input_required', inputRequests: {} }],
+    ['has a time without an end', { ttlMs: Number.MAX_VALUE }],
+  ])('that %s for a month is given up', async (_, more) => {
+    await begin(begun({ pollIntervalMs: 50, ...more }));
+    await talk.waits();
+    for (const { value } of talk.journal.entries) {
+      const { remote } = value as { remote?: { task: { receivedAt: string } } };
+      if (remote) remote.task.receivedAt = new Date(Date.now() - 31 * 86_400_000).toISOString();
+    }
+    await talk.run();
+    expect(read()).toContain('its task has not ended in its time, so its result is not known');
+  });
+
   it('says how it goes, each thing once', async () => {
     await begin(begun({ ...SLOW, statusMessage: 'reads the books' }));
     await talk.waits();
@@ -421,5 +436,21 @@ describe('a call that the server answers with a question', () => {
     );
     await talk.run();
     expect(read()).toBe('later');
+  });
+
+  it('is given up when the server has wanted that twenty times', async () => {
+    await begin((_, { requestState }) => ({
+      resultType: 'input_required',
+      requestState: `${String(requestState)}x`,
+      ...(requestState === undefined && { inputRequests: { who: form('Who?') } }),
+    }));
+    asks(await talk.run());
+    for (const { value } of talk.journal.entries) {
+      const { remote } = value as { remote?: { rounds: number } };
+      if (remote) remote.rounds = 20;
+    }
+    await talk.say([dataPart({ name: 'Ada' })]);
+    expect(read()).toContain('it has wanted the call again more than 20 times');
+    expect(calls()).toBe(2);
   });
 });

@@ -22,6 +22,8 @@ const RETRY_MS = 30_000;
 const MAX_UNREACHABLE_MS = 60 * 60_000;
 /** A task that works on after its time is given up this much later. */
 const AFTER_TTL_MS = 60_000;
+/** A task without a time of its own is given up after this one. */
+const MAX_TASK_MS = 30 * 24 * 60 * 60_000;
 const CANCEL_MS = 2_000;
 const MAX_ROUNDS = 20;
 /** JSON-RPC: of a task, that it is unknown or has expired. */
@@ -97,11 +99,12 @@ export class RemoteToolCall {
       return this.follow(answer.task);
     }
     const { inputRequests, requestState } = answer;
-    const questions = this.options.redact(questionsOf(inputRequests));
+    const questions = this.options.redact(questionsOf(inputRequests, this.options.url));
     const asked = { questions, ...(requestState !== undefined && { requestState }) };
     await this.keep({ asked, answered: this.context.answer?.number });
     if (Object.keys(questions).length > 0) throw this.ask(questions);
     // The server only wants the call again.
+    if (this.current.rounds > MAX_ROUNDS) throw tooManyRounds('wanted the call again');
     await delay(MIN_PAUSE_MS, undefined, { signal });
     return this.send(input, requestState === undefined ? {} : { requestState });
   }
@@ -117,6 +120,7 @@ export class RemoteToolCall {
       if (state.statusMessage !== undefined) report?.(this.options.redact(state.statusMessage));
       if (state.status === 'completed') return state.result;
       if (state.status === 'input_required' && (await this.answerTask(task, state))) continue;
+      assertInTime(task);
       if (Date.now() - began + state.pollIntervalMs > HOLD_MS) throw new Suspension([], waitMs);
       await delay(state.pollIntervalMs, undefined, { signal });
     }
@@ -125,7 +129,7 @@ export class RemoteToolCall {
   /** @returns whether something was sent. Throws `ApprovalsPending` if a person must answer first. */
   private async answerTask(task: RemoteTask, { inputRequests }: RemoteTaskState): Promise<boolean> {
     const { answeredKeys = [] } = this.current;
-    const open = Object.entries(this.options.redact(questionsOf(inputRequests))).filter(
+    const open = Object.entries(this.options.redact(questionsOf(inputRequests, this.options.url))).filter(
       ([key]) => !answeredKeys.includes(key),
     );
     if (open.length === 0) return false;
@@ -156,8 +160,7 @@ export class RemoteToolCall {
     questions: Readonly<Record<string, ToolQuestion>>,
     problems?: Readonly<Record<string, string>>,
   ): Error {
-    if (this.current.rounds > MAX_ROUNDS)
-      return new McpFailure('error', `it has asked a person more than ${MAX_ROUNDS} times`);
+    if (this.current.rounds > MAX_ROUNDS) return tooManyRounds('asked a person');
     const { shownAs: tool, server, terms } = this.options;
     return new ApprovalsPending(
       requestsOf(questions, { id: this.context.id, tool, server, terms }, problems),
@@ -234,8 +237,12 @@ function gone({ details }: McpFailure): McpFailure {
   });
 }
 
-/** Throws McpFailure if the server says that it does not keep a task so long. */
+const tooManyRounds = (what: string): McpFailure =>
+  new McpFailure('error', `it has ${what} more than ${MAX_ROUNDS} times`);
+
+/** Throws McpFailure if the server says that it does not keep a task so long, or has not ended it in a month. */
 function assertInTime({ receivedAt, ttlMs }: RemoteTask): void {
-  if (ttlMs === null || clock.now() < Date.parse(receivedAt) + ttlMs + AFTER_TTL_MS) return;
+  const forMs = Math.min(ttlMs ?? Infinity, MAX_TASK_MS);
+  if (clock.now() < Date.parse(receivedAt) + forMs + AFTER_TTL_MS) return;
   throw new McpFailure('error', 'its task has not ended in its time, so its result is not known');
 }

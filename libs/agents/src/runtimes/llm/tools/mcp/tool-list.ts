@@ -47,6 +47,7 @@ export class ToolList {
   readonly names = new Set<string>();
   private listed = 0;
   private bytes = 0;
+  private isCut = false;
 
   /** @param isModern the server reads parameters from headers: a tool that marks them wrongly is left out */
   constructor(
@@ -70,10 +71,18 @@ export class ToolList {
   /** Adds a page of the list. Throws ToolListExcess if the tools are too large together. */
   add(page: readonly unknown[]): void {
     for (const tool of page) {
-      if (this.isFull) return;
+      if (this.isFull) return this.cut();
       this.listed += 1;
       this.addTool(tool);
     }
+  }
+
+  /** The server has more tools than it takes. */
+  cut(): void {
+    if (this.isCut) return;
+    this.isCut = true;
+    const what = `number ${this.listed + 1} of its list, and each after it,`;
+    this.leaveOut(what, `is one too many: name those that the agent needs in allow`, true);
   }
 
   private addTool(tool: unknown): void {

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import type { ApprovalAnswer, ApprovalRequest, Decision } from '../../../../approvals.js';
 import type { LlmConfig } from '../../llm-config.js';
 import type { ToolQuestion } from '../remote-call.js';
+import { isInnerHost } from './inner-host.js';
 import { McpFailure } from './mcp-failure.js';
 
 const MAX_QUESTIONS = 10;
@@ -12,14 +13,17 @@ const MAX_URL = 2_048;
 const MAX_SCHEMA_BYTES = 16_384;
 const ELICIT = 'elicitation/create';
 
-/** Reads the input requests of a server. Throws McpFailure if a person can not be asked so. */
-export function questionsOf(requests: unknown): Record<string, ToolQuestion> {
+/**
+ * Reads the input requests of a server. Throws McpFailure if a person can not be asked so.
+ * @param server its URL in the settings
+ */
+export function questionsOf(requests: unknown, server: string): Record<string, ToolQuestion> {
   const entries = Object.entries(isObject(requests) ? requests : {});
   if (entries.length > MAX_QUESTIONS) throw unfit(`more than ${MAX_QUESTIONS} questions at once`);
-  return Object.fromEntries(entries.map(([key, request]) => [key, questionOf(request)]));
+  return Object.fromEntries(entries.map(([key, request]) => [key, questionOf(request, server)]));
 }
 
-function questionOf(request: unknown): ToolQuestion {
+function questionOf(request: unknown, server: string): ToolQuestion {
   const { method, params } = isObject(request) ? request : ({} as JsonObject);
   if (method !== ELICIT) throw unfit(String(method).slice(0, 60));
   const { mode = 'form', message, requestedSchema, url } = isObject(params) ? params : ({} as JsonObject);
@@ -28,6 +32,12 @@ function questionOf(request: unknown): ToolQuestion {
   if (mode === 'url') {
     const isWeb = typeof url === 'string' && url.length <= MAX_URL && /^https?:\/\//i.test(url);
     if (!isWeb || !URL.canParse(url)) throw unfit('an address that is none of the web');
+    const { hostname } = new URL(url);
+    // The browser of the person, or a program that reads the question, would reach what the server can not.
+    if (isInnerHost(hostname) && hostname !== new URL(server).hostname)
+      throw unfit(
+        `the address ${hostname}, which is inside of a network. It may name a public host, or its own`,
+      );
     return { message, url };
   }
   if (mode !== 'form') throw unfit(`the mode "${String(mode).slice(0, 40)}"`);
