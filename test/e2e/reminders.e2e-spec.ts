@@ -48,6 +48,19 @@ describe.each(DRIVERS)('a task that waits for a person, on %s', (driver) => {
     const { result } = await caller.call('SendMessage', params);
     return (result as { task: { id: string } }).task.id;
   }
+  /** What the API shows of the reminders of a task. */
+  async function shown(
+    taskId: string,
+  ): Promise<{ kind: string; sent_at: string | null; webhooks: number }[]> {
+    const headers = { authorization: `Bearer ${tenant.token}` };
+    const response = await fetch(`${stack.apis[0]!.url}/v1/tasks/${taskId}`, { headers });
+    return ((await response.json()) as { reminders?: [] }).reminders ?? [];
+  }
+  async function untilSent(taskId: string, kind: string): Promise<void> {
+    const isSent = (each: { kind: string; sent_at: string | null; webhooks: number }): boolean =>
+      each.kind === kind && each.sent_at !== null && each.webhooks === 1;
+    while (!(await shown(taskId)).some(isSent));
+  }
   const dataOf = ({ json }: Receiver['received'][number]) => json.data as Record<string, unknown>;
   /** What the receiver was told, such as `input-required` or `input-required reminder`. */
   const told = (taskId: string): string[] =>
@@ -75,8 +88,10 @@ describe.each(DRIVERS)('a task that waits for a person, on %s', (driver) => {
     await until(taskId, 'input-required');
     await crash();
     await until(taskId, 'input-required reminder');
+    await untilSent(taskId, 'reminder');
     await crash();
     await until(taskId, 'input-required escalation');
+    await untilSent(taskId, 'escalation');
     await crash();
     // Later events show that nothing came twice.
     await caller.call('SendMessage', sendParams('Basel', { taskId }));
@@ -90,7 +105,12 @@ describe.each(DRIVERS)('a task that waits for a person, on %s', (driver) => {
       agent: 'asker',
       state: 'input-required',
       waiting_since: expect.any(String),
+      answer_url: expect.stringMatching(new RegExp(`^http://.*/console/tasks/${taskId}$`)),
     };
+    const question = hook.received.find((received) => dataOf(received).state === 'input-required');
+    expect(dataOf(question!).answer_url).toEqual(data.answer_url);
+    expect(dataOf(hook.received.at(-1)!)).toMatchObject({ state: 'completed' });
+    expect(dataOf(hook.received.at(-1)!)).not.toHaveProperty('answer_url');
     const [reminder, escalation] = hook.received.filter((received) => 'waiting_since' in dataOf(received));
     expect(reminder!.json).toMatchObject({ type: 'task.state_changed', data: { ...data, reminder: true } });
     expect(escalation!.json).toMatchObject({ type: 'task.escalation', data });

@@ -320,6 +320,7 @@ const createFakes = (listeners: Fakes['listeners'] = new Set()): Fakes => ({
       events: 1,
       createdAt: undefined,
       wakesAt: null,
+      reminders: [],
     }),
   },
   artifactPages: { page: async () => ({ head: 1, pieces: [], next: undefined }) },

@@ -430,6 +430,7 @@ function fieldsOf(found: TenantSchemas['Task'], task: Task, slug: string): [stri
         ]
       : []),
     ...(found.wakes_at == null ? [] : [['asks until', timeOf(found.wakes_at)] satisfies [string, string]]),
+    ...(found.reminders ?? []).map((reminder): [string, string] => [reminder.kind, reminderText(reminder)]),
     ['created', timeOf(found.created_at)],
     ['updated', timeOf(found.updated_at)],
     ...(run?.state === 'running' && run.worker_id !== null
@@ -471,6 +472,18 @@ interface ToolDecision {
   /** Null: nobody has answered in time. */
   by: string | null;
   at: string | null;
+}
+
+/** When webhooks are told that a task waits, or were told. */
+function reminderText({
+  due_at: due,
+  sent_at: sent,
+  webhooks,
+}: NonNullable<TenantSchemas['Task']['reminders']>[number]): string {
+  const next = due === null ? '' : `due ${timeOf(due)}`;
+  if (sent === null) return next || 'given up: no receiver has taken it';
+  if (webhooks === 0) return `due ${timeOf(sent)}: there was no webhook to tell`;
+  return `sent ${timeOf(sent)} to ${webhooks === 1 ? 'one webhook' : `${webhooks} webhooks`}${next && `, the others ${next}`}`;
 }
 
 const decisionText = (tool: string, { approved, by, at }: ToolDecision): string =>

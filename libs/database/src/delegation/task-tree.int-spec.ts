@@ -209,6 +209,7 @@ describe('a child', () => {
       events: 2,
       createdAt: expect.any(Date) as Date,
       wakesAt: null,
+      reminders: [],
     });
     const stranger = randomUUID();
     expect(await taskTree.ancestors(stranger, leaf.taskId)).toEqual([]);
@@ -234,6 +235,7 @@ describe('a child', () => {
       events: 0,
       createdAt: undefined,
       wakesAt: null,
+      reminders: [],
     });
   });
 

@@ -7,13 +7,14 @@ import type { RunKey } from '../dispatch/run-key.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import type { Ancestor, Descendant, TaskRelations } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
+import { type ReminderColumns, reminderColumns, remindersOf } from '../tasks/reminder-status.js';
 import { afterEnd, WOKEN } from '../dispatch/run-history.js';
 
 interface AncestorRow {
   id: string;
   agent_id: string;
 }
-interface RelationsRow {
+interface RelationsRow extends ReminderColumns {
   owner: string | null;
   parent_task_id: string | null;
   children: string[];
@@ -56,9 +57,9 @@ SELECT id, agent_id FROM ancestors ORDER BY length`,
 
 /** $1 tenant $2 task */
 export const RELATIONS: Statement = {
-  name: 'task-relations-4',
+  name: 'task-relations-5',
   text: `
-SELECT t.owner, t.parent_task_id, t.last_sequence, t.created_at, t.wakes_at, ARRAY(
+SELECT t.owner, t.parent_task_id, t.last_sequence, t.created_at, t.wakes_at, ${reminderColumns('t')}, ARRAY(
   SELECT id::text FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 ORDER BY created_at, id
 ) AS children, (
   SELECT agent_version FROM runs r WHERE ${isRunOf('r', '$1', '$2')} ORDER BY created_at DESC, id DESC LIMIT 1
@@ -232,6 +233,7 @@ export class TaskTreeStore {
       events: row?.last_sequence ?? 0,
       createdAt: row?.created_at,
       wakesAt: row?.wakes_at ?? null,
+      reminders: row ? remindersOf(row) : [],
     };
   }
 

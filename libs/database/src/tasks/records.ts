@@ -25,6 +25,17 @@ export interface WaitReminders {
   escalateMs?: number | undefined;
 }
 
+/** A reminder or escalation of a task that waits for a person. */
+export interface ReminderStatus {
+  kind: 'reminder' | 'escalation';
+  /** When webhooks are told, or tried again that have not taken it. Null: it is over. */
+  dueAt: Date | null;
+  /** When the last webhook has taken it, or when there was none to tell. Null: that did not happen. */
+  sentAt: Date | null;
+  /** How many webhooks have taken it. */
+  webhooks: number;
+}
+
 /** Where a search finds a text. */
 export const SEARCH_PLACES = [
   'task_id',
@@ -333,6 +344,8 @@ export interface TaskRelations {
   createdAt: Date | undefined;
   /** When it goes on without an answer; null = it does not ask, or waits for the answer alone. */
   wakesAt: Date | null;
+  /** Of what it asks now, in the order in which they come. */
+  reminders: ReminderStatus[];
 }
 
 /** A task below another one. */

@@ -1,13 +1,16 @@
 import { TaskState } from '@baton/a2a';
 import { newTask, openStores, sql, startTask, status, type Stores } from '../stores.fixture.js';
+import { TaskTreeStore } from '../delegation/task-tree.store.js';
 import type { WaitReminders } from './records.js';
 import { TaskReminderStore } from './task-reminder.store.js';
 
 let stores: Stores;
 let reminders: TaskReminderStore;
+let taskTree: TaskTreeStore;
 beforeAll(async () => {
   stores = await openStores();
   reminders = new TaskReminderStore(stores.database);
+  taskTree = new TaskTreeStore(stores.database);
 });
 afterAll(() => stores.close());
 
@@ -27,6 +30,8 @@ const age = ({ taskId }: { taskId: string }, hours: number) =>
     stores,
     `UPDATE tasks SET status_at = status_at - ${hours} * interval '1 hour', reminds_at = reminds_at - ${hours} * interval '1 hour' WHERE id = '${taskId}'`,
   );
+const shown = async ({ tenantId, taskId }: { tenantId: string; taskId: string }) =>
+  (await taskTree.find(tenantId, taskId)).reminders;
 const kinds = async () => (await reminders.claim(10)).map(({ taskId, kind }) => [taskId, kind]);
 
 describe('a task that waits for a person', () => {
@@ -53,6 +58,56 @@ describe('a task that waits for a person', () => {
     expect(await kinds()).toEqual([]);
   });
 
+  it('shows what is due and what was sent, until it has its answer', async () => {
+    const at = expect.any(Date) as Date;
+    const none = { dueAt: null, sentAt: null, webhooks: 0 };
+    expect(await shown(await asking())).toEqual([]);
+    const task = await asking({ remindMs: HOUR_MS, escalateMs: 3 * HOUR_MS });
+    const [due, later] = await shown(task);
+    expect([due, later]).toEqual([
+      { ...none, kind: 'reminder', dueAt: at },
+      { ...none, kind: 'escalation', dueAt: at },
+    ]);
+    expect(Number(later?.dueAt) - Number(due?.dueAt)).toBeGreaterThan(HOUR_MS);
+    await age(task, 1);
+    const [reminder] = await reminders.claim(10);
+    await reminders.note(reminder!, ['a'], false);
+    const [halfSent] = await shown(task);
+    expect(halfSent).toEqual({ kind: 'reminder', dueAt: at, sentAt: at, webhooks: 1 });
+    // The next try tells nobody else.
+    await reminders.note({ ...reminder!, notified: ['a'] }, ['a'], false);
+    expect((await shown(task))[0]?.sentAt).toEqual(halfSent?.sentAt);
+    await reminders.note({ ...reminder!, notified: ['a'] }, ['a', 'b'], true);
+    const sent = { kind: 'reminder', dueAt: null, sentAt: at, webhooks: 2 };
+    expect(await shown(task)).toEqual([sent, { ...none, kind: 'escalation', dueAt: at }]);
+    await age(task, 2);
+    const [escalation] = await reminders.claim(10);
+    await reminders.note(escalation!, [], true);
+    expect(await shown(task)).toEqual([sent, { ...none, kind: 'escalation', sentAt: at }]);
+    await stores.tasks.cancel(task.tenantId, null, task.taskId);
+    expect(await shown(task)).toEqual([]);
+  });
+
+  it('shows a reminder that only some have taken after its escalation is due, and one that nobody has taken', async () => {
+    const at = expect.any(Date) as Date;
+    const task = await asking({ remindMs: HOUR_MS, escalateMs: 2 * HOUR_MS });
+    await age(task, 1);
+    const [reminder] = await reminders.claim(10);
+    await reminders.note(reminder!, ['a'], false);
+    await age(task, 1);
+    expect(await kinds()).toEqual([[task.taskId, 'escalation']]);
+    expect(await shown(task)).toEqual([
+      { kind: 'reminder', dueAt: null, sentAt: at, webhooks: 1 },
+      { kind: 'escalation', dueAt: at, sentAt: null, webhooks: 0 },
+    ]);
+    const untaken = await asking({ remindMs: HOUR_MS });
+    await sql(
+      stores,
+      `UPDATE tasks SET reminds_at = NULL WHERE id IN ('${task.taskId}', '${untaken.taskId}')`,
+    );
+    expect(await shown(untaken)).toEqual([{ kind: 'reminder', dueAt: null, sentAt: null, webhooks: 0 }]);
+  });
+
   it('is due again if the worker has died, and remembers who was told', async () => {
     const task = await asking({ remindMs: HOUR_MS });
     await age(task, 1);
@@ -65,8 +120,8 @@ describe('a task that waits for a person', () => {
     const [third] = await reminders.claim(10);
     expect(third).toMatchObject({ kind: 'reminder', notified: ['a'] });
     await reminders.note(third!, ['a', 'b'], true);
-    expect(await sql(stores, `SELECT reminds_at, reminder FROM tasks WHERE id = '${task.taskId}'`)).toEqual([
-      { reminds_at: null, reminder: null },
+    expect(await sql(stores, `SELECT reminds_at FROM tasks WHERE id = '${task.taskId}'`)).toEqual([
+      { reminds_at: null },
     ]);
   });
 

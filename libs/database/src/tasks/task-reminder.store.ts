@@ -38,18 +38,28 @@ export interface RemindedWebhook {
 /** SQL of when a task is escalated whose status and reminder these are. NULL: never. */
 const escalatesAt = (at: string, reminder: string): string =>
   `${at} + (${reminder}->>'escalateMs')::float8 * interval '1 millisecond'`;
-const ESCALATION = `'{"kind": "escalation", "tries": 0, "notified": []}'::jsonb`;
+/** SQL of the escalation as what is due next. @param sent JSON of what was sent before */
+const escalation = (sent: string): string =>
+  `'{"kind": "escalation", "tries": 0, "notified": []}'::jsonb || jsonb_strip_nulls(jsonb_build_object('sent', ${sent}))`;
+
+/** SQL of what was sent for the question, and when, with this notice. @param webhooks those that have been told */
+const sentWith = (webhooks: string, isDone: string): string => `
+    CASE WHEN cardinality(${webhooks}) > jsonb_array_length(reminder->'notified')
+        OR ${isDone} AND NOT coalesce(reminder->'sent', '{}') ? (reminder->>'kind')
+      THEN coalesce(reminder->'sent', '{}') || jsonb_build_object(reminder->>'kind',
+        jsonb_build_object('at', clock_timestamp(), 'webhooks', cardinality(${webhooks})))
+      ELSE reminder->'sent' END`;
 
 /**
  * Takes due reminders and escalations. If this worker dies or a receiver does not answer, they are due again later. A reminder ends when
  * the escalation is due. A task that no longer asks leaves nothing. $1 limit
  */
 const CLAIM: Statement = {
-  name: 'task-reminders-claim',
+  name: 'task-reminders-claim-2',
   text: `
 WITH due AS MATERIALIZED (
   SELECT tenant_id, id, state IN (${INTERRUPTED_STATES}) AND active_run_id IS NULL AS asks,
-    CASE WHEN ${escalatesAt('status_at', 'reminder')} <= clock_timestamp() THEN ${ESCALATION} ELSE reminder END AS reminder
+    CASE WHEN ${escalatesAt('status_at', 'reminder')} <= clock_timestamp() THEN ${escalation("reminder->'sent'")} ELSE reminder END AS reminder
   FROM tasks WHERE reminds_at <= clock_timestamp() ORDER BY reminds_at LIMIT $1 FOR UPDATE SKIP LOCKED
 ), claimed AS (
   UPDATE tasks t SET
@@ -89,14 +99,16 @@ const NOTICE = {
   is_done: ['boolean', ({ isDone }) => isDone],
 } satisfies Inputs<TaskNotice>;
 
-/** Only if the task still waits for the same answer. */
+/** Only if the task still waits for the same answer. What was sent stays in the row until then, for those who look at the task. */
 const NOTE = statement(
-  'task-reminder-note',
+  'task-reminder-note-2',
   { notice: one(NOTICE) },
   ({ notice }) => `
 UPDATE tasks SET reminds_at = CASE WHEN ${notice.is_done} THEN ${escalatesAt('status_at', 'reminder')} ELSE reminds_at END,
-  reminder = CASE WHEN NOT ${notice.is_done} THEN reminder || jsonb_build_object('notified', ${notice.webhooks})
-    WHEN reminder->>'escalateMs' IS NOT NULL THEN ${ESCALATION} END
+  reminder = CASE WHEN NOT ${notice.is_done}
+      THEN reminder || jsonb_strip_nulls(jsonb_build_object('notified', ${notice.webhooks}, 'sent', ${sentWith(notice.webhooks, notice.is_done)}))
+    WHEN reminder->>'escalateMs' IS NOT NULL THEN ${escalation(sentWith(notice.webhooks, notice.is_done))}
+    ELSE jsonb_build_object('kind', 'done', 'sent', ${sentWith(notice.webhooks, notice.is_done)}) END
 WHERE tenant_id = ${notice.tenant_id} AND id = ${notice.task_id} AND status_at = ${notice.since} AND reminder->>'kind' = ${notice.kind}`,
 );
 

@@ -52,17 +52,22 @@ export const needsTask = ({ protocol, mode }: ClaimedPush, events: readonly Task
  * @param events the next ones of the log, without a gap
  * @param snapshot the task after these events or later, if `needsTask` says so
  * @param webhook the native webhook that the config is for, if it is for one
+ * @param publicUrl PUBLIC_URL
  */
 export function pushRequests(
   config: ClaimedPush,
   events: readonly TaskEvent[],
-  { snapshot, webhook }: { snapshot?: TaskSnapshot | undefined; webhook?: WebhookTarget | undefined } = {},
+  {
+    snapshot,
+    webhook,
+    publicUrl,
+  }: { snapshot?: TaskSnapshot | undefined; webhook?: WebhookTarget | undefined; publicUrl: string },
 ): PushRequest[] {
   const isNewest = config.mode === 'newest';
   const sent = isNewest && snapshot ? [newest(snapshot, events)] : sentTo(config, events, snapshot, webhook);
   const encoded = ({ sequence, payload }: Told): string =>
     webhook
-      ? webhookBody(webhook, sequence, payload)
+      ? webhookBody({ ...webhook, publicUrl }, sequence, payload)
       : JSON.stringify(FORMS[config.protocol].codec.encodeItem({ sequence, payload }));
   const [first] = sent;
   const last = sent.at(-1);

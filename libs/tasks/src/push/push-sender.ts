@@ -197,7 +197,11 @@ export class PushSender {
       ? await retryTransient(() => this.webhooks.target(tenantId, config, delivered), { signal })
       : undefined;
     if (isWebhook && !webhook?.enabled) return [{ through: end }];
-    const requests = pushRequests(config, events, { snapshot, webhook });
+    const requests = pushRequests(config, events, {
+      snapshot,
+      webhook,
+      publicUrl: this.environment.publicUrl,
+    });
     return requests.length > 0 ? requests : [{ through: end }];
   }
 

@@ -1,17 +1,19 @@
-import { type EventPayload, stateName, type Task, V1_0_CODEC } from '@baton/a2a';
+import { type EventPayload, isInterrupted, stateName, type Task, V1_0_CODEC } from '@baton/a2a';
 import type { TaskReminder, WebhookTarget } from '@baton/database';
+
+/** The task of a webhook's body, and the webhook. */
+interface WebhookSubject extends Pick<WebhookTarget, 'webhookId' | 'agentId' | 'agentSlug'> {
+  /** PUBLIC_URL. */
+  publicUrl: string;
+}
 
 /**
  * The body of a webhook for an event with a status (docs/calling/push.md#webhooks). The form is that of Standard Webhooks.
  * Results are left out: they can be large, and the receiver may read the task.
  */
-export function webhookBody(
-  { webhookId, agentId, agentSlug }: Pick<WebhookTarget, 'webhookId' | 'agentId' | 'agentSlug'>,
-  sequence: number,
-  payload: EventPayload,
-): string {
+export function webhookBody(subject: WebhookSubject, sequence: number, payload: EventPayload): string {
   if (payload.$case === 'artifactUpdate') throw new Error(`Event ${sequence} has no status`);
-  return JSON.stringify(bodyOf({ webhookId, agentId, agentSlug }, sequence, payload));
+  return JSON.stringify(bodyOf(subject, sequence, payload));
 }
 
 /**
@@ -19,7 +21,7 @@ export function webhookBody(
  * @param sequence of the last event of its log
  */
 export function reminderBody(
-  { webhookId, agentId, agentSlug, kind, since }: TaskReminder & { webhookId: string },
+  { kind, since, ...subject }: TaskReminder & WebhookSubject,
   sequence: number,
   { id: taskId, contextId, status }: Task,
 ): string {
@@ -27,7 +29,7 @@ export function reminderBody(
     $case: 'statusUpdate',
     value: { taskId, contextId, status, metadata: undefined },
   };
-  const body = bodyOf({ webhookId, agentId, agentSlug }, sequence, payload);
+  const body = bodyOf(subject, sequence, payload);
   const waits = { waiting_since: since.toISOString() };
   return JSON.stringify(
     kind === 'reminder'
@@ -37,7 +39,7 @@ export function reminderBody(
 }
 
 function bodyOf(
-  { webhookId, agentId, agentSlug }: Pick<WebhookTarget, 'webhookId' | 'agentId' | 'agentSlug'>,
+  { webhookId, agentId, agentSlug, publicUrl }: WebhookSubject,
   sequence: number,
   payload: Exclude<EventPayload, { $case: 'artifactUpdate' }>,
 ) {
@@ -56,6 +58,8 @@ function bodyOf(
       agent: agentSlug ?? agentId,
       state: stateName(status.state),
       sequence,
+      // The page has the question, and the form of the answer.
+      ...(isInterrupted(status.state) && { answer_url: `${publicUrl}/console/tasks/${taskId}` }),
       event: V1_0_CODEC.encodeItem({ sequence, payload: event }),
     },
   };

@@ -1,4 +1,5 @@
 import { isInterrupted, type TaskSnapshot } from '@baton/a2a';
+import { Environment } from '@baton/config';
 import { type RemindedWebhook, type TaskReminder, TaskReminderStore, TaskStore } from '@baton/database';
 import { LimitsService, PushSecrets } from '@baton/identity';
 import { Outbound } from '@baton/outbound';
@@ -30,6 +31,7 @@ export class TaskReminders extends RepeatedWork {
     private readonly signer: DeliverySigner,
     @Inject(LimitsService) private readonly limits: Pick<LimitsService, 'egress'>,
     @Inject(Outbound) private readonly outbound: Pick<Outbound, 'forTenant'>,
+    @Inject(Environment) private readonly environment: Pick<Environment, 'publicUrl'>,
     private readonly logger: Logger,
   ) {
     super({ everyMs: EVERY_MS, log: { name: 'The reminder of waiting tasks', logger } });
@@ -71,7 +73,11 @@ export class TaskReminders extends RepeatedWork {
     const { tenantId, taskId, kind } = reminder;
     const { id: webhookId, url } = webhook;
     try {
-      const body = reminderBody({ ...reminder, webhookId }, sequence, task);
+      const body = reminderBody(
+        { ...reminder, webhookId, publicUrl: this.environment.publicUrl },
+        sequence,
+        task,
+      );
       // The same at each try.
       const id = `${taskId}:${kind}:webhook%3A${webhookId}:${sequence}`;
       const signingSecrets = this.secrets.inForce({ tenantId, id: webhookId }, webhook.sealed);

@@ -30,6 +30,7 @@ beforeAll(async () => {
     events: 3,
     createdAt: new Date('2026-01-31T11:59:00.000Z'),
     wakesAt: null,
+    reminders: [],
   });
   api.listing.descendants = async () => [
     {

@@ -249,6 +249,21 @@ const links = {
 
 export type TaskLinks = Record<keyof typeof links, string | null>;
 
+const reminderStatus = z
+  .object({
+    kind: z.enum(['reminder', 'escalation']),
+    due_at: timeSchema
+      .nullable()
+      .describe('When webhooks are told, or those tried again that have not taken it. Null: it is over'),
+    sent_at: timeSchema
+      .nullable()
+      .describe(
+        'When the last webhook has taken it, or when there was none to tell. Null: that did not happen',
+      ),
+    webhooks: z.int().describe('How many webhooks have taken it'),
+  })
+  .meta({ id: 'ReminderStatus' });
+
 export const wholeTask = taskSummary
   .extend({
     owner: z
@@ -269,6 +284,10 @@ export const wholeTask = taskSummary
     wakes_at: timeSchema
       .nullable()
       .describe('When it goes on without an answer. Null: it does not ask, or waits for the answer alone'),
+    reminders: z
+      .array(reminderStatus)
+      .optional()
+      .describe('Reminders and escalations of what it asks now, in their order. Left out: there are none'),
     task: a2aSchema('The task'),
     error: runError.nullable().describe("The last error in the agent's code"),
     model_calls: z
@@ -537,7 +556,7 @@ function encodeApprovals({ status }: Task): Pick<z.infer<typeof taskSummary>, 'a
 export const encodeWholeTask = (
   task: Task,
   agentId: string,
-  { owner, parentTaskId, childTaskIds, agentVersion, events, createdAt, wakesAt }: TaskRelations,
+  { owner, parentTaskId, childTaskIds, agentVersion, events, createdAt, wakesAt, reminders }: TaskRelations,
 ): Omit<
   z.infer<typeof wholeTask>,
   'error' | 'runs' | 'steps' | 'descendants' | 'model_calls' | 'currency' | keyof TaskLinks
@@ -550,6 +569,14 @@ export const encodeWholeTask = (
   child_ids: childTaskIds,
   events,
   wakes_at: wakesAt?.toISOString() ?? null,
+  ...(reminders.length > 0 && {
+    reminders: reminders.map(({ kind, dueAt, sentAt, webhooks }) => ({
+      kind,
+      due_at: dueAt?.toISOString() ?? null,
+      sent_at: sentAt?.toISOString() ?? null,
+      webhooks,
+    })),
+  }),
   task: Task.toJSON(task) as JsonObject,
 });
 

@@ -33,6 +33,13 @@ export function Lead({ task, first }: { task: Task; first: TaskLog['first'] }) {
     ...(message === '' ? [] : [['Message', <MessageText key="message" text={message} />] as Fact]),
     ['State', <StateBadge key="state" state={state} parked={task.parked} />],
     ...(task.wakes_at === null ? [] : [['Asks until', <Time key="wakes" at={task.wakes_at} />] as Fact]),
+    ...(task.reminders ?? []).map(
+      (reminder) =>
+        [
+          reminder.kind === 'reminder' ? 'Reminder' : 'Escalation',
+          <Reminded key={reminder.kind} of={reminder} />,
+        ] as Fact,
+    ),
     ...(reason === undefined
       ? []
       : [
@@ -48,6 +55,40 @@ export function Lead({ task, first }: { task: Task; first: TaskLog['first'] }) {
     ...usageFacts(task),
   ];
   return <FactTable name="About the task" facts={facts} />;
+}
+
+/** When webhooks are told that the task waits, or were told. */
+function Reminded({
+  of: { due_at: due, sent_at: sent, webhooks },
+}: {
+  of: NonNullable<Task['reminders']>[number];
+}) {
+  const told = webhooks === 1 ? 'one webhook' : `${webhooks} webhooks`;
+  if (sent === null) {
+    if (due === null) return 'given up: no receiver has taken it';
+    return (
+      <>
+        due <Time at={due} />
+      </>
+    );
+  }
+  if (webhooks === 0) {
+    return (
+      <>
+        due <Time at={sent} />: there was no webhook to tell
+      </>
+    );
+  }
+  return (
+    <>
+      sent to {told} <Time at={sent} />
+      {due !== null && (
+        <>
+          , the others are tried again <Time at={due} />
+        </>
+      )}
+    </>
+  );
 }
 
 /** The task that this one goes on with, and the one that goes on with it. */
