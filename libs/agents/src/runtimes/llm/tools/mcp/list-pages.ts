@@ -17,14 +17,14 @@ export async function listPages(
   let cursor: string | undefined;
   const began = performance.now();
   for (let page = 0; page < MAX_PAGES && !list.isFull; page++) {
+    if (page > 0 && performance.now() - began > MAX_MS) throw tooSlow(page);
     const listed = await ask(cursor === undefined ? {} : { cursor });
     const { tools, nextCursor } = (listed ?? {}) as { tools?: unknown; nextCursor?: unknown };
     if (!Array.isArray(tools)) throw notAList(listed);
     list.add(tools);
     // Some servers send an empty cursor or null after the last page, some the same cursor again and again.
     if (typeof nextCursor !== 'string' || nextCursor === '' || seen.has(nextCursor)) return;
-    if (list.isFull) list.cut();
-    else if (performance.now() - began > MAX_MS) throw tooSlow(page + 1);
+    list.noteMore();
     seen.add(nextCursor);
     cursor = nextCursor;
   }

@@ -71,15 +71,15 @@ export class ToolList {
   /** Adds a page of the list. Throws ToolListExcess if the tools are too large together. */
   add(page: readonly unknown[]): void {
     for (const tool of page) {
-      if (this.isFull) return this.cut();
+      if (this.isFull) return this.noteMore();
       this.listed += 1;
       this.addTool(tool);
     }
   }
 
-  /** The server has more tools than it takes. */
-  cut(): void {
-    if (this.isCut) return;
+  /** The server has more tools. Those that the list does not take are left out. */
+  noteMore(): void {
+    if (this.isCut || !this.isFull) return;
     this.isCut = true;
     const what = `number ${this.listed + 1} of its list, and each after it,`;
     this.leaveOut(what, `is one too many: name those that the agent needs in allow`, true);
