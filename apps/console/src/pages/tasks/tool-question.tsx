@@ -8,10 +8,10 @@ import { jsonObject } from './json-object';
 import { answerData, schemaFields } from './question-fields';
 import { webAddress } from './web-address';
 
-type Question = NonNullable<TenantSchemas['Approval']['question']>;
+type ApprovalQuestion = NonNullable<TenantSchemas['Approval']['question']>;
 
 /** A question of a tool itself: a form to fill in, or an address to open. The server of the tool has written it. */
-export function ToolQuestion({ question, ...props }: ApprovalCallProps & { question: Question }) {
+export function ToolQuestion({ question, ...props }: ApprovalCallProps & { question: ApprovalQuestion }) {
   const { tool, server, agents = [], description } = props.approval;
   return (
     <Stack gap="xs">
