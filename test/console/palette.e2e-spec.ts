@@ -105,6 +105,7 @@ describeConsole('the palette of the console', () => {
     await openWith(page, 'Control+K');
     expect(await palette(page).getByRole('option').allInnerTexts()).toEqual([
       expect.stringContaining('Secrets'),
+      expect.stringContaining('Sign-ins'),
     ]);
     await page.keyboard.type('walrus');
     await palette(page).getByText('Nothing found.').waitFor();

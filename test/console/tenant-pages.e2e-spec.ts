@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { randomBytes } from 'node:crypto';
 import { ConsoleStack, describeConsole } from '../support/console.js';
+import { TestBrowser, TestOAuthServer } from '../support/oauth-server.js';
 import type { TestTenant } from '../support/stack.js';
 
 describeConsole('the pages of a tenant', () => {
@@ -12,6 +13,7 @@ describeConsole('the pages of a tenant', () => {
       env: {
         MODEL_PRICES: prices,
         LIMIT_TOKENS_PER_DAY: '1000',
+        OUTBOUND_ALLOW: '127.0.0.1',
         BATON_MASTER_KEY: randomBytes(32).toString('base64'),
       },
     });
@@ -43,6 +45,7 @@ describeConsole('the pages of a tenant', () => {
       'dead-letters',
       'usage',
       'secrets',
+      'sign-ins',
       'tokens',
       'audit',
     ];
@@ -106,6 +109,49 @@ describeConsole('the pages of a tenant', () => {
     await dialog(page).getByLabel('Origins').fill('nowhere');
     await dialog(page).getByRole('button', { name: 'Set secret' }).click();
     await dialog(page).getByRole('alert').waitFor();
+  });
+
+  it('begin a sign-in at a server, show until when it is good, and sign out after a question', async () => {
+    const server = await TestOAuthServer.start();
+    try {
+      const mcp = [{ name: 'crm', url: server.resource, oauth: {} }];
+      const config = { model: 'openai/m', prompt: 'p', tools: { mcp } };
+      const body = JSON.stringify({ name: 'Desk', description: 'd', runtime: 'llm', config });
+      const headers = { authorization: `Bearer ${tenant.token}`, 'content-type': 'application/json' };
+      const made = await fetch(`${baton.url}/v1/agents/desk`, { method: 'PUT', headers, body });
+      expect(made.status).toBe(201);
+      const page = await open('/sign-ins', 'Sign-ins');
+      await page.getByRole('heading', { name: 'No sign-ins yet' }).waitFor();
+      await baton.expectAccessibleInBothSchemes(page);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      baton.expectFaults(/status of 400/);
+      await dialog(page).getByLabel('Agent').fill('desk');
+      await dialog(page).getByLabel('Server').fill('erp');
+      await dialog(page).getByRole('button', { name: 'Begin' }).click();
+      await dialog(page).getByText('must be one of the servers').first().waitFor();
+      await dialog(page).getByLabel('Server').fill('');
+      await baton.expectAccessible(page);
+      await dialog(page).getByRole('button', { name: 'Begin' }).click();
+      const link = dialog(page).getByRole('link', { name: 'Go on with the sign-in' });
+      await link.waitFor();
+      await baton.expectAccessibleInBothSchemes(page);
+      expect(await link.getAttribute('rel')).toBe('noopener noreferrer');
+      const { pathname, search } = new URL((await link.getAttribute('href'))!);
+      await new TestBrowser().signIn(new URL(pathname + search, baton.url).href);
+      await dialog(page).getByRole('button', { name: 'Done' }).click();
+      await row(page, server.resource).getByText('The whole tenant').waitFor();
+      await row(page, server.resource).getByText('Refreshed by itself').waitFor();
+      await baton.expectAccessibleInBothSchemes(page);
+      expect(server.given.length).toBeGreaterThan(0);
+      for (const given of server.given) expect(await page.content()).not.toContain(given);
+      await page.getByRole('button', { name: `Sign out the whole tenant at ${server.resource}` }).click();
+      await dialog(page).getByText('Agents that need this server fail').waitFor();
+      await dialog(page).getByRole('button', { name: 'Sign out' }).click();
+      await page.getByRole('heading', { name: 'No sign-ins yet' }).waitFor();
+      expect(server.revoked).toContain(server.given.at(-1));
+    } finally {
+      await server.stop();
+    }
   });
 
   it('create tokens, show their secret once, and revoke them', async () => {

@@ -13,6 +13,7 @@ import { operatorsRoutes } from './pages/operators/routes';
 import { playgroundRoutes } from './pages/playground/routes';
 import { schedulesRoutes } from './pages/schedules/routes';
 import { secretsRoutes } from './pages/secrets/routes';
+import { signInsRoutes } from './pages/sign-ins/routes';
 import { signInRoutes } from './pages/sign-in/routes';
 import { tasksRoutes } from './pages/tasks/routes';
 import { tokensRoutes } from './pages/tokens/routes';
@@ -36,6 +37,7 @@ const routeTree = rootRoute.addChildren([
     ...deadLettersRoutes,
     ...usageRoutes,
     ...secretsRoutes,
+    ...signInsRoutes,
     ...tokensRoutes,
     ...auditRoutes,
   ]),

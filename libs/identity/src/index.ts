@@ -27,8 +27,8 @@ export { newSigningSecret, PushSecrets, SIGNING_PREFIX } from './push-secrets.js
 export { SecretBox } from './secret-box.js';
 export { SecretError } from './secret-error.js';
 export { Secrets } from './secrets.js';
-export type { ApiToken, OAuthConnection, SecretInfo, TokenRights } from '@baton/database';
+export type { ApiToken, SecretInfo, TokenRights } from '@baton/database';
 export { clientMetadata, clientUrlOf } from './oauth/client-metadata.js';
-export { OAuthConnections } from './oauth/oauth-connections.js';
+export { type ListedConnection, OAuthConnections } from './oauth/oauth-connections.js';
 export { OAuthFailure } from './oauth/oauth-failure.js';
 export { OAuthSignIns, SIGN_IN_PATH, type SignInFacts, signInUrl } from './oauth/oauth-sign-ins.js';

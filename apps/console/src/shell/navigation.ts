@@ -60,6 +60,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
     entries: [
       { label: 'Usage and limits', to: '/usage', scopes: ['tasks:read', 'agents:call'] },
       { label: 'Secrets', to: '/secrets', scopes: ['secrets:write'] },
+      { label: 'Sign-ins', to: '/sign-ins', scopes: ['secrets:write'] },
       { label: 'Tokens', to: '/tokens', scopes: ['admin'] },
       { label: 'Audit log', to: '/audit', scopes: ['audit:read'] },
     ],

@@ -8,7 +8,6 @@ import { type Inputs, one, statement } from '../sql/statement.js';
 import type { PageAfter } from '../tenants/tenant-records.js';
 import type {
   NewTokens,
-  OAuthConnection,
   OAuthConnectionKey,
   SealedConnection,
   TokensKey,
@@ -128,14 +127,11 @@ export class OAuthConnectionStore {
     return rows.map((row) => connectionOf(tenantId, row))[0];
   }
 
-  /** In the order of their ids, without tokens. */
-  async list(tenantId: string, { limit, after }: PageAfter): Promise<OAuthConnection[]> {
+  /** In the order of their ids. */
+  async list(tenantId: string, { limit, after }: PageAfter): Promise<SealedConnection[]> {
     const values = [tenantId, after ?? FIRST_ID, limit];
     const rows = await this.database.tenantQuery<ConnectionRow>(tenantId, LIST, values);
-    return rows.map((row) => {
-      const { sealed: _, ...connection } = connectionOf(tenantId, row);
-      return connection;
-    });
+    return rows.map((row) => connectionOf(tenantId, row));
   }
 
   /** Whether this process may refresh these tokens now. No other one may for as long. */

@@ -148,6 +148,7 @@ describe('a sign-in at a server', () => {
       issuer: server.issuer,
       scope: 'tools',
       ended: null,
+      isRefreshable: true,
     });
     const stored = JSON.stringify(
       await sql(`SELECT encode(ciphertext, 'escape') AS c, c.* FROM oauth_connections c`),
@@ -309,6 +310,26 @@ describe('tokens', () => {
     expect([new Set(tokens).size, server.refreshes]).toEqual([1, 1]);
   });
 
+  it.each([3600, 20])('of %d seconds say when they expire', async (lifetime) => {
+    server.lifetime = lifetime;
+    const before = Date.now();
+    await signIn();
+    const after = Date.now();
+    const [row] = await main.connections.list(acme, { limit: 10 });
+    const begun = row!.expiresAt!.getTime() - lifetime * 1000;
+    // The database has a clock of its own, but on the same machine.
+    expect(begun).toBeGreaterThanOrEqual(before - 1000);
+    expect(begun).toBeLessThanOrEqual(after + 1000);
+  });
+
+  it('without a time, or of another master key, say that it is not known', async () => {
+    server.lifetime = undefined;
+    await signIn();
+    const [row] = await startProcess(two).connections.list(acme, { limit: 10 });
+    expect(row).toMatchObject({ expiresAt: null, isRefreshable: null });
+    expect(row).not.toHaveProperty('sealed');
+  });
+
   it('are over when their refresh is refused, with a record', async () => {
     await signIn();
     server.expireRefresh();
@@ -316,6 +337,7 @@ describe('tokens', () => {
     expect(await main.connections.token(key())).toBeUndefined();
     const [row] = await main.connections.list(acme, { limit: 10 });
     expect(row?.ended).toContain('the refresh was refused');
+    expect(row?.expiresAt).toBeNull();
     const actions = (await sql('SELECT action FROM audit_records ORDER BY id')).map(({ action }) => action);
     expect(actions.slice(-3)).toEqual(['connection.begin', 'connection.sign-in', 'connection.end']);
   });

@@ -50,6 +50,14 @@ export interface ConnectionContent {
   clientSecret?: string | undefined;
 }
 
+/** A connection as people see it. */
+export interface ListedConnection extends OAuthConnection {
+  /** When its access token expires; null = it does not say, or the sign-in is over. */
+  expiresAt: Date | null;
+  /** Whether Baton can refresh the access token; null = not known. */
+  isRefreshable: boolean | null;
+}
+
 /**
  * The sign-ins of tenants and their callers at servers that agents call: a vault of tokens. Access tokens are refreshed before they
  * expire, by one process at a time, because many authorization servers take the second use of a refresh token for a theft.
@@ -126,9 +134,12 @@ export class OAuthConnections {
     await this.store.end(connection, 'the server refuses a new access token');
   }
 
-  /** In the order of their ids. */
-  list(tenantId: string, page: PageAfter): Promise<OAuthConnection[]> {
-    return this.store.list(tenantId, page);
+  /** In the order of their ids, without tokens. */
+  async list(tenantId: string, page: PageAfter): Promise<ListedConnection[]> {
+    return (await this.store.list(tenantId, page)).map((stored) => {
+      const { sealed: _, ...connection } = stored;
+      return { ...connection, expiresAt: expiryOf(stored), isRefreshable: this.isRefreshable(stored) };
+    });
   }
 
   /** Signs out: the tokens are deleted here, and revoked at the authorization server if it answers. @returns false: there is no such sign-in */
@@ -243,6 +254,15 @@ export class OAuthConnections {
     await server.revoke(terms, client, { token: tokens.access, hint: 'access_token' });
   }
 
+  /** Null: the tokens cannot be read with the master key of this process. */
+  private isRefreshable(connection: SealedConnection): boolean | null {
+    try {
+      return this.open(connection).tokens.refresh !== undefined;
+    } catch {
+      return null;
+    }
+  }
+
   private open({ tenantId, id, sealed }: SealedConnection): ConnectionContent {
     return JSON.parse(
       this.box.open({ tenantId, name: connectionSecretName(id) }, sealed),
@@ -254,4 +274,11 @@ function refreshTime(expiresIn: number | undefined): Date | null {
   if (expiresIn === undefined) return null;
   const lifetime = expiresIn * 1000;
   return new Date(clock.now() + Math.max(lifetime - EARLY_MS, lifetime / 2));
+}
+
+/** The inverse of `refreshTime`: tokens are stored as they come, so `updatedAt` is when their time began. */
+function expiryOf({ refreshAt, updatedAt, ended }: OAuthConnection): Date | null {
+  if (refreshAt === null || ended !== null) return null;
+  const waited = Math.max(0, refreshAt.getTime() - updatedAt.getTime());
+  return new Date(refreshAt.getTime() + Math.min(EARLY_MS, waited));
 }

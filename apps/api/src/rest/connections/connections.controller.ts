@@ -1,7 +1,7 @@
 import { isUuid, parseFields, ProtocolError } from '@baton/a2a';
 import { oauthServers, type OAuthServer } from '@baton/agents';
 import { Environment } from '@baton/config';
-import { callerOf, type OAuthConnection, OAuthConnections, OAuthSignIns, signInUrl } from '@baton/identity';
+import { callerOf, type ListedConnection, OAuthConnections, OAuthSignIns, signInUrl } from '@baton/identity';
 import { Catalog } from '@baton/tasks';
 import { Controller, Delete, Get, HttpCode, Param, Post, Query, Req } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
@@ -41,6 +41,16 @@ export const connectionAnswer = z
     scope: z.string().nullable().describe('What it has granted. Null: it did not say'),
     state: z.enum(['signed-in', 'ended']).describe('`ended`: the tokens are no longer good. Sign in again'),
     reason: z.string().nullable().describe('Why it is over. Null: it is not'),
+    expires_at: timeSchema
+      .nullable()
+      .describe('When the access token expires. Null: it does not say, or the sign-in has ended'),
+    refreshable: z
+      .boolean()
+      .nullable()
+      .describe(
+        'Whether Baton refreshes the access token. If not, the sign-in is over when the server refuses the token. Null: this process ' +
+          'has not the master key of the tokens',
+      ),
     created_by: z.string().describe('Key of the principal that has begun the sign-in'),
     created_at: timeSchema,
     updated_at: timeSchema,
@@ -144,7 +154,7 @@ function serverOf(servers: readonly OAuthServer[], name: string | undefined): OA
   );
 }
 
-const encodeConnection = (connection: OAuthConnection): z.infer<typeof connectionAnswer> => ({
+const encodeConnection = (connection: ListedConnection): z.infer<typeof connectionAnswer> => ({
   id: connection.id,
   resource: connection.resource,
   caller: connection.caller,
@@ -152,6 +162,8 @@ const encodeConnection = (connection: OAuthConnection): z.infer<typeof connectio
   scope: connection.scope,
   state: connection.ended === null ? 'signed-in' : 'ended',
   reason: connection.ended,
+  expires_at: connection.expiresAt?.toISOString() ?? null,
+  refreshable: connection.isRefreshable,
   created_by: connection.createdBy,
   created_at: connection.createdAt.toISOString(),
   updated_at: connection.updatedAt.toISOString(),
