@@ -1,8 +1,10 @@
 import type { CallerScope } from '../session/caller';
+import type { IconName } from './icons';
 
 /** An entry of the navigation. */
 export interface NavigationEntry {
   label: string;
+  icon: IconName;
   to: string;
   /** It is shown to callers with one of these scopes. Empty: to everybody. */
   scopes: readonly CallerScope[];
@@ -16,23 +18,23 @@ export interface NavigationGroup<Entry = NavigationEntry> {
 }
 
 /** What is shown of an entry. */
-export type ShownEntry = Pick<NavigationEntry, 'label' | 'to'>;
+export type ShownEntry = Pick<NavigationEntry, 'label' | 'icon' | 'to'>;
 
 /** The pages of operators, in the order of the navigation. An operator token may see all. */
 export const OPERATOR_NAVIGATION: readonly NavigationGroup<ShownEntry>[] = [
   {
     entries: [
-      { label: 'Workers', to: '/operators/workers' },
-      { label: 'Queue', to: '/operators/queue' },
-      { label: 'Tenants', to: '/operators/tenants' },
-      { label: 'Usage', to: '/operators/usage' },
-      { label: 'Find a task', to: '/operators/task' },
+      { label: 'Workers', icon: 'worker', to: '/operators/workers' },
+      { label: 'Queue', icon: 'queue', to: '/operators/queue' },
+      { label: 'Tenants', icon: 'people', to: '/operators/tenants' },
+      { label: 'Usage', icon: 'chart', to: '/operators/usage' },
+      { label: 'Find a task', icon: 'find', to: '/operators/task' },
     ],
   },
 ];
 
 /** The first page. */
-export const HOME: NavigationEntry = { label: 'Home', to: '/', scopes: ['tasks:read', 'agents:call'] };
+export const HOME: NavigationEntry = { label: 'Home', icon: 'home', to: '/', scopes: ['tasks:read', 'agents:call'] };
 
 /** The pages of the console, in the order of the navigation. */
 export const NAVIGATION: readonly NavigationGroup[] = [
@@ -40,29 +42,29 @@ export const NAVIGATION: readonly NavigationGroup[] = [
   {
     title: 'Build',
     entries: [
-      { label: 'Agents', to: '/agents', scopes: ['agents:read', 'agents:write'] },
-      { label: 'Playground', to: '/playground', scopes: ['agents:call'] },
+      { label: 'Agents', icon: 'agent', to: '/agents', scopes: ['agents:read', 'agents:write'] },
+      { label: 'Playground', icon: 'talk', to: '/playground', scopes: ['agents:call'] },
     ],
   },
   {
     title: 'Run',
     entries: [
-      { label: 'Tasks', to: '/tasks', scopes: ['tasks:read', 'agents:call'] },
-      { label: 'Inbox', to: '/inbox', scopes: ['agents:call'] },
-      { label: 'Schedules', to: '/schedules', scopes: ['tasks:read', 'schedules:write'] },
-      { label: 'Webhooks', to: '/webhooks', scopes: ['admin'] },
-      { label: 'Bulk operations', to: '/bulk', scopes: ['agents:call'] },
-      { label: 'Dead letters', to: '/dead-letters', scopes: ['tasks:read', 'agents:call'] },
+      { label: 'Tasks', icon: 'tasks', to: '/tasks', scopes: ['tasks:read', 'agents:call'] },
+      { label: 'Inbox', icon: 'inbox', to: '/inbox', scopes: ['agents:call'] },
+      { label: 'Schedules', icon: 'clock', to: '/schedules', scopes: ['tasks:read', 'schedules:write'] },
+      { label: 'Webhooks', icon: 'webhook', to: '/webhooks', scopes: ['admin'] },
+      { label: 'Bulk operations', icon: 'bulk', to: '/bulk', scopes: ['agents:call'] },
+      { label: 'Dead letters', icon: 'letter', to: '/dead-letters', scopes: ['tasks:read', 'agents:call'] },
     ],
   },
   {
     title: 'Settings',
     entries: [
-      { label: 'Usage and limits', to: '/usage', scopes: ['tasks:read', 'agents:call'] },
-      { label: 'Secrets', to: '/secrets', scopes: ['secrets:write'] },
-      { label: 'Sign-ins', to: '/sign-ins', scopes: ['secrets:write'] },
-      { label: 'Tokens', to: '/tokens', scopes: ['admin'] },
-      { label: 'Audit log', to: '/audit', scopes: ['audit:read'] },
+      { label: 'Usage and limits', icon: 'chart', to: '/usage', scopes: ['tasks:read', 'agents:call'] },
+      { label: 'Secrets', icon: 'key', to: '/secrets', scopes: ['secrets:write'] },
+      { label: 'Sign-ins', icon: 'person', to: '/sign-ins', scopes: ['secrets:write'] },
+      { label: 'Tokens', icon: 'token', to: '/tokens', scopes: ['admin'] },
+      { label: 'Audit log', icon: 'audit', to: '/audit', scopes: ['audit:read'] },
     ],
   },
 ];

@@ -16,11 +16,13 @@ import {
 import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { type ReactNode, Suspense } from 'react';
+import icon from '../icon.svg';
 import { lazyPage } from '../components/lazy-page';
 import { hasScope, useCaller } from '../session/caller';
 import { useOperator } from '../session/operator';
 import { endSession, useSession } from '../session/session';
 import { useWaitingTasks } from '../session/waiting-tasks';
+import { Icon } from './icon';
 import { NAVIGATION, type NavigationGroup, OPERATOR_NAVIGATION, type ShownEntry } from './navigation';
 import { OfflineNotice } from './offline-notice';
 import type { Palette as PaletteType } from './palette';
@@ -79,7 +81,8 @@ function Frame({
         <Group h="100%" px="md" justify="space-between" wrap="nowrap">
           <Group gap="sm" wrap="nowrap">
             <Burger opened={isOpen} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Navigation" />
-            <Anchor component={Link} to="/" fw={700} c="inherit" underline="never">
+            <Anchor component={Link} to="/" fw={700} c="inherit" underline="never" className={styles.brand}>
+              <img src={icon} alt="" />
               Baton
             </Anchor>
             <Text size="sm" truncate>
@@ -108,16 +111,18 @@ function Frame({
         {groups.map(({ title, entries }) => (
           <div key={title ?? ''} role={title === undefined ? undefined : 'group'} aria-label={title}>
             {title !== undefined && (
-              <Text size="xs" fw={700} px="sm" pt="sm" aria-hidden>
+              <Text size="xs" fw={600} className={styles.group} aria-hidden>
                 {title}
               </Text>
             )}
-            {entries.map(({ label, to }) => (
+            {entries.map(({ label, icon: name, to }) => (
               <NavLink
                 key={to}
                 component={Link}
                 to={to}
                 label={label}
+                leftSection={<Icon name={name} />}
+                className={styles.entry}
                 rightSection={badges[to]}
                 onClick={close}
                 activeOptions={{ exact: true }}

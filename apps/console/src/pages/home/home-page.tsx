@@ -49,7 +49,7 @@ export function HomePage() {
         </EmptyState>
       ) : (
         <Section title={`Tasks of the last ${DAYS} days`}>
-          <Group gap="xl">
+          <Group gap="md">
             <Figure label={`Tasks in ${WEEK} days`}>{NUMBER.format(tasks)}</Figure>
             <Figure label={`Failed in ${WEEK} days`}>
               {tasks === 0 ? '–' : <FailedShare of={{ tasks, failed }} />}
@@ -74,9 +74,11 @@ export function HomePage() {
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, each) => all + each, 0);
 
 const Figure = ({ label, children }: { label: string; children: ReactNode }) => (
-  <Paper withBorder p="sm" miw="9rem">
-    <Text size="xs">{label}</Text>
-    <Text fw={700} component="div">
+  <Paper withBorder px="md" py="sm" miw="10rem" radius="md">
+    <Text size="xs" c="dimmed">
+      {label}
+    </Text>
+    <Text size="xl" fw={700} component="div">
       {children}
     </Text>
   </Paper>

@@ -194,11 +194,11 @@ export function Facts({ task, log: { artifacts, last } }: { task: Task; log: Tas
 }
 
 const FactTable = ({ name: label, facts }: { name: string; facts: readonly Fact[] }) => (
-  <Table withRowBorders={false} aria-label={label}>
+  <Table withRowBorders={false} verticalSpacing={4} horizontalSpacing={0} aria-label={label}>
     <Table.Tbody>
       {facts.map(([name, value], i) => (
         <Table.Tr key={i}>
-          <Table.Th w={{ base: '7rem', sm: '12rem' }} scope="row">
+          <Table.Th w={{ base: '7rem', sm: '10rem' }} c="dimmed" fw={500} scope="row">
             {name}
           </Table.Th>
           <Table.Td>{value}</Table.Td>

@@ -52,7 +52,7 @@ export function TaskPage() {
           {isWaiting(task.state) && (
             <AnswerForm key={task.updated_at} task={task} question={questionOf(task)} />
           )}
-          <Text size="sm" role="status" data-last-event={log.last}>
+          <Text size="sm" c="dimmed" role="status" data-last-event={log.last}>
             {LOG_STATES[log.state]}
           </Text>
           {log.error !== undefined && <ErrorView error={log.error} />}
