@@ -34,7 +34,12 @@ export const OPERATOR_NAVIGATION: readonly NavigationGroup<ShownEntry>[] = [
 ];
 
 /** The first page. */
-export const HOME: NavigationEntry = { label: 'Home', icon: 'home', to: '/', scopes: ['tasks:read', 'agents:call'] };
+export const HOME: NavigationEntry = {
+  label: 'Home',
+  icon: 'home',
+  to: '/',
+  scopes: ['tasks:read', 'agents:call'],
+};
 
 /** The pages of the console, in the order of the navigation. */
 export const NAVIGATION: readonly NavigationGroup[] = [

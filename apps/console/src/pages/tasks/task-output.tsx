@@ -6,7 +6,7 @@ import { Section } from '../../components/section';
 /** What the task has made. */
 export function Artifacts({ artifacts }: { artifacts: readonly Artifact[] }) {
   const made = artifacts.filter((each) => kindOf(each) === undefined);
-  if (made.length === 0) return <Text size="sm">The task has made nothing yet.</Text>;
+  if (made.length === 0) return <Text size="sm">The task has no artifacts.</Text>;
   return (
     <Section title="Artifacts">
       {made.map(({ artifactId, name, parts = [] }) => (
