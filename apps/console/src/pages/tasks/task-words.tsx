@@ -50,7 +50,7 @@ export function StateBadge({
 }
 
 const StateWord = ({ colour, word }: { colour: string; word: string }) => (
-  <Badge variant="light" color={colour} c="inherit" tt="none">
+  <Badge variant="light" color={colour} c="var(--mantine-color-text)" tt="none">
     {word}
   </Badge>
 );
