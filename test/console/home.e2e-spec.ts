@@ -65,9 +65,10 @@ describeConsole('the first page of the console', () => {
     // The run of the schedule ends by itself: the page reads the numbers again.
     await days.getByText(/: 5 tasks, 2 failed$/).waitFor();
     expect(await days.getByRole('listitem').count()).toBe(14);
-    const colours = await days
-      .locator('li:last-child rect')
-      .evaluateAll((bars: Element[]) => bars.map((bar) => getComputedStyle(bar).fill));
+    const bars = days.locator('li:last-child rect');
+    const colours: string[] = await bars.evaluateAll(
+      '(bars) => bars.map((bar) => getComputedStyle(bar).fill)',
+    );
     expect(new Set(colours).size).toBe(3);
     expect(colours).not.toContain('rgb(0, 0, 0)');
     await section(page, 'Agents that fail').getByText('40% (2 of 5)').waitFor();
