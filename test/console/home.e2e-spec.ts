@@ -66,8 +66,8 @@ describeConsole('the first page of the console', () => {
     await days.getByText(/: 5 tasks, 2 failed$/).waitFor();
     expect(await days.getByRole('listitem').count()).toBe(14);
     const bars = days.locator('li:last-child rect');
-    const colours: string[] = await bars.evaluateAll(
-      '(bars) => bars.map((bar) => getComputedStyle(bar).fill)',
+    const colours = await bars.evaluateAll((all: Drawn[]) =>
+      all.map((bar) => bar.ownerDocument.defaultView.getComputedStyle(bar).fill),
     );
     expect(new Set(colours).size).toBe(3);
     expect(colours).not.toContain('rgb(0, 0, 0)');
