@@ -1,3 +1,8 @@
+/** What the test needs of an element in the page. */
+interface Drawn {
+  ownerDocument: { defaultView: { getComputedStyle(bar: Drawn): { fill: string } } };
+}
+
 import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
