@@ -114,6 +114,8 @@ export interface ModernServerOptions {
   pageSize?: number;
   /** Resources by their uri, as `resources/read` answers. */
   resources?: Record<string, Json>;
+  /** So many of its first requests are never answered. */
+  busyFor?: number;
 }
 
 class WireError extends Error {
@@ -201,6 +203,7 @@ export class ModernMcpServer {
     const message = JSON.parse(text) as { id?: unknown; method: string; params?: Json };
     this.methods.push(message.method);
     this.events.emit('news');
+    if (this.methods.length <= (this.options.busyFor ?? 0)) return;
     const { id } = message;
     const stream = this.options.json !== true && message.method === 'tools/call';
     const begin = (): void => {

@@ -1,11 +1,12 @@
 import { type LinkPorts, waysTo } from './links.js';
 import type { McpServerConfig } from './mcp-config.js';
 import { McpConnection } from './mcp-connection.js';
+import { isTransient, McpFailure } from './mcp-failure.js';
 import { ModernConnection } from './modern-connection.js';
 import type { ServerEra } from './server-connection.js';
 
 /**
- * The way to a server in the protocol that it speaks. Servers of earlier revisions are connected with their first request. Rejects with
+ * The way to a server in the protocol that it speaks. Servers of earlier revisions are mostly connected with their first request. Rejects with
  * an Error that `whyUnusable` explains.
  * @param known what it spoke before; undefined: that is not known
  * @param onError called with errors outside of calls
@@ -19,9 +20,22 @@ export async function connectionTo(
 ): Promise<McpConnection | ModernConnection> {
   const { links, modern } = await waysTo(config, ports);
   const { connectTimeout, timeout } = config;
-  if (modern && known !== 'legacy') {
-    const connection = new ModernConnection({ ...modern, connectTimeout, timeout });
-    if (await connection.discover(signal, known === 'modern')) return connection;
+  const older = () => new McpConnection({ links, connectTimeout, timeout, onError });
+  if (!modern || known === 'legacy') return older();
+  const newer = new ModernConnection({ ...modern, connectTimeout, timeout });
+  const speaks = await newer.discover(signal, known === 'modern');
+  if (speaks === 'modern') return newer;
+  const connection = older();
+  if (speaks === 'older') return connection;
+  try {
+    await connection.open(signal);
+    return connection;
+  } catch (error) {
+    await connection.close();
+    signal.throwIfAborted();
+    // A server that was too busy to say what it speaks has now refused the handshake of earlier revisions.
+    if (isTransient(error) || (error instanceof McpFailure && error.kind === 'silent')) throw error;
+    if ((await newer.discover(signal, true)) === 'modern') return newer;
+    throw error;
   }
-  return new McpConnection({ links, connectTimeout, timeout, onError });
 }

@@ -48,6 +48,11 @@ export class McpConnection implements ServerConnection {
 
   constructor(private readonly options: ConnectionOptions) {}
 
+  /** Connects before the first request. */
+  async open(signal: AbortSignal): Promise<void> {
+    await this.connected(signal);
+  }
+
   /** Connects if needed. */
   async listTools(list: ToolList, signal: AbortSignal): Promise<void> {
     const connected = await this.connected(signal);

@@ -109,9 +109,9 @@ export class ModernConnection implements ServerConnection {
   /**
    * Asks what the server speaks.
    * @param isKnown it spoke this revision before: a failure that may pass is no answer
-   * @returns false: it is a server of an earlier revision, or none that answers
+   * @returns `unsure`: it has not answered. It may be a server of an earlier revision that does not answer what it does not know, or busy
    */
-  async discover(signal: AbortSignal, isKnown = false): Promise<boolean> {
+  async discover(signal: AbortSignal, isKnown = false): Promise<'modern' | 'older' | 'unsure'> {
     const { connectTimeout } = this.options;
     const ms = isKnown ? connectTimeout : Math.min(connectTimeout, MAX_PROBE_MS);
     const ask = () =>
@@ -126,21 +126,21 @@ export class ModernConnection implements ServerConnection {
       const { code, data } = (error instanceof McpFailure && error.details.rpc) || {};
       if (code === UNKNOWN_VERSION) return this.speaks((data as JsonObject | undefined)?.supported);
       if (code === HEADER_MISMATCH || code === MISSING_CAPABILITY) throw error;
-      return false;
+      return maySpeak ? 'unsure' : 'older';
     }
     const { supportedVersions, capabilities, instructions } = asObject(found);
-    if (!Array.isArray(supportedVersions)) return false;
+    if (!Array.isArray(supportedVersions)) return 'older';
     if (typeof instructions === 'string') this.instructions = instructions;
     // A server that declares nothing is asked. In PHP an empty object is written as a list.
     this.hasTools = !isObject(capabilities) || Boolean(capabilities.tools);
     return this.speaks(supportedVersions);
   }
 
-  private speaks(versions: unknown): boolean {
+  private speaks(versions: unknown): 'modern' | 'older' {
     const known = Array.isArray(versions) ? versions.filter((each) => typeof each === 'string') : [];
-    if (known.includes(VERSION)) return true;
+    if (known.includes(VERSION)) return 'modern';
     // Those before have a handshake, which the other connection makes.
-    if (known.some((version) => version < VERSION) || known.length === 0) return false;
+    if (known.some((version) => version < VERSION) || known.length === 0) return 'older';
     const said = known.join(', ').slice(0, 200);
     throw new McpFailure('error', `it speaks only versions of MCP that Baton does not know (${said})`);
   }

@@ -47,6 +47,14 @@ describe('a server of MCP 2026-07-28', () => {
     });
   });
 
+  it('is asked again what it speaks, if it was too busy to say it', async () => {
+    const server = await serve({ tools: [find], busyFor: 1 });
+    expect(names(await bench.open([{ name: 's', url: server.url, connectTimeout: '1s' }]))).toEqual([
+      's_find',
+    ]);
+    expect(server.methods).toEqual(['server/discover', 'initialize', 'server/discover', 'tools/list']);
+  });
+
   it('lists all pages of its tools', async () => {
     const tools = ['a', 'b', 'c'].map((name) => ({ ...find, name }));
     const server = await serve({ tools, pageSize: 2 });
