@@ -71,8 +71,9 @@ export function elicitationsOf({ status }: Task, { request, mayApprove, consoleU
     const params = { mode: 'url' as const, message: textOf(status) || 'Sign in', url: consoleUrl };
     return { [keyOf('sign-in', status)]: { method: 'elicitation/create', params } };
   }
-  if (status?.state !== TaskState.TASK_STATE_INPUT_REQUIRED || !hasForms) return {};
+  if (status?.state !== TaskState.TASK_STATE_INPUT_REQUIRED) return {};
   if (!asksForApproval(status)) {
+    if (!hasForms) return {};
     const requestedSchema = formOf(status) ?? ANSWER_FORM;
     const params = { mode: 'form' as const, message: textOf(status) || 'The agent asks', requestedSchema };
     return { [keyOf('question', status)]: { method: 'elicitation/create', params } };
@@ -81,14 +82,22 @@ export function elicitationsOf({ status }: Task, { request, mayApprove, consoleU
   // Its owner may not give it, and who calls here usually is the owner.
   if (!mayApprove || calls.some(({ by }) => by === 'other')) return {};
   return Object.fromEntries(
-    calls.map((call) => [
-      approvalKey(call),
-      {
-        method: 'elicitation/create' as const,
-        params: { mode: 'form' as const, message: describeCall(call), requestedSchema: APPROVAL_FORM },
-      },
-    ]),
+    calls.flatMap((call) => {
+      const params = askedOf(call);
+      if (!params || (params.mode === 'url' ? !hasUrls : !hasForms)) return [];
+      return [[approvalKey(call, status), { method: 'elicitation/create' as const, params }]];
+    }),
   );
+}
+
+/** What a person is asked about a call: to approve it, or what its tool itself asks. Undefined: no client can show it. */
+function askedOf(call: CallForApproval): Elicitation['params'] | undefined {
+  const { question } = call;
+  if (!question) return { mode: 'form', message: describeCall(call), requestedSchema: APPROVAL_FORM };
+  const message = describeQuestion(call);
+  if ('url' in question) return { mode: 'url', message, url: question.url };
+  const { data: requestedSchema } = form.safeParse(question.requestedSchema);
+  return requestedSchema && { mode: 'form', message, requestedSchema };
 }
 
 const response = z.looseObject({
@@ -105,9 +114,13 @@ export function answerParts({ status }: Task, given: Readonly<JsonObject>): obje
   if (status?.state !== TaskState.TASK_STATE_INPUT_REQUIRED) return [];
   if (asksForApproval(status)) {
     return (approvalsOf(status) ?? []).flatMap((call) => {
-      const answer = responseIn(given, approvalKey(call));
+      const answer = responseIn(given, approvalKey(call, status));
       if (!answer) return [];
       const { action, content = {} } = answer;
+      if (call.question && action === 'accept') {
+        const input = 'url' in call.question ? {} : { input: content };
+        return [{ data: { approval: { callId: call.callId, approved: true, ...input } } }];
+      }
       // Whoever closes the dialog has not approved.
       const approved = action === 'accept' && content.approved === true;
       const said = typeof content.reason === 'string' && content.reason !== '' ? content.reason : undefined;
@@ -135,7 +148,9 @@ function responseIn(given: Readonly<JsonObject>, key: string): z.infer<typeof re
   );
 }
 
-const approvalKey = ({ callId }: CallForApproval): string => `approval/${callId}`;
+/** A tool may ask again about the same call, and so may Baton about one whose outcome is not known: the message tells them apart. */
+const approvalKey = ({ callId, question, unknownOutcome }: CallForApproval, status: TaskStatus): string =>
+  question || unknownOutcome ? keyOf(`approval/${callId}`, status) : `approval/${callId}`;
 
 /** A question has the id of its message. */
 const keyOf = (what: string, { message, timestamp }: TaskStatus): string =>
@@ -163,6 +178,15 @@ export const textOf = ({ message }: TaskStatus, max = MAX_MESSAGE): string =>
   shortened((message?.parts ?? []).flatMap(textIn).join('\n'), max);
 
 const textIn = ({ content }: Part): string[] => (content?.$case === 'text' ? [content.value] : []);
+
+/** The question of a tool as a person reads it, with who asks. */
+function describeQuestion({ tool, server, description, agents }: CallForApproval): string {
+  const lines = [
+    `${tool}${server === undefined ? '' : ` (server ${server})`} asks${agents ? `, called by ${agents.join(' → ')}` : ''}:`,
+    description || 'The tool needs an answer.',
+  ];
+  return shortened(lines.join('\n'), MAX_MESSAGE);
+}
 
 /** The call as a person reads it: the input is the last part, so nothing in it looks like a line of ours. */
 function describeCall({ tool, server, description, input, agents, unknownOutcome }: CallForApproval): string {

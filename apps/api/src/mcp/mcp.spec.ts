@@ -534,6 +534,73 @@ describe('what a task asks of a person', () => {
     ).toEqual({});
   });
 
+  describe('of a tool', () => {
+    const requestedSchema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+    const asks = (question: object): Task =>
+      waiting({
+        approval: {
+          callId: 'call-1/q',
+          tool: 'book',
+          server: 'desk',
+          description: 'Which city?',
+          input: {},
+          question,
+        },
+      });
+    const message = 'book (server desk) asks:\nWhich city?';
+    const decisionOf = async (task: Task, response: object): Promise<unknown> => {
+      const { inputRequests } = await asked(task, 'admin', { form: {}, url: {} });
+      const [key] = Object.keys(inputRequests as object) as [string];
+      let said: unknown;
+      api.operations.sendMessage = async (_context, sent) => {
+        said = sent.message!.parts.map(({ content }) => content?.value);
+        return { $case: 'task', value: taskIn(TaskState.TASK_STATE_WORKING) };
+      };
+      await at('admin').call('tasks/update', { taskId: 'task-1', inputResponses: { [key]: response } });
+      return said;
+    };
+
+    it('is the form of the tool, and its answer is the input', async () => {
+      const { inputRequests } = await asked(asks({ requestedSchema }));
+      expect(inputRequests).toEqual({
+        'approval/call-1/q/m': {
+          method: 'elicitation/create',
+          params: { mode: 'form', message, requestedSchema },
+        },
+      });
+      expect(
+        await decisionOf(asks({ requestedSchema }), { action: 'accept', content: { city: 'Ulm' } }),
+      ).toEqual([{ approval: { callId: 'call-1/q', approved: true, input: { city: 'Ulm' } } }]);
+      expect(await decisionOf(asks({ requestedSchema }), { action: 'decline' })).toEqual([
+        { approval: { callId: 'call-1/q', approved: false, reason: 'the person chose to decline' } },
+      ]);
+    });
+
+    it('is the address of the tool, to a client that can open one', async () => {
+      const task = asks({ url: 'https://pay.example/1' });
+      const { inputRequests } = await asked(task, 'admin', { url: {} });
+      expect(Object.values(inputRequests as object)).toEqual([
+        { method: 'elicitation/create', params: { mode: 'url', message, url: 'https://pay.example/1' } },
+      ]);
+      expect((await asked(task, 'admin', { form: {} })).inputRequests).toEqual({});
+      expect(await decisionOf(task, { action: 'accept' })).toEqual([
+        { approval: { callId: 'call-1/q', approved: true } },
+      ]);
+    });
+
+    it('is left to the console if no client can show its form', async () => {
+      const nested = { type: 'object', properties: { a: { type: 'object' } } };
+      expect((await asked(asks({ requestedSchema: nested }))).inputRequests).toEqual({});
+    });
+  });
+
+  it('is another question each time that the outcome of a call is not known', async () => {
+    const task = waiting({
+      approval: { callId: 'call-1', tool: 'pay', description: '', input: {}, unknownOutcome: true },
+    });
+    expect(Object.keys((await asked(task)).inputRequests as object)).toEqual(['approval/call-1/m']);
+  });
+
   it('is an address of the console where a person must sign in', async () => {
     const task = taskIn(TaskState.TASK_STATE_AUTH_REQUIRED, 'Sign in to the desk');
     const { inputRequests, status } = await asked(task, 'admin', { url: {} });
