@@ -260,6 +260,14 @@ describe('durable steps in a unit test', () => {
       expect([run.text, run.journals.length]).toEqual(['', 3]);
     });
 
+    it('are undone also if an earlier run has finished them', async () => {
+      const code = order({ compensate: undo });
+      const { journals } = await runExecutor(executorOf(code), 'hi');
+      const [booked] = JSON.parse(JSON.stringify(journals)) as typeof journals;
+      await canceledAt('charge', code, { journal: booked! });
+      expect(undone.map((one) => (one as unknown[])[0])).toEqual(['room']);
+    });
+
     it('leave one under way to `verify`, which says whether it is undone as well', async () => {
       const keys: string[] = [];
       const verify =

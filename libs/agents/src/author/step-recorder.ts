@@ -1,13 +1,14 @@
 import type { Compensating, RecordedStep, StepMessage } from '../runtimes/executor/step-protocol.js';
 
+/** `compensates`: it can be undone, also if a later run finds it in its journal. */
+type KeptStep = RecordedStep & { compensates?: true };
+
 /** Records the steps of a unit test as a worker would store them. */
 export class StepRecorder {
-  private readonly steps: RecordedStep[];
+  private readonly steps: KeptStep[];
   private ends: number;
   /** What was stored when a step had ended, after each end. */
   readonly states: RecordedStep[][] = [];
-  /** Steps that can be undone. */
-  private readonly compensable = new Set<number>();
   /** Steps whose last try has neither ended nor failed. */
   private readonly underWay = new Set<number>();
   /** The code has thrown, and its steps are compensated. */
@@ -30,12 +31,12 @@ export class StepRecorder {
     const { id } = message;
     if (message.op === 'compensate') this.begun = message;
     if (message.op === 'begin') {
-      if (message.compensates) this.compensable.add(id);
       if (message.kind === 'run') this.underWay.add(id);
       const { name, nth, kind, alone } = message;
+      const undo = message.compensates && { compensates: true as const };
       const known = this.steps.find((step) => step.id === id);
       if (known) known.attempts += 1;
-      else this.steps.push({ id, name, nth, kind, alone, attempts: 1, failures: 0 });
+      else this.steps.push({ id, name, nth, kind, alone, attempts: 1, failures: 0, ...undo });
       return;
     }
     const step = this.steps.find((one) => one.id === id);
@@ -54,7 +55,7 @@ export class StepRecorder {
    * @returns undefined: nothing is to be undone
    */
   toUndo(): { recorded: RecordedStep[]; compensating: Compensating } | undefined {
-    const own = this.steps.filter(({ id }) => this.compensable.has(id));
+    const own = this.steps.filter(({ compensates }) => compensates);
     const orderOf = ({ ended }: RecordedStep): number => ended?.order ?? 0;
     const finished = own.filter(({ ended }) => ended && !ended.error);
     const steps = this.begun?.steps ?? finished.sort((a, b) => orderOf(b) - orderOf(a)).map(({ id }) => id);
