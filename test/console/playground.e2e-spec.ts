@@ -50,9 +50,16 @@ describeConsole('the playground', () => {
     hold.remove();
   });
 
-  const open = async (agent = 'echo'): Promise<Page> => {
+  const openPlain = async (agent = 'echo'): Promise<Page> => {
     const page = await baton.open({ token: tenant.token, path: `/playground?agent=${agent}` });
     await page.getByLabel('Text', { exact: true }).waitFor();
+    return page;
+  };
+  /** As somebody who looks at the wire: with all options, and the frames. */
+  const open = async (agent = 'echo'): Promise<Page> => {
+    const page = await openPlain(agent);
+    await page.getByRole('button', { name: 'Options' }).click();
+    await page.getByRole('tab', { name: /^Frames/ }).click();
     return page;
   };
   const choose = (page: Page, label: string): Promise<void> => page.getByText(label, { exact: true }).click();
@@ -85,12 +92,42 @@ describeConsole('the playground', () => {
     await page.getByRole('region', { name: 'Answer of the agent' }).getByText(`over ${binding}`).waitFor();
     expect(await frames(page)).toEqual(upTo(4));
     expect(await baton.widthOf(page)).toBe(page.viewportSize()?.width);
-    await baton.picture(page, 'playground');
     await page.getByRole('tab', { name: 'Headers' }).click();
     const wire = await page.getByRole('tabpanel').innerText();
     for (const text of [...sent, 'content-type: text/event-stream'])
       expect(wire.toLowerCase()).toContain(text.toLowerCase());
     expect(wire).not.toContain(tenant.token);
+  });
+
+  it('is a conversation with the trace of its last task beside it', async () => {
+    const page = await openPlain();
+    const say = async (text: string): Promise<void> => {
+      await page.getByLabel('Text', { exact: true }).fill(text);
+      await send(page);
+      await page
+        .getByRole('region', { name: 'Answer of the agent' })
+        .getByText(text, { exact: true })
+        .waitFor();
+      await ended(page);
+    };
+    await say('the first question');
+    await page.getByRole('list', { name: 'Trace of the task' }).getByText('attempt').first().waitFor();
+    const task = page.getByRole('link', { name: 'Open the task' });
+    const first = await task.getAttribute('href');
+    await say('the second question');
+    const earlier = page.getByRole('region', { name: 'Earlier in this conversation' });
+    expect(await earlier.getByText('the first question').count()).toBe(2);
+    expect(await task.getAttribute('href')).not.toBe(first);
+    await page.getByRole('tab', { name: 'Headers' }).click();
+    expect(await page.getByRole('tabpanel').innerText()).toContain('"contextId"');
+    await baton.expectAccessible(page);
+    await page.getByRole('tab', { name: 'Trace' }).click();
+    await baton.picture(page, 'playground');
+    await page.getByRole('tab', { name: 'Headers' }).click();
+    await page.getByRole('button', { name: 'New conversation' }).click();
+    await say('the third question');
+    expect(await earlier.count()).toBe(0);
+    expect(await page.getByRole('tabpanel').innerText()).not.toContain('"contextId"');
   });
 
   it('sends files, data and metadata, and waits for the answer without a stream', async () => {
@@ -231,6 +268,7 @@ describeConsole('the playground', () => {
     await page.getByRole('button', { name: 'Keep', exact: true }).click();
     expect(await stored(page)).not.toContain(tenant.token);
     await page.reload();
+    await page.getByRole('button', { name: 'Options' }).click();
     await page.getByLabel('Kept requests').first().click();
     await page.getByRole('option', { name: 'my request' }).click();
     expect(await page.getByLabel('Text', { exact: true }).inputValue()).toBe('keep me');

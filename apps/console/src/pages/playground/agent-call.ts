@@ -11,7 +11,7 @@ import { createParser } from 'eventsource-parser';
 import { accessToken } from '../../session/session';
 import { type Draft, messageOf } from './draft';
 import { stateOf, type StreamEvent } from './answer-summary';
-import { type RecordedExchange, type ReceivedFrame, HIDDEN_TOKEN } from './exchange';
+import { type RecordedExchange, type ReceivedFrame, HIDDEN_TOKEN } from '../../a2a/exchange';
 import { SERVER_URL } from '../../base';
 import { isTerminal, isWaiting } from '../../a2a/task-states';
 

@@ -42,6 +42,10 @@ export const emptyDraft = (agent: string): Draft => ({
   files: [],
 });
 
+/** Whether a draft has more than a text: then it must be seen. */
+export const hasOptions = ({ data, metadata, files }: Draft): boolean =>
+  data !== '' || metadata !== '' || files.length > 0;
+
 /** What is wrong with a draft, by field. */
 export function faultsOf({
   agent,

@@ -2,6 +2,7 @@ import {
   Anchor,
   Button,
   Code,
+  Collapse,
   CopyButton,
   FileButton,
   Grid,
@@ -17,16 +18,20 @@ import {
   TextInput,
   Title,
 } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { type KeyboardEvent, type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
+import { type KeyboardEvent, type ReactNode, Suspense, useEffect, useMemo, useRef, useState } from 'react';
+import { Earlier, partsOf, Said, type Spoken } from './conversation';
 import { ErrorView } from '../../components/error-view';
+import { lazyPage } from '../../components/lazy-page';
 import { Page } from '../../components/page';
 import { PartView } from '../../components/part-view';
 import { useCaller } from '../../session/caller';
-import { isTerminal, isWaiting } from '../../a2a/task-states';
+import { isTerminal, isWaiting, type TaskState } from '../../a2a/task-states';
 import { agentsQuery } from '../../api/agents-query';
 import { MissingSecrets } from '../agents/missing-secrets';
+import type { Trace as TraceType } from '../tasks/task-trace';
 import type { AgentCall } from './agent-call';
 import { AnswerSummary, type StreamEvent, type AnswerContent } from './answer-summary';
 import {
@@ -35,13 +40,16 @@ import {
   draftFor,
   type DraftFile,
   faultsOf,
+  hasOptions,
   KeptDrafts,
   VERSIONS,
   writeDraft,
 } from './draft';
-import { curlOf, type RecordedExchange, type ReceivedFrame } from './exchange';
+import { curlOf, type RecordedExchange, type ReceivedFrame } from '../../a2a/exchange';
 
 const route = getRouteApi('/app/playground');
+/** Its code is loaded with the first answer. */
+const Trace = lazyPage(() => import('../tasks/task-trace'), 'Trace') as unknown as typeof TraceType;
 /** Frames that are shown. More are counted. */
 const MAX_FRAMES = 500;
 
@@ -81,6 +89,12 @@ export function PlaygroundPage() {
   const { tenant } = useCaller();
   const [draft, setDraft] = useState<Draft>(() => draftFor(tenant, agent));
   const [answer, setAnswer] = useState(NOTHING);
+  /** The turns before the one that is shown. */
+  const [turns, setTurns] = useState<readonly Spoken[]>([]);
+  /** What was sent last. */
+  const [said, setSaid] = useState<string>();
+  /** The conversation in which the next message goes on, unless it names another one. */
+  const [context, setContext] = useState({ agent: '', id: '' });
   const call = useRef<AgentCall>(undefined);
   const faults = faultsOf(draft);
   const isValid = Object.keys(faults).length === 0;
@@ -113,32 +127,48 @@ export function PlaygroundPage() {
       pause = Math.min(2 * pause, MAX_PAUSE_MS);
     }
   };
+  const startAnew = (): void => {
+    setTurns([]);
+    setSaid(undefined);
+    setAnswer(NOTHING);
+    setContext({ agent: '', id: '' });
+    setDraft((now) => ({ ...now, contextId: '', taskId: '' }));
+  };
   const send = async (): Promise<void> => {
+    const { agent: of, text } = draft;
+    const contextId = draft.contextId || (context.agent === of ? context.id : '');
+    const goesOn = contextId !== '' && contextId === answer.summary.contextId;
+    setTurns(goesOn && said !== undefined ? [...turns, { said, answer: answer.summary }] : []);
+    setSaid(text);
     setAnswer({ ...NOTHING, state: 'running' });
     // The SDK is loaded when it is first used.
     const { AgentCall } = await import('./agent-call');
     const summary = new AnswerSummary();
-    const sent = new AgentCall(draft, {
-      onExchange: (exchange) => setAnswer((now) => ({ ...now, exchange })),
-      onFrame: (frame) =>
-        setAnswer((now) => ({
-          ...now,
-          state: now.state === 'lost' ? 'running' : now.state,
-          frames: [...now.frames, frame].slice(-MAX_FRAMES),
-          count: now.count + 1,
-        })),
-      onEvent: (event) => {
-        summary.add(event);
-        setAnswer((now) => ({
-          ...now,
-          events: [...now.events, event].slice(-MAX_FRAMES),
-          summary: summary.summary,
-        }));
+    const sent = new AgentCall(
+      { ...draft, contextId },
+      {
+        onExchange: (exchange) => setAnswer((now) => ({ ...now, exchange })),
+        onFrame: (frame) =>
+          setAnswer((now) => ({
+            ...now,
+            state: now.state === 'lost' ? 'running' : now.state,
+            frames: [...now.frames, frame].slice(-MAX_FRAMES),
+            count: now.count + 1,
+          })),
+        onEvent: (event) => {
+          summary.add(event);
+          setAnswer((now) => ({
+            ...now,
+            events: [...now.events, event].slice(-MAX_FRAMES),
+            summary: summary.summary,
+          }));
+        },
       },
-    });
+    );
     call.current = sent;
     await follow(sent, () => sent.send());
-    const { taskId, taskState } = summary.summary;
+    const { taskId, taskState, contextId: id = '' } = summary.summary;
+    setContext({ agent: of, id });
     // A task that has ended takes no other message.
     if (isTerminal(taskState)) setDraft((now) => (now.taskId === taskId ? { ...now, taskId: '' } : now));
   };
@@ -150,48 +180,55 @@ export function PlaygroundPage() {
   return (
     <Page title="Playground">
       <Grid gap="xl">
-        <Grid.Col span={{ base: 12, md: 5 }}>
-          <Request
-            draft={draft}
-            faults={faults}
-            onChange={setDraft}
-            onSend={() => isValid && !isBusy && void send()}
-          >
-            <Button onClick={() => void send()} disabled={!isValid || isBusy}>
-              Send
-            </Button>
-            <Button
-              variant="default"
-              onClick={() => call.current?.cut()}
-              disabled={!isBusy || !draft.isStream}
+        <Grid.Col span={{ base: 12, md: 6 }}>
+          <Stack>
+            {turns.length > 0 && <Earlier turns={turns} />}
+            {said !== undefined && <Said text={said} />}
+            <AnswerView
+              answer={answer}
+              onContinue={(contextId, taskId) => setDraft((now) => ({ ...now, contextId, taskId }))}
+            />
+            <Request
+              draft={draft}
+              faults={faults}
+              onChange={setDraft}
+              onSend={() => isValid && !isBusy && void send()}
             >
-              Cut the connection
-            </Button>
-            <Button
-              variant="default"
-              onClick={resume}
-              disabled={answer.state !== 'cut' || call.current?.canResume !== true}
-            >
-              Resume
-            </Button>
-            <Button
-              variant="default"
-              onClick={() =>
-                void call.current
-                  ?.cancelTask()
-                  .catch((error: unknown) => setAnswer((now) => ({ ...now, error })))
-              }
-              disabled={!isBusy && answer.state !== 'cut'}
-            >
-              Cancel the task
-            </Button>
-          </Request>
+              <Button onClick={() => void send()} disabled={!isValid || isBusy}>
+                Send
+              </Button>
+              {said !== undefined && (
+                <Button variant="default" onClick={startAnew} disabled={isBusy}>
+                  New conversation
+                </Button>
+              )}
+              {draft.isStream && isBusy && (
+                <Button variant="default" onClick={() => call.current?.cut()}>
+                  Cut the connection
+                </Button>
+              )}
+              {answer.state === 'cut' && call.current?.canResume === true && (
+                <Button variant="default" onClick={resume}>
+                  Resume
+                </Button>
+              )}
+              {(isBusy || answer.state === 'cut') && (
+                <Button
+                  variant="default"
+                  onClick={() =>
+                    void call.current
+                      ?.cancelTask()
+                      .catch((error: unknown) => setAnswer((now) => ({ ...now, error })))
+                  }
+                >
+                  Cancel the task
+                </Button>
+              )}
+            </Request>
+          </Stack>
         </Grid.Col>
-        <Grid.Col span={{ base: 12, md: 7 }}>
-          <AnswerView
-            answer={answer}
-            onContinue={(contextId, taskId) => setDraft((now) => ({ ...now, contextId, taskId }))}
-          />
+        <Grid.Col span={{ base: 12, md: 6 }}>
+          <Wire answer={answer} />
         </Grid.Col>
       </Grid>
     </Page>
@@ -212,6 +249,7 @@ function Request({
   children: ReactNode;
 }) {
   const { data } = useQuery(agentsQuery);
+  const [isOpen, { toggle }] = useDisclosure(hasOptions(draft));
   const set = (change: Partial<Draft>): void => onChange({ ...draft, ...change });
   const known = data?.agents.map(({ slug }) => slug) ?? [];
   const agents = known.includes(draft.agent) ? known : [draft.agent, ...known];
@@ -229,25 +267,6 @@ function Request({
         error={faults.agent}
       />
       <MissingSecrets agent={draft.agent} />
-      <Group>
-        <SegmentedControl
-          aria-label="Protocol version"
-          data={[...VERSIONS]}
-          value={draft.version}
-          onChange={(version) => set({ version: version as Draft['version'] })}
-        />
-        <SegmentedControl
-          aria-label="Binding"
-          data={[...BINDINGS]}
-          value={draft.binding}
-          onChange={(binding) => set({ binding: binding as Draft['binding'] })}
-        />
-        <Switch
-          label="Stream"
-          checked={draft.isStream}
-          onChange={({ currentTarget: { checked } }) => set({ isStream: checked })}
-        />
-      </Group>
       <Textarea
         label="Text"
         description="Ctrl-Enter sends it"
@@ -257,35 +276,63 @@ function Request({
         onChange={({ currentTarget: { value } }) => set({ text: value })}
         error={faults.text}
       />
-      <Group>{children}</Group>
-      <Textarea
-        label="Data (JSON)"
-        autosize
-        value={draft.data}
-        onChange={({ currentTarget: { value } }) => set({ data: value })}
-        error={faults.data}
-      />
-      <Textarea
-        label="Metadata of the message (JSON)"
-        autosize
-        value={draft.metadata}
-        onChange={({ currentTarget: { value } }) => set({ metadata: value })}
-        error={faults.metadata}
-      />
-      <Files files={draft.files} onChange={(files) => set({ files })} />
-      <Group grow>
-        <TextInput
-          label="Context id"
-          value={draft.contextId}
-          onChange={({ currentTarget: { value } }) => set({ contextId: value })}
-        />
-        <TextInput
-          label="Task id"
-          value={draft.taskId}
-          onChange={({ currentTarget: { value } }) => set({ taskId: value })}
-        />
+      <Group>
+        {children}
+        <Button variant="subtle" onClick={toggle} aria-expanded={isOpen}>
+          Options
+        </Button>
       </Group>
-      <Kept draft={draft} onChange={onChange} />
+      <Collapse expanded={isOpen} transitionDuration={0}>
+        <Stack>
+          <Group>
+            <SegmentedControl
+              aria-label="Protocol version"
+              data={[...VERSIONS]}
+              value={draft.version}
+              onChange={(version) => set({ version: version as Draft['version'] })}
+            />
+            <SegmentedControl
+              aria-label="Binding"
+              data={[...BINDINGS]}
+              value={draft.binding}
+              onChange={(binding) => set({ binding: binding as Draft['binding'] })}
+            />
+            <Switch
+              label="Stream"
+              checked={draft.isStream}
+              onChange={({ currentTarget: { checked } }) => set({ isStream: checked })}
+            />
+          </Group>
+          <Textarea
+            label="Data (JSON)"
+            autosize
+            value={draft.data}
+            onChange={({ currentTarget: { value } }) => set({ data: value })}
+            error={faults.data}
+          />
+          <Textarea
+            label="Metadata of the message (JSON)"
+            autosize
+            value={draft.metadata}
+            onChange={({ currentTarget: { value } }) => set({ metadata: value })}
+            error={faults.metadata}
+          />
+          <Files files={draft.files} onChange={(files) => set({ files })} />
+          <Group grow>
+            <TextInput
+              label="Context id"
+              value={draft.contextId}
+              onChange={({ currentTarget: { value } }) => set({ contextId: value })}
+            />
+            <TextInput
+              label="Task id"
+              value={draft.taskId}
+              onChange={({ currentTarget: { value } }) => set({ taskId: value })}
+            />
+          </Group>
+          <Kept draft={draft} onChange={onChange} />
+        </Stack>
+      </Collapse>
     </Stack>
   );
 }
@@ -392,9 +439,9 @@ function AnswerView({
   answer: ReceivedAnswer;
   onContinue: (contextId: string, taskId: string) => void;
 }) {
-  const { state, exchange, frames, count, events, summary, error } = answer;
-  const { artifacts, said, taskState, contextId, taskId } = summary;
-  const parts = [...artifacts.flatMap((artifact) => artifact.parts ?? []), ...said];
+  const { state, summary, error } = answer;
+  const { taskState, contextId, taskId } = summary;
+  const parts = partsOf(summary);
   return (
     <Stack>
       <Group justify="space-between">
@@ -424,29 +471,46 @@ function AnswerView({
           ))}
         </Stack>
       )}
-      <Tabs defaultValue="frames">
-        <Tabs.List aria-label="What went over the wire">
-          <Tabs.Tab value="frames">Frames ({count})</Tabs.Tab>
-          <Tabs.Tab value="events">Events of the SDK</Tabs.Tab>
-          <Tabs.Tab value="headers">Headers</Tabs.Tab>
-          <Tabs.Tab value="curl">curl</Tabs.Tab>
-        </Tabs.List>
-        <Tabs.Panel value="frames" pt="sm">
-          <Frames frames={frames} count={count} />
-        </Tabs.Panel>
-        <Tabs.Panel value="events" pt="sm">
-          <Code block tabIndex={0} mah="36rem">
-            {events.map((event) => JSON.stringify(event)).join('\n')}
-          </Code>
-        </Tabs.Panel>
-        <Tabs.Panel value="headers" pt="sm">
-          {exchange && <Headers exchange={exchange} />}
-        </Tabs.Panel>
-        <Tabs.Panel value="curl" pt="sm">
-          {exchange && <Curl exchange={exchange} />}
-        </Tabs.Panel>
-      </Tabs>
     </Stack>
+  );
+}
+
+/** How the task went, and what went over the wire. */
+function Wire({ answer: { exchange, frames, count, events, summary } }: { answer: ReceivedAnswer }) {
+  const { taskId, taskState } = summary;
+  return (
+    <Tabs defaultValue="trace" keepMounted={false}>
+      <Tabs.List aria-label="What went over the wire">
+        <Tabs.Tab value="trace">Trace</Tabs.Tab>
+        <Tabs.Tab value="frames">Frames ({count})</Tabs.Tab>
+        <Tabs.Tab value="events">Events of the SDK</Tabs.Tab>
+        <Tabs.Tab value="headers">Headers</Tabs.Tab>
+        <Tabs.Tab value="curl">curl</Tabs.Tab>
+      </Tabs.List>
+      <Tabs.Panel value="trace" pt="sm">
+        {taskId === undefined ? (
+          <Text size="sm">Send a message: its trace grows here.</Text>
+        ) : (
+          <Suspense>
+            <Trace task={{ task_id: taskId, state: taskState as TaskState }} />
+          </Suspense>
+        )}
+      </Tabs.Panel>
+      <Tabs.Panel value="frames" pt="sm">
+        <Frames frames={frames} count={count} />
+      </Tabs.Panel>
+      <Tabs.Panel value="events" pt="sm">
+        <Code block tabIndex={0} mah="36rem">
+          {events.map((event) => JSON.stringify(event)).join('\n')}
+        </Code>
+      </Tabs.Panel>
+      <Tabs.Panel value="headers" pt="sm">
+        {exchange && <Headers exchange={exchange} />}
+      </Tabs.Panel>
+      <Tabs.Panel value="curl" pt="sm">
+        {exchange && <Curl exchange={exchange} />}
+      </Tabs.Panel>
+    </Tabs>
   );
 }
 

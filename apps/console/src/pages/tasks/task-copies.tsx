@@ -4,7 +4,7 @@ import type { Message } from '../../a2a/artifacts';
 import { SERVER_URL } from '../../base';
 import { Section } from '../../components/section';
 import { useAgentNames } from '../../components/agent-names';
-import { curlOf, HIDDEN_TOKEN } from '../playground/exchange';
+import { curlOf, HIDDEN_TOKEN } from '../../a2a/exchange';
 import type { LogEvent } from './task-log';
 import type { Task } from './task-words';
 

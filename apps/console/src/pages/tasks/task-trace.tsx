@@ -55,7 +55,7 @@ const answersOf = (results: { data?: TraceAnswer | undefined; error: Error | nul
 });
 
 /** What happened in the task, on one axis of time. A span opens what is known of it; that of a child opens its trace as well. */
-export function Trace({ task: { task_id: id, state } }: { task: Task }) {
+export function Trace({ task: { task_id: id, state } }: { task: Pick<Task, 'task_id' | 'state'> }) {
   const isLive = !isTerminal(state);
   const { data, error } = useQuery(traceQuery(id, isLive));
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());

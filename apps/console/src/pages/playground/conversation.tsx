@@ -1,0 +1,46 @@
+import { Anchor, Group, Paper, Stack, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import { type Part, PartView } from '../../components/part-view';
+import type { AnswerContent } from './answer-summary';
+
+/** A message of the caller, and what has come of it. */
+export interface Spoken {
+  said: string;
+  answer: AnswerContent;
+}
+
+/** All that an agent has answered, in the order in which it is read. */
+export const partsOf = ({ artifacts, said }: AnswerContent): readonly Part[] => [
+  ...artifacts.flatMap((artifact) => artifact.parts ?? []),
+  ...said,
+];
+
+/** What was said before, the oldest first. */
+export const Earlier = ({ turns }: { turns: readonly Spoken[] }) => (
+  <Stack component="section" aria-label="Earlier in this conversation" gap="xs">
+    {turns.map(({ said, answer }, i) => (
+      <Stack key={i} gap="xs">
+        <Said text={said} />
+        {partsOf(answer).map((part, k) => (
+          <PartView key={k} part={part} />
+        ))}
+        {answer.taskId !== undefined && (
+          <Group justify="flex-end">
+            <Anchor component={Link} to={`/tasks/${answer.taskId}`} size="xs" underline="always">
+              Task {answer.taskState}
+            </Anchor>
+          </Group>
+        )}
+      </Stack>
+    ))}
+  </Stack>
+);
+
+/** What the caller has said. */
+export const Said = ({ text }: { text: string }) => (
+  <Paper withBorder px="sm" py={6} radius="md" ml="xl" bg="var(--mantine-color-default-hover)">
+    <Text size="sm" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
+      {text || 'Data or files'}
+    </Text>
+  </Paper>
+);
