@@ -81,11 +81,7 @@ export {
   type SpendingCap,
   type SpendingCapUse,
 } from './spending/cap-records.js';
-export {
-  type SpendingWarning,
-  SpendingWarningStore,
-  type WarnedWebhook,
-} from './spending/spending-warning.store.js';
+export { type SpendingWarning, SpendingWarningStore } from './spending/spending-warning.store.js';
 export { type SpendingCharge, SpendingChargeStore } from './usage/spending-charge.store.js';
 export { MAX_CAPS, SpendingCapStore } from './spending/spending-cap.store.js';
 export {
@@ -200,13 +196,14 @@ export {
   type PushProtocol,
 } from './push/push-delivery.store.js';
 export type { PushExchange, PushTry, TriedReceiver } from './push/push-tries.js';
-export { type RemindedWebhook, type TaskReminder, TaskReminderStore } from './tasks/task-reminder.store.js';
+export { type TaskReminder, TaskReminderStore } from './tasks/task-reminder.store.js';
 export { type PushReceiver, PushReceiverStore } from './push/push-receiver.store.js';
 export * from './schedules/schedule-records.js';
 export { ScheduleStore } from './schedules/schedule.store.js';
 export {
   type NewWebhook,
   type Webhook,
+  type NotifiedWebhook,
   type WebhookPatch,
   type WebhookTarget,
   WebhookStore,

@@ -18,6 +18,7 @@ import { UsageCount } from './retention/usage-count.js';
 import { UsageRollup } from './retention/usage-rollup.js';
 import { SpendingWarnings } from './webhooks/spending-warnings.js';
 import { TaskReminders } from './webhooks/task-reminders.js';
+import { WebhookNotices } from './webhooks/webhook-notices.js';
 import { RunsModule } from './runs/runs.module.js';
 import { RuntimePortsModule } from './runtime-ports/runtime-ports.module.js';
 import { ScheduleClockModule } from './schedules/schedule-clock.module.js';
@@ -53,6 +54,7 @@ import { UnansweredTasks } from './turns/unanswered-tasks.js';
     UsageRollup,
     SpendingWarnings,
     TaskReminders,
+    WebhookNotices,
   ],
   exports: [PlatformModule, RunsModule],
 })

@@ -47,6 +47,18 @@ export interface WebhookTarget {
   stateBefore: string | null;
 }
 
+/** A webhook that may be told of what is no event of a task. */
+export interface NotifiedWebhook {
+  id: string;
+  url: string;
+  /** Slugs of agents; none = all. */
+  agents: string[];
+  /** The states that it gets; none = all. */
+  states: TaskState[];
+  /** The secrets that sign. */
+  sealed: SealedSecret;
+}
+
 interface TargetRow {
   webhook_id: string;
   url: string;
@@ -71,6 +83,13 @@ FROM push_configs p
 JOIN webhooks w ON w.tenant_id = p.tenant_id AND w.id = p.webhook_id
 JOIN tasks t ON t.tenant_id = p.tenant_id AND t.id = p.task_id
 WHERE p.tenant_id = $1 AND p.task_id = $2 AND p.id = $3`,
+};
+
+/** $1 tenant */
+const ENABLED: Statement = {
+  text: `
+SELECT id::text, url, agents, states, key_id, nonce, ciphertext FROM webhooks
+WHERE tenant_id = $1 AND enabled AND ciphertext IS NOT NULL ORDER BY id`,
 };
 
 const TERMINAL_STATES = Object.values(TaskState)
@@ -126,6 +145,16 @@ export class WebhookStore {
       // One after the other, so that the number is exact.
       'webhooks are made',
     );
+  }
+
+  /** The enabled webhooks of a tenant, with their secrets. */
+  async enabled(tenantId: string): Promise<NotifiedWebhook[]> {
+    type Row = Omit<NotifiedWebhook, 'sealed'> & Pick<TargetRow, 'key_id' | 'nonce' | 'ciphertext'>;
+    const rows = await this.database.tenantQuery<Row>(tenantId, ENABLED, [tenantId]);
+    return rows.map(({ key_id: keyId, nonce, ciphertext, ...webhook }) => ({
+      ...webhook,
+      sealed: { keyId, nonce, ciphertext },
+    }));
   }
 
   /** In the order in which they were made. */

@@ -23,4 +23,8 @@ export interface SweepFindings {
   duePushes: boolean;
   /** Operations on many tasks. */
   bulkOperations: boolean;
+  /** Tasks that wait for a person, of which webhooks are to be told. */
+  dueReminders: boolean;
+  /** Spending caps that are nearly used, of which webhooks are to be told. */
+  dueSpendingWarnings: boolean;
 }

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
-import type { SealedSecret } from '../catalog/catalog-records.js';
 import { Database, type Statement } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import type { SpendingCap } from './cap-records.js';
@@ -21,15 +20,6 @@ export interface SpendingWarning {
   notified: string[];
 }
 
-/** A webhook that may be told. */
-export interface WarnedWebhook {
-  id: string;
-  url: string;
-  /** Slugs of agents; none = all. */
-  agents: string[];
-  sealed: SealedSecret;
-}
-
 /** Takes due warnings. If this worker dies or a receiver does not answer, they are due again later. $1 limit */
 const CLAIM: Statement = {
   name: 'spending-warnings-claim',
@@ -45,13 +35,6 @@ WHERE n.tenant_id = d.tenant_id AND n.cap_id = d.cap_id AND n.subject = d.subjec
 RETURNING n.tenant_id::text AS "tenantId", n.subject AS "usedBy", n.period_start::text AS "periodStart", n.micros::float8 AS "usedMicros",
   n.warned_at AS "warnedAt", n.notified::text[] AS notified, json_build_object('id', c.id, 'kind', c.kind, 'subject', c.subject,
     'name', c.name, 'period', c.period, 'micros', c.micros, 'onLimit', c.on_limit, 'setBy', c.set_by) AS cap`,
-};
-
-/** $1 tenant */
-const WEBHOOKS: Statement = {
-  text: `
-SELECT id::text, url, agents, key_id, nonce, ciphertext FROM webhooks
-WHERE tenant_id = $1 AND enabled AND ciphertext IS NOT NULL ORDER BY id`,
 };
 
 interface ToldWebhooks {
@@ -85,25 +68,6 @@ export class SpendingWarningStore {
   /** Takes due warnings, of all tenants. They are due again later unless `note` says that they are done. */
   async claim(limit: number): Promise<SpendingWarning[]> {
     return this.database.systemQuery<SpendingWarning & QueryResultRow>(CLAIM, [limit]);
-  }
-
-  /** The webhooks of a tenant that are enabled. */
-  async webhooks(tenantId: string): Promise<WarnedWebhook[]> {
-    type Row = {
-      id: string;
-      url: string;
-      agents: string[];
-      key_id: string;
-      nonce: Buffer;
-      ciphertext: Buffer;
-    };
-    const rows = await this.database.tenantQuery<Row>(tenantId, WEBHOOKS, [tenantId]);
-    return rows.map(({ id, url, agents, key_id: keyId, nonce, ciphertext }) => ({
-      id,
-      url,
-      agents,
-      sealed: { keyId, nonce, ciphertext },
-    }));
   }
 
   /** @param webhooks all that have been told @param isDone nobody is left to be told */

@@ -1,7 +1,5 @@
-import type { TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
-import type { SealedSecret } from '../catalog/catalog-records.js';
 import { Database, type Statement } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { INTERRUPTED_STATES } from './task-row.js';
@@ -22,17 +20,6 @@ export interface TaskReminder {
   since: Date;
   /** The webhooks that have been told. */
   notified: string[];
-}
-
-/** A webhook that may be told. */
-export interface RemindedWebhook {
-  id: string;
-  url: string;
-  /** Slugs of agents; none = all. */
-  agents: string[];
-  /** None = all. */
-  states: TaskState[];
-  sealed: SealedSecret;
 }
 
 /** SQL of when a task is escalated whose status and reminder these are. NULL: never. */
@@ -77,13 +64,6 @@ SELECT tenant_id::text AS "tenantId", id::text AS "taskId", agent_id AS "agentId
 FROM claimed c WHERE asks`,
 };
 
-/** $1 tenant */
-const WEBHOOKS: Statement = {
-  text: `
-SELECT id::text, url, agents, states, key_id, nonce, ciphertext FROM webhooks
-WHERE tenant_id = $1 AND enabled AND ciphertext IS NOT NULL ORDER BY id`,
-};
-
 interface TaskNotice {
   reminder: TaskReminder;
   webhooks: readonly string[];
@@ -120,16 +100,6 @@ export class TaskReminderStore {
   /** Takes due ones, of all tenants. They are due again later unless `note` says that they are done. */
   async claim(limit: number): Promise<TaskReminder[]> {
     return this.database.systemQuery<TaskReminder & QueryResultRow>(CLAIM, [limit]);
-  }
-
-  /** The webhooks of a tenant that are enabled. */
-  async webhooks(tenantId: string): Promise<RemindedWebhook[]> {
-    type Row = Omit<RemindedWebhook, 'sealed'> & { key_id: string; nonce: Buffer; ciphertext: Buffer };
-    const rows = await this.database.tenantQuery<Row>(tenantId, WEBHOOKS, [tenantId]);
-    return rows.map(({ key_id: keyId, nonce, ciphertext, ...webhook }) => ({
-      ...webhook,
-      sealed: { keyId, nonce, ciphertext },
-    }));
   }
 
   /** @param webhooks all that have been told @param isDone nobody is left to be told */

@@ -1,48 +1,34 @@
 import { Environment, formatMicros } from '@baton/config';
-import {
-  AuditStore,
-  PLATFORM_ACTOR,
-  type SpendingWarning,
-  SpendingWarningStore,
-  type WarnedWebhook,
-} from '@baton/database';
-import { LimitsService, PushSecrets } from '@baton/identity';
-import { Outbound } from '@baton/outbound';
-import { clock, Logger } from '@baton/telemetry';
-import { Inject, Injectable } from '@nestjs/common';
+import { AuditStore, PLATFORM_ACTOR, type SpendingWarning, SpendingWarningStore } from '@baton/database';
+import { Logger } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
 import { v5 as uuidOf } from 'uuid';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { SweepLeader } from '../core/sweep-leader.js';
-import { callOnce } from '../push/call-once.js';
-import { DeliverySigner } from '../push/delivery-signer.js';
+import { WebhookNotices } from './webhook-notices.js';
 
-const EVERY_MS = 5_000;
-const CALL_MS = 10_000;
 /** Warnings of one look. */
 const SLICE = 20;
 
 /**
  * Says that 80 % of a spending cap are used, once for each period: to the webhooks of the tenant, as an event of the type
- * `spending.warning`, and in the audit log. One worker does it for all. A receiver that does not answer is tried again later.
+ * `spending.warning`, and in the audit log. One worker does it for all (`SweepLeader`). A receiver that does not answer is tried again later.
  */
 @Injectable()
 export class SpendingWarnings extends RepeatedWork {
   constructor(
     private readonly store: SpendingWarningStore,
     private readonly audit: AuditStore,
-    private readonly leader: SweepLeader,
-    private readonly secrets: PushSecrets,
-    private readonly signer: DeliverySigner,
-    @Inject(LimitsService) private readonly limits: Pick<LimitsService, 'egress'>,
-    @Inject(Outbound) private readonly outbound: Pick<Outbound, 'forTenant'>,
+    private readonly webhooks: WebhookNotices,
     private readonly environment: Environment,
-    private readonly logger: Logger,
+    leader: SweepLeader,
+    logger: Logger,
   ) {
-    super({ everyMs: EVERY_MS, log: { name: 'The warning of spending caps', logger } });
+    super({ log: { name: 'The warning of spending caps', logger } });
+    leader.on('dueSpendingWarnings', () => this.wake());
   }
 
   async runOnce(): Promise<void> {
-    if (!this.leader.isLeader) return;
     for (;;) {
       const due = await this.store.claim(SLICE);
       await Promise.all(due.map((warning) => this.tell(warning)));
@@ -51,10 +37,11 @@ export class SpendingWarnings extends RepeatedWork {
   }
 
   private async tell(warning: SpendingWarning): Promise<void> {
-    const { tenantId, cap, usedBy, periodStart, usedMicros } = warning;
+    const { tenantId, cap, usedBy, periodStart, usedMicros, notified } = warning;
+    // The same at each try: there is one record, and a receiver knows a repetition.
+    const id = uuidOf(`${usedBy} ${periodStart}`, cap.id);
     await this.audit.write(tenantId, {
-      // The same at each try: there is one record.
-      id: uuidOf(`${usedBy} ${periodStart}`, cap.id),
+      id,
       action: 'cap.warning',
       target: { kind: 'cap', name: cap.id },
       by: PLATFORM_ACTOR,
@@ -67,35 +54,20 @@ export class SpendingWarnings extends RepeatedWork {
         used: usedMicros,
       },
     });
-    const webhooks = (await this.store.webhooks(tenantId)).filter((webhook) => isFor(webhook, warning));
-    const left = webhooks.filter(({ id }) => !warning.notified.includes(id));
-    const answers = await Promise.all(left.map((webhook) => this.deliver(webhook, warning)));
-    const told = left.filter((_, i) => answers[i]);
-    const notified = [...warning.notified, ...told.map(({ id }) => id)];
-    await this.store.note(warning, notified, told.length === left.length);
-  }
-
-  /** @returns whether the receiver has taken it */
-  private async deliver(webhook: WarnedWebhook, warning: SpendingWarning): Promise<boolean> {
-    const { tenantId, cap, usedBy, periodStart } = warning;
-    const { id: webhookId, url } = webhook;
-    try {
-      const body = JSON.stringify(bodyOf(warning, webhookId, this.environment.modelPricesCurrency));
-      const id = `spending:${webhookId}:${uuidOf(`${usedBy} ${periodStart}`, cap.id)}`;
-      const signingSecrets = this.secrets.inForce({ tenantId, id: webhookId }, webhook.sealed);
-      const headers = await this.signer.headers({ id, body, url, at: clock.date() }, { signingSecrets });
-      const calls = this.outbound.forTenant(tenantId, () => this.limits.egress(tenantId));
-      return (await callOnce(calls.fetchWithin({ timeoutMs: CALL_MS }), url, headers, body)).delivered;
-    } catch (error) {
-      this.logger.warn('a spending warning could not be sent', { err: error, tenantId, webhookId });
-      return false;
-    }
+    const { modelPricesCurrency } = this.environment;
+    const told = await this.webhooks.tell({
+      tenantId,
+      notified,
+      // A webhook of some agents is told of the caps of these agents only.
+      isFor: ({ agents }) => agents.length === 0 || (cap.kind === 'agent' && agents.includes(cap.name)),
+      requestFor: (webhookId) => ({
+        id: `spending:${webhookId}:${id}`,
+        body: JSON.stringify(bodyOf(warning, webhookId, modelPricesCurrency)),
+      }),
+    });
+    await this.store.note(warning, told.notified, told.isDone);
   }
 }
-
-/** A webhook of some agents is told of the caps of these agents only. */
-const isFor = ({ agents }: WarnedWebhook, { cap }: SpendingWarning): boolean =>
-  agents.length === 0 || (cap.kind === 'agent' && agents.includes(cap.name));
 
 const bodyOf = (
   { cap, usedBy, usedMicros, periodStart, warnedAt }: SpendingWarning,

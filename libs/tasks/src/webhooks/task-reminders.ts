@@ -1,44 +1,36 @@
-import { isInterrupted, type TaskSnapshot } from '@baton/a2a';
+import { isInterrupted } from '@baton/a2a';
 import { Environment } from '@baton/config';
-import { type RemindedWebhook, type TaskReminder, TaskReminderStore, TaskStore } from '@baton/database';
-import { LimitsService, PushSecrets } from '@baton/identity';
-import { Outbound } from '@baton/outbound';
-import { clock, Logger } from '@baton/telemetry';
+import { type TaskReminder, TaskReminderStore, TaskStore } from '@baton/database';
+import { Logger } from '@baton/telemetry';
 import { Inject, Injectable } from '@nestjs/common';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { SweepLeader } from '../core/sweep-leader.js';
-import { callOnce } from '../push/call-once.js';
-import { DeliverySigner } from '../push/delivery-signer.js';
 import { reminderBody } from '../push/webhook-payload.js';
+import { WebhookNotices } from './webhook-notices.js';
 
-const EVERY_MS = 2_000;
-const CALL_MS = 10_000;
 /** Reminders of one look. */
 const SLICE = 20;
 
 /**
  * Reminds of tasks that wait for a person, and escalates them: `reminders` of the agent says after which time. The webhooks of the tenant
- * get the event of the question again, with a mark, and then an event `task.escalation`. One worker does it for all. A receiver that does
- * not answer is tried again later, with the same `webhook-id`.
+ * get the event of the question again, with a mark, and then an event `task.escalation`. One worker does it for all (`SweepLeader`). A
+ * receiver that does not answer is tried again later, with the same `webhook-id`.
  */
 @Injectable()
 export class TaskReminders extends RepeatedWork {
   constructor(
     private readonly store: TaskReminderStore,
     private readonly tasks: TaskStore,
-    private readonly leader: SweepLeader,
-    private readonly secrets: PushSecrets,
-    private readonly signer: DeliverySigner,
-    @Inject(LimitsService) private readonly limits: Pick<LimitsService, 'egress'>,
-    @Inject(Outbound) private readonly outbound: Pick<Outbound, 'forTenant'>,
+    private readonly webhooks: WebhookNotices,
     @Inject(Environment) private readonly environment: Pick<Environment, 'publicUrl'>,
-    private readonly logger: Logger,
+    leader: SweepLeader,
+    logger: Logger,
   ) {
-    super({ everyMs: EVERY_MS, log: { name: 'The reminder of waiting tasks', logger } });
+    super({ log: { name: 'The reminder of waiting tasks', logger } });
+    leader.on('dueReminders', () => this.wake());
   }
 
   async runOnce(): Promise<void> {
-    if (!this.leader.isLeader) return;
     for (;;) {
       const due = await this.store.claim(SLICE);
       await Promise.all(due.map((reminder) => this.tell(reminder)));
@@ -47,49 +39,25 @@ export class TaskReminders extends RepeatedWork {
   }
 
   private async tell(reminder: TaskReminder): Promise<void> {
-    const { tenantId, taskId, since, notified } = reminder;
+    const { tenantId, taskId, since, kind, agentId, agentSlug, notified } = reminder;
     const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
-    const state = stored?.task.status?.state;
+    const status = stored?.task.status;
     // It was answered meanwhile. The next status clears what is due.
-    if (!stored || state === undefined || !isInterrupted(state)) return;
-    if (Date.parse(stored.task.status?.timestamp ?? '') !== since.getTime()) return;
-    const isFor = ({ agents, states }: RemindedWebhook): boolean =>
-      (agents.length === 0 || agents.includes(reminder.agentSlug ?? reminder.agentId)) &&
-      (reminder.kind === 'escalation' || states.length === 0 || states.includes(state));
-    const left = (await this.store.webhooks(tenantId))
-      .filter(isFor)
-      .filter(({ id }) => !notified.includes(id));
-    const answers = await Promise.all(left.map((webhook) => this.deliver(webhook, reminder, stored)));
-    const told = left.filter((_, i) => answers[i]);
-    await this.store.note(reminder, [...notified, ...told.map(({ id }) => id)], told.length === left.length);
-  }
-
-  /** @returns whether the receiver has taken it */
-  private async deliver(
-    webhook: RemindedWebhook,
-    reminder: TaskReminder,
-    { task, sequence }: TaskSnapshot,
-  ): Promise<boolean> {
-    const { tenantId, taskId, kind } = reminder;
-    const { id: webhookId, url } = webhook;
-    try {
-      const body = reminderBody(
-        { ...reminder, webhookId, publicUrl: this.environment.publicUrl },
-        sequence,
-        task,
-      );
-      // The same at each try.
-      const id = `${taskId}:${kind}:webhook%3A${webhookId}:${sequence}`;
-      const signingSecrets = this.secrets.inForce({ tenantId, id: webhookId }, webhook.sealed);
-      const headers = await this.signer.headers(
-        { id, body, url, taskId, at: clock.date() },
-        { signingSecrets },
-      );
-      const calls = this.outbound.forTenant(tenantId, () => this.limits.egress(tenantId));
-      return (await callOnce(calls.fetchWithin({ timeoutMs: CALL_MS }), url, headers, body)).delivered;
-    } catch (error) {
-      this.logger.warn('a reminder could not be sent', { err: error, tenantId, webhookId });
-      return false;
-    }
+    if (!stored || !status || !isInterrupted(status.state)) return;
+    if (Date.parse(status.timestamp ?? '') !== since.getTime()) return;
+    const { publicUrl } = this.environment;
+    const told = await this.webhooks.tell({
+      tenantId,
+      notified,
+      isFor: ({ agents, states }) =>
+        (agents.length === 0 || agents.includes(agentSlug ?? agentId)) &&
+        (kind === 'escalation' || states.length === 0 || states.includes(status.state)),
+      requestFor: (webhookId) => ({
+        id: `${taskId}:${kind}:webhook%3A${webhookId}:${stored.sequence}`,
+        body: reminderBody({ ...reminder, webhookId, publicUrl }, stored.sequence, stored.task),
+        taskId,
+      }),
+    });
+    await this.store.note(reminder, told.notified, told.isDone);
   }
 }
