@@ -490,9 +490,9 @@ export class TaskModel {
 
   noteVersion({ writer, version }: Arguments['noteVersion']): Result {
     const run = this.run(writer.tenant, writer.run);
-    if (run?.attempt !== writer.attempt) return refused('another attempt is current', null);
+    if (run?.attempt !== writer.attempt) return refused('another attempt is current', false);
     run.version = version;
-    return { outcome: 'noted', answer: null };
+    return { outcome: 'noted', answer: true };
   }
 
   noteError({ writer, crash }: Arguments['noteError']): Result {

@@ -199,8 +199,11 @@ describe('a child', () => {
     expect(middle.parentTaskId).toBe(root.taskId);
     const line = await taskTree.ancestors(root.tenantId, leaf.taskId);
     expect(line.map(({ taskId }) => taskId)).toEqual([leaf.taskId, middle.taskId, root.taskId]);
-    await stores.runs.noteAgentVersion(middle, { version: 3 });
-    await stores.runs.noteAgentVersion({ ...middle, attempt: middle.attempt - 1 }, { version: 2 });
+    const { runs } = stores;
+    expect(await runs.noteAgentVersion(middle, { version: 3 })).toBe(true);
+    expect(await runs.noteAgentVersion({ ...middle, attempt: middle.attempt - 1 }, { version: 2 })).toBe(
+      false,
+    );
     expect(await taskTree.find(root.tenantId, middle.taskId)).toEqual({
       owner: null,
       parentTaskId: root.taskId,

@@ -374,8 +374,7 @@ export class StoreAdapter implements OracleSubject {
   }
 
   async noteVersion({ writer, version }: Arguments['noteVersion']): Promise<Answer> {
-    await this.stores.runs.noteAgentVersion(this.key(writer), { version });
-    return null;
+    return this.stores.runs.noteAgentVersion(this.key(writer), { version });
   }
 
   async noteError({ writer, crash }: Arguments['noteError']): Promise<Answer> {

@@ -29,31 +29,43 @@ const ITEM = {
 } satisfies Inputs<NewVersion>;
 
 export const NOTE_AGENT_VERSIONS = statement(
-  'runs-note-agent-versions-3',
+  'runs-note-agent-versions-4',
   { items: list(ITEM) },
   ({ items }) => `
 UPDATE runs r SET agent_version = k.version, agent_code = k.code, agent_label = k.label
 FROM ${items.rows('k')}
-WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.attempt = k.attempt`,
+WHERE r.tenant_id = ${keyOfTenant('k.tenant_id')} AND r.id = k.run_id AND r.attempt = k.attempt
+RETURNING r.id`,
 );
 
-/** Versions in a batch. An attempt that is over keeps its own: it is not refused, and nothing is written. */
-export const VERSIONS: BatchOperation<NewVersion, void> = {
+interface NotedRun {
+  id: string;
+}
+
+/** Versions in a batch. */
+export const VERSIONS: BatchOperation<NewVersion, NotedRun> = {
   identify: ({ runId }) => `version of ${runId}`,
   prepare: (items) => ({
     statement: NOTE_AGENT_VERSIONS,
     values: NOTE_AGENT_VERSIONS.values({ items }),
-    results: () => [],
+    results: (rows) => {
+      const noted = new Map((rows as NotedRun[]).map((row) => [row.id, row]));
+      return items.map(({ runId }) => noted.get(runId));
+    },
   }),
 };
 
-/** Notes what this attempt runs of its agent. */
+/**
+ * Notes what this attempt runs of its agent.
+ * @returns false if the run has another attempt: nothing was written
+ */
 export async function noteAgentVersion(
   on: { batches: RunBatches },
   { tenantId, taskId, runId, attempt }: RunKey,
   noted: RunVersion,
-): Promise<void> {
-  await on.batches.submit(VERSIONS, { tenantId, runId, attempt, taskId, ...noted });
+): Promise<boolean> {
+  const item = { tenantId, runId, attempt, taskId, ...noted };
+  return (await on.batches.submit(VERSIONS, item)) !== undefined;
 }
 
 /** SQL of the version and the code with which a task has begun. No row: none has begun, or its agent has neither. */

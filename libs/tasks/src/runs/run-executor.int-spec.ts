@@ -1,6 +1,8 @@
-import { type Agent, Role, TaskState, textOf, textPart } from '@baton/a2a';
+import { type Agent, parseAgentDefinition, Role, TaskState, textOf, textPart } from '@baton/a2a';
 import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
 import {
+  AgentCatalogStore,
+  CatalogClient,
   Database,
   DatabaseUnavailableError,
   type NewTask,
@@ -47,7 +49,11 @@ afterAll(async () => {
 });
 
 /** A run that nobody but the test takes up. @param claimFor the worker for which it is claimed as it is made */
-async function order(contextId?: string, claimFor?: NewTask['claimFor']): Promise<RunJob> {
+async function order(
+  contextId?: string,
+  claimFor?: NewTask['claimFor'],
+  agent: Agent = ECHO,
+): Promise<RunJob> {
   let job: RunJob | undefined;
   const slots = {
     quotaFor: async () => ({ maxInFlight: null, maxWaiting: null, exact: false }),
@@ -69,7 +75,7 @@ async function order(contextId?: string, claimFor?: NewTask['claimFor']): Promis
   };
   const store = worker.get(TaskStore, { strict: false });
   const acceptance = new TurnAcceptance(store, slots, eager, { maxAttempts: 3 }, new Tracing());
-  await acceptance.createTask({ tenantId, agent: ECHO, task: newTask(message, { contextId }) });
+  await acceptance.createTask({ tenantId, agent, task: newTask(message, { contextId }) });
   return job!;
 }
 
@@ -352,4 +358,68 @@ it('an attempt that has lost its run says nothing more: the next one goes on in 
   expect(ended?.state).toBe(TaskState.TASK_STATE_COMPLETED);
   expect(artifacts.map(({ parts }) => textOf(parts))).toEqual(['of attempt 2']);
   expect(await runOf(job)).toMatchObject({ state: 'succeeded', attempt: 2 });
+});
+
+describe('a task whose agent pins its tasks', () => {
+  let runs: RunStore;
+  let pinned: Agent;
+
+  beforeAll(async () => {
+    runs = worker.get(RunStore, { strict: false });
+    const catalog = new CatalogClient(testDatabase.url);
+    const definition = parseAgentDefinition({
+      name: 'Keeper',
+      description: 'Keeps its version.',
+      runtime: 'echo',
+      versions: 'pinned',
+    });
+    const made = await new AgentCatalogStore(catalog).create({
+      tenantId,
+      slug: 'keeper',
+      definition,
+      enabled: true,
+      by: 'test',
+    });
+    await catalog.close();
+    pinned = { ...ECHO, id: made.id, slug: 'keeper' };
+  });
+  afterEach(() => jest.restoreAllMocks());
+
+  it('begins when its version is noted, however long Postgres is away', async () => {
+    const steps: string[] = [];
+    act = async function* (turn) {
+      steps.push('begun');
+      yield status(turn, TaskState.TASK_STATE_COMPLETED);
+    };
+    const job = await order(undefined, undefined, pinned);
+    const note = runs.noteAgentVersion;
+    jest.spyOn(runs, 'noteAgentVersion').mockImplementation(async (run, noted) => {
+      if (steps.push('away') <= 3) throw new DatabaseUnavailableError('Postgres is not available');
+      const isNoted = await note(run, noted);
+      steps.push('noted');
+      return isNoted;
+    });
+    await executor.execute(job);
+    expect(steps).toEqual(['away', 'away', 'away', 'away', 'noted', 'begun']);
+    expect(await runOf(job)).toMatchObject({ state: 'succeeded', attempt: 1 });
+  });
+
+  it('is left alone by an attempt that comes too late to note its version', async () => {
+    const begun: number[] = [];
+    act = async function* (turn) {
+      begun.push(turn.attempt);
+      yield status(turn, TaskState.TASK_STATE_COMPLETED);
+    };
+    const job = await order(undefined, undefined, pinned);
+    const note = runs.noteAgentVersion;
+    jest.spyOn(runs, 'noteAgentVersion').mockImplementationOnce(async (run, noted) => {
+      // As after an expired lease: the run is another worker's.
+      await runs.returnToQueue(run);
+      await executor.execute({ ...job, attempt: 1 });
+      return note(run, noted);
+    });
+    await executor.execute(job);
+    expect(begun).toEqual([2]);
+    expect(await runOf(job)).toMatchObject({ state: 'succeeded', attempt: 2 });
+  });
 });

@@ -318,10 +318,13 @@ export class RunExecutor {
     const runtime = this.runtimes.get(agent.definition.runtime);
     span?.rename(`invoke_agent ${agent.slug}`);
     span?.set({ 'gen_ai.agent.name': agent.slug, 'baton.runtime': agent.definition.runtime });
-    // The agent need not wait for it, and its first events may share the transaction.
+    const { version, label } = agent;
     // Only pinned tasks ask for the code.
-    const code = newest.definition.versions === 'pinned' ? (agent.code ?? present) : undefined;
-    const noted = this.noteVersion(run, { version: agent.version, code, label: agent.label }, signal);
+    const isPinned = newest.definition.versions === 'pinned';
+    const code = isPinned ? (agent.code ?? present) : undefined;
+    if (isPinned) await this.pinVersion(run, { version, code, label }, signal);
+    // The agent need not wait for it, and its first events may share the transaction.
+    const noted = isPinned ? undefined : this.noteVersion(run, { version, code, label }, signal);
     const limits = await retryTransient(() => this.limits.of(run.tenantId), { signal });
     writer.allow(new EventAllowance(limits, run.logged));
     output.remind(agent.definition.reminders);
@@ -358,6 +361,18 @@ export class RunExecutor {
       const windUp = outputs.return().catch(() => undefined);
       if (signal.aborted) await Promise.race([windUp, timeout(WIND_UP_MS)]);
     }
+  }
+
+  /**
+   * Later attempts of a pinned task run what the first one has noted. So it is there before this attempt has any effect: if its worker
+   * dies in between, the next attempt may run another version.
+   */
+  private async pinVersion(run: ClaimedRun, noted: RunVersion, signal: AbortSignal): Promise<void> {
+    if (noted.version === undefined && noted.code === undefined) return;
+    const isCurrent = await retryTransient(() => this.runs.noteAgentVersion(run, noted), { signal });
+    if (isCurrent) return;
+    await this.active.stopRefused(run);
+    throw new AppendRefused('another attempt has noted its version');
   }
 
   /** Agents of the catalog have versions, installed ones code: which this attempt runs. Never rejects: the turn goes on without. */
