@@ -164,6 +164,8 @@ export interface Turn {
   /** Counts from 1. A higher number means that an earlier attempt crashed, or was suspended, during this turn. */
   attempt: number;
   agent: Agent;
+  /** Whose task it is. A context of one owner is none of another. Null: the task has none. */
+  owner: string | null;
   /** Run the turn in a process of its own: an earlier attempt may have killed its process with other turns in it. */
   runsAlone?: boolean;
   /** The stored task when the turn was claimed, with its history, which includes the new message. */

@@ -585,6 +585,13 @@ const worker = group('Worker', {
       'that a tenant may set, then the beginning of the command line: `TOKEN= npx -y notes-server`. They ' +
       "run as the worker's user: read docs/agents/tools.md first. Default: none.",
   ),
+  mcpKeptPrograms: setting(
+    integer(0, 1000),
+    16,
+    'Maximum MCP programs with `keep` that a worker keeps for their contexts, in use or not. The program that has waited longest ' +
+      'makes room. If all are in use, a further program ends with its turn (docs/agents/tools.md#keep-a-program).',
+  ),
+  mcpKeptProgramsPerTenant: setting(integer(0, 1000), 4, 'The same for the programs of one tenant.'),
 });
 
 const everyProcess = group('Every process', {

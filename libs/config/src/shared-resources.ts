@@ -192,6 +192,20 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     tests: ['test/e2e/executors.e2e-spec.ts', 'test/e2e/agent-sandbox.e2e-spec.ts'],
   },
   {
+    name: 'kept programs of MCP servers',
+    settings: ['mcpKeptPrograms', 'mcpKeptProgramsPerTenant'],
+    limits: [],
+    constants: {},
+    share: 'A tenant has a number of its own. A program belongs to one context and its owner.',
+    exceeded:
+      "The tenant's program that has waited longest ends, or that of all tenants if all are kept. If none waits, the new one ends with its turn.",
+    metrics: ['baton_kept_programs', 'baton_kept_programs_ended_total'],
+    tests: [
+      'libs/agents/src/runtimes/llm/tools/mcp/kept-programs.spec.ts',
+      'test/e2e/kept-programs.e2e-spec.ts',
+    ],
+  },
+  {
     name: 'DNS',
     settings: ['outboundDns'],
     limits: [],

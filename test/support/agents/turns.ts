@@ -43,6 +43,7 @@ export function turnWith(history: Message[], fields: Partial<GuardedTurn> = {}):
     runId: `run-${message.messageId}`,
     attempt: 1,
     agent: agent('tester'),
+    owner: null,
     task: {
       id: 'task-1',
       contextId: 'context-1',

@@ -14,7 +14,11 @@ function stay() {
   return says({ pid: process.pid, child: child.pid });
 }
 
+let count = 0;
+
 const tools = {
+  /** What the process remembers. */
+  count: () => says({ count: ++count, pid: process.pid }),
   environment: () => says(process.env),
   arguments: () => says(process.argv.slice(2)),
   pid: () => says(process.pid),

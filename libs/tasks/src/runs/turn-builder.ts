@@ -80,6 +80,7 @@ export class TurnBuilder {
       runId,
       attempt,
       agent,
+      owner: run.owner,
       task,
       message,
       details,

@@ -106,8 +106,8 @@ export class LlmRuntime implements AgentRuntime {
         });
         await this.goOnOverCap(turn, conversation, signal);
         if (!opening) yield* this.waitOn(turn, config, conversation, signal);
-        const { tools, instructions, readResource } = await open();
-        const prompted = withInstructions(config, instructions);
+        const { tools, instructions, notes, readResource } = await open();
+        const prompted = withInstructions(config, instructions, notes);
         yield* this.converse({
           turn,
           config: prompted,

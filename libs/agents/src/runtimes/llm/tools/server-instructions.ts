@@ -9,10 +9,15 @@ const MAX_OF_ALL = 16_000;
 /**
  * The settings of an agent with what its tool servers say about their tools, after its own prompt. A server is not the author of the agent: the
  * model reads whose words they are.
+ * @param notes sentences of Baton about the tools in this turn
  */
-export function withInstructions(config: LlmConfig, said: readonly ServerInstructions[] = []): LlmConfig {
+export function withInstructions(
+  config: LlmConfig,
+  said: readonly ServerInstructions[] = [],
+  notes: readonly string[] = [],
+): LlmConfig {
   let left = MAX_OF_ALL;
-  const texts = said.flatMap(({ server, text }) => {
+  const instructions = said.flatMap(({ server, text }) => {
     const trimmed = text.trim();
     const start = firstCharacters(trimmed, Math.min(MAX_OF_SERVER, left));
     left -= start.length;
@@ -23,6 +28,7 @@ export function withInstructions(config: LlmConfig, said: readonly ServerInstruc
         `${start}${end}\n[End of what "${server}" says.]`,
     ];
   });
+  const texts = [...instructions, ...notes.map((note) => `[${note}]`)];
   if (texts.length === 0) return config;
   return {
     ...config,

@@ -137,6 +137,8 @@ export interface ServerInstructions {
 export interface OpenTools {
   tools: AgentTool[];
   instructions?: readonly ServerInstructions[];
+  /** What the model must know of the tools in this turn: sentences of Baton. */
+  notes?: readonly string[];
   /** Unset: no tool links resources. */
   readResource?: ReadResource;
   close(): Promise<void>;
@@ -165,10 +167,12 @@ export class ToolSources {
     const failure = opened.find((one) => one.status === 'rejected');
     const tools = open.flatMap((one) => one.tools);
     const instructions = open.flatMap((one) => one.instructions ?? []);
+    const notes = open.flatMap((one) => one.notes ?? []);
     const readResource = open.find((one) => one.readResource)?.readResource;
     const names = new Set<string>();
     const twice = tools.find(({ name }) => names.size === names.add(name).size);
-    if (!failure && !twice) return { tools, instructions, ...(readResource && { readResource }), close };
+    if (!failure && !twice)
+      return { tools, instructions, notes, ...(readResource && { readResource }), close };
     await close();
     throw failure?.reason ?? new AgentFailure(`The agent has two tools named "${twice?.name}".`);
   }

@@ -6,6 +6,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { FetchLike, Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { OutboundCalls } from '@baton/outbound';
 import type { TurnSecrets } from '../../../../agent-runtime.js';
+import type { Redactor } from '../../../../outbound/redactor.js';
 import { SignedInFetch } from '../../../../outbound/signed-in-fetch.js';
 import {
   type McpServerConfig,
@@ -15,7 +16,7 @@ import {
   whyNotAllowed,
 } from './mcp-config.js';
 import type { LinkReport } from './link-report.js';
-import { StdioProcess } from './stdio-process.js';
+import { type StdioCommand, StdioProcess } from './stdio-process.js';
 import { WireAnswers } from './wire-answers.js';
 import { WireFetch } from './wire-fetch.js';
 
@@ -43,9 +44,13 @@ export interface ServerWays {
 
 /** Throws an Error with a plain reason. */
 export async function waysTo(config: McpServerConfig, ports: LinkPorts): Promise<ServerWays> {
-  const destination = 'command' in config ? programOrigin(config.command, config.args) : originOf(config.url);
+  if ('command' in config) {
+    const { log, secrets } = ports;
+    const line = await programOf(config, ports);
+    return { links: [programLink(line, () => ({ log, redactor: secrets.redactor }))] };
+  }
+  const destination = originOf(config.url);
   const read = (name: string, value: SecretValue) => valueOf(name, value, destination, ports);
-  if ('command' in config) return { links: [stdioLink(config, await readAll(config.env, read), ports)] };
   const headers = await readAll(config.headers, read);
   const bad = Object.keys(headers).find((name) => !HEADER_VALUE.test(headers[name] ?? ''));
   // Checked here, because the error of fetch would show the value.
@@ -74,22 +79,42 @@ function kindsOf({ transport }: RemoteMcpServer): HttpKind[] {
   return transport === undefined ? ['http', 'sse'] : [transport];
 }
 
-function stdioLink(
-  config: StdioMcpServer,
-  env: Record<string, string>,
-  { environment, log, secrets }: LinkPorts,
-): () => Link {
-  const { command, args } = config;
-  const reason = whyNotAllowed({ command, args, env }, environment.mcpStdioAllow);
+/** What a server of the settings starts, with its secrets. Throws an Error with a plain reason. */
+export async function programOf(
+  { command, args, env: variables }: StdioMcpServer,
+  ports: Pick<LinkPorts, 'environment' | 'secrets'>,
+): Promise<StdioCommand> {
+  const destination = programOrigin(command, args);
+  const read = (name: string, value: SecretValue) => valueOf(name, value, destination, ports);
+  const env = await readAll(variables, read);
+  const reason = whyNotAllowed({ command, args, env }, ports.environment.mcpStdioAllow);
   if (reason !== undefined) throw new Error(reason);
+  return { command, args, env };
+}
+
+/** Where the log of a program goes: that of the turn which uses it. */
+export interface ProgramLog {
+  log: Logger;
+  redactor: Redactor;
+}
+
+/** @param onEnd called when a process of the link has ended */
+export function programLink(
+  line: StdioCommand,
+  current: () => ProgramLog,
+  onEnd: () => void = () => undefined,
+): () => Link {
   let held = '';
   const onStderr = (said: string): void => {
-    const { ready: text, held: rest } = secrets.redactor.split(held + said);
+    const { log, redactor } = current();
+    const { ready: text, held: rest } = redactor.split(held + said);
     held = rest;
     log.debug('MCP server says', { text: text.slice(0, MAX_SAID) });
   };
   return () => {
-    const transport = new StdioProcess({ command, args, env }, onStderr);
+    const transport = new StdioProcess(line, onStderr);
+    // The SDK keeps it beside its own.
+    transport.onclose = onEnd;
     return {
       transport,
       report: () => transport.report(),
@@ -115,7 +140,7 @@ async function valueOf(
   name: string,
   value: SecretValue,
   destination: string,
-  { secrets }: LinkPorts,
+  { secrets }: Pick<LinkPorts, 'secrets'>,
 ): Promise<string> {
   if (typeof value === 'string') return value;
   const found = await secrets.get(value.secret, [destination]);

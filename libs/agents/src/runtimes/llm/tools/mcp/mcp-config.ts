@@ -1,6 +1,6 @@
 import { oauthSettings } from '@baton/a2a';
 import { z } from 'zod';
-import { duration } from '../../../../setting-fields.js';
+import { duration, durationText } from '../../../../setting-fields.js';
 
 const MAX_SERVERS = 16;
 
@@ -77,6 +77,8 @@ const stdio = z.strictObject({
   env: z
     .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is not the name of a variable'), secretValue)
     .default({}),
+  /** How long the program waits for the next turn of the context. Unset: it ends with the turn. */
+  keep: durationText.optional(),
 });
 
 /** The MCP servers of an agent. */

@@ -43,7 +43,7 @@ export class McpConnection implements ServerConnection {
   readonly era = 'legacy';
   instructions: string | undefined;
   private current: Promise<Connected> | undefined;
-  /** All connections of the turn: calls may still use one that another call found broken. */
+  /** All open connections: calls may still use one that another call found broken. */
   private readonly made: Connected[] = [];
 
   constructor(private readonly options: ConnectionOptions) {}
@@ -105,6 +105,27 @@ export class McpConnection implements ServerConnection {
     }
   }
 
+  /** Whether the server answers within `connectTimeout`, over the connection that it has. Never rejects. */
+  async responds(): Promise<boolean> {
+    const connected = await this.current?.catch(() => undefined);
+    if (!connected) return false;
+    const { connectTimeout: timeout } = this.options;
+    try {
+      await connected.client.request({ method: 'ping' }, ResultSchema, { timeout });
+      return true;
+    } catch (error) {
+      // An error is an answer as well.
+      return failureOf(error)?.kind === 'error';
+    }
+  }
+
+  /** Closes the connections that no further call uses. @returns whether one is left. Never rejects. */
+  async closeUnused(): Promise<boolean> {
+    const current = await this.current?.catch(() => undefined);
+    await this.closeAll(this.made.filter((made) => made !== current));
+    return current !== undefined;
+  }
+
   /** The next call connects anew. */
   private forgetLost(used: Promise<Connected>, error: unknown): void {
     const isLost = wasNotStarted(error) || isUnknown(error) || lostSession(error);
@@ -114,10 +135,15 @@ export class McpConnection implements ServerConnection {
   /** Closes all connections. Never rejects. */
   async close(): Promise<void> {
     this.current = undefined;
+    await this.closeAll([...this.made]);
+  }
+
+  private async closeAll(connections: readonly Connected[]): Promise<void> {
     await Promise.all(
-      this.made.splice(0).map(async ({ client, link }) => {
-        await link.leave();
-        await client.close().catch(() => undefined);
+      connections.map(async (connected) => {
+        this.made.splice(this.made.indexOf(connected), 1);
+        await connected.link.leave();
+        await connected.client.close().catch(() => undefined);
       }),
     );
   }

@@ -22,7 +22,9 @@ import type {
   WaitingCall,
 } from '../tool-sources.js';
 import { connectionTo } from './connection-to.js';
-import { fits, type McpServerConfig } from './mcp-config.js';
+import { type ContextProgram, hasEarlierTurns, programOfContext } from './context-program.js';
+import type { KeptPrograms } from './kept-programs.js';
+import { fits, type McpServerConfig, type StdioMcpServer } from './mcp-config.js';
 import { isTransient, isUnknown, McpFailure, serverFailure, whyUnusable } from './mcp-failure.js';
 import type { McpConnection } from './mcp-connection.js';
 import { ModernConnection } from './modern-connection.js';
@@ -40,6 +42,7 @@ export interface McpPorts {
   logger: Logger;
   metrics: Metrics;
   eras: ServerEras;
+  programs: KeptPrograms<ContextProgram>;
 }
 
 /** Servers of an agent that open at the same time. Each may send a tool list of 1 MiB. */
@@ -48,6 +51,10 @@ const MAX_CONCURRENT_OPENS = 4;
 interface OpenServer {
   config: McpServerConfig;
   connection: McpConnection | ModernConnection;
+  /** The turn has ended. Never rejects. */
+  close: () => Promise<void>;
+  /** What the model must know of the server in this turn. */
+  note: string | undefined;
   /** Of a server with `oauth`. */
   signedIn: SignedInFetch | undefined;
   secrets: TurnSecrets;
@@ -71,7 +78,7 @@ export async function openServers(
   );
   const servers = results.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []));
   const close = async (): Promise<void> => {
-    await Promise.all(servers.map(({ connection }) => connection.close()));
+    await Promise.all(servers.map((server) => server.close()));
   };
   const failed = results.find((one) => one.status === 'rejected');
   const excess = excessOf(servers);
@@ -83,6 +90,7 @@ export async function openServers(
   return {
     tools: toolsOf(turn, servers, config),
     instructions: instructionsOf(servers),
+    notes: servers.flatMap(({ note }) => note ?? []),
     readResource,
     close,
   };
@@ -94,22 +102,21 @@ async function openServer(
   ports: McpPorts,
   signal: AbortSignal,
 ): Promise<OpenServer | undefined> {
-  const { environment, logger, metrics, eras } = ports;
+  const { environment, logger, metrics, eras, programs } = ports;
   const { tenantId, task, runId, secrets, outbound } = turn;
   const log = logger.child({ tenantId, taskId: task.id, runId, mcpServer: config.name });
-  let connection: McpConnection | ModernConnection | undefined;
+  let close: (() => Promise<void>) | undefined;
   const signedIn = signedInFetch(config, { secrets });
   try {
     const known = 'url' in config ? eras.of(tenantId, config.url) : undefined;
     const onError = (error: Error): void =>
       log.debug('MCP connection', { reason: serverFailure(error, secrets.redactor) });
-    connection = await connectionTo(
-      config,
-      { outbound, secrets, environment, log, signedIn },
-      known,
-      signal,
-      onError,
-    );
+    const linkPorts = { outbound, secrets, environment, log, signedIn };
+    const use = isKept(config) ? await programOfContext(turn, config, linkPorts, programs) : undefined;
+    const connection =
+      use?.program.connection ?? (await connectionTo(config, linkPorts, known, signal, onError));
+    close = use ? () => use.release() : () => connection.close();
+    const hasLostState = isKept(config) && use?.isNew !== false && (await hasEarlierTurns(turn));
     const list = new ToolList(config.allow, connection.era === 'modern');
     await connection.listTools(list, signal);
     if ('url' in config) eras.learn(tenantId, config.url, connection.era);
@@ -123,9 +130,10 @@ async function openServer(
       });
     const maxFileBytes = Math.floor(environment.maxEventBytes / 2);
     const onExcess = (): void => metrics.limitExceeded.inc({ limit: 'toolResult' });
-    return { config, connection, signedIn, secrets, tools, maxFileBytes, onExcess };
+    const note = hasLostState ? lostState(config.name) : undefined;
+    return { config, connection, close, note, signedIn, secrets, tools, maxFileBytes, onExcess };
   } catch (error) {
-    await connection?.close();
+    await close?.();
     signal.throwIfAborted();
     // The next turn asks again what it speaks.
     if ('url' in config && !isTransient(error)) eras.forget(tenantId, config.url);
@@ -138,6 +146,12 @@ async function openServer(
     throw new AgentFailure(reason);
   }
 }
+
+const isKept = (config: McpServerConfig): config is StdioMcpServer & { keep: number } =>
+  'command' in config && config.keep !== undefined;
+
+const lostState = (server: string): string =>
+  `The tool server "${server}" has just been started. What it held of earlier messages, such as open pages or sign-ins, is gone.`;
 
 /**
  * Looks at the task of a call without opening all servers.

@@ -8,6 +8,7 @@ import {
 import { Outbound } from '@baton/outbound';
 import { firstTurn, turnSecrets } from '../../../../../../../test/support/agents/turns.js';
 import { llmConfig } from '../../llm-config.js';
+import type { GuardedTurn } from '../../../../secret-guard.js';
 import type { OpenTools, ToolResult } from '../tool-sources.js';
 import { McpTools } from './mcp-tools.js';
 
@@ -16,6 +17,8 @@ export const never = new AbortController().signal;
 interface OpenOptions {
   model?: string;
   secrets?: ReturnType<typeof turnSecrets>;
+  /** Of the turn. */
+  turn?: Partial<GuardedTurn>;
 }
 
 /** The tools of an agent beside MCP servers of a test. */
@@ -24,6 +27,8 @@ export class McpBench {
   readonly secrets = new Map([['tracker', 's3cret']]);
   /** MCP_STDIO_ALLOW of the worker. */
   stdioAllow = '';
+  /** MCP_KEPT_PROGRAMS_PER_TENANT of the worker. */
+  keptPrograms = 4;
   readonly metrics = new Metrics();
   private readonly outbound = new Outbound({ outboundAllow: ['127.0.0.1'] }, this.metrics);
   private readonly cleanup: (() => Promise<void>)[] = [];
@@ -43,8 +48,14 @@ export class McpBench {
   /** The tools of a worker. It remembers what it has learned of servers. */
   source(): McpTools {
     const DATABASE_URL = 'postgres://baton@db/baton';
-    const environment = loadEnvironment({ DATABASE_URL, MCP_STDIO_ALLOW: this.stdioAllow });
-    return new McpTools(environment, Logger.silent(), this.metrics);
+    const environment = loadEnvironment({
+      DATABASE_URL,
+      MCP_STDIO_ALLOW: this.stdioAllow,
+      MCP_KEPT_PROGRAMS_PER_TENANT: String(this.keptPrograms),
+    });
+    const source = new McpTools(environment, Logger.silent(), this.metrics);
+    this.cleanup.push(() => source.onApplicationShutdown());
+    return source;
   }
 
   /** Begin a turn of an agent that has these servers. */
@@ -55,10 +66,18 @@ export class McpBench {
   async openWith(
     source: McpTools,
     servers: object[],
-    { model = 'openai/m', secrets = turnSecrets(Object.fromEntries(this.secrets)) }: OpenOptions = {},
+    {
+      model = 'openai/m',
+      secrets = turnSecrets(Object.fromEntries(this.secrets)),
+      turn = {},
+    }: OpenOptions = {},
   ): Promise<OpenTools> {
     const config = llmConfig({ model, tools: { mcp: servers } });
-    const opened = await source.open(firstTurn('hi', { secrets, outbound: this.outbound }), config, never);
+    const opened = await source.open(
+      firstTurn('hi', { secrets, outbound: this.outbound, ...turn }),
+      config,
+      never,
+    );
     this.cleanup.push(() => opened.close());
     return opened;
   }

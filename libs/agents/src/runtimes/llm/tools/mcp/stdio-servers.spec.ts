@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { OpenTools } from '../tool-sources.js';
+import type { GuardedTurn } from '../../../../secret-guard.js';
+import { firstTurn, turnSecrets } from '../../../../../../../test/support/agents/turns.js';
 import { McpBench, call } from './mcp-tools.fixture.js';
+import type { McpTools } from './mcp-tools.js';
 
 const STDIO_SERVER = join(__dirname, '../../../../../../../test/support/mcp-server/stdio-server.mjs');
 
@@ -55,6 +58,96 @@ describe('MCP tools of a command', () => {
     const opened = await bench.open([{ ...notes, mayRepeat: ['crash'] }]);
     expect(await call(opened, 'notes_crash')).toMatchObject({ ok: false });
     expect(await answer(opened, 'notes_arguments')).toEqual(['extra']);
+  });
+});
+
+describe('a command that is kept', () => {
+  const kept = {
+    name: 'notes',
+    command: process.execPath,
+    args: [STDIO_SERVER],
+    keep: '10m',
+    connectTimeout: '5m',
+  };
+  let source: McpTools;
+  beforeEach(() => {
+    bench.stdioAllow = `NOTES_TOKEN= ${process.execPath} ${STDIO_SERVER}`;
+    source = bench.source();
+  });
+
+  /** A turn that calls a tool. @returns what it says, and what the model is told of the program */
+  async function turnOf(
+    { server = kept, tool = 'notes_count' }: { server?: object; tool?: string },
+    turn: Partial<GuardedTurn> = {},
+  ): Promise<{ said: { count: number; pid: number }; notes: readonly string[] | undefined }> {
+    const secrets = turnSecrets(Object.fromEntries(bench.secrets));
+    const opened = await bench.openWith(source, [server], { turn, secrets });
+    const { content } = await call(opened, tool);
+    await opened.close();
+    return { said: JSON.parse(String(content)) as { count: number; pid: number }, notes: opened.notes };
+  }
+  const contextOf = (contextId: string): Partial<GuardedTurn> => ({
+    task: { ...firstTurn('hi').task, contextId },
+  });
+
+  it('keeps its memory from turn to turn of a context', async () => {
+    const first = await turnOf({});
+    expect((await turnOf({})).said).toEqual({ count: 2, pid: first.said.pid });
+    await source.onApplicationShutdown();
+    await untilGone(first.said.pid);
+  });
+
+  it('is another one for another context, owner, tenant, agent, version, secret or setting', async () => {
+    const withToken = { ...kept, env: { NOTES_TOKEN: { secret: 'tracker' } } };
+    bench.keptPrograms = 100;
+    source = bench.source();
+    await turnOf({ server: withToken }, { owner: 'token:1' });
+    const base = firstTurn('hi').agent;
+    const others: Partial<GuardedTurn>[] = [
+      { owner: 'token:2' },
+      { ...contextOf('context-2'), owner: 'token:1' },
+      { tenantId: 'tenant-2', owner: 'token:1' },
+      { agent: { ...base, id: 'another' }, owner: 'token:1' },
+      { agent: { ...base, version: 2 }, owner: 'token:1' },
+    ];
+    for (const turn of others) expect((await turnOf({ server: withToken }, turn)).said.count).toBe(1);
+    const changed = { ...withToken, timeout: '50s' };
+    expect((await turnOf({ server: changed }, { owner: 'token:1' })).said.count).toBe(1);
+    expect((await turnOf({ server: withToken }, { owner: 'token:1' })).said.count).toBe(2);
+    bench.secrets.set('tracker', 'another');
+    expect((await turnOf({ server: withToken }, { owner: 'token:1' })).said.count).toBe(1);
+    bench.secrets.set('tracker', 's3cret');
+  });
+
+  it('is not shared by two turns: the second one has one of its own, which ends with it', async () => {
+    const first = await bench.openWith(source, [kept]);
+    const second = await turnOf({});
+    expect(second.said.count).toBe(1);
+    await untilGone(second.said.pid);
+    await call(first, 'notes_count');
+    await first.close();
+    expect((await turnOf({})).said.count).toBe(2);
+  });
+
+  it('is started anew after a crash, and the model of a later turn reads that its memory is gone', async () => {
+    const server = { ...kept, neverRepeat: ['crash'] };
+    expect((await turnOf({ server })).notes).toEqual([]);
+    const opened = await bench.openWith(source, [server]);
+    await call(opened, 'notes_crash');
+    await opened.close();
+    const { said, notes } = await turnOf({ server }, { earlierTasks: async () => [firstTurn('hi').task] });
+    expect(said.count).toBe(1);
+    expect(notes).toEqual([
+      'The tool server "notes" has just been started. What it held of earlier messages, such as open pages or sign-ins, is gone.',
+    ]);
+    expect((await turnOf({ server }, { attempt: 2 })).notes).toEqual([]);
+  });
+
+  it('is replaced when it has been killed between two turns', async () => {
+    const { said } = await turnOf({});
+    process.kill(said.pid, 'SIGKILL');
+    await untilGone(said.pid);
+    expect((await turnOf({})).said.count).toBe(1);
   });
 });
 
