@@ -28,7 +28,7 @@ describe.each(DRIVERS)('an MCP server with OAuth, over %j', (driver) => {
   let legacy: TestMcpServer;
   let slug: string;
   /** Called with each call of the tool. */
-  let onLook: () => void = () => undefined;
+  let onLook: () => unknown = () => undefined;
   let token: string;
 
   beforeAll(async () => {
@@ -256,6 +256,51 @@ describe.each(DRIVERS)('an MCP server with OAuth, over %j', (driver) => {
         'it wants the scope crm:write, for which the last sign-in has asked already',
       );
       expect(modern.calls.length).toBe(calls + 1);
+    });
+
+    it('the audit log says with whose sign-in an agent has called, and for whom, before the call is made', async () => {
+      const name = `audited-${driver}`;
+      const ada = await agentWith(name, server, perCaller);
+      const bob = new RawCaller(stack.url(0, name), await stack.createToken(slug, 'agents:call'));
+      interface Called {
+        actor: object;
+        target: object;
+        detail: { subject: string; caller: string; task: string };
+      }
+      const called = async () => {
+        const { records } = (await rest('GET', '/v1/audit?action=tool.called&limit=100')) as unknown as {
+          records: Called[];
+        };
+        return records.filter(({ actor }) => (actor as { key: string }).key === `agent:${name}`);
+      };
+      const seen: Promise<Called[]>[] = [];
+      onLook = () => seen.push(called());
+      const tasks: string[] = [];
+      for (const caller of [ada, bob]) {
+        const waiting = (await send(caller)) as Waiting;
+        provider.reply(
+          { calls: [{ name: 'crm_look', input: { of: 'my own words' } }] },
+          { text: 'In London.' },
+        );
+        await new TestBrowser().signIn(linkOf(waiting));
+        await reached(caller, waiting.id, 'TASK_STATE_COMPLETED');
+        tasks.push(waiting.id);
+      }
+      onLook = () => undefined;
+      expect((await Promise.all(seen)).map(({ length }) => length)).toEqual([1, 2]);
+      const records = await called();
+      expect(records.map(({ detail }) => detail.task)).toEqual(tasks.reverse());
+      for (const record of records) {
+        const { subject } = record.detail;
+        expect(record).toMatchObject({
+          actor: { kind: 'agent', name: `${name} for ${subject}` },
+          target: { kind: 'tool', name: 'look' },
+          detail: { caller: subject, server: 'crm', resource: server.resource, callId: expect.any(String) },
+        });
+      }
+      expect(new Set(records.map(({ detail }) => detail.subject)).size).toBe(2);
+      expect(JSON.stringify(records)).not.toContain('my own words');
+      for (const given of server.given) expect(JSON.stringify(records)).not.toContain(given);
     });
 
     it('the task of a parent shows the link, and goes on with its child', async () => {

@@ -24,6 +24,17 @@ export interface SignInOffer {
   forMs: number;
 }
 
+/** A call that an agent makes with a sign-in, for the audit log: never its input. */
+export interface SignedInCall {
+  /** What is called: a tool of an MCP server, or a remote agent by its host. */
+  kind: 'tool' | 'remote-agent';
+  name: string;
+  /** Name of the MCP server in the settings of the agent. */
+  server?: string;
+  /** Id of the call in its task. */
+  callId?: string;
+}
+
 /** The sign-ins of a tenant and its callers at servers that its agents call. The platform binds it. */
 export abstract class AccessTokens {
   /**
@@ -36,6 +47,12 @@ export abstract class AccessTokens {
     request: AccessTokenRequest,
     refused?: string,
   ): Promise<string | undefined>;
+
+  /**
+   * Records a call in the audit log before it is sent. The record is durable when this resolves.
+   * @returns false: nobody is signed in, so the call must not be sent
+   */
+  abstract noteCall(holder: TokenHolder, request: AccessTokenRequest, call: SignedInCall): Promise<boolean>;
 
   /** The server has refused a token that is new: the sign-in is over. */
   abstract refuse(holder: TokenHolder, request: AccessTokenRequest, refused: string): Promise<void>;

@@ -15,7 +15,7 @@ import type { OutboundCalls } from '@baton/outbound';
 import type { Span } from '@baton/telemetry';
 import type { Redactor } from './outbound/redactor.js';
 import type { ConsoleLevel } from './runtimes/executor/protocol.js';
-import type { AccessTokenRequest, SignInOffer, WiderAccess } from './access-tokens.js';
+import type { AccessTokenRequest, SignedInCall, SignInOffer, WiderAccess } from './access-tokens.js';
 import type { TaskOrigin } from './task-origin.js';
 
 /** One entry of a journal. */
@@ -139,6 +139,8 @@ export interface TurnSecrets {
    * @param refused the server has refused this one: another one is wanted
    */
   accessToken(request: AccessTokenRequest, refused?: string): Promise<string | undefined>;
+  /** Records a call in the audit log before it is sent. @returns false: nobody is signed in, so it must not be sent */
+  noteCall(request: AccessTokenRequest, call: SignedInCall): Promise<boolean>;
   /** The server has refused an access token that is new: the sign-in is over. */
   refuseAccessToken(request: AccessTokenRequest, refused: string): Promise<void>;
   /**

@@ -3,6 +3,7 @@ import { hideInLogs } from '@baton/telemetry';
 import type {
   AccessTokenRequest,
   AccessTokens,
+  SignedInCall,
   SignInOffer,
   TokenHolder,
   WiderAccess,
@@ -47,6 +48,10 @@ export class SecretGuard implements TurnSecrets {
   async accessToken(request: AccessTokenRequest, refused?: string): Promise<string | undefined> {
     const value = await this.tokens.get(this.holder, request, refused);
     return value === undefined ? undefined : this.hide(value);
+  }
+
+  noteCall(request: AccessTokenRequest, call: SignedInCall): Promise<boolean> {
+    return this.tokens.noteCall(this.holder, request, call);
   }
 
   refuseAccessToken(request: AccessTokenRequest, refused: string): Promise<void> {

@@ -82,12 +82,13 @@ const refuse = () => Promise.reject(new Error('this turn has no way to the outsi
 const NO_CALLS = { fetch: refuse, fetchWithin: () => refuse };
 
 /** Nobody is signed in anywhere. */
-export const NO_ACCESS_TOKENS: AccessTokens = {
+export const NO_ACCESS_TOKENS = {
   get: () => Promise.resolve(undefined),
+  noteCall: () => Promise.resolve(false),
   refuse: () => Promise.resolve(),
   wider: () => Promise.resolve(undefined),
   offer: () => Promise.resolve(undefined),
-};
+} satisfies AccessTokens;
 
 /** The secrets of a tenant. They may go anywhere, unless `reader` checks it. */
 export function turnSecrets(

@@ -1,4 +1,5 @@
 import { type OAuthSettings, originOf } from '@baton/a2a';
+import type { SignedInCall } from '../access-tokens.js';
 import type { TurnSecrets } from '../agent-runtime.js';
 import { askedScopes } from './asked-scopes.js';
 import { SignInNeeded, scopesShown } from '../sign-in-needed.js';
@@ -24,6 +25,11 @@ export class SignedInFetch {
   /** Throws SignInNeeded unless somebody is signed in. */
   async assertSignedIn(): Promise<void> {
     await this.token();
+  }
+
+  /** Records a call in the audit log. Call it before the call is sent. Throws SignInNeeded unless somebody is signed in. */
+  async note(call: SignedInCall): Promise<void> {
+    if (!(await this.secrets.noteCall({ url: this.url, settings: this.settings }, call))) throw this.need();
   }
 
   /** @param send sends a request through the guard */

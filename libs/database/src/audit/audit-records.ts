@@ -48,6 +48,8 @@ export const AUDIT_ACTIONS = {
   'connection.end':
     'A sign-in is over, because the server or its authorization server refuses the tokens. `detail` has the reason.',
   'connection.sign-out': 'A tenant, or the caller in `detail`, was signed out.',
+  'tool.called':
+    'An agent called a tool, or a remote agent, with a sign-in. `detail` has whose it is, the task and its caller.',
   'host.bind': 'A host name was bound to an agent.',
   'host.unbind': 'The binding of a host name was removed.',
   'issuer.add': 'An OpenID provider was trusted.',
@@ -82,7 +84,7 @@ export const PLATFORM = '00000000-0000-0000-0000-000000000000';
 
 /** Who acts, and from where. */
 export interface Actor {
-  kind: Principal['kind'] | 'platform' | 'unknown';
+  kind: Principal['kind'] | 'agent' | 'platform' | 'unknown';
   /** Key of the principal. */
   key: string;
   /** For people. Unset: the name and the prefix of a tenant's token, if it is one. */
@@ -114,6 +116,8 @@ export interface AuditTarget {
     | 'webhook'
     | 'cap'
     | 'connection'
+    | 'tool'
+    | 'remote-agent'
     | 'host'
     | 'task'
     | 'bulk-operation'

@@ -1,3 +1,4 @@
+import type { AuditTarget } from '../audit/audit-records.js';
 import type { SealedSecret } from '../catalog/catalog-records.js';
 
 /** Names a connection by what a run knows. */
@@ -36,6 +37,17 @@ export interface NewTokens {
   sealed: SealedSecret;
   scope: string | null;
   refreshAt: Date | null;
+}
+
+/** A call that an agent makes with a sign-in. */
+export interface ConnectionCall {
+  /** Of its record in the audit log: a uuid. */
+  id: string;
+  target: AuditTarget;
+  /** Slug of the agent. */
+  agent: string;
+  /** About the call: the task, and the caller of the task. */
+  detail: Readonly<Record<string, unknown>>;
 }
 
 /** Names the tokens that somebody has read. */

@@ -7,6 +7,7 @@ import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import type { PageAfter } from '../tenants/tenant-records.js';
 import type {
+  ConnectionCall,
   NewTokens,
   OAuthConnectionKey,
   SealedConnection,
@@ -37,6 +38,13 @@ const COLUMNS =
 const FIND: Statement = {
   name: 'oauth-connection-find',
   text: `SELECT ${COLUMNS} FROM oauth_connections WHERE tenant_id = ${keyOfTenant('$1')} AND resource = $2 AND caller = $3`,
+};
+
+/** $1 tenant $2 resource $3 caller */
+const SIGNED_IN: Statement = {
+  name: 'oauth-connection-signed-in',
+  text: `
+SELECT id::text FROM oauth_connections WHERE tenant_id = ${keyOfTenant('$1')} AND resource = $2 AND caller = $3 AND ended IS NULL`,
 };
 
 /** $1 tenant $2 after this id $3 limit */
@@ -125,6 +133,28 @@ export class OAuthConnectionStore {
   async get(tenantId: string, id: string): Promise<SealedConnection | undefined> {
     const rows = await this.database.tenantQuery<ConnectionRow>(tenantId, GET, [tenantId, id]);
     return rows.map((row) => connectionOf(tenantId, row))[0];
+  }
+
+  /**
+   * Records a call in the audit log: whose sign-in it uses, and which agent makes it for whom.
+   * @returns false: nobody is signed in, and there is no record
+   */
+  async noteCall({ tenantId, resource, caller }: OAuthConnectionKey, call: ConnectionCall): Promise<boolean> {
+    return this.database.inTenant(tenantId, async (transaction) => {
+      const values = [tenantId, resource, caller ?? ''];
+      const [row] = await transaction.query<Pick<ConnectionRow, 'id'>>(SIGNED_IN, values);
+      if (!row) return false;
+      const { id, target, agent, detail } = call;
+      const subject = caller ?? 'tenant';
+      await transaction.record({
+        id,
+        action: 'tool.called',
+        target,
+        by: { kind: 'agent', key: `agent:${agent}`, name: `${agent} for ${caller ?? 'the tenant'}` },
+        detail: { subject, ...detail, resource, connection: row.id },
+      });
+      return true;
+    });
   }
 
   /** In the order of their ids. */

@@ -1,4 +1,5 @@
 import {
+  AuditStore,
   CatalogClient,
   Database,
   OAuthConnectionStore,
@@ -11,6 +12,7 @@ import {
 import { NO_EGRESS_LISTS, Outbound } from '@baton/outbound';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from 'pg';
+import { v7 as uuid } from 'uuid';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { TestBrowser, TestOAuthServer } from '../../../../test/support/oauth-server.js';
 import type { LimitsService } from '../limits.service.js';
@@ -38,7 +40,7 @@ function startProcess(masterKey = one, ...previousMasterKeys: Buffer[]) {
   const signInStore = new OAuthSignInStore(sql, catalog);
   const store = new OAuthConnectionStore(sql, catalog);
   const connections = new OAuthConnections(store, signInStore, secrets, outbound, limits, environment);
-  return { catalog, secrets, connections, signIns: new OAuthSignIns(signInStore, connections) };
+  return { catalog, sql, secrets, connections, signIns: new OAuthSignIns(signInStore, connections) };
 }
 let main: ReturnType<typeof startProcess>;
 
@@ -115,6 +117,55 @@ describe('a token with too few scopes', () => {
     const third = await main.connections.token(key(), second);
     expect(third).not.toBe(second);
     expect(await main.connections.wider(key(), third!, ['read'])).toBeUndefined();
+  });
+});
+
+describe('a call with a sign-in', () => {
+  const call = (more: object = {}) => ({
+    id: uuid(),
+    target: { kind: 'tool' as const, name: 'look' },
+    agent: 'desk',
+    detail: { task: 't-1', caller: 'token:1', server: 'crm', ...more },
+  });
+  const records = () => new AuditStore(main.sql).list({ tenantId: acme, action: 'tool.called', limit: 10 });
+
+  it('is in the audit log once: whose sign-in it uses, which agent makes it, and for whom', async () => {
+    await signIn();
+    await signIn({ caller: 'user:ada' });
+    const [shared, own] = [call(), call({ caller: 'user:ada' })];
+    expect(await main.connections.noteCall(key(), shared)).toBe(true);
+    // The answer of Postgres was lost.
+    expect(await main.connections.noteCall(key(), shared)).toBe(true);
+    expect(await main.connections.noteCall(key('user:ada'), own)).toBe(true);
+    const ids = Object.fromEntries(
+      (await main.connections.list(acme, { limit: 10 })).map(({ caller, id }) => [String(caller), id]),
+    );
+    const { resource } = server;
+    const target = { kind: 'tool', name: 'look' };
+    const detail = { task: 't-1', server: 'crm', resource };
+    expect(await records()).toMatchObject([
+      {
+        id: own.id,
+        actor: { kind: 'agent', key: 'agent:desk', name: 'desk for user:ada' },
+        target,
+        detail: { ...detail, subject: 'user:ada', caller: 'user:ada', connection: ids['user:ada'] },
+      },
+      {
+        id: shared.id,
+        actor: { kind: 'agent', key: 'agent:desk', name: 'desk for the tenant' },
+        target,
+        detail: { ...detail, subject: 'tenant', caller: 'token:1', connection: ids.null },
+      },
+    ]);
+  });
+
+  it('is not, and must not be made, if nobody is signed in', async () => {
+    const before = await records();
+    expect(await main.connections.noteCall(key(), call())).toBe(false);
+    await signIn();
+    await sql(`UPDATE oauth_connections SET ended = 'refused'`);
+    expect(await main.connections.noteCall(key(), call())).toBe(false);
+    expect(await records()).toEqual(before);
   });
 });
 

@@ -1,6 +1,7 @@
 import { Environment } from '@baton/config';
 import {
   type Actor,
+  type ConnectionCall,
   connectionSecretName,
   oauthClientSecretName,
   type OAuthConnection,
@@ -125,6 +126,11 @@ export class OAuthConnections {
     if (asked.every((scope) => known.has(scope))) return undefined;
     const all = [...new Set([...known, ...asked])];
     return all.length > MAX_SCOPES ? undefined : { scopes: all };
+  }
+
+  /** Records that an agent is about to make a call with a sign-in. @returns false: nobody is signed in */
+  noteCall(key: OAuthConnectionKey, call: ConnectionCall): Promise<boolean> {
+    return this.store.noteCall(key, call);
   }
 
   /** The server has refused a token that was just refreshed: the sign-in is over. */

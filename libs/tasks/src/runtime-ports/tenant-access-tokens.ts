@@ -1,6 +1,7 @@
 import {
   type AccessTokenRequest,
   AccessTokens,
+  type SignedInCall,
   type SignInOffer,
   type TokenHolder,
   type WiderAccess,
@@ -10,6 +11,7 @@ import { Environment } from '@baton/config';
 import { type OAuthConnectionKey, retryTransient } from '@baton/database';
 import { OAuthConnections, OAuthSignIns, signInUrl } from '@baton/identity';
 import { Injectable } from '@nestjs/common';
+import { v7 as uuid } from 'uuid';
 
 /** How long a run waits for Postgres to give it a token. */
 const READ_TOKEN_MS = 60_000;
@@ -32,6 +34,20 @@ export class TenantAccessTokens extends AccessTokens {
   ): Promise<string | undefined> {
     const key = keyOf(holder, request);
     return key && whileAway(() => this.connections.token(key, refused));
+  }
+
+  override async noteCall(
+    holder: TokenHolder,
+    request: AccessTokenRequest,
+    { kind, name, ...of }: SignedInCall,
+  ): Promise<boolean> {
+    const key = keyOf(holder, request);
+    const { task } = holder;
+    if (!key || !task) return false;
+    const { agent, id, owner: caller } = task;
+    const call = { id: uuid(), target: { kind, name }, agent, detail: { task: id, caller, ...of } };
+    // With its id a record that was written before an answer was lost is not written twice.
+    return whileAway(() => this.connections.noteCall(key, call));
   }
 
   override async refuse(holder: TokenHolder, request: AccessTokenRequest, refused: string): Promise<void> {

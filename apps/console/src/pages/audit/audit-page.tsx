@@ -39,7 +39,8 @@ export function AuditPage() {
         ]}
         empty={
           <EmptyState title="Nothing was changed yet" command={`${COMMAND_LINE} audit`}>
-            Changes of agents, secrets, tokens, webhooks and schedules are listed here, with who made them.
+            Changes of agents, secrets, tokens, webhooks and schedules are listed here, with who made them. So
+            are calls that agents make with a sign-in.
           </EmptyState>
         }
       />

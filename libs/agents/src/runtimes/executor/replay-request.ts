@@ -61,6 +61,7 @@ export async function replayRequest(recorded: RecordedTask): Promise<TurnRequest
       redactor: NOTHING_SECRET,
       get: nothing,
       accessToken: nothing,
+      noteCall: () => Promise.resolve(false),
       refuseAccessToken: nothing,
       widerAccess: nothing,
       offerSignIn: nothing,

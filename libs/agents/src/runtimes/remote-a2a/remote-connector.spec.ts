@@ -29,7 +29,12 @@ describe('the connection to an agent elsewhere', () => {
   it('sends the access token of a sign-in, and another one once that is refused', async () => {
     const remote = await elsewhere.start({ token: 'sesame' });
     const asked: unknown[] = [];
+    const noted: unknown[] = [];
     const tokens = {
+      noteCall: (_: unknown, __: unknown, call: object) => {
+        noted.push([call, remote.methods.some((method) => /message/i.test(method))]);
+        return Promise.resolve(true);
+      },
       refuse: () => Promise.resolve(),
       wider: () => Promise.resolve(undefined),
       offer: () => Promise.resolve(undefined),
@@ -41,6 +46,8 @@ describe('the connection to an agent elsewhere', () => {
     const turn = turnAt(remote.url, 'hi', { oauth: {} }, { secrets: turnSecrets({}, undefined, tokens) });
     expect(endOf(await elsewhere.run(turn))).toEqual({ state: COMPLETED });
     expect(asked).toContainEqual([remote.url, 'old']);
+    // Before the message was sent.
+    expect(noted).toEqual([[{ kind: 'remote-agent', name: new URL(remote.url).host }, false]]);
   });
 
   it('says that nobody is signed in', async () => {

@@ -37,6 +37,8 @@ export interface RemoteConnection {
   serviceParameters: ServiceParameters;
   /** Removes the agent's secrets from texts of the remote agent. */
   redactor: Redactor;
+  /** Records in the audit log that a message is sent with a sign-in. Does nothing without one. Rejects with a RemoteFailure if nobody is signed in. */
+  note(): Promise<void>;
 }
 
 /** Connects to remote agents: reads credentials and cards, and chooses the interface. */
@@ -81,7 +83,8 @@ export class RemoteConnector {
     const serviceParameters =
       extensions.length > 0 ? ServiceParameters.create(withA2AExtensions(...extensions)) : {};
     const streams = card.capabilities?.streaming ?? false;
-    return { client, host, streams, extensions, serviceParameters, redactor };
+    const note = () => noteMessage(caller.signedIn, host, redactor);
+    return { client, host, streams, extensions, serviceParameters, redactor, note };
   }
 
   /** Forgets the cached card: an old card may be the reason why a turn failed. */
@@ -202,6 +205,18 @@ async function signIn({ secrets }: Turn, { card, oauth }: RemoteConfig): Promise
     throw new RemoteFailure(kind, `The agent can't be called: ${messageOf(error)}`);
   }
   return signedIn;
+}
+
+async function noteMessage(
+  signedIn: SignedInFetch | undefined,
+  host: string,
+  redactor: Redactor,
+): Promise<void> {
+  try {
+    await signedIn?.note({ kind: 'remote-agent', name: host });
+  } catch (error) {
+    throw error instanceof SignInNeeded ? remoteFailure(error, host, redactor) : error;
+  }
 }
 
 /** What the requests of an agent have. */

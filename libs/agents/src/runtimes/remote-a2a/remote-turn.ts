@@ -97,6 +97,7 @@ export class RemoteTurn {
 
   private async *send(): AsyncGenerator<AgentOutput> {
     const message = await this.message();
+    await this.connection.note();
     if (this.config.repeat === 'never') await this.memory.note({ ...this.ids(), sending: true });
     const backoff = new RemoteBackoff(Math.min(FIRST_TIMEOUT_MS, this.config.reconnect), this.stop.signal);
     // Some cards promise streams that there are not. The refusal says that the message was not taken.

@@ -2,6 +2,7 @@ import { shortened } from '@baton/a2a';
 import type { Environment } from '@baton/config';
 import type { Logger, Metrics } from '@baton/telemetry';
 import pLimit from 'p-limit';
+import type { SignedInCall } from '../../../../access-tokens.js';
 import { Suspension, type Turn, type TurnSecrets } from '../../../../agent-runtime.js';
 import { ApprovalsPending } from '../../approval/approval.js';
 import type { SignedInFetch } from '../../../../outbound/signed-in-fetch.js';
@@ -281,6 +282,16 @@ function assertSignedIn({ config, signedIn }: OpenServer, error: unknown): void 
     throw new AgentFailure(`The MCP server "${config.name}" can't be used: ${signedIn.needed.message}`);
 }
 
+/** Records a call that uses somebody's sign-in. An error of Postgres ends the attempt: a call without a record is not sent. */
+async function note(server: OpenServer, call: Pick<SignedInCall, 'name' | 'callId'>): Promise<void> {
+  try {
+    await server.signedIn?.note({ kind: 'tool', server: server.config.name, ...call });
+  } catch (error) {
+    assertSignedIn(server, error);
+    throw error;
+  }
+}
+
 function isSignIn(error: unknown): boolean {
   if (error instanceof SignInNeeded) return true;
   return error instanceof Error && isSignIn(error.cause);
@@ -297,6 +308,7 @@ async function readAt(
   );
   if (!server)
     return { ok: false, content: `The server ${name}, which has linked the resource, is not there.` };
+  await note(server, { name: READ_RESOURCE });
   try {
     const read = await server.connection.readResource(uri, call);
     const result = resourceResult(read);
@@ -334,6 +346,8 @@ function agentTool(
     repeat,
     execute: async (input, given) => {
       const { context, lost } = watched(given);
+      // A call that its server goes on with was recorded before it was sent.
+      if (!context.kept?.task) await note(server, { name: tool.name, callId: context.id });
       try {
         return outputOf(name, await make(input as Record<string, unknown>, context), server);
       } catch (error) {

@@ -6,6 +6,7 @@ import {
   type ModernTool,
   startModernServer,
 } from '../../../../../../../test/support/mcp-server/modern-server.js';
+import { NO_ACCESS_TOKENS, turnSecrets } from '../../../../../../../test/support/agents/turns.js';
 import { textTool } from '../../../../../../../test/support/mcp-server/script.js';
 import { McpBench, call, names } from './mcp-tools.fixture.js';
 
@@ -45,6 +46,37 @@ describe('a server of MCP 2026-07-28', () => {
       'mcp-method': 'tools/call',
       'mcp-name': 'find',
     });
+  });
+
+  it('is called with a sign-in only when the call is recorded', async () => {
+    const server = await serve({ tools: [find], authorization: 'Bearer sesame' });
+    const noted: unknown[] = [];
+    let record: (isSignedIn: boolean | PromiseLike<boolean>) => void = () => undefined;
+    const tokens = {
+      ...NO_ACCESS_TOKENS,
+      get: () => Promise.resolve('sesame'),
+      noteCall: (_: unknown, { url }: { url: string }, call: object) => {
+        noted.push([url, call]);
+        return new Promise<boolean>((resolve) => (record = resolve));
+      },
+    };
+    const secrets = turnSecrets({}, undefined, tokens);
+    const opened = await bench.open([{ name: 's', url: server.url, oauth: {} }], { secrets });
+    const called = call(opened, 's_find', { text: 'my own words' });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([noted, server.calls.length]).toEqual([
+      [[server.url, { kind: 'tool', name: 'find', server: 's', callId: 'call-1' }]],
+      0,
+    ]);
+    record(true);
+    expect(await called).toMatchObject({ ok: true });
+    const down = call(opened, 's_find');
+    record(Promise.reject(new Error('Postgres is away')));
+    await expect(down).rejects.toThrow('Postgres is away');
+    const ended = call(opened, 's_find');
+    record(false);
+    await expect(ended).rejects.toThrow('nobody is signed in at');
+    expect(server.calls).toHaveLength(1);
   });
 
   it('is asked again what it speaks, if it was too busy to say it', async () => {
