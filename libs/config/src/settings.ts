@@ -332,7 +332,7 @@ const api = group('API', {
   ),
   sseBufferTotalBytes: setting(
     integer(1024, 1_099_511_627_776),
-    33_554_432,
+    16_777_216,
     'Maximum bytes that wait for all slow readers of an API process together. If all are taken, a stream holds an equal share, and at ' +
       'least one event.',
   ),
