@@ -127,11 +127,11 @@ describeConsole('the pages of a tenant', () => {
       baton.expectFaults(/status of 400/);
       await dialog(page).getByLabel('Agent').fill('desk');
       await dialog(page).getByLabel('Server').fill('erp');
-      await dialog(page).getByRole('button', { name: 'Begin' }).click();
+      await dialog(page).getByRole('button', { name: 'Sign in' }).click();
       await dialog(page).getByText('must be one of the servers').first().waitFor();
       await dialog(page).getByLabel('Server').fill('');
       await baton.expectAccessible(page);
-      await dialog(page).getByRole('button', { name: 'Begin' }).click();
+      await dialog(page).getByRole('button', { name: 'Sign in' }).click();
       const link = dialog(page).getByRole('link', { name: 'Go on with the sign-in' });
       await link.waitFor();
       await baton.expectAccessibleInBothSchemes(page);

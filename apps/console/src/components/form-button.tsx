@@ -7,33 +7,40 @@ import { ErrorView } from './error-view';
 /**
  * A button that opens a form. `submit` sends what was filled in.
  * @param name of the thing that a button in a row is about, for screen readers. The button is small then
- * @param submit resolves with a secret that is shown once, or with nothing
+ * @param submit resolves with what `result` shows in place of the form until the dialog is closed, or with nothing
+ * @param result unset: `submit` resolves with a secret, which is shown once
  */
-export function FormButton({
+export function FormButton<Made = string>({
   label,
   title,
   name,
   children,
   submit,
+  result,
 }: {
   label: string;
   title: string;
   name?: string;
   children: ReactNode;
-  submit: (fields: FormData) => Promise<string | undefined>;
+  submit: (fields: FormData) => Promise<Made | undefined>;
+  result?: (made: Made) => ReactNode;
 }) {
   const [isOpen, { open, close }] = useDisclosure(false);
   const [isLeaving, setLeaving] = useState(false);
   const client = useQueryClient();
   const mutation = useMutation({
     mutationFn: submit,
-    onSuccess: async (secret) => {
-      if (secret === undefined) end();
+    onSuccess: async (made) => {
+      if (made === undefined) end();
       await client.invalidateQueries();
     },
   });
+  const made = mutation.data;
+  const secret = result === undefined && typeof made === 'string' ? made : undefined;
   const end = (): void => {
     close();
+    // What the dialog has shown may have been used in another tab.
+    if (made !== undefined && result) void client.invalidateQueries();
     mutation.reset();
     setLeaving(false);
   };
@@ -49,14 +56,21 @@ export function FormButton({
       <Modal
         opened={isOpen}
         // A secret that is gone cannot be brought back.
-        onClose={() => (mutation.data === undefined ? end() : setLeaving(true))}
+        onClose={() => (secret === undefined ? end() : setLeaving(true))}
         title={title}
         closeOnClickOutside={false}
         closeButtonProps={{ 'aria-label': 'Close' }}
         transitionProps={{ duration: 0 }}
       >
-        {mutation.data !== undefined ? (
-          <SecretOnce secret={mutation.data} isLeaving={isLeaving} onClose={end} />
+        {secret !== undefined ? (
+          <SecretOnce secret={secret} isLeaving={isLeaving} onClose={end} />
+        ) : made !== undefined && result ? (
+          <Stack>
+            {result(made)}
+            <Group justify="flex-end">
+              <Button onClick={end}>Done</Button>
+            </Group>
+          </Stack>
         ) : (
           <form
             onSubmit={(event) => {

@@ -6,7 +6,7 @@ import type { AnswerContent } from './answer-summary';
 /** A message of the caller, and what has come of it. */
 export interface Spoken {
   said: string;
-  answer: AnswerContent;
+  answer: { summary: AnswerContent };
 }
 
 /** All that an agent has answered, in the order in which it is read. */
@@ -18,16 +18,16 @@ export const partsOf = ({ artifacts, said }: AnswerContent): readonly Part[] => 
 /** What was said before, the oldest first. */
 export const Earlier = ({ turns }: { turns: readonly Spoken[] }) => (
   <Stack component="section" aria-label="Earlier in this conversation" gap="xs">
-    {turns.map(({ said, answer }, i) => (
+    {turns.map(({ said, answer: { summary } }, i) => (
       <Stack key={i} gap="xs">
         <Said text={said} />
-        {partsOf(answer).map((part, k) => (
+        {partsOf(summary).map((part, k) => (
           <PartView key={k} part={part} />
         ))}
-        {answer.taskId !== undefined && (
+        {summary.taskId !== undefined && (
           <Group justify="flex-end">
-            <Anchor component={Link} to={`/tasks/${answer.taskId}`} size="xs" underline="always">
-              Task {answer.taskState}
+            <Anchor component={Link} to={`/tasks/${summary.taskId}`} size="xs" underline="always">
+              Task {summary.taskState}
             </Anchor>
           </Group>
         )}

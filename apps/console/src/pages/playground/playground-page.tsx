@@ -83,18 +83,22 @@ const NOTHING: ReceivedAnswer = {
 
 const isAbort = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError';
 
+/** A message of the caller, and what has come of it so far. */
+interface PlaygroundTurn extends Spoken {
+  id: string;
+  agent: string;
+  answer: ReceivedAnswer;
+}
+
 /** Calls agents as any client does, and shows what goes over the wire. */
 export function PlaygroundPage() {
   const { agent } = route.useSearch();
   const { tenant } = useCaller();
   const [draft, setDraft] = useState<Draft>(() => draftFor(tenant, agent));
-  const [answer, setAnswer] = useState(NOTHING);
-  /** The turns before the one that is shown. */
-  const [turns, setTurns] = useState<readonly Spoken[]>([]);
-  /** What was sent last. */
-  const [said, setSaid] = useState<string>();
-  /** The conversation in which the next message goes on, unless it names another one. */
-  const [context, setContext] = useState({ agent: '', id: '' });
+  /** The conversation. The answer of its last turn may still come in. */
+  const [turns, setTurns] = useState<readonly PlaygroundTurn[]>([]);
+  const last = turns.at(-1);
+  const answer = last?.answer ?? NOTHING;
   const call = useRef<AgentCall>(undefined);
   const faults = faultsOf(draft);
   const isValid = Object.keys(faults).length === 0;
@@ -104,9 +108,15 @@ export function PlaygroundPage() {
   // Nobody sees the answer any more. Its task goes on.
   useEffect(() => () => call.current?.cut(), []);
 
-  const follow = async (following: AgentCall, work: () => Promise<void>): Promise<void> => {
+  const changeAnswer = (id: string, change: (answer: ReceivedAnswer) => Partial<ReceivedAnswer>): void =>
+    setTurns((now) =>
+      now.map((turn) =>
+        turn.id === id ? { ...turn, answer: { ...turn.answer, ...change(turn.answer) } } : turn,
+      ),
+    );
+  const follow = async (id: string, following: AgentCall, work: () => Promise<void>): Promise<void> => {
     const show = (change: Partial<ReceivedAnswer>): void => {
-      if (call.current === following) setAnswer((now) => ({ ...now, ...change }));
+      if (call.current === following) changeAnswer(id, () => change);
     };
     show({ state: 'running', error: undefined });
     let pause = FIRST_PAUSE_MS;
@@ -129,52 +139,53 @@ export function PlaygroundPage() {
   };
   const startAnew = (): void => {
     setTurns([]);
-    setSaid(undefined);
-    setAnswer(NOTHING);
-    setContext({ agent: '', id: '' });
     setDraft((now) => ({ ...now, contextId: '', taskId: '' }));
   };
   const send = async (): Promise<void> => {
     const { agent: of, text } = draft;
-    const contextId = draft.contextId || (context.agent === of ? context.id : '');
-    const goesOn = contextId !== '' && contextId === answer.summary.contextId;
-    setTurns(goesOn && said !== undefined ? [...turns, { said, answer: answer.summary }] : []);
-    setSaid(text);
-    setAnswer({ ...NOTHING, state: 'running' });
+    const { contextId: context = '' } = answer.summary;
+    // The next message goes on in the conversation, unless it names another one.
+    const contextId = draft.contextId || (last?.agent === of ? context : '');
+    const goesOn = contextId !== '' && contextId === context;
+    const id = crypto.randomUUID();
+    const turn: PlaygroundTurn = { id, agent: of, said: text, answer: { ...NOTHING, state: 'running' } };
+    setTurns(goesOn ? [...turns, turn] : [turn]);
     // The SDK is loaded when it is first used.
     const { AgentCall } = await import('./agent-call');
     const summary = new AnswerSummary();
     const sent = new AgentCall(
       { ...draft, contextId },
       {
-        onExchange: (exchange) => setAnswer((now) => ({ ...now, exchange })),
+        onExchange: (exchange) => changeAnswer(id, () => ({ exchange })),
         onFrame: (frame) =>
-          setAnswer((now) => ({
-            ...now,
-            state: now.state === 'lost' ? 'running' : now.state,
-            frames: [...now.frames, frame].slice(-MAX_FRAMES),
-            count: now.count + 1,
+          changeAnswer(id, ({ state, frames, count }) => ({
+            state: state === 'lost' ? 'running' : state,
+            frames: [...frames, frame].slice(-MAX_FRAMES),
+            count: count + 1,
           })),
         onEvent: (event) => {
           summary.add(event);
-          setAnswer((now) => ({
-            ...now,
-            events: [...now.events, event].slice(-MAX_FRAMES),
+          changeAnswer(id, ({ events }) => ({
+            events: [...events, event].slice(-MAX_FRAMES),
             summary: summary.summary,
           }));
         },
       },
     );
     call.current = sent;
-    await follow(sent, () => sent.send());
-    const { taskId, taskState, contextId: id = '' } = summary.summary;
-    setContext({ agent: of, id });
+    await follow(id, sent, () => sent.send());
+    const { taskId, taskState } = summary.summary;
     // A task that has ended takes no other message.
     if (isTerminal(taskState)) setDraft((now) => (now.taskId === taskId ? { ...now, taskId: '' } : now));
   };
   const resume = (): void => {
     const { current } = call;
-    if (current) void follow(current, () => current.resume());
+    if (current && last) void follow(last.id, current, () => current.resume());
+  };
+  const cancel = (): void => {
+    void call.current
+      ?.cancelTask()
+      .catch((error: unknown) => last && changeAnswer(last.id, () => ({ error })));
   };
 
   return (
@@ -182,8 +193,8 @@ export function PlaygroundPage() {
       <Grid gap="xl">
         <Grid.Col span={{ base: 12, md: 6 }}>
           <Stack>
-            {turns.length > 0 && <Earlier turns={turns} />}
-            {said !== undefined && <Said text={said} />}
+            {turns.length > 1 && <Earlier turns={turns.slice(0, -1)} />}
+            {last && <Said text={last.said} />}
             <AnswerView
               answer={answer}
               onContinue={(contextId, taskId) => setDraft((now) => ({ ...now, contextId, taskId }))}
@@ -197,7 +208,7 @@ export function PlaygroundPage() {
               <Button onClick={() => void send()} disabled={!isValid || isBusy}>
                 Send
               </Button>
-              {said !== undefined && (
+              {last && (
                 <Button variant="default" onClick={startAnew} disabled={isBusy}>
                   New conversation
                 </Button>
@@ -213,14 +224,7 @@ export function PlaygroundPage() {
                 </Button>
               )}
               {(isBusy || answer.state === 'cut') && (
-                <Button
-                  variant="default"
-                  onClick={() =>
-                    void call.current
-                      ?.cancelTask()
-                      .catch((error: unknown) => setAnswer((now) => ({ ...now, error })))
-                  }
-                >
+                <Button variant="default" onClick={cancel}>
                   Cancel the task
                 </Button>
               )}
