@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { type ModernMcpServer, startModernServer } from '../support/mcp-server/modern-server.js';
@@ -272,6 +272,20 @@ describeConsole('the inbox of the console', () => {
       expect(task.updates).toEqual([{ who: { action: 'accept', content } }]);
       task.complete(done);
       await ended(id);
+      // The log and the trace say what was answered, and who did.
+      await page.goto(`/console/tasks/${id}?tab=log`);
+      const answer = page
+        .getByRole('list', { name: 'Events of the task' })
+        .getByRole('listitem')
+        .filter({ hasText: 'Answered clerk_report by test' });
+      const said = 'City Bonn Nights 3 With pets no Room double';
+      const fields = (entry: Locator) => entry.locator('dl').innerText();
+      expect((await fields(answer)).replace(/\s+/g, ' ')).toBe(said);
+      await page.goto(`/console/tasks/${id}?tab=trace`);
+      await page.getByRole('button', { name: /^question input-required/ }).click();
+      const span = page.getByRole('listitem').filter({ hasText: 'Answered by test' });
+      expect((await fields(span)).replace(/\s+/g, ' ')).toBe(said);
+      await baton.expectAccessible(page);
     });
 
     it('is an address with its host, which opens in another tab, or is declined', async () => {

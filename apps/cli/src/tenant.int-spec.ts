@@ -70,10 +70,16 @@ async function makeEnded(state: TaskState, said?: string): Promise<string> {
 }
 
 /** A task that waits for approval of one call. */
-async function makeAsking(call: string): Promise<string> {
+async function makeAsking(call: string, more: object = {}): Promise<string> {
   const id = await makeTask();
   const run = await claim(id);
-  const approval = { callId: call, tool: 'issues_close', description: 'Closes it.', input: { issue: 7 } };
+  const approval = {
+    callId: call,
+    tool: 'issues_close',
+    description: 'Closes it.',
+    input: { issue: 7 },
+    ...more,
+  };
   const state = TaskState.TASK_STATE_INPUT_REQUIRED;
   const message = agentMessage(run.snapshot.task, 'm', [textPart('May I?'), dataPart({ approval })]);
   await get(RunStore).append(run, {
@@ -267,7 +273,7 @@ describe('baton approvals', () => {
   it('lists what waits, and answers only that', async () => {
     const [id, other] = [await makeAsking('call-1'), await makeAsking('call-2')];
     expect((await baton('approvals list')).out).toMatch(
-      new RegExp(`\\n${id} +call-1  issues_close  {"issue":7} `),
+      new RegExp(`\\n${id} +call-1  issues_close  {"issue":7} +Closes it\\. +\\S+ \\S+ \\S+ +- +echo$`, 'm'),
     );
     expect(await json<Json[]>('approvals list')).toMatchObject([{ request_id: other }, { request_id: id }]);
     expect(await baton(`approvals approve ${id} --call call-9`)).toMatchObject({ code: 3, out: '' });
@@ -290,7 +296,22 @@ describe('baton approvals', () => {
       { approval: { callId: 'call-1', approved: true, input: { issue: 8 } } },
       { approval: { callId: 'call-2', approved: false, reason: 'no' } },
     ]);
+    expect((await baton(`tasks trace ${id}`)).out).toMatch(
+      /\n\ntoken:\S+ answered at .*:\n {2}Approved with another input issues_close\n {4}issue: 8$/,
+    );
+    expect((await baton(`tasks trace ${other}`)).out).toMatch(/:\n {2}Rejected issues_close: no$/);
     expect((await baton('approvals list')).err).toBe('No call waits for a person.');
+    const question = {
+      requestedSchema: { type: 'object', properties: { city: { type: 'string', title: 'City' } } },
+    };
+    const form = await makeAsking('call-4', { server: 'clerk', agents: ['echo', 'writer'], question });
+    expect((await baton('approvals list')).out).toMatch(
+      new RegExp(
+        `\\n${form} +call-4  issues_close \\(server clerk\\)  form: City  Closes it\\..* echo → writer$`,
+      ),
+    );
+    await baton(`approvals approve ${form} --input {"city":"Bonn"}`);
+    expect((await baton(`tasks trace ${form}`)).out).toMatch(/ {2}Answered issues_close\n {4}City: Bonn$/);
     const { code, err } = await baton(`approvals approve ${id}`);
     expect([code, err]).toEqual([1, `Task ${id}: no call of it waits for a person; its state is submitted.`]);
     const asking = await makeAsking('call-3');

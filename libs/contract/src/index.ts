@@ -1,5 +1,6 @@
 /**
- * What the console and the command line share: the types of the REST API, and how a trace is shown. `generate.mjs` makes the types from
+ * What the console and the command line share: the types of the REST API, how a trace is shown, and what was
+ * asked and answered. `generate.mjs` makes the types from
  * the OpenAPI documents of the compiled routes, so neither program can read a member that the API does not send.
  */
 import type { components as OperatorComponents } from './generated/operators.js';
@@ -15,6 +16,8 @@ export type TenantSchemas = TenantComponents['schemas'];
 /** The named schemas of `/v1/admin`. */
 export type OperatorSchemas = OperatorComponents['schemas'];
 
+export * from './questions/given-answers.js';
+export * from './questions/question-fields.js';
 export * from './trace/trace-rows.js';
 
 /** A wrong field of a request, as the errors of both APIs list it in `error.fields`. */

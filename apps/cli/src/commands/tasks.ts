@@ -24,7 +24,7 @@ import { RefusedError } from '../refused-error.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { EventTimes } from '../tasks/event-times.js';
 import { printCallRecord } from '../tasks/print-call-record.js';
-import { printCall, printTrace } from '../tasks/print-trace.js';
+import { printCall, printAnswers, printTrace } from '../tasks/print-trace.js';
 import { taskRecord, TasksClient } from '../tasks/tasks-client.js';
 import { assertDone, LOST, parseSequence, printEvents, type TurnResult } from './call.js';
 import { parseCount, sinceOf } from './options.js';
@@ -314,6 +314,8 @@ async function trace(cli: Cli, id: string, options: ServerOptions & { entry?: st
   const found = await client.trace(id);
   if (options.json) return void printValue(cli.terminal, found);
   printTrace(cli.terminal, found, await client.slugs());
+  if (found.spans.some(({ answered_by: by }) => by !== undefined))
+    printAnswers(cli.terminal, found, await client.get(id));
   const kin = linksOf(found).map(([name, task]) => `${name}: ${task}`);
   if (kin.length > 0) cli.terminal.out(`\n${kin.join('\n')}`);
 }

@@ -1,5 +1,12 @@
-import { type RestSpan, type TenantPaths, traceRows } from '@baton/contract';
-import { printTable, printValue, type Terminal } from '../output.js';
+import {
+  answerAt,
+  answersOf,
+  type RestSpan,
+  type TenantPaths,
+  type TenantSchemas,
+  traceRows,
+} from '@baton/contract';
+import { formatTime, printable, printTable, printValue, type Terminal } from '../output.js';
 
 export type Trace =
   TenantPaths['/v1/tasks/{id}/trace']['get']['responses'][200]['content']['application/json'];
@@ -24,6 +31,23 @@ export function printTrace(terminal: Terminal, trace: Trace, slugs: ReadonlyMap<
     saidOf(span, trace),
   ]);
   printTable(terminal, TITLES, rows, 'The task has no trace yet.');
+}
+
+/** Prints what was answered to the questions of a task: who, when, the decision, and each field of a form. */
+export function printAnswers(terminal: Terminal, { spans }: Trace, task: TenantSchemas['Task']): void {
+  for (const { answered_by: by, ended_at: at } of spans) {
+    const sent = by === undefined ? undefined : answerAt(task, at);
+    if (!sent || at === null) continue;
+    const { answers, rest } = answersOf(sent.message, sent.asked);
+    const lines = [
+      ...answers.flatMap(({ verb, tool, reason, fields }) => [
+        `  ${[verb, ...(tool === undefined ? [] : [tool])].join(' ')}${reason === undefined ? '' : `: ${reason}`}`,
+        ...fields.map(({ name, value }) => `    ${name}: ${value}`),
+      ]),
+      ...rest.map(({ text, data }) => `  ${text ?? (data === undefined ? 'a file' : JSON.stringify(data))}`),
+    ];
+    terminal.out(`\n${by} answered at ${formatTime(new Date(at))}:\n${printable(lines.join('\n'))}`);
+  }
 }
 
 /** Prints what a call of a model or tool has said, or what a step has returned. */

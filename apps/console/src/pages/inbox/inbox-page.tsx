@@ -1,4 +1,5 @@
 import { Button, Card, Checkbox, Code, Group, Skeleton, Stack, Text, TextInput } from '@mantine/core';
+import { readableParts } from '@baton/contract';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ConfirmButton } from '../../components/confirm-button';
@@ -12,7 +13,6 @@ import { useCaller } from '../../session/caller';
 import { noteAnswered, questionKey, useWaitingTasks, type InboxTask } from '../../session/waiting-tasks';
 import { useAgentNames } from '../../components/agent-names';
 import { Answer } from '../tasks/answer-form';
-import { readableParts } from '../tasks/question-fields';
 import { decisionPart, sendAnswer } from '../tasks/send-answer';
 
 /** What waits for an answer of the caller, the oldest first: questions of agents, and calls of tools to approve. */

@@ -1,5 +1,5 @@
 import { Checkbox, NativeSelect, TextInput } from '@mantine/core';
-import type { QuestionField } from './question-fields';
+import type { QuestionField } from '@baton/contract';
 
 /** The input of one field of a question. Its form has the value by the name of the field. */
 export function AnswerField({ field }: { field: QuestionField }) {

@@ -1,5 +1,6 @@
 import { Alert, Button, Group, Stack, Textarea, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { questionFields } from '@baton/contract';
 import { type SyntheticEvent, useState } from 'react';
 import { ErrorView } from '../../components/error-view';
 import { type Part } from '../../components/part-view';
@@ -7,7 +8,7 @@ import { useCaller } from '../../session/caller';
 import { noteAnswered } from '../../session/waiting-tasks';
 import { AnswerField } from './answer-field';
 import { ApprovalCall } from './approval-call';
-import { answerData, questionFields } from './question-fields';
+import { answerData } from './answer-data';
 import { type AskingTask, decisionPart, sendAnswer } from './send-answer';
 import { ToolQuestion } from './tool-question';
 

@@ -1,7 +1,6 @@
 import { addToArtifacts, type Artifact } from '../../a2a/artifacts';
-import { entriesOf, messagesOfCaller } from './log-entries';
+import { entriesOf } from './log-entries';
 import type { LogEvent } from './task-log';
-import type { Task } from './task-words';
 
 const said = (text: string, role = 'ROLE_USER') => ({ role, parts: [{ text }] });
 const status = (seq: number, state: string): LogEvent => ({ seq, statusUpdate: { status: { state } } });
@@ -10,35 +9,28 @@ const chunk = (seq: number, text: string): LogEvent => ({
   artifactUpdate: { artifact: { artifactId: 'a', parts: [{ text }] }, append: seq > 2 },
 });
 
-describe('the messages of the caller', () => {
-  const taskOf = (history: object[], starts: number[]): Task =>
-    ({ task: { history }, runs: starts.map((start) => ({ start_event: start })) }) as unknown as Task;
-
-  it('belong to the events that accepted them', () => {
-    const task = taskOf([said('hi'), said('who?', 'ROLE_AGENT'), said('Ada')], [4, 1]);
-    expect([...messagesOfCaller(task)]).toEqual([
-      [4, said('Ada')],
-      [1, said('hi')],
-    ]);
-  });
-
-  it('are the newest where the answer of the API has left out the first ones', () => {
-    expect([...messagesOfCaller(taskOf([said('third')], [9, 4, 1]))]).toEqual([[9, said('third')]]);
-    expect([...messagesOfCaller(taskOf([said('second'), said('third')], [9]))]).toEqual([[9, said('third')]]);
-  });
-});
-
 describe('the entries of a log', () => {
   it('show an answer in place of the status that it began', () => {
-    const [entry] = entriesOf([status(4, 'TASK_STATE_SUBMITTED')], new Map([[4, said('Ada')]]), new Map());
+    const [entry] = entriesOf(
+      [status(4, 'TASK_STATE_SUBMITTED')],
+      new Map([[4, { message: said('Ada'), asked: [] }]]),
+      new Map(),
+    );
     expect(entry).toMatchObject({ title: 'Message of the caller', parts: [{ text: 'Ada' }] });
   });
 
-  it('show a decision on a tool call in words', () => {
+  it('show what was answered, and the other parts of the message', () => {
+    const asked = [{ data: { approval: { callId: 'c', tool: 'pay' } } }];
     const data = { approval: { callId: 'c', approved: false, reason: 'a draft' } };
-    const message = { role: 'ROLE_USER', parts: [{ data }] };
-    const [entry] = entriesOf([status(4, 'TASK_STATE_SUBMITTED')], new Map([[4, message]]), new Map());
-    expect(entry?.parts).toEqual([{ text: 'Rejected: a draft', mediaType: 'text/plain' }]);
+    const message = { role: 'ROLE_USER', parts: [{ data }, { text: 'sorry' }] };
+    const sent = new Map([[4, { message, asked }]]);
+    expect(entriesOf([status(4, 'TASK_STATE_SUBMITTED')], sent, new Map())).toMatchObject([
+      {
+        title: 'Message of the caller',
+        answered: { answers: [{ verb: 'Rejected', tool: 'pay', reason: 'a draft', fields: [] }] },
+        parts: [{ text: 'sorry' }],
+      },
+    ]);
   });
 
   it('have all pieces of an artifact in one entry, without its content', () => {

@@ -1,7 +1,7 @@
+import { type AnswerMessage, answersOf, readableParts, type AcceptedMessage } from '@baton/contract';
 import type { Part } from '../../components/part-view';
 import { type Artifact, kindOf, type Message } from '../../a2a/artifacts';
 import type { LogEvent } from './task-log';
-import type { Task } from './task-words';
 
 /** One line of the log. */
 export interface Entry {
@@ -9,6 +9,8 @@ export interface Entry {
   title: string;
   /** The decision on a call that needed approval. */
   approval?: Approval | undefined;
+  /** What a message of the caller answers. Its other parts are `parts`. */
+  answered?: Pick<AnswerMessage, 'answers' | 'by'>;
   /** When it was stored. Undefined: not known yet. */
   at: string | undefined;
   parts: readonly Part[];
@@ -26,24 +28,13 @@ export const approvalOf = ({ metadata }: Artifact): Approval | undefined =>
   metadata?.['baton.approval'] as Approval | undefined;
 
 /**
- * The messages of the caller by the event that accepted each of them. The log of A2A has no messages of callers: the history of
- * the task has them. Each began a run, and of both the API gives the newest ones.
- */
-export function messagesOfCaller({ task, runs }: Task): ReadonlyMap<number, Message> {
-  const { history = [] } = task as { history?: Message[] };
-  const sent = history.filter(({ role }) => role === 'ROLE_USER').reverse();
-  const starts = runs.map(({ start_event: start }) => start).sort((one, other) => other - one);
-  return new Map(sent.flatMap((message, i) => (starts[i] === undefined ? [] : [[starts[i], message]])));
-}
-
-/**
  * One entry for each event, but one for all pieces of an artifact that come after each other. Their times never run backwards.
  * @param messages what callers have sent, by its event
  * @param times when events were stored, by their sequence
  */
 export function entriesOf(
   events: readonly LogEvent[],
-  messages: ReadonlyMap<number, Message>,
+  messages: ReadonlyMap<number, AcceptedMessage<Message>>,
   times: ReadonlyMap<number, string>,
 ): Entry[] {
   const entries: (Entry & { artifactId?: string })[] = [];
@@ -66,8 +57,8 @@ export function entriesOf(
 
 function contentOf(
   { task, message, statusUpdate, artifactUpdate }: LogEvent,
-  sent: Message | undefined,
-): Pick<Entry, 'title' | 'approval' | 'parts'> & { artifactId?: string } {
+  sent: AcceptedMessage<Message> | undefined,
+): Pick<Entry, 'title' | 'approval' | 'answered' | 'parts'> & { artifactId?: string } {
   if (artifactUpdate) {
     const { artifact } = artifactUpdate;
     const { artifactId, name = artifactId } = artifact;
@@ -79,20 +70,13 @@ function contentOf(
       artifactId,
     };
   }
-  const said = message ?? sent ?? task?.history?.at(-1);
+  const said = message ?? sent?.message ?? task?.history?.at(-1);
   if (statusUpdate && !sent) {
     const { state = '', message: reason } = statusUpdate.status;
     const title = state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');
-    return { title, parts: reason?.parts ?? [] };
+    return { title, parts: readableParts(reason?.parts ?? []) };
   }
   const title = said?.role === 'ROLE_AGENT' ? 'Message of the agent' : 'Message of the caller';
-  return { title, parts: (said?.parts ?? []).map(inWords) };
-}
-
-/** An answer to a call that needs approval, as a sentence. Other parts stay as they are. */
-function inWords(part: Part): Part {
-  const { approval } = (part.data ?? {}) as { approval?: { approved?: unknown; reason?: unknown } };
-  if (typeof approval?.approved !== 'boolean') return part;
-  const reason = typeof approval.reason === 'string' ? `: ${approval.reason}` : '';
-  return { text: `${approval.approved ? 'Approved' : 'Rejected'}${reason}`, mediaType: 'text/plain' };
+  const { rest: parts, ...answered } = answersOf<Part>(said ?? {}, sent?.asked ?? []);
+  return { title, parts, ...(answered.answers.length > 0 && { answered }) };
 }

@@ -2,7 +2,7 @@ import { Code, Group, Table, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useMemo, useState } from 'react';
 import type { Artifact, Message } from '../../a2a/artifacts';
-import { isTerminal } from '../../a2a/task-states';
+import { isTerminal, isWaiting } from '../../a2a/task-states';
 import { Section } from '../../components/section';
 import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
@@ -26,7 +26,8 @@ const MAX_MESSAGE = 2_000;
 /** What most people open a task for: its message, its state, how long it took, what it cost, and why it failed. */
 export function Lead({ task, first }: { task: Task; first: TaskLog['first'] }) {
   const { state, error } = task;
-  const reason = statusReason(task) ?? error?.message;
+  // The calls that wait have their own words below.
+  const reason = task.approvals ? error?.message : (statusReason(task) ?? error?.message);
   const isBad = state === 'failed' || state === 'rejected' || error !== null;
   const message = messageText(first?.task?.history?.[0]);
   const facts: Fact[] = [
@@ -44,7 +45,7 @@ export function Lead({ task, first }: { task: Task; first: TaskLog['first'] }) {
       ? []
       : [
           [
-            'Reason',
+            isWaiting(state) ? 'Question' : 'Reason',
             <Text key="reason" size="sm" className={isBad ? styles.error : undefined}>
               {reason}
             </Text>,

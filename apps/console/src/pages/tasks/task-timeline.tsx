@@ -1,12 +1,15 @@
 import { Code, Group, Text } from '@mantine/core';
+import { sentMessages } from '@baton/contract';
 import { useMemo, useState } from 'react';
+import type { Message } from '../../a2a/artifacts';
 import { COMMAND_LINE } from '../../command-line';
 import { Json } from '../../components/part-view';
 import { Section } from '../../components/section';
 import { Time } from '../../components/time';
 import { VirtualList } from '../../components/virtual-list';
 import { Decision } from './decision';
-import { entriesOf, type Entry, messagesOfCaller } from './log-entries';
+import { GivenAnswers } from './given-answers';
+import { entriesOf, type Entry } from './log-entries';
 import type { LogEvent, TaskLog } from './task-log';
 import { Parts } from './task-output';
 import type { Task } from './task-words';
@@ -23,7 +26,7 @@ type Row = Entry | { gone: number };
 /** The log of the task. The message with which it begins is always there. */
 export function Timeline({ task, log }: { task: Task; log: TaskLog }) {
   const { events, first, times } = log;
-  const messages = useMemo(() => messagesOfCaller(task), [task]);
+  const messages = useMemo(() => sentMessages<Message>(task), [task]);
   const entries = useMemo(() => entriesOf(events, messages, times), [events, messages, times]);
   const begin = useMemo(() => entriesOf(first ? [first] : [], messages, times), [first, messages, times]);
   const later = entries[0]?.seq === first?.seq ? entries.slice(1) : entries;
@@ -56,7 +59,7 @@ export function Timeline({ task, log }: { task: Task; log: TaskLog }) {
   );
 }
 
-function EntryRow({ entry: { seq, title, approval, at, parts, raw } }: { entry: Entry }) {
+function EntryRow({ entry: { seq, title, approval, answered, at, parts, raw } }: { entry: Entry }) {
   return (
     <>
       <Group gap="xs">
@@ -70,6 +73,7 @@ function EntryRow({ entry: { seq, title, approval, at, parts, raw } }: { entry: 
           </Text>
         )}
       </Group>
+      {answered && <GivenAnswers {...answered} />}
       <Parts parts={parts} />
       {raw.length > 1 && <Text size="sm">{raw.length} pieces</Text>}
       <Raw seq={seq} events={raw} />

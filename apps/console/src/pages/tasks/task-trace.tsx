@@ -1,11 +1,12 @@
 import { Badge, Code, Group, Stack, Text, UnstyledButton } from '@mantine/core';
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { type TenantSchemas, type TraceRow, traceRows } from '@baton/contract';
+import { answerAt, answersOf, type TenantSchemas, type TraceRow, traceRows } from '@baton/contract';
+import type { Message } from '../../a2a/artifacts';
 import { isTerminal } from '../../a2a/task-states';
 import { answerOf, api } from '../../api/client';
 import { ErrorView } from '../../components/error-view';
-import { Json } from '../../components/part-view';
+import { Json, PartView } from '../../components/part-view';
 import { Section } from '../../components/section';
 import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
@@ -15,6 +16,7 @@ import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../../components/agent-names';
 import { CallRecord } from './call-record';
 import { ForkButton } from './fork-button';
+import { GivenAnswers } from './given-answers';
 import { Labelled, Plain } from './labelled';
 import { type Task } from './task-words';
 import { durationText } from '../../components/duration';
@@ -49,7 +51,7 @@ const traceQuery = (id: string, isLive: boolean) => ({
 });
 
 /** The traces of children by their ids, and why some cannot be read. A function of its own: React Query runs it when an answer changes. */
-const answersOf = (results: { data?: TraceAnswer | undefined; error: Error | null }[]) => ({
+const tracesOf = (results: { data?: TraceAnswer | undefined; error: Error | null }[]) => ({
   answers: new Map(results.flatMap(({ data }) => (data ? [[data.task_id, data] as const] : []))),
   errors: results.flatMap(({ error }) => error ?? []),
 });
@@ -62,7 +64,7 @@ export function Trace({ task: { task_id: id, state } }: { task: Pick<Task, 'task
   const [childIds, setChildIds] = useState<readonly string[]>([]);
   const { answers, errors } = useQueries({
     queries: childIds.map((child) => traceQuery(child, isLive)),
-    combine: answersOf,
+    combine: tracesOf,
   });
   const { rows, ms: whole } = useMemo(
     () => traceRows(id, data ?? { spans: [], now: '' }, answers),
@@ -182,6 +184,7 @@ function Detail({
         )}
       </Group>
       {span.error !== undefined && <Text c="red">{span.error}</Text>}
+      {span.answered_by !== undefined && <Answered taskId={taskId} at={span.ended_at} />}
       {span.entry !== undefined && span.error === undefined && isAuthor && (
         <Said taskId={taskId} entry={span.entry} />
       )}
@@ -210,6 +213,28 @@ function AnsweredBy({ principal }: { principal: string }) {
     <Text size="sm" title={principal}>
       Answered by {nameOf(principal)}
     </Text>
+  );
+}
+
+/** What was answered to a question, which ended at this time. */
+function Answered({ taskId, at }: { taskId: string; at: string | null }) {
+  const { data, error } = useQuery({
+    queryKey: ['task', taskId],
+    queryFn: ({ signal }) =>
+      answerOf(api.GET('/v1/tasks/{id}', { params: { path: { id: taskId } }, signal })),
+  });
+  if (error) return <ErrorView error={error} />;
+  const sent = data && answerAt<Message>(data, at);
+  if (!sent) return null;
+  const { answers, rest } = answersOf(sent.message, sent.asked);
+  return (
+    <div>
+      <GivenAnswers answers={answers} />
+      {/* The parts of a message have no names, and their order is fixed. */}
+      {rest.map((part, i) => (
+        <PartView key={i} part={part} />
+      ))}
+    </div>
   );
 }
 

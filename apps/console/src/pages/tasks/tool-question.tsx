@@ -1,11 +1,11 @@
 import { Anchor, Button, Code, Group, JsonInput, Stack, Text } from '@mantine/core';
-import type { TenantSchemas } from '@baton/contract';
+import { schemaFields, type TenantSchemas } from '@baton/contract';
 import { type SyntheticEvent, useState } from 'react';
 import { Json } from '../../components/part-view';
 import { AnswerField } from './answer-field';
 import type { ApprovalCallProps } from './approval-call';
 import { jsonObject } from './json-object';
-import { answerData, schemaFields } from './question-fields';
+import { answerData } from './answer-data';
 import { webAddress } from './web-address';
 
 type ApprovalQuestion = NonNullable<TenantSchemas['Approval']['question']>;

@@ -1,4 +1,8 @@
-import type { Part } from '../../components/part-view';
+/** A part of a message in the JSON of A2A 1.0, as far as questions need it. */
+export interface SpokenPart {
+  text?: string;
+  data?: unknown;
+}
 
 /** A field of a question, as a form shows it. */
 export interface QuestionField {
@@ -30,7 +34,7 @@ const numberOf = (value: unknown): number | undefined => (typeof value === 'numb
  * The fields that a question asks for. It has a data part `{"requestedSchema": …}`, a JSON Schema as in an elicitation of MCP: an object
  * whose members are texts, numbers, booleans or choices. Undefined: it has none, or one that no form can show.
  */
-export const questionFields = (parts: readonly Part[]): QuestionField[] | undefined =>
+export const questionFields = (parts: readonly SpokenPart[]): QuestionField[] | undefined =>
   schemaFields(parts.map(({ data }) => isObject(data) && data.requestedSchema).find(isObject));
 
 /** The fields of such a schema. Undefined: it has none, or one that no form can show. */
@@ -43,9 +47,9 @@ export function schemaFields(schema: Members | undefined): QuestionField[] | und
   return fields.every((field) => field !== undefined) ? fields : undefined;
 }
 
-/** The parts of a question that people read: all but the schema of its form. */
-export const readableParts = (parts: readonly Part[]): Part[] =>
-  parts.filter(({ data }) => !(isObject(data) && isObject(data.requestedSchema)));
+/** The parts of a question that people read: all but the schema of its form, and the calls in it, which its text names. */
+export const readableParts = <Part extends SpokenPart>(parts: readonly Part[]): Part[] =>
+  parts.filter(({ data }) => !isObject(data) || !(isObject(data.requestedSchema) || isObject(data.approval)));
 
 function fieldOf(name: string, member: unknown, isRequired: boolean): QuestionField | undefined {
   if (!isObject(member)) return undefined;
@@ -87,16 +91,4 @@ function choicesOf({ type, enum: values, enumNames, oneOf }: Members): QuestionF
     typeof value === 'string' ? [{ value, label: textOf(label) ?? value }] : [],
   );
   return texts.length === all.length ? texts : undefined;
-}
-
-/** What the fields of a filled-in form say, as data. Empty fields are left out. @param form values by the names of fields */
-export function answerData(fields: readonly QuestionField[], form: FormData): Members {
-  return Object.fromEntries(
-    fields.flatMap(({ name, kind }): [string, unknown][] => {
-      const value = form.get(name);
-      if (kind === 'boolean') return [[name, value !== null]];
-      if (typeof value !== 'string' || value === '') return [];
-      return [[name, kind === 'number' || kind === 'integer' ? Number(value) : value]];
-    }),
-  );
 }
