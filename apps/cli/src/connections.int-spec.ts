@@ -46,7 +46,7 @@ describe('baton connections', () => {
     const id = row!.id as string;
     expect((await connections('list')).out).toMatch(
       new RegExp(
-        `^ID .*\\n${id} +https://crm\\.example\\.com/mcp +all +https://as\\.example\\.com +signed-in `,
+        `^ID .*\\n${id} +https://crm\\.example\\.com/mcp +all +https://as\\.example\\.com +- +signed-in +unknown +\\S+ \\S+ \\S+ +token:1$`,
       ),
     );
     expect((await connections(`sign-out ${id}`)).out).toBe(`Connection ${id} is signed out.`);

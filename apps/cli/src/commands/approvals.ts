@@ -1,5 +1,5 @@
 import { dataPart } from '@baton/a2a';
-import type { TenantSchemas } from '@baton/contract';
+import { schemaFields, type TenantSchemas } from '@baton/contract';
 import type { Command } from 'commander';
 import { AgentClient } from '../call/agent-client.js';
 import { userMessage } from '../call/message.js';
@@ -14,7 +14,7 @@ import { UsageError } from '../usage-error.js';
 import { jsonOption } from '../json-option.js';
 import { parseCount } from './options.js';
 
-const TITLES = ['task', 'call', 'tool', 'input', 'asked', 'expires', 'agent'];
+const TITLES = ['task', 'call', 'tool', 'input', 'what is asked', 'since', 'expires', 'agents'];
 const MAX_LISTED = 10_000;
 
 interface AnswerOptions extends ServerOptions {
@@ -66,15 +66,33 @@ const rowsOf = (
   { task_id: id, agent_id: agent, updated_at: at, approvals = [] }: TenantSchemas['TaskSummary'],
   slugs: ReadonlyMap<string, string>,
 ): string[][] =>
-  approvals.map(({ call_id: call, tool, input, expires_at: expiresAt, unknown_outcome: isUnknown }) => [
+  approvals.map((approval) => [
     id,
-    call,
-    isUnknown ? `${tool} (again: its outcome is unknown)` : tool,
-    oneLine(JSON.stringify(input), 60),
+    approval.call_id,
+    toolOf(approval),
+    oneLine(inputOf(approval), 60),
+    oneLine(approval.description, 60) || '-',
     timeOf(at),
-    timeOf(expiresAt),
-    slugs.get(agent) ?? agent,
+    timeOf(approval.expires_at),
+    // From the agent of the task to the one that asks.
+    (approval.agents ?? [slugs.get(agent) ?? agent]).join(' → '),
   ]);
+
+function toolOf({ tool, server, unknown_outcome: isUnknown }: TenantSchemas['Approval']): string {
+  const notes = [
+    ...(server === undefined ? [] : [`server ${server}`]),
+    ...(isUnknown ? ['again: its outcome is unknown'] : []),
+  ];
+  return notes.length === 0 ? tool : `${tool} (${notes.join(', ')})`;
+}
+
+/** The input of a call; of a question of a tool, the fields of its form or the address to open. */
+function inputOf({ input, question }: TenantSchemas['Approval']): string {
+  if (!question) return JSON.stringify(input);
+  if ('url' in question) return question.url;
+  const fields = schemaFields(question.requested_schema);
+  return fields ? `form: ${fields.map(({ label }) => label).join(', ')}` : 'form';
+}
 
 const timeOf = (text: string | undefined): string => formatTime(text === undefined ? null : new Date(text));
 

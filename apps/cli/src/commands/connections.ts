@@ -5,7 +5,7 @@ import { type Cli, JSON_OPTION } from '../cli.js';
 import { formatTime, printTable, printValue } from '../output.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 
-const TITLES = ['id', 'server', 'caller', 'signed in at', 'state', 'since'];
+const TITLES = ['id', 'server', 'whose', 'signed in at', 'granted', 'state', 'expires', 'since', 'by'];
 
 /** `baton connections …`: the sign-ins of a tenant at servers that its agents call. */
 export function addConnectionCommands(program: Command, cli: Cli): void {
@@ -26,7 +26,7 @@ export function addConnectionCommands(program: Command, cli: Cli): void {
     .action((agent: string, options: ServerOptions & { server?: string }) => signIn(cli, agent, options));
 
   command('list')
-    .description('list the sign-ins: server, caller, authorization server and state')
+    .description('list the sign-ins: server, whose they are, authorization server, scopes, state and expiry')
     .action((options: ServerOptions) => list(cli, options));
 
   command('sign-out')
@@ -65,19 +65,34 @@ async function signOut(cli: Cli, id: string, options: ServerOptions): Promise<vo
   else cli.terminal.out(`Connection ${id} is signed out.`);
 }
 
-const rowOf = ({
-  id,
-  resource,
-  caller,
-  issuer,
-  state,
-  reason,
-  updated_at: updated,
-}: TenantSchemas['Connection']): string[] => [
-  id,
-  resource,
-  caller ?? 'all',
-  issuer,
-  reason === null ? state : `${state}: ${reason}`,
-  formatTime(new Date(updated)),
-];
+const rowOf = (connection: TenantSchemas['Connection']): string[] => {
+  const {
+    id,
+    resource,
+    caller,
+    issuer,
+    scope,
+    state,
+    reason,
+    created_at: since,
+    created_by: by,
+  } = connection;
+  return [
+    id,
+    resource,
+    caller ?? 'all',
+    issuer,
+    scope ?? '-',
+    reason === null ? state : `${state}: ${reason}`,
+    expiryOf(connection),
+    formatTime(new Date(since)),
+    by,
+  ];
+};
+
+/** How long a sign-in is good. */
+function expiryOf({ state, refreshable, expires_at: expiresAt }: TenantSchemas['Connection']): string {
+  if (state === 'ended') return '-';
+  if (refreshable) return 'refreshed by itself';
+  return expiresAt === null ? 'unknown' : formatTime(new Date(expiresAt));
+}
