@@ -112,14 +112,18 @@ function sideOf(target, own, children) {
   };
 }
 
-/** A Postgres with these tables, a Redis if wanted, and how processes find them. */
-export async function ownServices({ tables, redis }) {
+/**
+ * A Postgres with these tables, a Redis if wanted, and how processes find them.
+ * @param roleAttributes of the role in `DATABASE_URL`, e.g. `CREATEDB`
+ */
+export async function ownServices({ tables, redis, roleAttributes }) {
   const home = await temporaryFolder();
   const env = {};
   const pids = {};
   const running = [];
   if (tables) {
-    const postgres = await services.startPostgres(join(home, 'postgres'), postgresOptions());
+    const options = { ...postgresOptions(), roleAttributes };
+    const postgres = await services.startPostgres(join(home, 'postgres'), options);
     running.push(postgres.process);
     pids.postgres = postgres.process.pid;
     env.DATABASE_URL = postgres.url;

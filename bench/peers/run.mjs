@@ -1,17 +1,24 @@
 // npm ci --prefix bench/peers && node bench/peers/run.mjs: other systems that keep work through a crash, beside Baton in one run, in turns.
 // PEERS (all): names, separated by commas. ROUNDS (5), SECONDS (6), CLIENTS (64): of the load. RUNS (20), CRASHES (3): of the crashes.
 // SLEEPERS (10000). FIGURES (load,idle,crash). Prints the tables of docs/inside/peers.md.
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
 import { query } from '../cluster.mjs';
 import { TRANSACTIONS, usedBy } from '../counters.mjs';
 import { oneByOne, quantile, together } from '../load.mjs';
 import { circumstances, median, printTable } from '../report.mjs';
+import { startA2aSdkPython } from './contenders/a2a-sdk-python.mjs';
 import { startA2aSdk } from './contenders/a2a-sdk.mjs';
+import { startAegra } from './contenders/aegra.mjs';
 import { startBaton } from './contenders/baton.mjs';
 import { startBullmq } from './contenders/bullmq.mjs';
 import { startDbos } from './contenders/dbos.mjs';
+import { startLanggraph } from './contenders/langgraph.mjs';
+import { programPath } from './contenders/programs.mjs';
 import { startRestate } from './contenders/restate.mjs';
+import { startTemporal } from './contenders/temporal.mjs';
 import { Observer } from './observer.mjs';
 
 const number = (name, fallback) => Number(process.env[name] ?? fallback);
@@ -33,10 +40,26 @@ const STARTS = {
   baton: startBaton,
   dbos: startDbos,
   restate: startRestate,
+  temporal: startTemporal,
   bullmq: startBullmq,
+  aegra: startAegra,
+  langgraph: startLanggraph,
   'a2a-sdk': startA2aSdk,
+  'a2a-sdk-python': startA2aSdkPython,
 };
-const names = process.env.PEERS?.split(',') ?? Object.keys(STARTS);
+/** Programs that npm does not bring. */
+const NEEDS = {
+  temporal: ['temporal-server', 'temporal-sql-tool'],
+  aegra: ['python/bin/aegra'],
+  langgraph: ['python/bin/langgraph'],
+  'a2a-sdk-python': ['python/bin/a2a-db'],
+};
+const names = (process.env.PEERS?.split(',') ?? Object.keys(STARTS)).filter((name) => {
+  const missing = NEEDS[name]?.filter((program) => !programPath(program)) ?? [];
+  if (missing.length > 0)
+    console.log(`Skipped ${name}: no ${missing.join(', ')}. docs/inside/peers.md says how to install it.`);
+  return missing.length === 0;
+});
 const wanted = new Set(process.env.FIGURES?.split(',') ?? ['load', 'idle', 'crash']);
 
 console.log(
@@ -192,7 +215,13 @@ async function transactionsOf({ databaseUrl }) {
 function versions() {
   const require = createRequire(import.meta.url);
   const { dependencies } = require('./package.json');
-  return Object.entries(dependencies)
-    .map(([name, version]) => `${name} ${version}`)
-    .join(', ');
+  const pinned = readFileSync(new URL('requirements.txt', import.meta.url), 'utf8');
+  const python = [...pinned.matchAll(/^(aegra-api|langgraph-api|a2a-sdk)==(.*)$/gm)];
+  const server = programPath('temporal-server');
+  const temporal = server && execFileSync(server, ['--version'], { encoding: 'utf8' }).trim();
+  return [
+    ...Object.entries(dependencies).map(([name, version]) => `${name} ${version}`),
+    ...python.map(([, name, version]) => `${name} ${version} (Python)`),
+    ...(temporal ? [temporal] : []),
+  ].join(', ');
 }

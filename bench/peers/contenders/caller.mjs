@@ -1,4 +1,5 @@
 import http from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 512 });
 
@@ -18,3 +19,16 @@ export function post(url, text, headers = {}) {
 
 /** Events of SSE in a body. */
 export const eventsIn = (body) => body.split('data: ').length - 1;
+
+/** Repeats what fails until it does not. */
+export async function until(work) {
+  for (;;) {
+    try {
+      const answer = await work();
+      if (answer?.ok !== false) return;
+    } catch (error) {
+      if (process.env.DEBUG) console.error(error.message);
+    }
+    await delay(200);
+  }
+}

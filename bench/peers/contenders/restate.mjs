@@ -2,10 +2,9 @@ import { spawn } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { setTimeout as delay } from 'node:timers/promises';
 import { freePort, startProcess } from '../../servers.mjs';
 import { temporaryFolder } from '../../temporary-folder.mjs';
-import { post } from './caller.mjs';
+import { post, until } from './caller.mjs';
 import { supervised } from './supervised.mjs';
 
 const MAIN = fileURLToPath(new URL('../servers/restate.mjs', import.meta.url));
@@ -68,17 +67,4 @@ async function register(admin, service) {
   ).catch((error) => {
     if (!/: 201 /.test(error.message)) throw error;
   });
-}
-
-/** Repeats what fails until it does not. */
-async function until(work) {
-  for (;;) {
-    try {
-      const answer = await work();
-      if (answer?.ok !== false) return;
-    } catch (error) {
-      if (process.env.DEBUG) console.error(error.message);
-    }
-    await delay(200);
-  }
 }
