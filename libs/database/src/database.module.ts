@@ -18,7 +18,7 @@ import { RemoteCallStore } from './delegation/remote-call.store.js';
 import { TaskTreeStore } from './delegation/task-tree.store.js';
 import { HostStore } from './catalog/host.store.js';
 import { InstallationStore } from './inspection/installation.store.js';
-import { IssuerStore } from './tenants/issuer.store.js';
+import { IssuerStore } from './issuers/issuer.store.js';
 import { CallRecordStore } from './runs/call-record.store.js';
 import { ConsoleLineStore } from './runs/console-line.store.js';
 import { ContextStateStore } from './runs/context-state.store.js';

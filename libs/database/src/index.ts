@@ -166,7 +166,7 @@ export {
 } from './tenants/operator-token.store.js';
 export { TenantRemovalStore } from './tenants/tenant-removal.store.js';
 export { TenantStore } from './tenants/tenant.store.js';
-export { IssuerStore } from './tenants/issuer.store.js';
+export { IssuerStore } from './issuers/issuer.store.js';
 export { type TokenPosition, TokenStore } from './tenants/token.store.js';
 export { AgentCatalogStore } from './catalog/agent-catalog.store.js';
 export { type FailingNext, FailingNextStore } from './catalog/failing-next.store.js';

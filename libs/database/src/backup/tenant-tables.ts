@@ -70,6 +70,7 @@ export const STAYS: Readonly<Record<string, string>> = {
   audit_records: 'says what happened in the installation where it happened',
   bulk_operations: 'what is done, and was done, in this installation',
   hosts: 'a host name leads to one installation',
+  issuer_users: 'of issuers',
   issuers: 'who may sign in is decided where the tenant is',
   oauth_clients: 'registered for the public URL of this installation',
   oauth_connections: 'credentials: sign in again',

@@ -44,7 +44,7 @@ const USERS: Readonly<Record<string, string>> = {
   'spending/spending-warning.store.ts': 'caps of all tenants that are nearly used',
   'schedules/schedule.store.ts': 'the schedules of all tenants that are due',
   'catalog/secret.store.ts': 'a rotation encrypts the secrets of all tenants anew',
-  'tenants/issuer.store.ts':
+  'issuers/issuer.store.ts':
     'an issuer is looked up before the tenant of its token is known; operators list all',
   'tenants/stream-count.store.ts': 'the heartbeat of an API process: its streams of many tenants at once',
   'tasks/heads.ts': "the relay's tick: heads of the logs of many tenants at once",

@@ -14,7 +14,8 @@ import type {
   TokensKey,
 } from './oauth-connection-records.js';
 
-interface ConnectionRow {
+/** A row of `oauth_connections`, as far as it is read. */
+export interface ConnectionRow {
   id: string;
   resource: string;
   caller: string;
@@ -31,13 +32,14 @@ interface ConnectionRow {
   updated_at: Date;
 }
 
-const COLUMNS =
+/** The columns of `ConnectionRow`. */
+export const CONNECTION_COLUMNS =
   'id::text, resource, caller, issuer, scope, ended, key_id, nonce, ciphertext, refresh_at, generation, created_by, created_at, updated_at';
 
 /** $1 tenant $2 resource $3 caller */
 const FIND: Statement = {
   name: 'oauth-connection-find',
-  text: `SELECT ${COLUMNS} FROM oauth_connections WHERE tenant_id = ${keyOfTenant('$1')} AND resource = $2 AND caller = $3`,
+  text: `SELECT ${CONNECTION_COLUMNS} FROM oauth_connections WHERE tenant_id = ${keyOfTenant('$1')} AND resource = $2 AND caller = $3`,
 };
 
 /** $1 tenant $2 resource $3 caller */
@@ -50,13 +52,13 @@ SELECT id::text FROM oauth_connections WHERE tenant_id = ${keyOfTenant('$1')} AN
 /** $1 tenant $2 after this id $3 limit */
 const LIST: Statement = {
   name: 'oauth-connection-list',
-  text: `SELECT ${COLUMNS} FROM oauth_connections WHERE tenant_id = ${keyOfTenant('$1')} AND id > $2::uuid ORDER BY id LIMIT $3`,
+  text: `SELECT ${CONNECTION_COLUMNS} FROM oauth_connections WHERE tenant_id = ${keyOfTenant('$1')} AND id > $2::uuid ORDER BY id LIMIT $3`,
 };
 
 /** $1 tenant $2 id */
 const GET: Statement = {
   name: 'oauth-connection-get',
-  text: `SELECT ${COLUMNS} FROM oauth_connections WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2::uuid`,
+  text: `SELECT ${CONNECTION_COLUMNS} FROM oauth_connections WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2::uuid`,
 };
 
 /** One process at a time refreshes these tokens. $1 tenant $2 id $3 generation $4 process $5 for so long, in ms */
@@ -205,7 +207,7 @@ export class OAuthConnectionStore {
   async remove(tenantId: string, id: string, by: Actor): Promise<SealedConnection | undefined> {
     return this.catalog.change(tenantId, async (prisma, record) => {
       const remove = {
-        text: `DELETE FROM oauth_connections WHERE tenant_id = $1::uuid AND id = $2::uuid RETURNING ${COLUMNS}`,
+        text: `DELETE FROM oauth_connections WHERE tenant_id = $1::uuid AND id = $2::uuid RETURNING ${CONNECTION_COLUMNS}`,
       };
       const [row] = await transactionOf(prisma).query<ConnectionRow>(remove, [tenantId, id]);
       if (!row) return undefined;
@@ -229,7 +231,8 @@ export const recordOf = (
   detail: { resource, ...(caller !== '' && { caller }), ...detail },
 });
 
-const connectionOf = (tenantId: string, row: ConnectionRow): SealedConnection => ({
+/** The connection of a row. */
+export const connectionOf = (tenantId: string, row: ConnectionRow): SealedConnection => ({
   tenantId,
   id: row.id,
   resource: row.resource,

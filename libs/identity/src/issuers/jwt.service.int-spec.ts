@@ -125,7 +125,7 @@ describe('tokens of a real OpenID provider', () => {
     const service = await start();
     const token = await provider.machineToken();
     await service.verify(token);
-    await issuers.remove(acme, id);
+    expect(await issuers.remove(acme, id)).toBeDefined();
     // Its own message comes back last, after the cache has got it.
     const told = new Promise<void>((resolve) => {
       void messaging.subscribeControl(() => resolve());

@@ -20,11 +20,14 @@ describe('tokens of an issuer that a tenant trusts', () => {
   let rows: TrustedIssuer[];
   let service: JwtService;
   let lookups: string[];
+  /** Issuer and user, as they are stored. */
+  let noted: string[];
   /** Where tenants may call. */
   let lists: Record<string, EgressLists>;
 
   async function start(): Promise<JwtService> {
-    const store: Pick<IssuerStore, 'byIssuer'> = {
+    const store: Pick<IssuerStore, 'byIssuer' | 'noteUser'> = {
+      noteUser: async ({ id }, caller) => void noted.push(`${id} ${caller}`),
       byIssuer: (url) => {
         lookups.push(url);
         return Promise.resolve(rows.filter((row) => row.issuer === url));
@@ -48,6 +51,7 @@ describe('tokens of an issuer that a tenant trusts', () => {
     issuer = await FakeIssuer.start();
     rows = [trust()];
     lookups = [];
+    noted = [];
     lists = {};
     service = await start();
   });
@@ -74,9 +78,9 @@ describe('tokens of an issuer that a tenant trusts', () => {
     });
     const again = await service.verify(await issuer.token({ jti: 'another' }));
     expect(again.principal).toEqual(caller.principal);
-    expect((await service.verify(await issuer.token({ sub: 'bob' }))).principal).not.toEqual(
-      caller.principal,
-    );
+    const bob = await service.verify(await issuer.token({ sub: 'bob' }));
+    expect(bob.principal).not.toEqual(caller.principal);
+    expect(noted).toEqual([`i1 ${caller.principal.key}`, `i1 ${bob.principal.key}`]);
   });
 
   it.each(['RS256', 'PS256', 'ES384', 'EdDSA'])('may be signed with %s', async (alg) => {

@@ -42,6 +42,8 @@ const TYPES: ReadonlySet<string> = new Set(['jwt', 'at+jwt', 'application/jwt', 
 /** How far the clock of an issuer may be ahead. If it is behind, its tokens expire a little too early. */
 const TOLERANCE_SECONDS = 30;
 const MAX_ISSUERS = 1_000;
+/** Users of whom a process remembers that they are noted. */
+const MAX_USERS = 50_000;
 /** The largest number of seconds that is a time. */
 const MAX_TIME = 8.64e12;
 
@@ -59,9 +61,11 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
   /** What tenants trust, by the URL of the issuer. */
   private readonly cache: TenantCache<TrustedIssuer[]>;
   private readonly keys = new LRUCache<string, IssuerKeys>({ max: MAX_ISSUERS });
+  /** Users that are noted, by issuer and key. */
+  private readonly noted = new LRUCache<string, true>({ max: MAX_USERS });
 
   constructor(
-    store: IssuerStore,
+    private readonly store: IssuerStore,
     messaging: Messaging,
     private readonly outbound: Outbound,
     private readonly logger: Logger,
@@ -103,7 +107,9 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
     if (!row) throw refused('no tenant accepts the audience (aud) of the token');
     if (selected.length > 1)
       throw refused('the token is for several tenants or audiences that are trusted here');
-    return callerOf(row, claims);
+    const caller = callerOf(row, claims);
+    await this.note(row, caller.principal.key);
+    return caller;
   }
 
   /** Read the entries of an issuer again: this process has changed one, and the news may come back later than the next request. */
@@ -121,6 +127,18 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
       if (!trusted?.some(({ id }) => id === issuer.id)) refused.set(caller, 'untrusted');
     }
     return refused;
+  }
+
+  /** Of which issuer a user is, so that the sign-ins of the user are deleted with it. A call does not fail for that. */
+  private async note(row: TrustedIssuer, user: string): Promise<void> {
+    const key = `${row.id} ${user}`;
+    if (this.noted.has(key)) return;
+    try {
+      await this.store.noteUser(row, user);
+      this.noted.set(key, true);
+    } catch (error) {
+      this.logger.debug('could not note a user of an issuer', { tenantId: row.tenantId, err: error });
+    }
   }
 
   /** The claims of a token whose signature, issuer and times are good. */

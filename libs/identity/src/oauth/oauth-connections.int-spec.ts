@@ -2,6 +2,7 @@ import {
   AuditStore,
   CatalogClient,
   Database,
+  IssuerStore,
   OAuthConnectionStore,
   OAuthSignInStore,
   PLATFORM_ACTOR,
@@ -434,5 +435,57 @@ describe('tokens', () => {
     expect(await main.connections.token(key())).toBeUndefined();
     await tokens.revoke(acme, id);
     expect(await sql('SELECT 1 FROM oauth_connections')).toEqual([]);
+  });
+
+  it('of users are deleted and revoked with their issuer, and those of others stay', async () => {
+    const issuers = new IssuerStore(main.catalog);
+    const other = (await new TenantStore(main.catalog).create('other')).id;
+    const trust = async (tenantId: string, issuer: string, audience: string) => {
+      const rights = {
+        selector: null,
+        jwksUrl: null,
+        subjectClaim: 'sub',
+        scopes: [],
+        grants: [],
+        agents: [],
+      };
+      const result = await issuers.add({ tenantId, issuer, audience, requestsPerSecond: null, ...rights });
+      if ('conflict' in result) throw new Error('the issuer is there already');
+      return result.added;
+    };
+    const removed = await trust(acme, 'https://id.example', 'one');
+    const same = await trust(acme, 'https://id.example', 'two');
+    const foreign = await trust(other, 'https://id.example', 'three');
+    await issuers.noteUser(removed, 'user:ada');
+    await issuers.noteUser(removed, 'user:ada');
+    // Uses both entries, and is still trusted by the other one.
+    await issuers.noteUser(removed, 'user:bob');
+    await issuers.noteUser(same, 'user:bob');
+    await issuers.noteUser(foreign, 'user:ada');
+    for (const caller of ['user:ada', 'user:bob', 'user:eve', null]) await signIn({ caller });
+    const token = await main.connections.token(key('user:ada'));
+    const { ticket } = await main.signIns.begin(wanted({ caller: 'user:ada' }), PLATFORM_ACTOR);
+    const { ticket: kept } = await main.signIns.begin(wanted({ caller: 'user:bob' }), PLATFORM_ACTOR);
+
+    expect(await issuers.remove(other, foreign.id)).toMatchObject({ signedOut: [] });
+    const { signedOut } = (await issuers.remove(acme, removed.id))!;
+    await main.connections.revokeDeleted(signedOut);
+    expect(server.revoked).toContain(token);
+    expect(await sql('SELECT caller FROM oauth_connections ORDER BY caller')).toEqual([
+      { caller: '' },
+      { caller: 'user:bob' },
+      { caller: 'user:eve' },
+    ]);
+    expect(await main.signIns.find(ticket)).toBeUndefined();
+    expect(await main.signIns.find(kept)).toBeDefined();
+    expect(await sql('SELECT caller FROM issuer_users')).toEqual([{ caller: 'user:bob' }]);
+    const [record] = await sql(
+      `SELECT detail FROM audit_records WHERE action = 'issuer.remove' AND tenant_id = '${acme}'`,
+    );
+    expect(record).toMatchObject({ detail: { signedOut: 1 } });
+    expect((await issuers.remove(acme, same.id))?.signedOut).toMatchObject([{ caller: 'user:bob' }]);
+    // The user was noted while the issuer was removed.
+    await issuers.noteUser(same, 'user:bob');
+    expect(await sql('SELECT 1 FROM issuer_users')).toEqual([]);
   });
 });

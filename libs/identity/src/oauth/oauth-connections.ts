@@ -18,6 +18,7 @@ import { clock } from '@baton/telemetry';
 import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import pLimit from 'p-limit';
 import { LimitsService } from '../limits.service.js';
 import { SecretBox } from '../secret-box.js';
 import { Secrets } from '../secrets.js';
@@ -36,6 +37,8 @@ const CLAIM_MS = 60_000;
 const STORE_MS = 40_000;
 /** Maximum scopes of a sign-in, so that a server does not ask for others for ever. */
 const MAX_SCOPES = 100;
+/** Sign-ins that are revoked at the same time. */
+const MAX_REVOCATIONS = 4;
 /** Between two looks at tokens that another process refreshes. */
 const PAUSE_MS = 100;
 
@@ -154,6 +157,14 @@ export class OAuthConnections {
     if (!connection) return false;
     await this.revoke(connection).catch(() => undefined);
     return true;
+  }
+
+  /** Revokes the tokens of deleted sign-ins at their authorization servers, as far as these answer. Never rejects. */
+  async revokeDeleted(connections: readonly SealedConnection[]): Promise<void> {
+    const limit = pLimit(MAX_REVOCATIONS);
+    await Promise.all(
+      connections.map((connection) => limit(() => this.revoke(connection).catch(() => undefined))),
+    );
   }
 
   /** The authorization servers of a tenant. */

@@ -10,10 +10,11 @@ it('the process that removes an issuer forgets it before it answers, whoever els
   };
   const issuers = new TrustedIssuers(
     { find: async () => ({ id: 't1' }) } as never,
-    { remove: async () => ROW } as never,
+    { remove: async () => ({ issuer: ROW, signedOut: [] }) } as never,
     { publishControl: away },
     {} as never,
     { forget: (issuer) => void forgotten.push(issuer) },
+    { revokeDeleted: async () => undefined },
   );
   expect(await issuers.remove('acme', 'i1', OPERATOR_ACTOR)).toEqual({ ...ROW, tenant: 'acme' });
   expect(forgotten).toEqual([ROW.issuer]);

@@ -1,7 +1,7 @@
 import { parseFields, ProtocolError, SCOPES, SLUG } from '@baton/a2a';
 import { COMMAND_LINE } from '@baton/config';
 import { type Actor, IssuerStore, type TrustedIssuer } from '@baton/database';
-import { IssuerError, JwtService, readIssuerKeys } from '@baton/identity';
+import { IssuerError, JwtService, OAuthConnections, readIssuerKeys } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
 import { type EgressLists, egressRefusal, failureReason, Outbound } from '@baton/outbound';
 import { Inject, Injectable } from '@nestjs/common';
@@ -59,6 +59,7 @@ export class TrustedIssuers {
     @Inject(Messaging) private readonly messaging: Pick<Messaging, 'publishControl'>,
     @Inject(Outbound) private readonly outbound: Pick<Outbound, 'forTenant'>,
     @Inject(JwtService) private readonly issuersInUse: Pick<JwtService, 'forget'>,
+    @Inject(OAuthConnections) private readonly connections: Pick<OAuthConnections, 'revokeDeleted'>,
   ) {}
 
   /** By issuer and audience, of one tenant or of all. @throws ProtocolError `not-found` */
@@ -88,13 +89,15 @@ export class TrustedIssuers {
     return { ...result.added, tenant };
   }
 
-  /** No longer trust an issuer. Its tokens are refused from now on. @throws ProtocolError `not-found` */
+  /** No longer trust an issuer. Its tokens are refused from now on, and its users are signed out. @throws ProtocolError `not-found` */
   async remove(tenant: string, id: string, by: Actor): Promise<OfTenant<TrustedIssuer>> {
     const { id: tenantId } = await this.settings.find(tenant);
     const removed = await this.issuers.remove(tenantId, id, by);
     if (!removed) throw new ProtocolError('not-found', 'The tenant trusts no issuer of this id');
-    await this.inform(removed);
-    return { ...removed, tenant };
+    await this.inform(removed.issuer);
+    // There may be many, and some authorization servers are slow.
+    void this.connections.revokeDeleted(removed.signedOut);
+    return { ...removed.issuer, tenant };
   }
 
   private async assertKeys(tenantId: string, issuer: KeySource, lists: EgressLists): Promise<void> {

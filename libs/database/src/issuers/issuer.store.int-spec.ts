@@ -60,7 +60,7 @@ it('an issuer is found by its URL, until its tenant removes it', async () => {
   expect(await issuers.remove(other, added.id)).toBeUndefined();
   expect(await issuers.remove(acme, randomUUID())).toBeUndefined();
   expect(await issuers.remove(acme, 'x')).toBeUndefined();
-  expect(await issuers.remove(acme, added.id)).toEqual(added);
+  expect(await issuers.remove(acme, added.id)).toEqual({ issuer: added, signedOut: [] });
   expect(await issuers.byIssuer(issuer)).toEqual([]);
 });
 

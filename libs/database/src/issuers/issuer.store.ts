@@ -1,9 +1,28 @@
 import { isUuid, type Scope } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
-import { CatalogClient } from '../connection/catalog-client.js';
+import { CatalogClient, transactionOf } from '../connection/catalog-client.js';
+import type { Statement } from '../connection/database.js';
 import type { Issuer as IssuerRow } from '../generated/client.js';
-import type { ClaimGrant, TrustedIssuer } from './tenant-records.js';
+import type { SealedConnection } from '../oauth/oauth-connection-records.js';
+import { signOutUsers } from '../oauth/sign-out-users.js';
+import type { ClaimGrant, TrustedIssuer } from '../tenants/tenant-records.js';
+
+/** An issuer that is no longer trusted. */
+export interface RemovedIssuer {
+  issuer: TrustedIssuer;
+  /** What its users were signed in to. */
+  signedOut: SealedConnection[];
+}
+
+/** $1 tenant $2 entry of the issuer $3 key of the principal */
+const NOTE_USER: Statement = {
+  name: 'issuer-note-user',
+  text: `
+INSERT INTO issuer_users (tenant_id, issuer_id, caller)
+SELECT tenant_id, id, $3 FROM issuers WHERE tenant_id = $1::uuid AND id = $2::uuid
+ON CONFLICT DO NOTHING`,
+};
 
 /** The issuers that tenants trust. */
 @Injectable()
@@ -65,16 +84,26 @@ export class IssuerStore {
     });
   }
 
-  /** Undefined: the tenant has no such issuer. */
-  async remove(tenantId: string, id: string, by: Actor = PLATFORM_ACTOR): Promise<TrustedIssuer | undefined> {
+  /**
+   * Notes that a principal is a user of an issuer. Nothing is noted if the issuer is gone.
+   * @param caller key of the principal
+   */
+  async noteUser({ tenantId, id }: Pick<TrustedIssuer, 'tenantId' | 'id'>, caller: string): Promise<void> {
+    await this.catalog.queryInTenant(tenantId, NOTE_USER, [tenantId, id, caller]);
+  }
+
+  /** The sign-ins of its users are deleted with it. Undefined: the tenant has no such issuer. */
+  async remove(tenantId: string, id: string, by: Actor = PLATFORM_ACTOR): Promise<RemovedIssuer | undefined> {
     if (!isUuid(id)) return undefined;
     return this.catalog.change(tenantId, async (prisma, record) => {
+      const signedOut = await signOutUsers(transactionOf(prisma), tenantId, id);
       const found = await prisma.issuer.findUnique({ where: { tenantId_id: { tenantId, id } } });
       const { count } = await prisma.issuer.deleteMany({ where: { tenantId, id } });
       if (!found || count === 0) return undefined;
       const removed = issuerOf(found);
-      await record({ action: 'issuer.remove', target: targetOf(removed), by, detail: detailOf(removed) });
-      return removed;
+      const detail = { ...detailOf(removed), ...(signedOut.length > 0 && { signedOut: signedOut.length }) };
+      await record({ action: 'issuer.remove', target: targetOf(removed), by, detail });
+      return { issuer: removed, signedOut };
     });
   }
 }
