@@ -321,6 +321,60 @@ describe.each(DRIVERS)('an MCP server with OAuth, over %j', (driver) => {
     });
   });
 
+  it('a user of an issuer need not sign in where its token is exchanged, and its own token goes to nobody else', async () => {
+    const server = await TestOAuthServer.start(modern.url);
+    server.exchangers.set('baton', 'hunter2');
+    server.exchangesForever = false;
+    const name = `exchanged-${driver}`;
+    try {
+      await stack.addIssuer(server.issuer, '--tenant', slug, '--audience', 'baton', '--allow-http');
+      await rest('PUT', '/v1/secrets/exchanger', { value: 'hunter2', origins: [server.url] });
+      const client = { issuer: server.issuer, clientId: 'baton', clientSecret: 'exchanger' };
+      const stranger = await agentWith(name, server, { oauth: { credentials: 'exchange', ...client } });
+      const tokens = await Promise.all(['ada', 'bob'].map((user) => server.userToken(user)));
+      const look = [{ calls: [{ name: 'crm_look', input: {} }] }, { text: 'In London.' }];
+      for (const each of tokens) {
+        provider.reply(...look);
+        const done = await send(new RawCaller(stack.url(0, name), each));
+        expect(done.status.state).toBe('TASK_STATE_COMPLETED');
+      }
+      const actors = server.used.map((used) => server.access.get(used));
+      expect(new Set(actors.map((each) => JSON.stringify([each?.sub, each?.act])))).toEqual(
+        new Set(['["ada",{"sub":"baton"}]', '["bob",{"sub":"baton"}]']),
+      );
+      const { records } = (await rest('GET', '/v1/audit?action=tool.called&limit=2')) as unknown as {
+        records: { detail: { subject: string; resource: string } }[];
+      };
+      expect(new Set(records.map(({ detail }) => detail.subject)).size).toBe(2);
+      for (const { detail } of records)
+        expect(detail).toMatchObject({
+          subject: expect.stringMatching(/^user:/),
+          resource: server.resource,
+        });
+      // It is over in the middle of a task, and cannot be refreshed: the next message of the user signs in again.
+      server.expireAccess();
+      const ada = new RawCaller(stack.url(0, name), await server.userToken('ada'));
+      const waiting = (await send(ada)) as { id: string; status: { state: string } };
+      expect(waiting.status.state).toBe('TASK_STATE_AUTH_REQUIRED');
+      provider.reply(...look);
+      const again = await send(ada, 'Here I am', { taskId: waiting.id });
+      expect(again.status.state).toBe('TASK_STATE_COMPLETED');
+      // A token of Baton is not exchanged: its caller gets a link.
+      const { length } = server.exchanges;
+      expect((await send(stranger)).status.state).toBe('TASK_STATE_AUTH_REQUIRED');
+      expect(server.exchanges).toHaveLength(length);
+      const shown = [
+        JSON.stringify([provider.requests, modern.calls, server.used, records]),
+        ...[...stack.apis, ...stack.workers].map(({ log }) => log()),
+      ].join();
+      for (const each of tokens) expect(shown).not.toContain(each);
+      const logs = [...stack.apis, ...stack.workers].map(({ log }) => log()).join();
+      for (const given of [...server.given, 'hunter2']) expect(logs).not.toContain(given);
+    } finally {
+      await server.stop();
+    }
+  });
+
   it('is signed in by the browser that has opened the link, once', async () => {
     const server = await TestOAuthServer.start(modern.url);
     await agentWith('careful', server);

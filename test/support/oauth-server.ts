@@ -1,5 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
+import { exportJWK, generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { KEEPS_CONNECTIONS } from './server-options.js';
@@ -9,6 +10,9 @@ interface Grant {
   clientId: string;
   resource: string | null;
   scope: string | null;
+  /** Of a token that came for another one (RFC 8693): the user, and who acts for it. */
+  sub?: string;
+  act?: { sub: string };
 }
 
 type Answer = {
@@ -22,7 +26,8 @@ const secret = (): string => randomBytes(16).toString('base64url');
 
 /**
  * A real authorization server (OAuth 2.1) on loopback with a resource behind it. It rotates refresh tokens, and revokes all tokens of a
- * sign-in when a refresh token is used twice. Everybody who comes to its authorization endpoint consents at once.
+ * sign-in when a refresh token is used twice. Everybody who comes to its authorization endpoint consents at once. It is an OpenID provider
+ * with users, too, whose tokens it exchanges (RFC 8693).
  */
 export class TestOAuthServer {
   /** Of access tokens, in seconds. */
@@ -41,7 +46,12 @@ export class TestOAuthServer {
   wants: (body: string) => string | undefined = () => undefined;
   /** What it grants of the scopes that are asked for. */
   grants: (scope: string) => string = (scope) => scope;
+  /** Whether an exchange gives a refresh token. */
+  exchangesForever = true;
+  /** Clients that may exchange the tokens of its users, with their secrets. */
+  readonly exchangers = new Map<string, string>();
   refreshes = 0;
+  readonly exchanges: URLSearchParams[] = [];
   readonly registrations: Record<string, unknown>[] = [];
   readonly authorizations: URLSearchParams[] = [];
   readonly tokenRequests: URLSearchParams[] = [];
@@ -55,6 +65,7 @@ export class TestOAuthServer {
   readonly used: string[] = [];
   private readonly codes = new Map<string, Grant & { challenge: string; redirectUri: string }>();
   private readonly refresh = new Map<string, Grant & { isUsed: boolean }>();
+  private readonly keys = generateKeyPair('ES256', { extractable: true });
   private readonly events = new EventEmitter();
   private readonly listener: http.Server;
   private port = 0;
@@ -91,6 +102,22 @@ export class TestOAuthServer {
 
   get issuer(): string {
     return `${this.url}/as`;
+  }
+
+  /** An access token of one of its users, for Baton. */
+  async userToken(sub: string, seconds = 3600): Promise<string> {
+    const { privateKey } = await this.keys;
+    const now = Math.floor(Date.now() / 1000);
+    return new SignJWT({
+      iss: this.issuer,
+      aud: 'baton',
+      sub,
+      iat: now,
+      exp: now + seconds,
+      jti: randomUUID(),
+    })
+      .setProtectedHeader({ alg: 'ES256', kid: 'k1', typ: 'at+jwt' })
+      .sign(privateKey);
   }
 
   /** Every access token is refused from now on. */
@@ -146,6 +173,12 @@ export class TestOAuthServer {
             ...this.metadata,
           },
         };
+      case '/as/.well-known/openid-configuration':
+        return { json: { issuer, jwks_uri: `${issuer}/jwks` } };
+      case '/as/jwks': {
+        const jwk = await exportJWK((await this.keys).publicKey);
+        return { json: { keys: [{ ...jwk, kid: 'k1', alg: 'ES256', use: 'sig' }] } };
+      }
       case '/as/register': {
         const asked = JSON.parse(body.toString()) as Record<string, unknown>;
         this.registrations.push(asked);
@@ -188,10 +221,15 @@ export class TestOAuthServer {
 
   private async token(asked: URLSearchParams, authorization: string | undefined): Promise<Answer> {
     this.tokenRequests.push(asked);
-    const [basic = ''] = Buffer.from((authorization ?? '').replace('Basic ', ''), 'base64')
+    const [basic = '', password = ''] = Buffer.from((authorization ?? '').replace('Basic ', ''), 'base64')
       .toString()
       .split(':');
     const clientId = asked.get('client_id') ?? basic;
+    if (asked.get('grant_type') === 'urn:ietf:params:oauth:grant-type:token-exchange') {
+      this.exchanges.push(asked);
+      if (this.exchangers.get(basic) !== password) return { status: 401, json: { error: 'invalid_client' } };
+      return this.exchange(asked, basic);
+    }
     if (asked.get('grant_type') === 'authorization_code') {
       const grant = this.codes.get(asked.get('code') ?? '');
       this.codes.delete(asked.get('code') ?? '');
@@ -202,7 +240,7 @@ export class TestOAuthServer {
         grant?.challenge === challenge &&
         grant.redirectUri === asked.get('redirect_uri') &&
         grant.clientId === clientId;
-      return grant && fits ? this.give(grant) : refused;
+      return grant && fits ? this.give(grantOf(grant)) : refused;
     }
     this.refreshes += 1;
     await this.beforeRefresh();
@@ -216,20 +254,38 @@ export class TestOAuthServer {
       return refused;
     }
     grant.isUsed = true;
-    return this.give(grant);
+    return this.give(grantOf(grant));
   }
 
-  private give({ family, clientId, resource, scope }: Grant): Answer {
+  /** For the token of one of its users: a token of the user for the resource, with the client as the actor. */
+  private async exchange(asked: URLSearchParams, clientId: string): Promise<Answer> {
+    const { publicKey } = await this.keys;
+    const type = 'urn:ietf:params:oauth:token-type:access_token';
+    const subject = await jwtVerify(asked.get('subject_token') ?? '', publicKey, {
+      issuer: this.issuer,
+    }).catch(() => undefined);
+    const sub = subject?.payload.sub;
+    const fits = asked.get('subject_token_type') === type && asked.get('requested_token_type') === type;
+    if (sub === undefined || !fits) return refused;
+    if (asked.get('resource') !== this.resource) return { status: 400, json: { error: 'invalid_target' } };
+    const scope = asked.get('scope');
+    const [family, resource] = [randomUUID(), this.resource];
+    const grant = { family, clientId, resource, scope: scope === null ? null : this.grants(scope), sub };
+    const { json } = this.give({ ...grant, act: { sub: clientId } }, this.exchangesForever);
+    return { json: { ...(json as object), issued_token_type: type } };
+  }
+
+  private give(grant: Grant, isRefreshable = true): Answer {
+    const { scope } = grant;
     const [access, refresh] = [secret(), secret()];
-    const grant = { family, clientId, resource, scope };
     this.access.set(access, grant);
     this.given.push(access);
-    this.refresh.set(refresh, { ...grant, isUsed: false });
+    if (isRefreshable) this.refresh.set(refresh, { ...grant, isUsed: false });
     return {
       json: {
         access_token: access,
         token_type: 'Bearer',
-        refresh_token: refresh,
+        ...(isRefreshable && { refresh_token: refresh }),
         ...(this.lifetime !== undefined && { expires_in: this.lifetime }),
         ...(scope !== null && { scope }),
       },
@@ -266,6 +322,16 @@ export class TestOAuthServer {
     passed.end(body);
   }
 }
+
+/** Without what belongs to a code or a refresh token. */
+const grantOf = ({ family, clientId, resource, scope, sub, act }: Grant): Grant => ({
+  family,
+  clientId,
+  resource,
+  scope,
+  ...(sub !== undefined && { sub }),
+  ...(act && { act }),
+});
 
 const refused: Answer = { status: 400, json: { error: 'invalid_grant', error_description: 'no' } };
 

@@ -1,5 +1,6 @@
 import type { Agent, AgentLabel } from './agent.js';
 import type { AgentCard } from './model.js';
+import type { SubjectToken } from './subject-token.js';
 import type { AllowedAgents, Principal, Scope } from './rights.js';
 
 /** Memory of this process for what a call reads of large tasks; the call has it until its answer has left. */
@@ -18,6 +19,8 @@ export interface CallContext {
   principal: Principal;
   /** The entry of the issuer that vouches for the principal, if it is a user of one. */
   issuerId?: string | undefined;
+  /** The token of a user who sends a message. Unset: the caller is none, or the call is none that sends. */
+  subject?: SubjectToken | undefined;
   scopes: readonly Scope[];
   /** The agents that exist for the caller; unset = all of its tenant. */
   agents?: AllowedAgents | undefined;

@@ -37,6 +37,7 @@ export * from './reply.js';
 export * from './request-details.js';
 export * from './rights.js';
 export * from './oauth-settings.js';
+export * from './subject-token.js';
 export * from './model-providers.js';
 export * from './secret-origins.js';
 export * from './task.js';

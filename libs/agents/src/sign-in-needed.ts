@@ -1,3 +1,4 @@
+import { isOfCaller } from '@baton/a2a';
 import type { AccessTokenRequest } from './access-tokens.js';
 
 /** Nobody is signed in at a server that an agent calls, or with too few scopes. The message is for the callers of the agent: a clause. */
@@ -10,7 +11,7 @@ export class SignInNeeded extends Error {
     readonly missing?: readonly string[],
   ) {
     const { host } = new URL(request.url);
-    const isCaller = request.settings.credentials === 'perCaller';
+    const isCaller = isOfCaller(request.settings);
     const yours = missing
       ? `your sign-in at ${host} lacks ${scopesShown(missing)}`
       : `you are not signed in at ${host}`;
@@ -21,7 +22,7 @@ export class SignInNeeded extends Error {
 
   /** The caller of the task can sign in. */
   get isCallers(): boolean {
-    return this.request.settings.credentials === 'perCaller';
+    return isOfCaller(this.request.settings);
   }
 }
 

@@ -31,4 +31,5 @@ export type { ApiToken, SecretInfo, TokenRights } from '@baton/database';
 export { clientMetadata, clientUrlOf } from './oauth/client-metadata.js';
 export { type ListedConnection, OAuthConnections } from './oauth/oauth-connections.js';
 export { OAuthFailure } from './oauth/oauth-failure.js';
+export { TokenExchanges } from './oauth/token-exchanges.js';
 export { OAuthSignIns, SIGN_IN_PATH, type SignInFacts, signInUrl } from './oauth/oauth-sign-ins.js';

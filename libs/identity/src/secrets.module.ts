@@ -4,6 +4,7 @@ import { OutboundModule } from '@baton/outbound';
 import { Global, Module } from '@nestjs/common';
 import { OAuthConnections } from './oauth/oauth-connections.js';
 import { OAuthSignIns } from './oauth/oauth-sign-ins.js';
+import { TokenExchanges } from './oauth/token-exchanges.js';
 import { PushSecrets } from './push-secrets.js';
 import { Secrets } from './secrets.js';
 
@@ -20,7 +21,8 @@ import { Secrets } from './secrets.js';
     PushSecrets,
     OAuthConnections,
     OAuthSignIns,
+    TokenExchanges,
   ],
-  exports: [Secrets, PushSecrets, OAuthConnections, OAuthSignIns],
+  exports: [Secrets, PushSecrets, OAuthConnections, OAuthSignIns, TokenExchanges],
 })
 export class SecretsModule {}

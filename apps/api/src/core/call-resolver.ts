@@ -6,6 +6,7 @@ import {
   OPERATIONS,
   type Profile,
   ProtocolError,
+  SubjectToken,
   assertParts,
   requireScope,
   rulesFor,
@@ -59,6 +60,12 @@ export interface ResolvedCall {
   readonly headers: (activated?: readonly string[]) => Record<string, string>;
 }
 
+/** The token of a user of an issuer. A token of Baton is none: it must never leave. */
+function subjectOf({ issuer }: HostCaller, { headers }: CallRequest): SubjectToken | undefined {
+  const [, token] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? [];
+  return issuer && token !== undefined ? new SubjectToken(issuer.url, token) : undefined;
+}
+
 /**
  * Resolves a decoded call: its caller's rights, its agent and its headers. If several things are wrong, the first of
  * these is answered: scope (403), token (401), agent (404), parts, Last-Event-ID, Idempotency-Key (-32602), extensions
@@ -110,6 +117,7 @@ export class CallResolver {
         tenantId,
         principal,
         issuerId: caller.issuer?.id,
+        ...('message' in call.request && { subject: subjectOf(caller, request) }),
         scopes,
         agents,
         access,

@@ -1,4 +1,4 @@
-import { type OAuthSettings, originOf } from '@baton/a2a';
+import { isOfCaller, type OAuthSettings, originOf } from '@baton/a2a';
 import type { SignedInCall } from '../access-tokens.js';
 import type { TurnSecrets } from '../agent-runtime.js';
 import { askedScopes } from './asked-scopes.js';
@@ -81,7 +81,7 @@ export class SignedInFetch {
           'server does not count it. Grant it there, sign out and sign in again',
       );
     const { scopes } = wider;
-    if (this.settings.credentials !== 'perCaller')
+    if (!isOfCaller(this.settings))
       return said(
         `the sign-in of the tenant lacks ${missing}: set oauth.scopes of the server to ${JSON.stringify(scopes)}, and let an ` +
           'administrator sign in again',

@@ -72,6 +72,9 @@ export interface OAuthSignIn extends OAuthConnectionKey {
   expiresAt: Date;
 }
 
+/** A sign-in that has brought tokens. */
+export type DoneSignIn = Pick<OAuthSignIn, keyof OAuthConnectionKey | 'id' | 'createdBy'>;
+
 /** A sign-in before it is stored. */
 export type NewSignIn = Pick<
   OAuthSignIn,

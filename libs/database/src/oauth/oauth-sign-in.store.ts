@@ -7,7 +7,13 @@ import { Database, type Statement } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { recordOf } from './oauth-connection.store.js';
-import type { NewSignIn, NewTokens, OAuthSignIn, SignInProof } from './oauth-connection-records.js';
+import type {
+  DoneSignIn,
+  NewSignIn,
+  NewTokens,
+  OAuthSignIn,
+  SignInProof,
+} from './oauth-connection-records.js';
 
 interface SignInRow {
   id: string;
@@ -110,7 +116,7 @@ WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2::uuid AND state = $3 AND brow
 RETURNING ${COLUMNS}`,
 };
 
-type Connecting = OAuthSignIn & NewTokens & { issuer: string };
+type Connecting = DoneSignIn & NewTokens & { issuer: string };
 
 const CONNECTING = {
   tenant_id: ['uuid', ({ tenantId }) => tenantId],
@@ -261,15 +267,24 @@ export class OAuthSignInStore {
     return rows.map((row) => signInOf(tenantId, row))[0];
   }
 
-  /** The sign-in is done: the connection replaces one of before. Nothing is left of the sign-ins for it. */
-  async finish(signIn: OAuthSignIn, issuer: string, tokens: NewTokens, by: Actor): Promise<void> {
+  /**
+   * The sign-in is done: the connection replaces one of before. Nothing is left of the sign-ins for it.
+   * @param detail facts for the audit log
+   */
+  async finish(
+    signIn: DoneSignIn,
+    issuer: string,
+    tokens: NewTokens,
+    by: Actor,
+    detail: object = {},
+  ): Promise<void> {
     const { tenantId, id, resource } = signIn;
     const caller = signIn.caller ?? '';
     await this.catalog.change(tenantId, async (prisma, record) => {
       const made = { ...signIn, ...tokens, issuer };
       await transactionOf(prisma).query(CONNECT, CONNECT.values({ made }));
       await transactionOf(prisma).query(WAKE, [tenantId, resource, caller]);
-      await record(recordOf('connection.sign-in', id, { resource, caller }, by, { issuer }));
+      await record(recordOf('connection.sign-in', id, { resource, caller }, by, { issuer, ...detail }));
     });
   }
 

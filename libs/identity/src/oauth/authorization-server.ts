@@ -12,6 +12,11 @@ const MAX_SAID = 200;
 /** Maximum length of a URL or a token that is stored. */
 const MAX_TEXT = 16 * 1024;
 
+/** Names of RFC 8693. */
+const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
+const JWT = 'urn:ietf:params:oauth:token-type:jwt';
+
 /** How to use an authorization server for one resource. There is nothing secret in it. */
 export interface OAuthTerms {
   issuer: string;
@@ -245,6 +250,55 @@ export class AuthorizationServer {
     return tokensOf(tokens);
   }
 
+  /**
+   * Exchanges the token of a caller for one with which Baton calls the resource for it (RFC 8693). Baton is the actor: it proves who it is as the
+   * client.
+   * @param subject goes to the token endpoint alone. No error has it
+   */
+  async exchangeSubject(
+    terms: OAuthTerms,
+    client: OAuthClientId,
+    {
+      subject,
+      audience,
+      scope,
+    }: { subject: string; audience: string | undefined; scope: string | undefined },
+  ): Promise<TokenSet> {
+    const { parseErrorResponse } = await sdk();
+    const { OAuthTokensSchema } = await import('@modelcontextprotocol/sdk/shared/auth.js');
+    const body = new URLSearchParams({
+      grant_type: TOKEN_EXCHANGE,
+      subject_token: subject,
+      subject_token_type: ACCESS_TOKEN,
+      requested_token_type: ACCESS_TOKEN,
+      resource: terms.resource,
+      ...(audience !== undefined && { audience }),
+      ...(scope !== undefined && { scope }),
+    });
+    return this.said(terms.issuer, async () => {
+      const headers = await authenticated(terms, client, body);
+      const response = await this.fetch(terms.tokenEndpoint, { method: 'POST', headers, body });
+      const text = await response.text();
+      if (!response.ok) {
+        const refused = await parseErrorResponse(text);
+        refused.message = refused.message.replaceAll(subject, '[removed]');
+        throw refused;
+      }
+      // oxlint-disable-next-line no-restricted-properties -- the schema checks it
+      const answer = JSON.parse(text) as { issued_token_type?: unknown };
+      const { token_type, ...given } = OAuthTokensSchema.parse(answer);
+      const tokens = tokensOf({ ...given, token_type: token_type.replaceAll(subject, '[removed]') });
+      const { issued_token_type: type } = answer;
+      const { issuer } = terms;
+      if (type !== ACCESS_TOKEN && type !== JWT)
+        throw new OAuthFailure('unusable', `${shown(issuer)} exchanges the token for one of another type`);
+      // Otherwise the resource would get the token of the caller.
+      if (tokens.access.includes(subject) || tokens.refresh?.includes(subject))
+        throw new OAuthFailure('unusable', `${shown(issuer)} answers with the token that it was sent`);
+      return tokens;
+    });
+  }
+
   async refresh(terms: OAuthTerms, client: OAuthClientId, refreshToken: string): Promise<TokenSet> {
     const { refreshAuthorization } = await sdk();
     const tokens = await this.said(terms.issuer, () =>
@@ -266,16 +320,8 @@ export class AuthorizationServer {
     { token, hint }: { token: string; hint: 'access_token' | 'refresh_token' },
   ): Promise<boolean> {
     if (revocationEndpoint === undefined) return false;
-    const { selectClientAuthMethod } = await sdk();
     const body = new URLSearchParams({ token, token_type_hint: hint });
-    const headers = new Headers({ 'content-type': 'application/x-www-form-urlencoded' });
-    const method = selectClientAuthMethod(client, authMethods);
-    if (method === 'client_secret_basic') {
-      headers.set('authorization', `Basic ${btoa(`${client.client_id}:${client.client_secret ?? ''}`)}`);
-    } else {
-      body.set('client_id', client.client_id);
-      if (method === 'client_secret_post') body.set('client_secret', client.client_secret ?? '');
-    }
+    const headers = await authenticated({ authMethods }, client, body);
     try {
       return (await this.fetch(revocationEndpoint, { method: 'POST', headers, body })).ok;
     } catch {
@@ -342,6 +388,24 @@ export class AuthorizationServer {
   }
 }
 
+/** Proves to a token endpoint who Baton is: in the headers, or in the form. */
+async function authenticated(
+  { authMethods }: Pick<OAuthTerms, 'authMethods'>,
+  client: OAuthClientId,
+  body: URLSearchParams,
+): Promise<Headers> {
+  const { selectClientAuthMethod } = await sdk();
+  const headers = new Headers({ 'content-type': 'application/x-www-form-urlencoded' });
+  const method = selectClientAuthMethod(client, authMethods);
+  if (method === 'client_secret_basic') {
+    headers.set('authorization', `Basic ${btoa(`${client.client_id}:${client.client_secret ?? ''}`)}`);
+  } else {
+    body.set('client_id', client.client_id);
+    if (method === 'client_secret_post') body.set('client_secret', client.client_secret ?? '');
+  }
+  return headers;
+}
+
 /** Throws OAuthFailure unless an address is https, or http on this machine. */
 function assertSafe(name: string, url: string): void {
   const parsed = url.length <= MAX_TEXT && URL.canParse(url) ? new URL(url) : undefined;
@@ -406,4 +470,4 @@ function causeOf(error: unknown): OutboundRefused | undefined {
 /** A text of the other side in one line. */
 const shown = (text: string): string => text.replace(/[\s\p{Cc}]+/gu, ' ').slice(0, MAX_SAID);
 const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : shown(url));
-const withoutSlash = (url: string): string => (url.endsWith('/') ? url.slice(0, -1) : url);
+export const withoutSlash = (url: string): string => (url.endsWith('/') ? url.slice(0, -1) : url);

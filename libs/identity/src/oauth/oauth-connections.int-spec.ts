@@ -10,7 +10,9 @@ import {
   TenantStore,
   TokenStore,
 } from '@baton/database';
+import { SubjectToken } from '@baton/a2a';
 import { NO_EGRESS_LISTS, Outbound } from '@baton/outbound';
+import { createLogger } from '@baton/telemetry';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { v7 as uuid } from 'uuid';
@@ -20,6 +22,7 @@ import type { LimitsService } from '../limits.service.js';
 import { Secrets } from '../secrets.js';
 import { OAuthConnections } from './oauth-connections.js';
 import { OAuthSignIns } from './oauth-sign-ins.js';
+import { TokenExchanges } from './token-exchanges.js';
 
 const REDIRECT = 'https://baton.example/oauth/callback';
 const [one, two] = [randomBytes(32), randomBytes(32)];
@@ -41,7 +44,11 @@ function startProcess(masterKey = one, ...previousMasterKeys: Buffer[]) {
   const signInStore = new OAuthSignInStore(sql, catalog);
   const store = new OAuthConnectionStore(sql, catalog);
   const connections = new OAuthConnections(store, signInStore, secrets, outbound, limits, environment);
-  return { catalog, sql, secrets, connections, signIns: new OAuthSignIns(signInStore, connections) };
+  const log: string[] = [];
+  const logger = createLogger({ logLevel: 'debug' }, 'api', { write: (line: string) => void log.push(line) });
+  const exchanges = new TokenExchanges(connections, signInStore, logger);
+  const signIns = new OAuthSignIns(signInStore, connections);
+  return { catalog, sql, secrets, connections, signIns, exchanges, log };
 }
 let main: ReturnType<typeof startProcess>;
 
@@ -297,6 +304,120 @@ describe('a sign-in at a server', () => {
     }));
     await expect(begun()).rejects.toThrow(/larger|too large|bytes/);
     await closed;
+  });
+});
+
+describe('the token of a user', () => {
+  const settings = () => ({
+    credentials: 'exchange' as const,
+    issuer: server.issuer,
+    clientId: 'baton',
+    clientSecret: 'exchanger',
+    scopes: ['tools'],
+    audience: 'crm',
+  });
+  const target = () => ({ url: server.resource, settings: settings() });
+  const userOf = async (name: string) => ({
+    tenantId: acme,
+    by: { kind: 'user' as const, key: `user:${name}`, requestId: 'r-1' },
+    subject: new SubjectToken(server.issuer, await server.userToken(name)),
+  });
+
+  beforeEach(async () => {
+    server.exchanges.length = 0;
+    server.exchangesForever = true;
+    server.exchangers.set('baton', 'hunter2');
+    await main.secrets.set(acme, 'exchanger', 'hunter2', [server.url]);
+  });
+
+  it('is exchanged for one that names the user and Baton, once, and with a record', async () => {
+    const ada = await userOf('ada');
+    await Promise.all(Array.from({ length: 5 }, () => main.exchanges.ensure(ada, target())));
+    await main.exchanges.ensure(ada, target());
+    const token = await main.connections.token(key('user:ada'));
+    expect(server.access.get(token!)).toMatchObject({
+      sub: 'ada',
+      act: { sub: 'baton' },
+      resource: server.resource,
+      scope: 'tools',
+    });
+    expect(server.exchanges.map((asked) => [asked.get('subject_token'), asked.get('audience')])).toEqual([
+      [ada.subject.reveal(), 'crm'],
+    ]);
+    expect(await main.connections.token(key('user:bob'))).toBeUndefined();
+    const [record] = await new AuditStore(main.sql).list({
+      tenantId: acme,
+      action: 'connection.sign-in',
+      limit: 1,
+    });
+    expect(record).toMatchObject({
+      actor: { kind: 'user', key: 'user:ada' },
+      requestId: 'r-1',
+      detail: { caller: 'user:ada', issuer: server.issuer, exchanged: true },
+    });
+    // It is refreshed as any other.
+    await sql('UPDATE oauth_connections SET refresh_at = now()');
+    const second = await main.connections.token(key('user:ada'));
+    expect(second).not.toBe(token);
+    expect(server.access.get(second!)).toMatchObject({ sub: 'ada', act: { sub: 'baton' } });
+  });
+
+  it('is exchanged again when what came for it is over, and cannot be refreshed', async () => {
+    server.exchangesForever = false;
+    await main.exchanges.ensure(await userOf('cy'), target());
+    const first = await main.connections.token(key('user:cy'));
+    await sql('UPDATE oauth_connections SET refresh_at = now()');
+    await main.exchanges.ensure(await userOf('cy'), target());
+    const second = await main.connections.token(key('user:cy'));
+    expect(second).not.toBe(first);
+    expect(await main.connections.token(key('user:cy'), second)).toBeUndefined();
+    await main.exchanges.ensure(await userOf('cy'), target());
+    expect(await main.connections.token(key('user:cy'))).toBeDefined();
+    expect(server.exchanges).toHaveLength(3);
+  });
+
+  const type = 'urn:ietf:params:oauth:token-type:access_token';
+  it.each<[string, (token: string) => object, RegExp]>([
+    [
+      'is refused',
+      (token) => ({ status: 400, json: { error: 'invalid_grant', error_description: `no: ${token}` } }),
+      /invalid_grant \(no: \[removed\]\)/,
+    ],
+    ['is answered with no error of OAuth', (token) => ({ status: 500, json: token }), /has failed/],
+    [
+      'comes back as it is',
+      (token) => ({ json: { access_token: token, token_type: 'Bearer', issued_token_type: type } }),
+      /answers with the token that it was sent/,
+    ],
+    [
+      'is exchanged for one of another type',
+      () => ({ json: { access_token: 'x', token_type: 'N_A', issued_token_type: type } }),
+      /tokens of the type N_A/,
+    ],
+    [
+      'is exchanged for an assertion',
+      () => ({ json: { access_token: 'x', token_type: 'Bearer', issued_token_type: 'id-jag' } }),
+      /one of another type/,
+    ],
+  ])('that %s signs nobody in, and is in no log', async (what, answer, reason) => {
+    const user = await userOf(what);
+    server.answers.set('/as/token', () => answer(user.subject.reveal()));
+    main.log.length = 0;
+    await main.exchanges.ensure(user, target());
+    expect(await main.connections.token(key(user.by.key))).toBeUndefined();
+    expect(main.log).toEqual([expect.stringContaining('the token of a caller was not exchanged')]);
+    expect(main.log[0]).toMatch(reason);
+    expect(main.log[0]).not.toContain(user.subject.reveal());
+    expect(main.log[0]).not.toContain('hunter2');
+  });
+
+  it('is not sent where the client may not, or where its metadata leads inside', async () => {
+    await main.secrets.set(acme, 'exchanger', 'hunter2', ['https://other.example.com']);
+    await main.exchanges.ensure(await userOf('dee'), target());
+    await main.secrets.set(acme, 'exchanger', 'hunter2', [server.url]);
+    server.metadata = { token_endpoint: 'https://169.254.169.254/token' };
+    await main.exchanges.ensure(await userOf('eve'), target());
+    expect(server.exchanges).toEqual([]);
   });
 });
 

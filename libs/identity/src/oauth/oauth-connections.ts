@@ -131,6 +131,15 @@ export class OAuthConnections {
     return all.length > MAX_SCOPES ? undefined : { scopes: all };
   }
 
+  /** Whether a sign-in gives tokens for now: it is not over, and its token is not due or can be refreshed. */
+  async isUsable(key: OAuthConnectionKey): Promise<boolean> {
+    const connection = await this.store.find(key);
+    if (!connection || connection.ended !== null) return false;
+    const { refreshAt } = connection;
+    const isDue = refreshAt !== null && refreshAt.getTime() <= clock.now();
+    return !isDue || this.isRefreshable(connection) !== false;
+  }
+
   /** Records that an agent is about to make a call with a sign-in. @returns false: nobody is signed in */
   noteCall(key: OAuthConnectionKey, call: ConnectionCall): Promise<boolean> {
     return this.store.noteCall(key, call);

@@ -121,6 +121,7 @@ describe('MessageRouter', () => {
       behind.finder as never,
       behind.push as never,
       behind.relay as never,
+      { ensure: () => Promise.resolve() } as never,
     ).route(context, request(sent), signal);
   const route = (clientTaskId?: string) => routeCall(call(clientTaskId));
   beforeEach(() => (behind = new Surroundings()));

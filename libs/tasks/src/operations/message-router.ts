@@ -23,6 +23,7 @@ import { Relay } from '../relay/relay.js';
 import { type TaskWatch } from '../relay/task-watch.js';
 import { TurnAcceptance, newTask, withMessageId } from '../turns/turn-acceptance.js';
 import { approvalRecord, approverFor, approvingBy } from './approval-rights.js';
+import { CallerExchanges } from './caller-exchanges.js';
 import { messageKey } from './message-key.js';
 import { explainPush, type PreparedPush, PushOperations } from './push-operations.js';
 import { TaskFinder } from './task-finder.js';
@@ -72,6 +73,7 @@ export class MessageRouter {
     private readonly finder: TaskFinder,
     private readonly push: PushOperations,
     private readonly relay: Relay,
+    private readonly exchanges: CallerExchanges,
   ) {}
 
   /**
@@ -81,6 +83,7 @@ export class MessageRouter {
   async route(call: CallContext, request: SendMessageRequest, signal: AbortSignal): Promise<AcceptedTurn> {
     const { message, configuration, metadata } = request;
     if (!message) throw ProtocolError.invalidParams('message', 'is required');
+    await this.exchanges.ensure(call);
     const config = configuration?.taskPushNotificationConfig;
     const push = config && (await this.push.prepare(call, config));
     const key = this.keyOf(call, request, message);

@@ -5,6 +5,7 @@ import { PlatformModule } from '../platform/platform.module.js';
 import { Relay } from '../relay/relay.js';
 import { TurnsModule } from '../turns/turns.module.js';
 import { ArtifactPages } from './artifact-pages.js';
+import { CallerExchanges } from './caller-exchanges.js';
 import { CancelOperation } from './cancel-operation.js';
 import { TaskFinder } from './task-finder.js';
 import { ListTotals } from './list-totals.js';
@@ -26,6 +27,7 @@ import { SubscribeOperation } from './subscribe-operation.js';
   imports: [AgentDirectoryModule, OutboundModule, PlatformModule, ReceiversModule, TurnsModule],
   providers: [
     ArtifactPages,
+    CallerExchanges,
     CancelOperation,
     ListTotals,
     MessageRouter,

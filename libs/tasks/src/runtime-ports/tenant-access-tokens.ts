@@ -6,7 +6,7 @@ import {
   type TokenHolder,
   type WiderAccess,
 } from '@baton/agents';
-import { oauthResource } from '@baton/a2a';
+import { isOfCaller, oauthResource } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { type OAuthConnectionKey, retryTransient } from '@baton/database';
 import { OAuthConnections, OAuthSignIns, signInUrl } from '@baton/identity';
@@ -92,7 +92,7 @@ function keyOf(
   { url, settings }: AccessTokenRequest,
 ): OAuthConnectionKey | undefined {
   const resource = oauthResource(url);
-  if (settings.credentials === 'tenant') return { tenantId, resource, caller: null };
+  if (!isOfCaller(settings)) return { tenantId, resource, caller: null };
   const caller = callerOf(task);
   return caller === undefined ? undefined : { tenantId, resource, caller };
 }

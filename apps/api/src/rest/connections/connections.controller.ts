@@ -1,4 +1,4 @@
-import { isUuid, parseFields, ProtocolError } from '@baton/a2a';
+import { isOfCaller, isUuid, parseFields, ProtocolError } from '@baton/a2a';
 import { oauthServers, type OAuthServer } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { callerOf, type ListedConnection, OAuthConnections, OAuthSignIns, signInUrl } from '@baton/identity';
@@ -114,7 +114,7 @@ export class ConnectionsController {
     );
     const agent = await this.catalog.get(caller, name);
     const { url, settings } = serverOf(oauthServers(agent.definition), server);
-    if (settings.credentials === 'perCaller') {
+    if (isOfCaller(settings)) {
       const message = 'signs in each caller: tasks that need it have a link (auth-required)';
       throw ProtocolError.invalidParams('server', message);
     }

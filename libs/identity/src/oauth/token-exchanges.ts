@@ -1,0 +1,105 @@
+import { type OAuthSettings, oauthResource, type SubjectToken } from '@baton/a2a';
+import { type Actor, OAuthSignInStore } from '@baton/database';
+import { Logger, messageOf, within } from '@baton/telemetry';
+import { Injectable } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
+import { v7 as uuid } from 'uuid';
+import { withoutSlash } from './authorization-server.js';
+import { OAuthConnections } from './oauth-connections.js';
+import { OAuthFailure } from './oauth-failure.js';
+
+/** How long a message waits for an exchange. It goes on after that, and wakes the task that has missed it. */
+const MAX_WAIT_MS = 5_000;
+/** After a failure no message of the caller tries again for so long. */
+const RETRY_MS = 30_000;
+const MAX_FAILED = 10_000;
+
+/** A caller with a token of an issuer. */
+export interface ExchangingCaller {
+  tenantId: string;
+  by: Actor;
+  subject: SubjectToken;
+}
+
+/** A server for which the token is exchanged. */
+export interface ExchangeTarget {
+  /** Its URL in the settings of the agent. */
+  url: string;
+  settings: OAuthSettings;
+}
+
+/**
+ * Exchanges tokens of callers for tokens of servers that agents call (RFC 8693), so that callers need not sign in there. The token of a
+ * caller goes back to its own issuer and is not kept. What comes for it is a sign-in of the caller as any other.
+ */
+@Injectable()
+export class TokenExchanges {
+  private readonly underWay = new Map<string, Promise<void>>();
+  private readonly failed = new LRUCache<string, true>({ max: MAX_FAILED, ttl: RETRY_MS });
+
+  constructor(
+    private readonly connections: OAuthConnections,
+    private readonly signIns: OAuthSignInStore,
+    private readonly logger: Logger,
+  ) {}
+
+  /** Signs the caller in at a server, unless it is. Resolves after some seconds at the latest. Never rejects: the caller can sign in itself. */
+  async ensure(caller: ExchangingCaller, target: ExchangeTarget): Promise<void> {
+    const { tenantId, by, subject } = caller;
+    const { issuer, credentials } = target.settings;
+    // Only the issuer itself may see the token: whoever writes an agent could name another one.
+    if (credentials !== 'exchange' || withoutSlash(issuer ?? '') !== withoutSlash(subject.issuer)) return;
+    const resource = oauthResource(target.url);
+    const name = JSON.stringify([tenantId, resource, by.key]);
+    if (this.failed.has(name)) return;
+    let exchange = this.underWay.get(name);
+    if (!exchange) {
+      exchange = this.exchange(caller, resource, target.settings)
+        .catch((error: unknown) => {
+          this.failed.set(name, true);
+          const known = error instanceof OAuthFailure ? { reason: messageOf(error) } : { err: error };
+          this.logger.warn('the token of a caller was not exchanged', {
+            tenantId,
+            resource,
+            issuer,
+            ...known,
+          });
+        })
+        .finally(() => this.underWay.delete(name));
+      this.underWay.set(name, exchange);
+    }
+    await within(exchange, MAX_WAIT_MS);
+  }
+
+  private async exchange(
+    { tenantId, by, subject }: ExchangingCaller,
+    resource: string,
+    { issuer, clientId = '', clientSecret, scopes, audience }: OAuthSettings,
+  ): Promise<void> {
+    const key = { tenantId, resource, caller: by.key };
+    if (await this.connections.isUsable(key)) return;
+    const server = this.connections.serverFor(tenantId);
+    const terms = await server.discover(resource, issuer);
+    const client = { client_id: clientId };
+    const withSecret = await this.connections.withSecret(tenantId, { client, clientSecret, terms });
+    const asked = scopes ?? terms.scopes;
+    const tokens = await server.exchangeSubject(terms, withSecret, {
+      subject: subject.reveal(),
+      audience,
+      scope: asked?.join(' '),
+    });
+    const { access, refresh } = tokens;
+    const content = {
+      tokens: { access, ...(refresh !== undefined && { refresh }) },
+      scopes: asked,
+      terms,
+      client,
+      clientSecret,
+    };
+    const id = uuid();
+    const sealed = this.connections.seal(tenantId, id, content, tokens);
+    await this.signIns.finish({ ...key, id, createdBy: by.key }, terms.issuer, sealed, by, {
+      exchanged: true,
+    });
+  }
+}
