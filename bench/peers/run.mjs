@@ -1,5 +1,5 @@
 // npm ci --prefix bench/peers && node bench/peers/run.mjs: other systems that keep work through a crash, beside Baton in one run, in turns.
-// PEERS (all): names, separated by commas. ROUNDS (5), SECONDS (6), CLIENTS (64): of the load. RUNS (20), CRASHES (3): of the crashes.
+// PEERS (all): names, separated by commas. ROUNDS (5), SECONDS (6), CLIENTS (64), SINGLE (60): of the load. RUNS (20), CRASHES (3): of the crashes.
 // SLEEPERS (10000). FIGURES (load,idle,crash). Prints the tables of docs/inside/peers.md.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
