@@ -21,8 +21,13 @@ it('finds the servers at which an agent signs in', () => {
 it.each([
   [
     { oauth: { credentials: 'perCaller' } },
-    'must be tenant: callers cannot sign in at a remote agent themselves',
+    'must be tenant or exchange: callers cannot sign in at a remote agent themselves',
   ],
+  [
+    { oauth: { credentials: 'exchange', issuer: 'https://id.example', clientId: 'baton' } },
+    'must be set with credentials: exchange',
+  ],
+  [{ oauth: { audience: 'far' } }, 'is only for credentials: exchange'],
   [{ oauth: {}, headers: { Authorization: 'x' } }, 'is set by oauth: remove one of the two'],
 ])('refuses %j in the settings of a remote agent', (more, reason) => {
   const { error } = remoteConfigSchema.safeParse({ card: 'https://far.example', ...more });

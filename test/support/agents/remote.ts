@@ -43,8 +43,13 @@ export class Elsewhere {
   /** What the runtime says in a turn. */
   say(turn: Turn, signal = new AbortController().signal): AsyncIterable<AgentOutput> {
     const runtime = new RemoteA2aRuntime(new RemoteConnector(), Logger.silent(), new Metrics());
+    return runtime.run(this.outside(turn), signal);
+  }
+
+  /** The turn with its way to the outside. */
+  outside<T extends Turn>(turn: T): T {
     const outbound = this.outbound.forTenant(turn.tenantId, () => Promise.resolve(this.lists));
-    return runtime.run({ ...turn, outbound }, signal);
+    return { ...turn, outbound };
   }
 
   run(turn: Turn): Promise<AgentOutput[]> {

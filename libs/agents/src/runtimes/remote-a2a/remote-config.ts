@@ -25,8 +25,8 @@ export const remoteConfigSchema = z
     headers: secretHeaders.prefault({}),
     /** Signs in at the origin of the card (OAuth 2.1). */
     oauth: oauthSettings
-      .refine(({ credentials }) => credentials === 'tenant', {
-        error: 'must be tenant: callers cannot sign in at a remote agent themselves',
+      .refine(({ credentials }) => credentials !== 'perCaller', {
+        error: 'must be tenant or exchange: callers cannot sign in at a remote agent themselves',
         path: ['credentials'],
       })
       .optional(),

@@ -1,6 +1,8 @@
 import { TaskState } from '@baton/a2a';
 import { Elsewhere, answerIn, endOf, turnAt } from '../../../../../test/support/agents/remote.js';
-import { turnSecrets } from '../../../../../test/support/agents/turns.js';
+import { NO_ACCESS_TOKENS, turnSecrets } from '../../../../../test/support/agents/turns.js';
+import { remoteConfigSchema } from './remote-config.js';
+import { RemoteConnector } from './remote-connector.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
 const elsewhere = new Elsewhere();
@@ -48,6 +50,28 @@ describe('the connection to an agent elsewhere', () => {
     expect(asked).toContainEqual([remote.url, 'old']);
     // Before the message was sent.
     expect(noted).toEqual([[{ kind: 'remote-agent', name: new URL(remote.url).host }, false]]);
+  });
+
+  it('keeps no card that was read with the sign-in of a caller', async () => {
+    const oauth = { credentials: 'exchange', issuer: 'https://id.example', clientId: 'b', clientSecret: 's' };
+    const cardsOf = async (how: object) => {
+      const remote = await elsewhere.start({ token: 'sesame' });
+      const connector = new RemoteConnector();
+      const turn = turnAt(remote.url, 'hi', { oauth: how });
+      const config = remoteConfigSchema.parse(turn.agent.definition.config);
+      const { signal } = new AbortController();
+      for (const token of ['sesame', 'sesame', 'another']) {
+        const tokens = { ...NO_ACCESS_TOKENS, get: () => Promise.resolve(token) };
+        const secrets = turnSecrets({}, undefined, tokens);
+        await connector
+          .connect({ ...elsewhere.outside(turn), secrets }, config, signal)
+          .catch(() => undefined);
+      }
+      return remote.methods.length;
+    };
+    // A refused token is asked for once more.
+    expect(await cardsOf(oauth)).toBe(4);
+    expect(await cardsOf({})).toBe(1);
   });
 
   it('says that nobody is signed in', async () => {

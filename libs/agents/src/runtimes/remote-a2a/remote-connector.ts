@@ -1,5 +1,5 @@
 import { messageOf } from '@baton/telemetry';
-import { type AgentCard, type AgentInterface, isEventStream, originOf } from '@baton/a2a';
+import { type AgentCard, type AgentInterface, isEventStream, isOfCaller, originOf } from '@baton/a2a';
 import {
   type Client,
   ClientFactory,
@@ -92,8 +92,9 @@ export class RemoteConnector {
     this.cards.delete(keyOf(turn, config));
   }
 
-  /** The cache key has tenant and agent, because a card may depend on credentials. */
+  /** The cache key has tenant and agent, because a card may depend on credentials. Those of a caller get no card of another one. */
   private async cardOf(turn: Turn, config: RemoteConfig, fetchImpl: typeof fetch, signal: AbortSignal) {
+    if (config.oauth && isOfCaller(config.oauth)) return readCard(config, fetchImpl, signal);
     const key = keyOf(turn, config);
     const known = this.cards.get(key);
     if (known) return known;
@@ -194,7 +195,7 @@ const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 /** Maximum size of a card. */
 export const MAX_CARD_BYTES = 1024 * 1024;
 
-/** The sign-in of the tenant at the agent. Undefined: its settings have none. Throws RemoteFailure unless somebody is signed in. */
+/** The sign-in of the tenant, or of the caller, at the agent. Undefined: its settings have none. Throws RemoteFailure unless somebody is signed in. */
 async function signIn({ secrets }: Turn, { card, oauth }: RemoteConfig): Promise<SignedInFetch | undefined> {
   if (!oauth) return undefined;
   const signedIn = new SignedInFetch(secrets, card, oauth);
