@@ -1,6 +1,15 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { packAgent, unpackAgent } from './agent-archive.js';
 import { agentCode } from './agent-code.js';
@@ -50,6 +59,26 @@ describe('the kept code of an agent', () => {
     expect(await unpackAgent(() => Promise.reject(new Error('no')), { slug: 'a', code, directory })).toBe(
       folder,
     );
+  });
+
+  it('is whole for each of several turns that need it at the same time', async () => {
+    const files = Array.from({ length: 300 }, (_, n) => [`a/lib/${n}.mjs`, `export default ${n};`] as const);
+    const directory = agentsWith(Object.fromEntries(files));
+    const code = await agentCode(directory, 'a');
+    const archive = await packAgent(directory, 'a');
+    const kept = join(root, 'tmp', `baton-agents-${process.getuid?.() ?? 0}`, '.kept');
+    // The others come while the first one writes.
+    const late = async (): Promise<Buffer> => {
+      while (!existsSync(kept) || readdirSync(kept).length === 0) await setImmediate();
+      return archive;
+    };
+    const archives = [() => Promise.resolve(archive), late, late];
+    const folders = await Promise.all(
+      archives.map((read) => unpackAgent(read, { slug: 'a', code, directory })),
+    );
+    expect(new Set(folders).size).toBe(1);
+    expect(readdirSync(join(folders[0]!, 'lib'))).toHaveLength(300);
+    expect(readdirSync(kept)).toEqual([`a-${code}`]);
   });
 
   it('runs only with its hash', async () => {

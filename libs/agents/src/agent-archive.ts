@@ -1,5 +1,5 @@
 import { parseJsonBody } from '@baton/a2a';
-import { mkdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
@@ -73,18 +73,20 @@ export async function unpackAgent(
   if (await stat(folder).catch(() => undefined)) return folder;
   const packed = await archive();
   if (!packed) return undefined;
-  // Another worker of this machine may make it at the same time. A rename is atomic.
-  const begun = `${kept}.${process.pid}`;
-  await rm(begun, { recursive: true, force: true });
-  await write(packed, begun, slug);
-  const found = await agentCode(begun, slug);
-  if (found !== code) throw new Error(`the kept code of the agent "${slug}" is not ${code}, but ${found}`);
-  await link(join(directory, slug, PACKAGES), join(begun, slug, PACKAGES));
-  await link(await packagesAbove(directory), join(begun, PACKAGES));
-  await rename(begun, kept).catch(async (error: unknown) => {
+  // Another turn of this worker, or another worker of this machine, may make it at the same time. A rename is atomic.
+  const begun = await mkdtemp(`${kept}.`);
+  try {
+    await write(packed, begun, slug);
+    const found = await agentCode(begun, slug);
+    if (found !== code) throw new Error(`the kept code of the agent "${slug}" is not ${code}, but ${found}`);
+    await link(join(directory, slug, PACKAGES), join(begun, slug, PACKAGES));
+    await link(await packagesAbove(directory), join(begun, PACKAGES));
+    await rename(begun, kept).catch(async (error: unknown) => {
+      if (!(await stat(folder).catch(() => undefined))) throw error;
+    });
+  } finally {
     await rm(begun, { recursive: true, force: true });
-    if (!(await stat(folder).catch(() => undefined))) throw error;
-  });
+  }
   return folder;
 }
 

@@ -52,6 +52,12 @@ describe('logger', () => {
     expect(JSON.stringify(lines[0])).toMatch(/no route.*unplugged/);
   });
 
+  it('writes what was thrown and is no error', () => {
+    const { logger, lines } = recording('info');
+    for (const err of ['a text', undefined, null, 7]) logger.error('failed', { err });
+    expect(lines.map(({ err }) => err)).toEqual(['a text', undefined, null, 7]);
+  });
+
   it('calls an error by its name, whatever a bundler calls its class', () => {
     const { logger, lines } = recording('info');
     class Renamed2 extends Error {

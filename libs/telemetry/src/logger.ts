@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import type { Environment } from '@baton/config';
 import { LRUCache } from 'lru-cache';
 import pino from 'pino';
@@ -76,11 +77,13 @@ export class Logger {
   }
 }
 
-/** Errors go by their `name`: a bundle may have renamed their class. */
-const ERROR = pino.stdSerializers.wrapErrorSerializer((error) => {
-  error.type = error.raw.name;
+/** Errors go by their `name`: a bundle may have renamed their class. What else was thrown is written as it is. */
+const ERROR = (thrown: unknown): unknown => {
+  if (!(thrown instanceof Error || types.isNativeError(thrown))) return thrown;
+  const error = pino.stdSerializers.err(thrown);
+  error.type = thrown.name;
   return error;
-});
+};
 
 /**
  * The root logger of a process.

@@ -8,7 +8,7 @@ import {
   isTransient,
   RunStore,
 } from '@baton/database';
-import { Logger, messageOf } from '@baton/telemetry';
+import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { dirname } from 'node:path';
 import { undoneBy } from '../forks/fork-metadata.js';
@@ -82,7 +82,7 @@ export class PinnedAgents {
       // It is there again when Postgres is: other code would be wrong.
       if (isTransient(error) || error instanceof DatabaseUnavailableError) throw error;
       this.logger.error('the kept code of an agent cannot be used', {
-        err: messageOf(error),
+        err: error,
         agent: slug,
         code: begun,
       });
