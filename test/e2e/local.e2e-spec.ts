@@ -197,10 +197,15 @@ describe('npm start', () => {
     expect(processes.length).toBeGreaterThanOrEqual(3);
     first.signal('SIGKILL');
     await first.exited;
+    // As if it had died before the agent was made.
+    const { url, tenant, token } = demo();
+    writeFileSync(join(home.path, 'demo.json'), JSON.stringify({ url, tenant, token }));
     const again = start();
     await again.ready();
     expect(processes.filter(({ pid }) => isRunning(pid))).toEqual([]);
     expect((await echo().call('GetTask', { id: taskId })).result?.id).toBe(taskId);
+    expect(again.output).toContain('First task: the agent "guide" has answered one');
+    expect((await rest('agents/guide')).status).toBe(200);
     first = again;
   });
 

@@ -12,9 +12,8 @@ const MESSAGING_MS = 5000;
 /**
  * The tenant `demo`, which has the same limits as any other, and a token of it with all scopes, made at the first start and
  * kept in `demo.json`; a token that is no longer good is replaced. Rejects if the database or the messaging of `environment` can't be reached.
- * @returns them, and whether the tenant was made now
  */
-export async function prepareDemo(environment: Environment, home: Home): Promise<Demo & { isNew: boolean }> {
+export async function prepareDemo(environment: Environment, home: Home): Promise<Demo> {
   const catalog = new CatalogClient(environment.databaseDirectUrl, {
     systemKey: environment.databaseSystemKey,
   });
@@ -24,14 +23,13 @@ export async function prepareDemo(environment: Environment, home: Home): Promise
   try {
     await messaging.start(MESSAGING_MS);
     const tenants = new TenantStore(catalog);
-    const found = await tenants.bySlug(SLUG);
-    const tenant = found ?? (await tenants.create(SLUG));
+    const tenant = (await tenants.bySlug(SLUG)) ?? (await tenants.create(SLUG));
     const tokens = new TokenService(new TokenStore(catalog, environment), messaging, log, environment);
     const token = (await keptToken(tokens, home, tenant.id)) ?? (await newToken(tokens, tenant.id));
     const { modelUrl } = home.readDemo() ?? {};
     const demo = { url: environment.publicUrl, tenant: SLUG, token, ...(modelUrl && { modelUrl }) };
     home.writeDemo(demo);
-    return { ...demo, isNew: !found };
+    return demo;
   } finally {
     await Promise.all([messaging.close(), catalog.close()]);
   }

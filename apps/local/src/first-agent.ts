@@ -40,22 +40,35 @@ export class FirstAgent {
     private readonly token: string,
   ) {}
 
-  /** Makes the agent, and has it answer one message. Rejects with the reason if one of them fails. */
-  async make(modelUrl: string): Promise<void> {
-    await this.call('PUT', `/v1/agents/${SLUG}`, documentOf(modelUrl));
+  /**
+   * Makes the agent, and has it answer one message. Rejects with the reason if one of them fails.
+   * @returns false: there is another agent of that name, which stays as it is
+   */
+  async make(modelUrl: string): Promise<boolean> {
+    const document = documentOf(modelUrl);
+    const found = await this.definition();
+    if (found && found.config?.model !== document.config.model) return false;
+    await this.call('PUT', `/v1/agents/${SLUG}`, document);
     const message = { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: QUESTION }] };
     const request = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } };
     await this.call('POST', `/agents/${SLUG}`, request);
+    return true;
   }
 
   /** Tells the agent where its model is now, if it is still that of an earlier start. An agent that was deleted stays deleted. */
   async moveModel(from: string, to: string): Promise<void> {
-    const answer = await this.fetch('GET', `/v1/agents/${SLUG}`);
-    if (!answer.ok) return;
-    const { definition } = (await answer.json()) as { definition: { config?: { baseUrl?: string } } };
-    if (definition.config?.baseUrl !== from) return;
+    const definition = await this.definition();
+    if (definition?.config?.baseUrl !== from) return;
     const config = { ...definition.config, baseUrl: to };
     await this.call('PUT', `/v1/agents/${SLUG}`, { ...definition, config });
+  }
+
+  /** That of the agent; undefined: there is none of that name. */
+  private async definition(): Promise<{ config?: { baseUrl?: string; model?: string } } | undefined> {
+    const answer = await this.fetch('GET', `/v1/agents/${SLUG}`);
+    if (!answer.ok) return undefined;
+    return ((await answer.json()) as { definition: { config?: { baseUrl?: string; model?: string } } })
+      .definition;
   }
 
   private async call(method: string, path: string, body: object): Promise<void> {

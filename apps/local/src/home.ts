@@ -10,7 +10,7 @@ export interface Demo {
   url: string;
   tenant: string;
   token: string;
-  /** Base URL of the scripted model at the last start, for the next one to take the same port. */
+  /** Base URL of the scripted model at the last start, for the next one to take the same port. Unset: its agent is not made yet. */
   modelUrl?: string;
 }
 

@@ -86,7 +86,7 @@ export class LocalBaton {
     const variables = { ...services, ...(await this.masterKey(migrating)) };
     const environment = loadEnvironment({ ...this.source, ...variables });
     await this.compareMasterKey(environment);
-    const { isNew, ...demo } = await orTell(prepareDemo(environment, this.home), redis.remedy);
+    const demo = await orTell(prepareDemo(environment, this.home), redis.remedy);
     const runtime = { databaseUrl: environment.databaseDirectUrl, redisUrl: environment.redisUrl ?? null };
     this.home.writeRuntime(runtime);
     const numbers = Array.from({ length: this.local.workers }, (_, index) => index + 1);
@@ -102,7 +102,7 @@ export class LocalBaton {
     this.home.writeRuntime({ ...runtime, managementUrl });
     const metrics = `${managementUrl}/metrics`;
     const grpc = `${new URL(demo.url).hostname}:${ports.GRPC_PORT}`;
-    const guide = await this.prepareGuide(demo, isNew, ownUrl(host, String(port)));
+    const guide = await this.prepareGuide(demo, ownUrl(host, String(port)));
     const notes = [postgres.note, redis.note, this.agentsNote(), ...guide, reachNote(host)];
     return { demo, signInUrl: link?.url, grpc, metrics, notes };
   }
@@ -133,11 +133,11 @@ export class LocalBaton {
   }
 
   /**
-   * Starts the scripted model. In a tenant that is new it also makes the agent that uses it, with one task. Never rejects: Baton is of use
+   * Starts the scripted model. The first start also makes the agent that uses it, with one task. Never rejects: Baton is of use
    * without them.
    * @returns what to tell
    */
-  private async prepareGuide(demo: Demo, isNew: boolean, url: string): Promise<string[]> {
+  private async prepareGuide(demo: Demo, url: string): Promise<string[]> {
     // The model is on this machine.
     if (this.source.OUTBOUND_ALLOW?.trim()) return [];
     try {
@@ -148,10 +148,11 @@ export class LocalBaton {
       );
       const modelUrl = this.model.url;
       const agent = new FirstAgent(url, demo.token);
-      if (isNew) await agent.make(modelUrl);
-      else if (former !== undefined && former !== modelUrl) await agent.moveModel(former, modelUrl);
+      // A start that has died before it had made the agent has kept no address of its model.
+      const isMade = former === undefined && (await agent.make(modelUrl));
+      if (former !== undefined && former !== modelUrl) await agent.moveModel(former, modelUrl);
       this.home.writeDemo({ ...demo, modelUrl });
-      return isNew ? ['First task: the agent "guide" has answered one; the console shows how.'] : [];
+      return isMade ? ['First task: the agent "guide" has answered one; the console shows how.'] : [];
     } catch (error) {
       return [`The example agent "guide" is not ready: ${messageOf(error)}`];
     }
