@@ -59,6 +59,19 @@ describeConsole('agents in the console', () => {
     await baton.expectAccessible(page);
   });
 
+  it('are cards on a telephone, and still rows of a table', async () => {
+    const context = { viewport: { width: 390, height: 800 } };
+    const page = await baton.open({ token: tenant.token, path: '/agents', context });
+    const table = page.getByRole('table', { name: 'Agents' });
+    await table.getByRole('row').filter({ hasText: 'Mine' }).getByRole('cell').first().waitFor();
+    expect(await baton.widthOf(page)).toBeLessThanOrEqual(390);
+    const wider = await page
+      .getByRole('region', { name: 'Agents' })
+      .evaluate((it: { scrollWidth: number; clientWidth: number }) => it.scrollWidth - it.clientWidth);
+    expect(wider).toBe(0);
+    await baton.expectAccessible(page);
+  });
+
   it('are listed with how they were used in the last week', async () => {
     const caller = new RawCaller(`${baton.url}/agents/mine`, tenant.token);
     for (const echo of [{}, {}, {}, { fail: 'failed' }])

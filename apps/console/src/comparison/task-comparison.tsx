@@ -1,4 +1,4 @@
-import { Badge, Stack, Table, Text } from '@mantine/core';
+import { Stack, Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { diffWordsWithSpace } from 'diff';
@@ -8,6 +8,7 @@ import { isTerminal, isWaiting } from '../a2a/task-states';
 import type { Part } from '../components/part-view';
 import type { TenantSchemas } from '@baton/contract';
 import { lengthText } from '../a2a/task-length';
+import { StateWord } from '../components/state-word';
 import styles from './task-comparison.module.css';
 
 type Task = TenantSchemas['Task'];
@@ -72,13 +73,8 @@ export function TaskComparison({
           <Table.Tbody>
             {rows.map(([name, left, right]) => (
               <Table.Tr key={name}>
-                <Table.Th scope="row">
-                  {name}{' '}
-                  {name !== 'Task' && left !== right && (
-                    <Badge variant="outline" c="inherit" tt="none">
-                      differs
-                    </Badge>
-                  )}
+                <Table.Th scope="row" style={{ verticalAlign: 'top' }}>
+                  {name} {name !== 'Task' && left !== right && <StateWord colour="blue" word="differs" />}
                 </Table.Th>
                 {[left, right].map((text, index) => (
                   // The two columns never change their places.

@@ -8,7 +8,12 @@ const MUCH = 0.1;
 export function FailedShare({ of: { tasks, failed } }: { of: { tasks: number; failed: number } }) {
   const isMuch = failed / tasks >= MUCH;
   return (
-    <Text inherit component="span" {...(isMuch && { c: 'var(--mantine-color-error)', fw: 700 })}>
+    <Text
+      inherit
+      component="span"
+      style={{ whiteSpace: 'nowrap' }}
+      {...(isMuch && { c: 'var(--mantine-color-error)', fw: 700 })}
+    >
       {PERCENT.format(failed / tasks)} ({failed} of {tasks})
     </Text>
   );

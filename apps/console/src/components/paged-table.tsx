@@ -1,6 +1,7 @@
-import { Button, Group, Skeleton, Stack, Table } from '@mantine/core';
+import { Button, Group, Skeleton, Stack } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import { DataTable } from './data-table';
 import { ErrorView } from './error-view';
 
 /** A page of a list, as the REST API answers. */
@@ -49,28 +50,11 @@ export function PagedTable<T>({
   return (
     <Stack>
       {list.error && <ErrorView error={list.error} retry={() => void list.refetch()} />}
-      <Table.ScrollContainer minWidth="40rem" type="native" tabIndex={0} aria-label={name} role="region">
-        <Table aria-label={name}>
-          <Table.Thead>
-            <Table.Tr>
-              {columns.map(({ title }) => (
-                <Table.Th key={title} scope="col">
-                  {title}
-                </Table.Th>
-              ))}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {entries.map((entry) => (
-              <Table.Tr key={idOf(entry)}>
-                {columns.map(({ title, cell }) => (
-                  <Table.Td key={title}>{cell(entry)}</Table.Td>
-                ))}
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <DataTable
+        name={name}
+        titles={columns.map(({ title }) => title)}
+        rows={entries.map((entry) => ({ key: idOf(entry), cells: columns.map(({ cell }) => cell(entry)) }))}
+      />
       {list.hasNextPage && (
         <Group justify="center">
           <Button

@@ -85,7 +85,7 @@ function Frame({
               <img src={icon} alt="" />
               Baton
             </Anchor>
-            <Text size="sm" truncate>
+            <Text size="sm" truncate visibleFrom="xs">
               {of}
             </Text>
           </Group>

@@ -1,9 +1,12 @@
-import { Alert, Anchor, Badge, Button, Code, List, Table, Text } from '@mantine/core';
+import { Alert, Anchor, Button, Code, List, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
 import { ErrorView } from '../../components/error-view';
 import { FailedShare } from '../../components/failed-share';
 import { Page } from '../../components/page';
+import { SimpleTable } from '../../components/simple-table';
+import { StateWord } from '../../components/state-word';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
 import { durationText } from '../../components/duration';
@@ -12,7 +15,8 @@ import type { Agent } from './agents-api';
 import { agentsQuery, type LoadFailure } from '../../api/agents-query';
 
 const USE_DAYS = 7;
-const USE_TITLES = ['Tasks a day', 'Failed', '95 % within', 'Cost', 'Last task'];
+const TITLES = ['Agent', 'Name', 'Runtime', 'Origin', 'Version', 'State'];
+const USE_TITLES = ['Tasks a day', 'Failed', '95% within', 'Cost', 'Last task'];
 const NUMBER = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 
 /** The agents that the caller sees, and those that could not be loaded. */
@@ -33,40 +37,31 @@ export function AgentsPage() {
       {error && <ErrorView error={error} retry={() => void refetch()} />}
       {data && data.failures.length > 0 && <LoadFailures failures={data.failures} />}
       {data && (
-        <Table.ScrollContainer minWidth={900} type="native" tabIndex={0} role="region" aria-label="Agents">
-          <Table aria-label="Agents" verticalSpacing="xs">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Agent</Table.Th>
-                <Table.Th>Name</Table.Th>
-                <Table.Th>Runtime</Table.Th>
-                <Table.Th>Origin</Table.Th>
-                <Table.Th>Version</Table.Th>
-                <Table.Th>State</Table.Th>
-                {use && USE_TITLES.map((title) => <Table.Th key={title}>{title}</Table.Th>)}
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {data.agents.map(({ id, slug, name, description, runtime, origin, enabled, ...versions }) => (
-                <Table.Tr key={slug}>
-                  <Table.Td>
-                    <Anchor component={Link} to={`/agents/${slug}`} underline="always">
-                      {slug}
-                    </Anchor>
-                  </Table.Td>
-                  <Table.Td title={description}>{name}</Table.Td>
-                  <Table.Td>{runtime}</Table.Td>
-                  <Table.Td>{origin}</Table.Td>
-                  <Table.Td>{versionText(versions)}</Table.Td>
-                  <Table.Td>
-                    <EnabledBadge enabled={enabled} />
-                  </Table.Td>
-                  {use && <UseCells of={use.usage.find(({ key }) => key === id)} currency={use.currency} />}
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </Table.ScrollContainer>
+        <SimpleTable
+          name="Agents"
+          titles={use ? [...TITLES, ...USE_TITLES] : TITLES}
+          rows={data.agents.map(({ id, slug, name, description, runtime, origin, enabled, ...versions }) => ({
+            key: slug,
+            cells: [
+              <Anchor key="slug" component={Link} to={`/agents/${slug}`} size="sm" underline="always">
+                {slug}
+              </Anchor>,
+              <span key="name" title={description}>
+                {name}
+              </span>,
+              runtime,
+              origin,
+              versionText(versions),
+              <EnabledBadge key="state" enabled={enabled} />,
+              ...(use
+                ? cellsOfUse(
+                    use.usage.find(({ key }) => key === id),
+                    use.currency,
+                  )
+                : []),
+            ],
+          }))}
+        />
       )}
       {data && use && (
         <Text size="sm">Tasks, failures, time and cost are those of the last {USE_DAYS} days.</Text>
@@ -87,26 +82,20 @@ function versionText({
 }
 
 /** How an agent was used, of the days that `USE_TITLES` are about. @param of unset: it was not used */
-function UseCells({ of, currency }: { of: Usage['usage'][number] | undefined; currency: string | null }) {
+function cellsOfUse(of: Usage['usage'][number] | undefined, currency: string | null): ReactNode[] {
   const isUsed = of !== undefined && of.tasks > 0;
-  return (
-    <>
-      <Table.Td>{NUMBER.format((of?.tasks ?? 0) / USE_DAYS)}</Table.Td>
-      <Table.Td>{isUsed ? <FailedShare of={of} /> : '–'}</Table.Td>
-      <Table.Td>{of?.p95_seconds === undefined ? '–' : durationText(of.p95_seconds * 1_000)}</Table.Td>
-      <Table.Td>{currency === null || !of ? '–' : moneyIn(currency)(of.cost ?? 0)}</Table.Td>
-      <Table.Td>
-        <Time at={of?.last_ended_at ?? null} />
-      </Table.Td>
-    </>
-  );
+  return [
+    NUMBER.format((of?.tasks ?? 0) / USE_DAYS),
+    isUsed ? <FailedShare key="failed" of={of} /> : '–',
+    of?.p95_seconds === undefined ? '–' : durationText(of.p95_seconds * 1_000),
+    currency === null || !of ? '–' : moneyIn(currency)(of.cost ?? 0),
+    <Time key="last" at={of?.last_ended_at ?? null} />,
+  ];
 }
 
 /** Whether an agent takes messages. */
 export const EnabledBadge = ({ enabled }: { enabled: boolean }) => (
-  <Badge variant="outline" color={enabled ? 'green.9' : 'gray.7'} c="inherit">
-    {enabled ? 'enabled' : 'disabled'}
-  </Badge>
+  <StateWord colour={enabled ? 'green' : 'gray'} word={enabled ? 'enabled' : 'disabled'} />
 );
 
 function LoadFailures({ failures }: { failures: LoadFailure[] }) {

@@ -1,8 +1,10 @@
-import { Badge, Code, Text } from '@mantine/core';
+import { Code, Text } from '@mantine/core';
 import { answerOf, api } from '../../api/client';
 import { EmptyState } from '../../components/empty-state';
 import { PagedTable } from '../../components/paged-table';
 import { ScopedPage } from '../../components/scoped';
+import { ShortId } from '../../components/short-id';
+import { StateWord } from '../../components/state-word';
 import { Time } from '../../components/time';
 import { COMMAND_LINE } from '../../command-line';
 
@@ -24,8 +26,18 @@ export function AuditPage() {
             cell: ({ actor: { kind, key, name } }) => <span title={key}>{name ?? (key || kind)}</span>,
           },
           { title: 'Action', cell: ({ action }) => <Code>{action}</Code> },
-          { title: 'On', cell: ({ target: { kind, name } }) => `${kind} ${name}` },
-          { title: 'Outcome', cell: ({ outcome }) => <Badge variant="outline">{outcome}</Badge> },
+          {
+            title: 'On',
+            cell: ({ target: { kind, name } }) => (
+              <>
+                {kind} <ShortId id={name} />
+              </>
+            ),
+          },
+          {
+            title: 'Outcome',
+            cell: ({ outcome }) => <StateWord colour={outcome === 'ok' ? 'green' : 'red'} word={outcome} />,
+          },
           { title: 'From', cell: ({ source }) => source ?? '–' },
           {
             title: 'Details',

@@ -1,4 +1,4 @@
-import { Anchor, Group, List, Paper, Skeleton, Text } from '@mantine/core';
+import { Anchor, List, Paper, SimpleGrid, Skeleton, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -49,24 +49,26 @@ export function HomePage() {
         </EmptyState>
       ) : (
         <Section title={`Tasks of the last ${DAYS} days`}>
-          <Group gap="md">
+          <SimpleGrid cols={{ base: 2, md: 4 }} spacing="sm" maw="56rem">
             <Figure label={`Tasks in ${WEEK} days`}>{NUMBER.format(tasks)}</Figure>
             <Figure label={`Failed in ${WEEK} days`}>
               {tasks === 0 ? '–' : <FailedShare of={{ tasks, failed }} />}
             </Figure>
             {currency !== null && <Figure label={`Cost in ${WEEK} days`}>{moneyIn(currency)(cost)}</Figure>}
             <Waiting />
-          </Group>
+          </SimpleGrid>
           <DaysChart days={all} />
           <Text size="sm">
             The lower part of a bar has failed. <Way to="/usage">All numbers</Way>
           </Text>
         </Section>
       )}
-      <Agents />
-      <Parked />
-      {can('tasks:read', 'schedules:write') && <Schedules />}
-      {can('admin') && <Webhooks />}
+      <Stack gap="lg" mt="xs">
+        <Agents />
+        <Parked />
+        {can('tasks:read', 'schedules:write') && <Schedules />}
+        {can('admin') && <Webhooks />}
+      </Stack>
     </Page>
   );
 }
@@ -74,18 +76,18 @@ export function HomePage() {
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, each) => all + each, 0);
 
 const Figure = ({ label, children }: { label: string; children: ReactNode }) => (
-  <Paper withBorder px="md" py="sm" miw="10rem" radius="md">
+  <Paper withBorder px="md" py="sm" radius="md">
     <Text size="xs" c="dimmed">
       {label}
     </Text>
-    <Text size="xl" fw={700} component="div">
+    <Text fz={{ base: 'lg', sm: 'xl' }} fw={700} component="div">
       {children}
     </Text>
   </Paper>
 );
 
-const Way = ({ to, children }: { to: string; children: ReactNode }) => (
-  <Anchor component={Link} to={to} size="sm" underline="always">
+const Way = ({ to, inherit = false, children }: { to: string; inherit?: boolean; children: ReactNode }) => (
+  <Anchor component={Link} to={to} {...(inherit ? { inherit } : { size: 'sm' })} underline="always">
     {children}
   </Anchor>
 );
@@ -96,7 +98,7 @@ function Waiting() {
   if (tasks.length === 0) return null;
   return (
     <Figure label="Waits for you">
-      <Way to="/inbox">
+      <Way to="/inbox" inherit>
         {tasks.length}
         {hasNextPage && '+'}
       </Way>
@@ -121,7 +123,7 @@ function Trouble({
       {lines.length === 0 ? (
         <Text size="sm">{none}</Text>
       ) : (
-        <List size="sm" listStyleType="none">
+        <List size="sm" listStyleType="none" spacing={4}>
           {lines.slice(0, MAX_LINES)}
         </List>
       )}
@@ -147,7 +149,7 @@ function Agents() {
           {name}
         </Anchor>{' '}
         <FailedShare of={of} />
-        {of.p95_seconds !== undefined && `, 95 % within ${durationText(of.p95_seconds * 1_000)}`}
+        {of.p95_seconds !== undefined && `, 95% within ${durationText(of.p95_seconds * 1_000)}`}
       </List.Item>
     );
   });
@@ -188,7 +190,7 @@ function Schedules() {
       </List.Item>,
     ];
   });
-  return <Trouble title="Schedules in trouble" none="None." lines={lines} all="/schedules" />;
+  return <Trouble title="Schedules in trouble" none="Every schedule works." lines={lines} all="/schedules" />;
 }
 
 function Webhooks() {
@@ -205,5 +207,12 @@ function Webhooks() {
         <Way to={`/webhooks/${id}`}>{url}</Way> {healthText(health)}
       </List.Item>
     ));
-  return <Trouble title="Receivers in trouble" none="None." lines={lines} all="/webhooks" />;
+  return (
+    <Trouble
+      title="Receivers in trouble"
+      none="Every receiver takes its events."
+      lines={lines}
+      all="/webhooks"
+    />
+  );
 }

@@ -7,6 +7,7 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { PartView } from '../../components/part-view';
 import { ScopedPage } from '../../components/scoped';
+import { ShortId } from '../../components/short-id';
 import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
@@ -18,7 +19,7 @@ import { decisionPart, sendAnswer } from '../tasks/send-answer';
 /** What waits for an answer of the caller, the oldest first: questions of agents, and calls of tools to approve. */
 export function InboxPage() {
   return (
-    <ScopedPage title="Waiting for you" scopes={['agents:call']}>
+    <ScopedPage title="Inbox" scopes={['agents:call']}>
       <Inbox />
     </ScopedPage>
   );
@@ -215,7 +216,7 @@ function Waiting({
             since <Time at={at} />
           </Text>
           <TaskLink id={id}>
-            Task <Code>{id}</Code>
+            Task <ShortId id={id} />
           </TaskLink>
         </Group>
         {about !== undefined && (

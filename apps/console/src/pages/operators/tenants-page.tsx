@@ -1,4 +1,4 @@
-import { Anchor, Badge, TextInput } from '@mantine/core';
+import { Anchor, TextInput } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { answerOf, operatorApi } from '../../api/client';
 import type { OperatorSchemas } from '@baton/contract';
@@ -6,6 +6,7 @@ import { EmptyState } from '../../components/empty-state';
 import { FormButton, textOf } from '../../components/form-button';
 import { Page } from '../../components/page';
 import { PagedTable } from '../../components/paged-table';
+import { StateWord } from '../../components/state-word';
 import { Time } from '../../components/time';
 import { COMMAND_LINE } from '../../command-line';
 
@@ -13,13 +14,9 @@ type Tenant = OperatorSchemas['Tenant'];
 
 /** Whether a tenant may call. */
 export function TenantState({ tenant }: { tenant: Tenant }) {
-  if (tenant.deleting_at !== null) return <Badge variant="outline">being deleted</Badge>;
-  if (tenant.suspended_at === null) return <Badge variant="outline">active</Badge>;
-  return (
-    <Badge variant="outline" color="red">
-      suspended
-    </Badge>
-  );
+  if (tenant.deleting_at !== null) return <StateWord colour="gray" word="being deleted" />;
+  if (tenant.suspended_at === null) return <StateWord colour="green" word="active" />;
+  return <StateWord colour="red" word="suspended" />;
 }
 
 /** All tenants by their slugs. */

@@ -1,8 +1,9 @@
-import { Badge, Skeleton, Text, Title } from '@mantine/core';
+import { Skeleton, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
+import { StateWord } from '../../components/state-word';
 import { Time } from '../../components/time';
 import { SimpleTable } from '../../components/simple-table';
 import { workersQuery } from './workers';
@@ -50,14 +51,11 @@ export function WorkersPage() {
                   {worker.host}, process {worker.pid}
                   <Text size="xs">{worker.id}</Text>
                 </>,
-                <Badge
+                <StateWord
                   key="state"
-                  variant="outline"
-                  miw="max-content"
-                  color={worker.alive ? undefined : 'red'}
-                >
-                  {worker.alive ? 'alive' : 'silent'}
-                </Badge>,
+                  colour={worker.alive ? 'green' : 'red'}
+                  word={worker.alive ? 'alive' : 'silent'}
+                />,
                 `${worker.running} of ${worker.concurrency}`,
                 worker.alive ? Math.max(0, worker.concurrency - worker.running) : 0,
                 worker.memory_bytes === null ? '–' : `${Math.round(worker.memory_bytes / MIB)} MiB`,

@@ -1,4 +1,4 @@
-import { Alert, Badge, Button, Group, Skeleton, Stack, Text, TextInput, Textarea } from '@mantine/core';
+import { Alert, Button, Group, Skeleton, Stack, Text, TextInput, Textarea } from '@mantine/core';
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { answerOf, api } from '../../api/client';
 import type { TenantSchemas } from '@baton/contract';
@@ -8,6 +8,7 @@ import { ErrorView } from '../../components/error-view';
 import { FormButton, textOf } from '../../components/form-button';
 import { PagedTable } from '../../components/paged-table';
 import { TaskLink } from '../../components/task-link';
+import { StateWord } from '../../components/state-word';
 import { Time } from '../../components/time';
 import { StateBadge } from '../tasks/task-words';
 import { RecentTasks } from './recent-tasks';
@@ -75,7 +76,7 @@ export function SchedulesPage() {
             cell: ({ next_at: at, paused, paused_reason: reason }) =>
               paused ? (
                 <>
-                  <Badge variant="outline">{reason === null ? 'paused' : 'paused by Baton'}</Badge>
+                  <StateWord colour="orange" word={reason === null ? 'paused' : 'paused by Baton'} />
                   {reason !== null && <Text size="sm">{reason}</Text>}
                 </>
               ) : (
@@ -109,7 +110,10 @@ export function SchedulesPage() {
                 </TaskLink>
               )),
           },
-          { title: 'Last ten tasks', cell: ({ recent_tasks: tasks }) => <RecentTasks tasks={tasks} /> },
+          {
+            title: 'Last ten tasks',
+            cell: ({ recent_tasks: tasks }) => (tasks.length === 0 ? null : <RecentTasks tasks={tasks} />),
+          },
           {
             title: 'Actions',
             cell: (schedule) => {

@@ -87,7 +87,11 @@ export function SignInPage() {
               data-autofocus
               autoFocus
             />
-            <Button type="submit" variant="light" loading={withToken.isPending}>
+            <Button
+              type="submit"
+              variant={settings.data?.oidc ? 'light' : 'filled'}
+              loading={withToken.isPending}
+            >
               Sign in
             </Button>
           </Stack>

@@ -5,6 +5,7 @@ import type { Artifact, Message } from '../../a2a/artifacts';
 import { isTerminal, isWaiting } from '../../a2a/task-states';
 import { Section } from '../../components/section';
 import { TaskLink } from '../../components/task-link';
+import { tokensText } from '../../components/tokens-text';
 import { Time } from '../../components/time';
 import { useCaller } from '../../session/caller';
 import { usePrincipalName } from '../../session/principal-names';
@@ -214,7 +215,10 @@ function usageFacts({ model_calls: calls, currency }: Task): [string, string][] 
   if (calls.length === 0) return [];
   const sum = (of: (call: (typeof calls)[number]) => number): number =>
     calls.reduce((total, call) => total + of(call), 0);
-  const tokens = `${sum((call) => call.input_tokens)} → ${sum((call) => call.output_tokens)} tokens`;
+  const tokens = `${tokensText(
+    sum((call) => call.input_tokens),
+    sum((call) => call.output_tokens),
+  )} tokens`;
   const cost = `${Number(sum((call) => call.cost ?? 0).toFixed(6))} ${currency ?? ''}`;
   const isWhole = calls.length < MAX_MODEL_CALLS;
   return [

@@ -9,6 +9,7 @@ import { ConfirmButton } from '../../components/confirm-button';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { Json, type Part, PartView } from '../../components/part-view';
+import { shortId } from '../../components/uuid';
 import { AnswerForm } from './answer-form';
 import { Descendants } from './task-children';
 import { Console } from './task-console';
@@ -21,7 +22,7 @@ import { keepTab, keptTab, readTab, TABS, type TaskTab } from './task-tabs';
 import { Timeline } from './task-timeline';
 import { Trace } from './task-trace';
 import { ModelCalls, Runs, Steps } from './task-work';
-import { shortId, type Task } from './task-words';
+import type { Task } from './task-words';
 
 const route = getRouteApi('/app/tasks/$id');
 

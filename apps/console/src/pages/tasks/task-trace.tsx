@@ -9,6 +9,7 @@ import { ErrorView } from '../../components/error-view';
 import { Json, PartView } from '../../components/part-view';
 import { Section } from '../../components/section';
 import { TaskLink } from '../../components/task-link';
+import { tokensText } from '../../components/tokens-text';
 import { Time } from '../../components/time';
 import { VirtualList } from '../../components/virtual-list';
 import { useCaller } from '../../session/caller';
@@ -44,7 +45,9 @@ const traceQuery = (id: string, isLive: boolean) => ({
   queryFn: ({ signal }: { signal: AbortSignal }) => readTrace(id, signal),
   refetchInterval: ({ state: { data } }: { state: { data?: TraceAnswer | undefined } }): number | false => {
     const spans = data?.spans ?? [];
-    if (isLive) return spans.length > LONG_TRACE ? LONG_POLL_MS : POLL_MS;
+    // It was read before the end of the task.
+    const isBehind = !isLive && spans.some(({ kind, ended_at: end }) => kind === 'turn' && end === null);
+    if (isLive || isBehind) return spans.length > LONG_TRACE ? LONG_POLL_MS : POLL_MS;
     // Deliveries go on after the end of the task.
     return spans.some(({ ended_at: end }) => end === null) ? LONG_POLL_MS : false;
   },
@@ -172,7 +175,7 @@ function Detail({
         {span.answered_by !== undefined && <AnsweredBy principal={span.answered_by} />}
         {call && (
           <Text size="sm">
-            {call.input_tokens} → {call.output_tokens} tokens
+            {tokensText(call.input_tokens, call.output_tokens)} tokens
             {call.cached_tokens > 0 && `, ${call.cached_tokens} of them cached`}
             {call.cost !== null && `, ${call.cost} ${currency}`}
           </Text>

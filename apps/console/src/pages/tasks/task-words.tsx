@@ -1,7 +1,7 @@
-import { Badge } from '@mantine/core';
 import type { TenantSchemas } from '@baton/contract';
 import { isTerminal, isWaiting, STATE_COLOURS, type TaskState } from '../../a2a/task-states';
-import { UUID } from '../../components/uuid';
+import { StateWord } from '../../components/state-word';
+import { shortId } from '../../components/uuid';
 import styles from './tasks.module.css';
 
 export type ListedTask = TenantSchemas['TaskSummary'];
@@ -19,11 +19,6 @@ export const statusReason = ({
 }: ListedTask): string | undefined =>
   parked?.problem ??
   (state !== 'completed' && (isTerminal(state) || isWaiting(state)) ? (error ?? text) : undefined);
-
-/** The end of a UUID. Those of neighbours begin with the same time. Other ids, which callers have made, are whole. */
-export const shortId = (id: string): string => (UUID.test(id) ? id.slice(-SHORT_ID) : id);
-
-const SHORT_ID = 8;
 
 /** An id in a list: its end alone where the list is narrow. The whole is copied, searched for and read aloud. */
 export function ListedId({ id }: { id: string }) {
@@ -48,9 +43,3 @@ export function StateBadge({
   if (parked) return <StateWord colour="orange" word="parked" />;
   return <StateWord colour={state ? STATE_COLOURS[state] : 'gray'} word={state ?? 'unknown'} />;
 }
-
-const StateWord = ({ colour, word }: { colour: string; word: string }) => (
-  <Badge variant="light" color={colour} c="var(--mantine-color-text)" tt="none">
-    {word}
-  </Badge>
-);

@@ -1,6 +1,7 @@
 import { Text } from '@mantine/core';
 import { Section } from '../../components/section';
 import { SimpleTable } from '../../components/simple-table';
+import { tokensText } from '../../components/tokens-text';
 import { Time } from '../../components/time';
 import { type Task } from './task-words';
 import { durationText } from '../../components/duration';
@@ -18,7 +19,7 @@ export function ModelCalls({ task: { model_calls: calls, currency } }: { task: T
       <Time key="at" at={call.at} />,
       call.ms === null ? '–' : durationText(call.ms),
       call.model,
-      `${call.input_tokens} → ${call.output_tokens}`,
+      tokensText(call.input_tokens, call.output_tokens),
       call.attempt,
       outcomeOf(call),
       ...(currency === null ? [] : [call.cost ?? '–']),

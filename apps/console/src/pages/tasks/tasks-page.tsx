@@ -1,5 +1,5 @@
 import { Alert, Anchor, Button, Checkbox, Group, NativeSelect, Text, TextInput } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
+import { useDebouncedCallback, useMediaQuery } from '@mantine/hooks';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
@@ -17,6 +17,7 @@ import { usePrincipalName, usePrincipalNames } from '../../session/principal-nam
 import { STATES } from '../../a2a/task-states';
 import { lengthText } from '../../a2a/task-length';
 import { ListedId, type ListedTask, statusReason, StateBadge } from './task-words';
+import { tokensText } from '../../components/tokens-text';
 import { UUID } from '../../components/uuid';
 import { durationText } from '../../components/duration';
 import styles from './tasks.module.css';
@@ -24,6 +25,9 @@ import { COMMAND_LINE } from '../../command-line';
 
 const route = getRouteApi('/app/tasks');
 const ROW_PX = 40;
+/** The same on a narrow screen, where a row has two lines: see `tasks.module.css`. */
+const NARROW_ROW_PX = 68;
+const NARROW = '(max-width: 47.99em)';
 /** How often the newest tasks are read again, in ms. */
 const REFRESH_MS = 4_000;
 /** The same for a search, which costs the server more. */
@@ -304,14 +308,17 @@ function TaskTable({
     setScrolled(false);
     setPointed(false);
   };
+  const isNarrow = useMediaQuery(NARROW, undefined, { getInitialValueInEffect: false }) ?? false;
+  const rowPx = isNarrow ? NARROW_ROW_PX : ROW_PX;
   const rows = useVirtualizer({
     count: tasks.length,
     getScrollElement: () => scroller.current,
-    estimateSize: () => ROW_PX,
+    estimateSize: () => rowPx,
     overscan: 10,
     getItemKey: (index) => tasks[index]?.task_id ?? index,
     initialOffset: offsets.get(entry) ?? 0,
   });
+  useEffect(() => rows.measure(), [rows, rowPx]);
   const items = rows.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
   const nameOf = usePrincipalName();
@@ -351,7 +358,7 @@ function TaskTable({
                   role="row"
                   aria-rowindex={index + 2}
                   className={styles.row}
-                  style={{ height: ROW_PX, transform: `translateY(${start}px)` }}
+                  style={{ height: rowPx, transform: `translateY(${start}px)` }}
                 >
                   <Cells
                     task={task}
@@ -466,7 +473,7 @@ function Cells({
         {createdAt === undefined ? '–' : durationText(Date.now() - Date.parse(createdAt))}
       </div>
       <div role="cell">{lengthText(task) ?? '–'}</div>
-      <div role="cell">{usage ? `${usage.input_tokens} → ${usage.output_tokens}` : '–'}</div>
+      <div role="cell">{usage ? tokensText(usage.input_tokens, usage.output_tokens) : '–'}</div>
     </>
   );
 }

@@ -1,12 +1,15 @@
-import { Badge, Checkbox, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
+import { Checkbox, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
 import { answerOf, api } from '../../api/client';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
 import { FormButton, textOf, wordsOf } from '../../components/form-button';
 import { PagedTable } from '../../components/paged-table';
+import { StateWord } from '../../components/state-word';
 import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
 import { type CallerScope, useCaller } from '../../session/caller';
+
+const COLOURS = { active: 'green', expired: 'gray', revoked: 'red' } as const;
 
 /** What each scope lets a token do, in the order of the form. */
 const SCOPES: readonly [CallerScope, string][] = [
@@ -37,7 +40,7 @@ export function TokensPage() {
         columns={[
           { title: 'Name', cell: ({ name }) => name },
           { title: 'Begins with', cell: ({ prefix }) => `${prefix}…` },
-          { title: 'State', cell: ({ state }) => <Badge variant="outline">{state}</Badge> },
+          { title: 'State', cell: ({ state }) => <StateWord colour={COLOURS[state]} word={state} /> },
           { title: 'May do', cell: ({ scopes }) => scopes.join(', ') },
           { title: 'Agents', cell: ({ agents }) => agents?.join(', ') ?? 'all' },
           { title: 'Rate', cell: ({ requests_per_second: rate }) => (rate === null ? '–' : `${rate}/s`) },

@@ -1,18 +1,8 @@
-import {
-  Alert,
-  Button,
-  Group,
-  NativeSelect,
-  Progress,
-  Skeleton,
-  Stack,
-  Table,
-  Text,
-  Title,
-} from '@mantine/core';
+import { Alert, Button, Group, NativeSelect, Progress, Skeleton, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answerOf, api, fetchApi } from '../../api/client';
+import { DataTable } from '../../components/data-table';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { ScopedPage } from '../../components/scoped';
@@ -26,6 +16,7 @@ import { COMMAND_LINE } from '../../command-line';
 
 const route = getRouteApi('/app/usage');
 const NUMBER = new Intl.NumberFormat();
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' });
 
 /** What tasks have used and cost, and how much of the limits of the tenant is used. */
 export function UsagePage() {
@@ -102,38 +93,26 @@ function UsageTable({ usage }: { usage: Usage }) {
     return by === 'owner' ? principalName(key) : key;
   };
   const money = currency === null ? undefined : moneyIn(currency);
+  const titles = [KEYS[by], 'Tasks', 'Failed', 'Time (s)', 'Model calls', 'Input tokens', 'Output tokens'];
   return (
     <Stack gap="xs">
-      <Table.ScrollContainer minWidth="40rem" type="native" tabIndex={0} role="region" aria-label="Usage">
-        <Table aria-label="Usage">
-          <Table.Thead>
-            <Table.Tr>
-              {[KEYS[by], 'Tasks', 'Failed', 'Time (s)', 'Model calls', 'Input tokens', 'Output tokens'].map(
-                (title) => (
-                  <Table.Th key={title} scope="col">
-                    {title}
-                  </Table.Th>
-                ),
-              )}
-              {money && <Table.Th scope="col">Cost</Table.Th>}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {rows.map((row) => (
-              <Table.Tr key={row.key}>
-                <Table.Td>{nameOf(row.key) || 'none'}</Table.Td>
-                <Table.Td>{NUMBER.format(row.tasks)}</Table.Td>
-                <Table.Td>{NUMBER.format(row.failed)}</Table.Td>
-                <Table.Td>{NUMBER.format(Math.round(row.seconds))}</Table.Td>
-                <Table.Td>{NUMBER.format(row.calls)}</Table.Td>
-                <Table.Td>{NUMBER.format(row.input_tokens)}</Table.Td>
-                <Table.Td>{NUMBER.format(row.output_tokens)}</Table.Td>
-                {money && <Table.Td>{money(row.cost ?? 0)}</Table.Td>}
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <DataTable
+        name="Usage"
+        titles={money ? [...titles, 'Cost'] : titles}
+        rows={rows.map((row) => ({
+          key: row.key,
+          cells: [
+            by === 'day' ? DAY.format(new Date(row.key)) : nameOf(row.key) || 'none',
+            NUMBER.format(row.tasks),
+            NUMBER.format(row.failed),
+            NUMBER.format(Math.round(row.seconds)),
+            NUMBER.format(row.calls),
+            NUMBER.format(row.input_tokens),
+            NUMBER.format(row.output_tokens),
+            ...(money ? [money(row.cost ?? 0)] : []),
+          ],
+        }))}
+      />
       {!money && <Text size="sm">The operator has set no prices (MODEL_PRICES), so there are no costs.</Text>}
       {money && unpriced.length > 0 && (
         <Text size="sm">These models have no price, so they are in no cost: {unpriced.join(', ')}.</Text>
@@ -160,45 +139,37 @@ function Limits() {
       <Title order={2} size="h4" id="limits" mb="xs">
         Limits
       </Title>
-      <Table.ScrollContainer minWidth="36rem" type="native" tabIndex={0} role="region" aria-label="Limits">
-        <Table aria-label="Limits">
-          <Table.Thead>
-            <Table.Tr>
-              {['Limit', 'Used', 'At most', 'Share'].map((title) => (
-                <Table.Th key={title} scope="col">
-                  {title}
-                </Table.Th>
-              ))}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {data.limits.map(({ name, counts, max, used }) => {
-              const share = max === null || used === null ? undefined : Math.min(100, (used / max) * 100);
-              return (
-                <Table.Tr key={name}>
-                  <Table.Td>
-                    <Text size="sm" fw={500}>
-                      {name}
-                    </Text>
-                    <Text size="xs">{counts}</Text>
-                  </Table.Td>
-                  <Table.Td>{used === null ? '–' : NUMBER.format(used)}</Table.Td>
-                  <Table.Td>{max === null ? 'no limit' : NUMBER.format(max)}</Table.Td>
-                  <Table.Td miw="10rem">
-                    {share !== undefined && (
-                      <Progress
-                        value={share}
-                        color={share >= 90 ? 'red' : 'blue'}
-                        aria-label={`${name} used`}
-                      />
-                    )}
-                  </Table.Td>
-                </Table.Tr>
-              );
-            })}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <DataTable
+        name="Limits"
+        titles={['Limit', 'Used', 'At most', 'Share']}
+        rows={data.limits.map(({ name, counts, max, used }) => {
+          const share = max === null || used === null ? undefined : Math.min(100, (used / max) * 100);
+          return {
+            key: name,
+            cells: [
+              <>
+                <Text size="sm" fw={500}>
+                  {name}
+                </Text>
+                <Text size="xs">{counts}</Text>
+              </>,
+              used === null ? '–' : NUMBER.format(used),
+              max === null ? 'no limit' : NUMBER.format(max),
+              share === undefined ? (
+                '–'
+              ) : (
+                <Progress
+                  key="share"
+                  value={share}
+                  miw="8rem"
+                  color={share >= 90 ? 'red' : 'blue'}
+                  aria-label={`${name} used`}
+                />
+              ),
+            ],
+          };
+        })}
+      />
       <Text size="sm" mt="xs">
         Only the operator changes limits.
       </Text>

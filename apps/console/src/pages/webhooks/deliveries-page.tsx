@@ -1,4 +1,4 @@
-import { Alert, Badge, Button, Code, Group, Modal, Stack, Text } from '@mantine/core';
+import { Alert, Button, Code, Group, Modal, Stack, Text } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -8,6 +8,7 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { PagedTable } from '../../components/paged-table';
 import { ScopedPage } from '../../components/scoped';
+import { StateWord } from '../../components/state-word';
 import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
 import { useAgentNames } from '../../components/agent-names';
@@ -88,11 +89,7 @@ export function DeliveriesPage() {
           { title: 'Agent', cell: ({ agent_id: agent }) => names.get(agent) ?? agent },
           {
             title: 'State',
-            cell: ({ state }) => (
-              <Badge variant="outline" color={COLOURS[state]} c="inherit" tt="none">
-                {state}
-              </Badge>
-            ),
+            cell: ({ state }) => <StateWord colour={COLOURS[state]} word={state.replace('-', ' ')} />,
           },
           { title: 'Last answer', cell: (delivery) => <LastAnswer of={delivery} /> },
           { title: 'Has events up to', cell: ({ delivered_event: event }) => event },
@@ -101,7 +98,7 @@ export function DeliveriesPage() {
           {
             title: 'Actions',
             cell: ({ task_id: task }) => (
-              <Group>
+              <Group gap="xs" wrap="nowrap">
                 <Button
                   size="compact-sm"
                   variant="default"

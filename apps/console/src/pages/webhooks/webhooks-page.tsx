@@ -1,4 +1,4 @@
-import { Alert, Anchor, Badge, Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
+import { Alert, Anchor, Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { answerOf, api } from '../../api/client';
@@ -8,6 +8,7 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { FormButton, textOf, wordsOf } from '../../components/form-button';
 import { PagedTable } from '../../components/paged-table';
+import { StateWord } from '../../components/state-word';
 import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
 import { COMMAND_LINE } from '../../command-line';
@@ -56,9 +57,7 @@ export function WebhooksPage() {
           {
             title: 'State',
             cell: ({ enabled }) => (
-              <Badge variant="outline" color="gray" c="inherit" tt="none">
-                {enabled ? 'enabled' : 'disabled'}
-              </Badge>
+              <StateWord colour={enabled ? 'green' : 'gray'} word={enabled ? 'enabled' : 'disabled'} />
             ),
           },
           {
