@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -16,9 +16,26 @@ import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
 const ENV = { ...CRASH_SETTINGS, OUTBOUND_ALLOW: '127.0.0.1' };
+
+/** An agent in code that makes one call. */
+const CODE = `
+import { defineAgent } from '@baton/agent';
+
+export default defineAgent(async ({ text, tools }) => {
+  const { call } = await tools(JSON.parse(text));
+  const { ok, text: said, content } = await call('desk_report', {});
+  return ok ? said ?? JSON.stringify(content) : 'failed';
+});
+`;
+const YAML =
+  'name: Coder\ndescription: Writes reports.\nversion: 1.0.0\nruntime: executor\nretry: { mode: restart, attempts: 4 }\n';
 const says = (text: string) => ({ content: [{ type: 'text', text }] });
 
-describe.each(DRIVERS)('a tool that answers with a task, over %j', (driver) => {
+const KINDS = ['an llm agent', 'an agent in code'];
+const ALL = DRIVERS.flatMap((driver) => KINDS.map((kind) => ({ driver, kind })));
+
+describe.each(ALL)('a tool that answers $kind with a task, over $driver', ({ driver, kind }) => {
+  const isCode = kind === KINDS[1];
   const folder = mkdtempSync(join(tmpdir(), 'baton-remote-calls-'));
   let stack: Stack;
   let provider: ModelProvider;
@@ -26,8 +43,12 @@ describe.each(DRIVERS)('a tool that answers with a task, over %j', (driver) => {
   let caller: RawCaller;
 
   beforeAll(async () => {
+    const coder = join(folder, 'agents', 'coder');
+    mkdirSync(coder, { recursive: true });
+    writeFileSync(join(coder, 'index.mjs'), CODE);
+    writeFileSync(join(coder, 'agent.yaml'), YAML);
     [stack, provider, server] = await Promise.all([
-      Stack.start({ driver, workers: 1, env: ENV }),
+      Stack.start({ driver, workers: 1, env: { ...ENV, BATON_AGENTS_DIR: join(folder, 'agents') } }),
       ModelProvider.start(),
       startModernServer({
         tools: [{ name: 'report', call: () => server.newTask({ pollIntervalMs: 100 }) }],
@@ -42,12 +63,12 @@ describe.each(DRIVERS)('a tool that answers with a task, over %j', (driver) => {
       config: {
         model: 'openai-compatible/clerk-1',
         baseUrl: provider.url,
-        tools: { mcp: [{ ...PATIENT, name: 'desk', url: server.url, neverRepeat: 'all' }] },
+        tools: { mcp: [desk()] },
       },
     };
     writeFileSync(file, JSON.stringify(agent));
     await stack.baton('agents', 'create', '--tenant', slug, '--file', file, '--slug', 'clerk');
-    caller = new RawCaller(stack.url(0, 'clerk'), token);
+    caller = new RawCaller(stack.url(0, isCode ? 'coder' : 'clerk'), token);
   });
 
   afterAll(async () => {
@@ -67,6 +88,10 @@ describe.each(DRIVERS)('a tool that answers with a task, over %j', (driver) => {
     await stack.killWorkers();
     await stack.addWorker();
   }
+
+  const desk = () => ({ ...PATIENT, name: 'desk', url: server.url, neverRepeat: 'all' });
+
+  const write = () => send([{ text: isCode ? JSON.stringify({ mcp: [desk()] }) : 'Write the report' }]);
 
   const send = async (parts: object[], taskId?: string) => {
     const params = sendParams('', taskId === undefined ? {} : { taskId });
@@ -98,7 +123,7 @@ describe.each(DRIVERS)('a tool that answers with a task, over %j', (driver) => {
   }
 
   it('is called once, whichever worker is killed while the task goes on', async () => {
-    const done = send([{ text: 'Write the report' }]);
+    const done = write();
     const task = await server.task();
     await lookedAt(task);
     await replaceWorker();
@@ -107,14 +132,15 @@ describe.each(DRIVERS)('a tool that answers with a task, over %j', (driver) => {
     await replaceWorker();
     await lookedAt(task);
     task.complete(says('the report'));
-    expect((await done).status.state).toBe('TASK_STATE_COMPLETED');
+    const { status } = await done;
+    expect(status.state).toBe('TASK_STATE_COMPLETED');
     expect(server.calls).toHaveLength(1);
-    expect(provider.requests).toHaveLength(2);
-    expect(JSON.stringify(provider.requests[1]?.body)).toContain('the report');
+    expect(provider.requests).toHaveLength(isCode ? 0 : 2);
+    expect(JSON.stringify(isCode ? status : provider.requests[1]?.body)).toContain('the report');
   });
 
   it('is told of a cancel that finds no worker', async () => {
-    void send([{ text: 'Write the report' }]).catch(() => undefined);
+    void write().catch(() => undefined);
     const task = await server.task();
     const id = await suspended();
     await stack.killWorkers();
@@ -129,7 +155,7 @@ describe.each(DRIVERS)('a tool that answers with a task, over %j', (driver) => {
   });
 
   it('asks the caller, and has the answer once, from another worker', async () => {
-    const asked = send([{ text: 'Write the report' }]);
+    const asked = write();
     const task = await server.task();
     const requestedSchema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
     task.ask({ who: { method: 'elicitation/create', params: { message: 'For whom?', requestedSchema } } });

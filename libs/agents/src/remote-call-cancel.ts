@@ -1,17 +1,19 @@
 import type { Agent } from '@baton/a2a';
 import { z } from 'zod';
 import type { JournalEntry } from './agent-runtime.js';
-import { llmConfigSchema } from './runtimes/llm/llm-config.js';
+import { type LlmConfig, llmConfigSchema, toolsAlone } from './runtimes/llm/llm-config.js';
 import type { ToolCheckPorts } from './tool-checks.js';
 import { splitJournal } from './task-origin.js';
 
 /** Maximum time for one call, in ms. */
 const CANCEL_MS = 10_000;
 
-/** Entries of an llm agent (`Conversation`), as far as they are about calls that servers go on with. */
+/** Entries of an llm agent (`Conversation`) or of code (`TurnSteps`), as far as they are about calls that servers go on with. */
 const remoteEntry = z.object({
   kind: z.literal('remote'),
   call: z.string(),
+  /** Of code: the settings of the server. Those of an llm agent are in its definition. */
+  settings: z.unknown().optional(),
   remote: z.object({
     server: z.string(),
     url: z.string(),
@@ -20,7 +22,7 @@ const remoteEntry = z.object({
 });
 const resultEntry = z.object({ kind: z.literal('result'), call: z.string() });
 
-type RemoteEntry = z.output<typeof remoteEntry>['remote'];
+type RemoteEntry = z.output<typeof remoteEntry>;
 
 /**
  * Cancels the tasks at tool servers that the calls of a canceled task still wait for. A server that is no longer in the settings of the agent
@@ -34,17 +36,21 @@ export async function cancelRemoteCalls(
   { outbound, secrets, environment, logger }: ToolCheckPorts,
 ): Promise<boolean> {
   const calls = openCalls(stored);
-  if (!agent || agent.definition.runtime !== 'llm' || calls.length === 0) return true;
-  const { success, data: config } = llmConfigSchema.safeParse(agent.definition.config);
-  if (!success) return true;
+  if (!agent || calls.length === 0) return true;
   const { cancelAtServer } = await import('./runtimes/llm/tools/mcp/cancel-at-server.js');
-  const told = calls.map(async ({ server, url, task }) => {
-    const settings = config.tools.mcp.find(({ name }) => name === server);
+  const told = calls.map(async (call) => {
+    const { server, url, task } = call.remote;
+    const settings = configOf(agent, call)?.tools.mcp.find(({ name }) => name === server);
     if (!task || !settings || !('url' in settings) || settings.url !== url) return true;
     const ports = { outbound, secrets, environment, log: logger };
     return cancelAtServer(settings, ports, task.taskId, AbortSignal.timeout(CANCEL_MS));
   });
   return (await Promise.all(told)).every(Boolean);
+}
+
+function configOf({ definition }: Agent, { settings }: RemoteEntry): LlmConfig | undefined {
+  if (definition.runtime === 'llm') return llmConfigSchema.safeParse(definition.config).data;
+  return llmConfigSchema.safeParse(toolsAlone([settings])).data;
 }
 
 /** The calls without a result. Those that a fork has from its origin belong to that. */
@@ -54,9 +60,9 @@ function openCalls(stored: JournalEntry[]): RemoteEntry[] {
   const open = new Map<string, RemoteEntry>();
   for (const { value } of own) {
     const remote = remoteEntry.safeParse(value).data;
-    if (remote) open.set(remote.call, remote.remote);
+    if (remote) open.set(remote.call, remote);
     const result = resultEntry.safeParse(value).data;
     if (result) open.delete(result.call);
   }
-  return [...open.values()].filter(({ task }) => task !== undefined);
+  return [...open.values()].filter(({ remote }) => remote.task !== undefined);
 }

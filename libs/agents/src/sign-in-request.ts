@@ -1,6 +1,7 @@
 import { type Part, TaskState, type TaskStatus, textOf } from '@baton/a2a';
 import { dataPart, textPart } from './agent-runtime.js';
 import type { SignInOffer } from './access-tokens.js';
+import type { SignInNeeded } from './sign-in-needed.js';
 
 /** A child task waits for a sign-in of its caller, who is that of the parent. */
 export class ChildNeedsSignIn extends Error {
@@ -14,6 +15,13 @@ export class ChildNeedsSignIn extends Error {
     super(reason);
   }
 }
+
+/** Why an agent asks its caller to sign in. */
+export const needsSignIn = ({ message }: SignInNeeded): string => `The agent needs a sign-in: ${message}`;
+
+/** Why it cannot ask, or does no longer. */
+export const notSignedIn = (reason: string): string =>
+  `${reason}. Nobody has signed in in time, or this caller cannot sign in.`;
 
 const KEY = 'sign_in';
 

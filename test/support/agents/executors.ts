@@ -18,6 +18,7 @@ export async function* converseHere(
 ): AsyncGenerator<AgentOutput> {
   if (signal.aborted) return;
   let steps: TurnSteps | undefined = await TurnSteps.open(turn, ports);
+  yield* steps.waitOn(signal);
   while (steps) steps = yield* executeHere(executor, turn, steps, signal, logger);
 }
 

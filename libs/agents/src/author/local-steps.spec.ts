@@ -1,5 +1,6 @@
 import { TaskState } from '@a2a-js/sdk';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
+import { defineAgent } from './define-agent.js';
 import { runExecutor } from './run-executor.js';
 import type { ScriptedCall } from './scripted-models.js';
 import { stepsOf } from './steps-of.js';
@@ -160,6 +161,42 @@ describe('durable steps in a unit test', () => {
     const tools = { desk_look: ({ at }: { at: string }) => `saw ${at}` };
     const { text } = await runExecutor(executor, 'hi', { tools });
     expect(JSON.parse(text)).toEqual([['desk_look'], { ok: true, content: 'saw it' }]);
+  });
+
+  it('have tools that answer later: the code is left, and runs once more from its beginning', async () => {
+    const seen: string[] = [];
+    const executor = executorOf(async ({ tools, step, model }) => {
+      seen.push('begins');
+      const { generate } = model({ model: 'openai/gpt-5-mini' });
+      const first = await generate('one');
+      await step('order', () => seen.push('orders'));
+      const { call } = await tools({ mcp: [] });
+      const [slow, quick] = await Promise.all([call('slow', { at: 1 }), call('quick', {})]);
+      return [first.text, slow.content, quick.content, (await generate('two')).text];
+    });
+    const made: string[] = [];
+    const tools = {
+      slow: ({ at }: { at: number }) => `slow ${made.push('slow')} ${at}`,
+      quick: () => `quick ${made.push('quick')}`,
+    };
+    const given = { tools, later: ['slow'], models: ['one', 'two'] };
+    const { text, journals, events } = await runExecutor(executor, 'hi', { ...given, replay: true });
+    expect(JSON.parse(text)).toEqual(['one', 'slow 2 1', 'quick 1', 'two']);
+    expect(seen.filter((each) => each === 'orders')).toHaveLength(1);
+    expect(made).toEqual(['quick', 'slow']);
+    expect(events).toHaveLength(1);
+    const begun = seen.filter((each) => each === 'begins').length;
+    expect(begun).toBe(2 + journals.length);
+  });
+
+  it('do not repeat what the code has published before a tool answers', async () => {
+    const executor = defineAgent(async ({ tools, stream }) => {
+      stream('Wait. ');
+      const { call } = await tools({ mcp: [] });
+      return String((await call('slow', {})).content);
+    });
+    const { text } = await runExecutor(executor, 'hi', { tools: { slow: () => 'Done.' }, later: ['slow'] });
+    expect(text).toBe('Wait. Done.');
   });
 
   it('die as often as the test wants, to see what the code does about it', async () => {

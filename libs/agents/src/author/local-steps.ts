@@ -5,15 +5,20 @@ import type {
   HistoryMessage,
   Jsonify,
   StepCall,
-  ToolAnswer,
   StepOptions,
 } from '../runtimes/executor/child/steps.js';
 import { HostedSteps, type StepChannel } from '../runtimes/executor/child/hosted-steps.js';
+import { failureOf } from '../runtimes/executor/child/step-failures.js';
+import { jsonOf } from '../runtimes/executor/child/step-values.js';
 import { UnknownOutcome } from '../runtimes/executor/child/unknown-outcome.js';
 import { type CallModel, HostedModel } from '../runtimes/executor/child/hosted-model.js';
-import type { Compensating, RecordedStep, StepMessage } from '../runtimes/executor/step-protocol.js';
+import type {
+  Compensating,
+  RecordedStep,
+  StepMessage,
+  StepReply,
+} from '../runtimes/executor/step-protocol.js';
 import type { ModelCallAnswer } from '../runtimes/executor/model-protocol.js';
-import { HostedTools } from '../runtimes/executor/child/hosted-tools.js';
 import { LocalState } from './local-state.js';
 import { type ModelScript, scriptedModels } from './scripted-models.js';
 import { testKeyOf } from './step-recorder.js';
@@ -34,6 +39,11 @@ export interface StepAnswers {
   models?: ModelScript;
   /** What the tools of `tools()` do, by their names. */
   tools?: Readonly<Record<string, (input: never) => unknown>>;
+  /**
+   * Names of tools whose server answers later, with a task, or asks a person first. As in Baton, the code is left when all its steps wait,
+   * and runs once more from its beginning when the tool has answered.
+   */
+  later?: readonly string[];
   /** What `history()` gives. Default: nothing was said before */
   history?: readonly HistoryMessage[];
 }
@@ -59,6 +69,8 @@ export interface LocalSteps {
   mismatch(): string | undefined;
   /** The same once the code has ended. */
   mismatchAtEnd(): string | undefined;
+  /** Whether an earlier attempt has published what the code publishes now. */
+  isReplaying(): boolean;
 }
 
 /** One of the executions of an agent that begins anew. States are JSON. */
@@ -66,6 +78,10 @@ interface LocalExecution {
   state: LocalState;
   lastState?: string;
   onContinue?: (state: string) => void;
+  /** All steps wait, for tools that answer later. */
+  onSuspend?: () => void;
+  /** Answers the calls of models. Default: those of the test, from the first one */
+  callModel?: ReturnType<typeof scriptedModels>;
   /** Gets what a worker would store. */
   onSay?: (message: StepMessage) => void;
   /** Steps of an execution before. They are not run. */
@@ -83,18 +99,29 @@ interface LocalExecution {
  * checked as Baton checks it. Sleeps pass at once. A question with a `timeout` for which the test has no answer times out. Any other question or a call for which the test has no answer rejects.
  */
 export function localSteps(
-  { answers = {}, replies = {}, crashes = [], models = [], history = [], tools = {} }: StepAnswers,
+  {
+    answers = {},
+    replies = {},
+    crashes = [],
+    models = [],
+    history = [],
+    tools = {},
+    later = [],
+  }: StepAnswers,
   execution: LocalExecution = { state: new LocalState({}) },
 ): LocalSteps {
   const channel: StepChannel = {
     say: (message) => {
       execution.onSay?.(message);
       const { id } = message;
-      queueMicrotask(() => steps.onReply(id, { until: 0, key: testKeyOf(id) }));
+      if (message.op === 'begin' && message.kind === 'tool')
+        void useTools(message).then((reply) => steps.onReply(id, reply));
+      else queueMicrotask(() => steps.onReply(id, { until: 0, key: testKeyOf(id) }));
     },
     park: ({ continueAs }) => {
       if (continueAs !== undefined) execution.onContinue?.(continueAs);
-      if (execution.isReplay) execution.onLeft?.();
+      else if (execution.isReplay) execution.onLeft?.();
+      else execution.onSuspend?.();
     },
     leave: () => execution.onLeft?.(),
   };
@@ -105,6 +132,24 @@ export function localSteps(
   const known = (name: string, given: Readonly<Record<string, unknown>>, option: string): unknown => {
     if (Object.hasOwn(given, name)) return given[name];
     throw new Error(`the test has nothing for step "${name}": add it to ${option}`);
+  };
+  /** As a worker replies. A call that an earlier attempt has begun has its answer. */
+  const useTools = async ({ id, request }: ToolUse): Promise<StepReply> => {
+    try {
+      // oxlint-disable-next-line no-restricted-properties -- the library wrote it
+      const { call } = JSON.parse(request ?? '{}') as { call?: { tool: string; input: unknown } };
+      if (!call) {
+        const list = Object.keys(tools).map((name) => ({ name, inputSchema: { type: 'object' } }));
+        return { result: JSON.stringify(list) };
+      }
+      const { tool, input } = call;
+      const run = known(tool, tools, 'tools') as (input: unknown) => unknown;
+      if (later.includes(tool) && !recorded.some((step) => step.id === id)) return { until: Infinity };
+      const result = jsonOf({ ok: true, content: await run(input) }, 'The result of a tool');
+      return { ...(result !== undefined && { result }) };
+    } catch (error) {
+      return { failed: failureOf(error) };
+    }
   };
   const crashing = <T>(
     name: string,
@@ -127,7 +172,7 @@ export function localSteps(
       error instanceof ProcessDied || (!(error instanceof UnknownOutcome) && retryIf(error));
     return step(name, dying, { ...options, attempts: Math.min(attempts + 1, 20), retryIf: mayRetry });
   };
-  const scripted = scriptedModels(models);
+  const scripted = execution.callModel ?? scriptedModels(models);
   const callModel: CallModel = async (name, request, onPiece) => {
     const answer: ModelCallAnswer = await step(name, () => scripted(name, request), { attempts: 1 });
     const { content } = answer.message;
@@ -137,14 +182,7 @@ export function localSteps(
   };
   const api: DurableSteps = {
     history: () => step('history', () => [...history]),
-    tools: async () => {
-      const list = Object.keys(tools).map((name) => ({ name, inputSchema: { type: 'object' } }));
-      return new HostedTools(await step('list tools', () => list), async (name, input) => {
-        const run = known(name, tools, 'tools') as (input: unknown) => unknown;
-        const made = async (): Promise<ToolAnswer> => ({ ok: true, content: await run(input) });
-        return step(name, made, { attempts: 1 });
-      });
-    },
+    tools: steps.api.tools,
     contextState: execution.state.api(step),
     model: (settings, name) => new HostedModel(settings, name, callModel),
     step: (name, run, options) => (crashes.includes(name) ? crashing : step)(name, run, options),
@@ -181,5 +219,8 @@ export function localSteps(
       return steps.mismatch;
     },
     mismatch: () => steps.mismatch,
+    isReplaying: () => steps.isReplaying,
   };
 }
+
+type ToolUse = Extract<StepMessage, { op: 'begin' }>;

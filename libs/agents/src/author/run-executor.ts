@@ -7,6 +7,7 @@ import { TurnBus } from '../runtimes/executor/child/turn-bus.js';
 import { LocalState } from './local-state.js';
 import type { RecordedStep } from '../runtimes/executor/step-protocol.js';
 import { type LocalSteps, type StepAnswers, localSteps } from './local-steps.js';
+import { scriptedModels } from './scripted-models.js';
 import { StepRecorder } from './step-recorder.js';
 
 /** An `AgentExecutor` of any copy of `@a2a-js/sdk`. */
@@ -121,7 +122,8 @@ export async function runExecutor(
   }: RunOptions = {},
 ): Promise<ExecutorRun> {
   const json: string[] = [];
-  const sink = { maxEventBytes: MAX_EVENT_BYTES, event: (text: string) => void json.push(text), finished };
+  const event = (text: string): void => void json.push(text);
+  const sink = { maxEventBytes: MAX_EVENT_BYTES, event, finished };
   const taskId = task?.id ?? randomUUID();
   const contextId = task?.contextId ?? randomUUID();
   const sent = typeof message === 'string' ? userMessage(message) : message;
@@ -222,46 +224,56 @@ export async function runExecutor(
   };
   /** @returns JSON of the next state; undefined: the agent has ended */
   const execute = async (state: string | undefined): Promise<string | undefined> => {
-    const recorded = journal && !hasBegun ? (journal.steps as RecordedStep[]) : [];
+    const before = journal && !hasBegun ? (journal.steps as RecordedStep[]) : [];
     hasBegun = true;
-    const recorder = new StepRecorder(recorded);
+    const recorder = new StepRecorder(before);
+    const callModel = scriptedModels(stepAnswers.models ?? []);
     let begun: BegunTurn | undefined;
-    const next = await new Promise<string | undefined>((resolve, reject) => {
-      const cancel = (): void => {
-        isCanceled = true;
-        recorder.close();
-        setTimeout(
-          () => reject(new Error(`the executor did not stop ${STOP_MS / 1000} s after the cancel`)),
-          STOP_MS,
-        ).unref();
-        // As in Baton: not inside of the code's own call.
-        setImmediate(() => void begun?.cancel().catch(reject));
-      };
-      const misfit = (problem: string | undefined): void => {
-        if (problem !== undefined) reject(new Error(`the code does not fit the journal: ${problem}`));
-      };
-      const steps: LocalSteps = localSteps(stepAnswers, {
-        state: conversation,
-        recorded,
-        onContinue: resolve,
-        onLeft: () => misfit(steps.mismatch()),
-        onSay: (said) => {
-          recorder.note(said);
-          if (said.op === 'begin' && said.name === cancelAt) cancel();
-        },
-        ...(state !== undefined && { lastState: state }),
+    /** @returns SUSPENDED: the next attempt goes on */
+    const attempt = (recorded: readonly RecordedStep[], isFirst: boolean) =>
+      new Promise<string | undefined | typeof SUSPENDED>((resolve, reject) => {
+        const cancel = (): void => {
+          isCanceled = true;
+          recorder.close();
+          setTimeout(
+            () => reject(new Error(`the executor did not stop ${STOP_MS / 1000} s after the cancel`)),
+            STOP_MS,
+          ).unref();
+          // As in Baton: not inside of the code's own call.
+          setImmediate(() => void begun?.cancel().catch(reject));
+        };
+        const misfit = (problem: string | undefined): void => {
+          if (problem !== undefined) reject(new Error(`the code does not fit the journal: ${problem}`));
+        };
+        const steps: LocalSteps = localSteps(stepAnswers, {
+          state: conversation,
+          recorded,
+          callModel,
+          onContinue: resolve,
+          onSuspend: () => !isCanceled && resolve(SUSPENDED),
+          onLeft: () => misfit(steps.mismatch()),
+          onSay: (said) => {
+            recorder.note(said);
+            if (said.op === 'begin' && said.name === cancelAt) cancel();
+          },
+          ...(state !== undefined && { lastState: state }),
+        });
+        const compensate = async (error: unknown): Promise<void> => {
+          const failure = isCanceled ? undefined : await steps.compensate(error);
+          // The cancel may have come meanwhile.
+          if (!isCanceled) throw failure?.error;
+        };
+        const event = (text: string): void => {
+          if (isFirst || !steps.isReplaying()) sink.event(text);
+        };
+        begun = begin(steps, { ...sink, event });
+        begun.executed
+          .then(() => misfit(steps.mismatchAtEnd()))
+          .catch(compensate)
+          .then(() => resolve(undefined), reject);
       });
-      const compensate = async (error: unknown): Promise<void> => {
-        const failure = isCanceled ? undefined : await steps.compensate(error);
-        // The cancel may have come meanwhile.
-        if (!isCanceled) throw failure?.error;
-      };
-      begun = begin(steps, sink);
-      begun.executed
-        .then(() => misfit(steps.mismatchAtEnd()))
-        .catch(compensate)
-        .then(() => resolve(undefined), reject);
-    });
+    let next = await attempt(before, true);
+    while (next === SUSPENDED) next = await attempt(recorder.recorded, false);
     begun?.bus.finished();
     for (const steps of recorder.states)
       journals.push({ steps, ...(state !== undefined && { lastState: state }) });
@@ -295,6 +307,9 @@ export async function runExecutor(
   if (executions !== undefined) return { ...said(), lastState: state && (JSON.parse(state) as unknown) };
   throw new Error(`the agent has called continueAs() ${MAX_EXECUTIONS} times: set \`executions\``);
 }
+
+/** All steps wait for tools that answer later. */
+const SUSPENDED = Symbol('suspended');
 
 /** One call of `execute`. */
 interface BegunTurn {

@@ -21,6 +21,11 @@ export class StepRecorder {
     this.ends = Math.max(0, ...recorded.map(({ ended }) => ended?.order ?? 0));
   }
 
+  /** What the next attempt finds. */
+  get recorded(): RecordedStep[] {
+    return structuredClone(this.steps);
+  }
+
   /** The task is canceled: nothing more is stored. */
   close(): void {
     this.isClosed = true;

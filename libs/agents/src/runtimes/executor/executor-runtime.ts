@@ -67,6 +67,7 @@ export class ExecutorRuntime implements AgentRuntime {
       models: this.models.ofTurn(),
       tools: this.tools.ofTurn(),
     });
+    yield* steps.waitOn(signal);
     while (steps) {
       const request = await turnRequest(steps);
       if (signal.aborted) return;

@@ -153,7 +153,7 @@ export interface StateRequest {
 /** The worker's answer to a message about a step: it is stored. */
 export type StepReply =
   | {
-      /** When a sleep or a wait for an answer ends, or the next try begins, in ms since 1970. */
+      /** When a sleep or a wait for an answer ends, the next try begins, or the server of a tool is asked again, in ms since 1970. */
       until?: number;
       /** Of a step that has begun. */
       key?: string;

@@ -13,6 +13,7 @@ import { ChildRefusal } from '../../child-refusal.js';
 import { type AgentList } from '../../agent-list.js';
 import {
   type AgentOutput,
+  artifactChunk,
   inputRequired,
   type JournalEntry,
   historyBefore,
@@ -26,12 +27,17 @@ import { taskOfEffects } from '../../task-origin.js';
 import type { FailedCall, ModelStep } from '../llm/conversation.js';
 import { add, type ModelUsage, NO_USAGE } from '../llm/model-usage.js';
 import type { ModelPiece } from './model-protocol.js';
-import type { ApprovalRequest, Decision } from '../../approvals.js';
+import type { ApprovalAnswer, ApprovalRequest, Approver, Decision } from '../../approvals.js';
 import { approverOf, isSentByAgent } from '../../approvals.js';
+import type { SignInOffer } from '../../access-tokens.js';
+import type { SignInNeeded } from '../../sign-in-needed.js';
+import { needsSignIn, notSignedIn, signInParts } from '../../sign-in-request.js';
+import type { RemoteCall } from '../llm/tools/remote-call.js';
+import { progressArtifact, progressSaid } from '../llm/turn-artifacts.js';
 import { approvalRequest, readAnswer } from '../llm/approval/approval.js';
 import { allowedMicros, capInputProblem, capQuestion } from '../llm/approval/cap-question.js';
 import type { CapQuestion } from '../../cap-reached.js';
-import { type MadeCall, resultOf, type TurnTools } from './turn-tools.js';
+import { type MadeCall, resultOf, type StoredRemoteCall, type TurnTools } from './turn-tools.js';
 import { modelAnswer, type TurnModels } from './turn-models.js';
 import { cut } from './protocol.js';
 import { AgentError } from './agent-error.js';
@@ -60,7 +66,7 @@ export interface TurnStepPorts {
   /** Maximum depth of a child below the first task, and maximum number of tasks below it. */
   limits: { depth: number; tasks: number };
   models: Pick<TurnModels, 'allow' | 'call' | 'check'>;
-  tools: Pick<TurnTools, 'use' | 'close'>;
+  tools: Pick<TurnTools, 'use' | 'lookAt' | 'close'>;
 }
 
 /** The members of every entry of the journal. */
@@ -126,6 +132,11 @@ interface OutcomeAsked extends EntryHead, Pick<Begun, 'start' | 'details'> {
   expiresAt?: string;
   /** Of a call of a model: the cap that has no room. */
   cap?: CapQuestion;
+  /** The server of a tool asks: ids of its questions, and of those that ask for data. */
+  questions?: string[];
+  forms?: string[];
+  /** The server of a tool wants the caller to sign in. No message answers that. */
+  signIn?: true;
 }
 
 interface OutcomeAnswered extends EntryHead {
@@ -134,11 +145,28 @@ interface OutcomeAnswered extends EntryHead {
   answer: OutcomeAnswer;
   /** Of a call of a model or a tool. Unset: the message decides nothing. */
   decision?: Decision;
+  /** About the questions of the server of a tool. */
+  decisions?: Decision[];
 }
 
 /** A call of a tool that must not be repeated without a person's word is sent next. */
 interface ToolSent extends EntryHead {
   event: 'sent';
+}
+
+/** The server has refused it, because the caller must sign in first. */
+interface ToolUnsent extends EntryHead {
+  event: 'unsent';
+}
+
+/**
+ * The server of a tool goes on with a call by itself, or asks: as an llm agent has it in its journal. The last entry of a call counts.
+ * Releases up to 0.2 skip it.
+ */
+interface ToolRemote extends EntryHead, StoredRemoteCall {
+  event: 'remote';
+  kind: 'remote';
+  call: string;
 }
 
 /**
@@ -185,6 +213,8 @@ type StepEntry =
   | QuestionPosed
   | ModelCalled
   | ToolSent
+  | ToolUnsent
+  | ToolRemote
   | Continued;
 
 /** Characters of the names of steps in a message. */
@@ -204,11 +234,21 @@ interface OpenStep extends RecordedStep {
   isSent?: boolean;
   decision?: Decision;
   expiresAt?: string;
+  /** The input to which a person has changed it before it was sent. */
+  input?: unknown;
+  /** What its server goes on with, and a person's answer to the last questions of the server. */
+  remote?: StoredRemoteCall;
+  answered?: ApprovalAnswer;
+  /** What was asked last: questions of the server, or a sign-in. */
+  asking?: Pick<OutcomeAsked, 'questions' | 'forms' | 'signIn'>;
   /** Of a call of a model: the cap that a person was asked about last, and how often one was asked. */
   cap?: CapQuestion;
   capsAsked?: number;
   /** What a person is asked next, and why the answer before is none. */
-  question?: { approval: ApprovalRequest; problem?: string } | { cap: CapQuestion; problem?: string };
+  question?:
+    | { approvals: readonly ApprovalRequest[]; problem?: string }
+    | { cap: CapQuestion; problem?: string }
+    | { signIn: { reason: string; offer: SignInOffer } };
   problem?: string;
   agent?: string;
   start?: number;
@@ -299,16 +339,12 @@ export class TurnSteps {
 
   /**
    * Stores the report of a step. Resolves when it is durable. Throws AgentError for a report that the library never sends.
-   * @param onPiece called with the text of a model as it arrives, if the process wants it
+   * @param on `piece` is called with the text of a model as it arrives, if the process wants it, and `say` with what a call of a tool says
    */
-  async take(
-    message: StepMessage,
-    signal: AbortSignal,
-    onPiece: (piece: ModelPiece) => void = () => undefined,
-  ): Promise<TakenReply> {
+  async take(message: StepMessage, signal: AbortSignal, on: StepListeners = {}): Promise<TakenReply> {
     switch (message.op) {
       case 'begin':
-        return this.begin(message, signal, onPiece);
+        return this.begin(message, signal, on);
       case 'end':
         assertText(message.result, STEP_LIMITS.resultBytes);
         return this.end(this.openStep(message.id), {
@@ -318,7 +354,10 @@ export class TurnSteps {
       case 'ask': {
         const step = this.openStep(message.id);
         const { question } = step;
-        const expiresAt = question && 'approval' in question ? question.approval.expiresAt : undefined;
+        const approvals = question && 'approvals' in question ? question.approvals : [];
+        const expiresAt = approvals[0]?.expiresAt;
+        const ofServer = approvals.filter((each) => each.question);
+        const forms = ofServer.filter((each) => each.question && 'requestedSchema' in each.question);
         // Who has given no clear answer is asked the same again.
         const cap = question && 'cap' in question && question.cap !== step.cap ? question.cap : undefined;
         const entry = {
@@ -326,6 +365,9 @@ export class TurnSteps {
           ...this.firstMessage(),
           ...(expiresAt !== undefined && { expiresAt }),
           ...(cap && { cap }),
+          ...(ofServer.length > 0 && { questions: ofServer.map(({ callId }) => callId) }),
+          ...(forms.length > 0 && { forms: forms.map(({ callId }) => callId) }),
+          ...(question && 'signIn' in question && { signIn: true as const }),
         };
         await this.append(entry);
         if (cap) this.apply({ ...entry, execution: this.execution, at: '', head: this.head ?? 0 });
@@ -426,10 +468,14 @@ export class TurnSteps {
     const asked = step.question;
     if (step.kind !== 'input' && step.kind !== 'run' && !asked)
       throw invalid('a question of a step that asks nothing');
-    const output = inputRequired(this.turn, this.questionParts(step, question));
-    if (wakeInMs !== undefined) this.turn.log.wakeIn(clamped(wakeInMs, STEP_LIMITS.sleepMs));
+    const signIn = asked && 'signIn' in asked ? asked.signIn : undefined;
+    const output = signIn
+      ? status(this.turn, TaskState.TASK_STATE_AUTH_REQUIRED, signInParts(signIn.reason, signIn.offer))
+      : inputRequired(this.turn, this.questionParts(step, question));
+    const wakes = [wakeInMs, signIn?.offer.forMs].filter((ms) => ms !== undefined);
+    if (wakes.length > 0) this.turn.log.wakeIn(clamped(Math.min(...wakes), STEP_LIMITS.sleepMs));
     const isOnly = this.openQuestions().every((each) => each === step);
-    if (wakeInMs === undefined && isOnly) return output;
+    if (wakes.length === 0 && isOnly) return output;
     await this.append({ event: 'posed', id });
     this.posedByRun += 1;
     return this.posedByRun === 1 ? output : withOwnId(output, this.posedByRun);
@@ -438,7 +484,7 @@ export class TurnSteps {
   private questionParts(step: OpenStep, question: unknown[]): Part[] {
     const { question: asked, kind } = step;
     if (asked && 'cap' in asked) return capQuestion(this.approvalIdOf(step), asked.cap, asked.problem);
-    if (asked) return approvalRequest([asked.approval], asked.problem);
+    if (asked && 'approvals' in asked) return approvalRequest(asked.approvals, asked.problem);
     return kind === 'run' ? outcomeQuestion(step, this.keyOf(step)) : partsOf(question);
   }
 
@@ -447,6 +493,34 @@ export class TurnSteps {
     const error = { name: 'Error', message: 'the agent has gone on without the answer' };
     const dropped = this.openQuestions().filter(({ asked }) => asked !== undefined);
     for (const step of dropped) await this.end(step, { error });
+  }
+
+  /**
+   * Looks at the calls of tools that servers go on with, if the code waits for nothing else but times. Neither the code runs for that, nor is a
+   * server opened. Throws a `Suspension` if the servers still work.
+   */
+  async *waitOn(signal: AbortSignal): AsyncGenerator<AgentOutput> {
+    const { turn, ports } = this;
+    const open = this.steps.filter(({ ended }) => !ended);
+    const calls = open.flatMap((step) =>
+      step.kind === 'tool' && step.remote?.remote.task ? [{ step, stored: step.remote }] : [],
+    );
+    const times = open.flatMap(({ kind, until }) => (kind === 'sleep' && until !== undefined ? [until] : []));
+    if (!ports || this.compensating || calls.length === 0 || calls.length + times.length < open.length)
+      return;
+    let wakeInMs = Math.min(...times) - Date.now();
+    if (wakeInMs <= 0) return;
+    for (const { step, stored } of calls) {
+      const keep = (remote: RemoteCall): Promise<void> => this.keepRemote(step, { ...stored, remote });
+      const waiting = await ports.tools.lookAt(turn, stored, keep, signal);
+      if (!waiting) return;
+      wakeInMs = Math.min(wakeInMs, waiting.waitMs);
+      const { said } = waiting;
+      const told = { id: this.callIdOf(step), tool: step.name };
+      if (said !== undefined && said !== progressSaid(turn, told))
+        yield artifactChunk(turn, progressArtifact(told, said));
+    }
+    throw new Suspension([], wakeInMs);
   }
 
   /** For a turn whose steps all wait. */
@@ -492,10 +566,7 @@ export class TurnSteps {
       return;
     }
     if (asking.kind === 'tool' || asking.kind === 'model') {
-      const decision = this.decisionAbout(asking);
-      const answer = { done: decision.approved === true };
-      const known = 'problem' in decision ? { answer: { problem: decision.problem } } : { answer, decision };
-      const entry = { event: 'answered', id: question, ...known } as const;
+      const entry = { event: 'answered', id: question, ...this.answerOf(asking) } as const;
       await this.append(entry);
       this.apply({ ...entry, execution: this.execution, at: '', head: this.head ?? 0 });
       this.isExact = true;
@@ -511,11 +582,29 @@ export class TurnSteps {
     this.isExact = true;
   }
 
-  /** What this turn's message says about a call of a model or a tool. Only a person decides. */
-  private decisionAbout(step: OpenStep): Decision | { approved?: never; problem: string } {
+  /** What this turn's message says about a call of a model or a tool. */
+  private answerOf(step: OpenStep): Omit<OutcomeAnswered, keyof EntryHead | 'event'> {
     const { message } = this.turn;
-    if (isSentByAgent(message)) return { problem: 'Only a person can answer this, and not an agent.' };
+    const { questions, forms, signIn } = step.asking ?? {};
+    // The call is made again: it finds the sign-in, or asks for it again.
+    if (signIn) return { answer: { done: false } };
+    if (isSentByAgent(message))
+      return { answer: { problem: 'Only a person can answer this, and not an agent.' } };
     const by = approverOf(message);
+    if (!questions) {
+      const decision = this.decisionAbout(step, by);
+      return 'problem' in decision
+        ? { answer: { problem: decision.problem } }
+        : { answer: { done: decision.approved }, decision };
+    }
+    const { decisions, problem } = readAnswer(message, questions, questions, forms);
+    if (problem !== undefined) return { answer: { problem } };
+    return { answer: { done: true }, decisions: decisions.map((each) => ({ ...each, ...(by && { by }) })) };
+  }
+
+  /** Only a person decides. */
+  private decisionAbout(step: OpenStep, by: Approver | undefined): Decision | { problem: string } {
+    const { message } = this.turn;
     const callId = this.approvalIdOf(step);
     const expiry = step.expiresAt === undefined ? undefined : Date.parse(step.expiresAt);
     if (expiry !== undefined && expiry <= (by ? Date.parse(by.at) : clock.now())) {
@@ -554,8 +643,17 @@ export class TurnSteps {
       return;
     }
     if (entry.event === 'sent') {
-      if (step) step.isSent = true;
-      delete step?.decision;
+      if (!step) return;
+      // A person who has a call repeated does not change it.
+      if (!step.isSent) step.input = step.decision?.input ?? step.input;
+      step.isSent = true;
+      delete step.decision;
+      return;
+    }
+    if (entry.event === 'unsent' || entry.event === 'remote') {
+      if (!step) return;
+      step.isSent = false;
+      if (entry.event === 'remote') step.remote = { remote: entry.remote, settings: entry.settings };
       return;
     }
     this.head = entry.head;
@@ -593,7 +691,12 @@ export class TurnSteps {
       delete step.called;
       if (!entry.decision) delete step.isUnknown;
     } else if (step && entry.event === 'asked') {
-      const { start, details, expiresAt, cap } = entry;
+      const { start, details, expiresAt, cap, questions, forms, signIn } = entry;
+      step.asking = {
+        ...(questions && { questions }),
+        ...(forms && { forms }),
+        ...(signIn && { signIn }),
+      };
       if (expiresAt !== undefined) step.expiresAt ??= expiresAt;
       if (cap) {
         step.cap = cap;
@@ -603,7 +706,10 @@ export class TurnSteps {
       Object.assign(step, { ...(start !== undefined && { start }), ...(details && { details }) });
     } else if (step && entry.event === 'answered') {
       if (step.kind !== 'tool' && step.kind !== 'model') step.answer = entry.answer;
-      else if (entry.decision) {
+      else if (entry.decisions) {
+        step.answered = answerAfter(step.answered, `${this.callIdOf(step)}/`, entry.decisions);
+        delete step.problem;
+      } else if (entry.decision) {
         step.decision = entry.decision;
         delete step.problem;
       } else if ('problem' in entry.answer) step.problem = entry.answer.problem;
@@ -627,7 +733,7 @@ export class TurnSteps {
   private async begin(
     message: Extract<StepMessage, { op: 'begin' }>,
     signal: AbortSignal,
-    onPiece: (piece: ModelPiece) => void,
+    on: StepListeners,
   ): Promise<TakenReply> {
     const { id, name, nth, kind, alone, ms, agent, request } = message;
     assertText(name, STEP_LIMITS.name * 4);
@@ -652,8 +758,10 @@ export class TurnSteps {
       if (this.total >= max) throw invalid(`more than ${max} steps in a task`);
       this.total += 1;
     }
-    // A call that is asked for again is no other try: it has one child. A model that has answered is not asked again.
-    if (isNew || kind === 'run' || ((kind === 'model' || kind === 'tool') && !known?.called)) {
+    // A call that is asked for again is no other try: it has one child. A model that has answered is not asked again, and a tool whose
+    // server goes on is not called again.
+    const isTried = (kind === 'model' || kind === 'tool') && !known?.called && !known?.remote;
+    if (isNew || kind === 'run' || isTried) {
       const waits = kind === 'sleep' || (kind === 'input' && ms !== undefined);
       const until = waits ? Date.now() + clamped(ms, STEP_LIMITS.sleepMs) : undefined;
       const entry = {
@@ -676,8 +784,8 @@ export class TurnSteps {
         return { key: this.keyOf(step) };
       }
     }
-    if (kind === 'model') return { later: this.callModel(this.openStep(id), message, signal, onPiece) };
-    if (kind === 'tool') return { later: this.useTools(this.openStep(id), request ?? '', signal) };
+    if (kind === 'model') return { later: this.callModel(this.openStep(id), message, signal, on) };
+    if (kind === 'tool') return { later: this.useTools(this.openStep(id), request ?? '', signal, on) };
     if (kind === 'state') return this.useState(this.openStep(id), request ?? '');
     return kind === 'agent' ? this.call(this.openStep(id), request ?? '', signal) : {};
   }
@@ -716,7 +824,7 @@ export class TurnSteps {
     step: OpenStep,
     { request = '', streams }: Extract<StepMessage, { op: 'begin' }>,
     signal: AbortSignal,
-    onPiece: (piece: ModelPiece) => void,
+    { piece: onPiece }: StepListeners,
   ): Promise<StepReply> {
     const { turn, ports } = this;
     if (!ports) throw new Error('this turn has no models');
@@ -738,7 +846,7 @@ export class TurnSteps {
     const reply = await ports.models.call(turn, request, {
       signal: stop,
       spent: () => this.spent.run,
-      ...(streams && { onPiece }),
+      ...(streams && onPiece && { onPiece }),
       keep: async (call, record) => {
         const { head } = this;
         const entry = {
@@ -760,26 +868,65 @@ export class TurnSteps {
   }
 
   /** Lists tools, or makes a call. A result that is stored is not asked for again. The process ends the step, as that of a call of a model. */
-  private async useTools(step: OpenStep, request: string, signal: AbortSignal): Promise<StepReply> {
+  private async useTools(
+    step: OpenStep,
+    request: string,
+    signal: AbortSignal,
+    { say = () => undefined }: StepListeners,
+  ): Promise<StepReply> {
     const { turn, ports } = this;
     if (!ports) throw new Error('this turn has no tools');
     if (step.called?.kind === 'result') return { result: resultOf(step.called) };
-    const { decision, isSent = false, expiresAt } = step;
-    const known = { callId: this.callIdOf(step), key: this.keyOf(step), decision, isSent, expiresAt };
+    const { decision, isSent = false, expiresAt, input, remote, answered } = step;
+    const known = {
+      callId: this.callIdOf(step),
+      key: this.keyOf(step),
+      decision,
+      isSent,
+      expiresAt,
+      input,
+      kept: remote?.remote,
+      answer: answered,
+    };
     const outcome = await ports.tools.use(turn, request, known, {
       signal: AbortSignal.any([signal, this.closing.signal]),
       onSend: () => this.note({ event: 'sent', id: step.id, at: clock.date().toISOString() }),
+      onRefused: () => this.note({ event: 'unsent', id: step.id, at: clock.date().toISOString() }),
+      keepRemote: (stored) => this.keepRemote(step, stored),
+      say,
       keep: (call) => this.note({ event: 'called', id: step.id, ...call }),
     });
-    if (!('question' in outcome)) return outcome;
+    if ('waitMs' in outcome) return { until: Date.now() + outcome.waitMs };
+    if ('signIn' in outcome) return this.askToSignIn(step, outcome.signIn);
+    if (!('questions' in outcome)) return outcome;
     const problem = outcome.problem ?? step.problem;
-    step.question = { approval: outcome.question, ...(problem !== undefined && { problem }) };
+    step.question = { approvals: outcome.questions, ...(problem !== undefined && { problem }) };
     return { asks: true };
+  }
+
+  private async askToSignIn(step: OpenStep, error: SignInNeeded): Promise<StepReply> {
+    const offer = await this.turn.secrets.offerSignIn(error.request);
+    const reason = needsSignIn(error);
+    if (!offer) return { failed: { name: 'ToolError', message: notSignedIn(reason) } };
+    step.question = { signIn: { reason, offer } };
+    return { asks: true };
+  }
+
+  /** Stores what the server of a call goes on with. A cancel of the task finds it there. */
+  private async keepRemote(step: OpenStep, stored: StoredRemoteCall): Promise<void> {
+    if (stored.remote.task && !step.remote?.remote.task) await this.turn.journal.noteRemoteCall();
+    const call = this.callIdOf(step);
+    const at = clock.date().toISOString();
+    await this.note({ event: 'remote', kind: 'remote', id: step.id, at, call, ...stored });
   }
 
   /** Stores an entry about a call that is under way. The process does not know of it. */
   private async note(
-    entry: WithoutHead<ToolSent> | (Pick<EntryHead, 'id'> & { event: 'called' } & MadeCall),
+    entry:
+      | WithoutHead<ToolSent>
+      | WithoutHead<ToolUnsent>
+      | WithoutHead<ToolRemote>
+      | (Pick<EntryHead, 'id'> & { event: 'called' } & MadeCall),
   ): Promise<void> {
     const value = { execution: this.execution, head: this.head ?? -1, ...entry };
     this.assertRoom(value);
@@ -909,6 +1056,23 @@ export class TurnSteps {
   }
 }
 
+/** What is said of a step before it has ended. */
+export interface StepListeners {
+  piece?: (piece: ModelPiece) => void;
+  say?: (output: AgentOutput) => void;
+}
+
+/** A person's answer to questions of a server. Each has another number. */
+function answerAfter(
+  before: ApprovalAnswer | undefined,
+  prefix: string,
+  all: readonly Decision[],
+): ApprovalAnswer {
+  const decisions = all.map((each) => ({ ...each, callId: each.callId.slice(prefix.length) }));
+  const by = all[0]?.by;
+  return { number: (before?.number ?? 0) + 1, decisions, ...(by && { by }) };
+}
+
 type WithoutHead<T extends EntryHead> = Omit<T, 'execution' | 'head'>;
 
 /** The end of a call whose result the journal has already. */
@@ -932,7 +1096,7 @@ function recordOf(step: OpenStep): RecordedStep {
 }
 
 type WithoutExecution<T> = T extends unknown ? Omit<T, 'execution' | 'at' | 'head'> : never;
-type NewStepEntry = WithoutExecution<Exclude<StepEntry, ModelCalled | ToolSent>>;
+type NewStepEntry = WithoutExecution<Exclude<StepEntry, ModelCalled | ToolSent | ToolUnsent | ToolRemote>>;
 
 const isStepEntry = (entry: JournalEntry): entry is JournalEntry & { value: StepEntry } =>
   typeof (entry.value as Partial<StepEntry> | null)?.execution === 'number';

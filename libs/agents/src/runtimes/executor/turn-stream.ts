@@ -63,10 +63,17 @@ export async function* converse(
       }
       if ('step' in sent) {
         const { id } = sent.step;
-        const reply = await steps.take(sent.step, signal, (piece) => stream.piece(id, piece));
+        const reply = await steps.take(sent.step, signal, {
+          piece: (piece) => stream.piece(id, piece),
+          say: (output) => stream.say(output),
+        });
         // Other steps and events go on while a model answers.
         if ('later' in reply) stream.replyLater(id, reply.later);
         else stream.reply(id, reply);
+        continue;
+      }
+      if ('said' in sent) {
+        yield sent.said;
         continue;
       }
       const own = conversation.own(sent.output);
@@ -204,7 +211,10 @@ const CREDIT = WINDOW / 4;
 type EventBatch = Extract<FromAgent, { type: 'events' }>;
 
 /** Messages of an agent's process for a turn, in order. */
-type SentOutput = { output: AgentOutput; isReplayed: boolean } | { step: StepMessage };
+type SentOutput =
+  | { output: AgentOutput; isReplayed: boolean }
+  | { step: StepMessage }
+  | { said: AgentOutput };
 
 /** Messages about steps that may wait for the worker. A process sends the next one of a step after the answer. */
 const MAX_STEPS_WAITING = STEP_LIMITS.steps * 2;
@@ -220,7 +230,7 @@ export interface TurnPorts {
 
 /** The worker's side of one turn in an agent's process. */
 export class TurnStream {
-  private batches: (EventBatch | { step: StepMessage })[] = [];
+  private batches: (EventBatch | { step: StepMessage } | { said: AgentOutput })[] = [];
   private stepsWaiting = 0;
   private secretsAsked = 0;
   /** Set if the code was left because all its steps wait. */
@@ -248,7 +258,8 @@ export class TurnStream {
       if (batch && 'step' in batch) {
         this.stepsWaiting -= 1;
         yield batch;
-      } else if (batch) {
+      } else if (batch && 'said' in batch) yield batch;
+      else if (batch) {
         for (const event of batch.events) yield { output: outputOf(event), isReplayed: isReplayed(event) };
         this.credit(batch.size);
       } else if (this.isFinished) return;
@@ -321,6 +332,13 @@ export class TurnStream {
         (error: unknown) => answer({ refusal: messageOf(error) }),
       )
       .finally(() => (this.secretsAsked -= 1));
+  }
+
+  /** Output of the worker itself, among that of the process. */
+  say(said: AgentOutput): void {
+    if (this.isFinished) return;
+    this.batches.push({ said });
+    this.wake();
   }
 
   reply(id: number, reply: StepReply): void {

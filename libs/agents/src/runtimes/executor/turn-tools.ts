@@ -1,14 +1,24 @@
 import type { ComputePool } from '@baton/compute';
 import { clock, messageOf, type Metrics } from '@baton/telemetry';
 import { z } from 'zod';
-import type { ApprovalRequest, Decision } from '../../approvals.js';
-import type { Turn } from '../../agent-runtime.js';
+import type { ApprovalAnswer, ApprovalRequest, Decision } from '../../approvals.js';
+import { type AgentOutput, Suspension, type Turn } from '../../agent-runtime.js';
+import { SignInNeeded } from '../../sign-in-needed.js';
 import { AgentFailure } from '../llm/agent-failure.js';
-import { llmConfig, type LlmConfig } from '../llm/llm-config.js';
+import { ApprovalsPending } from '../llm/approval/approval.js';
+import { llmConfig, type LlmConfig, toolsAlone } from '../llm/llm-config.js';
 import { SchemaChecks } from '../llm/schema-checks.js';
 import { OutcomeUnknown } from '../llm/tools/outcome-unknown.js';
-import { measuredCall, notKnown, notRepeated, refused } from '../llm/tools/tool-calls.js';
-import type { AgentTool, OpenTools, ToolResult, ToolSources } from '../llm/tools/tool-sources.js';
+import { isSentNext, type RemoteCall } from '../llm/tools/remote-call.js';
+import { measuredCall, notKnown, notRepeated, progressOf, refused } from '../llm/tools/tool-calls.js';
+import type {
+  AgentTool,
+  JsonSchema,
+  OpenTools,
+  ToolResult,
+  ToolSources,
+  WaitingCall,
+} from '../llm/tools/tool-sources.js';
 import { STEP_LIMITS, type StepFailure } from './step-protocol.js';
 
 /** What is stored of a call of a tool so far. */
@@ -17,12 +27,37 @@ export interface ToolStep {
   callId: string;
   /** Effect key of the call. */
   key: string;
-  /** It was sent, and has no result. */
+  /** It was sent, and its server has not answered in any way. */
   isSent: boolean;
+  /** The input to which a person has changed it before it was sent. */
+  input: unknown;
+  /** What its server goes on with. */
+  kept: RemoteCall | undefined;
+  /** Of a person, to the last question of the server. */
+  answer: ApprovalAnswer | undefined;
   /** Of a person, since the call was sent last. */
   decision: Decision | undefined;
   /** ISO 8601, of the question. */
   expiresAt: string | undefined;
+}
+
+/** What the server of a call goes on with, and the settings of the server as the code has written them. */
+export interface StoredRemoteCall {
+  remote: RemoteCall;
+  settings: unknown;
+}
+
+/** The tools of one request. `servers`: the settings as the code has written them. */
+interface UsedTools {
+  config: LlmConfig;
+  servers: readonly unknown[];
+  tools: readonly AgentTool[];
+}
+
+interface CodeCallOptions extends Pick<UsedTools, 'servers'> {
+  checks: SchemaChecks;
+  ports: ToolCallPorts;
+  question: () => ApprovalRequest;
 }
 
 /** What a call of a tool stores while it is made. */
@@ -30,6 +65,12 @@ export interface ToolCallPorts {
   signal: AbortSignal;
   /** The call is sent next. Without a result its outcome is unknown from then on. */
   onSend: () => Promise<void>;
+  /** It was not sent: the server wants a sign-in first. */
+  onRefused: () => Promise<void>;
+  /** Stores what the server goes on with, and the settings of the server. */
+  keepRemote: (stored: StoredRemoteCall) => Promise<void>;
+  /** Publishes what the server says of the call. */
+  say: (output: AgentOutput) => void;
   /** Stores the result. */
   keep: (call: MadeCall) => Promise<void>;
 }
@@ -46,11 +87,16 @@ export interface MadeCall {
   ms: number;
 }
 
-/** The outcome of a use of tools: JSON of the result, a failure, or a question to a person. `problem`: why the answer before is none. */
+/**
+ * The outcome of a use of tools: JSON of the result, a failure, questions to a person, a sign-in that the caller must make, or the time after
+ * which the server is asked again. `problem`: why the answer before is none.
+ */
 export type ToolOutcome =
   | { result: string }
   | { failed: StepFailure }
-  | { question: ApprovalRequest; problem?: string };
+  | { questions: readonly ApprovalRequest[]; problem?: string }
+  | { signIn: SignInNeeded }
+  | { waitMs: number };
 
 const request = z.strictObject({
   settings: z.strictObject({ mcp: z.array(z.unknown()), approvals: z.unknown().optional() }),
@@ -90,13 +136,36 @@ export class TurnTools {
       if (!data) throw new AgentFailure(`the settings of tools: ${error.issues[0]?.message ?? 'not valid'}`);
       const config = configOf(data.settings);
       const { tools } = await this.open(turn, config, ports.signal);
+      const servers = data.settings.mcp;
       return data.call
-        ? await this.call(turn, config, tools, data.call, step, ports)
+        ? await this.call(turn, { config, servers, tools }, data.call, step, ports)
         : bounded(tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })));
     } catch (error) {
+      if (error instanceof SignInNeeded && error.isCallers && !ports.signal.aborted) return { signIn: error };
       if (!(error instanceof AgentFailure) || ports.signal.aborted) throw error;
       return { failed: { name: 'ToolError', message: error.message } };
     }
+  }
+
+  /**
+   * Looks at a call whose server goes on with it, without opening the tools.
+   * @param settings of the server, as they were stored
+   * @returns undefined: there is news of it
+   */
+  async lookAt(
+    turn: Turn,
+    { remote, settings }: StoredRemoteCall,
+    keep: (remote: RemoteCall) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<WaitingCall | undefined> {
+    let config: LlmConfig;
+    try {
+      config = llmConfig(toolsAlone([settings]));
+    } catch {
+      // The code has the settings.
+      return undefined;
+    }
+    return this.sources.lookAt(turn, config, remote, keep, signal);
   }
 
   private open(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<OpenTools> {
@@ -109,9 +178,8 @@ export class TurnTools {
 
   private async call(
     turn: Turn,
-    config: LlmConfig,
-    tools: readonly AgentTool[],
-    { tool: name, input: asked }: { tool: string; input?: unknown },
+    { config, servers, tools }: UsedTools,
+    { tool: name, input: written }: { tool: string; input?: unknown },
     step: ToolStep,
     ports: ToolCallPorts,
   ): Promise<ToolOutcome> {
@@ -120,7 +188,8 @@ export class TurnTools {
       const names = tools.map((each) => each.name).join(', ') || 'none';
       throw new AgentFailure(`There is no tool "${name}". The tools are: ${names}.`);
     }
-    const { decision } = step;
+    const { decision, kept } = step;
+    const asked = step.input ?? written;
     const checks = new SchemaChecks(this.pool, turn.tenantId);
     const wrong = await checks.input(name, tool.inputSchema, asked);
     if (wrong) return bounded(failedResult(`The input of "${name}" is not valid: ${wrong}.`));
@@ -131,47 +200,87 @@ export class TurnTools {
       return bounded(isUnknown ? notRepeated(name, decision.reason) : refused(decision.reason));
     }
     const question = (): ApprovalRequest => requestOf(tool, asked, step, isUnknown, config);
+    // The server has the call already.
+    const isNew = kept === undefined;
     // Another task may have made the call: this one is its fork.
     const { origin } = turn;
     const mayRepeat = origin !== undefined && origin.effectsOf === undefined && tool.repeat === 'never';
-    if ((tool.needsApproval || mayRepeat || isUnknown) && !decision) return { question: question() };
+    if (((isNew && (tool.needsApproval || mayRepeat)) || isUnknown) && !decision)
+      return { questions: [question()] };
     const changed = decision?.input;
     const input = isUnknown ? asked : (changed ?? asked);
     const problem = await checks.input(name, tool.inputSchema, input);
     if (problem)
-      return { question: question(), problem: `The changed input of "${name}" is not valid: ${problem}.` };
-    return this.make(turn, tool, input, step, ports, question);
+      return { questions: [question()], problem: `The changed input of "${name}" is not valid: ${problem}.` };
+    return this.make(turn, tool, input, step, { checks, servers, ports, question });
   }
 
   private async make(
     turn: Turn,
     tool: AgentTool,
     input: unknown,
-    { callId, key }: ToolStep,
-    { signal, onSend, keep }: ToolCallPorts,
-    question: () => ApprovalRequest,
+    { callId, key, kept, answer }: ToolStep,
+    { checks, servers, ports, question }: CodeCallOptions,
   ): Promise<ToolOutcome> {
     const { name } = tool;
-    if (tool.repeat !== 'again') await onSend();
+    const { signal, onSend, onRefused, keepRemote, keep, say } = ports;
+    const isNoted = tool.repeat !== 'again';
+    if (isNoted && isSentNext(kept, answer)) await onSend();
+    // An error of the journal ends the attempt, and no code is told.
+    const lost = new Set<unknown>();
+    const context = {
+      id: callId,
+      key,
+      lane: 1,
+      signal,
+      kept,
+      ...(answer && { answer }),
+      keep: (remote: RemoteCall) =>
+        keepRemote({ remote, settings: servers.find((server) => nameOf(server) === remote.server) }).catch(
+          (error: unknown) => {
+            lost.add(error);
+            throw error;
+          },
+        ),
+      report: progressOf(turn, { id: callId, tool: name }, say),
+      checkForm: (schema: JsonSchema, value: unknown) => checks.input(name, schema, value),
+    };
     const began = Date.now();
     const at = clock.date().toISOString();
     let made: ToolResult;
     try {
       made = await measuredCall(turn, this.metrics, { call: { toolCallId: callId }, tool }, (span) =>
-        tool.execute(input, { id: callId, key, lane: 1, signal, traceparent: span?.traceparent }),
+        tool.execute(input, { ...context, traceparent: span?.traceparent }),
       );
     } catch (error) {
-      if (error instanceof OutcomeUnknown) return { question: { ...question(), unknownOutcome: true } };
-      if (signal.aborted || error instanceof AgentFailure) throw error;
+      if (error instanceof OutcomeUnknown) return { questions: [{ ...question(), unknownOutcome: true }] };
+      if (signal.aborted || lost.has(error) || error instanceof AgentFailure) throw error;
+      if (error instanceof Suspension) return { waitMs: error.wakeInMs ?? 0 };
+      if (error instanceof ApprovalsPending) return { questions: error.requests };
+      if (error instanceof SignInNeeded) {
+        // It is made again after the sign-in.
+        if (isNoted) await onRefused();
+        throw error;
+      }
       throw new AgentFailure(messageOf(error), { cause: error });
     }
     const result = turn.secrets.redactor.value(made);
     const outcome = bounded(result);
-    const kept = 'result' in outcome ? result : failedResult(TOO_LARGE);
-    await keep({ kind: 'result', call: callId, tool: name, input, result: kept, at, ms: Date.now() - began });
+    const shown = 'result' in outcome ? result : failedResult(TOO_LARGE);
+    await keep({
+      kind: 'result',
+      call: callId,
+      tool: name,
+      input,
+      result: shown,
+      at,
+      ms: Date.now() - began,
+    });
     return outcome;
   }
 }
+
+const nameOf = (server: unknown): unknown => (server as { name?: unknown } | null)?.name;
 
 /** The result of a call that was made, for its process. */
 export const resultOf = ({ result }: MadeCall): string => JSON.stringify(forCode(result));
@@ -217,14 +326,9 @@ function requestOf(
   };
 }
 
-/** The settings as those of an llm agent. Its model is never called. */
 function configOf({ mcp, approvals }: z.output<typeof request>['settings']): LlmConfig {
   try {
-    return llmConfig({
-      model: 'openai/none',
-      tools: { mcp },
-      ...(approvals !== undefined && { approvals }),
-    });
+    return llmConfig(toolsAlone(mcp, approvals));
   } catch (error) {
     throw new AgentFailure(messageOf(error));
   }

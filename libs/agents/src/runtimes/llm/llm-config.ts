@@ -216,6 +216,13 @@ export type ModelFields = z.output<z.ZodObject<typeof modelFields>>;
 /** The agents of `agents`. */
 export type Callees = z.output<typeof callees>;
 
+/** The settings of code that uses tools. Its model is never called. */
+export const toolsAlone = (mcp: readonly unknown[], approvals?: unknown): Record<string, unknown> => ({
+  model: 'openai/none',
+  tools: { mcp },
+  ...(approvals !== undefined && { approvals }),
+});
+
 /** Parses the settings of an llm agent. Throws an Error with the path of the wrong field. */
 export function llmConfig(raw: Record<string, unknown>): LlmConfig {
   const result = savedLlmConfigSchema.safeParse(raw);

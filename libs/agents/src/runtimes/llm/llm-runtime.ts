@@ -24,7 +24,7 @@ import { allowedMicros, capInputProblem, capQuestion } from './approval/cap-ques
 import { callCorrection, type WrongCall, wrongCallsFailure } from './answer-calls.js';
 import { partialAnswer } from './finish-reason.js';
 import { SignInNeeded } from '../../sign-in-needed.js';
-import { ChildNeedsSignIn, signInParts } from '../../sign-in-request.js';
+import { ChildNeedsSignIn, needsSignIn, notSignedIn, signInParts } from '../../sign-in-request.js';
 import { type LlmConfig, llmConfigSchema, splitModel } from './llm-config.js';
 import { callIdOf, Conversation, type ModelStep, textOfStep } from './conversation.js';
 import { leftovers, progressArtifact, progressSaid, Speech } from './turn-artifacts.js';
@@ -175,8 +175,9 @@ export class LlmRuntime implements AgentRuntime {
       if (!waiting) return;
       wakeInMs = Math.min(wakeInMs, waiting.waitMs);
       const { said } = waiting;
-      if (said !== undefined && said !== progressSaid(turn, call))
-        yield artifactChunk(turn, progressArtifact(call, said));
+      const told = { id: callIdOf(call), tool: call.toolName };
+      if (said !== undefined && said !== progressSaid(turn, told))
+        yield artifactChunk(turn, progressArtifact(told, said));
     }
     throw new Suspension([], wakeInMs);
   }
@@ -362,10 +363,10 @@ async function askToSignIn(turn: Turn, error: SignInNeeded | ChildNeedsSignIn): 
   const isOfChild = error instanceof ChildNeedsSignIn;
   const wanted = isOfChild ? { childTaskId: error.childTaskId } : error.request;
   const offer = await turn.secrets.offerSignIn(wanted);
-  const reason = isOfChild ? error.reason : `The agent needs a sign-in: ${error.message}`;
+  const reason = isOfChild ? error.reason : needsSignIn(error);
   // The caller has signed in: the child is about to go on.
   if (!offer && isOfChild) throw new Suspension([], SOON_MS);
-  if (!offer) return failed(turn, `${reason}. Nobody has signed in in time, or this caller cannot sign in.`);
+  if (!offer) return failed(turn, notSignedIn(reason));
   turn.log.wakeIn(offer.forMs);
   return status(turn, TaskState.TASK_STATE_AUTH_REQUIRED, signInParts(reason, offer));
 }

@@ -145,18 +145,24 @@ export const isStarted = ({ task }: Turn, call: RecordedCall): boolean =>
   task.artifacts.some(({ artifactId }) => artifactId === callIdOf(call));
 
 /** What a call says while it is made. It is marked, because it is not part of the reply. */
-export const progressArtifact = (call: RecordedCall, message: string) => ({
-  artifactId: progressId(call),
-  name: call.toolName,
-  parts: [dataPart({ tool: call.toolName, message })],
+export const progressArtifact = ({ id, tool }: ReportingCall, message: string) => ({
+  artifactId: progressId(id),
+  name: tool,
+  parts: [dataPart({ tool, message })],
   metadata: { [EVENT_KIND]: 'tool-progress' },
 });
 
-const progressId = (call: RecordedCall): string => `${callIdOf(call)}-progress`;
+/** A call of a model or of code, as its reports name it. `id` is unique in the task. */
+export interface ReportingCall {
+  id: string;
+  tool: string;
+}
+
+const progressId = (id: string): string => `${id}-progress`;
 
 /** What a call has said last, before this attempt. */
-export function progressSaid({ task }: Turn, call: RecordedCall): string | undefined {
-  const there = task.artifacts.find(({ artifactId }) => artifactId === progressId(call));
+export function progressSaid({ task }: Turn, { id }: Pick<ReportingCall, 'id'>): string | undefined {
+  const there = task.artifacts.find(({ artifactId }) => artifactId === progressId(id));
   const { message } = (there && (dataOf(there) as { message?: unknown } | undefined)) ?? {};
   return typeof message === 'string' ? message : undefined;
 }

@@ -43,6 +43,8 @@ import { rejection, withinTurn } from './within-turn.js';
 
 /** A shorter wait stays in the process: to leave it and come back costs more. */
 const IN_PLACE_MS = 1_000;
+/** A task that asks looks this often at the servers of tools, because each look asks again. An answer looks at once. */
+const ASKING_MS = 600_000;
 /** A compensation that takes longer has failed. */
 const COMPENSATION_MS = 30_000;
 /** Time for steps beside the one that has failed. */
@@ -66,6 +68,8 @@ type TryOutcome =
 interface StepWait {
   /** In ms since 1970. */
   until?: number;
+  /** Of the server of a tool, which works by itself. */
+  isOfServer?: true;
   input?: Parked['input'];
   /** Of a question: see `RecordedStep`. */
   asked?: number | undefined;
@@ -751,9 +755,10 @@ export class HostedSteps {
     const request = jsonOf(asked, 'The request to a tool');
     const use = async (step: HostedStep): Promise<T> => {
       const { id } = step.record;
-      const { result, failed, asks } = await this.begin(step, {
+      const { result, failed, asks, until } = await this.begin(step, {
         ...(request !== undefined && { request }),
       });
+      if (until !== undefined) return this.park({ until, isOfServer: true });
       if (asks) return this.askPerson(step);
       if (failed) {
         await this.stored({ op: 'fail', id, error: failed });
@@ -848,7 +853,10 @@ export class HostedSteps {
       )
         return;
       const input = nextQuestion(this.parked);
-      const times = this.parked.flatMap(({ until }) => (until === undefined ? [] : [until]));
+      const patient = input ? Date.now() + ASKING_MS : 0;
+      const times = this.parked.flatMap(({ until, isOfServer }) =>
+        until === undefined ? [] : [isOfServer ? Math.max(until, patient) : until],
+      );
       const wakeInMs = times.length > 0 ? Math.max(0, Math.min(...times) - Date.now()) : undefined;
       this.channel.park({ ...(input && { input }), ...(wakeInMs !== undefined && { wakeInMs }) });
     });

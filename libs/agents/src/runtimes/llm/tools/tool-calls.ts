@@ -18,6 +18,7 @@ import {
   isStarted,
   progressArtifact,
   progressSaid,
+  type ReportingCall,
   startArtifact,
 } from '../turn-artifacts.js';
 
@@ -219,7 +220,7 @@ async function makeCall(
     ...(answer && { answer }),
     kept,
     keep: (remote) => conversation.addRemoteCall(call, remote),
-    report: progressOf(turn, call, reports),
+    report: progressOf(turn, { id, tool: toolName }, (output) => reports.say(output)),
     checkForm: (schema, value) => checks.input(toolName, schema, value),
   });
   return making.catch(async (error: unknown) => {
@@ -235,7 +236,11 @@ const MAX_REPORTS = 100;
 const REPORT_MS = 1_000;
 
 /** Publishes what a call says of its progress, as far as it is new. */
-function progressOf(turn: Turn, call: RecordedCall, reports: CallReports): (text: string) => void {
+export function progressOf(
+  turn: Turn,
+  call: ReportingCall,
+  say: (output: AgentOutput) => void,
+): (text: string) => void {
   let last = -Infinity;
   let count = 0;
   let said = progressSaid(turn, call);
@@ -245,7 +250,7 @@ function progressOf(turn: Turn, call: RecordedCall, reports: CallReports): (text
     last = now;
     count += 1;
     said = text;
-    reports.say(artifactChunk(turn, progressArtifact(call, turn.secrets.redactor.text(text))));
+    say(artifactChunk(turn, progressArtifact(call, turn.secrets.redactor.text(text))));
   };
 }
 

@@ -30,7 +30,7 @@ export class McpBench {
   /** MCP_KEPT_PROGRAMS_PER_TENANT of the worker. */
   keptPrograms = 4;
   readonly metrics = new Metrics();
-  private readonly outbound = new Outbound({ outboundAllow: ['127.0.0.1'] }, this.metrics);
+  readonly outbound = new Outbound({ outboundAllow: ['127.0.0.1'] }, this.metrics);
   private readonly cleanup: (() => Promise<void>)[] = [];
 
   /** A server that is stopped after the test. */
