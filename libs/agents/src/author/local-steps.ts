@@ -134,7 +134,7 @@ export function localSteps(
     throw new Error(`the test has nothing for step "${name}": add it to ${option}`);
   };
   /** As a worker replies. A call that an earlier attempt has begun has its answer. */
-  const useTools = async ({ id, request }: ToolUse): Promise<StepReply> => {
+  const useTools = async ({ id, request }: BegunToolUse): Promise<StepReply> => {
     try {
       // oxlint-disable-next-line no-restricted-properties -- the library wrote it
       const { call } = JSON.parse(request ?? '{}') as { call?: { tool: string; input: unknown } };
@@ -223,4 +223,4 @@ export function localSteps(
   };
 }
 
-type ToolUse = Extract<StepMessage, { op: 'begin' }>;
+type BegunToolUse = Extract<StepMessage, { op: 'begin' }>;
