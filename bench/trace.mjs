@@ -1,6 +1,9 @@
 // npm run bench:trace: how long the page of a large task takes in the console: from the navigation until the rows of its trace are on the
-// screen, and from a click on the tab Log until its entries are. Then the longest time between two frames while the trace is scrolled.
+// screen, from a click on a span until its detail is there, and from a click on the tab Log until its entries are. Then the longest time
+// between two frames while the trace is scrolled, and for how long one piece of work holds the tab: while it loads, is scrolled, and while
+// a task with as many events runs.
 // ROUNDS=9 SPANS=5000 EVENTS=10000. Real Baton as `npm start` runs it, and Chromium (CHROMIUM_PATH, or the one on PATH).
+import { message } from './caller.mjs';
 import { signIn, startChromium } from './chromium.mjs';
 import { connect, fillHuge, tenantsOf } from './fill.mjs';
 import { circumstances, median, printTable } from './report.mjs';
@@ -15,10 +18,20 @@ const baton = await startBaton({ workers: 1 });
 const browser = await startChromium();
 try {
   const id = await fill();
-  const found = { trace: [], log: [], frame: [], drawn: [] };
+  const found = {
+    trace: [],
+    loading: [],
+    span: [],
+    log: [],
+    frame: [],
+    scrolling: [],
+    drawn: [],
+    live: [],
+    liveLog: [],
+  };
   // The first rounds warm up Baton and the browser. They do not count.
   for (let round = -2; round < ROUNDS; round++) {
-    const figures = await measure(id);
+    const figures = { ...(await measure(id)), live: await live('Trace'), liveLog: await live('Log') };
     if (round >= 0) for (const [name, figure] of Object.entries(figures)) found[name].push(figure);
   }
   console.log(circumstances(`${SPANS} spans, ${EVENTS} events, ${ROUNDS} rounds: median (min–max).`));
@@ -27,8 +40,13 @@ try {
     ['', ''],
     [
       ['navigation until the trace is there, ms', median(found.trace)],
+      ['longest task of the tab until then, ms', median(found.loading)],
+      ['click on a span until its detail is there, ms', median(found.span)],
       ['click on Log until its entries are there, ms', median(found.log)],
       ['longest frame while scrolling, ms', median(found.frame)],
+      ['longest task of the tab while scrolling, ms', median(found.scrolling)],
+      ['longest task while the task runs, the trace open, ms', median(found.live)],
+      ['longest task while the task runs, the log open, ms', median(found.liveLog)],
       ['rows of the trace in the page', median(found.drawn)],
     ],
   );
@@ -60,9 +78,44 @@ async function fill() {
   return id;
 }
 
-async function measure(id) {
+/** A page that notes the longest task of its thread. The browser tells of those above 50 ms. */
+async function newPage() {
   const page = await (await browser.newContext({ viewport: { width: 1_280, height: 900 } })).newPage();
-  await page.addInitScript(signIn(baton.token));
+  await page.addInitScript(`
+    ${signIn(baton.token)}
+    window.longest = 0;
+    new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) window.longest = Math.max(window.longest, duration);
+    }).observe({ type: 'longtask', buffered: true });
+    window.takeLongest = () => new Promise((done) => setTimeout(() => {
+      done(window.longest);
+      window.longest = 0;
+    }, 100));`);
+  return page;
+}
+
+/** The longest task of the tab while a task runs whose agent sends as many events as it can. @param tab the one that is open */
+async function live(tab) {
+  const page = await newPage();
+  const headers = {
+    authorization: `Bearer ${baton.token}`,
+    'content-type': 'application/json',
+    'a2a-version': '1.0',
+  };
+  const params = { ...message('piece '), configuration: { returnImmediately: true } };
+  params.message.metadata = { echo: { chunks: EVENTS } };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params });
+  const answer = await fetch(`${baton.url}/agents/echo`, { method: 'POST', headers, body });
+  const { task } = (await answer.json()).result;
+  await page.goto(`${baton.url}/console/tasks/${task.id}?tab=${tab.toLowerCase()}`);
+  await page.getByText('The task has ended.').waitFor({ timeout: 120_000 });
+  const longest = await page.evaluate('window.takeLongest()');
+  await page.context().close();
+  return longest;
+}
+
+async function measure(id) {
+  const page = await newPage();
   const rowsOf = (name) => `document.querySelectorAll('[aria-label="${name}"] > li').length`;
   /** Resolves in the page, after the frame in which the list has rows, with the time since the navigation. */
   const seen = (name) => `new Promise((done) => {
@@ -71,6 +124,7 @@ async function measure(id) {
   })`;
   await page.goto(`${baton.url}/console/tasks/${id}?tab=trace`, { waitUntil: 'commit' });
   const trace = await page.evaluate(seen('Trace of the task'));
+  const loading = await page.evaluate('window.takeLongest()');
   const drawn = await page.evaluate(rowsOf('Trace of the task'));
   const frame = await page.evaluate(`new Promise((done) => {
     const scroller = document.querySelector('[aria-label="Trace of the task"]').parentElement;
@@ -84,11 +138,19 @@ async function measure(id) {
     };
     requestAnimationFrame(next);
   })`);
+  const scrolling = await page.evaluate('window.takeLongest()');
+  const span = await page.evaluate(`new Promise((done) => {
+    const start = performance.now();
+    const row = document.querySelector('[aria-label="Trace of the task"] button[aria-expanded]');
+    row.click();
+    const look = () => row.parentElement.innerText.includes('Attempt') ? done(performance.now() - start) : requestAnimationFrame(look);
+    look();
+  })`);
   const log = await page.evaluate(`(() => {
     const start = performance.now();
     [...document.querySelectorAll('[role="tab"]')].find((tab) => tab.innerText === 'Log').click();
     return ${seen('Events of the task')}.then((end) => end - start);
   })()`);
   await page.context().close();
-  return { trace, log, frame, drawn };
+  return { trace, loading, span, log, frame, scrolling, drawn };
 }

@@ -11,6 +11,8 @@ import type { TestTenant } from '../support/stack.js';
 
 /** Calls of models and of tools of a task, each. */
 const CALLS = 2_500;
+/** Events of the same task that have pieces of its answer. */
+const CHUNKS = 10_000;
 /** As the page has it. */
 interface Scroller {
   scrollTop: number;
@@ -212,9 +214,12 @@ describeConsole('the trace of a task', () => {
     }
   });
 
-  it('has thousands of spans, of which few are in the page', async () => {
+  it('has thousands of spans and events, of which few are in the page', async () => {
     const caller = new RawCaller(baton.stack.url(0), tenant.token);
-    const { result } = await caller.call('SendMessage', sendParams('a lot'));
+    const { message } = sendParams('a lot ');
+    const { result } = await caller.call('SendMessage', {
+      message: { ...message, metadata: { echo: { chunks: CHUNKS } } },
+    });
     const { id } = (result as { task: { id: string } }).task;
     await writeCalls(baton.stack.database.url, id);
     const page = await open(id);
@@ -235,6 +240,19 @@ describeConsole('the trace of a task', () => {
     await page.getByRole('button', { name: 'Show more rows of Effects' }).click();
     await calls.nth(200).waitFor();
     await baton.expectAccessible(page);
+    // Submitted, working, the pieces, completed.
+    const events = CHUNKS + 3;
+    await page.getByRole('row', { name: `Events ${events}` }).waitFor();
+    await page.getByRole('tab', { name: 'Log' }).click();
+    const entries = page.getByRole('list', { name: 'Events of the task' }).getByRole('listitem');
+    await entries.filter({ hasText: '1 · Message of the caller' }).waitFor();
+    const log = page.getByRole('region', { name: 'Events of the task' });
+    await log.evaluate((it: Scroller) => (it.scrollTop = it.scrollHeight));
+    await entries.filter({ hasText: `${events} · completed` }).waitFor();
+    expect(await entries.count()).toBeLessThan(100);
+    await page.getByRole('tab', { name: 'Output' }).click();
+    const text = await page.getByRole('region', { name: 'Artifacts' }).innerText();
+    expect(text.split('a lot').length - 1).toBe(CHUNKS);
   });
 });
 

@@ -20,7 +20,27 @@ function firstPaths(): string[] {
   const { pathname, search } = window.location;
   // The list with filters is another one.
   const isList = pathname === `${base}/console/tasks` && search === '';
-  return ['/v1/whoami', ...(isList ? ['/v1/tasks?limit=100'] : [])];
+  const below = `${base}/console/tasks/`;
+  const id = pathname.startsWith(below) ? pathname.slice(below.length) : '';
+  return [
+    '/v1/whoami',
+    ...(isList ? ['/v1/tasks?limit=100'] : []),
+    ...(/^[\w-]+$/.test(id)
+      ? [`/v1/tasks/${id}`, ...(isTraceShown(search) ? [`/v1/tasks/${id}/trace`] : [])]
+      : []),
+  ];
+}
+
+/** Whether the page of a task shows its trace first: see `task-tabs.ts`. */
+function isTraceShown(search: string): boolean {
+  try {
+    return (
+      (new URLSearchParams(search).get('tab') ?? localStorage.getItem('baton-task-tab') ?? 'trace') ===
+      'trace'
+    );
+  } catch {
+    return false;
+  }
 }
 
 /** The token in this tab. That of an OpenID provider may have to be renewed first: it is left to the page. */
@@ -39,13 +59,16 @@ function storedToken(): string | undefined {
 const token = storedToken();
 if (token !== undefined) {
   const authorization = `Bearer ${token}`;
-  const reads = firstPaths().map((below): [string, Promise<Response>] => {
+  const reads: [string, Promise<Response>][] = [];
+  for (const below of firstPaths()) {
     const path = base + below;
-    const read = fetch(path, { headers: { authorization } });
+    const ask = (): Promise<Response> => fetch(path, { headers: { authorization } });
+    // To read a large trace takes the server longer: who has signed in comes first.
+    const read = below.endsWith('/trace') && reads[0] ? reads[0][1].then(ask) : ask();
     // Whoever takes the answer reports the failure.
     read.catch(() => undefined);
-    return [`${authorization} ${path}`, read];
-  });
+    reads.push([`${authorization} ${path}`, read]);
+  }
   window.batonFirstReads = new Map(reads);
 }
 

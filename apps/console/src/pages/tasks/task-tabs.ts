@@ -2,6 +2,7 @@
 export const TABS = { trace: 'Trace', output: 'Output', log: 'Log', raw: 'Raw' } as const;
 export type TaskTab = keyof typeof TABS;
 
+/** `first-reads.ts` reads it as well. */
 const KEY = 'baton-task-tab';
 
 /** The tab of an address. Undefined: it names none. */

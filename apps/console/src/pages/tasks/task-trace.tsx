@@ -63,6 +63,10 @@ const tracesOf = (results: { data?: TraceAnswer | undefined; error: Error | null
 export function Trace({ task: { task_id: id, state } }: { task: Pick<Task, 'task_id' | 'state'> }) {
   const isLive = !isTerminal(state);
   const { data, error } = useQuery(traceQuery(id, isLive));
+  // Once, and not in each row: a hook in every row makes the list slow to scroll.
+  const names = useAgentNames();
+  const nameOf = ({ kind, name }: TraceRow['span']): string =>
+    kind === 'child' ? (names.get(name) ?? name) : name;
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [childIds, setChildIds] = useState<readonly string[]>([]);
   const { answers, errors } = useQueries({
@@ -92,7 +96,13 @@ export function Trace({ task: { task_id: id, state } }: { task: Pick<Task, 'task
           const { model_call: index } = row.span;
           return (
             <>
-              <Row row={row} whole={whole} isOpen={open.has(row.key)} toggle={() => toggle(row)} />
+              <Row
+                row={row}
+                name={nameOf(row.span)}
+                whole={whole}
+                isOpen={open.has(row.key)}
+                toggle={() => toggle(row)}
+              />
               {open.has(row.key) && (
                 <Detail
                   row={row}
@@ -113,17 +123,17 @@ const without = (keys: ReadonlySet<string>, key: string): ReadonlySet<string> =>
 
 function Row({
   row: { span, depth, start, ms },
+  name,
   whole,
   isOpen,
   toggle,
 }: {
   row: TraceRow;
+  name: string;
   whole: number;
   isOpen: boolean;
   toggle: () => void;
 }) {
-  const names = useAgentNames();
-  const name = span.kind === 'child' ? (names.get(span.name) ?? span.name) : span.name;
   const left = Math.min(start / whole, 1 - MIN_WIDTH);
   const width = Math.min(Math.max(ms / whole, MIN_WIDTH), 1 - left);
   return (
