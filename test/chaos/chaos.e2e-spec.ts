@@ -32,6 +32,8 @@ async function strike(driver: Driver): Promise<Report> {
   const options = {
     ...size,
     pauses: 50,
+    // Each deploy replaces all workers.
+    code: NIGHTLY ? 12 : 0,
     faults: only.length,
     only,
     seed: SEED,

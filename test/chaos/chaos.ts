@@ -3,6 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { loadEnvironment } from '../../libs/config/src/environment.js';
 import { Attacker } from './attacker.js';
 import { Cluster } from './cluster.js';
+import { CodeLoad } from './code-load.js';
+import { Deployments } from './deployments.js';
 import { planFaults, strikeAll } from './fault-plan.js';
 import type { Site } from './faults.js';
 import { Harvest } from './harvest.js';
@@ -10,6 +12,7 @@ import { Load } from './load.js';
 import { McpLoad } from './mcp-load.js';
 import type { FaultRecord, Observations, StruckRuns } from './observations.js';
 import type { ChaosOptions } from './options.js';
+import { Outside } from './outside.js';
 import { Random } from './random.js';
 import { ScheduleLoad } from './schedule-load.js';
 import { Services } from './services.js';
@@ -29,6 +32,9 @@ const MIN_MCP_CALLS = 12;
 /** And tasks of agents whose versions change. */
 const VERSIONS_PERCENT = 5;
 const MIN_VERSION_TASKS = 12;
+/** And tasks of agents in code that is deployed meanwhile. */
+const CODE_PERCENT = 5;
+const MIN_CODE_TASKS = 12;
 
 /** What is told of a run while it goes on. */
 export type Progress = (line: string) => void;
@@ -62,18 +68,20 @@ export async function runChaos(options: ChaosOptions, tell: Progress): Promise<C
     EXECUTOR_STALL_MS: '5000',
   };
   const cluster = new Cluster(environment, options.logs);
+  const outside = await Outside.start();
   try {
     await cluster.start(options.apis, options.workers);
-    const stage = { services, cluster, leaseMs: loadEnvironment(environment).leaseMs };
+    const stage = { services, cluster, outside, leaseMs: loadEnvironment(environment).leaseMs };
     const { observations, foreignAsked } = await perform(options, stage, tell);
     return { observations, foreignAsked, seconds: (performance.now() - started) / 1000 };
   } finally {
     await cluster.stop();
     await services.stop();
+    await outside.stop();
   }
 }
 
-type Stage = Pick<Site, 'services' | 'cluster' | 'leaseMs'>;
+type Stage = Pick<Site, 'services' | 'cluster' | 'leaseMs'> & { outside: Outside };
 
 async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   const { services, cluster } = stage;
@@ -91,11 +99,22 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   const mcp = await McpLoad.start(
     () => cluster.someApis(),
     await cluster.createTenant('mcp', markOf(seed, -3)),
+    stage.outside,
   );
   const versions = await VersionLoad.start(
     () => cluster.someApis(),
     await cluster.createTenant('versions', markOf(seed, -4)),
+    stage.outside,
   );
+  const deployments = new Deployments(cluster, stage.outside.effects);
+  const code = new CodeLoad(
+    () => cluster.someApis(),
+    await cluster.createTenant('code', markOf(seed, -5)),
+    deployments,
+    stage.outside,
+  );
+  const codeTasks = options.code ?? Math.max(MIN_CODE_TASKS, Math.ceil((options.tasks * CODE_PERCENT) / 100));
+  if (codeTasks > 0) await code.deploy();
   const load = new Load(seed, options.seed, cluster, tenants);
   const struck: StruckRuns[] = [];
   const plan = planFaults(seed, options.faults, options.driver, options.only, options.pauses);
@@ -117,9 +136,11 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   const versionTasks =
     options.versions ?? Math.max(MIN_VERSION_TASKS, Math.ceil((options.tasks * VERSIONS_PERCENT) / 100));
   const changing = versions.run(versionTasks, lasts);
+  const deploying = code.run(codeTasks, lasts, options.patience * 1000);
   const faults = await strikeAll(plan, site, (fault) =>
     tell(`${told(fault)}; ${load.atWork} tasks under way`),
   );
+  await deploying;
   await Promise.race([driving, giveTime(load, lasts, options.patience * 1000)]);
   await driving;
   probing.abort();
@@ -132,6 +153,9 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
   await changing;
   const versionOutcome = await versions.outcome(options.patience * 1000);
   await versions.stop();
+  const codeOutcome = await code.outcome();
+  code.stop();
+  deployments.remove();
 
   tell(`reading the logs of ${load.records.length} tasks`);
   const stored = await new Harvest(services, () => cluster.someApis(), tenants, load).gather(load.records);
@@ -150,6 +174,7 @@ async function perform(options: ChaosOptions, stage: Stage, tell: Progress) {
     schedules: scheduleRecords,
     mcp: mcpOutcome,
     versions: versionOutcome,
+    code: codeOutcome,
     marks,
     crashes,
   };

@@ -1,7 +1,9 @@
 import { check, type Defect } from './checks/index.js';
 import type {
+  CodeRecord,
   FaultRecord,
   Frame,
+  LedgerEntry,
   Observations,
   OddAnswer,
   Said,
@@ -372,13 +374,16 @@ describe('of the times of a schedule the checks', () => {
 });
 
 describe('checks of calls over MCP', () => {
+  const CONFIRMED = { name: 'desk_once', key: 'key', outcome: 'confirmed', attempts: 1, endedAt: 500 };
+  const calls = (...keys: string[]) => keys.map((key, i) => ({ key, at: 100 * i }));
   const call: McpRecord = {
     number: 7,
     kind: 'once',
+    server: 'modern',
     client: '2026-07-28',
     taskId: 't',
     told: { state: 'completed', text: 'done answer 7' },
-    keys: ['key'],
+    calls: calls('key'),
     questions: [],
   };
   const task: McpTaskRecord = {
@@ -387,7 +392,7 @@ describe('checks of calls over MCP', () => {
     state: 'completed',
     text: 'done answer 7',
     retries: 0,
-    effects: [{ key: 'key', outcome: 'confirmed' }],
+    effects: [CONFIRMED],
   };
   const found = (
     record: Partial<McpRecord>,
@@ -398,7 +403,7 @@ describe('checks of calls over MCP', () => {
     const mcp: McpOutcome = {
       records: [whole],
       tasks: [{ ...task, ...stored }],
-      received: whole.keys.length,
+      received: whole.calls.length,
       ...more,
     };
     return defectsOf(observed(soundEcho(), { mcp }));
@@ -407,28 +412,39 @@ describe('checks of calls over MCP', () => {
 
   it('find nothing if a tool was called once, again with its key, or after an approval of its unknown outcome', () => {
     expect(found({})).toEqual([]);
-    expect(found({ kind: 'again', keys: ['key', 'key'] }, { retries: 1 })).toEqual([]);
-    expect(found({ keys: ['key', 'key'], questions: [['key']] })).toEqual([]);
-    expect(found({ keys: ['key'], questions: [['key']] })).toEqual([]);
+    expect(found({ kind: 'again', calls: calls('key', 'key') }, { retries: 1 })).toEqual([]);
+    expect(found({ calls: calls('key', 'key'), questions: [['key']] })).toEqual([]);
+    expect(found({ calls: calls('key'), questions: [['key']] })).toEqual([]);
   });
 
   it('find nothing but the fault of a call without an answer, whether or not it was accepted', () => {
     expect(found(unanswered)).toEqual(['unexpected']);
-    expect(found({ ...unanswered, fault: undefined, keys: [] }, {}, { tasks: [] })).toEqual(['stuck']);
+    expect(found({ ...unanswered, fault: undefined, calls: calls() }, {}, { tasks: [] })).toEqual(['stuck']);
   });
 
   it.each<[string, Defect, Partial<McpRecord>, Partial<McpTaskRecord>?]>([
-    ['a second call', 'doubled', { keys: ['key', 'key'] }],
-    ['a third call after one approval', 'doubled', { keys: ['key', 'key', 'key'], questions: [['key']] }],
+    ['a second call', 'doubled', { calls: calls('key', 'key') }],
+    [
+      'a third call after one approval',
+      'doubled',
+      { calls: calls('key', 'key', 'key'), questions: [['key']] },
+    ],
     [
       'a second call after an approval of another one',
       'doubled',
-      { keys: ['key', 'key'], questions: [['x']] },
+      { calls: calls('key', 'key'), questions: [['x']] },
     ],
-    ['a second call by the same attempt', 'doubled', { kind: 'again', keys: ['key', 'key'] }],
-    ['a second call of a task that did not end', 'doubled', { ...unanswered, keys: ['key', 'key'] }],
-    ['a second key', 'doubled', { kind: 'again', keys: ['key', 'other'] }, { retries: 1 }],
-    ['a call that never came', 'lost', { keys: [] }],
+    ['a second call by the same attempt', 'doubled', { kind: 'again', calls: calls('key', 'key') }],
+    ['a second call of a task that did not end', 'doubled', { ...unanswered, calls: calls('key', 'key') }],
+    ['a second key', 'doubled', { kind: 'again', calls: calls('key', 'other') }, { retries: 1 }],
+    [
+      'a second call when the ledger had its end',
+      'doubled',
+      { kind: 'again', calls: [...calls('key'), { key: 'key', at: 600 }] },
+      { retries: 1 },
+    ],
+    ['a call that the ledger has twice', 'doubled', {}, { effects: [CONFIRMED, CONFIRMED] }],
+    ['a call that never came', 'lost', { calls: calls() }],
     ['a call that the ledger does not have', 'wrong', {}, { effects: [] }],
     ['another answer', 'wrong', { told: { state: 'completed', text: 'done answer 8' } }],
     ['another answer in A2A', 'wrong', {}, { text: 'done answer 8' }],
@@ -500,4 +516,106 @@ describe('checks of tasks whose agents change', () => {
   ])('find %s', (_what, defect, change) => expect(found(change)).toContain(defect));
 
   it('find a call of no task', () => expect(found({}, 1)).toEqual(['unexpected']));
+});
+
+describe('checks of tasks whose code changes', () => {
+  const effects = ['mark', 'sign', 'seal'].map((step, i) => ({
+    step,
+    edition: 3,
+    key: `key of ${step}`,
+    at: 100 * i,
+  }));
+  const ledger = effects.map(({ step, key, at }): LedgerEntry => ({
+    name: step,
+    key,
+    outcome: 'confirmed',
+    attempts: 1,
+    endedAt: at + 50,
+  }));
+  const sound: CodeRecord = {
+    number: 7,
+    agent: 'keeper',
+    taskId: 't',
+    isOver: true,
+    stored: { state: 'completed', text: 'mark sign seal of edition 3' },
+    effects,
+    ledger,
+    parked: 0,
+    deploys: 2,
+  };
+  const found = (change: Partial<CodeRecord>, more = 0): Defect[] => {
+    const record = { ...sound, ...change };
+    const code = { records: [record], received: record.effects.length + more, deploys: 2 };
+    return defectsOf(observed(soundEcho(), { code }));
+  };
+  const [mark, sign, seal] = effects as [CodeRecord['effects'][0], ...CodeRecord['effects']];
+  const [ofMark, ofSign, ofSeal] = ledger as [LedgerEntry, ...LedgerEntry[]];
+  const repeated = { ...ofMark, attempts: 2, decision: 'repeated' };
+  const again = { ...mark, at: 20 };
+  const other = { ...seal!, edition: 4 };
+
+  it('find nothing if each step was done once, or again as the ledger explains, and only a pinned task keeps its code', () => {
+    expect(found({})).toEqual([]);
+    const twice = { effects: [mark, again, sign!, seal!], ledger: [repeated, ofSign!, ofSeal!] };
+    expect(found(twice)).toEqual([]);
+    const text = 'mark sign seal of edition 5';
+    const moved = { effects: [mark, sign!, other], stored: { state: 'completed', text }, parked: 1 };
+    expect(found({ agent: 'mover', ...moved })).toEqual([]);
+  });
+
+  it.each<[string, Defect, Partial<CodeRecord>]>([
+    ['a pinned task with two editions', 'wrong', { effects: [mark, sign!, other] }],
+    ['a pinned task that was parked', 'wrong', { parked: 1 }],
+    [
+      'an answer of another edition',
+      'wrong',
+      { stored: { state: 'completed', text: 'mark sign seal of edition 4' } },
+    ],
+    [
+      'an answer of older code than the last step',
+      'wrong',
+      { agent: 'mover', stored: { state: 'completed', text: 'mark sign seal of edition 2' } },
+    ],
+    ['another answer', 'wrong', { stored: { state: 'completed', text: 'mark seal of edition 3' } }],
+    ['a step that was done twice without a reason', 'doubled', { effects: [mark, again, sign!, seal!] }],
+    [
+      'a step that was done more often than the ledger says',
+      'doubled',
+      { effects: [mark, again, again, sign!, seal!], ledger: [repeated, ofSign!, ofSeal!] },
+    ],
+    [
+      'a step that was done after a later one',
+      'doubled',
+      {
+        effects: [mark, sign!, { ...mark, at: 150 }, seal!],
+        ledger: [{ ...repeated, endedAt: 180 }, ofSign!, ofSeal!],
+      },
+    ],
+    [
+      'a step that was done after its end in the ledger',
+      'doubled',
+      { effects: [mark, { ...mark, at: 60 }, sign!, seal!], ledger: [repeated, ofSign!, ofSeal!] },
+    ],
+    [
+      'a step that was done twice although the receiver was asked',
+      'doubled',
+      {
+        effects: [mark, sign!, { ...sign!, at: 110 }, seal!],
+        ledger: [ofMark, { ...ofSign!, attempts: 2, decision: 'repeated' }, ofSeal!],
+      },
+    ],
+    ['a step with two keys', 'wrong', { effects: [mark, { ...again, key: 'other' }, sign!, seal!] }],
+    ['a step that the ledger does not have', 'wrong', { ledger: [ofMark, ofSeal!] }],
+    [
+      'a step that has not ended in the ledger',
+      'wrong',
+      { ledger: [{ ...ofMark, outcome: 'unknown' }, ofSign!, ofSeal!] },
+    ],
+    ['a step that was not done', 'lost', { effects: [mark, seal!] }],
+    ['a failure', 'wrong', { stored: { state: 'failed', text: '' } }],
+    ['a task that does not end', 'stuck', { isOver: false, stored: { state: 'working', text: '' } }],
+    ['a refusal', 'unexpected', { fault: 'SendMessage: no' }],
+  ])('find %s', (_what, defect, change) => expect(found(change)).toContain(defect));
+
+  it('find an effect of no task', () => expect(found({}, 1)).toEqual(['unexpected']));
 });

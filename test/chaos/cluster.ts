@@ -27,12 +27,19 @@ export class Cluster {
   private stopping = false;
   private readonly starts = new EventEmitter<{ api: []; worker: [] }>().setMaxListeners(0);
   readonly crashes: string[] = [];
+  /** Variables of processes that start from now on. */
+  private env: Record<string, string>;
+  /** What `startWith` had changed last when each process started, by its id. */
+  private readonly startedWith = new Map<number, number>();
+  private changes = 0;
 
   constructor(
-    private readonly env: Record<string, string>,
+    env: Record<string, string>,
     /** Folder for the logs of all processes; undefined = they are not kept. */
     private readonly logs: string | undefined,
-  ) {}
+  ) {
+    this.env = env;
+  }
 
   async start(apis: number, workers: number): Promise<void> {
     await this.run('libs/database/src/migrate-main.js');
@@ -62,12 +69,29 @@ export class Cluster {
     return list.length > 0 ? pick(list) : undefined;
   }
 
-  /** `kill -9`, and a new one in its place as soon as it starts. */
-  async replace(victim: BatonProcess): Promise<void> {
+  /** Ends a process, and starts a new one in its place. `kill`: by `kill -9`. `stop`: by SIGTERM. */
+  async replace(victim: BatonProcess, how: 'kill' | 'stop' = 'kill'): Promise<void> {
     this.doomed.add(victim.pid);
-    await victim.kill();
+    await victim[how]();
     this.remove(victim);
     await this.add(victim.kind);
+  }
+
+  /** More variables for processes that start from now on. Those that run keep theirs. */
+  startWith(more: Record<string, string>): void {
+    this.env = { ...this.env, ...more };
+    this.changes += 1;
+  }
+
+  /** Replaces one worker after the other until none is left that started before the last `startWith`, every other one by `kill -9`. */
+  async renewWorkers(): Promise<void> {
+    for (let n = 0; !this.stopping; n++) {
+      const isOld = ({ pid }: BatonProcess) => (this.startedWith.get(pid) ?? 0) < this.changes;
+      const old = this.workers.find((worker) => isOld(worker) && !this.doomed.has(worker.pid));
+      if (old) await this.replace(old, n % 2 === 0 ? 'kill' : 'stop');
+      else if (this.starting.size === 0) return;
+      else await Promise.race(this.starting);
+    }
   }
 
   /** A tenant with a token, made as an operator makes them. */
@@ -100,10 +124,12 @@ export class Cluster {
   /** Start one; while it can't (Postgres may be away), again and again. */
   private async startOne(kind: BatonProcess['kind']): Promise<void> {
     for (let tries = 1; !this.stopping; tries++) {
+      const { changes } = this;
       const started = await startProcess(kind, this.env, START_MS).catch((error: unknown) => error as Error);
       if (!(started instanceof Error)) {
         // The report of the run judges it.
         started.mayEnd();
+        this.startedWith.set(started.pid, changes);
         this.processes[kind].push(started);
         this.starts.emit(kind);
         void started.exited.then((code) => this.ended(started, code));

@@ -1,20 +1,27 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ModernMcpServer, startModernServer } from '../support/mcp-server/modern-server.js';
+import { PATIENT } from '../support/mcp-server/mcp-server.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import type { ApiAddress, Credentials } from './caller.js';
 import type { McpOutcome, McpRecord, McpTaskRecord } from './observations.js';
+import type { Outside } from './outside.js';
 import { answerOf, RETRY_MS, RetryingClient, retriesOf, textOf } from './retrying-client.js';
 
-/** How long a tool works: long enough that a worker dies in the middle. */
-const TOOL_MS = 1_500;
-/** How long the task of a tool lasts. */
-const TOOL_TASK_MS = 2_000;
 const MODERN = '2026-07-28';
 const OLDER = '2025-11-25';
-const EFFECT_KEY = 'baton/effectKey';
 const META = 'io.modelcontextprotocol';
-const KINDS = ['once', 'again', 'slow'] as const;
+/** What is called of which server, in turn. Their number is odd, so that each generation of clients calls each. */
+const CALLED = [
+  { server: 'modern', kind: 'once' },
+  { server: 'sessions', kind: 'once' },
+  { server: 'sessionless', kind: 'again' },
+  { server: 'modern', kind: 'slow' },
+  { server: 'sessionless', kind: 'once' },
+  { server: 'modern', kind: 'again' },
+  { server: 'sessions', kind: 'again' },
+] as const;
+/** The agent that has the tools of a server. */
+const CLERKS = { modern: 'clerk', sessions: 'clerk-sessions', sessionless: 'clerk-sessionless' } as const;
 
 /** Members that all answers share, as far as this load reads them. */
 interface McpAnswer {
@@ -31,8 +38,9 @@ interface McpAnswer {
 }
 
 /**
- * Calls over MCP, of a tenant of its own. The agent that they call has a model that calls a tool of another MCP server, which counts its
- * calls. Model and server live in this process, which nothing strikes. Where a call waits for a person, the client approves.
+ * Calls over MCP, of a tenant of its own. The agents that they call have a model that calls a tool of another MCP server, which counts its
+ * calls: a modern one, an older one with sessions, and one without. The servers are outside. The model lives in this process, which nothing
+ * strikes. Where a call waits for a person, the client approves.
  */
 export class McpLoad {
   private readonly records: McpRecord[] = [];
@@ -44,49 +52,33 @@ export class McpLoad {
   private constructor(
     private readonly client: RetryingClient,
     private readonly provider: ModelProvider,
-    private readonly server: ModernMcpServer,
+    private readonly outside: Outside,
   ) {}
 
-  static async start(apis: () => Promise<readonly ApiAddress[]>, who: Credentials): Promise<McpLoad> {
+  static async start(
+    apis: () => Promise<readonly ApiAddress[]>,
+    who: Credentials,
+    outside: Outside,
+  ): Promise<McpLoad> {
     const provider = await ModelProvider.start();
     provider.answer(({ body }) => replyTo(body as ChatRequest));
-    const said = (input: Record<string, unknown>) => ({
-      content: [{ type: 'text', text: `answer ${String(input.n)}` }],
-    });
-    const work = async (input: Record<string, unknown>) => {
-      await delay(TOOL_MS);
-      return said(input);
-    };
-    const inputSchema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
-    const server = await startModernServer({
-      tools: [
-        { name: 'once', inputSchema, call: work },
-        { name: 'again', inputSchema, annotations: { idempotentHint: true }, call: work },
-        {
-          name: 'slow',
-          inputSchema,
-          call: (input) => {
-            const task = server.newTask({ pollIntervalMs: 300 });
-            void delay(TOOL_TASK_MS).then(() => task.complete(said(input)));
-            return task;
-          },
-        },
-      ],
-    });
-    const load = new McpLoad(new RetryingClient(apis, who), provider, server);
+    const load = new McpLoad(new RetryingClient(apis, who), provider, outside);
     setMaxListeners(0, load.giveUp.signal, load.stopping.signal);
-    const agent = {
-      name: 'Clerk',
-      description: 'Calls a tool.',
-      runtime: 'llm',
-      config: {
-        model: 'openai-compatible/m',
-        baseUrl: provider.url,
-        prompt: 'Call the tool that you are told.',
-        tools: { mcp: [{ name: 'desk', url: server.url }] },
-      },
-    };
-    await load.client.send('PUT', '/v1/agents/clerk', agent, {}, load.stopping.signal);
+    for (const server of ['modern', 'sessions', 'sessionless'] as const) {
+      const agent = {
+        name: 'Clerk',
+        description: 'Calls a tool.',
+        runtime: 'llm',
+        config: {
+          model: 'openai-compatible/m',
+          baseUrl: provider.url,
+          prompt: 'Call the tool that you are told.',
+          tools: { mcp: [{ ...PATIENT, name: 'desk', url: outside.servers[server] }] },
+        },
+      };
+      const path = `/v1/agents/${CLERKS[server]}`;
+      await load.client.send('PUT', path, agent, {}, load.stopping.signal);
+    }
     return load;
   }
 
@@ -95,9 +87,9 @@ export class McpLoad {
     for (let n = 0; n < calls; n++) {
       const record: McpRecord = {
         number: n,
-        kind: KINDS[n % KINDS.length] ?? 'once',
+        ...(CALLED[n % CALLED.length] ?? CALLED[0]),
         client: n % 2 === 0 ? MODERN : OLDER,
-        keys: [],
+        calls: [],
         questions: [],
       };
       this.records.push(record);
@@ -116,18 +108,20 @@ export class McpLoad {
   async outcome(ms: number): Promise<McpOutcome> {
     const over = delay(ms, undefined, { ref: false }).then(() => this.giveUp.abort());
     await Promise.race([over, Promise.all(this.calling)]);
+    const { calls } = await this.outside.counts();
     for (const record of this.records) {
-      const calls = this.server.calls.filter(({ input }) => input.n === record.number);
-      record.keys = calls.map(({ meta }) => String(meta[EFFECT_KEY]));
+      record.calls = calls[record.server]
+        .filter(({ input }) => input.n === record.number)
+        .map(({ key, at }) => ({ key, at }));
     }
-    const received = this.server.calls.length;
+    const received = calls.modern.length + calls.sessions.length + calls.sessionless.length;
     return { records: this.records, tasks: await this.tasks(), received };
   }
 
   async stop(): Promise<void> {
     this.giveUp.abort();
     this.stopping.abort();
-    await Promise.all([this.provider.stop(), this.server.stop()]);
+    await this.provider.stop();
   }
 
   /** All tasks of the tenant, whether or not a caller knows of them. */
@@ -171,8 +165,8 @@ export class McpLoad {
     const called = await this.ask(
       record,
       'tools/call',
-      { name: 'clerk', arguments: { message: wordsOf(record) } },
-      'clerk',
+      { name: CLERKS[record.server], arguments: { message: wordsOf(record) } },
+      CLERKS[record.server],
     );
     const taskId = called.result?.taskId;
     if (taskId === undefined) throw new Error(`tools/call: ${JSON.stringify(called).slice(0, 300)}`);
@@ -198,7 +192,7 @@ export class McpLoad {
    */
   private async callOlder(record: McpRecord): Promise<void> {
     let { result, error } = await this.ask(record, 'tools/call', {
-      name: 'clerk',
+      name: CLERKS[record.server],
       arguments: { message: wordsOf(record) },
     });
     for (;;) {
@@ -208,7 +202,7 @@ export class McpLoad {
       if (state === 'input-required' && record.taskId !== undefined) {
         await this.noteQuestion(record, record.taskId);
         const messageId = `approve-${record.number}-${record.questions.length}`;
-        await this.client.approve('clerk', record.taskId, messageId, this.giveUp.signal);
+        await this.client.approve(CLERKS[record.server], record.taskId, messageId, this.giveUp.signal);
       } else if (state !== 'working' && state !== 'submitted') return void noteEnd(record, result);
       await delay(RETRY_MS, undefined, { signal: this.giveUp.signal });
       ({ result, error } = await this.ask(record, 'tools/call', {

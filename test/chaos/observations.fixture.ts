@@ -117,6 +117,7 @@ export function observed(
     schedules: [],
     mcp: { records: [], tasks: [], received: 0 },
     versions: { records: [], received: 0 },
+    code: { records: [], received: 0, deploys: 0 },
     marks: { 'tenant-1': MARK, 'tenant-2': OTHER_MARK },
     crashes: [],
     ...more,

@@ -137,6 +137,8 @@ export interface McpRecord {
   number: number;
   /** The tool: one that must not be repeated, one that may be, or one that answers with a task. */
   kind: 'once' | 'again' | 'slow';
+  /** The server that has the tool, by what it speaks. */
+  server: 'modern' | 'sessions' | 'sessionless';
   /** The revision that the client speaks. */
   client: string;
   taskId?: string;
@@ -144,8 +146,8 @@ export interface McpRecord {
   told?: { state: string; text: string };
   /** What the client was told in place of an answer. */
   fault?: string;
-  /** The effect key of each call that has reached the tool. */
-  keys: string[];
+  /** Each call that has reached the tool: its effect key, and when, in ms since the epoch. */
+  calls: { key: string; at: number }[];
   /** Each time that the task asked a person, before the harness approved: the keys whose outcome the ledger had as unknown. */
   questions: string[][];
 }
@@ -159,7 +161,19 @@ export interface McpTaskRecord {
   text: string;
   /** How often workers have claimed its runs, beyond once each. */
   retries: number;
-  effects: { key: string | null; outcome: string }[];
+  effects: LedgerEntry[];
+}
+
+/** What the ledger of effects has of a step or a call at the end. Times are ms since the epoch. */
+export interface LedgerEntry {
+  name: string;
+  key: string | null;
+  outcome: string;
+  /** What was done about an unknown outcome. */
+  decision?: string;
+  /** How often it was begun. */
+  attempts: number;
+  endedAt?: number;
 }
 
 /** All that is known of the calls over MCP. */
@@ -197,6 +211,33 @@ export interface VersionOutcome {
   records: VersionRecord[];
   /** Calls that the tool server has counted, whosever they are. */
   received: number;
+}
+
+/** A task of an agent in code whose folder changes. */
+export interface CodeRecord {
+  number: number;
+  /** `keeper` pins its tasks. `mover` does not: code that does not fit parks them. */
+  agent: 'keeper' | 'mover';
+  taskId?: string;
+  /** Its caller has seen its end. */
+  isOver?: boolean;
+  stored?: { state: string; text: string };
+  fault?: string;
+  /** The effects of its steps that have reached the outside, oldest first, each with the edition of the code. */
+  effects: { step: string; edition: number; key: string; at: number }[];
+  ledger: LedgerEntry[];
+  /** How often its caller has seen that it was parked anew. */
+  parked: number;
+  /** Deploys while it was open. */
+  deploys: number;
+}
+
+/** All that is known of tasks whose code changes. */
+export interface CodeOutcome {
+  records: CodeRecord[];
+  /** Effects that the outside has counted, whosever they are. */
+  received: number;
+  deploys: number;
 }
 
 /** The runs that a worker had in hand when it was struck. */
@@ -238,6 +279,7 @@ export interface Observations {
   schedules: ScheduleRecord[];
   mcp: McpOutcome;
   versions: VersionOutcome;
+  code: CodeOutcome;
   /** Baton processes that ended by themselves. */
   crashes: string[];
 }

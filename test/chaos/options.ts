@@ -20,6 +20,8 @@ export interface ChaosOptions {
   workers: number;
   /** Tasks of pinned agents whose versions change meanwhile; absent: some, by the number of tasks. */
   versions?: number;
+  /** Tasks of agents in code that is deployed again and again meanwhile; absent: some, by the number of tasks. */
+  code?: number;
   /** Tasks whose callers are at work at the same time, bursts aside. */
   atOnce: number;
   /** Seconds after the last fault in which everything has to end. */
@@ -42,6 +44,7 @@ export const USAGE = `npm run chaos -- [options]
   --apis N         API processes (3)
   --workers N      worker processes (3)
   --versions N     tasks of agents whose versions change meanwhile (5 % of --tasks, at least 12; 0: none)
+  --code N         tasks of agents in code that is deployed meanwhile (5 % of --tasks, at least 12; 0: none, and no deploys)
   --at-once N      tasks under way at the same time (64)
   --patience S     seconds after the last fault in which all must have ended (60)
   --pauses P       pauses between faults, in percent of the usual ones (100)
@@ -68,6 +71,7 @@ const options = {
   apis: { type: 'string', default: '3' },
   workers: { type: 'string', default: '3' },
   versions: { type: 'string' },
+  code: { type: 'string' },
   'at-once': { type: 'string', default: '64' },
   patience: { type: 'string', default: '60' },
   pauses: { type: 'string', default: '100' },
@@ -87,6 +91,7 @@ type NumberName =
   | 'apis'
   | 'workers'
   | 'versions'
+  | 'code'
   | 'at-once'
   | 'patience'
   | 'pauses'
@@ -121,6 +126,7 @@ export function readOptions(
     json,
     help,
     ...(values.versions !== undefined && { versions: number('versions', 0) }),
+    ...(values.code !== undefined && { code: number('code', 0) }),
     ...(only !== undefined && { only: faultsNamed(only) }),
     ...(logs !== undefined && { logs }),
     ...(pressure !== undefined && {

@@ -34,6 +34,14 @@ export interface Report {
   /** Tasks of pinned agents, by how they have ended, and how many were open while a version was stored. */
   pinnedTasks: Record<string, number>;
   pinnedTasksOverChanges: number;
+  /** Tasks of agents in code, by how they have ended. */
+  codeTasks: Record<string, number>;
+  /** How often their code was deployed, how many of the tasks were open meanwhile, and how many were parked and went on. */
+  deploys: number;
+  codeTasksOverDeploys: number;
+  codeTasksParked: number;
+  /** Steps in code that were done again, as the ledger explains. */
+  stepsRepeated: number;
   defects: Record<Defect, number>;
   /** Of the workers' runs, in ms: all, and those during whose healing nothing else was broken. */
   recovery: Record<'all' | 'alone', ReturnType<typeof recoveryOf>>;
@@ -43,7 +51,8 @@ export interface Report {
 
 /** Judge a run. */
 export function reportOn(options: ChaosOptions, { observations, foreignAsked, seconds }: ChaosRun): Report {
-  const { records, stored, faults, struck, oddAnswers, attacks, schedules, mcp, versions } = observations;
+  const { records, stored, faults, struck, oddAnswers, attacks, schedules, mcp, versions, code } =
+    observations;
   const findings = [...check(observations)];
   const defects = Object.fromEntries(
     Object.keys(DEFECTS).map((defect) => [
@@ -66,11 +75,21 @@ export function reportOn(options: ChaosOptions, { observations, foreignAsked, se
     foreignAsked,
     attacks: attacks.length,
     dueTimes: schedules.reduce((sum, { fired, passed }) => sum + fired + passed, 0),
-    mcpCalls: count(mcp.records.map(({ kind, told }) => `${kind}: ${told?.state ?? 'no end'}`)),
+    mcpCalls: count(
+      mcp.records.map(({ kind, server, told }) => `${kind}, ${server}: ${told?.state ?? 'no end'}`),
+    ),
     mcpQuestions: mcp.records.reduce((sum, { questions }) => sum + questions.length, 0),
-    mcpRepeats: mcp.records.reduce((sum, { keys }) => sum + Math.max(0, keys.length - 1), 0),
+    mcpRepeats: mcp.records.reduce((sum, { calls }) => sum + Math.max(0, calls.length - 1), 0),
     pinnedTasks: count(versions.records.map(({ agent, stored }) => `${agent}: ${stored?.state ?? 'no end'}`)),
     pinnedTasksOverChanges: versions.records.filter(({ changes }) => changes > 0).length,
+    codeTasks: count(code.records.map(({ agent, stored }) => `${agent}: ${stored?.state ?? 'no end'}`)),
+    deploys: code.deploys,
+    codeTasksOverDeploys: code.records.filter(({ deploys }) => deploys > 0).length,
+    codeTasksParked: code.records.filter(({ parked, isOver }) => parked > 0 && isOver).length,
+    stepsRepeated: code.records.reduce(
+      (sum, { effects }) => sum + effects.length - new Set(effects.map(({ step }) => step)).size,
+      0,
+    ),
     defects,
     recovery: {
       all: recoveryOf(struck, records, faults, false),
@@ -117,6 +136,11 @@ export function renderReport(report: Report): string {
     row('tasks with a pinned version', versions),
     ...list(report.pinnedTasks),
     row('  with newer versions meanwhile', report.pinnedTasksOverChanges),
+    row('deploys of agents in code', report.deploys),
+    ...list(report.codeTasks),
+    row('  with deploys meanwhile', report.codeTasksOverDeploys),
+    row('  parked, and gone on', report.codeTasksParked),
+    row('  steps done again', report.stepsRepeated),
     '',
     ...Object.entries(defects).map(
       ([defect, n]) => `${row(defect, n)}${n > 0 ? `   ${DEFECTS[defect as Defect]}` : ''}`,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ApiAddress, Credentials } from './caller.js';
+import type { LedgerEntry } from './observations.js';
 
 export const RETRY_MS = 300;
 /** How long a request may take: calls of older clients of MCP wait for the end of their task. */
@@ -12,6 +13,7 @@ const UNAVAILABLE = -32603;
 export interface RestTask {
   state: string;
   agent_version: number | null;
+  parked?: { problem: string } | null;
   runs: { attempt: number }[];
   task: {
     artifacts?: { metadata?: Record<string, unknown>; parts: { text?: string }[] }[];
@@ -20,8 +22,12 @@ export interface RestTask {
 }
 
 interface RestEffect {
+  name: string;
   key: string | null;
   outcome: string;
+  unknown_outcome?: string;
+  attempts: number;
+  ended_at: string | null;
 }
 
 /** What a request came to: the status of HTTP, and the JSON. */
@@ -86,9 +92,16 @@ export class RetryingClient {
   }
 
   /** What the ledger has of a task. */
-  async effects(task: string, giveUp: AbortSignal): Promise<RestEffect[]> {
+  async effects(task: string, giveUp: AbortSignal): Promise<LedgerEntry[]> {
     const { effects } = (await this.read(`/v1/effects?task=${task}`, giveUp)) as { effects: RestEffect[] };
-    return effects.map(({ key, outcome }) => ({ key, outcome }));
+    return effects.map(({ name, key, outcome, unknown_outcome: decision, attempts, ended_at: endedAt }) => ({
+      name,
+      key,
+      outcome,
+      ...(decision !== undefined && { decision }),
+      attempts,
+      ...(endedAt !== null && { endedAt: Date.parse(endedAt) }),
+    }));
   }
 
   /** Sends a message over A2A. The same message never makes two turns. @returns the id of its task */

@@ -1,20 +1,18 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ModernMcpServer, startModernServer } from '../support/mcp-server/modern-server.js';
+import { PATIENT } from '../support/mcp-server/mcp-server.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import type { ApiAddress, Credentials } from './caller.js';
 import type { VersionOutcome, VersionRecord } from './observations.js';
+import type { Outside } from './outside.js';
 import { answerOf, RETRY_MS, type RestTask, RetryingClient, retriesOf } from './retrying-client.js';
 
-/** How long a step takes: long enough that a worker dies in the middle. */
-const STEP_MS = 800;
 /** A person thinks for so long, while new versions are stored. */
 const THINKING_MS = 1_000;
 /** Between two changes of an agent. */
 const CHANGE_MS = 1_500;
 /** A task keeps its version while at most 100 later ones are stored, so an agent gets fewer than that in a run. */
 const MAX_CHANGES = 80;
-const EFFECT_KEY = 'baton/effectKey';
 const STEPS = ['mark', 'sign', 'seal'] as const;
 const ENDED = new Set(['completed', 'failed', 'canceled', 'rejected']);
 const AGENTS = ['editions', 'shares'] as const;
@@ -25,7 +23,7 @@ type Change = (agent: string) => Promise<unknown>;
 /**
  * Tasks of two agents that pin their tasks, while new versions are stored: of `editions` by writes, of `shares` by the label `next`, which
  * gets a share, is promoted or withdrawn. Each task has three steps, and the second waits for a person. A version has its own edition in
- * its prompt, and the model says the edition in each step and at the end. Model and tool server live in this process.
+ * its prompt, and the model says the edition in each step and at the end. The model lives in this process, the tool server outside.
  */
 export class VersionLoad {
   private readonly records: VersionRecord[] = [];
@@ -37,22 +35,19 @@ export class VersionLoad {
   private constructor(
     private readonly client: RetryingClient,
     private readonly provider: ModelProvider,
-    private readonly server: ModernMcpServer,
+    private readonly outside: Outside,
   ) {
     setMaxListeners(0, this.giveUp.signal, this.stopping.signal);
   }
 
-  static async start(apis: () => Promise<readonly ApiAddress[]>, who: Credentials): Promise<VersionLoad> {
+  static async start(
+    apis: () => Promise<readonly ApiAddress[]>,
+    who: Credentials,
+    outside: Outside,
+  ): Promise<VersionLoad> {
     const provider = await ModelProvider.start();
     provider.answer(({ body }) => replyTo(body as ChatRequest));
-    const properties = { n: { type: 'integer' }, edition: { type: 'integer' } };
-    const inputSchema = { type: 'object', properties, required: ['n', 'edition'] };
-    const call = async () => {
-      await delay(STEP_MS);
-      return { content: [{ type: 'text', text: 'done' }] };
-    };
-    const server = await startModernServer({ tools: STEPS.map((name) => ({ name, inputSchema, call })) });
-    const load = new VersionLoad(new RetryingClient(apis, who), provider, server);
+    const load = new VersionLoad(new RetryingClient(apis, who), provider, outside);
     for (const agent of AGENTS) await load.write(agent);
     return load;
   }
@@ -83,27 +78,24 @@ export class VersionLoad {
   async outcome(ms: number): Promise<VersionOutcome> {
     const over = delay(ms, undefined, { ref: false }).then(() => this.giveUp.abort());
     await Promise.race([over, Promise.all(this.driving)]);
+    const { steps } = (await this.outside.counts()).calls;
     for (const record of this.records) {
-      record.calls = this.server.calls
+      record.calls = steps
         .filter(({ input }) => input.n === record.number)
-        .map(({ tool, input, meta }) => ({
-          step: tool,
-          edition: Number(input.edition),
-          key: String(meta[EFFECT_KEY]),
-        }));
+        .map(({ tool, input, key }) => ({ step: tool, edition: Number(input.edition), key }));
       if (record.taskId === undefined) continue;
       const task = await this.client.task(record.taskId, this.stopping.signal);
       record.stored = { state: task.state, text: answerOf(task) };
       record.retries = retriesOf(task);
       record.storedEdition = await this.editionOf(record.agent, task);
     }
-    return { records: this.records, received: this.server.calls.length };
+    return { records: this.records, received: steps.length };
   }
 
   async stop(): Promise<void> {
     this.giveUp.abort();
     this.stopping.abort();
-    await Promise.all([this.provider.stop(), this.server.stop()]);
+    await this.provider.stop();
   }
 
   /** Sends, approves what waits, and looks until the task has ended. */
@@ -174,7 +166,7 @@ export class VersionLoad {
         model: 'openai-compatible/m',
         baseUrl: this.provider.url,
         prompt: `You are edition ${edition}.`,
-        tools: { mcp: [{ name: 'desk', url: this.server.url, approval: ['sign'] }] },
+        tools: { mcp: [{ ...PATIENT, name: 'desk', url: this.outside.servers.steps, approval: ['sign'] }] },
       },
     };
   }

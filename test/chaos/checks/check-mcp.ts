@@ -15,7 +15,7 @@ export function* checkMcp({ records, tasks, received }: McpOutcome): Generator<F
       tasks.filter(({ number }) => number === record.number),
     );
   }
-  const known = records.reduce((sum, { keys }) => sum + keys.length, 0);
+  const known = records.reduce((sum, { calls }) => sum + calls.length, 0);
   if (known !== received) {
     const detail = `it has got ${received} calls, ${known} of them of calls over MCP`;
     yield { defect: 'unexpected', task: 'tool server of MCP', detail };
@@ -24,8 +24,9 @@ export function* checkMcp({ records, tasks, received }: McpOutcome): Generator<F
 
 /** A call ends as A2A says. Its tool was called once, and again only where that is right. */
 function* checkCall(record: McpRecord, tasks: readonly McpTaskRecord[]): Generator<Finding> {
-  const { number, kind, client, taskId, told, fault, keys, questions } = record;
-  const task = `MCP call ${kind} ${number} (${client})`;
+  const { number, kind, server, client, taskId, told, fault, calls, questions } = record;
+  const task = `MCP call ${kind} ${number} (${client}, server ${server})`;
+  const keys = calls.map(({ key }) => key);
   if (fault !== undefined) yield { defect: 'unexpected', task, detail: fault };
   else if (!told) yield { defect: 'stuck', task, detail: 'its caller gave up' };
   if (tasks.length > 1)
@@ -53,11 +54,21 @@ function* checkCall(record: McpRecord, tasks: readonly McpTaskRecord[]): Generat
     else if (unknown.length === 0)
       yield { defect: 'wrong', task, detail: 'it asks a person, and no effect of it is unknown' };
   }
-  // It comes again for one of two reasons: its tool may be repeated, and another attempt has done so; or a person has approved its
-  // unknown outcome, once for each approval.
+  // It comes again for one of two reasons: its tool may be repeated, and another attempt has done so before the ledger had an end of it; or
+  // a person has approved its unknown outcome, once for each approval.
   yield* checkRepeats(task, 'its tool', keys, (key) =>
     kind === 'again' ? (stored?.retries ?? 0) : questions.filter((unknown) => unknown.includes(key)).length,
   );
+  for (const { key, at } of calls) {
+    const entries = stored?.effects.filter((effect) => effect.key === key) ?? [];
+    const [entry] = entries;
+    if (entries.length > 1)
+      yield { defect: 'doubled', task, detail: `the ledger has its call ${key} ${entries.length} times` };
+    if (entry?.endedAt !== undefined && at > entry.endedAt) {
+      const detail = `its tool was called ${at - entry.endedAt} ms after the call had ended in the ledger`;
+      yield { defect: 'doubled', task, detail };
+    }
+  }
 }
 
 function* checkEnd(

@@ -1,6 +1,7 @@
 import { endsTurn, isTerminal } from '../dialects.js';
 import type { Observations, StoredTask, TaskRecord } from '../observations.js';
 import { checkAnswers } from './check-answers.js';
+import { checkCode } from './check-code.js';
 import { checkContent } from './check-content.js';
 import { checkLog } from './check-log.js';
 import { checkMcp } from './check-mcp.js';
@@ -31,6 +32,7 @@ export function* check(observations: Observations): Generator<Finding> {
   for (const schedule of observations.schedules) yield* checkSchedule(schedule);
   yield* checkMcp(observations.mcp);
   yield* checkVersions(observations.versions);
+  yield* checkCode(observations.code);
   yield* checkAnswers(observations);
 }
 

@@ -30,6 +30,8 @@ export interface McpServerOptions {
   pageSize?: number;
   /** Answer a POST with plain JSON in place of a stream. */
   json?: boolean;
+  /** It gives no session: each request stands for itself, and a GET is 405. */
+  sessionless?: boolean;
   /** What it says about its tools. */
   instructions?: string;
   /** By their URIs. */
@@ -118,6 +120,8 @@ export class TestMcpServer {
       response.writeHead(401).end('who are you?');
     } else if (this.options.transport === 'sse') {
       await this.answerSse(request, response);
+    } else if (this.options.sessionless) {
+      await this.answerAlone(request, response);
     } else {
       await this.answerHttp(request, response);
     }
@@ -137,6 +141,19 @@ export class TestMcpServer {
     await server.connect(transport);
     await transport.handleRequest(request, response);
     if (response.statusCode === 400) this.refusedPosts += 1;
+  }
+
+  private async answerAlone(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+    if (request.method !== 'POST') return void response.writeHead(405).end();
+    const server = this.createServer();
+    const enableJsonResponse = this.options.json === true;
+    const transport = new StreamableHTTPServerTransport({
+      sessionIdGenerator: undefined,
+      enableJsonResponse,
+    });
+    response.once('close', () => void server.close());
+    await server.connect(transport);
+    await transport.handleRequest(request, response);
   }
 
   private async answerSse(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
