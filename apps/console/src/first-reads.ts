@@ -8,6 +8,9 @@ declare global {
   }
 }
 
+/** An answer that the page has not taken by then, because it had asked itself before, is dropped. */
+const UNUSED_MS = 5_000;
+
 const metaOf = (name: string): string | undefined =>
   document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content;
 const written = metaOf('baton-base');
@@ -67,7 +70,13 @@ if (token !== undefined) {
     const read = below.endsWith('/trace') && reads[0] ? reads[0][1].then(ask) : ask();
     // Whoever takes the answer reports the failure.
     read.catch(() => undefined);
-    reads.push([`${authorization} ${path}`, read]);
+    const key = `${authorization} ${path}`;
+    reads.push([key, read]);
+    // An answer that nobody reads keeps its connection, and is old when it is taken later.
+    setTimeout(() => {
+      if (window.batonFirstReads?.delete(key) === true)
+        read.then(({ body }) => body?.cancel()).catch(() => undefined);
+    }, UNUSED_MS);
   }
   window.batonFirstReads = new Map(reads);
 }
