@@ -9,7 +9,9 @@ import { PATIENT, TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { type ModernMcpServer, startModernServer } from '../support/mcp-server/modern-server.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { TestBrowser, TestOAuthServer } from '../support/oauth-server.js';
+import { freePort } from '../support/ports.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
+import { RemoteAgent } from '../support/remote-agent/remote-agent.js';
 import { Stack } from '../support/stack.js';
 
 const ENV = {
@@ -80,6 +82,34 @@ describe.each(DRIVERS)('an MCP server with OAuth, over %j', (driver) => {
   const send = async (caller: RawCaller, text = 'Where does Ada live?', more: object = {}) =>
     (await caller.call('SendMessage', sendParams(text, more))).result!.task;
 
+  interface Waiting {
+    id: string;
+    status: {
+      state: string;
+      message: { parts: { text?: string; data?: { sign_in?: { url: string } } }[] };
+    };
+  }
+
+  /** The link that a task shows, at the API of the test. */
+  function linkOf({ status }: Waiting): string {
+    expect(status.state).toBe('TASK_STATE_AUTH_REQUIRED');
+    const { url } = status.message.parts.find(({ data }) => data)!.data!.sign_in!;
+    expect(status.message.parts[0]!.text).toContain(url);
+    const { pathname, search } = new URL(url);
+    return new URL(pathname + search, stack.url(0)).href;
+  }
+
+  /** Resolves with a task when it is in this state. */
+  async function reached(caller: RawCaller, id: string, state: string) {
+    for (;;) {
+      const { result } = await caller.call('GetTask', { id });
+      const { status } = result as unknown as Waiting;
+      if (status.state === state) return result!;
+      if (status.state === 'TASK_STATE_FAILED') throw new Error(JSON.stringify(status));
+      await setTimeout(50);
+    }
+  }
+
   it.each([
     ['of the newest revision', () => modern.url],
     ['with sessions', () => legacy.url],
@@ -145,32 +175,6 @@ describe.each(DRIVERS)('an MCP server with OAuth, over %j', (driver) => {
       server = await TestOAuthServer.start(modern.url);
     });
     afterEach(() => server.stop());
-
-    interface Waiting {
-      id: string;
-      status: {
-        state: string;
-        message: { parts: { text?: string; data?: { sign_in?: { url: string } } }[] };
-      };
-    }
-
-    /** The link that a task shows, at the API of the test. */
-    function linkOf({ status }: Waiting): string {
-      expect(status.state).toBe('TASK_STATE_AUTH_REQUIRED');
-      const { url } = status.message.parts.find(({ data }) => data)!.data!.sign_in!;
-      expect(status.message.parts[0]!.text).toContain(url);
-      const { pathname, search } = new URL(url);
-      return new URL(pathname + search, stack.url(0)).href;
-    }
-
-    /** Resolves with a task when it is in this state. */
-    async function reached(caller: RawCaller, id: string, state: string) {
-      for (;;) {
-        const { result } = await caller.call('GetTask', { id });
-        if ((result as unknown as Waiting).status.state === state) return result;
-        await setTimeout(50);
-      }
-    }
 
     it('a task waits without a worker, and goes on by itself on another one', async () => {
       const name = `each-${driver}`;
@@ -373,6 +377,86 @@ describe.each(DRIVERS)('an MCP server with OAuth, over %j', (driver) => {
     } finally {
       await server.stop();
     }
+  });
+
+  describe('a remote agent at which each caller signs in', () => {
+    let remote: RemoteAgent;
+    let server: TestOAuthServer;
+    let caller: RawCaller;
+    const name = `far-${driver}`;
+
+    beforeAll(async () => {
+      const port = await freePort();
+      server = await TestOAuthServer.start(`http://127.0.0.1:${port}/a2a`);
+      remote = await RemoteAgent.start({ version: '1.0', port, sendsTo: server.resource });
+      const card = (await (await fetch(remote.cardUrl)).text()).replaceAll('/mcp/a2a', '/mcp');
+      server.answers.set('/mcp/.well-known/agent-card.json', () => ({ json: JSON.parse(card) }));
+      const config = { card: server.resource, oauth: { credentials: 'perCaller' } };
+      const file = join(folder, `${name}.json`);
+      writeFileSync(file, JSON.stringify({ name, description: name, runtime: 'remote-a2a', config }));
+      await stack.baton('agents', 'create', '--tenant', slug, '--file', file, '--slug', name);
+      caller = new RawCaller(stack.url(0, name), token);
+    });
+    afterAll(() => Promise.all([server.stop(), remote.kill()]));
+
+    const answerOf = ({ artifacts }: Record<string, { parts: { text: string }[] }[]>): string =>
+      artifacts!.flatMap(({ parts }) => parts.map(({ text }) => text)).join('');
+
+    it('gets the message after the sign-in, from another worker, and that of no other caller', async () => {
+      const waiting = (await send(caller, 'hello')) as Waiting;
+      const link = linkOf(waiting);
+      expect(remote.methods).not.toContain('SendStreamingMessage');
+      await stack.killWorkers();
+      expect((await new TestBrowser().open(link)).text).toContain(`The agent <b>${name}</b> wants to use`);
+      expect(await new TestBrowser().signIn(link)).toMatchObject({ status: 200 });
+      await stack.addWorker();
+      expect(answerOf(await reached(caller, waiting.id, 'TASK_STATE_COMPLETED'))).toBe('hello');
+      expect(answerOf(await send(caller, 'again'))).toBe('again');
+      const bob = new RawCaller(caller.url, await stack.createToken(slug, 'agents:call'));
+      linkOf((await send(bob, 'mine')) as Waiting);
+      expect(server.authorizations).toHaveLength(1);
+      expect(JSON.stringify(remote.asked)).not.toContain('mine');
+    });
+
+    it('is followed to the end of its task, although the sign-in has ended in the middle', async () => {
+      remote.executor.holdAfter(2);
+      const before = remote.asked.length;
+      let said = '';
+      let waiting: Waiting | undefined;
+      for await (const { data } of caller.stream('SendStreamingMessage', sendParams('count 4'))) {
+        const { task, statusUpdate, artifactUpdate } = data.result!;
+        waiting = { ...waiting, ...task, ...(statusUpdate && { status: statusUpdate.status }) };
+        for (const { text } of artifactUpdate?.artifact.parts ?? []) said += text as string;
+        if (waiting?.status.state === 'TASK_STATE_AUTH_REQUIRED') break;
+        if (said !== '1 2 ' || server.access.size === 0) continue;
+        server.expireAccess();
+        server.expireRefresh();
+        await remote.kill();
+        const dead = remote;
+        remote = await remote.restart();
+        remote.asked.unshift(...dead.asked);
+      }
+      const link = linkOf(waiting!);
+      await stack.killWorkers();
+      await new TestBrowser().signIn(link);
+      await stack.addWorker();
+      remote.executor.release();
+      expect(answerOf(await reached(caller, waiting!.id, 'TASK_STATE_COMPLETED'))).toBe('1 2 3 4 ');
+      const methods = remote.methods.slice(before);
+      expect(methods.filter((method) => method === 'SendStreamingMessage')).toHaveLength(1);
+      expect(methods).not.toContain('CancelTask');
+    });
+
+    it('gets the message once the sign-in has the scope that it wants', async () => {
+      server.wants = (body) => (body.includes('SendStreamingMessage') ? 'far:write' : undefined);
+      const before = remote.methods.length;
+      const waiting = (await send(caller, 'write')) as Waiting;
+      const link = linkOf(waiting);
+      expect(waiting.status.message.parts[0]!.text).toContain('lacks the scope far:write');
+      expect(remote.methods.slice(before)).toEqual([]);
+      await new TestBrowser().signIn(link);
+      expect(answerOf(await reached(caller, waiting.id, 'TASK_STATE_COMPLETED'))).toBe('write');
+    });
   });
 
   it('is signed in by the browser that has opened the link, once', async () => {

@@ -3,6 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { exportJWK, generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream';
 import { KEEPS_CONNECTIONS } from './server-options.js';
 
 interface Grant {
@@ -315,7 +316,8 @@ export class TestOAuthServer {
     const { authorization: _, host: __, ...headers } = request.headers;
     const passed = http.request(this.target, { method: request.method!, headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(response);
+      // An answer that is cut is cut for the caller as well.
+      pipeline(answer, response, () => undefined);
     });
     passed.on('error', (error) => response.destroy(error));
     response.on('close', () => passed.destroy());

@@ -20,10 +20,6 @@ it('finds the servers at which an agent signs in', () => {
 
 it.each([
   [
-    { oauth: { credentials: 'perCaller' } },
-    'must be tenant or exchange: callers cannot sign in at a remote agent themselves',
-  ],
-  [
     { oauth: { credentials: 'exchange', issuer: 'https://id.example', clientId: 'baton' } },
     'must be set with credentials: exchange',
   ],

@@ -40,9 +40,17 @@ export class Elsewhere {
     await this.outbound.onApplicationShutdown();
   }
 
+  /** A runtime with a cache of its own. */
+  runtime(): RemoteA2aRuntime {
+    return new RemoteA2aRuntime(new RemoteConnector(), Logger.silent(), new Metrics());
+  }
+
   /** What the runtime says in a turn. */
-  say(turn: Turn, signal = new AbortController().signal): AsyncIterable<AgentOutput> {
-    const runtime = new RemoteA2aRuntime(new RemoteConnector(), Logger.silent(), new Metrics());
+  say(
+    turn: Turn,
+    signal = new AbortController().signal,
+    runtime = this.runtime(),
+  ): AsyncIterable<AgentOutput> {
     return runtime.run(this.outside(turn), signal);
   }
 
@@ -52,8 +60,8 @@ export class Elsewhere {
     return { ...turn, outbound };
   }
 
-  run(turn: Turn): Promise<AgentOutput[]> {
-    return collect(this.say(turn));
+  run(turn: Turn, runtime?: RemoteA2aRuntime): Promise<AgentOutput[]> {
+    return collect(this.say(turn, undefined, runtime));
   }
 }
 

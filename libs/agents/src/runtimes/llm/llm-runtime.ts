@@ -24,7 +24,8 @@ import { allowedMicros, capInputProblem, capQuestion } from './approval/cap-ques
 import { callCorrection, type WrongCall, wrongCallsFailure } from './answer-calls.js';
 import { partialAnswer } from './finish-reason.js';
 import { SignInNeeded } from '../../sign-in-needed.js';
-import { ChildNeedsSignIn, needsSignIn, notSignedIn, signInParts } from '../../sign-in-request.js';
+import { ChildNeedsSignIn } from '../../sign-in-request.js';
+import { askToSignIn } from '../../ask-to-sign-in.js';
 import { type LlmConfig, llmConfigSchema, splitModel } from './llm-config.js';
 import { callIdOf, Conversation, type ModelStep, textOfStep } from './conversation.js';
 import { leftovers, progressArtifact, progressSaid, Speech } from './turn-artifacts.js';
@@ -353,22 +354,6 @@ function assertWhole(conversation: Conversation, config: LlmConfig): void {
   const hasCalls = (last.notMade ?? []).length > 0 || conversation.pendingCalls().length > 0;
   const reason = partialAnswer(last, hasCalls, config);
   if (reason !== undefined) throw new AgentFailure(reason);
-}
-
-/** How soon a parent looks again at a child that is about to go on, in ms. */
-const SOON_MS = 500;
-
-/** Ends the turn until its caller has signed in. The run goes on then by itself, on any worker. */
-async function askToSignIn(turn: Turn, error: SignInNeeded | ChildNeedsSignIn): Promise<AgentOutput> {
-  const isOfChild = error instanceof ChildNeedsSignIn;
-  const wanted = isOfChild ? { childTaskId: error.childTaskId } : error.request;
-  const offer = await turn.secrets.offerSignIn(wanted);
-  const reason = isOfChild ? error.reason : needsSignIn(error);
-  // The caller has signed in: the child is about to go on.
-  if (!offer && isOfChild) throw new Suspension([], SOON_MS);
-  if (!offer) return failed(turn, notSignedIn(reason));
-  turn.log.wakeIn(offer.forMs);
-  return status(turn, TaskState.TASK_STATE_AUTH_REQUIRED, signInParts(reason, offer));
 }
 
 /** Adds the tokens of the task so far to the metadata of a status. Baton has metered them itself. */

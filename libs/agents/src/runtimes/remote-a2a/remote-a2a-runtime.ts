@@ -2,7 +2,9 @@ import { Logger, Metrics, type Span } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type AgentOutput, failed, type Turn } from '../../agent-runtime.js';
+import { askToSignIn } from '../../ask-to-sign-in.js';
 import { type AgentRuntime } from '../../runtime-table.js';
+import type { SignInNeeded } from '../../sign-in-needed.js';
 import { FIRST_TIMEOUT_MS, RemoteTurn } from './remote-turn.js';
 import { TurnStop } from './turn-stop.js';
 import { RemoteBackoff } from './remote-backoff.js';
@@ -43,11 +45,11 @@ export class RemoteA2aRuntime implements AgentRuntime {
   async *run(turn: Turn, signal: AbortSignal): AsyncGenerator<AgentOutput> {
     const config = remoteConfigSchema.parse(turn.agent.definition.config);
     const stop = new TurnStop(signal, config.timeout);
+    const memory = new RemoteMemory(turn, cardUrlOf(config).href);
     const attempt: Attempt = {};
     const span = startSpan(turn, config);
     try {
       attempt.connection = await this.connect(turn, config, stop.signal, span?.traceparent);
-      const memory = new RemoteMemory(turn, cardUrlOf(config).href);
       attempt.remote = new RemoteTurn(turn, config, attempt.connection, memory, stop);
       yield* attempt.remote.outputs();
     } catch (error) {
@@ -57,6 +59,12 @@ export class RemoteA2aRuntime implements AgentRuntime {
       if (signal.aborted) return;
       attempt.outOfReach = !(failure instanceof RemoteFailure) || failure.isOutOfReach;
       if (!(failure instanceof RemoteFailure)) throw error;
+      if (failure.signIn?.isCallers) {
+        // The remote task goes on without its caller.
+        attempt.outOfReach = true;
+        yield await this.waitForSignIn(turn, failure.signIn, memory, attempt);
+        return;
+      }
       if (failure.limit !== undefined) this.metrics.limitExceeded.inc({ limit: failure.limit });
       this.connector.forget(turn, config);
       this.logger.warn('remote agent failed', { err: failure, ...idsOf(turn) });
@@ -68,6 +76,18 @@ export class RemoteA2aRuntime implements AgentRuntime {
       span?.set({ 'baton.remote.task.id': attempt.remote?.taskId });
       span?.end();
     }
+  }
+
+  /** The next attempt sends the message, or goes on with the remote task. */
+  private async waitForSignIn(
+    turn: Turn,
+    needed: SignInNeeded,
+    memory: RemoteMemory,
+    { remote }: Attempt,
+  ): Promise<AgentOutput> {
+    const mayHaveArrived = remote ? remote.mayHaveArrived : (await memory.recall())?.ofRun;
+    if (!mayHaveArrived) await memory.noteUnsent();
+    return askToSignIn(turn, needed);
   }
 
   /** Retries while the agent can not be reached: it may be restarting. */

@@ -24,12 +24,7 @@ export const remoteConfigSchema = z
     /** Headers of every request, also of the request for the card. Values may be secrets. */
     headers: secretHeaders.prefault({}),
     /** Signs in at the origin of the card (OAuth 2.1). */
-    oauth: oauthSettings
-      .refine(({ credentials }) => credentials !== 'perCaller', {
-        error: 'must be tenant or exchange: callers cannot sign in at a remote agent themselves',
-        path: ['credentials'],
-      })
-      .optional(),
+    oauth: oauthSettings.optional(),
     /** Further origins that the card may name for the agent. */
     origins: z
       .array(origin)

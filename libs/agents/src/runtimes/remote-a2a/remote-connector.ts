@@ -202,8 +202,8 @@ async function signIn({ secrets }: Turn, { card, oauth }: RemoteConfig): Promise
   try {
     await signedIn.assertSignedIn();
   } catch (error) {
-    const kind = error instanceof SignInNeeded ? 'final' : 'unreached';
-    throw new RemoteFailure(kind, `The agent can't be called: ${messageOf(error)}`);
+    if (error instanceof SignInNeeded) throw remoteFailure(error, cardUrlOf({ card }).host);
+    throw new RemoteFailure('unreached', `The agent can't be called: ${messageOf(error)}`);
   }
   return signedIn;
 }

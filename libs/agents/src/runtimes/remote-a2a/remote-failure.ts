@@ -25,14 +25,17 @@ export class RemoteFailure extends Error {
   override readonly name = 'RemoteFailure';
   /** The exceeded limit, as a label of `baton_limit_exceeded_total`. */
   readonly limit: string | undefined;
+  /** Who must sign in. */
+  readonly signIn: SignInNeeded | undefined;
 
   constructor(
     readonly kind: FailureKind,
     message: string,
-    options?: ErrorOptions & { limit?: string },
+    options?: ErrorOptions & { limit?: string; signIn?: SignInNeeded },
   ) {
     super(message, options);
     this.limit = options?.limit;
+    this.signIn = options?.signIn;
   }
 
   /** Whether a cancel of the remote task is useless. */
@@ -62,7 +65,7 @@ export function remoteFailure(error: unknown, host: string, redactor = NOTHING_S
   const refused = causeOf(error, OutboundRefused);
   if (refused) return new RemoteFailure('final', capital(refused.message));
   const signIn = causeOf(error, SignInNeeded);
-  if (signIn) return new RemoteFailure('final', `The agent can't be called: ${signIn.message}`);
+  if (signIn) return new RemoteFailure('final', `The agent can't be called: ${signIn.message}`, { signIn });
   const answer = causeOf(error, A2AError);
   if (answer) return answerFailure(answer, host, redactor);
   const reason = failureReason(error);

@@ -1,5 +1,6 @@
+import { type Message, Role } from '@baton/a2a';
 import { z } from 'zod';
-import type { Turn } from '../../agent-runtime.js';
+import { historyBefore, type Turn } from '../../agent-runtime.js';
 
 const entry = z.object({
   remote: z.object({
@@ -11,6 +12,8 @@ const entry = z.object({
     answered: z.string().optional(),
     /** This run is about to send its message. */
     sending: z.boolean().optional(),
+    /** This run has not sent its message: its caller must sign in first. */
+    unsent: z.boolean().optional(),
   }),
 });
 
@@ -24,13 +27,13 @@ export class RemoteMemory {
     private readonly card: string,
   ) {}
 
-  /** The last entry of the task. `ofRun`: an attempt of this turn wrote it. */
+  /** The last entry of the task. `ofRun`: an attempt of this turn wrote it, and the message may have arrived. */
   async recall(): Promise<(RemoteIds & { ofRun: boolean; sameCard: boolean }) | undefined> {
     const last = (await this.entries()).at(-1);
     return (
       last && {
         ...last.remote,
-        ofRun: last.runId === this.turn.runId,
+        ofRun: last.runId === this.turn.runId && last.remote.unsent !== true,
         sameCard: last.remote.card === this.card,
       }
     );
@@ -55,6 +58,24 @@ export class RemoteMemory {
   /** Durable when it resolves. */
   async note(ids: Omit<RemoteIds, 'card'>): Promise<void> {
     await this.turn.journal.append({ remote: { card: this.card, ...ids } });
+  }
+
+  /** The same for a turn whose message was not sent. The ids stay. */
+  async noteUnsent(): Promise<void> {
+    const { taskId, contextId, answered, sameCard } = (await this.recall()) ?? {};
+    await this.note({ ...(sameCard && { taskId, contextId, answered }), unsent: true });
+  }
+
+  /** The messages of earlier turns that were not sent, because the caller has sent another one instead of signing in. Oldest first. */
+  async unsentMessages(): Promise<Message[]> {
+    const entries = await this.entries();
+    const lastSent = entries.findLastIndex(({ remote }) => remote.unsent !== true);
+    const runs = new Set(entries.slice(lastSent + 1).map(({ runId }) => runId));
+    runs.delete(this.turn.runId);
+    if (runs.size === 0) return [];
+    return historyBefore(this.turn)
+      .filter(({ role }) => role === Role.ROLE_USER)
+      .slice(-runs.size);
   }
 
   private async idsOf(taskId: string): Promise<RemoteIds | undefined> {

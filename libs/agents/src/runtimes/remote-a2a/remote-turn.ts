@@ -40,6 +40,8 @@ const NOT_KNOWN_IF_SENT =
 /** One turn that a remote agent runs: sends the message, then follows the remote task to its end. */
 export class RemoteTurn {
   taskId: string | undefined;
+  /** The remote agent may have this turn's message. */
+  mayHaveArrived = false;
   private contextId: string | undefined;
   private hasEvents = false;
   private events = 0;
@@ -82,7 +84,9 @@ export class RemoteTurn {
     if (known?.sameCard === false && taskId !== undefined)
       throw this.failure('is not the one that began the task: the settings have been changed');
     if (known?.ofRun && known.sending) throw this.failure(NOT_KNOWN_IF_SENT);
-    this.contextId = known?.sameCard ? known.contextId : await this.memory.contextOfEarlierTasks();
+    const isBegun = known?.sameCard && (known.taskId !== undefined || known.contextId !== undefined);
+    this.contextId = isBegun ? known.contextId : await this.memory.contextOfEarlierTasks();
+    this.mayHaveArrived = known?.ofRun === true;
     if (known === undefined || taskId === undefined) return true;
     this.taskId = taskId;
     this.relay.answered = known.answered;
@@ -109,6 +113,7 @@ export class RemoteTurn {
         throw this.failure('ended its answer without a word', 'odd');
       } catch (error) {
         if (!(error instanceof RemoteFailure)) throw error;
+        this.mayHaveArrived ||= error.kind !== 'unreached' && !error.signIn;
         // The task is followed, whatever the end of the stream was.
         if (this.hasEvents && error.mayPass) return;
         if (streams && !this.hasEvents && error.kind === 'unsupported') {
@@ -188,6 +193,7 @@ export class RemoteTurn {
 
   private async *relayEvent(said: Said, news?: RemoteBackoff): AsyncGenerator<AgentOutput> {
     this.hasEvents = true;
+    this.mayHaveArrived = true;
     this.events += 1;
     if (this.events > MAX_EVENTS) {
       throw this.failure(`sent more than ${MAX_EVENTS} events in one turn`, 'final', 'agentEvents');
@@ -243,13 +249,14 @@ export class RemoteTurn {
   private async message(): Promise<Message> {
     const { message } = this.turn;
     const { forward } = this.config;
+    const unsent = await this.memory.unsentMessages();
     return {
       // Every attempt uses the same id, so the agent can recognize a message that it already has.
       messageId: runOfEffects(this.turn),
       taskId: this.taskId ?? '',
       contextId: this.contextId ?? '',
       role: Role.ROLE_USER,
-      parts: message.parts,
+      parts: [...unsent.flatMap(({ parts }) => parts), ...message.parts],
       metadata: forward.metadata ? withoutReserved(message.metadata, Object.keys(SENT_BY_AGENT)) : undefined,
       extensions: message.extensions.filter((uri) => this.connection.extensions.includes(uri)),
       referenceTaskIds: await this.memory.referenceTaskIds(),
