@@ -148,14 +148,15 @@ RETURNING id::text`,
 
 /**
  * Nothing is left of the sign-ins for a connection, and the time of the tasks that wait for it has come: the sweep lets them go on. Of a
- * task that is about to ask, `wakeSignedIn` takes care. $1 tenant $2 resource $3 caller
+ * task that is about to ask, `wakeSignedIn` takes care. The task of a message that is about to continue it waits for this message first: the
+ * sweep would make it busy. $1 tenant $2 resource $3 caller $4 that task, or NULL
  */
 const WAKE: Statement = {
   text: `
 WITH done AS (
   DELETE FROM oauth_sign_ins WHERE tenant_id = $1::uuid AND resource = $2 AND caller = $3 RETURNING task_id
 )
-UPDATE tasks t SET wakes_at = clock_timestamp() FROM done
+UPDATE tasks t SET wakes_at = clock_timestamp() + CASE WHEN t.id::text = $4 THEN interval '10 seconds' ELSE interval '0' END FROM done
 WHERE t.tenant_id = $1::uuid AND t.id = done.task_id AND t.state = ${TaskState.TASK_STATE_AUTH_REQUIRED} AND t.wakes_at IS NOT NULL`,
 };
 
@@ -270,20 +271,21 @@ export class OAuthSignInStore {
   /**
    * The sign-in is done: the connection replaces one of before. Nothing is left of the sign-ins for it.
    * @param detail facts for the audit log
+   * @param continued the task that a message of the caller is about to continue
    */
   async finish(
     signIn: DoneSignIn,
     issuer: string,
     tokens: NewTokens,
     by: Actor,
-    detail: object = {},
+    { detail = {}, continued = null }: { detail?: object; continued?: string | null } = {},
   ): Promise<void> {
     const { tenantId, id, resource } = signIn;
     const caller = signIn.caller ?? '';
     await this.catalog.change(tenantId, async (prisma, record) => {
       const made = { ...signIn, ...tokens, issuer };
       await transactionOf(prisma).query(CONNECT, CONNECT.values({ made }));
-      await transactionOf(prisma).query(WAKE, [tenantId, resource, caller]);
+      await transactionOf(prisma).query(WAKE, [tenantId, resource, caller, continued]);
       await record(recordOf('connection.sign-in', id, { resource, caller }, by, { issuer, ...detail }));
     });
   }

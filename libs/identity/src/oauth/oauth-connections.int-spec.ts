@@ -10,7 +10,7 @@ import {
   TenantStore,
   TokenStore,
 } from '@baton/database';
-import { SubjectToken } from '@baton/a2a';
+import { SubjectToken, TaskState } from '@baton/a2a';
 import { NO_EGRESS_LISTS, Outbound } from '@baton/outbound';
 import { createLogger } from '@baton/telemetry';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -321,6 +321,7 @@ describe('the token of a user', () => {
     tenantId: acme,
     by: { kind: 'user' as const, key: `user:${name}`, requestId: 'r-1' },
     subject: new SubjectToken(server.issuer, await server.userToken(name)),
+    taskId: null as string | null,
   });
 
   beforeEach(async () => {
@@ -360,6 +361,24 @@ describe('the token of a user', () => {
     const second = await main.connections.token(key('user:ada'));
     expect(second).not.toBe(token);
     expect(server.access.get(second!)).toMatchObject({ sub: 'ada', act: { sub: 'baton' } });
+  });
+
+  it('lets waiting tasks go on, but leaves the task of its message to this message', async () => {
+    const [answered, other] = [randomUUID(), randomUUID()];
+    for (const taskId of [answered, other]) {
+      await sql(`
+        INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, last_sequence, artifacts_sequence, wakes_at)
+        VALUES ('${acme}', '${taskId}', 'desk', 'c', '${taskId}', ${TaskState.TASK_STATE_AUTH_REQUIRED}, '{}', now(), 1, 0, 'infinity')`);
+      const waiting = { tenantId: acme, caller: 'user:fay', taskId, agent: 'desk' };
+      await main.signIns.beginForTask(waiting, target());
+    }
+    await main.exchanges.ensure({ ...(await userOf('fay')), taskId: answered }, target());
+    const due =
+      await sql(`SELECT id::text, wakes_at <= now() AS due, wakes_at < now() + interval '1 minute' AS soon
+      FROM tasks WHERE id IN ('${answered}', '${other}')`);
+    expect(due).toHaveLength(2);
+    expect(due).toContainEqual({ id: answered, due: false, soon: true });
+    expect(due).toContainEqual({ id: other, due: true, soon: true });
   });
 
   it('is exchanged again when what came for it is over, and cannot be refreshed', async () => {

@@ -8,6 +8,7 @@ const caller = (of = issuer) => ({
   tenantId: 'acme',
   by: { kind: 'user' as const, key: 'user:ada' },
   subject: new SubjectToken(of, 'sesame'),
+  taskId: null,
 });
 const target = (more: object = {}) => ({
   url: 'https://crm.example.com/mcp',

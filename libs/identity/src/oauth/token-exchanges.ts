@@ -19,6 +19,8 @@ export interface ExchangingCaller {
   tenantId: string;
   by: Actor;
   subject: SubjectToken;
+  /** The task that the message continues. Null: it makes one. */
+  taskId: string | null;
 }
 
 /** A server for which the token is exchanged. */
@@ -72,7 +74,7 @@ export class TokenExchanges {
   }
 
   private async exchange(
-    { tenantId, by, subject }: ExchangingCaller,
+    { tenantId, by, subject, taskId }: ExchangingCaller,
     resource: string,
     { issuer, clientId = '', clientSecret, scopes, audience }: OAuthSettings,
   ): Promise<void> {
@@ -99,7 +101,8 @@ export class TokenExchanges {
     const id = uuid();
     const sealed = this.connections.seal(tenantId, id, content, tokens);
     await this.signIns.finish({ ...key, id, createdBy: by.key }, terms.issuer, sealed, by, {
-      exchanged: true,
+      detail: { exchanged: true },
+      continued: taskId,
     });
   }
 }

@@ -15,11 +15,14 @@ export class CallerExchanges {
 
   constructor(private readonly exchanges: TokenExchanges) {}
 
-  /** Signs the sender of a message in where its agent needs it. Never rejects. */
-  async ensure(call: CallContext): Promise<void> {
+  /**
+   * Signs the sender of a message in where its agent needs it. Never rejects.
+   * @param taskId the task that the message continues; empty: it makes one
+   */
+  async ensure(call: CallContext, taskId: string): Promise<void> {
     const { subject, tenantId, agent } = call;
     if (!subject) return;
-    const caller = { tenantId, by: actorOf(call), subject };
+    const caller = { tenantId, by: actorOf(call), subject, taskId: taskId || null };
     await Promise.all(
       this.serversOf(agent.definition).map((server) => this.exchanges.ensure(caller, server)),
     );

@@ -83,7 +83,7 @@ export class MessageRouter {
   async route(call: CallContext, request: SendMessageRequest, signal: AbortSignal): Promise<AcceptedTurn> {
     const { message, configuration, metadata } = request;
     if (!message) throw ProtocolError.invalidParams('message', 'is required');
-    await this.exchanges.ensure(call);
+    await this.exchanges.ensure(call, message.taskId);
     const config = configuration?.taskPushNotificationConfig;
     const push = config && (await this.push.prepare(call, config));
     const key = this.keyOf(call, request, message);
