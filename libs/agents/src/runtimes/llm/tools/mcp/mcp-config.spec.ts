@@ -14,6 +14,7 @@ describe('the MCP servers of an agent', () => {
         optional: false,
         connectTimeout: 10_000,
         timeout: 60_000,
+        totalTimeout: 3_600_000,
         resultLimit: 50_000,
       },
     ]);

@@ -54,6 +54,8 @@ const common = {
   connectTimeout: duration('10s'),
   /** Maximum time of a call without an answer or progress. */
   timeout: duration('60s'),
+  /** Maximum time of a call, whatever progress it reports. */
+  totalTimeout: duration('1h'),
   /** Maximum characters of a result that the model sees. */
   resultLimit: z.int().min(1000).max(1_000_000).default(50_000),
 };

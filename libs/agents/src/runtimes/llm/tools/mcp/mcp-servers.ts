@@ -34,6 +34,7 @@ import type { RemoteCall } from '../remote-call.js';
 import { lookAt, RemoteToolCall } from './remote-tool-call.js';
 import type { ServerEras } from './server-eras.js';
 import { type ListedTool, ToolList } from './tool-list.js';
+import { TotalLimit } from './total-limit.js';
 import { ToolListExcess } from './tool-list-excess.js';
 import { linkedUris, namesForModel, resourceResult, toolOutput } from './tool-output.js';
 
@@ -309,15 +310,17 @@ async function readAt(
   if (!server)
     return { ok: false, content: `The server ${name}, which has linked the resource, is not there.` };
   await note(server, { name: READ_RESOURCE });
+  const limit = new TotalLimit(server.config.totalTimeout, call.signal);
   try {
-    const read = await server.connection.readResource(uri, call);
+    const read = await server.connection.readResource(uri, { ...call, signal: limit.signal });
     const result = resourceResult(read);
     if (!result) throw new McpFailure('unreadable', 'its answer to resources/read has no contents');
     return outputOf(READ_RESOURCE, result, server);
   } catch (error) {
     call.signal.throwIfAborted();
     assertSignedIn(server, error);
-    const failed = `The resource could not be read at ${name}: ${serverFailure(error, server.secrets.redactor)}`;
+    const reason = serverFailure(limit.explained(error), server.secrets.redactor);
+    const failed = `The resource could not be read at ${name}: ${reason}`;
     return { ok: false, content: failed };
   }
 }
@@ -348,15 +351,18 @@ function agentTool(
       const { context, lost } = watched(given);
       // A call that its server goes on with was recorded before it was sent.
       if (!context.kept?.task) await note(server, { name: tool.name, callId: context.id });
+      const limit = new TotalLimit(config.totalTimeout, context.signal);
       try {
-        return outputOf(name, await make(input as Record<string, unknown>, context), server);
+        const made = await make(input as Record<string, unknown>, { ...context, signal: limit.signal });
+        return outputOf(name, made, server);
       } catch (error) {
         context.signal.throwIfAborted();
         assertSignedIn(server, error);
         if (lost.has(error) || error instanceof Suspension || error instanceof ApprovalsPending) throw error;
-        if (repeat === 'ask' && isUnknown(error))
+        if (repeat === 'ask' && isUnknown(limit.explained(error)))
           throw new OutcomeUnknown('what became of the call is not known');
-        const failed = `The call of ${tool.name} at ${config.name} failed: ${serverFailure(error, secrets.redactor)}`;
+        const reason = serverFailure(limit.explained(error), secrets.redactor);
+        const failed = `The call of ${tool.name} at ${config.name} failed: ${reason}`;
         return { ok: false, content: failed };
       }
     },

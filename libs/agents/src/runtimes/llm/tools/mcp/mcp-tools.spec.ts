@@ -224,6 +224,27 @@ describe('MCP tools', () => {
     expect(await finished).toMatchObject({ ok: true, content: 'finished' });
   });
 
+  it('that show progress for ever end after the total time, and the server is told', async () => {
+    const chatty: ScriptedTool = {
+      name: 'chatty',
+      call: async (_input, { progress }) => {
+        for (let done = 1; !server.calls.some(({ canceled }) => canceled); done++) {
+          await progress(done);
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+        return says('too late');
+      },
+    };
+    const server = await bench.serve({ tools: [chatty] });
+    const opened = await bench.open([{ name: 'a', url: server.url, timeout: '30s', totalTimeout: '1s' }]);
+    expect(await call(opened, 'a_chatty')).toEqual({
+      ok: false,
+      content: 'The call of chatty at a failed: it gives no answer in time (totalTimeout is 1s)',
+    });
+    await server.canceled('chatty');
+    expect(server.calls).toMatchObject([{ canceled: true }]);
+  });
+
   describe('of a server that can not be used', () => {
     it.each([
       [{ url: 'http://10.0.0.1/mcp' }, `The MCP server "a" can't be used: `],
