@@ -14,6 +14,7 @@ import { type AddressInfo, createServer, type Server as Listener, type Socket } 
 import type { Connection } from '../http/connection.js';
 import { inNetworks } from '../http/networks.js';
 import { type GrpcExchange, GrpcHandler, type Shared } from './grpc-handler.js';
+import { CallTurns } from './call-turns.js';
 import { encodingOf, limitMessages, onClosed, onReceivedBytes } from './message-limit.js';
 import { OpenPublicCalls } from './open-public-calls.js';
 import { addService, methodOf } from './grpc-services.js';
@@ -52,6 +53,7 @@ export class GrpcServer {
   private readonly sockets = new Set<Socket>();
   /** By the address and port of the peer, which is all that grpc-js tells of the connection of a call. */
   private readonly connections = new Map<string, Connection>();
+  private readonly turns = new CallTurns<Connection | undefined>();
   /** The calls that were admitted, until their message is there. */
   private readonly admitted = new WeakMap<Metadata, GrpcExchange>();
   private readonly injector: ReturnType<Server['createConnectionInjector']>;
@@ -168,7 +170,8 @@ export class GrpcServer {
             const begun = this.handler.begin(origin, metadata, intercepted);
             exchange = begun;
             this.admitted.set(metadata, begun);
-            void this.handler.admit(begun).then((isAdmitted) => {
+            const admitted = this.turns.take(connection).then(() => this.handler.admit(begun));
+            void admitted.then((isAdmitted) => {
               if (!isAdmitted) return;
               const reserved = encodingOf(call) === 'identity' ? 0 : MAX_UNPACKED_BYTES;
               if (reserved > 0)
