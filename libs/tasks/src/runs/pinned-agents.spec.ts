@@ -81,4 +81,18 @@ describe('the version of a pinned task', () => {
     expect(await same.versionFor(SECOND, agent, 'new')).toBe(agent);
     expect(asked).toEqual(['begunWith']);
   });
+
+  it('is never other code because a worker cannot unpack what is kept: the run is parked', async () => {
+    const agent = agentOf('installed', 'pinned');
+    const { pinned } = pinnedWith({
+      begunWith: { code: 'old' },
+      archive: () => Promise.resolve(Buffer.from('torn')),
+    });
+    await expect(pinned.versionFor(SECOND, agent, 'new')).rejects.toMatchObject({
+      name: 'JournalMismatch',
+      agent: 'keeper',
+      code: 'old',
+      message: expect.stringMatching(/began \(old\) is kept, but a worker could not unpack it: /) as string,
+    });
+  });
 });

@@ -1,5 +1,5 @@
 import type { Agent, AgentLabel } from '@baton/a2a';
-import { readAgent, unpackAgent } from '@baton/agents';
+import { JournalMismatch, readAgent, unpackAgent } from '@baton/agents';
 import { Environment } from '@baton/config';
 import {
   AgentStore,
@@ -8,7 +8,7 @@ import {
   isTransient,
   RunStore,
 } from '@baton/database';
-import { Logger } from '@baton/telemetry';
+import { Logger, messageOf } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { dirname } from 'node:path';
 import { undoneBy } from '../forks/fork-metadata.js';
@@ -28,6 +28,7 @@ export class PinnedAgents {
    * @param agent the newest version. It says whether its tasks are pinned
    * @param code hash of the code that is there now, of an installed agent
    * @returns `agent`, if the task begins now, is not pinned, or its version is no longer there
+   * @throws JournalMismatch if its code is kept, but this worker cannot use it, as on a full disk: other code would be wrong
    */
   async versionFor(run: ClaimedRun, agent: Agent, code: string | undefined): Promise<Agent> {
     const isPinned = agent.definition.versions === 'pinned';
@@ -63,7 +64,7 @@ export class PinnedAgents {
     return definition && { ...agent, definition, version };
   }
 
-  /** Its `agent.yaml` is that of the kept code, too. */
+  /** Its `agent.yaml` is that of the kept code, too. Undefined: the code is not kept. */
   private async withCode(
     agent: Agent,
     begun: string | undefined,
@@ -86,7 +87,9 @@ export class PinnedAgents {
         agent: slug,
         code: begun,
       });
-      return undefined;
+      // With the hash of the kept code the run is tried again: soon for the first time, then every minute, by any worker.
+      const problem = `The code with which the task began (${begun}) is kept, but a worker could not unpack it: ${messageOf(error)}`;
+      throw new JournalMismatch(slug, problem, begun);
     }
   }
 }
