@@ -216,7 +216,7 @@ describe('an agent with tools', () => {
       '--token',
       tenant.token,
     );
-    expect(waiting).toContain('desk_sign (again: its outcome is unknown)');
+    expect(waiting).toContain('desk_sign (server desk, again: its outcome is unknown)');
     const done = send('yes', id);
     await server.called('sign', 2);
     sign.release();
