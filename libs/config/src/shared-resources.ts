@@ -127,12 +127,18 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       MAX_OF_ADDRESS: 'apps/api/src/grpc/open-public-calls.ts',
       MAX_OPEN: 'apps/api/src/grpc/open-public-calls.ts',
       SESSION_MEGABYTES: 'apps/api/src/grpc/grpc-server.ts',
+      CALLS_A_TURN: 'apps/api/src/grpc/call-turns.ts',
     },
     share:
-      'Health and reflection: {MAX_OF_ADDRESS} calls of an address, {MAX_OPEN} of all. A connection may hold {SESSION_MEGABYTES} MB.',
+      'Health and reflection: {MAX_OF_ADDRESS} calls of an address, {MAX_OPEN} of all. A connection may hold {SESSION_MEGABYTES} MB. ' +
+      '{CALLS_A_TURN} new calls begin in a turn of the event loop, and connections take turns.',
     exceeded: 'Calls wait at the client, or get `RESOURCE_EXHAUSTED`.',
     metrics: ['baton_limit_exceeded_total'],
-    tests: ['apps/api/src/grpc/open-public-calls.spec.ts', 'apps/api/src/grpc/grpc-port.spec.ts'],
+    tests: [
+      'apps/api/src/grpc/open-public-calls.spec.ts',
+      'apps/api/src/grpc/grpc-port.spec.ts',
+      'apps/api/src/grpc/call-turns.spec.ts',
+    ],
   },
   {
     name: 'connections to Postgres',

@@ -1,5 +1,5 @@
 /** Calls that begin in one turn of the event loop. */
-const AT_ONCE = 8;
+const CALLS_A_TURN = 8;
 
 /**
  * Turns of the event loop for new calls. A connection may open a hundred calls with one packet, and many connections may do so at the same
@@ -13,7 +13,7 @@ export class CallTurns<Connection> {
 
   /** Resolves when a call of this connection may begin. */
   async take(connection: Connection): Promise<void> {
-    if (this.begun < AT_ONCE && this.waiting.size === 0) this.begin();
+    if (this.begun < CALLS_A_TURN && this.waiting.size === 0) this.begin();
     else await new Promise<void>((resolve) => this.enqueue(connection, resolve));
   }
 
@@ -33,7 +33,7 @@ export class CallTurns<Connection> {
   private readonly onNextTurn = (): void => {
     this.isScheduled = false;
     this.begun = 0;
-    while (this.begun < AT_ONCE && this.waiting.size > 0) this.beginNext();
+    while (this.begun < CALLS_A_TURN && this.waiting.size > 0) this.beginNext();
   };
 
   /** The connection then moves to the end of the line. */
