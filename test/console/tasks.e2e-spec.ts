@@ -394,6 +394,10 @@ describeConsole('tasks in the console', () => {
     expect(await row('State').getByText('differs').count()).toBe(0);
     await page.waitForURL((url) => url.searchParams.get('with') === two);
     await baton.expectAccessible(page);
+    // On a phone one stands below the other.
+    await page.setViewportSize({ width: 390, height: 800 });
+    const comparison = `document.querySelector('[role=region][aria-label=Comparison]')`;
+    expect(await page.evaluate<number>(`${comparison}.scrollWidth - ${comparison}.clientWidth`)).toBe(0);
   });
 
   it('show when each event was stored, pieces of artifacts included', async () => {

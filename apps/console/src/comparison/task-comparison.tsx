@@ -53,14 +53,8 @@ export function TaskComparison({
           ? 'They do not differ.'
           : `They differ in ${differences} of ${rows.length - 1} points.`}
       </Text>
-      <Table.ScrollContainer
-        minWidth="40rem"
-        type="native"
-        tabIndex={0}
-        role="region"
-        aria-label="Comparison"
-      >
-        <Table aria-label="Comparison" layout="fixed">
+      <div className={styles.scroller} tabIndex={0} role="region" aria-label="Comparison">
+        <Table aria-label="Comparison" layout="fixed" className={styles.table}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th w="11rem" scope="col">
@@ -78,7 +72,7 @@ export function TaskComparison({
                 </Table.Th>
                 {[left, right].map((text, index) => (
                   // The two columns never change their places.
-                  <Table.Td key={index} valign="top">
+                  <Table.Td key={index} valign="top" data-title={names[index]}>
                     {name === 'Task' ? (
                       <Link to="/tasks/$id" params={{ id: text }} className={styles.link}>
                         {text}
@@ -94,7 +88,7 @@ export function TaskComparison({
             ))}
           </Table.Tbody>
         </Table>
-      </Table.ScrollContainer>
+      </div>
     </Stack>
   );
 }
