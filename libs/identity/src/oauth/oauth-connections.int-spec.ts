@@ -195,6 +195,7 @@ describe('a sign-in at a server', () => {
     await signIn();
     expect(server.registrations).toHaveLength(1);
     expect(server.registrations[0]).toMatchObject({
+      application_type: 'web',
       redirect_uris: [REDIRECT],
       token_endpoint_auth_method: 'none',
     });

@@ -16,6 +16,7 @@ it('says at an https URL who Baton is as a client of authorization servers', asy
     json: {
       client_id: 'https://baton.example/below/oauth/client.json',
       client_name: 'Baton',
+      application_type: 'web',
       redirect_uris: ['https://baton.example/below/oauth/callback'],
       grant_types: ['authorization_code', 'refresh_token'],
       response_types: ['code'],
