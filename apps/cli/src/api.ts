@@ -9,7 +9,7 @@ import { UsageError } from './usage-error.js';
 import { OperatorError } from './operator-error.js';
 import { UnreachableError } from './unreachable-error.js';
 import { RefusedError } from './refused-error.js';
-import { SequenceTap } from './server.js';
+import { SequenceTap } from './sequence-tap.js';
 
 /** Options of every command that calls a server with a tenant's token. */
 export interface TargetOptions {

@@ -23,18 +23,6 @@ export interface JsonOption {
 
 export const JSON_OPTION = ['--json', 'print JSON instead of text: the same as --output json'] as const;
 
-/** Something failed that was about one task. Its sentence names the task. */
-export class OfTaskError extends Error {
-  override readonly name = 'OfTaskError';
-
-  constructor(
-    readonly taskId: string,
-    cause: unknown,
-  ) {
-    super(`Task ${taskId}`, { cause });
-  }
-}
-
 /**
  * A small JSON object that `npm start` keeps in its folder; undefined if there is no such file. Throws
  * OperatorError for one that can't be read.

@@ -3,7 +3,7 @@ import { ProtocolError } from '@baton/a2a';
 import { EnvironmentError } from '@baton/config';
 import { BackupError, DatabaseSetupError, isTransient, NameTakenError } from '@baton/database';
 import { SecretError } from '@baton/identity';
-import { OfTaskError } from './cli.js';
+import { OfTaskError } from './of-task-error.js';
 import { EXIT } from './exit.js';
 import { OperatorError } from './operator-error.js';
 

@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
-import { type Cli, OfTaskError } from './cli.js';
+import { type Cli } from './cli.js';
+import { OfTaskError } from './of-task-error.js';
 import { EXIT } from './exit.js';
 import type { Terminal } from './output.js';
 

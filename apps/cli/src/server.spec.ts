@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { SequenceTap } from './server.js';
+import { SequenceTap } from './sequence-tap.js';
 import { findTarget } from './api.js';
 
 const DEMO = { url: 'http://localhost:8080', tenant: 'demo', token: 'baton_demo' };

@@ -4,13 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { killWhenSilent, waitUntilReady } from './app-processes.js';
-import {
-  cpuTimeOf,
-  forgetProcess,
-  recordedProcess,
-  recordProcess,
-  StartProgress,
-} from './services/service-process.js';
+import { cpuTimeOf, forgetProcess, recordedProcess, recordProcess } from './services/service-process.js';
+import { StartProgress } from './services/start-progress.js';
 
 /** Answers three pings, and then its event loop stands still. */
 const FREEZES = `

@@ -12,11 +12,11 @@ import {
   cpuTimeOf,
   forgetProcess,
   recordProcess,
-  StartProgress,
   stopLeftover,
   tailOf,
   waitUntil,
 } from './services/service-process.js';
+import { StartProgress } from './services/start-progress.js';
 import type { RunningProcess, Supervised } from './supervisor.js';
 
 /** Beyond the grace time a process gives its requests or runs. */

@@ -6,6 +6,7 @@ import { gunzip, gzip } from 'node:zlib';
 import { z } from 'zod';
 import { agentCode, agentFiles } from './agent-code.js';
 import { temporaryFolder } from './runtimes/executor/agent-sandbox.js';
+import { TooLargeToKeep } from './too-large-to-keep.js';
 
 /** Of the files of an agent, without packages. */
 const MAX_FILES = 2_000;
@@ -22,11 +23,6 @@ const archived = z.strictObject({
   files: z.array(z.tuple([z.string(), z.string()])).max(MAX_FILES),
   lock: z.string().optional(),
 });
-
-/** The code of an agent cannot be kept. */
-export class TooLargeToKeep extends Error {
-  override readonly name = 'TooLargeToKeep';
-}
 
 const tooLarge = (): TooLargeToKeep =>
   new TooLargeToKeep(

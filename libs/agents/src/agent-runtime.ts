@@ -1,4 +1,3 @@
-import { clock } from '@baton/telemetry';
 import {
   type Agent,
   type Artifact,
@@ -12,9 +11,8 @@ import {
 } from '@baton/a2a';
 import type { RecordMode } from '@baton/config';
 import type { OutboundCalls } from '@baton/outbound';
-import type { Span } from '@baton/telemetry';
+import { clock, type Span } from '@baton/telemetry';
 import type { Redactor } from './outbound/redactor.js';
-import type { ConsoleLevel } from './runtimes/executor/protocol.js';
 import type { AccessTokenRequest, SignedInCall, SignInOffer, WiderAccess } from './access-tokens.js';
 import type { TaskOrigin } from './task-origin.js';
 
@@ -72,6 +70,9 @@ export interface TurnLog {
   /** If the turn ends with a question, the task goes on after this time without an answer: as the next attempt of this run. */
   wakeIn(ms: number): void;
 }
+
+/** `console.debug`; `console.log` and standard output; `console.warn`; `console.error` and standard error. */
+export type ConsoleLevel = 'debug' | 'info' | 'warn' | 'error';
 
 /** The console of a turn: output of the agent's code, for the author of the agent. */
 export interface TurnConsole {
@@ -208,25 +209,6 @@ export type AgentOutput = NonNullable<StreamResponse['payload']>;
 export type ArtifactOutput = Extract<AgentOutput, { $case: 'artifactUpdate' }>;
 /** Why a turn was stopped: the value of `signal.reason`. */
 export type StopReason = 'canceled' | 'lease-lost' | 'shutdown';
-
-/**
- * Thrown by a runtime to wait until other tasks end their turns or ask for input, or until a time has passed. Meanwhile the
- * run uses no worker and no slot. Then it runs again as the next attempt.
- */
-export class Suspension extends Error {
-  override readonly name = 'Suspension';
-
-  /**
-   * @param taskIds the tasks; may be empty if there is a time
-   * @param wakeInMs go on after this time at the latest, in ms
-   */
-  constructor(
-    readonly taskIds: readonly string[],
-    readonly wakeInMs?: number,
-  ) {
-    super('The turn waits');
-  }
-}
 
 /** The messages before this turn's message. Empty in the first turn of a task. */
 export function historyBefore({ task, message }: Pick<Turn, 'task' | 'message'>): Message[] {

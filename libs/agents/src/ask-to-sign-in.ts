@@ -1,7 +1,9 @@
 import { TaskState } from '@baton/a2a';
-import { type AgentOutput, failed, status, Suspension, type Turn } from './agent-runtime.js';
+import { type AgentOutput, failed, status, type Turn } from './agent-runtime.js';
+import { Suspension } from './suspension.js';
 import type { SignInNeeded } from './sign-in-needed.js';
-import { ChildNeedsSignIn, needsSignIn, notSignedIn, signInParts } from './sign-in-request.js';
+import { needsSignIn, notSignedIn, signInParts } from './sign-in-request.js';
+import { ChildNeedsSignIn } from './child-needs-sign-in.js';
 
 /** How soon a parent looks again at a child that is about to go on, in ms. */
 const SOON_MS = 500;

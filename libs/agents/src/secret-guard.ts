@@ -14,13 +14,13 @@ import {
   type AgentOutput,
   ArtifactOutput,
   artifactChunk,
+  type ConsoleLevel,
   textPart,
   type Turn,
   type TurnConsole,
   type TurnJournal,
   type TurnSecrets,
 } from './agent-runtime.js';
-import type { ConsoleLevel } from './runtimes/executor/protocol.js';
 
 /** With this a text ends that was cut (`cut` of the executor's protocol). */
 const CUT = '…';

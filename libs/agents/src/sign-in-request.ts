@@ -3,19 +3,6 @@ import { dataPart, textPart } from './agent-runtime.js';
 import type { SignInOffer } from './access-tokens.js';
 import type { SignInNeeded } from './sign-in-needed.js';
 
-/** A child task waits for a sign-in of its caller, who is that of the parent. */
-export class ChildNeedsSignIn extends Error {
-  override readonly name = 'ChildNeedsSignIn';
-
-  constructor(
-    readonly childTaskId: string,
-    /** Why, as the child says it. */
-    readonly reason: string,
-  ) {
-    super(reason);
-  }
-}
-
 /** Why an agent asks its caller to sign in. */
 export const needsSignIn = ({ message }: SignInNeeded): string => `The agent needs a sign-in: ${message}`;
 

@@ -32,7 +32,7 @@ import { DeadPushStore } from './push/dead-push.store.js';
 import { PushDeliveryStore } from './push/push-delivery.store.js';
 import { PushReceiverStore } from './push/push-receiver.store.js';
 import { ReadReplica } from './connection/read-replica.js';
-import { DatabaseSetupError } from './connection/session-check.js';
+import { DatabaseSetupError } from './connection/database-setup-error.js';
 import { RunStore } from './runs/run.store.js';
 import { ScheduleStore } from './schedules/schedule.store.js';
 import { SecretStore } from './catalog/secret.store.js';

@@ -25,17 +25,12 @@ export {
   type BulkProgress,
   type ClaimedBulk,
 } from './bulk/bulk-records.js';
-export {
-  type Backoff,
-  DatabaseUnavailableError,
-  isTransient,
-  isUnstorable,
-  retryTransient,
-} from './connection/transient.js';
+export { DatabaseUnavailableError } from './connection/database-unavailable-error.js';
+export { type Backoff, isTransient, isUnstorable, retryTransient } from './connection/transient.js';
 export type { BeatNews } from './runs/leases/lease-beat.js';
 export type { LeaseKey } from './runs/leases/lease-key.js';
 export { LeaseKeeper } from './runs/leases/lease-keeper.js';
-export { DatabaseSetupError } from './connection/session-check.js';
+export { DatabaseSetupError } from './connection/database-setup-error.js';
 export { type InstallationState, InstallationStore } from './inspection/installation.store.js';
 export { hasMasterKey } from './inspection/has-master-key.js';
 export { type DatabaseFacts, inspectDatabase, inspectPooler } from './inspection/inspect-database.js';
@@ -45,7 +40,8 @@ export { ensureAuditGuard } from './migrations/audit-guard.js';
 export { ensureSystemKey } from './migrations/system-key.js';
 export { exportTenant, type TenantExport } from './backup/tenant-export.js';
 export { importTenant, type TenantImport } from './backup/tenant-import.js';
-export { type Manifest, verifyBackup } from './backup/archive.js';
+export type { Manifest } from './backup/archive.js';
+export { verifyBackup } from './backup/archive-check.js';
 export { BackupError } from './backup/backup-error.js';
 export { type Backup, backUp, releaseOf } from './backup/backup.js';
 export { type Restored, restoreBackup } from './backup/restore.js';
@@ -91,7 +87,7 @@ export {
   type TokenReservation,
   TokenUsageStore,
 } from './usage/token-usage.store.js';
-export { LimitReachedError } from './tenants/tenant-room.js';
+export { LimitReachedError } from './tenants/limit-reached-error.js';
 export {
   USAGE_DAYS,
   USAGE_KEY_NAMES,

@@ -3,7 +3,7 @@ import { buildConnector } from 'undici';
 import { type AllowList, plainHost } from './allow-list.js';
 import { type TenantEgress, portOf } from './tenant-egress.js';
 import { type EgressList } from './egress-list.js';
-import { OutboundRefused } from './failure-reason.js';
+import { OutboundRefused } from './outbound-refused.js';
 import type { Resolve } from './names/name-resolver.js';
 import type { ResolvedAddress } from './names/resolved-address.js';
 import { type Proxy } from './proxy.js';

@@ -1,5 +1,6 @@
 export { type EgressLists, egressRefusal, NO_EGRESS_LISTS } from './tenant-egress.js';
-export { OutboundRefused, failureReason } from './failure-reason.js';
+export { failureReason } from './failure-reason.js';
+export { OutboundRefused } from './outbound-refused.js';
 export { type Fetch, Outbound, type OutboundCalls, type OutboundLimits } from './outbound.js';
 export { OutboundModule } from './outbound.module.js';
 export { outboundUrl, withoutEndSlashes } from './outbound-url.js';

@@ -1,5 +1,5 @@
 import { JsonScanner, describeExcess } from '@baton/a2a';
-import { OutboundRefused } from './failure-reason.js';
+import { OutboundRefused } from './outbound-refused.js';
 
 /** Bounds of an answer. */
 export interface BodyBounds {

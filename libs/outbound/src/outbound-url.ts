@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { OutboundRefused } from './failure-reason.js';
+import { OutboundRefused } from './outbound-refused.js';
 
 function problemOf(url: URL): string | undefined {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must begin with https:// or http://';

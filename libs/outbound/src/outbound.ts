@@ -11,7 +11,7 @@ import { EgressList } from './egress-list.js';
 import type { ConnectRules } from './guarded-connect.js';
 import { type BodyBounds, limitedBody } from './limited-body.js';
 import { checkOutboundUrl } from './outbound-url.js';
-import { OutboundRefused } from './failure-reason.js';
+import { OutboundRefused } from './outbound-refused.js';
 import { NameResolver, type Resolve } from './names/name-resolver.js';
 import { nextRequest } from './redirect.js';
 import { timeoutSignal } from './timeout-signal.js';

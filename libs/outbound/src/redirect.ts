@@ -1,5 +1,5 @@
 import type { RequestInit, Response } from 'undici';
-import { OutboundRefused } from './failure-reason.js';
+import { OutboundRefused } from './outbound-refused.js';
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 

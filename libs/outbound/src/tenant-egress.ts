@@ -1,7 +1,7 @@
 import type { IPv4, IPv6 } from 'ipaddr.js';
 import { isIP } from 'node:net';
 import { plainHost } from './allow-list.js';
-import { OutboundRefused } from './failure-reason.js';
+import { OutboundRefused } from './outbound-refused.js';
 import { reachedAddress } from './public-address.js';
 import { EgressList } from './egress-list.js';
 

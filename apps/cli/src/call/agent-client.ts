@@ -5,7 +5,7 @@ import {
   JsonRpcTransportFactory,
 } from '@a2a-js/sdk/client';
 import { type Message, type StreamResponse, type Task, TaskState } from '@baton/a2a';
-import { SequenceTap } from '../server.js';
+import { SequenceTap } from '../sequence-tap.js';
 import { createFetch, type Target } from '../api.js';
 
 export type Payload = NonNullable<StreamResponse['payload']>;

@@ -4,7 +4,8 @@ import { AgentClient, type NumberedEvent, type Payload, stateIn } from '../call/
 import { isTask, printEvent, replyJson, replyText, statusText, textOf } from '../call/describe.js';
 import { follow } from '../call/follow.js';
 import { messageOf, type MessageOptions } from '../call/message.js';
-import { type Cli, JSON_OPTION, type JsonOption, OfTaskError } from '../cli.js';
+import { type Cli, JSON_OPTION, type JsonOption } from '../cli.js';
+import { OfTaskError } from '../of-task-error.js';
 import { EXIT } from '../exit.js';
 import { UsageError } from '../usage-error.js';
 import { OperatorError } from '../operator-error.js';

@@ -6,7 +6,8 @@ import { type ServerOptions, tenantApi } from '../api.js';
 import type { NumberedEvent } from '../call/agent-client.js';
 import { printEvent, replyText, statusTime, timeColumn } from '../call/describe.js';
 import { follow } from '../call/follow.js';
-import { type Cli, JSON_OPTION, OfTaskError } from '../cli.js';
+import { type Cli, JSON_OPTION } from '../cli.js';
+import { OfTaskError } from '../of-task-error.js';
 import {
   formatTime,
   oneLine,

@@ -3,7 +3,7 @@ import { clock, type ClockReading, gauge, Logger, Metrics } from '@baton/telemet
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Database } from './database.js';
-import { DatabaseSetupError } from './session-check.js';
+import { DatabaseSetupError } from './database-setup-error.js';
 
 const OFFSET = gauge(
   'baton_clock_offset_seconds',

@@ -17,7 +17,8 @@ import {
 } from '../audit/audit-records.js';
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
 import { MAX_FLUSHES } from './group-commit.js';
-import { assertMasterKey, changeMasterKey, checkMasterKey, MasterKeyError } from './master-key-check.js';
+import { assertMasterKey, changeMasterKey, checkMasterKey } from './master-key-check.js';
+import { MasterKeyError } from './master-key-error.js';
 import { migrationNames } from './migrations-folder.js';
 import { alone, assertCommitted, failedCallOf, sendTransaction } from './pg-pipeline.js';
 import { assertBound, beginIn, type Plans, scopeOf, SYSTEM_SCOPE, tenantScope } from './row-security.js';

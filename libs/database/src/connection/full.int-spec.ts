@@ -2,7 +2,7 @@ import { Client } from 'pg';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { CatalogClient } from './catalog-client.js';
 import { Database } from './database.js';
-import { DatabaseUnavailableError } from './transient.js';
+import { DatabaseUnavailableError } from './database-unavailable-error.js';
 
 const TENANT = '11111111-1111-4111-8111-111111111111';
 

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { GroupCommit } from './group-commit.js';
-import { DatabaseUnavailableError, noteFailedTenant } from './transient.js';
+import { noteFailedTenant } from './transient.js';
+import { DatabaseUnavailableError } from './database-unavailable-error.js';
 
 // A suspect that takes 100 ms is isolated: real time would isolate keys on a busy machine.
 beforeEach(() => {

@@ -1,13 +1,8 @@
 import { COMMAND_LINE, type MasterKeyIds } from '@baton/config';
 import type { ClientBase, QueryResultRow } from 'pg';
 import { beginIn, SYSTEM_SCOPE } from './row-security.js';
-import { DatabaseSetupError } from './session-check.js';
 import { isReadOnly } from './transient.js';
-
-/** This process has another master key than the database. */
-export class MasterKeyError extends DatabaseSetupError {
-  override readonly name = 'MasterKeyError';
-}
+import { MasterKeyError } from './master-key-error.js';
 
 /** The row of `installation` with the id of the key that the secrets of this database are encrypted with. */
 const MASTER_KEY = 'master_key';

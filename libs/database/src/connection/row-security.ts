@@ -1,5 +1,5 @@
 import type { ClientBase, QueryConfig } from 'pg';
-import { DatabaseSetupError } from './session-check.js';
+import { RowSecurityError } from './row-security-error.js';
 
 /** The scope of work across tenants, such as the sweeper's. `system-scope.spec.ts` lists where it is used, and why. */
 export const SYSTEM_SCOPE = 'system';
@@ -75,11 +75,6 @@ export function scopeOf(
         values: [scope],
       }
     : { name: 'tenant-scope', text: enter, values: [scope] };
-}
-
-/** The role of DATABASE_URL is not bound by row-level security. */
-export class RowSecurityError extends DatabaseSetupError {
-  override readonly name = 'RowSecurityError';
 }
 
 /** `row_security_active` is false for roles that bypass it, and for tables that do not have or force it. */

@@ -1,13 +1,6 @@
 import { SESSION_SETTINGS } from '@baton/postgres';
 import type { ClientBase } from 'pg';
-
-/**
- * Postgres, its database, its role or a pooler is set up so that Baton cannot use it. The message is one plain sentence with the
- * remedy, shown as it is.
- */
-export class DatabaseSetupError extends Error {
-  override readonly name: string = 'DatabaseSetupError';
-}
+import { DatabaseSetupError } from './database-setup-error.js';
 
 /** What no session can set, or only that of a superuser. */
 const REQUIRED = {

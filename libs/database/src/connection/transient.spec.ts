@@ -1,4 +1,5 @@
-import { DatabaseUnavailableError, retryTransient } from './transient.js';
+import { retryTransient } from './transient.js';
+import { DatabaseUnavailableError } from './database-unavailable-error.js';
 
 const away = new DatabaseUnavailableError('Postgres is not available');
 

@@ -1,10 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { types } from 'node:util';
-
-/** Postgres can't be reached, or the connection was lost; the same call may succeed a moment later. */
-export class DatabaseUnavailableError extends Error {
-  override readonly name = 'DatabaseUnavailableError';
-}
+import { DatabaseUnavailableError } from './database-unavailable-error.js';
 
 /** Codes of the socket, and Prisma's for a server that it can't reach, that hung up, or that has no connection left. */
 const CONNECTION_CODES = new Set([

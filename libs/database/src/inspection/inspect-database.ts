@@ -6,7 +6,8 @@ import { Database } from '../connection/database.js';
 import { migrationNames } from '../connection/migrations-folder.js';
 import { ALL_SEALED_BY, FIND_MASTER_KEY } from '../connection/master-key-check.js';
 import { assertBound, beginIn, isSystemKeyRefused, SYSTEM_SCOPE } from '../connection/row-security.js';
-import { assertSession, DatabaseSetupError } from '../connection/session-check.js';
+import { assertSession } from '../connection/session-check.js';
+import { DatabaseSetupError } from '../connection/database-setup-error.js';
 import { plainError } from '../connection/transient.js';
 
 /** How long to wait for a connection, and for each answer. */

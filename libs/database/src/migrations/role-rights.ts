@@ -1,5 +1,5 @@
 import { type ClientBase, type DatabaseError, escapeIdentifier } from 'pg';
-import { DatabaseSetupError } from '../connection/session-check.js';
+import { DatabaseSetupError } from '../connection/database-setup-error.js';
 
 const ABOUT = `SELECT current_user::text AS owner, datname::text AS database, pg_has_role(datdba, 'USAGE') AS "ownsDatabase"
   FROM pg_database WHERE datname = current_database()`;

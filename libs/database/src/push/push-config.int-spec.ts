@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Actor } from '../audit/audit-records.js';
 import { endTurn, newTask, openStores, sql, startTask, type Stores, textMessage } from '../stores.fixture.js';
 import { PushDeliveryStore } from './push-delivery.store.js';
-import { LimitReachedError } from '../tenants/tenant-room.js';
+import { LimitReachedError } from '../tenants/limit-reached-error.js';
 import { type NewPushConfig, PushConfigStore, type TurnPush } from './push-config.store.js';
 import { PushConfigTakenError } from './push-config-taken-error.js';
 

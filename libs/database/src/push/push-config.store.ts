@@ -7,7 +7,7 @@ import type { Actor, NewAuditRecord } from '../audit/audit-records.js';
 import type { SealedSecret } from '../catalog/catalog-records.js';
 import { Database, type Statement, type Transaction, type Values } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
-import { LimitReachedError } from '../tenants/tenant-room.js';
+import { LimitReachedError } from '../tenants/limit-reached-error.js';
 import type { PushProtocol } from './push-delivery.store.js';
 import { hostOf, IS_THERE, ONE_CONFIG, REVOKE, untilRequestsEnd } from './push-lease.js';
 import { PushConfigTakenError } from './push-config-taken-error.js';

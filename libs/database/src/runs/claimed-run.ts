@@ -5,7 +5,7 @@ import { type Inputs, one, statement } from '../sql/statement.js';
 import { isTransient } from '../connection/transient.js';
 import { hasState } from '../dispatch/run-conditions.js';
 import type { ClaimedRun } from '../tasks/records.js';
-import { ReadBudget } from '../tasks/task-content.js';
+import { ReadBudget } from '../tasks/read-budget.js';
 import { HISTORY_SHARE, storedTask, type TaskHead, TaskReader } from '../tasks/task-reader.js';
 import {
   metadataColumns,

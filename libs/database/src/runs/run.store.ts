@@ -16,7 +16,10 @@ import { returnToQueue } from './return-to-queue.js';
 import { RunBatches } from './run-batches.js';
 import { runHistories } from '../dispatch/run-history.js';
 import { runsOfTask } from './runs-of-task.js';
-import { endOrphanedLeases, findWork, reclaimExpired, takeStaleQueued } from './sweep.js';
+import { findWork } from './find-work.js';
+import { endOrphanedLeases } from './leases/end-orphaned-leases.js';
+import { reclaimExpired } from './leases/reclaim-expired.js';
+import { takeStaleQueued } from './take-stale-queued.js';
 
 /** Unless the caller sets another, in bytes. */
 const MAX_READ_BYTES = 4 * 1024 * 1024;

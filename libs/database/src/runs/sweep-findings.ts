@@ -1,11 +1,11 @@
-/** The work of the sweeps. Everything but the first two fields is checked again when a sweep takes its work. */
+/** The work of the sweeps. A sweep checks everything but the first two fields again when it takes its work. */
 export interface SweepFindings {
   /** The clock of Postgres at a moment at which it certainly took heartbeats. */
   at: string;
-  /** When the next lease ends, pause before an attempt of a run or of a push, sleep of a suspended run, or wait for an answer, in ms from then on; null: there is none. */
+  /** Time from `at` until something is due next, in ms: the end of a lease, a pause, a sleep or a wait. Null: nothing is. */
   nextMs: number | null;
   expiredRuns: boolean;
-  /** Runs of workers whose session has ended, and that did not extend the lease since. */
+  /** Runs of workers whose session has ended and who have not extended the lease since. */
   orphanedRuns: boolean;
   staleQueuedRuns: boolean;
   /** Runs that may be put on the queue as soon as there is room. */

@@ -12,7 +12,7 @@ import { GET } from './get.js';
 import type { CancelResult } from './records.js';
 import type { TaskReads } from './read-tasks.js';
 import { readMetadata } from './read-metadata.js';
-import { ReadBudget } from './task-content.js';
+import { ReadBudget } from './read-budget.js';
 import { type NewStatus, statusEvent, statusNow, type TaskRow, TERMINAL_STATES } from './task-row.js';
 
 interface Cancel {

@@ -1,6 +1,6 @@
 import type { Database } from '../connection/database.js';
 import { GET } from './get.js';
-import { ReadBudget } from './task-content.js';
+import { ReadBudget } from './read-budget.js';
 import { TaskReader } from './task-reader.js';
 import { INLINE_BYTES, type TaskRow } from './task-row.js';
 

@@ -1,8 +1,8 @@
 import { keyOfTenant } from '../connection/row-security.js';
-import type { ReadMemory } from '@baton/a2a';
 import type { Statement } from '../connection/database.js';
 import { estimateOf } from '../connection/json-size.js';
 import type { ContentRow } from '../log/artifact-events.js';
+import { ReadBudget } from './read-budget.js';
 
 // The content of a task is read page by page, within a budget.
 
@@ -28,43 +28,6 @@ WHERE tenant_id = ${keyOfTenant('$1')} AND id = $2 AND last_sequence = $3 AND ar
 
 /** Size of one read, in bytes. It is larger only for a single larger row. */
 export const PAGE_BYTES = 1024 * 1024;
-
-/** How much may still be read for one request, in bytes of JSON. */
-export class ReadBudget {
-  private asked: Promise<boolean> | undefined;
-
-  /** @param memory asked once for the expected bytes, before more is read than came with the rows of tasks */
-  constructor(
-    private left: number,
-    private readonly whole?: ReadBudget,
-    private readonly memory?: { of: ReadMemory; expected: number },
-  ) {}
-
-  /** Whether more may be read than came with the rows. @throws whatever the memory does */
-  granted(): Promise<boolean> {
-    if (this.whole) return this.whole.granted();
-    const { of, expected } = this.memory ?? {};
-    this.asked ??= of?.take(Math.min(expected ?? 0, this.left)) ?? Promise.resolve(true);
-    return this.asked;
-  }
-
-  get bytes(): number {
-    return Math.floor(Math.min(this.left, this.whole?.bytes ?? Infinity));
-  }
-
-  /** @returns whether this much was left; if so it is used up */
-  take(bytes: number): boolean {
-    if (bytes > this.bytes) return false;
-    this.left -= bytes;
-    this.whole?.take(bytes);
-    return true;
-  }
-
-  /** A part of the budget. Use of the part also counts for the whole. */
-  part(share: number): ReadBudget {
-    return new ReadBudget(this.bytes * share, this);
-  }
-}
 
 /** How far rows were read. */
 export interface ReadProgress {

@@ -22,10 +22,10 @@ import {
   PAGE_BYTES,
   type ReadProgress,
   READ_HISTORY,
-  ReadBudget,
   type ReadPage,
   readRows,
 } from './task-content.js';
+import { ReadBudget } from './read-budget.js';
 import { artifactsJson, INLINE_BYTES, isPartial, type TaskRow } from './task-row.js';
 
 /** Largest `integer` of Postgres. */

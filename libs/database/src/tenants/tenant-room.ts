@@ -1,19 +1,8 @@
-import { type LimitName, storedLimits, type TenantLimits } from '@baton/config';
+import { storedLimits, type TenantLimits } from '@baton/config';
 import type { QueryResultRow } from 'pg';
 import type { Statement, Transaction } from '../connection/database.js';
 import { BEGIN_USAGE, COUNT_CATALOG, countSliceIn } from './usage.store.js';
-
-/** A limit of the tenant does not allow it. Nothing was written. */
-export class LimitReachedError extends Error {
-  override readonly name = 'LimitReachedError';
-
-  constructor(
-    readonly limit: LimitName,
-    readonly max: number,
-  ) {
-    super(`The limit ${limit} is ${max}`);
-  }
-}
+import { LimitReachedError } from './limit-reached-error.js';
 
 /** The number of a tenant's rows of each limited kind: $1 tenant */
 const COUNTS = {

@@ -1,6 +1,7 @@
 import { isTerminal } from '@baton/a2a';
 import type { DueSchedule, FiringOutcome, PassedTimes, Schedule } from '@baton/database';
-import { countTimes, nextTime, NoTimeError } from './schedule-times.js';
+import { countTimes, nextTime } from './schedule-times.js';
+import { NoTimeError } from './no-time-error.js';
 
 /** The sweep takes a waiting schedule when its previous task has ended. It is due after this in any case, in ms. */
 const LONGEST_WAIT_MS = 30_000;

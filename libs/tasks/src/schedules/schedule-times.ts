@@ -1,6 +1,7 @@
 import { ProtocolError } from '@baton/a2a';
 import { CronTimes } from '@baton/cron';
 import type { ScheduleTimes } from '@baton/database';
+import { NoTimeError } from './no-time-error.js';
 
 const MAX_CRON = 200;
 const MAX_ZONE = 64;
@@ -20,11 +21,6 @@ const NICKNAMES: ReadonlySet<string> = new Set([
   '@yearly',
 ]);
 const ZONE = /^[A-Za-z][\w+-]*(\/[\w+-]+){0,2}$/;
-
-/** The next time of a schedule cannot be computed. The message is a clause about its cron expression. */
-export class NoTimeError extends Error {
-  override readonly name = 'NoTimeError';
-}
 
 /**
  * The first time after `after`; undefined = there is none. When the clocks change, see `CronTimes`.

@@ -4,7 +4,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { type FromAgent, FrameReader, type ToAgent } from './protocol.js';
+import { type FromAgent, type ToAgent } from './protocol.js';
+import { FrameReader } from './frame-reader.js';
 import { FrameBatch } from './frame-batch.js';
 
 export interface ChildOptions {

@@ -2,7 +2,7 @@ import { Environment } from '@baton/config';
 import { Logger } from '@baton/telemetry';
 import { type Agent, detailsToJson, Message, Role, Task, TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { ChildTasks } from '../../ports.js';
+import { ChildTasks } from '../../child-tasks.js';
 import { AgentList } from '../../agent-list.js';
 import { type AgentOutput, type Turn, historyBefore } from '../../agent-runtime.js';
 import { type AgentRuntime } from '../../runtime-table.js';

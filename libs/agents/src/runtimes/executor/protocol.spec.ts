@@ -1,4 +1,4 @@
-import { FrameReader } from './protocol.js';
+import { FrameReader } from './frame-reader.js';
 import { FrameBatch } from './frame-batch.js';
 
 const TEXTS = ['{"a":1}', '', '"Grüße, 你好, 👋"', 'x'.repeat(10_000), '"\\ud83d"'];

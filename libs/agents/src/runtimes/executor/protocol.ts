@@ -1,5 +1,6 @@
 // The protocol between a worker and an agent's process: JSON messages, each with a length prefix.
 
+import type { ConsoleLevel } from '../../agent-runtime.js';
 import type { ModelPiece } from './model-protocol.js';
 import type { Compensating, Parked, RecordedStep, StepMessage, StepReply } from './step-protocol.js';
 
@@ -11,9 +12,6 @@ export interface AgentErrorDetail {
   /** The last console lines of the run. */
   output?: string[];
 }
-
-/** `console.debug`; `console.log` and standard output; `console.warn`; `console.error` and standard error. */
-export type ConsoleLevel = 'debug' | 'info' | 'warn' | 'error';
 
 /** Why a module could not be loaded. */
 export interface LoadFault {
@@ -144,42 +142,6 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 
 /** Length of a text in bytes, big-endian. The text follows in UTF-8. Both are a frame. */
 export const HEADER_BYTES = 4;
-
-/** Reads frames from a stream of bytes. */
-export class FrameReader {
-  private chunks: Buffer[] = [];
-  private size = 0;
-
-  /** @param maxBytes maximum length of a frame's text */
-  constructor(private readonly maxBytes: number) {}
-
-  /** Adds bytes and returns the complete texts. Throws RangeError for a frame that is too long. */
-  push(chunk: Buffer): string[] {
-    this.chunks.push(chunk);
-    this.size += chunk.length;
-    const texts: string[] = [];
-    for (let length = this.length(); length !== undefined; length = this.length()) {
-      if (length > this.maxBytes) throw new RangeError(`a message of ${length} bytes`);
-      if (this.size < HEADER_BYTES + length) break;
-      const bytes = this.joined();
-      texts.push(bytes.toString('utf8', HEADER_BYTES, HEADER_BYTES + length));
-      this.chunks = [bytes.subarray(HEADER_BYTES + length)];
-      this.size -= HEADER_BYTES + length;
-    }
-    return texts;
-  }
-
-  private length(): number | undefined {
-    if (this.size < HEADER_BYTES) return undefined;
-    if ((this.chunks[0]?.length ?? 0) < HEADER_BYTES) this.chunks = [this.joined()];
-    return this.chunks[0]?.readUInt32BE(0);
-  }
-
-  private joined(): Buffer {
-    const [first] = this.chunks;
-    return first && this.chunks.length === 1 ? first : Buffer.concat(this.chunks);
-  }
-}
 
 /** Shortens a text to `max` characters and an ellipsis. */
 export const cut = (text: string, max: number): string =>

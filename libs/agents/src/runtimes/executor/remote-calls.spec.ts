@@ -19,7 +19,8 @@ import {
   startModernServer,
 } from '../../../../../test/support/mcp-server/modern-server.js';
 import type { AccessTokens } from '../../access-tokens.js';
-import { type AgentOutput, dataPart, Suspension, textPart, type Turn } from '../../agent-runtime.js';
+import { type AgentOutput, dataPart, textPart, type Turn } from '../../agent-runtime.js';
+import { Suspension } from '../../suspension.js';
 import { SENT_BY_AGENT } from '../../approvals.js';
 import { stepsOf } from '../../author/steps-of.js';
 import { cancelRemoteCalls } from '../../remote-call-cancel.js';

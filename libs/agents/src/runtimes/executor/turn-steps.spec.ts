@@ -3,16 +3,10 @@ import { Logger } from '@baton/telemetry';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
 import { stepsOf } from '../../author/steps-of.js';
 import type { DurableSteps, InputTimeout, StepCall, StepOptions } from './child/steps.js';
-import {
-  type AgentOutput,
-  type JournalEntry,
-  Suspension,
-  type Turn,
-  dataPart,
-  textPart,
-} from '../../agent-runtime.js';
+import { type AgentOutput, type JournalEntry, type Turn, dataPart, textPart } from '../../agent-runtime.js';
+import { Suspension } from '../../suspension.js';
 import { SENT_BY_AGENT } from '../../approvals.js';
-import { type ChildRequest } from '../../ports.js';
+import { type ChildRequest } from '../../child-tasks.js';
 import { ChildRefusal } from '../../child-refusal.js';
 import { stepsToUndo } from '../../steps-to-undo.js';
 import { undoEntry } from '../../undo-entry.js';

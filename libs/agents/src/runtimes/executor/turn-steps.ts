@@ -8,7 +8,7 @@ import {
   TaskState,
   textPart,
 } from '@baton/a2a';
-import { type ChildTasks } from '../../ports.js';
+import { type ChildTasks } from '../../child-tasks.js';
 import { ChildRefusal } from '../../child-refusal.js';
 import { type AgentList } from '../../agent-list.js';
 import {
@@ -18,9 +18,9 @@ import {
   type JournalEntry,
   historyBefore,
   status,
-  Suspension,
   type Turn,
 } from '../../agent-runtime.js';
+import { Suspension } from '../../suspension.js';
 import { replyOf } from '../llm/tools/callee-tools.js';
 import { effectKey } from '../../effect-key.js';
 import { taskOfEffects } from '../../task-origin.js';

@@ -1,11 +1,10 @@
 import { type TaskStatus, endsTurn, isInterrupted, StreamResponse, textOf, USAGE } from '@baton/a2a';
 import { type Logger, messageOf } from '@baton/telemetry';
 import { fromAgent } from '../../agent-metadata.js';
-import { type AgentOutput, type Turn, type TurnConsole } from '../../agent-runtime.js';
+import { type AgentOutput, type ConsoleLevel, type Turn, type TurnConsole } from '../../agent-runtime.js';
 import type { TurnSteps } from './turn-steps.js';
 import { JournalMismatch } from '../../journal-mismatch.js';
 import {
-  type ConsoleLevel,
   type AgentErrorDetail,
   type FromAgent,
   type SecretReply,

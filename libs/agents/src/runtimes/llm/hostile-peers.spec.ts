@@ -6,7 +6,7 @@ import { Outbound } from '@baton/outbound';
 import { firstTurn } from '../../../../../test/support/agents/turns.js';
 import { says, textTool } from '../../../../../test/support/mcp-server/script.js';
 import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
-import { PromptReader } from './prompt.js';
+import { PromptReader } from './prompt-reader.js';
 import { McpBench, call, names } from './tools/mcp/mcp-tools.fixture.js';
 
 const { TASK_STATE_FAILED: FAILED, TASK_STATE_COMPLETED: COMPLETED } = TaskState;

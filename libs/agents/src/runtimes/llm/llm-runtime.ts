@@ -11,9 +11,9 @@ import {
   failed,
   inputRequired,
   status,
-  Suspension,
   type Turn,
 } from '../../agent-runtime.js';
+import { Suspension } from '../../suspension.js';
 import { type AgentRuntime } from '../../runtime-table.js';
 import { CapReached } from '../../cap-reached.js';
 import { InstalledCode } from '../../installed-code.js';
@@ -24,17 +24,18 @@ import { allowedMicros, capInputProblem, capQuestion } from './approval/cap-ques
 import { callCorrection, type WrongCall, wrongCallsFailure } from './answer-calls.js';
 import { partialAnswer } from './finish-reason.js';
 import { SignInNeeded } from '../../sign-in-needed.js';
-import { ChildNeedsSignIn } from '../../sign-in-request.js';
+import { ChildNeedsSignIn } from '../../child-needs-sign-in.js';
 import { askToSignIn } from '../../ask-to-sign-in.js';
 import { type LlmConfig, llmConfigSchema, splitModel } from './llm-config.js';
 import { callIdOf, Conversation, type ModelStep, textOfStep } from './conversation.js';
-import { leftovers, progressArtifact, progressSaid, Speech } from './turn-artifacts.js';
+import { leftovers, progressArtifact, progressSaid } from './turn-artifacts.js';
+import { Speech } from './speech.js';
 import { memoryOf } from './memory.js';
 import type { Compaction } from './compaction.js';
 import type { ModelRequest } from './model-call.js';
 import { ModelCalls } from './model-calls.js';
 import type { AgentModel } from './model-chain.js';
-import { PromptReader } from './prompt.js';
+import { PromptReader } from './prompt-reader.js';
 import { READ_RESULT } from './result-output.js';
 import { RequestTooLarge } from './request-too-large.js';
 import { sendable } from './sendable.js';

@@ -3,7 +3,7 @@ import type { ModelMessage } from 'ai';
 import type { Turn } from '../../agent-runtime.js';
 import type { LlmConfig } from './llm-config.js';
 import { estimateTokens } from './model-usage.js';
-import { EMPTY_MESSAGE } from './prompt.js';
+import { EMPTY_MESSAGE } from './prompt-reader.js';
 
 /**
  * The memory of an agent: question and answer of the context's latest earlier tasks within the limits, oldest first.

@@ -10,7 +10,8 @@ import {
 import { apiOf, type LlmConfig } from './llm-config.js';
 import { AnswerCalls, type AnswerPart } from './answer-calls.js';
 import { withMemory } from './chat-memory.js';
-import { boundedAnswer, grouped, Watchdog } from './answer-stream.js';
+import { boundedAnswer, grouped } from './answer-stream.js';
+import { CallTimeouts } from './call-timeouts.js';
 import type { FailedCall, ModelStep } from './conversation.js';
 import { BrokenAnswer } from './broken-answer.js';
 import { endingOf, finishOf, MAX_REASON } from './finish-reason.js';
@@ -83,11 +84,11 @@ export async function* callModel<Piece>(
   progress: CallProgress,
   stop: AbortSignal,
 ): AsyncGenerator<Piece, ModelStep> {
-  const watchdog = new Watchdog(config, stop);
+  const timeouts = new CallTimeouts(config, stop);
   try {
-    const result = streamText({ ...callOptions(open, config, request), abortSignal: watchdog.signal });
+    const result = streamText({ ...callOptions(open, config, request), abortSignal: timeouts.signal });
     const calls = new AnswerCalls();
-    const parts = boundedAnswer(watchdog.over(result.fullStream, isWord));
+    const parts = boundedAnswer(timeouts.over(result.fullStream, isWord));
     const finish = yield* relayAnswer(parts, speech, progress, calls);
     progress.usage = usageOf(finish?.totalUsage, {
       inputTokens: estimateInput(config, request),
@@ -108,7 +109,7 @@ export async function* callModel<Piece>(
       ...(wrongCalls.length > 0 && { wrongCalls }),
     };
   } finally {
-    watchdog.end();
+    timeouts.end();
   }
 }
 

@@ -6,7 +6,7 @@ import type { FailedCall, ModelStep } from './conversation.js';
 import type { LlmConfig } from './llm-config.js';
 import { type AgentModel, ModelChain } from './model-chain.js';
 import type { ModelSteps } from './model-steps.js';
-import { ModelMetrics } from './model-usage.js';
+import { ModelMetrics } from './model-metrics.js';
 import { CallRecorder, type RecordedTry } from './recording/call-recorder.js';
 
 /** Bounds of a provider's answer. Some providers repeat the whole answer and the request at its end. */

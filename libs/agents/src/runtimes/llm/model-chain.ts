@@ -6,7 +6,7 @@ import { type LlmConfig, modelsOf, splitModel } from './llm-config.js';
 import type { ModelRequest } from './model-call.js';
 import type { ModelSteps } from './model-steps.js';
 import { ModelUnavailable } from './model-unavailable.js';
-import type { ModelMetrics } from './model-usage.js';
+import type { ModelMetrics } from './model-metrics.js';
 import { RequestTooLarge } from './request-too-large.js';
 import { ToolFilesRefused } from './tool-files-refused.js';
 import type { ModelSpeech } from './turn-artifacts.js';

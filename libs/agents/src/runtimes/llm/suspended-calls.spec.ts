@@ -1,4 +1,4 @@
-import { Suspension } from '../../agent-runtime.js';
+import { Suspension } from '../../suspension.js';
 import { MemoryJournal } from '../../../../../test/support/agents/turns.js';
 import { LlmBench, toolOf } from './llm-runtime.fixture.js';
 import type { ToolCallContext } from './tools/tool-sources.js';

@@ -1,12 +1,12 @@
 import type { ToolResultPart, UserModelMessage } from 'ai';
 import { apiOf, type ModelFields, splitModel } from './llm-config.js';
-import type { ToolFile, ToolResult } from './tools/tool-sources.js';
+import type { ToolFile } from './tools/tool-sources.js';
 
 /** Where a model reads a file of a tool: in the result of the call, or in a message after the results. */
 type FilePlace = 'result' | 'message';
 
 /** The media types that a model reads, by their place. */
-type FileForms = Readonly<Partial<Record<FilePlace, readonly string[]>>>;
+export type FileForms = Readonly<Partial<Record<FilePlace, readonly string[]>>>;
 
 const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 const PDF = 'application/pdf';
@@ -51,13 +51,6 @@ export function fileFormsOf(settings: Pick<ModelFields, 'model' | 'api' | 'toolF
   return { result: within(forms.result), message: within(forms.message) };
 }
 
-/** Maximum size of a file for a model. Anthropic takes 5 MB in Base64, the others take more. */
-const MAX_FILE_CHARACTERS = 5_000_000;
-/** Maximum size of the files of one request in Base64: Google takes requests of 20 MB, and a worker holds several. */
-const MAX_CHARACTERS = 8_000_000;
-/** Anthropic takes only small images if a request has more. */
-const MAX_FILES = 20;
-
 /** A file as a model is shown it. */
 export interface ShownFile extends ToolFile {
   place: FilePlace;
@@ -66,28 +59,6 @@ export interface ShownFile extends ToolFile {
 /** The files of a result that stand in one place. */
 export const placed = (files: readonly (ShownFile | undefined)[] = [], place: FilePlace): ShownFile[] =>
   files.filter((file) => file !== undefined).filter((file) => file.place === place);
-
-/** Chooses the files that a model is shown in one request, the newest first. */
-export class FileChoice {
-  private characters = 0;
-  private count = 0;
-
-  constructor(private readonly forms: FileForms) {}
-
-  /** @returns the files of a result at their indexes, without those that are not shown */
-  of({ files = [] }: ToolResult): (ShownFile | undefined)[] {
-    return files.map((file) => {
-      const mediaType = typeOf(file);
-      const place = (['result', 'message'] as const).find((each) => this.forms[each]?.includes(mediaType));
-      const { length } = file.base64;
-      const fits = length <= MAX_FILE_CHARACTERS && this.characters + length <= MAX_CHARACTERS;
-      if (!place || !fits || this.count === MAX_FILES) return undefined;
-      this.characters += length;
-      this.count += 1;
-      return { ...file, mediaType, place };
-    });
-  }
-}
 
 const SIGNATURES: readonly [string, RegExp][] = [
   ['image/png', /^\x89PNG\r\n/],
@@ -98,7 +69,7 @@ const SIGNATURES: readonly [string, RegExp][] = [
 ];
 
 /** The media type of a file. A provider refuses a request with a file of another type than its name says. */
-function typeOf({ mediaType, base64 }: ToolFile): string {
+export function typeOf({ mediaType, base64 }: ToolFile): string {
   const head = Buffer.from(base64.slice(0, 24), 'base64').toString('latin1');
   const found = SIGNATURES.find(([, signature]) => signature.test(head))?.[0];
   const isClaimed = SIGNATURES.some(([type]) => type === mediaType) || mediaType === 'image/jpg';

@@ -3,19 +3,13 @@ import { readSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import type { ConsoleLevel } from '../../../agent-runtime.js';
 import { HostedTurn, type TurnHost, currentTurn } from './hosted-turn.js';
 import { type ExecutorFactory, loadExecutor, loadFaultOf } from './load-executor.js';
 import { loadTools } from './load-tools.js';
 import { ToolExecutor } from './tool-executor.js';
-import {
-  type CodeFolder,
-  type ConsoleLevel,
-  type FromAgent,
-  FrameReader,
-  type ToAgent,
-  errorDetail,
-  cut,
-} from '../protocol.js';
+import { type CodeFolder, type FromAgent, type ToAgent, errorDetail, cut } from '../protocol.js';
+import { FrameReader } from '../frame-reader.js';
 import { FrameBatch } from '../frame-batch.js';
 
 // The main module of an agent's process. It loads the agent's module and runs its turns. `AgentChild` starts it with

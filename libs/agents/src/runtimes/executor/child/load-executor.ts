@@ -6,35 +6,13 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import * as nodeModule from 'node:module';
 import type { LoadFault } from '../protocol.js';
+import { LoadError, type Place } from './load-error.js';
 
 const DEFAULT_MODULES = ['index.js', 'index.mjs', 'index.cjs', 'index.ts', 'index.mts', 'index.cts'];
 const TYPESCRIPT = /\.[cm]?ts$/;
 
 /** Returns the executor for one turn. */
 export type ExecutorFactory = () => AgentExecutor;
-
-/** A place in a file. */
-interface Place {
-  /** Absolute path. */
-  file: string;
-  line?: number | undefined;
-}
-
-/** The module of an agent can not be used. The message begins with the file. */
-export class LoadError extends Error {
-  override readonly name = 'LoadError';
-
-  constructor(
-    file: string,
-    readonly reason: string,
-    /** Where the fault is, if that is known better than the file. */
-    readonly place: Place = { file },
-    cause?: unknown,
-  ) {
-    const at = place.line === undefined ? '' : ` (${place.file}:${place.line})`;
-    super(`${file}: ${reason}${at}`, { cause });
-  }
-}
 
 /**
  * Where in the agent's folder an error of `loadExecutor`, or of a constructor, comes from.

@@ -2,7 +2,8 @@ import { join, parse } from 'node:path';
 import type { FunctionTool, ToolSchema } from './function-tool.js';
 import type { DeclaredTool } from '../protocol.js';
 import { toolFiles } from '../tool-files.js';
-import { defaultExport, importModule, LoadError } from './load-executor.js';
+import { defaultExport, importModule } from './load-executor.js';
+import { LoadError } from './load-error.js';
 
 /** A function of an agent, ready to be called. */
 export interface LoadedTool {

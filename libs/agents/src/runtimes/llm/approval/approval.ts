@@ -113,15 +113,6 @@ export function waitingEntry(calls: readonly ApprovalRequest[]) {
 
 const MAX_SHOWN = 2000;
 
-/** Thrown by a tool whose child task asks a person to approve these calls. */
-export class ApprovalsPending extends Error {
-  override readonly name = 'ApprovalsPending';
-
-  constructor(readonly requests: readonly ApprovalRequest[]) {
-    super('A task that the call waits for asks a person for approval');
-  }
-}
-
 /**
  * The question to the person who must approve calls: a complete text, and a data part per call for programs. The answer
  * is such a data part with `approved`, or plain text.

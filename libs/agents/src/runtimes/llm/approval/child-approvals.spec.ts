@@ -1,9 +1,10 @@
 import { TaskState } from '@baton/a2a';
 import { type ApprovalAnswer, SENT_BY_AGENT } from '../../../approvals.js';
-import { dataPart, Suspension } from '../../../agent-runtime.js';
+import { dataPart } from '../../../agent-runtime.js';
+import { Suspension } from '../../../suspension.js';
 import { LlmBench, toolOf } from '../llm-runtime.fixture.js';
 import type { AgentTool } from '../tools/tool-sources.js';
-import { ApprovalsPending } from './approval.js';
+import { ApprovalsPending } from './approvals-pending.js';
 import { Dialogue, endOf } from './dialogue.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_INPUT_REQUIRED: ASKS } = TaskState;

@@ -1,11 +1,11 @@
 import { type Artifact, EVENT_KIND, type Task, TaskState, dataPart, textPart } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import type { ApprovalAnswer } from '../../../approvals.js';
-import { type ChildAnswer, type ChildRequest, type ChildTask, ChildTasks } from '../../../ports.js';
+import { type ChildAnswer, type ChildRequest, type ChildTask, ChildTasks } from '../../../child-tasks.js';
 import { ChildRefusal } from '../../../child-refusal.js';
-import { Suspension } from '../../../agent-runtime.js';
+import { Suspension } from '../../../suspension.js';
 import { FixedAgents, agent, firstTurn, userMessage } from '../../../../../../test/support/agents/turns.js';
-import { ApprovalsPending } from '../approval/approval.js';
+import { ApprovalsPending } from '../approval/approvals-pending.js';
 import { llmConfig } from '../llm-config.js';
 import type { AgentTool, ToolResult } from './tool-sources.js';
 import { CalleeTools } from './callee-tools.js';

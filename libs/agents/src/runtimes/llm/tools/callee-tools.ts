@@ -11,13 +11,15 @@ import {
 } from '@baton/a2a';
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
-import { type ChildTask, ChildTasks } from '../../../ports.js';
+import { type ChildTask, ChildTasks } from '../../../child-tasks.js';
 import { ChildRefusal } from '../../../child-refusal.js';
 import { AgentList } from '../../../agent-list.js';
 import { approvalsOf, asksForApproval, raised } from '../../../approvals.js';
-import { ChildNeedsSignIn, signInReason } from '../../../sign-in-request.js';
-import { Suspension, type Turn } from '../../../agent-runtime.js';
-import { ApprovalsPending } from '../approval/approval.js';
+import { signInReason } from '../../../sign-in-request.js';
+import { ChildNeedsSignIn } from '../../../child-needs-sign-in.js';
+import { type Turn } from '../../../agent-runtime.js';
+import { Suspension } from '../../../suspension.js';
+import { ApprovalsPending } from '../approval/approvals-pending.js';
 import type { LlmConfig, Callees } from '../llm-config.js';
 import type {
   AgentTool,

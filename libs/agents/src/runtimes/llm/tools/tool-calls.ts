@@ -1,11 +1,12 @@
 import { histogram, type Metrics, type Span } from '@baton/telemetry';
 import type { ApprovalRequest } from '../../../approvals.js';
-import { type AgentOutput, artifactChunk, Suspension, type Turn } from '../../../agent-runtime.js';
+import { type AgentOutput, artifactChunk, type Turn } from '../../../agent-runtime.js';
+import { Suspension } from '../../../suspension.js';
 import { effectKey } from '../../../effect-key.js';
-import { ChildNeedsSignIn } from '../../../sign-in-request.js';
+import { ChildNeedsSignIn } from '../../../child-needs-sign-in.js';
 import { SignInNeeded } from '../../../sign-in-needed.js';
 import { taskOfEffects } from '../../../task-origin.js';
-import { ApprovalsPending } from '../approval/approval.js';
+import { ApprovalsPending } from '../approval/approvals-pending.js';
 import { type Conversation, type RecordedCall, callIdOf, idsOf } from '../conversation.js';
 import type { SchemaChecks } from '../schema-checks.js';
 import { CallReports } from './call-reports.js';

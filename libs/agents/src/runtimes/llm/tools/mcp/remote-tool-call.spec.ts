@@ -6,7 +6,8 @@ import {
   startModernServer,
 } from '../../../../../../../test/support/mcp-server/modern-server.js';
 import { MemoryJournal, turnWith, userMessage } from '../../../../../../../test/support/agents/turns.js';
-import { type AgentOutput, dataPart, Suspension } from '../../../../agent-runtime.js';
+import { type AgentOutput, dataPart } from '../../../../agent-runtime.js';
+import { Suspension } from '../../../../suspension.js';
 import { SENT_BY_AGENT } from '../../../../approvals.js';
 import { LlmBench, seen } from '../../llm-runtime.fixture.js';
 import { McpBench } from './mcp-tools.fixture.js';

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { JsonObject } from '@baton/a2a';
 import { clock } from '@baton/telemetry';
-import { Suspension } from '../../../../agent-runtime.js';
+import { Suspension } from '../../../../suspension.js';
 import type { LlmConfig } from '../../llm-config.js';
-import { ApprovalsPending } from '../../approval/approval.js';
+import { ApprovalsPending } from '../../approval/approvals-pending.js';
 import { newAnswer, type RemoteCall, type RemoteTask, type ToolQuestion } from '../remote-call.js';
 import type { AgentTool, ToolCallContext } from '../tool-sources.js';
 import { McpFailure, isTransient, wasNotStarted } from './mcp-failure.js';

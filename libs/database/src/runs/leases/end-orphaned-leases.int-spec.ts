@@ -1,7 +1,8 @@
-import { hasEnded } from '../connection/session-name.js';
-import { Database } from '../index.js';
-import { type Stores, beat, openStores, sql, startTask } from '../stores.fixture.js';
-import { endOrphanedLeases, findWork } from './sweep.js';
+import { hasEnded } from '../../connection/session-name.js';
+import { Database } from '../../index.js';
+import { type Stores, beat, openStores, sql, startTask } from '../../stores.fixture.js';
+import { findWork } from '../find-work.js';
+import { endOrphanedLeases } from './end-orphaned-leases.js';
 
 // The lease of `startTask`.
 const LEASE_MS = 30_000;

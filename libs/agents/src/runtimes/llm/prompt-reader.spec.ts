@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { userMessage } from '../../../../../test/support/agents/turns.js';
-import { PromptReader } from './prompt.js';
+import { PromptReader } from './prompt-reader.js';
 
 const never = new AbortController().signal;
 

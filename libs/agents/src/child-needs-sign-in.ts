@@ -1,0 +1,12 @@
+/** A child task waits for a sign-in of its caller, who is that of the parent. */
+export class ChildNeedsSignIn extends Error {
+  override readonly name = 'ChildNeedsSignIn';
+
+  constructor(
+    readonly childTaskId: string,
+    /** Why, as the child says it. */
+    readonly reason: string,
+  ) {
+    super(reason);
+  }
+}
