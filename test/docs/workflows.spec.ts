@@ -45,6 +45,13 @@ describe.each(names)('the workflow %s', (name) => {
     expect(used.filter((line) => !pinned.test(line))).toEqual([]);
   });
 
+  it('names images by their digests', () => {
+    const text = readFileSync(join(FOLDER, name), 'utf8');
+    const images = [...text.matchAll(/\b(?:node|anchore\/\w+):[\w.-]+(?<digest>@sha256:[0-9a-f]{64})?/g)];
+    expect(images).toHaveLength(name === 'release.yml' ? 2 : 0);
+    for (const { groups } of images) expect(groups?.digest).toBeDefined();
+  });
+
   it('runs files and scripts that there are', () => {
     const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
       scripts: Record<string, string>;
