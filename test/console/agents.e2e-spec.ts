@@ -80,7 +80,7 @@ describeConsole('agents in the console', () => {
     const row = page.getByRole('table', { name: 'Agents' }).getByRole('row', { name: /^mine / });
     await row.getByText('25% (1 of 4)').waitFor();
     const cells = await row.getByRole('cell').allInnerTexts();
-    expect(cells.slice(6)).toEqual([
+    expect(cells.slice(5)).toEqual([
       '0.6',
       '25% (1 of 4)',
       expect.stringMatching(/^\d.* m?s$/),

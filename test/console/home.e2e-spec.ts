@@ -86,6 +86,11 @@ describeConsole('the first page of the console', () => {
     await page.waitForURL(/agent=echo/);
     expect(new URL(page.url()).searchParams.get('state')).toBe('failed');
     await page.goBack();
+    // From the first page to all failures of the week: one click.
+    await page.getByRole('link', { name: '40% (2 of 5)' }).click();
+    await page.waitForURL(/\/tasks\?/);
+    expect(new URL(page.url()).search).toBe('?state=failed&since=7d');
+    await page.goBack();
     await section(page, 'Receivers in trouble').getByRole('link', { name: url }).click();
     await page.getByRole('heading', { name: 'Deliveries', level: 1 }).waitFor();
   });

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Locator, Page } from 'playwright-core';
 import { Client } from 'pg';
@@ -40,6 +41,7 @@ describeConsole('tasks in the console', () => {
       ConsoleStack.start({
         env: {
           OUTBOUND_ALLOW: '127.0.0.1',
+          BATON_AGENTS_DIR: join(__dirname, '../agents'),
           MODEL_PRICES: '{"openai-compatible/*":{"input":10000,"output":10000}}',
           MODEL_PRICES_CURRENCY: 'EUR',
         },
@@ -274,6 +276,23 @@ describeConsole('tasks in the console', () => {
     await page.getByRole('row', { name: /^Reason .*\(401\)/ }).waitFor();
     const calls = page.getByRole('table', { name: 'Model calls' });
     await calls.getByRole('cell', { name: /^Failed: .*\(401\)/ }).waitFor();
+  });
+
+  it('say on their page why the code of their agent has failed, and of which agent they are', async () => {
+    const agent = new RawCaller(baton.stack.url(0, 'hazard'), tenant.token);
+    const configuration = { returnImmediately: true };
+    const { result } = await agent.call('SendMessage', { ...sendParams('throw'), configuration });
+    const page = await openTask((result as { task: { id: string } }).task.id);
+    await page.getByRole('row', { name: /^Reason .*thrown by execute/ }).waitFor();
+    const about = page.getByRole('table', { name: 'About the task' });
+    await about.getByRole('row', { name: 'Agent hazard' }).getByRole('link').waitFor();
+  });
+
+  it('have tokens of no model, which the usage names', async () => {
+    await new RawCaller(baton.stack.url(0, 'teller'), tenant.token).call('SendMessage', sendParams('tell'));
+    const page = await baton.open({ token: tenant.token, path: '/usage' });
+    await page.getByText('Tokens that agents report without a model are in no cost.').waitFor();
+    expect(await page.getByText('These models have no price').count()).toBe(0);
   });
 
   it('say which worker runs them', async () => {

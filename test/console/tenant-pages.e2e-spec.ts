@@ -275,7 +275,7 @@ describeConsole('the pages of a tenant', () => {
   it('show what was used, as a table and as CSV, and how much of the limits', async () => {
     const page = await open('/usage', 'Usage and limits');
     await page
-      .getByRole('row', { name: /^tokensPerDay/ })
+      .getByRole('row', { name: /tokensPerDay/ })
       .getByText('1,000')
       .waitFor();
     await page.getByRole('progressbar', { name: 'tokensPerDay used' }).waitFor({ state: 'attached' });

@@ -53,6 +53,16 @@ describeConsole('deliveries of webhooks in the console', () => {
     await page.getByText('nothing delivered yet').waitFor();
     await send('taken');
     await page.getByRole('link', { name: /: ok$/ }).waitFor();
+    // The buttons of a card are whole on a telephone.
+    const size = page.viewportSize()!;
+    await page.setViewportSize({ width: 390, height: 844 });
+    const buttons = page.getByRole('cell').getByRole('button');
+    const cut = await buttons.evaluateAll((all: { scrollWidth: number; clientWidth: number }[]) =>
+      all.filter((it) => it.scrollWidth > it.clientWidth),
+    );
+    expect(await buttons.count()).toBe(4);
+    expect(cut).toEqual([]);
+    await page.setViewportSize(size);
     status = 500;
     const refused = await send('refused');
     await page.getByText(/failing for 1 of 2 tasks: .*500/).waitFor();

@@ -145,6 +145,21 @@ describe('baton tasks', () => {
       ['queue 1', 'succeeded'],
       ['attempt 1', 'succeeded'],
     ]);
+    const spansOf = (out: string) =>
+      out
+        .split('\n')
+        .slice(1)
+        .map((line) => line.split(/ {2,}/)[0]);
+    expect(spansOf((await baton(`tasks trace ${id} --grep QUEUE`)).out)).toEqual(['turn 1', 'queue 1']);
+    expect(spansOf((await baton(`tasks trace ${id} --kind attempt`)).out)).toEqual(['turn 1', 'attempt 1']);
+    expect((await json(`tasks trace ${id} --kind attempt`)).spans).toMatchObject([
+      { kind: 'turn' },
+      { kind: 'attempt' },
+    ]);
+    for (const filter of ['--errors', '--slow 1000', '--kind queue --grep turn'])
+      expect((await baton(`tasks trace ${id} ${filter}`)).err).toBe('No span of the trace matches.');
+    expect((await baton(`tasks trace ${id} --slow never`)).err).toContain('--slow: "never" is not');
+    expect((await baton(`tasks trace ${id} --kind cake`)).code).toBe(2);
     const unknown = randomUUID();
     for (const command of ['show', 'trace', 'watch', 'logs', 'cancel', 'resume', 'send-again']) {
       const { code, err } = await baton(`tasks ${command} ${unknown}`);

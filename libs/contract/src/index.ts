@@ -18,6 +18,7 @@ export type OperatorSchemas = OperatorComponents['schemas'];
 
 export * from './questions/given-answers.js';
 export * from './questions/question-fields.js';
+export * from './trace/filter-rows.js';
 export * from './trace/trace-rows.js';
 
 /** A wrong field of a request, as the errors of both APIs list it in `error.fields`. */

@@ -1,5 +1,5 @@
 import { isTerminal, Task, tokenUsage } from '@baton/a2a';
-import type { TenantSchemas } from '@baton/contract';
+import { SPAN_KINDS, type TenantSchemas, type TraceFilter } from '@baton/contract';
 import { type Command, Option } from 'commander';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ServerOptions, tenantApi } from '../api.js';
@@ -25,7 +25,7 @@ import { RefusedError } from '../refused-error.js';
 import { TOKEN_OPTION, URL_OPTION } from '../server.js';
 import { EventTimes } from '../tasks/event-times.js';
 import { printCallRecord } from '../tasks/print-call-record.js';
-import { printCall, printAnswers, printTrace } from '../tasks/print-trace.js';
+import { filteredTrace, printCall, printAnswers, printTrace } from '../tasks/print-trace.js';
 import { taskRecord, TasksClient } from '../tasks/tasks-client.js';
 import { assertDone, LOST, parseSequence, printEvents, type TurnResult } from './call.js';
 import { parseCount, sinceOf } from './options.js';
@@ -37,6 +37,8 @@ const EFFECT_TITLES = ['task', 'effect', 'kind', 'outcome', 'begun', 'key'];
 const CALL_TITLES = ['model call', 'took', 'model', 'tokens', 'attempt', 'outcome'];
 const MAX_LISTED = 10_000;
 const MAX_ENTRY = 999_999_999;
+/** The longest time that `tasks trace --slow` takes. */
+const MAX_SECONDS = 999_999_999;
 /** Events that `show` prints: the newest. */
 const MAX_SHOWN_EVENTS = 20;
 
@@ -123,7 +125,13 @@ export function addTaskCommands(program: Command, cli: Cli): void {
       '--entry <entry>',
       'show what this call has said, with the scope agents:write; and what its model was sent, with records:read',
     )
-    .action((task: string, options: ServerOptions & { entry?: string }) => trace(cli, task, options));
+    .option('--grep <text>', 'only spans with this text in their kind, name or error, and those around them')
+    .addOption(
+      new Option('--kind <kind>', 'only spans of this kind, and those around them').choices(SPAN_KINDS),
+    )
+    .option('--errors', 'only spans that have failed, and those around them')
+    .option('--slow <seconds>', 'only spans that take at least so long, and those around them')
+    .action((task: string, options: TraceOptions) => trace(cli, task, options));
   add(
     'effects',
     'list what tasks have done outside of Baton, and whether it is known to have ended; needs the scope agents:write',
@@ -307,14 +315,32 @@ async function show(cli: Cli, id: string, options: ServerOptions): Promise<void>
   if (found.error) printRunError(cli.terminal, found.error);
 }
 
-async function trace(cli: Cli, id: string, options: ServerOptions & { entry?: string }): Promise<void> {
+interface TraceOptions extends ServerOptions {
+  entry?: string;
+  grep?: string;
+  kind?: (typeof SPAN_KINDS)[number];
+  errors?: boolean;
+  slow?: string;
+}
+
+/** Which spans the options are about. */
+const traceFilterOf = ({ grep, kind, errors, slow }: TraceOptions): TraceFilter => ({
+  ...(grep !== undefined && { text: grep }),
+  ...(kind && { kind }),
+  ...(errors && { errors }),
+  ...(slow !== undefined && { minMs: parseCount('--slow', slow, MAX_SECONDS) * 1_000 }),
+});
+
+async function trace(cli: Cli, id: string, options: TraceOptions): Promise<void> {
   const client = clientOf(cli, options);
   if (options.entry !== undefined) {
     return traceEntry(cli, client, id, parseCount('--entry', options.entry, MAX_ENTRY), options.json);
   }
-  const found = await client.trace(id);
+  const filter = traceFilterOf(options);
+  const [whole, slugs] = [await client.trace(id), await client.slugs()];
+  const found = filteredTrace(whole, filter, slugs);
   if (options.json) return void printValue(cli.terminal, found);
-  printTrace(cli.terminal, found, await client.slugs());
+  printTrace(cli.terminal, whole, slugs, filter);
   if (found.spans.some(({ answered_by: by }) => by !== undefined))
     printAnswers(cli.terminal, found, await client.get(id));
   const kin = linksOf(found).map(([name, task]) => `${name}: ${task}`);

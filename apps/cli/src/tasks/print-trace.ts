@@ -1,9 +1,11 @@
 import {
   answerAt,
   answersOf,
+  filterRows,
   type RestSpan,
   type TenantPaths,
   type TenantSchemas,
+  type TraceFilter,
   traceRows,
 } from '@baton/contract';
 import { formatTime, printable, printTable, printValue, type Terminal } from '../output.js';
@@ -17,20 +19,46 @@ const TITLES = ['span', 'begins after', 'takes', 'state', 'entry', ''];
 
 const seconds = (milliseconds: number): string => `${(milliseconds / 1000).toFixed(2)} s`;
 
+/** The name of a span as it is shown. @param slugs names of agents by their ids, for children */
+const nameIn =
+  (slugs: ReadonlyMap<string, string>) =>
+  ({ kind, name }: RestSpan): string =>
+    kind === 'child' ? (slugs.get(name) ?? name) : name;
+
+/**
+ * The trace with the matching spans and those around them.
+ * @param slugs names of agents by their ids, for children
+ */
+export function filteredTrace(trace: Trace, filter: TraceFilter, slugs: ReadonlyMap<string, string>): Trace {
+  const { rows } = filterRows(traceRows(trace.task_id, trace).rows, filter, nameIn(slugs));
+  const kept = new Set(rows.map(({ span }) => span));
+  return { ...trace, spans: trace.spans.filter((span) => kept.has(span)) };
+}
+
 /**
  * Prints a trace as a table, each span below the one around it.
  * @param slugs names of agents by their ids, for children
+ * @param filter only matching spans, and those around them
  */
-export function printTrace(terminal: Terminal, trace: Trace, slugs: ReadonlyMap<string, string>): void {
-  const rows = traceRows(trace.task_id, trace).rows.map(({ span, depth, start, ms }) => [
-    `${'  '.repeat(depth)}${span.kind} ${span.kind === 'child' ? (slugs.get(span.name) ?? span.name) : span.name}`,
+export function printTrace(
+  terminal: Terminal,
+  trace: Trace,
+  slugs: ReadonlyMap<string, string>,
+  filter: TraceFilter,
+): void {
+  const nameOf = nameIn(slugs);
+  // The times count from the begin of the whole trace.
+  const all = traceRows(trace.task_id, trace).rows;
+  const rows = filterRows(all, filter, nameOf).rows.map(({ span, depth, start, ms }) => [
+    `${'  '.repeat(depth)}${span.kind} ${nameOf(span)}`,
     seconds(start),
     seconds(ms),
     span.state,
     span.entry === undefined ? '' : String(span.entry),
     saidOf(span, trace),
   ]);
-  printTable(terminal, TITLES, rows, 'The task has no trace yet.');
+  const none = all.length === 0 ? 'The task has no trace yet.' : 'No span of the trace matches.';
+  printTable(terminal, TITLES, rows, none);
 }
 
 /** Prints what was answered to the questions of a task: who, when, the decision, and each field of a form. */

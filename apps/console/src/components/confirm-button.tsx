@@ -55,7 +55,7 @@ export function ConfirmButton({
       <Button
         size="compact-sm"
         variant="default"
-        {...(!isHarmless && { c: DANGER })}
+        {...(!isHarmless && button.disabled !== true && { c: DANGER })}
         {...button}
         onClick={open}
         {...(name !== undefined && { 'aria-label': `${label} ${name}` })}

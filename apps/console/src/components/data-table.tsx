@@ -9,7 +9,7 @@ export interface DataRow {
 }
 
 /** A number, with its unit or currency if it has one. */
-const NUMBER = /^[\d.,]+( ?[A-Z]{3}| ?%| MiB| ms| s| min| h| d)?$/;
+const NUMBER = /^[\d.,]+( ?[A-Z]{3}| ?%| (?:bytes|[KMGT]iB)| ms| s| min| h| d)?$/;
 const FEW = 2;
 const isNumber = (cell: ReactNode): boolean =>
   typeof cell === 'number' || (typeof cell === 'string' && NUMBER.test(cell));

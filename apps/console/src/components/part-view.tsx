@@ -67,8 +67,11 @@ export function PartView({ part }: { part: Part }) {
   return <Json value={data} />;
 }
 
+/** Columns, or lines that are set in: they need a font whose letters have one width. */
+const LOOKS_LIKE_CODE = /^[ \t]|\t|\S {2,}\S/m;
+
 const PlainText = ({ text }: { text: string }) => (
-  <pre className={styles.raw} tabIndex={0}>
+  <pre className={LOOKS_LIKE_CODE.test(text.slice(0, MAX_LOOK)) ? styles.raw : styles.words} tabIndex={0}>
     {text}
   </pre>
 );

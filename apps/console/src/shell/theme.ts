@@ -36,5 +36,8 @@ export const cssVariables: CSSVariablesResolver = () => ({
     '--mantine-color-dimmed': 'var(--mantine-color-dark-1)',
     '--mantine-color-placeholder': 'var(--mantine-color-dark-1)',
     '--mantine-color-error': 'var(--mantine-color-red-4)',
+    // The kit's own backgrounds of what waits and of errors are as strong as a filled button.
+    '--mantine-color-orange-light': 'rgba(253, 126, 20, 0.15)',
+    '--mantine-color-red-light': 'rgba(250, 82, 82, 0.15)',
   },
 });

@@ -45,6 +45,13 @@ describe('the rows of a trace', () => {
     ]);
   });
 
+  it('are on an axis that ends with the task, and not with the push notifications about it', () => {
+    const push = span('p', null, 0, null, { kind: 'push', state: 'waiting' });
+    const delivery = span('d', 'p', 50, 51, { kind: 'delivery', state: 'failed' });
+    expect(traceRows('t', { spans: [span('a', null, 0, 2), push, delivery], now: at(59) }).ms).toBe(2_000);
+    expect(traceRows('t', { spans: [push], now: at(59) }).ms).toBe(59_000);
+  });
+
   it('are at the top if the span around them is not there', () => {
     expect(shown([span('a', null, 0, 8), span('b', 'gone', 8, 8)])).toEqual([
       ['a', 0, 0, 8_000],

@@ -30,7 +30,7 @@ export interface TraceRow {
 export interface TraceTree {
   /** Depth first: each span below the one around it, siblings in the order in which they are given. */
   rows: TraceRow[];
-  /** The length of the axis in ms, at least 1. */
+  /** The length of the axis in ms, at least 1: until the task has ended. Push notifications may be tried for days after that. */
   ms: number;
 }
 
@@ -68,7 +68,11 @@ export function traceRows(
   };
   add(taskId, trace, 0);
   const begin = rows.reduce((least, { start }) => Math.min(least, start), Infinity);
-  const end = rows.reduce((most, { start, ms }) => Math.max(most, start + ms), begin);
+  const work = rows.filter(({ span: { kind } }) => kind !== 'push' && kind !== 'delivery');
+  const end = (work.length > 0 ? work : rows).reduce(
+    (most, { start, ms }) => Math.max(most, start + ms),
+    begin,
+  );
   return {
     rows: rows.map((row) => ({ ...row, start: row.start - begin })),
     ms: rows.length === 0 ? 1 : Math.max(end - begin, 1),

@@ -1,4 +1,4 @@
-import { Alert, Anchor, Button, Code, List, Text } from '@mantine/core';
+import { Alert, Anchor, Button, Code, List, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -15,7 +15,7 @@ import type { Agent } from './agents-api';
 import { agentsQuery, type LoadFailure } from '../../api/agents-query';
 
 const USE_DAYS = 7;
-const TITLES = ['Agent', 'Name', 'Runtime', 'Origin', 'Version', 'State'];
+const TITLES = ['Agent', 'Runtime', 'Origin', 'Version', 'State'];
 const USE_TITLES = ['Tasks a day', 'Failed', '95% within', 'Cost', 'Last task'];
 const NUMBER = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 
@@ -43,12 +43,12 @@ export function AgentsPage() {
           rows={data.agents.map(({ id, slug, name, description, runtime, origin, enabled, ...versions }) => ({
             key: slug,
             cells: [
-              <Anchor key="slug" component={Link} to={`/agents/${slug}`} size="sm" underline="always">
-                {slug}
-              </Anchor>,
-              <span key="name" title={description}>
-                {name}
-              </span>,
+              <Stack key="agent" gap={0} title={description}>
+                <Anchor component={Link} to={`/agents/${slug}`} size="sm" underline="always">
+                  {slug}
+                </Anchor>
+                <Text size="xs">{name}</Text>
+              </Stack>,
               runtime,
               origin,
               versionText(versions),

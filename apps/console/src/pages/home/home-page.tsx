@@ -52,7 +52,7 @@ export function HomePage() {
           <SimpleGrid cols={{ base: 2, md: 4 }} spacing="sm" maw="56rem">
             <Figure label={`Tasks in ${WEEK} days`}>{NUMBER.format(tasks)}</Figure>
             <Figure label={`Failed in ${WEEK} days`}>
-              {tasks === 0 ? '–' : <FailedShare of={{ tasks, failed }} />}
+              <Failed of={{ tasks, failed }} />
             </Figure>
             {currency !== null && <Figure label={`Cost in ${WEEK} days`}>{moneyIn(currency)(cost)}</Figure>}
             <Waiting />
@@ -85,6 +85,22 @@ const Figure = ({ label, children }: { label: string; children: ReactNode }) => 
     </Text>
   </Paper>
 );
+
+/** How many tasks have failed, and the way to them. */
+function Failed({ of }: { of: { tasks: number; failed: number } }) {
+  if (of.tasks === 0) return '–';
+  const share = <FailedShare of={of} mayWrap />;
+  if (of.failed === 0) return share;
+  return (
+    <Anchor
+      renderRoot={(props) => <Link to="/tasks" search={{ state: 'failed', since: '7d' }} {...props} />}
+      inherit
+      underline="always"
+    >
+      {share}
+    </Anchor>
+  );
+}
 
 const Way = ({ to, inherit = false, children }: { to: string; inherit?: boolean; children: ReactNode }) => (
   <Anchor component={Link} to={to} {...(inherit ? { inherit } : { size: 'sm' })} underline="always">

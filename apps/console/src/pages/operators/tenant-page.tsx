@@ -2,6 +2,7 @@ import { Checkbox, Group, Skeleton, Stack, Text, TextInput, Title } from '@manti
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answerOf, operatorApi } from '../../api/client';
+import { bytesText, limitText } from '../../components/bytes-text';
 import { ConfirmButton } from '../../components/confirm-button';
 import { ErrorView } from '../../components/error-view';
 import { FormButton, textOf } from '../../components/form-button';
@@ -13,7 +14,6 @@ import { COMMAND_LINE } from '../../command-line';
 
 const route = getRouteApi('/operators/operators/tenants/$tenant');
 const NUMBER = new Intl.NumberFormat();
-const shown = (value: number | null): string => (value === null ? 'not counted' : NUMBER.format(value));
 
 /** One tenant: its state, what it uses and its limits. Nothing of its tasks. */
 export function TenantPage() {
@@ -57,15 +57,16 @@ export function TenantPage() {
           <SimpleTable
             name="Usage"
             titles={['What', 'Now']}
-            rows={(
+            rows={[
+              ['Runs that wait or are queued', NUMBER.format(usage.queued_runs)],
+              ['Runs in execution', NUMBER.format(usage.running_runs)],
+              ['Suspended runs', NUMBER.format(usage.suspended_runs)],
+              ['Dead letters', NUMBER.format(usage.dead_letters)],
               [
-                ['Runs that wait or are queued', usage.queued_runs],
-                ['Runs in execution', usage.running_runs],
-                ['Suspended runs', usage.suspended_runs],
-                ['Dead letters', usage.dead_letters],
-                ['Stored bytes', usage.stored_bytes],
-              ] as const
-            ).map(([key, value]) => ({ key, cells: [key, shown(value)] }))}
+                'Stored in the database',
+                usage.stored_bytes === null ? 'not counted' : bytesText(usage.stored_bytes),
+              ],
+            ].map(([key = '', value]) => ({ key, cells: [key, value] }))}
           />
           {usage.days.length > 0 && (
             <SimpleTable
@@ -87,7 +88,7 @@ export function TenantPage() {
             titles={['Limit', 'At most', 'From']}
             rows={Object.entries(limits).map(([name, { value, from }]) => ({
               key: name,
-              cells: [name, value === null ? 'no limit' : NUMBER.format(value), from],
+              cells: [name, value === null ? 'no limit' : limitText(name, value), from],
             }))}
           />
           <Text size="sm">

@@ -1,11 +1,14 @@
-import { Anchor, NativeSelect } from '@mantine/core';
+import { Anchor, NativeSelect, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { OperatorSchemas } from '@baton/contract';
 import { answerOf, operatorApi } from '../../api/client';
+import { bytesText } from '../../components/bytes-text';
 import { EmptyState } from '../../components/empty-state';
 import { Page } from '../../components/page';
 import { PagedTable } from '../../components/paged-table';
+import { tokensText } from '../../components/tokens-text';
+import { moneyIn } from '../usage/usage-query';
 import { COMMAND_LINE } from '../../command-line';
 
 type UsingTenant = OperatorSchemas['TenantRow'];
@@ -63,18 +66,19 @@ export function OperatorUsagePage() {
           { title: 'Slots now', cell: (row) => NUMBER.format(row.runs_in_flight) },
           { title: 'Waiting runs now', cell: (row) => NUMBER.format(row.waiting_runs) },
           {
-            title: 'Stored bytes',
-            cell: (row) => (row.stored_bytes === null ? 'not counted yet' : NUMBER.format(row.stored_bytes)),
+            title: 'Stored',
+            cell: (row) => (row.stored_bytes === null ? 'not counted yet' : bytesText(row.stored_bytes)),
           },
           { title: 'Tasks (24 h)', cell: (row) => NUMBER.format(row.tasks) },
           { title: 'Failed (24 h)', cell: (row) => NUMBER.format(row.failed) },
           {
             title: 'Tokens in → out (24 h)',
-            cell: (row) => `${NUMBER.format(row.input_tokens)} → ${NUMBER.format(row.output_tokens)}`,
+            cell: (row) => tokensText(row.input_tokens, row.output_tokens),
           },
           {
-            title: currency === null ? 'Cost (24 h)' : `Cost (${currency}, 24 h)`,
-            cell: ({ cost }) => (cost === null ? '–' : NUMBER.format(cost)),
+            title: 'Cost (24 h)',
+            cell: ({ cost }) =>
+              cost === null ? '–' : currency === null ? NUMBER.format(cost) : moneyIn(currency)(cost),
           },
         ]}
         empty={
@@ -83,6 +87,9 @@ export function OperatorUsagePage() {
           </EmptyState>
         }
       />
+      <Text size="sm">
+        Tasks are counted ten minutes after their end. Calls of models are counted when they end.
+      </Text>
     </Page>
   );
 }

@@ -1,4 +1,4 @@
-import { Alert, Button, Group, Skeleton, Stack, Text, TextInput, Textarea } from '@mantine/core';
+import { Alert, Button, Skeleton, Stack, Text, TextInput, Textarea } from '@mantine/core';
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { answerOf, api } from '../../api/client';
 import type { TenantSchemas } from '@baton/contract';
@@ -7,6 +7,7 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { FormButton, textOf } from '../../components/form-button';
 import { PagedTable } from '../../components/paged-table';
+import { RowActions } from '../../components/row-actions';
 import { TaskLink } from '../../components/task-link';
 import { StateWord } from '../../components/state-word';
 import { Time } from '../../components/time';
@@ -120,7 +121,7 @@ export function SchedulesPage() {
               const { id, name, paused } = schedule;
               return (
                 mayWrite && (
-                  <Group gap="xs" wrap="nowrap">
+                  <RowActions>
                     {can('agents:call') && (
                       <Button
                         size="compact-sm"
@@ -149,7 +150,7 @@ export function SchedulesPage() {
                     >
                       It makes no more tasks. Those that it has made stay.
                     </ConfirmButton>
-                  </Group>
+                  </RowActions>
                 )
               );
             },

@@ -1,9 +1,10 @@
-import { Group, PasswordInput, Textarea, TextInput } from '@mantine/core';
+import { PasswordInput, Textarea, TextInput } from '@mantine/core';
 import { answerOf, api } from '../../api/client';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
 import { FormButton, textOf, wordsOf } from '../../components/form-button';
 import { PagedTable } from '../../components/paged-table';
+import { RowActions } from '../../components/row-actions';
 import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
 import { COMMAND_LINE } from '../../command-line';
@@ -29,7 +30,7 @@ export function SecretsPage() {
           {
             title: 'Actions',
             cell: ({ name }) => (
-              <Group gap="xs">
+              <RowActions>
                 <ConfirmButton
                   label="Delete"
                   name={name}
@@ -38,7 +39,7 @@ export function SecretsPage() {
                 >
                   Agents that use it fail from now on. Nobody can bring its value back.
                 </ConfirmButton>
-              </Group>
+              </RowActions>
             ),
           },
         ]}

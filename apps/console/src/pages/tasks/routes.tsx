@@ -4,6 +4,7 @@ import { appRoute } from '../../shell/app-route';
 import { readFilters } from './filters';
 import { readTab, type TaskTab } from './task-tabs';
 import { TasksPage } from './tasks-page';
+import { readTraceSearch, type TraceSearch } from './trace-search';
 import { tasksQuery } from './tasks-query';
 
 // Most people see this page first: it is in the first file, and its list is asked for while the caller is.
@@ -21,9 +22,9 @@ const tasksRoute = createRoute({
 const taskRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/tasks/$id',
-  validateSearch: ({ tab }): { tab?: TaskTab } => {
-    const known = readTab(tab);
-    return known ? { tab: known } : {};
+  validateSearch: (search): { tab?: TaskTab } & TraceSearch => {
+    const known = readTab(search.tab);
+    return { ...(known && { tab: known }), ...readTraceSearch(search) };
   },
   component: lazyPage(() => import('./task-page'), 'TaskPage'),
 });

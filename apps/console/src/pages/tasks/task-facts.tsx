@@ -28,11 +28,12 @@ const MAX_MESSAGE = 2_000;
 export function Lead({ task, first }: { task: Task; first: TaskLog['first'] }) {
   const { state, error } = task;
   // The calls that wait have their own words below.
-  const reason = task.approvals ? error?.message : (statusReason(task) ?? error?.message);
+  const reason = task.approvals ? error?.message : reasonOf(task);
   const isBad = state === 'failed' || state === 'rejected' || error !== null;
   const message = messageText(first?.task?.history?.[0]);
   const facts: Fact[] = [
     ...(message === '' ? [] : [['Message', <MessageText key="message" text={message} />] as Fact]),
+    ['Agent', <AgentLink key="agent" id={task.agent_id} />],
     ['State', <StateBadge key="state" state={state} parked={task.parked} />],
     ...(task.wakes_at === null ? [] : [['Asks until', <Time key="wakes" at={task.wakes_at} />] as Fact]),
     ...(task.reminders ?? []).map(
@@ -58,6 +59,20 @@ export function Lead({ task, first }: { task: Task; first: TaskLog['first'] }) {
   ];
   return <FactTable name="About the task" facts={facts} />;
 }
+
+/** Whether the task has failed with the error in its agent, and not with what came after it, such as a spending cap. */
+function hasFailedWithError({ state, error, runs: [newest] }: Task): boolean {
+  return (
+    state === 'failed' &&
+    error !== null &&
+    error.run_id === newest?.run_id &&
+    error.attempt === newest.attempt
+  );
+}
+
+/** As in the list: the error in the agent says more than the status, which is made for every caller. */
+const reasonOf = (task: Task): string | undefined =>
+  hasFailedWithError(task) ? task.error?.message : (statusReason(task) ?? task.error?.message);
 
 /** When webhooks are told that the task waits, or were told. */
 function Reminded({
@@ -140,28 +155,27 @@ function messageText(message: Message | undefined): string {
   return texts.join(' ').slice(0, MAX_MESSAGE);
 }
 
+/** The slug of an agent, and the way to its page for callers that may see it. */
+function AgentLink({ id }: { id: string }) {
+  const slug = useAgentNames().get(id);
+  const canReadAgents = useCaller().can('agents:read');
+  if (slug === undefined || !canReadAgents) return slug ?? id;
+  return (
+    <Link to="/agents/$agent" params={{ agent: slug }} className={styles.link}>
+      {slug}
+    </Link>
+  );
+}
+
 /** The other facts of a task. */
 export function Facts({ task, log: { artifacts, last } }: { task: Task; log: TaskLog }) {
-  const names = useAgentNames();
-  const canReadAgents = useCaller().can('agents:read');
   const nameOf = usePrincipalName();
   const { parent_id: parent, owner } = task;
   // The newest is the first.
   const [run] = task.runs;
-  const slug = names.get(task.agent_id);
   const approvals = useMemo(() => decisionsOf(artifacts), [artifacts]);
   const facts: Fact[] = [
     ['Id', <Code key="id">{task.task_id}</Code>],
-    [
-      'Agent',
-      slug !== undefined && canReadAgents ? (
-        <Link key="agent" to="/agents/$agent" params={{ agent: slug }} className={styles.link}>
-          {slug}
-        </Link>
-      ) : (
-        (slug ?? task.agent_id)
-      ),
-    ],
     [
       'Context',
       <Link
@@ -200,7 +214,13 @@ const FactTable = ({ name: label, facts }: { name: string; facts: readonly Fact[
     <Table.Tbody>
       {facts.map(([name, value], i) => (
         <Table.Tr key={i}>
-          <Table.Th w={{ base: '7rem', sm: '10rem' }} c="dimmed" fw={500} scope="row">
+          <Table.Th
+            w={{ base: '7rem', sm: '10rem' }}
+            c="dimmed"
+            fw={500}
+            scope="row"
+            style={{ verticalAlign: 'top' }}
+          >
             {name}
           </Table.Th>
           <Table.Td>{value}</Table.Td>

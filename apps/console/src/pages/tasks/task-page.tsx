@@ -21,6 +21,7 @@ import { Artifacts } from './task-output';
 import { keepTab, keptTab, readTab, TABS, type TaskTab } from './task-tabs';
 import { Timeline } from './task-timeline';
 import { Trace } from './task-trace';
+import { readTraceSearch, type TraceSearch } from './trace-search';
 import { ModelCalls, Runs, Steps } from './task-work';
 import type { Task } from './task-words';
 
@@ -71,15 +72,31 @@ export function TaskPage() {
  */
 function TaskTabs({ task, log }: { task: Task; log: TaskLog }) {
   // The router leaves a value that the route does not know in the address.
-  const tab = readTab(route.useSearch().tab);
+  const search = route.useSearch();
+  const tab = readTab(search.tab);
   const navigate = useNavigate();
   const { task_id: id } = task;
   // Of the time when the task was opened: a choice on this page must not change what its first entry of the history shows.
   const [kept] = useState(keptTab);
   const open = (next: string | null): void => {
     keepTab(next as TaskTab);
-    void navigate({ to: '/tasks/$id', params: { id }, search: { tab: next as TaskTab }, resetScroll: false });
+    void navigate({
+      to: '/tasks/$id',
+      params: { id },
+      search: { ...readTraceSearch(search), tab: next as TaskTab },
+      resetScroll: false,
+    });
   };
+  const traceSearch = useMemo(() => readTraceSearch(search), [search]);
+  // A filter is no entry of the history: Back leaves the tab.
+  const filterTrace = (chosen: TraceSearch): void =>
+    void navigate({
+      to: '/tasks/$id',
+      params: { id },
+      search: { ...(tab && { tab }), ...chosen },
+      replace: true,
+      resetScroll: false,
+    });
   return (
     <Tabs value={tab ?? kept} onChange={open} activateTabWithKeyboard={false} keepMounted={false}>
       <Tabs.List aria-label="Parts of the task" mb="md">
@@ -91,7 +108,7 @@ function TaskTabs({ task, log }: { task: Task; log: TaskLog }) {
       </Tabs.List>
       <Tabs.Panel value="trace">
         <Stack gap="lg">
-          <Trace task={task} />
+          <Trace task={task} search={traceSearch} changeSearch={filterTrace} />
           <ModelCalls task={task} />
           <Steps task={task} />
           <Effects task={task} />

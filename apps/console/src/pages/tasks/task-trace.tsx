@@ -1,7 +1,14 @@
 import { Badge, Code, Group, Stack, Text, UnstyledButton } from '@mantine/core';
 import { useQueries, useQuery } from '@tanstack/react-query';
-import { useMemo, useState } from 'react';
-import { answerAt, answersOf, type TenantSchemas, type TraceRow, traceRows } from '@baton/contract';
+import { useCallback, useMemo, useState } from 'react';
+import {
+  answerAt,
+  answersOf,
+  filterRows,
+  type TenantSchemas,
+  type TraceRow,
+  traceRows,
+} from '@baton/contract';
 import type { Message } from '../../a2a/artifacts';
 import { isTerminal } from '../../a2a/task-states';
 import { answerOf, api } from '../../api/client';
@@ -20,6 +27,8 @@ import { ForkButton } from './fork-button';
 import { GivenAnswers } from './given-answers';
 import { Labelled, Plain } from './labelled';
 import { type Task } from './task-words';
+import { TraceFilterBar } from './trace-filter';
+import { traceFilterOf, type TraceSearch } from './trace-search';
 import { durationText } from '../../components/duration';
 import styles from './task-trace.module.css';
 
@@ -59,26 +68,49 @@ const tracesOf = (results: { data?: TraceAnswer | undefined; error: Error | null
   errors: results.flatMap(({ error }) => error ?? []),
 });
 
-/** What happened in the task, on one axis of time. A span opens what is known of it; that of a child opens its trace as well. */
-export function Trace({ task: { task_id: id, state } }: { task: Pick<Task, 'task_id' | 'state'> }) {
+/** A shorter trace is seen at once. */
+const FILTERED_FROM = 12;
+const NO_SEARCH: TraceSearch = {};
+
+/**
+ * What happened in the task, on one axis of time. A span opens what is known of it; that of a child opens its trace as well.
+ * @param search the spans that are looked for
+ * @param changeSearch unset: nobody can look for spans
+ */
+export function Trace({
+  task: { task_id: id, state },
+  search = NO_SEARCH,
+  changeSearch,
+}: {
+  task: Pick<Task, 'task_id' | 'state'>;
+  search?: TraceSearch;
+  changeSearch?: (search: TraceSearch) => void;
+}) {
   const isLive = !isTerminal(state);
   const { data, error } = useQuery(traceQuery(id, isLive));
   // Once, and not in each row: a hook in every row makes the list slow to scroll.
   const names = useAgentNames();
-  const nameOf = ({ kind, name }: TraceRow['span']): string =>
-    kind === 'child' ? (names.get(name) ?? name) : name;
+  const nameOf = useCallback(
+    ({ kind, name }: TraceRow['span']): string => (kind === 'child' ? (names.get(name) ?? name) : name),
+    [names],
+  );
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [childIds, setChildIds] = useState<readonly string[]>([]);
   const { answers, errors } = useQueries({
     queries: childIds.map((child) => traceQuery(child, isLive)),
     combine: tracesOf,
   });
-  const { rows, ms: whole } = useMemo(
+  const { rows: all, ms: whole } = useMemo(
     () => traceRows(id, data ?? { spans: [], now: '' }, answers),
     [id, data, answers],
   );
+  const filtered = useMemo(() => {
+    const filter = traceFilterOf(search);
+    return filter && filterRows(all, filter, nameOf);
+  }, [all, search, nameOf]);
   if (error) return <ErrorView error={error} />;
-  if (!data || rows.length === 0) return null;
+  if (!data || all.length === 0) return null;
+  const rows = filtered?.rows ?? all;
   const toggle = ({ key, span: { task_id: child } }: TraceRow): void => {
     const isOpen = open.has(key);
     setOpen(isOpen ? without(open, key) : new Set([...open, key]));
@@ -90,6 +122,9 @@ export function Trace({ task: { task_id: id, state } }: { task: Pick<Task, 'task
       {errors.map((fault, i) => (
         <ErrorView key={i} error={fault} />
       ))}
+      {changeSearch && (filtered || all.length >= FILTERED_FROM) && (
+        <TraceFilterBar search={search} change={changeSearch} hits={filtered?.hits.size} spans={all.length} />
+      )}
       <VirtualList name="Trace of the task" rows={rows} keyOf={({ key }) => key} estimate={ROW_PX}>
         {(row) => {
           const of = row.taskId === id ? data : answers.get(row.taskId);
@@ -99,6 +134,7 @@ export function Trace({ task: { task_id: id, state } }: { task: Pick<Task, 'task
               <Row
                 row={row}
                 name={nameOf(row.span)}
+                isAround={filtered !== undefined && !filtered.hits.has(row.key)}
                 whole={whole}
                 isOpen={open.has(row.key)}
                 toggle={() => toggle(row)}
@@ -124,12 +160,15 @@ const without = (keys: ReadonlySet<string>, key: string): ReadonlySet<string> =>
 function Row({
   row: { span, depth, start, ms },
   name,
+  isAround,
   whole,
   isOpen,
   toggle,
 }: {
   row: TraceRow;
   name: string;
+  /** It does not match, and is around a span that does. */
+  isAround: boolean;
   whole: number;
   isOpen: boolean;
   toggle: () => void;
@@ -137,7 +176,12 @@ function Row({
   const left = Math.min(start / whole, 1 - MIN_WIDTH);
   const width = Math.min(Math.max(ms / whole, MIN_WIDTH), 1 - left);
   return (
-    <UnstyledButton className={styles.row} onClick={toggle} aria-expanded={isOpen}>
+    <UnstyledButton
+      className={styles.row}
+      data-around={isAround || undefined}
+      onClick={toggle}
+      aria-expanded={isOpen}
+    >
       <span className={styles.name} style={{ paddingInlineStart: `${Math.min(depth, MAX_INDENT)}rem` }}>
         <span className={styles.kind}>{span.kind}</span> {name}
       </span>

@@ -34,7 +34,7 @@ const REFRESH_MS = 4_000;
 const SEARCH_REFRESH_MS = 30_000;
 /** The next page is read when so few rows are left below. */
 const ROWS_AHEAD = 50;
-const TITLES = ['Message', 'State', 'Task', 'Agent', 'Context', 'Owner', 'Age', 'Duration', 'Usage'];
+const TITLES = ['Message', 'State', 'Task', 'Agent', 'Context', 'Owner', 'Age', 'Duration', 'Tokens'];
 
 /** The tasks that the caller sees, the newest status first: live, and however many there are. */
 export function TasksPage() {
@@ -148,9 +148,8 @@ function Filters({ filters }: { filters: TaskFilters }) {
       <Group align="end" gap="sm">
         <TextInput
           label="Search"
-          w="11rem"
-          description="First message, context or id"
-          placeholder="text"
+          w="15rem"
+          placeholder="message, answer, error or id"
           maxLength={200}
           defaultValue={filters.text ?? ''}
           onChange={({ currentTarget }) => changeLater({ text: currentTarget.value })}
@@ -178,7 +177,7 @@ function Filters({ filters }: { filters: TaskFilters }) {
         <TextInput
           label="Context"
           w="7.5rem"
-          description={filters.agent === undefined ? 'Needs an agent' : undefined}
+          placeholder={filters.agent === undefined ? 'needs an agent' : undefined}
           disabled={filters.agent === undefined}
           defaultValue={filters.context ?? ''}
           onChange={({ currentTarget }) => changeLater({ context: currentTarget.value })}

@@ -1,9 +1,10 @@
-import { Checkbox, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
+import { Checkbox, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
 import { answerOf, api } from '../../api/client';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
 import { FormButton, textOf, wordsOf } from '../../components/form-button';
 import { PagedTable } from '../../components/paged-table';
+import { RowActions } from '../../components/row-actions';
 import { StateWord } from '../../components/state-word';
 import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
@@ -50,7 +51,7 @@ export function TokensPage() {
             title: 'Actions',
             cell: ({ id, name, state }) =>
               state === 'active' && (
-                <Group gap="xs">
+                <RowActions>
                   <FormButton
                     label="Rotate"
                     name={name}
@@ -83,7 +84,7 @@ export function TokensPage() {
                   >
                     Programs that use it are refused at once. Its tasks and schedules go on.
                   </ConfirmButton>
-                </Group>
+                </RowActions>
               ),
           },
         ]}

@@ -10,6 +10,7 @@ import { FormButton, textOf } from '../../components/form-button';
 import { Section } from '../../components/section';
 import { SimpleTable } from '../../components/simple-table';
 import { useCaller } from '../../session/caller';
+import { moneyIn } from './usage-query';
 
 type ShownCap = TenantSchemas['SpendingCap'];
 
@@ -58,15 +59,16 @@ function cellsOf(cap: ShownCap, currency: string): React.ReactNode[] {
   const { period, used, used_by: usedBy, allowed, amount, on_limit: onLimit, set_by: setBy } = cap;
   const share = Math.min(100, (Number(used) / Number(amount)) * 100);
   const name = nameOf(cap);
+  const money = moneyIn(currency);
   return [
     name,
     period,
     <Stack key="used" gap={0}>
-      <Text size="sm">{used}</Text>
+      <Text size="sm">{money(Number(used))}</Text>
       {cap.subject === '*' && usedBy !== null && <Text size="xs">most by {usedBy}</Text>}
-      {Number(allowed) > 0 && <Text size="xs">{allowed} more were approved</Text>}
+      {Number(allowed) > 0 && <Text size="xs">{money(Number(allowed))} more were approved</Text>}
     </Stack>,
-    `${amount} ${currency}`,
+    money(Number(amount)),
     <Progress
       key="share"
       miw="8rem"

@@ -2,6 +2,7 @@ import { Alert, Button, Group, NativeSelect, Progress, Skeleton, Stack, Text, Ti
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answerOf, api, fetchApi } from '../../api/client';
+import { limitText } from '../../components/bytes-text';
 import { DataTable } from '../../components/data-table';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
@@ -114,9 +115,7 @@ function UsageTable({ usage }: { usage: Usage }) {
         }))}
       />
       {!money && <Text size="sm">The operator has set no prices (MODEL_PRICES), so there are no costs.</Text>}
-      {money && unpriced.length > 0 && (
-        <Text size="sm">These models have no price, so they are in no cost: {unpriced.join(', ')}.</Text>
-      )}
+      {money && unpriced.length > 0 && <Text size="sm">{unpricedText(unpriced)}</Text>}
       {!complete && (
         <Alert variant="default" title="There is more">
           Some tasks are not counted. Choose a shorter period, or try again later.
@@ -124,6 +123,16 @@ function UsageTable({ usage }: { usage: Usage }) {
       )}
     </Stack>
   );
+}
+
+/** Which tokens are in no cost. Agents in code may report tokens without the name of a model. */
+function unpricedText(models: readonly string[]): string {
+  const named = models.filter((model) => model !== '');
+  const texts = [
+    ...(named.length > 0 ? [`These models have no price, so they are in no cost: ${named.join(', ')}.`] : []),
+    ...(named.length < models.length ? ['Tokens that agents report without a model are in no cost.'] : []),
+  ];
+  return texts.join(' ');
 }
 
 /** The limits with a count, as bars, then those of single requests and tasks. */
@@ -143,18 +152,19 @@ function Limits() {
         name="Limits"
         titles={['Limit', 'Used', 'At most', 'Share']}
         rows={data.limits.map(({ name, counts, max, used }) => {
+          const shown = (value: number): string => limitText(name, value);
           const share = max === null || used === null ? undefined : Math.min(100, (used / max) * 100);
           return {
             key: name,
             cells: [
               <>
                 <Text size="sm" fw={500}>
-                  {name}
+                  {counts}
                 </Text>
-                <Text size="xs">{counts}</Text>
+                <Text size="xs">{name}</Text>
               </>,
-              used === null ? '–' : NUMBER.format(used),
-              max === null ? 'no limit' : NUMBER.format(max),
+              used === null ? '–' : shown(used),
+              max === null ? 'no limit' : shown(max),
               share === undefined ? (
                 '–'
               ) : (

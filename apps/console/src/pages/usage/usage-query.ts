@@ -17,9 +17,12 @@ export const usageQuery = (by: Key, days: number) =>
     queryFn: () => answerOf(api.GET('/v1/usage', { params: { query: { by, since: sinceOf(days) } } })),
   });
 
+/** Of a sum of less than one, more digits are shown: a call of a model may cost a hundredth of a cent. */
+const LARGE = new Intl.NumberFormat(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const SMALL = new Intl.NumberFormat(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 4 });
+
 /** Writes sums of money. The operator can name the currency by any word. */
-export function moneyIn(currency: string): (sum: number) => string {
-  const digits = { minimumFractionDigits: 2, maximumFractionDigits: 4 };
-  const format = new Intl.NumberFormat(undefined, digits);
-  return (sum) => `${format.format(sum)} ${currency}`;
-}
+export const moneyIn =
+  (currency: string): ((sum: number) => string) =>
+  (sum) =>
+    `${(Math.abs(sum) < 1 ? SMALL : LARGE).format(sum)} ${currency}`;

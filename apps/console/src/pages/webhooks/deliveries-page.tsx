@@ -1,4 +1,4 @@
-import { Alert, Button, Code, Group, Modal, Stack, Text } from '@mantine/core';
+import { Alert, Button, Code, Modal, Stack, Text } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -7,6 +7,7 @@ import { answerOf, api } from '../../api/client';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { PagedTable } from '../../components/paged-table';
+import { RowActions } from '../../components/row-actions';
 import { ScopedPage } from '../../components/scoped';
 import { StateWord } from '../../components/state-word';
 import { TaskLink } from '../../components/task-link';
@@ -98,7 +99,7 @@ export function DeliveriesPage() {
           {
             title: 'Actions',
             cell: ({ task_id: task }) => (
-              <Group gap="xs" wrap="nowrap">
+              <RowActions>
                 <Button
                   size="compact-sm"
                   variant="default"
@@ -116,7 +117,7 @@ export function DeliveriesPage() {
                 >
                   Redeliver
                 </Button>
-              </Group>
+              </RowActions>
             ),
           },
         ]}

@@ -1,4 +1,4 @@
-import { Alert, Anchor, Button, Checkbox, Group, Stack, Text, TextInput } from '@mantine/core';
+import { Alert, Anchor, Button, Checkbox, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { answerOf, api } from '../../api/client';
@@ -8,6 +8,7 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { FormButton, textOf, wordsOf } from '../../components/form-button';
 import { PagedTable } from '../../components/paged-table';
+import { RowActions } from '../../components/row-actions';
 import { StateWord } from '../../components/state-word';
 import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
@@ -68,6 +69,8 @@ export function WebhooksPage() {
                 to={`/webhooks/${id}`}
                 underline="always"
                 size="sm"
+                display="inline-block"
+                miw={{ base: 0, sm: '14rem' }}
                 aria-label={`Deliveries of ${url}: ${healthText(health)}`}
               >
                 {healthText(health)}
@@ -80,7 +83,7 @@ export function WebhooksPage() {
             cell: (webhook) => {
               const { id, url } = webhook;
               return (
-                <Group gap="xs" wrap="nowrap">
+                <RowActions>
                   <Button
                     size="compact-sm"
                     variant="default"
@@ -108,7 +111,7 @@ export function WebhooksPage() {
                   >
                     {url} is told of nothing more, not even of what was still to be delivered.
                   </ConfirmButton>
-                </Group>
+                </RowActions>
               );
             },
           },
