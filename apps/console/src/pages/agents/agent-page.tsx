@@ -1,4 +1,4 @@
-import { Alert, Button, Code, Group, List, Skeleton, Stack, Tabs, Text } from '@mantine/core';
+import { Alert, Anchor, Button, Code, Group, List, Skeleton, Stack, Tabs, Text } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { CodeEditor } from '../../components/code-editor';
@@ -21,6 +21,7 @@ export function AgentPage() {
   const { agent: name } = route.useParams();
   const { tab = 'definition' } = route.useSearch();
   const navigate = route.useNavigate();
+  const { can } = useCaller();
   const { data, error, refetch } = useQuery(agentQuery(name));
   if (error) {
     return (
@@ -47,6 +48,15 @@ export function AgentPage() {
             ? `Version ${agent.version}`
             : `Not of the catalog: ${agent.origin}. Its settings are the operator's`}
         </Text>
+        {can('tasks:read', 'agents:call') && (
+          <Anchor
+            renderRoot={(props) => <Link to="/tasks" search={{ agent: agent.slug }} {...props} />}
+            size="sm"
+            underline="always"
+          >
+            Its tasks
+          </Anchor>
+        )}
       </Group>
       <NextVersion agent={agent} />
       <Tabs

@@ -18,8 +18,12 @@ export function ModelCalls({ task: { model_calls: calls, currency } }: { task: T
     cells: [
       <Time key="at" at={call.at} />,
       call.ms === null ? '–' : durationText(call.ms),
-      call.model,
-      tokensText(call.input_tokens, call.output_tokens),
+      <Text key="model" size="sm" miw={{ base: 0, sm: '14rem' }}>
+        {call.model}
+      </Text>,
+      <span key="tokens" style={{ whiteSpace: 'nowrap' }}>
+        {tokensText(call.input_tokens, call.output_tokens)}
+      </span>,
       call.attempt,
       outcomeOf(call),
       ...(currency === null ? [] : [call.cost ?? '–']),

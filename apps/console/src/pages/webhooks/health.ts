@@ -10,5 +10,6 @@ export function healthText(health: Health): string {
   if (!health) return 'nothing delivered yet';
   if (untaken(health) === 0) return 'ok';
   const { tasks, status, error } = health;
-  return `failing for ${untaken(health)} of ${tasks} tasks: ${error ?? `HTTP ${String(status)}`}`;
+  const reason = error ?? (status === null ? undefined : `HTTP ${status}`);
+  return `failing for ${untaken(health)} of ${tasks} tasks${reason === undefined ? '' : `: ${reason}`}`;
 }
