@@ -41,10 +41,27 @@ const withServices = {
   globalTeardown: '<rootDir>/test/support/jest/global-teardown.js',
 };
 
-/** Files of `e2e` with a longer form: at night `NIGHTLY` of test/support/nightly.ts is true. */
-const LONGER_AT_NIGHT = ['chaos/chaos', 'e2e/large-turns', 'e2e/upgrade', 'fuzz/fuzz', 'interop/interop'].map(
-  (name) => `<rootDir>/test/${name}.e2e-spec.ts`,
-);
+/** Files of `e2e` with a longer form, such as both messaging drivers: at night `NIGHTLY` of test/support/nightly.ts is true. */
+const LONGER_AT_NIGHT = [
+  'chaos/chaos',
+  'e2e/agents',
+  'e2e/authors',
+  'e2e/fairness',
+  'e2e/faults',
+  'e2e/large-turns',
+  'e2e/limits',
+  'e2e/outage-answers',
+  'e2e/outage-streams',
+  'e2e/recovery',
+  'e2e/reminders',
+  'e2e/remote-calls',
+  'e2e/sign-in',
+  'e2e/slow-postgres',
+  'e2e/streams',
+  'e2e/undo-after-cancel',
+  'e2e/waits',
+  'fuzz/fuzz',
+].map((name) => `<rootDir>/test/${name}.e2e-spec.ts`);
 
 module.exports = {
   // Tests with processes wait for half of their time: four files at once also where there are two cores, or one.

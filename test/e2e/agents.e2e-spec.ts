@@ -1,14 +1,14 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DRIVERS } from '../support/index.js';
+import { driversOf } from '../support/nightly.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
 /** Of the tests, and of the examples. */
 const AGENTS = [join(__dirname, '../agents'), join(__dirname, '../../examples/agents')];
 
-describe.each(DRIVERS)('agents in code on %s', (driver) => {
+describe.each(driversOf('postgres'))('agents in code on %s', (driver) => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-witness-'));
   const WITNESS_FILE = join(folder, 'canceled');
   let stack: Stack;

@@ -6,6 +6,7 @@ import { Client } from 'pg';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { Hold } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
+import { driversOf } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import { LOG } from '../support/log-sql.js';
@@ -18,7 +19,7 @@ const RESERVED = 1;
 const CAPACITY = SLOTS + 4;
 const CALLERS = 10;
 
-describe.each(DRIVERS)('tenants on %s', (driver) => {
+describe.each(driversOf('redis'))('tenants on %s', (driver) => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-counter-'));
   const COUNTER_FILE = join(folder, 'counter');
   const hold = new Hold();

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { Client } from 'pg';
 import type { BatonProcess } from '../support/baton-process.js';
 import { Hold, times } from '../support/hold.js';
-import { DRIVERS } from '../support/index.js';
+import { driversOf } from '../support/nightly.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
@@ -16,7 +16,7 @@ const hold = new Hold();
 const ENV = { ...hold.env, ...CRASH_SETTINGS, WORKER_GRACE_MS: '1' };
 afterAll(() => hold.remove());
 
-describe.each(DRIVERS)('faults on %s', (driver) => {
+describe.each(driversOf('redis'))('faults on %s', (driver) => {
   let stack: Stack;
   let caller: RawCaller;
 

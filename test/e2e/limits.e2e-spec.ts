@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { type Opened, openRequest } from '../support/open-request.js';
 import { DRIVERS } from '../support/redis.js';
+import { driversOf } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -10,7 +11,7 @@ import { Stack, type TestTenant } from '../support/stack.js';
 const ENV = { TOKEN_CACHE_MS: '600000', WORKER_CONCURRENCY: '100' };
 const FOR_LONG = { echo: { chunks: 2, delayMs: 300_000 } };
 
-describe.each(DRIVERS)('limits on %s', (driver) => {
+describe.each(driversOf('redis'))('limits on %s', (driver) => {
   let stack: Stack;
   let client: Client;
   const open: Opened[] = [];

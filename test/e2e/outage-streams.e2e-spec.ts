@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { Hold, times } from '../support/hold.js';
-import { DRIVERS } from '../support/index.js';
+import { driversOf } from '../support/nightly.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
@@ -16,7 +16,7 @@ const ENV = { ...hold.env, RELAY_TICK_MS: '3600000', WORKER_CONCURRENCY: '100', 
 
 afterAll(() => hold.remove());
 
-describe.each(DRIVERS)('300 streams on %s', (driver) => {
+describe.each(driversOf('redis'))('300 streams on %s', (driver) => {
   let stack: Stack;
   beforeAll(async () => {
     stack = await Stack.start({ driver, env: ENV });

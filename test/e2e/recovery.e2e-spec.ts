@@ -5,6 +5,7 @@ import { TcpProxy } from '../chaos/tcp-proxy.js';
 import type { BatonProcess } from '../support/baton-process.js';
 import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
+import { driversOf } from '../support/nightly.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type PrivatePostgres, startPrivatePostgres } from '../support/postgres.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
@@ -134,7 +135,7 @@ async function runningAt({ pid }: BatonProcess): Promise<string[]> {
 const WRITTEN_LATE = `SELECT a.task_id, a.sequence FROM ${LOG} a JOIN ${LOG} b USING (tenant_id, task_id)
   WHERE a.attempt > 0 AND b.attempt > a.attempt AND b.sequence < a.sequence`;
 
-describe.each(DRIVERS)('on %s', (driver) => {
+describe.each(driversOf('redis'))('on %s', (driver) => {
   beforeAll(() => start({ driver, env: { ...ENV, ...FREEZES } }));
   afterAll(() => stack.stop());
 

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { Receiver } from '../../libs/tasks/src/push/receiver.fixture.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
-import { DRIVERS } from '../support/index.js';
+import { driversOf } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
 /** Seconds, in hours. */
 const seconds = (count: number): number => count / 3_600;
 
-describe.each(DRIVERS)('a task that waits for a person, on %s', (driver) => {
+describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (driver) => {
   let stack: Stack;
   let tenant: TestTenant;
   let hook: Receiver;

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { DRIVERS } from '../support/index.js';
+import { driversOf } from '../support/nightly.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { PATIENT, TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { type ModernMcpServer, startModernServer } from '../support/mcp-server/modern-server.js';
@@ -22,7 +22,7 @@ const ENV = {
 };
 const says = (text: string) => ({ content: [{ type: 'text' as const, text }] });
 
-describe.each(DRIVERS)('an MCP server with OAuth, over %j', (driver) => {
+describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (driver) => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-sign-in-'));
   let stack: Stack;
   let provider: ModelProvider;

@@ -1,4 +1,4 @@
-import { DRIVERS } from '../support/index.js';
+import { driversOf } from '../support/nightly.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
@@ -49,7 +49,7 @@ class Watcher {
 
 const oneTo = (n: number): number[] => Array.from({ length: n }, (_, i) => i + 1);
 
-describe.each(DRIVERS)('streams over four processes on %s', (driver) => {
+describe.each(driversOf('postgres'))('streams over four processes on %s', (driver) => {
   let stack: Stack;
   let caller: RawCaller;
 

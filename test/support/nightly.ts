@@ -1,2 +1,11 @@
-/** Whether this is the Jest project `nightly`: then a test runs its long form (CONTRIBUTING.md#tests). */
+import { DRIVERS } from './redis.js';
+
+/** Whether this is the Jest project `nightly`: then a test runs its long form (CONTRIBUTING.md#tests-of-every-night). */
 export const NIGHTLY = process.env.TEST_PROJECT === 'nightly';
+
+/**
+ * The messaging drivers of a journey: by day the one that is named, or Postgres where there is no Redis; at night each. A file
+ * that asks stands in LONGER_AT_NIGHT of jest.config.js.
+ */
+export const driversOf = (byDay: (typeof DRIVERS)[number]): typeof DRIVERS =>
+  NIGHTLY || !DRIVERS.includes(byDay) ? DRIVERS : [byDay];

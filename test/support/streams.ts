@@ -26,7 +26,8 @@ export function textsOf(frames: Frame[]): string[] {
 }
 
 /**
- * Send a message and read its stream until the task completes. A stream that breaks is resumed at its last frame.
+ * Send a message and read its stream until the task completes. A stream that breaks is resumed at its last frame. A message that
+ * finds its API or Postgres busy is sent again, as the answer asks.
  * @param again where to resume it
  * @param frames gets every frame as it comes
  * @throws Error if the message is not accepted, or the task ends in another way
@@ -47,7 +48,12 @@ export async function followToCompletion(
       return error;
     }
   };
-  const why = await take(caller.stream('SendStreamingMessage', params));
+  const send = (): Promise<unknown> => take(caller.stream('SendStreamingMessage', params));
+  let why = await send();
+  while (!frames[0] && String(why).includes('"reason":"UNAVAILABLE"')) {
+    await delay(RESUME_MS);
+    why = await send();
+  }
   if (!frames[0]) throw new Error('The message was not accepted.', { cause: why });
   const id = frames[0].data.result?.task.id as string;
   while (!completes(frames.at(-1))) {

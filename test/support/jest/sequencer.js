@@ -9,8 +9,8 @@ const ROOT = join(__dirname, '../../..');
  * beside those that need the CPU.
  */
 const LONG = [
-  'test/e2e/upgrade.e2e-spec.ts',
-  'test/interop/interop.e2e-spec.ts',
+  'test/e2e/upgrade.nightly-spec.ts',
+  'test/interop/interop.nightly-spec.ts',
   'test/interop/langgraph/langgraph.nightly-spec.ts',
   'test/console/tasks.e2e-spec.ts',
   'test/e2e/watchdog.e2e-spec.ts',
@@ -27,12 +27,12 @@ const LONG = [
   'test/fuzz/fuzz.e2e-spec.ts',
   'test/e2e/faults.e2e-spec.ts',
   'test/e2e/tools.e2e-spec.ts',
-  'test/e2e/packages.e2e-spec.ts',
-  'test/e2e/time-zones.e2e-spec.ts',
+  'test/e2e/packages.nightly-spec.ts',
+  'test/e2e/time-zones.nightly-spec.ts',
   'test/e2e/approvals.e2e-spec.ts',
   'test/e2e/runtimes.e2e-spec.ts',
   'test/console/operators.e2e-spec.ts',
-  'test/e2e/restore-roles.e2e-spec.ts',
+  'test/e2e/restore-roles.nightly-spec.ts',
   'test/e2e/agents.e2e-spec.ts',
   'test/console/lists.e2e-spec.ts',
   'test/isolation/rebinding.e2e-spec.ts',

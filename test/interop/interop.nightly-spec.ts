@@ -6,7 +6,6 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Client } from 'pg';
-import { NIGHTLY } from '../support/nightly.js';
 import { Stack } from '../support/stack.js';
 
 const ERRORS = ['unknown task', 'task that cannot be canceled', 'bad request'];
@@ -46,7 +45,7 @@ const CHECKS_OF_ADK = [
 ];
 
 /** The checks of each version and binding that an SDK speaks, and of frameworks whose agents are clients. */
-const ALL_LANGUAGES = {
+const LANGUAGES: Record<string, Record<string, string[]>> = {
   javascript: {
     '1.0 JSON-RPC': CHECKS,
     '1.0 HTTP+JSON': CHECKS,
@@ -85,11 +84,7 @@ const ALL_LANGUAGES = {
     'Google ADK 1.0, blocking': CHECKS_OF_ADK,
     'Strands Agents': ['send', 'stream', 'input required', 'bare message', 'no agent'],
   },
-} satisfies Record<string, Record<string, string[]>>;
-
-/** Without packages of other languages, and without time to compile their programs. */
-const { javascript } = ALL_LANGUAGES;
-const LANGUAGES: Record<string, Record<string, string[]>> = NIGHTLY ? ALL_LANGUAGES : { javascript };
+};
 
 const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const AGENT = {

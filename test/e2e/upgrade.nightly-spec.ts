@@ -9,7 +9,6 @@ import { Client } from 'pg';
 import { type BatonProcess, startProcess } from '../support/baton-process.js';
 import { asAdministrator, databaseUrl, dropDatabase } from '../support/database.js';
 import { DRIVERS, type PrivateRedis, startPrivateRedis } from '../support/index.js';
-import { NIGHTLY } from '../support/nightly.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { RELEASED, releasedBuild } from '../support/released-build.js';
 import { completes, increasing, textsOf } from '../support/streams.js';
@@ -144,8 +143,8 @@ async function migrate(dist: string, url: string, key: string, ...args: string[]
   return (await promisify(execFile)(process.execPath, [script, ...args], { env })).stdout;
 }
 
-// Both releases share the jobs of Redis or those of Postgres, and always the rows of tasks and runs. At night on both drivers.
-describe.each(NIGHTLY ? DRIVERS : DRIVERS.slice(0, 1))('the release before this one on %s', (driver) => {
+// Both releases share the jobs of Redis or those of Postgres, and always the rows of tasks and runs.
+describe.each(DRIVERS)('the release before this one on %s', (driver) => {
   const url = databaseUrl(`test_${randomBytes(6).toString('hex')}`);
   const migrations = mkdtempSync(join(tmpdir(), 'baton-upgrade-'));
   const running = new Set<BatonProcess>();
