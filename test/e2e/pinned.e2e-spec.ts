@@ -5,6 +5,7 @@ import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { childrenOf } from '../support/local-run.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -34,13 +35,24 @@ let server: TestMcpServer;
 /** Writes the agents of a worker in a folder of its own. */
 function deploy(version: string, policy = 'pinned'): string {
   const agents = join(folder, version);
+  overwrite(agents, version, policy);
+  return agents;
+}
+
+function overwrite(agents: string, version: string, policy = 'pinned'): void {
   mkdirSync(join(agents, 'keeper/lib'), { recursive: true });
   writeFileSync(join(agents, 'keeper/index.mjs'), codeOf(version));
   writeFileSync(join(agents, 'keeper/words.txt'), `words of ${version}`);
   writeFileSync(join(agents, 'keeper/lib/greeting.mjs'), `export const greeting = 'hello of ${version}';\n`);
   const yaml = `name: Keeper\ndescription: Keeps.\nversion: ${version}\nruntime: executor\nversions: ${policy}\n`;
   writeFileSync(join(agents, 'keeper/agent.yaml'), yaml);
-  return agents;
+}
+
+/** Ends the processes of agents of a worker. */
+function endAgents(worker: number): void {
+  for (const { pid, command } of childrenOf(worker)) {
+    if (command.includes('executor-main')) process.kill(pid, 'SIGKILL');
+  }
 }
 
 /** In place of all workers, one that has other code, and has never had the code before. */
@@ -104,6 +116,32 @@ describe('a task of an agent that pins its tasks', () => {
     expect(saidIn(await ended(asked.id as string))).toBe('hello of 2.0.0 2.0.0, old, words of 2.0.0 2.0.0');
   });
 
+  it('goes on with its code when files are overwritten below the running worker; a new task runs the new files', async () => {
+    await replaceWorkers(deploy('4.0.0'));
+    const asked = await send('keeper', 'go');
+    overwrite(join(folder, '4.0.0'), '4.1.0');
+    endAgents(stack.workers[0]!.pid);
+    // At once: the worker does not know of the new files yet.
+    expect(saidIn(await send('keeper', 'old', asked.id as string))).toBe(
+      'hello of 4.0.0 4.0.0, old, words of 4.0.0 4.0.0',
+    );
+    const before = await send('keeper', 'go');
+    await untilVersion('4.1.0');
+    const after = await send('keeper', 'go');
+    expect(saidIn(await send('keeper', 'new', after.id as string))).toBe(
+      'hello of 4.1.0 4.1.0, new, words of 4.1.0 4.1.0',
+    );
+    const next = await send('keeper', 'go');
+    const { versions } = await ask('/v1/agents/keeper/open-versions');
+    expect(versions.slice(-2)).toMatchObject([
+      { current: false, open_tasks: 1 },
+      { current: true, open_tasks: 1 },
+    ]);
+    await replaceWorkers(join(folder, '4.0.0'));
+    expect(saidIn(await send('keeper', 'old', before.id as string))).toContain('hello of 4.0.0 4.0.0');
+    expect(saidIn(await send('keeper', 'new', next.id as string))).toContain('hello of 4.1.0 4.1.0');
+  });
+
   it('goes on with the prompt with which it began, unless that version was erased', async () => {
     const system = (): string[] => provider.requests.map(({ body }) => body.messages[0].content);
     const write = (prompt: string) =>
@@ -161,6 +199,11 @@ async function put(slug: string, definition: object): Promise<void> {
   const request = { method: 'PUT', headers, body: JSON.stringify(definition) };
   const answer = await fetch(`${stack.apis[0]!.url}/v1/agents/${slug}`, request);
   if (!answer.ok) throw new Error(await answer.text());
+}
+
+/** Until the worker has found the new files. */
+async function untilVersion(version: string): Promise<void> {
+  while ((await ask('/v1/agents/keeper')).definition.version !== version);
 }
 
 async function untilParked(id: string): Promise<any> {

@@ -2,6 +2,7 @@ import {
   AgentPools,
   AgentWatch,
   filesInReach,
+  FolderPoll,
   type InstalledAgent,
   InstalledCode,
   type LoadFailure,
@@ -21,7 +22,7 @@ import { join } from 'node:path';
 
 /**
  * Registers the agents of `BATON_AGENTS_DIR` at boot, so that every API process knows them, and which could not be loaded.
- * With `BATON_DEV` it does so again when their files change.
+ * It does so again when their files change.
  */
 @Injectable()
 export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
@@ -40,8 +41,10 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
     const { agentsDir, devMode } = this.environment;
     if (!agentsDir) return;
     this.warnOfReadableSecrets();
+    const poll = devMode ? undefined : await FolderPoll.of(agentsDir);
     const found = await loadInstalledAgents(agentsDir, this.environment, this.logger);
-    const { agents, failures } = found;
+    const { failures } = found;
+    const agents = await Promise.all(found.agents.map((agent) => this.keep(agentsDir, agent)));
     // One broken folder must not keep the others from working.
     for (const failure of failures) this.reportFailure(agentsDir, failure);
     if (failures.length > 0) await this.presence.reportFailures(failures);
@@ -49,14 +52,18 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
     for (const agent of agents) code.use(agent);
     await this.install(agents);
     this.logger.info('agents installed', { agentsDir, agents: agents.map(({ slug }) => slug) });
-    if (!devMode) return;
-    this.watch = await AgentWatch.start(agentsDir, found, {
+    const atStart = { agents, failures };
+    const options = {
       pools: this.modules.get(AgentPools, { strict: false }),
-      install: (agent) => this.install([agent]),
-      report: (level, text) => this.report(level, text),
-      reportFailure: (failure) => this.reportFailure(agentsDir, failure),
-      storeFailures: (all) => this.presence.reportFailures(all),
-    });
+      keep: (agent: InstalledAgent) => this.keep(agentsDir, agent),
+      install: (agent: InstalledAgent) => this.install([agent]),
+      report: (level: 'info' | 'error', text: string) => this.report(level, text),
+      reportFailure: (failure: LoadFailure) => this.reportFailure(agentsDir, failure),
+      storeFailures: (all: readonly LoadFailure[]) => this.presence.reportFailures(all),
+    };
+    this.watch = poll
+      ? AgentWatch.poll(agentsDir, poll, atStart, options)
+      : await AgentWatch.start(agentsDir, atStart, options);
   }
 
   async onApplicationShutdown(): Promise<void> {
@@ -64,25 +71,25 @@ export class InstalledAgents implements OnModuleInit, OnApplicationShutdown {
   }
 
   private async install(agents: readonly InstalledAgent[]): Promise<void> {
-    for (const agent of agents) {
-      const { slug, definition, tenants } = agent;
-      if (definition.versions === 'pinned') await this.keep(agent);
-      await this.agents.install(slug, definition, tenants);
-    }
+    for (const { slug, definition, tenants } of agents) await this.agents.install(slug, definition, tenants);
     if (agents.length === 0) return;
     await this.presence.reportCodes(agents);
     await this.messaging.publishControl({ type: 'catalog-changed', tenantId: null });
   }
 
-  /** Tasks that begin with this code go on with it, in every worker. */
-  private async keep({ slug, code }: InstalledAgent): Promise<void> {
+  /** Tasks that begin with this code go on with it, in every worker. Returns the agent with the hash of what is kept. */
+  private async keep(agentsDir: string, agent: InstalledAgent): Promise<InstalledAgent> {
+    const { slug, definition } = agent;
+    if (definition.versions !== 'pinned') return agent;
     try {
-      const archive = await packAgent(this.environment.agentsDir ?? '', slug);
+      const { archive, code } = await packAgent(agentsDir, slug);
       await this.agents.keepArchive(slug, code, archive);
+      return { ...agent, code };
     } catch (error) {
       if (!(error instanceof TooLargeToKeep)) throw error;
       const text = `The code of the agent ${slug} cannot be kept, so its tasks go on with the newest: ${error.message}`;
       this.report('warn', text, { agent: slug });
+      return agent;
     }
   }
 

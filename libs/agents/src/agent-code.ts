@@ -1,4 +1,4 @@
-import { createHash, type Hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { readFile, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -9,8 +9,13 @@ const TEST = /\.(test|spec)\.[cm]?[jt]s$/;
 /** Whether a file of an agent's folder is code. Others may be data: the working folder of an agent is its own folder. */
 export const isSourceFile = (path: string): boolean => SOURCE.test(path) && !TEST.test(path);
 
+/** Whether a source file says what an agent does, and is no data that it may have written: a module, its settings, its packages. */
+export const isModule = (path: string): boolean =>
+  /\.([cm]?[jt]s|wasm)$/.test(path) || /(^|\/)(agent\.yaml|package(-lock)?\.json)$/.test(path);
+
 /** The names of the versions of packages. Agents may share their packages. */
-const LOCK_FILE = 'package-lock.json';
+export const LOCK_FILE = 'package-lock.json';
+const LOCK_FILE_ABOVE = `../${LOCK_FILE}`;
 const MAX_FILES = 10_000;
 const MAX_DEPTH = 20;
 /** Contents that are read. Of further files the size counts. */
@@ -27,18 +32,42 @@ const LENGTH = 16;
  */
 export async function agentCode(directory: string, slug: string): Promise<string> {
   const folder = join(directory, slug);
-  const hash = createHash('sha256');
-  const read = { bytes: 0 };
-  for (const path of await agentFiles(folder, isSourceFile)) await add(hash, path, join(folder, path), read);
-  await add(hash, `../${LOCK_FILE}`, join(directory, LOCK_FILE), read).catch(() => undefined);
-  return hash.digest('hex').slice(0, LENGTH);
+  const hash = new CodeHash();
+  for (const path of await agentFiles(folder, isSourceFile)) await hash.addFile(path, join(folder, path));
+  await hash.addFile(LOCK_FILE_ABOVE, join(directory, LOCK_FILE)).catch(() => undefined);
+  return hash.end();
 }
 
-async function add(hash: Hash, name: string, path: string, read: { bytes: number }): Promise<void> {
-  const { size } = await stat(path);
-  read.bytes += size;
-  hash.update(`${name}\0${size}\0`);
-  if (read.bytes <= MAX_BYTES) hash.update(await readFile(path));
+/**
+ * The same hash (`agentCode`) of files that are in memory.
+ * @param files contents by path, in the order of `agentFiles`
+ * @param lock content of the lock file of the directory; undefined: there is none
+ */
+export function codeOfFiles(files: readonly (readonly [string, Buffer])[], lock: Buffer | undefined): string {
+  const hash = new CodeHash();
+  for (const [path, content] of files) if (isSourceFile(path)) hash.add(path, content.length, content);
+  if (lock) hash.add(LOCK_FILE_ABOVE, lock.length, lock);
+  return hash.end();
+}
+
+class CodeHash {
+  private readonly hash = createHash('sha256');
+  private bytes = 0;
+
+  async addFile(name: string, path: string): Promise<void> {
+    const { size } = await stat(path);
+    this.add(name, size, this.bytes + size <= MAX_BYTES ? await readFile(path) : undefined);
+  }
+
+  add(name: string, size: number, content: Buffer | undefined): void {
+    this.bytes += size;
+    this.hash.update(`${name}\0${size}\0`);
+    if (content && this.bytes <= MAX_BYTES) this.hash.update(content);
+  }
+
+  end(): string {
+    return this.hash.digest('hex').slice(0, LENGTH);
+  }
 }
 
 /**

@@ -1,14 +1,19 @@
 import { messageOf } from '@baton/telemetry';
-import type { FSWatcher } from 'chokidar';
 import { isDeepStrictEqual } from 'node:util';
 import { relative, sep } from 'node:path';
 import { type InstalledAgent, type LoadFailure, failureOf, readAgent } from './installed-agents.js';
 import { isSourceFile } from './agent-code.js';
+import { FolderPoll } from './folder-poll.js';
 import type { AgentPools } from './runtimes/executor/agent-pools.js';
 
 /** The parts of the worker that a watch needs. */
 interface AgentWatchOptions {
   pools: Pick<AgentPools, 'reload'>;
+  /**
+   * Keeps the code of an agent, if it pins its tasks.
+   * @returns the agent with the hash of the code that is kept
+   */
+  keep: (agent: InstalledAgent) => Promise<InstalledAgent>;
   /** Makes the definition known to every process. */
   install: (agent: InstalledAgent) => Promise<void>;
   /** Prints a line for the author. */
@@ -22,8 +27,19 @@ interface AgentWatchOptions {
 /** An editor may write a file in several steps. */
 const WRITTEN = { stabilityThreshold: 100, pollInterval: 25 };
 
+/** What tells of changes. */
+interface ChangeSource {
+  close(): void | Promise<void>;
+}
+
+/** The agents that were installed when the worker started, and why others could not be. */
+interface AgentsAtStart {
+  agents: readonly InstalledAgent[];
+  failures: readonly LoadFailure[];
+}
+
 /**
- * For development: loads an agent of `BATON_AGENTS_DIR` again when a file of its folder changes. Turns in hand end with the
+ * Loads an agent of `BATON_AGENTS_DIR` again when a file of its folder changes. Turns in hand end with the
  * old code. An agent that cannot be loaded goes on with the old code too, and file, line and reason are printed.
  */
 export class AgentWatch {
@@ -36,21 +52,45 @@ export class AgentWatch {
 
   private constructor(
     private readonly directory: string,
-    private readonly watcher: FSWatcher,
+    private readonly source: ChangeSource,
+    { agents, failures }: AgentsAtStart,
     private readonly options: AgentWatchOptions,
   ) {
-    watcher.on('all', (_, path) => this.onChange(path));
-    watcher.on('error', (error) => this.onError(error));
+    for (const agent of agents) this.known.set(agent.slug, agent);
+    for (const failure of failures) {
+      const slug = failure.slug ?? '';
+      this.failures.set(slug, [...(this.failures.get(slug) ?? []), failure]);
+    }
   }
 
   /**
+   * For production: an operator may change files below a running worker.
    * @param directory absolute path of `BATON_AGENTS_DIR`
-   * @param atStart the agents that were installed, each of which gets a process now, which keeps this code; and the others
+   * @param poll has looked at the folders before the agents were loaded
+   */
+  static poll(
+    directory: string,
+    poll: FolderPoll,
+    atStart: AgentsAtStart,
+    options: AgentWatchOptions,
+  ): AgentWatch {
+    const watch = new AgentWatch(directory, poll, atStart, options);
+    poll.start((slug) => watch.failures.has(slug) || !watch.runsFilesOf(slug), {
+      onChange: (slug) => watch.onChange(slug),
+      onError: (error) => watch.onError(error),
+    });
+    return watch;
+  }
+
+  /**
+   * For development: it notices changes at once.
+   * @param directory absolute path of `BATON_AGENTS_DIR`
+   * @param atStart each installed agent gets a process now, which keeps this code
    * @returns the watch, when it notices changes
    */
   static async start(
     directory: string,
-    atStart: { agents: readonly InstalledAgent[]; failures: readonly LoadFailure[] },
+    atStart: AgentsAtStart,
     options: AgentWatchOptions,
   ): Promise<AgentWatch> {
     // Not needed in production.
@@ -61,27 +101,31 @@ export class AgentWatch {
       awaitWriteFinish: WRITTEN,
     });
     const ready = new Promise<void>((resolve) => watcher.once('ready', resolve));
-    const agentWatch = new AgentWatch(directory, watcher, options);
+    const agentWatch = new AgentWatch(directory, watcher, atStart, options);
+    watcher.on('all', (_, path) => {
+      const [slug = '', file] = relative(directory, path).split(sep);
+      if (file !== undefined) agentWatch.onChange(slug);
+    });
+    watcher.on('error', (error) => agentWatch.onError(error));
     for (const agent of atStart.agents) {
-      agentWatch.known.set(agent.slug, agent);
       const fault = await options.pools.reload(agent, new AbortController().signal);
       if (fault) options.reportFailure(failureOf(directory, agent.slug, agent.tenants, fault));
-    }
-    for (const failure of atStart.failures) {
-      const slug = failure.slug ?? '';
-      agentWatch.failures.set(slug, [...(agentWatch.failures.get(slug) ?? []), failure]);
     }
     await ready;
     return agentWatch;
   }
 
-  close(): Promise<void> {
-    return this.watcher.close();
+  /** Whether processes of an agent load the files that may change, and not a copy of them. */
+  private runsFilesOf(slug: string): boolean {
+    const known = this.known.get(slug);
+    return known !== undefined && known.definition.versions !== 'pinned';
   }
 
-  private onChange(path: string): void {
-    const [slug = '', file] = relative(this.directory, path).split(sep);
-    if (file === undefined) return;
+  async close(): Promise<void> {
+    await this.source.close();
+  }
+
+  private onChange(slug: string): void {
     this.changed.add(slug);
     const underWay = this.reloading.get(slug);
     // The module before this change may never finish loading.
@@ -100,22 +144,32 @@ export class AgentWatch {
   }
 
   private async reload(slug: string, signal: AbortSignal): Promise<void> {
-    const found = await readAgent(this.directory, slug);
-    if (Array.isArray(found)) return this.onFailures(slug, found);
+    const read = await readAgent(this.directory, slug);
+    if (Array.isArray(read)) return this.onFailures(slug, read);
+    // Before a task can begin with it.
+    const found = await this.options.keep(read);
+    const known = this.known.get(slug);
+    const isSame = isDeepStrictEqual(found, known);
+    // An author saves a file once more to load it once more.
+    if (isSame && this.source instanceof FolderPoll && !this.failures.has(slug)) return;
     const fault = await this.options.pools.reload(found, signal);
     if (signal.aborted) return;
     if (fault) return this.onFailures(slug, [failureOf(this.directory, slug, found.tenants, fault)]);
-    const known = this.known.get(slug);
     this.known.set(slug, found);
-    if (!isDeepStrictEqual(found, known)) await this.options.install(found);
+    if (!isSame) await this.options.install(found);
     if (this.failures.delete(slug)) await this.storeFailures();
     this.options.report('info', `Agent ${slug} is loaded again. New turns run the new code.`);
   }
 
   private async onFailures(slug: string, failures: readonly LoadFailure[]): Promise<void> {
     for (const failure of failures) this.options.reportFailure(failure);
-    if (this.known.has(slug))
-      this.options.report('info', `Agent ${slug} goes on with the code before this change.`);
+    if (this.known.has(slug)) {
+      const exception =
+        this.source instanceof FolderPoll && this.runsFilesOf(slug)
+          ? ' Processes that start now load the changed files.'
+          : '';
+      this.options.report('info', `Agent ${slug} goes on with the code before this change.${exception}`);
+    }
     this.failures.set(slug, failures);
     await this.storeFailures();
   }
@@ -126,7 +180,7 @@ export class AgentWatch {
 
   private onError(error: unknown): void {
     const reason = messageOf(error);
-    this.options.report('error', `BATON_DEV: a change could not be loaded: ${reason}`);
+    this.options.report('error', `A change of an agent could not be loaded: ${reason}`);
   }
 }
 

@@ -28,10 +28,12 @@ export { type StepDetail, stepDetail } from './runtimes/executor/step-detail.js'
 export { type CallRecordDetail, callRecordDetail } from './runtimes/llm/recording/call-record-detail.js';
 export { AgentsModule } from './agents.module.js';
 export { BUILTIN_AGENTS } from './builtins.js';
-export { packAgent, unpackAgent } from './agent-archive.js';
+export { packAgent } from './agent-archive.js';
 export { TooLargeToKeep } from './too-large-to-keep.js';
-export { type InstalledAgent, type LoadFailure, loadInstalledAgents, readAgent } from './installed-agents.js';
+export { KeptCode } from './kept-code.js';
+export { type InstalledAgent, type LoadFailure, loadInstalledAgents } from './installed-agents.js';
 export { AgentWatch } from './agent-watch.js';
+export { FolderPoll } from './folder-poll.js';
 export { filesInReach, missingSandbox } from './runtimes/executor/agent-sandbox.js';
 export { type ReplayedTask, type ReplayResult, replayTasks } from './runtimes/executor/replay.js';
 export { replayRequest } from './runtimes/executor/replay-request.js';

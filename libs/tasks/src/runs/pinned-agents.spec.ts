@@ -1,7 +1,11 @@
 import type { Agent } from '@baton/a2a';
+import { packAgent } from '@baton/agents';
 import type { Environment } from '@baton/config';
 import type { AgentStore, ClaimedRun, RunStore } from '@baton/database';
 import { Logger } from '@baton/telemetry';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { PinnedAgents } from './pinned-agents.js';
 
 const agentOf = (origin: Agent['origin'], versions?: 'pinned'): Agent =>
@@ -15,7 +19,33 @@ const SECOND = {
 } as ClaimedRun;
 const FIRST = { ...SECOND, attempt: 1 };
 
-function pinnedWith(reads: { begunWith?: unknown; version?: unknown; archive?: () => Promise<unknown> }) {
+let root: string;
+let temporary: string | undefined;
+
+beforeAll(() => {
+  root = mkdtempSync(join(tmpdir(), 'baton-pinned-agents-'));
+  temporary = process.env.TMPDIR;
+  process.env.TMPDIR = root;
+});
+afterAll(() => {
+  if (temporary === undefined) delete process.env.TMPDIR;
+  else process.env.TMPDIR = temporary;
+  rmSync(root, { recursive: true });
+});
+
+/** An agent in code with this `agent.yaml`, as a worker keeps it. */
+async function packed(yaml: string): ReturnType<typeof packAgent> {
+  const folder = join(root, 'agents', 'keeper');
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'agent.yaml'), yaml);
+  writeFileSync(join(folder, 'index.mjs'), 'export default 1;');
+  return packAgent(join(root, 'agents'), 'keeper');
+}
+
+function pinnedWith(
+  reads: { begunWith?: unknown; version?: unknown; archive?: () => Promise<unknown> },
+  environment: { devMode?: boolean } = {},
+) {
   const asked: string[] = [];
   const noted = (name: string, give: () => unknown) => async () => {
     asked.push(name);
@@ -34,7 +64,7 @@ function pinnedWith(reads: { begunWith?: unknown; version?: unknown; archive?: (
   const pinned = new PinnedAgents(
     runs as unknown as RunStore,
     agents as unknown as AgentStore,
-    { agentsDir: '/nowhere' } as Environment,
+    { agentsDir: '/nowhere', ...environment } as unknown as Environment,
     Logger.silent(),
   );
   return { pinned, asked };
@@ -77,9 +107,39 @@ describe('the version of a pinned task', () => {
     await expect(pinned.versionFor(SECOND, agent, 'new')).rejects.toBe(away);
     const { pinned: lost } = pinnedWith({ begunWith: { code: 'old' } });
     expect(await lost.versionFor(SECOND, agent, 'new')).toBe(agent);
+    // Its code is too large to keep.
     const { pinned: same, asked } = pinnedWith({ begunWith: { code: 'new' } });
     expect(await same.versionFor(SECOND, agent, 'new')).toBe(agent);
-    expect(asked).toEqual(['begunWith']);
+    expect(asked).toEqual(['begunWith', 'archive']);
+  });
+
+  it('is a copy of the files, also of the newest: they may change below a running worker', async () => {
+    const yaml = 'name: Keeper\ndescription: Of before.\nruntime: executor\nversions: pinned\n';
+    const { archive, code } = await packed(yaml);
+    const agent = agentOf('installed', 'pinned');
+    const reads = { archive: () => Promise.resolve(archive) };
+    const { pinned, asked } = pinnedWith(reads);
+    const begun = await pinned.versionFor(FIRST, agent, code);
+    expect(begun).toMatchObject({ code, definition: { description: 'Of before.' } });
+    expect(readFileSync(join(begun.folder!, 'index.mjs'), 'utf8')).toBe('export default 1;');
+    expect(asked).toEqual(['archive']);
+    // An author works on the files themselves.
+    const { pinned: author, asked: none } = pinnedWith(reads, { devMode: true });
+    expect(await author.versionFor(FIRST, agent, code)).toBe(agent);
+    expect(none).toEqual([]);
+  });
+
+  it('is never other code because this release cannot read its agent.yaml: the run is parked, with the remedy', async () => {
+    const { archive, code } = await packed('name: Keeper\ndescription: Keeps.\nruntime: abacus\n');
+    const { pinned } = pinnedWith({ begunWith: { code }, archive: () => Promise.resolve(archive) });
+    await expect(pinned.versionFor(SECOND, agentOf('installed', 'pinned'), 'new')).rejects.toMatchObject({
+      name: 'JournalMismatch',
+      agent: 'keeper',
+      code,
+      message: expect.stringMatching(
+        /\(.{16}\) is kept, but this release of Baton cannot read its keeper\/agent\.yaml:3: .*runtime.*Run a worker of a release that can/,
+      ) as string,
+    });
   });
 
   it('is never other code because a worker cannot unpack what is kept: the run is parked', async () => {

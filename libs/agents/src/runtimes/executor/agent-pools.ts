@@ -15,7 +15,7 @@ interface AgentFolder {
   slug: string;
   /** Hash of its code. */
   code: string;
-  definition: Pick<AgentDefinition, 'runtime' | 'config'>;
+  definition: Pick<AgentDefinition, 'runtime' | 'config' | 'versions'>;
 }
 
 interface PoolOfAgent {
@@ -92,10 +92,12 @@ export class AgentPools implements OnApplicationShutdown {
       await pool.close();
       return fault;
     }
-    // The process of a tenant starts with its first turn.
-    if (isIsolated(definition)) await pool.close();
+    // The process of a tenant starts with its first turn, and that of kept code, too.
+    const isOfOthers =
+      isIsolated(definition) || (definition.versions === 'pinned' && !this.environment.devMode);
+    if (isOfOthers) await pool.close();
     const settings = JSON.stringify(definition.config);
-    this.replace({ slug, code }, isIsolated(definition) ? undefined : { slug, settings, pool, code });
+    this.replace({ slug, code }, isOfOthers ? undefined : { slug, settings, pool, code });
     return undefined;
   }
 
