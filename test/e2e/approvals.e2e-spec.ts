@@ -140,7 +140,7 @@ describe('approvals of agents further down', () => {
     for (const args of [{ message: 'yes' }, { data }, { message: 'yes', data }]) {
       const { result } = await mcp(0).tool('chief', { ...args, taskId });
       expect(result).toMatchObject({ isError: true });
-      expect(textsOf({ result })[0]).toContain('which only a person gives');
+      expect(textsOf({ result })[0]).toContain('a person must give it');
     }
     expect(server.calls).toHaveLength(0);
     const inputResponses = { [key]: { action: 'accept', content: { approved: true } } };

@@ -272,7 +272,9 @@ describe('npx baton with --url needs no database', () => {
       'Secret crm of remote-secrets may be sent to: nothing.',
     );
     expect(await refusal(...secrets('origins', 'crm', 'b.example'))).toMatch(/origins\[0\]: must be scheme/);
-    expect(await refusal(...secrets('set', 'a/b', '--file', file))).toMatch(/That cannot name a secret/);
+    expect(await refusal(...secrets('set', 'a/b', '--file', file))).toMatch(
+      /The name of the secret is not valid/,
+    );
     const none = 'Tenant "remote-secrets" has no secret "none": npx baton secrets list';
     expect(await refusal(...secrets('origins', 'none'))).toContain(none);
     expect((await baton(...secrets('remove', 'crm'))).out).toBe('Secret crm of remote-secrets is removed.');

@@ -73,7 +73,7 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/usage.js')).addUsageCommand(...args),
   },
   caps: {
-    summary: 'what a tenant, its agents, callers and tasks may spend: list, set, delete',
+    summary: 'spending caps of a tenant, its agents, callers and tasks: list, set, delete',
     add: async (...args) => (await import('./commands/caps.js')).addCapCommands(...args),
   },
   status: {
@@ -81,19 +81,19 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/status.js')).addStatusCommand(...args),
   },
   'dead-letters': {
-    summary: 'runs that used up their attempts, push configs given up: list, show, redeliver',
+    summary: 'runs without attempts left, and push configs that were given up: list, show, redeliver',
     add: async (...args) => (await import('./commands/dead-letters.js')).addDeadLetterCommands(...args),
   },
   workers: {
-    summary: 'the workers and how busy they are',
+    summary: 'list the workers and their load',
     add: async (...args) => (await import('./commands/workers.js')).addWorkersCommand(...args),
   },
   queue: {
-    summary: 'how much work there is, and how long it waits',
+    summary: 'show the number of runs in each class, and how long they wait',
     add: async (...args) => (await import('./commands/workers.js')).addQueueCommand(...args),
   },
   audit: {
-    summary: 'who changed what, of one tenant or of all',
+    summary: 'show who changed what, in one tenant or in all',
     add: async (...args) => (await import('./commands/audit.js')).addAuditCommand(...args),
   },
   backup: {
@@ -121,7 +121,7 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/call.js')).addSendCommand(...args),
   },
   chat: {
-    summary: 'talk with an agent, a line a message',
+    summary: 'talk with an agent; each line is a message',
     add: async (...args) => (await import('./commands/chat.js')).addChatCommand(...args),
   },
   watch: {

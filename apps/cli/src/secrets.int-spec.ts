@@ -52,7 +52,9 @@ describe('secrets', () => {
     expect((await secrets('set openai --tenant nobody', { input })).err).toMatch(
       /^There is no tenant "nobody"/,
     );
-    expect((await secrets('set a/b --tenant acme', { input })).err).toMatch(/That cannot name a secret/);
+    expect((await secrets('set a/b --tenant acme', { input })).err).toMatch(
+      /The name of the secret is not valid/,
+    );
     expect((await secrets('set openai --tenant acme')).err).toMatch(
       /The value of the secret "openai" has 0 bytes/,
     );

@@ -188,7 +188,7 @@ describe('baton webhooks', () => {
       '> POST, event 5, 11 bytes\n> webhook-id: x\n> {"type": 1}\n< no room\n< for you',
     );
     answer = { body: { deliveries: [], next_cursor: null } };
-    expect((await webhooks(`deliveries ${ID}`)).err).toBe('No task yet that the webhook is told of.');
+    expect((await webhooks(`deliveries ${ID}`)).err).toBe('No task yet whose events the webhook gets.');
     expect(await webhooks(`deliveries ${ID} --limit none`)).toMatchObject({ code: EXIT.usage });
   });
 

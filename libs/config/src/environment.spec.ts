@@ -105,15 +105,15 @@ describe('environment', () => {
 
   it.each([
     ['redis://:hunter2@host?sentinal=main', 'set it to a Redis URL with no other parameters than'],
-    ['redis://:hunter2@host?cacert=/ca.pem', 'let it begin with rediss://'],
-    ['rediss://:hunter2@host?cert=/cert.pem', 'give it both cert and key'],
-    ['redis://:hunter2@host?hosts=two:26379', 'give it cluster=true, or sentinel'],
-    ['redis://:hunter2@host?sentinelUser=u', 'give it the parameter sentinel'],
-    ['redis://:hunter2@host?sentinel=main&cluster=true', 'give it sentinel or cluster, not both'],
+    ['redis://:hunter2@host?cacert=/ca.pem', 'begin it with rediss://'],
+    ['rediss://:hunter2@host?cert=/cert.pem', 'set both of its parameters cert and key'],
+    ['redis://:hunter2@host?hosts=two:26379', 'add cluster=true, or sentinel'],
+    ['redis://:hunter2@host?sentinelUser=u', 'add sentinel=<name of the primary>'],
+    ['redis://:hunter2@host?sentinel=main&cluster=true', 'set its parameter sentinel or cluster, not both'],
     ['redis://:hunter2@host?cluster=yes', 'set its parameter cluster to true'],
-    ['redis://:hunter2@host/3?cluster=true', 'leave out the number of a database'],
+    ['redis://:hunter2@host/3?cluster=true', 'remove the number of the database'],
     ['redis://:hunter2@host?sentinel=main&hosts=two', 'set its parameter hosts to names with ports'],
-    ['redis://:hunter2@host/first', 'let it end with the number of a database'],
+    ['redis://:hunter2@host/first', 'end it with the number of a database'],
     ['redis://:hunter2@host?family=5', 'set its parameter family to 4 or 6'],
   ])('says what is wrong with %s', (url, remedy) => {
     const [problem] = problems({ DATABASE_URL, REDIS_URL: url });

@@ -47,10 +47,10 @@ export function parseRedisUrl(text: string): RedisAddress {
   const [cacert, cert, key] = ['cacert', 'cert', 'key'].map((name) => parameters.get(name) || undefined);
   const isTls = url.protocol === 'rediss:';
   if (!isTls && (cacert ?? cert ?? key) !== undefined) {
-    throw new Error('let it begin with rediss://: cacert, cert and key are for TLS');
+    throw new Error('begin it with rediss://: its parameters cacert, cert and key need TLS');
   }
   if ((cert === undefined) !== (key === undefined)) {
-    throw new Error('give it both cert and key, or neither');
+    throw new Error('set both of its parameters cert and key, or neither');
   }
   const family = Number(parameters.get('family') ?? 0);
   if (![0, 4, 6].includes(family)) throw new Error('set its parameter family to 4 or 6');
@@ -59,17 +59,20 @@ export function parseRedisUrl(text: string): RedisAddress {
   if (!['true', 'false'].includes(cluster))
     throw new Error('set its parameter cluster to true, or leave it out');
   const isCluster = cluster === 'true';
-  if (sentinelName && isCluster) throw new Error('give it sentinel or cluster, not both');
+  if (sentinelName && isCluster) throw new Error('set its parameter sentinel or cluster, not both');
   if (!sentinelName && ['sentinelUser', 'sentinelPassword'].some((name) => parameters.has(name))) {
-    throw new Error('give it the parameter sentinel, the name of the primary: sentinel… are for Sentinel');
+    throw new Error('add sentinel=<name of the primary>: sentinelUser and sentinelPassword need it');
   }
   if (!sentinelName && !isCluster && parameters.has('hosts')) {
-    throw new Error('give it cluster=true, or sentinel with the name of the primary: hosts is for these');
+    throw new Error(
+      'add cluster=true, or sentinel=<name of the primary>: its parameter hosts needs one of them',
+    );
   }
   const db = Number(url.pathname.slice(1) || (parameters.get('db') ?? 0));
   if (!Number.isSafeInteger(db) || db < 0)
-    throw new Error('let it end with the number of a database, such as /0');
-  if (isCluster && db !== 0) throw new Error('leave out the number of a database: a Redis Cluster has one');
+    throw new Error('end it with the number of a database, such as /0');
+  if (isCluster && db !== 0)
+    throw new Error('remove the number of the database: a Redis Cluster has only database 0');
   const [username, password] = [url.username, url.password].map(decoded);
   const first = {
     host: bare(url.hostname) || '127.0.0.1',

@@ -148,7 +148,7 @@ function openDatabase(environment: Environment, logger: Logger, metrics: Metrics
   const onChange = (reason: string | undefined): void =>
     reason === undefined
       ? logger.info('the replica of Postgres serves lists')
-      : logger.warn('the primary serves lists: the replica of Postgres cannot', { reason });
+      : logger.warn('the replica of Postgres is not usable: the primary serves lists', { reason });
   return new Database({
     ...options,
     url: environment.databaseUrl,

@@ -92,7 +92,9 @@ export class AuditLog {
     const detail = { reason, ...(leftOut > 0 && { leftOut }) };
     this.store
       .write(tenantId, { action, target: { kind: 'route', name: route }, by, outcome: 'refused', detail })
-      .catch((err: unknown) => this.logger.warn('a refused request has no record in the audit log', { err }));
+      .catch((err: unknown) =>
+        this.logger.warn('a refused request could not be recorded in the audit log', { err }),
+      );
   }
 
   private logOf(tenantId: string): { written: number; left: number } {

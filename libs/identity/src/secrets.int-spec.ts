@@ -126,7 +126,7 @@ describe('secrets', () => {
     'have names that can be typed: not "%s"',
     async (name) => {
       await expect(secrets(one).set(acme, name, VALUE)).rejects.toThrow(
-        'That cannot name a secret: use 1 to 128',
+        'The name of the secret is not valid: use 1 to 128',
       );
     },
   );

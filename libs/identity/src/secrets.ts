@@ -151,7 +151,7 @@ function validOrigins(texts: readonly string[]): string[] {
 function assertName(name: string): void {
   if (NAME.test(name)) return;
   throw new SecretError(
-    'That cannot name a secret: use 1 to 128 letters, digits, dots, hyphens or underscores, beginning with a letter or digit.',
+    'The name of the secret is not valid: use 1 to 128 letters, digits, dots, hyphens or underscores, beginning with a letter or digit.',
     'name',
   );
 }

@@ -106,7 +106,7 @@ function addVersionCommands(agents: Command, cli: Cli): void {
   ofAgent('versions', 'list the versions of an agent, newest first').action(
     async (agent: string, options: JsonOption) => (await tenant()).listVersions(cli, agent, options),
   );
-  ofAgent('open', 'count the open tasks of an agent by the version with which they have begun').action(
+  ofAgent('open', 'count the open tasks of an agent by the version that they began with').action(
     async (agent: string, options: JsonOption) => (await tenant()).listOpenVersions(cli, agent, options),
   );
   ofAgent('next', 'give a version the label next: a share of new tasks begins with it')
@@ -124,10 +124,11 @@ function addVersionCommands(agents: Command, cli: Cli): void {
     .action(async (agent: string, options: NextCommandOptions) =>
       (await tenant()).setNextVersion(cli, agent, nextOptions(options)),
     );
-  ofAgent('promote', 'make a new stable version with the contents of the one that has the label next').action(
-    async (agent: string, options: JsonOption) => (await tenant()).promoteNext(cli, agent, options),
-  );
-  ofAgent('withdraw', 'take the label next away: all new tasks begin with the stable version')
+  ofAgent(
+    'promote',
+    'make a new stable version with the contents of the version that has the label next',
+  ).action(async (agent: string, options: JsonOption) => (await tenant()).promoteNext(cli, agent, options));
+  ofAgent('withdraw', 'remove the label next: all new tasks begin with the stable version')
     .option('--only <version>', 'only if this version has the label')
     .action(async (agent: string, { only, ...options }: JsonOption & { only?: string }) =>
       (await tenant()).withdrawNext(cli, agent, {

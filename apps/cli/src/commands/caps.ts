@@ -29,7 +29,9 @@ interface OperatorCapOptions extends OperatorOptions {
 
 /** `baton caps …`: what a tenant, and what is its own, may spend. */
 export function addCapCommands(program: Command, cli: Cli): void {
-  const caps = program.command('caps').description('what a tenant, its agents, callers and tasks may spend');
+  const caps = program
+    .command('caps')
+    .description('spending caps of a tenant, its agents, callers and tasks');
   const add = (name: string, description: string): Command =>
     caps
       .command(name)
@@ -68,7 +70,7 @@ export function addCapCommands(program: Command, cli: Cli): void {
 /** `baton tenants caps …`: what a tenant may spend, as the operator says. */
 export function addTenantCapsCommand(tenants: Command, cli: Cli): void {
   withOperatorOptions(tenants.command('caps'))
-    .description('show or change what a tenant may spend; it cannot raise this itself')
+    .description('show or change the spending caps of a tenant; the tenant cannot raise them')
     .argument('<slug>', 'slug of the tenant')
     .addOption(choice('--period <period>', 'of the cap to change', PERIODS, 'month'))
     .option('--amount <amount>', 'in the currency of the prices, such as 500')

@@ -40,7 +40,7 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
   program
     .command('doctor')
     .description(
-      'check settings, the sandbox, Postgres, row security, migrations, Redis, clocks, keys and disks; tells the remedy for each fault',
+      'check settings, the sandbox, Postgres, row security, migrations, Redis, clocks, keys and disks; prints the remedy of each fault',
     )
     .option(...JSON_OPTION)
     .action((options: JsonOption) => examine(cli, options));

@@ -87,7 +87,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     .action((options: ListOptions) => list(cli, options));
   add(
     'waiting',
-    'list the tasks that wait for an answer which the token may give, the oldest first; needs the scope agents:call',
+    'list the tasks that wait for an answer and that the token may answer, the oldest first; needs the scope agents:call',
   )
     .option('--limit <number>', `maximum number of tasks, up to ${MAX_LISTED}`, '50')
     .action((options: ServerOptions & { limit: string }) => waiting(cli, options));
@@ -134,7 +134,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
     .action((task: string, options: TraceOptions) => trace(cli, task, options));
   add(
     'effects',
-    'list what tasks have done outside of Baton, and whether it is known to have ended; needs the scope agents:write',
+    'list the effects of tasks outside of Baton, and whether the end of each is known; needs the scope agents:write',
   )
     .argument('[task]', 'id of a task (default: all tasks, those with the newest status first)')
     .addOption(
@@ -153,7 +153,7 @@ export function addTaskCommands(program: Command, cli: Cli): void {
   add('cancel', 'cancel tasks')
     .argument('<task...>', 'ids of the tasks')
     .action((ids: string[], options: ServerOptions) => cancel(cli, ids, options));
-  add('resume', 'let parked tasks go on, with the code of their agents that is there now')
+  add('resume', 'resume parked tasks with the present code of their agents')
     .argument('<task...>', 'ids of the tasks')
     .action((ids: string[], options: ServerOptions) => resume(cli, ids, options));
   ofTask('send-again', 'send the first message of a task again, as a new task in the same context').action(
@@ -161,11 +161,11 @@ export function addTaskCommands(program: Command, cli: Cli): void {
   );
   ofTask(
     'continue',
-    'go on with a failed task where it has failed, as a new task: what had finished is not done again',
+    'continue a failed task at the point of failure, as a new task; finished steps do not run again',
   ).action((task: string, options: ServerOptions) => continueTask(cli, task, options));
   ofTask(
     'fork',
-    'make a new task from any point of a task, with other input or another agent. First it says what the fork may do again',
+    'make a new task from any point of a task, with other input or another agent; first lists what the fork may repeat',
   )
     .option(
       '--at <entry>',

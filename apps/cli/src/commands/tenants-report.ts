@@ -36,7 +36,7 @@ const MAX_LISTED = 100_000;
 /** `baton tenants report`: which tenants take slots, bytes, tokens and money. */
 export function addTenantsReportCommand(tenants: Command, cli: Cli): void {
   withOperatorOptions(tenants.command('report'))
-    .description('show what every tenant takes now, and what it has used of models')
+    .description('show the present load of every tenant, and its use of models')
     .addOption(choice('--sort <column>', 'the largest first', Object.keys(COLUMNS), 'slots'))
     .option('--since <when>', 'usage since: 12h or 30d ago, or a time; rounded down to the hour', '24h')
     .option('--until <when>', 'usage until: 12h or 30d ago, or a time; rounded down to the hour')

@@ -55,7 +55,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
     });
 
   withOperatorOptions(tenants.command('list'))
-    .description('list the tenants, with the bytes that they keep in the database')
+    .description('list the tenants, with their stored bytes')
     .option('--largest', 'those first that keep most')
     .action(async (options: OperatorOptions & { largest?: boolean }) => {
       const bySlug = await withOperatorApi(cli, options, (api) =>
@@ -176,7 +176,9 @@ interface SuspendOptions extends OperatorOptions {
 function addLifecycleCommands(tenants: Command, cli: Cli): void {
   const { terminal } = cli;
   withOperatorOptions(tenants.command('suspend'))
-    .description('refuse all calls of a tenant and fire none of its schedules; its running tasks go on')
+    .description(
+      'suspend a tenant: its calls are refused and its schedules do not fire; its running tasks finish',
+    )
     .argument('<slug>', 'slug of the tenant')
     .option('--reason <text>', 'reason for its callers')
     .option('--stop', 'also cancel its running and queued tasks')

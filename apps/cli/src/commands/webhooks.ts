@@ -72,11 +72,15 @@ export function addWebhookCommands(program: Command, cli: Cli): void {
   add('test', 'call the receiver once and show its answer', '<id>').action(
     (id: string, options: ServerOptions) => test(cli, id, options),
   );
-  add('deliveries', 'list the tasks that a webhook is told of, with the last answer of its receiver', '<id>')
+  add(
+    'deliveries',
+    'list the tasks whose events a webhook gets, with the last answer of its receiver',
+    '<id>',
+  )
     .option('--limit <number>', `maximum number of tasks, up to ${MAX_LISTED}, the newest first`, '50')
     .option('--task <id>', 'only this task, with the newest requests and their answers')
     .action((id: string, options: DeliveriesOptions) => deliveries(cli, id, options));
-  add('redeliver', 'deliver again, now, what the receiver has not taken', '<id>')
+  add('redeliver', 'deliver the undelivered events again, now', '<id>')
     .option('--task <id>', 'only the events of this task')
     .action((id: string, options: ServerOptions & { task?: string }) => redeliver(cli, id, options));
   add('remove', 'remove a webhook and its undelivered events', '<id>').action(
@@ -176,7 +180,7 @@ async function deliveries(cli: Cli, id: string, options: DeliveriesOptions): Pro
     (page) => page.deliveries,
     max,
   );
-  const none = 'No task yet that the webhook is told of.';
+  const none = 'No task yet whose events the webhook gets.';
   if (options.json) printValue(cli.terminal, all);
   else {
     printTable(cli.terminal, DELIVERY_TITLES, all.map(deliveryRowOf), none);

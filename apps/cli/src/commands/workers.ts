@@ -43,7 +43,7 @@ export function addWorkersCommand(program: Command, cli: Cli): void {
     });
 }
 
-/** `baton queue`: how much work there is, and how long it waits. */
+/** `baton queue`: the number of runs in each class, and how long they wait. */
 export function addQueueCommand(program: Command, cli: Cli): void {
   withOperatorOptions(program.command('queue'))
     .description('show the waiting and running runs of all tenants, and the number of dead letters')

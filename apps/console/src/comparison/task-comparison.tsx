@@ -9,6 +9,7 @@ import type { Part } from '../components/part-view';
 import type { TenantSchemas } from '@baton/contract';
 import { lengthText } from '../a2a/task-length';
 import { StateWord } from '../components/state-word';
+import tableStyles from '../components/data-table.module.css';
 import styles from './task-comparison.module.css';
 
 type Task = TenantSchemas['Task'];
@@ -53,8 +54,8 @@ export function TaskComparison({
           ? 'They do not differ.'
           : `They differ in ${differences} of ${rows.length - 1} points.`}
       </Text>
-      <div className={styles.scroller} tabIndex={0} role="region" aria-label="Comparison">
-        <Table aria-label="Comparison" layout="fixed" className={styles.table}>
+      <div className={tableStyles.scroller} tabIndex={0} role="region" aria-label="Comparison">
+        <Table aria-label="Comparison" layout="fixed" className={tableStyles.wide}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th w="11rem" scope="col">

@@ -327,7 +327,7 @@ const userMessage = (text: string): Message =>
 function eventOf(json: string): AgentExecutionEvent {
   // oxlint-disable-next-line no-restricted-properties -- `TurnBus` wrote it
   const { payload } = StreamResponse.fromJSON(JSON.parse(json));
-  if (!payload) throw new TypeError('publish() was given an event that says nothing');
+  if (!payload) throw new TypeError('publish() got an event without content');
   return { kind: payload.$case, data: payload.value } as AgentExecutionEvent;
 }
 

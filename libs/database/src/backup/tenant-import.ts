@@ -269,7 +269,7 @@ function assertComplete(expected: Record<string, number>, found: Record<string, 
 
 const newer = (release: string): BackupError =>
   new BackupError(
-    `The export was made by release ${release}, which knows more: import it with that release.`,
+    `The export was made by release ${release} in a newer format: import it with that release.`,
   );
 
 /** What Postgres says about a row that was changed by hand. */

@@ -1,11 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
+import { nextTryAt } from '../sql/notice-tries.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import type { SpendingCap } from './cap-records.js';
-
-/** How often a receiver is tried that does not answer: the pauses double, and sum up to more than a day. */
-const MAX_TRIES = 12;
 
 /** 80 % of a cap are used. */
 export interface SpendingWarning {
@@ -16,7 +14,7 @@ export interface SpendingWarning {
   periodStart: string;
   usedMicros: number;
   warnedAt: Date;
-  /** The webhooks that have been told. */
+  /** The webhooks that have it. */
   notified: string[];
 }
 
@@ -29,7 +27,7 @@ WITH due AS MATERIALIZED (
   ORDER BY notice_at LIMIT $1 FOR UPDATE SKIP LOCKED
 )
 UPDATE spending_counts n SET notice_tries = n.notice_tries + 1,
-  notice_at = CASE WHEN n.notice_tries + 1 < ${MAX_TRIES} THEN clock_timestamp() + interval '1 minute' * power(2, n.notice_tries) END
+  notice_at = ${nextTryAt('n.notice_tries')}
 FROM due d JOIN spending_caps c ON c.tenant_id = d.tenant_id AND c.id = d.cap_id
 WHERE n.tenant_id = d.tenant_id AND n.cap_id = d.cap_id AND n.subject = d.subject AND n.period_start = d.period_start
 RETURNING n.tenant_id::text AS "tenantId", n.subject AS "usedBy", n.period_start::text AS "periodStart", n.micros::float8 AS "usedMicros",
@@ -70,7 +68,7 @@ export class SpendingWarningStore {
     return this.database.systemQuery<SpendingWarning & QueryResultRow>(CLAIM, [limit]);
   }
 
-  /** @param webhooks all that have been told @param isDone nobody is left to be told */
+  /** @param webhooks all that have it @param isDone none is left */
   async note(warning: SpendingWarning, webhooks: readonly string[], isDone: boolean): Promise<void> {
     const values = NOTE.values({ told: { warning, webhooks, isDone } });
     await this.database.tenantQuery(warning.tenantId, NOTE, values);

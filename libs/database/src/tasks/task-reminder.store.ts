@@ -1,24 +1,22 @@
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { Database, type Statement } from '../connection/database.js';
+import { nextTryAt } from '../sql/notice-tries.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { INTERRUPTED_STATES } from './task-row.js';
 
-/** How often a receiver is tried that does not answer: the pauses double, and sum up to more than a day. */
-const MAX_TRIES = 12;
-
-/** A task that waits for a person, of which webhooks are to be told. */
+/** A task that waits for a person, and the notice for the webhooks of its tenant. */
 export interface TaskReminder {
   tenantId: string;
   taskId: string;
   agentId: string;
   /** Null: the agent is built in, or was deleted. */
   agentSlug: string | null;
-  /** What the webhooks are told. */
+  /** What the notice says. */
   kind: 'reminder' | 'escalation';
   /** Since when it waits. */
   since: Date;
-  /** The webhooks that have been told. */
+  /** The webhooks that have it. */
   notified: string[];
 }
 
@@ -29,7 +27,7 @@ const escalatesAt = (at: string, reminder: string): string =>
 const escalation = (sent: string): string =>
   `'{"kind": "escalation", "tries": 0, "notified": []}'::jsonb || jsonb_strip_nulls(jsonb_build_object('sent', ${sent}))`;
 
-/** SQL of what was sent for the question, and when, with this notice. @param webhooks those that have been told */
+/** SQL of what was sent for the question, and when, with this notice. @param webhooks those that have it */
 const sentWith = (webhooks: string, isDone: string): string => `
     CASE WHEN cardinality(${webhooks}) > jsonb_array_length(reminder->'notified')
         OR ${isDone} AND NOT coalesce(reminder->'sent', '{}') ? (reminder->>'kind')
@@ -42,7 +40,7 @@ const sentWith = (webhooks: string, isDone: string): string => `
  * the escalation is due. A task that no longer asks leaves nothing. $1 limit
  */
 const CLAIM: Statement = {
-  name: 'task-reminders-claim-2',
+  name: 'task-reminders-claim-3',
   text: `
 WITH due AS MATERIALIZED (
   SELECT tenant_id, id, state IN (${INTERRUPTED_STATES}) AND active_run_id IS NULL AS asks,
@@ -51,8 +49,7 @@ WITH due AS MATERIALIZED (
 ), claimed AS (
   UPDATE tasks t SET
     reminder = CASE WHEN due.asks THEN due.reminder || jsonb_build_object('tries', (due.reminder->>'tries')::int + 1) END,
-    reminds_at = CASE WHEN due.asks THEN least(${escalatesAt('t.status_at', 'due.reminder')}, CASE WHEN (due.reminder->>'tries')::int + 1 < ${MAX_TRIES}
-      THEN clock_timestamp() + interval '1 minute' * power(2, (due.reminder->>'tries')::int) END) END
+    reminds_at = CASE WHEN due.asks THEN least(${escalatesAt('t.status_at', 'due.reminder')}, ${nextTryAt("(due.reminder->>'tries')::int")}) END
   FROM due WHERE t.tenant_id = due.tenant_id AND t.id = due.id
   RETURNING t.tenant_id, t.id, t.agent_id, t.status_at, t.reminder, due.asks
 )
@@ -102,7 +99,7 @@ export class TaskReminderStore {
     return this.database.systemQuery<TaskReminder & QueryResultRow>(CLAIM, [limit]);
   }
 
-  /** @param webhooks all that have been told @param isDone nobody is left to be told */
+  /** @param webhooks all that have it @param isDone none is left */
   async note(reminder: TaskReminder, webhooks: readonly string[], isDone: boolean): Promise<void> {
     const values = NOTE.values({ notice: { reminder, webhooks, isDone } });
     await this.database.tenantQuery(reminder.tenantId, NOTE, values);

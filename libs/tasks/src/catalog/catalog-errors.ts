@@ -63,7 +63,7 @@ export const versionErased = (name: string, version: number): ProtocolError =>
 export const presentVersion = (name: string, version: number): ProtocolError =>
   new ProtocolError(
     'conflict',
-    `version ${version} is what "${name}" is now: change the agent first, then erase the version`,
+    `version ${version} is the present version of "${name}": change the agent first, then erase this version`,
   );
 
 export const isStable = (name: string, version: number): ProtocolError =>

@@ -71,7 +71,10 @@ export class EagerStart {
   async requeue({ tenantId, taskId, runId }: EagerRun): Promise<void> {
     const run: RunKey = { tenantId, taskId, runId, attempt: 1 };
     await this.dispatcher.returnToQueue(run).catch((error: unknown) => {
-      this.logger.warn('a run could not be given back; the sweeper will enqueue it', { err: error, ...run });
+      this.logger.warn('run could not be returned to the queue; the sweeper will enqueue it', {
+        err: error,
+        ...run,
+      });
     });
   }
 }

@@ -37,7 +37,7 @@ export class CanceledStepsSweep extends RepeatedWork {
   private async undo({ tenantId, taskId }: CanceledSteps): Promise<void> {
     try {
       const undo = await this.forks.undoCanceled(tenantId, taskId);
-      if (undo) this.logger.info('a task undoes the steps of a canceled one', { tenantId, taskId, undo });
+      if (undo) this.logger.info('a task undoes the steps of a canceled task', { tenantId, taskId, undo });
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.logger.warn('steps of a canceled task are not undone yet', { err: error, tenantId, taskId });

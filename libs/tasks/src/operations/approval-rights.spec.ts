@@ -37,7 +37,7 @@ describe('who answers a task that waits for approval', () => {
   it('is nobody where messages may come from a model, which could approve its own calls', () => {
     const rules = { ...SPEC_RULES, approvals: 'refused' as const };
     const caller = { principal: MINE, scopes: ALL, rules };
-    expect(() => approverFor(caller, asking(MINE.key, {}))).toThrow(/which only a person gives/);
+    expect(() => approverFor(caller, asking(MINE.key, {}))).toThrow(/a person must give it/);
     expect(approverFor(caller, asking(MINE.key))).toBeUndefined();
   });
 
@@ -53,7 +53,7 @@ describe('who answers a task that waits for approval', () => {
   });
 
   it('is not its owner where an agent asks for somebody else, nor anybody where the owner is not known', () => {
-    const other = /somebody other than its owner/;
+    const other = /another principal than its owner/;
     expect(answer(MINE, ALL, asking(MINE.key, {}, { by: 'other' }))).toMatch(other);
     expect(answer(MINE, ALL, asking(null, { by: 'other' }))).toMatch(other);
     expect(answer(MINE, ALL, asking('token:other', { by: 'other' }))).toBe(MINE.key);

@@ -22,7 +22,7 @@ export function approverFor(
   if (rules?.approvals === 'refused') {
     throw new ProtocolError(
       'unsupported-operation',
-      'message.taskId: the task waits for approval, which only a person gives: in the console, or where the client asks the person',
+      'message.taskId: the task waits for approval: a person must give it, in the console or in a client that asks the person',
     );
   }
   const asked = approvalsOf(status) ?? [];
@@ -40,7 +40,10 @@ export function approverFor(
     );
   }
   if (asked.some(({ by }) => by === 'other') && (owner === null || owner === principal.key)) {
-    throw new ProtocolError('forbidden', 'The task waits for the approval of somebody other than its owner');
+    throw new ProtocolError(
+      'forbidden',
+      'The task waits for the approval of another principal than its owner',
+    );
   }
   return { principal: principal.key, at: clock.date().toISOString() };
 }

@@ -15,7 +15,7 @@ export async function getExtendedAgentCard({
 }: CardCall): Promise<AgentCard> {
   const extended = extendAgent(agent);
   if (!extended) {
-    throw new ProtocolError(rules.extendedCard, 'This agent has no extended card: its card has all there is');
+    throw new ProtocolError(rules.extendedCard, 'This agent has no extended card: read its public card');
   }
   const enough = agent.definition.extended?.scopes;
   if (enough) requireScope(enough, scopes);

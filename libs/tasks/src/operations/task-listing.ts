@@ -225,7 +225,7 @@ export class TaskListing {
   async tenantOf(taskId: string): Promise<string> {
     const [slug, ...others] = await this.tasks.tenantsOf(taskId);
     if (slug === undefined)
-      throw new ProtocolError('not-found', 'No tenant has such a task, or it is past its retention');
+      throw new ProtocolError('not-found', 'There is no such task, or retention has deleted it');
     if (others.length === 0) return slug;
     throw ProtocolError.invalidParams(
       'id',

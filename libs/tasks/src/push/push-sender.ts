@@ -147,7 +147,9 @@ export class PushSender {
       });
       if (!hasEnded) await this.deliveries.release(config);
     } catch (error) {
-      log.warn('push config left to the end of its lease', { err: error });
+      log.warn('push config could not be returned; another worker takes it when its lease ends', {
+        err: error,
+      });
     }
   }
 
@@ -374,7 +376,7 @@ export class PushSender {
     if (!state) return false;
     this.metrics.of(DELIVERIES).inc({ outcome: state === 'active' ? 'failed' : state });
     if (state === 'active') log.info('push delivery failed', { status, error, failures, retryMs });
-    else log.warn('push config is over', { state, status, error, failures });
+    else log.warn('push config has ended', { state, status, error, failures });
     return true;
   }
 
@@ -385,7 +387,7 @@ export class PushSender {
     const state = await this.deliveries.postpone(config, { error, waitMs, giveUpHours });
     if (state === 'dead') {
       this.metrics.of(DELIVERIES).inc({ outcome: state });
-      log.warn('push config is over', { state, error });
+      log.warn('push config has ended', { state, error });
     }
     return state !== undefined;
   }

@@ -81,7 +81,7 @@ export class PushWorker extends RepeatedWork implements BeforeApplicationShutdow
     await Promise.race([Promise.all(this.deliveries), graceOver.catch(() => undefined)]);
     grace.abort();
     if (this.deliveries.size > 0) {
-      this.logger.info('giving back push configs', { configs: this.deliveries.size });
+      this.logger.info('returning push configs', { configs: this.deliveries.size });
       this.abort.abort();
     }
     await Promise.all([...this.deliveries, closed]);

@@ -113,7 +113,8 @@ export class Sweeper extends RepeatedWork {
   /** Runs that other code had parked go on. @returns how many */
   private async resumeParked(): Promise<number> {
     const count = await this.runs.wakeParked(this.environment.leaseMs * LIVE_LEASES, LIMIT);
-    if (count > 0) this.logger.info('parked runs go on: the code of their agent has changed', { count });
+    if (count > 0)
+      this.logger.info('parked runs are resumed: the code of their agent has changed', { count });
     return count;
   }
 

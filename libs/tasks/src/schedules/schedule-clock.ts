@@ -58,7 +58,11 @@ export class ScheduleClock extends RepeatedWork {
       if (await this.advancer.advance(due)) this.remind(due);
       return true;
     } catch (error) {
-      this.logger.warn('schedule left to the next sweep', { err: error, tenantId, scheduleId: id });
+      this.logger.warn('schedule could not be advanced; the next sweep advances it', {
+        err: error,
+        tenantId,
+        scheduleId: id,
+      });
       return false;
     }
   }
@@ -71,7 +75,11 @@ export class ScheduleClock extends RepeatedWork {
       // A schedule without a next time, or one that was deleted, needs no ticks.
       if (nextAt === null || (!due && !nextAt)) await this.messaging.stopTicks(id);
     } catch (error) {
-      this.logger.warn('tick of a schedule left to the sweep', { err: error, tenantId, scheduleId: id });
+      this.logger.warn('tick of a schedule was not stored; the sweep fires the schedule', {
+        err: error,
+        tenantId,
+        scheduleId: id,
+      });
     }
   }
 

@@ -87,7 +87,10 @@ export class Schedules {
       if (isNew) await this.updateTicks(changed);
       return changed;
     }
-    throw new ProtocolError('internal', 'The schedule was changed too often at the same time: send it again');
+    throw new ProtocolError(
+      'internal',
+      'Other requests changed the schedule at the same time: send the change again',
+    );
   }
 
   /** Delete the schedule. Its tasks stay. Throws `not-found`. */

@@ -55,7 +55,7 @@ export class DeadPushes {
   async redeliverAnywhere(taskId: string, configId: string | undefined, by: Actor): Promise<string[]> {
     const tenantId = await this.store.findTenant(taskId);
     if (tenantId !== undefined) return this.revive({ tenantId, taskId }, configId, by);
-    throw new ProtocolError('not-found', 'No push config of this task was given up');
+    throw new ProtocolError('not-found', 'This task has no push config that was given up');
   }
 
   private async revive(

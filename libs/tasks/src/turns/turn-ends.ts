@@ -99,7 +99,11 @@ export class TurnEnds {
       const open = await this.taskTree.openChildren(tenantId, taskId);
       await Promise.all(open.map(async (child) => this.cancel(tenantId, null, child)));
     } catch (error) {
-      this.logger.warn('children not canceled; the sweep will do it', { err: error, tenantId, taskId });
+      this.logger.warn('children could not be canceled; the sweep will cancel them', {
+        err: error,
+        tenantId,
+        taskId,
+      });
     }
   }
 
@@ -108,7 +112,11 @@ export class TurnEnds {
     await retryTransient(() => this.tasks.wakeSignedIn(tenantId, taskId), {
       signal: AbortSignal.timeout(WAKE_MS),
     }).catch((err: unknown) => {
-      this.logger.warn('not woken after a sign-in; its time will do it', { err, tenantId, taskId });
+      this.logger.warn('tasks could not be woken after a sign-in; they wake at their time', {
+        err,
+        tenantId,
+        taskId,
+      });
     });
   }
 
@@ -119,7 +127,11 @@ export class TurnEnds {
     try {
       if (await this.taskTree.wake(tenantId, parentTaskId)) this.dispatcher.refill();
     } catch (error) {
-      this.logger.warn('not woken; the sweep will do it', { err: error, tenantId, taskId: parentTaskId });
+      this.logger.warn('waiting runs could not be woken; the sweep will wake them', {
+        err: error,
+        tenantId,
+        taskId: parentTaskId,
+      });
     }
   }
 

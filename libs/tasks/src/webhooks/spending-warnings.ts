@@ -5,10 +5,7 @@ import { Injectable } from '@nestjs/common';
 import { v5 as uuidOf } from 'uuid';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { SweepLeader } from '../core/sweep-leader.js';
-import { WebhookNotices } from './webhook-notices.js';
-
-/** Warnings of one look. */
-const SLICE = 20;
+import { type WebhookNotice, WebhookNotices } from './webhook-notices.js';
 
 /**
  * Says that 80 % of a spending cap are used, once for each period: to the webhooks of the tenant, as an event of the type
@@ -29,14 +26,10 @@ export class SpendingWarnings extends RepeatedWork {
   }
 
   async runOnce(): Promise<void> {
-    for (;;) {
-      const due = await this.store.claim(SLICE);
-      await Promise.all(due.map((warning) => this.tell(warning)));
-      if (due.length < SLICE) return;
-    }
+    await this.webhooks.sendDue(this.store, (warning) => this.noticeOf(warning));
   }
 
-  private async tell(warning: SpendingWarning): Promise<void> {
+  private async noticeOf(warning: SpendingWarning): Promise<WebhookNotice> {
     const { tenantId, cap, usedBy, periodStart, usedMicros, notified } = warning;
     // The same at each try: there is one record, and a receiver knows a repetition.
     const id = uuidOf(`${usedBy} ${periodStart}`, cap.id);
@@ -55,17 +48,16 @@ export class SpendingWarnings extends RepeatedWork {
       },
     });
     const { modelPricesCurrency } = this.environment;
-    const told = await this.webhooks.tell({
+    return {
       tenantId,
       notified,
-      // A webhook of some agents is told of the caps of these agents only.
+      // A webhook that names agents gets the warnings of their caps only.
       isFor: ({ agents }) => agents.length === 0 || (cap.kind === 'agent' && agents.includes(cap.name)),
       requestFor: (webhookId) => ({
         id: `spending:${webhookId}:${id}`,
         body: JSON.stringify(bodyOf(warning, webhookId, modelPricesCurrency)),
       }),
-    });
-    await this.store.note(warning, told.notified, told.isDone);
+    };
   }
 }
 

@@ -6,10 +6,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { SweepLeader } from '../core/sweep-leader.js';
 import { reminderBody } from '../push/webhook-payload.js';
-import { WebhookNotices } from './webhook-notices.js';
-
-/** Reminders of one look. */
-const SLICE = 20;
+import { type WebhookNotice, WebhookNotices } from './webhook-notices.js';
 
 /**
  * Reminds of tasks that wait for a person, and escalates them: `reminders` of the agent says after which time. The webhooks of the tenant
@@ -31,22 +28,18 @@ export class TaskReminders extends RepeatedWork {
   }
 
   async runOnce(): Promise<void> {
-    for (;;) {
-      const due = await this.store.claim(SLICE);
-      await Promise.all(due.map((reminder) => this.tell(reminder)));
-      if (due.length < SLICE) return;
-    }
+    await this.webhooks.sendDue(this.store, (reminder) => this.noticeOf(reminder));
   }
 
-  private async tell(reminder: TaskReminder): Promise<void> {
+  private async noticeOf(reminder: TaskReminder): Promise<WebhookNotice | undefined> {
     const { tenantId, taskId, since, kind, agentId, agentSlug, notified } = reminder;
     const stored = await this.tasks.get(tenantId, taskId, { historyLength: 0, artifacts: false });
     const status = stored?.task.status;
     // It was answered meanwhile. The next status clears what is due.
-    if (!stored || !status || !isInterrupted(status.state)) return;
-    if (Date.parse(status.timestamp ?? '') !== since.getTime()) return;
+    if (!stored || !status || !isInterrupted(status.state)) return undefined;
+    if (Date.parse(status.timestamp ?? '') !== since.getTime()) return undefined;
     const { publicUrl } = this.environment;
-    const told = await this.webhooks.tell({
+    return {
       tenantId,
       notified,
       isFor: ({ agents, states }) =>
@@ -57,7 +50,6 @@ export class TaskReminders extends RepeatedWork {
         body: reminderBody({ ...reminder, webhookId, publicUrl }, stored.sequence, stored.task),
         taskId,
       }),
-    });
-    await this.store.note(reminder, told.notified, told.isDone);
+    };
   }
 }

@@ -7,19 +7,28 @@ import { callOnce } from '../push/call-once.js';
 import { type Delivery, DeliverySigner } from '../push/delivery-signer.js';
 
 const CALL_MS = 10_000;
+/** Notices that are claimed together. */
+const SLICE = 20;
 
-/** What the webhooks of a tenant are told, besides the events of tasks. */
+/** A notification for the webhooks of a tenant that is no event of a task. */
 export interface WebhookNotice {
   tenantId: string;
-  /** The webhooks that have been told. */
+  /** The webhooks that have it. */
   notified: readonly string[];
-  /** Whether a webhook is to be told. */
+  /** Whether a webhook wants it. */
   isFor(webhook: NotifiedWebhook): boolean;
   /** Its request: the same at each try. */
   requestFor(webhookId: string): Pick<Delivery, 'id' | 'body' | 'taskId'>;
 }
 
-/** Tells the webhooks of tenants what is no event of a task: one request each, which the caller repeats later. */
+/** Where notices are kept that are due. What is claimed is due again later, unless `note` says that it is done. */
+export interface DueNotices<Due> {
+  claim(limit: number): Promise<Due[]>;
+  /** @param webhooks all that have it @param isDone none is left */
+  note(due: Due, webhooks: readonly string[], isDone: boolean): Promise<void>;
+}
+
+/** Notifies the webhooks of tenants: one request each. A webhook that does not answer gets it again when the notice is due again. */
 @Injectable()
 export class WebhookNotices {
   constructor(
@@ -32,15 +41,37 @@ export class WebhookNotices {
   ) {}
 
   /**
-   * Calls each webhook that was not told yet.
-   * @returns all that have been told, and whether nobody is left
+   * Sends all notices that are due.
+   * @param noticeOf makes the notice. Undefined: it is out of date
    */
-  async tell(notice: WebhookNotice): Promise<{ notified: string[]; isDone: boolean }> {
+  async sendDue<Due>(
+    store: DueNotices<Due>,
+    noticeOf: (due: Due) => Promise<WebhookNotice | undefined>,
+  ): Promise<void> {
+    for (;;) {
+      const claimed = await store.claim(SLICE);
+      await Promise.all(
+        claimed.map(async (due) => {
+          const notice = await noticeOf(due);
+          if (!notice) return;
+          const { notified, isDone } = await this.notify(notice);
+          await store.note(due, notified, isDone);
+        }),
+      );
+      if (claimed.length < SLICE) return;
+    }
+  }
+
+  /**
+   * Calls each webhook that does not have it yet.
+   * @returns all that have it, and whether none is left
+   */
+  private async notify(notice: WebhookNotice): Promise<{ notified: string[]; isDone: boolean }> {
     const webhooks = (await this.webhooks.enabled(notice.tenantId)).filter((each) => notice.isFor(each));
     const left = webhooks.filter(({ id }) => !notice.notified.includes(id));
     const answers = await Promise.all(left.map((webhook) => this.deliver(webhook, notice)));
-    const told = left.filter((_, i) => answers[i]).map(({ id }) => id);
-    return { notified: [...notice.notified, ...told], isDone: told.length === left.length };
+    const reached = left.filter((_, i) => answers[i]).map(({ id }) => id);
+    return { notified: [...notice.notified, ...reached], isDone: reached.length === left.length };
   }
 
   /** @returns whether the receiver has taken it */
@@ -57,7 +88,7 @@ export class WebhookNotices {
       const fetch = calls.fetchWithin({ timeoutMs: CALL_MS });
       return (await callOnce(fetch, url, headers, String(request.body))).delivered;
     } catch (error) {
-      this.logger.warn('a webhook could not be told', { err: error, tenantId, webhookId });
+      this.logger.warn('webhook could not be notified', { err: error, tenantId, webhookId });
       return false;
     }
   }

@@ -404,7 +404,7 @@ export class TurnStream {
 /** Fills in fields that the executor left out. */
 function outputOf(event: unknown): AgentOutput {
   const { payload } = StreamResponse.fromJSON(event);
-  if (!payload) throw new TypeError('publish() was given an event that says nothing');
+  if (!payload) throw new TypeError('publish() got an event without content');
   return payload;
 }
 

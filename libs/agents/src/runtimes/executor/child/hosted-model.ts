@@ -206,7 +206,8 @@ function withBase64(message: ModelChatMessage): ModelChatMessage {
     ...message,
     content: message.content.map((part) => {
       const { data } = part;
-      if (data instanceof URL) throw new TypeError('a file for a model has its bytes as data, not a URL');
+      if (data instanceof URL)
+        throw new TypeError('a file for a model must have its bytes as data, and no URL');
       return data instanceof Uint8Array ? { ...part, data: Buffer.from(data).toString('base64') } : part;
     }),
   };

@@ -33,7 +33,7 @@ export class TurnBus extends DefaultExecutionEventBus {
     const json = jsonOf(event, this.activated());
     const { maxEventBytes } = this.sink;
     if (json.length > maxEventBytes || Buffer.byteLength(json) > maxEventBytes) {
-      throw new RangeError(`publish() was given an event of more than ${maxEventBytes} bytes of JSON`);
+      throw new RangeError(`publish() got an event of more than ${maxEventBytes} bytes of JSON`);
     }
     this.sink.event(json);
     super.publish(event);

@@ -21,7 +21,7 @@ describe('an address that a server wants a person to open', () => {
     'http://[fd00::1]/',
   ])('is refused if it leads inside: %s', (url) => {
     expect(() => questionsOf(asks(url), SERVER)).toThrow(
-      /it asks a person for what Baton can not ask: the address .* inside of a network/,
+      /it asks a person a question that Baton cannot show: the address .* inside of a network/,
     );
   });
 

@@ -54,7 +54,7 @@ function isForm(schema: unknown): schema is JsonObject {
 }
 
 const unfit = (what: string): McpFailure =>
-  new McpFailure('error', `it asks a person for what Baton can not ask: ${what}`);
+  new McpFailure('error', `it asks a person a question that Baton cannot show: ${what}`);
 
 /** The id of a question among those of its call. */
 export const questionId = (key: string): string =>
