@@ -12,10 +12,9 @@ const OWN_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]
 type AskedOrigin = Pick<CallRequest, 'host' | 'protocol' | 'socket' | 'isGrpc'>;
 
 /**
- * The URL at which callers reach this server. Cards contain it. Where nobody has set one it is the origin that the request
- * came to, because some clients demand that a card stays at its own origin. A call of gRPC says only the name; the port of HTTP
- * is the one that this server listens on. A URL of `localhost` counts as none: it is
- * the default, also that of `docker compose`, and it is right for few callers.
+ * The URL at which callers reach this server. Cards contain it. Without PUBLIC_URL it is the origin of the request, because some
+ * clients demand that a card names the origin that it came from. A gRPC call has only the name of the host: the port is that of HTTP
+ * on this server. A PUBLIC_URL of `localhost` counts as none: it is the default, also in `docker compose`, and wrong for most callers.
  */
 @Injectable()
 export class PublicUrl {
@@ -36,7 +35,7 @@ export class PublicUrl {
     this.grpcAddress = isNamed && !grpcPublicAddress.startsWith('localhost:') ? grpcPublicAddress : undefined;
   }
 
-  /** The one for everybody, without a slash at the end. */
+  /** The URL for all callers, without a slash at the end. */
   get value(): string {
     return this.url;
   }
@@ -47,9 +46,8 @@ export class PublicUrl {
   }
 
   /**
-   * The one for this caller, without a slash at the end. The host that a request names may be anything: nothing but the
-   * answer to this request may depend on it (`isShared`). What is signed goes further than the answer, so a card with a
-   * signature names only a host that is this machine's without doubt.
+   * The URL for this caller, without a slash at the end. A request can name any host: only the answer to this request may depend on
+   * it (`isShared`). A signed card can travel further than the answer, so it names only a host that is certainly this machine.
    */
   of(request: AskedOrigin): string {
     if (this.isSet) return this.url;
@@ -62,7 +60,7 @@ export class PublicUrl {
     return beside.origin;
   }
 
-  /** Whether caches between here and the callers may show others what was made for this caller. */
+  /** Whether a shared cache may serve the answer for this caller to others. */
   isShared(request: AskedOrigin): boolean {
     return this.of(request) === this.url;
   }
@@ -81,7 +79,7 @@ export class PublicUrl {
     return `${new URL(url).hostname}:${String(this.grpcPort)}`;
   }
 
-  /** With `PORT=0` the port is known only now; a URL that was configured stays as it is. */
+  /** Call it when the ports are open: with `PORT=0` they are known only then. A configured URL stays. */
   listening(port: number, grpcPort?: number): void {
     if (this.grpcPort === 0) this.grpcPort = grpcPort;
     const url = new URL(this.url);

@@ -1179,7 +1179,7 @@ describe('a call of another agent', () => {
     children: { call: (_, request) => Promise.resolve(child(request) as never) },
     limits: { depth: 5, tasks: 50 },
     models: undefined as never,
-    tools: { use: undefined as never, lookAt: undefined as never, close: () => Promise.resolve() },
+    tools: { use: undefined as never, pollTask: undefined as never, close: () => Promise.resolve() },
   });
   const childIn = (state: TaskState, text: string) => ({
     depth: 1,

@@ -66,7 +66,7 @@ export interface TurnStepPorts {
   /** Maximum depth of a child below the first task, and maximum number of tasks below it. */
   limits: { depth: number; tasks: number };
   models: Pick<TurnModels, 'allow' | 'call' | 'check'>;
-  tools: Pick<TurnTools, 'use' | 'lookAt' | 'close'>;
+  tools: Pick<TurnTools, 'use' | 'pollTask' | 'close'>;
 }
 
 /** The members of every entry of the journal. */
@@ -512,7 +512,7 @@ export class TurnSteps {
     if (wakeInMs <= 0) return;
     for (const { step, stored } of calls) {
       const keep = (remote: RemoteCall): Promise<void> => this.keepRemote(step, { ...stored, remote });
-      const waiting = await ports.tools.lookAt(turn, stored, keep, signal);
+      const waiting = await ports.tools.pollTask(turn, stored, keep, signal);
       if (!waiting) return;
       wakeInMs = Math.min(wakeInMs, waiting.waitMs);
       const { said } = waiting;

@@ -149,11 +149,11 @@ export class TurnTools {
   }
 
   /**
-   * Looks at a call whose server goes on with it, without opening the tools.
+   * Polls a call that its server works on, without opening the tools.
    * @param settings of the server, as they were stored
-   * @returns undefined: there is news of it
+   * @returns undefined: its state has changed
    */
-  async lookAt(
+  async pollTask(
     turn: Turn,
     { remote, settings }: StoredRemoteCall,
     keep: (remote: RemoteCall) => Promise<void>,
@@ -166,7 +166,7 @@ export class TurnTools {
       // The code has the settings.
       return undefined;
     }
-    return this.sources.lookAt(turn, config, remote, keep, signal);
+    return this.sources.pollTask(turn, config, remote, keep, signal);
   }
 
   private open(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<OpenTools> {

@@ -173,7 +173,7 @@ export class LlmRuntime implements AgentRuntime {
     for (const { call, remote } of calls) {
       if (!remote?.task) return;
       const keep = (kept: RemoteCall): Promise<void> => conversation.addRemoteCall(call, kept);
-      const waiting = await this.sources.lookAt(turn, config, remote, keep, signal);
+      const waiting = await this.sources.pollTask(turn, config, remote, keep, signal);
       if (!waiting) return;
       wakeInMs = Math.min(wakeInMs, waiting.waitMs);
       const { said } = waiting;

@@ -105,7 +105,7 @@ export interface ToolCallContext {
   checkForm?: (schema: JsonSchema, value: unknown) => Promise<string | undefined>;
 }
 
-/** A call with which its server goes on by itself: the pause before the next look, and what the server says. */
+/** A call that its server works on by itself: the pause before the next poll, and the message of the server. */
 export interface WaitingCall {
   waitMs: number;
   said?: string;
@@ -116,10 +116,10 @@ export interface ToolSource {
   /** Rejects with an `AgentFailure` if the turn can not run without the tools. */
   open(turn: Turn, config: LlmConfig, signal: AbortSignal): Promise<OpenTools>;
   /**
-   * Looks at a call whose server goes on with it, without opening the tools.
-   * @returns undefined: there is news of it, or it is none of this source
+   * Polls a call that its server works on, without opening the tools.
+   * @returns undefined: its state has changed, or it is no call of this source
    */
-  lookAt?(
+  pollTask?(
     turn: Turn,
     config: LlmConfig,
     kept: RemoteCall,
@@ -128,7 +128,7 @@ export interface ToolSource {
   ): Promise<WaitingCall | undefined>;
 }
 
-/** What a tool server says about the use of its tools. */
+/** The instructions of a tool server for the use of its tools. */
 export interface ServerInstructions {
   server: string;
   text: string;
@@ -137,7 +137,7 @@ export interface ServerInstructions {
 export interface OpenTools {
   tools: AgentTool[];
   instructions?: readonly ServerInstructions[];
-  /** What the model must know of the tools in this turn: sentences of Baton. */
+  /** Sentences of Baton about the tools in this turn, for the model. */
   notes?: readonly string[];
   /** Unset: no tool links resources. */
   readResource?: ReadResource;
@@ -148,10 +148,10 @@ export interface OpenTools {
 export class ToolSources {
   constructor(private readonly sources: readonly ToolSource[]) {}
 
-  /** As of one source. */
-  async lookAt(...look: Parameters<NonNullable<ToolSource['lookAt']>>): Promise<WaitingCall | undefined> {
+  /** Polls the call at the source that has made it. */
+  async pollTask(...call: Parameters<NonNullable<ToolSource['pollTask']>>): Promise<WaitingCall | undefined> {
     for (const source of this.sources) {
-      const found = await source.lookAt?.(...look);
+      const found = await source.pollTask?.(...call);
       if (found) return found;
     }
     return undefined;

@@ -1,4 +1,4 @@
-import { type LinkPorts, waysTo } from './links.js';
+import { type LinkPorts, linksTo } from './links.js';
 import type { RemoteMcpServer } from './mcp-config.js';
 import { isTransient, wasNotStarted } from './mcp-failure.js';
 import { ModernConnection } from './modern-connection.js';
@@ -11,7 +11,7 @@ export async function cancelAtServer(
   signal: AbortSignal,
 ): Promise<boolean> {
   try {
-    const { modern } = await waysTo(config, ports);
+    const { modern } = await linksTo(config, ports);
     if (!modern) return true;
     const { connectTimeout, timeout } = config;
     await new ModernConnection({ ...modern, connectTimeout, timeout }).cancelTask(taskId, signal);

@@ -1,4 +1,4 @@
-import { type LinkPorts, waysTo } from './links.js';
+import { type LinkPorts, linksTo } from './links.js';
 import type { McpServerConfig } from './mcp-config.js';
 import { McpConnection } from './mcp-connection.js';
 import { isTransient, McpFailure } from './mcp-failure.js';
@@ -18,7 +18,7 @@ export async function connectionTo(
   signal: AbortSignal,
   onError: (error: Error) => void = () => undefined,
 ): Promise<McpConnection | ModernConnection> {
-  const { links, modern } = await waysTo(config, ports);
+  const { links, modern } = await linksTo(config, ports);
   const { connectTimeout, timeout } = config;
   const older = () => new McpConnection({ links, connectTimeout, timeout, onError });
   if (!modern || known === 'legacy') return older();

@@ -35,15 +35,15 @@ export interface LinkPorts {
   signedIn?: SignedInFetch | undefined;
 }
 
-/** The ways to a server: links for the revisions with sessions, the preferred one first, and what a modern server is called with. */
-export interface ServerWays {
+/** How to reach a server: links for the revisions with sessions, the preferred one first, and how to call a modern server. */
+export interface ServerLinks {
   links: (() => Link)[];
   /** Unset: the server is a program, or its settings name an older transport. */
   modern?: { url: string; headers: Record<string, string>; send: FetchLike };
 }
 
-/** Throws an Error with a plain reason. */
-export async function waysTo(config: McpServerConfig, ports: LinkPorts): Promise<ServerWays> {
+/** Reads the secrets of a server and makes its links. Throws an Error with a plain reason. */
+export async function linksTo(config: McpServerConfig, ports: LinkPorts): Promise<ServerLinks> {
   if ('command' in config) {
     const { log, secrets } = ports;
     const line = await programOf(config, ports);
@@ -79,7 +79,7 @@ function kindsOf({ transport }: RemoteMcpServer): HttpKind[] {
   return transport === undefined ? ['http', 'sse'] : [transport];
 }
 
-/** What a server of the settings starts, with its secrets. Throws an Error with a plain reason. */
+/** The command of a server with its secrets. Throws an Error with a plain reason. */
 export async function programOf(
   { command, args, env: variables }: StdioMcpServer,
   ports: Pick<LinkPorts, 'environment' | 'secrets'>,
@@ -92,7 +92,7 @@ export async function programOf(
   return { command, args, env };
 }
 
-/** Where the log of a program goes: that of the turn which uses it. */
+/** The log of the turn that uses a program. */
 export interface ProgramLog {
   log: Logger;
   redactor: Redactor;

@@ -30,9 +30,9 @@ import { fits, type McpServerConfig, type StdioMcpServer } from './mcp-config.js
 import { isTransient, isUnknown, McpFailure, serverFailure, whyUnusable } from './mcp-failure.js';
 import type { McpConnection } from './mcp-connection.js';
 import { ModernConnection } from './modern-connection.js';
-import { signedInFetch, waysTo } from './links.js';
+import { signedInFetch, linksTo } from './links.js';
 import type { RemoteCall } from '../remote-call.js';
-import { lookAt, RemoteToolCall } from './remote-tool-call.js';
+import { pollTask, RemoteToolCall } from './remote-tool-call.js';
 import type { ServerEras } from './server-eras.js';
 import { type ListedTool, ToolList } from './tool-list.js';
 import { TotalLimit } from './total-limit.js';
@@ -160,7 +160,7 @@ const lostState = (server: string): string =>
  * Looks at the task of a call without opening all servers.
  * @returns undefined: it has ended, it asks, or its server is no longer in the settings
  */
-export async function lookAtCall(
+export async function pollCall(
   turn: Turn,
   { tools }: LlmConfig,
   kept: RemoteCall,
@@ -172,11 +172,11 @@ export async function lookAtCall(
   const config = tools.mcp.find(({ name }) => name === kept.server);
   if (!config || !('url' in config) || config.url !== kept.url) return undefined;
   try {
-    const { modern } = await waysTo(config, { outbound, secrets, environment, log: logger });
+    const { modern } = await linksTo(config, { outbound, secrets, environment, log: logger });
     if (!modern) return undefined;
     const { connectTimeout, timeout } = config;
     const connection = new ModernConnection({ ...modern, connectTimeout, timeout });
-    const { state, waitMs } = await lookAt(connection, kept, keep, signal);
+    const { state, waitMs } = await pollTask(connection, kept, keep, signal);
     if (!state) return { waitMs };
     if (state.status !== 'working') return undefined;
     const { statusMessage } = state;

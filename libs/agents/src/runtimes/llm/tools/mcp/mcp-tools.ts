@@ -38,14 +38,14 @@ export class McpTools implements ToolSource, OnApplicationShutdown {
     return openServers(turn, config, { environment, logger, metrics, eras, programs }, signal);
   }
 
-  async lookAt(
+  async pollTask(
     turn: Turn,
     config: LlmConfig,
     kept: RemoteCall,
     keep: (call: RemoteCall) => Promise<void>,
     signal: AbortSignal,
   ): Promise<WaitingCall | undefined> {
-    const { lookAtCall } = await import('./mcp-servers.js');
-    return lookAtCall(turn, config, kept, keep, this, signal);
+    const { pollCall } = await import('./mcp-servers.js');
+    return pollCall(turn, config, kept, keep, this, signal);
   }
 }

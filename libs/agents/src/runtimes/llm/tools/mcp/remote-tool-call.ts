@@ -11,14 +11,14 @@ import type { ModernConnection, RemoteTaskState } from './modern-connection.js';
 import type { ListedTool } from './tool-list.js';
 import { answersTo, questionsOf, requestsOf } from './tool-questions.js';
 
-/** How long a call keeps its slot while its server works on a task. After that the run is suspended between two looks. */
+/** How long a call keeps its slot while its server works on a task. Then the run is suspended between two polls. */
 const HOLD_MS = 2_000;
-/** Between two looks at a task, in ms: at least what the server says, and more the longer the task takes. */
+/** Pause between two polls of a task, in ms: at least what the server asks for, and longer for a long task. */
 const MIN_PAUSE_MS = 500;
 const MAX_PAUSE_MS = 60_000;
 const MAX_INTERVAL_MS = 10 * 60_000;
 const RETRY_MS = 30_000;
-/** A server that can not be reached for longer has lost the task. */
+/** A server that is unreachable for longer has lost the task. */
 const MAX_UNREACHABLE_MS = 60 * 60_000;
 /** A task that works on after its time is given up this much later. */
 const AFTER_TTL_MS = 60_000;
@@ -109,13 +109,13 @@ export class RemoteToolCall {
     return this.send(input, requestState === undefined ? {} : { requestState });
   }
 
-  /** Reads the state of the task until it has ended, or until a look is worth a pause without a slot. */
+  /** Polls the task until it has ended, or until the pause before the next poll is long enough to give the slot back. */
   private async follow(task: RemoteTask): Promise<unknown> {
     const { connection } = this.options;
     const { signal, report } = this.context;
     const began = Date.now();
     for (;;) {
-      const { state, waitMs } = await lookAt(connection, this.current, (kept) => this.store(kept), signal);
+      const { state, waitMs } = await pollTask(connection, this.current, (kept) => this.store(kept), signal);
       if (!state) throw new Suspension([], waitMs);
       if (state.statusMessage !== undefined) report?.(this.options.redact(state.statusMessage));
       if (state.status === 'completed') return state.result;
@@ -142,7 +142,7 @@ export class RemoteToolCall {
     return true;
   }
 
-  /** What a person has answered. Throws `ApprovalsPending` if nobody has, or if an answer is not valid. */
+  /** The answers of a person. Throws `ApprovalsPending` if there are none, or if one is not valid. */
   private async responsesTo(
     questions: Readonly<Record<string, ToolQuestion>>,
     kept: RemoteCall,
@@ -182,7 +182,7 @@ export class RemoteToolCall {
     await this.context.keep?.(kept);
   }
 
-  /** Tells the server that nobody waits for its task. Never rejects. */
+  /** Cancels the task at the server. Never rejects. */
   private async cancel(): Promise<void> {
     const { taskId } = this.kept?.task ?? {};
     if (taskId === undefined || this.options.isShared) return;
@@ -191,11 +191,11 @@ export class RemoteToolCall {
 }
 
 /**
- * Looks at the task of a call. Rejects with an McpFailure if the task is gone or its server is lost.
- * @param store stores the call. Only a change between reachable and not is stored
- * @returns the state and the pause before the next look, in ms; without a state the server can not be reached for now
+ * Polls the task of a call. Rejects with an McpFailure if the task is gone or its server is lost.
+ * @param store stores the call. It is called when the server becomes unreachable, or reachable again
+ * @returns the state, and the pause before the next poll in ms; no state: the server is unreachable for now
  */
-export async function lookAt(
+export async function pollTask(
   connection: ModernConnection,
   kept: RemoteCall,
   store: (kept: RemoteCall) => Promise<void>,
@@ -218,8 +218,8 @@ export async function lookAt(
   }
   if (unreachableSince !== undefined) await store({ ...others, task });
   const age = clock.now() - Date.parse(task.receivedAt);
-  const patient = Math.min(Math.max(age / 10, MIN_PAUSE_MS), MAX_PAUSE_MS);
-  const waitMs = Math.min(Math.max(state.pollIntervalMs, patient), MAX_INTERVAL_MS);
+  const pause = Math.min(Math.max(age / 10, MIN_PAUSE_MS), MAX_PAUSE_MS);
+  const waitMs = Math.min(Math.max(state.pollIntervalMs, pause), MAX_INTERVAL_MS);
   if (state.status === 'failed')
     throw new McpFailure('error', 'its task has failed', { said: state.said ?? state.statusMessage ?? '' });
   if (state.status === 'cancelled')
