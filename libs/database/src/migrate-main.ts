@@ -45,9 +45,9 @@ async function main(): Promise<void> {
   const { databaseSystemKey: systemKey, databaseSystemKeyPrevious } = settings;
   const url = settings.migrateDatabaseUrl ?? settings.databaseDirectUrl ?? settings.databaseUrl;
   const keys = [systemKey, databaseSystemKeyPrevious].filter((key) => key !== undefined);
-  const order = orderOf('system-key', values['system-key']);
-  const auditOrder = orderOf('audit-log', values['audit-log']);
-  if (order === 'enforce' && systemKey === undefined)
+  const keyAction = actionOf('system-key', values['system-key']);
+  const auditAction = actionOf('audit-log', values['audit-log']);
+  if (keyAction === 'enforce' && systemKey === undefined)
     throw new Error('DATABASE_SYSTEM_KEY is not set: set it to the key that every process has.');
   if (!url) throw new Error('DATABASE_URL is not set: name the Postgres to migrate.');
   if (values['dry-run']) return plan(url, values.folder);
@@ -55,8 +55,8 @@ async function main(): Promise<void> {
   const applied = await migrate(url, {
     ...(values.folder && { folder: values.folder }),
     role: roleOfProcesses(settings),
-    // The order below says what becomes of the key.
-    ...(order === undefined && { systemKey }),
+    // `enforceSystemKey` and `releaseSystemKey` below change the key.
+    ...(keyAction === undefined && { systemKey }),
     lockTimeoutMs: milliseconds('lock-timeout', values['lock-timeout']),
     lockPatienceMs: milliseconds('lock-patience', values['lock-patience']),
     report: (line) => console.log(line),
@@ -67,26 +67,26 @@ async function main(): Promise<void> {
       ? `Applied ${applied.length} migrations in ${seconds} s. The database is up to date.`
       : 'The database is up to date.',
   );
-  // Before the order below: the database may ask for another key after it.
-  if (auditOrder === 'enforce') {
+  // Before the change of the key: afterwards the database may require another one.
+  if (auditAction === 'enforce') {
     await enforceAuditGuard(url, systemKey);
     console.log('Only the owner of the tables deletes records of the audit log.');
   }
-  if (auditOrder === 'release') {
+  if (auditAction === 'release') {
     await releaseAuditGuard(url, systemKey);
     console.log('Processes of release 0.2.0 may delete records of the audit log.');
   }
-  if (order === 'enforce') {
+  if (keyAction === 'enforce') {
     await enforceSystemKey(url, keys);
     console.log(`The scope of all tenants now needs DATABASE_SYSTEM_KEY. Keys that open it: ${keys.length}.`);
   }
-  if (order === 'release') {
+  if (keyAction === 'release') {
     await releaseSystemKey(url);
     console.log('The scope of all tenants needs no key.');
   }
 }
 
-function orderOf(name: string, text: string | undefined): 'enforce' | 'release' | undefined {
+function actionOf(name: string, text: string | undefined): 'enforce' | 'release' | undefined {
   if (text === undefined || text === 'enforce' || text === 'release') return text;
   throw new Error(`--${name} ${text}: write enforce or release.`);
 }

@@ -1,8 +1,7 @@
 import { type Codec, defineProfile, type OperationCall, ProtocolError, requestedTaskId } from '@baton/a2a';
 
 /**
- * Calls through MCP as the core knows them. Results and events stay as they are in the model: what MCP makes of a task depends on
- * the client, so `McpHandler` writes it.
+ * The codec of calls over MCP. It does not encode results and events: their form depends on the client, so `McpHandler` writes them.
  */
 export const MCP_CODEC: Codec = {
   version: '1.0',
@@ -19,10 +18,10 @@ export const MCP_CODEC: Codec = {
   encodeItem: (item) => item,
 };
 
-/** The same for what a person has answered to an elicitation, which no model can write. */
+/** The same for the answer of a person to an elicitation: a model cannot forge it. */
 export const ANSWERING_CODEC: Codec = { ...MCP_CODEC, rules: { approvals: 'by-message' } };
 
-/** The same for the cancel of a task whose caller has closed its stream: the task says so. */
+/** The same for a cancel because the caller has closed its stream. The task records this reason. */
 export const CLOSING_CODEC: Codec = { ...MCP_CODEC, rules: { cancelMetadata: 'kept' } };
 
 /** The same for the events of a task over all its turns. */

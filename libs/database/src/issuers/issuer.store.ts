@@ -11,7 +11,7 @@ import type { ClaimGrant, TrustedIssuer } from '../tenants/tenant-records.js';
 /** An issuer that is no longer trusted. */
 export interface RemovedIssuer {
   issuer: TrustedIssuer;
-  /** What its users were signed in to. */
+  /** The deleted sign-ins of its users. */
   signedOut: SealedConnection[];
 }
 
@@ -30,7 +30,7 @@ export class IssuerStore {
   constructor(private readonly catalog: CatalogClient) {}
 
   /**
-   * Add an issuer, unless one of its tokens could then select two rows, or keys of two places.
+   * Adds an issuer, unless one of its tokens could then match two rows, or its keys would come from two URLs.
    * @returns the stored row, or the existing row that conflicts with it
    */
   async add(
@@ -43,7 +43,7 @@ export class IssuerStore {
     const sameAudience = { audience, OR: [{ tenantClaim: { not: tenantClaim } }, { tenantValue }] };
     const otherKeys = jwksUrl === null ? { NOT: { jwksUrl: null } } : otherUrl(jwksUrl);
     return this.catalog.changeAcross(rest.tenantId, async (prisma, record) => {
-      // Those who add rows of the same issuer at once see each other's.
+      // One at a time for an issuer, so that each transaction sees the rows of the others.
       await prisma.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`issuers ${url}`}, 0))`;
       const conflict = await prisma.issuer.findFirst({
         where: { issuer: url, OR: [sameAudience, otherKeys] },
@@ -115,7 +115,7 @@ const detailOf = ({ id: _, tenantId: __, createdAt: ___, ...rights }: TrustedIss
 
 const NO_SELECTOR = { claim: '', value: '' };
 
-/** Rows whose keys are elsewhere. `not` alone leaves out NULL. */
+/** Rows with another URL of keys. `not` alone leaves out NULL. */
 const otherUrl = (jwksUrl: string) => ({ OR: [{ jwksUrl: null }, { jwksUrl: { not: jwksUrl } }] });
 
 function issuerOf({

@@ -17,7 +17,7 @@ export type AuditGuard = 'owner' | 'announced' | 'unknown';
 const IS_ANNOUNCED = `current_setting('baton.audit', true) = 'delete'`;
 const IS_OWNER = `current_user = (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID)`;
 
-/** Nothing of the session's search_path takes the place of a function or an operator in it. */
+/** It sets its own search_path, so that no function or operator of the session replaces one that it uses. */
 const defineTrigger = (
   condition: string,
 ): string => `CREATE OR REPLACE FUNCTION refuse_audit_change() RETURNS trigger
@@ -42,7 +42,7 @@ export async function auditGuardOf(client: Client): Promise<AuditGuard> {
 }
 
 /**
- * From now on only the owner of the table deletes records of the audit log. Processes of release 0.2.0 can then delete
+ * Lets only the owner of the table delete records of the audit log, from now on. Processes of release 0.2.0 can then delete
  * neither old records nor a tenant. Only the owner may do this.
  * @param systemKey DATABASE_SYSTEM_KEY
  */

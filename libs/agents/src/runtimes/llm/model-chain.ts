@@ -51,7 +51,7 @@ export class ModelChain {
 
   /**
    * Runs one step. Yields the output of the model as it arrives, and keeps its calls.
-   * @param speech what becomes of the output
+   * @param speech turns the output into pieces of the reply
    * @param last the last step of this turn: its model is asked first
    * @returns the answer, which is kept
    * @throws AgentFailure if no model answers; TokensExceeded if the tenant has no tokens left

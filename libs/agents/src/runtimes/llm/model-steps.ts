@@ -57,7 +57,7 @@ export class ModelSteps {
 
   /**
    * Runs one step of the model. Yields its output as it arrives, and keeps its calls.
-   * @param speech what becomes of the output
+   * @param speech turns the output into pieces of the reply
    * @returns the answer, which is kept
    * @throws ModelUnavailable if the model is overloaded or out of reach; AgentFailure if the provider fails otherwise;
    * TokensExceeded if the tenant has no tokens left
@@ -168,7 +168,7 @@ export class ModelSteps {
     this.ports.logger.warn(event, { tenantId, taskId: task.id, runId, provider, model, ...fields });
   }
 
-  /** Logs once per turn which settings the model does not take. */
+  /** Logs the settings that the model ignored, once per turn. */
   private logIgnored(): void {
     const { ignored } = this.model;
     if (ignored.size === 0) return;

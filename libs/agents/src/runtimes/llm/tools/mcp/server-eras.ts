@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import type { ServerEra } from './server-connection.js';
 
-/** After this time a server is asked again: it may have been replaced. */
+/** After this time Baton asks the server again, because it may have been replaced. */
 const KEPT_MS = 60 * 60 * 1000;
 
-/** What this process knows of servers: which protocol each speaks. */
+/** The protocol era of each server, as far as this process knows it. */
 export class ServerEras {
   private readonly known = new LRUCache<string, ServerEra>({ max: 5_000, ttl: KEPT_MS });
 
