@@ -334,7 +334,7 @@ const api = group('API', {
     integer(1024, 1_099_511_627_776),
     16_777_216,
     'Maximum bytes that wait for all slow readers of an API process together. If all are taken, a stream holds an equal share, and at ' +
-      'least one event.',
+      'least one event. Pages of logs that streams have read and not yet encoded may take as much again. A tenant has half of that.',
   ),
   sseStallMs: setting(
     milliseconds,

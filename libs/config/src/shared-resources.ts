@@ -110,11 +110,14 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     limits: ['openStreams'],
     constants: {},
     share:
-      'Open streams of a tenant. A stream has its own buffer, and if the total is taken an equal share of it.',
-    exceeded: '429. A reader that takes nothing is closed, and can resume.',
+      'Open streams of a tenant. A stream has its own buffer, and if the total is taken an equal share of it. Pages of the log take as ' +
+      'much again: a tenant has half, its guests together half, and each at least one page.',
+    exceeded:
+      '429. A reader that takes nothing is closed, and can resume. Further pages are read when there is room.',
     metrics: ['baton_open_streams', 'baton_task_watches'],
     tests: [
       'apps/api/src/streams/event-stream.spec.ts',
+      'libs/tasks/src/relay/log-reader.spec.ts',
       'apps/api/src/streams/stream-quota.int-spec.ts',
       'test/e2e/streams.e2e-spec.ts',
     ],

@@ -98,16 +98,7 @@ export class EventStream {
     signal.addEventListener('abort', () => this.onAbort(encoding), { once: true });
     try {
       for await (const together of items) {
-        for (const item of together) {
-          const chars = item.json?.length ?? 0;
-          if (chars > SMALL_WORK_BYTES) await this.options.turnFor(chars);
-          if (this.end) break;
-          for (const { sequence, data } of encoding.item(item)) {
-            this.lastSequence = sequence;
-            this.buffer.add(data);
-          }
-          if (this.buffer.isFull) await this.buffer.taken();
-        }
+        await this.write(together, encoding);
         if (this.end) break;
       }
       if (!this.end) {
@@ -122,6 +113,20 @@ export class EventStream {
     }
     await this.ending;
     return this.end ?? 'completed';
+  }
+
+  /** A method of its own: `pipe` would keep the last item while it waits for the next one. */
+  private async write(together: readonly StreamItem[], encoding: StreamEncoding): Promise<void> {
+    for (const item of together) {
+      const chars = item.json?.length ?? 0;
+      if (chars > SMALL_WORK_BYTES) await this.options.turnFor(chars);
+      if (this.end) return;
+      for (const { sequence, data } of encoding.item(item)) {
+        this.lastSequence = sequence;
+        this.buffer.add(data);
+      }
+      if (this.buffer.isFull) await this.buffer.taken();
+    }
   }
 
   /** Keeps the connection busy. */

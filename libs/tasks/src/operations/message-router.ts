@@ -19,6 +19,7 @@ import { SENT_BY_AGENT, withApprover } from '@baton/agents';
 import { Environment } from '@baton/config';
 import { type EarlierTurn, type MessageKey, TaskStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
+import { logKeyOf } from '../relay/log-key.js';
 import { Relay } from '../relay/relay.js';
 import { type TaskWatch } from '../relay/task-watch.js';
 import { TurnAcceptance, newTask, withMessageId } from '../turns/turn-acceptance.js';
@@ -201,7 +202,7 @@ export class MessageRouter {
         push: push?.forTask(task.id),
       },
       // Subscribing does not need the row.
-      () => this.relay.watch({ tenantId, taskId: task.id }, 1, 1, signal),
+      () => this.relay.watch(logKeyOf(call, task.id), 1, 1, signal),
     );
     const watch = created.opened;
     if (created.created) return { snapshot: { task, sequence: 1 }, priorArtifacts: [], watch };
@@ -251,7 +252,7 @@ export class MessageRouter {
         push: push?.forTask(taskId),
       },
       async (sequence) => ({
-        watch: await this.relay.watch({ tenantId, taskId }, sequence, sequence, signal),
+        watch: await this.relay.watch(logKeyOf(call, taskId), sequence, sequence, signal),
         snapshot: await this.tasks.get(tenantId, taskId, { memory: call.memory }),
       }),
     );
@@ -269,7 +270,7 @@ export class MessageRouter {
 
   /** Wait for the existing task, as a repeated call does. */
   private async join(call: CallContext, snapshot: TaskSnapshot, signal: AbortSignal): Promise<AcceptedTurn> {
-    const key = { tenantId: call.tenantId, taskId: snapshot.task.id };
+    const key = logKeyOf(call, snapshot.task.id);
     const watch = await this.relay.watch(key, snapshot.sequence, snapshot.sequence, signal);
     // The subscription came after the snapshot: events between them are only in the log.
     watch.refresh();

@@ -10,6 +10,7 @@ import {
 } from '@baton/a2a';
 import type { StoredTask } from '@baton/database';
 import { Injectable } from '@nestjs/common';
+import { logKeyOf } from '../relay/log-key.js';
 import { Relay } from '../relay/relay.js';
 import { type Opening, TaskFinder, yieldFirst } from './task-finder.js';
 
@@ -35,8 +36,13 @@ export class SubscribeOperation {
     yield* yieldFirst(opening);
     if (opening.isOver) return;
     for await (const events of this.follow(call, request.id, opening, signal)) {
-      if (call.rules.subscribe !== 'replay') yield events;
-      else yield events.filter((event) => !liesInThePast(event, opening.head));
+      const shown =
+        call.rules.subscribe === 'replay'
+          ? events.filter((event) => !liesInThePast(event, opening.head))
+          : events;
+      yield shown;
+      // As `TaskWatch` does.
+      shown.length = 0;
     }
   }
 
@@ -63,7 +69,7 @@ export class SubscribeOperation {
     { taskId, cursor, head }: SubscriptionOpening,
     signal: AbortSignal,
   ): AsyncGenerator<TaskEvent[]> {
-    const key = { tenantId: call.tenantId, taskId };
+    const key = logKeyOf(call, taskId);
     const watch = await this.relay.watch(key, cursor, head, signal);
     // The subscription came after the snapshot: events between them are only in the log.
     watch.refresh();

@@ -1,19 +1,19 @@
 import type { TaskEvent } from '@baton/a2a';
 import type { TaskStore } from '@baton/database';
+import { type LogKey } from './log-key.js';
+import { PageMemory } from './page-memory.js';
 
 /** Page size of the log. Events may be large, and there may be many readers. */
 const PAGE = { limit: 500, bytes: 256 * 1024 };
-
-/** Which task a watch follows. */
-export interface LogKey {
-  tenantId: string;
-  taskId: string;
-}
+/** Pages of up to so many characters need no room in `PageMemory`: a waiting stream takes about as much without a page. */
+const SMALL_PAGE = 16 * 1024;
 
 export interface LogPage {
   events: TaskEvent[];
   /** Whether there may be events after them. */
   more: boolean;
+  /** To be called when the reader has taken the events, or takes them no longer. Set if they take memory. */
+  release?: () => void;
 }
 
 /** One read of a page, for all readers that want it. */
@@ -21,6 +21,10 @@ interface PageRead {
   key: LogKey;
   after: number;
   readers: Set<Reader>;
+  /** Characters that it was granted, once it was found that they need room. */
+  granted: number;
+  /** Ends its wait for memory. */
+  stopWaiting?: () => void;
 }
 
 /** A reader that waits for a page. */
@@ -34,17 +38,22 @@ const NOTHING: LogPage = { events: [], more: false };
 /**
  * Reads pages of logs for all watches of this process. After an outage thousands want to read at once. So only a few
  * reads run at a time, and other work finds connections. Tenants take turns. Watches that wait for the same page share
- * one read.
+ * one read, and its memory.
+ *
+ * How large a page is shows when it is read. If there is no room for it, it is dropped, and read again when there is.
  */
 export class LogReader {
-  /** Reads that have not begun, by tenant and page. The tenant whose turn is next comes first. */
+  /** Reads that have not begun, by holder and page. The holder whose turn is next comes first. */
   private readonly waiting = new Map<string, Map<string, PageRead>>();
   private running = 0;
+  /** Number of reads that were made again. */
+  private repeats = 0;
 
   /** @param maxReads how many reads may run at a time */
   constructor(
     private readonly store: Pick<TaskStore, 'readPage'>,
     private readonly maxReads: number,
+    private readonly memory: PageMemory,
   ) {}
 
   /**
@@ -60,6 +69,7 @@ export class LogReader {
       read.readers.add(reader);
       leave = () => {
         read.readers.delete(reader);
+        if (read.readers.size === 0) this.abandon(read);
         resolve(NOTHING);
       };
       signal.addEventListener('abort', leave, { once: true });
@@ -70,12 +80,18 @@ export class LogReader {
 
   /** Joins a read only if it has not begun: a running read may be older than the signal of the reader. */
   private enqueue(key: LogKey, after: number): PageRead {
-    const pages = this.waiting.get(key.tenantId) ?? new Map<string, PageRead>();
-    this.waiting.set(key.tenantId, pages);
-    const page = `${key.taskId} ${after.toString()}`;
-    const read = pages.get(page) ?? { key, after, readers: new Set() };
+    const pages = this.waitingOf(key);
+    const page = nameOf(key, after);
+    const read = pages.get(page) ?? { key, after, readers: new Set(), granted: 0 };
     pages.set(page, read);
     return read;
+  }
+
+  private waitingOf(key: LogKey): Map<string, PageRead> {
+    const holder = key.holder;
+    const pages = this.waiting.get(holder) ?? new Map<string, PageRead>();
+    this.waiting.set(holder, pages);
+    return pages;
   }
 
   private startReads(): void {
@@ -90,26 +106,81 @@ export class LogReader {
     }
   }
 
-  /** The oldest read of the next tenant. The tenant then moves to the end of the line. */
+  /** The oldest read of the next holder. The holder then moves to the end of the line. */
   private takeNext(): PageRead | undefined {
-    for (const [tenantId, pages] of this.waiting) {
-      this.waiting.delete(tenantId);
+    for (const [holder, pages] of this.waiting) {
+      this.waiting.delete(holder);
       for (const [page, read] of pages) {
         pages.delete(page);
         if (read.readers.size === 0) continue;
-        if (pages.size > 0) this.waiting.set(tenantId, pages);
+        if (pages.size > 0) this.waiting.set(holder, pages);
         return read;
       }
     }
     return undefined;
   }
 
-  private async perform({ key, after, readers }: PageRead): Promise<void> {
+  private async perform(read: PageRead): Promise<void> {
+    const { key, after, readers } = read;
     try {
       const page = await this.store.readPage(key, after, PAGE);
-      for (const reader of readers) reader.resolve(page);
+      const size = page.events.reduce((sum, { json }) => sum + json.length, 0);
+      if (readers.size > 0 && this.hasRoom(read, size)) this.answer(read, page);
+      else if (readers.size > 0) this.waitForRoom(read, size);
+      else this.abandon(read);
     } catch (error) {
+      this.abandon(read);
       for (const reader of readers) reader.reject(error);
     }
   }
+
+  /** Whether the page may be kept. It then has the memory. */
+  private hasRoom(read: PageRead, size: number): boolean {
+    const holder = read.key.holder;
+    if (read.granted === 0) {
+      if (size <= SMALL_PAGE) return true;
+      if (!this.memory.take(holder, size)) return false;
+    } else if (size > read.granted) {
+      // The log has grown meanwhile. Those who wait for memory wait for no more than is granted.
+      this.memory.hold(holder, size - read.granted);
+    }
+    read.granted = Math.max(read.granted, size);
+    return true;
+  }
+
+  private waitForRoom(read: PageRead, size: number): void {
+    read.stopWaiting = this.memory.wait(read.key.holder, size, () => {
+      read.granted = size;
+      // Its name is taken if another reader has asked for the page since.
+      this.waitingOf(read.key).set(`${nameOf(read.key, read.after)} again ${String(++this.repeats)}`, read);
+      this.startReads();
+    });
+  }
+
+  /** Gives the page to its readers. Its memory is free again when all have released it. */
+  private answer(read: PageRead, page: Omit<LogPage, 'release'>): void {
+    const { readers, granted } = read;
+    if (granted === 0) {
+      for (const reader of readers) reader.resolve(page);
+      return;
+    }
+    const holding = new Set(readers);
+    for (const reader of holding) {
+      const release = (): void => {
+        if (holding.delete(reader) && holding.size === 0) this.memory.give(read.key.holder, granted);
+      };
+      reader.resolve({ ...page, release });
+    }
+    readers.clear();
+    read.granted = 0;
+  }
+
+  /** Nobody wants the page any more. */
+  private abandon(read: PageRead): void {
+    read.stopWaiting?.();
+    if (read.granted > 0) this.memory.give(read.key.holder, read.granted);
+    read.granted = 0;
+  }
 }
+
+const nameOf = ({ taskId }: LogKey, after: number): string => `${taskId} ${after.toString()}`;

@@ -146,7 +146,7 @@ describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
     };
     const follow = async (n: number): Promise<void> => {
       const { tenantId, taskId } = runs[n % TASKS]!;
-      const watch = await relay.watch({ tenantId, taskId }, 2, 2, end.signal);
+      const watch = await relay.watch({ tenantId, taskId, holder: tenantId }, 2, 2, end.signal);
       const mine: number[] = (seen[n] = []);
       void (async () => {
         for await (const events of watch.events()) {

@@ -72,7 +72,11 @@ class FakeTasks {
 
   readPage = async ({ taskId }: { taskId: string }, after: number) => {
     this.reads.push(taskId);
-    return { events: this.logs.get(taskId)?.slice(after) ?? [], more: false };
+    const events = this.logs.get(taskId)?.slice(after) ?? [];
+    return {
+      events: events.map((event) => ({ ...event, json: serializePayload(event.payload) })),
+      more: false,
+    };
   };
 }
 
@@ -109,7 +113,7 @@ describe('the relay', () => {
 
   /** Follow a task whose log ends at `head`; resolves with the sequences that its reader gets. */
   async function follow(taskId: string, head: number): Promise<Promise<number[]>[]> {
-    const watch = await relay.watch({ tenantId: 'tenant', taskId }, head, head, end.signal);
+    const watch = await relay.watch({ tenantId: 'tenant', taskId, holder: 'tenant' }, head, head, end.signal);
     const sequences = async (): Promise<number[]> => {
       const seen: number[] = [];
       for await (const events of watch.events()) seen.push(...events.map(({ sequence }) => sequence));
@@ -128,7 +132,7 @@ describe('the relay', () => {
       compared();
       return new Map();
     };
-    await relay.watch({ tenantId: randomUUID(), taskId: randomUUID() }, 0, 0, end.signal);
+    await relay.watch({ tenantId: randomUUID(), taskId: randomUUID(), holder: 'tenant' }, 0, 0, end.signal);
     messaging.reconnected();
     await isCompared;
     expect(tries).toBe(3);
@@ -136,7 +140,7 @@ describe('the relay', () => {
 
   it('keeps nothing of a call that ends while messaging is away', async () => {
     messaging.inForce = new Promise(() => undefined);
-    const watching = relay.watch({ tenantId: 'tenant', taskId: 'task' }, 0, 0, end.signal);
+    const watching = relay.watch({ tenantId: 'tenant', taskId: 'task', holder: 'tenant' }, 0, 0, end.signal);
     expect(messaging.subscribed).toBe(1);
     end.abort();
     expect([messaging.subscribed, relay.size]).toEqual([0, 0]);
@@ -164,7 +168,12 @@ describe('the relay', () => {
     async () => {
       const minuteAgo = new Date(Date.now() - 60_000).toISOString();
       tasks.appendAt(minuteAgo, 'task', TASK_STATE_WORKING);
-      const watch = await relay.watch({ tenantId: 'tenant', taskId: 'task' }, 0, 1, end.signal);
+      const watch = await relay.watch(
+        { tenantId: 'tenant', taskId: 'task', holder: 'tenant' },
+        0,
+        1,
+        end.signal,
+      );
       messaging.signal('task', tasks.appendAt(minuteAgo, 'task', TASK_STATE_COMPLETED));
       let seen = 0;
       for await (const events of watch.events()) seen = events.at(-1)?.sequence ?? 0;

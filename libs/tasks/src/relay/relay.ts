@@ -14,7 +14,9 @@ import {
 } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { LogReader, type LogKey } from './log-reader.js';
+import { type LogKey } from './log-key.js';
+import { LogReader } from './log-reader.js';
+import { PageMemory } from './page-memory.js';
 import { TaskWatch, type WatchedEvent } from './task-watch.js';
 
 /** Streams, and calls that wait for the end of a turn. */
@@ -64,7 +66,11 @@ export class Relay implements OnModuleInit, OnModuleDestroy {
   ) {
     this.lag = metrics.of(EVENT_LAG);
     this.ticks = new FailureLog('The comparison of watched logs', logger);
-    this.log = new LogReader(tasks, Math.ceil(environment.databasePoolSize * POOL_SHARE));
+    this.log = new LogReader(
+      tasks,
+      Math.ceil(environment.databasePoolSize * POOL_SHARE),
+      new PageMemory(environment.sseBufferTotalBytes),
+    );
   }
 
   onModuleInit(): void {

@@ -4,7 +4,7 @@ import type { PublishedEvent } from '@baton/messaging';
 import { TaskWatch, type WatchedEvent } from './task-watch.js';
 import { LogDeletedError } from './log-deleted-error.js';
 
-const KEY = { tenantId: 'tenant', taskId: 'task' };
+const KEY = { tenantId: 'tenant', taskId: 'task', holder: 'tenant' };
 const { TASK_STATE_WORKING, TASK_STATE_INPUT_REQUIRED, TASK_STATE_COMPLETED } = TaskState;
 
 function status(state: TaskState): EventPayload {
@@ -19,6 +19,8 @@ function status(state: TaskState): EventPayload {
 /** A log in memory that counts how often it is read. */
 class FakeLog {
   reads = 0;
+  /** Pages that a reader has not given back. */
+  held = 0;
   /** What the next reads fail with. */
   readonly failures: Error[] = [];
   readonly events: TaskEvent[] = [];
@@ -38,7 +40,9 @@ class FakeLog {
     if (error) throw error;
     const limit = 500;
     const later = this.events.filter(({ sequence }) => sequence > after);
-    return { events: later.slice(0, limit), more: later.length > limit };
+    this.held += 1;
+    const release = () => void (this.held -= 1);
+    return { events: later.slice(0, limit), more: later.length > limit, release };
   }
 }
 
@@ -65,6 +69,40 @@ describe('TaskWatch', () => {
     watch.notify(news(log.add(TASK_STATE_COMPLETED)));
     expect(await seen).toEqual([1, 2, 3]);
     expect(log.reads).toBe(0);
+  });
+
+  it('gives a page of the log back when its reader asks for the next one, leaves, or is ended', async () => {
+    log.add(TASK_STATE_WORKING, TASK_STATE_WORKING);
+    const watch = watchFrom(0, 2);
+    const events = watch.events();
+    const { value: page } = await events.next();
+    expect([log.held, page]).toEqual([1, [expect.anything(), expect.anything()]]);
+    const next = events.next();
+    await new Promise(setImmediate);
+    // Generators on the way to the reader still have the list.
+    expect([log.held, page]).toEqual([0, []]);
+    watch.notify(news(log.add(TASK_STATE_COMPLETED)));
+    await next;
+    await events.return(undefined);
+    expect([log.reads, log.held]).toEqual([1, 0]);
+
+    const ended = watchFrom(0, 3);
+    await ended.events().next();
+    expect(log.held).toBe(1);
+    ended.end();
+    expect(log.held).toBe(0);
+
+    const left = watchFrom(0, 3);
+    const read = left.events();
+    await read.next();
+    await read.return(undefined);
+    expect(log.held).toBe(0);
+
+    // Ended while the page is read.
+    const late = watchFrom(0, 3);
+    const never = late.events().next();
+    late.end();
+    expect([(await never).done, log.held]).toEqual([true, 0]);
   });
 
   it('gives all readers of a signal the same event, and parses it when one asks', async () => {

@@ -1,7 +1,8 @@
 import { LoggedEvent, type TaskEvent, endsTurn, isTerminal } from '@baton/a2a';
 import { type Backoff, retryTransient } from '@baton/database';
 import { type PublishedEvent, type TaskSignal } from '@baton/messaging';
-import { LogReader, type LogKey, type LogPage } from './log-reader.js';
+import { type LogKey } from './log-key.js';
+import { LogReader, type LogPage } from './log-reader.js';
 import { LogDeletedError } from './log-deleted-error.js';
 
 /** Maximum that waits for a slow reader, in events and characters. More is dropped and later read from the log. */
@@ -48,6 +49,8 @@ export class TaskWatch {
   private isOver = false;
   /** Ends reads of the log. Most watches never read it. */
   private reads: AbortController | undefined;
+  /** Gives back the memory of the page that the reader has. */
+  private release: (() => void) | undefined;
   /** The newest known sequence of the log. */
   private head: number;
   /** Called when the reader gets an event that was written after the watch had begun. */
@@ -68,6 +71,7 @@ export class TaskWatch {
   end(): void {
     this.isOver = true;
     this.reads?.abort(NO_LONGER_WATCHED);
+    this.releasePage();
     this.wake?.();
   }
 
@@ -106,47 +110,77 @@ export class TaskWatch {
   }
 
   /**
-   * Every event after the cursor, in order, each once, as many at a time as have come. Returns after the event that ends the
+   * Every event after the cursor, in order, each once, as many at a time as have come. A list is emptied when the next one
+   * is asked for. Returns after the event that ends the
    * turn, or when the watch has ended. While Postgres is away the reader waits. Rejects when the log can't be read for another reason,
    * and with `LogDeletedError` when it is no longer there.
    * @param ends `with-task`: go on over interruptions until the task has ended
    */
   async *events(ends: 'with-turn' | 'with-task' = 'with-turn'): AsyncGenerator<WatchedEvent[]> {
+    try {
+      yield* this.readEvents(ends);
+    } finally {
+      this.releasePage();
+    }
+  }
+
+  private async *readEvents(ends: 'with-turn' | 'with-task'): AsyncGenerator<WatchedEvent[]> {
     while (!this.hasEnded()) {
-      const read: WatchedEvent[] = this.stale ? await this.readLog() : this.takePending();
-      const last = read.findIndex((event) => this.isLast(event, ends));
-      const events = last === -1 ? read : read.slice(0, last + 1);
-      for (const event of events) if (event.sequence > this.headAtStart) this.onLive?.(event);
+      const events = this.stale ? await this.readLog() : this.takePending();
+      const last = events.findIndex((event) => this.isLast(event, ends));
+      if (last !== -1) events.length = last + 1;
+      this.observe(events);
       this.cursor = events.at(-1)?.sequence ?? this.cursor;
       if (events.length > 0) yield events;
+      // Generators on the way to the reader keep the list while they wait for the next one. The events may be large.
+      events.length = 0;
+      this.releasePage();
       if (last !== -1) return;
       if (!this.stale && this.pending.length === 0) await this.untilNotified();
     }
   }
 
-  private async readLog(): Promise<TaskEvent[]> {
+  private observe(events: readonly WatchedEvent[]): void {
+    for (const event of events) if (event.sequence > this.headAtStart) this.onLive?.(event);
+  }
+
+  /** A list of its own, though readers of the same page share its events. */
+  private async readLog(): Promise<WatchedEvent[]> {
     this.stale = false;
     const { cursor, head } = this;
     const { events, more } = await this.readPage(cursor);
-    if (this.hasEnded()) return [];
+    if (this.hasEnded()) {
+      this.releasePage();
+      return [];
+    }
     // Retention deletes a log from its beginning. The known head was committed before this read.
     const [first] = events;
     if (first ? first.sequence > cursor + 1 : cursor < head) {
       throw new LogDeletedError(`the log of task ${this.key.taskId} does not go on after event ${cursor}`);
     }
     if (more) this.stale = true;
-    return events;
+    return [...events];
   }
 
   /** A page of the log. Waits while Postgres is away. */
   private async readPage(cursor: number): Promise<LogPage> {
     const { signal } = (this.reads ??= new AbortController());
     try {
-      return await retryTransient(() => this.log.read(this.key, cursor, signal), { signal, backoff: RETRY });
+      const page = await retryTransient(() => this.log.read(this.key, cursor, signal), {
+        signal,
+        backoff: RETRY,
+      });
+      this.release = page.release;
+      return page;
     } catch (error) {
       if (!signal.aborted) throw error;
       return { events: [], more: false };
     }
+  }
+
+  private releasePage(): void {
+    this.release?.();
+    this.release = undefined;
   }
 
   private forgetPending(): void {
