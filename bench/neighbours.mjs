@@ -16,6 +16,7 @@ import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { NO_LIMITS } from './limits.mjs';
+import { usageOf } from './counters.mjs';
 import { quantile } from './load.mjs';
 import { startBaton } from './servers.mjs';
 import {
@@ -162,10 +163,12 @@ const ATTACKS = {
   'unread streams': {
     isMany: true,
     prepare: (a) => a.makeLarge(),
-    act: (a) =>
-      a.note(
-        unread(a.url, post('/agents/echo', { ...a.bearer, 'a2a-version': '1.0' }, a.streamBody()), a.signal),
-      ),
+    act: (a) => a.note(unread(a.url, post('/agents/echo', a.a2aHeaders, a.streamBody()), a.signal)),
+  },
+  'unread replays': {
+    isMany: true,
+    prepare: (a) => a.makeLargeEvents(),
+    act: (a) => a.note(unread(a.url, a.replay(), a.signal)),
   },
   'unread answers of gRPC': {
     isMany: true,
@@ -302,6 +305,10 @@ class Attacker {
     Object.assign(this, { ...ports, token, peer, bearer: { authorization: `Bearer ${token}` } });
   }
 
+  get a2aHeaders() {
+    return { ...this.bearer, 'a2a-version': '1.0' };
+  }
+
   /** Notes what came of something. */
   async note(outcome) {
     const answer = await outcome;
@@ -326,10 +333,18 @@ class Attacker {
   }
 
   /** A task with an answer of 8 MiB. */
-  async makeLarge() {
-    const echo = { chunks: 16, chunkBytes: MIB / 2 };
-    const body = sendBody([{ text: 'large' }], {}, { echo });
-    const headers = { ...this.bearer, 'content-type': 'application/json', 'a2a-version': '1.0' };
+  makeLarge() {
+    return this.makeTask('large', { chunks: 16, chunkBytes: MIB / 2 });
+  }
+
+  /** A task with eight events of 3.5 MiB. */
+  makeLargeEvents() {
+    return this.makeTask('x'.repeat(3.5 * MIB), { chunks: 8 });
+  }
+
+  async makeTask(text, echo) {
+    const headers = { ...this.a2aHeaders, 'content-type': 'application/json' };
+    const body = sendBody([{ text }], {}, { echo });
     const answer = await fetch(`${this.url}/agents/echo`, { method: 'POST', headers, body });
     this.large = (await answer.json()).result.task.id;
   }
@@ -347,6 +362,17 @@ class Attacker {
       { echo: { chunks: 64, chunkBytes: MIB / 2 } },
       'SendStreamingMessage',
     );
+  }
+
+  /** A stream of the whole log of the large task. */
+  replay() {
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'SubscribeToTask',
+      params: { id: this.large },
+    });
+    return post('/agents/echo', { ...this.a2aHeaders, 'last-event-id': '1' }, body);
   }
 
   /** GetTaskRequest of the large task. */
@@ -397,24 +423,43 @@ class Attacker {
   }
 }
 
-/** Figures of the neighbour while `work` goes on. */
-async function neighbour(thread, work) {
+/** Figures of the neighbour while `work` goes on, and the CPU that each process takes, in percent of a core. */
+async function neighbour(thread, processes, work) {
+  const usage = () => ({ at: performance.now(), cpu: cpuOf(processes()) });
+  const before = usage();
   thread.postMessage('begin');
   await work();
+  const after = usage();
   const figures = once(thread, 'message');
   thread.postMessage('end');
-  return (await figures)[0];
+  const percent = Object.entries(after.cpu).map(([name, ms]) => [
+    name,
+    (100 * (ms - (before.cpu[name] ?? 0))) / (after.at - before.at),
+  ]);
+  return { ...(await figures)[0], cpu: percent };
 }
 
-function print(driver, name, { echo, friend, megabytes }, answers = new Map()) {
+/** CPU time in ms of the processes of Baton, its services, and of this process: attackers, their servers, the neighbour. */
+function cpuOf(processes) {
+  const { user, system } = process.cpuUsage();
+  const cpu = { api: 0, workers: 0, services: 0, bench: (user + system) / 1000 };
+  for (const [name, pid] of Object.entries(processes)) {
+    const kind = name === 'api' ? name : name.startsWith('worker') ? 'workers' : 'services';
+    cpu[kind] += usageOf(pid).cpu;
+  }
+  return cpu;
+}
+
+function print(driver, name, { echo, friend, megabytes, cpu }, answers = new Map()) {
   const ms = (times, q) => (quantile(times, q) ?? 0).toFixed(0).padStart(7);
   const got = [...answers].map(([answer, count]) => `${count}x ${answer}`).join(', ');
   const columns = [echo, friend].map(
     ({ times, failed }) =>
       `${String(times.length).padStart(6)}${ms(times, 0.5)}${ms(times, 0.99)}${times.at(-1).toFixed(0).padStart(7)}${String(failed).padStart(5)}`,
   );
+  const used = cpu.map(([, percent]) => percent.toFixed(0).padStart(9)).join('');
   console.log(
-    `${driver.padEnd(9)}${name.padEnd(31)}${columns.join(' |')} |${megabytes.toFixed(0).padStart(6)}  ${got}`,
+    `${driver.padEnd(9)}${name.padEnd(31)}${columns.join(' |')} |${megabytes.toFixed(0).padStart(6)} |${used}  ${got}`,
   );
 }
 
@@ -461,11 +506,16 @@ async function measure(driver, peer, nameServer) {
       [GUESTS_OF_ECHO, 'echo'],
     ])
       await cli('hosts', 'bind', host, '--tenant', 'demo', '--agent', agent, '--public');
-    print(driver, 'no attack', await neighbour(victim, () => sleep(SECONDS * 1000)));
+    print(driver, 'no attack', await neighbour(victim, baton.processes, () => sleep(SECONDS * 1000)));
     for (const name of names('ATTACKS', Object.keys(ATTACKS))) {
       const attack = ATTACKS[name];
       if (!attack) throw new Error(`There is no attack "${name}": ${Object.keys(ATTACKS).join(', ')}`);
-      print(driver, name, await neighbour(victim, () => attacker.attack(attack, SECONDS)), attacker.answers);
+      print(
+        driver,
+        name,
+        await neighbour(victim, baton.processes, () => attacker.attack(attack, SECONDS)),
+        attacker.answers,
+      );
       await sleep(REST_MS);
     }
     await victim.terminate();
@@ -480,7 +530,9 @@ console.log(
   `${cpus().length} cores, ${SECONDS} s each, ${ATTACKERS} or ${MANY_ATTACKERS} attackers, ${CALLERS} callers, ${WORKERS} workers`,
 );
 const columns = ' calls p50 ms p99 ms max ms fail';
-console.log(`${'driver   attack'.padEnd(40)}${columns} |${columns} |   RSS  the attacker was answered`);
+console.log(
+  `${'driver   attack'.padEnd(40)}${columns} |${columns} |   RSS | CPU % api  workers services    bench  the attacker was answered`,
+);
 try {
   for (const driver of names('DRIVERS', findRedisBinary() ? ['redis', 'postgres'] : ['postgres'])) {
     await measure(driver, peer, nameServer);
