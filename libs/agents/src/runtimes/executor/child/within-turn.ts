@@ -7,27 +7,36 @@ export function rejection(signal: AbortSignal): Promise<never> {
   return rejected;
 }
 
-/** Calls `work`, but waits no longer than `ms`, and no longer than the turn lasts. */
+/**
+ * Calls `work`, but waits no longer than `ms`, and no longer than the turn lasts.
+ *
+ * Not with `AbortSignal.any`: each signal that it makes has weak references, which take longer to make and to collect than all else of a
+ * short step.
+ */
 export async function withinTurn<T>(
   ms: number | undefined,
   stopping: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const late = new AbortController();
+  const controller = new AbortController();
+  const { signal } = controller;
+  const stop = (): void => controller.abort(stopping.reason);
+  if (stopping.aborted) stop();
+  else stopping.addEventListener('abort', stop, { once: true });
   const timer =
     ms === undefined
       ? undefined
       : setTimeout(() => {
           const error = new Error(`no answer within ${ms} ms`);
           error.name = 'StepTimeout';
-          late.abort(error);
+          controller.abort(error);
         }, ms);
-  const signal = AbortSignal.any([stopping, late.signal]);
   const worked = work(signal);
   worked.catch(() => undefined);
   try {
     return await Promise.race([worked, rejection(signal)]);
   } finally {
     clearTimeout(timer);
+    stopping.removeEventListener('abort', stop);
   }
 }
