@@ -8,8 +8,12 @@ class FakeStore {
   readonly rows: JournalRecord[] = [{ runId: 'earlier', position: 1, value: 'before' }];
   answersToLose = 0;
   isOwner = true;
+  reads = 0;
 
-  read = async (_tenant: string, taskId: string) => (taskId === 'task' ? [...this.rows] : []);
+  read = async (_tenant: string, taskId: string) => {
+    this.reads += 1;
+    return taskId === 'task' ? [...this.rows] : [];
+  };
   append = async (run: typeof RUN, position: number, value: unknown) => {
     if (!this.isOwner) return false;
     if (!this.rows.some((row) => row.position === position)) {
@@ -29,9 +33,9 @@ describe('the journal of a run', () => {
   let store: FakeStore;
   let journal: RunJournal;
   const stop = new AbortController();
+  const notes = { note: () => Promise.resolve(true) };
   beforeEach(() => {
     store = new FakeStore();
-    const notes = { note: () => Promise.resolve(true) };
     journal = new RunJournal(store, RUN, stop.signal, notes, notes);
   });
 
@@ -41,6 +45,24 @@ describe('the journal of a run', () => {
       { runId: 'earlier', position: 1, value: 'before' },
       { runId: 'run', position: 2, value: { step: 1 } },
     ]);
+  });
+
+  it('is read once, whether the runtime reads it first or writes', async () => {
+    await journal.read('other');
+    await journal.read();
+    await journal.append({ step: 1 });
+    await journal.append({ step: 2 });
+    expect(store.reads).toBe(2);
+    expect(store.rows.map(({ position }) => position)).toEqual([1, 2, 3]);
+  });
+
+  it('of a new task is written without a read', async () => {
+    store.rows.length = 0;
+    journal = new RunJournal(store, { ...RUN, attempt: 1 }, stop.signal, notes, notes, true);
+    await journal.append({ step: 1 });
+    await journal.append({ step: 2 });
+    expect(store.reads).toBe(0);
+    expect(store.rows.map(({ position }) => position)).toEqual([1, 2]);
   });
 
   it('keeps the order of entries that are written at once', async () => {

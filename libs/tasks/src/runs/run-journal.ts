@@ -10,25 +10,38 @@ import { AppendRefused } from '../core/append-refused.js';
 
 /** The journal of a claimed run's task. Entries are written one after another, each until Postgres has answered. */
 export class RunJournal implements TurnJournal {
+  /** Position of the last entry. Undefined: it is not known yet. */
   private head: number | undefined;
   private last: Promise<unknown> = Promise.resolve();
 
+  /** @param isEmpty this is the first attempt of a task that goes on with no other, so nothing was written before */
   constructor(
     private readonly store: Pick<JournalStore, 'read' | 'append' | 'restart'>,
     private readonly run: Pick<ClaimedRun, 'tenantId' | 'taskId' | 'runId' | 'attempt'>,
     private readonly signal: AbortSignal,
     private readonly remoteCalls: Pick<RemoteCallStore, 'note'>,
     private readonly compensations: Pick<CompensationStore, 'note'>,
-  ) {}
+    isEmpty = false,
+  ) {
+    if (isEmpty) this.head = 0;
+  }
 
   /** Where the task comes from, as its first entry says. Undefined: it goes on with no other task. */
   async origin(): Promise<TaskOrigin | undefined> {
-    return splitJournal(await this.stored(this.run.taskId)).origin;
+    return splitJournal(await this.own()).origin;
   }
 
   /** The entries of the runtime. */
   async read(taskId = this.run.taskId): Promise<JournalEntry[]> {
-    return splitJournal(await this.stored(taskId)).entries;
+    const stored = taskId === this.run.taskId ? await this.own() : await this.stored(taskId);
+    return splitJournal(stored).entries;
+  }
+
+  /** No other attempt writes from now on, so the first read tells where the journal ends. */
+  private async own(): Promise<JournalEntry[]> {
+    const entries = await this.stored(this.run.taskId);
+    this.head ??= entries.at(-1)?.position ?? 0;
+    return entries;
   }
 
   private stored(taskId: string): Promise<JournalEntry[]> {
@@ -68,8 +81,8 @@ export class RunJournal implements TurnJournal {
 
   /** A lost answer is asked for again. The entry has a fixed position, so it is written once. */
   private async write(write: (position: number) => Promise<boolean>): Promise<void> {
-    this.head ??= (await this.stored(this.run.taskId)).at(-1)?.position ?? 0;
-    const position = this.head + 1;
+    if (this.head === undefined) await this.own();
+    const position = (this.head ?? 0) + 1;
     const isOurs = await retryTransient(() => write(position), { signal: this.signal });
     if (!isOurs) throw new AppendRefused('another attempt owns the run');
     this.head = position;

@@ -64,8 +64,11 @@ export class TurnBuilder {
     const { tenantId, runId, attempt, details, extensions, runsAlone } = run;
     // Earlier releases have stored what is not well-formed Unicode.
     const { message, task: stored } = wellFormed({ message: run.message, task: run.snapshot.task });
-    const journal = new RunJournal(this.journals, run, signal, this.remoteCalls, this.compensations);
-    const origin = hasOrigin(stored) ? await journal.origin() : undefined;
+    const goesOn = hasOrigin(stored);
+    const isEmpty = attempt === 1 && run.startSequence === 1 && !goesOn;
+    const { journals, remoteCalls, compensations } = this;
+    const journal = new RunJournal(journals, run, signal, remoteCalls, compensations, isEmpty);
+    const origin = goesOn ? await journal.origin() : undefined;
     const task = origin ? withOrigin(stored, origin) : stored;
     const secrets = new SecretGuard(this.secrets, tenantId, this.tokens, {
       id: run.taskId,
