@@ -452,4 +452,6 @@ it('queued runs that are on no queue are found once they are old enough, by one 
   const sweeps = await Promise.all([1, 2, 3].map(() => stores.runs.takeStaleQueued(3000, 10)));
   const { tenantId, runId, task } = input;
   expect(sweeps.flat()).toEqual([{ tenantId, taskId: task.id, runId, attempt: 0, mayUseReserved: true }]);
+  // It is marked as enqueued now, so the next sweep does not enqueue it again.
+  expect(await stores.runs.takeStaleQueued(3000, 10)).toEqual([]);
 });
