@@ -95,6 +95,8 @@ function Failed({ of }: { of: { tasks: number; failed: number } }) {
     <Anchor
       renderRoot={(props) => <Link to="/tasks" search={{ state: 'failed', since: '7d' }} {...props} />}
       inherit
+      // The share may be red: a line in the colour of links would be another.
+      c="inherit"
       underline="always"
     >
       {share}

@@ -177,7 +177,7 @@ function Filters({ filters }: { filters: TaskFilters }) {
         <TextInput
           label="Context"
           w="7.5rem"
-          placeholder={filters.agent === undefined ? 'needs an agent' : undefined}
+          placeholder={filters.agent === undefined ? 'agent first' : undefined}
           disabled={filters.agent === undefined}
           defaultValue={filters.context ?? ''}
           onChange={({ currentTarget }) => changeLater({ context: currentTarget.value })}
