@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ApiAddress, Credentials } from './caller.js';
 import { CODE_AGENTS, type Deployments, type Shape } from './deployments.js';
+import { DrivenTasks } from './driven-tasks.js';
 import type { CodeOutcome, CodeRecord } from './observations.js';
 import type { Outside } from './outside.js';
 import { answerOf, RETRY_MS, RetryingClient } from './retrying-client.js';
@@ -21,12 +22,10 @@ const SHAPES: readonly Shape[] = ['plain', 'patched', 'checked', 'plain'];
 /**
  * Tasks of two agents in code, while their code is deployed again and again: each deploy replaces all workers. Of the one that pins its
  * tasks, a task goes on with the code with which it began. Of the other one, a task goes on with the newest code, or is parked until a
- * release fits it. After the load all kinds of releases come in turn until every task has ended.
+ * release fits it. Between two deploys the files of the pinned one are overwritten below running workers. After the load all kinds of releases come in turn until every task has ended.
  */
 export class CodeLoad {
-  private readonly records: CodeRecord[] = [];
-  private readonly driving = new Set<Promise<void>>();
-  private readonly giveUp = new AbortController();
+  private readonly tasks = new DrivenTasks<CodeRecord>((record, signal) => this.drive(record, signal));
   private readonly stopping = new AbortController();
   private readonly client: RetryingClient;
   private deploys = 0;
@@ -38,45 +37,49 @@ export class CodeLoad {
     private readonly outside: Outside,
   ) {
     this.client = new RetryingClient(apis, who);
-    setMaxListeners(0, this.giveUp.signal, this.stopping.signal);
+    setMaxListeners(0, this.stopping.signal);
   }
 
   /** Begins so many tasks, spread over the time, and deploys. Resolves when no more code comes, at the latest `patienceMs` after the load. */
   async run(tasks: number, lastsMs: number, patienceMs: number): Promise<void> {
     if (tasks === 0) return;
     const over = new AbortController();
-    const loaded = this.begin(tasks, lastsMs).finally(() => over.abort());
+    const loaded = this.tasks.begin(tasks, lastsMs, recordOf).finally(() => over.abort());
     let pause = DEPLOY_MS;
     while (!over.signal.aborted) {
-      await Promise.race([loaded, delay(pause)]);
+      await Promise.race([loaded, delay(pause / 2)]);
+      this.deployments.overwrite();
+      await Promise.race([loaded, delay(pause / 2)]);
       // On a busy machine a deploy takes long: tasks get as much time without one.
       pause = Math.max(DEPLOY_MS, await this.deploy());
     }
     // A busy machine needs longer than the patience for all of them.
     const last = performance.now() + patienceMs;
-    for (let n = 0; this.driving.size > 0 && (n < MIN_LAST_DEPLOYS || performance.now() < last); n++) {
+    for (let n = 0; this.tasks.open > 0 && (n < MIN_LAST_DEPLOYS || performance.now() < last); n++) {
       pause = Math.max(LAST_DEPLOY_MS, await this.deploy());
-      await Promise.race([Promise.all(this.driving), delay(pause)]);
+      this.deployments.overwrite();
+      await Promise.race([this.tasks.ended(), delay(pause)]);
     }
-    this.giveUp.abort();
-    await Promise.all(this.driving);
+    this.tasks.stop();
+    await this.tasks.ended();
   }
 
   /** What has become of the tasks. */
   async outcome(): Promise<CodeOutcome> {
     const { effects } = await this.outside.counts();
-    for (const record of this.records) {
+    const { records } = this.tasks;
+    for (const record of records) {
       record.effects = effects.filter(({ task }) => task === wordsOf(record));
       if (record.taskId === undefined) continue;
       const task = await this.client.task(record.taskId, this.stopping.signal);
       record.stored = { state: task.state, text: answerOf(task) };
       record.ledger = await this.client.effects(record.taskId, this.stopping.signal);
     }
-    return { records: this.records, received: effects.length, deploys: this.deploys };
+    return { records, received: effects.length, deploys: this.deploys };
   }
 
   stop(): void {
-    this.giveUp.abort();
+    this.tasks.stop();
     this.stopping.abort();
   }
 
@@ -87,26 +90,9 @@ export class CodeLoad {
     return performance.now() - started;
   }
 
-  private async begin(tasks: number, lastsMs: number): Promise<void> {
-    for (let number = 0; number < tasks; number++) {
-      const agent = CODE_AGENTS[number % CODE_AGENTS.length] ?? 'keeper';
-      const record: CodeRecord = { number, agent, effects: [], ledger: [], parked: 0, deploys: 0 };
-      this.records.push(record);
-      const driving = this.drive(record)
-        .catch((error: unknown) => {
-          if (!this.giveUp.signal.aborted)
-            record.fault = error instanceof Error ? error.message : String(error);
-        })
-        .finally(() => this.driving.delete(driving));
-      this.driving.add(driving);
-      await delay(lastsMs / tasks);
-    }
-  }
-
   /** Sends, answers the question, and looks until the task has ended. */
-  private async drive(record: CodeRecord): Promise<void> {
+  private async drive(record: CodeRecord, signal: AbortSignal): Promise<void> {
     const { number, agent } = record;
-    const signal = this.giveUp.signal;
     const send = (messageId: string, text: string, taskId?: string) =>
       this.client.message(
         agent,
@@ -133,6 +119,15 @@ export class CodeLoad {
     }
   }
 }
+
+const recordOf = (number: number): CodeRecord => ({
+  number,
+  agent: CODE_AGENTS[number % CODE_AGENTS.length] ?? 'keeper',
+  effects: [],
+  ledger: [],
+  parked: 0,
+  deploys: 0,
+});
 
 /** The message of a task, which its effects carry. */
 const wordsOf = ({ number, agent }: CodeRecord): string => `${agent} ${number}`;

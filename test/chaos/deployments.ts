@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Cluster } from './cluster.js';
@@ -21,6 +21,9 @@ const AGENTS = join(__dirname, 'agents');
 export class Deployments {
   /** Of the release that workers start with now. */
   edition = 0;
+  private shape: Shape = 'plain';
+  /** `BATON_AGENTS_DIR` of the release. */
+  private agents: string | undefined;
   private readonly root = mkdtempSync(join(tmpdir(), `baton-test-${process.pid}-agents-`));
 
   /** @param effects where steps do their effects */
@@ -32,19 +35,34 @@ export class Deployments {
   /** Writes the next release. Workers that start from now on have it; no other one is left when it resolves. */
   async deploy(shape: Shape): Promise<void> {
     this.edition += 1;
+    this.shape = shape;
     const release = join(this.root, String(this.edition));
     const agents = join(release, 'agents');
+    this.agents = agents;
     cpSync(AGENTS, agents, { recursive: true });
-    for (const slug of CODE_AGENTS) {
-      mkdirSync(join(agents, slug));
-      writeFileSync(join(agents, slug, 'index.mjs'), this.codeOf(shape));
-      writeFileSync(join(agents, slug, 'agent.yaml'), yamlOf(slug, this.edition));
-    }
+    for (const slug of CODE_AGENTS) this.write(slug);
     // Kept code is unpacked there: a worker of this release has none, and must read that of others from Postgres.
     const temporary = join(release, 'tmp');
     mkdirSync(temporary);
     this.cluster.startWith({ BATON_AGENTS_DIR: agents, TMPDIR: temporary });
     await this.cluster.renewWorkers();
+  }
+
+  /** Writes an edition with the same steps over the files of `keeper`, below the workers that run it, as `rsync` does. */
+  overwrite(): void {
+    if (this.agents === undefined) return;
+    this.edition += 1;
+    this.write('keeper');
+  }
+
+  private write(slug: (typeof CODE_AGENTS)[number]): void {
+    const folder = join(this.agents ?? '', slug);
+    mkdirSync(folder, { recursive: true });
+    const files = { 'index.mjs': this.codeOf(this.shape), 'agent.yaml': yamlOf(slug, this.edition) };
+    for (const [name, text] of Object.entries(files)) {
+      writeFileSync(join(folder, `.${name}`), text);
+      renameSync(join(folder, `.${name}`), join(folder, name));
+    }
   }
 
   remove(): void {

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { PATIENT } from '../support/mcp-server/mcp-server.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import type { ApiAddress, Credentials } from './caller.js';
+import { DrivenTasks } from './driven-tasks.js';
 import type { VersionOutcome, VersionRecord } from './observations.js';
 import type { Outside } from './outside.js';
 import { answerOf, RETRY_MS, type RestTask, RetryingClient, retriesOf } from './retrying-client.js';
@@ -26,9 +27,7 @@ type Change = (agent: string) => Promise<unknown>;
  * its prompt, and the model says the edition in each step and at the end. The model lives in this process, the tool server outside.
  */
 export class VersionLoad {
-  private readonly records: VersionRecord[] = [];
-  private readonly driving = new Set<Promise<void>>();
-  private readonly giveUp = new AbortController();
+  private readonly tasks = new DrivenTasks<VersionRecord>((record, signal) => this.drive(record, signal));
   private readonly stopping = new AbortController();
   private edition = 1;
 
@@ -37,7 +36,7 @@ export class VersionLoad {
     private readonly provider: ModelProvider,
     private readonly outside: Outside,
   ) {
-    setMaxListeners(0, this.giveUp.signal, this.stopping.signal);
+    setMaxListeners(0, this.stopping.signal);
   }
 
   static async start(
@@ -57,29 +56,18 @@ export class VersionLoad {
     if (tasks === 0) return;
     const over = new AbortController();
     const changing = this.change(Math.max(CHANGE_MS, lastsMs / MAX_CHANGES), over.signal);
-    for (let number = 0; number < tasks; number++) {
-      const agent = AGENTS[number % AGENTS.length] ?? 'editions';
-      const record: VersionRecord = { number, agent, calls: [], questions: [], retries: 0, changes: 0 };
-      this.records.push(record);
-      const driving = this.drive(record)
-        .catch((error: unknown) => {
-          if (!this.giveUp.signal.aborted)
-            record.fault = error instanceof Error ? error.message : String(error);
-        })
-        .finally(() => this.driving.delete(driving));
-      this.driving.add(driving);
-      await delay(lastsMs / tasks);
-    }
+    await this.tasks.begin(tasks, lastsMs, recordOf);
     over.abort();
     await changing;
   }
 
   /** What has become of the tasks, at the latest after `ms`. */
   async outcome(ms: number): Promise<VersionOutcome> {
-    const over = delay(ms, undefined, { ref: false }).then(() => this.giveUp.abort());
-    await Promise.race([over, Promise.all(this.driving)]);
+    const over = delay(ms, undefined, { ref: false }).then(() => this.tasks.stop());
+    await Promise.race([over, this.tasks.ended()]);
     const { steps } = (await this.outside.counts()).calls;
-    for (const record of this.records) {
+    const { records } = this.tasks;
+    for (const record of records) {
       record.calls = steps
         .filter(({ input }) => input.n === record.number)
         .map(({ tool, input, key }) => ({ step: tool, edition: Number(input.edition), key }));
@@ -89,19 +77,18 @@ export class VersionLoad {
       record.retries = retriesOf(task);
       record.storedEdition = await this.editionOf(record.agent, task);
     }
-    return { records: this.records, received: steps.length };
+    return { records, received: steps.length };
   }
 
   async stop(): Promise<void> {
-    this.giveUp.abort();
+    this.tasks.stop();
     this.stopping.abort();
     await this.provider.stop();
   }
 
   /** Sends, approves what waits, and looks until the task has ended. */
-  private async drive(record: VersionRecord): Promise<void> {
+  private async drive(record: VersionRecord, signal: AbortSignal): Promise<void> {
     const { number, agent } = record;
-    const signal = this.giveUp.signal;
     const parts = [{ text: `task ${number}` }];
     const taskId = await this.client.message(agent, { messageId: `version-${number}`, parts }, signal);
     record.taskId = taskId;
@@ -178,6 +165,15 @@ export class VersionLoad {
     return editionIn(JSON.stringify(stored));
   }
 }
+
+const recordOf = (number: number): VersionRecord => ({
+  number,
+  agent: AGENTS[number % AGENTS.length] ?? 'editions',
+  calls: [],
+  questions: [],
+  retries: 0,
+  changes: 0,
+});
 
 interface ChatRequest {
   messages: { role: string; content: unknown }[];

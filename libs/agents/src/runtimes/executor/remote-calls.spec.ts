@@ -1,4 +1,4 @@
-import { Role, TaskState, type Part } from '@baton/a2a';
+import { TaskState } from '@baton/a2a';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
 import { ComputePool } from '@baton/compute';
 import { loadEnvironment } from '@baton/config';
@@ -6,7 +6,6 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { converseHere } from '../../../../../test/support/agents/executors.js';
 import {
   agent,
-  MemoryJournal,
   NO_ACCESS_TOKENS,
   turnSecrets,
   turnWith,
@@ -16,22 +15,20 @@ import {
   type ModernMcpServer,
   type ModernTask,
   type ModernTool,
-  startModernServer,
 } from '../../../../../test/support/mcp-server/modern-server.js';
 import type { AccessTokens } from '../../access-tokens.js';
-import { type AgentOutput, dataPart, textPart, type Turn } from '../../agent-runtime.js';
-import { Suspension } from '../../suspension.js';
+import { type AgentOutput, dataPart, type Turn } from '../../agent-runtime.js';
 import { SENT_BY_AGENT } from '../../approvals.js';
 import { stepsOf } from '../../author/steps-of.js';
 import { cancelRemoteCalls } from '../../remote-call-cancel.js';
 import { SignInNeeded } from '../../sign-in-needed.js';
 import { seen, toolOf } from '../llm/llm-runtime.fixture.js';
 import { McpBench } from '../llm/tools/mcp/mcp-tools.fixture.js';
+import { form, says, SLOW, startReportServer } from '../llm/tools/mcp/report-server.fixture.js';
+import { TaskTalk } from '../llm/tools/mcp/task-talk.fixture.js';
 import { ToolSources, type ToolSource } from '../llm/tools/tool-sources.js';
 import type { DurableSteps } from './child/steps.js';
 import { TurnTools } from './turn-tools.js';
-
-// Each attempt is a worker and a process of its own: it has the journal, and knows nothing else of the attempts before.
 
 const { TASK_STATE_AUTH_REQUIRED, TASK_STATE_COMPLETED, TASK_STATE_INPUT_REQUIRED } = TaskState;
 const pool = new ComputePool({ threads: 2, timeoutMs: 30_000 });
@@ -46,34 +43,31 @@ afterAll(async () => {
 
 type Code = (steps: DurableSteps) => Promise<unknown>;
 
-/** A task of an agent in code over several turns and attempts. */
-class Talk {
-  readonly journal = new MemoryJournal();
-  readonly progress: unknown[] = [];
+/** A task of an agent in code. Each attempt has a process of its own, too. */
+class Talk extends TaskTalk {
   /** How often the code has run. */
   runs = 0;
   /** When a task that asks goes on without an answer, in ms. */
   wakeInMs: number | undefined;
   tokens: AccessTokens = NO_ACCESS_TOKENS;
   noted = 0;
-  private readonly history = [userMessage('Make the report.', { messageId: 'm-1' })];
-  private attempt = 0;
-  private artifacts: ReturnType<typeof seen>['artifacts'] = {};
 
   constructor(
     private readonly code: Code,
     private readonly source: () => ToolSource = () => mcp.source(),
-  ) {}
+  ) {
+    super('step-1-2-progress');
+  }
 
-  async run(signal = new AbortController().signal): Promise<AgentOutput[]> {
-    this.attempt += 1;
+  protected outputs(
+    { runId, attempt, history, artifacts }: Parameters<TaskTalk['outputs']>[0],
+    signal: AbortSignal,
+  ): AsyncIterable<AgentOutput> {
     this.wakeInMs = undefined;
-    const runId = `run-${this.history.at(-1)!.messageId}`;
-    Object.assign(this.journal, { runId });
     const { journal } = this;
-    const base = turnWith(this.history, {
+    const base = turnWith(history, {
       runId,
-      attempt: this.attempt,
+      attempt,
       outbound: mcp.outbound,
       secrets: turnSecrets({}, undefined, this.tokens),
       journal: {
@@ -85,7 +79,7 @@ class Talk {
       },
     });
     const log = { ...base.log, wakeIn: (ms: number) => void (this.wakeInMs = ms) };
-    const turn: Turn = { ...base, log, task: { ...base.task, artifacts: this.stored() } };
+    const turn: Turn = { ...base, log, task: { ...base.task, artifacts } };
     const execute = async (context: RequestContext, bus: ExecutionEventBus): Promise<void> => {
       this.runs += 1;
       const message = userMessage(JSON.stringify(await this.code(stepsOf(context))));
@@ -95,24 +89,7 @@ class Talk {
     const tools = new TurnTools(new ToolSources([this.source()]), pool, new Metrics());
     const ports = { tools, limits: { depth: 1, tasks: 1 } } as never;
     const executor = { execute, cancelTask: () => Promise.resolve() };
-    const outputs: AgentOutput[] = [];
-    try {
-      for await (const output of converseHere(executor, turn, signal, Logger.silent(), ports))
-        outputs.push(output);
-    } finally {
-      const { artifacts } = seen(outputs);
-      this.artifacts = { ...this.artifacts, ...artifacts };
-      const said = artifacts['step-1-2-progress']?.data;
-      if (said !== undefined) this.progress.push(said);
-    }
-    return outputs;
-  }
-
-  /** An attempt that ends with a suspension. */
-  async waits(): Promise<Suspension> {
-    const ended = await this.run().catch((error: unknown) => error);
-    expect(ended).toBeInstanceOf(Suspension);
-    return ended as Suspension;
+    return converseHere(executor, turn, signal, Logger.silent(), ports);
   }
 
   /** An attempt that ends the task. @returns what the code has made of the result */
@@ -121,31 +98,8 @@ class Talk {
     expect(state).toBe(TASK_STATE_COMPLETED);
     return JSON.parse(text);
   }
-
-  /** The next message, of a person or of an agent. */
-  say(parts: Part[] | string, metadata?: object): Promise<AgentOutput[]> {
-    this.attempt = 0;
-    const asked = { messageId: `q-${this.history.length}`, role: Role.ROLE_AGENT };
-    this.history.push(userMessage('?', asked));
-    const messageId = `m-${this.history.length + 1}`;
-    this.history.push(userMessage(parts, { messageId, ...(metadata && { metadata }) }));
-    return this.run();
-  }
-
-  private stored() {
-    return Object.entries(this.artifacts).map(([artifactId, { kind, text, data }]) => ({
-      artifactId,
-      name: '',
-      description: '',
-      parts: data === undefined ? [textPart(text)] : [dataPart(data)],
-      extensions: [],
-      metadata: kind === undefined ? undefined : { 'baton.event': kind },
-    }));
-  }
 }
 
-const says = (text: string) => ({ content: [{ type: 'text', text }] });
-const SLOW = { pollIntervalMs: 5_000 };
 const begun =
   (options: ModernTask['options'] = SLOW): ModernTool['call'] =>
   () =>
@@ -160,18 +114,10 @@ const callOnce =
   };
 
 async function begin(call: ModernTool['call'], settings: object = {}, code = callOnce): Promise<void> {
-  server = await startModernServer({ tools: [{ name: 'report', call }] });
-  mcp.atReset(() => server.stop());
+  server = await startReportServer(mcp, call);
   talk = new Talk(code(settings));
 }
 
-const form = (message: string) => ({
-  method: 'elicitation/create',
-  params: {
-    message,
-    requestedSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
-  },
-});
 const asks = (outputs: AgentOutput[]): string => {
   const { state, text = '' } = seen(outputs).status ?? {};
   expect(state).toBe(TASK_STATE_INPUT_REQUIRED);

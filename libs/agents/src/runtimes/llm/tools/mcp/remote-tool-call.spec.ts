@@ -1,18 +1,16 @@
-import { TaskState, type Part } from '@baton/a2a';
+import { TaskState } from '@baton/a2a';
 import {
   type ModernMcpServer,
   type ModernTask,
   type ModernTool,
-  startModernServer,
 } from '../../../../../../../test/support/mcp-server/modern-server.js';
-import { MemoryJournal, turnWith, userMessage } from '../../../../../../../test/support/agents/turns.js';
+import { turnWith } from '../../../../../../../test/support/agents/turns.js';
 import { type AgentOutput, dataPart } from '../../../../agent-runtime.js';
-import { Suspension } from '../../../../suspension.js';
 import { SENT_BY_AGENT } from '../../../../approvals.js';
 import { LlmBench, seen } from '../../llm-runtime.fixture.js';
 import { McpBench } from './mcp-tools.fixture.js';
-
-// Each attempt is a worker of its own: it has the journal, and knows nothing else of the attempts before.
+import { form, says, SLOW, startReportServer } from './report-server.fixture.js';
+import { TaskTalk } from './task-talk.fixture.js';
 
 let llm: LlmBench;
 const mcp = new McpBench();
@@ -32,77 +30,31 @@ afterAll(async () => {
   await mcp.stop();
 });
 
-/** A task over several turns and attempts. */
-class Talk {
-  readonly journal = new MemoryJournal();
-  private readonly history = [userMessage('Make the report.', { messageId: 'm-1' })];
-  private attempt = 0;
-  private artifacts: ReturnType<typeof seen>['artifacts'] = {};
-  /** What the call has said while it was made. */
-  readonly progress: unknown[] = [];
+class Talk extends TaskTalk {
+  constructor(private readonly settings: object) {
+    super('call-1-1-progress');
+  }
 
-  constructor(private readonly settings: object) {}
-
-  /** The next attempt of the turn, on another worker. */
-  async run(signal = new AbortController().signal): Promise<AgentOutput[]> {
-    this.attempt += 1;
-    const runId = `run-${this.history.at(-1)?.messageId ?? ''}`;
-    Object.assign(this.journal, { runId });
+  protected outputs(
+    { runId, attempt, history, artifacts }: Parameters<TaskTalk['outputs']>[0],
+    signal: AbortSignal,
+  ): AsyncIterable<AgentOutput> {
     const base = llm.turn({ tools: { mcp: [this.settings] } });
-    const turn = turnWith(this.history, {
+    const turn = turnWith(history, {
       ...base,
       runId,
-      attempt: this.attempt,
+      attempt,
       journal: this.journal,
-      message: this.history.at(-1),
-      task: { ...base.task, history: this.history, artifacts: this.stored() },
+      message: history.at(-1),
+      task: { ...base.task, history, artifacts },
     });
-    const outputs: AgentOutput[] = [];
-    try {
-      for await (const output of llm.runtimeWith(mcp.source()).run(turn, signal)) outputs.push(output);
-    } finally {
-      const { artifacts } = seen(outputs);
-      this.artifacts = { ...this.artifacts, ...artifacts };
-      const { data } = artifacts['call-1-1-progress'] ?? {};
-      if (data !== undefined) this.progress.push(data);
-    }
-    return outputs;
-  }
-
-  /** An attempt that ends with a suspension. */
-  async waits(): Promise<Suspension> {
-    const ended = await this.run().catch((error: unknown) => error);
-    expect(ended).toBeInstanceOf(Suspension);
-    return ended as Suspension;
-  }
-
-  /** The next message. */
-  say(parts: Part[] | string, metadata?: object): Promise<AgentOutput[]> {
-    this.attempt = 0;
-    const messageId = `m-${this.history.length + 1}`;
-    this.history.push(userMessage(parts, { messageId, ...(metadata && { metadata }) }));
-    return this.run();
-  }
-
-  private stored() {
-    return Object.entries(this.artifacts).map(([artifactId, { kind, text, data }]) => ({
-      artifactId,
-      name: '',
-      description: '',
-      parts: data === undefined ? [] : [dataPart(data)],
-      extensions: [],
-      metadata: kind === undefined ? undefined : { 'baton.event': kind },
-      text,
-    }));
+    return llm.runtimeWith(mcp.source()).run(turn, signal);
   }
 }
 
-const says = (text: string) => ({ content: [{ type: 'text', text }] });
-
 /** An agent whose model calls the tool once, and then says what it has read. */
 async function begin(call: ModernTool['call'], settings: object = {}): Promise<void> {
-  server = await startModernServer({ tools: [{ name: 'report', call }] });
-  mcp.atReset(() => server.stop());
+  server = await startReportServer(mcp, call);
   talk = new Talk({ name: 'desk', url: server.url, ...settings });
   llm.provider.reply({ calls: [{ name: 'desk_report', input: { city: 'Rome' } }] }, { text: 'Done.' });
 }
@@ -111,7 +63,6 @@ const begun =
   (options?: ModernTask['options']): ModernTool['call'] =>
   () =>
     server.newTask(options);
-const SLOW = { pollIntervalMs: 5_000 };
 
 /** What the model has read as the result of its call. */
 const read = (): unknown => {
@@ -293,13 +244,6 @@ describe('a tool that answers with a task', () => {
   });
 });
 
-const form = (message: string) => ({
-  method: 'elicitation/create',
-  params: {
-    message,
-    requestedSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
-  },
-});
 const link = {
   method: 'elicitation/create',
   params: { mode: 'url', message: 'Sign the contract.', url: 'https://sign.example/c/1' },
