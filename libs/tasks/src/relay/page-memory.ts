@@ -1,5 +1,5 @@
 /** A read that waits for memory. */
-interface Waiter {
+interface PageWaiter {
   bytes: number;
   /** Called once, when it has the bytes. */
   onGranted: () => void;
@@ -8,7 +8,7 @@ interface Waiter {
 /** What one holder has, and what it waits for, oldest first. */
 interface Share {
   held: number;
-  readonly waiting: Set<Waiter>;
+  readonly waiting: Set<PageWaiter>;
 }
 
 /**
