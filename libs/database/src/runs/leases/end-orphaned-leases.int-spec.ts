@@ -82,6 +82,19 @@ it('leaves a run whose worker has extended its lease meanwhile', async () => {
   expect(await stores.runs.reclaimExpired(10, at)).toEqual([]);
 });
 
+it('leaves the lease of a worker that is connected', async () => {
+  await startTask(stores);
+  const dead = await connect();
+  const live = await connect();
+  await stores.workers.seen({ ...worker, session: live.session }, 1000);
+  await stores.workers.seen({ ...worker, id: 'dead', session: dead.session }, 1000);
+  await dead.close();
+  await ended(dead.session);
+  const { at } = await orphans(LEASE_MS);
+  expect(await endOrphanedLeases(stores.database, LEASE_MS, at)).toEqual([]);
+  await live.close();
+});
+
 it('waits for the lease of a worker of which it knows no session', async () => {
   await startTask(stores);
   await stores.workers.seen(worker, 1000);
