@@ -81,7 +81,8 @@ const COMMANDS: Readonly<
     add: async (...args) => (await import('./commands/status.js')).addStatusCommand(...args),
   },
   'dead-letters': {
-    summary: 'runs without attempts left, and push configs that were given up: list, show, redeliver',
+    summary:
+      'runs without attempts left, and push configs that were given up: list, show, redeliver, pushes, redeliver-pushes',
     add: async (...args) => (await import('./commands/dead-letters.js')).addDeadLetterCommands(...args),
   },
   workers: {

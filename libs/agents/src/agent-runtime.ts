@@ -15,6 +15,7 @@ import { clock, type Span } from '@baton/telemetry';
 import type { Redactor } from './outbound/redactor.js';
 import type { AccessTokenRequest, SignedInCall, SignInOffer, WiderAccess } from './access-tokens.js';
 import type { TaskOrigin } from './task-origin.js';
+import type { ConsoleLevel } from './console-level.js';
 
 /** One entry of a journal. */
 export interface JournalEntry {
@@ -70,9 +71,6 @@ export interface TurnLog {
   /** If the turn ends with a question, the task goes on after this time without an answer: as the next attempt of this run. */
   wakeIn(ms: number): void;
 }
-
-/** `console.debug`; `console.log` and standard output; `console.warn`; `console.error` and standard error. */
-export type ConsoleLevel = 'debug' | 'info' | 'warn' | 'error';
 
 /** The console of a turn: output of the agent's code, for the author of the agent. */
 export interface TurnConsole {

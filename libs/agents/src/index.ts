@@ -41,6 +41,7 @@ export type { TurnRequest } from './runtimes/executor/protocol.js';
 export { AgentPools } from './runtimes/executor/agent-pools.js';
 export { InstalledCode } from './installed-code.js';
 export * from './agent-runtime.js';
+export type { ConsoleLevel } from './console-level.js';
 export { Suspension } from './suspension.js';
 export { effectKey } from './effect-key.js';
 export { JournalMismatch } from './journal-mismatch.js';

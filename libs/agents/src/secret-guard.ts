@@ -8,13 +8,13 @@ import type {
   TokenHolder,
   WiderAccess,
 } from './access-tokens.js';
+import type { ConsoleLevel } from './console-level.js';
 import { NOTHING_SECRET, Redactor } from './outbound/redactor.js';
 import type { SecretReader } from './secret-reader.js';
 import {
   type AgentOutput,
   ArtifactOutput,
   artifactChunk,
-  type ConsoleLevel,
   textPart,
   type Turn,
   type TurnConsole,

@@ -53,7 +53,7 @@ describe('who answers a task that waits for approval', () => {
   });
 
   it('is not its owner where an agent asks for somebody else, nor anybody where the owner is not known', () => {
-    const other = /another principal than its owner/;
+    const other = /a principal other than its owner/;
     expect(answer(MINE, ALL, asking(MINE.key, {}, { by: 'other' }))).toMatch(other);
     expect(answer(MINE, ALL, asking(null, { by: 'other' }))).toMatch(other);
     expect(answer(MINE, ALL, asking('token:other', { by: 'other' }))).toBe(MINE.key);

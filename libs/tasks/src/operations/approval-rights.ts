@@ -42,7 +42,7 @@ export function approverFor(
   if (asked.some(({ by }) => by === 'other') && (owner === null || owner === principal.key)) {
     throw new ProtocolError(
       'forbidden',
-      'The task waits for the approval of another principal than its owner',
+      'The task waits for the approval of a principal other than its owner',
     );
   }
   return { principal: principal.key, at: clock.date().toISOString() };

@@ -1,6 +1,6 @@
 // The protocol between a worker and an agent's process: JSON messages, each with a length prefix.
 
-import type { ConsoleLevel } from '../../agent-runtime.js';
+import type { ConsoleLevel } from '../../console-level.js';
 import type { ModelPiece } from './model-protocol.js';
 import type { Compensating, Parked, RecordedStep, StepMessage, StepReply } from './step-protocol.js';
 

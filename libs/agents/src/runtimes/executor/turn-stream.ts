@@ -1,7 +1,8 @@
 import { type TaskStatus, endsTurn, isInterrupted, StreamResponse, textOf, USAGE } from '@baton/a2a';
 import { type Logger, messageOf } from '@baton/telemetry';
 import { fromAgent } from '../../agent-metadata.js';
-import { type AgentOutput, type ConsoleLevel, type Turn, type TurnConsole } from '../../agent-runtime.js';
+import { type AgentOutput, type Turn, type TurnConsole } from '../../agent-runtime.js';
+import type { ConsoleLevel } from '../../console-level.js';
 import type { TurnSteps } from './turn-steps.js';
 import { JournalMismatch } from '../../journal-mismatch.js';
 import {

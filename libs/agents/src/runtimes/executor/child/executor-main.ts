@@ -3,7 +3,7 @@ import { readSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { ConsoleLevel } from '../../../agent-runtime.js';
+import type { ConsoleLevel } from '../../../console-level.js';
 import { HostedTurn, type TurnHost, currentTurn } from './hosted-turn.js';
 import { type ExecutorFactory, loadExecutor, loadFaultOf } from './load-executor.js';
 import { loadTools } from './load-tools.js';

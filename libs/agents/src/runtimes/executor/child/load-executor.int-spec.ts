@@ -19,7 +19,7 @@ loadExecutor(folder, file)
     console.log(JSON.stringify(await loadFaultOf(error, folder)));
   });
 `;
-const SOURCES = ['load-executor.ts', 'sdk-fallback-hooks.ts'];
+const SOURCES = ['load-executor.ts', 'load-error.ts', 'sdk-fallback-hooks.ts'];
 const ROOT = join(__dirname, '../../../../../..');
 
 // Jest has a module system of its own, so these tests run the compiled files in a Node of their own.
