@@ -49,7 +49,10 @@ SELECT look.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'swee
   EXISTS (SELECT FROM push_configs WHERE due_at <= look.started_at) AS "duePushes",
   EXISTS (SELECT FROM bulk_operations WHERE due_at <= look.started_at) AS "bulkOperations",
   EXISTS (SELECT FROM tasks WHERE reminds_at <= look.started_at) AS "dueReminders",
-  EXISTS (SELECT FROM spending_counts WHERE notice_at <= look.started_at) AS "dueSpendingWarnings"
+  EXISTS (SELECT FROM spending_counts WHERE notice_at <= look.started_at) AS "dueSpendingWarnings",
+  EXISTS (
+    SELECT FROM agents WHERE next_version IS NOT NULL AND next_share > 0 AND deleted_at IS NULL
+  ) AS "triedVersions"
 FROM (SELECT clock_timestamp() AS started_at) look, LATERAL (
   SELECT min(lease_expires_at) AS first_end,
     min(lease_expires_at) FILTER (WHERE lease_expires_at >= look.started_at) AS next_end

@@ -27,4 +27,6 @@ export interface SweepFindings {
   dueReminders: boolean;
   /** Spending caps that are nearly used, of which webhooks are to be told. */
   dueSpendingWarnings: boolean;
+  /** Versions of agents that get a share of new tasks, by the label `next`. */
+  triedVersions: boolean;
 }

@@ -5,7 +5,8 @@ import { Injectable } from '@nestjs/common';
 import { RepeatedWork } from '../core/repeated-work.js';
 import { SweepLeader } from '../core/sweep-leader.js';
 
-const EVERY_MS = 5_000;
+/** Shortest pause: it counts the runs of a day. */
+const PAUSE_MS = 5_000;
 
 /**
  * Ends the share of versions with the label `next` that fail too often. Postgres counts and decides, so that two workers that do this
@@ -13,18 +14,23 @@ const EVERY_MS = 5_000;
  */
 @Injectable()
 export class FailingNextWatch extends RepeatedWork {
+  private begunAt = -PAUSE_MS;
+
   constructor(
     private readonly failing: FailingNextStore,
     private readonly entries: AgentCatalogStore,
-    private readonly leader: SweepLeader,
+    leader: SweepLeader,
     private readonly messaging: Messaging,
     private readonly logger: Logger,
   ) {
-    super({ everyMs: EVERY_MS, log: { name: 'The watch of versions with the label "next"', logger } });
+    super({ log: { name: 'The watch of versions with the label "next"', logger } });
+    leader.on('triedVersions', () => {
+      if (performance.now() - this.begunAt >= PAUSE_MS) this.wake();
+    });
   }
 
   async runOnce(): Promise<void> {
-    if (!this.leader.isLeader) return;
+    this.begunAt = performance.now();
     for (const next of await this.failing.find()) {
       if (!(await this.entries.endNext(next))) continue;
       const { tenantId, slug: agent, ended } = next;
