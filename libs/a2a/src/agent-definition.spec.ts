@@ -1,5 +1,5 @@
 import { parseAgentDefinition, parseAgentDocument, writeAgentDefinition } from './agent-definition.js';
-import { ProtocolError } from './errors.js';
+import { ProtocolError } from './protocol-error.js';
 
 const minimal = { name: 'N', description: 'D', runtime: 'executor' };
 

@@ -6,7 +6,7 @@ import {
   retryPolicy,
   VERSION_POLICIES,
 } from './agent.js';
-import { ProtocolError } from './errors.js';
+import { ProtocolError } from './protocol-error.js';
 import type { AgentSkill } from './model.js';
 import { parseFields } from './parse-fields.js';
 import { SCOPES } from './rights.js';

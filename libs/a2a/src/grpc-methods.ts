@@ -14,7 +14,8 @@ import {
 import type { Codec } from './codecs/codec.js';
 import { V0_3_HTTP_CODEC } from './codecs/v0_3-http.js';
 import { V1_0_HTTP_CODEC } from './codecs/v1_0.js';
-import { type ErrorKind, ProtocolError } from './errors.js';
+import type { ErrorKind } from './errors.js';
+import { ProtocolError } from './protocol-error.js';
 import { httpErrorWire } from './http-json.js';
 
 /**

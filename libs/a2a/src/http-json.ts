@@ -1,4 +1,5 @@
-import type { ErrorKind, ProtocolError } from './errors.js';
+import type { ErrorKind } from './errors.js';
+import type { ProtocolError } from './protocol-error.js';
 import { encodeRpcError, errorWire } from './json-rpc.js';
 
 /** What an error is in HTTP: its status, and the name that google.rpc.Code has for it. */

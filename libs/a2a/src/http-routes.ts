@@ -13,7 +13,7 @@ import {
 import type { Codec } from './codecs/codec.js';
 import { V0_3_HTTP_CODEC } from './codecs/v0_3-http.js';
 import { V1_0_HTTP_CODEC } from './codecs/v1_0.js';
-import { ProtocolError } from './errors.js';
+import { ProtocolError } from './protocol-error.js';
 
 /** One route of the HTTP+JSON binding. It does the same as a JSON-RPC method, and writes the params differently. */
 export interface HttpRoute {

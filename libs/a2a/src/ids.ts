@@ -1,4 +1,4 @@
-import { ProtocolError } from './errors.js';
+import { ProtocolError } from './protocol-error.js';
 
 /** Slugs of the agents every installation has. */
 const BUILT_IN_SLUGS: readonly string[] = ['echo', 'index'];

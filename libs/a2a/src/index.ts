@@ -8,6 +8,7 @@ export * from './cards/sign-card.js';
 export * from './codecs/codec.js';
 export { V0_3_CODEC } from './codecs/v0_3.js';
 export { V1_0_CODEC } from './codecs/v1_0.js';
+export * from './envelope-error.js';
 export * from './errors.js';
 export * from './grpc-methods.js';
 export * from './http-json.js';
@@ -19,13 +20,11 @@ export {
   excessError,
   isDeeper,
   jsonExcess,
-  JsonScanner,
-  MAX_JSON_DEPTH,
-  MAX_JSON_VALUES,
   parseJsonBody,
 } from './json-limits.js';
 export { memberOf } from './json-pointer.js';
 export * from './json-rpc.js';
+export { JsonScanner, MAX_JSON_DEPTH, MAX_JSON_VALUES } from './json-scanner.js';
 export * from './media-type.js';
 export * from './operation.js';
 export * from './output-schema.js';
@@ -33,6 +32,7 @@ export * from './page-token.js';
 export * from './parse-fields.js';
 export * from './profiles/index.js';
 export * from './profiles/profile.js';
+export * from './protocol-error.js';
 export * from './reply.js';
 export * from './request-details.js';
 export * from './rights.js';
@@ -40,6 +40,7 @@ export * from './oauth-settings.js';
 export * from './subject-token.js';
 export * from './model-providers.js';
 export * from './secret-origins.js';
+export { firstCharacters, shortened } from './shortened.js';
 export * from './task.js';
 export * from './task-fold.js';
 export * from './artifact-fold.js';

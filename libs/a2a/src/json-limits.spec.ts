@@ -1,6 +1,7 @@
 import fc from 'fast-check';
-import { ProtocolError } from './errors.js';
-import { JsonScanner, assertJsonLimits, jsonExcess, parseJsonBody } from './json-limits.js';
+import { ProtocolError } from './protocol-error.js';
+import { assertJsonLimits, jsonExcess, parseJsonBody } from './json-limits.js';
+import { JsonScanner } from './json-scanner.js';
 
 const depthOf = (value: unknown): number =>
   typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0;

@@ -1,11 +1,6 @@
 import fc from 'fast-check';
-import {
-  decodeEnvelope,
-  encodeEnvelope,
-  encodeErrorEnvelope,
-  envelopeAround,
-  EnvelopeError,
-} from './json-rpc.js';
+import { decodeEnvelope, encodeEnvelope, encodeErrorEnvelope, envelopeAround } from './json-rpc.js';
+import { EnvelopeError } from './envelope-error.js';
 
 const request = (members: object): string =>
   JSON.stringify({ jsonrpc: '2.0', method: 'GetTask', ...members });

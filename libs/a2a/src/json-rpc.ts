@@ -1,9 +1,9 @@
 import { A2A_ERROR_DOMAIN, ERROR_INFO_TYPE } from '@a2a-js/sdk/errors';
-import { ERRORS, type ErrorKind, type ErrorWire, ProtocolError } from './errors.js';
-import { JsonScanner, assertJsonLimits, excessError } from './json-limits.js';
-
-/** An id of a JSON-RPC request; answers echo it verbatim. */
-export type RpcId = string | number | null;
+import { ERRORS, type ErrorKind, type ErrorWire } from './errors.js';
+import { ProtocolError } from './protocol-error.js';
+import { assertJsonLimits, excessError } from './json-limits.js';
+import { EnvelopeError, type RpcId } from './envelope-error.js';
+import { JsonScanner } from './json-scanner.js';
 
 /** A JSON-RPC 2.0 request whose `params` nobody has looked at yet. */
 export interface Envelope {
@@ -14,18 +14,6 @@ export interface Envelope {
   method: string;
   /** Checked by the codec of the method. */
   params: unknown;
-}
-
-/** A request that is not an envelope. `id` is the caller's, as far as it could be read. */
-export class EnvelopeError extends ProtocolError {
-  constructor(
-    kind: ErrorKind,
-    message: string,
-    readonly id: RpcId,
-    detail: ProtocolError['detail'] = {},
-  ) {
-    super(kind, message, detail);
-  }
 }
 
 /** Ids are echoed in every frame of a stream, so their size is bounded. */

@@ -1,4 +1,4 @@
-import { ProtocolError } from './errors.js';
+import { ProtocolError } from './protocol-error.js';
 import { isUuid } from './ids.js';
 
 /** Position of the last row of a page of ListTasks; the next page goes on after it. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ProtocolError } from './errors.js';
+import type { ProtocolError } from './protocol-error.js';
 import { parseFields } from './parse-fields.js';
 
 const server = z.union([

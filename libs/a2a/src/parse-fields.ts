@@ -1,5 +1,6 @@
 import type { z } from 'zod';
-import { type FieldViolation, ProtocolError, shortened } from './errors.js';
+import { type FieldViolation, ProtocolError } from './protocol-error.js';
+import { shortened } from './shortened.js';
 import { assertWellFormed } from './well-formed.js';
 
 type Issue = z.core.$ZodIssue;

@@ -1,4 +1,4 @@
-import { ProtocolError } from './errors.js';
+import { ProtocolError } from './protocol-error.js';
 import { SendMessageRequest } from './model.js';
 import { withoutReserved } from './task.js';
 

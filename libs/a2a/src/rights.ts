@@ -1,4 +1,4 @@
-import { ProtocolError } from './errors.js';
+import { ProtocolError } from './protocol-error.js';
 
 // Who calls, with which scopes, and which tasks and agents of its tenant that caller reaches. This file is the one place
 // that decides it (docs/inside/adr/0010-principals.md).

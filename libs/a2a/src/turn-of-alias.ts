@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { ProtocolError } from './errors.js';
+import { ProtocolError } from './protocol-error.js';
 import { type Artifact, Message, Role, type Task, TaskState } from './model.js';
 import type { ClientTaskIdRule } from './call-context.js';
 import { isInterrupted, isTerminal } from './task.js';

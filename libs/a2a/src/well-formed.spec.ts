@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { isDeepStrictEqual } from 'node:util';
 import { sseRecord } from './codecs/codec.js';
-import { shortened } from './errors.js';
+import { shortened } from './shortened.js';
 import { decodeEnvelope } from './json-rpc.js';
 import { parseJsonBody } from './json-limits.js';
 import { errorOf, refusalOf } from '../../../test/support/a2a/profile.js';

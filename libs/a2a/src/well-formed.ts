@@ -1,4 +1,5 @@
-import { ProtocolError, shortened } from './errors.js';
+import { ProtocolError } from './protocol-error.js';
+import { shortened } from './shortened.js';
 
 // JSON can carry half of a surrogate pair (`"\ud83d"`) and numbers that no double holds (`1e400`). Protocol buffers, UTF-8 and
 // most clients cannot. So callers may not send them, and no answer has them.

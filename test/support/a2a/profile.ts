@@ -1,5 +1,6 @@
 import type { AnswerContext, Codec, Frame } from '../../../libs/a2a/src/codecs/codec.js';
-import { ERRORS, ProtocolError } from '../../../libs/a2a/src/errors.js';
+import { ERRORS } from '../../../libs/a2a/src/errors.js';
+import { ProtocolError } from '../../../libs/a2a/src/protocol-error.js';
 import type { EventPayload } from '../../../libs/a2a/src/artifact-fold.js';
 import { encodeRpcError } from '../../../libs/a2a/src/json-rpc.js';
 import { type Message, Role, type Task, TaskState } from '../../../libs/a2a/src/model.js';

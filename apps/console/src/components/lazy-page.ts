@@ -1,18 +1,11 @@
 import { lazyRouteComponent, type RouteComponent } from '@tanstack/react-router';
 import { SERVER_URL } from '../base';
+import { PageLoadError } from './page-load-error';
 
 /** When this tab was last loaded again because a file was missing, in ms since 1970. */
 const KEY = 'baton.reloaded';
 /** A file that is missing again so soon after is missing for another reason. */
 const PAUSE_MS = 60_000;
-
-/** A file of the console that could not be loaded. */
-export class PageLoadError extends Error {
-  constructor(cause: unknown) {
-    super('A file of the console could not be loaded. Check your connection, then try again.', { cause });
-    this.name = 'PageLoadError';
-  }
-}
 
 /** A page whose code is loaded when somebody opens it. The router would load the page again also where the server is away. */
 export function lazyPage<T extends Record<string, unknown>>(

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { shortened } from '../errors.js';
+import { shortened } from '../shortened.js';
 import type { Message, Part } from '../model.js';
 import { ORLOJ_PROFILE } from '../profiles/orloj.js';
 import { refusalOf } from '../../../../test/support/a2a/profile.js';

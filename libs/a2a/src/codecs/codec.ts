@@ -1,5 +1,5 @@
 import type { CallContext, OperationRules } from '../call-context.js';
-import { ProtocolError } from '../errors.js';
+import { ProtocolError } from '../protocol-error.js';
 import type { Task } from '../model.js';
 import {
   type DecodedCall,
@@ -14,7 +14,7 @@ import {
   historyLengthOf,
 } from '../operation.js';
 import { assertWellFormed, wellFormedJson } from '../well-formed.js';
-import { Fields } from './params.js';
+import { Fields } from './fields.js';
 
 /** What an answer may have to say besides its result. */
 export interface AnswerContext {

@@ -1,6 +1,7 @@
-import { ProtocolError } from '../errors.js';
+import { ProtocolError } from '../protocol-error.js';
 import { SPEC_PROFILE } from '../profiles/spec.js';
-import { Fields, readPart } from './params.js';
+import { readPart } from './params.js';
+import { Fields } from './fields.js';
 
 describe('what callers invent', () => {
   it('is found under both names, and nothing of it is kept', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { decodeEnvelope, encodeEnvelope } from '../json-rpc.js';
-import { ProtocolError } from '../errors.js';
+import { ProtocolError } from '../protocol-error.js';
 import { type Message, type Part, Role, type Task, TaskState } from '../model.js';
 import type { StreamItem } from '../operation.js';
 import { SPEC_PROFILE } from '../profiles/spec.js';

@@ -20,7 +20,8 @@ import {
 } from '../model.js';
 import type { StreamItem } from '../operation.js';
 import { type AnswerContext, type WireVersion, withoutMethods } from './codec.js';
-import { type Fields, readMessage } from './params.js';
+import { readMessage } from './params.js';
+import type { Fields } from './fields.js';
 import { ROLES, V0_3 } from './v0_3.js';
 
 /** Longest reason of a cancel, in bytes of UTF-8. */

@@ -28,7 +28,8 @@ import {
 import { endsTurn } from '../task.js';
 import { type EventPayload } from '../artifact-fold.js';
 import { BARE_FRAMES, defineCodec, type WireMethods } from './codec.js';
-import { type Fields, type MessageGrammar, readMessage, readPushConfig, WRAPPED_DATA } from './params.js';
+import { type MessageGrammar, readMessage, readPushConfig, WRAPPED_DATA } from './params.js';
+import type { Fields } from './fields.js';
 import { encodeConfig, readSetConfig, ROLES, V0_3 } from './v0_3.js';
 
 const GRAMMAR: MessageGrammar = {

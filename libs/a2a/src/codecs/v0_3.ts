@@ -41,7 +41,8 @@ import { endsTurn, stateName } from '../task.js';
 import { type EventPayload } from '../artifact-fold.js';
 import { isArtifactJson } from '../logged-event.js';
 import { type WireMethods, type WireVersion, defineCodec } from './codec.js';
-import { type Fields, readMessage, readPushConfig, WRAPPED_DATA } from './params.js';
+import { readMessage, readPushConfig, WRAPPED_DATA } from './params.js';
+import type { Fields } from './fields.js';
 
 /** The roles of 0.3, and of 0.1 before it. */
 export const ROLES = {

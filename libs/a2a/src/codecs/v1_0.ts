@@ -19,7 +19,8 @@ import {
 } from '../model.js';
 import { decodePageToken } from '../page-token.js';
 import { BARE_FRAMES, type WireVersion, defineCodec } from './codec.js';
-import { type Fields, readMessage, readPushConfig, UNRECOGNIZED } from './params.js';
+import { readMessage, readPushConfig, UNRECOGNIZED } from './params.js';
+import type { Fields } from './fields.js';
 
 const ROLES = { user: 'ROLE_USER', parse: roleFromJSON };
 const MAX_PAGE_SIZE = 100;

@@ -1,5 +1,5 @@
 import { USAGE } from '../reply.js';
-import { ProtocolError } from '../errors.js';
+import { ProtocolError } from '../protocol-error.js';
 import { type SendMessageRequest, TaskState } from '../model.js';
 import { sampleArtifact, sampleMessage, textPart } from '../../../../test/support/a2a/samples.js';
 import {

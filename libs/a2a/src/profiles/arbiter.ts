@@ -6,7 +6,7 @@
 import type { Agent } from '../agent.js';
 import { buildForeignCard } from '../cards/agent-card.js';
 import { type WireVersion, defineCodec } from '../codecs/codec.js';
-import type { Fields } from '../codecs/params.js';
+import type { Fields } from '../codecs/fields.js';
 import { V0_3 } from '../codecs/v0_3.js';
 import { V1_0 } from '../codecs/v1_0.js';
 import { isPush, type OperationName, type PushOperationName } from '../operation.js';

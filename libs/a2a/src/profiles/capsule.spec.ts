@@ -1,4 +1,4 @@
-import { ProtocolError } from '../errors.js';
+import { ProtocolError } from '../protocol-error.js';
 import { TaskState } from '../model.js';
 import { artifactEvent, sampleArtifact, statusEvent } from '../../../../test/support/a2a/samples.js';
 import {

@@ -1,5 +1,5 @@
 import { decodeEnvelope } from '../json-rpc.js';
-import { ProtocolError } from '../errors.js';
+import { ProtocolError } from '../protocol-error.js';
 import { type SendMessageRequest, TaskState } from '../model.js';
 import {
   artifactEvent,

@@ -1,5 +1,5 @@
 import type { Agent } from '../agent.js';
-import { ProtocolError } from '../errors.js';
+import { ProtocolError } from '../protocol-error.js';
 import { type Part, TaskState } from '../model.js';
 import { frameRecord } from '../codecs/codec.js';
 import {

@@ -3,7 +3,7 @@
  * 0.3 and 1.0 beside it. Every agent of a tenant is an agent system, unless it is not enabled.
  */
 import { defineCodec } from '../codecs/codec.js';
-import type { Fields } from '../codecs/params.js';
+import type { Fields } from '../codecs/fields.js';
 import { taskFrames, v0_1 } from '../codecs/v0_1.js';
 import { V0_3_CODEC } from '../codecs/v0_3.js';
 import { V1_0_CODEC } from '../codecs/v1_0.js';

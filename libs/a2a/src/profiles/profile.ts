@@ -1,8 +1,8 @@
 import { type Agent, isEnabled, type MaybeEnabled, type PushPolicy } from '../agent.js';
 import { type OperationRules, SPEC_RULES } from '../call-context.js';
 import type { Codec } from '../codecs/codec.js';
-import { Fields } from '../codecs/params.js';
-import { ProtocolError } from '../errors.js';
+import { Fields } from '../codecs/fields.js';
+import { ProtocolError } from '../protocol-error.js';
 import type { Envelope, ErrorOverrides } from '../json-rpc.js';
 import { essenceOf } from '../media-type.js';
 import type { Message, Part } from '../model.js';

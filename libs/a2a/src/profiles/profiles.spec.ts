@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { ProtocolError } from '../errors.js';
+import { ProtocolError } from '../protocol-error.js';
 import type { SendMessageRequest } from '../model.js';
 import { PROFILES, rpcPaths } from './index.js';
 import { assertParts, type Profile, profileFor } from './profile.js';

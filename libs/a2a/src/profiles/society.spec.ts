@@ -1,4 +1,4 @@
-import { ProtocolError } from '../errors.js';
+import { ProtocolError } from '../protocol-error.js';
 import { type Part, type SendMessageRequest, TaskState } from '../model.js';
 import { sampleArtifact, textPart } from '../../../../test/support/a2a/samples.js';
 import {

@@ -1,4 +1,5 @@
-import { ERRORS, ProtocolError } from '../errors.js';
+import { ERRORS } from '../errors.js';
+import { ProtocolError } from '../protocol-error.js';
 import { SPEC_PROFILE } from './spec.js';
 
 const V1_METHODS = [

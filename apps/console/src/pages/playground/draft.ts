@@ -13,7 +13,7 @@ export const BINDINGS = ['JSON-RPC', 'HTTP+JSON'] as const;
 export type ProtocolVersion = (typeof VERSIONS)[number];
 export type Binding = (typeof BINDINGS)[number];
 
-/** A request as somebody writes it. */
+/** A request while the user writes it. */
 export interface Draft {
   agent: string;
   version: ProtocolVersion;
@@ -97,6 +97,8 @@ export function messageOf({
   };
 }
 
+/** The longest JSON of drafts that this browser stores. */
+export const MAX_CHARACTERS = 1_000_000;
 const DEFAULT_AGENT = 'echo';
 /** What is being written is in the storage of this tab alone, by tenant. Signing out deletes it. */
 const keyOf = (tenant: string): string => `${DRAFT_KEY}.${tenant}`;
@@ -128,54 +130,5 @@ export function writeDraft(tenant: string, draft: Draft): void {
     sessionStorage.setItem(keyOf(tenant), kept);
   } catch {
     // The storage is full: it is written anew.
-  }
-}
-
-/** A request that somebody keeps. */
-export interface KeptDraft {
-  name: string;
-  draft: Draft;
-}
-
-const MAX_KEPT = 50;
-const MAX_CHARACTERS = 1_000_000;
-
-/** The kept requests of a tenant in this browser. A draft has no token. */
-export class KeptDrafts {
-  private readonly key: string;
-
-  constructor(tenant: string) {
-    this.key = `baton.playground.${tenant}`;
-  }
-
-  read(): KeptDraft[] {
-    try {
-      const kept = JSON.parse(localStorage.getItem(this.key) ?? '[]') as unknown;
-      return Array.isArray(kept) ? (kept as KeptDraft[]) : [];
-    } catch {
-      return [];
-    }
-  }
-
-  /** The newest first. One of the same name is replaced. @throws Error if it is too large */
-  keep(entry: KeptDraft): KeptDraft[] {
-    const kept = [entry, ...this.without(entry.name)].slice(0, MAX_KEPT);
-    return this.write(kept);
-  }
-
-  remove(name: string): KeptDraft[] {
-    return this.write(this.without(name));
-  }
-
-  private without(name: string): KeptDraft[] {
-    return this.read().filter((entry) => entry.name !== name);
-  }
-
-  private write(kept: KeptDraft[]): KeptDraft[] {
-    const text = JSON.stringify(kept);
-    if (text.length > MAX_CHARACTERS)
-      throw new Error('The kept requests are too large. Remove one, or its files.');
-    localStorage.setItem(this.key, text);
-    return kept;
   }
 }

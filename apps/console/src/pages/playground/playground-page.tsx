@@ -41,10 +41,10 @@ import {
   type DraftFile,
   faultsOf,
   hasOptions,
-  KeptDrafts,
   VERSIONS,
   writeDraft,
 } from './draft';
+import { KeptDrafts } from './kept-drafts';
 import { curlOf, type RecordedExchange, type ReceivedFrame } from '../../a2a/exchange';
 
 const route = getRouteApi('/app/playground');
