@@ -1,4 +1,4 @@
-import { Alert, Button, Group, NativeSelect, Stack, Text, TextInput, Title } from '@mantine/core';
+import { Alert, Button, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -10,6 +10,7 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { PagedTable } from '../../components/paged-table';
 import { ScopedPage } from '../../components/scoped';
+import { Section } from '../../components/section';
 import { SimpleTable } from '../../components/simple-table';
 import { TaskLink } from '../../components/task-link';
 import { Time } from '../../components/time';
@@ -54,18 +55,12 @@ export function BulkPage() {
   return (
     <ScopedPage title="Bulk operations" scopes={['agents:call']}>
       <Stack gap="xl">
-        <section aria-labelledby="begin">
-          <Title order={2} size="h4" id="begin">
-            Begin
-          </Title>
+        <Section title="Begin">
           <Begin />
-        </section>
-        <section aria-labelledby="operations">
-          <Title order={2} size="h4" id="operations">
-            Operations
-          </Title>
+        </Section>
+        <Section title="Operations">
           <Operations />
-        </section>
+        </Section>
       </Stack>
     </ScopedPage>
   );

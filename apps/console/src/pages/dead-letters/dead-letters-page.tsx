@@ -1,10 +1,11 @@
-import { Stack, Title } from '@mantine/core';
+import { Stack } from '@mantine/core';
 import { answerOf, api } from '../../api/client';
 import { ConfirmButton } from '../../components/confirm-button';
 import { EmptyState } from '../../components/empty-state';
 import { PagedTable } from '../../components/paged-table';
 import { Time } from '../../components/time';
 import { ScopedPage } from '../../components/scoped';
+import { Section } from '../../components/section';
 import { TaskLink } from '../../components/task-link';
 import { useCaller } from '../../session/caller';
 
@@ -13,18 +14,12 @@ export function DeadLettersPage() {
   return (
     <ScopedPage title="Dead letters" scopes={['tasks:read', 'agents:call']}>
       <Stack gap="xl">
-        <section aria-labelledby="dead-runs">
-          <Title order={2} size="h4" id="dead-runs">
-            Runs
-          </Title>
+        <Section title="Runs">
           <DeadRuns />
-        </section>
-        <section aria-labelledby="dead-pushes">
-          <Title order={2} size="h4" id="dead-pushes">
-            Push notifications
-          </Title>
+        </Section>
+        <Section title="Push notifications">
           <DeadPushes />
-        </section>
+        </Section>
       </Stack>
     </ScopedPage>
   );

@@ -1,4 +1,4 @@
-import { Anchor, Skeleton, Text, Title } from '@mantine/core';
+import { Anchor, Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { answerOf, operatorApi } from '../../api/client';
@@ -6,6 +6,7 @@ import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
 import { PagedTable } from '../../components/paged-table';
+import { Section } from '../../components/section';
 import { Time } from '../../components/time';
 import { SimpleTable } from '../../components/simple-table';
 import { queueQuery } from './workers';
@@ -87,12 +88,9 @@ export function QueuePage() {
           </Text>
         </>
       )}
-      <section aria-labelledby="dead-letters">
-        <Title order={2} size="h4" id="dead-letters">
-          Dead letters
-        </Title>
+      <Section title="Dead letters">
         <DeadLetters />
-      </section>
+      </Section>
     </Page>
   );
 }

@@ -1,4 +1,4 @@
-import { Checkbox, Group, Skeleton, Stack, Text, TextInput, Title } from '@mantine/core';
+import { Checkbox, Group, Skeleton, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answerOf, operatorApi } from '../../api/client';
@@ -7,6 +7,7 @@ import { ConfirmButton } from '../../components/confirm-button';
 import { ErrorView } from '../../components/error-view';
 import { FormButton, textOf } from '../../components/form-button';
 import { Page } from '../../components/page';
+import { Section } from '../../components/section';
 import { Time } from '../../components/time';
 import { SimpleTable } from '../../components/simple-table';
 import { TenantState } from './tenants-page';
@@ -50,10 +51,7 @@ export function TenantPage() {
         )}
       </Group>
       <Stack gap="xl">
-        <section aria-labelledby="usage">
-          <Title order={2} size="h4" id="usage">
-            Usage
-          </Title>
+        <Section title="Usage">
           <SimpleTable
             name="Usage"
             titles={['What', 'Now']}
@@ -78,11 +76,8 @@ export function TenantPage() {
               }))}
             />
           )}
-        </section>
-        <section aria-labelledby="limits">
-          <Title order={2} size="h4" id="limits">
-            Limits
-          </Title>
+        </Section>
+        <Section title="Limits">
           <SimpleTable
             name="Limits"
             titles={['Limit', 'At most', 'From']}
@@ -94,7 +89,7 @@ export function TenantPage() {
           <Text size="sm">
             To change one: {COMMAND_LINE} tenants limits {slug} --help
           </Text>
-        </section>
+        </Section>
       </Stack>
     </Page>
   );

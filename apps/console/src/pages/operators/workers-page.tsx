@@ -1,8 +1,9 @@
-import { Skeleton, Text, Title } from '@mantine/core';
+import { Skeleton, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { EmptyState } from '../../components/empty-state';
 import { ErrorView } from '../../components/error-view';
 import { Page } from '../../components/page';
+import { Section } from '../../components/section';
 import { StateWord } from '../../components/state-word';
 import { Time } from '../../components/time';
 import { SimpleTable } from '../../components/simple-table';
@@ -80,10 +81,7 @@ function Failures({ workers }: { workers: readonly Worker[] }) {
   );
   if (failures.length === 0) return null;
   return (
-    <section aria-labelledby="not-loaded">
-      <Title order={2} size="h4" id="not-loaded">
-        Agents that could not be loaded
-      </Title>
+    <Section title="Agents that could not be loaded">
       <SimpleTable
         name="Agents that could not be loaded"
         titles={['Agent', 'File', 'Reason', 'Worker', 'Since']}
@@ -98,7 +96,7 @@ function Failures({ workers }: { workers: readonly Worker[] }) {
           ],
         }))}
       />
-    </section>
+    </Section>
   );
 }
 

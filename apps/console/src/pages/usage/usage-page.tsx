@@ -1,4 +1,4 @@
-import { Alert, Button, Group, NativeSelect, Progress, Skeleton, Stack, Text, Title } from '@mantine/core';
+import { Alert, Button, Group, NativeSelect, Progress, Skeleton, Stack, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answerOf, api, fetchApi } from '../../api/client';
@@ -10,6 +10,7 @@ import { ScopedPage } from '../../components/scoped';
 import { useCaller } from '../../session/caller';
 import { usePrincipalName } from '../../session/principal-names';
 import { useAgentNames } from '../../components/agent-names';
+import { Section } from '../../components/section';
 import { SpendingCaps } from './spending-caps';
 import { moneyIn, sinceOf, type Usage, usageQuery } from './usage-query';
 import { type Key, KEYS, PERIODS, readUsageView, type UsageView } from './usage-view';
@@ -144,10 +145,7 @@ function Limits() {
   if (error) return <ErrorView error={error} retry={() => void refetch()} />;
   if (!data) return <Skeleton height="8rem" aria-label="Loading limits" role="status" />;
   return (
-    <section aria-labelledby="limits">
-      <Title order={2} size="h4" id="limits" mb="xs">
-        Limits
-      </Title>
+    <Section title="Limits">
       <DataTable
         name="Limits"
         titles={['Limit', 'Used', 'At most', 'Share']}
@@ -183,6 +181,6 @@ function Limits() {
       <Text size="sm" mt="xs">
         Only the operator changes limits.
       </Text>
-    </section>
+    </Section>
   );
 }
