@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { relative, sep } from 'node:path';
 import { type InstalledAgent, type LoadFailure, failureOf, readAgent } from './installed-agents.js';
 import { isSourceFile } from './agent-code.js';
-import { FolderPoll } from './folder-poll.js';
+import type { FolderPoll } from './folder-poll.js';
 import type { AgentPools } from './runtimes/executor/agent-pools.js';
 
 /** The parts of the worker that a watch needs. */
@@ -27,8 +27,10 @@ interface AgentWatchOptions {
 /** An editor may write a file in several steps. */
 const WRITTEN = { stabilityThreshold: 100, pollInterval: 25 };
 
-/** What tells of changes. */
+/** Reports the changes. */
 interface ChangeSource {
+  /** An author changes the files: saving a file once more loads it once more. Otherwise an operator does. */
+  readonly isForAuthors: boolean;
   close(): void | Promise<void>;
 }
 
@@ -101,7 +103,8 @@ export class AgentWatch {
       awaitWriteFinish: WRITTEN,
     });
     const ready = new Promise<void>((resolve) => watcher.once('ready', resolve));
-    const agentWatch = new AgentWatch(directory, watcher, atStart, options);
+    const source = { isForAuthors: true, close: () => watcher.close() };
+    const agentWatch = new AgentWatch(directory, source, atStart, options);
     watcher.on('all', (_, path) => {
       const [slug = '', file] = relative(directory, path).split(sep);
       if (file !== undefined) agentWatch.onChange(slug);
@@ -150,8 +153,7 @@ export class AgentWatch {
     const found = await this.options.keep(read);
     const known = this.known.get(slug);
     const isSame = isDeepStrictEqual(found, known);
-    // An author saves a file once more to load it once more.
-    if (isSame && this.source instanceof FolderPoll && !this.failures.has(slug)) return;
+    if (isSame && !this.source.isForAuthors && !this.failures.has(slug)) return;
     const fault = await this.options.pools.reload(found, signal);
     if (signal.aborted) return;
     if (fault) return this.onFailures(slug, [failureOf(this.directory, slug, found.tenants, fault)]);
@@ -165,7 +167,7 @@ export class AgentWatch {
     for (const failure of failures) this.options.reportFailure(failure);
     if (this.known.has(slug)) {
       const exception =
-        this.source instanceof FolderPoll && this.runsFilesOf(slug)
+        !this.source.isForAuthors && this.runsFilesOf(slug)
           ? ' Processes that start now load the changed files.'
           : '';
       this.options.report('info', `Agent ${slug} goes on with the code before this change.${exception}`);

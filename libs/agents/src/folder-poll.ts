@@ -25,6 +25,7 @@ type CountsAll = (slug: string) => boolean;
 
 /** Finds changed files below the folders of agents. It looks at them every 5 s, as network volumes report no changes. */
 export class FolderPoll {
+  readonly isForAuthors = false;
   private readonly seen = new Map<string, SeenFolder>();
   private timer: NodeJS.Timeout | undefined;
   private isClosed = false;
@@ -78,8 +79,10 @@ export class FolderPoll {
         ? !isSameFiles(now, loaded)
         : !isSameFiles(modulesOf(loaded, now), modulesOf(loaded, loaded));
       const isReady = hasChanged && isSameFiles(now, last);
-      this.seen.set(slug, { loaded: isReady ? now : loaded, last: now });
       if (isReady) changed.push(slug);
+      const isGone = now.size === 0 && last.size === 0;
+      if (isGone) this.seen.delete(slug);
+      else this.seen.set(slug, { loaded: isReady ? now : loaded, last: now });
     }
     return changed;
   }
