@@ -1,5 +1,4 @@
-import type { BatonProcess } from '../support/baton-process.js';
-import { startProcess } from '../support/baton-process.js';
+import { type BatonProcess, startProcess } from '../support/baton-process.js';
 import { createDatabase, type TestDatabase } from '../support/index.js';
 import { MachineClock } from '../support/machine-clock.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';

@@ -1,6 +1,10 @@
 import { Role, TaskState, type SendMessageRequest, type StreamResponse } from '@a2a-js/sdk';
-import { type Client, ClientFactory, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
-import { DefaultAgentCardResolver } from '@a2a-js/sdk/client';
+import {
+  type Client,
+  ClientFactory,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+} from '@a2a-js/sdk/client';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';

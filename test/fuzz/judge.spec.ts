@@ -1,6 +1,5 @@
 import type { HttpCase } from './http-cases.js';
-import type { FuzzReport } from './fuzz.js';
-import { shortfalls } from './fuzz.js';
+import { type FuzzReport, shortfalls } from './fuzz.js';
 import { judge, judgeNative, KEY } from './judge.js';
 
 const sent = (body: unknown = { jsonrpc: '2.0', id: 7, method: 'GetTask' }): HttpCase => ({

@@ -7,8 +7,7 @@ import { HTTP_ROUTES, type HttpRoute } from '../../libs/a2a/src/http-routes.js';
 import type { Codec } from '../../libs/a2a/src/codecs/codec.js';
 import { isPush, OPERATIONS, type OperationName } from '../../libs/a2a/src/operation.js';
 import { PROFILES, rpcPaths } from '../../libs/a2a/src/profiles/index.js';
-import { profileFor } from '../../libs/a2a/src/profiles/profile.js';
-import type { Profile } from '../../libs/a2a/src/profiles/profile.js';
+import { type Profile, profileFor } from '../../libs/a2a/src/profiles/profile.js';
 
 /** The columns of a token that has one scope and nothing else. */
 export const SCOPE_COLUMNS = {

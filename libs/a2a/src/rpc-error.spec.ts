@@ -1,9 +1,9 @@
 import * as sdk from '@a2a-js/sdk/errors';
-import { encodeErrorEnvelope } from './json-rpc.js';
-import { ERRORS, type ErrorKind, ProtocolError } from './errors.js';
+import { encodeErrorEnvelope, encodeRpcError, errorWire } from './json-rpc.js';
+import { ERRORS, type ErrorKind } from './errors.js';
+import { ProtocolError } from './protocol-error.js';
 import { PROFILES } from './profiles/index.js';
 import type { Profile } from './profiles/profile.js';
-import { encodeRpcError, errorWire } from './json-rpc.js';
 import { connectSdkClient } from '../../../test/support/a2a/sdk-client.js';
 
 const CLASSES: Partial<Record<ErrorKind, new () => Error>> = {

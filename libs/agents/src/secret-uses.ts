@@ -1,5 +1,4 @@
-import type { AgentDefinition, OAuthSettings } from '@baton/a2a';
-import { originOf, programOrigin } from '@baton/a2a';
+import { type AgentDefinition, type OAuthSettings, originOf, programOrigin } from '@baton/a2a';
 import {
   type LlmConfig,
   llmConfigSchema,

@@ -1,8 +1,19 @@
 import { type EventPayload, type Message, Role, type Task, TaskState, serializePayload } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { createDatabase } from '../../../test/support/index.js';
-import { Database, DispatchStore, RunStore, TaskStore, WorkerStore } from './index.js';
-import type { ClaimedRun, Crashes, LeaseKey, NewEvent, NewTask, RunKey } from './index.js';
+import {
+  type ClaimedRun,
+  type Crashes,
+  Database,
+  DispatchStore,
+  type LeaseKey,
+  type NewEvent,
+  type NewTask,
+  type RunKey,
+  RunStore,
+  TaskStore,
+  WorkerStore,
+} from './index.js';
 import { heartbeat } from './runs/leases/heartbeat.js';
 
 /** SQL across tenants, for what no store offers. */

@@ -1,5 +1,4 @@
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { failureReason } from './failure-reason.js';
 import { Outbound } from './outbound.js';
 

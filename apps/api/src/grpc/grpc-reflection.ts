@@ -1,5 +1,4 @@
-import type { FileDescriptorProto } from '@bufbuild/protobuf/wkt';
-import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
+import { type FileDescriptorProto, FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { type DescMethod, toBinary } from '@bufbuild/protobuf';
 import { type Server, type ServerDuplexStream, status as Status } from '@grpc/grpc-js';
 import { addService, methodOf } from './grpc-services.js';

@@ -1,13 +1,12 @@
 import { addTenantCapsCommand } from './caps.js';
 import { addTenantsReportCommand } from './tenants-report.js';
 import { statSync } from 'node:fs';
-import { Readable } from 'node:stream';
+import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { SLUG } from '@baton/a2a';
 import { LIMIT_NAMES, type LimitName, type LimitOverrides, limitRule } from '@baton/config';
 import type { OperatorPaths, OperatorSchemas } from '@baton/contract';
 import type { Command } from 'commander';
-import type { Writable } from 'node:stream';
 import { answerOf, listAll } from '../api.js';
 import { type Cli, type JsonOption } from '../cli.js';
 import { NotFoundError } from '../not-found-error.js';

@@ -1,15 +1,16 @@
 import { clock } from '@baton/telemetry';
 import { isAllowedName, isUuid, ProtocolError } from '@baton/a2a';
-import type {
-  Actor,
-  PageAfter,
-  PushTry,
-  Webhook,
-  WebhookDelivery,
-  WebhookHealth,
-  WebhookPatch,
+import {
+  type Actor,
+  type PageAfter,
+  type PushTry,
+  type Webhook,
+  type WebhookDelivery,
+  WebhookDeliveryStore,
+  type WebhookHealth,
+  type WebhookPatch,
+  WebhookStore,
 } from '@baton/database';
-import { WebhookDeliveryStore, WebhookStore } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { Environment } from '@baton/config';
 import { explainLimit, LimitsService, PushSecrets } from '@baton/identity';

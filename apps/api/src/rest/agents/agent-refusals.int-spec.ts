@@ -1,5 +1,4 @@
-import { AgentStore, TenantStore } from '@baton/database';
-import { SecretStore } from '@baton/database';
+import { AgentStore, SecretStore, TenantStore } from '@baton/database';
 import { app, ECHO, Tenant, url } from './catalog-api.fixture.js';
 
 describe('a wrong agent', () => {

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { type TestMcpServer, startMcpServer } from '../../../../../test/support/mcp-server/mcp-server.js';
 import { textTool } from '../../../../../test/support/mcp-server/script.js';
 import { RawMcpServer } from '../../../../../test/support/mcp-server/raw-server.js';

@@ -19,22 +19,22 @@ import {
   type StepDetail,
   type ToolCallDetail,
 } from '@baton/agents';
-import type {
-  AnswerableTask,
-  ArtifactPosition,
-  ConsoleLineRecord,
-  Descendant,
-  TaskRelations,
-  PageOfArtifacts,
-  RunErrorRecord,
-  ModelCallRecord,
-  StepRecord,
-  ParkedRun,
-  RunRecord,
-  StoredTask,
-  TraceSpan,
+import {
+  type AnswerableTask,
+  type ArtifactPosition,
+  type ConsoleLineRecord,
+  type Descendant,
+  type TaskRelations,
+  type PageOfArtifacts,
+  type RunErrorRecord,
+  type ModelCallRecord,
+  type StepRecord,
+  type ParkedRun,
+  type RunRecord,
+  type StoredTask,
+  type TraceSpan,
+  SEARCH_PLACES,
 } from '@baton/tasks';
-import { SEARCH_PLACES } from '@baton/tasks';
 import { costOf, type ModelPrices, priceOf, roundedCost } from '@baton/config';
 import { z } from 'zod';
 import { a2aSchema, stateSchema, timeSchema } from '../../openapi/schemas.js';

@@ -1,5 +1,4 @@
 import { Environment } from '@baton/config';
-import { Logger } from '@baton/telemetry';
 import { type Agent, detailsToJson, Message, Role, Task, TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { ChildTasks } from '../../child-tasks.js';
@@ -13,7 +12,7 @@ import { converse } from './turn-stream.js';
 import { portsOf } from './turn-ports.js';
 import { ComputePool } from '@baton/compute';
 import { ModelCalls } from '../llm/model-calls.js';
-import { counter, Metrics } from '@baton/telemetry';
+import { counter, Logger, Metrics } from '@baton/telemetry';
 import { AgentError } from './agent-error.js';
 import { ToolSources } from '../llm/tools/tool-sources.js';
 import { TurnTools } from './turn-tools.js';

@@ -27,8 +27,14 @@ import { taskOfEffects } from '../../task-origin.js';
 import type { FailedCall, ModelStep } from '../llm/conversation.js';
 import { add, type ModelUsage, NO_USAGE } from '../llm/model-usage.js';
 import type { ModelPiece } from './model-protocol.js';
-import type { ApprovalAnswer, ApprovalRequest, Approver, Decision } from '../../approvals.js';
-import { approverOf, isSentByAgent } from '../../approvals.js';
+import {
+  type ApprovalAnswer,
+  type ApprovalRequest,
+  type Approver,
+  approverOf,
+  type Decision,
+  isSentByAgent,
+} from '../../approvals.js';
 import type { SignInOffer } from '../../access-tokens.js';
 import type { SignInNeeded } from '../../sign-in-needed.js';
 import { needsSignIn, notSignedIn, signInParts } from '../../sign-in-request.js';

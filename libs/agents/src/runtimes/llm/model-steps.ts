@@ -1,6 +1,5 @@
-import { clock, retryPause } from '@baton/telemetry';
+import { type Attributes, clock, type Logger, retryPause, type Span } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Attributes, Logger, Span } from '@baton/telemetry';
 import type { Turn } from '../../agent-runtime.js';
 import { TokenBudget } from '../../token-budget.js';
 import { TokensExceeded } from '../../tokens-exceeded.js';

@@ -2,8 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket, connect } from 'node:net';
 import { type Stores, openStores, sql, startTask } from '../../stores.fixture.js';
 import { LeaseBeat, type BeatNews } from './lease-beat.js';
-import { readLeases } from './lease-table.js';
-import { LeaseTable } from './lease-table.js';
+import { LeaseTable, readLeases } from './lease-table.js';
 
 const LEASE_MS = 600;
 

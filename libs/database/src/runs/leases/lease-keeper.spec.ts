@@ -2,9 +2,8 @@ import { join } from 'node:path';
 import { setEnvironmentData } from 'node:worker_threads';
 import type { BeatNews } from './lease-beat.js';
 import type { LeaseKey } from './lease-key.js';
-import { readLeases } from './lease-table.js';
 import { LeaseKeeper } from './lease-keeper.js';
-import { LeaseTable } from './lease-table.js';
+import { LeaseTable, readLeases } from './lease-table.js';
 
 const threadFile = join(__dirname, 'brittle-thread.fixture.cjs');
 const options = { databaseUrl: '', workerId: 'w', leaseMs: 3000, heartbeatMs: 20, loopStallMs: 60_000 };

@@ -1,6 +1,5 @@
-import type { CallRecord, Turn } from '../../../agent-runtime.js';
+import { type CallRecord, filePart, textPart, type Turn } from '../../../agent-runtime.js';
 import { MemoryJournal, turnSecrets, userMessage } from '../../../../../../test/support/agents/turns.js';
-import { filePart, textPart } from '../../../agent-runtime.js';
 import { KEY, LlmBench, toolOf } from '../llm-runtime.fixture.js';
 import { type CallRecordDetail, callRecordDetail } from './call-record-detail.js';
 

@@ -1,5 +1,4 @@
-import { messageOf } from '@baton/telemetry';
-import type { Logger } from '@baton/telemetry';
+import { type Logger, messageOf } from '@baton/telemetry';
 import type { Turn } from '../../../agent-runtime.js';
 import type { FailedCall, ModelStep } from '../conversation.js';
 import type { SentParams } from '../sent-params.js';
