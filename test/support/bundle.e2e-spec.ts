@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -95,3 +95,10 @@ it.each(['api', 'worker', 'local'])(
     }
   },
 );
+
+it('the thread that extends leases loads one file, with pg and without the packages of the main thread', () => {
+  const bundled = readFileSync(join(DIST, 'libs/database/src/runs/leases/lease-thread.js'), 'utf8');
+  const packages = new Set(bundled.match(/(?<=node_modules\/)(@[\w-]+\/)?[\w.-]+/g));
+  expect(packages).toContain('pg');
+  for (const heavy of ['@nestjs/common', 'rxjs', 'zod']) expect(packages).not.toContain(heavy);
+});

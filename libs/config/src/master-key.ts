@@ -1,6 +1,7 @@
 import { execSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { COMMAND_LINE } from './command-line.js';
 import { masterKey } from './values.js';
 
 /** Where an operator keeps the master key. At most one of the three is used: the first that is set. */
@@ -62,6 +63,8 @@ export interface MasterKeyIds {
   previous: readonly string[];
   /** The setting that gives the newest key. */
   setting: string;
+  /** The command for an operator who has lost the key of the database. */
+  ifLost: string;
 }
 
 /** Undefined without a master key. */
@@ -74,6 +77,7 @@ export const masterKeyIdsOf = ({
     newest: masterKeyId(masterKey),
     previous: previousMasterKeys.map(masterKeyId),
     setting: masterKeySetting,
+    ifLost: `${COMMAND_LINE} secrets rotate --key-lost`,
   };
 
 const REMEDY = 'it must give the base64 of 32 random bytes, e.g. from `openssl rand -base64 32`';

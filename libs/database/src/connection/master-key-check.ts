@@ -1,4 +1,4 @@
-import { COMMAND_LINE, type MasterKeyIds } from '@baton/config';
+import type { MasterKeyIds } from '@baton/config';
 import type { ClientBase, QueryResultRow } from 'pg';
 import { beginIn, SYSTEM_SCOPE } from './row-security.js';
 import { isReadOnly } from './transient.js';
@@ -101,11 +101,11 @@ export async function findMasterKey(session: SystemSession): Promise<string | un
 const has = ({ newest, previous }: MasterKeyIds, id: string): boolean =>
   id === newest || previous.includes(id);
 
-const refusal = (id: string, { newest, setting }: MasterKeyIds): MasterKeyError =>
+const refusal = (id: string, { newest, setting, ifLost }: MasterKeyIds): MasterKeyError =>
   new MasterKeyError(
     `${setting} gives the key ${newest}, and the secrets of this database are encrypted with the key ${id}: let ` +
       `${setting} give that key, or add it to BATON_MASTER_KEY_PREVIOUS to change keys. If it is lost, ` +
-      `run "${COMMAND_LINE} secrets rotate --key-lost" (docs/operating/security.md#the-master-key).`,
+      `run "${ifLost}" (docs/operating/security.md#the-master-key).`,
   );
 
 /** Whether anything in the database is encrypted. */
