@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { Actor } from '../audit/audit-records.js';
 import { Database, type Statement } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
+import { LOCK_TASK } from '../log/lock-task.js';
 
 /** A push config that was given up. */
 export interface DeadPush {
@@ -87,12 +88,6 @@ const FIND_TENANT: Statement = {
   text: `SELECT tenant_id FROM push_configs WHERE state = 'dead' AND task_id = $1 LIMIT 1`,
 };
 
-/** Writers of the task's log wait, and wake the configs afterwards. $1 tenant $2 task */
-const LOCK_TASK: Statement = {
-  name: 'dead-push-lock-task',
-  text: 'SELECT FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
-};
-
 /** They go on after the last event that was delivered. $1 tenant $2 task $3 config, NULL = all */
 const REVIVE: Statement = {
   name: 'dead-push-revive',
@@ -152,6 +147,7 @@ export class DeadPushStore {
     by: Actor,
   ): Promise<string[]> {
     return this.database.inTenant(tenantId, async (transaction) => {
+      // Writers of its log wait, and wake the configs afterwards.
       await transaction.query(LOCK_TASK, [tenantId, taskId]);
       const rows = await transaction.query<{ id: string }>(REVIVE, [tenantId, taskId, configId]);
       const configs = rows.map(({ id }) => id);

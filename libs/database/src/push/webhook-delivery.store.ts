@@ -4,6 +4,7 @@ import { Database, type Statement } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import { IS_THERE, NOW } from './push-lease.js';
 import { type PushTry, readPushTries } from './push-tries.js';
+import { LOCK_TASK } from '../log/lock-task.js';
 
 /** The deliveries of one task to a webhook. */
 export interface WebhookDelivery {
@@ -118,12 +119,6 @@ WHERE tenant_id = $1 AND webhook_id = $2 AND state IN ('active', 'dead') AND fai
 ORDER BY task_id DESC LIMIT ${MAX_REDELIVERED}`,
 };
 
-/** Writers of the task's log wait, and wake the config afterwards. $1 tenant $2 task */
-const LOCK_TASK: Statement = {
-  name: 'webhook-redeliver-lock',
-  text: 'SELECT FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
-};
-
 /** From the event after the last one that was delivered; the last one again, if it has all. $1 tenant $2 task $3 webhook */
 const REDELIVER: Statement = {
   name: 'webhook-redeliver',
@@ -178,6 +173,7 @@ export class WebhookDeliveryStore {
    */
   async redeliver(tenantId: string, webhookId: string, taskId: string, by: Actor): Promise<boolean> {
     return this.database.inTenant(tenantId, async (transaction) => {
+      // Writers of its log wait, and wake the config afterwards.
       await transaction.query(LOCK_TASK, [tenantId, taskId]);
       const rows = await transaction.query<{ id: string }>(REDELIVER, [tenantId, taskId, webhookId]);
       if (rows.length === 0) return false;

@@ -4,6 +4,7 @@ import type { QueryResultRow } from 'pg';
 import { Database, type Statement, type Values } from '../connection/database.js';
 import { deleteEvents } from '../log/delete-events.js';
 import type { DeletedRows, Retention, Tombstone } from '../tasks/records.js';
+import { groupUsageCte } from '../tenants/usage.store.js';
 import { GONE_USAGE_CTES, LOCK_ROLLUP } from '../usage/usage-hours.store.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 
@@ -62,17 +63,7 @@ WITH expired AS (${expired}), gone AS (
   DELETE FROM tasks t USING expired e WHERE t.tenant_id = e.tenant_id AND t.id = e.id
   RETURNING t.tenant_id, t.id, t.agent_id, t.owner, t.status_at, e.days, t.last_sequence,
     t.stored_bytes, t.state, t.created_at, t.metadata, t.context_key
-), ${GONE_USAGE_CTES}, usage AS (
-  UPDATE tenant_usage u SET stored_bytes = u.stored_bytes - g.bytes,
-    counting_bytes = u.counting_bytes - coalesce((
-      SELECT sum(g.stored[i]) FROM generate_subscripts(g.ids, 1) i WHERE g.ids[i] <= u.counting_after
-    ), 0)
-  FROM (
-    SELECT tenant_id, sum(stored_bytes) AS bytes, array_agg(id) AS ids, array_agg(stored_bytes) AS stored
-    FROM gone GROUP BY tenant_id
-  ) g
-  WHERE u.tenant_id = g.tenant_id
-), tombstone AS (
+), ${GONE_USAGE_CTES}, ${groupUsageCte('-', 'stored_bytes', 'gone')}, tombstone AS (
   INSERT INTO task_tombstones (tenant_id, task_id, agent_id, owner, ended_at, retention_days, last_sequence)
   SELECT tenant_id, id, agent_id, owner, status_at, days, last_sequence FROM gone
 ), letter AS (
@@ -226,16 +217,7 @@ WITH old AS (
   FROM (SELECT tenant_id, task_id, sum(bytes) AS bytes FROM gone GROUP BY tenant_id, task_id) g
   WHERE t.tenant_id = g.tenant_id AND t.id = g.task_id
   RETURNING t.tenant_id, t.id, g.bytes
-), usage AS (
-  UPDATE tenant_usage u SET stored_bytes = u.stored_bytes - g.bytes,
-    counting_bytes = u.counting_bytes - coalesce((
-      SELECT sum(g.stored[i]) FROM generate_subscripts(g.ids, 1) i WHERE g.ids[i] <= u.counting_after
-    ), 0)
-  FROM (
-    SELECT tenant_id, sum(bytes) AS bytes, array_agg(id) AS ids, array_agg(bytes) AS stored FROM task GROUP BY tenant_id
-  ) g
-  WHERE u.tenant_id = g.tenant_id
-)
+), ${groupUsageCte('-', 'bytes', 'task')}
 SELECT count(*)::int AS "callRecords" FROM gone`,
 };
 

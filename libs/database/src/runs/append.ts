@@ -12,7 +12,7 @@ import type { AppendBatch, AppendResult, WaitReminders } from '../tasks/records.
 import { readMetadata } from '../tasks/read-metadata.js';
 import { artifactKey } from '../log/artifact-key.js';
 import { artifactsJson, INLINE_BYTES, statusJson, TERMINAL_STATES } from '../tasks/task-row.js';
-import { GROUP_USAGE_CTE } from '../tenants/usage.store.js';
+import { groupUsageCte } from '../tenants/usage.store.js';
 import type { BatchOperation, RunBatches } from './run-batches.js';
 
 /** Metadata grow with every status that has some. */
@@ -162,7 +162,7 @@ WITH task AS (
 ), run AS (
   UPDATE runs r SET state = task.run_state, error = task.error, finished_at = now(), lease_expires_at = NULL
   FROM task WHERE task.ends AND r.tenant_id = ${keyOfTenant('task.tenant_id')} AND r.id = task.run_id
-), ${GROUP_USAGE_CTE}
+), ${groupUsageCte('+', 'open_bytes', 'task WHERE ends')}
 SELECT id, push_configs, child_tasks FROM task`,
 );
 

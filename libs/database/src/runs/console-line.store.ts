@@ -4,6 +4,7 @@ import { Database, type Statement } from '../connection/database.js';
 import { plainText } from '../connection/transient.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import { type Inputs, list, one, statement } from '../sql/statement.js';
+import { LOCK_TASK } from '../log/lock-task.js';
 
 /** A line that an agent has written to its console. */
 export interface ConsoleLine {
@@ -26,12 +27,6 @@ const MAX_BYTES = 256 * 1024;
 const NOTE = `Further lines were dropped: a task keeps ${MAX_LINES} lines and ${MAX_BYTES / 1024} KiB of its console`;
 /** `total_bytes` of the note: nothing is stored after it. The maximum of an integer. */
 const FULL = 2 ** 31 - 1;
-
-/** One writer of a task's lines at a time: $1 tenant $2 task */
-const LOCK_TASK: Statement = {
-  name: 'console-lock',
-  text: 'SELECT FROM tasks WHERE tenant_id = $1 AND id = $2 FOR UPDATE',
-};
 
 const RUN = {
   tenant_id: ['uuid', ({ tenantId }) => tenantId],
@@ -102,6 +97,7 @@ export class ConsoleLineStore {
   async append(run: RunKey, lines: readonly ConsoleLine[]): Promise<boolean> {
     const { tenantId, taskId } = run;
     const [, [row] = []] = await this.database.tenantQueries(tenantId, [
+      // One writer of its lines at a time.
       [LOCK_TASK, [tenantId, taskId]],
       [APPEND_LINES, APPEND_LINES.values({ run, lines })],
     ]);

@@ -1,4 +1,9 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Inputs, list, one, statement } from './statement.js';
+
+/** The name of a statement in the source. */
+const NAME = /(?:: Statement = \{\s*name: |\bstatement\(\s*)'([a-z0-9-]+)'/g;
 
 interface Item {
   id: string;
@@ -73,4 +78,14 @@ describe('a statement with named inputs', () => {
       'find: the text does not use input $2',
     );
   });
+});
+
+// A connection prepares a statement under its name once, and refuses another text under the same name.
+it('no two statements have the same name', () => {
+  const root = join(__dirname, '..');
+  const names = readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !/^generated|spec\.ts$|fixture\.ts$/.test(file))
+    .flatMap((file) => [...readFileSync(join(root, file), 'utf8').matchAll(NAME)].map(([, name]) => name));
+  expect(names.length).toBeGreaterThan(200);
+  expect(names.filter((name, i) => names.indexOf(name) < i)).toEqual([]);
 });

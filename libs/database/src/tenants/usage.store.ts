@@ -26,15 +26,19 @@ export const USAGE_CTE = `usage AS (
   UPDATE tenant_usage u SET ${addUsage('task.open_bytes', 'task.id')} FROM task WHERE u.tenant_id = $1
 )`;
 
-/** The same for a group of turns: `task` has the rows of those that end, with `ends`, and of others. */
-export const GROUP_USAGE_CTE = `usage AS (
-  UPDATE tenant_usage u SET stored_bytes = u.stored_bytes + g.bytes,
-    counting_bytes = u.counting_bytes + coalesce((
+/**
+ * Adds bytes of many tasks to the usage of their tenants, or takes them off.
+ * @param bytes column of `tasks`, which also has tenant_id and id
+ * @param tasks table, with a condition if it needs one
+ */
+export const groupUsageCte = (sign: '+' | '-', bytes: string, tasks: string): string => `usage AS (
+  UPDATE tenant_usage u SET stored_bytes = u.stored_bytes ${sign} g.bytes,
+    counting_bytes = u.counting_bytes ${sign} coalesce((
       SELECT sum(g.stored[i]) FROM generate_subscripts(g.ids, 1) i WHERE g.ids[i] <= u.counting_after
     ), 0)
   FROM (
-    SELECT tenant_id, sum(open_bytes) AS bytes, array_agg(id) AS ids, array_agg(open_bytes) AS stored
-    FROM task WHERE ends GROUP BY tenant_id
+    SELECT tenant_id, sum(${bytes}) AS bytes, array_agg(id) AS ids, array_agg(${bytes}) AS stored
+    FROM ${tasks} GROUP BY tenant_id
   ) g
   WHERE u.tenant_id = g.tenant_id
 )`;
