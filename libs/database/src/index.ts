@@ -114,14 +114,10 @@ export {
 export { CallRecordStore, type StoredCallRecord } from './runs/call-record.store.js';
 export { type ConsoleLine, type ConsoleLineRecord, ConsoleLineStore } from './runs/console-line.store.js';
 export { EFFECT_OUTCOMES, type EffectOutcome, type EffectRecord } from './runs/effect-entries.js';
-export {
-  type JournalRecord,
-  JournalStore,
-  type ModelCallRecord,
-  type StepRecord,
-  type ToolCallRecord,
-  type OpenCallRecord,
-} from './runs/journal.store.js';
+export { type JournalRecord, JournalStore } from './runs/journal.store.js';
+export type { ModelCallRecord } from './runs/model-call-entries.js';
+export type { StepRecord } from './runs/step-entries.js';
+export type { OpenCallRecord, ToolCallRecord } from './runs/tool-call-entries.js';
 export {
   type ForkedTurn,
   type JournalCopy,

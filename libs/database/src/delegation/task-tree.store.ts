@@ -9,6 +9,7 @@ import type { Ancestor, Descendant, TaskRelations } from '../tasks/records.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 import { type ReminderColumns, reminderColumns, remindersOf } from '../tasks/reminder-status.js';
 import { afterEnd, WOKEN } from '../dispatch/run-history.js';
+import { lastVersion } from '../runs/agent-version.js';
 
 interface AncestorRow {
   id: string;
@@ -61,9 +62,7 @@ export const RELATIONS: Statement = {
   text: `
 SELECT t.owner, t.parent_task_id, t.last_sequence, t.created_at, t.wakes_at, ${reminderColumns('t')}, ARRAY(
   SELECT id::text FROM tasks WHERE tenant_id = $1 AND parent_task_id = $2 ORDER BY created_at, id
-) AS children, (
-  SELECT agent_version FROM runs r WHERE ${isRunOf('r', '$1', '$2')} ORDER BY created_at DESC, id DESC LIMIT 1
-) AS agent_version
+) AS children, ${lastVersion('$1', '$2')} AS agent_version
 FROM tasks t WHERE t.tenant_id = ${keyOfTenant('$1')} AND t.id = $2`,
 };
 

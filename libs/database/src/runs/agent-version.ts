@@ -89,14 +89,14 @@ export async function begunWith(
   return { version: row.version ?? undefined, code: row.code ?? undefined, label: row.label ?? undefined };
 }
 
+/** SQL of the version of its agent that the last attempt of a task has run. Null: none has begun, or the agent has no versions. */
+export const lastVersion = (tenant: string, task: string): string =>
+  `(SELECT r.agent_version FROM runs r WHERE ${isRunOf('r', tenant, task)} ORDER BY r.created_at DESC, r.id DESC LIMIT 1)`;
+
 /** $1 tenant $2 tasks */
 const AGENT_VERSIONS: Statement = {
   name: 'runs-agent-versions',
-  text: `
-SELECT t.id, (
-  SELECT r.agent_version FROM runs r WHERE ${isRunOf('r', '$1', 't.id')} ORDER BY r.created_at DESC, r.id DESC LIMIT 1
-) AS version
-FROM unnest($2::uuid[]) AS t(id)`,
+  text: `SELECT t.id, ${lastVersion('$1', 't.id')} AS version FROM unnest($2::uuid[]) AS t(id)`,
 };
 
 /** The version of its agent that the last attempt of each task has run. A task is left out if none has begun, or its agent has no versions. */

@@ -1,28 +1,13 @@
 import { keyOfTenant } from '../connection/row-security.js';
 import type { RunKey } from '../dispatch/run-key.js';
-import { type Inputs, list, statement } from '../sql/statement.js';
+import { list, statement } from '../sql/statement.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
+import { ENTRY, type NewJournalEntry } from './journal-entry.js';
 import type { BatchOperation, RunBatches } from './run-batches.js';
-
-/** An entry for the journal of a run's task. */
-interface UnrecordedEntry extends RunKey {
-  position: number;
-  /** JSON */
-  value: string;
-}
 
 interface StoredEntry {
   id: string;
 }
-
-const ENTRY = {
-  tenant_id: ['uuid', ({ tenantId }) => tenantId],
-  task_id: ['uuid', ({ taskId }) => taskId],
-  run_id: ['uuid', ({ runId }) => runId],
-  attempt: ['int', ({ attempt }) => attempt],
-  position: ['int', ({ position }) => position],
-  value: ['json', ({ value }) => value],
-} satisfies Inputs<UnrecordedEntry>;
 
 /**
  * An entry for the journal of each of these tasks, fenced like an event. Returns a row for each entry that is stored now, also if this
@@ -53,7 +38,7 @@ SELECT task_id AS id FROM entry`,
 );
 
 /** Entries in a batch, each of another task. An append of events to the same task waits, as it changes the same row. */
-export const ENTRIES: BatchOperation<UnrecordedEntry, StoredEntry> = {
+export const ENTRIES: BatchOperation<NewJournalEntry, StoredEntry> = {
   identify: ({ taskId }) => taskId,
   charsOf: ({ value }) => value.length,
   prepare: (entries) => ({
