@@ -280,6 +280,24 @@ describe('a spending cap', () => {
     expect(await reserve(500, root.id)).toBe('reserved');
   });
 
+  it('lets a task tree spend what a person has approved in that period alone', async () => {
+    const { tenantId, set, reserve, spend, used, run } = await tenant();
+    await set('agent', '*', 50);
+    const { id } = await run({ agent: 'helper' });
+    await spend(50, id);
+    const capId = (await caps.list(tenantId))[0]!.id;
+    await usage.allow({ tenantId, runId: id, capId, subject: 'helper', micros: 30, answer: 'a' });
+    for (const table of ['spending_counts', 'spending_allowances'])
+      await sql(
+        stores,
+        `UPDATE ${table} SET period_start = period_start - 1 WHERE tenant_id = '${tenantId}'`,
+      );
+    expect(await spend(50, id)).toBe('reserved');
+    expect(await used()).toEqual({ 'agent * day': 50 });
+    expect(await reserve(1, id)).toEqual(['agent']);
+    expect((await caps.list(tenantId))[0]?.allowedMicros).toBe(0);
+  });
+
   it('counts the price of a task once, and of what its agent reports what is new', async () => {
     const { tenantId, set, used, run } = await tenant();
     const charges = new SpendingChargeStore(stores.database);
