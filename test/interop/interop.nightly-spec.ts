@@ -1,12 +1,13 @@
 // The official SDKs as clients of one running Baton: that of JavaScript, and at night those of other languages. Each folder has a
 // program, `run`, that prints a line for each of its checks. Every line that is expected here is a test.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Client } from 'pg';
 import { Stack } from '../support/stack.js';
+import { whatIsMissing } from '../support/prepared.js';
 
 const ERRORS = ['unknown task', 'task that cannot be canceled', 'bad request'];
 const CHECKS = [
@@ -94,17 +95,11 @@ const AGENT = {
   pushNotifications: true,
   extended: { description: 'Echoes what it gets, and tells callers with a token more' },
 };
-/** The exit code of a `run` that lacks something on this machine; its output says what. */
-const LEFT_OUT = 3;
-
 const programOf = (language: string): string => join(__dirname, language, 'run');
 
 /** Why a language cannot run here, if so. In CI everything was prepared before, so this takes a second. */
 const leftOut = Object.fromEntries(
-  Object.keys(LANGUAGES).map((language) => {
-    const { status, stdout } = spawnSync('bash', [programOf(language), '--prepare'], { encoding: 'utf8' });
-    return [language, status === LEFT_OUT ? stdout.trim() : undefined];
-  }),
+  Object.keys(LANGUAGES).map((language) => [language, whatIsMissing(programOf(language))]),
 );
 const present = Object.keys(LANGUAGES).filter((language) => leftOut[language] === undefined);
 

@@ -1,9 +1,10 @@
 // The SDKs of MCP as clients of one running Baton, in both eras. Each program prints a line for each of its checks.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { DRIVERS } from '../support/index.js';
 import { Stack } from '../support/stack.js';
+import { whatIsMissing } from '../support/prepared.js';
 
 const CHECKS = ['tools', 'call', 'progress', 'files', 'long', 'question', 'errors', 'token'];
 const BOTH_ERAS = ['2026-07-28', '2025-11-25'].flatMap((era) => CHECKS.map((check) => `${era} ${check}`));
@@ -17,8 +18,6 @@ const CLIENTS: Record<string, { folder: string; args?: string[]; checks: string[
   Rust: { folder: 'mcp-rust', checks: [...BOTH_ERAS, ...TASKS] },
 };
 
-/** The exit code of a `run` that lacks something on this machine; its output says what. */
-const LEFT_OUT = 3;
 const programOf = (folder: string): string => join(__dirname, folder, 'run');
 
 let stack: Stack;
@@ -33,10 +32,9 @@ beforeAll(async () => {
 afterAll(() => stack.stop());
 
 describe.each(Object.entries(CLIENTS))('the SDK of MCP in %s', (_, { folder, args: first = [], checks }) => {
-  const prepared = spawnSync('bash', [programOf(folder), '--prepare'], { encoding: 'utf8' });
-  const isHere = prepared.status !== LEFT_OUT;
+  const missing = whatIsMissing(programOf(folder));
 
-  (isHere ? it : it.skip)(`passes its checks ${isHere ? '' : prepared.stdout.trim()}`, async () => {
+  (missing === undefined ? it : it.skip)(`passes its checks ${missing ?? ''}`, async () => {
     const program = spawn('bash', [programOf(folder), ...first, ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });

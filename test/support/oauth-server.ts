@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { exportJWK, generateKeyPair, jwtVerify, SignJWT } from 'jose';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { pipeline } from 'node:stream';
+import { passOn } from './pass-on.js';
 import { KEEPS_CONNECTIONS } from './server-options.js';
 
 interface Grant {
@@ -313,15 +313,7 @@ export class TestOAuthServer {
     }
     this.used.push(token);
     if (this.target === undefined) return void send(response, { json: {} });
-    const { authorization: _, host: __, ...headers } = request.headers;
-    const passed = http.request(this.target, { method: request.method!, headers }, (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.headers);
-      // An answer that is cut is cut for the caller as well.
-      pipeline(answer, response, () => undefined);
-    });
-    passed.on('error', (error) => response.destroy(error));
-    response.on('close', () => passed.destroy());
-    passed.end(body);
+    passOn(this.target, request, response, body);
   }
 }
 

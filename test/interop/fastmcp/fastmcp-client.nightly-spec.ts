@@ -1,17 +1,14 @@
 // FastMCP as a client of one running Baton: calls, questions and tasks. The program prints a line for each of its checks.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { DRIVERS } from '../../support/index.js';
 import { Stack } from '../../support/stack.js';
+import { describePrepared } from '../../support/prepared.js';
 
 const RUN = join(__dirname, 'run');
-/** The exit code of `run` if something is missing on this machine; its output says what. */
-const LEFT_OUT = 3;
-const { status, stdout } = spawnSync('bash', [RUN, '--prepare'], { encoding: 'utf8' });
-const reason = status === LEFT_OUT ? ` (${stdout.trim()})` : '';
 
-(reason === '' ? describe : describe.skip)(`the client of FastMCP${reason}`, () => {
+describePrepared(RUN, 'the client of FastMCP', () => {
   let stack: Stack;
   let said: string[];
 

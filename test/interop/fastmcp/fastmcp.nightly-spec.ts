@@ -1,6 +1,6 @@
 // Tools of a server that others wrote, with the tasks and the questions of MCP 2026-07-28. Each attempt of a call has a connection of its
 // own, as another worker has.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -12,14 +12,11 @@ import { McpBench, names, never } from '../../../libs/agents/src/runtimes/llm/to
 import type { RemoteCall } from '../../../libs/agents/src/runtimes/llm/tools/remote-call.js';
 import type { ToolResult } from '../../../libs/agents/src/runtimes/llm/tools/tool-sources.js';
 import { freePort } from '../../support/ports.js';
+import { describePrepared } from '../../support/prepared.js';
 
 const RUN = join(__dirname, 'run');
-/** The exit code of `run` if something is missing on this machine; its output says what. */
-const LEFT_OUT = 3;
-const { status, stdout } = spawnSync('bash', [RUN, '--prepare'], { encoding: 'utf8' });
-const reason = status === LEFT_OUT ? ` (${stdout.trim()})` : '';
 
-(reason === '' ? describe : describe.skip)(`the tools of a FastMCP server${reason}`, () => {
+describePrepared(RUN, 'the tools of a FastMCP server', () => {
   const bench = new McpBench();
   let server: ChildProcess;
   let url: string;

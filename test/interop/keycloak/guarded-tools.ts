@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { pipeline } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { createRemoteJWKSet, type JWTPayload, jwtVerify } from 'jose';
+import { passOn } from '../../support/pass-on.js';
 
 const METADATA = '/.well-known/oauth-protected-resource/mcp';
 
@@ -70,12 +71,6 @@ export class GuardedTools {
       return;
     }
     this.callers.push(verified.payload);
-    const { authorization: _, host: __, ...headers } = request.headers;
-    const passed = http.request(this.target, { method: request.method!, headers }, (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.headers);
-      pipeline(answer, response, () => undefined);
-    });
-    passed.on('error', (error) => response.destroy(error));
-    pipeline(request, passed, () => undefined);
+    passOn(this.target, request, response, await buffer(request));
   }
 }

@@ -1,5 +1,4 @@
 // Keycloak as the identity provider: its users call agents, sign in to the console, and use tool servers that trust it.
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,10 +11,9 @@ import { freePort } from '../../support/ports.js';
 import { RawCaller, sendParams } from '../../support/raw-caller.js';
 import { GuardedTools } from './guarded-tools.js';
 import { Keycloak, RUN } from './keycloak.js';
+import { whatIsMissing } from '../../support/prepared.js';
 
-/** The exit code of `run` if something is missing on this machine; its output says what. */
-const LEFT_OUT = 3;
-const { status, stdout } = spawnSync('bash', [RUN, '--prepare'], { encoding: 'utf8' });
+const missing = whatIsMissing(RUN);
 const REALM = 'acme';
 const LOOK = [{ calls: [{ name: 'crm_look', input: {} }] }, { text: 'In London.' }];
 
@@ -66,9 +64,9 @@ const realmFor = (baton: string) => ({
   ],
 });
 
-const title = `Keycloak${status === LEFT_OUT ? ` (${stdout.trim()})` : ''}`;
+const title = `Keycloak${missing === undefined ? '' : ` (${missing})`}`;
 const describeHere =
-  status === LEFT_OUT ? (name: string, tests: () => void) => describe.skip(name, tests) : describeConsole;
+  missing === undefined ? describeConsole : (name: string, tests: () => void) => describe.skip(name, tests);
 
 describeHere(title, () => {
   const folder = mkdtempSync(join(tmpdir(), 'baton-keycloak-'));

@@ -1,5 +1,5 @@
 // An agent in Python behind the runtime `remote-a2a`: examples/python-agent, as docs/agents/python.md shows it.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,12 +9,9 @@ import { createInterface } from 'node:readline';
 import { freePort } from '../../support/ports.js';
 import { RawCaller, sendParams } from '../../support/raw-caller.js';
 import { Stack } from '../../support/stack.js';
+import { describePrepared } from '../../support/prepared.js';
 
 const RUN = join(__dirname, 'run');
-/** The exit code of `run` if something is missing on this machine; its output says what. */
-const LEFT_OUT = 3;
-const { status, stdout } = spawnSync('bash', [RUN, '--prepare'], { encoding: 'utf8' });
-const reason = status === LEFT_OUT ? ` (${stdout.trim()})` : '';
 
 /** The agent in Python, on a port and with a folder that outlive its process. */
 class PythonAgent {
@@ -65,7 +62,7 @@ class PythonAgent {
   }
 }
 
-(reason === '' ? describe : describe.skip)(`a LangGraph agent behind Baton${reason}`, () => {
+describePrepared(RUN, 'a LangGraph agent behind Baton', () => {
   let stack: Stack;
   let agent: PythonAgent;
   let caller: RawCaller;

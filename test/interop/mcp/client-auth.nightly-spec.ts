@@ -1,6 +1,6 @@
 // The auth scenarios of the conformance suite of MCP for clients: the suite plays the tool server and its authorization server, an agent of one
 // running Baton is the client, and `auth-client.mjs` its caller, who signs in.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,13 +9,10 @@ import { DRIVERS } from '../../support/index.js';
 import { ModelProvider } from '../../support/model-provider/model-provider.js';
 import { freePort } from '../../support/ports.js';
 import { Stack } from '../../support/stack.js';
+import { describePrepared } from '../../support/prepared.js';
 
 const RUN = join(__dirname, 'run');
 const CLIENT = join(__dirname, 'auth-client.mjs');
-/** The exit code of `run` if something is missing on this machine; its output says what. */
-const LEFT_OUT = 3;
-const { status, stdout } = spawnSync('bash', [RUN, '--prepare'], { encoding: 'utf8' });
-const reason = status === LEFT_OUT ? ` (${stdout.trim()})` : '';
 
 /** All but those of extensions, and those that docs/calling/conformance.md explains. */
 const SCENARIOS = [
@@ -47,7 +44,7 @@ const SCENARIOS = [
   'metadata-issuer-mismatch',
 ];
 
-(reason === '' ? describe : describe.skip)(`an agent as a client of MCP that signs in${reason}`, () => {
+describePrepared(RUN, 'an agent as a client of MCP that signs in', () => {
   let stack: Stack;
   let provider: ModelProvider;
   let baton: string;

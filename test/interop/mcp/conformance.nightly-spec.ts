@@ -1,5 +1,5 @@
 // The conformance suite of MCP (@modelcontextprotocol/conformance) on one running Baton, in each revision that it has.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,13 +8,10 @@ import { DRIVERS } from '../../support/index.js';
 import { Stack } from '../../support/stack.js';
 import { EXPECTED_FAILURES } from './expected-failures.js';
 import { KitProxy } from './kit-proxy.js';
+import { describePrepared } from '../../support/prepared.js';
 
 const RUN = join(__dirname, 'run');
 const PAGE = readFileSync(join(__dirname, '../../../docs/calling/conformance.md'), 'utf8');
-/** The exit code of `run` if something is missing on this machine; its output says what. */
-const LEFT_OUT = 3;
-const { status, stdout } = spawnSync('bash', [RUN, '--prepare'], { encoding: 'utf8' });
-const reason = status === LEFT_OUT ? ` (${stdout.trim()})` : '';
 
 interface Check {
   id: string;
@@ -22,7 +19,7 @@ interface Check {
   errorMessage?: string;
 }
 
-(reason === '' ? describe : describe.skip)(`the conformance suite of MCP${reason}`, () => {
+describePrepared(RUN, 'the conformance suite of MCP', () => {
   let stack: Stack;
   let proxy: KitProxy;
   const results = mkdtempSync(join(tmpdir(), 'baton-mcp-'));

@@ -1,17 +1,14 @@
 // The Inspector of MCP (@modelcontextprotocol/inspector) without windows, on one running Baton, in both eras.
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { DRIVERS } from '../../support/index.js';
 import { Stack } from '../../support/stack.js';
+import { describePrepared } from '../../support/prepared.js';
 
 const RUN = join(__dirname, 'run');
-/** The exit code of `run` if something is missing on this machine; its output says what. */
-const LEFT_OUT = 3;
-const { status, stdout } = spawnSync('bash', [RUN, '--prepare'], { encoding: 'utf8' });
-const reason = status === LEFT_OUT ? ` (${stdout.trim()})` : '';
 
-(reason === '' ? describe : describe.skip)(`the Inspector of MCP${reason}`, () => {
+describePrepared(RUN, 'the Inspector of MCP', () => {
   let stack: Stack;
   let token: string;
 
