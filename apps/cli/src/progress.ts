@@ -9,7 +9,7 @@ const EVERY_MS = 200;
 interface Source {
   /** Bytes so far. */
   done: () => number;
-  /** All of them; unset = nobody knows. */
+  /** All of them; unset = unknown. */
   total?: number;
 }
 

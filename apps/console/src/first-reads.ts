@@ -68,11 +68,11 @@ if (token !== undefined) {
     const ask = (): Promise<Response> => fetch(path, { headers: { authorization } });
     // To read a large trace takes the server longer: who has signed in comes first.
     const read = below.endsWith('/trace') && reads[0] ? reads[0][1].then(ask) : ask();
-    // Whoever takes the answer reports the failure.
+    // The page that takes the answer reports the failure.
     read.catch(() => undefined);
     const key = `${authorization} ${path}`;
     reads.push([key, read]);
-    // An answer that nobody reads keeps its connection, and is old when it is taken later.
+    // An answer that no page reads keeps its connection, and is old when it is taken later.
     setTimeout(() => {
       if (window.batonFirstReads?.delete(key) === true)
         read.then(({ body }) => body?.cancel()).catch(() => undefined);

@@ -22,7 +22,7 @@ reloadWhenFilesAreGone();
 signWith(accessToken);
 // The sign-in page says why the session has ended.
 onRefusedToken(endSession);
-// Whoever is signed out sees the sign-in page at once.
+// A user who is signed out sees the sign-in page at once.
 // A new session leads on by itself: to load the page of the provider's answer again would use up its code twice.
 onSession(() => {
   if (!isSignedIn()) void router.invalidate();

@@ -67,7 +67,7 @@ export class LocalBaton {
   /** Rejects with the reason if anything does not come up; `stop` then ends what did. */
   async start(): Promise<Started> {
     await stopLeftoverApps(this.home, this.local.workers);
-    // Nobody else reaches the API unless HOST says so.
+    // Other machines do not reach the API unless HOST says so.
     const host = listenAddress(this.source.HOST?.trim() || LOOPBACK);
     const port = await claimPort(this.local.port, host);
     const postgres = postgresService(this.local, this.home);

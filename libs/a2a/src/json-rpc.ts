@@ -5,7 +5,7 @@ import { assertJsonLimits, excessError } from './json-limits.js';
 import { EnvelopeError, type RpcId } from './envelope-error.js';
 import { JsonScanner } from './json-scanner.js';
 
-/** A JSON-RPC 2.0 request whose `params` nobody has looked at yet. */
+/** A JSON-RPC 2.0 request. Its `params` are not checked yet. */
 export interface Envelope {
   /** `null` if the request has none or says `null`. */
   id: RpcId;

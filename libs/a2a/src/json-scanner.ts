@@ -20,7 +20,7 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x
 const SHORT_STRING = 64;
 
 /**
- * Counts the depth and the values of JSON before anybody parses it, in one pass over its bytes (UTF-8), which may come
+ * Counts the depth and the values of JSON before it is parsed, in one pass over its bytes (UTF-8), which may come
  * in pieces. It does not check the grammar: whatever it lets pass costs a parser time and memory in proportion.
  */
 export class JsonScanner {

@@ -89,7 +89,7 @@ const SEND = {
 /** A config says where the content of a task goes. So its readers must also be allowed to act on the task. */
 const PUSH = {
   scopes: CALL,
-  // Guests of one address may be one caller, and nobody knows where they are when their tasks end.
+  // Guests of one address may be one caller, and their addresses are unknown when their tasks end.
   tokenRequired: 'for push notifications',
   needsLiveAgent: false,
   taskIdOf: ({ taskId }: { taskId: string }) => taskId,

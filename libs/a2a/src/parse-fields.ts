@@ -5,7 +5,7 @@ import { assertWellFormed } from './well-formed.js';
 
 type Issue = z.core.$ZodIssue;
 
-/** Nobody reads more at once, and an error must not be larger than what it is about. */
+/** Faults that an error names. It must not be larger than the value that it is about. */
 const MAX_VIOLATIONS = 20;
 const MAX_FIELD_CHARS = 200;
 const MAX_DESCRIPTION_CHARS = 1_000;

@@ -20,7 +20,7 @@ export interface ErrorDetail {
 export interface DeletedTask {
   endedAt: Date;
   deletedAt: Date;
-  /** How long tasks stayed after their end when this one was deleted. 0: somebody has deleted it. */
+  /** How long tasks stayed after their end when this one was deleted. 0: it was deleted on request. */
   retentionDays: number;
 }
 
@@ -45,7 +45,7 @@ export class ProtocolError extends Error {
 
   /**
    * -32001. The same for an unknown id and for one of another tenant.
-   * @param deleted set when the tenant had the task, and its retention is over or somebody has deleted it
+   * @param deleted set when the tenant had the task, and its retention is over or it was deleted on request
    */
   static taskNotFound(taskId: string, deleted?: DeletedTask): ProtocolError {
     if (!deleted) {

@@ -48,7 +48,7 @@ export class AgentWatch {
   private readonly known = new Map<string, InstalledAgent>();
   /** Agents that have changed since their last reload began. */
   private readonly changed = new Set<string>();
-  /** What ends the reload that is under way. */
+  /** Aborts the reload that is running, by agent. */
   private readonly reloading = new Map<string, AbortController>();
   private readonly failures = new Map<string, readonly LoadFailure[]>();
 

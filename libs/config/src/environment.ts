@@ -73,7 +73,7 @@ function readSettings<G extends SettingGroups>(
     const ofGroup: Record<string, unknown> = (values[groupName] = {});
     for (const [key, setting] of Object.entries(group.settings)) {
       const name = environmentName(key, group);
-      // An empty value counts as not set: compose files pass `KEY=` for a key that nobody has set.
+      // An empty value counts as not set: compose files pass `KEY=` for a key without a value.
       const result = setting.value.safeParse(source[name]?.trim() || undefined);
       for (const { message } of result.error?.issues ?? [])
         problems.add(describe(name, source[name], message));

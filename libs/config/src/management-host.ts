@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 
-/** Endings of names that nobody can have in the public DNS. */
+/** Endings of names that the public DNS never has. */
 const PRIVATE_ENDINGS = ['.localhost', '.svc', '.cluster.local', '.internal'];
 
 /**

@@ -26,7 +26,7 @@ const MAX_LOGS = 1_000;
 /** A request that was refused. */
 export interface Refusal {
   action: 'signin.refused' | 'access.refused';
-  /** Unset: the caller is nobody's. */
+  /** Unset: the caller is of no tenant. */
   tenantId?: string;
   by: Actor;
   /** Method and path as the route declares it. */

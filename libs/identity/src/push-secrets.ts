@@ -31,7 +31,7 @@ interface WebhookKey {
   id: string;
 }
 
-/** A secret that somebody must be told of now, for it is never shown again. */
+/** A secret that must be shown now, as it is never shown again. */
 export interface NewSecret {
   secret: string;
   sealed: SealedSecret;

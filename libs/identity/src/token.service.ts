@@ -77,7 +77,7 @@ export interface NewToken extends Pick<TokenRights, 'name' | 'scopes' | 'expires
   requestsPerSecond?: number | null;
 }
 
-/** A token, and its secret, which nobody can ask for later. */
+/** A token, and its secret, which is never shown again. */
 export interface IssuedToken {
   secret: string;
   token: ApiToken;

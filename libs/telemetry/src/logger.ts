@@ -29,7 +29,7 @@ export function hideInLogs(value: string, redact: (line: string) => string): voi
 
 let forward: ((line: string) => void) | undefined;
 
-/** Hands every line of this process, without its secrets, to somebody else as well. Undefined: to nobody any more. */
+/** Passes every line of this process, without its secrets, to a second receiver as well. Undefined: no longer. */
 export function forwardLogs(to: ((line: string) => void) | undefined): void {
   forward = to;
 }

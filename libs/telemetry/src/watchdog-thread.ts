@@ -12,7 +12,7 @@ const numbers = new Int32Array(shared);
 /** Native code cannot be interrupted. Then there is no stack. The time for which a busy machine gives this thread no CPU does not count. */
 const STACK_MS = 5_000;
 const TICK_MS = 10;
-/** Standard output may be a pipe that nobody reads. This may be why the process is blocked. */
+/** Standard output may be a full pipe without a reader. This may be why the process is blocked. */
 const WRITE_MS = 1_000;
 /** Time to get to the exit. */
 const EXIT_MS = 500;

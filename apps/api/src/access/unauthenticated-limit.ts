@@ -23,7 +23,7 @@ export interface TokenCheck {
   accept(): Promise<void>;
   /** The token is no longer good, or never was. */
   refuse(): void;
-  /** Nobody could tell whether the token is good. */
+  /** It is unknown whether the token is good. */
   forgive(): Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export class UnauthenticatedLimit {
     });
   }
 
-  /** Counts a request whose token nobody looks at. Throws `limit-exceeded` if too many such requests came from its address. */
+  /** Counts a request whose token is not checked. Throws `limit-exceeded` if too many such requests came from its address. */
   admit(request: CallRequest): Promise<void> {
     return this.count(networkOf(request.ip));
   }

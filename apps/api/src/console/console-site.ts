@@ -28,7 +28,7 @@ const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
 /** For whom a console is: people of a tenant, or operators, at the management port alone. */
 export type ConsoleAudience = 'tenants' | 'operators';
 
-/** What the page must know before anybody has signed in. */
+/** What the page must know before the user has signed in. */
 export interface ConsoleSettings {
   /** Unset: people sign in with a token only. */
   oidc?: { issuer: string; client_id: string; scope: string; audience?: string };
@@ -114,7 +114,7 @@ export class ConsoleSite {
     await reply.send(file.stream);
   }
 
-  /** Headers of the page: it runs and shows nothing but what comes from here, and nobody frames it. */
+  /** Headers of the page: it loads only files of this server, and no page may frame it. */
   private headers(nonce: string, audience: ConsoleAudience) {
     const { consoleOidcIssuer: issuer, consoleOidcOrigins: origins } = this.environment;
     // Operators sign in with their tokens alone.

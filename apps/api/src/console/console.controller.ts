@@ -11,7 +11,7 @@ const NONE =
 const NO_LINK =
   'this link signs in no more: it works once, within ten minutes, on the machine of `npm start`. Sign in with the token that `npm start` prints, or start it again';
 
-/** The console: a page for people, which calls the REST API with the token of whoever has signed in (ADR 0032). */
+/** The console: a page for people, which calls the REST API with the token of its user (ADR 0032). */
 @Public()
 @Controller('console')
 export class ConsoleController {

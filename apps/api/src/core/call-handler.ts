@@ -64,7 +64,7 @@ export class CallHandler {
 
   /**
    * Does what a call asks for, and answers with its result or its stream.
-   * @param writer unset: nobody waits for the result, and nothing is answered
+   * @param writer unset: the caller wants no answer
    * @throws ProtocolError for every fault before the answer
    */
   async answer(decoded: DecodedRequest, exchange: Exchange, writer: AnswerWriter | undefined): Promise<void> {

@@ -143,7 +143,7 @@ class MessageScanner {
       const [number, wireType] = reader.tag();
       if (number === 1 && wireType === WireType.LengthDelimited) {
         const key = Buffer.from(this.text(reader.uint32() + reader.pos)).toString();
-        // Whoever copies it into an object would change what the object is.
+        // Code that copies it into an object would change the prototype of the object.
         if (key === '__proto__') throw ProtocolError.invalidParams('__proto__', 'is not allowed');
         this.path[this.path.length - 1] = key;
       } else if (number === 2 && wireType === WireType.LengthDelimited && message) {

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 
-/** An IPv4 address, or the /64 of an IPv6 address: whoever has one address of it has all of them. */
+/** An IPv4 address, or the /64 of an IPv6 address: a client with one address of a /64 has all of them. */
 export function networkOf(ip: string): string {
   if (!ipaddr.isValid(ip)) return 'unknown';
   const address = ipaddr.process(ip);

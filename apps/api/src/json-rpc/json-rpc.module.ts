@@ -176,7 +176,7 @@ class RpcHandler {
     profile.resolveVersion(requestedVersion(exchange.request), method);
     if (!codec) throw ProtocolError.methodNotFound(method);
     const decoded = { profile, codec, call: codec.decode(method, params), pathAgent, params };
-    // Without an id nobody waits for the result, only for errors (JSON-RPC 2.0 §4.1).
+    // A request without an id is a notification. It gets no result, but errors (JSON-RPC 2.0 §4.1).
     await this.calls.answer(decoded, exchange, envelope.hasId ? answer : undefined);
     if (!envelope.hasId) answer.none();
   }

@@ -387,7 +387,7 @@ export class McpHandler {
     try {
       if (answer) await this.send(call, answer, { codec: ANSWERING_CODEC, returnImmediately: true });
     } catch (error) {
-      // Somebody else was faster.
+      // Another answer came first.
       if (!(error instanceof ProtocolError && ANSWERED.has(error.kind))) throw error;
     }
     return { resultType: 'complete' };

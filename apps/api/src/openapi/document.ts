@@ -78,7 +78,7 @@ type ErrorName = keyof typeof ERROR_ANSWERS;
 
 /**
  * The OpenAPI 3.1 document of these routes. It names aliases in its description only. Bodies are the schemas that validate; parameters, scopes and statuses are what the
- * routes declare. Throws an Error for a route without a description, or with a parameter that nobody has described.
+ * routes declare. Throws an Error for a route without a description, or with a parameter without a description.
  */
 export function buildDocument(
   routes: readonly Route[],

@@ -10,7 +10,7 @@ import { randomUUID } from 'node:crypto';
 
 /** The slots of a process are free after 15 s without a heartbeat, which is four heartbeats. */
 const HEARTBEAT_MS = 3_500;
-/** `Retry-After` of a refused stream. Nobody knows when another stream ends. */
+/** `Retry-After` of a refused stream. It is unknown when another stream ends. */
 const RETRY_SECONDS = 1;
 
 /**

@@ -123,7 +123,7 @@ async function decide(cli: Cli, taskId: string, approved: boolean, options: Answ
   cli.terminal.err(`Follow it with: npx baton tasks watch ${taskId}`);
 }
 
-/** The calls to answer: those that wait now, so that nobody answers what was never shown. */
+/** The calls to answer: those that wait now. So no call is answered that was never shown. */
 function callsOf(
   { state, approvals = [] }: TenantSchemas['TaskSummary'],
   wanted: readonly string[] | undefined,

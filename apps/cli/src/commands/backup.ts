@@ -91,7 +91,7 @@ export function standardOutput({ stdout }: Pick<Cli, 'stdout'>): Writable {
   );
 }
 
-/** Under another name until it is complete, so that nobody uses half a file. Only its owner can read it. */
+/** Under another name until it is complete, so that half a file is never taken for a backup. Only its owner can read it. */
 export async function intoFile<T>(
   terminal: Terminal,
   file: string,

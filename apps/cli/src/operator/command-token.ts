@@ -3,7 +3,7 @@ import { CatalogClient, OperatorTokenStore } from '@baton/database';
 import { OperatorTokens } from '@baton/identity';
 import { hostname, userInfo } from 'node:os';
 
-/** How long a token of a killed command can stay. Nobody knows its secret then. */
+/** How long a token of a killed command can stay. Its secret has died with the command. */
 const VALID_MS = 3_600_000;
 
 /**

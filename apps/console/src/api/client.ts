@@ -6,12 +6,12 @@ import { BASE, SERVER_URL } from '../base';
 
 let tokenSource: () => Promise<string | undefined> = async () => undefined;
 
-/** Signs every call from now on with the token of this source. Undefined: nobody has signed in. */
+/** Signs every call from now on with the token of this source. Undefined: the user is signed out. */
 export function signWith(source: () => Promise<string | undefined>): void {
   tokenSource = source;
 }
 
-/** Throws if nobody has signed in: nothing is asked for then. */
+/** Throws if the user is signed out: no request is sent then. */
 async function authorization(): Promise<string> {
   const token = await tokenSource();
   if (token === undefined) throw new ApiError('Sign in to go on.', 401, 'UNAUTHENTICATED');
@@ -41,7 +41,7 @@ const authorize: Middleware = {
 };
 
 /**
- * The REST API with the token of whoever has signed in. Paths, parameters, bodies and answers have the types of its OpenAPI
+ * The REST API with the token of the user. Paths, parameters, bodies and answers have the types of its OpenAPI
  * document. Every call rejects with an `ApiError` if it is not a success: `const list = await answerOf(api.GET('/v1/agents'))`.
  */
 export const api = createClient<TenantPaths>({ baseUrl: SERVER_URL, fetch: send });

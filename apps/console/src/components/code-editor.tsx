@@ -58,7 +58,7 @@ interface Props {
 export function CodeEditor({ label, value, onChange, problems = [], completions, original }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(undefined);
-  // A new editor has no cursor: what changes while somebody types is looked up when it is needed.
+  // A new editor has no cursor: what changes while the user types is looked up when it is needed.
   const latest = useRef({ value, onChange, problems, completions });
   latest.current = { value, onChange, problems, completions };
   const isDark = useComputedColorScheme('light') === 'dark';

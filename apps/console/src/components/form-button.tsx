@@ -97,7 +97,7 @@ export function FormButton<Made = string>({
   );
 }
 
-/** A secret that the server shows once. @param isLeaving somebody wants to close the dialog by its corner or by Esc */
+/** A secret that the server shows once. @param isLeaving the user wants to close the dialog by its corner or by Esc */
 export function SecretOnce({
   secret,
   isLeaving,

@@ -7,7 +7,7 @@ const KEY = 'baton.reloaded';
 /** A file that is missing again so soon after is missing for another reason. */
 const PAUSE_MS = 60_000;
 
-/** A page whose code is loaded when somebody opens it. The router would load the page again also where the server is away. */
+/** A page whose code is loaded when the user opens it. The router would load the page again also where the server is away. */
 export function lazyPage<T extends Record<string, unknown>>(
   load: () => Promise<T>,
   name: keyof T & string,

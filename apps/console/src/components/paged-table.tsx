@@ -31,7 +31,7 @@ export function PagedTable<T>({
   idOf: (entry: T) => string;
   columns: readonly TableColumn<T>[];
   empty: ReactNode;
-  /** How often it is read again, in ms. Unset: when somebody comes back to the page. */
+  /** How often it is read again, in ms. Unset: when the user comes back to the page. */
   refreshMs?: number;
 }) {
   const list = useInfiniteQuery({

@@ -35,7 +35,7 @@ const COMPONENTS: Components = {
       [image: {alt === undefined || alt === '' ? String(src) : alt}]
     </Text>
   ),
-  // The check box of a list of tasks. Nobody can change it.
+  // The check box of a list of tasks. It is read-only.
   input: ({ checked = false }) => (
     <input type="checkbox" checked={checked} disabled readOnly aria-label={checked ? 'done' : 'not done'} />
   ),
@@ -76,7 +76,7 @@ const PlainText = ({ text }: { text: string }) => (
   </pre>
 );
 
-/** The end of a text, until somebody asks for all of it. */
+/** The end of a text, until the user asks for all of it. */
 function LongText({ text }: { text: string }) {
   const [isWhole, setWhole] = useState(false);
   if (isWhole) return <PlainText text={text} />;

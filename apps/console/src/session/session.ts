@@ -3,12 +3,12 @@ import { useSyncExternalStore } from 'react';
 
 // The token is in the storage of this tab alone: it is gone when the tab is closed, and no other tab has it.
 const KEY = 'baton.session';
-/** What somebody is writing, with the tenant behind it. Who signs out leaves none behind. */
+/** Key of the draft that the user writes, followed by the tenant. Signing out deletes it. */
 export const DRAFT_KEY = 'baton.draft';
 /** A token is renewed when it is good for less than this. */
 const RENEW_SECONDS = 30;
 
-/** How somebody has signed in: with a token of Baton, or at the OpenID provider, whose library keeps the token. */
+/** How the user has signed in: with a token of Baton, or at the OpenID provider, whose library keeps the token. */
 type Session = { kind: 'token'; token: string } | { kind: 'oidc'; name: string };
 
 interface SessionState {
@@ -66,7 +66,7 @@ export function onSession(listener: () => void): () => void {
 /** The session as it is now. */
 export const useSession = (): SessionState => useSyncExternalStore(onSession, () => state);
 
-/** The token for the next call. Undefined if nobody has signed in. */
+/** The token for the next call. Undefined if the user is signed out. */
 export async function accessToken(): Promise<string | undefined> {
   const { session } = state;
   if (session?.kind !== 'oidc') return session?.token;

@@ -14,7 +14,7 @@ import { matching, type PaletteEntry } from './palette-entries';
 import styles from './palette.module.css';
 
 const MAX_OF_A_KIND = 8;
-/** The search waits until nobody has typed for this long, in ms. */
+/** The search waits until the user has not typed for this long, in ms. */
 const PAUSE_MS = 200;
 /** A search for one letter finds everything. */
 const MIN_LETTERS = 2;

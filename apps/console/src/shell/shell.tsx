@@ -28,7 +28,7 @@ import { OfflineNotice } from './offline-notice';
 import type { Palette as PaletteType } from './palette';
 import styles from './shell.module.css';
 
-/** Its code is loaded when somebody opens it first. */
+/** Its code is loaded when the user opens it first. */
 const Palette = lazyPage(() => import('./palette'), 'Palette') as unknown as typeof PaletteType;
 
 const SCHEMES = { light: 'dark', dark: 'auto', auto: 'light' } as const;
@@ -65,7 +65,7 @@ function Frame({
 }) {
   const [isOpen, { toggle, close }] = useDisclosure(false);
   const [isFinding, finding] = useDisclosure(false);
-  // Wherever the focus is, also while somebody writes.
+  // Wherever the focus is, also in a text field.
   useHotkeys([['mod+K', finding.open]], [], true);
   const path = useRouterState({ select: ({ location }) => location.pathname });
   return (

@@ -114,7 +114,7 @@ export function tailOf(logFile: string, lines = 5): string {
   }
 }
 
-/** A process as it was when we saw it: its id alone may belong to somebody else by now. */
+/** A process as it was when we saw it: its id alone may belong to another process by now. */
 interface ProcessRecord {
   pid: number;
   /** When the process started, in the system's own words. */

@@ -39,7 +39,7 @@ export const answerContextOf = (
   after: lastEventId,
 });
 
-/** One frame of a stream. Whoever has read it goes on after `sequence`. */
+/** One frame of a stream. A client that has read it resumes after `sequence`. */
 export interface Frame {
   sequence: number;
   /** The JSON of the frame: the envelope's `result`, or the bare data without an envelope. Read it with `resultOf`. */

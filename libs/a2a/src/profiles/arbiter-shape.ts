@@ -91,7 +91,7 @@ class ArbiterStream {
     const { sequence, payload } = item;
     const payloads = this.translate(payload);
     if (sequence <= this.after) return [];
-    // Whoever has read all but the last still has this event to come.
+    // A reader of all but the last event has this event still to come.
     return payloads.map((said, i) => ({
       sequence: i < payloads.length - 1 ? sequence - 1 : sequence,
       payload: said,
@@ -175,7 +175,7 @@ class ArbiterStream {
     return { $case: 'statusUpdate', value: { ...this.ids, status, metadata: undefined } };
   }
 
-  /** What an agent says while it works is data, so that nobody takes it for the reply. */
+  /** What an agent says while it works is data, so that no client takes it for the reply. */
   private progress(message: Message): StreamItem['payload'] {
     const artifact: Artifact = {
       artifactId: `${this.ids.taskId}-${message.messageId}`,

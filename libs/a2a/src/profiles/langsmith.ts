@@ -74,6 +74,6 @@ function replyOf({ sequence, payload }: StreamItem): StreamItem[] {
   if (status?.state !== TaskState.TASK_STATE_COMPLETED || !status.message) return [];
   const artifact = replyArtifact(taskId, status.message);
   const value = { taskId, contextId, artifact, append: false, lastChunk: true, metadata: undefined };
-  // Whoever has read it still has the status to come.
+  // A reader of this frame has the status still to come.
   return [{ sequence: sequence - 1, payload: { $case: 'artifactUpdate', value } }];
 }

@@ -49,7 +49,7 @@ export const SOCIETY_PROFILE = defineProfile({
   card: { path: '/.well-known/agent.json', encode: encodeRootCard },
 });
 
-/** An agent's question ends the turn: the thread's next message answers it, and nobody waits meanwhile. */
+/** An agent's question ends the turn: the thread's next message answers it. No run waits meanwhile. */
 const STATES: Partial<Record<TaskState, string>> = {
   [TaskState.TASK_STATE_WORKING]: 'working',
   [TaskState.TASK_STATE_COMPLETED]: 'completed',

@@ -14,7 +14,7 @@ export interface InstallationState {
   sleepOverdueSeconds: number;
   /** Runs of all tenants that wait for other code of their agent. */
   parkedRuns: number;
-  /** Agents whose `next` has lost its share by itself, until somebody decides about it. */
+  /** Agents whose `next` has lost its share by itself, until the tenant or the operator decides about it. */
   endedNext: number;
 }
 

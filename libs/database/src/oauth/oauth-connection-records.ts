@@ -50,7 +50,7 @@ export interface ConnectionCall {
   detail: Readonly<Record<string, unknown>>;
 }
 
-/** Names the tokens that somebody has read. */
+/** Names the tokens that a process has read. */
 export interface TokensKey {
   tenantId: string;
   id: string;

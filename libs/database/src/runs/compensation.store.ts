@@ -45,7 +45,7 @@ const FORGET: Statement = {
 };
 
 /**
- * The pause is as long as it has waited since the cancel, and bounded: somebody may enable the agent again. $1 tenant $2 task
+ * The pause is as long as it has waited since the cancel, and bounded: the agent may be enabled again. $1 tenant $2 task
  * $3 longest pause in ms
  */
 const POSTPONE: Statement = {

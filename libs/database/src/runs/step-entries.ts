@@ -49,7 +49,7 @@ export interface StepRecord {
   unknownOutcome?: 'repeated' | 'verified' | 'asked' | 'failed';
 }
 
-/** Kinds of steps that wait for nobody. */
+/** Kinds of steps that work, and do not wait. */
 const WORKING_KINDS = new Set(['run', 'model', 'state', 'tool']);
 
 /** The durable steps of a task in the order in which they began; empty if it has none. */

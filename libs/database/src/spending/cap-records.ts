@@ -40,7 +40,7 @@ export interface SpendingCapUse extends SpendingCap {
   usedMicros: number;
   /** What persons have let tasks spend beyond the cap, of all subjects. It is not in `usedMicros`. */
   allowedMicros: number;
-  /** That subject. Null: nobody has spent anything. */
+  /** That subject. Null: nothing was spent. */
   usedBy: string | null;
   changedBy: string;
   updatedAt: Date;

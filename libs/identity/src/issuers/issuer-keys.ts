@@ -9,7 +9,7 @@ import { IssuerError } from './issuer-error.js';
 const FRESH_MS = 10 * 60_000;
 /** How long keys are used while the issuer does not answer. By then its tokens have expired. */
 const KEPT_MS = 24 * 3_600_000;
-/** Time after a failure, or after a key that nobody knows, before the issuer is asked again. */
+/** Time after a failure, or after an unknown key, before the issuer is asked again. */
 const PAUSE_MS = 30_000;
 
 const TIMEOUT_MS = 5_000;
@@ -56,7 +56,7 @@ export class IssuerKeys {
     const isFailing = this.failedAt !== undefined;
     if (this.loading || !this.isPausing(this.failedAt)) {
       const loaded = this.load();
-      // With keys at hand, nobody waits again for an issuer that has just not answered.
+      // With keys in the cache, no call waits again for an issuer that has just not answered.
       const isUsable = age !== undefined && age < KEPT_MS;
       if (!isUsable || !isFailing) await loaded;
     }

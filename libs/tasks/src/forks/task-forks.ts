@@ -48,7 +48,7 @@ const MAX_HISTORY_BYTES = 1_048_576;
 /** Effects that an answer names. */
 const MAX_EFFECTS = 1_000;
 
-/** A failed task that somebody continues. */
+/** A failed task that a caller continues. */
 export interface TaskContinuation {
   /** The task that goes on with it. */
   taskId: string;
@@ -70,7 +70,7 @@ export class TaskForks {
     private readonly acceptance: TurnAcceptance,
   ) {}
 
-  /** The task that goes on with a failed one. Undefined: nobody has continued it. */
+  /** The task that goes on with a failed one. Undefined: it was not continued. */
   async continuedAs(
     tenantId: string,
     { id, status }: Pick<Task, 'id' | 'status'>,

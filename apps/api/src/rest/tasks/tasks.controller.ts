@@ -631,7 +631,7 @@ export class TasksController {
     };
   }
 
-  /** The context of a call of somebody who sees the task. Throws `task-not-found` for everybody else. */
+  /** The context of a call, for callers that see the task. Throws `task-not-found` for others. */
   private async callerWhoSees(id: string, exchange: Exchange): Promise<RequestContext> {
     return (await this.seenTask(id, exchange)).call;
   }

@@ -28,7 +28,7 @@ const REFRESH_MS = 30_000;
 const PAGE = 100;
 const NUMBER = new Intl.NumberFormat();
 
-/** How the tasks of the last days went, and what somebody should look at. */
+/** How the tasks of the last days went, and what needs a look. */
 export function HomePage() {
   const { can } = useCaller();
   const days = useQuery({ ...usageQuery('day', DAYS), refetchInterval: REFRESH_MS });

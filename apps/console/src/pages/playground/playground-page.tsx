@@ -105,7 +105,7 @@ export function PlaygroundPage() {
   const isBusy = answer.state === 'running' || answer.state === 'lost';
 
   useEffect(() => writeDraft(tenant, draft), [tenant, draft]);
-  // Nobody sees the answer any more. Its task goes on.
+  // The page is closed. The task goes on.
   useEffect(() => () => call.current?.cut(), []);
 
   const changeAnswer = (id: string, change: (answer: ReceivedAnswer) => Partial<ReceivedAnswer>): void =>

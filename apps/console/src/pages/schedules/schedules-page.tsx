@@ -191,7 +191,7 @@ function CreateSchedule() {
   );
 }
 
-/** Changes a schedule. What its message is made of besides text stays, unless somebody writes another text. */
+/** Changes a schedule. The parts of its message besides text stay, unless the user writes another text. */
 function EditSchedule({ id, name }: Pick<Schedule, 'id' | 'name'>) {
   const client = useQueryClient();
   return (

@@ -8,7 +8,7 @@ export function AnswerField({ field }: { field: QuestionField }) {
   if (kind === 'boolean') return <Checkbox {...shown} defaultChecked={initial === true} />;
   const text = initial === undefined ? '' : String(initial);
   if (kind === 'choice') {
-    // Without a first choice nothing is chosen until somebody chooses.
+    // Without a first choice the field is empty until the user chooses.
     const data = [{ value: '', label: '–' }, ...choices];
     return <NativeSelect {...shown} required={isRequired} data={data} defaultValue={text} />;
   }

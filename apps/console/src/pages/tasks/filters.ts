@@ -1,6 +1,6 @@
 import { STATES, type TaskState } from '../../a2a/task-states';
 
-/** Which tasks the list shows. They are in the URL, so a list can be sent to somebody. */
+/** Which tasks the list shows. They are in the URL, so the link of a list can be shared. */
 export interface TaskFilters {
   state?: TaskState;
   agent?: string;

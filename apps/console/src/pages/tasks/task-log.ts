@@ -113,7 +113,7 @@ class Follower {
         }
         this.tell('live');
       } catch (error) {
-        // Another try would say the same. Whoever has left the page is told nothing.
+        // Another try would say the same. A page that is closed shows nothing.
         if (error instanceof ApiError && !error.isTransient) {
           this.tell('ended', error);
           return;

@@ -75,7 +75,7 @@ const NO_SEARCH: TraceSearch = {};
 /**
  * What happened in the task, on one axis of time. A span opens what is known of it; that of a child opens its trace as well.
  * @param search the spans that are looked for
- * @param changeSearch unset: nobody can look for spans
+ * @param changeSearch unset: there is no search for spans
  */
 export function Trace({
   task: { task_id: id, state },

@@ -38,7 +38,7 @@ const TITLES = ['Message', 'State', 'Task', 'Agent', 'Context', 'Owner', 'Age', 
 
 /** The tasks that the caller sees, the newest status first: live, and however many there are. */
 export function TasksPage() {
-  // The router adds what nobody has validated.
+  // The router adds parameters that it has not validated.
   const search = route.useSearch();
   const filters = useMemo(() => readFilters(search), [search]);
   const entry = useMemo(historyEntry, [search]);
@@ -62,7 +62,7 @@ export function TasksPage() {
           tasks={tasks}
           names={names}
           searched={filters.text}
-          // A search goes on when somebody asks for it: it can look at many tasks for few rows.
+          // A search goes on when the user asks for it: it can look at many tasks for few rows.
           readMore={hasMore && !isFetchingMore && !isSearch ? readMore : undefined}
         />
       )}

@@ -3,7 +3,7 @@ import { answerOf, api } from '../../api/client';
 import { queryOf, type TaskFilters } from './filters';
 import type { Task } from './task-words';
 
-/** How long a list is kept that no page shows, in ms: for somebody who goes back to it. */
+/** How long a list is kept that no page shows, in ms: the user may go back to it. */
 const KEPT_MS = 10 * 60_000;
 
 /** One page of the list. @param cursor empty: the first */

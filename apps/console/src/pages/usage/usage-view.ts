@@ -19,7 +19,7 @@ export const PERIODS: ReadonlyMap<number, string> = new Map([
   [365, 'Last year'],
 ]);
 
-/** What the page shows. It is in the URL, so it can be sent to somebody. */
+/** What the page shows. It is in the URL, so the link can be shared. */
 export interface UsageView {
   by?: Key;
   days?: number;

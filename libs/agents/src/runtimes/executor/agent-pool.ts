@@ -86,7 +86,7 @@ export class AgentPool {
   }
 
   /**
-   * The functions that the code declares for a model. It starts a process if none has told them.
+   * The functions that the code declares for a model. Starts a process if none has reported them yet.
    * @throws AgentError if the code cannot be loaded, AgentCrash if its process ends; the reason of `signal`
    */
   async tools(signal: AbortSignal): Promise<readonly DeclaredTool[]> {

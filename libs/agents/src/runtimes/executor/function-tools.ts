@@ -76,7 +76,7 @@ interface ToolUse {
   call: Pick<ToolCallContext, 'key' | 'signal'>;
 }
 
-/** What became of a call of a function. `never`: it did not begin. Unset: nobody knows. */
+/** What became of a call of a function. `never`: it did not begin. Unset: unknown. */
 type FunctionAnswer = { content: unknown } | { never: string } | { unknown: string };
 
 async function callTool(use: ToolUse): Promise<ToolResult> {
@@ -171,7 +171,7 @@ async function answerOf(stream: TurnStream, stopped: AbortSignal): Promise<unkno
   }
 }
 
-/** The call began, and nobody knows what became of it. The model may repeat it if its author says so. */
+/** The call began, and its outcome is unknown. The model may repeat it if its author says so. */
 function unknownOutcome(name: string, onUnknown: DeclaredTool['onUnknown'], reason: string): ToolResult {
   if (onUnknown === 'ask') throw new OutcomeUnknown(reason);
   const text =

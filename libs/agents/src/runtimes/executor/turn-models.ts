@@ -29,7 +29,7 @@ export interface ModelCallContext {
   onPiece?: (piece: ModelPiece) => void;
 }
 
-/** Settings of an llm agent that are about its model. What the others say, the code does itself. */
+/** Settings of an llm agent about its model. The code of the agent does itself what the others are for. */
 const OWN_SETTINGS = new Set([
   'model',
   'api',
@@ -267,7 +267,7 @@ function read(json: string): CheckedRequest {
   throw new AgentFailure(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is not valid'}`);
 }
 
-/** The settings of one call: those of its model, and what the call says otherwise. Throws AgentFailure that names the field. */
+/** The settings of one call: those of its model, with those of the call in their place. Throws AgentFailure that names the field. */
 function configOf({ settings, messages, schema: wanted, parameters }: CheckedRequest): LlmConfig {
   const other = Object.keys(settings).find((name) => !OWN_SETTINGS.has(name));
   if (other !== undefined) {
@@ -294,7 +294,7 @@ function configOf({ settings, messages, schema: wanted, parameters }: CheckedReq
   };
 }
 
-/** Of options for several providers a call takes those of its own. */
+/** Options may be for several providers. A call takes those of its own provider. */
 function withOptions(
   settings: Record<string, unknown>,
   options: CheckedRequest['parameters']['providerOptions'],
@@ -323,7 +323,7 @@ function bounded(call: ModelStep | FailedCall): ModelStep | FailedCall {
   };
 }
 
-/** What the author of an agent can read, and its code can catch. */
+/** Whether an error is for the author of the agent: its code can catch it. */
 const isFailure = (error: unknown): error is Error =>
   error instanceof AgentFailure || error instanceof TokensExceeded;
 

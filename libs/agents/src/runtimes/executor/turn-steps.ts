@@ -337,7 +337,7 @@ export class TurnSteps {
     return this.lastModel === undefined ? undefined : { ...this.spent.task, model: this.lastModel };
   }
 
-  /** The turn is over: calls of models that nobody waits for end. */
+  /** The turn is over: aborts calls of models that no step waits for. */
   close(): void {
     this.closing.abort('closed');
     void this.ports?.tools.close();

@@ -25,7 +25,7 @@ export type Kind = 'reply' | 'reasoning';
 export interface ModelSpeech<Piece> {
   /**
    * @param last whether this is the last text of its kind
-   * @returns undefined: nobody reads texts of this kind as they arrive
+   * @returns undefined: no caller reads texts of this kind as they arrive
    */
   say(kind: Kind, text: string, last: boolean): Piece | undefined;
   /** Starts a retry: what was said so far does not count. */

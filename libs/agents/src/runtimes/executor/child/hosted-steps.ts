@@ -86,7 +86,7 @@ interface HostedStep {
   compensates?: boolean;
 }
 
-/** What is known of a step that a cancel has interrupted: its effect is not there, or nobody knows. */
+/** What is known of a step that a cancel has interrupted: its effect is not there, or it is unknown. */
 type Looked = 'absent' | 'unclear' | { problem: string };
 
 /** A finished step that can be undone. */
