@@ -224,6 +224,35 @@ describe('a transaction', () => {
   });
 });
 
+describe('the connections of a process', () => {
+  it('are not all taken by one tenant, whose statements wait', async () => {
+    const database = new Database({ url: stores.url, poolSize: 4 });
+    const [busy, other] = [randomUUID(), randomUUID()];
+    const lock = new Client(stores.url);
+    await lock.connect();
+    try {
+      await lock.query('SELECT pg_advisory_lock(90)');
+      const wait = { text: 'SELECT pg_advisory_xact_lock_shared(90)' };
+      const slow = Array.from({ length: 20 }, (_, i) =>
+        i % 2
+          ? database.tenantQuery(busy, wait, [])
+          : database.inTenant(busy, (session) => session.query(wait, [])),
+      );
+      const quick = { text: 'SELECT 1 AS one' };
+      expect(await database.tenantQuery(other, quick, [])).toEqual([{ one: 1 }]);
+      expect(await database.inTenant(other, (session) => session.query(quick, []))).toEqual([{ one: 1 }]);
+      expect(await database.systemQuery(quick, [])).toEqual([{ one: 1 }]);
+      expect(database.connections).toMatchObject({ awaited: 0, 'over-share': 18 });
+      await lock.query('SELECT pg_advisory_unlock(90)');
+      await Promise.all(slow);
+      expect(database.connections).toMatchObject({ busy: 0, 'over-share': 0 });
+    } finally {
+      await lock.end();
+      await database.close();
+    }
+  });
+});
+
 describe('a lost connection', () => {
   const cut = async (): Promise<void> => {
     const client = new Client({ connectionString: stores.url });
@@ -328,7 +357,7 @@ it.each([
     const database = new Database({ url: stores.url, poolSize: 4 });
     try {
       await new store(database).prepare();
-      expect(database.connections).toEqual({ busy: 0, idle: 2, closing: 0, awaited: 0 });
+      expect(database.connections).toEqual({ busy: 0, idle: 2, closing: 0, awaited: 0, 'over-share': 0 });
       type Row = { names: string[]; process: number };
       const planned = {
         text: `SELECT (SELECT array_agg(name ORDER BY name) FROM pg_prepared_statements WHERE name = ANY($1::text[]) AND generic_plans > 0)

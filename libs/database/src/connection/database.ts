@@ -17,6 +17,7 @@ import {
 } from '../audit/audit-records.js';
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
 import { MAX_FLUSHES } from './group-commit.js';
+import { ConnectionShares } from './connection-shares.js';
 import { assertMasterKey, changeMasterKey, checkMasterKey } from './master-key-check.js';
 import { MasterKeyError } from './master-key-error.js';
 import { migrationNames } from './migrations-folder.js';
@@ -147,6 +148,7 @@ export class Database {
   readonly lists: Reads;
   private readonly replica: { close(): Promise<void> } | undefined;
   private readonly pool: PostgresPool;
+  private readonly shares: ConnectionShares;
   private isBound: boolean;
   private isSetUp = false;
   private hasRightKey: boolean;
@@ -177,6 +179,7 @@ export class Database {
     const replica = options.replica?.(this);
     this.replica = replica;
     this.lists = replica ?? this;
+    this.shares = new ConnectionShares(poolSize, timeouts.connectMs, SYSTEM_SCOPE);
     this.pool = new PostgresPool({
       ...(isPooled ? connectionConfig(url) : sessionConfig(url, settingsOf(timeouts))),
       max: poolSize,
@@ -274,7 +277,7 @@ export class Database {
 
   /** Reads the clock of Postgres. The time for a connection does not count. */
   async readClock(): Promise<ClockReading> {
-    const client = await this.connect();
+    const client = await this.connect(SYSTEM_SCOPE);
     let refused: unknown;
     try {
       const sentAt = performance.now();
@@ -285,7 +288,7 @@ export class Database {
       this.noteRefused(error);
       throw plainError(error);
     } finally {
-      release(client, refused);
+      this.release(SYSTEM_SCOPE, client, refused);
     }
   }
 
@@ -329,10 +332,14 @@ export class Database {
     await this.inSystem((session) => changeMasterKey(session, keys));
   }
 
-  /** Connections of this process by state, and callers that wait for one. Postgres has not closed the `closing` ones yet. */
-  get connections(): Readonly<Record<'busy' | 'idle' | 'closing' | 'awaited', number>> {
-    const { totalCount, idleCount: idle, waitingCount: awaited, closingCount: closing } = this.pool;
-    return { busy: totalCount - idle, idle, closing, awaited };
+  /**
+   * Connections of this process by state. Postgres has not closed the `closing` ones yet. Callers that wait for a connection: because all
+   * are taken (`awaited`), or because their tenant has its share (`over-share`).
+   */
+  get connections(): Readonly<Record<'busy' | 'idle' | 'closing' | 'awaited' | 'over-share', number>> {
+    const { totalCount, idleCount: idle, waitingCount, closingCount: closing } = this.pool;
+    const { all, share } = this.shares.waiting;
+    return { busy: totalCount - idle, idle, closing, awaited: waitingCount + all, 'over-share': share };
   }
 
   /** Whether Postgres has refused a new connection of this process a moment ago, because there are too many. */
@@ -392,7 +399,9 @@ export class Database {
       const { values, ...enter } = scopeOf(scope, this.systemKey, plans);
       return sent.push([enter, values], ...calls) - calls.length;
     });
-    const client = await this.connect();
+    // The statements of several tenants hold one connection for all of them.
+    const holder = scopes.length === 1 ? (scopes[0]?.scope ?? SYSTEM_SCOPE) : SYSTEM_SCOPE;
+    const client = await this.connect(holder);
     let refused: unknown;
     try {
       const results = await sendTransaction(client, sent, this.isPooled);
@@ -409,12 +418,12 @@ export class Database {
       }
       throw plainError(error);
     } finally {
-      release(client, refused);
+      this.release(holder, client, refused);
     }
   }
 
   private async transact<T>(scope: string, work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    const client = await this.connect();
+    const client = await this.connect(scope);
     let refused: unknown;
     try {
       const { settings } = this;
@@ -447,26 +456,30 @@ export class Database {
       await client.query('ROLLBACK').catch(() => undefined);
       throw plainError(error);
     } finally {
-      release(client, refused);
+      this.release(scope, client, refused);
     }
   }
 
-  private async connect(): Promise<PoolClient> {
+  /** @param holder the scope whose connection it is */
+  private async connect(holder: string): Promise<PoolClient> {
+    await this.shares.take(holder).catch(rethrowPlain);
     return this.pool.connect().catch((error: unknown) => {
+      this.shares.give(holder);
       this.noteRefused(error);
       return rethrowPlain(error);
     });
+  }
+
+  /**
+   * Gives the connection back. Closes it if a transaction is open on it, or if its server is no longer the primary: the next
+   * connection may lead to the new primary.
+   */
+  private release(holder: string, client: PoolClient, refused: unknown): void {
+    client.release(client.getTransactionStatus() !== 'I' || isReadOnly(refused));
+    this.shares.give(holder);
   }
 }
 
 const rethrowPlain = (error: unknown): never => {
   throw plainError(error);
 };
-
-/**
- * Give the connection back. Close it if a transaction is open on it, or if its server is no longer the primary: the
- * next connection may lead to the new primary.
- */
-function release(client: PoolClient, refused: unknown): void {
-  client.release(client.getTransactionStatus() !== 'I' || isReadOnly(refused));
-}

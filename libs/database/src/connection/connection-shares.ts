@@ -1,0 +1,120 @@
+/** Part of the connections of a process that one tenant may have at the same time. */
+const TENANT_SHARE = 0.5;
+/** A pool of so few connections has no shares. */
+const SMALL_POOL = 2;
+
+interface Waiter {
+  resolve(): void;
+  timer: NodeJS.Timeout;
+}
+
+/** The connections that a tenant has, and its callers that wait for one. */
+interface Share {
+  held: number;
+  readonly waiting: Waiter[];
+}
+
+/**
+ * Shares of tenants in the connections of a process. Without them, the slow reads of one tenant would hold all connections, and the
+ * statements of others would wait behind them. No tenant has more than half of the connections, and the tenant that has the fewest gets
+ * the next one. The platform, which works for all tenants, has no bound and comes first.
+ */
+export class ConnectionShares {
+  private readonly shares = new Map<string, Share>();
+  private readonly maxOfTenant: number;
+  private held = 0;
+
+  /**
+   * @param size connections of the process
+   * @param waitMs how long a caller waits
+   * @param platform the holder without a bound
+   */
+  constructor(
+    private readonly size: number,
+    private readonly waitMs: number,
+    private readonly platform: string,
+  ) {
+    this.maxOfTenant = size <= SMALL_POOL ? size : Math.ceil(size * TENANT_SHARE);
+  }
+
+  /** Callers that wait because all connections are taken (`all`), or because their tenant has its share (`share`). */
+  get waiting(): { all: number; share: number } {
+    const counts = { all: 0, share: 0 };
+    for (const [holder, share] of this.shares)
+      counts[this.hasShare(holder, share) ? 'share' : 'all'] += share.waiting.length;
+    return counts;
+  }
+
+  /**
+   * Resolves when the holder may have a further connection. `give` must be called when it has it no longer.
+   * @throws Error like the pool, after `waitMs`
+   */
+  async take(holder: string): Promise<void> {
+    const share = this.shares.get(holder) ?? { held: 0, waiting: [] };
+    this.shares.set(holder, share);
+    if (this.held < this.size && !this.hasShare(holder, share)) this.grant(share);
+    else await this.wait(holder, share);
+  }
+
+  /** The holder has one connection less. */
+  give(holder: string): void {
+    const share = this.shares.get(holder);
+    if (!share) return;
+    share.held -= 1;
+    this.held -= 1;
+    this.forget(holder, share);
+    if (this.held < this.size) this.serveNext();
+  }
+
+  private wait(holder: string, share: Share): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        share.waiting.splice(share.waiting.indexOf(waiter), 1);
+        this.forget(holder, share);
+        reject(new Error('timeout exceeded when trying to connect'));
+      }, this.waitMs);
+      const waiter: Waiter = { resolve, timer };
+      share.waiting.push(waiter);
+    });
+  }
+
+  /** The longest waiting caller of the next holder. */
+  private serveNext(): void {
+    const holder = this.nextHolder();
+    const share = holder === undefined ? undefined : this.shares.get(holder);
+    const next = share?.waiting.shift();
+    if (holder === undefined || !share || !next) return;
+    clearTimeout(next.timer);
+    // Among those with as many connections, it comes last now.
+    this.shares.delete(holder);
+    this.shares.set(holder, share);
+    this.grant(share);
+    next.resolve();
+  }
+
+  /** The platform, else the tenant that waits and has the fewest connections. */
+  private nextHolder(): string | undefined {
+    let next: string | undefined;
+    let fewest = Infinity;
+    for (const [holder, share] of this.shares) {
+      if (share.waiting.length === 0 || this.hasShare(holder, share)) continue;
+      if (holder === this.platform) return holder;
+      if (share.held >= fewest) continue;
+      [next, fewest] = [holder, share.held];
+    }
+    return next;
+  }
+
+  private grant(share: Share): void {
+    share.held += 1;
+    this.held += 1;
+  }
+
+  private hasShare(holder: string, { held }: Share): boolean {
+    return holder !== this.platform && held >= this.maxOfTenant;
+  }
+
+  private forget(holder: string, { held, waiting }: Share): void {
+    if (held === 0 && waiting.length === 0) this.shares.delete(holder);
+  }
+}
