@@ -107,6 +107,24 @@ describe('the way out', () => {
     expect(await answer.text()).toBe('hello');
   });
 
+  it.each([
+    [16, 'hello'],
+    [17, '"127.0.0.1:PORT" sent more than 16 interim answers (1xx)'],
+    [10_000, '"127.0.0.1:PORT" sent more than 16 interim answers (1xx)'],
+  ])('takes an answer after %i interim ones, or says why not', async (count, outcome) => {
+    server.routes['/'] = (_, response) => {
+      response.socket?.write('HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n'.repeat(count));
+      response.end('hello');
+    };
+    const text = await local()
+      .fetch(url())
+      .then(
+        (answer) => answer.text(),
+        (error: unknown) => failureReason(error),
+      );
+    expect(text).toBe(outcome.replace('PORT', String(server.port)));
+  });
+
   it('leads to the allowed port of a host only', async () => {
     const answer = await outbound([`127.0.0.1:${server.port}`]).fetch(url());
     expect(answer.status).toBe(200);

@@ -9,6 +9,7 @@ import { AllowList } from './allow-list.js';
 import { type EgressLists, NO_EGRESS_LISTS, TenantEgress } from './tenant-egress.js';
 import { EgressList } from './egress-list.js';
 import type { ConnectRules } from './guarded-connect.js';
+import { limitInterimAnswers } from './interim-answers.js';
 import { type BodyBounds, limitedBody } from './limited-body.js';
 import { checkOutboundUrl } from './outbound-url.js';
 import { OutboundRefused } from './outbound-refused.js';
@@ -194,7 +195,12 @@ async function openClient(rules: ConnectRules, proxyUrl: string | undefined): Pr
   ]);
   const proxy = proxyUrl === undefined ? undefined : new Proxy(proxyUrl);
   const connect = guardedConnect({ ...rules, proxy });
-  const agent = new Agent({ connect, headersTimeout: ANSWER_MS, bodyTimeout: SILENCE_MS });
+  const agent = new (class extends Agent {
+    override dispatch(options: undici.Agent.DispatchOptions, handler: undici.Dispatcher.DispatchHandler) {
+      const { host } = new URL(options.origin ?? '');
+      return super.dispatch(options, limitInterimAnswers(handler, host));
+    }
+  })({ connect, headersTimeout: ANSWER_MS, bodyTimeout: SILENCE_MS });
   return { agent, fetch, Response };
 }
 
