@@ -51,14 +51,18 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       MAX_JSON_DEPTH: 'libs/a2a/src/json-limits.ts',
       MAX_JSON_VALUES: 'libs/a2a/src/json-limits.ts',
       SMALL_WORK_BYTES: 'apps/api/src/http/loop-turns.ts',
+      CALLS_A_TURN: 'apps/api/src/http/call-turns.ts',
     },
     share:
       'Requests per second of an address without a token, of a tenant, and of its guests. JSON has {MAX_JSON_DEPTH} levels and {MAX_JSON_VALUES} values. ' +
-      'Bodies, answers and events of more than {SMALL_WORK_BYTES} bytes take turns: one of a tenant at a time, and a third of the time while others send.',
+      'Bodies, answers and events of more than {SMALL_WORK_BYTES} bytes take turns: one of a tenant at a time, and a third of the time while others send. ' +
+      '{CALLS_A_TURN} requests or calls begin in a turn of the event loop, and connections take turns.',
     exceeded: '429 with `Retry-After`. Larger JSON gets 400. Large work waits.',
     metrics: ['nodejs_eventloop_lag_p99_seconds', 'baton_limit_exceeded_total'],
     tests: [
       'apps/api/src/http/loop-turns.spec.ts',
+      'apps/api/src/http/call-turns.spec.ts',
+      'apps/api/src/http/pipelined-requests.spec.ts',
       'apps/api/src/access/request-rates.spec.ts',
       'test/e2e/hostile-content.e2e-spec.ts',
       'test/e2e/limits.e2e-spec.ts',
@@ -130,29 +134,31 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       MAX_OF_ADDRESS: 'apps/api/src/grpc/open-public-calls.ts',
       MAX_OPEN: 'apps/api/src/grpc/open-public-calls.ts',
       SESSION_MEGABYTES: 'apps/api/src/grpc/grpc-server.ts',
-      CALLS_A_TURN: 'apps/api/src/grpc/call-turns.ts',
     },
     share:
-      'Health and reflection: {MAX_OF_ADDRESS} calls of an address, {MAX_OPEN} of all. A connection may hold {SESSION_MEGABYTES} MB. ' +
-      '{CALLS_A_TURN} new calls begin in a turn of the event loop, and connections take turns.',
+      'Health and reflection: {MAX_OF_ADDRESS} calls of an address, {MAX_OPEN} of all. A connection may hold {SESSION_MEGABYTES} MB.',
     exceeded: 'Calls wait at the client, or get `RESOURCE_EXHAUSTED`.',
     metrics: ['baton_limit_exceeded_total'],
-    tests: [
-      'apps/api/src/grpc/open-public-calls.spec.ts',
-      'apps/api/src/grpc/grpc-port.spec.ts',
-      'apps/api/src/grpc/call-turns.spec.ts',
-    ],
+    tests: ['apps/api/src/grpc/open-public-calls.spec.ts', 'apps/api/src/grpc/grpc-port.spec.ts'],
   },
   {
     name: 'connections to Postgres',
     settings: ['databasePoolSize'],
     limits: [],
-    constants: { POOL_SHARE: 'libs/tasks/src/relay/relay.ts' },
+    constants: {
+      TENANT_SHARE: 'libs/database/src/connection/connection-shares.ts',
+      POOL_SHARE: 'libs/tasks/src/relay/relay.ts',
+    },
     share:
-      'None by tenant. Readers of streams together have {POOL_SHARE} of the pool. An unknown token is looked up once a minute.',
+      'A tenant has {TENANT_SHARE} of the pool, and the tenant that has the fewest comes first. Readers of streams together have {POOL_SHARE} of the pool. An unknown token is looked up once a minute.',
     exceeded: 'Statements wait, and fail with 503.',
     metrics: ['baton_database_connections'],
-    tests: ['test/e2e/faults.e2e-spec.ts', 'libs/tasks/src/relay/relay.int-spec.ts'],
+    tests: [
+      'libs/database/src/connection/connection-shares.spec.ts',
+      'libs/database/src/connection/database.int-spec.ts',
+      'test/e2e/faults.e2e-spec.ts',
+      'libs/tasks/src/relay/relay.int-spec.ts',
+    ],
   },
   {
     name: 'Redis, or the queue in Postgres',
@@ -233,10 +239,11 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     limits: ['pushConfigs', 'webhooks'],
     constants: {
       MAX_CHECKS: 'libs/tasks/src/tool-checks/tool-checks.ts',
+      MAX_INTERIM_ANSWERS: 'libs/outbound/src/interim-answers.ts',
       MAX_SERVERS: 'libs/agents/src/runtimes/llm/tools/mcp/mcp-config.ts',
     },
     share:
-      'Tenants share no connection. Pushes have a share for each tenant and each host. A turn opens {MAX_SERVERS} MCP servers at most. An API checks the tools of {MAX_CHECKS} agents at a time.',
+      'Tenants share no connection. Pushes have a share for each tenant and each host. A turn opens {MAX_SERVERS} MCP servers at most. An API checks the tools of {MAX_CHECKS} agents at a time. A server may send {MAX_INTERIM_ANSWERS} interim answers (1xx).',
     exceeded: 'Pushes wait. Connecting ends after 10 seconds.',
     metrics: ['baton_push_wait_seconds', 'baton_push_oldest_due_seconds'],
     tests: ['libs/outbound/src/outbound.spec.ts', 'test/e2e/hostile-peers.e2e-spec.ts'],

@@ -11,10 +11,10 @@ import {
 } from '@grpc/grpc-js';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server as Listener, type Socket } from 'node:net';
+import { CallTurns } from '../http/call-turns.js';
 import type { Connection } from '../http/connection.js';
 import { inNetworks } from '../http/networks.js';
 import { type GrpcExchange, GrpcHandler, type Shared } from './grpc-handler.js';
-import { CallTurns } from './call-turns.js';
 import { encodingOf, limitMessages, onClosed, onReceivedBytes } from './message-limit.js';
 import { OpenPublicCalls } from './open-public-calls.js';
 import { addService, methodOf } from './grpc-services.js';
@@ -170,15 +170,15 @@ export class GrpcServer {
             const begun = this.handler.begin(origin, metadata, intercepted);
             exchange = begun;
             this.admitted.set(metadata, begun);
-            const admitted = this.turns.take(connection).then(() => this.handler.admit(begun));
-            void admitted.then((isAdmitted) => {
+            const onAdmitted = (isAdmitted: boolean): void => {
               if (!isAdmitted) return;
               const reserved = encodingOf(call) === 'identity' ? 0 : MAX_UNPACKED_BYTES;
               if (reserved > 0)
                 limitMessages(call, Math.min(reserved, this.shared.environment.bodyLimitBytes));
               onReceivedBytes(call, this.handler.countBytes(begun, reserved));
               if (!begun.reply.raw.writableFinished) admit(metadata);
-            });
+            };
+            this.turns.take(connection, () => void this.handler.admit(begun).then(onAdmitted));
           },
           onReceiveHalfClose: (next) => {
             void this.handler.turnFor(exchange).then(() => {

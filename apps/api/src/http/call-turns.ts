@@ -1,33 +1,38 @@
 /** Calls that begin in one turn of the event loop. */
 const CALLS_A_TURN = 8;
 
+type Begin = () => void;
+
 /**
- * Turns of the event loop for new calls. A connection may open a hundred calls with one packet, and many connections may do so at the same
- * moment. Then a few calls begin in each turn of the loop, and others are served in between. Connections take turns.
+ * Turns of the event loop for new calls of gRPC, and for requests of HTTP. A connection may open a hundred calls with one packet, or
+ * pipeline as many requests, and many connections may do so at the same moment. Then a few begin in each turn of the loop, and others
+ * are served in between. Connections take turns.
  */
 export class CallTurns<Connection> {
   private begun = 0;
   private isScheduled = false;
   /** Those of the next connection come first. */
-  private readonly waiting = new Map<Connection, (() => void)[]>();
+  private readonly waiting = new Map<Connection, Begin[]>();
 
-  /** Resolves when a call of this connection may begin. */
-  async take(connection: Connection): Promise<void> {
-    if (this.begun < CALLS_A_TURN && this.waiting.size === 0) this.begin();
-    else await new Promise<void>((resolve) => this.enqueue(connection, resolve));
+  /** @param begin called when the call of this connection may begin: at once if there is room */
+  take(connection: Connection, begin: Begin): void {
+    if (this.begun < CALLS_A_TURN && this.waiting.size === 0) this.begin(begin);
+    else this.enqueue(connection, begin);
   }
 
-  private enqueue(connection: Connection, resolve: () => void): void {
+  private enqueue(connection: Connection, begin: Begin): void {
     const calls = this.waiting.get(connection);
-    if (calls) calls.push(resolve);
-    else this.waiting.set(connection, [resolve]);
+    if (calls) calls.push(begin);
+    else this.waiting.set(connection, [begin]);
   }
 
-  private begin(): void {
+  private begin(begin: Begin): void {
     this.begun += 1;
-    if (this.isScheduled) return;
-    this.isScheduled = true;
-    setImmediate(this.onNextTurn);
+    if (!this.isScheduled) {
+      this.isScheduled = true;
+      setImmediate(this.onNextTurn);
+    }
+    begin();
   }
 
   private readonly onNextTurn = (): void => {
@@ -40,9 +45,9 @@ export class CallTurns<Connection> {
   private beginNext(): void {
     for (const [connection, calls] of this.waiting) {
       this.waiting.delete(connection);
-      calls.shift()?.();
+      const next = calls.shift();
       if (calls.length > 0) this.waiting.set(connection, calls);
-      this.begin();
+      if (next) this.begin(next);
       return;
     }
   }

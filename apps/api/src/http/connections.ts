@@ -1,10 +1,17 @@
-import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http';
+import {
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  STATUS_CODES,
+  type ServerResponse,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { CallTurns } from './call-turns.js';
 import { errorText } from './errors.js';
 
 /** Maximum number of requests that wait on one connection for the answers before theirs. */
-const MAX_WAITING = 64;
+const MAX_WAITING = 16;
 /** How long a connection stays open after an error, so that the caller can read it. */
 const LINGER_MS = 2_000;
 /** Errors by the parser's code. Any other code is a malformed request. */
@@ -26,10 +33,11 @@ interface ConnectionState {
 /**
  * Keeps the order of pipelined requests, and answers bytes that are not HTTP. Node would start all requests of a
  * connection at once and keep their answers in memory, and a waiting request would not notice that its caller has
- * disconnected. Here a request starts when the previous answer is sent.
+ * disconnected. Here a request starts when the previous answer is sent, and few start in one turn of the event loop.
  */
 export class Connections {
   private readonly connections = new WeakMap<Socket, ConnectionState>();
+  private readonly turns = new CallTurns<Socket>();
 
   /** @param headers those of every answer */
   constructor(private readonly headers: Readonly<Record<string, string>>) {}
@@ -37,6 +45,7 @@ export class Connections {
   install(instance: FastifyInstance): void {
     instance.addHook('onRequest', (request, reply, done) => this.inTurn(request, reply, done));
     instance.server.on('checkExpectation', this.refuseExpectation);
+    dropRequestsOfClosed(instance.server);
   }
 
   /** Node itself would answer without a body. */
@@ -60,7 +69,10 @@ export class Connections {
     const connection = this.of(raw.socket);
     const begin = (): void => {
       connection.current = reply.raw;
-      done();
+      this.turns.take(raw.socket, () => {
+        // A caller that has left meanwhile gets no answer.
+        if (!raw.socket.destroyed) done();
+      });
     };
     if (reply.raw.socket) {
       begin();
@@ -85,6 +97,19 @@ export class Connections {
     }
     return connection;
   }
+}
+
+/**
+ * Drops requests of connections that are closed before they are routed. Node goes on with all that a packet has brought, which may be
+ * hundreds of requests: connections with too many of them would keep the event loop busy although each is closed at once.
+ */
+function dropRequestsOfClosed(server: Server): void {
+  const answers = server.listeners('request') as RequestListener[];
+  server.removeAllListeners('request');
+  server.on('request', (request, response) => {
+    if (request.socket.destroyed) return;
+    for (const answer of answers) answer(request, response);
+  });
 }
 
 /** Ends the connection with `refusal` when the answers before the broken request are out. */

@@ -1,0 +1,41 @@
+import Fastify from 'fastify';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { RawSocket } from '../../../../test/support/raw-socket.js';
+import { Connections } from './connections.js';
+
+/** One under way, and as many as may wait. */
+const PIPELINED = 17;
+const REQUEST = 'GET /v1/whoami HTTP/1.1\r\nhost: x\r\n\r\n';
+
+it('begin in many turns of the event loop, with others in between', async () => {
+  const api: FakeApi = await startFakeApi();
+  const connections = 40;
+  const answered = () => api.log.filter(({ path }) => path === '/v1/whoami').length;
+  const peers = await Promise.all(Array.from({ length: connections }, () => RawSocket.open(api.url)));
+  const counts = [0];
+  for (const peer of peers) peer.send(REQUEST.repeat(PIPELINED));
+  while (counts.at(-1)! < connections * PIPELINED) {
+    await new Promise((resolve) => setImmediate(resolve));
+    counts.push(answered());
+  }
+  const most = Math.max(...counts.map((count, i) => count - (counts[i - 1] ?? 0)));
+  expect(most).toBeLessThan(PIPELINED);
+  for (const peer of peers) peer.close();
+  await api.close();
+});
+
+it('of a connection that has too many are dropped before they are routed', async () => {
+  const server = Fastify({ forceCloseConnections: true });
+  let routed = 0;
+  server.addHook('onRequest', (_request, _reply, done) => {
+    routed += 1;
+    done();
+  });
+  new Connections({}).install(server);
+  server.get('/v1/whoami', () => new Promise(() => undefined));
+  const peer = await RawSocket.open(await server.listen({ host: '127.0.0.1', port: 0 }));
+  peer.send(REQUEST.repeat(1_000));
+  await peer.closed;
+  expect(routed).toBe(PIPELINED + 1);
+  await server.close();
+});
