@@ -26,15 +26,16 @@ async function held(socket, signal, ms = HOLD_MS) {
 }
 
 /** A connection to the port of a URL, or undefined if it is refused. */
-function open(url, localAddress) {
+export function open(url, localAddress) {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
     const socket = connect({ host: hostname, port: Number(port), localAddress }).setMaxListeners(0);
+    // A server that has had enough resets the connection.
     socket.once('connect', () => resolve(socket)).on('error', () => resolve(undefined));
   });
 }
 
-const head = (method, path, headers) =>
+export const head = (method, path, headers) =>
   `${method} ${path} HTTP/1.1\r\nhost: ${headers.host ?? 'x'}\r\n` +
   `${Object.entries(headers)
     .filter(([name]) => name !== 'host')
@@ -50,7 +51,7 @@ export async function halfSent(url, path, headers, signal, megabytes = 16) {
     head('POST', path, { 'content-type': 'application/json', 'content-length': size, ...headers }),
   );
   for (let i = 0; i < megabytes - 1 && !socket.destroyed; i++) {
-    if (!socket.write(LARGE)) await Promise.race([drained(socket), aborted(signal)]);
+    if (!socket.write(LARGE)) await Promise.race([drained(socket), over(signal)]);
   }
   await held(socket, signal);
   return 'half-sent';
@@ -119,7 +120,7 @@ export async function grpcCalls(
       stream.write(frame[0]);
       stream.end(frame[1]);
     });
-  await Promise.race([Promise.all(Array.from({ length: count }, call)), aborted(signal)]);
+  await Promise.race([Promise.all(Array.from({ length: count }, call)), over(signal)]);
   // Not `session.destroy()`: with data unsent, Node 20 frees the session before its last use, and the process crashes.
   for (const stream of streams) stream.close(http2.constants.NGHTTP2_CANCEL);
   session.close();
@@ -134,7 +135,7 @@ export const gzipBomb = (url, signal) =>
 export const largeHealth = (url, signal) =>
   grpcCalls(url, { path: '/grpc.health.v1.Health/Check', message: HUGE }, 2, signal);
 
-const aborted = (signal) =>
+export const over = (signal) =>
   signal.aborted
     ? Promise.resolve()
     : new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
