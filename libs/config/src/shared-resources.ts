@@ -48,8 +48,8 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     settings: ['unauthenticatedPerSecond'],
     limits: ['requestsPerSecond', 'guestShare', 'guestRequestsPerSecond', 'guestMessagesPerDay'],
     constants: {
-      MAX_JSON_DEPTH: 'libs/a2a/src/json-limits.ts',
-      MAX_JSON_VALUES: 'libs/a2a/src/json-limits.ts',
+      MAX_JSON_DEPTH: 'libs/a2a/src/json-scanner.ts',
+      MAX_JSON_VALUES: 'libs/a2a/src/json-scanner.ts',
       SMALL_WORK_BYTES: 'apps/api/src/http/loop-turns.ts',
       CALLS_A_TURN: 'apps/api/src/http/call-turns.ts',
     },

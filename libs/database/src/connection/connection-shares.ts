@@ -3,15 +3,15 @@ const TENANT_SHARE = 0.5;
 /** A pool of so few connections has no shares. */
 const SMALL_POOL = 2;
 
-interface Waiter {
+interface ConnectionWaiter {
   resolve(): void;
   timer: NodeJS.Timeout;
 }
 
 /** The connections that a tenant has, and its callers that wait for one. */
-interface Share {
+interface TenantConnections {
   held: number;
-  readonly waiting: Waiter[];
+  readonly waiting: ConnectionWaiter[];
 }
 
 /**
@@ -20,7 +20,7 @@ interface Share {
  * the next one. The platform, which works for all tenants, has no bound and comes first.
  */
 export class ConnectionShares {
-  private readonly shares = new Map<string, Share>();
+  private readonly shares = new Map<string, TenantConnections>();
   private readonly maxOfTenant: number;
   private held = 0;
 
@@ -66,14 +66,14 @@ export class ConnectionShares {
     if (this.held < this.size) this.serveNext();
   }
 
-  private wait(holder: string, share: Share): Promise<void> {
+  private wait(holder: string, share: TenantConnections): Promise<void> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         share.waiting.splice(share.waiting.indexOf(waiter), 1);
         this.forget(holder, share);
         reject(new Error('timeout exceeded when trying to connect'));
       }, this.waitMs);
-      const waiter: Waiter = { resolve, timer };
+      const waiter: ConnectionWaiter = { resolve, timer };
       share.waiting.push(waiter);
     });
   }
@@ -105,16 +105,16 @@ export class ConnectionShares {
     return next;
   }
 
-  private grant(share: Share): void {
+  private grant(share: TenantConnections): void {
     share.held += 1;
     this.held += 1;
   }
 
-  private hasShare(holder: string, { held }: Share): boolean {
+  private hasShare(holder: string, { held }: TenantConnections): boolean {
     return holder !== this.platform && held >= this.maxOfTenant;
   }
 
-  private forget(holder: string, { held, waiting }: Share): void {
+  private forget(holder: string, { held, waiting }: TenantConnections): void {
     if (held === 0 && waiting.length === 0) this.shares.delete(holder);
   }
 }

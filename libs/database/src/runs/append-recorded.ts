@@ -5,7 +5,7 @@ import { type Inputs, one, statement } from '../sql/statement.js';
 import { sizeOf } from '../tenants/usage.store.js';
 import { ENTRY, entryCtes, type NewJournalEntry } from './journal-entry.js';
 
-interface RecordedEntry extends NewJournalEntry {
+interface EntryWithRecord extends NewJournalEntry {
   /** JSON of the record of the model call that the entry is about. */
   record: string;
 }
@@ -14,7 +14,7 @@ const RECORDED_ENTRY = {
   ...ENTRY,
   record: ['json', ({ record }) => record],
   record_bytes: ['int', ({ record }) => Buffer.byteLength(record)],
-} satisfies Inputs<RecordedEntry>;
+} satisfies Inputs<EntryWithRecord>;
 
 /** As `APPEND_ENTRIES`, of one entry, with the record of a model call. It is written with a new entry only. */
 const APPEND_RECORDED = statement(
