@@ -1,4 +1,4 @@
-import { type AgentDefinition, Role, TaskState, endsTurn, textOf, textPart } from '@baton/a2a';
+import { type AgentDefinition, Role, TaskState, endsTurn, textOf } from '@baton/a2a';
 import { ChildTasks } from '@baton/agents';
 import {
   AgentCatalogStore,
@@ -17,6 +17,7 @@ import { AgentDirectory } from '../catalog/agent-directory.js';
 import { compileWorker } from '../runs/worker.fixture.js';
 import { AskingRuntime, type Order } from './asking-runtime.fixture.js';
 import { TurnEnds } from '../turns/turn-ends.js';
+import { userMessage } from '../../../../test/support/agents/turns.js';
 
 // One worker with one slot: whoever waits for a child while it holds the slot would wait for ever.
 
@@ -76,16 +77,7 @@ async function order(agent: string, what: Order, contextId: string = randomUUID(
   const found = await app.get(AgentDirectory, { strict: false }).find(tenantId, agent);
   const [id, runId] = [randomUUID(), randomUUID()];
   const timestamp = new Date().toISOString();
-  const message = {
-    messageId: randomUUID(),
-    contextId,
-    taskId: id,
-    role: Role.ROLE_USER,
-    parts: [textPart(JSON.stringify(what))],
-    metadata: undefined,
-    extensions: [],
-    referenceTaskIds: [],
-  };
+  const message = userMessage(JSON.stringify(what), { messageId: randomUUID(), contextId, taskId: id });
   await tasks.create({
     tenantId,
     agentId: found!.id,

@@ -1,7 +1,6 @@
 import {
   type Artifact,
   type CallContext,
-  Role,
   SPEC_RULES,
   TaskState,
   serializePayload,
@@ -14,6 +13,7 @@ import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { ArtifactPages, type ArtifactPosition, type PageOfArtifacts } from './artifact-pages.js';
 import { TaskFinder } from './task-finder.js';
+import { userMessage } from '../../../../test/support/agents/turns.js';
 
 const KIB = 1024;
 /** The smallest that TASK_READ_BYTES can be, so that a page is small. */
@@ -42,16 +42,7 @@ afterAll(async () => {
 
 async function startTask(tenantId: string): Promise<ClaimedRun> {
   const [id, contextId, runId] = [randomUUID(), randomUUID(), randomUUID()];
-  const message = {
-    messageId: randomUUID(),
-    role: Role.ROLE_USER,
-    parts: [textPart('go')],
-    contextId,
-    taskId: id,
-    metadata: undefined,
-    extensions: [],
-    referenceTaskIds: [],
-  };
+  const message = userMessage('go', { messageId: randomUUID(), contextId, taskId: id });
   const status = {
     state: TaskState.TASK_STATE_SUBMITTED,
     message: undefined,

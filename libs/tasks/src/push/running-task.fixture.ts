@@ -2,17 +2,10 @@ import { type EventPayload, type Message, Role, serializePayload, TaskState, tex
 import { type ClaimedRun, type Database, type NewEvent, RunStore, TaskStore } from '@baton/database';
 import { randomUUID } from 'node:crypto';
 import { newTask } from '../turns/turn-acceptance.js';
+import { userMessage } from '../../../../test/support/agents/turns.js';
 
-const messageOf = (role: Role, text: string): Message => ({
-  messageId: '',
-  contextId: '',
-  taskId: '',
-  role,
-  parts: [textPart(text)],
-  metadata: undefined,
-  extensions: [],
-  referenceTaskIds: [],
-});
+const messageOf = (role: Role, text: string): Message =>
+  userMessage(text, { messageId: '', contextId: '', taskId: '', role });
 
 interface StartOptions {
   tenantId?: string;

@@ -1,4 +1,4 @@
-import { type EventPayload, Role, TaskState, serializePayload, textPart } from '@baton/a2a';
+import { type EventPayload, TaskState, serializePayload } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import { type ClaimedRun, Database, DatabaseUnavailableError, RunStore, TaskStore } from '@baton/database';
 import { createMessaging, type Messaging } from '@baton/messaging';
@@ -14,6 +14,7 @@ import {
 } from '../../../../test/support/index.js';
 import { asAdministrator } from '../../../../test/support/database.js';
 import { Relay } from './relay.js';
+import { userMessage } from '../../../../test/support/agents/turns.js';
 
 const TASKS = 100;
 const WATCHES = 2_000;
@@ -85,16 +86,7 @@ describe.each(DRIVERS)('2,000 watches on %s', (driver) => {
   async function workingTask(tenantId: string): Promise<ClaimedRun> {
     const [id, runId] = [randomUUID(), randomUUID()];
     const status = { state: TASK_STATE_SUBMITTED, message: undefined, timestamp: new Date().toISOString() };
-    const message = {
-      messageId: randomUUID(),
-      contextId: '',
-      taskId: id,
-      role: Role.ROLE_USER,
-      metadata: undefined,
-      parts: [textPart('hello')],
-      extensions: [],
-      referenceTaskIds: [],
-    };
+    const message = userMessage('hello', { messageId: randomUUID(), contextId: '', taskId: id });
     const task = { id, contextId: id, status, artifacts: [], history: [message], metadata: undefined };
     await tasks.store.create({ tenantId, agentId: 'echo', runId, extensions: [], task });
     return (await new RunStore(database).claim(tenantId, runId, 'worker', 600_000))!;

@@ -1,4 +1,4 @@
-import { Role, TaskState, textPart } from '@baton/a2a';
+import { TaskState } from '@baton/a2a';
 import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
 import { Database, type NewTask, TaskStore, TenantStore } from '@baton/database';
 import { type EagerRun, Messaging, type RunJob } from '@baton/messaging';
@@ -10,6 +10,7 @@ import { createDatabase, type TestDatabase } from '../../../../test/support/inde
 import { ActiveRuns } from './active-runs.js';
 import { RunConsumer } from './run-consumer.js';
 import { compileWorker } from './worker.fixture.js';
+import { userMessage } from '../../../../test/support/agents/turns.js';
 
 /** An agent that answers when it is let go, or does not when its run is stopped. */
 class HeldRuntime implements AgentRuntime {
@@ -58,16 +59,7 @@ async function create(
   claimFor?: NewTask['claimFor'],
 ): Promise<RunJob> {
   const [taskId, runId] = [randomUUID(), randomUUID()];
-  const message = {
-    messageId: randomUUID(),
-    contextId: 'c',
-    taskId,
-    role: Role.ROLE_USER,
-    parts: [textPart('hi')],
-    metadata: undefined,
-    extensions: [],
-    referenceTaskIds: [],
-  };
+  const message = userMessage('hi', { messageId: randomUUID(), contextId: 'c', taskId });
   const status = { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp: undefined };
   await worker.get(TaskStore, { strict: false }).create({
     tenantId,

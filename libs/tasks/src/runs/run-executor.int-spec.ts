@@ -21,6 +21,7 @@ import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
 import { RunExecutor } from './run-executor.js';
 import { WorkerIdentity } from './worker-identity.js';
 import { compileWorker } from './worker.fixture.js';
+import { userMessage } from '../../../../test/support/agents/turns.js';
 
 const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
 
@@ -63,16 +64,7 @@ async function order(
     claimFor: () => claimFor,
     send: async (run: RunJob) => void (job = run),
   };
-  const message = {
-    messageId: randomUUID(),
-    contextId: '',
-    taskId: '',
-    role: Role.ROLE_USER,
-    parts: [textPart('hi')],
-    metadata: undefined,
-    extensions: [],
-    referenceTaskIds: [],
-  };
+  const message = userMessage('hi', { messageId: randomUUID(), contextId: '', taskId: '' });
   const store = worker.get(TaskStore, { strict: false });
   const acceptance = new TurnAcceptance(store, slots, eager, { maxAttempts: 3 }, new Tracing());
   await acceptance.createTask({ tenantId, agent, task: newTask(message, { contextId }) });

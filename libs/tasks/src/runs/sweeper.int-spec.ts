@@ -1,4 +1,4 @@
-import { type Agent, Role, TaskState, textPart } from '@baton/a2a';
+import { type Agent, TaskState } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
 import { Database, RunStore, TaskStore } from '@baton/database';
 import type { Messaging, RunJob, TaskSignal } from '@baton/messaging';
@@ -10,6 +10,7 @@ import { SweepLeader } from '../core/sweep-leader.js';
 import type { RunDispatcher } from '../dispatch/run-dispatcher.js';
 import { TurnAcceptance, newTask } from '../turns/turn-acceptance.js';
 import { Sweeper } from './sweeper.js';
+import { userMessage } from '../../../../test/support/agents/turns.js';
 
 const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
 /** Short, so that a sweeper that has just started soon trusts a lease that has expired: after half of it. */
@@ -94,16 +95,7 @@ async function queued(maxAttempts = 3): Promise<RunJob> {
     claimFor: () => undefined,
     send: async () => undefined,
   };
-  const message = {
-    messageId: '',
-    contextId: '',
-    taskId: '',
-    role: Role.ROLE_USER,
-    parts: [textPart('hello')],
-    metadata: undefined,
-    extensions: [],
-    referenceTaskIds: [],
-  };
+  const message = userMessage('hello', { messageId: '', contextId: '', taskId: '' });
   const task = newTask(message, {});
   await new TurnAcceptance(tasks, slots, eager, { maxAttempts }, new Tracing()).createTask({
     tenantId,

@@ -1,5 +1,5 @@
-import { Role } from '@baton/a2a';
 import type { Schedule } from '@baton/database';
+import { userMessage } from '../../../../test/support/agents/turns.js';
 
 /** A schedule of every minute; change what a test is about. */
 export const scheduleOf = (overrides: Partial<Schedule> = {}): Schedule => ({
@@ -9,16 +9,7 @@ export const scheduleOf = (overrides: Partial<Schedule> = {}): Schedule => ({
   name: 'report',
   agent: 'echo',
   version: 1,
-  message: {
-    messageId: '',
-    contextId: '',
-    taskId: '',
-    role: Role.ROLE_USER,
-    parts: [],
-    metadata: undefined,
-    extensions: [],
-    referenceTaskIds: [],
-  },
+  message: userMessage([], { messageId: '', contextId: '', taskId: '' }),
   cron: '* * * * *',
   at: null,
   timeZone: 'UTC',

@@ -1,4 +1,4 @@
-import { Role, TaskState, textPart } from '@baton/a2a';
+import { TaskState } from '@baton/a2a';
 import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
 import { ScheduleStore, TaskStore, type Tenant, TenantRemovalStore, TenantStore } from '@baton/database';
 import { LimitsService } from '@baton/identity';
@@ -21,6 +21,7 @@ import { compileWorker } from '../runs/worker.fixture.js';
 import { ticksOf } from '../schedules/ticks.js';
 import { TurnEnds } from '../turns/turn-ends.js';
 import { TenantLifecycle } from './tenant-lifecycle.js';
+import { userMessage } from '../../../../test/support/agents/turns.js';
 
 /** An agent that works until its run is stopped, or is let go. */
 class HeldRuntime implements AgentRuntime {
@@ -95,16 +96,7 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
   /** A task whose run is on the queue; its id. */
   async function order({ id: tenantId }: Tenant): Promise<string> {
     const [taskId, runId] = [randomUUID(), randomUUID()];
-    const message = {
-      messageId: randomUUID(),
-      contextId: 'c',
-      taskId,
-      role: Role.ROLE_USER,
-      parts: [textPart('hi')],
-      metadata: undefined,
-      extensions: [],
-      referenceTaskIds: [],
-    };
+    const message = userMessage('hi', { messageId: randomUUID(), contextId: 'c', taskId });
     const status = { state: TaskState.TASK_STATE_SUBMITTED, message: undefined, timestamp: undefined };
     await worker.get(TaskStore, { strict: false }).create({
       tenantId,
@@ -187,16 +179,7 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
       agent: 'echo',
       cron: '0 0 * * *',
       at: null,
-      message: {
-        messageId: '',
-        contextId: '',
-        taskId: '',
-        role: Role.ROLE_USER,
-        parts: [textPart('hi')],
-        metadata: undefined,
-        extensions: [],
-        referenceTaskIds: [],
-      },
+      message: userMessage('hi', { messageId: '', contextId: '', taskId: '' }),
       timeZone: 'UTC',
       overlap: 'skip',
       missed: 'skip',

@@ -1,10 +1,11 @@
-import { type Agent, type Message, Role, TaskState, textPart } from '@baton/a2a';
+import { type Agent, type Message, TaskState } from '@baton/a2a';
 import { Database, type RunQuota, RunStore, TaskStore } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import { Tracing } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { TurnAcceptance, newTask } from './turn-acceptance.js';
+import { userMessage } from '../../../../test/support/agents/turns.js';
 
 const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
 
@@ -43,16 +44,7 @@ beforeEach(() => {
   acceptance = new TurnAcceptance(tasks, slots, eager, { maxAttempts: 3 }, new Tracing());
 });
 
-const said = (text: string): Message => ({
-  messageId: '',
-  contextId: '',
-  taskId: '',
-  role: Role.ROLE_USER,
-  parts: [textPart(text)],
-  metadata: undefined,
-  extensions: [],
-  referenceTaskIds: [],
-});
+const said = (text: string): Message => userMessage(text, { messageId: '', contextId: '', taskId: '' });
 const request = (id?: string) => ({ tenantId, agent: ECHO, task: newTask(said('hello'), { id }) });
 const keyOf = (text: string) => ({ hash: Buffer.alloc(32, text), content: null, hours: 1 });
 const runsOf = async (taskId: string): Promise<{ id: string; state: string }[]> => {
