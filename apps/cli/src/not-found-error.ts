@@ -3,7 +3,7 @@ import { OperatorError } from './operator-error.js';
 
 /** There is no such thing. */
 export class NotFoundError extends OperatorError {
-  constructor(message: string, options: ErrorOptions = {}) {
-    super(message, { exitCode: EXIT.notFound, ...options });
+  constructor(message: string) {
+    super(message, { exitCode: EXIT.notFound });
   }
 }

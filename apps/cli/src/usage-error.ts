@@ -3,7 +3,7 @@ import { EXIT } from './exit.js';
 
 /** The arguments cannot be used. */
 export class UsageError extends OperatorError {
-  constructor(message: string, options: ErrorOptions = {}) {
-    super(message, { exitCode: EXIT.usage, ...options });
+  constructor(message: string) {
+    super(message, { exitCode: EXIT.usage });
   }
 }

@@ -13,8 +13,10 @@ export const jsonExcess = (text: string, bounds = JSON_BOUNDS): JsonExcess | und
   new JsonScanner(bounds).scan(Buffer.from(text));
 
 /** The same as a clause about the text, such as `is nested deeper than 200 levels`. */
-export const describeExcess = (excess: JsonExcess, { maxDepth, maxValues } = JSON_BOUNDS): string =>
-  excess === 'depth' ? `is nested deeper than ${maxDepth} levels` : `has more than ${maxValues} JSON values`;
+export const describeExcess = (excess: JsonExcess): string =>
+  excess === 'depth'
+    ? `is nested deeper than ${MAX_JSON_DEPTH} levels`
+    : `has more than ${MAX_JSON_VALUES} JSON values`;
 
 /** The refusal of a request whose JSON has too much of something. */
 export function excessError(excess: JsonExcess): ProtocolError {

@@ -46,14 +46,16 @@ export function withSecretFiles(source: EnvironmentSource): EnvironmentSource {
 }
 
 /** Files in which a process finds secrets: `.env`, the folder of `npm start`, and those that `…_FILE` names. Absolute paths. */
-export function secretFiles(source: EnvironmentSource = process.env): string[] {
-  const named = [...SECRET_FILE_NAMES, 'BATON_MASTER_KEY_FILE'].flatMap((name) => source[name]?.trim() || []);
-  return ['.env', source.BATON_HOME?.trim() || '.baton', ...named].map((path) => resolve(path));
+export function secretFiles(): string[] {
+  const named = [...SECRET_FILE_NAMES, 'BATON_MASTER_KEY_FILE'].flatMap(
+    (name) => process.env[name]?.trim() || [],
+  );
+  return ['.env', process.env.BATON_HOME?.trim() || '.baton', ...named].map((path) => resolve(path));
 }
 
 /** The environment for a program of others, such as Redis: every program of a user can read that of the others. */
-export function withoutSecrets(source: EnvironmentSource = process.env): EnvironmentSource {
-  return Object.fromEntries(Object.entries(source).filter(([name]) => !isBatonSecret(name)));
+export function withoutSecrets(): EnvironmentSource {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isBatonSecret(name)));
 }
 
 type SettingGroups = Readonly<Record<string, SettingGroup>>;

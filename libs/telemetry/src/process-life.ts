@@ -1,5 +1,5 @@
 import { messageOf } from './message-of.js';
-import { EnvironmentError, type EnvironmentSource, unknownSettings } from '@baton/config';
+import { EnvironmentError, unknownSettings } from '@baton/config';
 import type { Logger } from './logger.js';
 
 /** Maximum time of a shutdown after the grace time. */
@@ -32,8 +32,8 @@ export function stopOnSignals(logger: Logger, graceMs: number, stop: () => Promi
 }
 
 /** Warns about every name in the environment that looks like a setting but is not, such as a mistyped one. */
-export function warnOfUnknownSettings(logger: Logger, source: EnvironmentSource = process.env): void {
-  for (const sentence of unknownSettings(source)) logger.warn(sentence);
+export function warnOfUnknownSettings(logger: Logger): void {
+  for (const sentence of unknownSettings(process.env)) logger.warn(sentence);
 }
 
 /**

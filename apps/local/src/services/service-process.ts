@@ -105,10 +105,10 @@ export async function waitUntilReady(
   throw new Error(`${title} was not ready within ${READY_TIMEOUT_MS / 1000} s; see ${logFile}.`);
 }
 
-/** The last lines of a server's log, for an error message. */
-export function tailOf(logFile: string, lines = 5): string {
+/** The last five lines of a server's log, for an error message. */
+export function tailOf(logFile: string): string {
   try {
-    return readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-lines).join('\n');
+    return readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
   } catch {
     return '';
   }

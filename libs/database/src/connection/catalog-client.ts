@@ -133,25 +133,11 @@ export class CatalogClient {
     });
   }
 
-  /**
-   * Like `run`, as the tenant: row-level security shows the query that tenant's rows only.
-   * @param alone queries of one tenant with the same name here run one after the other: each sees what the one before
-   *   has written
-   */
-  async inTenant<T>(
-    tenantId: string,
-    query: (prisma: PrismaClient) => Prisma.PrismaPromise<T>,
-    alone?: string,
-  ): Promise<T> {
+  /** Like `run`, as the tenant: row-level security shows the query that tenant's rows only. */
+  async inTenant<T>(tenantId: string, query: (prisma: PrismaClient) => Prisma.PrismaPromise<T>): Promise<T> {
     tenantScope(tenantId);
     const [, result] = await this.run((prisma) =>
-      prisma.$transaction([
-        alone === undefined
-          ? prisma.$executeRaw`SELECT ${enter(tenantId)}`
-          : prisma.$executeRaw`SELECT ${enter(tenantId)},
-              pg_advisory_xact_lock(hashtextextended(${`${alone} ${tenantId}`}, 0))`,
-        query(prisma),
-      ]),
+      prisma.$transaction([prisma.$executeRaw`SELECT ${enter(tenantId)}`, query(prisma)]),
     );
     return result;
   }
@@ -159,7 +145,7 @@ export class CatalogClient {
   /**
    * A change as the tenant, and its record in the audit log, in one transaction. `work` calls `record` for what it has
    * changed; without a call there is no record.
-   * @param alone as `inTenant` has it
+   * @param alone changes of one tenant with the same name here run one after the other: each sees what the one before has written
    */
   async change<T>(tenantId: string, work: CatalogChange<T>, alone?: string): Promise<T> {
     tenantScope(tenantId);

@@ -140,19 +140,13 @@ export function textOfPage(text: string): string {
 }
 
 /** No answer within a time that the definition sets. */
-export function silence(
-  setting: 'connectTimeout' | 'timeout' | 'totalTimeout',
-  ms: number,
-  said = '',
-): McpFailure {
+export function silence(setting: 'connectTimeout' | 'timeout' | 'totalTimeout', ms: number): McpFailure {
   const duration = ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`;
   const why =
     setting === 'connectTimeout'
       ? 'it starts slowly, such as a program that is downloaded first'
       : 'it needs longer';
   return new McpFailure('silent', `it gives no answer in time (${setting} is ${duration})`, {
-    said,
-    fromEnd: true,
     remedy: `Raise ${setting} if ${why}`,
   });
 }
