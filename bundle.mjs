@@ -196,7 +196,11 @@ run(globalThis.batonBundle);
 /** Writes the cache when all modules are loaded. Without arguments the process ends before anything starts. */
 const WRITE_CACHE = `${RUN}
 const script = compile();
-process.once('exit', () => require('node:fs').writeFileSync(cachePath, script.createCachedData()));
+process.once('exit', () => {
+  // As when the cache is read: V8 compares the flags. A process that ends so soon may not have come to its last factor.
+  v8.setFlagsFromString('--semi-space-growth-factor=1');
+  require('node:fs').writeFileSync(cachePath, script.createCachedData());
+});
 run(script.runInThisContext());
 if (process.argv.length === 2) process.exit(0);
 `;
