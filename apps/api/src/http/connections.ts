@@ -11,7 +11,7 @@ import { CallTurns } from './call-turns.js';
 import { errorText } from './errors.js';
 
 /** Maximum number of requests that wait on one connection for the answers before theirs. */
-const MAX_WAITING = 16;
+const MAX_WAITING = 64;
 /** How long a connection stays open after an error, so that the caller can read it. */
 const LINGER_MS = 2_000;
 /** Errors by the parser's code. Any other code is a malformed request. */

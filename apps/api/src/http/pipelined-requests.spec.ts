@@ -4,7 +4,8 @@ import { RawSocket } from '../../../../test/support/raw-socket.js';
 import { Connections } from './connections.js';
 
 /** One under way, and as many as may wait. */
-const PIPELINED = 17;
+const MAX_PIPELINED = 65;
+const PIPELINED = 50;
 const REQUEST = 'GET /v1/whoami HTTP/1.1\r\nhost: x\r\n\r\n';
 
 it('begin in many turns of the event loop, with others in between', async () => {
@@ -19,7 +20,7 @@ it('begin in many turns of the event loop, with others in between', async () => 
     counts.push(answered());
   }
   const most = Math.max(...counts.map((count, i) => count - (counts[i - 1] ?? 0)));
-  expect(most).toBeLessThan(PIPELINED);
+  expect(most).toBeLessThanOrEqual(16);
   for (const peer of peers) peer.close();
   await api.close();
 });
@@ -36,6 +37,6 @@ it('of a connection that has too many are dropped before they are routed', async
   const peer = await RawSocket.open(await server.listen({ host: '127.0.0.1', port: 0 }));
   peer.send(REQUEST.repeat(1_000));
   await peer.closed;
-  expect(routed).toBe(PIPELINED + 1);
+  expect(routed).toBe(MAX_PIPELINED + 1);
   await server.close();
 });
