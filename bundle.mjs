@@ -124,8 +124,8 @@ const { PerformanceObserver } = require('node:perf_hooks');
 const v8 = require('node:v8');
 const vm = require('node:vm');
 
-/** New objects get 6 MB twice: objects move from one half to the other. */
-const NEW_OBJECTS = 12 * 1024 * 1024;
+/** New objects get 12 MB twice: objects move from one half to the other. */
+const NEW_OBJECTS = 24 * 1024 * 1024;
 /** A start is over by then. */
 const STARTED_MS = 10_000;
 
@@ -143,7 +143,7 @@ function optimizeSooner() {
 
 /** Lets the space grow at once. It grows when enough objects have outlived a collection. */
 function fillNewObjects() {
-  v8.setFlagsFromString('--semi-space-growth-factor=6');
+  v8.setFlagsFromString('--semi-space-growth-factor=12');
   const alive = [];
   while (sizeOfNewObjects() < NEW_OBJECTS && alive.length < 1_000) alive.push(new Array(1_000).fill(0));
   limitNewObjects();
@@ -151,7 +151,7 @@ function fillNewObjects() {
 
 /** The space grows in few steps, and not beyond its limit. This runs after a collection: until then the last factor counts. */
 function limitNewObjects() {
-  const factor = Math.min(3, Math.floor(NEW_OBJECTS / sizeOfNewObjects()));
+  const factor = Math.min(4, Math.floor(NEW_OBJECTS / sizeOfNewObjects()));
   v8.setFlagsFromString('--semi-space-growth-factor=' + Math.max(1, factor));
 }
 
