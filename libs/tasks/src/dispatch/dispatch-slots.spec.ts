@@ -50,10 +50,14 @@ describe('dispatch slots', () => {
     expect(takeAll(slots)).toBe(15);
   });
 
-  it('of workers that are free go by half to runs that are claimed as they are made', () => {
-    slots.update(look(8, 2), 0);
+  it('of workers that are free go to runs that are claimed as they are made', () => {
+    slots.update(look(8, 5), 0);
     const taken = Array.from({ length: 4 }, () => slots.takeWorker());
     expect(taken).toEqual(['one', 'two', 'one', undefined]);
+    // It looks for others soon, but not with every run.
+    expect(slots.isRunningLow).toBe(false);
+    now += 21;
+    expect(slots.isRunningLow).toBe(true);
     // The others are a reserve on the queue.
     slots.update(look(8, 8), 0);
     expect([slots.takeWorker(), slots.take()]).toEqual([undefined, true]);
@@ -66,7 +70,7 @@ describe('dispatch slots', () => {
     const seen = { ...look(20, 0), reservedSlots: 4 };
     expect(freeDispatchSlots(seen)).toBe(16 + 8);
     slots.update(seen, 0);
-    expect(Array.from({ length: 9 }, () => slots.takeWorker()).filter(Boolean)).toHaveLength(8);
+    expect(Array.from({ length: 20 }, () => slots.takeWorker()).filter(Boolean)).toHaveLength(16);
     expect(slots.areReserved).toBe(true);
     slots.update({ ...look(20, 16), reservedSlots: 4 }, 0);
     expect(slots.takeWorker()).toBeUndefined();

@@ -5,6 +5,8 @@ const BACKLOG = 0.5;
 const LEAST_BACKLOG = 4;
 /** An older read is out of date. */
 const STALE_MS = 1_000;
+/** How often to look for slots for eager starts. A start through the queue costs more than a look for some twenty. */
+const EAGER_MS = 20;
 
 /** Maximum runs in flight (on the queue or running) for `slots` concurrent runs. */
 export const capacityOf = (slots: number): number =>
@@ -37,7 +39,10 @@ export class DispatchSlots {
   private ordinary = 0;
   private reserved = 0;
   private workers: string[] = [];
-  /** New runs that may start eagerly: for half of the slots of workers that are free. */
+  /**
+   * New runs that may start eagerly: one for each slot of workers that is free. Other processes may take the same slots: a worker without
+   * a free slot queues the run again.
+   */
   private eagerStarts = 0;
   private lookedAt = -Infinity;
   private waiting: ReadonlySet<string> = new Set();
@@ -90,9 +95,10 @@ export class DispatchSlots {
     return this.now() - this.lookedAt;
   }
 
-  /** This process has used half of its share. */
+  /** This process has used half of its share, or has no eager start left. */
   get isRunningLow(): boolean {
-    return this.free > 0 && this.credit < this.free / 4;
+    const isOut = this.eagerStarts === 0 && this.age > EAGER_MS;
+    return this.free > 0 && (isOut || this.credit < this.free / 4);
   }
 
   /** Whether the end of a run of that tenant makes a slot for one that waits. */
@@ -129,7 +135,7 @@ export class DispatchSlots {
   private setFree(count: number): void {
     this.free = count;
     this.credit = Math.ceil(count / 2);
-    this.eagerStarts = Math.floor(Math.max(0, count - (capacityOf(this.ordinary) - this.ordinary)) / 2);
+    this.eagerStarts = Math.max(0, count - (capacityOf(this.ordinary) - this.ordinary));
   }
 }
 
