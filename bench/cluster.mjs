@@ -1,4 +1,5 @@
 // A Baton of several API and worker processes, everything durable, on a Postgres and a Redis of its own.
+import { randomBytes } from 'node:crypto';
 import { execFile, fork } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -30,6 +31,7 @@ export async function startCluster({ dist, driver = 'redis', apis, workers, env:
   const env = {
     ...process.env,
     DATABASE_URL: postgres.url,
+    DATABASE_SYSTEM_KEY: randomBytes(32).toString('base64'),
     REDIS_URL: redis?.url ?? '',
     LOG_LEVEL: 'warn',
     HOST: '127.0.0.1',
