@@ -404,6 +404,7 @@ export class OperationSource {
     const tenant = writer?.tenant ?? this.tenant();
     const [agent, owner] = [random.pick(AGENTS), random.pick(OWNERS)];
     const isAliased = !writer && random.chance(0.2);
+    const worker = !isAliased && random.chance(0.35) ? random.pick(WORKERS) : undefined;
     return {
       verb: 'createTask',
       tenant,
@@ -414,8 +415,8 @@ export class OperationSource {
       key,
       quota: this.quota(),
       retry: this.retry(),
-      // A task with an id of its caller is not claimed at acceptance.
-      claimFor: !isAliased && random.chance(0.35) ? random.pick(WORKERS) : undefined,
+      // A task with an id of its caller, or with a parent, is not claimed at acceptance.
+      claimFor: writer ? undefined : worker,
       alias: isAliased ? this.alias(tenant, agent, owner) : undefined,
       child: writer && {
         parent: attemptOf(writer),

@@ -261,7 +261,7 @@ export class TaskModel {
         return explained('too many children');
       for (const task of counted) task.children += 1;
     }
-    const claimed = slot === 'queue' && claimFor !== undefined;
+    const claimed = slot === 'queue' && claimFor !== undefined && !child;
     const mayUseReserved = slot === 'queue' && this.inFlight(tenant) < (input.quota ?? NO_QUOTA).reserveUpTo;
     this.state.tasks.set(name, {
       tenant,

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -37,8 +38,12 @@ export class Stack {
     const { driver, apis = 1, workers = 1, env = {} } = options;
     const database = options.database ?? (await createDatabase());
     const redis = driver === 'redis' ? await startPrivateRedis() : undefined;
-    const urls = { DATABASE_URL: database.url, REDIS_URL: redis?.url ?? '' };
-    const stack = new Stack(database, redis, { ...urls, ...env });
+    const shared = {
+      DATABASE_URL: database.url,
+      REDIS_URL: redis?.url ?? '',
+      DATABASE_SYSTEM_KEY: randomBytes(32).toString('base64'),
+    };
+    const stack = new Stack(database, redis, { ...shared, ...env });
     try {
       const starting = [
         ...Array.from({ length: apis }, () => stack.addApi()),

@@ -13,7 +13,10 @@ export interface RunJob {
 }
 
 /** A run that was claimed for a worker at acceptance (eager start): its ids. */
-export type EagerRun = Pick<RunJob, 'tenantId' | 'taskId' | 'runId' | 'mayUseReserved'>;
+export interface EagerRun extends Pick<RunJob, 'tenantId' | 'taskId' | 'runId' | 'mayUseReserved'> {
+  /** All that the worker needs, and the proof of who has sent it. Unset: the worker reads the run. */
+  sealed?: string | undefined;
+}
 
 /**
  * Executes a run. Must never reject.
@@ -140,7 +143,7 @@ export abstract class Messaging {
   /** Whether runs can be sent to workers now. Only on Redis: `NOTIFY` of Postgres does not count its subscribers. */
   abstract get supportsEagerStart(): boolean;
   /**
-   * Send a worker the ids of a run that was claimed for it. Never rejects.
+   * Send a worker a run that was claimed for it. Never rejects.
    * @returns false: the worker has no subscription. Undefined: unknown, because the connection was lost
    */
   abstract sendEagerRun(workerId: string, run: EagerRun): Promise<boolean | undefined>;

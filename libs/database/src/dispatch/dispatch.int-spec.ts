@@ -144,7 +144,7 @@ describe('a new run', () => {
     expect(again).toEqual({
       created: false,
       dispatched: false,
-      claimed: false,
+      claimed: undefined,
       mayUseReserved: false,
       taskId: first.task.id,
       content: null,

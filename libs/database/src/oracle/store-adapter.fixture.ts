@@ -7,6 +7,7 @@ import {
   taskStateToJSON,
 } from '@baton/a2a';
 import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { QueryResultRow } from 'pg';
 import type {
   Alias,
@@ -95,6 +96,8 @@ export class StoreAdapter implements OracleSubject {
   private readonly names: Map<string, string>;
   /** The artifacts as each writer knows them. */
   private readonly writers: Map<string, ArtifactFold>;
+  /** What was made for the workers of runs that were claimed at acceptance. */
+  private readonly sent: Map<string, string>;
   private elsewhere: StoreAdapter | undefined;
   private readonly letters: DeadLetterStore;
   private readonly journal: JournalStore;
@@ -111,6 +114,7 @@ export class StoreAdapter implements OracleSubject {
   ) {
     const { database } = stores;
     this.names = other?.names ?? new Map<string, string>();
+    this.sent = other?.sent ?? new Map<string, string>();
     this.writers = other?.writers ?? new Map<string, ArtifactFold>();
     this.letters = new DeadLetterStore(database);
     this.journal = new JournalStore(database, stores.runs);
@@ -215,8 +219,14 @@ export class StoreAdapter implements OracleSubject {
         ...(alias && { alias: this.aliasOf(alias) }),
         ...(claimFor !== undefined && { claimFor: { workerId: claimFor, leaseMs: LEASE_MS } }),
       });
-      const { taskId, content, ...rest } = created;
-      return { task: this.name(taskId), ...rest, content: content && content.toString() };
+      const { taskId, content, claimed, ...rest } = created;
+      if (claimed !== undefined) this.sent.set(`${input.task}/1`, claimed);
+      return {
+        task: this.name(taskId),
+        ...rest,
+        claimed: claimed !== undefined,
+        content: content && content.toString(),
+      };
     } catch (error) {
       return refusalOf(error);
     }
@@ -329,11 +339,14 @@ export class StoreAdapter implements OracleSubject {
     );
   }
 
+  /** By a read. What its worker may have been sent at acceptance must be the same. */
   async pickUpRun({ tenant, run, worker }: Arguments['pickUpRun']): Promise<Answer> {
-    return this.claimed(
-      run,
-      await this.stores.runs.readEagerRun(this.id(tenant), this.id(run), worker, 1000),
-    );
+    const { runs } = this.stores;
+    const read = this.claimed(run, await runs.readEagerRun(this.id(tenant), this.id(run), worker, 1000));
+    const sent = this.sent.get(run);
+    if (read === 'refused' || sent === undefined) return read;
+    const started = this.claimed(run, runs.eagerRunFrom(sent));
+    return isDeepStrictEqual(read, started) ? read : { read, started };
   }
 
   async appendEvents({ writer, head, events, metadata }: Arguments['appendEvents']): Promise<Answer> {

@@ -111,14 +111,27 @@ export async function readClaimedRun(
   claimed: Claimed,
 ): Promise<ClaimedRun | undefined> {
   const { row } = claimed;
-  if (row.message)
-    return claimedRun(key, claimed, row, newContent(row, row.message, claimed.working, readBytes));
+  if (row.message) return claimedNewRun(key, claimed, row.message, readBytes);
   const { tenantId } = key;
   const values = READ_CLAIMED.values({ claimed: key });
   const [whole] = await database.tenantQuery<TaskRow & ClaimedRunRow>(tenantId, READ_CLAIMED, values);
   if (!whole) return undefined;
   const content = await readContent(new TaskReader(database), tenantId, whole, claimed.attempt, readBytes);
   return claimedRun(key, claimed, whole, content);
+}
+
+/**
+ * The run of a task that has its first message and no more, as its worker gets it.
+ * @param readBytes most that is read of the task, in bytes of JSON
+ */
+export function claimedNewRun(
+  key: RunOfTenant,
+  claimed: Claimed,
+  message: object,
+  readBytes: number,
+): ClaimedRun {
+  const { row, working } = claimed;
+  return claimedRun(key, claimed, row, newContent(row, message, working, readBytes));
 }
 
 function claimedRun(

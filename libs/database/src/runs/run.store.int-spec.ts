@@ -1,6 +1,6 @@
 import { serializePayload, TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
-import { DeadLetterStore } from '../index.js';
+import { type ClaimedRun, DeadLetterStore } from '../index.js';
 import {
   countByState,
   beat,
@@ -143,7 +143,7 @@ describe('a run that is claimed as it is made', () => {
     expect(await stores.tasks.create(input)).toMatchObject({
       created: true,
       dispatched: true,
-      claimed: true,
+      claimed: expect.any(String),
     });
     expect(await stateOf(input.runId)).toEqual({
       state: 'running',
@@ -171,6 +171,29 @@ describe('a run that is claimed as it is made', () => {
     expect(await stores.runs.readEagerRun(tenantId, runId, 'mine', 1)).toBeUndefined();
   });
 
+  it('is the same whether its worker was sent it or reads it', async () => {
+    const input = newTask({ task: { metadata: { ticket: 7 } } });
+    const [message] = input.task.history;
+    message!.parts = textMessage('größer als "eins" \\ 👍').parts;
+    const details = { metadata: { of: 'the request' }, configuration: undefined };
+    const more = { details, owner: 'token:1', extensions: ['urn:x'], traceparent: '00-a-b-01' };
+    const { claimed } = await stores.tasks.create({ ...input, ...more, claimFor });
+    const read = (await stores.runs.readEagerRun(input.tenantId, input.runId, 'mine', 1))!;
+    const sent = stores.runs.eagerRunFrom(claimed!);
+    // Made anew each time: the time of `working`.
+    const timeless = (run: ClaimedRun) =>
+      JSON.parse(
+        JSON.stringify({ ...run, waitedSeconds: 0 }, (name, value: unknown) =>
+          name === 'timestamp' ? undefined : value,
+        ),
+      ) as object;
+    expect(timeless(sent)).toEqual(timeless(read));
+    expect(sent.waitedSeconds).toBeLessThan(read.waitedSeconds + 60);
+    expect(await stores.runs.append(sent, { afterSequence: 1, events: [chunk(sent, 'x')] })).toMatchObject({
+      ok: true,
+    });
+  });
+
   it('is as one from the queue for whoever reads it', async () => {
     const [told, queued] = [{ ...newTask(), claimFor }, newTask()];
     for (const input of [told, queued]) await stores.tasks.create(input);
@@ -192,7 +215,7 @@ describe('a run that is claimed as it is made', () => {
   it('waits for no slot: one that has none is claimed for nobody', async () => {
     const quota = { maxInFlight: 0, maxWaiting: null, exact: true };
     const input = { ...newTask(), claimFor, quota };
-    expect(await stores.tasks.create(input)).toMatchObject({ dispatched: false, claimed: false });
+    expect(await stores.tasks.create(input)).toMatchObject({ dispatched: false, claimed: undefined });
     expect(await stateOf(input.runId)).toMatchObject({ state: 'queued', attempt: 0, worker_id: null });
   });
 
@@ -202,7 +225,7 @@ describe('a run that is claimed as it is made', () => {
     message!.parts = textMessage('x'.repeat(40_000)).parts;
     expect(await stores.tasks.create({ ...input, claimFor })).toMatchObject({
       dispatched: true,
-      claimed: false,
+      claimed: undefined,
     });
   });
 

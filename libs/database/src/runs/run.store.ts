@@ -8,6 +8,7 @@ import { claimRun, CLAIMS } from './claim.js';
 import { countActive } from './count-active.js';
 import { giveUpRun, lastError, noteError } from './errors.js';
 import { failPoisonedRuns } from './fail-poisoned.js';
+import { eagerRunFrom } from './eager-run.js';
 import { EAGER_READS, readEagerRun } from './read-eager-run.js';
 import { openByVersion } from './open-by-version.js';
 import { parkRun, resumeRun, wakeParked } from './park.js';
@@ -35,6 +36,7 @@ export class RunStore {
   readonly prepare;
   readonly claim;
   readonly readEagerRun;
+  readonly eagerRunFrom;
   readonly noteAgentVersion;
   readonly begunWith;
   readonly append;
@@ -69,6 +71,7 @@ export class RunStore {
     this.prepare = () => batches.prepare();
     this.claim = claimRun.bind(undefined, on);
     this.readEagerRun = readEagerRun.bind(undefined, on);
+    this.eagerRunFrom = eagerRunFrom.bind(undefined, on);
     this.begunWith = begunWith.bind(undefined, database);
     this.noteAgentVersion = noteAgentVersion.bind(undefined, on);
     this.append = appendEvents.bind(undefined, on);

@@ -43,7 +43,7 @@ describe('a task with an id of its caller', () => {
     expect(await stores.tasks.create(aliased(input))).toEqual({
       created: true,
       dispatched: true,
-      claimed: false,
+      claimed: undefined,
       mayUseReserved: true,
       taskId: task.id,
       content: null,
@@ -115,7 +115,7 @@ describe('a new turn under the same id', () => {
     expect(await stores.tasks.create(late)).toEqual({
       created: false,
       dispatched: false,
-      claimed: false,
+      claimed: undefined,
       mayUseReserved: false,
       taskId: created[0]?.taskId,
       content: null,

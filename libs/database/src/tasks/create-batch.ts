@@ -127,6 +127,6 @@ export function createValues(tenantId: string, rows: readonly NewTaskRow[]): Val
 /** Of a task that shares its transaction with those of other tenants. They would wait for a larger one. */
 export const MAX_SHARED_BYTES = 32 * 1024;
 
-/** The claim that a task asks for. `pickUpRun` reads the task whole, so a larger one goes through the queue. */
+/** The claim that a task asks for. Its worker gets the task whole, so a larger one goes through the queue, as does a child. */
 const claimOf = ({ bytes, input }: NewTaskRow): NewTask['claimFor'] =>
-  bytes <= MAX_SHARED_BYTES ? input.claimFor : undefined;
+  bytes <= MAX_SHARED_BYTES && !input.child ? input.claimFor : undefined;

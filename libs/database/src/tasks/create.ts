@@ -2,11 +2,13 @@ import type { Database } from '../connection/database.js';
 import { createAliased } from './create-aliased.js';
 import type { CreationBatches } from './creation-batches.js';
 import { findEarlierTurn } from './message-key.js';
+import { newRunJson } from './new-run-json.js';
+import { newTaskRow } from './new-task-row.js';
 import type { CreatedTask, NewTask } from './records.js';
 import { TooManyWaitingError } from './too-many-waiting-error.js';
 
 /** Of a message that has made no task. */
-const NO_RUN = { dispatched: false, claimed: false, mayUseReserved: false };
+const NO_RUN = { dispatched: false, claimed: undefined, mayUseReserved: false };
 
 /**
  * One transaction: task, message, event 1 and a queued run; and its alias or its key, if it has one. Of several
@@ -20,12 +22,13 @@ export async function createTask(
   input: NewTask,
 ): Promise<CreatedTask> {
   const { tenantId, task, alias, key } = input;
-  const row = alias ? await createAliased(database, { ...input, alias }) : await batches.create(input);
+  const written = newTaskRow(input);
+  const row = alias ? await createAliased(database, { ...input, alias }) : await batches.create(written);
   if (row?.task_id) {
     const { task_id: taskId, content = null } = row;
     const created = taskId === task.id;
-    const { dispatched, claimed = false, may_use_reserved: mayUseReserved } = row;
-    const run = { dispatched, claimed, mayUseReserved };
+    const { dispatched, claimed, may_use_reserved: mayUseReserved } = row;
+    const run = { dispatched, claimed: claimed ? newRunJson(written) : undefined, mayUseReserved };
     return { created, ...(created ? run : NO_RUN), taskId, content };
   }
   const earlier = key && (await findEarlierTurn(database, tenantId, key));

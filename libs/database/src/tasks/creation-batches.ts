@@ -2,7 +2,7 @@ import type { Database, Statement, Values } from '../connection/database.js';
 import { byTenant, GroupCommit, groupBy } from '../connection/group-commit.js';
 import { acceptTurns, hasExtras, NO_QUOTA } from './accept-turns.js';
 import { CREATE, createValues, MAX_SHARED_BYTES } from './create-batch.js';
-import { type CreatedRow, type NewTaskRow, newTaskRow } from './new-task-row.js';
+import type { CreatedRow, NewTaskRow } from './new-task-row.js';
 import type { NewTask } from './records.js';
 import { retryPolicy } from './retry-policy.js';
 
@@ -35,9 +35,8 @@ export class CreationBatches {
    * Creates a task. A child, or a task with a push config, has a transaction of its own.
    * @returns what has become of it
    */
-  async create(input: NewTask): Promise<CreatedRow | undefined> {
-    const row = newTaskRow(input);
-    const { child, push } = input;
+  async create(row: NewTaskRow): Promise<CreatedRow | undefined> {
+    const { child, push } = row.input;
     if (!hasExtras({ child, push })) return this.groups.submit(keyOf(row), row);
     const [created] = await this.write([row], { child, push });
     return created;

@@ -35,7 +35,7 @@ const written = async (tenantId: string): Promise<Record<string, number>> => {
   return Object.fromEntries(await Promise.all(counts));
 };
 /** Of a message that has made no task. */
-const NO_RUN = { dispatched: false, claimed: false, mayUseReserved: false };
+const NO_RUN = { dispatched: false, claimed: undefined, mayUseReserved: false };
 const ONE = { tasks: 1, runs: 1, events: 1, task_messages: 1, message_keys: 1 };
 
 /** As if the keys of the tenant had been written long ago. */
@@ -74,7 +74,7 @@ describe('a message that comes again', () => {
       expect(await stores.tasks.create(input)).toEqual({
         created: true,
         dispatched: true,
-        claimed: false,
+        claimed: undefined,
         mayUseReserved: expect.any(Boolean) as boolean,
         taskId: input.task.id,
         content: null,

@@ -162,8 +162,8 @@ export interface CreatedTask extends EarlierTurn {
   created: boolean;
   /** The run must be enqueued now, or is claimed; else it waits for a slot. */
   dispatched: boolean;
-  /** The run is claimed: its worker must be notified now. */
-  claimed: boolean;
+  /** The run is claimed: its worker must be notified now, with this JSON (`eagerRunFrom`). Undefined: it is not. */
+  claimed: string | undefined;
   /** No other run of the tenant is in flight (`RunToEnqueue`). */
   mayUseReserved: boolean;
 }

@@ -30,7 +30,7 @@ async function create(inputs: readonly NewTask[]): Promise<(CreatedTask | string
 const created = ({ task }: NewTask, dispatched = true): CreatedTask => ({
   created: true,
   dispatched,
-  claimed: false,
+  claimed: undefined,
   mayUseReserved: expect.any(Boolean) as boolean,
   taskId: task.id,
   content: null,
@@ -165,7 +165,7 @@ describe('tasks that arrive together', () => {
     const joined = (task: NewTask, said: string) => ({
       created: false,
       dispatched: false,
-      claimed: false,
+      claimed: undefined,
       mayUseReserved: false,
       taskId: task.task.id,
       ...content(said),

@@ -1,16 +1,25 @@
 import type { Environment } from '@baton/config';
 import type { DispatchStore, RunKey, RunStore } from '@baton/database';
 import type { LimitsService } from '@baton/identity';
-import type { Messaging, RunJob } from '@baton/messaging';
+import type { EagerRun, Messaging, RunJob } from '@baton/messaging';
 import type { Logger } from '@baton/telemetry';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
-import { EagerStart } from './eager-start.js';
+import { EagerRunSeal } from './eager-run-seal.js';
+import { type EagerClaim, EagerStart } from './eager-start.js';
 
 const job = (runId: string): RunJob => ({
   tenantId: 'tenant',
   taskId: `task of ${runId}`,
   runId,
   attempt: 0,
+});
+
+const LEASE_MS = 60_000;
+/** Of an API that has just accepted a task. */
+const claimOf = (workerId: string): EagerClaim => ({
+  workerId,
+  leaseMs: LEASE_MS,
+  startBefore: Date.now() + LEASE_MS / 2,
 });
 
 describe('eager start of a run', () => {
@@ -22,6 +31,9 @@ describe('eager start of a run', () => {
   let reservedSlots: number;
   let enqueued: RunJob[];
   let warned: unknown[];
+  /** Of a worker, and delivery of the last run that was sent. */
+  let listener: (run: EagerRun) => void;
+  let deliver: () => void;
   beforeEach(() => {
     [supportsEagerStart, isHeard] = [true, true];
     [told, returned, enqueued, warned] = [[], [], [], []];
@@ -45,15 +57,17 @@ describe('eager start of a run', () => {
       get supportsEagerStart() {
         return supportsEagerStart;
       },
-      sendEagerRun: async (workerId: string, { runId }: RunJob) => {
-        told.push(`${workerId} ${runId}`);
+      sendEagerRun: async (workerId: string, run: EagerRun) => {
+        told.push(`${workerId} ${run.runId}`);
+        deliver = () => listener(run);
         return isHeard;
       },
+      receiveEagerRuns: (_workerId: string, listen: (run: EagerRun) => void) => void (listener = listen),
       // The refill that has read it puts no run on the queue, and ends.
       enqueueNewRuns: async () => isRead(),
       enqueueRuns: async (jobs: readonly RunJob[]) => void enqueued.push(...jobs),
     } as unknown as Messaging;
-    const environment = { leaseMs: 1_000, defaultLimits: {} } as Environment;
+    const environment = { leaseMs: LEASE_MS, defaultLimits: {}, databaseSystemKey: 'secret' } as Environment;
     const logger = { warn: (...said: unknown[]) => warned.push(said) } as unknown as Logger;
     const limits = {} as LimitsService;
     const dispatcher = new RunDispatcher(store, runs, limits, messaging, environment, logger);
@@ -61,14 +75,14 @@ describe('eager start of a run', () => {
       dispatcher.refill();
       await read;
     }
-    return new EagerStart(dispatcher, messaging, environment, logger);
+    return new EagerStart(dispatcher, messaging, environment, new EagerRunSeal(environment), logger);
   }
   const workersOf = (eager: EagerStart) =>
     [1, 2, 3].map(() => eager.claimFor()).map((claim) => claim && `${claim.workerId} ${claim.leaseMs}`);
 
   it('is for one worker after the other, as long as slots are known to be free', async () => {
-    expect(workersOf(await informed(['one', 'two']))).toEqual(['one 1000', 'two 1000', undefined]);
-    expect(workersOf(await informed(['one'], 2))).toEqual(['one 1000', undefined, undefined]);
+    expect(workersOf(await informed(['one', 'two'], 2))).toEqual(['one 60000', 'two 60000', undefined]);
+    expect(workersOf(await informed(['one'], 3))).toEqual(['one 60000', undefined, undefined]);
     expect(workersOf(await informed(['one'], 4))).toEqual([undefined, undefined, undefined]);
   });
 
@@ -82,7 +96,7 @@ describe('eager start of a run', () => {
 
   it('is told to its worker, and on no queue', async () => {
     const eager = await informed(['one']);
-    await eager.send(job('a'), 'one');
+    await eager.send(job('a'), claimOf('one'), '{}');
     expect(told).toEqual(['one a']);
     expect([...returned, ...enqueued]).toEqual([]);
   });
@@ -90,24 +104,24 @@ describe('eager start of a run', () => {
   it('goes on the queue if nobody hears of it, and nothing more is for that worker', async () => {
     const eager = await informed(['one', 'two']);
     isHeard = false;
-    await eager.send(job('a'), 'one');
+    await eager.send(job('a'), claimOf('one'), '{}');
     const run = { ...job('a'), attempt: 1 };
     expect([returned, enqueued]).toEqual([[run], [{ ...run, mayUseReserved: false }]]);
-    expect(workersOf(eager)).toEqual(['two 1000', 'two 1000', undefined]);
+    expect(workersOf(eager)).toEqual(['two 60000', 'two 60000', 'two 60000']);
   });
 
   it('goes on the queue of the reserved slots if it is the only one of its tenant, and a worker reserves some', async () => {
     reservedSlots = 1;
     const eager = await informed(['one']);
     isHeard = false;
-    await eager.send(job('a'), 'one');
+    await eager.send(job('a'), claimOf('one'), '{}');
     expect(enqueued).toEqual([{ ...job('a'), attempt: 1, mayUseReserved: true }]);
   });
 
   it('is left to its lease if nobody knows whether the worker has heard of it', async () => {
     const eager = await informed(['one']);
     isHeard = undefined;
-    await eager.send(job('a'), 'one');
+    await eager.send(job('a'), claimOf('one'), '{}');
     expect([...returned, ...enqueued]).toEqual([]);
     expect(eager.claimFor()).toBeUndefined();
   });
@@ -121,5 +135,46 @@ describe('eager start of a run', () => {
     };
     await eager.requeue(job('b'));
     expect([returned.length, enqueued.length, warned.length]).toEqual([2, 0, 1]);
+  });
+
+  describe('at its worker', () => {
+    let isFree: boolean;
+    let begun: string[];
+    const receive = async (workerId: string) => {
+      const eager = await informed(['one']);
+      [isFree, begun] = [true, []];
+      const slots = { tryStart: (start: () => Promise<void>) => isFree && (void start(), true) };
+      const execute = async ({ runId }: EagerRun, json?: string) => void begun.push(`${runId} ${json}`);
+      void eager.receive(workerId, slots, execute);
+      return eager;
+    };
+
+    it('begins with what was sent, once, however often it is delivered', async () => {
+      const eager = await receive('one');
+      await eager.send(job('a'), claimOf('one'), '{"of":"a"}');
+      deliver();
+      deliver();
+      expect(begun).toEqual(['a {"of":"a"}']);
+    });
+
+    it('is read first if it comes late, for another worker, or without a seal', async () => {
+      const eager = await receive('one');
+      await eager.send(job('a'), { ...claimOf('one'), startBefore: Date.now() - 1 }, '{}');
+      deliver();
+      await eager.send(job('b'), claimOf('two'), '{}');
+      deliver();
+      listener(job('c'));
+      expect(begun).toEqual(['a undefined', 'b undefined', 'c undefined']);
+    });
+
+    it('goes on the queue if no slot is free, and does not begin when it is delivered again', async () => {
+      const eager = await receive('one');
+      isFree = false;
+      await eager.send(job('a'), claimOf('one'), '{}');
+      deliver();
+      isFree = true;
+      deliver();
+      expect([begun, returned]).toEqual([[], [{ ...job('a'), attempt: 1 }]]);
+    });
   });
 });

@@ -34,7 +34,9 @@ export class RunConsumer implements OnApplicationBootstrap, BeforeApplicationShu
     const consumer = this.messaging.consumeRuns(workerConcurrency, (job, claimed) => this.take(job, claimed));
     this.consumer = consumer;
     this.reserved.onChange((count) => consumer.reserve(count));
-    this.unsubscribe = this.eager.receive(this.worker.id, consumer, (run) => this.executor.executeEager(run));
+    this.unsubscribe = this.eager.receive(this.worker.id, consumer, (run, json) =>
+      this.executor.executeEager(run, json),
+    );
     // A worker that does not reach Postgres can claim nothing: the jobs are for the others.
     this.active.onPostgres = (isReached) => (isReached ? consumer.resume() : consumer.pause());
     this.logger.info('worker takes runs', { workerId: this.worker.id, workerConcurrency });

@@ -5,7 +5,6 @@ import {
   CatalogClient,
   Database,
   DatabaseUnavailableError,
-  type NewTask,
   RunStore,
   TaskStore,
   TenantStore,
@@ -22,6 +21,7 @@ import { RunExecutor } from './run-executor.js';
 import { WorkerIdentity } from './worker-identity.js';
 import { compileWorker } from './worker.fixture.js';
 import { userMessage } from '../../../../test/support/agents/turns.js';
+import type { EagerClaim } from '../eager-start/eager-start.js';
 
 const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
 
@@ -49,12 +49,11 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
+/** What the worker of the last run that was claimed would be sent. */
+let sent: string | undefined;
+
 /** A run that nobody but the test takes up. @param claimFor the worker for which it is claimed as it is made */
-async function order(
-  contextId?: string,
-  claimFor?: NewTask['claimFor'],
-  agent: Agent = ECHO,
-): Promise<RunJob> {
+async function order(contextId?: string, claimFor?: EagerClaim, agent: Agent = ECHO): Promise<RunJob> {
   let job: RunJob | undefined;
   const slots = {
     quotaFor: async () => ({ maxInFlight: null, maxWaiting: null, exact: false }),
@@ -62,7 +61,7 @@ async function order(
   };
   const eager = {
     claimFor: () => claimFor,
-    send: async (run: RunJob) => void (job = run),
+    send: async (run: RunJob, _claim: EagerClaim, json: string) => void ([job, sent] = [run, json]),
   };
   const message = userMessage('hi', { messageId: randomUUID(), contextId: '', taskId: '' });
   const store = worker.get(TaskStore, { strict: false });
@@ -157,16 +156,23 @@ it('an agent is given the earlier tasks of a context, and of a new one without a
 });
 
 describe('a run that was claimed for this worker as it was made', () => {
-  const claimFor = () => ({ workerId: worker.get(WorkerIdentity, { strict: false }).id, leaseMs: 60_000 });
+  const claimFor = () => ({
+    workerId: worker.get(WorkerIdentity, { strict: false }).id,
+    leaseMs: 60_000,
+    startBefore: 0,
+  });
 
-  it('is executed, and its log is as that of any other', async () => {
+  it.each([
+    ['sent', () => sent],
+    ['read', () => undefined],
+  ])('is executed when it was %s, and its log is as that of any other', async (_how, json) => {
     act = async function* (turn) {
       expect(turn.task.status?.state).toBe(TaskState.TASK_STATE_WORKING);
       yield chunk(turn, 'one', false);
       yield status(turn, TaskState.TASK_STATE_COMPLETED);
     };
     const job = await order(undefined, claimFor());
-    await executor.executeEager(job);
+    await executor.executeEager(job, json());
     expect(await logOf(job)).toEqual([
       [1, TaskState.TASK_STATE_SUBMITTED],
       [2, TaskState.TASK_STATE_WORKING],
@@ -211,7 +217,7 @@ describe('a run that was claimed for this worker as it was made', () => {
       turns += 1;
       yield status(turn, TaskState.TASK_STATE_COMPLETED);
     };
-    const others = await order(undefined, { workerId: 'another', leaseMs: 60_000 });
+    const others = await order(undefined, { ...claimFor(), workerId: 'another' });
     await executor.executeEager(others);
     const mine = await order(undefined, claimFor());
     await Promise.all([executor.executeEager(mine), executor.executeEager(mine)]);

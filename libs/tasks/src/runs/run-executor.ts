@@ -144,12 +144,15 @@ export class RunExecutor {
     await this.once(job, claimed, () => this.claim(job));
   }
 
-  /** Execute a run that starts eagerly (`EagerStart`). Never rejects, as `execute`. */
-  async executeEager(run: EagerRun): Promise<void> {
+  /**
+   * Execute a run that starts eagerly (`EagerStart`). Never rejects, as `execute`.
+   * @param json of the run. Undefined: it is read
+   */
+  async executeEager(run: EagerRun, json?: string): Promise<void> {
     await this.once(
       { ...run, attempt: 0 },
       () => undefined,
-      () => this.readEager(run),
+      () => (json === undefined ? this.readEager(run) : Promise.resolve(this.runs.eagerRunFrom(json))),
     );
   }
 

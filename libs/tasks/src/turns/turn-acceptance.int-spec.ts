@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { TurnAcceptance, newTask } from './turn-acceptance.js';
 import { userMessage } from '../../../../test/support/agents/turns.js';
+import type { EagerClaim } from '../eager-start/eager-start.js';
 
 const ECHO = { id: 'echo', slug: 'echo', definition: {} } as Agent;
 
@@ -152,8 +153,8 @@ describe('a run that is claimed for a worker as it is made', () => {
       enqueue: async (run: RunJob, dispatched: boolean) => void (dispatched && onQueue.push(run)),
     };
     const eager = {
-      claimFor: () => ({ workerId: 'worker', leaseMs: 60_000 }),
-      send: async ({ runId }: RunJob, workerId: string) => void told.push(`${workerId} ${runId}`),
+      claimFor: () => ({ workerId: 'worker', leaseMs: 60_000, startBefore: 0 }),
+      send: async ({ runId }: RunJob, { workerId }: EagerClaim) => void told.push(`${workerId} ${runId}`),
     };
     acceptance = new TurnAcceptance(tasks, slots, eager, { maxAttempts: 3 }, new Tracing());
   });

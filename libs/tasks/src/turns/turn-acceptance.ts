@@ -140,7 +140,7 @@ export class TurnAcceptance {
     ]).catch(explainQuota(quota));
     if (!created) return { opened, created, earlier };
     const made = { ...run, mayUseReserved };
-    if (claimed && claimFor) await this.eager.send(made, claimFor.workerId);
+    if (claimed !== undefined && claimFor) await this.eager.send(made, claimFor, claimed);
     else await this.slots.enqueue(made, dispatched);
     return { opened, created };
   }

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
+import { EagerRunSeal } from '../eager-start/eager-run-seal.js';
 import { EagerStart } from '../eager-start/eager-start.js';
 import { EarlierTasks } from './earlier-tasks.js';
 import { TurnEnds } from './turn-ends.js';
@@ -7,7 +8,7 @@ import { TurnAcceptance } from './turn-acceptance.js';
 
 /** How turns begin and end, and which of their runs are on the queue. */
 @Module({
-  providers: [RunDispatcher, EagerStart, EarlierTasks, TurnEnds, TurnAcceptance],
+  providers: [RunDispatcher, EagerRunSeal, EagerStart, EarlierTasks, TurnEnds, TurnAcceptance],
   exports: [RunDispatcher, EagerStart, EarlierTasks, TurnEnds, TurnAcceptance],
 })
 export class TurnsModule {}

@@ -36,8 +36,10 @@ const READ_MS = 2_000;
 /** Maximum in transit to a slow server. More is dropped. */
 const UNDER_WAY_CHARS = 16 * 1024 * 1024;
 
-/** Said of a run that may use a reserved slot. */
-const RESERVED = 'reserved';
+/** Which slot of its worker an eager run may use. */
+const [RESERVED, ORDINARY] = ['reserved', 'ordinary'];
+/** Tenant, task, run, slot, and what is sealed. Those of release 0.2.0 end after the run, or the slot. */
+const EAGER_RUN = /^(\S+) (\S+) (\S+) ?(\S*) ?(.*)$/s;
 
 /** Messaging on Redis: BullMQ and pub/sub. The driver for production. */
 export class RedisMessaging extends Messaging {
@@ -126,9 +128,9 @@ export class RedisMessaging extends Messaging {
   override async sendEagerRun(workerId: string, run: EagerRun): Promise<boolean | undefined> {
     if (!this.connection.connected) return false;
     this.connection.gather();
-    const { tenantId, taskId, runId, mayUseReserved = false } = run;
-    // Workers of earlier releases read three words.
-    const notification = [tenantId, taskId, runId, ...(mayUseReserved ? [RESERVED] : [])].join(' ');
+    const { tenantId, taskId, runId, mayUseReserved = false, sealed = '' } = run;
+    // Workers of release 0.2.0 read three words.
+    const notification = [tenantId, taskId, runId, mayUseReserved ? RESERVED : ORDINARY, sealed].join(' ');
     return this.connection
       .ask(ENQUEUE_MS, () => this.connection.publish(this.workerChannel(workerId), notification))
       .then(
@@ -140,8 +142,8 @@ export class RedisMessaging extends Messaging {
   override receiveEagerRuns(workerId: string, listener: (run: EagerRun) => void): () => Promise<void> {
     const channel = this.workerChannel(workerId);
     const { end } = this.channels.subscribe(channel, (text) => {
-      const [tenantId = '', taskId = '', runId = '', slot] = text.split(' ');
-      listener({ tenantId, taskId, runId, mayUseReserved: slot === RESERVED });
+      const [, tenantId = '', taskId = '', runId = '', slot, sealed] = EAGER_RUN.exec(text) ?? [];
+      listener({ tenantId, taskId, runId, mayUseReserved: slot === RESERVED, sealed: sealed || undefined });
     });
     return async () => {
       await this.channels.drain(channel);
