@@ -3,7 +3,7 @@
 import { fork, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { readFile, rm } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -27,6 +27,9 @@ export async function startBaton({ workers, env: more = {}, limits = NO_LIMITS, 
   const home = await temporaryFolder();
   const options = { ...postgresOptions(which), separateOwner: true };
   const postgres = await services.startPostgres(join(home, 'stock'), options);
+  const systemKey = randomBytes(32).toString('base64');
+  // For the command line.
+  await writeFile(join(home, 'database-system-key'), systemKey);
   const managementPort = await freePort();
   const grpcPort = await freePort();
   const env = {
@@ -34,7 +37,7 @@ export async function startBaton({ workers, env: more = {}, limits = NO_LIMITS, 
     BATON_HOME: home,
     DATABASE_URL: postgres.url,
     MIGRATE_DATABASE_URL: postgres.ownerUrl,
-    DATABASE_SYSTEM_KEY: randomBytes(32).toString('base64'),
+    DATABASE_SYSTEM_KEY: systemKey,
     PORT: String(await freePort()),
     MANAGEMENT_PORT: String(managementPort),
     GRPC_PORT: String(grpcPort),
