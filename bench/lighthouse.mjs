@@ -116,7 +116,7 @@ async function install() {
 /** A token of an operator, made as an operator makes one. */
 function makeOperatorToken() {
   const main = join(ROOT, 'bin/baton.cjs');
-  const env = { ...process.env, BATON_HOME: baton.home, DATABASE_SYSTEM_KEY: baton.systemKey };
+  const env = { ...process.env, BATON_HOME: baton.home };
   return execFileSync(process.execPath, [main, 'operator-tokens', 'create'], {
     env,
     encoding: 'utf8',
