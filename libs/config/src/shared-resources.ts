@@ -234,12 +234,27 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     tests: ['libs/outbound/src/names/name-resolver.spec.ts', 'test/e2e/silent-names.e2e-spec.ts'],
   },
   {
+    name: 'event loop of a worker, for answers of peers',
+    settings: ['workerConcurrency', 'pushPerTenant'],
+    limits: ['runsAtOnce'],
+    constants: {
+      MAX_PART_BYTES: 'libs/outbound/src/guarded-answer.ts',
+      MAX_PART_CHUNKS: 'libs/outbound/src/guarded-answer.ts',
+      TURN_MS: 'libs/outbound/src/answer-turns.ts',
+    },
+    share:
+      'Bodies are read in parts of about {MAX_PART_BYTES} bytes, or {MAX_PART_CHUNKS} chunks. In a turn of the event loop, no part of a tenant begins after {TURN_MS} ms.',
+    exceeded: 'The connection is not read until it is its turn. Compressed answers are refused.',
+    metrics: ['nodejs_eventloop_lag_p99_seconds'],
+    tests: ['libs/outbound/src/answer-turns.spec.ts', 'libs/outbound/src/outbound.spec.ts'],
+  },
+  {
     name: 'outbound connections',
     settings: ['pushConcurrency', 'pushPerHost', 'pushPerTenant', 'pushResponseBytes', 'pushTimeoutMs'],
     limits: ['pushConfigs', 'webhooks'],
     constants: {
       MAX_CHECKS: 'libs/tasks/src/tool-checks/tool-checks.ts',
-      MAX_INTERIM_ANSWERS: 'libs/outbound/src/interim-answers.ts',
+      MAX_INTERIM_ANSWERS: 'libs/outbound/src/guarded-answer.ts',
       MAX_SERVERS: 'libs/agents/src/runtimes/llm/tools/mcp/mcp-config.ts',
     },
     share:

@@ -88,6 +88,13 @@ describe('a stream of events', () => {
   });
 });
 
+describe('a chunk with many events', () => {
+  it('is one chunk to what reads it', async () => {
+    const { chunks } = await passed([':\n\n'.repeat(20_000), 'data: 1\n\ndata: 2\n\ndata'], wide);
+    expect(chunks).toEqual([':\n\n'.repeat(20_000), 'data: 1\n\ndata: 2\n\n', 'data']);
+  });
+});
+
 describe('an answer', () => {
   it.each([
     ['depth', [...Array<string>(201).fill('[')], 'an answer that is nested deeper than 200 levels'],

@@ -58,6 +58,7 @@ function limitedEvents(bounds: BodyBounds, refuse: Refuse): TransformStream {
         controller.error(refuse(`a stream of more than ${maxTotalBytes} bytes`));
         return;
       }
+      const events: Buffer[] = [];
       for (const event of lines.add(chunk)) {
         const excess = json ? excessOf(event) : undefined;
         if (event.length > maxBytes || excess) {
@@ -65,8 +66,10 @@ function limitedEvents(bounds: BodyBounds, refuse: Refuse): TransformStream {
           controller.error(refuse(`an event ${what}`));
           return;
         }
-        controller.enqueue(event);
+        events.push(event);
       }
+      // Each chunk is work for all streams behind this one, and a chunk of a hostile server may have 20,000 events.
+      if (events.length > 0) controller.enqueue(Buffer.concat(events));
       if (lines.held > maxBytes) controller.error(refuse(`an event of more than ${maxBytes} bytes`));
     },
     flush(controller) {
@@ -131,7 +134,8 @@ class EventLines {
 
   /** Returns and clears the incomplete event. */
   rest(): Buffer {
-    const event = Buffer.concat(this.pieces);
+    const [first] = this.pieces;
+    const event = first && this.pieces.length === 1 ? first : Buffer.concat(this.pieces);
     this.pieces = [];
     this.held = 0;
     return event;

@@ -1,5 +1,6 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { createLogger } from '@baton/telemetry';
 import { failureReason } from './failure-reason.js';
 import type { Resolve } from './names/name-resolver.js';
@@ -123,6 +124,64 @@ describe('the way out', () => {
         (error: unknown) => failureReason(error),
       );
     expect(text).toBe(outcome.replace('PORT', String(server.port)));
+  });
+
+  describe('an answer', () => {
+    it.each(['gzip', 'br', 'GZIP', 'gzip, identity', 'zip'])(
+      'is refused when it is compressed: %s',
+      async (coding) => {
+        server.routes['/'] = (_, response) => {
+          response.writeHead(200, { 'Content-Encoding': coding });
+          response.end(gzipSync(Buffer.alloc(1_000)));
+        };
+        const asked = local().fetch(url());
+        await expect(asked).rejects.toThrow(
+          `"127.0.0.1:${server.port}" sent a compressed answer, which was not asked for`,
+        );
+        expect(server.headers[0]!['accept-encoding']).toBe('identity');
+      },
+    );
+
+    it('may say that it is not compressed', async () => {
+      server.routes['/'] = (_, response) => {
+        response.writeHead(200, { 'content-encoding': 'identity' }).end('hello');
+      };
+      expect(await (await local().fetch(url())).text()).toBe('hello');
+    });
+
+    it('keeps all its bytes when each is a chunk of its own, and is read in few parts', async () => {
+      const bytes = Array.from({ length: 40_000 }, (_, index) => String(index % 10));
+      server.routes['/'] = (_, { socket }) => {
+        const chunks = bytes.map((each) => `1\r\n${each}\r\n`).join('');
+        socket!.write(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+      };
+      const { body } = await local().fetch(url());
+      const parts: Buffer[] = [];
+      for await (const part of body!) parts.push(Buffer.from(part));
+      expect(Buffer.concat(parts).toString()).toBe(bytes.join(''));
+      expect(parts.length).toBeLessThan(400);
+    });
+
+    it('may be large, and arrives whole for a reader that takes it bit by bit', async () => {
+      const sent = Buffer.alloc(4_000_000, 'abcdefg');
+      server.routes['/'] = (_, response) => void response.end(sent);
+      const { body } = await local().fetch(url());
+      const parts: Buffer[] = [];
+      for await (const part of body!) {
+        parts.push(Buffer.from(part));
+        await new Promise(setImmediate);
+      }
+      expect(Buffer.concat(parts).equals(sent)).toBe(true);
+    });
+
+    it('that breaks off fails', async () => {
+      server.routes['/'] = (_, response) => {
+        response.writeHead(200, { 'content-length': 10 });
+        response.write('hello', () => response.destroy());
+      };
+      const answer = await local().fetch(url());
+      await expect(answer.text()).rejects.toThrow();
+    });
   });
 
   it('leads to the allowed port of a host only', async () => {

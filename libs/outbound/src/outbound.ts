@@ -6,10 +6,11 @@ import { LRUCache } from 'lru-cache';
 import type * as undici from 'undici';
 import type { RequestInit, Response } from 'undici';
 import { AllowList } from './allow-list.js';
+import { AnswerTurns } from './answer-turns.js';
 import { type EgressLists, NO_EGRESS_LISTS, TenantEgress } from './tenant-egress.js';
 import { EgressList } from './egress-list.js';
+import { GuardedAnswer, type Handler } from './guarded-answer.js';
 import type { ConnectRules } from './guarded-connect.js';
-import { limitInterimAnswers } from './interim-answers.js';
 import { type BodyBounds, limitedBody } from './limited-body.js';
 import { checkOutboundUrl } from './outbound-url.js';
 import { OutboundRefused } from './outbound-refused.js';
@@ -184,29 +185,34 @@ export class Outbound implements OutboundCalls, OnApplicationShutdown {
 interface Client {
   agent: undici.Agent;
   fetch: typeof undici.fetch;
+  Headers: typeof undici.Headers;
   Response: typeof undici.Response;
 }
 
 async function openClient(rules: ConnectRules, proxyUrl: string | undefined): Promise<Client> {
-  const [{ Agent, Response, fetch }, { guardedConnect }, { Proxy }] = await Promise.all([
+  const [{ Agent, Headers, Response, fetch }, { guardedConnect }, { Proxy }] = await Promise.all([
     import('undici'),
     import('./guarded-connect.js'),
     import('./proxy.js'),
   ]);
   const proxy = proxyUrl === undefined ? undefined : new Proxy(proxyUrl);
   const connect = guardedConnect({ ...rules, proxy });
+  const turns = new AnswerTurns();
   const agent = new (class extends Agent {
     override dispatch(options: undici.Agent.DispatchOptions, handler: undici.Dispatcher.DispatchHandler) {
       const { host } = new URL(options.origin ?? '');
-      return super.dispatch(options, limitInterimAnswers(handler, host));
+      return super.dispatch(options, new GuardedAnswer(handler as Handler, host, turns));
     }
   })({ connect, headersTimeout: ANSWER_MS, bodyTimeout: SILENCE_MS });
-  return { agent, fetch, Response };
+  return { agent, fetch, Headers, Response };
 }
 
-async function call({ agent, fetch }: Client, url: URL, request: RequestInit): Promise<Response> {
+async function call({ agent, fetch, Headers }: Client, url: URL, request: RequestInit): Promise<Response> {
+  const headers = new Headers(request.headers);
+  // GuardedAnswer refuses others.
+  headers.set('accept-encoding', 'identity');
   try {
-    return await fetch(url, { ...request, redirect: 'manual', dispatcher: agent });
+    return await fetch(url, { ...request, headers, redirect: 'manual', dispatcher: agent });
   } catch (error) {
     throw refusalIn(error, url) ?? error;
   }

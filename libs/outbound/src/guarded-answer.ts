@@ -1,0 +1,130 @@
+import type { AnswerTurns } from './answer-turns.js';
+import { OutboundRefused } from './outbound-refused.js';
+
+/** Interim answers (1xx) that a server may send before its answer. */
+const MAX_INTERIM_ANSWERS = 16;
+/** From here on a part of a body is not joined with the next one. A server may send each byte as a chunk of its own. */
+const MAX_PART_BYTES = 65_536;
+const MAX_PART_CHUNKS = 512;
+/** Values of `Content-Encoding` for a body as it is. */
+const UNCHANGED = new Set(['', 'identity']);
+
+/** A handler as undici's `fetch` gives it to `dispatch`. undici's own types call it deprecated. */
+export interface Handler {
+  onConnect(abort: (error?: Error) => void): void;
+  onResponseStarted?(): void;
+  onHeaders(status: number, headers: Buffer[], resume: () => void, statusText: string): boolean;
+  /** @returns false: no more for now */
+  onData(chunk: Buffer): boolean | undefined;
+  onComplete(trailers: string[] | null): void;
+  onError(error: Error): void;
+}
+
+/**
+ * Passes an answer on to undici's `fetch`, and bounds what a server can make it cost.
+ *
+ * - More than `MAX_INTERIM_ANSWERS` interim answers end it with OutboundRefused. undici drops them, however many there are, and each of
+ *   them starts the time limit of the headers anew: a server could answer so without end.
+ * - A compressed answer ends it with OutboundRefused. Baton asks for none, and a kilobyte can stand for a megabyte.
+ * - The body is joined to larger parts, and these are passed on in the turns of the tenant. Until then the connection is not read, which
+ *   slows the server down.
+ */
+export class GuardedAnswer implements Handler {
+  private interimLeft = MAX_INTERIM_ANSWERS;
+  private chunks: Buffer[] = [];
+  private bytes = 0;
+  /** undici does not parse on until `resume`. */
+  private isPaused = false;
+  /** `fetch` has a reader for more. */
+  private isWanted = true;
+  private isEnded = false;
+  private resume: () => void = () => undefined;
+
+  /**
+   * @param handler of `fetch`, which keeps its state in it
+   * @param host the host in the errors
+   */
+  constructor(
+    private readonly handler: Handler,
+    private readonly host: string,
+    private readonly turns: AnswerTurns,
+  ) {}
+
+  onConnect(abort: (error?: Error) => void): void {
+    this.handler.onConnect(abort);
+  }
+
+  onResponseStarted(): void {
+    this.handler.onResponseStarted?.();
+  }
+
+  onHeaders(status: number, headers: Buffer[], resume: () => void, statusText: string): boolean {
+    if (status < 200 && this.interimLeft-- === 0)
+      this.refuse(`more than ${MAX_INTERIM_ANSWERS} interim answers (1xx)`);
+    if (status >= 200 && isCompressed(headers)) this.refuse('a compressed answer, which was not asked for');
+    this.resume = resume;
+    return this.handler.onHeaders(status, headers, () => this.want(), statusText);
+  }
+
+  onData(chunk: Buffer): boolean {
+    this.chunks.push(chunk);
+    this.bytes += chunk.length;
+    if (this.chunks.length === 1 && this.isWanted) this.turns.take(() => this.passOn());
+    this.isPaused = !this.isWanted || this.bytes >= MAX_PART_BYTES || this.chunks.length >= MAX_PART_CHUNKS;
+    return !this.isPaused;
+  }
+
+  onComplete(trailers: string[] | null): void {
+    this.isEnded = true;
+    if (this.chunks.length > 0) this.handler.onData(this.takePart());
+    this.handler.onComplete(trailers);
+  }
+
+  onError(error: Error): void {
+    this.isEnded = true;
+    this.chunks = [];
+    this.handler.onError(error);
+  }
+
+  /** `fetch` calls this for each read, also when it has not said that it has enough. */
+  private want(): void {
+    if (this.isWanted) return;
+    this.isWanted = true;
+    if (this.chunks.length > 0) this.turns.take(() => this.passOn());
+    else this.readOn();
+  }
+
+  private passOn(): void {
+    if (this.isEnded) return;
+    this.isWanted = this.handler.onData(this.takePart()) !== false;
+    if (this.isWanted) this.readOn();
+  }
+
+  private readOn(): void {
+    if (!this.isPaused) return;
+    this.isPaused = false;
+    this.resume();
+  }
+
+  private takePart(): Buffer {
+    const { chunks } = this;
+    this.chunks = [];
+    this.bytes = 0;
+    const [first] = chunks;
+    return first && chunks.length === 1 ? first : Buffer.concat(chunks);
+  }
+
+  private refuse(what: string): never {
+    throw new OutboundRefused(`"${this.host}" sent ${what}`);
+  }
+}
+
+/** @param headers names and values in turn, as undici gives them */
+function isCompressed(headers: readonly Buffer[]): boolean {
+  return headers.some(
+    (value, index) =>
+      index % 2 === 1 &&
+      headers[index - 1]?.toString('latin1').toLowerCase() === 'content-encoding' &&
+      !UNCHANGED.has(value.toString('latin1').trim().toLowerCase()),
+  );
+}
