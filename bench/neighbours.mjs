@@ -140,7 +140,7 @@ function print(
 /** What the neighbour and the attacker have: tokens, agents, public hosts, a webhook. */
 async function prepareTenants(baton, peer, friendPort) {
   const cli = async (...args) => {
-    const env = { ...process.env, BATON_HOME: baton.home, DATABASE_SYSTEM_KEY: baton.systemKey };
+    const env = { ...process.env, BATON_HOME: baton.home };
     const { stdout } = await promisify(execFile)(
       process.execPath,
       [path('bin/baton.cjs'), ...args, '--json'],

@@ -32,7 +32,6 @@ export async function startBaton({ workers, env: more = {}, limits = NO_LIMITS, 
   await writeFile(join(home, 'database-system-key'), systemKey);
   const managementPort = await freePort();
   const grpcPort = await freePort();
-  const systemKey = randomBytes(32).toString('base64');
   const env = {
     ...process.env,
     BATON_HOME: home,
@@ -60,8 +59,6 @@ export async function startBaton({ workers, env: more = {}, limits = NO_LIMITS, 
     grpcUrl: `http://127.0.0.1:${grpcPort}`,
     token,
     home,
-    /** Of the database. Commands need it too. */
-    systemKey,
     ownerUrl: postgres.ownerUrl,
     databaseUrl,
     redisUrl,
