@@ -12,6 +12,8 @@ import { errorText } from './errors.js';
 
 /** Maximum number of requests that wait on one connection for the answers before theirs. */
 const MAX_WAITING = 64;
+/** Maximum number of headers of a request. Browsers and proxies send about 40. */
+const MAX_HEADERS = 100;
 /** How long a connection stays open after an error, so that the caller can read it. */
 const LINGER_MS = 2_000;
 /** Errors by the parser's code. Any other code is a malformed request. */
@@ -20,6 +22,10 @@ const REFUSALS: Record<string, [status: number, message: string]> = {
   HPE_HEADER_OVERFLOW: [431, 'the headers are larger than 16 KiB: send fewer or shorter ones'],
 };
 const MALFORMED: [number, string] = [400, 'this is not a well-formed HTTP/1.1 request'];
+const TOO_MANY_HEADERS = [
+  431,
+  `the request has more than ${String(MAX_HEADERS)} headers: send fewer`,
+] as const;
 const UNKNOWN_EXPECTATION = [417, 'the Expect header can only be 100-continue'] as const;
 const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' };
 
@@ -44,17 +50,39 @@ export class Connections {
 
   install(instance: FastifyInstance): void {
     instance.addHook('onRequest', (request, reply, done) => this.inTurn(request, reply, done));
-    instance.server.on('checkExpectation', this.refuseExpectation);
-    dropRequestsOfClosed(instance.server);
+    instance.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
+      this.refuseRequest(request, response, UNKNOWN_EXPECTATION),
+    );
+    this.filterRequests(instance.server);
   }
 
-  /** Node itself would answer without a body. */
-  private readonly refuseExpectation = ({ socket }: IncomingMessage, response: ServerResponse): void => {
+  /**
+   * Keeps requests from the router. Those of closed connections are dropped: Node goes on with all that a packet has brought, which may be
+   * hundreds of requests, and connections with too many of them would keep the event loop busy although each is closed at once. Those
+   * with too many headers are refused: a thousand short ones have room in 16 KiB, and to read them takes longer than all else.
+   */
+  private filterRequests(server: Server): void {
+    const answers = server.listeners('request') as RequestListener[];
+    server.removeAllListeners('request');
+    server.on('request', (request, response) => {
+      if (request.socket.destroyed || this.connections.get(request.socket)?.refused) return;
+      if (request.rawHeaders.length > 2 * MAX_HEADERS) {
+        this.of(request.socket).refused = true;
+        this.refuseRequest(request, response, TOO_MANY_HEADERS);
+      } else for (const answer of answers) answer(request, response);
+    });
+  }
+
+  /** Answers in the place of Node or the router, and then closes the connection. */
+  private refuseRequest(
+    { socket }: IncomingMessage,
+    response: ServerResponse,
+    [status, message]: readonly [number, string],
+  ): void {
     this.of(socket).current = response;
-    const [status, message] = UNKNOWN_EXPECTATION;
     response.writeHead(status, { ...this.headers, ...JSON_TYPE, connection: 'close' });
     response.end(errorText(status, message));
-  };
+  }
 
   /** Answers input that the parser refuses with 400, 408 or 431, after the pending answers. */
   readonly refuse = (error: NodeJS.ErrnoException, socket: Socket): void => {
@@ -97,19 +125,6 @@ export class Connections {
     }
     return connection;
   }
-}
-
-/**
- * Drops requests of connections that are closed before they are routed. Node goes on with all that a packet has brought, which may be
- * hundreds of requests: connections with too many of them would keep the event loop busy although each is closed at once.
- */
-function dropRequestsOfClosed(server: Server): void {
-  const answers = server.listeners('request') as RequestListener[];
-  server.removeAllListeners('request');
-  server.on('request', (request, response) => {
-    if (request.socket.destroyed) return;
-    for (const answer of answers) answer(request, response);
-  });
 }
 
 /** Ends the connection with `refusal` when the answers before the broken request are out. */

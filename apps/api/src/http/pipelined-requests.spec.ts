@@ -40,3 +40,26 @@ it('of a connection that has too many are dropped before they are routed', async
   expect(routed).toBe(MAX_PIPELINED + 1);
   await server.close();
 });
+
+it('with more than a hundred headers are refused behind the answers before them, and those after them are dropped', async () => {
+  const server = Fastify({ forceCloseConnections: true });
+  const routed: string[] = [];
+  let answer = (): void => undefined;
+  const isAnswered = new Promise<void>((resolve) => (answer = resolve));
+  new Connections({}).install(server);
+  server.get('/:name', async ({ url }) => {
+    routed.push(url);
+    await isAnswered;
+    return 'answered';
+  });
+  const peer = await RawSocket.open(await server.listen({ host: '127.0.0.1', port: 0 }));
+  const request = (name: string, count: number) =>
+    `GET /${name} HTTP/1.1\r\nhost: x\r\nconnection: ${name === 'after' ? 'close' : 'keep-alive'}\r\n${Array.from({ length: count - 2 }, (_, i) => `x-${String(i)}: y\r\n`).join('')}\r\n`;
+  peer.send(request('hundred', 100) + request('more', 101) + request('after', 2));
+  answer();
+  await peer.closed;
+  expect(peer.received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 431']);
+  expect(peer.received).toContain('more than 100 headers');
+  expect(routed).toEqual(['/hundred']);
+  await server.close();
+});
