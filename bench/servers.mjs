@@ -2,7 +2,7 @@
 // processes of its own, on a Postgres (stock.mjs) and a Redis of its own.
 import { fork, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import { join } from 'node:path';
@@ -75,7 +75,8 @@ export async function startBaton({ workers, env: more = {}, limits = NO_LIMITS, 
 
 /** The processes of Baton by name. Their ids may change: those that end are started again. */
 function processesOf(home, workers) {
-  const files = { api: 'api.process.json', redis: 'redis/process.json' };
+  const files = { api: 'api.process.json' };
+  if (existsSync(join(home, 'redis/process.json'))) files.redis = 'redis/process.json';
   for (let i = 1; i <= workers; i++) files[i === 1 ? 'worker' : `worker ${i}`] = `worker-${i}.process.json`;
   const pidIn = (file) => JSON.parse(readFileSync(join(home, file), 'utf8')).pid;
   return Object.fromEntries(Object.entries(files).map(([name, file]) => [name, pidIn(file)]));
