@@ -413,8 +413,7 @@ export class McpHandler {
     for (const id of taskIds) {
       const read = (): Promise<Task> =>
         this.run(call, taskCall('GetTask', id), { isReadAtOnce: true }) as Promise<Task>;
-      const task = await read();
-      followed.push({ task, read, items: isOver(task) ? undefined : await this.eventsOf(call, id) });
+      followed.push({ read, items: isOver(await read()) ? undefined : await this.eventsOf(call, id) });
     }
     const notices = new TaskNotices(exchange.reply, request, taskIds, (task) =>
       detailedTask(task, {

@@ -92,27 +92,29 @@ class NoticesOutput extends SseOutput {
 
 /** A task of a subscription. */
 export interface FollowedTask {
-  /** As it was when the subscription began. */
-  task: Task;
   /** Its events. Unset: it has ended. */
   items?: ((signal: AbortSignal) => AsyncGenerator<readonly StreamItem[]>) | undefined;
-  /** Reads it anew. */
+  /** Reads it as it is. */
   read: () => Promise<Task>;
 }
 
-/** Yields each task as it is, and again after each change of its status, until all have ended. A slow reader gets the newest state alone. */
+/**
+ * Yields each task as it is, and again after each change of its status, until all have ended. A slow reader gets the newest state alone.
+ * A task is read when the reader takes it, one at a time: a reader that takes nothing would else hold all its tasks in memory.
+ */
 export async function* changesOf(
   tasks: readonly FollowedTask[],
   signal: AbortSignal,
 ): AsyncGenerator<readonly StreamItem[]> {
-  const changed = new Map<string, Task>();
+  const changed = new Set(tasks);
+  const shown = new Map<FollowedTask, string>();
   let open = tasks.length;
   let failure: Error | undefined;
   let wake: () => void = () => undefined;
   const follow = async (followed: FollowedTask): Promise<void> => {
     try {
-      for await (const task of statesOf(followed, signal)) {
-        changed.set(task.id, task);
+      for await (const news of newsOf(followed, signal)) {
+        changed.add(news);
         wake();
       }
     } catch (error) {
@@ -125,35 +127,49 @@ export async function* changesOf(
   for (const followed of tasks) void follow(followed);
   let sequence = 0;
   while (!signal.aborted) {
-    const now = [...changed.values()];
-    changed.clear();
-    if (now.length > 0)
-      yield now.map((value) => ({ sequence: ++sequence, payload: { $case: 'task', value } as const }));
-    else if (failure) throw failure;
+    const [next] = changed;
+    if (next) {
+      changed.delete(next);
+      const item = await itemOf(next, shown, sequence + 1);
+      if (item.length === 0) continue;
+      sequence += 1;
+      yield item;
+      // The generator keeps its variables while it waits.
+      item.length = 0;
+    } else if (failure) throw failure;
     else if (open === 0) return;
     else await new Promise<void>((resolve) => (wake = resolve));
   }
 }
 
-/** The task whenever its status has changed, from now on. */
-async function* statesOf({ task, items, read }: FollowedTask, signal: AbortSignal): AsyncGenerator<Task> {
-  yield task;
-  if (!items) return;
-  let shown = versionOf(task);
+/** The task as it is now. Empty: its status is the one that was shown last. */
+async function itemOf(
+  followed: FollowedTask,
+  shown: Map<FollowedTask, string>,
+  sequence: number,
+): Promise<StreamItem[]> {
+  const value = await followed.read();
+  const version = versionOf(value);
+  if (shown.get(followed) === version) return [];
+  shown.set(followed, version);
+  return [{ sequence, payload: { $case: 'task', value } }];
+}
+
+/** The followed task, whenever its status may have changed. */
+async function* newsOf(followed: FollowedTask, signal: AbortSignal): AsyncGenerator<FollowedTask> {
   try {
-    for await (const batch of items(signal)) {
-      if (batch.every(({ payload }) => payload.$case === 'artifactUpdate')) continue;
-      const now = await read();
-      const version = versionOf(now);
-      if (version !== shown) yield now;
-      shown = version;
-      if (isOver(now)) return;
+    for await (const batch of followed.items?.(signal) ?? []) {
+      const states = batch.flatMap(({ payload: { $case, value } }) =>
+        $case === 'artifactUpdate' ? [] : [value],
+      );
+      if (states.length > 0) yield followed;
+      if (states.some((state) => 'status' in state && isOver(state))) return;
     }
   } catch (error) {
     if (signal.aborted) return;
     // It has ended before it was followed.
     if (!(error instanceof ProtocolError && error.kind === 'unsupported-operation')) throw error;
-    yield await read();
+    yield followed;
   }
 }
 
@@ -161,5 +177,5 @@ const versionOf = ({ status }: Task): string =>
   `${status?.state} ${status?.timestamp} ${status?.message?.messageId}`;
 
 /** Whether nothing more will happen to a task. */
-export const isOver = ({ status }: Task): boolean =>
+export const isOver = ({ status }: Pick<Task, 'status'>): boolean =>
   isTerminal(status?.state ?? TaskState.TASK_STATE_UNSPECIFIED);

@@ -1,0 +1,59 @@
+import { type StreamItem, type Task, TaskState } from '@baton/a2a';
+import { changesOf, type FollowedTask } from './task-notices.js';
+
+const { TASK_STATE_WORKING, TASK_STATE_COMPLETED } = TaskState;
+
+/** A task whose events come when the test says so. */
+class Followed implements FollowedTask {
+  reads = 0;
+  state = TASK_STATE_WORKING;
+  private say: (item: StreamItem) => void = () => undefined;
+
+  constructor(private readonly id: string) {}
+
+  read = async (): Promise<Task> => {
+    this.reads += 1;
+    return this.task();
+  };
+
+  items = async function* (this: Followed): AsyncGenerator<readonly StreamItem[]> {
+    for (;;) yield [await new Promise<StreamItem>((resolve) => (this.say = resolve))];
+  }.bind(this);
+
+  /** Its status changes. */
+  become(state: TaskState): void {
+    this.state = state;
+    this.say({ sequence: 1, payload: { $case: 'task', value: this.task() } });
+  }
+
+  private task(): Task {
+    const status = { state: this.state, timestamp: undefined, message: undefined };
+    return { id: this.id, contextId: 'c', status, artifacts: [], history: [], metadata: undefined };
+  }
+}
+
+const stateOf = ({ value }: IteratorResult<readonly StreamItem[]>): unknown[] =>
+  ((value ?? []) as StreamItem[]).map(({ payload }) =>
+    payload.$case === 'task' ? [payload.value.id, payload.value.status?.state] : [],
+  );
+
+describe('the changes of tasks', () => {
+  it('are read one at a time, as the reader takes them', async () => {
+    const [one, two] = [new Followed('one'), new Followed('two')];
+    const changes = changesOf([one, two], new AbortController().signal);
+    expect(stateOf(await changes.next())).toEqual([['one', TASK_STATE_WORKING]]);
+    expect([one.reads, two.reads]).toEqual([1, 0]);
+    two.become(TASK_STATE_COMPLETED);
+    one.become(TASK_STATE_COMPLETED);
+    const others = [stateOf(await changes.next()), stateOf(await changes.next())];
+    expect(others).toEqual([[['two', TASK_STATE_COMPLETED]], [['one', TASK_STATE_COMPLETED]]]);
+    expect((await changes.next()).done).toBe(true);
+  });
+
+  it('are not kept by the stream that has taken them', async () => {
+    const changes = changesOf([new Followed('one')], new AbortController().signal);
+    const { value } = (await changes.next()) as { value: readonly StreamItem[] };
+    void changes.next();
+    expect(value).toEqual([]);
+  });
+});
