@@ -8,6 +8,7 @@ import type { IncomingMessage } from 'node:http';
 import { networkOf } from './network-of.js';
 import type { BodyLease } from './body-lease.js';
 import { BodyMemoryPool } from './body-memory-pool.js';
+import { FineBodies } from './fine-bodies.js';
 import { LoopTurns } from './loop-turns.js';
 import { assertPlainText } from './plain-text.js';
 import type { CallRequest } from './requests.js';
@@ -15,6 +16,8 @@ import { CallerLeft } from './caller-left.js';
 
 /** Number of small chunks that are joined into one. */
 const SMALL_CHUNKS = 256;
+/** After so many chunks of less than so many bytes on average, a body is a fine one (`FineBodies`), and rests. */
+const [MANY_CHUNKS, SMALL_CHUNK_BYTES] = [256, 16];
 /** Media types of JSON-RPC requests. */
 export const RPC_TYPES: readonly string[] = ['application/json', 'application/a2a+json'];
 const CHARSETS: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii']);
@@ -25,6 +28,8 @@ const CHARSETS: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii']);
  */
 @Injectable()
 export class BodyReader {
+  private readonly fine = new FineBodies();
+
   constructor(
     private readonly limits: LimitsService,
     private readonly environment: Environment,
@@ -57,6 +62,11 @@ export class BodyReader {
       {
         leaseFor: (onRefused) => this.memory.lease(holder, onRefused),
         turnFor: (length) => this.turns.take(holder, length),
+        fine: {
+          begin: () => this.fine.begin(holder),
+          rest: () => this.fine.rest(request.raw),
+          end: () => this.fine.end(holder),
+        },
       },
     );
     if (!isUtf8(body)) throw new EnvelopeError('parse', 'the body is not UTF-8', null);
@@ -96,6 +106,7 @@ interface BodyLimit {
  *   dropped after the answer (`LingeringResponse`).
  * @param leaseFor makes the lease that counts its bytes until its turn has come; a refusal ends the reading
  * @param turnFor resolves when the complete body may be parsed
+ * @param fine for a body in small chunks: whether it may be read, reads on in a turn of its own, and it is over
  * @throws CallerLeft if the connection breaks before the end
  */
 function readBody(
@@ -104,9 +115,11 @@ function readBody(
   {
     leaseFor,
     turnFor,
+    fine,
   }: {
     leaseFor: (onRefused: (refusal: ProtocolError) => void) => BodyLease;
     turnFor: (length: number) => Promise<void>;
+    fine: { begin: () => boolean; rest: () => void; end: () => void };
   },
 ): Promise<Buffer> {
   const { bytes, ms } = limit;
@@ -115,7 +128,11 @@ function readBody(
     const body = new Chunks();
     const late = setTimeout(() => finish(() => reject(tooSlow(ms))), ms);
     const lease = leaseFor((refusal) => finish(() => reject(refusal)));
+    let isFine = false;
+    let hasEnded = false;
     const stop = (): void => {
+      if (isFine && !hasEnded) fine.end();
+      hasEnded = true;
       clearTimeout(late);
       request.removeAllListeners('data').off('end', onEnd).off('error', onGone).off('close', onGone);
     };
@@ -123,6 +140,12 @@ function readBody(
       stop();
       lease.end();
       outcome();
+    };
+    const restIfFine = (): void => {
+      if (hasEnded) return;
+      isFine ||= fine.begin();
+      if (isFine) fine.rest();
+      else finish(() => reject(tooFine()));
     };
     const onEnd = (): void => {
       stop();
@@ -134,7 +157,10 @@ function readBody(
     request.on('data', (chunk: Buffer) => {
       body.add(chunk);
       if (body.length > bytes) finish(() => reject(tooLarge(limit)));
-      else lease.take(chunk.length);
+      else {
+        lease.take(chunk.length);
+        if (body.isDueForRest) restIfFine();
+      }
     });
   });
 }
@@ -142,13 +168,20 @@ function readBody(
 /** Chunks of a body. A chunk costs about a hundred bytes besides its content, so small ones are joined on the way. */
 class Chunks {
   length = 0;
+  private count = 0;
   private readonly parts: Buffer[] = [];
   private small: Buffer[] = [];
 
   add(chunk: Buffer): void {
     this.length += chunk.length;
+    this.count += 1;
     this.small.push(chunk);
     if (this.small.length === SMALL_CHUNKS) this.join();
+  }
+
+  /** Many small chunks have come since the last rest. */
+  get isDueForRest(): boolean {
+    return this.count % MANY_CHUNKS === 0 && this.length < this.count * SMALL_CHUNK_BYTES;
   }
 
   whole(): Buffer {
@@ -171,6 +204,13 @@ export function tooLarge({ bytes, name }: Pick<BodyLimit, 'bytes' | 'name'>): Pr
     { metadata: { ...(name !== undefined && { limit: name }), limitBytes: String(bytes) } },
   );
 }
+
+const tooFine = (): ProtocolError =>
+  new ProtocolError(
+    'overloaded',
+    'too many request bodies in small chunks arrive now: send larger chunks, or again later',
+    { retryAfterSeconds: 1 },
+  );
 
 function tooSlow(ms: number): ProtocolError {
   return new ProtocolError(

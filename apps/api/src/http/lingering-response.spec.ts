@@ -59,6 +59,22 @@ const headOf = (path: string, token: string, media: string, length = BODY.length
   `POST ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer ${token}\r\n` +
   `content-type: ${media}\r\ncontent-length: ${length}\r\n\r\n`;
 
+const chunkedHead = (path: string, token: string): string =>
+  `POST ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer ${token}\r\n` +
+  'content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
+
+it('a body in many chunks of a byte is read in many turns of the event loop', async () => {
+  // Eight bodies go on in a turn, each for 256 chunks.
+  const [CHUNKS, CHUNKS_A_TURN] = [100_000, 8 * 256];
+  const body = Buffer.from(`${'1\r\n \r\n'.repeat(CHUNKS)}0\r\n\r\n`);
+  let answer: string | undefined;
+  void writeFirst(api.url, chunkedHead('/agents/echo', 'caller'), body).then((text) => (answer = text));
+  let turns = 0;
+  for (; answer === undefined; turns++) await new Promise((resolve) => setImmediate(resolve));
+  expect(answer).toMatch(/^HTTP\/1.1 200 /);
+  expect(turns).toBeGreaterThan(CHUNKS / CHUNKS_A_TURN);
+});
+
 describe('a refusal that comes before the body was read', () => {
   it.each(REFUSALS)('%s at %s reaches a client that writes first', async (status, path, token, media) => {
     const answer = await writeFirst(api.url, headOf(path, token, media), BODY);
@@ -155,5 +171,18 @@ describe('the bounds', () => {
     });
     expect(sent).toBeGreaterThan(14 * MIB);
     expect(sent).toBeLessThan(64 * MIB);
+  });
+
+  it('a caller that sends chunks of a byte is closed sooner: each takes as long as a large one', async () => {
+    const CHUNKS = '1\r\nx\r\n'.repeat(1_000);
+    let sent = 0;
+    await timeOpen(chunkedHead('/', ''), (socket) => {
+      const send = (): void => {
+        sent = socket.bytesWritten;
+        if (!socket.destroyed && sent < 200 * MIB) socket.write(CHUNKS, send);
+      };
+      send();
+    });
+    expect(sent).toBeLessThan(12 * MIB);
   });
 });

@@ -7,6 +7,8 @@ const IDLE_MS = 5_000;
 /** Maximum number of bytes that the process drops in a window of time, and its length in ms. */
 const WINDOW_BYTES = 512 * 1024 * 1024;
 const WINDOW_MS = 10_000;
+/** A chunk counts as at least so many bytes: to read a chunk of one byte takes as long. */
+const CHUNK_BYTES = 1_024;
 
 /**
  * An answer that may come before the whole request was read, such as a refusal of a large body. Node would close a connection
@@ -65,9 +67,10 @@ export class LingeringResponse<
     const idle = setTimeout(stop, IDLE_MS, false);
     const onEnd = (): void => stop(true);
     const onData = (chunk: Buffer): void => {
-      length += chunk.length;
+      const bytes = Math.max(chunk.length, CHUNK_BYTES);
+      length += bytes;
       idle.refresh();
-      if (length > this.maxBytes || !mayDrop(chunk.length)) stop(false);
+      if (length > this.maxBytes || !mayDrop(bytes)) stop(false);
     };
     this.once('close', forget);
     req
