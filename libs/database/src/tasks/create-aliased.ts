@@ -6,9 +6,9 @@ import { sizeOf } from '../tenants/usage.store.js';
 import { acceptTurns } from './accept-turns.js';
 import { clientKey } from './client-key.js';
 import { KEY, knownCte } from './message-key.js';
-import { type CreatedRow, NEW_TASK, type NewTaskRow, newTaskRow, webhooksOf } from './new-task-row.js';
+import { type CreatedRow, NEW_TASK, type NewTaskRow, webhooksOf } from './new-task-row.js';
 import { QUOTA } from './quota-inputs.js';
-import type { NewAlias, NewTask } from './records.js';
+import type { NewAlias } from './records.js';
 import { RETRY, retryColumns } from './retry-policy.js';
 
 interface AliasedRow extends NewTaskRow {
@@ -115,10 +115,11 @@ const CREATE_ALIASED_KEYED = statement(
 /** Creates a task under an id of the caller's. */
 export async function createAliased(
   database: Database,
-  input: NewTask & { alias: NewAlias },
+  row: NewTaskRow,
+  alias: NewAlias,
 ): Promise<CreatedRow | undefined> {
-  const { tenantId, task, alias, key, quota } = input;
-  const row = newTaskRow(input);
+  const { input } = row;
+  const { tenantId, task, key, quota } = input;
   const inputs = { task: { ...row, alias }, quota: input };
   const [created] = await acceptTurns<CreatedRow>(database, {
     tenantId,

@@ -23,7 +23,7 @@ export async function createTask(
 ): Promise<CreatedTask> {
   const { tenantId, task, alias, key } = input;
   const written = newTaskRow(input);
-  const row = alias ? await createAliased(database, { ...input, alias }) : await batches.create(written);
+  const row = alias ? await createAliased(database, written, alias) : await batches.create(written);
   if (row?.task_id) {
     const { task_id: taskId, content = null } = row;
     const created = taskId === task.id;

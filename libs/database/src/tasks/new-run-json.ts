@@ -23,7 +23,7 @@ export interface NewRunJson {
 
 /** The run of a new task as JSON (`NewRunJson`), from which `eagerRunFrom` makes what its worker needs. */
 export function newRunJson(written: NewTaskRow): string {
-  const { input, message, event = '', details, metadata, statusAt } = written;
+  const { input, bytes, message, details, metadata, statusAt } = written;
   const { task } = input;
   const run: Omit<NewRunJson, 'message' | 'metadata' | 'request'> = {
     tenant_id: input.tenantId,
@@ -32,7 +32,7 @@ export function newRunJson(written: NewTaskRow): string {
     agent_id: input.agentId,
     owner: input.owner ?? null,
     context_id: task.contextId,
-    size: [message, event, details ?? ''].reduce((sum, json) => sum + Buffer.byteLength(json), 0),
+    size: bytes - (input.copiedBytes ?? 0),
     extensions: [...input.extensions],
     traceparent: input.traceparent ?? null,
     accepted_at: statusAt.getTime(),
