@@ -4,6 +4,7 @@ import type { Logger } from '@baton/telemetry';
 import { ServerInterceptingCall, type ServerInterceptingCallInterface } from '@grpc/grpc-js';
 import type { UnauthenticatedLimit } from '../access/unauthenticated-limit.js';
 import { networkOf } from '../http/network-of.js';
+import { Places } from '../http/places.js';
 import { GrpcReply } from './grpc-reply.js';
 import { type CallOrigin, GrpcRequest } from './grpc-request.js';
 import { encodingOf, limitMessages } from './message-limit.js';
@@ -27,8 +28,7 @@ const TOO_MANY = 'too many open calls of health and reflection: end some of them
  * messages are small and not compressed, and their number and their time are bounded.
  */
 export class OpenPublicCalls {
-  private readonly byAddress = new Map<string, number>();
-  private open = 0;
+  private readonly places = new Places(MAX_OF_ADDRESS, MAX_OPEN);
 
   constructor(
     private readonly unauthenticated: UnauthenticatedLimit,
@@ -49,7 +49,7 @@ export class OpenPublicCalls {
             const reply = new GrpcReply(intercepted, request);
             const timers = this.timers(origin.path, reply);
             arrived = () => clearTimeout(timers.message);
-            const leave = this.enter(networkOf(request.ip));
+            const leave = this.places.take(networkOf(request.ip));
             ended = () => {
               for (const timer of Object.values(timers)) clearTimeout(timer);
               leave?.();
@@ -81,20 +81,6 @@ export class OpenPublicCalls {
     return {
       message: end('no message arrived', messageMs),
       call: path === WATCH ? undefined : end('the call did not end', CALL_MS),
-    };
-  }
-
-  /** Counts the call. @returns what ends the counting; undefined if there are too many */
-  private enter(address: string): (() => void) | undefined {
-    const ofAddress = this.byAddress.get(address) ?? 0;
-    if (ofAddress >= MAX_OF_ADDRESS || this.open >= MAX_OPEN) return undefined;
-    this.byAddress.set(address, ofAddress + 1);
-    this.open += 1;
-    return () => {
-      this.open -= 1;
-      const left = (this.byAddress.get(address) ?? 1) - 1;
-      if (left > 0) this.byAddress.set(address, left);
-      else this.byAddress.delete(address);
     };
   }
 

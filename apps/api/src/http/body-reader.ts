@@ -65,7 +65,6 @@ export class BodyReader {
         fine: {
           begin: () => this.fine.begin(holder),
           rest: () => this.fine.rest(request.raw),
-          end: () => this.fine.end(holder),
         },
       },
     );
@@ -106,7 +105,7 @@ interface BodyLimit {
  *   dropped after the answer (`LingeringResponse`).
  * @param leaseFor makes the lease that counts its bytes until its turn has come; a refusal ends the reading
  * @param turnFor resolves when the complete body may be parsed
- * @param fine for a body in small chunks: whether it may be read, reads on in a turn of its own, and it is over
+ * @param fine for a body in small chunks: counts it, unless there are too many, and reads on in a turn of its own
  * @throws CallerLeft if the connection breaks before the end
  */
 function readBody(
@@ -119,7 +118,7 @@ function readBody(
   }: {
     leaseFor: (onRefused: (refusal: ProtocolError) => void) => BodyLease;
     turnFor: (length: number) => Promise<void>;
-    fine: { begin: () => boolean; rest: () => void; end: () => void };
+    fine: { begin: () => (() => void) | undefined; rest: () => void };
   },
 ): Promise<Buffer> {
   const { bytes, ms } = limit;
@@ -128,10 +127,10 @@ function readBody(
     const body = new Chunks();
     const late = setTimeout(() => finish(() => reject(tooSlow(ms))), ms);
     const lease = leaseFor((refusal) => finish(() => reject(refusal)));
-    let isFine = false;
+    let endFine: (() => void) | undefined;
     let hasEnded = false;
     const stop = (): void => {
-      if (isFine && !hasEnded) fine.end();
+      if (!hasEnded) endFine?.();
       hasEnded = true;
       clearTimeout(late);
       request.removeAllListeners('data').off('end', onEnd).off('error', onGone).off('close', onGone);
@@ -143,8 +142,8 @@ function readBody(
     };
     const restIfFine = (): void => {
       if (hasEnded) return;
-      isFine ||= fine.begin();
-      if (isFine) fine.rest();
+      endFine ??= fine.begin();
+      if (endFine) fine.rest();
       else finish(() => reject(tooFine()));
     };
     const onEnd = (): void => {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { CallTurns } from './call-turns.js';
+import { Places } from './places.js';
 
 /** Bodies in small chunks that are read at the same time: of one holder, and of all. */
 const [MAX_OF_HOLDER, MAX] = [8, 32];
@@ -10,23 +11,11 @@ const [MAX_OF_HOLDER, MAX] = [8, 32];
  */
 export class FineBodies {
   private readonly turns = new CallTurns<IncomingMessage>();
-  private readonly byHolder = new Map<string, number>();
-  private all = 0;
+  private readonly places = new Places(MAX_OF_HOLDER, MAX);
 
-  /** Counts a body of this holder. False: there are too many. Otherwise `end` must follow. */
-  begin(holder: string): boolean {
-    const ofHolder = this.byHolder.get(holder) ?? 0;
-    if (ofHolder >= MAX_OF_HOLDER || this.all >= MAX) return false;
-    this.byHolder.set(holder, ofHolder + 1);
-    this.all += 1;
-    return true;
-  }
-
-  end(holder: string): void {
-    const left = (this.byHolder.get(holder) ?? 0) - 1;
-    if (left > 0) this.byHolder.set(holder, left);
-    else this.byHolder.delete(holder);
-    this.all -= 1;
+  /** @returns what ends the counting of a body of this holder; undefined if there are too many */
+  begin(holder: string): (() => void) | undefined {
+    return this.places.take(holder);
   }
 
   /** Reads on when it is the turn of this request. */

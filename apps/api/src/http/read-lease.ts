@@ -38,7 +38,7 @@ export class ReadLease implements ReadMemory {
   /** Throws `unavailable` if the call is strict and gets none. */
   async take(bytes: number): Promise<boolean> {
     const { tenantId, isStrict } = this.call;
-    // The connection has ended, so the answer has no reader. Thousands of such calls may still come to their read after their connection has ended.
+    // The connection has ended, so the answer has no reader. Thousands of such calls may still come to their read.
     if (this.isOver) return bytes <= SMALL_READ_BYTES;
     if (this.taken.length > 0) this.pool.takeMore(tenantId, bytes);
     else if (!(await this.pool.take(tenantId, bytes, (this.waiting ??= new AbortController()).signal))) {
