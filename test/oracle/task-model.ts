@@ -638,7 +638,8 @@ export class TaskModel {
       expiredRuns: this.runs.some(({ lease }) => lease === 'over'),
       staleQueuedRuns: this.runs.some((run) => isOnQueue(run) && run.isStale),
       waitingRuns: this.runs.some((run) => isWaiting(run) && isDue(run)),
-      suspendedRuns: this.runs.some(({ state }) => state === 'suspended'),
+      dueSleeps: this.runs.some(isSleepOver),
+      waitsForTasks: this.runs.some(waitsForTasks),
       unansweredTasks: this.tasks.some(({ wakesAt }) => wakesAt === 'over'),
       openChildren: this.tasks.some((task) => task.parent !== null && !isTerminal(task)),
     };
@@ -703,16 +704,14 @@ export class TaskModel {
   }
 
   wakeDue(_: object): Result {
-    const due = this.runs.filter(
-      (run) => run.state === 'suspended' && run.pause === 'over' && !this.isSkipped(run),
-    );
+    const due = this.runs.filter((run) => isSleepOver(run) && !this.isSkipped(run));
     for (const run of due) this.queueAgain(run);
     return { outcome: due.length > 0 ? 'woken' : 'nothing is due', answer: due.length };
   }
 
   wakeAll(_: object): Result {
     const ready = this.runs.filter(
-      (run) => run.state === 'suspended' && !this.stillWaits(run) && !this.isSkipped(run),
+      (run) => waitsForTasks(run) && !this.stillWaits(run) && !this.isSkipped(run),
     );
     for (const run of ready) this.queueAgain(run);
     return { outcome: ready.length > 0 ? 'woken' : 'nothing to wake', answer: ready.length };
@@ -1129,6 +1128,9 @@ const isOnQueue = ({ state, hasSlot }: ModelRun): boolean => state === 'queued' 
 const isWaiting = ({ state, hasSlot }: ModelRun): boolean => state === 'queued' && !hasSlot;
 /** It takes one of the slots of its tenant. */
 const isInFlight = (run: ModelRun): boolean => run.state === 'running' || isOnQueue(run);
+const isSleepOver = ({ state, pause }: ModelRun): boolean => state === 'suspended' && pause === 'over';
+const waitsForTasks = ({ state, task, waitsFor }: ModelRun): boolean =>
+  state === 'suspended' && (waitsFor.length !== 1 || waitsFor[0] !== task);
 const isDue = ({ pause }: ModelRun): boolean => pause === null || pause === 'over';
 const byAge = (a: ModelRun, b: ModelRun): number => a.age - b.age;
 const keyName = (tenant: string, key: string): string => `${tenant}/${key}`;

@@ -170,6 +170,21 @@ describe('a suspended run', () => {
     expect((await dispatch(parent)).map(({ runId }) => runId)).toEqual([parent.runId]);
   });
 
+  it('costs no sweep anything while it sleeps', async () => {
+    const found = async () => {
+      const { dueSleeps, waitsForTasks, parkedRuns } = await stores.runs.lookForWork(60_000);
+      return { dueSleeps, waitsForTasks, parkedRuns };
+    };
+    const sleeper = await startTask(stores);
+    await taskTree.suspend(sleeper, [], 3_600_000);
+    expect(await found()).toEqual({ dueSleeps: false, waitsForTasks: false, parkedRuns: false });
+    const parent = await startTask(stores);
+    await suspend(parent, sleeper);
+    expect(await found()).toEqual({ dueSleeps: false, waitsForTasks: true, parkedRuns: false });
+    await sql(stores, `UPDATE runs SET not_before = now() WHERE id = '${sleeper.runId}'`);
+    expect(await found()).toEqual({ dueSleeps: true, waitsForTasks: true, parkedRuns: false });
+  });
+
   it('is woken by the sweep, of any tenant, a page at a time', async () => {
     const parents = [await startTask(stores), await startTask(stores), await startTask(stores)];
     const children: ClaimedRun[] = [];

@@ -2,7 +2,7 @@ import { keyOfTenant } from '../connection/row-security.js';
 import { isUuid, type TaskState } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
 import { Database, type Statement } from '../connection/database.js';
-import { isRunOf } from '../dispatch/run-conditions.js';
+import { isRunOf, isSleepOver, WAITS_FOR_TASKS } from '../dispatch/run-conditions.js';
 import type { RunKey } from '../dispatch/run-key.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import type { Ancestor, Descendant, TaskRelations } from '../tasks/records.js';
@@ -25,7 +25,7 @@ interface RelationsRow extends ReminderColumns {
   wakes_at: Date | null;
 }
 interface WokenRow {
-  /** Suspended runs that were read. */
+  /** Runs that were read. */
   read: number;
   woken: number;
   /** The last of them; null = there was none. */
@@ -154,12 +154,12 @@ RETURNING r.id`,
 
 // The statements below have no name: they are planned for the tables as they are, not as they once were.
 
-/** The next suspended runs; those that have nothing left to wait for are queued again. $1 tenant and $2 run after which to begin $3 limit */
+/** The next runs that wait for other tasks; those that have nothing left to wait for are queued again. $1 tenant and $2 run after which to begin $3 limit */
 export const WAKE_NEXT: Statement = {
   text: `
 WITH read AS MATERIALIZED (
   SELECT tenant_id, id, waits_for, not_before FROM runs
-  WHERE state = 'suspended' AND (tenant_id, id) > ($1, $2)
+  WHERE ${WAITS_FOR_TASKS} AND (tenant_id, id) > ($1, $2)
   ORDER BY tenant_id, id LIMIT $3
 ), ready AS MATERIALIZED (
   SELECT r.tenant_id, r.id FROM read, LATERAL (
@@ -180,7 +180,7 @@ LEFT JOIN (SELECT tenant_id, id FROM read ORDER BY tenant_id DESC, id DESC LIMIT
 export const WAKE_DUE: Statement = {
   text: `
 WITH due AS MATERIALIZED (
-  SELECT tenant_id, id FROM runs WHERE state = 'suspended' AND not_before <= clock_timestamp()
+  SELECT tenant_id, id FROM runs WHERE ${isSleepOver('clock_timestamp()')}
   ORDER BY not_before LIMIT $1 FOR UPDATE SKIP LOCKED
 )
 UPDATE runs r SET ${WOKEN} FROM due WHERE r.tenant_id = ${keyOfTenant('due.tenant_id')} AND r.id = due.id
@@ -284,7 +284,7 @@ export class TaskTreeStore {
     return (await this.database.systemQuery(WAKE_DUE, [limit])).length;
   }
 
-  /** The same for the next suspended runs of all tenants, whose wake-up may be lost. */
+  /** The same for the next runs of all tenants that wait for other tasks: their wake-up may be lost. */
   async wakeNext(after: SweepCursor, limit: number): Promise<{ woken: number; next: SweepCursor }> {
     const values = [after?.tenantId ?? NONE, after?.id ?? NONE, limit];
     const [row] = await this.database.systemQuery<WokenRow>(WAKE_NEXT, values);

@@ -450,8 +450,17 @@ export class StoreAdapter implements OracleSubject {
 
   async lookForWork(_: object): Promise<Answer> {
     const found = await this.stores.runs.lookForWork(STALE_MS);
-    const { expiredRuns, staleQueuedRuns, waitingRuns, suspendedRuns, unansweredTasks, openChildren } = found;
-    return { expiredRuns, staleQueuedRuns, waitingRuns, suspendedRuns, unansweredTasks, openChildren };
+    const { expiredRuns, staleQueuedRuns, waitingRuns, dueSleeps, waitsForTasks } = found;
+    const { unansweredTasks, openChildren } = found;
+    return {
+      expiredRuns,
+      staleQueuedRuns,
+      waitingRuns,
+      dueSleeps,
+      waitsForTasks,
+      unansweredTasks,
+      openChildren,
+    };
   }
 
   async reclaimExpired(_: object): Promise<Answer> {

@@ -1,7 +1,7 @@
 import { TaskState } from '@baton/a2a';
 import type { QueryResultRow } from 'pg';
 import type { Database, Statement } from '../connection/database.js';
-import { WAITING } from '../dispatch/run-conditions.js';
+import { isSleepOver, WAITING, WAITS_FOR_TASKS } from '../dispatch/run-conditions.js';
 import { isAnyDue } from '../schedules/schedule-sql.js';
 import { TERMINAL_STATES } from '../tasks/task-row.js';
 import { isUndoDue } from './compensation.store.js';
@@ -36,7 +36,9 @@ SELECT look.started_at::text AS at, pg_logical_emit_message(true, 'baton', 'swee
   EXISTS (
     SELECT FROM runs WHERE ${WAITING} AND (not_before IS NULL OR not_before <= look.started_at)
   ) AS "waitingRuns",
-  EXISTS (SELECT FROM runs WHERE state = 'suspended') AS "suspendedRuns",
+  EXISTS (SELECT FROM runs WHERE ${isSleepOver('look.started_at')}) AS "dueSleeps",
+  EXISTS (SELECT FROM runs WHERE ${WAITS_FOR_TASKS}) AS "waitsForTasks",
+  EXISTS (SELECT FROM runs WHERE state = 'suspended' AND parked_at IS NOT NULL) AS "parkedRuns",
   EXISTS (SELECT FROM tasks WHERE wakes_at <= look.started_at) AS "unansweredTasks",
   EXISTS (
     SELECT FROM tasks WHERE remote_calls_at <= look.started_at AND state = ${TaskState.TASK_STATE_CANCELED}

@@ -10,7 +10,11 @@ export interface SweepFindings {
   staleQueuedRuns: boolean;
   /** Runs that may be put on the queue as soon as there is room. */
   waitingRuns: boolean;
-  suspendedRuns: boolean;
+  /** Suspended runs whose time has come. */
+  dueSleeps: boolean;
+  /** Suspended runs that wait for other tasks. */
+  waitsForTasks: boolean;
+  parkedRuns: boolean;
   /** Tasks that go on without an answer now. */
   unansweredTasks: boolean;
   /** Canceled tasks whose calls tool servers may still go on with. */

@@ -26,7 +26,8 @@ export class TaskTreeSweep extends RepeatedWork {
     logger: Logger,
   ) {
     super({ log: { name: 'The sweep of suspended runs', logger } });
-    leader.on('suspendedRuns', () => this.wake());
+    leader.on('dueSleeps', () => this.wake());
+    leader.on('waitsForTasks', () => this.wake());
     leader.on('openChildren', () => this.wake());
   }
 

@@ -93,7 +93,7 @@ export class Sweeper extends RepeatedWork {
     if (found.staleQueuedRuns) {
       this.enqueue(await this.runs.takeStaleQueued(staleQueuedRunMs, LIMIT), 'missing on the queue');
     }
-    const resumed = found.suspendedRuns && (await this.resumeParked()) > 0;
+    const resumed = found.parkedRuns && (await this.resumeParked()) > 0;
     // A process may have died after it freed a dispatch slot and before a waiting run got it.
     if (found.waitingRuns || resumed) this.dispatcher.refill();
   }
