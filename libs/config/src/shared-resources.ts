@@ -134,12 +134,20 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       MAX_OF_ADDRESS: 'apps/api/src/grpc/open-public-calls.ts',
       MAX_OPEN: 'apps/api/src/grpc/open-public-calls.ts',
       SESSION_MEGABYTES: 'apps/api/src/grpc/grpc-server.ts',
+      CALLS_A_READ: 'apps/api/src/grpc/grpc-sessions.ts',
     },
     share:
-      'Health and reflection: {MAX_OF_ADDRESS} calls of an address, {MAX_OPEN} of all. A connection may hold {SESSION_MEGABYTES} MB.',
-    exceeded: 'Calls wait at the client, or get `RESOURCE_EXHAUSTED`.',
+      'Health and reflection: {MAX_OF_ADDRESS} calls of an address, {MAX_OPEN} of all. A connection may hold {SESSION_MEGABYTES} MB. ' +
+      'After {CALLS_A_READ} new calls in a turn of the event loop, connections are read on in the next one. ' +
+      'A connection may reset within a second twice the calls that it may have open.',
+    exceeded:
+      'Calls wait at the client, or get `RESOURCE_EXHAUSTED`. A connection that resets more is closed with `ENHANCE_YOUR_CALM`.',
     metrics: ['baton_limit_exceeded_total'],
-    tests: ['apps/api/src/grpc/open-public-calls.spec.ts', 'apps/api/src/grpc/grpc-port.spec.ts'],
+    tests: [
+      'apps/api/src/grpc/open-public-calls.spec.ts',
+      'apps/api/src/grpc/grpc-port.spec.ts',
+      'apps/api/src/grpc/grpc-sessions.spec.ts',
+    ],
   },
   {
     name: 'connections to Postgres',

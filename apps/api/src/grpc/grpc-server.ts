@@ -18,6 +18,7 @@ import { type GrpcExchange, GrpcHandler, type Shared } from './grpc-handler.js';
 import { encodingOf, limitMessages, onClosed, onReceivedBytes } from './message-limit.js';
 import { OpenPublicCalls } from './open-public-calls.js';
 import { addService, methodOf } from './grpc-services.js';
+import { GrpcSessions } from './grpc-sessions.js';
 import { GrpcReflection } from './grpc-reflection.js';
 import { GrpcHealth } from './grpc-health.js';
 
@@ -68,6 +69,14 @@ export class GrpcServer {
     const credentials = credentialsOf(environment);
     this.secure = credentials !== undefined;
     this.injector = this.server.createConnectionInjector(credentials ?? ServerCredentials.createInsecure());
+    new GrpcSessions(this.server, {
+      connectionOf: ({ socket }) => this.connections.get(peerOf(socket)),
+      all: () => this.connections.values(),
+      turns: this.turns,
+      maxCalls: environment.grpcStreamsPerConnection,
+      logger,
+      metrics: shared.metrics,
+    });
     // grpc-js has no limit of connections of its own.
     this.listener = createServer((socket) => this.take(socket));
   }
@@ -178,7 +187,10 @@ export class GrpcServer {
               onReceivedBytes(call, this.handler.countBytes(begun, reserved));
               if (!begun.reply.raw.writableFinished) admit(metadata);
             };
-            this.turns.take(connection, () => void this.handler.admit(begun).then(onAdmitted));
+            this.turns.take(connection, () => {
+              // A call that was reset meanwhile costs nothing more.
+              if (!begun.reply.raw.destroyed) void this.handler.admit(begun).then(onAdmitted);
+            });
           },
           onReceiveHalfClose: (next) => {
             void this.handler.turnFor(exchange).then(() => {

@@ -20,6 +20,11 @@ export class CallTurns<Connection> {
     else this.enqueue(connection, begin);
   }
 
+  /** Whether calls of this connection have not begun. */
+  isWaiting(connection: Connection): boolean {
+    return this.waiting.has(connection);
+  }
+
   private enqueue(connection: Connection, begin: Begin): void {
     const calls = this.waiting.get(connection);
     if (calls) calls.push(begin);

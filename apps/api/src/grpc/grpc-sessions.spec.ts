@@ -1,0 +1,150 @@
+import type { Server } from '@grpc/grpc-js';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
+import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
+import { GrpcCaller } from '../../../../test/support/api/grpc-caller.js';
+import { RawSocket } from '../../../../test/support/raw-socket.js';
+import { CallTurns } from '../http/call-turns.js';
+import { Connection } from '../http/connection.js';
+import { GrpcSessions } from './grpc-sessions.js';
+
+const PATH = '/lf.a2a.v1.A2AService/GetTask';
+/** Maximum number of calls that a peer may have open. */
+const MAX_CALLS = 50;
+const [HEADERS, RESET, GOAWAY, CANCEL, ENHANCE_YOUR_CALM] = [1, 3, 7, 8, 11];
+const END_HEADERS = 4;
+
+const uint32 = (value: number): Buffer => {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+};
+
+/** A frame of HTTP/2 (RFC 9113 §4.1). */
+const frame = (type: number, payload: Buffer, stream = 0, flags = 0): Buffer =>
+  Buffer.concat([uint32(payload.length).subarray(1), Buffer.from([type, flags]), uint32(stream), payload]);
+
+/** Headers without the tables of HPACK (RFC 7541 §6.2.2), each shorter than 127 bytes. */
+const hpack = (headers: Record<string, string>): Buffer =>
+  Buffer.concat(
+    Object.entries(headers).flatMap(([name, value]) => [
+      Buffer.from([0, name.length]),
+      Buffer.from(name),
+      Buffer.from([value.length]),
+      Buffer.from(value),
+    ]),
+  );
+
+const HELLO = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(4, Buffer.alloc(0))]);
+const CALL = hpack({
+  ':method': 'POST',
+  ':scheme': 'http',
+  ':path': PATH,
+  ':authority': 'x',
+  'content-type': 'application/grpc',
+  te: 'trailers',
+});
+
+/** Calls that their peer resets at once. */
+const resetCalls = (count: number): Buffer =>
+  Buffer.concat(
+    Array.from({ length: count }, (_, i) => [
+      frame(HEADERS, CALL, 1 + 2 * i, END_HEADERS),
+      frame(RESET, uint32(CANCEL), 1 + 2 * i),
+    ]).flat(),
+  );
+
+describe('a session of gRPC', () => {
+  let api: FakeApi;
+  let url: string;
+  beforeEach(async () => {
+    api = await startFakeApi({ GRPC_PORT: '0', GRPC_STREAMS_PER_CONNECTION: String(MAX_CALLS) });
+    url = `http://${api.grpcAddress}`;
+  });
+  afterEach(() => api.close());
+
+  it('is closed if its peer resets more calls than one that leaves would', async () => {
+    const peer = await RawSocket.open(url);
+    peer.send(Buffer.concat([HELLO, resetCalls(3 * MAX_CALLS)]));
+    await peer.closed;
+    const received = Buffer.from(peer.received, 'latin1');
+    const goaway = received.indexOf(Buffer.from([8, GOAWAY]));
+    expect(received.readUInt32BE(goaway + 11)).toBe(ENHANCE_YOUR_CALM);
+    expect(api.log).toContainEqual(
+      expect.objectContaining({
+        level: 'warn',
+        msg: 'a connection of gRPC is closed: its peer has reset too many calls',
+        address: '127.0.0.1',
+      }),
+    );
+  });
+
+  it('goes on if its peer resets all the calls that it has open', async () => {
+    const session = connect(url);
+    const streams = Array.from({ length: MAX_CALLS }, () =>
+      session.request({
+        ':method': 'POST',
+        ':path': PATH,
+        'content-type': 'application/grpc',
+        te: 'trailers',
+      }),
+    );
+    const closed = streams.map(
+      (stream) => new Promise((resolve) => stream.on('error', () => undefined).once('close', resolve)),
+    );
+    for (const stream of streams) stream.close(CANCEL);
+    await Promise.all(closed);
+    await new Promise((resolve) => session.ping(resolve));
+    expect(session.closed).toBe(false);
+    session.close();
+  });
+
+  it('is read on when its calls have begun', async () => {
+    const grpc = new GrpcCaller(api.grpcAddress);
+    const ask = (): Promise<unknown> =>
+      grpc.ask('Check', { service: '' }, { service: 'grpc.health.v1.Health' });
+    for (let round = 0; round < 3; round++) await Promise.all(Array.from({ length: 60 }, ask));
+    grpc.close();
+  });
+});
+
+it('sessions that bring many calls are read in turns of the event loop', async () => {
+  const sessions = 20;
+  const sockets: Socket[] = [];
+  const server = createServer();
+  let calls = 0;
+  // As grpc-js keeps them.
+  const grpc = { http2Servers: new Map([[server, {}]]) } as unknown as Server;
+  new GrpcSessions(grpc, {
+    connectionOf: () => undefined,
+    all: () => sockets.map((socket) => connections.get(socket)!),
+    turns: new CallTurns(),
+    maxCalls: MAX_CALLS,
+    logger: undefined as never,
+    metrics: undefined as never,
+  });
+  const connections = new Map<Socket, Connection>();
+  server.on('connection', (socket: Socket) => {
+    sockets.push(socket);
+    connections.set(socket, new Connection(socket, '127.0.0.1', new Set()));
+  });
+  server.on('stream', (stream) => {
+    calls += 1;
+    stream.on('error', () => undefined);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+  const peers = await Promise.all(Array.from({ length: sessions }, () => RawSocket.open(url)));
+  while (sockets.length < sessions) await new Promise(setImmediate);
+  for (const peer of peers) peer.send(Buffer.concat([HELLO, resetCalls(MAX_CALLS)]));
+  const counts = [0];
+  while (calls < sessions * MAX_CALLS) {
+    await new Promise(setImmediate);
+    counts.push(calls);
+  }
+  expect(Math.max(...counts.map((count, i) => count - (counts[i - 1] ?? 0)))).toBeLessThanOrEqual(MAX_CALLS);
+  for (const peer of peers) peer.close();
+  server.close();
+  await once(server, 'close');
+});
