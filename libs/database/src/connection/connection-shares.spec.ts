@@ -50,6 +50,24 @@ describe('the shares of connections', () => {
     expect(got).toEqual([PLATFORM, 'late', 'a', 'b']);
   });
 
+  it('leave an eighth to the platform, however many tenants wait', async () => {
+    shares = new ConnectionShares(8, 1_000, PLATFORM);
+    for (const tenant of ['a', 'b', 'c']) void take(tenant, 4);
+    await settle();
+    expect(got).toEqual(['a', 'a', 'a', 'a', 'b', 'b', 'b']);
+    got = [];
+    void take(PLATFORM);
+    await settle();
+    expect(got).toEqual([PLATFORM]);
+    // What it gives back stays its own.
+    shares.give(PLATFORM);
+    await settle();
+    expect(got).toEqual([PLATFORM]);
+    shares.give('a');
+    await settle();
+    expect(got).toEqual([PLATFORM, 'c']);
+  });
+
   it('do not bound the platform', async () => {
     void take(PLATFORM, 4);
     await settle();

@@ -1,5 +1,7 @@
 /** Part of the connections of a process that one tenant may have at the same time. */
 const TENANT_SHARE = 0.5;
+/** Part of the connections that no tenant gets, rounded down: a heartbeat or a sweep must not wait for slow statements of tenants. */
+const PLATFORM_SHARE = 0.125;
 /** A pool of so few connections has no shares. */
 const SMALL_POOL = 2;
 
@@ -17,11 +19,13 @@ interface TenantConnections {
 /**
  * Shares of tenants in the connections of a process. Without them, the slow reads of one tenant would hold all connections, and the
  * statements of others would wait behind them. No tenant has more than half of the connections, and the tenant that has the fewest gets
- * the next one. The platform, which works for all tenants, has no bound and comes first.
+ * the next one. The platform, which works for all tenants, has no bound, comes first, and finds a connection that tenants leave to it.
  */
 export class ConnectionShares {
   private readonly shares = new Map<string, TenantConnections>();
   private readonly maxOfTenant: number;
+  /** While so many are held, a tenant gets none. */
+  private readonly maxWithTenants: number;
   private held = 0;
 
   /**
@@ -35,6 +39,7 @@ export class ConnectionShares {
     private readonly platform: string,
   ) {
     this.maxOfTenant = size <= SMALL_POOL ? size : Math.ceil(size * TENANT_SHARE);
+    this.maxWithTenants = size - Math.floor(size * PLATFORM_SHARE);
   }
 
   /** Callers that wait because all connections are taken (`all`), or because their tenant has its share (`share`). */
@@ -52,7 +57,7 @@ export class ConnectionShares {
   async take(holder: string): Promise<void> {
     const share = this.shares.get(holder) ?? { held: 0, waiting: [] };
     this.shares.set(holder, share);
-    if (this.held < this.size && !this.hasShare(holder, share)) this.grant(share);
+    if (this.mayHave(holder, share)) this.grant(share);
     else await this.wait(holder, share);
   }
 
@@ -63,7 +68,7 @@ export class ConnectionShares {
     share.held -= 1;
     this.held -= 1;
     this.forget(holder, share);
-    if (this.held < this.size) this.serveNext();
+    this.serveNext();
   }
 
   private wait(holder: string, share: TenantConnections): Promise<void> {
@@ -97,7 +102,7 @@ export class ConnectionShares {
     let next: string | undefined;
     let fewest = Infinity;
     for (const [holder, share] of this.shares) {
-      if (share.waiting.length === 0 || this.hasShare(holder, share)) continue;
+      if (share.waiting.length === 0 || !this.mayHave(holder, share)) continue;
       if (holder === this.platform) return holder;
       if (share.held >= fewest) continue;
       [next, fewest] = [holder, share.held];
@@ -108,6 +113,11 @@ export class ConnectionShares {
   private grant(share: TenantConnections): void {
     share.held += 1;
     this.held += 1;
+  }
+
+  private mayHave(holder: string, share: TenantConnections): boolean {
+    const max = holder === this.platform ? this.size : this.maxWithTenants;
+    return this.held < max && !this.hasShare(holder, share);
   }
 
   private hasShare(holder: string, { held }: TenantConnections): boolean {

@@ -348,6 +348,30 @@ describe('a lost connection', () => {
   }
 });
 
+it('answers the platform while two tenants wait for all the connections that they can have', async () => {
+  const database = new Database({ url: stores.url, poolSize: 8 });
+  const barrier = new Client({ connectionString: stores.url });
+  await barrier.connect();
+  try {
+    await barrier.query('SELECT pg_advisory_lock(4711)');
+    const blocked = { text: 'SELECT pg_advisory_xact_lock(4711)' };
+    const slow = [randomUUID(), randomUUID()].flatMap((tenantId) =>
+      Array.from({ length: 4 }, () => database.tenantQuery(tenantId, blocked, [])),
+    );
+    const atTheLock = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND NOT granted`;
+    while ((await sql(stores, atTheLock)).length < 7);
+    await database.ping();
+    await database.logPosition();
+    expect(await database.systemQuery({ text: 'SELECT 1 AS one' }, [])).toEqual([{ one: 1 }]);
+    expect(database.connections).toMatchObject({ busy: 7, awaited: 1 });
+    await barrier.query('SELECT pg_advisory_unlock(4711)');
+    await Promise.all(slow);
+  } finally {
+    await barrier.end();
+    await database.close();
+  }
+});
+
 it.each([
   { of: 'tasks', store: TaskStore, statements: ['task-create-group-2'] },
   { of: 'runs', store: RunStore, statements: ['runs-append-3', 'runs-claim-2'] },

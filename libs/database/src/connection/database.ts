@@ -272,30 +272,22 @@ export class Database {
 
   /** Rejects with a plain reason if Postgres does not answer. */
   async ping(): Promise<void> {
-    await this.pool.query('SELECT 1').catch(rethrowPlain);
+    await this.ask((client) => client.query('SELECT 1'));
   }
 
   /** Reads the clock of Postgres. The time for a connection does not count. */
   async readClock(): Promise<ClockReading> {
-    const client = await this.connect(SYSTEM_SCOPE);
-    let refused: unknown;
-    try {
+    return this.ask(async (client) => {
       const sentAt = performance.now();
       const { rows } = await client.query<{ ms: number }>(CLOCK);
       return { serverMs: rows[0]?.ms ?? NaN, sentAt, receivedAt: performance.now() };
-    } catch (error) {
-      refused = error;
-      this.noteRefused(error);
-      throw plainError(error);
-    } finally {
-      this.release(SYSTEM_SCOPE, client, refused);
-    }
+    });
   }
 
   /** The end of the WAL, which has everything that was committed before. Rejects at a standby. */
   async logPosition(): Promise<{ position: string; identity: string }> {
     type Row = { position: string; identity: string };
-    const { rows } = await this.pool.query<Row>(LOG_POSITION).catch(rethrowPlain);
+    const { rows } = await this.ask((client) => client.query<Row>(LOG_POSITION));
     return rows[0] ?? { position: '', identity: '' };
   }
 
@@ -457,6 +449,21 @@ export class Database {
       throw plainError(error);
     } finally {
       this.release(scope, client, refused);
+    }
+  }
+
+  /** A statement about the server, outside of a transaction and of any scope. */
+  private async ask<T>(send: (client: PoolClient) => Promise<T>): Promise<T> {
+    const client = await this.connect(SYSTEM_SCOPE);
+    let refused: unknown;
+    try {
+      return await send(client);
+    } catch (error) {
+      refused = error;
+      this.noteRefused(error);
+      throw plainError(error);
+    } finally {
+      this.release(SYSTEM_SCOPE, client, refused);
     }
   }
 
