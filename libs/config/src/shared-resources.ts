@@ -155,10 +155,11 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     limits: [],
     constants: {
       TENANT_SHARE: 'libs/database/src/connection/connection-shares.ts',
+      PLATFORM_SHARE: 'libs/database/src/connection/connection-shares.ts',
       POOL_SHARE: 'libs/tasks/src/relay/relay.ts',
     },
     share:
-      'A tenant has {TENANT_SHARE} of the pool, and the tenant that has the fewest comes first. Readers of streams together have {POOL_SHARE} of the pool. An unknown token is looked up once a minute.',
+      'A tenant has {TENANT_SHARE} of the pool, and the tenant that has the fewest comes first. No tenant gets the {PLATFORM_SHARE} of the platform. Readers of streams together have {POOL_SHARE} of the pool. An unknown token is looked up once a minute.',
     exceeded: 'Statements wait, and fail with 503.',
     metrics: ['baton_database_connections'],
     tests: [
@@ -249,9 +250,10 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       MAX_PART_BYTES: 'libs/outbound/src/guarded-answer.ts',
       MAX_PART_CHUNKS: 'libs/outbound/src/guarded-answer.ts',
       TURN_MS: 'libs/outbound/src/answer-turns.ts',
+      TENANT_TIME_SHARE: 'libs/outbound/src/answer-turns.ts',
     },
     share:
-      'Bodies are read in parts of about {MAX_PART_BYTES} bytes, or {MAX_PART_CHUNKS} chunks. In a turn of the event loop, no part of a tenant begins after {TURN_MS} ms.',
+      'Bodies are read in parts of about {MAX_PART_BYTES} bytes, or {MAX_PART_CHUNKS} chunks. In a turn of the event loop, no part of a tenant begins after {TURN_MS} ms. Its parts take {TENANT_TIME_SHARE} of the time.',
     exceeded: 'The connection is not read until it is its turn. Compressed answers are refused.',
     metrics: ['nodejs_eventloop_lag_p99_seconds'],
     tests: ['libs/outbound/src/answer-turns.spec.ts', 'libs/outbound/src/outbound.spec.ts'],

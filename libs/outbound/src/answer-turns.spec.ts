@@ -37,3 +37,27 @@ it('lets a read that waits go before the next one of another answer', async () =
   });
   expect(seen).toEqual(['first', 'second', 'first again']);
 });
+
+/** Takes reads of 5 ms each, one when the one before is done or all at once. @returns how long they took, in ms */
+async function timeOf(reads: number, inParallel: boolean): Promise<number> {
+  const turns = new AnswerTurns();
+  const beganAt = performance.now();
+  const read = () =>
+    new Promise<void>((resolve) => {
+      turns.take(() => {
+        work(5);
+        resolve();
+      });
+    });
+  if (inParallel) await Promise.all(Array.from({ length: reads }, read));
+  else for (let i = 0; i < reads; i++) await read();
+  return performance.now() - beganAt;
+}
+
+it.each([
+  ['at once', true],
+  ['one after the other', false],
+])('gives a tenant a quarter of the time, after a burst, for reads that come %s', async (_, inParallel) => {
+  const [burst, last] = [20, 5];
+  expect(await timeOf(40, inParallel)).toBeGreaterThan(4 * (40 * 5 - burst - last));
+});

@@ -43,11 +43,13 @@ export class GuardedAnswer implements Handler {
   /**
    * @param handler of `fetch`, which keeps its state in it
    * @param host the host in the errors
+   * @param onRefused called with the label of `baton_limit_exceeded_total` when the answer is refused
    */
   constructor(
     private readonly handler: Handler,
     private readonly host: string,
     private readonly turns: AnswerTurns,
+    private readonly onRefused: (limit: string) => void,
   ) {}
 
   onConnect(abort: (error?: Error) => void): void {
@@ -60,8 +62,9 @@ export class GuardedAnswer implements Handler {
 
   onHeaders(status: number, headers: Buffer[], resume: () => void, statusText: string): boolean {
     if (status < 200 && this.interimLeft-- === 0)
-      this.refuse(`more than ${MAX_INTERIM_ANSWERS} interim answers (1xx)`);
-    if (status >= 200 && isCompressed(headers)) this.refuse('a compressed answer, which was not asked for');
+      this.refuse('interimAnswers', `more than ${MAX_INTERIM_ANSWERS} interim answers (1xx)`);
+    if (status >= 200 && isCompressed(headers))
+      this.refuse('compressedAnswer', 'a compressed answer, which was not asked for');
     this.resume = resume;
     return this.handler.onHeaders(status, headers, () => this.want(), statusText);
   }
@@ -114,7 +117,8 @@ export class GuardedAnswer implements Handler {
     return first && chunks.length === 1 ? first : Buffer.concat(chunks);
   }
 
-  private refuse(what: string): never {
+  private refuse(limit: string, what: string): never {
+    this.onRefused(limit);
     throw new OutboundRefused(`"${this.host}" sent ${what}`);
   }
 }

@@ -45,11 +45,13 @@ function limitedAnswer({ maxBytes, json }: BodyBounds, refuse: Refuse): Transfor
 
 /**
  * Passes on whole events, so that a parser does not scan the start of a long event again with each chunk. A single CR
- * becomes LF, so that every parser sees the same lines.
+ * becomes LF, so that every parser sees the same lines. A chunk of a hostile server may have 20,000 events, so nothing is made for each
+ * of them, and all of them are one chunk to the streams behind this one.
  */
 function limitedEvents(bounds: BodyBounds, refuse: Refuse): TransformStream {
   const { maxBytes, maxTotalBytes = Infinity, json } = bounds;
   const lines = new EventLines();
+  const splitter = new EventSplitter();
   let total = 0;
   return new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
@@ -58,23 +60,23 @@ function limitedEvents(bounds: BodyBounds, refuse: Refuse): TransformStream {
         controller.error(refuse(`a stream of more than ${maxTotalBytes} bytes`));
         return;
       }
-      const events: Buffer[] = [];
-      for (const event of lines.add(chunk)) {
-        const excess = json ? excessOf(event) : undefined;
-        if (event.length > maxBytes || excess) {
+      const { events, ends } = splitter.add(lines.add(chunk));
+      let from = 0;
+      for (const end of ends) {
+        const excess = json ? excessOf(events, from, end) : undefined;
+        if (end - from > maxBytes || excess) {
           const what = excess ? `that ${describeExcess(excess)}` : `of more than ${maxBytes} bytes`;
           controller.error(refuse(`an event ${what}`));
           return;
         }
-        events.push(event);
+        from = end;
       }
-      // Each chunk is work for all streams behind this one, and a chunk of a hostile server may have 20,000 events.
-      if (events.length > 0) controller.enqueue(Buffer.concat(events));
-      if (lines.held > maxBytes) controller.error(refuse(`an event of more than ${maxBytes} bytes`));
+      if (events.length > 0) controller.enqueue(events);
+      if (splitter.held > maxBytes) controller.error(refuse(`an event of more than ${maxBytes} bytes`));
     },
     flush(controller) {
-      const rest = lines.rest();
-      const excess = json ? excessOf(rest) : undefined;
+      const rest = splitter.rest();
+      const excess = json ? excessOf(rest, 0, rest.length) : undefined;
       if (excess) controller.error(refuse(`an event that ${describeExcess(excess)}`));
       else if (rest.length > 0) controller.enqueue(rest);
     },
@@ -87,49 +89,51 @@ const DATA = Buffer.from('data:');
 /** Maximum pieces before they are joined. */
 const MAX_PIECES = 256;
 
-/** Splits a stream into events. */
+/** Drops the byte order mark of a stream, and makes LF of a single CR. CRLF stays. */
 class EventLines {
-  /** Bytes of the incomplete event. */
-  held = 0;
-  private pieces: Buffer[] = [];
   private position = 0;
   private afterCr = false;
-  private isEmptyLine = true;
 
-  /** The events that end in this chunk, each with the empty line after it. */
-  *add(chunk: Uint8Array): Generator<Buffer> {
+  /** A CR at the end comes with the next chunk. */
+  add(chunk: Uint8Array): Buffer {
+    if (this.position === BOM.length && !this.afterCr && !chunk.includes(CR))
+      return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     const out = Buffer.allocUnsafe(chunk.length + 1);
-    let [start, length] = [0, 0];
+    let length = 0;
     for (const byte of chunk) {
       const isBom = this.position < BOM.length && byte === BOM[this.position];
       this.position = isBom ? this.position + 1 : BOM.length;
       if (isBom) continue;
-      const wasCr = this.afterCr;
+      if (this.afterCr) out[length++] = byte === LF ? CR : LF;
       this.afterCr = byte === CR;
-      if (wasCr) out[length++] = byte === LF ? CR : LF;
-      let isEnd = wasCr && byte !== LF && this.endLine();
-      if (byte === LF) isEnd = this.endLine();
-      else if (byte !== CR) this.isEmptyLine = false;
-      if (isEnd && byte !== LF) {
-        // A single CR ended the event. This byte belongs to the next one.
-        this.keep(out.subarray(start, length));
-        start = length;
-        yield this.rest();
-      }
       if (byte !== CR) out[length++] = byte;
-      if (!isEnd || byte !== LF) continue;
-      this.keep(out.subarray(start, length));
-      start = length;
-      yield this.rest();
     }
-    this.keep(out.subarray(start, length));
+    return out.subarray(0, length);
   }
+}
 
-  /** @returns whether the line was empty, which ends the event */
-  private endLine(): boolean {
-    const isEnd = this.isEmptyLine;
-    this.isEmptyLine = true;
-    return isEnd;
+/** Finds where events end. */
+class EventSplitter {
+  /** Bytes of the incomplete event. */
+  held = 0;
+  private pieces: Buffer[] = [];
+  private isEmptyLine = true;
+
+  /** The events that end in these bytes, each with the empty line after it, and where in them each one ends. */
+  add(bytes: Buffer): { events: Buffer; ends: number[] } {
+    const ends: number[] = [];
+    let end = 0;
+    for (let i = 0; i < bytes.length; i++) {
+      const byte = bytes[i];
+      if (byte === LF) {
+        if (this.isEmptyLine) ends.push(this.held + (end = i + 1));
+        this.isEmptyLine = true;
+      } else if (byte !== CR) this.isEmptyLine = false;
+    }
+    if (end > 0) this.keep(bytes.subarray(0, end));
+    const events = end > 0 ? this.rest() : NOTHING;
+    this.keep(bytes.subarray(end));
+    return { events, ends };
   }
 
   /** Returns and clears the incomplete event. */
@@ -149,17 +153,26 @@ class EventLines {
   }
 }
 
-/** The exceeded bound of the JSON in an event's data, if any. */
-function excessOf(event: Buffer) {
-  const scanner = new JsonScanner();
-  for (let from = 0; from < event.length;) {
-    const end = event.indexOf(LF, from);
-    const line = event.subarray(from, end < 0 ? event.length : end);
-    if (line.subarray(0, DATA.length).equals(DATA)) {
-      const excess = scanner.scan(line.subarray(DATA.length));
+const NOTHING = Buffer.alloc(0);
+
+/** The exceeded bound of the JSON in an event's data, if any. @param from where the event begins @param to where it ends */
+function excessOf(bytes: Buffer, from: number, to: number) {
+  let scanner: JsonScanner | undefined;
+  for (let start = from; start < to;) {
+    let end = start;
+    while (end < to && bytes[end] !== LF) end += 1;
+    if (isData(bytes, start, end)) {
+      scanner ??= new JsonScanner();
+      const excess = scanner.scan(bytes.subarray(start + DATA.length, end));
       if (excess) return excess;
     }
-    from += line.length + 1;
+    start = end + 1;
   }
   return undefined;
 }
+
+/** Whether a line has data. */
+const isData = (bytes: Buffer, start: number, end: number): boolean =>
+  bytes[start] === DATA[0] &&
+  end - start >= DATA.length &&
+  bytes.compare(DATA, 0, DATA.length, start, start + DATA.length) === 0;

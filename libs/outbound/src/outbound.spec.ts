@@ -1,7 +1,7 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { createLogger } from '@baton/telemetry';
+import { createLogger, Metrics } from '@baton/telemetry';
 import { failureReason } from './failure-reason.js';
 import type { Resolve } from './names/name-resolver.js';
 import { Outbound } from './outbound.js';
@@ -134,11 +134,16 @@ describe('the way out', () => {
           response.writeHead(200, { 'Content-Encoding': coding });
           response.end(gzipSync(Buffer.alloc(1_000)));
         };
-        const asked = local().fetch(url());
-        await expect(asked).rejects.toThrow(
+        const metrics = new Metrics();
+        const guard = new Outbound({ outboundAllow: ['127.0.0.1'] }, metrics);
+        opened.push(guard);
+        await expect(guard.fetch(url())).rejects.toThrow(
           `"127.0.0.1:${server.port}" sent a compressed answer, which was not asked for`,
         );
         expect(server.headers[0]!['accept-encoding']).toBe('identity');
+        expect((await metrics.render()).body).toContain(
+          'baton_limit_exceeded_total{limit="compressedAnswer"} 1',
+        );
       },
     );
 

@@ -136,7 +136,8 @@ export class Outbound implements OutboundCalls, OnApplicationShutdown {
     const key = JSON.stringify([tenantId, lists.allow, lists.deny]);
     let client = this.clients.get(key);
     if (!client) {
-      client = openClient(this.rulesFor(tenantId, lists), this.settings.outboundProxy);
+      const onRefused = (limit: string): void => this.metrics?.limitExceeded.inc({ limit });
+      client = openClient(this.rulesFor(tenantId, lists), this.settings.outboundProxy, onRefused);
       this.clients.set(key, client);
     }
     return client;
@@ -189,7 +190,11 @@ interface Client {
   Response: typeof undici.Response;
 }
 
-async function openClient(rules: ConnectRules, proxyUrl: string | undefined): Promise<Client> {
+async function openClient(
+  rules: ConnectRules,
+  proxyUrl: string | undefined,
+  onRefused: (limit: string) => void,
+): Promise<Client> {
   const [{ Agent, Headers, Response, fetch }, { guardedConnect }, { Proxy }] = await Promise.all([
     import('undici'),
     import('./guarded-connect.js'),
@@ -201,7 +206,7 @@ async function openClient(rules: ConnectRules, proxyUrl: string | undefined): Pr
   const agent = new (class extends Agent {
     override dispatch(options: undici.Agent.DispatchOptions, handler: undici.Dispatcher.DispatchHandler) {
       const { host } = new URL(options.origin ?? '');
-      return super.dispatch(options, new GuardedAnswer(handler as Handler, host, turns));
+      return super.dispatch(options, new GuardedAnswer(handler as Handler, host, turns, onRefused));
     }
   })({ connect, headersTimeout: ANSWER_MS, bodyTimeout: SILENCE_MS });
   return { agent, fetch, Headers, Response };

@@ -1,10 +1,12 @@
 import { TaskState } from '@baton/a2a';
 import { Metrics } from '@baton/telemetry';
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Outbound } from '@baton/outbound';
 import { firstTurn } from '../../../../../test/support/agents/turns.js';
 import { says, textTool } from '../../../../../test/support/mcp-server/script.js';
+import { pour } from '../../../../../test/support/pour.js';
 import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
 import { PromptReader } from './prompt-reader.js';
 import { McpBench, call, names } from './tools/mcp/mcp-tools.fixture.js';
@@ -59,6 +61,23 @@ describe('a model that does not stop', () => {
       text: expect.stringContaining('more than 2000000 characters: ask for less, or set maxOutputTokens'),
     });
     expect(await exceeded(bench, 'modelAnswer')).toBe(MODELS.indexOf(model) + 1);
+  });
+
+  it('is left at the time limit of the call, although it sends comments all the time', async () => {
+    const server = createServer((request, response) => {
+      request.resume();
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      pour(response, Buffer.from(': keep-alive\n\n'.repeat(1_000)));
+      response.once('close', () => server.close());
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+    const config = { model: 'openai-compatible/other', baseUrl, key: 'mine', retries: 0, timeout: '1s' };
+    expect(seen(await bench.say(config)).status).toMatchObject({
+      state: FAILED,
+      text: expect.stringContaining('did not end its answer within 1 s (timeout'),
+    });
+    if (server.listening) await once(server, 'close');
   });
 
   it('fails the turn at its limits of calls and of what it gives them', async () => {

@@ -1,15 +1,20 @@
 import { TaskState } from '@baton/a2a';
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Elsewhere, endOf, turnAt } from '../../../../../test/support/agents/remote.js';
 import { MemoryJournal } from '../../../../../test/support/agents/turns.js';
+import { pour } from '../../../../../test/support/pour.js';
 
 const elsewhere = new Elsewhere();
 let server: Server;
 let url: string;
 /** What it says, one event after the other. */
 let events: { statusUpdate: object }[];
+/** Sent again and again in place of events, until its reader has left. */
+let endless: Buffer | undefined;
+let isLeft: Promise<unknown>;
 
 beforeAll(async () => {
   server = createServer((request, response) => {
@@ -17,6 +22,8 @@ beforeAll(async () => {
       if (request.method === 'GET') return response.end(JSON.stringify(card()));
       const { id } = JSON.parse(body) as { id: unknown };
       response.writeHead(200, { 'content-type': 'text/event-stream' });
+      isLeft = once(response, 'close');
+      if (endless) return pour(response, endless);
       const frames = events.map((result) => `data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`);
       return response.end(frames.join(''));
     });
@@ -66,4 +73,22 @@ describe('an agent elsewhere that gives odd ids', () => {
       expect(journal.entries).toEqual([]);
     },
   );
+});
+
+describe('an agent elsewhere that streams without end', () => {
+  it.each([
+    ['comments', ':\n\n'],
+    ['bytes of one event', 'data: x'],
+  ])('is left at the time limit of the turn: %s', async (_what, bytes) => {
+    endless = Buffer.from(bytes.repeat(bytes.startsWith('data') ? 1 : 1_000));
+    try {
+      expect(endOf(await elsewhere.run(turnAt(url, 'hi', { timeout: '1s' })))).toMatchObject({
+        state: TaskState.TASK_STATE_FAILED,
+        text: expect.stringContaining('did not end the task within 1 s (timeout)') as string,
+      });
+      await isLeft;
+    } finally {
+      endless = undefined;
+    }
+  });
 });
