@@ -3,8 +3,11 @@
 // time. The other one attacks, each attack for SECONDS (20) from ATTACKERS (4) callers; attacks with sockets and names have
 // MANY_ATTACKERS (60). The attacker has the limits that a tenant has by default, or none (LIMITS=none). CALLERS (2) of `echo`,
 // WORKERS (2). ATTACKS (beginnings of names) and DRIVERS select some (`ATTACKS=spin,flood DRIVERS=postgres`).
+// Before each attack all that earlier ones have left is canceled, and the neighbour is measured without an attack: `before` has its p50 in ms
+// and the CPU of the workers, and `times` the p50 of the remote agent in the attack, divided by it.
 // The targets on an idle machine, in every attack: p99 of `echo` below one second, p50 of the remote agent at most twice that
-// without an attack, and at most 400 MB of memory (RSS) in the API process.
+// without an attack, and at most 400 MB of memory (RSS) in the API process. The rows `machine` attack nothing: they show what busy
+// programs cost that have nothing to do with Baton.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -18,6 +21,7 @@ import { CONTENT_ATTACKS } from './attacks/content.mjs';
 import { FLOOD_ATTACKS } from './attacks/floods.mjs';
 import { HTTP_ATTACKS } from './attacks/http.mjs';
 import { HTTP2_ATTACKS } from './attacks/http2.mjs';
+import { MACHINE_LOADS } from './attacks/machine.mjs';
 import { NAME_ATTACKS } from './attacks/names.mjs';
 import { startPeer } from './attacks/peer.mjs';
 import { PEER_ATTACKS } from './attacks/peers.mjs';
@@ -38,7 +42,7 @@ const ATTACKERS = number('ATTACKERS', 4);
 const MANY_ATTACKERS = number('MANY_ATTACKERS', 60);
 const CALLERS = number('CALLERS', 2);
 const WORKERS = number('WORKERS', 2);
-/** How long the platform may rest before the next attack. */
+/** How long the neighbour is measured before an attack and after it. */
 const REST_MS = 3_000;
 
 const require = createRequire(import.meta.url);
@@ -49,6 +53,7 @@ const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /** What each attack sends, again and again. A refusal is an answer as any other. */
 const ATTACKS = {
+  ...MACHINE_LOADS,
   ...CONTENT_ATTACKS,
   ...NAME_ATTACKS,
   ...SOCKET_ATTACKS,
@@ -61,34 +66,25 @@ const ATTACKS = {
   ...FLOOD_ATTACKS,
 };
 
-/** Figures of the neighbour while `work` goes on and in the rest after it, and the CPU that each process takes, in percent of a core. */
+/** Figures of the neighbour while `work` goes on, and the CPU that each process takes, in percent of a core. */
 async function neighbour(thread, processes, work) {
   const usage = () => ({ at: performance.now(), cpu: cpuOf(processes()) });
   const before = usage();
-  const figuresOf = async (doWork) => {
-    thread.postMessage('begin');
-    await doWork();
-    const figures = once(thread, 'message');
-    thread.postMessage('end');
-    return (await figures)[0];
-  };
   let workerMegabytes = 0;
   const watch = setInterval(
     () => (workerMegabytes = Math.max(workerMegabytes, ...memoryOfWorkers(processes))),
     250,
   );
-  let after;
-  const during = await figuresOf(async () => {
-    await work();
-    after = usage();
-  });
+  thread.postMessage('begin');
+  await work();
+  const after = usage();
   clearInterval(watch);
-  const rest = await figuresOf(() => sleep(REST_MS));
-  const percent = Object.entries(after.cpu).map(([name, ms]) => [
-    name,
-    (100 * (ms - (before.cpu[name] ?? 0))) / (after.at - before.at),
-  ]);
-  return { ...during, rest, workerMegabytes, cpu: percent };
+  const figures = once(thread, 'message');
+  thread.postMessage('end');
+  const cpu = {};
+  for (const [name, ms] of Object.entries(after.cpu))
+    cpu[name] = (100 * (ms - (before.cpu[name] ?? 0))) / (after.at - before.at);
+  return { ...(await figures)[0], workerMegabytes, cpu };
 }
 
 /** Memory (RSS) of each worker in MiB. */
@@ -115,23 +111,26 @@ function cpuOf(processes) {
   return cpu;
 }
 
-function print(
-  driver,
-  name,
-  { echo, friend, hook, rest, megabytes, workerMegabytes, lagMs, awaited, cpu },
-  { answers, sent } = {},
-) {
-  const ms = (times, q) => (quantile(times, q) ?? 0).toFixed(0).padStart(7);
-  const got = [...(answers ?? [])].map(([answer, count]) => `${count}x ${answer}`).join(', ');
+/** @param rows figures before the attack, in it, and after it */
+function print(driver, name, rows, { answers, sent }) {
+  const { before, during, rest } = rows;
+  const { echo, friend, hook, megabytes, workerMegabytes, lagMs, awaited, cpu } = during;
+  const quantileOf = (times, q) => quantile(times, q) ?? 0;
+  const ms = (times, q) => quantileOf(times, q).toFixed(0).padStart(7);
+  const got = [...answers].map(([answer, count]) => `${count}x ${answer}`).join(', ');
   const columns = [echo, friend].map(
     ({ times, failed }) =>
       `${String(times.length).padStart(6)}${ms(times, 0.5)}${ms(times, 0.99)}${(times.at(-1) ?? 0).toFixed(0).padStart(7)}${String(failed).padStart(5)}`,
   );
+  const times = quantileOf(friend.times, 0.5) / quantileOf(before.friend.times, 0.5);
   const failures = rest.echo.failed + rest.friend.failed;
   const memory = [megabytes, workerMegabytes].map((each) => each.toFixed(0).padStart(5)).join('');
-  const used = cpu.map(([, percent]) => percent.toFixed(0).padStart(9)).join('');
+  const used = Object.values(cpu)
+    .map((percent) => percent.toFixed(0).padStart(9))
+    .join('');
   console.log(
-    `${driver.padEnd(9)}${name.padEnd(33)}${columns.join(' |')} |${String(hook.length).padStart(6)}${ms(hook, 0.5)}${ms(hook, 0.99)} |` +
+    `${driver.padEnd(9)}${name.padEnd(35)}${ms(before.echo.times, 0.5)}${ms(before.friend.times, 0.5)}${before.cpu.workers.toFixed(0).padStart(6)} |` +
+      `${columns.join(' |')}${times.toFixed(1).padStart(6)} |${String(hook.length).padStart(6)}${ms(hook, 0.5)}${ms(hook, 0.99)} |` +
       `${ms(rest.echo.times, 0.5)}${ms(rest.echo.times, 1)}${String(failures).padStart(5)} |${memory}${lagMs.toFixed(0).padStart(5)}${String(awaited).padStart(5)} |${used}  ${got}${sent ? `, ${sent} sent` : ''}`,
   );
   for (const each of [...echo.errors, ...friend.errors, ...rest.echo.errors]) console.log(`  ${each}`);
@@ -195,11 +194,15 @@ async function measure(driver, peer) {
   try {
     const { attacker, token } = await prepareTenants(baton, peer, friendPort);
     victim.postMessage({ url: baton.url, token, metricsUrl: baton.metricsUrl, callers: CALLERS });
-    print(driver, 'no attack', await neighbour(victim, baton.processes, () => sleep(SECONDS * 1000)));
-    for (const [name, attack] of selected()) {
+    const figuresOf = (work) => neighbour(victim, baton.processes, work);
+    const idle = { act: (a) => a.rest() };
+    for (const [name, attack] of [['no attack', idle], ...selected()]) {
+      await attacker.clear();
+      const before = await figuresOf(() => sleep(REST_MS));
       await attacker.prepare(attack);
-      const figures = await neighbour(victim, baton.processes, () => attacker.attack(attack, SECONDS));
-      print(driver, name, figures, attacker);
+      const during = await figuresOf(() => attacker.attack(attack, SECONDS));
+      const rest = await figuresOf(() => sleep(REST_MS));
+      print(driver, name, { before, during, rest }, attacker);
     }
   } finally {
     await victim.terminate();
@@ -213,7 +216,7 @@ console.log(
 );
 const columns = ' calls p50 ms p99 ms max ms fail';
 console.log(
-  `${'driver   attack'.padEnd(42)}${columns} |${columns} | hooks p50 ms p99 ms |  after max ms fail | RSS work  lag wait | CPU % api  workers services    bench  the attacker was answered`,
+  `${'driver   attack'.padEnd(44)} before friend  work |${columns} |${columns} times | hooks p50 ms p99 ms |  after max ms fail | RSS work  lag wait | CPU % api  workers services    bench  the attacker was answered`,
 );
 try {
   for (const driver of names('DRIVERS', findRedisBinary() ? ['redis', 'postgres'] : ['postgres'])) {

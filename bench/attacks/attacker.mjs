@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { over, post } from './socket-attacks.mjs';
 
 const MIB = 1_048_576;
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /** Guests reach the public agents of the attacker at these hosts. */
 export const [GUESTS, GUESTS_OF_ECHO] = ['guests.example', 'echo.example'];
@@ -198,6 +199,32 @@ export class Attacker {
     const params = { message, configuration: { returnImmediately } };
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params });
     return this.request('POST', `/agents/${agent}`, body);
+  }
+
+  /** Asks again until the answer is no refusal of a limit. @returns the JSON of the answer */
+  async accepted(method, path, value) {
+    const headers = { ...this.bearer, 'content-type': 'application/json' };
+    for (;;) {
+      const response = await fetch(this.url + path, {
+        method,
+        headers,
+        body: value && JSON.stringify(value),
+      });
+      const text = await response.text();
+      if (response.ok) return JSON.parse(text);
+      if (response.status !== 429) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+      await sleep(250);
+    }
+  }
+
+  /** Ends all that earlier attacks have left: cancels the tasks, and waits until none is at work. */
+  async clear() {
+    this.servers.rest();
+    for (let found = Infinity; found > 0;) {
+      const begun = await this.accepted('POST', '/v1/bulk-operations', { action: 'cancel', filter: {} });
+      for (let state = 'running'; state === 'running'; await sleep(250))
+        ({ state, found } = await this.accepted('GET', `/v1/bulk-operations/${begun.id}`));
+    }
   }
 
   /** Makes what an attack needs. */

@@ -6,7 +6,7 @@ import { cardOf } from './friend.mjs';
 
 const MIB = 1_048_576;
 
-/** A model provider and an MCP server that do what a hostile one would. */
+/** Model providers, MCP servers, remote agents and receivers that do what hostile ones would. */
 export async function startPeer() {
   const page = 'x'.repeat(15 * MIB);
   let isResting = false;
@@ -16,10 +16,10 @@ export async function startPeer() {
     request.on('error', () => undefined);
     response.on('error', () => undefined);
     if (isResting) return response.writeHead(503).end();
-    const [, kind, how] = /^\/(hook|remote|mcp)[/-]([a-z-]+)/.exec(request.url) ?? [];
+    const [, kind, how] = /^\/(hook|remote|mcp|model)[/-]([a-z-]+)/.exec(request.url) ?? [];
     if (kind === 'hook') return answerHook(how, body, response);
     if (kind === 'remote' && request.method === 'GET') return answerCard(request, response);
-    if (kind === 'remote' || kind === 'mcp') return misbehave(how, response);
+    if (kind !== undefined) return misbehave(how, response, body);
     if (request.url.startsWith('/mcp')) return answerMcp(body, response, page);
     const said = body.includes('newlines') ? '```' + '\n'.repeat(100_000) + 'x' : '{}';
     response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -67,7 +67,7 @@ function answerHook(how, body, response) {
 const XS = Buffer.alloc(65_536, 'x');
 
 /** What a hostile server does with a request. Each goes on until the caller has left. */
-function misbehave(how, response) {
+function misbehave(how, response, body = '') {
   const { socket } = response;
   const stream = (type, more = {}) => response.writeHead(200, { 'content-type': type, ...more });
   switch (how) {
@@ -92,6 +92,12 @@ function misbehave(how, response) {
     case 'idle-stream':
       stream('text/event-stream');
       return void response.write(': hello\n\n');
+    case 'words':
+      stream('text/event-stream');
+      return void pour(response, Buffer.from(WORD.repeat(100)));
+    case 'updates':
+      stream('text/event-stream');
+      return void pour(response, Buffer.from(updateOf(body).repeat(100)));
     case 'tiny-events':
       stream('text/event-stream');
       return void pour(response, Buffer.from('data: {}\n\n'.repeat(100)));
@@ -110,6 +116,16 @@ function misbehave(how, response) {
     default:
       throw new Error(`How is ${how}?`);
   }
+}
+
+/** An event of a model's answer. */
+const WORD = `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 0, model: 'm', choices: [{ index: 0, delta: { role: 'assistant', content: 'x' }, finish_reason: null }] })}\n\n`;
+
+/** An event of a remote agent's answer: a chunk of an artifact. @param request of JSON-RPC */
+function updateOf(request) {
+  const artifact = { artifactId: 'a', parts: [{ text: 'x' }] };
+  const artifactUpdate = { taskId: 't', contextId: 'c', artifact, append: true };
+  return `data: ${JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(request).id, result: { artifactUpdate } })}\n\n`;
 }
 
 /** Each member of gzip stands for 64 MiB. A file of gzip may have any number of them. */

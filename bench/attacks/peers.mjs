@@ -1,4 +1,4 @@
-// Attacks of bench/neighbours.mjs with remote agents and MCP servers that do what a hostile one would (peer.mjs).
+// Attacks of bench/neighbours.mjs with remote agents, MCP servers and model providers that do what a hostile one would (peer.mjs).
 const HOW = [
   'silent',
   'drip',
@@ -15,7 +15,7 @@ const HOW = [
 
 export const PEER_ATTACKS = {
   ...Object.fromEntries(
-    HOW.map((how) => [
+    [...HOW, 'updates'].map((how) => [
       `remote agent: ${how}`,
       {
         isMany: true,
@@ -32,6 +32,16 @@ export const PEER_ATTACKS = {
         prepare: (a) =>
           a.putAgent(`mcp-${how}`, { tools: { mcp: [{ name: 'desk', url: `${a.peer}/mcp-${how}` }] } }),
         act: (a) => a.send(`mcp-${how}`, 'json'),
+      },
+    ]),
+  ),
+  ...Object.fromEntries(
+    [...HOW, 'words'].map((how) => [
+      `model: ${how}`,
+      {
+        isMany: true,
+        prepare: (a) => a.putAgent(`model-${how}`, { baseUrl: `${a.peer}/model/${how}/v1` }),
+        act: (a) => a.send(`model-${how}`, 'hello'),
       },
     ]),
   ),

@@ -1,7 +1,18 @@
 // Attacks of bench/neighbours.mjs with receivers of webhooks and pushes that do what a hostile one would (peer.mjs).
 
 /** How a receiver answers, once it has answered the challenge. */
-const HOW = ['silent', 'drip', 'headers', 'hints', 'huge', 'trailers', 'redirect'];
+const HOW = [
+  'silent',
+  'drip',
+  'headers',
+  'hints',
+  'huge',
+  'trailers',
+  'redirect',
+  'tiny-chunks',
+  'comments',
+  'gzip-bomb',
+];
 
 const json = (value) => JSON.stringify(value);
 
