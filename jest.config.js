@@ -61,6 +61,8 @@ const LONGER_AT_NIGHT = [
   'e2e/undo-after-cancel',
   'e2e/waits',
   'fuzz/fuzz',
+  'isolation/isolation',
+  'isolation/rights',
 ].map((name) => `<rootDir>/test/${name}.e2e-spec.ts`);
 
 module.exports = {

@@ -16,6 +16,8 @@ export type Kind =
 /** One request in which one thing is named. */
 export interface Case {
   title: string;
+  /** What the call does, and in which version. The same at each path that does it. */
+  operation: string;
   kind: Kind;
   /** What a token needs for it. */
   scope: Scope;
@@ -30,9 +32,14 @@ export interface Case {
   prepare?: (world: World) => Promise<string>;
 }
 
+/** A path and a method. */
+export const callOf = ({ title }: Case): string => title.split(' by ')[0]!;
+
 /** The tasks of the owner. */
 export const TASKS = ['waitingTask', 'endedTask', 'workingTask'] as const;
 /** The agents that the owner alone may call. */
 export const AGENTS = ['agentSlug', 'agentId', 'installedSlug', 'installedId'] as const;
+/** The names of the owner's tenant. */
+export const TENANTS = ['tenantSlug', 'tenantId'] as const;
 /** The schedules of the owner. */
 export const SCHEDULES = ['scheduleId', 'scheduleName'] as const;

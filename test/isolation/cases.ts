@@ -5,12 +5,11 @@ import { profileFor, type RpcPath } from '../../libs/a2a/src/profiles/profile.js
 import { CARD_PATHS, MCP_PATHS, REST_ROUTES } from '../support/api/routes.js';
 import { HTTP_ROUTES, type HttpRoute } from '../../libs/a2a/src/http-routes.js';
 import type { Headers, WireRequest } from '../support/wire.js';
-import { AGENTS, type Case, type Kind, TASKS } from './case.js';
+import { AGENTS, type Case, type Kind, TASKS, TENANTS } from './case.js';
 import { httpRequestOf, METHODS, type Named } from './methods.js';
 import { restCases } from './rest-cases.js';
 import { callHeaders, message, rpc, type Twins, type World } from './world.js';
 
-const TENANTS = ['tenantSlug', 'tenantId'] as const;
 const SEND = [...TASKS, 'contextId', 'reference', 'messageId', 'idempotencyKey', 'alias'] as const;
 
 /** What each operation can name besides the agent. A new operation does not compile until it stands here. */
@@ -71,6 +70,7 @@ function methodCases(path: RpcPath, method: string): Case[] {
     const makesOwn = sends && (named || !isOneOf(TASKS, kind));
     return {
       title: `POST ${path.path} ${method} (${codec.version}) by ${kind}`,
+      operation: `${operation} (${codec.version})`,
       kind,
       scope,
       sends,
@@ -101,6 +101,7 @@ function httpCases(route: HttpRoute): Case[] {
     const request = (id: string) => httpRequest(route, kind, id, sends);
     return {
       title: `${verb} ${path} ${method} (${codec.version}) by ${kind}`,
+      operation: `${operation} (${codec.version})`,
       // The name of another tenant is refused before anybody's scopes count.
       kind,
       scope: namesTenant ? 'tasks:read' : scope,
@@ -251,6 +252,7 @@ function mcpCases(path: string): Case[] {
         };
         return {
           title: `POST ${path} ${title} by ${kind}`,
+          operation: title,
           kind,
           scope,
           sends,
@@ -266,6 +268,7 @@ function mcpCases(path: string): Case[] {
     ...calls,
     ...AGENTS.map((kind): Case => ({
       title: `POST ${path} tools/list by ${kind}`,
+      operation: 'tools/list',
       kind,
       scope: 'tasks:read',
       sends: false,
@@ -285,6 +288,7 @@ function cardCases(path: string): Case[] {
   const kinds: readonly Kind[] = path.includes(':agent') ? AGENTS : ['host'];
   return kinds.map((kind) => ({
     title: `GET ${path} by ${kind}`,
+    operation: 'card',
     kind,
     scope: 'tasks:read',
     sends: false,

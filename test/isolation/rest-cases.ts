@@ -396,6 +396,7 @@ const PREPARED: Partial<Record<Kind, Case['prepare']>> = {
 const casesOf = (method: string, title: string, described: RestRequest): Case[] =>
   described.kinds.map((kind) => ({
     title: `${title} by ${kind}`,
+    operation: title.replace('/v1/requests', '/v1/tasks'),
     kind,
     scope: described.scope,
     open: false,
