@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'pg';
 import { waitUntil } from '../../apps/local/src/services/service-process.js';
-import { createDatabase, createRedisUrl, DRIVERS } from '../support/index.js';
+import { createDatabase, createRedisUrl, DRIVERS, type TestDatabase } from '../support/index.js';
 import {
   childrenOf,
   isRunning,
@@ -41,6 +41,15 @@ describe('npm start', () => {
   const runs: LocalRun[] = [];
   const start = (more: Record<string, string> = {}): LocalRun => {
     const run = new LocalRun({ ...environment, ...more });
+    runs.push(run);
+    return run;
+  };
+  /** In a folder with a copy of .env.example, and a setting that is mistyped. */
+  const startWithDotEnv = (): LocalRun => {
+    const folder = join(home.path, '..');
+    const example = readFileSync(join(__dirname, '../../.env.example'), 'utf8');
+    writeFileSync(join(folder, '.env'), `${example}\nLIMIT_RUN_AT_ONCE=4711\n`);
+    const run = new LocalRun({ ...environment, DATABASE_URL: undefined, REDIS_URL: undefined }, folder);
     runs.push(run);
     return run;
   };
@@ -182,7 +191,7 @@ describe('npm start', () => {
     expect(processes.filter(({ pid }) => isRunning(pid))).toEqual([]);
     expect(existsSync(join(home.path, 'runtime.json'))).toBe(false);
 
-    const again = start();
+    const again = startWithDotEnv();
     await again.ready();
     expect(demo().token).toBe(before.token);
     // What was deleted stays deleted.
@@ -190,6 +199,16 @@ describe('npm start', () => {
     const { result } = await echo().call('GetTask', { id: taskId });
     expect(result).toMatchObject({ id: taskId, status: { state: 'TASK_STATE_COMPLETED' } });
     first = again;
+  });
+
+  it('works with a copy of .env.example as it is, and names a setting that is mistyped', () => {
+    const sentence = 'LIMIT_RUN_AT_ONCE is not a setting; did you mean LIMIT_RUNS_AT_ONCE?';
+    expect(first.output).toContain(`Warning: ${sentence}\n`);
+    for (const name of ['api', 'worker-1']) {
+      const log = readFileSync(join(home.path, 'logs', `${name}.log`), 'utf8');
+      expect(log.split('\n').filter((line) => line.includes(sentence))).toHaveLength(1);
+      expect(log).not.toContain('4711');
+    }
   });
 
   linuxIt('leaves nothing running when it is killed itself, and starts again', async () => {
@@ -259,96 +278,56 @@ describe('npm start', () => {
   });
 });
 
-describe('npm start with a .env', () => {
+describe('npm start with a Postgres, a Redis and agents that it is given, beside another that starts at the same time', () => {
   const home = temporaryHome();
-  const folder = join(home.path, '..');
-  afterAll(() => home.remove());
-
-  it('works with a copy of .env.example as it is, and names a setting that is mistyped', async () => {
-    const example = readFileSync(join(__dirname, '../../.env.example'), 'utf8');
-    writeFileSync(join(folder, '.env'), `${example}\nLIMIT_RUN_AT_ONCE=4711\n`);
-    const environment = { BATON_HOME: home.path, PORT: '0', DATABASE_URL: undefined, REDIS_URL: undefined };
-    const run = new LocalRun(environment, folder);
-    await run.ready();
-    run.signal('SIGTERM');
-    expect(await run.exited).toBe(0);
-
-    const sentence = 'LIMIT_RUN_AT_ONCE is not a setting; did you mean LIMIT_RUNS_AT_ONCE?';
-    expect(run.output).toContain(`Warning: ${sentence}\n`);
-    for (const name of ['api', 'worker-1']) {
-      const log = readFileSync(join(home.path, 'logs', `${name}.log`), 'utf8');
-      expect(log.split('\n').filter((line) => line.includes(sentence))).toHaveLength(1);
-      expect(log).not.toContain('4711');
-    }
-  });
-});
-
-describe('npm start with a Postgres, a Redis and agents that it is given', () => {
-  const home = temporaryHome();
+  const otherHome = temporaryHome();
   const isRedisGiven = DRIVERS.includes('redis');
-  afterAll(() => home.remove());
+  let databases: TestDatabase[];
+  let run: LocalRun;
+  let other: LocalRun;
 
-  linuxIt('starts none of its own, and as many workers as WORKERS says', async () => {
-    const database = await createDatabase();
-    const run = new LocalRun({
+  beforeAll(async () => {
+    databases = await Promise.all([createDatabase(), createDatabase()]);
+    // It finds its ports itself. Nothing that could be started is found.
+    const environment = { PORT: '0', MANAGEMENT_PORT: undefined, GRPC_PORT: undefined, PATH: '' };
+    run = new LocalRun({
+      ...environment,
       BATON_HOME: home.path,
-      PORT: '0',
       WORKERS: '2',
-      DATABASE_URL: database.url,
+      DATABASE_URL: databases[0]!.url,
       REDIS_URL: isRedisGiven ? await createRedisUrl() : '',
-      // Nothing that could be started is found.
-      PATH: '',
       BATON_AGENTS_DIR: join(__dirname, '../../examples/agents'),
     });
-    try {
-      await run.ready();
-      const programs = childrenOf(run.pid).map(
-        ({ command }) => /apps\/(\w+)\//.exec(command)?.[1] ?? command,
-      );
-      expect(programs.sort()).toEqual(['api', 'worker', 'worker']);
-      expect(['postgres', 'redis'].filter((name) => existsSync(join(home.path, name)))).toEqual([]);
-      expect(run.output).toContain('Postgres: the one of DATABASE_URL.');
-      expect(run.output.includes('Messaging: the Redis of REDIS_URL.')).toBe(isRedisGiven);
-
-      const { url, token } = JSON.parse(readFileSync(join(home.path, 'demo.json'), 'utf8')) as Demo;
-      const greeter = new RawCaller(`${url}/agents/greeter`, token);
-      const { result } = await greeter.call('SendMessage', sendParams('I am Ada'));
-      expect(JSON.stringify(result?.message)).toContain('Hello! You said: I am Ada');
-    } finally {
-      run.signal('SIGTERM');
-      expect(await run.exited).toBe(0);
-      // It is stopped by whoever has started it: `drop` fails where nothing answers.
-      await database.drop();
-    }
+    other = new LocalRun({ ...environment, BATON_HOME: otherHome.path, DATABASE_URL: databases[1]!.url });
+    await Promise.all([run.ready(), other.ready()]);
   });
-});
 
-describe('npm start beside another that starts at the same time', () => {
-  const homes = [temporaryHome(), temporaryHome()];
-  afterAll(() => homes.forEach((home) => home.remove()));
+  afterAll(async () => {
+    for (const each of [run, other]) each.signal('SIGTERM');
+    expect(await Promise.all([run.exited, other.exited])).toEqual([0, 0]);
+    // They are stopped by whoever has started them: `drop` fails where nothing answers.
+    await Promise.all(databases.map((database) => database.drop()));
+    for (const each of [home, otherHome]) each.remove();
+  });
 
-  it('finds ports of its own', async () => {
-    const databases = await Promise.all(homes.map(() => createDatabase()));
-    const runs = homes.map(
-      (home, i) =>
-        new LocalRun({
-          BATON_HOME: home.path,
-          PORT: '0',
-          MANAGEMENT_PORT: undefined,
-          GRPC_PORT: undefined,
-          DATABASE_URL: databases[i]!.url,
-          PATH: '',
-        }),
-    );
-    try {
-      await Promise.all(runs.map((run) => run.ready()));
-      const found = runs.flatMap(({ output }) => output.match(/(?<=(?:Metrics|gRPC) +\S*:)\d+/g) ?? []);
-      expect(new Set(found).size).toBe(4);
-    } finally {
-      for (const run of runs) run.signal('SIGTERM');
-      expect(await Promise.all(runs.map((run) => run.exited))).toEqual([0, 0]);
-      await Promise.all(databases.map((database) => database.drop()));
-    }
+  linuxIt('starts none of its own, and as many workers as WORKERS says', () => {
+    const programs = childrenOf(run.pid).map(({ command }) => /apps\/(\w+)\//.exec(command)?.[1] ?? command);
+    expect(programs.sort()).toEqual(['api', 'worker', 'worker']);
+    expect(['postgres', 'redis'].filter((name) => existsSync(join(home.path, name)))).toEqual([]);
+    expect(run.output).toContain('Postgres: the one of DATABASE_URL.');
+    expect(run.output.includes('Messaging: the Redis of REDIS_URL.')).toBe(isRedisGiven);
+  });
+
+  it('serves the agents of BATON_AGENTS_DIR', async () => {
+    const { url, token } = JSON.parse(readFileSync(join(home.path, 'demo.json'), 'utf8')) as Demo;
+    const greeter = new RawCaller(`${url}/agents/greeter`, token);
+    const { result } = await greeter.call('SendMessage', sendParams('I am Ada'));
+    expect(JSON.stringify(result?.message)).toContain('Hello! You said: I am Ada');
+  });
+
+  it('finds ports of its own', () => {
+    const found = [run, other].flatMap(({ output }) => output.match(/(?<=(?:Metrics|gRPC) +\S*:)\d+/g) ?? []);
+    expect(new Set(found).size).toBe(4);
   });
 });
 
