@@ -36,7 +36,7 @@ const EXTERNAL = [
   'libpg-query',
   'msgpackr-extract',
   'piscina',
-  // Whoever needs them first loads them.
+  // Loaded when they are first used.
   '@ai-sdk/*',
   '@bufbuild/*',
   '@grpc/*',

@@ -25,7 +25,8 @@ async function filesOf(folder) {
 const read = (path) => readFile(path).catch(() => undefined);
 
 const hash = createHash('sha256');
-for (const file of [...(await filesOf(HERE)), join(ROOT, 'package-lock.json')]) {
+const sources = [...(await filesOf(HERE)), ...(await filesOf(join(ROOT, 'libs/contract/src')))];
+for (const file of [...sources, join(ROOT, 'package-lock.json')]) {
   hash.update(file.slice(ROOT.length)).update(await readFile(file));
 }
 const stamp = hash.digest('hex');

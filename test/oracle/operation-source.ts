@@ -51,7 +51,7 @@ const WEIGHTS: Record<Verb, number> = {
   isSuspect: 5,
   openChildren: 1,
   dispatch: 6,
-  lookForWork: 2,
+  findWork: 2,
   reclaimExpired: 5,
   failPoisoned: 3,
   takeStaleQueued: 1,
@@ -355,7 +355,7 @@ export class OperationSource {
           reserve: { upTo: random.integer(1, 3), slots: random.integer(0, 2) },
         };
       }
-      case 'lookForWork':
+      case 'findWork':
       case 'reclaimExpired':
       case 'failPoisoned':
       case 'takeStaleQueued':

@@ -145,7 +145,7 @@ export interface Arguments {
   };
 
   // What sweeps do.
-  lookForWork: object;
+  findWork: object;
   reclaimExpired: object;
   failPoisoned: object;
   takeStaleQueued: object;

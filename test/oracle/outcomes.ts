@@ -124,7 +124,7 @@ export const OUTCOMES = {
     'refused: no capacity',
     'refused: in backoff',
   ],
-  lookForWork: ['looked'],
+  findWork: ['looked'],
   reclaimExpired: [
     'on the queue again',
     'in the backoff of its agent',

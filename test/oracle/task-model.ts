@@ -633,7 +633,7 @@ export class TaskModel {
 
   // ── What sweeps do ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  lookForWork(_: object): Result {
+  findWork(_: object): Result {
     const answer = {
       expiredRuns: this.runs.some(({ lease }) => lease === 'over'),
       staleQueuedRuns: this.runs.some((run) => isOnQueue(run) && run.isStale),

@@ -3,7 +3,14 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { Message, Role, TaskState, textPart } from '@baton/a2a';
-import { CatalogClient, Database, ScheduleStore, TaskStore, TenantStore } from '@baton/database';
+import {
+  CatalogClient,
+  Database,
+  ScheduleStore,
+  TaskStore,
+  TenantStore,
+  PLATFORM_ACTOR,
+} from '@baton/database';
 import {
   baton,
   database,
@@ -320,8 +327,11 @@ describe('tokens', () => {
       nextAt: new Date(Date.now() + 86_400_000),
     };
     const schedule = { tenantId, id: randomUUID(), owner: `token:${id}`, ...spec };
-    await store.create(schedule);
-    await store.create({ ...schedule, id: randomUUID(), name: 'of-another', owner: 'token:another' });
+    await store.create(schedule, PLATFORM_ACTOR);
+    await store.create(
+      { ...schedule, id: randomUUID(), name: 'of-another', owner: 'token:another' },
+      PLATFORM_ACTOR,
+    );
     const left = { running: { schedules: [{ name: spec.name, agent: 'echo' }] }, state: 'revoked' };
     expect(await json(`tokens revoke --tenant holder ${id}`)).toMatchObject(left);
     const { out, err } = await baton(`tokens revoke --tenant holder ${id}`);

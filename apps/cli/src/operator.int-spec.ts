@@ -1,5 +1,5 @@
 import { TENANT_SCOPES } from '@baton/a2a';
-import { Database, WorkerStore } from '@baton/database';
+import { Database, WorkerStore, PLATFORM_ACTOR } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
@@ -146,7 +146,7 @@ describe('npx baton with --url needs no database', () => {
     const { id: tenantId } = await must('tenants', 'create', 'remote-dead');
     const tokens = app.get(TokenService, { strict: false });
     const caller = { tenantId: tenantId as string, name: 'caller', scopes: [...TENANT_SCOPES] };
-    const { secret } = await tokens.issue({ ...caller, expiresAt: null });
+    const { secret } = await tokens.issue({ ...caller, expiresAt: null }, PLATFORM_ACTOR);
     const sent = await fetch(`${url}/agents/echo`, {
       method: 'POST',
       headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },

@@ -1,5 +1,13 @@
 import { agentMessage, dataPart, type Scope, TaskState, textPart } from '@baton/a2a';
-import { type ClaimedRun, Database, RunStore, type Tenant, TenantStore, WorkerStore } from '@baton/database';
+import {
+  type ClaimedRun,
+  Database,
+  RunStore,
+  type Tenant,
+  TenantStore,
+  WorkerStore,
+  PLATFORM_ACTOR,
+} from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,10 +25,15 @@ let tenant: Tenant;
 let token: string;
 const get = <T>(type: new (...args: never[]) => T): T => app.get(type, { strict: false });
 const tokenFor = async (scopes: Scope[]): Promise<string> =>
-  (await get(TokenService).issue({ tenantId: tenant.id, name: 'cli', scopes, expiresAt: null })).secret;
+  (
+    await get(TokenService).issue(
+      { tenantId: tenant.id, name: 'cli', scopes, expiresAt: null },
+      PLATFORM_ACTOR,
+    )
+  ).secret;
 
 beforeAll(async () => {
-  tenant = await get(TenantStore).create('cli');
+  tenant = await get(TenantStore).create('cli', PLATFORM_ACTOR);
   token = await tokenFor(['admin']);
 });
 

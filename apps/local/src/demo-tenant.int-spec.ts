@@ -1,6 +1,6 @@
 import { SCOPES } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
-import { CatalogClient, TenantStore } from '@baton/database';
+import { CatalogClient, TenantStore, PLATFORM_ACTOR } from '@baton/database';
 import { Client } from 'pg';
 import { createDatabase, type TestDatabase } from '../../../test/support/index.js';
 import { prepareDemo } from './demo-tenant.js';
@@ -60,7 +60,7 @@ describe('the tenant of npm start', () => {
 
   it('has the limits of every tenant, and those that the operator sets', async () => {
     expect(await prepare()).toEqual({});
-    await new TenantStore(catalog).setLimits('demo', { openStreams: 3 });
+    await new TenantStore(catalog).setLimits('demo', { openStreams: 3 }, undefined, PLATFORM_ACTOR);
     expect(await prepare()).toEqual({ openStreams: 3 });
   });
 });

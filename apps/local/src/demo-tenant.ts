@@ -1,6 +1,6 @@
 import { SCOPES } from '@baton/a2a';
 import type { Environment } from '@baton/config';
-import { CatalogClient, TenantStore, TokenStore } from '@baton/database';
+import { CatalogClient, TenantStore, TokenStore, PLATFORM_ACTOR } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { createMessaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
@@ -23,7 +23,7 @@ export async function prepareDemo(environment: Environment, home: Home): Promise
   try {
     await messaging.start(MESSAGING_MS);
     const tenants = new TenantStore(catalog);
-    const tenant = (await tenants.bySlug(SLUG)) ?? (await tenants.create(SLUG));
+    const tenant = (await tenants.bySlug(SLUG)) ?? (await tenants.create(SLUG, PLATFORM_ACTOR));
     const tokens = new TokenService(new TokenStore(catalog, environment), messaging, log, environment);
     const token = (await keptToken(tokens, home, tenant.id)) ?? (await newToken(tokens, tenant.id));
     const { modelUrl } = home.readDemo() ?? {};
@@ -46,11 +46,14 @@ async function keptToken(tokens: TokenService, home: Home, tenantId: string): Pr
 }
 
 async function newToken(tokens: TokenService, tenantId: string): Promise<string> {
-  const { secret } = await tokens.issue({
-    tenantId,
-    name: 'npm start',
-    scopes: [...SCOPES],
-    expiresAt: null,
-  });
+  const { secret } = await tokens.issue(
+    {
+      tenantId,
+      name: 'npm start',
+      scopes: [...SCOPES],
+      expiresAt: null,
+    },
+    PLATFORM_ACTOR,
+  );
   return secret;
 }

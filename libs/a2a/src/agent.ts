@@ -35,7 +35,7 @@ export interface AgentLabels {
   newest: number;
   /** Unset: no version has the label. */
   next?: NextVersion;
-  /** Why the last one lost its share by itself. Unset: it did not, or somebody has decided about it since. */
+  /** Why the last one lost its share by itself. Unset: it did not, or a user has promoted or withdrawn a version since. */
   ended?: EndedNext;
 }
 

@@ -41,7 +41,7 @@ export const SCOPES = [...TENANT_SCOPES, 'records:read', 'audit:read', 'admin'] 
 /** What a token may do. `admin` includes all others. */
 export type Scope = (typeof SCOPES)[number];
 
-/** Whoever may know of an agent may read its cards: who reads agents or tasks, or calls agents. */
+/** One of these scopes allows a caller to read the cards of agents. */
 export const CARD_SCOPES = ['agents:read', 'tasks:read', 'agents:call'] as const satisfies readonly Scope[];
 
 /** Throws `forbidden`, naming what is missing, unless the caller has `admin` or one of the scopes that are `enough`. */
@@ -96,7 +96,7 @@ export const ownTasks = ({ principal }: Pick<Reacher, 'principal'>): OwnTasks =>
 export const visibleTasks = (caller: Reacher): OwnTasks | undefined =>
   has(caller, 'tasks:read') ? undefined : ownTasks(caller);
 
-/** The tasks that a caller may continue and cancel; undefined = all of its tenant. Nobody acts on a task unseen. */
+/** The tasks that a caller may continue and cancel; undefined = all of its tenant. A caller can only act on tasks that it can read. */
 export const writableTasks = (caller: Reacher): OwnTasks | undefined =>
   has(caller, 'tasks:read') && has(caller, 'tasks:write') ? undefined : ownTasks(caller);
 

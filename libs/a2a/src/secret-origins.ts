@@ -65,7 +65,7 @@ export const defaultOrigins = (name: string): string[] => {
 
 /**
  * Whether a secret may be sent to a destination. A program must begin with the words of the entry.
- * @param origins null: an earlier release stored the secret and nobody has set its origins, so it may go anywhere
+ * @param origins null: an earlier release stored the secret, and its origins were never set, so it may go anywhere
  */
 export const mayReceive = (origins: readonly string[] | null, destination: string): boolean =>
   origins === null ||

@@ -1,5 +1,5 @@
 /**
- * The access token with which a user of an issuer has sent a message. It may go to this issuer and to nobody else. It is in no log, no JSON and
+ * The access token with which a user of an issuer has sent a message. It may go to this issuer alone. It is in no log, no JSON and
  * no queue, and is never stored.
  */
 export class SubjectToken {

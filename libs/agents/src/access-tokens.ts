@@ -38,7 +38,7 @@ export interface SignedInCall {
 /** The sign-ins of a tenant and its callers at servers that its agents call. The platform binds it. */
 export abstract class AccessTokens {
   /**
-   * An access token, which must never be shown. Undefined: nobody is signed in. Rejects with an Error whose message is for the tenant
+   * An access token, which must never be shown. Undefined: there is no sign-in. Rejects with an Error whose message is for the tenant
    * if it can't be had for now.
    * @param refused the server has refused this one
    */
@@ -50,7 +50,7 @@ export abstract class AccessTokens {
 
   /**
    * Records a call in the audit log before it is sent. The record is durable when this resolves.
-   * @returns false: nobody is signed in, so the call must not be sent
+   * @returns false: there is no sign-in, so the call must not be sent
    */
   abstract noteCall(holder: TokenHolder, request: AccessTokenRequest, call: SignedInCall): Promise<boolean>;
 

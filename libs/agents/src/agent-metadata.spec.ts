@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { fromAgent } from './agent-metadata.js';
-import { type AgentOutput, artifactChunk, status, textPart } from './agent-runtime.js';
+import { type AgentOutput, artifactChunk, status, plainTextPart } from './agent-runtime.js';
 import { firstTurn } from '../../../test/support/agents/turns.js';
 
 const turn = firstTurn('hi');
@@ -15,7 +15,7 @@ const FORGED = {
 };
 const metadata = { ...REPORTED, ...FORGED, mine: 1, 'batonic.x': 2 };
 const own = { ...REPORTED, mine: 1, 'batonic.x': 2 };
-const part = { ...textPart('x'), metadata: FORGED };
+const part = { ...plainTextPart('x'), metadata: FORGED };
 
 /** All metadata in an output. */
 function metadataOf(output: AgentOutput): unknown[] {

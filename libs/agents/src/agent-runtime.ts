@@ -133,12 +133,12 @@ export interface TurnSecrets {
    */
   get(name: string, destinations: readonly string[]): Promise<string | undefined>;
   /**
-   * An access token for a server. It must never be shown. Undefined: nobody is signed in there. Rejects with an Error whose message is
+   * An access token for a server. It must never be shown. Undefined: there is no sign-in. Rejects with an Error whose message is
    * for the tenant if it can't be had for now.
    * @param refused the server has refused this one: another one is wanted
    */
   accessToken(request: AccessTokenRequest, refused?: string): Promise<string | undefined>;
-  /** Records a call in the audit log before it is sent. @returns false: nobody is signed in, so it must not be sent */
+  /** Records a call in the audit log before it is sent. @returns false: there is no sign-in, so the call must not be sent */
   noteCall(request: AccessTokenRequest, call: SignedInCall): Promise<boolean>;
   /** The server has refused an access token that is new: the sign-in is over. */
   refuseAccessToken(request: AccessTokenRequest, refused: string): Promise<void>;
@@ -222,16 +222,16 @@ export function turnNumber(turn: Turn): number {
   return 1 + historyBefore(turn).filter(({ role }) => role === Role.ROLE_USER).length;
 }
 
-/** Creates a text part. */
-export const textPart = (text: string): Part => ({
+/** A text part of an agent's output, with the media type `text/plain`. */
+export const plainTextPart = (text: string): Part => ({
   content: { $case: 'text', value: text },
   metadata: undefined,
   filename: '',
   mediaType: 'text/plain',
 });
 
-/** Creates a data part with a JSON value. */
-export const dataPart = (value: unknown): Part => ({
+/** A data part of an agent's output with a JSON value, and the media type `application/json`. */
+export const jsonPart = (value: unknown): Part => ({
   content: { $case: 'data', value },
   metadata: undefined,
   filename: '',
@@ -249,7 +249,7 @@ export const filePart = (filename: string, mediaType: string, value: Buffer): Pa
 /** Creates a status of the turn's task, with an optional message to the caller. */
 export function status(turn: Turn, state: TaskState, said?: string | Part[]): AgentOutput {
   const { id: taskId, contextId } = turn.task;
-  const parts = typeof said === 'string' ? [textPart(said)] : said;
+  const parts = typeof said === 'string' ? [plainTextPart(said)] : said;
   const message = parts && statusMessage(turn, parts);
   const timestamp = clock.date().toISOString();
   return {

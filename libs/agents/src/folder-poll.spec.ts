@@ -65,6 +65,16 @@ describe('the poll of the folders of agents', () => {
     expect((await look()).sort()).toEqual(['keeper', 'third']);
   });
 
+  it('finds a removed agent again when its folder comes back with the same files', async () => {
+    rmSync(join(directory, 'other'), { recursive: true });
+    await look();
+    expect(await look()).toEqual(['other']);
+    expect(await look()).toEqual([]);
+    write('other/index.mjs', 'other');
+    await look();
+    expect(await look()).toEqual(['other']);
+  });
+
   it('leaves out what an agent may have written itself, unless it runs a copy of its files', async () => {
     const look = () => poll.look(() => false);
     write('keeper/state.json', '{}');

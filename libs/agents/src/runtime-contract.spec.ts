@@ -3,7 +3,7 @@ import { Logger, Metrics } from '@baton/telemetry';
 import { AgentEvent, type AgentExecutor } from '@a2a-js/sdk/server';
 import { RemoteAgent } from '../../../test/support/remote-agent/remote-agent.js';
 import { Outbound } from '@baton/outbound';
-import { type AgentOutput, artifactChunk, completed, textPart, type Turn } from './agent-runtime.js';
+import { type AgentOutput, artifactChunk, completed, plainTextPart, type Turn } from './agent-runtime.js';
 import { type AgentRuntime, RuntimeTable } from './runtime-table.js';
 import type { GuardedTurn } from './secret-guard.js';
 import { stepsOf } from './author/steps-of.js';
@@ -35,7 +35,7 @@ class ChunkExecutor implements AgentExecutor {
     for (let i = 0; i < 5 && !this.canceled; i++) {
       publish(
         bus,
-        artifactChunk(turn, { artifactId: 'a', name: 'a', parts: [textPart('x')] }, { append: i > 0 }),
+        artifactChunk(turn, { artifactId: 'a', name: 'a', parts: [plainTextPart('x')] }, { append: i > 0 }),
       );
       await Promise.resolve();
     }
@@ -59,7 +59,7 @@ class StepExecutor implements AgentExecutor {
       const text = await stepsOf(request).step('chunk', () => `x${i}`);
       publish(
         bus,
-        artifactChunk(turn, { artifactId: 'a', name: 'a', parts: [textPart(text)] }, { append: i > 0 }),
+        artifactChunk(turn, { artifactId: 'a', name: 'a', parts: [plainTextPart(text)] }, { append: i > 0 }),
       );
     }
     publish(bus, completed(turn));

@@ -12,7 +12,7 @@ import {
   completed,
   filePart,
   status,
-  textPart,
+  plainTextPart,
   type Turn,
 } from './agent-runtime.js';
 import type { GuardedTurn } from './secret-guard.js';
@@ -64,7 +64,7 @@ describe('the output of a turn', () => {
     texts.map((text, i) =>
       artifactChunk(
         turn,
-        { artifactId: 'a', name: 'a', parts: [textPart(text)] },
+        { artifactId: 'a', name: 'a', parts: [plainTextPart(text)] },
         { append: i > 0, lastChunk: isClosed && i === texts.length - 1 },
       ),
     );
@@ -73,7 +73,11 @@ describe('the output of a turn', () => {
     const turn = await turnThatRead(SECRET);
     const data = { [spelling]: [spelling, { deep: `${spelling}${spelling}` }] };
     const file = filePart(spelling, 'text/plain', Buffer.from(`a ${spelling} b`));
-    const artifact = { artifactId: spelling, name: spelling, parts: [textPart(`x ${spelling} y`), file] };
+    const artifact = {
+      artifactId: spelling,
+      name: spelling,
+      parts: [plainTextPart(`x ${spelling} y`), file],
+    };
     const outputs = [
       artifactChunk(turn, { ...artifact, metadata: data }),
       status(turn, TaskState.TASK_STATE_WORKING, `so ${spelling} it is`),
@@ -101,8 +105,8 @@ describe('the output of a turn', () => {
 
   it('has none of a secret in several parts of one message or chunk', async () => {
     const turn = await turnThatRead(SECRET);
-    const halves = [SECRET.slice(0, 9), SECRET.slice(9)].map(textPart);
-    const chunk = artifactChunk(turn, { artifactId: 'a', name: 'a', parts: [...halves, textPart('!')] });
+    const halves = [SECRET.slice(0, 9), SECRET.slice(9)].map(plainTextPart);
+    const chunk = artifactChunk(turn, { artifactId: 'a', name: 'a', parts: [...halves, plainTextPart('!')] });
     const shown = await outputsOf(turn, from([chunk, status(turn, TaskState.TASK_STATE_FAILED, halves)]));
     expectNoSecret(shown);
     expect(JSON.stringify(shown)).not.toContain(SECRET.slice(9, 20));

@@ -15,7 +15,7 @@ import {
   type AgentOutput,
   ArtifactOutput,
   artifactChunk,
-  textPart,
+  plainTextPart,
   type Turn,
   type TurnConsole,
   type TurnJournal,
@@ -171,7 +171,7 @@ class HeldTexts {
     else if (held !== '') this.held.set(artifactId, { text: held, artifact: { artifactId, name } });
     if (parts.length === 0 && update.artifact.parts.length > 0) {
       if (update.append && !update.lastChunk) return;
-      parts.push(textPart(''));
+      parts.push(plainTextPart(''));
     }
     yield { $case: 'artifactUpdate', value: { ...clean, artifact: { ...artifact, parts } } };
   }
@@ -179,7 +179,7 @@ class HeldTexts {
   /** The held back rest, at the end of the output. */
   *flush(turn: Turn, redactor: Redactor): Generator<AgentOutput> {
     for (const { text, artifact } of this.held.values()) {
-      const parts = [textPart(redactor.text(text))];
+      const parts = [plainTextPart(redactor.text(text))];
       yield artifactChunk(turn, { ...artifact, parts }, { append: true, lastChunk: false });
     }
     this.held.clear();
@@ -214,7 +214,7 @@ function addText(parts: Part[], text: string): void {
   const last = parts.at(-1);
   if (last?.content?.$case === 'text') {
     parts[parts.length - 1] = { ...last, content: { ...last.content, value: last.content.value + text } };
-  } else parts.push(textPart(text));
+  } else parts.push(plainTextPart(text));
 }
 
 /** Removes values that are spread over several parts of a message or of a whole artifact. */

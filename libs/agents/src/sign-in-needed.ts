@@ -1,11 +1,11 @@
 import { isOfCaller } from '@baton/a2a';
 import type { AccessTokenRequest } from './access-tokens.js';
 
-/** Nobody is signed in at a server that an agent calls, or with too few scopes. The message is for the callers of the agent: a clause. */
+/** The sign-in at a server that an agent calls is missing, or lacks scopes. The message is for callers of the agent: a clause. */
 export class SignInNeeded extends Error {
   override readonly name = 'SignInNeeded';
 
-  /** @param missing scopes that the sign-in lacks, and `request` asks for. Unset: nobody is signed in */
+  /** @param missing scopes that the sign-in lacks, and `request` asks for. Unset: there is no sign-in */
   constructor(
     readonly request: AccessTokenRequest,
     readonly missing?: readonly string[],

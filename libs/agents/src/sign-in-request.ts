@@ -1,5 +1,5 @@
 import { type Part, TaskState, type TaskStatus, textOf } from '@baton/a2a';
-import { dataPart, textPart } from './agent-runtime.js';
+import { jsonPart, plainTextPart } from './agent-runtime.js';
 import type { SignInOffer } from './access-tokens.js';
 import type { SignInNeeded } from './sign-in-needed.js';
 
@@ -18,7 +18,7 @@ export function signInParts(reason: string, { link, forMs }: SignInOffer): Part[
   const text =
     `${reason}. To sign in, open ${link} in your browser within ${hours} hours. The task then goes on by itself. ` +
     'Do not open the link for somebody else.';
-  return [textPart(text), dataPart({ [KEY]: { url: link, reason } })];
+  return [plainTextPart(text), jsonPart({ [KEY]: { url: link, reason } })];
 }
 
 /** Why a task waits for a sign-in. Undefined: it does not, or not as agents of Baton do. */

@@ -1,6 +1,6 @@
 /**
- * What the console and the command line share: the types of the REST API, how a trace is shown, and what was
- * asked and answered. `generate.mjs` makes the types from
+ * What the console and the command line share: the types of the REST API, how a trace is shown, what was
+ * asked and answered, and the lines of the fields of an agent file. `generate.mjs` makes the types from
  * the OpenAPI documents of the compiled routes, so neither program can read a member that the API does not send.
  */
 import type { components as OperatorComponents } from './generated/operators.js';
@@ -20,6 +20,7 @@ export * from './questions/given-answers.js';
 export * from './questions/question-fields.js';
 export * from './trace/filter-rows.js';
 export * from './trace/trace-rows.js';
+export * from './yaml/yaml-source.js';
 
 /** A wrong field of a request, as the errors of both APIs list it in `error.fields`. */
 export interface WrongField {

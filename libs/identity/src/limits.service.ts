@@ -113,7 +113,7 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
       .map((tenant) => ({ tenantId: tenant.id, limits: this.inForce(tenant) }));
   }
 
-  /** Tenants that keep all their ended tasks because an earlier release has made them, and nobody has set a retention. */
+  /** Tenants of an earlier release without a retention: they keep all their ended tasks. */
   async withoutRetention(): Promise<string[]> {
     if (this.environment.isRetentionSet) return [];
     const tenants = await this.tenants.list();

@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '@baton/database';
 import { ProtocolError } from '@baton/a2a';
 import type { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
@@ -43,7 +44,7 @@ afterEach(() => {
 async function caller(
   expiresAt: Date | null = null,
 ): Promise<{ caller: Caller; id: string; secret: string }> {
-  const issued = await service.issue({ tenantId: 'acme', name: 'ci', scopes: [], expiresAt });
+  const issued = await service.issue({ tenantId: 'acme', name: 'ci', scopes: [], expiresAt }, PLATFORM_ACTOR);
   const verification = await service.verify(issued.secret);
   if (!verification.ok) throw new Error(verification.reason);
   return { caller: verification.caller, id: issued.token.id, secret: issued.secret };
@@ -65,7 +66,7 @@ describe('open calls', () => {
   it('end at once, and once, when the token is revoked; those of other tokens go on', async () => {
     const [ours, theirs] = [await caller(), await caller()];
     const [mine, others] = [calls(ours.caller, 3), calls(theirs.caller)];
-    await service.revoke('acme', ours.id);
+    await service.revoke('acme', ours.id, PLATFORM_ACTOR);
     await answered();
     expect(mine.reasons).toEqual(Array(3).fill('unauthenticated: the token was revoked'));
     await jest.advanceTimersByTimeAsync(5_000);
@@ -99,7 +100,7 @@ describe('open calls', () => {
     calls({ ...ours.caller, tenantId: 'other' });
     const { reasons } = calls(theirs.caller);
     const reads = read();
-    await service.revoke('acme', theirs.id);
+    await service.revoke('acme', theirs.id, PLATFORM_ACTOR);
     await answered();
     expect(reasons).toEqual(['unauthenticated: the token was revoked']);
     expect(reads.mock.calls).toEqual([[[theirs.caller.credential]]]);
@@ -130,12 +131,12 @@ describe('open calls', () => {
 
   it('end when the token loses a scope that it had, not when it gains one', async () => {
     const { caller: of, id } = await caller();
-    await service.change('acme', id, { scopes: ['agents:call', 'tasks:read'] });
+    await service.change('acme', id, { scopes: ['agents:call', 'tasks:read'] }, PLATFORM_ACTOR);
     const { reasons } = calls({ ...of, scopes: ['agents:call'] });
-    await service.change('acme', id, { scopes: ['admin'] });
+    await service.change('acme', id, { scopes: ['admin'] }, PLATFORM_ACTOR);
     await jest.advanceTimersByTimeAsync(1_000);
     expect(reasons).toEqual([]);
-    await service.change('acme', id, { scopes: ['tasks:read'] });
+    await service.change('acme', id, { scopes: ['tasks:read'] }, PLATFORM_ACTOR);
     await answered();
     expect(reasons).toEqual([expect.stringMatching(/^unauthenticated: the token has fewer rights now/)]);
   });
@@ -143,7 +144,7 @@ describe('open calls', () => {
   it('end with the secret before a rotation', async () => {
     const { caller: of, id } = await caller();
     const { reasons } = calls(of);
-    await service.rotate('acme', id, { overlapMs: 2_000 });
+    await service.rotate('acme', id, { overlapMs: 2_000 }, PLATFORM_ACTOR);
     await jest.advanceTimersByTimeAsync(1_500);
     expect(reasons).toEqual([]);
     await jest.advanceTimersByTimeAsync(1_500);
@@ -185,7 +186,7 @@ describe('open calls', () => {
     const { caller: of, id } = await caller();
     const { reasons } = calls(of);
     const reads = read().mockRejectedValue(new Error('away'));
-    await service.revoke('acme', id);
+    await service.revoke('acme', id, PLATFORM_ACTOR);
     await jest.advanceTimersByTimeAsync(3_000);
     expect(reasons).toEqual([]);
     reads.mockRestore();
@@ -203,8 +204,8 @@ describe('open calls', () => {
       await held;
       return found;
     });
-    await service.revoke('acme', other.id);
-    await service.revoke('acme', one.id);
+    await service.revoke('acme', other.id, PLATFORM_ACTOR);
+    await service.revoke('acme', one.id, PLATFORM_ACTOR);
     reads.mockRestore();
     go();
     await answered();

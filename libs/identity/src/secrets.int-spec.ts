@@ -5,6 +5,7 @@ import {
   SecretStore,
   TenantStore,
   webhookSecretName,
+  PLATFORM_ACTOR,
 } from '@baton/database';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from 'pg';
@@ -27,7 +28,10 @@ beforeAll(async () => {
   catalog = new CatalogClient(database.url);
   store = new SecretStore(catalog);
   const tenants = new TenantStore(catalog);
-  [acme, other] = [(await tenants.create('acme')).id, (await tenants.create('other')).id];
+  [acme, other] = [
+    (await tenants.create('acme', PLATFORM_ACTOR)).id,
+    (await tenants.create('other', PLATFORM_ACTOR)).id,
+  ];
 });
 afterEach(() => sql('DELETE FROM secrets'));
 afterAll(async () => {
@@ -49,7 +53,7 @@ async function sql(text: string): Promise<Record<string, unknown>[]> {
 
 describe('secrets', () => {
   it('are set, read, listed without their values, replaced and removed', async () => {
-    const info = await secrets(one).set(acme, 'openai', VALUE);
+    const info = await secrets(one).set(acme, 'openai', VALUE, undefined, PLATFORM_ACTOR);
     expect(info).toEqual({
       name: 'openai',
       keyId: expect.stringMatching(/^[\da-f]{12}$/) as string,
@@ -59,14 +63,14 @@ describe('secrets', () => {
     });
     expect(await secrets(one).get(acme, 'openai', [])).toBe(VALUE);
     expect(await secrets(one).list(acme)).toEqual([info]);
-    const again = await secrets(one).set(acme, 'openai', 'newer');
+    const again = await secrets(one).set(acme, 'openai', 'newer', undefined, PLATFORM_ACTOR);
     expect(again.createdAt).toEqual(info.createdAt);
     expect(again.updatedAt.getTime()).toBeGreaterThanOrEqual(info.updatedAt.getTime());
     expect(await secrets(one).get(acme, 'openai', [])).toBe('newer');
-    expect([await secrets(one).remove(acme, 'openai'), await secrets(one).remove(acme, 'openai')]).toEqual([
-      true,
-      false,
-    ]);
+    expect([
+      await secrets(one).remove(acme, 'openai', PLATFORM_ACTOR),
+      await secrets(one).remove(acme, 'openai', PLATFORM_ACTOR),
+    ]).toEqual([true, false]);
     expect(await secrets(one).get(acme, 'openai', [])).toBeUndefined();
   });
 
@@ -75,7 +79,7 @@ describe('secrets', () => {
       `INSERT INTO secrets (tenant_id, name, key_id, nonce, ciphertext)
        SELECT '${acme}', 'secret-' || n, 'k', '', '' FROM generate_series(1, 999) n`,
     );
-    const set = (name: string) => secrets(one).set(acme, name, VALUE);
+    const set = (name: string) => secrets(one).set(acme, name, VALUE, undefined, PLATFORM_ACTOR);
     const outcomes = await Promise.allSettled([set('one'), set('two'), set('three')]);
     const refused = outcomes.filter((each) => each.status === 'rejected');
     expect(refused).toHaveLength(2);
@@ -87,21 +91,23 @@ describe('secrets', () => {
       });
     }
     expect(await set('secret-1')).toMatchObject({ name: 'secret-1' });
-    expect(await secrets(one).set(other, 'one', VALUE)).toMatchObject({ name: 'one' });
+    expect(await secrets(one).set(other, 'one', VALUE, undefined, PLATFORM_ACTOR)).toMatchObject({
+      name: 'one',
+    });
   });
 
   it('are listed by name page by page', async () => {
-    for (const name of ['c', 'a', 'b']) await secrets(one).set(acme, name, VALUE);
-    await secrets(one).set(other, 'aa', VALUE);
+    for (const name of ['c', 'a', 'b']) await secrets(one).set(acme, name, VALUE, undefined, PLATFORM_ACTOR);
+    await secrets(one).set(other, 'aa', VALUE, undefined, PLATFORM_ACTOR);
     const names = async (limit: number, after?: string) =>
       (await secrets(one).list(acme, { limit, after })).map(({ name }) => name);
     expect(await names(2)).toEqual(['a', 'b']);
-    await secrets(one).remove(acme, 'b');
+    await secrets(one).remove(acme, 'b', PLATFORM_ACTOR);
     expect([await names(2, 'b'), await names(2, 'c')]).toEqual([['c'], []]);
   });
 
   it('are nowhere in the database in the clear', async () => {
-    await secrets(one).set(acme, 'openai', VALUE);
+    await secrets(one).set(acme, 'openai', VALUE, undefined, PLATFORM_ACTOR);
     const [row] = await sql('SELECT row_to_json(s)::text AS row, ciphertext FROM secrets s');
     expect(row!.row).not.toContain('hunter2');
     expect(String(row!.row)).not.toContain(Buffer.from('hunter2').toString('hex'));
@@ -109,10 +115,10 @@ describe('secrets', () => {
   });
 
   it('of one tenant are none of another’s, not even when the row is copied to it', async () => {
-    await secrets(one).set(acme, 'openai', VALUE);
+    await secrets(one).set(acme, 'openai', VALUE, undefined, PLATFORM_ACTOR);
     expect(await secrets(one).get(other, 'openai', [])).toBeUndefined();
     expect(await secrets(one).list(other)).toEqual([]);
-    expect(await secrets(one).remove(other, 'openai')).toBe(false);
+    expect(await secrets(one).remove(other, 'openai', PLATFORM_ACTOR)).toBe(false);
     await sql(`INSERT INTO secrets SELECT '${other}', name, key_id, nonce, ciphertext FROM secrets`);
     await expect(secrets(one).get(other, 'openai', [])).rejects.toThrow(
       'The secret "openai" cannot be decrypted: it was changed in the database or copied from another place',
@@ -125,19 +131,21 @@ describe('secrets', () => {
   it.each(['', ' x', '.hidden', 'a/b', 'x'.repeat(129), 'ü'])(
     'have names that can be typed: not "%s"',
     async (name) => {
-      await expect(secrets(one).set(acme, name, VALUE)).rejects.toThrow(
+      await expect(secrets(one).set(acme, name, VALUE, undefined, PLATFORM_ACTOR)).rejects.toThrow(
         'The name of the secret is not valid: use 1 to 128',
       );
     },
   );
 
   it('have values of 1 to 65536 bytes', async () => {
-    await expect(secrets(one).set(acme, 'empty', '')).rejects.toThrow(
+    await expect(secrets(one).set(acme, 'empty', '', undefined, PLATFORM_ACTOR)).rejects.toThrow(
       '"empty" has 0 bytes: give it 1 to 65536',
     );
-    await expect(secrets(one).set(acme, 'long', 'x'.repeat(65_537))).rejects.toThrow('has 65537 bytes');
+    await expect(
+      secrets(one).set(acme, 'long', 'x'.repeat(65_537), undefined, PLATFORM_ACTOR),
+    ).rejects.toThrow('has 65537 bytes');
     const longest = 'x'.repeat(65_536);
-    await secrets(one).set(acme, 'longest', longest);
+    await secrets(one).set(acme, 'longest', longest, undefined, PLATFORM_ACTOR);
     expect(await secrets(one).get(acme, 'longest', [])).toBe(longest);
   });
 });
@@ -148,8 +156,8 @@ describe('the origins of a secret', () => {
   const originsOf = async () => (await secrets(one).list(acme)).map(({ origins }) => origins);
 
   it('are those of the provider for a secret with its name, and none for others', async () => {
-    await secrets(one).set(acme, 'crm', VALUE);
-    await secrets(one).set(acme, 'openai', VALUE);
+    await secrets(one).set(acme, 'crm', VALUE, undefined, PLATFORM_ACTOR);
+    await secrets(one).set(acme, 'openai', VALUE, undefined, PLATFORM_ACTOR);
     expect(await originsOf()).toEqual([[], [OPENAI]]);
     expect(await get('openai', OPENAI)).toBe(VALUE);
     await expect(get('openai', OPENAI, 'https://evil.example')).rejects.toThrow(
@@ -160,8 +168,14 @@ describe('the origins of a secret', () => {
   });
 
   it('are set with the value or alone, and stay when the value is replaced', async () => {
-    await secrets(one).set(acme, 'crm', 'first', ['https://CRM.example:443/', 'stdio:npx  -y @acme/crm']);
-    await secrets(one).set(acme, 'crm', VALUE);
+    await secrets(one).set(
+      acme,
+      'crm',
+      'first',
+      ['https://CRM.example:443/', 'stdio:npx  -y @acme/crm'],
+      PLATFORM_ACTOR,
+    );
+    await secrets(one).set(acme, 'crm', VALUE, undefined, PLATFORM_ACTOR);
     expect(await originsOf()).toEqual([['https://crm.example', 'stdio:npx -y @acme/crm']]);
     expect(await get('crm', 'https://crm.example', 'stdio:npx -y @acme/crm --read-only')).toBe(VALUE);
     for (const other of [
@@ -171,25 +185,27 @@ describe('the origins of a secret', () => {
       'stdio:npx',
     ])
       await expect(get('crm', other)).rejects.toThrow('may not be sent');
-    expect(await secrets(one).setOrigins(acme, 'crm', [])).toMatchObject({ origins: [] });
+    expect(await secrets(one).setOrigins(acme, 'crm', [], PLATFORM_ACTOR)).toMatchObject({ origins: [] });
     await expect(get('crm', 'https://crm.example')).rejects.toThrow('may not be sent');
     for (const name of ['none', 'not\0a name', '../x'])
-      expect(await secrets(one).setOrigins(acme, name, [])).toBeUndefined();
-    expect(await secrets(one).setOrigins(other, 'crm', ['https://evil.example'])).toBeUndefined();
+      expect(await secrets(one).setOrigins(acme, name, [], PLATFORM_ACTOR)).toBeUndefined();
+    expect(
+      await secrets(one).setOrigins(other, 'crm', ['https://evil.example'], PLATFORM_ACTOR),
+    ).toBeUndefined();
     expect(await originsOf()).toEqual([[]]);
   });
 
   it('were not known to an earlier release: its secrets go anywhere until they are set', async () => {
-    await secrets(one).set(acme, 'openai', VALUE);
+    await secrets(one).set(acme, 'openai', VALUE, undefined, PLATFORM_ACTOR);
     await sql('UPDATE secrets SET origins = NULL');
     expect(await get('openai', 'https://gateway.example')).toBe(VALUE);
-    expect((await secrets(one).set(acme, 'openai', 'next')).origins).toBeNull();
-    await secrets(one).setOrigins(acme, 'openai', [OPENAI]);
+    expect((await secrets(one).set(acme, 'openai', 'next', undefined, PLATFORM_ACTOR)).origins).toBeNull();
+    await secrets(one).setOrigins(acme, 'openai', [OPENAI], PLATFORM_ACTOR);
     await expect(get('openai', 'https://gateway.example')).rejects.toThrow('may not be sent');
   });
 
   it('stay with a rotation of the master key', async () => {
-    await secrets(one).set(acme, 'crm', VALUE, ['https://crm.example']);
+    await secrets(one).set(acme, 'crm', VALUE, ['https://crm.example'], PLATFORM_ACTOR);
     await secrets(two, one).rotate();
     expect(await secrets(two).get(acme, 'crm', ['https://crm.example'])).toBe(VALUE);
     expect(await originsOf()).toEqual([['https://crm.example']]);
@@ -206,7 +222,7 @@ describe('the origins of a secret', () => {
     'https://crm.example?x',
     'stdio:a\nb',
   ])('are refused by their place: %s', async (text) => {
-    const set = secrets(one).set(acme, 'crm', VALUE, ['https://crm.example', text]);
+    const set = secrets(one).set(acme, 'crm', VALUE, ['https://crm.example', text], PLATFORM_ACTOR);
     await expect(set).rejects.toMatchObject({
       field: 'origins[1]',
       message: expect.stringContaining('must be scheme, host and port') as string,
@@ -236,7 +252,7 @@ describe('a rotation', () => {
       `INSERT INTO webhooks (tenant_id, id, url, created_by, key_id, nonce, ciphertext)
        VALUES ('${acme}', '${task}', 'https://x.example', 'test', ${columns(webhook)})`,
     );
-    await secrets(one).set(acme, 'openai', VALUE);
+    await secrets(one).set(acme, 'openai', VALUE, undefined, PLATFORM_ACTOR);
     expect(await secrets(two, one).rotate(1)).toMatchObject({ rotated: 3, failures: [] });
     const read = async (table: string) =>
       (await sql(`SELECT key_id AS "keyId", nonce, ciphertext FROM ${table}`))[0] as unknown as SealedSecret;
@@ -250,7 +266,8 @@ describe('a rotation', () => {
   const fill = async (count: number): Promise<string[]> => {
     const names = Array.from({ length: count }, (_, i) => `s${i}`);
     for (const name of names)
-      for (const tenant of [acme, other]) await secrets(one).set(tenant, name, `${tenant}/${name}`);
+      for (const tenant of [acme, other])
+        await secrets(one).set(tenant, name, `${tenant}/${name}`, undefined, PLATFORM_ACTOR);
     return names;
   };
 
@@ -259,7 +276,7 @@ describe('a rotation', () => {
     expect(await secrets(two, one).rotate(3)).toEqual({
       rotated: 14,
       failures: [],
-      keyId: (await secrets(two, one).set(acme, 'new', VALUE)).keyId,
+      keyId: (await secrets(two, one).set(acme, 'new', VALUE, undefined, PLATFORM_ACTOR)).keyId,
     });
     for (const name of names)
       for (const tenant of [acme, other]) {
@@ -290,7 +307,8 @@ describe('a rotation', () => {
       let left = times;
       jest.spyOn(store, 'replace').mockImplementation(async (...args) => {
         // Between its reading and its writing.
-        if (args[0].tenantId === acme && left-- > 0) await secrets(one).set(acme, 's0', 'set meanwhile');
+        if (args[0].tenantId === acme && left-- > 0)
+          await secrets(one).set(acme, 's0', 'set meanwhile', undefined, PLATFORM_ACTOR);
         return replace(...args);
       });
     };
@@ -313,12 +331,18 @@ describe('a rotation', () => {
       const rows = await list(...args);
       // A process that still has only the old key, in the range that is done.
       pages += 1;
-      if (pages === 4) await secrets(one).set(acme, 'a-first', 'set behind it');
+      if (pages === 4) await secrets(one).set(acme, 'a-first', 'set behind it', undefined, PLATFORM_ACTOR);
       return rows;
     });
     const load = (async () => {
       for (const [i, name] of names.entries())
-        await secrets(...(i % 2 ? [two, one] : [one])).set(other, name, `new ${name}`);
+        await secrets(...(i % 2 ? [two, one] : [one])).set(
+          other,
+          name,
+          `new ${name}`,
+          undefined,
+          PLATFORM_ACTOR,
+        );
     })();
     const [{ failures }] = await Promise.all([secrets(two, one).rotate(2), load]);
     jest.restoreAllMocks();
@@ -334,8 +358,8 @@ describe('a rotation', () => {
 
   it('leaves what it can not read as it is, says why, and does the rest', async () => {
     const three = randomBytes(32);
-    await secrets(three).set(acme, 'foreign', VALUE);
-    await secrets(one).set(acme, 'mine', VALUE);
+    await secrets(three).set(acme, 'foreign', VALUE, undefined, PLATFORM_ACTOR);
+    await secrets(one).set(acme, 'mine', VALUE, undefined, PLATFORM_ACTOR);
     const { rotated, failures } = await secrets(two, one).rotate(1);
     expect(rotated).toBe(1);
     expect(failures).toEqual([

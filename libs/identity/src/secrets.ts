@@ -44,8 +44,8 @@ export class Secrets {
     tenantId: string,
     name: string,
     value: string,
-    origins?: readonly string[],
-    by?: Actor,
+    origins: readonly string[] | undefined,
+    by: Actor,
   ): Promise<SecretInfo> {
     assertName(name);
     const bytes = Buffer.byteLength(value);
@@ -68,7 +68,7 @@ export class Secrets {
     tenantId: string,
     name: string,
     origins: readonly string[],
-    by?: Actor,
+    by: Actor,
   ): Promise<SecretInfo | undefined> {
     const own = validOrigins(origins);
     if (!NAME.test(name)) return undefined;
@@ -95,7 +95,7 @@ export class Secrets {
   }
 
   /** @returns whether there was such a secret */
-  async remove(tenantId: string, name: string, by?: Actor): Promise<boolean> {
+  async remove(tenantId: string, name: string, by: Actor): Promise<boolean> {
     // Postgres has no text with U+0000; nothing else is a name that was ever taken.
     return NAME.test(name) && this.store.remove({ tenantId, name }, by);
   }

@@ -1,5 +1,5 @@
 import { loadEnvironment } from '@baton/config';
-import { CatalogClient, TenantStore, TokenStore } from '@baton/database';
+import { CatalogClient, TenantStore, TokenStore, PLATFORM_ACTOR } from '@baton/database';
 import { createMessaging, type Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -47,13 +47,16 @@ describe.each(DRIVERS)('tokens of two processes on %s', (driver) => {
   });
 
   const issue = async (slug: string, expiresAt: Date | null = null) => {
-    const tenant = await tenants.create(slug);
-    const issued = await one.tokens.issue({
-      tenantId: tenant.id,
-      name: 'ci',
-      scopes: ['agents:call', 'tasks:read'],
-      expiresAt,
-    });
+    const tenant = await tenants.create(slug, PLATFORM_ACTOR);
+    const issued = await one.tokens.issue(
+      {
+        tenantId: tenant.id,
+        name: 'ci',
+        scopes: ['agents:call', 'tasks:read'],
+        expiresAt,
+      },
+      PLATFORM_ACTOR,
+    );
     return { tenant, ...issued };
   };
 
@@ -84,7 +87,7 @@ describe.each(DRIVERS)('tokens of two processes on %s', (driver) => {
   it('a token revoked in one is refused by the other though it is in its cache for an hour', async () => {
     const { tenant, secret, token } = await issue('revoked');
     expect((await other.tokens.verify(secret)).ok).toBe(true);
-    expect((await one.tokens.revoke(tenant.id, token.prefix))?.id).toBe(token.id);
+    expect((await one.tokens.revoke(tenant.id, token.prefix, PLATFORM_ACTOR))?.id).toBe(token.id);
     expect(await one.tokens.verify(secret)).toEqual(refusedAs('revoked', token));
     while ((await other.tokens.verify(secret)).ok) await delay(5);
     expect(await other.tokens.verify(secret)).toEqual(refusedAs('revoked', token));
@@ -92,8 +95,8 @@ describe.each(DRIVERS)('tokens of two processes on %s', (driver) => {
 
   it('another tenant can not revoke it', async () => {
     const { secret, token } = await issue('kept');
-    const stranger = await tenants.create('stranger');
-    expect(await one.tokens.revoke(stranger.id, token.id)).toBeUndefined();
+    const stranger = await tenants.create('stranger', PLATFORM_ACTOR);
+    expect(await one.tokens.revoke(stranger.id, token.id, PLATFORM_ACTOR)).toBeUndefined();
     expect((await other.tokens.verify(secret)).ok).toBe(true);
   });
 });

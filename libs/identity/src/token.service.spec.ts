@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '@baton/database';
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { ControlInMemory, refusedAs, tokenService, TokensInMemory } from './token.fixture.js';
@@ -15,7 +16,7 @@ describe('tokens', () => {
     return { tokens, control, one, other };
   };
   const issue = (service: TokenService, expiresAt: Date | null = null) =>
-    service.issue({ tenantId: 'acme', name: 'ci', scopes: ['agents:call'], expiresAt });
+    service.issue({ tenantId: 'acme', name: 'ci', scopes: ['agents:call'], expiresAt }, PLATFORM_ACTOR);
 
   afterEach(() => {
     jest.restoreAllMocks();
@@ -103,7 +104,7 @@ describe('tokens', () => {
       { ok: true },
       { ok: true },
     ]);
-    await one.revoke('acme', token.id);
+    await one.revoke('acme', token.id, PLATFORM_ACTOR);
     for (const service of [one, other]) {
       expect(await service.verify(secret)).toEqual(refusedAs('revoked', token));
     }
@@ -117,7 +118,7 @@ describe('tokens', () => {
     const { secret, token } = await issue(one);
     await other.verify(secret);
     control.isAway = true;
-    expect((await one.revoke('acme', token.id))?.revokedAt).toBeInstanceOf(Date);
+    expect((await one.revoke('acme', token.id, PLATFORM_ACTOR))?.revokedAt).toBeInstanceOf(Date);
     const since = performance.now();
     while (performance.now() - since < 2000 && (await other.verify(secret)).ok) await setImmediate();
     expect(await other.verify(secret)).toEqual(refusedAs('revoked', token));
@@ -126,7 +127,7 @@ describe('tokens', () => {
   it("can't be revoked by another tenant", async () => {
     const { one } = await setUp();
     const { secret, token } = await issue(one);
-    expect(await one.revoke('other', token.id)).toBeUndefined();
+    expect(await one.revoke('other', token.id, PLATFORM_ACTOR)).toBeUndefined();
     expect((await one.verify(secret)).ok).toBe(true);
   });
 
@@ -135,13 +136,13 @@ describe('tokens', () => {
     const { one, other } = await setUp();
     const { secret, token } = await issue(one);
     const { principal } = await callerOf(other, secret);
-    const first = (await one.rotate('acme', token.id, { overlapMs: 1_000 }))!;
+    const first = (await one.rotate('acme', token.id, { overlapMs: 1_000 }, PLATFORM_ACTOR))!;
     expect(await callerOf(other, first.secret)).toMatchObject({ principal });
     expect(await callerOf(other, first.secret)).not.toHaveProperty('expiresAt');
     expect((await callerOf(other, secret)).expiresAt).toEqual(new Date(Date.now() + 1_000));
     jest.setSystemTime(Date.now() + 1_000);
     expect(await other.verify(secret)).toEqual(refusedAs('rotated', token));
-    const second = (await one.rotate('acme', token.id, { overlapMs: 0 }))!;
+    const second = (await one.rotate('acme', token.id, { overlapMs: 0 }, PLATFORM_ACTOR))!;
     expect(await other.verify(first.secret)).toEqual(refusedAs('rotated', token));
     expect(await other.verify(secret)).toEqual({ ok: false, reason: 'unknown' });
     expect(await callerOf(other, second.secret)).toMatchObject({ principal });
@@ -151,9 +152,14 @@ describe('tokens', () => {
     const { one } = await setUp();
     const soon = new Date(Date.now() + 50_000);
     const { secret, token } = await issue(one, soon);
-    const rotated = await one.rotate('acme', token.id, { overlapMs: 60_000, expiresAt: null });
+    const rotated = await one.rotate(
+      'acme',
+      token.id,
+      { overlapMs: 60_000, expiresAt: null },
+      PLATFORM_ACTOR,
+    );
     expect(await callerOf(one, rotated!.secret)).not.toHaveProperty('expiresAt');
-    await one.change('acme', token.id, { expiresAt: soon });
+    await one.change('acme', token.id, { expiresAt: soon }, PLATFORM_ACTOR);
     expect((await callerOf(one, secret)).expiresAt).toEqual(soon);
   });
 
@@ -161,7 +167,7 @@ describe('tokens', () => {
     const { one, other } = await setUp();
     const { secret, token } = await issue(one);
     expect(await callerOf(other, secret)).not.toHaveProperty('requestsPerSecond');
-    await one.change('acme', token.id, { requestsPerSecond: 3 });
+    await one.change('acme', token.id, { requestsPerSecond: 3 }, PLATFORM_ACTOR);
     expect(await callerOf(other, secret)).toMatchObject({ requestsPerSecond: 3 });
   });
 

@@ -91,7 +91,7 @@ export interface IssuedToken {
 export class TokenService implements OnModuleInit, OnModuleDestroy {
   /** Tokens by the hash of their secret. */
   private readonly cache: TenantCache<FoundToken>;
-  /** Hashes that no token has. Nobody can guess a secret that is issued later, so they are good for longer. */
+  /** Hashes that no token has. A secret that is issued later cannot be guessed before, so these entries are kept longer. */
   private readonly unknown = new LRUCache<string, true>({
     maxSize: MAX_UNKNOWN,
     sizeCalculation: () => 1,
@@ -126,7 +126,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
    * A new token. Its secret is returned only here: the database stores its SHA-256.
    * @throws ProtocolError `limit-exceeded` if the tenant has as many as it may have
    */
-  async issue(issued: NewToken, by?: Actor): Promise<IssuedToken> {
+  async issue(issued: NewToken, by: Actor): Promise<IssuedToken> {
     const { secret, stored } = newSecret();
     const rights = { agents: [], requestsPerSecond: null, ...issued };
     const token = await this.tokens.create({ ...rights, ...stored }, by).catch(explainLimit);
@@ -192,7 +192,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     tenantId: string,
     id: string,
     rights: Partial<TokenRights>,
-    by?: Actor,
+    by: Actor,
   ): Promise<ApiToken | undefined> {
     const token = await this.tokens.change(tenantId, id, rights, by);
     if (token) await this.announce(token);
@@ -210,7 +210,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     tenantId: string,
     id: string,
     { overlapMs, expiresAt }: { overlapMs: number; expiresAt?: Date | null },
-    by?: Actor,
+    by: Actor,
   ): Promise<IssuedToken | undefined> {
     const { secret, stored } = newSecret();
     const token = await this.tokens.rotate(tenantId, id, stored, { overlapMs, expiresAt }, by);
@@ -220,7 +220,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   }
 
   /** Revokes a token by id or prefix. Undefined if the tenant has no such token. */
-  async revoke(tenantId: string, idOrPrefix: string, by?: Actor): Promise<ApiToken | undefined> {
+  async revoke(tenantId: string, idOrPrefix: string, by: Actor): Promise<ApiToken | undefined> {
     const token = await this.tokens.revoke(tenantId, idOrPrefix, by);
     if (token) await this.announce(token);
     return token;

@@ -149,7 +149,7 @@ class GuardedHost {
     return this.rules.proxy !== undefined && this.rules.proxyResolves === true;
   }
 
-  /** Why the operator allows nobody to call the host at this address. */
+  /** Why the rules of the operator forbid every tenant to call the host at this address. */
   private whyNotReachable({ address }: { address: string }): string | undefined {
     const { host, port } = this;
     const reached = reachedAddress(address);

@@ -172,8 +172,8 @@ export class AccessGuard extends BearerGuard {
   }
 
   /**
-   * A bad token counts, and is in the audit log: in that of its tenant if it was good once. A request without one is nobody
-   * who signs in.
+   * A refused token is counted and recorded in the audit log: in that of its tenant if it was valid once. A request without a
+   * token is not a sign-in attempt.
    */
   private recordRefusal(request: CallRequest, error: Error): void {
     if (request.headers.authorization === undefined) return;

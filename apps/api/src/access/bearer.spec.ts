@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '@baton/database';
 import { ProtocolError } from '@baton/a2a';
 import { type Caller, callerOf, JwtService, TokenService } from '@baton/identity';
 import {
@@ -64,7 +65,7 @@ describe('bearer guard', () => {
     return { status: statusCode, challenge: answered['www-authenticate'], body };
   };
   const issue = (expiresAt: Date | null = null) =>
-    service.issue({ tenantId: 'acme', name: 'x', scopes: ['admin'], expiresAt });
+    service.issue({ tenantId: 'acme', name: 'x', scopes: ['admin'], expiresAt }, PLATFORM_ACTOR);
 
   it('lets a good token through, whatever the case of the scheme', async () => {
     const { secret, token } = await issue();
@@ -93,7 +94,7 @@ describe('bearer guard', () => {
   it('says what is wrong with a token', async () => {
     const expired = await issue(new Date(0));
     const revoked = await issue();
-    await service.revoke('acme', revoked.token.id);
+    await service.revoke('acme', revoked.token.id, PLATFORM_ACTOR);
     const invalid = (why: string) => ({
       status: 401,
       challenge: `Bearer realm="baton", error="invalid_token", error_description="${why}"`,

@@ -13,7 +13,7 @@ const HASH_CHARACTERS = 22;
 /**
  * Who a caller without a token is. The header `Baton-Guest` or the cookie `baton_guest`, a secret that its client keeps,
  * tells guests apart; without one the address does. Only a hash of either is ever stored.
- * @param key of the hash, so that nobody who reads the database finds an address by trying all
+ * @param key of the hash, so that an address in the database cannot be found by hashing all addresses
  * @throws ProtocolError `invalid-params` for a secret of another form
  */
 export function guestOf(

@@ -30,7 +30,7 @@ async function issuer(slug: string): Promise<string> {
 async function deadRun(slug: string): Promise<string> {
   const { id: tenantId } = (await ask('GET', `tenants/${slug}`)).json as { id: string };
   const issued = { tenantId, name: 'caller', scopes: ['agents:call' as const], expiresAt: null };
-  const { secret } = await app.get(TokenService, { strict: false }).issue(issued);
+  const { secret } = await app.get(TokenService, { strict: false }).issue(issued, PLATFORM_ACTOR);
   await fetch(`${url}/agents/echo`, {
     method: 'POST',
     headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },

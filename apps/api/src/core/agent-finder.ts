@@ -16,7 +16,7 @@ import { AgentDirectory } from '@baton/tasks';
 import { Injectable } from '@nestjs/common';
 import { distance } from 'fastest-levenshtein';
 
-/** Who looks for an agent, and where. */
+/** The caller that looks for an agent, and the profile and host it uses. */
 export interface AgentScope extends Reacher {
   tenantId: string;
   profile: Profile;
@@ -24,7 +24,7 @@ export interface AgentScope extends Reacher {
   hostAgent?: string;
 }
 
-/** Who looks at an agent. */
+/** The caller that looks at an agent. */
 type AgentViewer = Pick<AgentScope, 'tenantId' | 'agents'> & Partial<Pick<AgentScope, 'scopes' | 'profile'>>;
 
 @Injectable()
@@ -46,7 +46,7 @@ export class AgentFinder {
     return agent;
   }
 
-  /** Like `find`, and reads the agent again: this process may not have heard of a change yet. */
+  /** Like `find`, but reads the agent again, because the cache of this process may be stale. */
   async findAnew(choice: AgentChoice, scope: AgentScope, call: OperationCall): Promise<Agent> {
     this.agents.forget(scope.tenantId);
     return this.find(choice, scope, call);
@@ -61,12 +61,14 @@ export class AgentFinder {
         return named;
       }
       case 'host':
-        return hostAgent === undefined ? this.defaultAgent(scope) : this.kept(tenantId, hostAgent);
+        return hostAgent === undefined
+          ? this.defaultAgent(scope)
+          : this.includingDeleted(tenantId, hostAgent);
       case 'sole': {
         const own = await this.agents.own(tenantId);
         const known = own.filter((agent) => isAllowed(scope.agents, agent));
         const sole = soleAgent(known, await this.agents.defaultAgent(tenantId));
-        return this.kept(tenantId, sole.slug);
+        return this.includingDeleted(tenantId, sole.slug);
       }
       case 'task': {
         const agent = await this.agents.ofTask(scope, profile.name, choice.taskId);
@@ -96,12 +98,15 @@ export class AgentFinder {
     return agent.id;
   }
 
-  /** The same for an agent that does not exist and for one that the caller may not know of, also in what it reads. */
+  /**
+   * The error for a name without an agent. It is the same, after the same reads, for an agent that does not exist and for one that the
+   * caller may not know of.
+   */
   private async nameNotFound(viewer: AgentViewer, name: string): Promise<ProtocolError> {
     const { tenantId, agents, scopes = [], profile } = viewer;
     // Where some agents are hidden, their names are as well.
-    const isTold = scopes.some((scope) => NAMING_SCOPES.has(scope)) && !profile?.onlyEnabledAgents;
-    if (!isTold || name.length > MAX_SLUG_LENGTH) return agentNotFound(name);
+    const isSuggested = scopes.some((scope) => NAMING_SCOPES.has(scope)) && !profile?.onlyEnabledAgents;
+    if (!isSuggested || name.length > MAX_SLUG_LENGTH) return agentNotFound(name);
     const slugs = await this.agents.slugs(tenantId);
     return agentNotFound(
       name,
@@ -113,7 +118,7 @@ export class AgentFinder {
   }
 
   /** The agent of that slug or id, also one that was deleted. */
-  private async kept(tenantId: string, slugOrId: string): Promise<Agent> {
+  private async includingDeleted(tenantId: string, slugOrId: string): Promise<Agent> {
     const agent = await this.agents.findIncludingDeleted(tenantId, slugOrId);
     if (!agent) throw agentNotFound(slugOrId);
     return agent;
@@ -128,7 +133,10 @@ export class AgentFinder {
   }
 }
 
-/** The same for an agent that does not exist and for another tenant's. @param near slugs that the caller may have meant */
+/**
+ * The error of a missing agent. It is the same for an agent of another tenant.
+ * @param near slugs that the caller may have meant
+ */
 function agentNotFound(slugOrId: string, near: readonly string[] = []): ProtocolError {
   const hint = near.length > 0 ? `; did you mean ${near.join(' or ')}?` : '';
   return new ProtocolError('agent-not-found', `Agent not found: ${slugOrId}${hint}`, {

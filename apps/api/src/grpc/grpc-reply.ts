@@ -50,7 +50,7 @@ export class GrpcReply implements CallReply {
   }
 
   hijack(): void {
-    // There is nothing to take away from anybody.
+    // A call of gRPC has no framework that would write the answer.
   }
 
   /** Sends the headers, once. */

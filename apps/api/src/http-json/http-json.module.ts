@@ -34,7 +34,7 @@ import { isKnownCard, signedCardTag } from '../http/card-tags.js';
 import { type ErrorFormat, type SendError, setErrorHeaders } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
 import { type HttpExchange, logContextOf } from '../http/requests.js';
-import { sseFrames } from '../streams/event-stream.js';
+import { sseFrames } from '../streams/sse-frames.js';
 
 const A2A_TYPE = 'application/a2a+json';
 const JSON_TYPE = 'application/json';

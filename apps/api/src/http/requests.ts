@@ -224,7 +224,7 @@ export function securityHeaders({
 /**
  * Sets the headers of every answer, streams and errors included.
  *
- * Answers may hold a tenant's data, so nobody stores them; what may be stored says so itself, such as a card. Answers to
+ * Answers may hold a tenant's data, so caches do not store them. A route whose answer may be stored, such as a card, says so itself. Answers to
  * POST need no such header: without a lifetime of their own they are never stored (RFC 9110 §9.3.3).
  */
 export function setAnswerHeaders(instance: FastifyInstance, headers: Readonly<Record<string, string>>): void {

@@ -31,7 +31,7 @@ import { BodyReader, RPC_TYPES } from '../http/body-reader.js';
 import { type ErrorFormat, type SendError, setErrorHeaders } from '../http/errors.js';
 import { HttpModule } from '../http/http.module.js';
 import { type HttpExchange, logContextOf } from '../http/requests.js';
-import { sseFrames } from '../streams/event-stream.js';
+import { sseFrames } from '../streams/sse-frames.js';
 import { Describe } from '../openapi/route.js';
 import { rpcAnswerSchema, rpcRequestSchema } from '../openapi/schemas.js';
 
@@ -202,7 +202,7 @@ function controllerAt(path: RpcPath): Type {
       bodyTypes: RPC_TYPES,
       answer: rpcAnswerSchema,
       answerTypes: ['application/json', 'text/event-stream'],
-      // Nobody waits for the answer to a notification.
+      // A notification has no answer.
       statuses: path.profiles.some(({ absentId }) => absentId === 'notification') ? [200, 204] : [200],
       errors: rpcAnswerSchema,
     })

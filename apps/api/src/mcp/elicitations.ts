@@ -121,7 +121,7 @@ export function answerParts({ status }: Task, given: Readonly<JsonObject>): obje
         const input = 'url' in call.question ? {} : { input: content };
         return [{ data: { approval: { callId: call.callId, approved: true, ...input } } }];
       }
-      // Whoever closes the dialog has not approved.
+      // A dialog that is closed is no approval.
       const approved = action === 'accept' && content.approved === true;
       const said = typeof content.reason === 'string' && content.reason !== '' ? content.reason : undefined;
       const reason = said ?? (action === 'accept' ? undefined : `the person chose to ${action}`);

@@ -583,7 +583,7 @@ function callMeta({ meta }: McpRequest) {
   return { messageId, metadata: meta['baton/metadata'] };
 }
 
-/** Whether the task was canceled because its caller closed the stream, and not by anybody's decision. */
+/** Whether the task was canceled because its caller closed the stream. False if a caller asked for the cancel. */
 const isClosed = ({ status, metadata }: Task): boolean =>
   status?.state === TaskState.TASK_STATE_CANCELED && metadata?.[CLOSED] === true;
 

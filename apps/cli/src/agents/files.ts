@@ -1,14 +1,13 @@
 import { messageOf } from '@baton/telemetry';
 import { diffLines as compareLines } from 'diff';
 import { ProtocolError, slugOf } from '@baton/a2a';
-import type { WrongField } from '@baton/contract';
+import { type WrongField, YamlSource } from '@baton/contract';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { OperatorError } from '../operator-error.js';
 import { RefusedError } from '../refused-error.js';
 import { UnreachableError } from '../unreachable-error.js';
 import { type AgentsClient, agentText, type Written } from './agents-client.js';
-import { SourceFile } from './source-file.js';
 
 /** What a file makes of its agent. */
 export interface FileChange {
@@ -64,13 +63,13 @@ export const warningsOf = (plans: readonly PlannedChange[]): string[] =>
     const told = warnings.filter(({ agent }) => !plans.some(({ slug }) => slug === agent));
     const others = [...hints, ...unchecked];
     if (told.length + others.length === 0) return [];
-    const source = new SourceFile(readText(file));
+    const source = new YamlSource(readText(file));
     const line = ({ field, description }: WrongField): string =>
       `Warning: ${file}:${source.lineOf(field)}: ${field}: ${description}.`;
     return [...told.map((each) => `${line(each)} It fails when the agent runs.`), ...others.map(line)];
   });
 
-/** Write a planned change, unless somebody else has changed the agent since. Throws OperatorError. */
+/** Write a planned change, unless the agent was changed since. Throws OperatorError. */
 export async function writeChange(client: AgentsClient, plan: PlannedChange): Promise<FileChange> {
   const { file, slug, document, etag, diff } = plan;
   if (plan.outcome === 'unchanged') return { file, slug, diff, outcome: plan.outcome, version: plan.version };
@@ -115,7 +114,7 @@ const ENDINGS = new Set(['.yaml', '.yml', '.json']);
 
 /** What stands in an agent's file, not checked yet. Throws OperatorError that names every fault with its line. */
 export async function readAgentFile(file: string): Promise<unknown> {
-  const source = new SourceFile(await ofFile(file, () => readText(file)));
+  const source = new YamlSource(await ofFile(file, () => readText(file)));
   if (source.faults.length === 0) return source.value;
   throw new OperatorError(source.faults.map(({ line, text }) => `${file}:${line}: ${text}.`).join('\n'));
 }
@@ -139,7 +138,7 @@ export async function ofFile<T>(file: string, work: () => T | Promise<T>): Promi
     // A server that is away is not an error of the file.
     if (error instanceof UnreachableError) throw error;
     const fields = fieldsOf(error);
-    const source = fields.length > 0 ? new SourceFile(readText(file)) : undefined;
+    const source = fields.length > 0 ? new YamlSource(readText(file)) : undefined;
     const faults = source
       ? fields.map(({ field, description }) => `${file}:${source.lineOf(field)}: ${field}: ${description}.`)
       : [`${file}: ${reasonOf(error).replace(/[:.]$/, '')}.`];

@@ -498,7 +498,7 @@ const linksOf = (
 /** What a person has decided on a call of a tool: metadata that Baton writes on its artifact. */
 interface ToolDecision {
   approved: boolean;
-  /** Null: nobody has answered in time. */
+  /** Null: the question expired without an answer. */
   by: string | null;
   at: string | null;
 }

@@ -7,7 +7,7 @@ import { hostname, userInfo } from 'node:os';
 const VALID_MS = 3_600_000;
 
 /**
- * Do `work` with the token of an operator that is made for it and removed after it. Whoever may use the database is an
+ * Do `work` with the token of an operator that is made for it and removed after it. A user of the database is an
  * operator. The audit log has the token with the user and the machine, and the changes with the token.
  */
 export async function withCommandToken<T>(

@@ -36,7 +36,7 @@ export function usePrincipalNames(): ReadonlyMap<string, string> {
 
 /**
  * The name of a principal by its key: for a token its name, if the caller may know it. Administrators know all, others that of
- * their own. The key of anybody else is its name.
+ * their own. For all other principals it is the key itself.
  */
 export function usePrincipalName(): (key: string) => string {
   const names = usePrincipalNames();

@@ -12,7 +12,7 @@ type Send = (url: string | URL, init?: RequestInit) => Promise<Response>;
  * sign in with them.
  */
 export class SignedInFetch {
-  /** Nobody is signed in any more, or with too few scopes. What is between here and a call may hide the error. */
+  /** Set when the sign-in has ended or lacks scopes. The MCP client between here and the caller may hide the error. */
   needed: SignInNeeded | undefined;
 
   /** @param url of the server in the settings. Requests to other origins get no token */
@@ -22,12 +22,12 @@ export class SignedInFetch {
     private readonly settings: OAuthSettings,
   ) {}
 
-  /** Throws SignInNeeded unless somebody is signed in. */
+  /** Throws SignInNeeded without a sign-in. */
   async assertSignedIn(): Promise<void> {
     await this.token();
   }
 
-  /** Records a call in the audit log. Call it before the call is sent. Throws SignInNeeded unless somebody is signed in. */
+  /** Records a call in the audit log. Call it before the call is sent. Throws SignInNeeded without a sign-in. */
   async note(call: SignedInCall): Promise<void> {
     if (!(await this.secrets.noteCall({ url: this.url, settings: this.settings }, call))) throw this.need();
   }

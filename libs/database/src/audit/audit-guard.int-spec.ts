@@ -175,13 +175,16 @@ it('retention deletes what is older than its days, and nothing of the last day',
 it('the records of a tenant go with the tenant, and the log of the platform keeps one of that', async () => {
   const tenants = new TenantStore(catalog);
   const removal = new TenantRemovalStore(database);
-  const [{ id }, { id: other }] = [await tenants.create('gone'), await tenants.create('other')];
+  const [{ id }, { id: other }] = [
+    await tenants.create('gone', PLATFORM_ACTOR),
+    await tenants.create('other', PLATFORM_ACTOR),
+  ];
   await fill(id, 3);
   await expect(removal.deleteSlice(id, 'audit_records', 2)).rejects.toThrow(
     `the audit log of the platform does not say that the tenant ${id} is deleted`,
   );
-  await tenants.markDeleting('gone');
-  await tenants.markDeleting('gone');
+  await tenants.markDeleting('gone', PLATFORM_ACTOR);
+  await tenants.markDeleting('gone', PLATFORM_ACTOR);
   expect(await removal.deleteSlice(id, 'audit_records', 3)).toBe(3);
   expect(await removal.deleteSlice(id, 'audit_records', 3)).toBe(1);
   expect(await removal.deleteSlice(id, 'audit_records', 3)).toBe(0);

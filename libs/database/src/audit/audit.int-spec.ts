@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from './audit-records.js';
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import {
@@ -67,7 +68,7 @@ describe('a change and its record', () => {
   });
 
   it('are both gone if one of them fails', async () => {
-    const { id } = await new TenantStore(catalog).create('rolled-back');
+    const { id } = await new TenantStore(catalog).create('rolled-back', PLATFORM_ACTOR);
     heard = [];
     const failing = catalog.change(id, async (prisma, record) => {
       await prisma.tenant.update({ where: { id }, data: { defaultAgent: 'lost' } });
@@ -86,7 +87,7 @@ describe('a change and its record', () => {
   });
 
   it('are not written where nothing changes', async () => {
-    const { id } = await new TenantStore(catalog).create('quiet');
+    const { id } = await new TenantStore(catalog).create('quiet', PLATFORM_ACTOR);
     await new SecretStore(catalog).remove({ tenantId: id, name: 'none' }, BY);
     await new TokenStore(catalog).revoke(id, 'baton_none', BY);
     await new HostStore(catalog).unbind('none.example', BY);
@@ -94,17 +95,20 @@ describe('a change and its record', () => {
   });
 
   it('name the token as it was called', async () => {
-    const { id: tenantId } = await new TenantStore(catalog).create('tokens');
-    const token = await new TokenStore(catalog).create({
-      tenantId,
-      name: 'CI',
-      hash: randomUUID(),
-      prefix: 'baton_abc',
-      scopes: [],
-      expiresAt: null,
-      agents: [],
-      requestsPerSecond: null,
-    });
+    const { id: tenantId } = await new TenantStore(catalog).create('tokens', PLATFORM_ACTOR);
+    const token = await new TokenStore(catalog).create(
+      {
+        tenantId,
+        name: 'CI',
+        hash: randomUUID(),
+        prefix: 'baton_abc',
+        scopes: [],
+        expiresAt: null,
+        agents: [],
+        requestsPerSecond: null,
+      },
+      PLATFORM_ACTOR,
+    );
     const by: Actor = { kind: 'token', key: `token:${token.id}`, address: '::1' };
     await new TokenStore(catalog).revoke(tenantId, token.id, by);
     expect((await all(tenantId))[0]).toMatchObject({

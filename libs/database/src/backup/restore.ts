@@ -202,8 +202,8 @@ function assertColumns(manifest: Manifest, tables: readonly Table[]): void {
 }
 
 /**
- * COPY does not write into a table whose row-level security binds its writer. Until this transaction ends, nobody else
- * can use the tables.
+ * COPY does not write into a table whose row-level security binds its writer. No other session can use the
+ * tables until this transaction ends.
  */
 async function letOwnerIn(session: BackupSession, tables: readonly Table[]): Promise<void> {
   for (const { name } of tables) {

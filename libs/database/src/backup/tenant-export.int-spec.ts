@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { PassThrough, Writable } from 'node:stream';
@@ -39,7 +40,7 @@ let tenantId: string;
 beforeEach(async () => {
   [stores, target] = await Promise.all([openStores(), openStores()]);
   catalog = new CatalogClient(stores.url);
-  tenantId = (await new TenantStore(catalog).create('acme')).id;
+  tenantId = (await new TenantStore(catalog).create('acme', PLATFORM_ACTOR)).id;
   client = new Client({ connectionString: stores.url });
   await client.connect();
   await client.query(`SET baton.tenant = 'system'`);
@@ -118,9 +119,9 @@ it('an imported tenant has the same tasks, logs, ids, agents and versions', asyn
   };
   const rest = { skills: [], inputModes: [], outputModes: [], extensions: [] };
   const agent = { slug: 'helper', definition: { ...definition, ...rest }, enabled: true, by: 'operator' };
-  const { id: agentId } = await agents.create({ tenantId, ...agent });
+  const { id: agentId } = await agents.create({ tenantId, ...agent }, PLATFORM_ACTOR);
   const lists = { egressAllow: ['*.example.com', '10.0.0.0/8'], egressDeny: ['evil.example.com'] };
-  await new TenantStore(catalog).set('acme', lists);
+  await new TenantStore(catalog).set('acme', lists, PLATFORM_ACTOR);
   const { file, records } = await exported();
   expect(records).toMatchObject({
     agent: 1,
@@ -137,7 +138,7 @@ it('an imported tenant has the same tasks, logs, ids, agents and versions', asyn
     ['elsewhere', target],
     ['copy', stores],
   ] as const) {
-    const imported = await importTenant(into.url, slug, pieces(file));
+    const imported = await importTenant(into.url, slug, pieces(file), PLATFORM_ACTOR);
     expect(imported).toMatchObject({ slug, secrets: [], pausedSchedules: 0 });
     const text =
       'SELECT egress_allow AS "egressAllow", egress_deny AS "egressDeny" FROM tenants WHERE slug = $1';
@@ -183,8 +184,13 @@ it('schedules are paused, with new ids: two tenants must not tick for each other
     maxCount: null,
     paused: false,
   };
-  const { id } = await schedules.create({ tenantId, id: randomUUID(), nextAt, ...spec });
-  const imported = await importTenant(target.url, 'elsewhere', pieces((await exported()).file));
+  const { id } = await schedules.create({ tenantId, id: randomUUID(), nextAt, ...spec }, PLATFORM_ACTOR);
+  const imported = await importTenant(
+    target.url,
+    'elsewhere',
+    pieces((await exported()).file),
+    PLATFORM_ACTOR,
+  );
   expect(imported.pausedSchedules).toBe(1);
   const there = new ScheduleStore(target.database);
   const found = await there.find(imported.id, 'report');
@@ -204,7 +210,9 @@ it('no token and no secret is in the file, but the names of the secrets', async 
   );
   const { file } = await exported();
   expect(file).not.toMatch(/hash-of-it|ciphertext|6369706865/);
-  expect((await importTenant(target.url, 'elsewhere', pieces(file))).secrets).toEqual(['openai']);
+  expect((await importTenant(target.url, 'elsewhere', pieces(file), PLATFORM_ACTOR)).secrets).toEqual([
+    'openai',
+  ]);
 });
 
 it('every table of tenants is exported, or is known to stay', async () => {
@@ -218,7 +226,7 @@ it('a run cannot move: its task refuses the export, or is left out with its log'
   await expect(exported()).rejects.toThrow(/^1 tasks of "acme" are running or queued, .* --skip-running\.$/);
   const { file } = await exported(true);
   expect(file).not.toContain(running.taskId);
-  const { id } = await importTenant(target.url, 'elsewhere', pieces(file));
+  const { id } = await importTenant(target.url, 'elsewhere', pieces(file), PLATFORM_ACTOR);
   expect((await read(target, id, ended!)).task).toBeDefined();
 });
 
@@ -239,7 +247,7 @@ it('what is no whole export leaves nothing behind', async () => {
     [file.replace('"attempt":1', '"attempt":"x"'), /does not fit/],
   ];
   for (const [text, reason] of refusals) {
-    await expect(importTenant(target.url, 'elsewhere', pieces(text))).rejects.toThrow(reason);
+    await expect(importTenant(target.url, 'elsewhere', pieces(text), PLATFORM_ACTOR)).rejects.toThrow(reason);
   }
   const counts = await target.database.systemQuery(
     {
@@ -248,8 +256,10 @@ it('what is no whole export leaves nothing behind', async () => {
     [],
   );
   expect(counts).toEqual([{ tenants: 0, tasks: 0 }]);
-  await importTenant(target.url, 'elsewhere', pieces(file));
-  await expect(importTenant(target.url, 'elsewhere', pieces(file))).rejects.toThrow('already exists');
+  await importTenant(target.url, 'elsewhere', pieces(file), PLATFORM_ACTOR);
+  await expect(importTenant(target.url, 'elsewhere', pieces(file), PLATFORM_ACTOR)).rejects.toThrow(
+    'already exists',
+  );
 });
 
 it('a reader that stops ends the export', async () => {

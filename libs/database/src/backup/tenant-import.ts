@@ -2,7 +2,7 @@ import { parseEgressPattern } from '@baton/config';
 import { randomUUID } from 'node:crypto';
 import { escapeIdentifier } from 'pg';
 import { z } from 'zod';
-import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { type Actor } from '../audit/audit-records.js';
 import { auditValues, RECORD } from '../audit/audit-sql.js';
 import { tenantScope } from '../connection/row-security.js';
 import { plainError } from '../connection/transient.js';
@@ -93,7 +93,7 @@ export async function importTenant(
   databaseUrl: string,
   slug: string,
   input: AsyncIterable<Uint8Array>,
-  by: Actor = PLATFORM_ACTOR,
+  by: Actor,
 ): Promise<TenantImport> {
   const id = randomUUID();
   try {

@@ -2,7 +2,7 @@ import { clock } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import type { QueryResultRow } from 'pg';
 import { v7 as uuid } from 'uuid';
-import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { type Actor } from '../audit/audit-records.js';
 import { CatalogClient } from '../connection/catalog-client.js';
 import { Database, type Statement } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
@@ -139,7 +139,7 @@ export class BulkStore {
   }
 
   /** End it: no further task is changed once the worker has finished the tasks at which it works. @returns undefined if it is not running */
-  async cancel(tenantId: string, id: string, by: Actor = PLATFORM_ACTOR): Promise<BulkOperation | undefined> {
+  async cancel(tenantId: string, id: string, by: Actor): Promise<BulkOperation | undefined> {
     return this.catalog.change(tenantId, async (prisma, record) => {
       const [row] = await prisma.bulkOperation.updateManyAndReturn({
         where: { tenantId, id, state: 'running' },

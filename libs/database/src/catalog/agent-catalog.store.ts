@@ -57,10 +57,7 @@ export class AgentCatalogStore {
   ) {}
 
   /** Rejects with `NameTakenError` if the slug is taken, and with `LimitReachedError` if a limit leaves no room for it. */
-  async create(
-    { tenantId, slug, definition, enabled, by }: NewAgent,
-    actor: Actor = PLATFORM_ACTOR,
-  ): Promise<CatalogEntry> {
+  async create({ tenantId, slug, definition, enabled, by }: NewAgent, actor: Actor): Promise<CatalogEntry> {
     await this.purge(tenantId);
     const made = await this.write(
       tenantId,
@@ -96,7 +93,7 @@ export class AgentCatalogStore {
   async change(
     { tenantId, id, version }: AgentKey,
     { definition, enabled, by }: AgentContent,
-    actor: Actor = PLATFORM_ACTOR,
+    actor: Actor,
     { isUnlimited = false, promotes }: { isUnlimited?: boolean; promotes?: number } = {},
   ): Promise<CatalogEntry | undefined> {
     const [labels, condition] =
@@ -129,7 +126,7 @@ export class AgentCatalogStore {
    */
   async setNext(
     { tenantId, id, share, failures, version, replaces }: NewNext,
-    actor: Actor = PLATFORM_ACTOR,
+    actor: Actor,
   ): Promise<CatalogEntry | undefined> {
     const isNew = typeof version !== 'number';
     const [number, condition] = isNew
@@ -175,11 +172,7 @@ export class AgentCatalogStore {
    * @param share only if it has the label with this share
    * @returns false if it has neither
    */
-  async withdrawNext(
-    { tenantId, id, version }: AgentKey,
-    actor: Actor = PLATFORM_ACTOR,
-    share?: number,
-  ): Promise<boolean> {
+  async withdrawNext({ tenantId, id, version }: AgentKey, actor: Actor, share?: number): Promise<boolean> {
     const shared = share === undefined ? Prisma.empty : Prisma.sql`AND next_share = ${share}::int`;
     return this.catalog.change(tenantId, async (prisma, record) => {
       const [row] = await prisma.$queryRaw<{ slug: string }[]>`
@@ -216,7 +209,7 @@ export class AgentCatalogStore {
    * Take an agent out of the catalog. Its row stays for its tasks and its slug is free again.
    * @returns false if it has changed meanwhile, or is deleted
    */
-  async remove({ tenantId, id, version }: AgentKey, actor: Actor = PLATFORM_ACTOR): Promise<boolean> {
+  async remove({ tenantId, id, version }: AgentKey, actor: Actor): Promise<boolean> {
     return this.catalog.change(tenantId, async (prisma, record) => {
       const [removed] = await prisma.catalogAgent.updateManyAndReturn({
         where: { tenantId, id, version, deletedAt: null },
@@ -253,11 +246,7 @@ export class AgentCatalogStore {
    * Erase the definition of an earlier version. The version stays in the history.
    * @returns false if it is the present version, was erased before, or does not exist
    */
-  async eraseVersion(
-    { tenantId, id, version }: AgentKey,
-    slug: string,
-    actor: Actor = PLATFORM_ACTOR,
-  ): Promise<boolean> {
+  async eraseVersion({ tenantId, id, version }: AgentKey, slug: string, actor: Actor): Promise<boolean> {
     return this.catalog.change(tenantId, async (prisma, record) => {
       const [erased] = await prisma.$queryRaw<{ bytes: number }[]>`
         WITH present AS (

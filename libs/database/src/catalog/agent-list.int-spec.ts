@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '../audit/audit-records.js';
 import type { AgentDefinition } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
@@ -26,7 +27,7 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 beforeEach(async () => {
-  tenantId = (await new TenantStore(catalog).create(`t-${randomUUID()}`)).id;
+  tenantId = (await new TenantStore(catalog).create(`t-${randomUUID()}`, PLATFORM_ACTOR)).id;
 });
 
 const definition = (name: string, more: Partial<AgentDefinition> = {}): AgentDefinition => ({
@@ -43,13 +44,16 @@ const definition = (name: string, more: Partial<AgentDefinition> = {}): AgentDef
 });
 const make = async (slug: string, more: Partial<AgentDefinition> = {}, enabled = true) => ({
   tenantId,
-  ...(await entries.create({
-    tenantId,
-    slug,
-    enabled,
-    by: 'operator',
-    definition: definition(slug, more),
-  })),
+  ...(await entries.create(
+    {
+      tenantId,
+      slug,
+      enabled,
+      by: 'operator',
+      definition: definition(slug, more),
+    },
+    PLATFORM_ACTOR,
+  )),
 });
 const slugs = async (limit: number, after?: string, only?: string[]) =>
   (await agents.page(tenantId, { limit, after }, only)).map(({ slug }) => slug);
@@ -90,7 +94,11 @@ describe('the list of agents', () => {
 
   it('shows an agent as it is now, also if a process of the last release has changed it', async () => {
     const first = await make('one');
-    await entries.change(first, { definition: definition('new'), enabled: true, by: 'operator' });
+    await entries.change(
+      first,
+      { definition: definition('new'), enabled: true, by: 'operator' },
+      PLATFORM_ACTOR,
+    );
     expect(await agents.page(tenantId, { limit: 10 })).toMatchObject([{ name: 'new', version: 2 }]);
     await client.query(
       `UPDATE agents SET version = 3, definition = '{"name": "newer", "description": "d", "runtime": "echo"}' WHERE id = $1`,
@@ -110,7 +118,7 @@ describe('the list of agents', () => {
     expect(await slugs(10)).toEqual(['a', 'b', 'c', 'c-1', 'c1', 'd']);
     expect(await slugs(3)).toEqual(['a', 'b', 'c']);
     await make('aa');
-    await entries.remove({ ...(await entries.find(tenantId, 'c'))!, tenantId });
+    await entries.remove({ ...(await entries.find(tenantId, 'c'))!, tenantId }, PLATFORM_ACTOR);
     expect(await slugs(2, 'c')).toEqual(['c-1', 'c1']);
     expect(await slugs(2, 'c1')).toEqual(['d']);
     expect(await slugs(2, 'd')).toEqual([]);

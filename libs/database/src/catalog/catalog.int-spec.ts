@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '../audit/audit-records.js';
 import type { AgentDefinition } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
@@ -55,55 +56,59 @@ const newAgent = (tenantId: string, slug: string, name: string) => ({
 
 describe('tenants', () => {
   it('are found by slug and id, with index as their default agent until another is set', async () => {
-    const tenant = await tenants.create('acme');
+    const tenant = await tenants.create('acme', PLATFORM_ACTOR);
     expect(tenant).toMatchObject({ slug: 'acme', defaultAgent: 'index' });
     expect(await tenants.bySlug('acme')).toEqual(tenant);
     expect(await tenants.byId(tenant.id)).toEqual({ ...tenant, hasSpendingCaps: false });
-    expect(await tenants.set('acme', { defaultAgent: 'echo' })).toEqual({ ...tenant, defaultAgent: 'echo' });
+    expect(await tenants.set('acme', { defaultAgent: 'echo' }, PLATFORM_ACTOR)).toEqual({
+      ...tenant,
+      defaultAgent: 'echo',
+    });
     expect(await tenants.list()).toEqual([{ ...tenant, defaultAgent: 'echo' }]);
-    expect(await tenants.set('nobody', { defaultAgent: 'echo' })).toBeUndefined();
+    expect(await tenants.set('nobody', { defaultAgent: 'echo' }, PLATFORM_ACTOR)).toBeUndefined();
     expect(await tenants.bySlug('nobody')).toBeUndefined();
     expect(await tenants.byId('nonsense')).toBeUndefined();
   });
 
   it('have limits of their own, each set and given back for itself', async () => {
-    await tenants.create('limited');
+    await tenants.create('limited', PLATFORM_ACTOR);
     const limits = { requestsPerSecond: 5, openStreams: null, retentionDays: 0.25 };
-    expect((await tenants.setLimits('limited', limits))?.limits).toEqual(limits);
+    expect((await tenants.setLimits('limited', limits, undefined, PLATFORM_ACTOR))?.limits).toEqual(limits);
     const all = [{ weight: 2 }, { bodyBytes: 999_999_999_999_999 }, { runsAtOnce: 3 }];
-    await Promise.all(all.map((one) => tenants.setLimits('limited', one)));
-    const changed = await tenants.setLimits('limited', { weight: 7 }, [
-      'openStreams',
-      'runsAtOnce',
-      'eventBytes',
-    ]);
+    await Promise.all(all.map((one) => tenants.setLimits('limited', one, undefined, PLATFORM_ACTOR)));
+    const changed = await tenants.setLimits(
+      'limited',
+      { weight: 7 },
+      ['openStreams', 'runsAtOnce', 'eventBytes'],
+      PLATFORM_ACTOR,
+    );
     expect(changed?.limits).toEqual({
       requestsPerSecond: 5,
       retentionDays: 0.25,
       weight: 7,
       bodyBytes: 999_999_999_999_999,
     });
-    expect(await tenants.setLimits('nobody', limits)).toBeUndefined();
+    expect(await tenants.setLimits('nobody', limits, undefined, PLATFORM_ACTOR)).toBeUndefined();
   });
 
   it('that are suspended, deleted or unknown are told from those that are called', async () => {
     const [active, suspended, deleting] = await Promise.all(
-      ['active', 'to-suspend', 'to-delete'].map((slug) => tenants.create(slug)),
+      ['active', 'to-suspend', 'to-delete'].map((slug) => tenants.create(slug, PLATFORM_ACTOR)),
     );
-    await tenants.suspend('to-suspend', null);
-    await tenants.markDeleting('to-delete');
+    await tenants.suspend('to-suspend', null, PLATFORM_ACTOR);
+    await tenants.markDeleting('to-delete', PLATFORM_ACTOR);
     const ids = [active, suspended, deleting].map((tenant) => tenant?.id ?? '');
     const unknown = randomUUID();
     const inactive = await tenants.inactive([...ids, unknown]);
     expect(inactive.toSorted()).toEqual([...ids.slice(1), unknown].toSorted());
     expect(await tenants.inactive([])).toEqual([]);
-    await tenants.resume('to-suspend');
+    await tenants.resume('to-suspend', PLATFORM_ACTOR);
     expect(await tenants.inactive(ids)).toEqual(ids.slice(2));
   });
 
   it('can not have a slug twice', async () => {
-    await tenants.create('twice');
-    const again = tenants.create('twice');
+    await tenants.create('twice', PLATFORM_ACTOR);
+    const again = tenants.create('twice', PLATFORM_ACTOR);
     await expect(again).rejects.toThrow(NameTakenError);
     await expect(again).rejects.toThrow("The tenant 'twice' already exists");
   });
@@ -111,7 +116,7 @@ describe('tenants', () => {
 
 describe('tokens', () => {
   it('are found by their hash, and revoked by id or prefix within the tenant', async () => {
-    const tenantId = (await tenants.create(`t-${randomUUID()}`)).id;
+    const tenantId = (await tenants.create(`t-${randomUUID()}`, PLATFORM_ACTOR)).id;
     const expiresAt = new Date('2030-01-01T00:00:00.123Z');
     const input = {
       tenantId,
@@ -122,24 +127,24 @@ describe('tokens', () => {
       agents: [],
       requestsPerSecond: null,
     };
-    const token = await tokens.create({ ...input, expiresAt });
+    const token = await tokens.create({ ...input, expiresAt }, PLATFORM_ACTOR);
     expect(token).toMatchObject({ tenantId, name: 'ci', scopes: ['tasks:read'], expiresAt, revokedAt: null });
     expect(token).not.toHaveProperty('hash');
     expect(await tokens.byHash(input.hash)).toEqual(token);
     expect(await tokens.byHash('other')).toBeUndefined();
-    expect(await tokens.revoke(randomUUID(), token.id)).toBeUndefined();
-    expect(await tokens.revoke(tenantId, 'bt_xyz')).toBeUndefined();
-    const revoked = await tokens.revoke(tenantId, 'bt_abc');
+    expect(await tokens.revoke(randomUUID(), token.id, PLATFORM_ACTOR)).toBeUndefined();
+    expect(await tokens.revoke(tenantId, 'bt_xyz', PLATFORM_ACTOR)).toBeUndefined();
+    const revoked = await tokens.revoke(tenantId, 'bt_abc', PLATFORM_ACTOR);
     expect(revoked?.revokedAt).toBeInstanceOf(Date);
-    expect(await tokens.revoke(tenantId, token.id)).toEqual(revoked);
+    expect(await tokens.revoke(tenantId, token.id, PLATFORM_ACTOR)).toEqual(revoked);
     expect(await tokens.list(tenantId)).toEqual([revoked]);
   });
 });
 
 describe('a tenant’s own agents', () => {
   const make = async (slug = 'mine') => {
-    const { id: tenantId } = await tenants.create(`t-${randomUUID()}`);
-    return { tenantId, ...(await entries.create(newAgent(tenantId, slug, 'first'))) };
+    const { id: tenantId } = await tenants.create(`t-${randomUUID()}`, PLATFORM_ACTOR);
+    return { tenantId, ...(await entries.create(newAgent(tenantId, slug, 'first'), PLATFORM_ACTOR)) };
   };
   const content = (name: string, enabled = true) => ({
     definition: definition(name),
@@ -149,10 +154,10 @@ describe('a tenant’s own agents', () => {
 
   it('get a version with each write, which says what it was, when and by whom', async () => {
     const first = await make();
-    const second = await entries.change(first, content('second', false));
+    const second = await entries.change(first, content('second', false), PLATFORM_ACTOR);
     expect(second).toMatchObject({ id: first.id, version: 2, status: 'disabled' });
     expect(await agents.find(first.tenantId, 'mine')).toMatchObject({ version: 2, status: 'disabled' });
-    const third = await entries.change({ ...first, version: 2 }, content('third'));
+    const third = await entries.change({ ...first, version: 2 }, content('third'), PLATFORM_ACTOR);
     expect(third).toMatchObject({ version: 3, definition: definition('third') });
     expect(third).not.toHaveProperty('status');
     const versions = await entries.versions(first.tenantId, first.id, 10);
@@ -167,15 +172,15 @@ describe('a tenant’s own agents', () => {
   it('keep their last hundred versions', async () => {
     const first = await make();
     for (let version = 1; version <= 101; version++) {
-      await entries.change({ ...first, version }, content(`after ${version}`));
+      await entries.change({ ...first, version }, content(`after ${version}`), PLATFORM_ACTOR);
     }
     const kept = await entries.versions(first.tenantId, first.id, 200);
     expect(kept.map(({ version }) => version)).toEqual(Array.from({ length: 100 }, (_, i) => 102 - i));
   });
 
   it('are a thousand at the most, however many are made at the same time', async () => {
-    const { id } = await tenants.create(`t-${randomUUID()}`);
-    const sample = await entries.create(newAgent(id, 'first', 'first'));
+    const { id } = await tenants.create(`t-${randomUUID()}`, PLATFORM_ACTOR);
+    const sample = await entries.create(newAgent(id, 'first', 'first'), PLATFORM_ACTOR);
     await catalog.run(
       (prisma) => prisma.$executeRaw`
         INSERT INTO agents (tenant_id, id, slug, definition, updated_at)
@@ -183,7 +188,7 @@ describe('a tenant’s own agents', () => {
         FROM agents a, generate_series(1, 997) n WHERE a.tenant_id = ${id}::uuid AND a.id = ${sample.id}::uuid`,
     );
     const made = await Promise.allSettled(
-      Array.from({ length: 6 }, (_, i) => entries.create(newAgent(id, `last-${i}`, 'x'))),
+      Array.from({ length: 6 }, (_, i) => entries.create(newAgent(id, `last-${i}`, 'x'), PLATFORM_ACTOR)),
     );
     expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
     const [refused] = made.filter((one) => one.status === 'rejected');
@@ -193,16 +198,18 @@ describe('a tenant’s own agents', () => {
   it('are changed by one of many who have seen the same version', async () => {
     const first = await make();
     const names = Array.from({ length: 8 }, (_, i) => `by ${i}`);
-    const changed = await Promise.all(names.map((name) => entries.change(first, content(name))));
+    const changed = await Promise.all(
+      names.map((name) => entries.change(first, content(name), PLATFORM_ACTOR)),
+    );
     expect(changed.filter((entry) => entry !== undefined)).toHaveLength(1);
     expect(await entries.versions(first.tenantId, first.id, 10)).toHaveLength(2);
-    expect(await entries.remove(first)).toBe(false);
+    expect(await entries.remove(first, PLATFORM_ACTOR)).toBe(false);
   });
 
   it('are made once, however many make them at the same time', async () => {
-    const { id } = await tenants.create(`t-${randomUUID()}`);
+    const { id } = await tenants.create(`t-${randomUUID()}`, PLATFORM_ACTOR);
     const made = await Promise.allSettled(
-      Array.from({ length: 8 }, () => entries.create(newAgent(id, 'race', 'x'))),
+      Array.from({ length: 8 }, () => entries.create(newAgent(id, 'race', 'x'), PLATFORM_ACTOR)),
     );
     expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
@@ -210,8 +217,8 @@ describe('a tenant’s own agents', () => {
   it('that are deleted are kept for their tasks, and their slug is free', async () => {
     const first = await make();
     const { tenantId } = first;
-    expect(await entries.remove(first)).toBe(true);
-    expect(await entries.change(first, content('late'))).toBeUndefined();
+    expect(await entries.remove(first, PLATFORM_ACTOR)).toBe(true);
+    expect(await entries.change(first, content('late'), PLATFORM_ACTOR)).toBeUndefined();
     expect(await entries.find(tenantId, first.id)).toBeUndefined();
     expect(await agents.list(tenantId)).toEqual([]);
     for (const name of [first.id, 'mine']) {
@@ -221,7 +228,7 @@ describe('a tenant’s own agents', () => {
         status: 'deleted',
       });
     }
-    const again = await entries.create(newAgent(tenantId, 'mine', 'again'));
+    const again = await entries.create(newAgent(tenantId, 'mine', 'again'), PLATFORM_ACTOR);
     expect(again).toMatchObject({ version: 1 });
     expect(await agents.findIncludingDeleted(tenantId, 'mine')).toMatchObject({ id: again.id });
     expect(await agents.findIncludingDeleted(tenantId, first.id)).toMatchObject({ status: 'deleted' });
@@ -240,7 +247,8 @@ describe('a tenant’s own agents', () => {
         INSERT INTO tasks (tenant_id, id, agent_id, context_id, context_key, state, status, status_at, last_sequence, artifacts_sequence)
         VALUES (${busy.tenantId}::uuid, ${randomUUID()}::uuid, ${busy.id}, 'c', ${randomUUID()}::uuid, 1, '{}', now(), 1, 1)`,
     );
-    for (const { tenantId } of [idle, busy]) await entries.create(newAgent(tenantId, 'other', 'x'));
+    for (const { tenantId } of [idle, busy])
+      await entries.create(newAgent(tenantId, 'other', 'x'), PLATFORM_ACTOR);
     expect(await agents.findIncludingDeleted(idle.tenantId, idle.id)).toBeUndefined();
     expect(await entries.versions(idle.tenantId, idle.id, 10)).toEqual([]);
     expect(await agents.findIncludingDeleted(busy.tenantId, busy.id)).toMatchObject({ status: 'deleted' });
@@ -249,9 +257,16 @@ describe('a tenant’s own agents', () => {
 
 describe('agents', () => {
   it('of a tenant are its own, and hide installed ones of the same slug', async () => {
-    const [one, two] = [await tenants.create('one'), await tenants.create('two')];
+    const [one, two] = [
+      await tenants.create('one', PLATFORM_ACTOR),
+      await tenants.create('two', PLATFORM_ACTOR),
+    ];
     await agents.install('helper', definition('installed'), null);
-    const { createdAt: _, updatedAt: __, ...own } = await entries.create(newAgent(one.id, 'helper', 'own'));
+    const {
+      createdAt: _,
+      updatedAt: __,
+      ...own
+    } = await entries.create(newAgent(one.id, 'helper', 'own'), PLATFORM_ACTOR);
     expect(own).toMatchObject({
       slug: 'helper',
       origin: 'catalog',
@@ -266,20 +281,25 @@ describe('agents', () => {
     // Others choose by these. The settings stay where they are.
     const { name, description, skills } = own.definition;
     expect(await agents.list(one.id)).toEqual([{ ...own, definition: { name, description, skills } }]);
-    await expect(entries.create(newAgent(one.id, 'helper', 'x'))).rejects.toThrow(NameTakenError);
-    expect(await entries.remove({ ...own, tenantId: two.id })).toBe(false);
-    expect(await entries.remove({ ...own, tenantId: one.id })).toBe(true);
+    await expect(entries.create(newAgent(one.id, 'helper', 'x'), PLATFORM_ACTOR)).rejects.toThrow(
+      NameTakenError,
+    );
+    expect(await entries.remove({ ...own, tenantId: two.id }, PLATFORM_ACTOR)).toBe(false);
+    expect(await entries.remove({ ...own, tenantId: one.id }, PLATFORM_ACTOR)).toBe(true);
     expect(await agents.find(one.id, 'helper')).toMatchObject({ definition: definition('installed') });
   });
 
   it('that take messages have their slugs in a list, each tenant its own', async () => {
-    const [one, two] = [await tenants.create('slugs-one'), await tenants.create('slugs-two')];
+    const [one, two] = [
+      await tenants.create('slugs-one', PLATFORM_ACTOR),
+      await tenants.create('slugs-two', PLATFORM_ACTOR),
+    ];
     await agents.install('open-to-one', definition('installed'), ['slugs-one']);
     await agents.install('hidden-by-one', definition('installed'), null);
-    await entries.create(newAgent(one.id, 'mine', 'x'));
-    await entries.create({ ...newAgent(one.id, 'hidden-by-one', 'x'), enabled: false });
-    const gone = await entries.create(newAgent(one.id, 'gone', 'x'));
-    await entries.remove({ ...gone, tenantId: one.id });
+    await entries.create(newAgent(one.id, 'mine', 'x'), PLATFORM_ACTOR);
+    await entries.create({ ...newAgent(one.id, 'hidden-by-one', 'x'), enabled: false }, PLATFORM_ACTOR);
+    const gone = await entries.create(newAgent(one.id, 'gone', 'x'), PLATFORM_ACTOR);
+    await entries.remove({ ...gone, tenantId: one.id }, PLATFORM_ACTOR);
     const known = ['open-to-one', 'hidden-by-one', 'mine', 'gone'];
     const slugsOf = async (tenantId: string) =>
       (await agents.slugs(tenantId)).filter((slug) => known.includes(slug)).sort();
@@ -288,7 +308,10 @@ describe('agents', () => {
   });
 
   it('that are installed keep their id, and are there for the tenants they name', async () => {
-    const [named, other] = [await tenants.create('named'), await tenants.create('other')];
+    const [named, other] = [
+      await tenants.create('named', PLATFORM_ACTOR),
+      await tenants.create('other', PLATFORM_ACTOR),
+    ];
     await Promise.all([1, 2, 3].map(() => agents.install('limited', definition('v1'), ['named'])));
     const before = await agents.find(named.id, 'limited');
     await agents.install('limited', definition('v2'), [named.id]);
@@ -322,11 +345,11 @@ it('a catalog that can not be reached is an error to try again after', async () 
 });
 
 it('what calls and runs read and note needs no Prisma, and tells the same', async () => {
-  const { id: tenantId } = await tenants.create('swift');
+  const { id: tenantId } = await tenants.create('swift', PLATFORM_ACTOR);
   const secret = { hash: 'the hash', prefix: 'the prefix' };
   const rights = { name: 'ci', scopes: [], agents: [], requestsPerSecond: null, expiresAt: null };
-  const token = await tokens.create({ ...secret, ...rights, tenantId });
-  const agent = await entries.create(newAgent(tenantId, 'calm', 'one'));
+  const token = await tokens.create({ ...secret, ...rights, tenantId }, PLATFORM_ACTOR);
+  const agent = await entries.create(newAgent(tenantId, 'calm', 'one'), PLATFORM_ACTOR);
   await catalog.run(
     (prisma) =>
       prisma.$executeRaw`UPDATE api_tokens SET scopes = NULL, agents = NULL WHERE id = ${token.id}::uuid`,
@@ -341,7 +364,7 @@ it('what calls and runs read and note needs no Prisma, and tells the same', asyn
   expect(await new TenantStore(calls).byId(tenantId)).toEqual(swift);
   expect(await new AgentCatalogStore(calls).find(tenantId, 'calm')).toEqual(agent);
   expect(await new AgentCatalogStore(calls).find(tenantId, agent.id)).toEqual(agent);
-  const { id: other } = await tenants.create('slow');
+  const { id: other } = await tenants.create('slow', PLATFORM_ACTOR);
   expect(await new AgentCatalogStore(calls).find(other, agent.id)).toBeUndefined();
   const reads = new AgentStore(calls);
   await reads.install('ready', definition('made'), ['swift']);

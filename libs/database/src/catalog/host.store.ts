@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { type Actor } from '../audit/audit-records.js';
 import { CatalogClient } from '../connection/catalog-client.js';
 import type { Statement } from '../connection/database.js';
 import type { PrismaClient } from '../generated/client.js';
@@ -31,7 +31,7 @@ export class HostStore {
   /** Bind the host, or change its binding. Undefined: it is bound to another tenant. Nothing changes. */
   async bind(
     { host, tenantId, agent, public: open }: HostBinding,
-    by: Actor = PLATFORM_ACTOR,
+    by: Actor,
   ): Promise<HostBinding | undefined> {
     const binding = { host: hostName(host), tenantId, agent, public: open };
     return this.catalog.change(tenantId, async (prisma, record) => {
@@ -58,7 +58,7 @@ export class HostStore {
   }
 
   /** @returns the binding there was */
-  async unbind(host: string, by: Actor = PLATFORM_ACTOR): Promise<HostBinding | undefined> {
+  async unbind(host: string, by: Actor): Promise<HostBinding | undefined> {
     const binding = await this.find(host);
     if (!binding) return undefined;
     const { tenantId, host: name, agent } = binding;

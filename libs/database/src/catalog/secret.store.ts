@@ -1,7 +1,7 @@
 import { clock } from '@baton/telemetry';
 import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
-import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { type Actor } from '../audit/audit-records.js';
 import { CatalogClient, type CatalogChange, transactionOf } from '../connection/catalog-client.js';
 import type { Statement } from '../connection/database.js';
 import { Prisma, type Secret } from '../generated/client.js';
@@ -40,7 +40,7 @@ export class SecretStore {
     sealed: SealedSecret,
     origins: string[] | undefined,
     otherwise: string[],
-    by: Actor = PLATFORM_ACTOR,
+    by: Actor,
   ): Promise<SecretInfo> {
     const data = columnsOf(sealed);
     const put: CatalogChange<SecretInfo> = async (prisma, record) => {
@@ -72,7 +72,7 @@ export class SecretStore {
   async setOrigins(
     { tenantId, name }: SecretKey,
     origins: string[],
-    by: Actor = PLATFORM_ACTOR,
+    by: Actor,
   ): Promise<SecretInfo | undefined> {
     return this.catalog.change(tenantId, async (prisma, record) => {
       const before = await lockedBytes(prisma, { tenantId, name });
@@ -118,7 +118,7 @@ export class SecretStore {
   }
 
   /** @returns whether there was such a secret */
-  async remove({ tenantId, name }: SecretKey, by: Actor = PLATFORM_ACTOR): Promise<boolean> {
+  async remove({ tenantId, name }: SecretKey, by: Actor): Promise<boolean> {
     return this.catalog.change(tenantId, async (prisma, record) => {
       const before = await lockedBytes(prisma, { tenantId, name });
       if (before === undefined) return false;

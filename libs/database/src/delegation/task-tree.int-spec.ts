@@ -81,7 +81,7 @@ describe('a suspended run', () => {
       stores,
       `UPDATE runs SET lease_expires_at = now() - interval '1 day' WHERE state = 'suspended'`,
     );
-    const at = (await stores.runs.lookForWork(60_000)).at;
+    const at = (await stores.runs.findWork(60_000)).at;
     expect([
       await stores.runs.reclaimExpired(9, at),
       await stores.runs.failPoisoned(9, at, crashText),
@@ -153,7 +153,7 @@ describe('a suspended run', () => {
     // It was reclaimed once, with a pause before the next attempt.
     await sql(stores, `UPDATE runs SET not_before = now() - interval '1 h' WHERE id = '${child.runId}'`);
     await suspend(child, parent);
-    expect((await stores.runs.lookForWork(60_000)).nextMs).toBeLessThanOrEqual(60_000);
+    expect((await stores.runs.findWork(60_000)).nextMs).toBeLessThanOrEqual(60_000);
     for (const run of [sleeper, parent, child]) expect(await wake(run)).toBe(false);
     expect([await taskTree.wakeDue(9), (await taskTree.wakeNext(undefined, 9)).woken]).toEqual([0, 0]);
     await taskTree.suspend(soon, [], 0);

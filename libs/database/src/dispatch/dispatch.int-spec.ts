@@ -360,7 +360,7 @@ describe('dispatch', () => {
       stores,
       `UPDATE runs SET deaths = 9, lease_expires_at = '2000-01-01' WHERE id = '${dead!.runId}'`,
     );
-    await stores.runs.failPoisoned(10, (await stores.runs.lookForWork(60_000)).at, crashText);
+    await stores.runs.failPoisoned(10, (await stores.runs.findWork(60_000)).at, crashText);
     expect(await stores.dispatch.dispatch([grant(tenantId, 9, 3)], ROOMY)).toHaveLength(3);
   });
 });

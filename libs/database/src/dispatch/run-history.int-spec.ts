@@ -29,7 +29,7 @@ describe('the history of a run', () => {
     const run = await startTask(stores);
     const { tenantId, runId } = run;
     await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 day' WHERE id = '${runId}'`);
-    await stores.runs.reclaimExpired(10, (await stores.runs.lookForWork(60_000)).at);
+    await stores.runs.reclaimExpired(10, (await stores.runs.findWork(60_000)).at);
     const second = await stores.runs.claim(tenantId, runId, 'w-2', 30_000);
     // The answer was lost: the same claim is made again.
     await stores.runs.claim(tenantId, runId, 'w-2', 30_000, true);

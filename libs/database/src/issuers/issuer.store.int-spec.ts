@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { CatalogClient, IssuerStore, TenantStore, type TrustedIssuer } from '../index.js';
@@ -13,8 +14,8 @@ beforeAll(async () => {
   catalog = new CatalogClient(testDatabase.url);
   issuers = new IssuerStore(catalog);
   const tenants = new TenantStore(catalog);
-  acme = (await tenants.create('acme')).id;
-  other = (await tenants.create('other')).id;
+  acme = (await tenants.create('acme', PLATFORM_ACTOR)).id;
+  other = (await tenants.create('other', PLATFORM_ACTOR)).id;
 });
 afterAll(async () => {
   await catalog.close();
@@ -38,13 +39,13 @@ const entry = (more: Partial<NewIssuer> = {}): NewIssuer => ({
 });
 
 async function add(more: Partial<NewIssuer> = {}): Promise<TrustedIssuer> {
-  const result = await issuers.add(entry(more));
+  const result = await issuers.add(entry(more), PLATFORM_ACTOR);
   if ('conflict' in result) throw new Error(`in the way: ${JSON.stringify(result.conflict)}`);
   return result.added;
 }
 
 const inTheWay = async (more: Partial<NewIssuer>): Promise<string | undefined> => {
-  const result = await issuers.add(entry(more));
+  const result = await issuers.add(entry(more), PLATFORM_ACTOR);
   return 'conflict' in result ? result.conflict.id : undefined;
 };
 
@@ -57,10 +58,10 @@ it('an issuer is found by its URL, until its tenant removes it', async () => {
   expect(await issuers.list(other)).toEqual([]);
   expect(await issuers.list()).toContainEqual(added);
   expect(await issuers.byIssuer(`${issuer}/`)).toEqual([]);
-  expect(await issuers.remove(other, added.id)).toBeUndefined();
-  expect(await issuers.remove(acme, randomUUID())).toBeUndefined();
-  expect(await issuers.remove(acme, 'x')).toBeUndefined();
-  expect(await issuers.remove(acme, added.id)).toEqual({ issuer: added, signedOut: [] });
+  expect(await issuers.remove(other, added.id, PLATFORM_ACTOR)).toBeUndefined();
+  expect(await issuers.remove(acme, randomUUID(), PLATFORM_ACTOR)).toBeUndefined();
+  expect(await issuers.remove(acme, 'x', PLATFORM_ACTOR)).toBeUndefined();
+  expect(await issuers.remove(acme, added.id, PLATFORM_ACTOR)).toEqual({ issuer: added, signedOut: [] });
   expect(await issuers.byIssuer(issuer)).toEqual([]);
 });
 
@@ -98,7 +99,7 @@ it('of several tenants that want an issuer at once, one gets it', async () => {
   const selectors = [null, { claim: 'a', value: '1' }, { claim: 'b', value: '1' }];
   const results = await Promise.all(
     [acme, other, acme, other].flatMap((tenantId) =>
-      selectors.map((selector) => issuers.add(entry({ tenantId, issuer, selector }))),
+      selectors.map((selector) => issuers.add(entry({ tenantId, issuer, selector }), PLATFORM_ACTOR)),
     ),
   );
   expect(results.filter((result) => 'added' in result)).toHaveLength(1);
@@ -112,7 +113,7 @@ it('the URLs of issuers are those of one tenant, each once', async () => {
   expect(await issuers.urls(other)).not.toContain(issuer);
   // There are two tenants.
   expect(await issuers.urls()).toEqual([]);
-  for (const { id } of added) await issuers.remove(acme, id);
+  for (const { id } of added) await issuers.remove(acme, id, PLATFORM_ACTOR);
 });
 
 it('the URLs of issuers are known without a tenant if there is one alone', async () => {
@@ -120,8 +121,8 @@ it('the URLs of issuers are known without a tenant if there is one alone', async
   const client = new CatalogClient(alone.url);
   const store = new IssuerStore(client);
   expect(await store.urls()).toEqual([]);
-  const tenants = await new TenantStore(client).create('only');
-  await store.add(entry({ tenantId: tenants.id }));
+  const tenants = await new TenantStore(client).create('only', PLATFORM_ACTOR);
+  await store.add(entry({ tenantId: tenants.id }), PLATFORM_ACTOR);
   expect(await store.urls()).toEqual(['https://id.example.com']);
   await client.close();
   await alone.drop();

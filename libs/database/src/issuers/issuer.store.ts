@@ -1,6 +1,6 @@
 import { isUuid, type Scope } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { type Actor } from '../audit/audit-records.js';
 import { CatalogClient, transactionOf } from '../connection/catalog-client.js';
 import type { Statement } from '../connection/database.js';
 import type { Issuer as IssuerRow } from '../generated/client.js';
@@ -35,7 +35,7 @@ export class IssuerStore {
    */
   async add(
     issuer: Omit<TrustedIssuer, 'id' | 'createdAt'>,
-    by: Actor = PLATFORM_ACTOR,
+    by: Actor,
   ): Promise<{ added: TrustedIssuer } | { conflict: TrustedIssuer }> {
     const { selector, grants, ...rest } = issuer;
     const { claim: tenantClaim, value: tenantValue } = selector ?? NO_SELECTOR;
@@ -93,7 +93,7 @@ export class IssuerStore {
   }
 
   /** The sign-ins of its users are deleted with it. Undefined: the tenant has no such issuer. */
-  async remove(tenantId: string, id: string, by: Actor = PLATFORM_ACTOR): Promise<RemovedIssuer | undefined> {
+  async remove(tenantId: string, id: string, by: Actor): Promise<RemovedIssuer | undefined> {
     if (!isUuid(id)) return undefined;
     return this.catalog.change(tenantId, async (prisma, record) => {
       const signedOut = await signOutUsers(transactionOf(prisma), tenantId, id);

@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { sessionConfig } from '@baton/postgres';
 import { PrismaPg } from '@prisma/adapter-pg';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -82,17 +83,29 @@ describe.each(['America/New_York', 'Asia/Kolkata', 'UTC'])(
   (zone) => {
     it('are found by the doctor and mended by a migration, once', async () => {
       const { tenantId } = await asBefore(zone, async (catalog) => {
-        const { id: tenantId } = await new TenantStore(catalog).create('acme');
+        const { id: tenantId } = await new TenantStore(catalog).create('acme', PLATFORM_ACTOR);
         const tokens = new TokenStore(catalog);
-        const token = await tokens.create({ tenantId, ...RIGHTS, expiresAt: SOON, ...secret() });
-        await tokens.create({ tenantId, ...RIGHTS, expiresAt: LATER, ...secret() });
-        const rotated = await tokens.create({ tenantId, ...RIGHTS, expiresAt: SOON, ...secret() });
-        await tokens.rotate(tenantId, rotated.id, secret(), { overlapMs: 0, expiresAt: LATER });
-        await tokens.revoke(tenantId, token.id);
+        const token = await tokens.create(
+          { tenantId, ...RIGHTS, expiresAt: SOON, ...secret() },
+          PLATFORM_ACTOR,
+        );
+        await tokens.create({ tenantId, ...RIGHTS, expiresAt: LATER, ...secret() }, PLATFORM_ACTOR);
+        const rotated = await tokens.create(
+          { tenantId, ...RIGHTS, expiresAt: SOON, ...secret() },
+          PLATFORM_ACTOR,
+        );
+        await tokens.rotate(
+          tenantId,
+          rotated.id,
+          secret(),
+          { overlapMs: 0, expiresAt: LATER },
+          PLATFORM_ACTOR,
+        );
+        await tokens.revoke(tenantId, token.id, PLATFORM_ACTOR);
         const operators = new OperatorTokenStore(catalog);
         for (const expiresAt of [SOON, LATER])
           await operators.create({ name: 'op', role: 'full', expiresAt, ...secret() }, OPERATOR_ACTOR);
-        await new SecretStore(catalog).put({ tenantId, name: 'key' }, SEALED, undefined, []);
+        await new SecretStore(catalog).put({ tenantId, name: 'key' }, SEALED, undefined, [], PLATFORM_ACTOR);
         return { tenantId };
       });
       expect(tenantId).toBeDefined();
@@ -120,8 +133,11 @@ describe.each(['America/New_York', 'Asia/Kolkata', 'UTC'])(
 
 it('a token without a record is left as it is, and the doctor counts it', async () => {
   await asBefore('America/New_York', async (catalog) => {
-    const { id: tenantId } = await new TenantStore(catalog).create('acme');
-    await new TokenStore(catalog).create({ tenantId, ...RIGHTS, expiresAt: SOON, ...secret() });
+    const { id: tenantId } = await new TenantStore(catalog).create('acme', PLATFORM_ACTOR);
+    await new TokenStore(catalog).create(
+      { tenantId, ...RIGHTS, expiresAt: SOON, ...secret() },
+      PLATFORM_ACTOR,
+    );
   });
   await client.query(`BEGIN; SET LOCAL baton.audit = 'delete'; DELETE FROM audit_records; COMMIT`);
   const before = await times();
@@ -133,8 +149,8 @@ it('a token without a record is left as it is, and the doctor counts it', async 
 
 it('a token whose end somebody has changed by hand is left as it is', async () => {
   const catalog = new CatalogClient(test.url);
-  const { id: tenantId } = await new TenantStore(catalog).create('acme');
-  await new TokenStore(catalog).create({ tenantId, ...RIGHTS, expiresAt: SOON, ...secret() });
+  const { id: tenantId } = await new TenantStore(catalog).create('acme', PLATFORM_ACTOR);
+  await new TokenStore(catalog).create({ tenantId, ...RIGHTS, expiresAt: SOON, ...secret() }, PLATFORM_ACTOR);
   await catalog.close();
   await client.query(`UPDATE api_tokens SET expires_at = expires_at + interval '1 day'`);
   const before = await times();

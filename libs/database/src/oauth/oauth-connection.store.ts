@@ -139,7 +139,7 @@ export class OAuthConnectionStore {
 
   /**
    * Records a call in the audit log: whose sign-in it uses, and which agent makes it for whom.
-   * @returns false: nobody is signed in, and there is no record
+   * @returns false: there is no sign-in, and no record was written
    */
   async noteCall({ tenantId, resource, caller }: OAuthConnectionKey, call: ConnectionCall): Promise<boolean> {
     return this.database.inTenant(tenantId, async (transaction) => {

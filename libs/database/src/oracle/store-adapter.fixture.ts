@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '../audit/audit-records.js';
 import {
   type Artifact,
   ArtifactFold,
@@ -326,7 +327,7 @@ export class StoreAdapter implements OracleSubject {
   }
 
   async confirmRedelivery({ tenant, run, task }: Arguments['confirmRedelivery']): Promise<Answer> {
-    await this.letters.confirm(this.id(tenant), this.id(run), this.id(task));
+    await this.letters.confirm(this.id(tenant), this.id(run), this.id(task), PLATFORM_ACTOR);
     return null;
   }
 
@@ -448,8 +449,8 @@ export class StoreAdapter implements OracleSubject {
 
   // ── What sweeps do ───────────────────────────────────────────────────────────────────────────────────────────────
 
-  async lookForWork(_: object): Promise<Answer> {
-    const found = await this.stores.runs.lookForWork(STALE_MS);
+  async findWork(_: object): Promise<Answer> {
+    const found = await this.stores.runs.findWork(STALE_MS);
     const { expiredRuns, staleQueuedRuns, waitingRuns, dueSleeps, waitsForTasks } = found;
     const { unansweredTasks, openChildren } = found;
     return {
@@ -464,12 +465,12 @@ export class StoreAdapter implements OracleSubject {
   }
 
   async reclaimExpired(_: object): Promise<Answer> {
-    const { at } = await this.stores.runs.lookForWork(STALE_MS);
+    const { at } = await this.stores.runs.findWork(STALE_MS);
     return this.enqueued(await this.stores.runs.reclaimExpired(ROWS, at));
   }
 
   async failPoisoned(_: object): Promise<Answer> {
-    const { at } = await this.stores.runs.lookForWork(STALE_MS);
+    const { at } = await this.stores.runs.findWork(STALE_MS);
     const failed = await this.stores.runs.failPoisoned(ROWS, at, ({ crashCount, lastCrash }) =>
       explain(crashCount, lastCrash),
     );

@@ -2,7 +2,7 @@ import { clock } from '@baton/telemetry';
 import { isTerminal, TaskState } from '@baton/a2a';
 import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
-import { type Actor, type AuditAction, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { type Actor, type AuditAction } from '../audit/audit-records.js';
 import type { SealedSecret } from '../catalog/catalog-records.js';
 import { CatalogClient, transactionOf } from '../connection/catalog-client.js';
 import { Database, type Statement } from '../connection/database.js';
@@ -129,7 +129,7 @@ export class WebhookStore {
   ) {}
 
   /** @throws LimitReachedError */
-  async create(webhook: NewWebhook, sealed: SealedSecret, by: Actor = PLATFORM_ACTOR): Promise<Webhook> {
+  async create(webhook: NewWebhook, sealed: SealedSecret, by: Actor): Promise<Webhook> {
     const { tenantId, id, url, agents, states, enabled } = webhook;
     return this.catalog.change(
       tenantId,
@@ -181,12 +181,7 @@ export class WebhookStore {
    * Change the given members. If it is disabled or has another URL, nothing goes to the former receiver once this has resolved.
    * @returns undefined if there is no such webhook
    */
-  async change(
-    tenantId: string,
-    id: string,
-    patch: WebhookPatch,
-    by: Actor = PLATFORM_ACTOR,
-  ): Promise<Webhook | undefined> {
+  async change(tenantId: string, id: string, patch: WebhookPatch, by: Actor): Promise<Webhook | undefined> {
     const changed = await this.catalog.change(tenantId, async (prisma, record) => {
       const data = { ...patch, updatedAt: clock.date() };
       const [row] = await prisma.webhook.updateManyAndReturn({ where: { tenantId, id }, data });
@@ -209,7 +204,7 @@ export class WebhookStore {
     tenantId: string,
     id: string,
     next: (before: SealedSecret) => SealedSecret,
-    by: Actor = PLATFORM_ACTOR,
+    by: Actor,
   ): Promise<Webhook | undefined> {
     return this.catalog.change(
       tenantId,
@@ -236,7 +231,7 @@ export class WebhookStore {
   }
 
   /** Also deletes its waiting deliveries. Once this has resolved, the receiver gets nothing. @returns whether there was one */
-  async remove(tenantId: string, id: string, by: Actor = PLATFORM_ACTOR): Promise<boolean> {
+  async remove(tenantId: string, id: string, by: Actor): Promise<boolean> {
     const isRemoved = await this.catalog.change(tenantId, async (prisma, record) => {
       // First: a transaction that accepts a task now has attached the webhook already, or does not see it any more.
       const { count } = await prisma.webhook.deleteMany({ where: { tenantId, id } });

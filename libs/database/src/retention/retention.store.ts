@@ -287,7 +287,7 @@ export class RetentionStore {
     return this.deleted(DROP_BULK, [limit]);
   }
 
-  /** Delete at most `limit` versions of the code of agents that nobody has used for long. */
+  /** Delete at most `limit` versions of agents' code that no task has used for long. */
   async dropArchives(limit: number): Promise<DeletedRows> {
     return this.deleted(DROP_ARCHIVES, [limit]);
   }

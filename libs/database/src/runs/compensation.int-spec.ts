@@ -11,7 +11,7 @@ afterAll(async () => stores.close());
 
 /** The cancel was some time ago. */
 const longAgo = () => sql(stores, `UPDATE tasks SET status_at = now() - interval '1 minute'`);
-const isDue = async () => (await stores.runs.lookForWork(60_000)).dueCompensations;
+const isDue = async () => (await stores.runs.findWork(60_000)).dueCompensations;
 
 describe('a canceled task with steps to undo', () => {
   it('is taken once its code had time to stop, again after a while, and never once it is forgotten', async () => {

@@ -83,10 +83,10 @@ async function work(
         LEASE_MS,
       ),
     async () => {
-      const reclaimed = await stores.runs.reclaimExpired(10, (await stores.runs.lookForWork(60_000)).at);
+      const reclaimed = await stores.runs.reclaimExpired(10, (await stores.runs.findWork(60_000)).at);
       note('reclaimed', reclaimed.length);
     },
-    async () => stores.runs.failPoisoned(10, (await stores.runs.lookForWork(60_000)).at, crashText),
+    async () => stores.runs.failPoisoned(10, (await stores.runs.findWork(60_000)).at, crashText),
     // As if the pauses after their crashes were over.
     async () => {
       // It leaves rows alone that others have: the platform's statements lock runs in an order of their own.

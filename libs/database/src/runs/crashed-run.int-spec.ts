@@ -15,7 +15,7 @@ const expire = async (runId: string): Promise<void> => {
   await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${runId}'`);
 };
 
-const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.lookForWork(60_000)).at);
+const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.findWork(60_000)).at);
 
 /** As if all pauses were over: the run goes on the queue. */
 const dispatchNow = async (tenantId: string): Promise<void> => {

@@ -1,6 +1,6 @@
 import { detailsFromJson, isUuid, Message, type OwnTasks } from '@baton/a2a';
 import { Injectable } from '@nestjs/common';
-import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { type Actor } from '../audit/audit-records.js';
 import { Database, type Statement } from '../connection/database.js';
 import { type Inputs, one, statement } from '../sql/statement.js';
 import type { DeadLetter, DeadMessage } from '../tasks/records.js';
@@ -178,7 +178,7 @@ export class DeadLetterStore {
   }
 
   /** The task of the redelivery is there. */
-  async confirm(tenantId: string, runId: string, taskId: string, by: Actor = PLATFORM_ACTOR): Promise<void> {
+  async confirm(tenantId: string, runId: string, taskId: string, by: Actor): Promise<void> {
     await this.database.inTenant(tenantId, async (transaction) => {
       const rows = await transaction.query(CONFIRM, [tenantId, runId, taskId]);
       if (rows.length === 0) return;

@@ -176,7 +176,7 @@ function stepAfter(
   }
 }
 
-/** A call with a result. If it is a failure, and another attempt had begun the call, nobody has asked the receiver since. */
+/** A call with a result. If it is a failure, and another attempt had begun the call, the receiver was not asked again. */
 function callOf(row: EffectRow, name: string, begun: EffectRow | undefined): EffectRecord {
   const { call, at, ms, ok, position } = row;
   const isOther = begun !== undefined && (begun.run_id !== row.run_id || begun.attempt !== row.attempt);

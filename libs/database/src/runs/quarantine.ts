@@ -3,7 +3,7 @@ import type { Database, Statement } from '../connection/database.js';
 import { keyOfTenant } from '../connection/row-security.js';
 import { hasState } from '../dispatch/run-conditions.js';
 
-/** Runs in quarantine: they have crashed twice or more, or have one attempt left. */
+/** Runs in quarantine: they have crashed at least twice, or once with only one attempt left. */
 const SUSPECT = '(r.deaths > 1 OR r.deaths > 0 AND r.deaths + 1 >= r.max_attempts)';
 
 /** $1 tenant $2 run */
@@ -13,8 +13,8 @@ export const IS_SUSPECT: Statement = {
 };
 
 /**
- * Whether the run is in quarantine: its workers have died. If another run has killed them, this one must not die with that run
- * again.
+ * Whether the run is in quarantine: workers have died while they executed it. Such runs are executed one at a time, so that a run
+ * which crashes its worker takes no other one with it.
  */
 export async function isSuspect(database: Database, tenantId: string, runId: string): Promise<boolean> {
   if (!isUuid(tenantId) || !isUuid(runId)) return false;

@@ -16,8 +16,9 @@ const RESTART = {
 } satisfies Inputs<Restart>;
 
 /**
- * Writes an entry in place of all entries before it: the bytes of these are given back. What the log has then is not output of a dead attempt
- * later. The bytes that are open may be below zero: those of earlier turns are stored already.
+ * Writes an entry in place of all entries before it, and takes their bytes off `open_bytes`. That may fall below zero, because the
+ * bytes of earlier turns were already counted as stored. `base_sequence` becomes the end of the log: a later attempt takes
+ * the events so far for its input, not for output of a dead attempt.
  */
 const RESTART_JOURNAL = statement(
   'journal-restart',

@@ -31,14 +31,14 @@ const expire = async (runId: string): Promise<void> => {
   await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${runId}'`);
 };
 
-const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.lookForWork(60_000)).at);
+const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.findWork(60_000)).at);
 /** As if all pauses were over: the run goes on the queue. */
 const dispatchNow = async (tenantId: string): Promise<void> => {
   await sql(stores, `UPDATE runs SET not_before = now() - interval '1 ms' WHERE not_before IS NOT NULL`);
   expect(await stores.dispatch.dispatch([{ tenantId, slots: 1, maxInFlight: null }], 10)).toHaveLength(1);
 };
 const failPoisoned = async () =>
-  stores.runs.failPoisoned(10, (await stores.runs.lookForWork(60_000)).at, crashText);
+  stores.runs.failPoisoned(10, (await stores.runs.findWork(60_000)).at, crashText);
 
 describe('claim', () => {
   it('has one winner among many, who finds the task working', async () => {

@@ -53,7 +53,7 @@ export class RunStore {
   readonly openByVersion;
   readonly histories;
 
-  readonly lookForWork;
+  readonly findWork;
   readonly endOrphanedLeases;
   readonly reclaimExpired;
   readonly isSuspect;
@@ -88,7 +88,7 @@ export class RunStore {
     this.ofTask = runsOfTask.bind(undefined, database);
     this.histories = runHistories.bind(undefined, database);
 
-    this.lookForWork = findWork.bind(undefined, database);
+    this.findWork = findWork.bind(undefined, database);
     this.endOrphanedLeases = endOrphanedLeases.bind(undefined, database);
     this.reclaimExpired = reclaimExpired.bind(undefined, database);
     this.isSuspect = isSuspect.bind(undefined, database);

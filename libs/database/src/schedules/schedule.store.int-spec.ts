@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { randomUUID } from 'node:crypto';
 import { ScheduleStore } from './schedule.store.js';
 import type { Schedule, ScheduleSpec } from './schedule-records.js';
@@ -39,7 +40,7 @@ const spec = (overrides: Partial<ScheduleSpec> = {}): ScheduleSpec => ({
   ...overrides,
 });
 const make = (nextAt: Date | null, overrides: Partial<ScheduleSpec> = {}): Promise<Schedule> =>
-  schedules.create({ tenantId, id: randomUUID(), nextAt, ...spec(overrides) });
+  schedules.create({ tenantId, id: randomUUID(), nextAt, ...spec(overrides) }, PLATFORM_ACTOR);
 const read = async ({ id }: Schedule): Promise<Schedule> => (await schedules.find(tenantId, id))!;
 const started = (dueAt: Date) => ({ dueAt, outcome: 'started' as const, reason: null });
 
@@ -62,7 +63,9 @@ describe('schedules', () => {
     const made = await make(null);
     await make(null, { name: 'other' });
     await expect(make(null)).rejects.toThrow('The schedule "report" already exists');
-    await expect(schedules.change(made, spec({ name: 'other' }), null)).rejects.toThrow('"other" already');
+    await expect(schedules.change(made, spec({ name: 'other' }), null, PLATFORM_ACTOR)).rejects.toThrow(
+      '"other" already',
+    );
   });
 
   it('are listed by name page by page, without their messages, and only those of some agents', async () => {
@@ -76,7 +79,7 @@ describe('schedules', () => {
     expect(await names(2)).toEqual(['a', 'b']);
     // One that comes or goes before the cursor moves no other.
     await make(null, { name: 'aa', agent: 'one' });
-    await schedules.remove(tenantId, (await schedules.find(tenantId, 'b'))!.id);
+    await schedules.remove(tenantId, (await schedules.find(tenantId, 'b'))!.id, PLATFORM_ACTOR);
     expect(await names(2, 'b')).toEqual(['c', 'd']);
     expect(await names(2, 'd')).toEqual([]);
     expect(await names(10, '', ['one', 'none'])).toEqual(['a', 'aa']);
@@ -96,9 +99,9 @@ describe('schedules', () => {
 
   it('are changed only as they were read', async () => {
     const made = await make(null);
-    const changed = await schedules.change(made, spec({ agent: 'index' }), null);
+    const changed = await schedules.change(made, spec({ agent: 'index' }), null, PLATFORM_ACTOR);
     expect(changed).toMatchObject({ agent: 'index', version: made.version + 1 });
-    expect(await schedules.change(made, spec({ agent: 'late' }), null)).toBeUndefined();
+    expect(await schedules.change(made, spec({ agent: 'late' }), null, PLATFORM_ACTOR)).toBeUndefined();
     expect(await read(made)).toMatchObject({ agent: 'index' });
   });
 });
@@ -108,7 +111,7 @@ describe('a schedule that is due', () => {
     ['cron', {}],
     ['at', { cron: null, at: ago(1_000) }],
   ])('is found by the sweep, when it has %s', async (_kind, overrides) => {
-    const found = async () => (await stores.runs.lookForWork(60_000)).dueSchedules;
+    const found = async () => (await stores.runs.findWork(60_000)).dueSchedules;
     await make(new Date(Date.now() + 60_000), { ...overrides, name: 'later' });
     expect(await found()).toBe(false);
     await make(ago(1_000), overrides);
@@ -148,7 +151,7 @@ describe('a schedule that is due', () => {
     const input = newTask({ tenantId });
     await stores.tasks.create(input);
     const made = await make(ago(10));
-    await schedules.note(made, started(ago(0)), input.task.id);
+    await schedules.note(made, started(ago(0)), input.task.id, PLATFORM_ACTOR);
     const [taken] = await schedules.takeDue(60_000, 0, 10);
     expect(taken?.schedule).toMatchObject({ lastTaskId: input.task.id, lastTaskState: 1 });
   });
@@ -160,12 +163,12 @@ describe('a schedule that is due', () => {
       const input = newTask({ tenantId });
       if (n !== 7) await stores.tasks.create(input);
       ids.unshift(input.task.id);
-      await schedules.note(made, started(ago(0)), input.task.id);
-      await schedules.note(made, { ...started(ago(0)), outcome: 'skipped' }, null);
+      await schedules.note(made, started(ago(0)), input.task.id, PLATFORM_ACTOR);
+      await schedules.note(made, { ...started(ago(0)), outcome: 'skipped' }, null, PLATFORM_ACTOR);
     }
     const foreign = newTask({ tenantId: randomUUID() });
     await stores.tasks.create(foreign);
-    await schedules.note(made, started(ago(0)), foreign.task.id);
+    await schedules.note(made, started(ago(0)), foreign.task.id, PLATFORM_ACTOR);
     const { recentTasks } = await read(made);
     expect(recentTasks.map(({ taskId }) => taskId)).toEqual(ids.slice(0, 9).filter((id) => id !== ids[4]));
     expect(recentTasks[0]).toMatchObject({ state: 1, createdAt: expect.any(Date) as Date });
@@ -210,18 +213,18 @@ describe('a schedule that is due', () => {
       `SELECT detail FROM audit_records WHERE tenant_id = '${tenantId}' ORDER BY id`,
     );
     expect(records.at(-1)).toMatchObject({ detail: { paused: true, reason: 'no such time zone' } });
-    await schedules.change(await read(made), spec({ agent: 'index', paused: true }), null);
+    await schedules.change(await read(made), spec({ agent: 'index', paused: true }), null, PLATFORM_ACTOR);
     expect(await read(made)).toMatchObject({ pausedReason: 'no such time zone' });
-    await schedules.change(await read(made), spec(), ago(0));
+    await schedules.change(await read(made), spec(), ago(0), PLATFORM_ACTOR);
     expect(await read(made)).toMatchObject({ paused: false, pausedReason: null });
   });
 
   it('that waits is taken as soon as the previous task has ended, and found by the sweep', async () => {
-    const found = async () => (await stores.runs.lookForWork(60_000)).dueSchedules;
+    const found = async () => (await stores.runs.findWork(60_000)).dueSchedules;
     const input = newTask({ tenantId });
     await stores.tasks.create(input);
     const made = await make(ago(10), { overlap: 'queue' });
-    await schedules.note(made, started(ago(0)), input.task.id);
+    await schedules.note(made, started(ago(0)), input.task.id, PLATFORM_ACTOR);
     const [taken] = await schedules.takeDue(60_000, 0, 10);
     await schedules.wait(taken!.schedule, 60_000);
     expect([await found(), await schedules.takeDue(60_000, 0, 10)]).toEqual([false, []]);
@@ -263,7 +266,7 @@ describe('a schedule that is due', () => {
     const made = await make(dueAt);
     const [taken] = await schedules.takeDue(60_000, 0, 10);
     await schedules.begin(taken!.schedule);
-    await schedules.change(await read(made), spec({ paused: true }), null);
+    await schedules.change(await read(made), spec({ paused: true }), null, PLATFORM_ACTOR);
     const [again] = await schedules.takeDue(60_000, 0, 10);
     expect(again?.schedule).toMatchObject({ pendingAt: dueAt, nextAt: null, paused: true });
   });

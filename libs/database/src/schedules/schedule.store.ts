@@ -33,7 +33,7 @@ export class ScheduleStore {
       owner = null,
       ...spec
     }: ScheduleSpec & Pick<Schedule, 'tenantId' | 'id' | 'nextAt'> & Partial<Pick<Schedule, 'owner'>>,
-    by: Actor = PLATFORM_ACTOR,
+    by: Actor,
   ): Promise<Schedule> {
     const schedule = { tenantId, id, version: FIRST_VERSION };
     const values = sql.CREATE.values({ schedule, spec: { spec, nextAt }, by: owner });
@@ -91,7 +91,7 @@ export class ScheduleStore {
     { tenantId, id, version }: ScheduleKey,
     spec: ScheduleSpec,
     nextAt: Date | null,
-    by: Actor = PLATFORM_ACTOR,
+    by: Actor,
   ): Promise<Schedule | undefined> {
     const values = sql.CHANGE.values({ schedule: { tenantId, id, version }, spec: { spec, nextAt } });
     try {
@@ -111,7 +111,7 @@ export class ScheduleStore {
   }
 
   /** @returns whether there was one */
-  async remove(tenantId: string, id: string, by: Actor = PLATFORM_ACTOR): Promise<boolean> {
+  async remove(tenantId: string, id: string, by: Actor): Promise<boolean> {
     return this.database.inTenant(tenantId, async (transaction) => {
       const [removed] = await transaction.query<{ name: string; bytes: number }>(sql.REMOVE, [tenantId, id]);
       if (!removed) return false;
@@ -210,7 +210,7 @@ export class ScheduleStore {
     { tenantId, id, name }: Pick<Schedule, 'tenantId' | 'id' | 'name'>,
     { dueAt, outcome, reason }: Omit<Firing, 'at'>,
     taskId: string | null,
-    by: Actor = PLATFORM_ACTOR,
+    by: Actor,
   ): Promise<void> {
     await this.database.inTenant(tenantId, async (transaction) => {
       const values = sql.NOTE.values({ run: { tenantId, id, dueAt, outcome, reason, taskId } });

@@ -32,7 +32,7 @@ const spent = { model: 'openai/m', inputTokens: 1, outputTokens: 1, cachedInputT
 
 /** A tenant of its own, with runs of tasks. */
 async function tenant() {
-  const { id: tenantId } = await new TenantStore(catalog).create(`t-${randomUUID()}`);
+  const { id: tenantId } = await new TenantStore(catalog).create(`t-${randomUUID()}`, PLATFORM_ACTOR);
   const set = (kind: CapKind, subject: string, micros: number, period: CapPeriod = 'day') =>
     caps.set({
       tenantId,

@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { type Scope, TaskState } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
@@ -27,7 +28,7 @@ afterAll(async () => {
   await stores.close();
 });
 beforeEach(async () => {
-  tenantId = (await new TenantStore(catalog).create(`t-${randomUUID()}`)).id;
+  tenantId = (await new TenantStore(catalog).create(`t-${randomUUID()}`, PLATFORM_ACTOR)).id;
   const run = await startTask(stores, newTask({ tenantId }));
   await endTurn(stores, run, 2, TaskState.TASK_STATE_INPUT_REQUIRED);
   taskId = run.taskId;
@@ -36,7 +37,7 @@ beforeEach(async () => {
 const tokenWith = async (scopes: Scope[], expiresAt: Date | null = null): Promise<string> => {
   const secret = { hash: randomUUID(), prefix: 'baton_abc' };
   const rights = { name: 'approver', scopes, agents: [], requestsPerSecond: null, expiresAt };
-  return (await tokens.create({ tenantId, ...secret, ...rights })).id;
+  return (await tokens.create({ tenantId, ...secret, ...rights }, PLATFORM_ACTOR)).id;
 };
 const approveBy = (by: { approvingToken: string } | { approvingIssuer: string }): Promise<NextTurnResult> =>
   stores.tasks.continue({
@@ -62,7 +63,7 @@ describe('an approval', () => {
 
   it('is not written for a token that has no right to it any more', async () => {
     const [past, other] = [new Date(Date.now() - 1000), await tokenWith(['tasks:approve'])];
-    await tokens.revoke(tenantId, other);
+    await tokens.revoke(tenantId, other, PLATFORM_ACTOR);
     for (const token of [
       other,
       await tokenWith(['tasks:write']),
@@ -78,27 +79,33 @@ describe('an approval', () => {
 
   it('is written for a user while the tenant trusts its issuer, and not after', async () => {
     const issuers = new IssuerStore(catalog);
-    const result = await issuers.add({
-      tenantId,
-      issuer: `https://${randomUUID()}.example.com`,
-      audience: 'baton',
-      selector: null,
-      jwksUrl: null,
-      subjectClaim: 'sub',
-      scopes: ['tasks:approve'],
-      grants: [],
-      agents: [],
-      requestsPerSecond: null,
-    });
+    const result = await issuers.add(
+      {
+        tenantId,
+        issuer: `https://${randomUUID()}.example.com`,
+        audience: 'baton',
+        selector: null,
+        jwksUrl: null,
+        subjectClaim: 'sub',
+        scopes: ['tasks:approve'],
+        grants: [],
+        agents: [],
+        requestsPerSecond: null,
+      },
+      PLATFORM_ACTOR,
+    );
     if ('conflict' in result) throw new Error('another issuer is in the way');
     const approvingIssuer = result.added.id;
-    const { id: otherTenant } = await new TenantStore(catalog).create(`t-${randomUUID()}`);
-    expect(await issuers.remove(otherTenant, approvingIssuer)).toBeUndefined();
-    await issuers.remove(tenantId, approvingIssuer);
+    const { id: otherTenant } = await new TenantStore(catalog).create(`t-${randomUUID()}`, PLATFORM_ACTOR);
+    expect(await issuers.remove(otherTenant, approvingIssuer, PLATFORM_ACTOR)).toBeUndefined();
+    await issuers.remove(tenantId, approvingIssuer, PLATFORM_ACTOR);
     await expect(approveBy({ approvingIssuer })).rejects.toThrow(ApproverError);
     await expect(approveBy({ approvingIssuer: randomUUID() })).rejects.toThrow(ApproverError);
     expect(await runs()).toHaveLength(1);
-    const again = await issuers.add({ ...result.added, issuer: `https://${randomUUID()}.example.com` });
+    const again = await issuers.add(
+      { ...result.added, issuer: `https://${randomUUID()}.example.com` },
+      PLATFORM_ACTOR,
+    );
     if ('conflict' in again) throw new Error('another issuer is in the way');
     expect(await approveBy({ approvingIssuer: again.added.id })).toMatchObject({ ok: true });
     expect(await runs()).toHaveLength(2);

@@ -29,7 +29,7 @@ const lengths = (task: Pick<Task, 'artifacts'>): number[] => texts(task).map((te
 const expire = async (runId: string): Promise<void> => {
   await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${runId}'`);
 };
-const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.lookForWork(60_000)).at);
+const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.findWork(60_000)).at);
 
 describe('a log that is larger than any value of Postgres (1 GiB) and any string of V8 (512 MiB)', () => {
   const EVENTS = 280;
@@ -89,11 +89,7 @@ describe('a log that is larger than any value of Postgres (1 GiB) and any string
         expect(await stores.tasks.cancel(tenantId, 'echo', taskId)).toMatchObject({ ok: true });
       } else {
         await expire(run.runId);
-        const failed = await stores.runs.failPoisoned(
-          10,
-          (await stores.runs.lookForWork(60_000)).at,
-          crashText,
-        );
+        const failed = await stores.runs.failPoisoned(10, (await stores.runs.findWork(60_000)).at, crashText);
         expect(failed).toMatchObject([{ taskId }]);
         await stores.runs.keepArtifacts(tenantId, taskId);
       }

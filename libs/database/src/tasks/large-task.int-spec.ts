@@ -51,7 +51,7 @@ const noteOf = ({ metadata }: Task) => metadata?.['baton.truncated'] as Record<s
 const expire = async (runId: string): Promise<void> => {
   await sql(stores, `UPDATE runs SET lease_expires_at = now() - interval '1 second' WHERE id = '${runId}'`);
 };
-const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.lookForWork(60_000)).at);
+const reclaim = async () => stores.runs.reclaimExpired(10, (await stores.runs.findWork(60_000)).at);
 
 describe('a task that is larger than what one call may read', () => {
   it('is read as far as that goes, and says what is missing and how to read it', async () => {
@@ -281,7 +281,7 @@ describe('a task that ends without its writer', () => {
     await stores.runs.append(run, { afterSequence: 2, events: [chunk(run, 'a'), chunk(run, 'b')] });
     await sql(stores, `UPDATE runs SET max_attempts = 1 WHERE id = '${run.runId}'`);
     await expire(run.runId);
-    await stores.runs.failPoisoned(10, (await stores.runs.lookForWork(60_000)).at, crashText);
+    await stores.runs.failPoisoned(10, (await stores.runs.findWork(60_000)).at, crashText);
     await stores.runs.keepArtifacts(run.tenantId, run.taskId);
     const [row] = await sql(stores, `SELECT artifacts_sequence FROM tasks WHERE id = '${run.taskId}'`);
     expect(row).toEqual({ artifacts_sequence: 5 });

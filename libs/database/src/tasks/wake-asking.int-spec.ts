@@ -86,7 +86,7 @@ describe('a task that asks, and goes on without an answer when its time has come
     const run = await asking(AN_HOUR);
     // The end of a lease may come sooner.
     await sql(stores, `UPDATE runs SET lease_expires_at = NULL`);
-    const found = await stores.runs.lookForWork(60_000);
+    const found = await stores.runs.findWork(60_000);
     expect(found.unansweredTasks).toBe(false);
     expect(found.nextMs).toBeGreaterThan(AN_HOUR / 2);
     expect(found.nextMs).toBeLessThanOrEqual(AN_HOUR);
@@ -95,7 +95,7 @@ describe('a task that asks, and goes on without an answer when its time has come
       wakesAt: expect.any(Date) as Date,
     });
     await sql(stores, `UPDATE tasks SET wakes_at = now() WHERE id = '${run.taskId}'`);
-    expect((await stores.runs.lookForWork(60_000)).unansweredTasks).toBe(true);
+    expect((await stores.runs.findWork(60_000)).unansweredTasks).toBe(true);
   });
 
   it('refuses an answer from then on, and says why, until it asks again', async () => {
@@ -118,7 +118,7 @@ describe('a task that asks, and goes on without an answer when its time has come
     const run = await asking();
     expect(await change(run)).toMatchObject({ ok: true });
     expect(await stores.tasks.wakeAsking(LIMIT)).toEqual([]);
-    expect((await stores.runs.lookForWork(60_000)).unansweredTasks).toBe(false);
+    expect((await stores.runs.findWork(60_000)).unansweredTasks).toBe(false);
   });
 
   it('forgets the time that a process of the last release has left, and looks for it once', async () => {
@@ -129,7 +129,7 @@ describe('a task that asks, and goes on without an answer when its time has come
       `UPDATE tasks SET wakes_at = now(), wakes_run_id = '${run.runId}' WHERE id = '${run.taskId}'`,
     );
     expect(await stores.tasks.wakeAsking(LIMIT)).toEqual([]);
-    expect((await stores.runs.lookForWork(60_000)).unansweredTasks).toBe(false);
+    expect((await stores.runs.findWork(60_000)).unansweredTasks).toBe(false);
   });
 
   it('goes on or takes the answer, whole and once, when both come at the same moment', async () => {

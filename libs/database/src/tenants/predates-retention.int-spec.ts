@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { Client } from 'pg';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
 import { CatalogClient, inspectDatabase, migrate, TenantStore } from '../index.js';
@@ -29,7 +30,7 @@ it('tenants of an earlier release keep their ended tasks after the upgrade, and 
   await migrate(test.url);
 
   const tenants = new TenantStore(catalog);
-  await tenants.create('new');
+  await tenants.create('new', PLATFORM_ACTOR);
   const predates = async () => (await tenants.list()).map((each) => [each.slug, each.predatesRetention]);
   expect(await predates()).toEqual([
     ['new', false],
@@ -42,6 +43,6 @@ it('tenants of an earlier release keep their ended tasks after the upgrade, and 
   // The doctor counts those for which nobody has decided yet.
   const undecided = async () => (await inspectDatabase(test.url, undefined)).tenantsWithoutRetention;
   expect(await undecided()).toBe(2);
-  await tenants.setLimits('own', { retentionDays: null });
+  await tenants.setLimits('own', { retentionDays: null }, undefined, PLATFORM_ACTOR);
   expect(await undecided()).toBe(1);
 });

@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '../audit/audit-records.js';
 import type { AgentDefinition } from '@baton/a2a';
 import { randomBytes, randomUUID } from 'node:crypto';
 import {
@@ -36,10 +37,11 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   slug = `t-${randomUUID()}`;
-  tenantId = (await tenants.create(slug)).id;
+  tenantId = (await tenants.create(slug, PLATFORM_ACTOR)).id;
 });
 
-const allow = (storedBytes: number | null) => tenants.setLimits(slug, { storedBytes });
+const allow = (storedBytes: number | null) =>
+  tenants.setLimits(slug, { storedBytes }, undefined, PLATFORM_ACTOR);
 const definition = (bytes: number): AgentDefinition => ({
   name: 'a',
   description: 'x'.repeat(bytes),
@@ -58,7 +60,7 @@ const content = (bytes: number, enabled = true) => ({
 });
 const makeAgent = async (bytes: number, name = 'mine') => ({
   tenantId,
-  ...(await agents.create({ tenantId, slug: name, ...content(bytes) })),
+  ...(await agents.create({ tenantId, slug: name, ...content(bytes) }, PLATFORM_ACTOR)),
 });
 const setSecret = (bytes: number, name = 'key') =>
   secrets.put(
@@ -66,6 +68,7 @@ const setSecret = (bytes: number, name = 'key') =>
     { keyId: 'k', nonce: randomBytes(12), ciphertext: randomBytes(bytes) },
     undefined,
     [],
+    PLATFORM_ACTOR,
   );
 const spec = (bytes: number, name: string) => ({
   name,
@@ -80,7 +83,7 @@ const spec = (bytes: number, name: string) => ({
   paused: false,
 });
 const makeSchedule = (bytes: number, name = 'report') =>
-  schedules.create({ tenantId, id: randomUUID(), nextAt: null, ...spec(bytes, name) });
+  schedules.create({ tenantId, id: randomUUID(), nextAt: null, ...spec(bytes, name) }, PLATFORM_ACTOR);
 
 const numberOf = async (text: string): Promise<number | null> => {
   const [row] = (await sql(stores, text)) as { n: string | null }[];
@@ -128,25 +131,33 @@ describe('what a tenant keeps besides its tasks', () => {
     await allow(1e9);
     let agent!: Awaited<ReturnType<typeof makeAgent>>;
     await expectDifference(async () => (agent = await makeAgent(1000)), 1000);
-    await expectDifference(() => agents.change(agent, content(2000)), 2000);
-    await expectDifference(() => agents.eraseVersion({ ...agent, version: 1 }, 'mine'), -1300, -1000);
-    expect(await agents.eraseVersion({ ...agent, version: 1 }, 'mine')).toBe(false);
-    expect(await agents.eraseVersion({ ...agent, version: 2 }, 'mine')).toBe(false);
+    await expectDifference(() => agents.change(agent, content(2000), PLATFORM_ACTOR), 2000);
+    await expectDifference(
+      () => agents.eraseVersion({ ...agent, version: 1 }, 'mine', PLATFORM_ACTOR),
+      -1300,
+      -1000,
+    );
+    expect(await agents.eraseVersion({ ...agent, version: 1 }, 'mine', PLATFORM_ACTOR)).toBe(false);
+    expect(await agents.eraseVersion({ ...agent, version: 2 }, 'mine', PLATFORM_ACTOR)).toBe(false);
 
     await expectDifference(() => setSecret(100), 100);
     await expectDifference(() => setSecret(50), -50, -50);
     const wide = ['https://example.com', 'https://example.org'];
-    await expectDifference(() => secrets.setOrigins({ tenantId, name: 'key' }, wide), 40);
-    await expectDifference(() => secrets.remove({ tenantId, name: 'key' }), -200, -90);
-    expect(await secrets.remove({ tenantId, name: 'key' })).toBe(false);
+    await expectDifference(() => secrets.setOrigins({ tenantId, name: 'key' }, wide, PLATFORM_ACTOR), 40);
+    await expectDifference(() => secrets.remove({ tenantId, name: 'key' }, PLATFORM_ACTOR), -200, -90);
+    expect(await secrets.remove({ tenantId, name: 'key' }, PLATFORM_ACTOR)).toBe(false);
 
     const schedule = await makeSchedule(300);
-    await expectDifference(() => schedules.change(schedule, spec(500, 'report'), null), 200, 200);
-    expect(await schedules.change(schedule, spec(5000, 'report'), null)).toBeUndefined();
-    await expectDifference(() => schedules.remove(tenantId, schedule.id), -900, -500);
-    expect(await schedules.remove(tenantId, schedule.id)).toBe(false);
+    await expectDifference(
+      () => schedules.change(schedule, spec(500, 'report'), null, PLATFORM_ACTOR),
+      200,
+      200,
+    );
+    expect(await schedules.change(schedule, spec(5000, 'report'), null, PLATFORM_ACTOR)).toBeUndefined();
+    await expectDifference(() => schedules.remove(tenantId, schedule.id, PLATFORM_ACTOR), -900, -500);
+    expect(await schedules.remove(tenantId, schedule.id, PLATFORM_ACTOR)).toBe(false);
 
-    await agents.remove({ ...agent, version: 2 });
+    await agents.remove({ ...agent, version: 2 }, PLATFORM_ACTOR);
     expect(await added()).toBe(await read());
     await sql(stores, `UPDATE agents SET deleted_at = 'epoch' WHERE tenant_id = '${tenantId}'`);
     await expectDifference(() => agents.purge(tenantId), -2500, -2000);
@@ -162,7 +173,11 @@ describe('what a tenant keeps besides its tasks', () => {
     await sql(stores, old);
     await sql(stores, `UPDATE agents SET version = 100 WHERE id = '${agent.id}'`);
     await usage.count(tenantId, -1);
-    await expectDifference(() => agents.change({ ...agent, version: 100 }, content(10)), -5000, -4900);
+    await expectDifference(
+      () => agents.change({ ...agent, version: 100 }, content(10), PLATFORM_ACTOR),
+      -5000,
+      -4900,
+    );
     expect(await agents.versions(tenantId, agent.id, 200)).toHaveLength(100);
   });
 
@@ -175,17 +190,21 @@ describe('what a tenant keeps besides its tasks', () => {
     const records = `SELECT count(*) AS n FROM audit_records WHERE tenant_id = '${tenantId}'`;
     const recorded = await numberOf(records);
     await expect(makeAgent(5000, 'other')).rejects.toMatchObject({ ...isFull, max: 10_000 });
-    await expect(agents.change(agent, content(5000))).rejects.toMatchObject(isFull);
+    await expect(agents.change(agent, content(5000), PLATFORM_ACTOR)).rejects.toMatchObject(isFull);
     await expect(setSecret(6000)).rejects.toMatchObject(isFull);
     await expect(setSecret(6000, 'other')).rejects.toMatchObject(isFull);
     await expect(makeSchedule(6000, 'other')).rejects.toMatchObject(isFull);
-    await expect(schedules.change(schedule, spec(7000, 'report'), null)).rejects.toMatchObject(isFull);
+    await expect(
+      schedules.change(schedule, spec(7000, 'report'), null, PLATFORM_ACTOR),
+    ).rejects.toMatchObject(isFull);
     expect([await added(), await read(), await numberOf(records)]).toEqual([before, before, recorded]);
     // What takes no more room than before, or only less, goes on.
     await allow(1);
     await setSecret(100);
-    await schedules.change(schedule, spec(900, 'report'), null);
-    expect(await agents.change(agent, content(4000, false), undefined, { isUnlimited: true })).toMatchObject({
+    await schedules.change(schedule, spec(900, 'report'), null, PLATFORM_ACTOR);
+    expect(
+      await agents.change(agent, content(4000, false), PLATFORM_ACTOR, { isUnlimited: true }),
+    ).toMatchObject({
       version: 2,
     });
     expect(await added()).toBe(await read());

@@ -2,7 +2,7 @@ import { isUuid } from '@baton/a2a';
 import { type LimitName, type LimitOverrides, storedLimits } from '@baton/config';
 import { Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import { type Actor, PLATFORM, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { type Actor, PLATFORM } from '../audit/audit-records.js';
 import { deletionRecordId } from '../audit/audit-sql.js';
 import { CatalogClient, explainTaken } from '../connection/catalog-client.js';
 import type { Statement } from '../connection/database.js';
@@ -32,7 +32,7 @@ export class TenantStore {
   constructor(private readonly catalog: CatalogClient) {}
 
   /** Rejects with `NameTakenError` if the slug is taken. */
-  async create(slug: string, by: Actor = PLATFORM_ACTOR): Promise<Tenant> {
+  async create(slug: string, by: Actor): Promise<Tenant> {
     const id = randomUUID();
     const created = this.catalog.change(id, async (prisma, record) => {
       const tenant = await prisma.tenant.create({ data: { id, slug } });
@@ -97,7 +97,7 @@ export class TenantStore {
     data: Partial<
       Pick<Tenant, 'defaultAgent' | 'indexModel' | 'indexModelUrl' | 'egressAllow' | 'egressDeny'>
     >,
-    by: Actor = PLATFORM_ACTOR,
+    by: Actor,
   ): Promise<Tenant | undefined> {
     const found = await this.bySlug(slug);
     if (!found) return undefined;
@@ -113,11 +113,7 @@ export class TenantStore {
    * @param reason in the errors of its callers
    * @returns undefined if there is no such tenant
    */
-  async suspend(
-    slug: string,
-    reason: string | null,
-    by: Actor = PLATFORM_ACTOR,
-  ): Promise<Tenant | undefined> {
+  async suspend(slug: string, reason: string | null, by: Actor): Promise<Tenant | undefined> {
     const found = await this.bySlug(slug);
     if (!found) return undefined;
     await this.catalog.change(found.id, async (prisma, record) => {
@@ -131,7 +127,7 @@ export class TenantStore {
   }
 
   /** End the suspension, unless the tenant is being deleted. @returns undefined if there is no such tenant */
-  async resume(slug: string, by: Actor = PLATFORM_ACTOR): Promise<Tenant | undefined> {
+  async resume(slug: string, by: Actor): Promise<Tenant | undefined> {
     const found = await this.bySlug(slug);
     if (!found) return undefined;
     await this.catalog.change(found.id, async (prisma, record) => {
@@ -149,7 +145,7 @@ export class TenantStore {
    * database deletes no record of the tenant.
    * @returns undefined if there is no such tenant
    */
-  async markDeleting(slug: string, by: Actor = PLATFORM_ACTOR): Promise<Tenant | undefined> {
+  async markDeleting(slug: string, by: Actor): Promise<Tenant | undefined> {
     await this.catalog.changeAcross(PLATFORM, async (prisma, record) => {
       const [found] = await prisma.$queryRaw<{ id: string }[]>`
         UPDATE tenants SET deleting_at = coalesce(deleting_at, now()), suspended_at = coalesce(suspended_at, now())
@@ -169,7 +165,7 @@ export class TenantStore {
     slug: string,
     values: LimitOverrides,
     defaults: readonly LimitName[] = [],
-    by: Actor = PLATFORM_ACTOR,
+    by: Actor,
   ): Promise<Tenant | undefined> {
     const json = JSON.stringify(values);
     const found = await this.bySlug(slug);

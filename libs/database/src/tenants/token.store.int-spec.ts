@@ -1,3 +1,4 @@
+import { PLATFORM_ACTOR } from '../audit/audit-records.js';
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
@@ -21,37 +22,43 @@ afterAll(async () => {
 
 describe('a token', () => {
   const make = async ({ expiresAt = null, ...of }: { expiresAt?: Date | null; tenantId?: string } = {}) => {
-    const tenantId = of.tenantId ?? (await tenants.create(`t-${randomUUID()}`)).id;
+    const tenantId = of.tenantId ?? (await tenants.create(`t-${randomUUID()}`, PLATFORM_ACTOR)).id;
     const rights = { name: 'ci', scopes: [], agents: ['echo'], requestsPerSecond: 5, expiresAt };
-    return tokens.create({ tenantId, ...rights, ...secret() });
+    return tokens.create({ tenantId, ...rights, ...secret() }, PLATFORM_ACTOR);
   };
   const secret = () => ({ hash: randomUUID(), prefix: `baton_${randomUUID()}` });
 
   it('is found by its secret and by the one before its rotation', async () => {
     const { id, tenantId, prefix } = await make();
     const [first, second] = [secret(), secret()];
-    const rotated = (await tokens.rotate(tenantId, id, first, { overlapMs: 60_000 }))!;
+    const rotated = (await tokens.rotate(tenantId, id, first, { overlapMs: 60_000 }, PLATFORM_ACTOR))!;
     expect(rotated).toMatchObject({ id, prefix: first.prefix, previousPrefix: prefix, expiresAt: null });
     const until = rotated.previousUntil!;
     expect(Math.abs(until.getTime() - Date.now() - 60_000)).toBeLessThan(30_000);
     expect(await tokens.byHash(first.hash)).toEqual(rotated);
     expect(await tokens.find(tenantId, prefix)).toEqual(rotated);
-    await tokens.rotate(tenantId, id, second, { overlapMs: 0 });
+    await tokens.rotate(tenantId, id, second, { overlapMs: 0 }, PLATFORM_ACTOR);
     const found = await tokens.byHashes([first.hash, second.hash, 'none']);
     expect([...found.keys()].sort()).toEqual([first.hash, second.hash].sort());
     expect(found.get(first.hash)!.secretUntil!.getTime()).toBeLessThanOrEqual(Date.now());
     expect(found.get(second.hash)).not.toHaveProperty('secretUntil');
-    expect(await tokens.rotate(randomUUID(), id, secret(), { overlapMs: 0 })).toBeUndefined();
-    await tokens.revoke(tenantId, id);
-    expect(await tokens.rotate(tenantId, id, secret(), { overlapMs: 0 })).toBeUndefined();
-    expect(await tokens.change(tenantId, id, { name: 'other' })).toBeUndefined();
+    expect(await tokens.rotate(randomUUID(), id, secret(), { overlapMs: 0 }, PLATFORM_ACTOR)).toBeUndefined();
+    await tokens.revoke(tenantId, id, PLATFORM_ACTOR);
+    expect(await tokens.rotate(tenantId, id, secret(), { overlapMs: 0 }, PLATFORM_ACTOR)).toBeUndefined();
+    expect(await tokens.change(tenantId, id, { name: 'other' }, PLATFORM_ACTOR)).toBeUndefined();
   });
 
   it('that gets more time with its rotation gives none to the secret before', async () => {
     const soon = new Date(Date.now() + 1_000);
     const { id, tenantId } = await make({ expiresAt: soon });
     const later = new Date(Date.now() + 86_400_000);
-    const rotated = await tokens.rotate(tenantId, id, secret(), { overlapMs: 3_600_000, expiresAt: later });
+    const rotated = await tokens.rotate(
+      tenantId,
+      id,
+      secret(),
+      { overlapMs: 3_600_000, expiresAt: later },
+      PLATFORM_ACTOR,
+    );
     expect(rotated).toMatchObject({ expiresAt: later, previousUntil: soon });
   });
 
@@ -64,7 +71,7 @@ describe('a token', () => {
     await tokens.noteUses([use(mine, new Date(1))]);
     expect(await tokens.find(mine.tenantId, mine.id)).toEqual({ ...mine, lastUsedAt: at });
     const rights = { name: 'new', agents: [], requestsPerSecond: null, scopes: ['admin' as const] };
-    expect(await tokens.change(mine.tenantId, mine.id, rights)).toEqual({
+    expect(await tokens.change(mine.tenantId, mine.id, rights, PLATFORM_ACTOR)).toEqual({
       ...mine,
       lastUsedAt: at,
       ...rights,

@@ -2,7 +2,7 @@ import { clock } from '@baton/telemetry';
 import { isUuid, type Scope, tokenPrincipal } from '@baton/a2a';
 import { DEFAULT_LIMITS, Environment } from '@baton/config';
 import { Inject, Injectable } from '@nestjs/common';
-import { type Actor, PLATFORM_ACTOR } from '../audit/audit-records.js';
+import { type Actor } from '../audit/audit-records.js';
 import { CatalogClient, type CatalogChange, transactionOf } from '../connection/catalog-client.js';
 import type { Statement } from '../connection/database.js';
 import { type ApiToken as ApiTokenRow, Prisma } from '../generated/client.js';
@@ -47,10 +47,7 @@ export class TokenStore {
   ) {}
 
   /** @throws LimitReachedError if the tenant has as many as it may have that were not revoked */
-  async create(
-    input: TokenRights & StoredSecret & { tenantId: string },
-    by: Actor = PLATFORM_ACTOR,
-  ): Promise<ApiToken> {
+  async create(input: TokenRights & StoredSecret & { tenantId: string }, by: Actor): Promise<ApiToken> {
     const { tenantId } = input;
     const create: CatalogChange<ApiToken> = async (prisma, record) => {
       const token = tokenOf(await prisma.apiToken.create({ data: input }));
@@ -114,7 +111,7 @@ export class TokenStore {
     tenantId: string,
     id: string,
     rights: Partial<TokenRights>,
-    by: Actor = PLATFORM_ACTOR,
+    by: Actor,
   ): Promise<ApiToken | undefined> {
     return this.catalog.change(tenantId, async (prisma, record) => {
       const where = { tenantId, id, revokedAt: null };
@@ -136,7 +133,7 @@ export class TokenStore {
     id: string,
     { hash, prefix }: StoredSecret,
     { overlapMs, expiresAt }: { overlapMs: number; expiresAt?: Date | null },
-    by: Actor = PLATFORM_ACTOR,
+    by: Actor,
   ): Promise<ApiToken | undefined> {
     const expiry = expiresAt === undefined ? Prisma.sql`expires_at` : Prisma.sql`${expiresAt}::timestamptz`;
     const changed = await this.catalog.change(tenantId, async (prisma, record) => {
@@ -156,11 +153,7 @@ export class TokenStore {
    * Finds by id or prefix within the tenant; undefined if there is none. Several of one prefix are all
    * revoked. The time of an earlier revocation stays.
    */
-  async revoke(
-    tenantId: string,
-    idOrPrefix: string,
-    by: Actor = PLATFORM_ACTOR,
-  ): Promise<ApiToken | undefined> {
+  async revoke(tenantId: string, idOrPrefix: string, by: Actor): Promise<ApiToken | undefined> {
     const where = named(tenantId, idOrPrefix);
     await this.catalog.change(tenantId, async (prisma, record) => {
       const revoked = await prisma.apiToken.updateManyAndReturn({
@@ -169,7 +162,7 @@ export class TokenStore {
       });
       for (const { id, name, prefix } of revoked) {
         await record({ action: 'token.revoke', target: targetOf(id), by, detail: { name, prefix } });
-        // What its caller has signed in to is nobody's.
+        // No caller can use its sign-ins any more.
         const ofCaller = { tenantId, caller: tokenPrincipal(id).key };
         await prisma.oAuthConnection.deleteMany({ where: ofCaller });
         await prisma.oAuthSignIn.deleteMany({ where: ofCaller });

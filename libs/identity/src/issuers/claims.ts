@@ -42,7 +42,7 @@ export function scopesOf({ scopes, grants }: TrustedIssuer, claims: JWTPayload):
 
 /**
  * The principal of a verified token. Undefined: the token has no such subject. The key is a hash, because subjects are often
- * names or addresses of people. The name of the claim is part of it: the same text in another claim may be somebody else.
+ * names or addresses of people. The name of the claim is part of it: the same text in another claim may be another user.
  */
 export function userPrincipal(
   { issuer, subjectClaim }: TrustedIssuer,

@@ -1,5 +1,5 @@
 import { loadEnvironment } from '@baton/config';
-import { CatalogClient, IssuerStore, TenantStore } from '@baton/database';
+import { CatalogClient, IssuerStore, TenantStore, PLATFORM_ACTOR } from '@baton/database';
 import { createMessaging, type Messaging } from '@baton/messaging';
 import { Outbound } from '@baton/outbound';
 import { Logger } from '@baton/telemetry';
@@ -25,7 +25,7 @@ describe('tokens of a real OpenID provider', () => {
     issuers = new IssuerStore(catalog);
     messaging = createMessaging({ databaseUrl: database.url, log: Logger.silent() });
     await messaging.start(10_000);
-    acme = (await new TenantStore(catalog).create('acme')).id;
+    acme = (await new TenantStore(catalog).create('acme', PLATFORM_ACTOR)).id;
   });
   beforeEach(async () => {
     provider = await OpenIdProvider.start();
@@ -55,18 +55,21 @@ describe('tokens of a real OpenID provider', () => {
   }
 
   const trust = async ({ url: issuer }: OpenIdProvider, audience = 'baton') => {
-    const result = await issuers.add({
-      tenantId: acme,
-      issuer,
-      audience,
-      selector: null,
-      jwksUrl: null,
-      subjectClaim: 'sub',
-      scopes: ['agents:call'],
-      grants: [{ claim: 'groups', value: 'staff', scopes: ['tasks:read'] }],
-      agents: [],
-      requestsPerSecond: null,
-    });
+    const result = await issuers.add(
+      {
+        tenantId: acme,
+        issuer,
+        audience,
+        selector: null,
+        jwksUrl: null,
+        subjectClaim: 'sub',
+        scopes: ['agents:call'],
+        grants: [{ claim: 'groups', value: 'staff', scopes: ['tasks:read'] }],
+        agents: [],
+        requestsPerSecond: null,
+      },
+      PLATFORM_ACTOR,
+    );
     if ('conflict' in result) throw new Error('the issuer is there already');
     return result.added;
   };
@@ -125,7 +128,7 @@ describe('tokens of a real OpenID provider', () => {
     const service = await start();
     const token = await provider.machineToken();
     await service.verify(token);
-    expect(await issuers.remove(acme, id)).toBeDefined();
+    expect(await issuers.remove(acme, id, PLATFORM_ACTOR)).toBeDefined();
     // Its own message comes back last, after the cache has got it.
     const told = new Promise<void>((resolve) => {
       void messaging.subscribeControl(() => resolve());

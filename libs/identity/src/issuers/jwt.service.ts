@@ -23,7 +23,7 @@ import { IssuerError } from './issuer-error.js';
 const MAX_LENGTH = 8192;
 /** What can be the URL of an issuer. Postgres refuses U+0000 in a text. */
 const ISSUER = /^[\x21-\x7e]{1,2048}$/;
-/** Signatures with a private key. With a shared secret (HS256), whoever can check a token can make one. */
+/** Signatures with a private key. With a shared secret (HS256), every party that checks tokens can make them. */
 const ALGORITHMS = [
   'RS256',
   'RS384',
@@ -47,7 +47,7 @@ const MAX_USERS = 50_000;
 /** The largest number of seconds that is a time. */
 const MAX_TIME = 8.64e12;
 
-/** The same before the signature is good, so that nobody finds out by guessing which issuers are trusted. */
+/** The same message for every fault before the signature is verified, so that a caller cannot find out which issuers are trusted. */
 const UNTRUSTED = 'the token is not signed by an issuer that is trusted here';
 
 const EXPIRED = 'the token has expired';

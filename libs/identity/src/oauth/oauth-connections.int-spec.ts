@@ -55,7 +55,7 @@ let main: ReturnType<typeof startProcess>;
 beforeAll(async () => {
   [database, server] = await Promise.all([createDatabase(), TestOAuthServer.start()]);
   main = startProcess();
-  acme = (await new TenantStore(main.catalog).create('acme')).id;
+  acme = (await new TenantStore(main.catalog).create('acme', PLATFORM_ACTOR)).id;
 });
 afterAll(async () => {
   await Promise.all(open.map((each) => each.close()));
@@ -217,7 +217,7 @@ describe('a sign-in at a server', () => {
   });
 
   it('takes the client of the settings, and its secret', async () => {
-    await main.secrets.set(acme, 'desk-client', 'hunter2', [server.url]);
+    await main.secrets.set(acme, 'desk-client', 'hunter2', [server.url], PLATFORM_ACTOR);
     const registered = {
       credentials: 'tenant',
       issuer: server.issuer,
@@ -329,7 +329,7 @@ describe('the token of a user', () => {
     server.exchanges.length = 0;
     server.exchangesForever = true;
     server.exchangers.set('baton', 'hunter2');
-    await main.secrets.set(acme, 'exchanger', 'hunter2', [server.url]);
+    await main.secrets.set(acme, 'exchanger', 'hunter2', [server.url], PLATFORM_ACTOR);
   });
 
   it('is exchanged for one that names the user and Baton, once, and with a record', async () => {
@@ -432,9 +432,9 @@ describe('the token of a user', () => {
   });
 
   it('is not sent where the client may not, or where its metadata leads inside', async () => {
-    await main.secrets.set(acme, 'exchanger', 'hunter2', ['https://other.example.com']);
+    await main.secrets.set(acme, 'exchanger', 'hunter2', ['https://other.example.com'], PLATFORM_ACTOR);
     await main.exchanges.ensure(await userOf('dee'), target());
-    await main.secrets.set(acme, 'exchanger', 'hunter2', [server.url]);
+    await main.secrets.set(acme, 'exchanger', 'hunter2', [server.url], PLATFORM_ACTOR);
     server.metadata = { token_endpoint: 'https://169.254.169.254/token' };
     await main.exchanges.ensure(await userOf('eve'), target());
     expect(server.exchanges).toEqual([]);
@@ -574,13 +574,13 @@ describe('tokens', () => {
     await signIn({ caller: `token:${id}` });
     expect(await main.connections.token(key(`token:${id}`))).toBeDefined();
     expect(await main.connections.token(key())).toBeUndefined();
-    await tokens.revoke(acme, id);
+    await tokens.revoke(acme, id, PLATFORM_ACTOR);
     expect(await sql('SELECT 1 FROM oauth_connections')).toEqual([]);
   });
 
   it('of users are deleted and revoked with their issuer, and those of others stay', async () => {
     const issuers = new IssuerStore(main.catalog);
-    const other = (await new TenantStore(main.catalog).create('other')).id;
+    const other = (await new TenantStore(main.catalog).create('other', PLATFORM_ACTOR)).id;
     const trust = async (tenantId: string, issuer: string, audience: string) => {
       const rights = {
         selector: null,
@@ -590,7 +590,10 @@ describe('tokens', () => {
         grants: [],
         agents: [],
       };
-      const result = await issuers.add({ tenantId, issuer, audience, requestsPerSecond: null, ...rights });
+      const result = await issuers.add(
+        { tenantId, issuer, audience, requestsPerSecond: null, ...rights },
+        PLATFORM_ACTOR,
+      );
       if ('conflict' in result) throw new Error('the issuer is there already');
       return result.added;
     };
@@ -608,8 +611,8 @@ describe('tokens', () => {
     const { ticket } = await main.signIns.begin(wanted({ caller: 'user:ada' }), PLATFORM_ACTOR);
     const { ticket: kept } = await main.signIns.begin(wanted({ caller: 'user:bob' }), PLATFORM_ACTOR);
 
-    expect(await issuers.remove(other, foreign.id)).toMatchObject({ signedOut: [] });
-    const { signedOut } = (await issuers.remove(acme, removed.id))!;
+    expect(await issuers.remove(other, foreign.id, PLATFORM_ACTOR)).toMatchObject({ signedOut: [] });
+    const { signedOut } = (await issuers.remove(acme, removed.id, PLATFORM_ACTOR))!;
     await main.connections.revokeDeleted(signedOut);
     expect(server.revoked).toContain(token);
     expect(await sql('SELECT caller FROM oauth_connections ORDER BY caller')).toEqual([
@@ -624,7 +627,9 @@ describe('tokens', () => {
       `SELECT detail FROM audit_records WHERE action = 'issuer.remove' AND tenant_id = '${acme}'`,
     );
     expect(record).toMatchObject({ detail: { signedOut: 1 } });
-    expect((await issuers.remove(acme, same.id))?.signedOut).toMatchObject([{ caller: 'user:bob' }]);
+    expect((await issuers.remove(acme, same.id, PLATFORM_ACTOR))?.signedOut).toMatchObject([
+      { caller: 'user:bob' },
+    ]);
     // The user was noted while the issuer was removed.
     await issuers.noteUser(same, 'user:bob');
     expect(await sql('SELECT 1 FROM issuer_users')).toEqual([]);

@@ -85,7 +85,7 @@ export class OAuthConnections {
   /**
    * An access token. It must never be shown.
    * @param refused the server has refused this one: it is replaced, and the sign-in is over if it can't be
-   * @returns undefined: nobody is signed in
+   * @returns undefined: there is no sign-in
    * @throws OAuthFailure if it has to be refreshed, and can't be for now
    */
   async token(key: OAuthConnectionKey, refused?: string): Promise<string | undefined> {
@@ -140,7 +140,7 @@ export class OAuthConnections {
     return !isDue || this.isRefreshable(connection) !== false;
   }
 
-  /** Records that an agent is about to make a call with a sign-in. @returns false: nobody is signed in */
+  /** Records that an agent is about to make a call with a sign-in. @returns false: there is no sign-in */
   noteCall(key: OAuthConnectionKey, call: ConnectionCall): Promise<boolean> {
     return this.store.noteCall(key, call);
   }

@@ -49,7 +49,7 @@ export class TokenExchanges {
   async ensure(caller: ExchangingCaller, target: ExchangeTarget): Promise<void> {
     const { tenantId, by, subject } = caller;
     const { issuer, credentials } = target.settings;
-    // Only the issuer itself may see the token: whoever writes an agent could name another one.
+    // Only the issuer itself may see the token. The author of an agent could name another issuer.
     if (credentials !== 'exchange' || withoutSlash(issuer ?? '') !== withoutSlash(subject.issuer)) return;
     const resource = oauthResource(target.url);
     const name = JSON.stringify([tenantId, resource, by.key]);

@@ -69,8 +69,8 @@ export interface Viewer {
 export interface Author extends Viewer {
   /** `token:<id>` or `operator`. */
   by: string;
-  /** The same, for the audit log. Unset = a process of Baton. */
-  actor?: Actor;
+  /** The same, for the audit log. */
+  actor: Actor;
 }
 
 export interface CatalogWriteOptions {

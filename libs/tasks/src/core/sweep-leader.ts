@@ -30,9 +30,9 @@ export class SweepLeader {
     this.listeners.push({ finding, listener });
   }
 
-  /** One sweep. Rejects when Postgres is away. The parameters are those of `lookForWork`. */
+  /** One sweep. Rejects when Postgres is away. The parameters are those of `findWork`. */
   async sweep(staleQueuedRunMs: number, orphanLeaseMs: number): Promise<SweepFindings> {
-    const found = await this.runs.lookForWork(staleQueuedRunMs, orphanLeaseMs);
+    const found = await this.runs.findWork(staleQueuedRunMs, orphanLeaseMs);
     for (const { finding, listener } of this.listeners) if (found[finding]) listener();
     return found;
   }

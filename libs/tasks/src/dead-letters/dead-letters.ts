@@ -64,8 +64,8 @@ export class DeadLetters {
     tenantId: string,
     runId: string,
     again: boolean,
-    caller?: Reacher,
-    by?: Actor,
+    caller: Reacher | undefined,
+    by: Actor,
   ): Promise<Redelivered> {
     const found = await this.letters.find(tenantId, runId);
     if (!found || (caller && !canSee(caller, found))) return { ok: false, reason: 'not-found' };

@@ -7,6 +7,7 @@ import {
   type StoredTask,
   TaskStore,
   TenantStore,
+  PLATFORM_ACTOR,
 } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import type { INestApplicationContext } from '@nestjs/common';
@@ -43,15 +44,16 @@ beforeAll(async () => {
   tasks = testing.get(TaskStore, { strict: false });
   taskTree = testing.get(TaskTreeStore, { strict: false });
   const tenants = testing.get(TenantStore, { strict: false });
-  tenantId = (await tenants.create('acme')).id;
+  tenantId = (await tenants.create('acme', PLATFORM_ACTOR)).id;
   // A parent and its children have one slot between them.
-  await tenants.setLimits('acme', { runsAtOnce: 1 });
-  tightTenantId = (await tenants.create('tight')).id;
-  await tenants.setLimits('tight', { runsAtOnce: 1, tasksWaiting: 1 });
+  await tenants.setLimits('acme', { runsAtOnce: 1 }, undefined, PLATFORM_ACTOR);
+  tightTenantId = (await tenants.create('tight', PLATFORM_ACTOR)).id;
+  await tenants.setLimits('tight', { runsAtOnce: 1, tasksWaiting: 1 }, undefined, PLATFORM_ACTOR);
   const agents = testing.get(AgentCatalogStore, { strict: false });
   for (const slug of AGENTS) {
     const agent = { slug, definition: definitionOf(slug), enabled: true, by: 'operator' };
-    for (const owner of [tenantId, tightTenantId]) await agents.create({ tenantId: owner, ...agent });
+    for (const owner of [tenantId, tightTenantId])
+      await agents.create({ tenantId: owner, ...agent }, PLATFORM_ACTOR);
   }
   app = await testing.init();
 });

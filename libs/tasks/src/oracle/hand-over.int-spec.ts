@@ -1,6 +1,6 @@
 import { type Agent, Role, TaskState, textOf, textPart } from '@baton/a2a';
 import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
-import { TenantStore } from '@baton/database';
+import { TenantStore, PLATFORM_ACTOR } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import type { INestApplicationContext } from '@nestjs/common';
 import { StoreAdapter } from '../../../database/src/oracle/store-adapter.fixture.js';
@@ -84,7 +84,7 @@ describe.each(DRIVERS)('runs that are handed over by %s', (driver) => {
     };
     workers = [await start(), await start()];
     model = new TaskModel();
-    const tenant = await get(TenantStore).create('acme');
+    const tenant = await get(TenantStore).create('acme', PLATFORM_ACTOR);
     adapter.learn(tenant.id, 'A');
     tenantId = tenant.id;
   });

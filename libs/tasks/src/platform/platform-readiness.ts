@@ -9,7 +9,7 @@ import { WorkerWatch } from './worker-watch.js';
 /** A check that takes longer has failed: probes have timeouts of their own. */
 const CHECK_MS = 2_000;
 
-/** How long an answer is kept: anybody may ask, and each answer costs queries. */
+/** How long an answer is cached: the route needs no token, and each answer costs queries. */
 const KEEP_MS = 1_000;
 
 /** The answer of `/readyz`: each check with `ok`, or with the reason of its failure. */

@@ -1,18 +1,11 @@
-import { type Artifact, type Message, type Part, Role, type Task, TaskState } from '@baton/a2a';
+import { type Artifact, type Message, Role, type Task, TaskState, textPart } from '@baton/a2a';
 import type { ClaimedRun } from '@baton/database';
-
-export const textPart = (text: string): Part => ({
-  content: { $case: 'text', value: text },
-  metadata: undefined,
-  filename: '',
-  mediaType: '',
-});
 
 export const artifact = (artifactId: string, ...texts: string[]): Artifact => ({
   artifactId,
   name: '',
   description: '',
-  parts: texts.map(textPart),
+  parts: texts.map((text) => textPart(text)),
   metadata: undefined,
   extensions: [],
 });

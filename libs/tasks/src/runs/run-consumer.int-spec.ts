@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
-import { Database, type NewTask, TaskStore, TenantStore } from '@baton/database';
+import { Database, type NewTask, TaskStore, TenantStore, PLATFORM_ACTOR } from '@baton/database';
 import { type EagerRun, Messaging, type RunJob } from '@baton/messaging';
 import { Metrics } from '@baton/telemetry';
 import type { INestApplicationContext } from '@nestjs/common';
@@ -97,7 +97,7 @@ it('a worker begins a run that was claimed for it in a free slot, and gives it b
       return () => Promise.resolve();
     });
   const worker = await testing.init();
-  const { id } = await worker.get(TenantStore, { strict: false }).create('told');
+  const { id } = await worker.get(TenantStore, { strict: false }).create('told', PLATFORM_ACTOR);
   // No thread extends leases here, so the worker may count as cut off from Postgres, and would take no run.
   const active = worker.get(ActiveRuns, { strict: false });
   active.onHeartbeat({ type: 'back' });
@@ -124,7 +124,7 @@ it('a worker begins a run that was claimed for it in a free slot, and gives it b
 it('a worker that is told to stop lets the run in hand end within WORKER_GRACE_MS, and takes no other', async () => {
   const runtime = new HeldRuntime();
   const worker = await startWorker(runtime, 600_000);
-  const { id } = await worker.get(TenantStore, { strict: false }).create('patient');
+  const { id } = await worker.get(TenantStore, { strict: false }).create('patient', PLATFORM_ACTOR);
   const inHand = await order(worker, id);
   const { signal } = await runtime.begun;
   const other = await order(worker, id);
@@ -149,7 +149,7 @@ it('a worker that is told to stop lets the run in hand end within WORKER_GRACE_M
 it('and hands back what has not ended by then, which does not count as a crash', async () => {
   const runtime = new HeldRuntime();
   const worker = await startWorker(runtime, 1);
-  const { id } = await worker.get(TenantStore, { strict: false }).create('hasty');
+  const { id } = await worker.get(TenantStore, { strict: false }).create('hasty', PLATFORM_ACTOR);
   await order(worker, id);
   const { runId, signal } = await runtime.begun;
   await worker.close();

@@ -8,6 +8,7 @@ import {
   RunStore,
   TaskStore,
   TenantStore,
+  PLATFORM_ACTOR,
 } from '@baton/database';
 import type { RunJob } from '@baton/messaging';
 import type { INestApplicationContext } from '@nestjs/common';
@@ -41,7 +42,7 @@ beforeAll(async () => {
   // The test alone says what is executed: nothing is put on the queue again by itself.
   worker = await (await compileWorker(testDatabase.url, () => runtime, { ORPHAN_MS: '600000' })).init();
   executor = worker.get(RunExecutor, { strict: false });
-  ({ id: tenantId } = await worker.get(TenantStore, { strict: false }).create('acme'));
+  ({ id: tenantId } = await worker.get(TenantStore, { strict: false }).create('acme', PLATFORM_ACTOR));
 });
 afterAll(async () => {
   await worker.close();
@@ -371,13 +372,16 @@ describe('a task whose agent pins its tasks', () => {
       runtime: 'echo',
       versions: 'pinned',
     });
-    const made = await new AgentCatalogStore(catalog).create({
-      tenantId,
-      slug: 'keeper',
-      definition,
-      enabled: true,
-      by: 'test',
-    });
+    const made = await new AgentCatalogStore(catalog).create(
+      {
+        tenantId,
+        slug: 'keeper',
+        definition,
+        enabled: true,
+        by: 'test',
+      },
+      PLATFORM_ACTOR,
+    );
     await catalog.close();
     pinned = { ...ECHO, id: made.id, slug: 'keeper' };
   });

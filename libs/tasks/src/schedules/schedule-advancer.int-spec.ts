@@ -1,6 +1,13 @@
 import type { Agent } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
-import { Database, type DueSchedule, type Schedule, ScheduleStore, TaskStore } from '@baton/database';
+import {
+  Database,
+  type DueSchedule,
+  type Schedule,
+  ScheduleStore,
+  TaskStore,
+  PLATFORM_ACTOR,
+} from '@baton/database';
 import { Logger, Metrics, Tracing } from '@baton/telemetry';
 import { randomUUID } from 'node:crypto';
 import { createDatabase, type TestDatabase } from '../../../../test/support/index.js';
@@ -72,7 +79,7 @@ function worker(): ScheduleAdvancer {
 async function due(overrides: Partial<Schedule> = {}, ago = 1_000): Promise<Schedule> {
   const nextAt = new Date(Date.now() - ago);
   const spec = scheduleOf({ tenantId, id: randomUUID(), cron: null, at: nextAt, nextAt, ...overrides });
-  return store.create(spec);
+  return store.create(spec, PLATFORM_ACTOR);
 }
 /** Takes what is due; whoever has it keeps it for no time at all. */
 const take = async (): Promise<DueSchedule> => (await store.takeDue(0, 0, 1))[0]!;
@@ -197,7 +204,7 @@ describe('a time of a schedule', () => {
         name: `s${index}`,
         id: randomUUID(),
       };
-      schedules.push(await store.create(scheduleOf({ tenantId, ...spec })));
+      schedules.push(await store.create(scheduleOf({ tenantId, ...spec }), PLATFORM_ACTOR));
     }
     const before = process.cpuUsage();
     for (const schedule of schedules) await worker().advance({ schedule, now: dueAt });

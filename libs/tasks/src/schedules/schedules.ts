@@ -51,14 +51,14 @@ export class Schedules {
    * @param by who creates it, and owns its tasks; unset = they belong to the schedule
    * @throws ProtocolError `invalid-params` that names the field, `conflict` for a name that is taken, `limit-exceeded`
    */
-  async create(viewer: Viewer, spec: ScheduleSpec, by?: Actor): Promise<Schedule> {
+  async create(viewer: Viewer, spec: ScheduleSpec, by: Actor): Promise<Schedule> {
     const { tenantId } = viewer;
     const now = clock.date();
     assertTimes(spec, now);
     await this.assertAgent(viewer, spec.agent);
     const nextAt = nextTimeOf(spec, 0, now);
     const made = await this.store
-      .create({ tenantId, owner: by?.key, id: uuid(), nextAt, ...spec }, by)
+      .create({ tenantId, owner: by.key, id: uuid(), nextAt, ...spec }, by)
       .catch(explainRefusal);
     await this.updateTicks(made);
     return made;
@@ -68,12 +68,7 @@ export class Schedules {
    * Change the given members. A firing that is under way is not affected.
    * @throws ProtocolError as `create` and `find` do
    */
-  async change(
-    viewer: Viewer,
-    idOrName: string,
-    patch: Partial<ScheduleSpec>,
-    by?: Actor,
-  ): Promise<Schedule> {
+  async change(viewer: Viewer, idOrName: string, patch: Partial<ScheduleSpec>, by: Actor): Promise<Schedule> {
     if (patch.agent !== undefined) await this.assertAgent(viewer, patch.agent);
     for (let look = 0; look < MAX_LOOKS; look++) {
       const found = await this.find(viewer, idOrName);
@@ -94,7 +89,7 @@ export class Schedules {
   }
 
   /** Delete the schedule. Its tasks stay. Throws `not-found`. */
-  async remove(viewer: Viewer, idOrName: string, by?: Actor): Promise<void> {
+  async remove(viewer: Viewer, idOrName: string, by: Actor): Promise<void> {
     const { id } = await this.find(viewer, idOrName);
     await this.store.remove(viewer.tenantId, id, by);
     await this.updateTicks({ id, nextAt: null });
@@ -106,7 +101,7 @@ export class Schedules {
    * @returns the id of the task
    * @throws ProtocolError if the agent or a limit of the tenant does not allow it
    */
-  async run(viewer: Viewer, idOrName: string, by?: Actor): Promise<{ schedule: Schedule; taskId: string }> {
+  async run(viewer: Viewer, idOrName: string, by: Actor): Promise<{ schedule: Schedule; taskId: string }> {
     const schedule = await this.find(viewer, idOrName);
     const [now, taskId] = [clock.date(), uuid()];
     await this.firing.fire({ ...schedule, pendingAt: null }, now, taskId);

@@ -1,6 +1,13 @@
 import { TaskState } from '@baton/a2a';
 import type { AgentOutput, AgentRuntime, Turn } from '@baton/agents';
-import { ScheduleStore, TaskStore, type Tenant, TenantRemovalStore, TenantStore } from '@baton/database';
+import {
+  ScheduleStore,
+  TaskStore,
+  type Tenant,
+  TenantRemovalStore,
+  TenantStore,
+  PLATFORM_ACTOR,
+} from '@baton/database';
 import { LimitsService } from '@baton/identity';
 import { Messaging } from '@baton/messaging';
 import { Logger } from '@baton/telemetry';
@@ -84,8 +91,8 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
       environment,
       Logger.silent(),
     );
-    tenant = await tenants.create('acme');
-    other = await tenants.create('other');
+    tenant = await tenants.create('acme', PLATFORM_ACTOR);
+    other = await tenants.create('other', PLATFORM_ACTOR);
   });
   afterEach(async () => {
     await worker.close();
@@ -150,7 +157,9 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
     const running = await order(tenant);
     await begun(running);
     const queued = await order(tenant);
-    expect(await lifecycle.suspend('acme', { reason: 'unpaid bill', stop: false })).toMatchObject({
+    expect(
+      await lifecycle.suspend('acme', { reason: 'unpaid bill', stop: false }, PLATFORM_ACTOR),
+    ).toMatchObject({
       canceledTasks: 0,
       tenant: { suspendedReason: 'unpaid bill', suspendedAt: expect.any(Date) as Date },
     });
@@ -158,38 +167,46 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
     await begun(queued);
     expect(await stateOf(tenant, running)).toBe(TaskState.TASK_STATE_COMPLETED);
     const theirs = await order(other);
-    expect((await lifecycle.suspend('acme', { stop: true })).canceledTasks).toBe(1);
+    expect((await lifecycle.suspend('acme', { stop: true }, PLATFORM_ACTOR)).canceledTasks).toBe(1);
     expect(await stateOf(tenant, queued)).toBe(TaskState.TASK_STATE_CANCELED);
     // The slot is free again.
     await begun(theirs);
     expect(runtime.stopped).toEqual(['canceled']);
     runtime.letGo();
-    expect(await lifecycle.resume('acme')).toMatchObject({ suspendedAt: null, suspendedReason: null });
-    await expect(lifecycle.suspend('nobody', { stop: false })).rejects.toMatchObject({ kind: 'not-found' });
-    await expect(lifecycle.resume('nobody')).rejects.toMatchObject({ kind: 'not-found' });
+    expect(await lifecycle.resume('acme', PLATFORM_ACTOR)).toMatchObject({
+      suspendedAt: null,
+      suspendedReason: null,
+    });
+    await expect(lifecycle.suspend('nobody', { stop: false }, PLATFORM_ACTOR)).rejects.toMatchObject({
+      kind: 'not-found',
+    });
+    await expect(lifecycle.resume('nobody', PLATFORM_ACTOR)).rejects.toMatchObject({ kind: 'not-found' });
   });
 
   it('that is deleted is in no table, and not on the queue', async () => {
     const { id } = tenant;
     const nextAt = new Date(Date.now() + 3_600_000);
-    const schedule = await worker.get(ScheduleStore, { strict: false }).create({
-      tenantId: id,
-      id: randomUUID(),
-      name: 'report',
-      agent: 'echo',
-      cron: '0 0 * * *',
-      at: null,
-      message: userMessage('hi', { messageId: '', contextId: '', taskId: '' }),
-      timeZone: 'UTC',
-      overlap: 'skip',
-      missed: 'skip',
-      context: 'new',
-      startsAt: null,
-      endsAt: null,
-      maxCount: null,
-      paused: false,
-      nextAt,
-    });
+    const schedule = await worker.get(ScheduleStore, { strict: false }).create(
+      {
+        tenantId: id,
+        id: randomUUID(),
+        name: 'report',
+        agent: 'echo',
+        cron: '0 0 * * *',
+        at: null,
+        message: userMessage('hi', { messageId: '', contextId: '', taskId: '' }),
+        timeZone: 'UTC',
+        overlap: 'skip',
+        missed: 'skip',
+        context: 'new',
+        startsAt: null,
+        endsAt: null,
+        maxCount: null,
+        paused: false,
+        nextAt,
+      },
+      PLATFORM_ACTOR,
+    );
     await worker.get(Messaging, { strict: false }).setTicks(ticksOf(schedule));
     const running = await order(tenant);
     await begun(running);
@@ -197,7 +214,7 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
     const theirs = await order(other);
     expect(await tablesWith(id)).toEqual(expect.arrayContaining(['tasks', 'schedules', 'tenants']));
 
-    const deleted = await lifecycle.delete('acme');
+    const deleted = await lifecycle.delete('acme', undefined, PLATFORM_ACTOR);
     expect(deleted).toMatchObject({ id, slug: 'acme', canceledTasks: 6, rows: { tasks: 6, schedules: 1 } });
     // The jobs of its runs are still delivered, and find nothing.
     await begun(theirs);
@@ -208,9 +225,11 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
     expect(await keysWith(id)).toEqual([]);
     expect(await stateOf(other, theirs)).toBe(TaskState.TASK_STATE_WORKING);
     runtime.letGo();
-    await expect(lifecycle.delete('acme')).rejects.toMatchObject({ kind: 'not-found' });
+    await expect(lifecycle.delete('acme', undefined, PLATFORM_ACTOR)).rejects.toMatchObject({
+      kind: 'not-found',
+    });
     // The name is free again.
-    expect((await tenants.create('acme')).id).not.toBe(id);
+    expect((await tenants.create('acme', PLATFORM_ACTOR)).id).not.toBe(id);
   });
 
   it('that is deleted leaves no row in any table that there is; what was interrupted is continued', async () => {
@@ -251,16 +270,19 @@ describe.each(DRIVERS)('a tenant, with messaging on %s', (driver) => {
       if (slices > names.length) throw new Error('killed');
       return real.apply(removal, of);
     });
-    await expect(lifecycle.delete('acme')).rejects.toThrow('killed');
+    await expect(lifecycle.delete('acme', undefined, PLATFORM_ACTOR)).rejects.toThrow('killed');
     deleteSlice.mockRestore();
     const half = Object.values(await countOf(tenant.id)).filter((rows) => rows > 0).length;
     expect(half).toBeGreaterThan(0);
     expect(half).toBeLessThan(names.length);
-    for (const again of [lifecycle.resume('acme'), lifecycle.suspend('acme', { stop: false })]) {
+    for (const again of [
+      lifecycle.resume('acme', PLATFORM_ACTOR),
+      lifecycle.suspend('acme', { stop: false }, PLATFORM_ACTOR),
+    ]) {
       await expect(again).rejects.toMatchObject({ kind: 'conflict' });
     }
 
-    await lifecycle.delete('acme');
+    await lifecycle.delete('acme', undefined, PLATFORM_ACTOR);
     expect(await tablesWith(tenant.id)).toEqual([]);
     expect(await countOf(other.id)).toEqual(theirs);
   });

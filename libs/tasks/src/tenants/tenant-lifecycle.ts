@@ -64,7 +64,7 @@ export class TenantLifecycle {
   async suspend(
     slug: string,
     { reason, stop }: { reason?: string; stop: boolean },
-    by?: Actor,
+    by: Actor,
   ): Promise<Suspended> {
     const tenant = assertStays(await this.tenants.suspend(slug, reason ?? null, by), slug);
     await this.inform({ type: 'tenant-suspended', tenantId: tenant.id });
@@ -72,7 +72,7 @@ export class TenantLifecycle {
   }
 
   /** End the suspension. @throws ProtocolError `not-found`, `conflict` if the tenant is being deleted */
-  async resume(slug: string, by?: Actor): Promise<Tenant> {
+  async resume(slug: string, by: Actor): Promise<Tenant> {
     const tenant = assertStays(await this.tenants.resume(slug, by), slug);
     await this.inform({ type: 'limits-changed', tenantId: tenant.id });
     return tenant;
@@ -86,8 +86,8 @@ export class TenantLifecycle {
    */
   async delete(
     slug: string,
-    report?: (table: string, rows: number) => void,
-    by?: Actor,
+    report: ((table: string, rows: number) => void) | undefined,
+    by: Actor,
   ): Promise<DeletedTenant> {
     const tenant = assertFound(await this.tenants.markDeleting(slug, by), slug);
     const { id } = tenant;

@@ -1,4 +1,4 @@
-import { AgentStore, SecretStore, TenantStore } from '@baton/database';
+import { AgentStore, SecretStore, TenantStore, PLATFORM_ACTOR } from '@baton/database';
 import { app, ECHO, Tenant, url } from './catalog-api.fixture.js';
 
 describe('a wrong agent', () => {
@@ -73,8 +73,14 @@ describe('an agent that would send a secret elsewhere', () => {
     tenant = await Tenant.create(['agents:write']);
     const store = app.get(SecretStore, { strict: false });
     const crm = ['https://crm.example', 'stdio:npx -y @acme/crm'];
-    await store.put({ tenantId: tenant.id, name: 'crm' }, sealed, crm, []);
-    await store.put({ tenantId: tenant.id, name: 'openai' }, sealed, undefined, ['https://api.openai.com']);
+    await store.put({ tenantId: tenant.id, name: 'crm' }, sealed, crm, [], PLATFORM_ACTOR);
+    await store.put(
+      { tenantId: tenant.id, name: 'openai' },
+      sealed,
+      undefined,
+      ['https://api.openai.com'],
+      PLATFORM_ACTOR,
+    );
   });
 
   it.each<[string, object, string, string]>([
@@ -157,7 +163,7 @@ describe('an agent that would call what is closed to its tenant', () => {
   beforeAll(async () => {
     tenant = await Tenant.create(['agents:write']);
     const lists = { egressAllow: ['*.example', '10.0.0.0/8'], egressDeny: ['*.evil.example', '10.9.0.0/16'] };
-    await app.get(TenantStore, { strict: false }).set(tenant.slug, lists);
+    await app.get(TenantStore, { strict: false }).set(tenant.slug, lists, PLATFORM_ACTOR);
   });
 
   it.each<[string, object, string, string]>([
@@ -241,7 +247,7 @@ describe('agents that are not a tenant’s own', () => {
   it('are the default agent, which is not deleted', async () => {
     const tenant = await Tenant.create();
     await tenant.ask('PUT', '/front', ECHO);
-    await app.get(TenantStore, { strict: false }).set(tenant.slug, { defaultAgent: 'front' });
+    await app.get(TenantStore, { strict: false }).set(tenant.slug, { defaultAgent: 'front' }, PLATFORM_ACTOR);
     const { status, text } = await tenant.ask('DELETE', '/front');
     expect([status, text]).toEqual([409, expect.stringContaining('set another first')]);
   });

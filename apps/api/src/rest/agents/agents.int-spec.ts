@@ -1,4 +1,4 @@
-import { AgentCatalogStore, WorkerStore } from '@baton/database';
+import { AgentCatalogStore, WorkerStore, PLATFORM_ACTOR } from '@baton/database';
 import { Messaging } from '@baton/messaging';
 import { app, ECHO, sql, Tenant } from './catalog-api.fixture.js';
 
@@ -272,13 +272,16 @@ describe('an agent of a tenant', () => {
   it('can be disabled when its runtime has come to ask for other settings', async () => {
     const tenant = await Tenant.create();
     const definition = { ...ECHO, version: '1', config: { old: true }, skills: [], inputModes: [] };
-    await app.get(AgentCatalogStore, { strict: false }).create({
-      tenantId: tenant.id,
-      slug: 'old',
-      enabled: true,
-      by: 'operator',
-      definition: { ...definition, outputModes: [], extensions: [] },
-    });
+    await app.get(AgentCatalogStore, { strict: false }).create(
+      {
+        tenantId: tenant.id,
+        slug: 'old',
+        enabled: true,
+        by: 'operator',
+        definition: { ...definition, outputModes: [], extensions: [] },
+      },
+      PLATFORM_ACTOR,
+    );
     expect((await tenant.ask('PATCH', '/old', { enabled: false })).json).toMatchObject({
       outcome: 'updated',
     });

@@ -1,6 +1,6 @@
 import { type Scope, TENANT_SCOPES } from '@baton/a2a';
 import { loadEnvironment } from '@baton/config';
-import { TenantStore } from '@baton/database';
+import { TenantStore, PLATFORM_ACTOR } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -62,7 +62,7 @@ export class Tenant {
 
   static async create(scopes: readonly Scope[] = TENANT_SCOPES): Promise<Tenant> {
     const slug = `tenant-${String(++tenants)}`;
-    const { id } = await app.get(TenantStore, { strict: false }).create(slug);
+    const { id } = await app.get(TenantStore, { strict: false }).create(slug, PLATFORM_ACTOR);
     return new Tenant(id, slug, await tokenOf(id, scopes));
   }
 
@@ -114,7 +114,7 @@ const tokenOf = async (
   agents: string[] = [],
 ): Promise<string> => {
   const token = { tenantId, name: 'test', scopes: [...scopes], agents, expiresAt: null };
-  return (await app.get(TokenService, { strict: false }).issue(token)).secret;
+  return (await app.get(TokenService, { strict: false }).issue(token, PLATFORM_ACTOR)).secret;
 };
 
 /** A document of an agent. */

@@ -1,4 +1,4 @@
-import { AgentCatalogStore } from '@baton/database';
+import { AgentCatalogStore, PLATFORM_ACTOR } from '@baton/database';
 import { app, ECHO, Tenant, url } from './catalog-api.fixture.js';
 
 const DRAFT = { ...ECHO, description: 'What an author writes' };
@@ -110,7 +110,10 @@ describe('a version that is tried', () => {
     const agent = await store.find(tenant.id, 'mine');
     if (!agent) throw new Error('The agent is gone');
     const version = { definition: agent.definition, by: 'other' };
-    await store.setNext({ tenantId: tenant.id, id: agent.id, share: 0, failures: 5, version });
+    await store.setNext(
+      { tenantId: tenant.id, id: agent.id, share: 0, failures: 5, version },
+      PLATFORM_ACTOR,
+    );
     expect(await versionOf(tenant, (await send(tenant, 'next; version=3')).id)).toBe(3);
     const late = await send(tenant, 'next; version=2');
     expect(late).toMatchObject({ status: 409, id: undefined });

@@ -1,5 +1,5 @@
 import { type Scope, TaskState } from '@baton/a2a';
-import { AuditStore, Database, PLATFORM } from '@baton/database';
+import { AuditStore, Database, PLATFORM, PLATFORM_ACTOR } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { randomUUID } from 'node:crypto';
 import { REST_ROUTES } from '../../../../../test/support/api/routes.js';
@@ -21,7 +21,7 @@ class Caller {
 
   static async create(tenantId: string, ...scopes: Scope[]): Promise<Caller> {
     const input = { tenantId, name: 'walker', scopes, expiresAt: null };
-    const { secret, token } = await app.get(TokenService, { strict: false }).issue(input);
+    const { secret, token } = await app.get(TokenService, { strict: false }).issue(input, PLATFORM_ACTOR);
     return new Caller(tenantId, `token:${token.id}`, secret);
   }
 
@@ -434,7 +434,7 @@ describe('a task', () => {
     const service = app.get(TokenService, { strict: false });
     const revoked = await Caller.create(tenantId, 'admin');
     const verified = await service.verify(revoked.token);
-    await service.revoke(tenantId, revoked.principal.slice('token:'.length));
+    await service.revoke(tenantId, revoked.principal.slice('token:'.length), PLATFORM_ACTOR);
     // The call has begun before.
     const verify = jest.spyOn(service, 'verify').mockResolvedValueOnce(verified);
     expect(await revoked.send({ taskId, parts: [{ text: 'yes' }] })).toMatchObject({
@@ -495,9 +495,9 @@ describe('a refused request', () => {
     const { id } = await Tenant.create();
     const tokens = app.get(TokenService, { strict: false });
     const given = { tenantId: id, name: 'old', scopes: ['admin' as const] };
-    const revoked = await tokens.issue({ ...given, expiresAt: null });
-    await tokens.revoke(id, revoked.token.id);
-    const expired = await tokens.issue({ ...given, expiresAt: new Date(Date.now() - 1) });
+    const revoked = await tokens.issue({ ...given, expiresAt: null }, PLATFORM_ACTOR);
+    await tokens.revoke(id, revoked.token.id, PLATFORM_ACTOR);
+    const expired = await tokens.issue({ ...given, expiresAt: new Date(Date.now() - 1) }, PLATFORM_ACTOR);
     const asked = await Promise.all(
       [revoked, expired].map(({ secret }) =>
         fetch(`${url}/v1/agents`, { headers: { authorization: `Bearer ${secret}` } }),

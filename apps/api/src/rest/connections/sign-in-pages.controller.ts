@@ -20,8 +20,8 @@ const CALLBACK_PATH = `${FOLDER}/callback`;
 const KEPT_SECONDS = 15 * 60;
 
 /**
- * The pages of a sign-in at a server that agents call. They are open to everybody: a link has a secret of its own. Between the link
- * and the authorization server a person sees for whom the sign-in is, because a link may have been sent by somebody else.
+ * The pages of a sign-in at a server that agents call. They need no token: the link has a secret of its own. Before the browser
+ * goes to the authorization server, a page says for whom the sign-in is, because another person may have sent the link.
  */
 @Public()
 @Controller()

@@ -1,5 +1,5 @@
 import type { Scope } from '@baton/a2a';
-import { TenantStore } from '@baton/database';
+import { TenantStore, PLATFORM_ACTOR } from '@baton/database';
 import { TokenService } from '@baton/identity';
 import { randomUUID } from 'node:crypto';
 import { app, Tenant, url } from '../agents/catalog-api.fixture.js';
@@ -253,8 +253,9 @@ describe('tokens over HTTP', () => {
   it('are bounded in number, and those that were revoked do not count', async () => {
     const { id, slug } = await Tenant.create();
     const tokens = app.get(TokenService, { strict: false });
-    await app.get(TenantStore, { strict: false }).setLimits(slug, { tokens: 3 });
-    const issue = () => tokens.issue({ tenantId: id, name: 'x', scopes: [], expiresAt: null });
+    await app.get(TenantStore, { strict: false }).setLimits(slug, { tokens: 3 }, undefined, PLATFORM_ACTOR);
+    const issue = () =>
+      tokens.issue({ tenantId: id, name: 'x', scopes: [], expiresAt: null }, PLATFORM_ACTOR);
     const issued = await Promise.allSettled([issue(), issue(), issue(), issue()]);
     const good = issued.flatMap((one) => (one.status === 'fulfilled' ? [one.value.token] : []));
     expect(good).toHaveLength(2);
@@ -263,7 +264,7 @@ describe('tokens over HTTP', () => {
       message:
         'the limit tokens of this tenant is reached, which is 3: revoke tokens that nobody uses, or ask the operator for more',
     });
-    await tokens.revoke(id, good[0]!.id);
+    await tokens.revoke(id, good[0]!.id, PLATFORM_ACTOR);
     await issue();
     await expect(issue()).rejects.toMatchObject({ kind: 'limit-exceeded' });
   });

@@ -1,30 +1,25 @@
 import { type OutputUnit, type Schema, Validator } from '@cfworker/json-schema';
-import { isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml';
 import type { Problem } from '../../components/code-editor';
+import { YamlSource } from '@baton/contract';
 
-/** The YAML of an agent, which knows on which line each of its fields is. */
+/** The YAML of an agent, checked against the schema of agent files. */
 export class AgentSource {
-  private readonly lines = new LineCounter();
-  private readonly document;
+  private readonly yaml: YamlSource;
 
   constructor(text: string) {
-    this.document = parseDocument(text, { lineCounter: this.lines, prettyErrors: false });
+    this.yaml = new YamlSource(text);
   }
 
-  /** What the text means; undefined if it is no YAML. */
+  /** The parsed value. Undefined if the text is not YAML. */
   get value(): unknown {
-    return this.document.errors.length > 0 ? undefined : (this.document.toJS() as unknown);
+    return this.yaml.value;
   }
 
-  /** What is no YAML, and what the schema does not allow. */
+  /** The syntax errors, or the violations of the schema. */
   problems(schema: Schema | undefined): Problem[] {
-    if (this.document.errors.length > 0) {
-      return this.document.errors.map(({ message, pos: [start] }) => ({
-        line: this.lineAt(start),
-        severity: 'error' as const,
-        message: message.replace(/[:.]$/, ''),
-      }));
-    }
+    const { faults } = this.yaml;
+    if (faults.length > 0)
+      return faults.map(({ line, text }) => ({ line, severity: 'error', message: text }));
     if (!schema) return [];
     const { errors } = new Validator(schema, '2020-12', false).validate(this.value ?? null);
     const problems = errors.flatMap((unit) => this.problemOf(unit));
@@ -36,8 +31,7 @@ export class AgentSource {
 
   /** A fault that the server has found. @param field such as `config.agents[0]` */
   at(field: string, message: string, severity: Problem['severity']): Problem {
-    const path = field.split(/[.[\]]+/).filter((step) => step !== '');
-    return { line: this.lineOf(path), message: `${field}: ${message}`, severity };
+    return { line: this.yaml.lineOf(field), message: `${field}: ${message}`, severity };
   }
 
   private problemOf({ keyword, keywordLocation, instanceLocation, error }: OutputUnit): Problem[] {
@@ -48,28 +42,11 @@ export class AgentSource {
     const message = wordsFor(keyword, error);
     return [
       {
-        line: this.lineOf(path),
+        line: this.yaml.lineOf(path),
         severity: 'error',
         message: field === '' ? message : `${field}: ${message}`,
       },
     ];
-  }
-
-  /** The line of a field. Of one that is missing, that of the nearest field around it. */
-  private lineOf(path: readonly string[]): number {
-    let node: unknown = this.document.contents;
-    let line = this.lineAt((node as Node | null)?.range?.[0] ?? 0);
-    for (const step of path) {
-      const found = childOf(node, step);
-      if (!found) return line;
-      line = this.lineAt(found.start);
-      node = found.value;
-    }
-    return line;
-  }
-
-  private lineAt(offset: number): number {
-    return this.lines.linePos(offset).line || 1;
   }
 }
 
@@ -104,13 +81,3 @@ function wordsFor(keyword: string, error: string): string {
 /** RFC 6901. */
 const unescapePointer = (step: string): string =>
   decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~');
-
-/** Where a member begins, and its value. */
-function childOf(node: unknown, step: string): { start: number; value: unknown } | undefined {
-  if (isMap(node)) {
-    const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === step);
-    return pair && { start: (pair.key as Node).range?.[0] ?? 0, value: pair.value };
-  }
-  const item = isSeq(node) ? (node.items[Number(step)] as Node | undefined) : undefined;
-  return item && { start: item.range?.[0] ?? 0, value: item };
-}

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { dataPart, textPart } from '../../agent-runtime.js';
+import { jsonPart, plainTextPart } from '../../agent-runtime.js';
 import { userMessage } from '../../../../../test/support/agents/turns.js';
 import { echoParts, textOfBytes } from './echo-runtime.js';
 
@@ -44,17 +44,17 @@ describe('the text of an echoed chunk', () => {
 });
 
 describe('the parts of an echoed chunk', () => {
-  const message = userMessage([textPart('ab'), dataPart({ a: 1 }), textPart('c')]);
+  const message = userMessage([plainTextPart('ab'), jsonPart({ a: 1 }), plainTextPart('c')]);
 
   it('are those of the message when no size is asked for', () => {
     expect(echoParts(message, undefined)).toBe(message.parts);
   });
 
   it('keep what is not text beside the text that is cut', () => {
-    expect(echoParts(message, 4)).toEqual([textPart('abca'), dataPart({ a: 1 })]);
+    expect(echoParts(message, 4)).toEqual([plainTextPart('abca'), jsonPart({ a: 1 })]);
   });
 
   it('are not cut when there is no text', () => {
-    expect(echoParts(userMessage([dataPart(1)]), 4)).toEqual([dataPart(1)]);
+    expect(echoParts(userMessage([jsonPart(1)]), 4)).toEqual([jsonPart(1)]);
   });
 });

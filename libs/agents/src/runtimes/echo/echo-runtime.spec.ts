@@ -1,4 +1,4 @@
-import { type AgentOutput, dataPart, textPart, type Turn } from '../../agent-runtime.js';
+import { type AgentOutput, jsonPart, plainTextPart, type Turn } from '../../agent-runtime.js';
 import { type Message, Role, TaskState } from '@baton/a2a';
 import {
   collect,
@@ -28,7 +28,7 @@ describe('echo', () => {
       filename: 'x.bin',
       mediaType: 'application/octet-stream',
     };
-    const parts = [textPart('hi'), dataPart({ a: [1] }), file];
+    const parts = [plainTextPart('hi'), jsonPart({ a: [1] }), file];
     const [first, ...rest] = await run(firstTurn(userMessage(parts)));
     expect(first).toMatchObject({
       $case: 'artifactUpdate',

@@ -8,7 +8,7 @@ import {
   completed,
   failed,
   inputRequired,
-  textPart,
+  plainTextPart,
   type Turn,
   turnNumber,
 } from '../../agent-runtime.js';
@@ -126,7 +126,7 @@ export function echoParts(message: Message, chunkBytes: number | undefined): Par
   const texts = message.parts.flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : []));
   if (texts.length === 0) return message.parts;
   const others = message.parts.filter(({ content }) => content?.$case !== 'text');
-  return [textPart(textOfBytes(texts.join(''), chunkBytes)), ...others];
+  return [plainTextPart(textOfBytes(texts.join(''), chunkBytes)), ...others];
 }
 
 /**

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { firstTurn, agent } from '../../../../../test/support/agents/turns.js';
-import { textPart } from '../../agent-runtime.js';
+import { plainTextPart } from '../../agent-runtime.js';
 import { llmConfig } from '../llm/llm-config.js';
 import { OutcomeUnknown } from '../llm/tools/outcome-unknown.js';
 import type { ToolCallContext } from '../llm/tools/tool-sources.js';
@@ -76,7 +76,10 @@ async function payTool(answers: Answer[], declared: object = {}, timeout = '60s'
   };
 }
 
-const messageOf = (value: unknown) => ({ role: Role.ROLE_AGENT, parts: [textPart(JSON.stringify(value))] });
+const messageOf = (value: unknown) => ({
+  role: Role.ROLE_AGENT,
+  parts: [plainTextPart(JSON.stringify(value))],
+});
 const died = () => new AgentCrash('the process died', { name: 'AgentCrash', message: '' }, false);
 const broken = () => new AgentError({ name: 'Error', message: 'the bank is closed' });
 const CHECKED = { onUnknown: 'ask', verifies: true };

@@ -1,6 +1,6 @@
 import { type Message, type Part, textOf } from '@baton/a2a';
 import { isSentByAgent } from '../../approvals.js';
-import { dataPart, textPart } from '../../agent-runtime.js';
+import { jsonPart, plainTextPart } from '../../agent-runtime.js';
 import { type OutcomeAnswer, type RecordedStep, STEP_LIMITS } from './step-protocol.js';
 
 const requestedSchema = {
@@ -18,7 +18,10 @@ export function outcomeQuestion({ name, answer }: RecordedStep, key: string): Pa
     'Answer yes if it was carried out, or no to run it again.',
     'To give it a result, answer with the data part {"done": true, "result": <JSON>}.',
   ];
-  return [textPart(lines.join('\n')), dataPart({ unknownOutcome: { step: name, key }, requestedSchema })];
+  return [
+    plainTextPart(lines.join('\n')),
+    jsonPart({ unknownOutcome: { step: name, key }, requestedSchema }),
+  ];
 }
 
 const YES = /^(y|yes|done|it was|it was done)$/;

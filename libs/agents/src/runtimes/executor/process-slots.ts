@@ -36,7 +36,7 @@ interface WaitingTurn {
 }
 
 /**
- * Bounds the processes of agents with `isolation: tenant` in this worker. While someone waits, the process that has been idle
+ * Bounds the processes of agents with `isolation: tenant` in this worker. While a turn waits for a slot, the process that has been idle
  * longest ends. If all have turns, the oldest one of the tenant with the most processes takes no new turns. So no tenant keeps
  * the others waiting for longer than its current turns take. A free slot goes to the tenant with the fewest processes.
  */

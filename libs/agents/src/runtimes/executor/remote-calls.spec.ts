@@ -17,7 +17,7 @@ import {
   type ModernTool,
 } from '../../../../../test/support/mcp-server/modern-server.js';
 import type { AccessTokens } from '../../access-tokens.js';
-import { type AgentOutput, dataPart, type Turn } from '../../agent-runtime.js';
+import { type AgentOutput, jsonPart, type Turn } from '../../agent-runtime.js';
 import { SENT_BY_AGENT } from '../../approvals.js';
 import { stepsOf } from '../../author/steps-of.js';
 import { cancelRemoteCalls } from '../../remote-call-cancel.js';
@@ -280,8 +280,8 @@ describe('a tool that asks a person, called by code', () => {
     task.ask({ who: form('Who are you?') });
     expect(asks(await talk.run())).toContain('desk_report of the server desk asks: Who are you?');
     expect(asks(await talk.say('x', SENT_BY_AGENT))).toContain('Only a person can answer this');
-    expect(asks(await talk.say([dataPart({ name: 7 })]))).toContain('The answer is not valid');
-    await talk.say([dataPart({ name: 'Ada' })]).catch(() => undefined);
+    expect(asks(await talk.say([jsonPart({ name: 7 })]))).toContain('The answer is not valid');
+    await talk.say([jsonPart({ name: 'Ada' })]).catch(() => undefined);
     expect(task.updates).toEqual([{ who: { action: 'accept', content: { name: 'Ada' } } }]);
     // The server has not taken it in yet: nobody is asked again.
     await talk.waits();
@@ -298,7 +298,7 @@ describe('a tool that asks a person, called by code', () => {
     await begin(tool, { approval: 'all', neverRepeat: 'all' });
     asks(await talk.run());
     const changed = { approval: { approved: true, input: { city: 'Ulm' } } };
-    expect(asks(await talk.say([dataPart(changed)]))).toContain('Who?');
+    expect(asks(await talk.say([jsonPart(changed)]))).toContain('Who?');
     // Another attempt asks the same, and calls nothing.
     asks(await talk.run());
     expect(server.calls).toHaveLength(1);

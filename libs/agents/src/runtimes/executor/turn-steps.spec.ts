@@ -3,7 +3,13 @@ import { Logger } from '@baton/telemetry';
 import { AgentEvent, type ExecutionEventBus, type RequestContext } from '@a2a-js/sdk/server';
 import { stepsOf } from '../../author/steps-of.js';
 import type { DurableSteps, InputTimeout, StepCall, StepOptions } from './child/steps.js';
-import { type AgentOutput, type JournalEntry, type Turn, dataPart, textPart } from '../../agent-runtime.js';
+import {
+  type AgentOutput,
+  type JournalEntry,
+  type Turn,
+  jsonPart,
+  plainTextPart,
+} from '../../agent-runtime.js';
 import { Suspension } from '../../suspension.js';
 import { SENT_BY_AGENT } from '../../approvals.js';
 import { type ChildRequest } from '../../child-tasks.js';
@@ -45,7 +51,7 @@ const chunk = (text: string, append: boolean) =>
       artifactId: 'a',
       name: 'a',
       description: '',
-      parts: [textPart(text)],
+      parts: [plainTextPart(text)],
       metadata: undefined,
       extensions: [],
     },
@@ -450,7 +456,7 @@ describe('a step whose process died while it ran', () => {
     };
     const question = userMessage('Was it?', { messageId: 'q', role: 2 });
     const reply = (parts: string | object, fields = {}) =>
-      userMessage(typeof parts === 'string' ? parts : [dataPart(parts)], { messageId: 'm-2', ...fields });
+      userMessage(typeof parts === 'string' ? parts : [jsonPart(parts)], { messageId: 'm-2', ...fields });
     /** The next turn, with the answer to the question of the one before. */
     const say = async (...answers: ReturnType<typeof reply>[]) => {
       const history = [userMessage('hi'), ...answers.flatMap((answer) => [question, answer])];

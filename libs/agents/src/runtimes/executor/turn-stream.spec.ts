@@ -6,7 +6,7 @@ import {
   type ExecutionEventBus,
   type RequestContext,
 } from '@a2a-js/sdk/server';
-import { type AgentOutput, textPart, type Turn } from '../../agent-runtime.js';
+import { type AgentOutput, plainTextPart, type Turn } from '../../agent-runtime.js';
 import { converseHere } from '../../../../../test/support/agents/executors.js';
 import {
   agent,
@@ -124,7 +124,7 @@ const chunk = (text: string, taskId = 'task-1') =>
       artifactId: 'a',
       name: '',
       description: '',
-      parts: [textPart(text)],
+      parts: [plainTextPart(text)],
       metadata: undefined,
       extensions: [],
     },

@@ -4,8 +4,8 @@ import {
   type AgentOutput,
   artifactChunk,
   completed,
-  dataPart,
-  textPart,
+  jsonPart,
+  plainTextPart,
   type Turn,
   turnNumber,
 } from '../../agent-runtime.js';
@@ -44,7 +44,7 @@ export class IndexRuntime implements AgentRuntime {
       description,
     }));
     const lines = entries.map(({ slug, name, description }) => `- ${slug} (${name}): ${description}`);
-    const parts = [textPart([first, ...lines].join('\n')), dataPart({ agents: entries })];
+    const parts = [plainTextPart([first, ...lines].join('\n')), jsonPart({ agents: entries })];
     yield artifactChunk(turn, { artifactId: `agents-${turnNumber(turn).toString()}`, name: 'agents', parts });
     yield completed(turn);
   }

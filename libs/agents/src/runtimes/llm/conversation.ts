@@ -76,7 +76,7 @@ interface CallBegun extends CallIds {
   kind: 'begun';
 }
 
-/** Its server has refused such a call before it has looked at it, because nobody is signed in. */
+/** A call that its server has refused unread, because there is no sign-in. */
 interface CallUnsent extends CallIds {
   kind: 'unsent';
 }

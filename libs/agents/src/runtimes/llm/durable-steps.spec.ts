@@ -1,5 +1,5 @@
 import { ArtifactFold, type Message, type Part, type Task, TaskState } from '@baton/a2a';
-import { type AgentOutput, dataPart, type Turn } from '../../agent-runtime.js';
+import { type AgentOutput, jsonPart, type Turn } from '../../agent-runtime.js';
 import { MemoryJournal, textOf, userMessage } from '../../../../../test/support/agents/turns.js';
 import { LlmBench, toolOf } from './llm-runtime.fixture.js';
 import { OutcomeUnknown } from './tools/outcome-unknown.js';
@@ -176,7 +176,7 @@ describe('an attempt after one that died', () => {
 
     it('asks again about another input, which would be another call', async () => {
       const changed = { callId: 'call-1-1', approved: true, input: { city: 'Rome' } };
-      const { turn } = answer(await died(), [dataPart({ approval: changed })]);
+      const { turn } = answer(await died(), [jsonPart({ approval: changed })]);
       const said = await bench.run(turn);
       expect(endOf(said)).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
       expect(JSON.stringify(said)).toContain('repeated only with the same input');

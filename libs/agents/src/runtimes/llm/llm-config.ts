@@ -182,7 +182,7 @@ export const llmConfigSchema = z
       .strictObject({
         /** Guests of a public host may approve the calls of their own tasks. */
         guests: z.boolean('must be true or false').prefault(false),
-        /** Anybody who may answer, or anybody but the owner of the task. */
+        /** `anybody`: every caller who may answer. `other`: every one of them but the owner of the task. */
         by: z.enum(['anybody', 'other'], 'must be "anybody" or "other"').prefault('anybody'),
         /** After this time a call counts as refused; left out = never. */
         expires: durationText.optional(),

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { userMessage } from '../../../../../test/support/agents/turns.js';
-import { dataPart, textPart } from '../../agent-runtime.js';
+import { jsonPart, plainTextPart } from '../../agent-runtime.js';
 import { LlmBench, reply, seen, toolOf } from './llm-runtime.fixture.js';
 
 const { TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState;
@@ -154,8 +154,8 @@ describe('what a model is given', () => {
     });
     bench.provider.reply({ text: 'ok' });
     const parts = [
-      textPart('look'),
-      dataPart({ a: 1 }),
+      plainTextPart('look'),
+      jsonPart({ a: 1 }),
       raw('PNG', 'image/png', 'x.png'),
       raw('%PDF', 'application/pdf', 'x.pdf'),
       raw('a,b', 'text/csv', 'x.csv'),
@@ -212,7 +212,7 @@ describe('what a model is given', () => {
     const raw = { content: { $case: 'raw' as const, value: Buffer.alloc(5_000_000) } };
     const image = { ...raw, metadata: undefined, mediaType: 'image/png', filename: '' };
     bench.provider.reply({ text: 'ok' });
-    await bench.say({ maxOutputTokens: 10 }, userMessage([textPart('x'.repeat(4000)), image]));
+    await bench.say({ maxOutputTokens: 10 }, userMessage([plainTextPart('x'.repeat(4000)), image]));
     expect(bench.tokens.reserved[0]).toBeGreaterThan(2000);
     expect(bench.tokens.reserved[0]).toBeLessThan(2200);
   });

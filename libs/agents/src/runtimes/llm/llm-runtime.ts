@@ -7,7 +7,7 @@ import {
   type AgentOutput,
   artifactChunk,
   completed,
-  dataPart,
+  jsonPart,
   failed,
   inputRequired,
   status,
@@ -306,7 +306,7 @@ export class LlmRuntime implements AgentRuntime {
         return false;
       }
       const artifactId = `output-${conversation.steps().length}`;
-      yield artifactChunk(turn, { artifactId, name: 'output', parts: [dataPart(found.value)] });
+      yield artifactChunk(turn, { artifactId, name: 'output', parts: [jsonPart(found.value)] });
     } else if (text.trim() === '') throw new AgentFailure('The model gave no answer.');
     yield withUsage(completed(turn), conversation);
     return true;

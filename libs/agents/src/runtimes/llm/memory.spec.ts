@@ -1,5 +1,5 @@
 import { EVENT_KIND, Role, type Task, TaskState } from '@baton/a2a';
-import { dataPart, textPart } from '../../agent-runtime.js';
+import { jsonPart, plainTextPart } from '../../agent-runtime.js';
 import { firstTurn, userMessage } from '../../../../../test/support/agents/turns.js';
 import { llmConfig } from './llm-config.js';
 import { memoryOf } from './memory.js';
@@ -27,11 +27,11 @@ const task = (asked: string, artifacts: Task['artifacts'], said?: string): Task 
 });
 
 const TASKS = [
-  task('first', [artifact('a', [textPart('one '), textPart('two')])]),
+  task('first', [artifact('a', [plainTextPart('one '), plainTextPart('two')])]),
   task('second', [
-    artifact('r', [textPart('hm')], 'reasoning'),
-    artifact('c', [dataPart({ tool: 'x' })], 'tool-call'),
-    artifact('o', [dataPart({ n: 1 })]),
+    artifact('r', [plainTextPart('hm')], 'reasoning'),
+    artifact('c', [jsonPart({ tool: 'x' })], 'tool-call'),
+    artifact('o', [jsonPart({ n: 1 })]),
   ]),
   task('third', [], 'it failed'),
 ];
@@ -53,10 +53,10 @@ describe('the memory of a context', () => {
   });
 
   it('has no blank message, and begins with the user', async () => {
-    const blank = [textPart(' \n')];
+    const blank = [plainTextPart(' \n')];
     const tasks = [
       task('  ', []),
-      task(' ', [artifact('a', [textPart('one')])]),
+      task(' ', [artifact('a', [plainTextPart('one')])]),
       task('q', [artifact('a', blank)]),
     ];
     expect(await memory({}, tasks)).toEqual([

@@ -2,7 +2,7 @@ import { charsetOf, decodeText, essenceOf, type Message, type Part } from '@bato
 import type { UserModelMessage } from 'ai';
 import { type OutboundCalls, failureReason } from '@baton/outbound';
 import { AgentFailure } from './agent-failure.js';
-import { TEXT } from './text-types.js';
+import { TEXT_MEDIA_TYPE } from './text-types.js';
 
 type UserContentPart = Exclude<UserModelMessage['content'], string>[number];
 
@@ -121,7 +121,7 @@ function typeOfFile(given: string, served: string): string {
 function file(data: Buffer, mediaType: string, filename: string): UserContentPart {
   const type = essenceOf(mediaType);
   if (data.length === 0) return { type: 'text', text: `(an empty file${filename && `, ${filename}`})` };
-  if (TEXT.test(type)) {
+  if (TEXT_MEDIA_TYPE.test(type)) {
     const text = decodeText(data, mediaType);
     const named = filename ? `${filename}:\n${text}` : text;
     return { type: 'text', text: named.trim() === '' ? '(a file of blanks)' : named };

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Role, type Task, TaskState, agentMessage, textPart } from '@baton/a2a';
-import { dataPart } from '../../agent-runtime.js';
+import { jsonPart } from '../../agent-runtime.js';
 import { userMessage } from '../../../../../test/support/agents/turns.js';
 import { Dialogue } from './approval/dialogue.fixture.js';
 import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
@@ -117,7 +117,7 @@ it('a file that is gone does not spoil the task that an earlier turn has begun',
   await dialogue.say([textPart('write it down'), file]);
   server.close();
   server.closeAllConnections();
-  const answer = dataPart({ approval: { callId: 'call-1-1', approved: true } });
+  const answer = jsonPart({ approval: { callId: 'call-1-1', approved: true } });
   expect((await dialogue.say([answer])).state).toBe(COMPLETED);
   expect(JSON.stringify((await bench.provider.request(2)).body)).toContain(
     '(a file that is gone: The file at 127.0.0.1',

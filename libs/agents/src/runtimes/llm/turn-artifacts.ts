@@ -4,9 +4,9 @@ import type { Decision } from '../../approvals.js';
 import {
   type AgentOutput,
   artifactChunk,
-  textPart,
+  plainTextPart,
   type Turn,
-  dataPart,
+  jsonPart,
   filePart,
 } from '../../agent-runtime.js';
 import {
@@ -40,7 +40,7 @@ export const idOf = (kind: Kind, step: number): string => `${kind}-${step}`;
 export const textArtifact = (kind: Kind, step: number, text: string) => ({
   artifactId: idOf(kind, step),
   name: kind,
-  parts: [textPart(text)],
+  parts: [plainTextPart(text)],
   ...(kind === 'reasoning' && { metadata: { [EVENT_KIND]: 'reasoning' } }),
 });
 
@@ -60,7 +60,7 @@ export function callArtifact(call: RecordedCall, result: ToolResult, decision?: 
   return {
     artifactId: callIdOf(call),
     name: toolName,
-    parts: [dataPart(data)],
+    parts: [jsonPart(data)],
     metadata: {
       [EVENT_KIND]: kind,
       ...(decision && {
@@ -85,7 +85,7 @@ export function startArtifact(call: RecordedCall) {
   return {
     artifactId: callIdOf(call),
     name: tool,
-    parts: [dataPart({ tool, ...(isShort && { input }) })],
+    parts: [jsonPart({ tool, ...(isShort && { input }) })],
     metadata: { [EVENT_KIND]: 'tool-start' },
   };
 }
@@ -98,7 +98,7 @@ export const isStarted = ({ task }: Turn, call: RecordedCall): boolean =>
 export const progressArtifact = ({ id, tool }: ReportingCall, message: string) => ({
   artifactId: progressId(id),
   name: tool,
-  parts: [dataPart({ tool, message })],
+  parts: [jsonPart({ tool, message })],
   metadata: { [EVENT_KIND]: 'tool-progress' },
 });
 

@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import type { ProviderEvent } from '../../../../../test/support/model-provider/reply.js';
-import { dataPart } from '../../agent-runtime.js';
+import { jsonPart } from '../../agent-runtime.js';
 import { MemoryJournal } from '../../../../../test/support/agents/turns.js';
 import { Dialogue } from './approval/dialogue.fixture.js';
 import { LlmBench, seen, toolOf } from './llm-runtime.fixture.js';
@@ -158,7 +158,7 @@ describe.each(PROVIDERS)('a call of %s', (name, config, limit, filter) => {
     const dialogue = new Dialogue(bench, config);
     expect((await dialogue.say('clean up')).state).toBe(ASKS);
     const answer = [{ approval: { callId: 'call-1-2', approved: true } }];
-    expect((await dialogue.say(answer.map((each) => dataPart(each)))).state).toBe(ASKS);
+    expect((await dialogue.say(answer.map((each) => jsonPart(each)))).state).toBe(ASKS);
     expect(made).toEqual([{ filter: 'id=5' }]);
     expect((await dialogue.say('yes')).state).toBe(COMPLETED);
     expect(made).toEqual([{ filter: 'id=5' }, { filter: 'id=4' }]);

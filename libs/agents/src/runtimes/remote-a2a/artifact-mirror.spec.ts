@@ -1,9 +1,9 @@
 import type { Artifact, Part, TaskArtifactUpdateEvent } from '@baton/a2a';
-import { type AgentOutput, dataPart, textPart } from '../../agent-runtime.js';
+import { type AgentOutput, jsonPart, plainTextPart } from '../../agent-runtime.js';
 import { firstTurn } from '../../../../../test/support/agents/turns.js';
 import { ArtifactMirror, missingParts } from './artifact-mirror.js';
 
-const texts = (...values: string[]): Part[] => values.map(textPart);
+const texts = (...values: string[]): Part[] => values.map(plainTextPart);
 const artifact = (...parts: Part[]): Artifact => ({
   artifactId: 'a',
   name: 'a',
@@ -65,7 +65,7 @@ describe('the mirror of a remote task’s artifacts', () => {
   });
 
   it('sends a large snapshot in pieces, the last of which says so', () => {
-    const large = Array.from({ length: 5 }, () => textPart('x'.repeat(30_000)));
+    const large = Array.from({ length: 5 }, () => plainTextPart('x'.repeat(30_000)));
     const outputs = mirror().snapshot([artifact(...large)], true);
     const updates = outputs.map(({ value }) => value as TaskArtifactUpdateEvent);
     expect(updates.map(({ append, lastChunk }) => [append, lastChunk])).toEqual([
@@ -84,16 +84,16 @@ describe('what is missing', () => {
     ['text of an agent that joins its chunks', texts('a', 'b'), texts('abc'), texts('c')],
     ['nothing of joined text', texts('a', 'b'), texts('ab'), []],
     ['everything of another beginning', texts('a'), texts('b', 'c'), undefined],
-    ['everything when data has changed', [dataPart({ n: 1 })], [dataPart({ n: 2 })], undefined],
+    ['everything when data has changed', [jsonPart({ n: 1 })], [jsonPart({ n: 2 })], undefined],
     ['nothing of an artifact without parts, which is stored with an empty text', texts(''), [], []],
-    ['nothing beside an empty text', [dataPart({ n: 1 }), textPart('')], [dataPart({ n: 1 })], []],
-    ['data', [dataPart({ n: 1 })], [dataPart({ n: 1 }), dataPart({ n: 2 })], [dataPart({ n: 2 })]],
+    ['nothing beside an empty text', [jsonPart({ n: 1 }), plainTextPart('')], [jsonPart({ n: 1 })], []],
+    ['data', [jsonPart({ n: 1 })], [jsonPart({ n: 1 }), jsonPart({ n: 2 })], [jsonPart({ n: 2 })]],
   ])('is %s', (_, known, whole, missing) => {
     expect(missingParts(known, whole)).toEqual(missing);
   });
 
   it('does not depend on what versions leave out', () => {
-    const bare = { ...textPart('a'), mediaType: '', metadata: {} };
+    const bare = { ...plainTextPart('a'), mediaType: '', metadata: {} };
     expect(missingParts([bare], texts('a'))).toEqual([]);
   });
 });

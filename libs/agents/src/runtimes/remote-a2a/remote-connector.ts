@@ -37,7 +37,7 @@ export interface RemoteConnection {
   serviceParameters: ServiceParameters;
   /** Removes the agent's secrets from texts of the remote agent. */
   redactor: Redactor;
-  /** Records in the audit log that a message is sent with a sign-in. Does nothing without one. Rejects with a RemoteFailure if nobody is signed in. */
+  /** Records in the audit log that a message is sent with a sign-in. Does nothing without one. Rejects with a RemoteFailure if the sign-in is missing. */
   note(): Promise<void>;
 }
 
@@ -195,7 +195,7 @@ const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 /** Maximum size of a card. */
 export const MAX_CARD_BYTES = 1024 * 1024;
 
-/** The sign-in of the tenant, or of the caller, at the agent. Undefined: its settings have none. Throws RemoteFailure unless somebody is signed in. */
+/** The sign-in of the tenant, or of the caller, at the agent. Undefined: its settings have none. Throws RemoteFailure if the sign-in is missing. */
 async function signIn({ secrets }: Turn, { card, oauth }: RemoteConfig): Promise<SignedInFetch | undefined> {
   if (!oauth) return undefined;
   const signedIn = new SignedInFetch(secrets, card, oauth);

@@ -15,11 +15,11 @@ const beat = new LeaseBeat(
   options,
   () => readLeases(leases),
   () => Number((process.hrtime.bigint() - Atomics.load(lastPulse, 0)) / NANOSECONDS),
-  (news) => port.postMessage(news),
+  (message) => port.postMessage(message),
 );
 
 port.on('message', (order: ThreadOrder) => {
   if (order.type === 'room') leases.push(order.leases);
-  // With the connection and the port closed nothing keeps the thread.
+  // The thread ends when its connection and its port are closed.
   else void beat.close().finally(() => port.close());
 });

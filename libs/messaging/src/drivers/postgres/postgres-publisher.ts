@@ -26,7 +26,7 @@ export class PostgresPublisher {
   private waiting: QueuedNotification[] = [];
   private chars = 0;
   private sending = false;
-  /** Notifications were dropped, and nobody knows. */
+  /** Notifications were dropped, and no listener was told yet. */
   private hasDropped = false;
 
   constructor(

@@ -56,7 +56,7 @@ export class RedisMessaging extends Messaging {
   private readonly prefix: string;
   private readonly missed: MissedSignalsListeners;
   private underWay = 0;
-  /** Signals of this process were dropped, and nobody knows. */
+  /** Signals of this process were dropped, and no listener was told yet. */
   private hasDropped = false;
 
   /**

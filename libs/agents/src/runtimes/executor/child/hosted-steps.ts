@@ -347,7 +347,7 @@ export class HostedSteps {
 
   /**
    * Stores what the looks at the steps of a canceled task have found, before anything is undone.
-   * @returns what nobody knows because a look has failed, in words
+   * @returns a sentence for each step whose outcome stays unknown because its `verify` has failed
    */
   private async noteLooks({ unknown = [], ...known }: Compensating): Promise<string[]> {
     const undone = new Set(this.finished.map(({ id }) => id));

@@ -1,5 +1,5 @@
 import type { AgentExecutor } from '@a2a-js/sdk/server';
-import { textPart } from '../../../agent-runtime.js';
+import { plainTextPart } from '../../../agent-runtime.js';
 import { firstTurn } from '../../../../../../test/support/agents/turns.js';
 import { HostedTurn, type TurnHost } from './hosted-turn.js';
 import { type FromAgent, WINDOW } from '../protocol.js';
@@ -11,7 +11,10 @@ const MAX_WAITING = 500_000;
 
 /** An event as an author of JavaScript writes it. */
 const chunk = (text = CHUNK) =>
-  ({ kind: 'artifactUpdate', data: { artifact: { artifactId: 'a', parts: [textPart(text)] } } }) as never;
+  ({
+    kind: 'artifactUpdate',
+    data: { artifact: { artifactId: 'a', parts: [plainTextPart(text)] } },
+  }) as never;
 
 /** A turn whose worker reads nothing until it is told to; what the turn has sent, and the most that has waited. */
 async function hosted(execute: AgentExecutor['execute'], onBlock: (turn: HostedTurn) => void) {
@@ -124,7 +127,7 @@ describe('an executor that activates an extension', () => {
         bus.publish(chunk('before'));
         context.addActivatedExtension('urn:mine');
         bus.publish(chunk('after'));
-        const message = { messageId: 'm', role: 2, parts: [textPart('done')], extensions: ['urn:own'] };
+        const message = { messageId: 'm', role: 2, parts: [plainTextPart('done')], extensions: ['urn:own'] };
         bus.publish({ kind: 'statusUpdate', data: { status: { state: 3, message } } } as never);
       },
       () => undefined,

@@ -1,10 +1,10 @@
-import { dataPart, textPart } from '../../../agent-runtime.js';
+import { jsonPart, plainTextPart } from '../../../agent-runtime.js';
 import { userMessage } from '../../../../../../test/support/agents/turns.js';
 import { readAnswer } from './approval.js';
 
 const read = (parts: Parameters<typeof userMessage>[0], waiting = ['call-1-1', 'call-1-2']) =>
   readAnswer(userMessage(parts), ['call-1-1', 'call-1-2'], waiting);
-const data = (approval: unknown) => dataPart({ approval });
+const data = (approval: unknown) => jsonPart({ approval });
 
 describe('an answer about calls that wait for approval', () => {
   it.each(['yes', 'Yes!', ' OK. ', 'Go ahead', 'approve', 'Yes, please'])('%j approves all', (text) => {
@@ -35,7 +35,7 @@ describe('an answer about calls that wait for approval', () => {
   it('says it of one call by its id, with a reason', () => {
     const one = { callId: 'call-1-2', approved: false, reason: 'too dear' };
     expect(read([data(one)])).toEqual({ decisions: [one] });
-    expect(read([textPart('too dear'), data({ callId: 'call-1-2', approved: false })])).toEqual({
+    expect(read([plainTextPart('too dear'), data({ callId: 'call-1-2', approved: false })])).toEqual({
       decisions: [one],
     });
   });
@@ -65,7 +65,7 @@ describe('an answer about calls that wait for approval', () => {
     [{ callId: 'call-9-9', approved: true }, 'There is no call "call-9-9".'],
     ['yes', 'A data part must be {"approval": '],
   ])('%j is none, and says what is wrong', (approval, problem) => {
-    const answer = read([textPart('yes'), data(approval)]);
+    const answer = read([plainTextPart('yes'), data(approval)]);
     expect(answer.decisions).toEqual([]);
     expect(answer.problem).toContain(problem);
   });

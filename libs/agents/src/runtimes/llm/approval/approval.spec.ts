@@ -1,5 +1,5 @@
 import { TaskState } from '@baton/a2a';
-import { dataPart } from '../../../agent-runtime.js';
+import { jsonPart } from '../../../agent-runtime.js';
 import { LlmBench, seen, toolOf } from '../llm-runtime.fixture.js';
 import { Dialogue, endOf } from './dialogue.fixture.js';
 
@@ -25,7 +25,7 @@ afterAll(() => bench.stop());
 
 const bern = { name: 'write', input: { city: 'Bern' } };
 const rome = { name: 'write', input: { city: 'Rome' } };
-const approval = (...answers: object[]) => answers.map((answer) => dataPart({ approval: answer }));
+const approval = (...answers: object[]) => answers.map((answer) => jsonPart({ approval: answer }));
 
 const modelRead = async (request: number) => JSON.stringify((await bench.provider.request(request)).body);
 

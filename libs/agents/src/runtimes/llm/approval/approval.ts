@@ -8,7 +8,7 @@ import {
   isSentByAgent,
   MAX_REASON,
 } from '../../../approvals.js';
-import { dataPart, textPart, type Turn } from '../../../agent-runtime.js';
+import { jsonPart, plainTextPart, type Turn } from '../../../agent-runtime.js';
 import type { LlmConfig } from '../llm-config.js';
 import type { Conversation } from '../conversation.js';
 
@@ -134,7 +134,7 @@ export function approvalRequest(calls: readonly ApprovalRequest[], problem?: str
     ),
     ...(calls.every(({ question }) => question) ? [] : [answer]),
   ];
-  return [textPart(lines.join('\n')), ...calls.map((call) => dataPart({ approval: call }))];
+  return [plainTextPart(lines.join('\n')), ...calls.map((call) => jsonPart({ approval: call }))];
 }
 
 function askedOf(calls: readonly ApprovalRequest[]): string {

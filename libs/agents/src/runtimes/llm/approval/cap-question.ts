@@ -1,6 +1,6 @@
 import type { Message } from '@baton/a2a';
 import { formatMicros, parseMicros } from '@baton/config';
-import { dataPart, textPart } from '../../../agent-runtime.js';
+import { jsonPart, plainTextPart } from '../../../agent-runtime.js';
 import type { ApprovalRequest, Decision } from '../../../approvals.js';
 import type { CapQuestion } from '../../../cap-reached.js';
 
@@ -29,7 +29,7 @@ export function capQuestion(
     `Answer yes to let this task and the tasks below it spend ${amount} ${currency} more, or no to end it.`,
     `For another amount answer with the data part {"approval": {"callId": "${callId}", "approved": true, "input": {"amount": "${amount}"}}}.`,
   ];
-  return [textPart(lines.join('\n')), dataPart({ approval: request })];
+  return [plainTextPart(lines.join('\n')), jsonPart({ approval: request })];
 }
 
 /** The fault of the input of an answer; undefined: there is none. */

@@ -1,6 +1,6 @@
 import { TaskState } from '@baton/a2a';
 import { type ApprovalAnswer, SENT_BY_AGENT } from '../../../approvals.js';
-import { dataPart } from '../../../agent-runtime.js';
+import { jsonPart } from '../../../agent-runtime.js';
 import { Suspension } from '../../../suspension.js';
 import { LlmBench, toolOf } from '../llm-runtime.fixture.js';
 import type { AgentTool } from '../tools/tool-sources.js';
@@ -25,7 +25,7 @@ afterEach(() => bench.reset());
 afterAll(() => bench.stop());
 
 const bern = { name: 'write', input: { city: 'Bern' } };
-const approval = (...answers: object[]) => answers.map((answer) => dataPart({ approval: answer }));
+const approval = (...answers: object[]) => answers.map((answer) => jsonPart({ approval: answer }));
 const modelRead = async (request: number) => JSON.stringify((await bench.provider.request(request)).body);
 
 describe('a call that waits for another task, which asks for approval', () => {

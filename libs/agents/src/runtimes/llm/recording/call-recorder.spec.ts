@@ -1,4 +1,4 @@
-import { type CallRecord, filePart, textPart, type Turn } from '../../../agent-runtime.js';
+import { type CallRecord, filePart, plainTextPart, type Turn } from '../../../agent-runtime.js';
 import { MemoryJournal, turnSecrets, userMessage } from '../../../../../../test/support/agents/turns.js';
 import { KEY, LlmBench, toolOf } from '../llm-runtime.fixture.js';
 import { type CallRecordDetail, callRecordDetail } from './call-record-detail.js';
@@ -193,7 +193,7 @@ describe('a record has no secret', () => {
 
 describe('a record is of bounded size', () => {
   it('keeps the newest messages and says how many it leaves out', async () => {
-    const parts = Array.from({ length: 20 }, (_, i) => textPart(`${i} ${'x'.repeat(40 * KIB)}`));
+    const parts = Array.from({ length: 20 }, (_, i) => plainTextPart(`${i} ${'x'.repeat(40 * KIB)}`));
     bench.provider.reply({ text: 'ok' });
     const { stored } = await recorded({ record: 'all' }, userMessage(parts));
     const [record] = [...stored.values()];
@@ -206,7 +206,7 @@ describe('a record is of bounded size', () => {
   it('names files by their size', async () => {
     bench.provider.reply({ text: 'ok' });
     const image = filePart('a.png', 'image/png', Buffer.alloc(100_000, 1));
-    const { stored } = await recorded({ record: 'all' }, userMessage([textPart('look'), image]));
+    const { stored } = await recorded({ record: 'all' }, userMessage([plainTextPart('look'), image]));
     const { json } = [...stored.values()][0]!;
     expect(json).toContain('not recorded)');
     expect(json.length).toBeLessThan(4_000);

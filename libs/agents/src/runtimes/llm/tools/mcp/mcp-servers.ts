@@ -284,7 +284,7 @@ function assertSignedIn({ config, signedIn }: OpenServer, error: unknown): void 
     throw new AgentFailure(`The MCP server "${config.name}" can't be used: ${signedIn.needed.message}`);
 }
 
-/** Records a call that uses somebody's sign-in. An error of Postgres ends the attempt: a call without a record is not sent. */
+/** Records a call that uses a sign-in. An error of Postgres ends the attempt: a call without a record is not sent. */
 async function note(server: OpenServer, call: Pick<SignedInCall, 'name' | 'callId'>): Promise<void> {
   try {
     await server.signedIn?.note({ kind: 'tool', server: server.config.name, ...call });

@@ -5,7 +5,7 @@ import {
   type ModernTool,
 } from '../../../../../../../test/support/mcp-server/modern-server.js';
 import { turnWith } from '../../../../../../../test/support/agents/turns.js';
-import { type AgentOutput, dataPart } from '../../../../agent-runtime.js';
+import { type AgentOutput, jsonPart } from '../../../../agent-runtime.js';
 import { SENT_BY_AGENT } from '../../../../approvals.js';
 import { LlmBench, seen } from '../../llm-runtime.fixture.js';
 import { McpBench } from './mcp-tools.fixture.js';
@@ -262,7 +262,7 @@ describe('a task of a tool that asks', () => {
     task.ask({ who: form('Who are you?') });
     const text = asks(await talk.run());
     expect(text).toContain('desk_report of the server desk asks: Who are you?');
-    await talk.say([dataPart({ name: 'Ada' })]).catch(() => undefined);
+    await talk.say([jsonPart({ name: 'Ada' })]).catch(() => undefined);
     expect(task.updates).toEqual([{ who: { action: 'accept', content: { name: 'Ada' } } }]);
     // The server has not taken it in yet: nobody is asked again.
     await talk.waits();
@@ -288,10 +288,10 @@ describe('a task of a tool that asks', () => {
     const task = await server.task();
     task.ask({ who: form('Who are you?') });
     await talk.run();
-    expect(asks(await talk.say([dataPart({ name: 7 })]))).toContain('The answer is not valid');
+    expect(asks(await talk.say([jsonPart({ name: 7 })]))).toContain('The answer is not valid');
     expect(task.updates).toEqual([]);
     await talk
-      .say([dataPart({ approval: { callId: 'call-1-1/who', approved: true, input: { name: 'Ada' } } })])
+      .say([jsonPart({ approval: { callId: 'call-1-1/who', approved: true, input: { name: 'Ada' } } })])
       .catch(() => undefined);
     expect(task.updates).toEqual([{ who: { action: 'accept', content: { name: 'Ada' } } }]);
   });
@@ -302,7 +302,7 @@ describe('a task of a tool that asks', () => {
     const task = await server.task();
     task.ask({ who: form('Who are you?') });
     await talk.run();
-    asks(await talk.say([dataPart({ name: 'Ada' })], SENT_BY_AGENT));
+    asks(await talk.say([jsonPart({ name: 'Ada' })], SENT_BY_AGENT));
     expect(task.updates).toEqual([]);
   });
 
@@ -348,7 +348,7 @@ describe('a call that the server answers with a question', () => {
         : says(`${requestState} ${JSON.stringify(inputResponses)}`),
     );
     asks(await talk.run());
-    expect(stateOf(await talk.say([dataPart({ name: 'Ada' })]))?.state).toBe(TaskState.TASK_STATE_COMPLETED);
+    expect(stateOf(await talk.say([jsonPart({ name: 'Ada' })]))?.state).toBe(TaskState.TASK_STATE_COMPLETED);
     expect(read()).toBe('a"ö {"who":{"action":"accept","content":{"name":"Ada"}}}');
     expect(server.calls.map(({ input, meta }) => [input, meta['baton/effectKey']])).toEqual(
       Array(2).fill([{ city: 'Rome' }, server.calls[0]?.meta['baton/effectKey']]),
@@ -366,9 +366,9 @@ describe('a call that the server answers with a question', () => {
           },
     );
     expect(asks(await talk.run())).toContain('First?');
-    expect(asks(await talk.say([dataPart({ name: 'a' })]))).toContain('Second?');
+    expect(asks(await talk.say([jsonPart({ name: 'a' })]))).toContain('Second?');
     // A worker that dies here must not take the first answer for the second question.
-    await talk.say([dataPart({ name: 'b' })]);
+    await talk.say([jsonPart({ name: 'b' })]);
     expect(read()).toBe('done');
     expect(calls()).toBe(3);
   });
@@ -394,7 +394,7 @@ describe('a call that the server answers with a question', () => {
       const { remote } = value as { remote?: { rounds: number } };
       if (remote) remote.rounds = 20;
     }
-    await talk.say([dataPart({ name: 'Ada' })]);
+    await talk.say([jsonPart({ name: 'Ada' })]);
     expect(read()).toContain('it has wanted the call again more than 20 times');
     expect(calls()).toBe(2);
   });

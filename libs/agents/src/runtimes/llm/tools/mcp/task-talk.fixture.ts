@@ -1,6 +1,6 @@
 import { type Part, Role } from '@baton/a2a';
 import { MemoryJournal, userMessage } from '../../../../../../../test/support/agents/turns.js';
-import { type AgentOutput, dataPart, textPart } from '../../../../agent-runtime.js';
+import { type AgentOutput, jsonPart, plainTextPart } from '../../../../agent-runtime.js';
 import { Suspension } from '../../../../suspension.js';
 import { seen } from '../../llm-runtime.fixture.js';
 
@@ -76,7 +76,7 @@ const storedAs = ([artifactId, { kind, text, data }]: [
   artifactId,
   name: '',
   description: '',
-  parts: data === undefined ? [textPart(text)] : [dataPart(data)],
+  parts: data === undefined ? [plainTextPart(text)] : [jsonPart(data)],
   extensions: [],
   metadata: kind === undefined ? undefined : { 'baton.event': kind },
 });

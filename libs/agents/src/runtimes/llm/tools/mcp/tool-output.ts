@@ -1,7 +1,7 @@
 import { decodeText, essenceOf, firstCharacters, jsonExcess, type JsonObject } from '@baton/a2a';
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { TEXT } from '../../text-types.js';
+import { TEXT_MEDIA_TYPE } from '../../text-types.js';
 import { READ_RESOURCE, READ_RESULT } from '../../result-output.js';
 import type { ToolFile, ToolResult } from '../tool-sources.js';
 
@@ -169,7 +169,7 @@ function resourceText(resource: unknown, keepFile: Keep, redact: (text: string) 
 
 /** The text of a file, which the model reads whichever files it takes. Empty for other files. */
 function textIn({ mediaType, base64 }: ToolFile, given: unknown): string {
-  if (!TEXT.test(mediaType)) return '';
+  if (!TEXT_MEDIA_TYPE.test(mediaType)) return '';
   const type = typeof given === 'string' ? given : mediaType;
   return `\n${decodeText(Buffer.from(base64, 'base64'), type)}`;
 }

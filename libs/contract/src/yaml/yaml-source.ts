@@ -1,7 +1,7 @@
 import { isMap, isScalar, LineCounter, type Node, parseDocument } from 'yaml';
 
-/** A YAML or JSON file that knows on which line each of its fields stands. */
-export class SourceFile {
+/** A YAML or JSON text that knows the line of each of its fields. */
+export class YamlSource {
   private readonly lines = new LineCounter();
   private readonly document;
 
@@ -9,7 +9,7 @@ export class SourceFile {
     this.document = parseDocument(text, { lineCounter: this.lines, prettyErrors: false });
   }
 
-  /** What is no YAML. */
+  /** The syntax errors. */
   get faults(): { line: number; text: string }[] {
     return this.document.errors.map(({ message, pos: [start] }) => ({
       line: this.lineAt(start),
@@ -17,19 +17,19 @@ export class SourceFile {
     }));
   }
 
-  /** What stands in the file, if it has no faults. */
+  /** The parsed value. Undefined if the text has faults. */
   get value(): unknown {
-    return this.document.toJS() as unknown;
+    return this.document.errors.length > 0 ? undefined : (this.document.toJS() as unknown);
   }
 
   /**
-   * The line of a field. Of one that is missing, that of the nearest field around it.
-   * @param path as errors write it: `config.agents[0].slug`
+   * The line of a field. For a missing field, the line of the nearest field around it.
+   * @param path as errors write it, `config.agents[0].slug`, or its steps
    */
-  lineOf(path: string): number {
+  lineOf(path: string | readonly string[]): number {
     let node: unknown = this.document.contents;
     let line = this.lineAt((node as Node | null)?.range?.[0] ?? 0);
-    for (const step of stepsOf(path)) {
+    for (const step of typeof path === 'string' ? stepsOf(path) : path) {
       const found = childOf(node, step);
       if (!found) return line;
       line = this.lineAt(found.start);
