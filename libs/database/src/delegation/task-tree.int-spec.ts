@@ -172,7 +172,7 @@ describe('a suspended run', () => {
 
   it('costs no sweep anything while it sleeps', async () => {
     const found = async () => {
-      const { dueSleeps, waitsForTasks, parkedRuns } = await stores.runs.lookForWork(60_000);
+      const { dueSleeps, waitsForTasks, parkedRuns } = await stores.runs.findWork(60_000);
       return { dueSleeps, waitsForTasks, parkedRuns };
     };
     const sleeper = await startTask(stores);

@@ -36,7 +36,7 @@ describe('a parked run', () => {
     const { task } = (await stores.tasks.get(run.tenantId, run.taskId))!;
     expect(task.status?.state).toBe(TaskState.TASK_STATE_WORKING);
     const tree = new TaskTreeStore(stores.database);
-    expect(await stores.runs.lookForWork(60_000)).toMatchObject({ waitsForTasks: false, parkedRuns: true });
+    expect(await stores.runs.findWork(60_000)).toMatchObject({ waitsForTasks: false, parkedRuns: true });
     expect([
       await tree.wake(run.tenantId, run.taskId),
       await tree.wakeDue(9),
