@@ -50,10 +50,8 @@ function clockOf(zone: string): (instant: number) => number {
     minute: 'numeric',
   });
   return (instant) => {
-    const parts = Object.fromEntries(
-      format.formatToParts(instant).map(({ type, value }) => [type, Number(value)]),
-    );
-    const { year, month, day, hour, minute } = parts as Record<string, number>;
+    // Such as 6/1/2026, 05:30.
+    const [month, day, year, hour, minute] = format.format(instant).match(/\d+/g)!.map(Number);
     return Date.UTC(year!, month! - 1, day, hour, minute);
   };
 }
@@ -63,10 +61,12 @@ function changesOf(zone: string, from: number, until: number): Change[] {
   const clock = clockOf(zone);
   const offset = (instant: number): number => clock(instant) - instant;
   const found: Change[] = [];
+  let after = offset(from);
   for (let at = from; at < until; at += 2 * DAY) {
     let [low, high] = [at, at + 2 * DAY];
-    const before = offset(low);
-    if (offset(high) === before) continue;
+    const before = after;
+    after = offset(high);
+    if (after === before) continue;
     while (high - low > MINUTE) {
       const middle = low + Math.floor((high - low) / 2 / MINUTE) * MINUTE;
       if (offset(middle) === before) low = middle;
