@@ -141,6 +141,16 @@ it('tasks of two tenants that have the same ids are written apart, in one transa
   expect(found.map((task) => task && texts(task))).toEqual([['mine', 'mine'], ['theirs']]);
 });
 
+it('a batch of many events holds up no other tenant', async () => {
+  const [large, small] = [await start(randomUUID()), await start(randomUUID())];
+  transactions = [];
+  await Promise.all([
+    runs.append(large, chunks(large, 'x'.repeat(10_000))),
+    runs.append(small, chunks(small, 'hello')),
+  ]);
+  expect(transactions).toEqual([[large.tenantId], [small.tenantId]]);
+});
+
 it('a run that is claimed twice at once has one owner', async () => {
   const input = newTask();
   await stores.tasks.create(input);

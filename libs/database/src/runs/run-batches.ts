@@ -7,8 +7,11 @@ import { isLockTimeout } from '../connection/transient.js';
 const MAX_ITEMS = 64;
 /** Events and artifacts of one transaction, in characters. */
 const MAX_CHARS = 1024 * 1024;
-/** Of an item that shares its transaction with other tenants. They would wait for a larger one. */
-const MAX_SHARED_CHARS = 32 * 1024;
+/**
+ * Of an item that shares its transaction with other tenants, which wait for it. A transaction may have 64 of them. The events of a stream that
+ * a person reads are smaller.
+ */
+const MAX_SHARED_CHARS = 8 * 1024;
 /** Items of a tenant that wait for locks at the same time. Each has a connection, and other tenants need some, too. */
 const MAX_ALONE = 4;
 
