@@ -28,10 +28,11 @@ export async function startCluster({ dist, driver = 'redis', apis, workers, env:
     driver === 'redis'
       ? await services.startRedis(services.findRedisBinary(), join(home, 'redis'))
       : undefined;
+  const systemKey = randomBytes(32).toString('base64');
   const env = {
     ...process.env,
     DATABASE_URL: postgres.url,
-    DATABASE_SYSTEM_KEY: randomBytes(32).toString('base64'),
+    DATABASE_SYSTEM_KEY: systemKey,
     REDIS_URL: redis?.url ?? '',
     LOG_LEVEL: 'warn',
     HOST: '127.0.0.1',
@@ -60,14 +61,19 @@ export async function startCluster({ dist, driver = 'redis', apis, workers, env:
     });
   const several = (count, kind) => Promise.all(Array.from({ length: count }, (_, i) => start(kind, i)));
   const [urls] = await Promise.all([several(apis, 'api'), several(workers, 'worker')]);
-  const baton = async (...args) =>
+  /** What the command line prints. */
+  const cli = async (...args) =>
     (
       await run(process.execPath, [`${root}/apps/cli/src/main.js`, ...args], {
         env: { ...env, MANAGEMENT_PORT: management.port },
       })
     ).stdout;
+  const rowsOf = (text, values) => query(postgres.url, text, values, systemKey);
   let made = 0;
   return {
+    cli,
+    /** Rows of all tenants. */
+    query: rowsOf,
     databaseUrl: postgres.url,
     redisUrl: redis?.url,
     /** Process ids by name: `api 1`, `worker 2`, `postgres`, `redis`. */
@@ -75,11 +81,11 @@ export async function startCluster({ dist, driver = 'redis', apis, workers, env:
     /** A new tenant: one caller per API. @param scopes of its token, comma-separated */
     async tenant({ weight, agent = 'echo', scopes } = {}) {
       const slug = `bench-${++made}`;
-      const { id } = JSON.parse(await baton('tenants', 'create', slug, '--json'));
+      const { id } = JSON.parse(await cli('tenants', 'create', slug, '--json'));
       const token = JSON.parse(
-        await baton('tokens', 'create', '--tenant', slug, ...(scopes ? ['--scopes', scopes] : []), '--json'),
+        await cli('tokens', 'create', '--tenant', slug, ...(scopes ? ['--scopes', scopes] : []), '--json'),
       ).token;
-      if (weight) await query(postgres.url, 'UPDATE tenants SET limits = $1 WHERE id = $2', [{ weight }, id]);
+      if (weight) await rowsOf('UPDATE tenants SET limits = $1 WHERE id = $2', [{ weight }, id]);
       const headers = { authorization: `Bearer ${token}` };
       const targets = urls.map((url) => new Target(slug, `${url}/agents/${agent}`, headers));
       return { id, targets };
@@ -95,12 +101,15 @@ export async function startCluster({ dist, driver = 'redis', apis, workers, env:
   };
 }
 
-/** Rows of all tenants. */
-export async function query(url, text, values = []) {
+/** Rows of a database. @param systemKey of the database: those of all tenants */
+export async function query(url, text, values = [], systemKey) {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    await client.query(`SET baton.tenant = 'system'`);
+    if (systemKey) {
+      const scope = `SELECT set_config('baton.tenant', 'system', false), set_config('baton.system_key', $1, false)`;
+      await client.query(scope, [systemKey]);
+    }
     return (await client.query(text, values)).rows;
   } finally {
     await client.end();

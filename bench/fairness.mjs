@@ -4,7 +4,7 @@
 // phases of throughput (15), PHASES (probe,long,weights,many,alone), LONG tasks of 60 s (500), DIST of another build to measure.
 import { cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { query, startCluster } from './cluster.mjs';
+import { startCluster } from './cluster.mjs';
 import { quantile } from './load.mjs';
 
 const number = (name, fallback) => Number(process.env[name] ?? fallback);
@@ -34,15 +34,14 @@ async function flood({ targets }, count, delayMs) {
  */
 async function probe({ id, targets }, count, pauseMs) {
   const wholes = [];
-  const [{ now }] = await query(cluster.databaseUrl, 'SELECT now()');
+  const [{ now }] = await cluster.query('SELECT now()');
   for (let i = 0; i < count; i++) {
     const start = performance.now();
     await targets[i % 2].send('probe');
     wholes.push(performance.now() - start);
     await sleep(pauseMs * (0.5 + Math.random()));
   }
-  const waited = await query(
-    cluster.databaseUrl,
+  const waited = await cluster.query(
     `SELECT extract(epoch FROM e.created_at - r.created_at)::float * 1000 AS ms, (
        SELECT count(*)::int FROM task_events o
        WHERE coalesce(o.first_sequence, o.sequence) = 2 AND o.created_at > r.created_at AND o.created_at < e.created_at) AS ahead
@@ -64,20 +63,18 @@ const rowOf = ({ waits, ahead, wholes }, waiting) => ({
   'runs begun before it': figures(ahead),
   'still waiting': waiting,
 });
-const finished = async ({ databaseUrl }, { id }) => {
-  const [row] = await query(
-    databaseUrl,
+const finished = async (cluster, { id }) => {
+  const [row] = await cluster.query(
     `SELECT count(*)::int AS n FROM runs WHERE tenant_id = $1 AND state = 'succeeded'`,
     [id],
   );
   return row.n;
 };
-const cancelWaiting = ({ databaseUrl }) =>
-  query(databaseUrl, `UPDATE runs SET state = 'canceled', finished_at = now() WHERE state = 'queued'`);
+const cancelWaiting = (cluster) =>
+  cluster.query(`UPDATE runs SET state = 'canceled', finished_at = now() WHERE state = 'queued'`);
 const idle = async (cluster) => {
   for (;;) {
-    const [{ n }] = await query(
-      cluster.databaseUrl,
+    const [{ n }] = await cluster.query(
       `SELECT count(*)::int AS n FROM runs WHERE state IN ('queued', 'running')`,
     );
     if (n === 0) return;
@@ -104,10 +101,7 @@ try {
       const during = await probe(b, Math.ceil(PROBES / 2), 50);
       await accepting;
       const behind = await probe(b, PROBES, 100);
-      const [{ n }] = await query(
-        cluster.databaseUrl,
-        `SELECT count(*)::int AS n FROM runs WHERE state = 'queued'`,
-      );
+      const [{ n }] = await cluster.query(`SELECT count(*)::int AS n FROM runs WHERE state = 'queued'`);
       await cancelWaiting(cluster);
       await idle(cluster);
       const after = await probe(b, PROBES, 20);
@@ -132,13 +126,11 @@ try {
       `behind ${LONG} runs of ${LONG_MS / 1000} s: a single task of another waits ${figures(waits)} ms, whole ${figures(wholes)} ms`,
     );
     await cancelWaiting(cluster);
-    await query(
-      cluster.databaseUrl,
+    await cluster.query(
       `UPDATE tasks SET state = 5, active_run_id = NULL WHERE tenant_id = $1 AND active_run_id IS NOT NULL`,
       [a.id],
     );
-    await query(
-      cluster.databaseUrl,
+    await cluster.query(
       `UPDATE runs SET state = 'canceled', finished_at = now(), lease_expires_at = NULL WHERE tenant_id = $1 AND state = 'running'`,
       [a.id],
     );

@@ -1,7 +1,7 @@
 // npm run bench:recovery: kills a worker with active runs repeatedly, and measures how long its callers wait.
 // ROUNDS (10). RUNS (50): active runs of the killed worker. With Redis, if installed, then on Postgres alone.
 import { spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -16,6 +16,7 @@ const require = createRequire(import.meta.url);
 const dist = (path) => fileURLToPath(new URL(`../dist/${path}`, import.meta.url));
 const { findRedisBinary, startPostgres, startRedis } = require(dist('apps/local/src/services/index.js'));
 
+const SYSTEM_KEY = randomBytes(32).toString('base64');
 const number = (name, fallback) => Number(process.env[name] ?? fallback);
 const ROUNDS = number('ROUNDS', 10);
 const RUNS = number('RUNS', 50);
@@ -126,6 +127,7 @@ function environment(env) {
     PORT: '0',
     MANAGEMENT_PORT: '0',
     DATABASE_URL: postgres.url,
+    DATABASE_SYSTEM_KEY: SYSTEM_KEY,
     ...env,
   };
 }

@@ -3,7 +3,7 @@
 // ROUNDS (3), SECONDS (8), WORKER_COUNTS (1,2,4,8) and API_COUNTS (1,2,4): the sizes.
 // CONCURRENCY (10): runs of a worker at one time. Few, so that the workers are what a run waits for.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { query, startCluster } from './cluster.mjs';
+import { startCluster } from './cluster.mjs';
 import { Counters, perUnit } from './counters.mjs';
 import { quantile, together } from './load.mjs';
 import { circumstances, median, printTable } from './report.mjs';
@@ -64,7 +64,7 @@ async function measureWorkers(count) {
     const send = () => target.send('hello', { echo: { delayMs: WAIT_MS } });
     const slots = count * CONCURRENCY;
     const { rate, cpu } = await throughput(counters, send, slots * 2);
-    const [{ now }] = await query(cluster.databaseUrl, 'SELECT now()');
+    const [{ now }] = await cluster.query('SELECT now()');
     await together(send, slots / 2, SECONDS);
     const claims = await untilClaimed(cluster, tenant, now);
     const before = await counters.read();
@@ -103,9 +103,8 @@ async function throughput(counters, call, clients) {
 }
 
 /** Milliseconds from the creation of a run to its claim, as the log has them, of this tenant's runs since `start`. */
-async function untilClaimed({ databaseUrl }, { id }, start) {
-  const rows = await query(
-    databaseUrl,
+async function untilClaimed(cluster, { id }, start) {
+  const rows = await cluster.query(
     `SELECT extract(epoch FROM e.created_at - r.created_at)::float * 1000 AS ms
      FROM runs r JOIN task_events e ON e.tenant_id = r.tenant_id AND e.task_id = r.task_id AND coalesce(e.first_sequence, e.sequence) = 2
      WHERE r.tenant_id = $1 AND r.created_at > $2 ORDER BY ms`,

@@ -1,7 +1,5 @@
 // npm run bench:tenants: the same load from one tenant and from many. One API and one worker process.
 // TENANTS (1,8,64,500): how many share the load. CLIENTS (64), ROUNDS (3), SECONDS of each (4), DIST of another build.
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import getPort from 'get-port';
 import { Target } from './client.mjs';
 import { startCluster } from './cluster.mjs';
@@ -15,7 +13,6 @@ const CLIENTS = number('CLIENTS', 64);
 const ROUNDS = number('ROUNDS', 3);
 const SECONDS = number('SECONDS', 4);
 const CHUNKS = 20;
-const CLI = 'dist/apps/cli/src/main.js';
 
 const port = await getPort();
 const cluster = await startCluster({
@@ -74,14 +71,8 @@ process.exit(0);
 async function tenants(count) {
   const { targets } = await cluster.tenant();
   const { url, agent } = targets[0];
-  const operator = await promisify(execFile)(
-    process.execPath,
-    [CLI, 'operator-tokens', 'create', '--name', 'bench'],
-    {
-      env: { ...process.env, DATABASE_URL: cluster.databaseUrl },
-    },
-  );
-  const headers = { authorization: `Bearer ${operator.stdout.trim()}`, 'content-type': 'application/json' };
+  const operator = (await cluster.cli('operator-tokens', 'create', '--name', 'bench')).trim();
+  const headers = { authorization: `Bearer ${operator}`, 'content-type': 'application/json' };
   const create = async (path, body) => {
     const address = `http://127.0.0.1:${port}/v1/admin/tenants${path}`;
     const answer = await fetch(address, { method: 'POST', headers, body: JSON.stringify(body) });
