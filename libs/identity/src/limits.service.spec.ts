@@ -18,11 +18,12 @@ describe('the limits of a tenant', () => {
     reads = 0;
     set.acme = { openStreams: 5, tasksWaiting: null, weight: 3 };
     const tenants = {
-      byId: (id: string) => {
+      byIds: async (ids: readonly string[]) => {
         reads += 1;
         const lists = { egressAllow: [], egressDeny: [] };
-        const state = { suspendedAt: null, suspendedReason: null, deletingAt: null, ...lists, ...states[id] };
-        return Promise.resolve(set[id] && { limits: set[id], ...state });
+        const active = { suspendedAt: null, suspendedReason: null, deletingAt: null, ...lists };
+        const known = ids.filter((id) => set[id]);
+        return new Map(known.map((id) => [id, { limits: set[id], ...active, ...states[id] } as Tenant]));
       },
     };
     const environment = loadEnvironment({ ...ENV, TOKEN_CACHE_MS: tokenCacheMs });

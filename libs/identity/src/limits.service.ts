@@ -1,7 +1,7 @@
 import { ProtocolError } from '@baton/a2a';
 import { defaultLimitsOf, Environment, type LimitName, type TenantLimits } from '@baton/config';
 import { LimitReachedError, type Tenant, TenantStore } from '@baton/database';
-import { Messaging, TenantCache } from '@baton/messaging';
+import { GroupedReads, Messaging, TenantCache } from '@baton/messaging';
 import { type EgressLists, NO_EGRESS_LISTS } from '@baton/outbound';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 
@@ -34,8 +34,9 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
     messaging: Messaging,
     private readonly environment: Environment,
   ) {
+    const reads = new GroupedReads((tenantIds) => tenants.byIds(tenantIds));
     this.cache = new TenantCache(messaging, {
-      load: (tenantId) => this.load(tenantId),
+      load: async (tenantId) => this.termsOf(await reads.read(tenantId)),
       ttlMs: environment.tokenCacheMs,
       staleAfter: (message) =>
         message.type === 'limits-changed' || message.type === 'tenant-suspended'
@@ -126,8 +127,7 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
     return { ...defaultLimitsOf(this.environment, tenant), ...tenant?.limits };
   }
 
-  private async load(tenantId: string): Promise<TenantTerms> {
-    const tenant = await this.tenants.byId(tenantId);
+  private termsOf(tenant: Tenant | undefined): TenantTerms {
     return {
       slug: tenant?.slug,
       limits: this.inForce(tenant),

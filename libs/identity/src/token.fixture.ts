@@ -19,12 +19,8 @@ export class TokensInMemory {
     return token;
   }
 
-  async byHash(hash: string): Promise<FoundToken | undefined> {
-    this.reads += 1;
-    return (await this.byHashes([hash])).get(hash);
-  }
-
   async byHashes(hashes: readonly string[]): Promise<Map<string, FoundToken>> {
+    this.reads += 1;
     const found = new Map<string, FoundToken>();
     for (const row of this.rows) {
       if (hashes.includes(row.hash)) found.set(row.hash, { ...row });

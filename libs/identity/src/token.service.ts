@@ -8,7 +8,7 @@ import {
   type TokenRights,
   TokenStore,
 } from '@baton/database';
-import { Messaging, TenantCache } from '@baton/messaging';
+import { GroupedReads, Messaging, TenantCache } from '@baton/messaging';
 import { untilStatementEnded } from '@baton/postgres';
 import { clock, FailureLog, Logger } from '@baton/telemetry';
 import { Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
@@ -106,8 +106,9 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     environment: Environment,
   ) {
     this.uses = new TokenUses(tokens, logger);
+    const reads = new GroupedReads((hashes) => tokens.byHashes(hashes));
     this.cache = new TenantCache(messaging, {
-      load: (hash) => tokens.byHash(hash),
+      load: (hash) => reads.read(hash),
       ttlMs: environment.tokenCacheMs,
       staleAfter: (message) => (message.type === 'token-revoked' ? isToken(message.tokenId) : 'none'),
     });

@@ -130,8 +130,8 @@ describe('tokens', () => {
     const token = await tokens.create({ ...input, expiresAt }, PLATFORM_ACTOR);
     expect(token).toMatchObject({ tenantId, name: 'ci', scopes: ['tasks:read'], expiresAt, revokedAt: null });
     expect(token).not.toHaveProperty('hash');
-    expect(await tokens.byHash(input.hash)).toEqual(token);
-    expect(await tokens.byHash('other')).toBeUndefined();
+    expect((await tokens.byHashes([input.hash])).get(input.hash)).toEqual(token);
+    expect((await tokens.byHashes(['other'])).get('other')).toBeUndefined();
     expect(await tokens.revoke(randomUUID(), token.id, PLATFORM_ACTOR)).toBeUndefined();
     expect(await tokens.revoke(tenantId, 'bt_xyz', PLATFORM_ACTOR)).toBeUndefined();
     const revoked = await tokens.revoke(tenantId, 'bt_abc', PLATFORM_ACTOR);
@@ -359,7 +359,7 @@ it('what calls and runs read and note needs no Prisma, and tells the same', asyn
   const inUse = new TokenStore(calls);
   const at = new Date('2026-11-22T18:00:00Z');
   await inUse.noteUses([{ id: token.id, tenantId, at }]);
-  expect(await inUse.byHash(secret.hash)).toEqual({ ...token, lastUsedAt: at });
+  expect((await inUse.byHashes([secret.hash])).get(secret.hash)).toEqual({ ...token, lastUsedAt: at });
   const swift = { ...(await tenants.bySlug('swift')), hasSpendingCaps: false };
   expect(await new TenantStore(calls).byId(tenantId)).toEqual(swift);
   expect(await new AgentCatalogStore(calls).find(tenantId, 'calm')).toEqual(agent);

@@ -9,14 +9,14 @@ import type { Statement } from '../connection/database.js';
 import type { Tenant as TenantRow } from '../generated/client.js';
 import type { PageAfter, Tenant } from './tenant-records.js';
 
-/** $1 tenant */
-const BY_ID: Statement = {
-  name: 'tenant-by-id-2',
+/** $1 tenants */
+const BY_IDS: Statement = {
+  name: 'tenants-by-ids',
   text: `SELECT id::text, slug, default_agent AS "defaultAgent", index_model AS "indexModel",
     index_model_url AS "indexModelUrl", limits, predates_retention AS "predatesRetention", egress_allow AS "egressAllow", egress_deny AS "egressDeny",
     suspended_at AS "suspendedAt", suspended_reason AS "suspendedReason", deleting_at AS "deletingAt",
-    created_at AS "createdAt", EXISTS (SELECT FROM spending_caps WHERE tenant_id = $1::uuid) AS "hasSpendingCaps"
-    FROM tenants WHERE id = $1::uuid`,
+    created_at AS "createdAt", EXISTS (SELECT FROM spending_caps c WHERE c.tenant_id = t.id) AS "hasSpendingCaps"
+    FROM tenants t WHERE id = ANY ($1::uuid[])`,
 };
 
 /** $1 tenants */
@@ -73,8 +73,14 @@ export class TenantStore {
 
   async byId(id: string): Promise<Tenant | undefined> {
     if (!isUuid(id)) return undefined;
-    const [tenant] = await this.catalog.queryInTenant<Tenant>(id, BY_ID, [id]);
+    const [tenant] = await this.catalog.queryInTenant<Tenant>(id, BY_IDS, [[id]]);
     return tenant && { ...tenant, limits: storedLimits(tenant.limits) };
+  }
+
+  /** Like `byId`, for many at once. */
+  async byIds(ids: readonly string[]): Promise<Map<string, Tenant>> {
+    const rows = await this.catalog.query<Tenant>(BY_IDS, [ids.filter(isUuid)]);
+    return new Map(rows.map((row) => [row.id, { ...row, limits: storedLimits(row.limits) }]));
   }
 
   /** Those of these tenants that are suspended, are being deleted, or do not exist. */

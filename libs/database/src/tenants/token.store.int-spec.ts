@@ -35,7 +35,7 @@ describe('a token', () => {
     expect(rotated).toMatchObject({ id, prefix: first.prefix, previousPrefix: prefix, expiresAt: null });
     const until = rotated.previousUntil!;
     expect(Math.abs(until.getTime() - Date.now() - 60_000)).toBeLessThan(30_000);
-    expect(await tokens.byHash(first.hash)).toEqual(rotated);
+    expect((await tokens.byHashes([first.hash])).get(first.hash)).toEqual(rotated);
     expect(await tokens.find(tenantId, prefix)).toEqual(rotated);
     await tokens.rotate(tenantId, id, second, { overlapMs: 0 }, PLATFORM_ACTOR);
     const found = await tokens.byHashes([first.hash, second.hash, 'none']);

@@ -59,12 +59,7 @@ export class TokenStore {
     return this.catalog.change(tenantId, create, 'tokens are made');
   }
 
-  /** Also finds revoked and expired tokens, and those whose former secret it is: the caller decides about them. */
-  async byHash(hash: string): Promise<FoundToken | undefined> {
-    return (await this.byHashes([hash])).get(hash);
-  }
-
-  /** Like `byHash`, for many at once. */
+  /** By hash. Also finds revoked and expired tokens, and those whose former secret it is: the caller decides about them. */
   async byHashes(hashes: readonly string[]): Promise<Map<string, FoundToken>> {
     const rows = await this.catalog.query<ApiTokenRow>(BY_HASHES, [hashes]);
     const found = new Map<string, FoundToken>();
