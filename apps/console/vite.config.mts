@@ -34,6 +34,15 @@ const kitStyles: Plugin = {
   },
 };
 
+/** Keeps the parser of YAML out of the pages that do not read any: the contract only declares, and `yaml` does not say that it does. */
+const withoutSideEffects: Plugin = {
+  name: 'without-side-effects',
+  transform: (code, id) =>
+    /\/(libs\/contract\/src|node_modules\/yaml)\//.test(id)
+      ? { code, map: null, moduleSideEffects: false }
+      : null,
+};
+
 export default defineConfig({
   root: HERE,
   // The server puts the path of PUBLIC_URL in front where the page names a file. Scripts name each other by relative paths.
@@ -41,7 +50,7 @@ export default defineConfig({
   experimental: {
     renderBuiltUrl: (_, { hostType }) => (hostType === 'html' ? undefined : { relative: true }),
   },
-  plugins: [react(), firstReads, kitStyles],
+  plugins: [react(), firstReads, kitStyles, withoutSideEffects],
   resolve: {
     alias: { '@baton/contract': fileURLToPath(new URL('../../libs/contract/src/index.ts', import.meta.url)) },
   },
