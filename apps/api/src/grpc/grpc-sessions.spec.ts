@@ -12,7 +12,9 @@ import { GrpcSessions } from './grpc-sessions.js';
 const PATH = '/lf.a2a.v1.A2AService/GetTask';
 /** Maximum number of calls that a peer may have open. */
 const MAX_CALLS = 50;
-const [HEADERS, RESET, GOAWAY, CANCEL, ENHANCE_YOUR_CALM] = [1, 3, 7, 8, 11];
+const [HEADERS, RESET, CANCEL] = [1, 3, 8];
+/** A frame GOAWAY with ENHANCE_YOUR_CALM, as hexadecimal digits. */
+const GOAWAY = /000008070000000000[\da-f]{8}0000000b/;
 const END_HEADERS = 4;
 
 const uint32 = (value: number): Buffer => {
@@ -66,11 +68,9 @@ describe('a session of gRPC', () => {
 
   it('is closed if its peer resets more calls than one that leaves would', async () => {
     const peer = await RawSocket.open(url);
-    peer.send(Buffer.concat([HELLO, resetCalls(3 * MAX_CALLS)]));
+    peer.send(Buffer.concat([HELLO, resetCalls(10 * MAX_CALLS)]));
     await peer.closed;
-    const received = Buffer.from(peer.received, 'latin1');
-    const goaway = received.indexOf(Buffer.from([8, GOAWAY]));
-    expect(received.readUInt32BE(goaway + 11)).toBe(ENHANCE_YOUR_CALM);
+    expect(Buffer.from(peer.received, 'latin1').toString('hex')).toMatch(GOAWAY);
     expect(api.log).toContainEqual(
       expect.objectContaining({
         level: 'warn',
