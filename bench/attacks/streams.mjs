@@ -124,7 +124,8 @@ export const STREAM_ATTACKS = {
             message: a.largeId(),
             isUnread: true,
           },
-          15,
+          // Of a tenant 64 calls may wait for the memory of large tasks. More would be refused in place of streaming.
+          1,
           a.signal,
         ),
       ),
