@@ -62,6 +62,8 @@ export class Connections {
    * with too many headers are refused: a thousand short ones have room in 16 KiB, and to read them takes longer than all else.
    */
   private filterRequests(server: Server): void {
+    // Node looks at the headers of each request, for which it makes an object of all that it has kept.
+    server.maxHeadersCount = MAX_HEADERS + 1;
     const answers = server.listeners('request') as RequestListener[];
     server.removeAllListeners('request');
     server.on('request', (request, response) => {

@@ -63,3 +63,17 @@ it('with more than a hundred headers are refused behind the answers before them,
   expect(routed).toEqual(['/hundred']);
   await server.close();
 });
+
+it('with a thousand headers have few of them parsed', async () => {
+  const server = Fastify({ forceCloseConnections: true });
+  new Connections({}).install(server);
+  const counts: number[] = [];
+  server.server.on('request', ({ headers }) => counts.push(Object.keys(headers).length));
+  const peer = await RawSocket.open(await server.listen({ host: '127.0.0.1', port: 0 }));
+  const headers = Array.from({ length: 1_000 }, (_, i) => `x-${String(i)}: y\r\n`).join('');
+  peer.send(`GET / HTTP/1.1\r\nhost: x\r\n${headers}\r\n`);
+  await peer.closed;
+  expect(peer.received).toMatch(/^HTTP\/1\.1 431/);
+  expect(counts).toEqual([101]);
+  await server.close();
+});
