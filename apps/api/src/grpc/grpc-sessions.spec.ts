@@ -1,6 +1,6 @@
 import type { Server } from '@grpc/grpc-js';
 import { once } from 'node:events';
-import { connect, createServer } from 'node:http2';
+import { connect, createServer, type Http2Server, type Http2Session } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { GrpcCaller } from '../../../../test/support/api/grpc-caller.js';
@@ -109,42 +109,69 @@ describe('a session of gRPC', () => {
   });
 });
 
-it('sessions that bring many calls are read in turns of the event loop', async () => {
-  const sessions = 20;
+describe('sessions of a server of HTTP/2', () => {
+  let server: Http2Server;
   const sockets: Socket[] = [];
-  const server = createServer();
+  const sessions: Http2Session[] = [];
   let calls = 0;
-  // As grpc-js keeps them.
-  const grpc = { http2Servers: new Map([[server, {}]]) } as unknown as Server;
-  new GrpcSessions(grpc, {
-    connectionOf: () => undefined,
-    all: () => sockets.map((socket) => connections.get(socket)!),
-    turns: new CallTurns(),
-    maxCalls: MAX_CALLS,
-    logger: undefined as never,
-    metrics: undefined as never,
+  let ended = 0;
+  let url: string;
+  beforeEach(async () => {
+    [calls, ended, sockets.length, sessions.length] = [0, 0, 0, 0];
+    server = createServer();
+    const connections = new Map<Socket, Connection>();
+    // As grpc-js keeps them.
+    const grpc = { http2Servers: new Map([[server, {}]]) } as unknown as Server;
+    new GrpcSessions(grpc, {
+      connectionOf: () => undefined,
+      all: () => connections.values(),
+      turns: new CallTurns(),
+      maxCalls: MAX_CALLS,
+      logger: undefined as never,
+      metrics: undefined as never,
+    });
+    server.on('connection', (socket: Socket) => {
+      sockets.push(socket);
+      connections.set(socket, new Connection(socket, '127.0.0.1', new Set()));
+    });
+    server.on('session', (session) => void sessions.push(session.on('error', () => undefined)));
+    server.on('stream', (stream) => {
+      calls += 1;
+      stream.on('error', () => undefined).once('close', () => (ended += 1));
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
   });
-  const connections = new Map<Socket, Connection>();
-  server.on('connection', (socket: Socket) => {
-    sockets.push(socket);
-    connections.set(socket, new Connection(socket, '127.0.0.1', new Set()));
+  afterEach(async () => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+    await once(server, 'close');
   });
-  server.on('stream', (stream) => {
-    calls += 1;
-    stream.on('error', () => undefined);
+
+  it('that bring many calls are read in turns of the event loop', async () => {
+    const count = 20;
+    const peers = await Promise.all(Array.from({ length: count }, () => RawSocket.open(url)));
+    while (sockets.length < count) await new Promise(setImmediate);
+    for (const peer of peers) peer.send(Buffer.concat([HELLO, resetCalls(MAX_CALLS)]));
+    const counts = [0];
+    while (calls < count * MAX_CALLS) {
+      await new Promise(setImmediate);
+      counts.push(calls);
+    }
+    const most = Math.max(...counts.map((each, i) => each - (counts[i - 1] ?? 0)));
+    expect(most).toBeLessThanOrEqual(MAX_CALLS);
+    for (const peer of peers) peer.close();
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
-  const peers = await Promise.all(Array.from({ length: sessions }, () => RawSocket.open(url)));
-  while (sockets.length < sessions) await new Promise(setImmediate);
-  for (const peer of peers) peer.send(Buffer.concat([HELLO, resetCalls(MAX_CALLS)]));
-  const counts = [0];
-  while (calls < sessions * MAX_CALLS) {
-    await new Promise(setImmediate);
-    counts.push(calls);
-  }
-  expect(Math.max(...counts.map((count, i) => count - (counts[i - 1] ?? 0)))).toBeLessThanOrEqual(MAX_CALLS);
-  for (const peer of peers) peer.close();
-  server.close();
-  await once(server, 'close');
+
+  it('that are destroyed with open calls, after many resets, end once', async () => {
+    const peer = await RawSocket.open(url);
+    peer.send(Buffer.concat([HELLO, resetCalls(90)]));
+    while (ended < 90) await new Promise(setImmediate);
+    for (let i = 90; i < 90 + MAX_CALLS; i++) peer.send(frame(HEADERS, CALL, 1 + 2 * i, END_HEADERS));
+    while (calls < 90 + MAX_CALLS) await new Promise(setImmediate);
+    sessions[0]?.destroy(new Error('protocol error'));
+    while (ended < 90 + MAX_CALLS) await new Promise(setImmediate);
+    await peer.closed;
+    expect(sessions).toHaveLength(1);
+  });
 });

@@ -68,7 +68,7 @@ export class GrpcSessions {
   };
 
   private onReset(session: Http2Session): void {
-    if (session.closed) return;
+    if (session.closed || session.destroyed) return;
     const now = performance.now();
     let resets = this.resets.get(session);
     if (!resets || now > resets.until) {
