@@ -109,6 +109,20 @@ const CLOCK = `clock AS MATERIALIZED (SELECT ${NOW} AS now)`;
 const IS_DUE = `p.due_at IS NOT NULL AND p.due_at <= (SELECT now FROM clock)
       AND (p.lease_until IS NULL OR p.lease_until <= (SELECT now FROM clock))`;
 
+/**
+ * Configs that no worker has leased, from a key (column, value) on, in the order of the key and of their time. The bound has one side: Postgres
+ * expects many rows, and reads the first ones from the index of key and time. With both sides it expects few while it has no statistics of a
+ * flood, and reads and sorts all of it. So the caller drops those of other keys, and those that are not due.
+ */
+const from = (key: readonly (readonly [column: string, value: string])[], limit: string): string => {
+  const columns = [...key.map(([column]) => column), 'p.due_at'].join(', ');
+  return `
+    SELECT p.tenant_id, p.task_id, p.id, p.due_at, p.host FROM push_configs p
+    WHERE p.due_at IS NOT NULL AND (p.lease_until IS NULL OR p.lease_until <= (SELECT now FROM clock))
+      AND (${columns}) > (${key.map(([, value]) => value).join(', ')}, '-infinity'::timestamptz)
+    ORDER BY ${columns} ${limit}`;
+};
+
 /** Tenants with configs that are due or will be, from one to the next through the index. Those of suspended tenants wait. */
 const TENANTS = `tenant AS (
   (SELECT p.tenant_id FROM push_configs p WHERE p.due_at IS NOT NULL ORDER BY p.tenant_id LIMIT 1)
@@ -143,16 +157,18 @@ WITH RECURSIVE ${CLOCK}, leased AS MATERIALIZED (
 ), oldest AS MATERIALIZED (
   SELECT r.tenant_id, r.leases, c.task_id, c.id, c.due_at, c.host FROM room r, LATERAL (
     SELECT o.*, row_number() OVER (PARTITION BY o.host ORDER BY o.due_at) AS nth FROM (
-      SELECT p.task_id, p.id, p.due_at, p.host FROM push_configs p
-      WHERE p.tenant_id = r.tenant_id AND ${IS_DUE} ORDER BY p.due_at LIMIT ${OLDEST}
-    ) o
+      ${from([['p.tenant_id', 'r.tenant_id']], `LIMIT ${OLDEST}`)}
+    ) o WHERE o.tenant_id = r.tenant_id AND o.due_at <= (SELECT now FROM clock)
   ) c WHERE c.nth <= ${roomOf('c.host')}
 ), host AS (
   SELECT r.*, (
     SELECT p.host FROM push_configs p WHERE p.tenant_id = r.tenant_id AND p.due_at IS NOT NULL ORDER BY p.host LIMIT 1
   ) AS host
   FROM room r WHERE (SELECT count(*) FROM oldest o WHERE o.tenant_id = r.tenant_id) < r.wanted
-    AND EXISTS (SELECT FROM push_configs p WHERE p.tenant_id = r.tenant_id AND ${IS_DUE} ORDER BY p.due_at OFFSET ${OLDEST} LIMIT 1)
+    AND EXISTS (
+      SELECT FROM (${from([['p.tenant_id', 'r.tenant_id']], `OFFSET ${OLDEST} LIMIT 1`)}) o
+      WHERE o.tenant_id = r.tenant_id AND o.due_at <= (SELECT now FROM clock)
+    )
   UNION ALL
   SELECT h.tenant_id, h.leases, h.wanted, (
     SELECT p.host FROM push_configs p
@@ -162,11 +178,13 @@ WITH RECURSIVE ${CLOCK}, leased AS MATERIALIZED (
 ), candidate AS (
   SELECT * FROM oldest
   UNION
-  SELECT h.tenant_id, h.leases, c.* FROM host h, LATERAL (
-    SELECT p.task_id, p.id, p.due_at, p.host FROM push_configs p
-    WHERE p.tenant_id = h.tenant_id AND p.host = h.host AND ${IS_DUE}
-    ORDER BY p.due_at LIMIT greatest(least(h.wanted, ${roomOf('h.host')}), 0)
-  ) c
+  SELECT h.tenant_id, h.leases, c.task_id, c.id, c.due_at, c.host FROM host h, LATERAL (${from(
+    [
+      ['p.tenant_id', 'h.tenant_id'],
+      ['p.host', 'h.host'],
+    ],
+    `LIMIT greatest(least(h.wanted, ${roomOf('h.host')}), 0)`,
+  )}) c WHERE c.tenant_id = h.tenant_id AND c.host = h.host AND c.due_at <= (SELECT now FROM clock)
 ), by_tenant AS (
   SELECT c.*, c.leases + row_number() OVER (PARTITION BY c.tenant_id ORDER BY c.due_at, c.id) AS tenant_rank FROM candidate c
 ), ranked AS (
@@ -320,10 +338,8 @@ const LIST_DUE: Statement = {
   text: `
 WITH RECURSIVE ${CLOCK}, ${TENANTS}
 SELECT DISTINCT d.tenant_id, d.task_id FROM (
-  SELECT p.tenant_id, p.task_id FROM served s, LATERAL (
-    SELECT p.tenant_id, p.task_id, p.due_at FROM push_configs p WHERE p.tenant_id = s.tenant_id AND ${IS_DUE}
-    ORDER BY p.due_at LIMIT $1::int
-  ) p ORDER BY p.due_at LIMIT $1::int
+  SELECT p.tenant_id, p.task_id FROM served s, LATERAL (${from([['p.tenant_id', 's.tenant_id']], 'LIMIT $1::int')}) p
+  WHERE p.tenant_id = s.tenant_id AND p.due_at <= (SELECT now FROM clock) ORDER BY p.due_at LIMIT $1::int
 ) d`,
 };
 
