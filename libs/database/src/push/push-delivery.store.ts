@@ -106,19 +106,20 @@ const OLDEST = 32;
 
 /** A lease is also a time before which its config is not due. Read once, the clock can be compared in an index. */
 const CLOCK = `clock AS MATERIALIZED (SELECT ${NOW} AS now)`;
+const IS_FREE = `(p.lease_until IS NULL OR p.lease_until <= (SELECT now FROM clock))`;
 const IS_DUE = `p.due_at IS NOT NULL AND p.due_at <= (SELECT now FROM clock)
-      AND (p.lease_until IS NULL OR p.lease_until <= (SELECT now FROM clock))`;
+      AND ${IS_FREE}`;
 
 /**
  * Configs that no worker has leased, from a key (column, value) on, in the order of the key and of their time. The bound has one side: Postgres
  * expects many rows, and reads the first ones from the index of key and time. With both sides it expects few while it has no statistics of a
  * flood, and reads and sorts all of it. So the caller drops those of other keys, and those that are not due.
  */
-const from = (key: readonly (readonly [column: string, value: string])[], limit: string): string => {
+const configsFrom = (key: readonly (readonly [column: string, value: string])[], limit: string): string => {
   const columns = [...key.map(([column]) => column), 'p.due_at'].join(', ');
   return `
     SELECT p.tenant_id, p.task_id, p.id, p.due_at, p.host FROM push_configs p
-    WHERE p.due_at IS NOT NULL AND (p.lease_until IS NULL OR p.lease_until <= (SELECT now FROM clock))
+    WHERE p.due_at IS NOT NULL AND ${IS_FREE}
       AND (${columns}) > (${key.map(([, value]) => value).join(', ')}, '-infinity'::timestamptz)
     ORDER BY ${columns} ${limit}`;
 };
@@ -157,7 +158,7 @@ WITH RECURSIVE ${CLOCK}, leased AS MATERIALIZED (
 ), oldest AS MATERIALIZED (
   SELECT r.tenant_id, r.leases, c.task_id, c.id, c.due_at, c.host FROM room r, LATERAL (
     SELECT o.*, row_number() OVER (PARTITION BY o.host ORDER BY o.due_at) AS nth FROM (
-      ${from([['p.tenant_id', 'r.tenant_id']], `LIMIT ${OLDEST}`)}
+      ${configsFrom([['p.tenant_id', 'r.tenant_id']], `LIMIT ${OLDEST}`)}
     ) o WHERE o.tenant_id = r.tenant_id AND o.due_at <= (SELECT now FROM clock)
   ) c WHERE c.nth <= ${roomOf('c.host')}
 ), host AS (
@@ -166,7 +167,7 @@ WITH RECURSIVE ${CLOCK}, leased AS MATERIALIZED (
   ) AS host
   FROM room r WHERE (SELECT count(*) FROM oldest o WHERE o.tenant_id = r.tenant_id) < r.wanted
     AND EXISTS (
-      SELECT FROM (${from([['p.tenant_id', 'r.tenant_id']], `OFFSET ${OLDEST} LIMIT 1`)}) o
+      SELECT FROM (${configsFrom([['p.tenant_id', 'r.tenant_id']], `OFFSET ${OLDEST} LIMIT 1`)}) o
       WHERE o.tenant_id = r.tenant_id AND o.due_at <= (SELECT now FROM clock)
     )
   UNION ALL
@@ -178,7 +179,7 @@ WITH RECURSIVE ${CLOCK}, leased AS MATERIALIZED (
 ), candidate AS (
   SELECT * FROM oldest
   UNION
-  SELECT h.tenant_id, h.leases, c.task_id, c.id, c.due_at, c.host FROM host h, LATERAL (${from(
+  SELECT h.tenant_id, h.leases, c.task_id, c.id, c.due_at, c.host FROM host h, LATERAL (${configsFrom(
     [
       ['p.tenant_id', 'h.tenant_id'],
       ['p.host', 'h.host'],
@@ -338,7 +339,7 @@ const LIST_DUE: Statement = {
   text: `
 WITH RECURSIVE ${CLOCK}, ${TENANTS}
 SELECT DISTINCT d.tenant_id, d.task_id FROM (
-  SELECT p.tenant_id, p.task_id FROM served s, LATERAL (${from([['p.tenant_id', 's.tenant_id']], 'LIMIT $1::int')}) p
+  SELECT p.tenant_id, p.task_id FROM served s, LATERAL (${configsFrom([['p.tenant_id', 's.tenant_id']], 'LIMIT $1::int')}) p
   WHERE p.tenant_id = s.tenant_id AND p.due_at <= (SELECT now FROM clock) ORDER BY p.due_at LIMIT $1::int
 ) d`,
 };
