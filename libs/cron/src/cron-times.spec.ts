@@ -195,7 +195,8 @@ describe('the times of a cron expression when the clocks change', () => {
 describe('the search for a time', () => {
   it('is short for every expression, also where there is none', () => {
     const expressions = ['59 59 23 * 2 1#5', '0 0 29 2 1#5', '59 23 31 12 *', '* * * * * *'];
-    const started = performance.now();
+    // CPU time: other processes on the machine do not count.
+    const started = process.cpuUsage();
     let searches = 0;
     for (const zone of ['Australia/Lord_Howe', 'Antarctica/Troll', 'Africa/Casablanca', 'UTC']) {
       for (const cron of expressions) {
@@ -203,7 +204,8 @@ describe('the search for a time', () => {
         for (let at = FROM; at < UNTIL; at += 20 * DAY, searches++) times.next(at);
       }
     }
-    expect((performance.now() - started) / searches).toBeLessThan(10);
+    const { user, system } = process.cpuUsage(started);
+    expect((user + system) / 1000 / searches).toBeLessThan(10);
   });
 
   it('finds none where the next is more than eight years away', () => {
