@@ -156,10 +156,11 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     constants: {
       TENANT_SHARE: 'libs/database/src/connection/connection-shares.ts',
       PLATFORM_SHARE: 'libs/database/src/connection/connection-shares.ts',
+      LIST_SHARE: 'libs/database/src/connection/connection-shares.ts',
       POOL_SHARE: 'libs/tasks/src/relay/relay.ts',
     },
     share:
-      'A tenant has {TENANT_SHARE} of the pool, and the tenant that has the fewest comes first. No tenant gets the {PLATFORM_SHARE} of the platform. Readers of streams together have {POOL_SHARE} of the pool. An unknown token is looked up once a minute.',
+      'A tenant has {TENANT_SHARE} of the pool, and the tenant that has the fewest comes first. No tenant gets the {PLATFORM_SHARE} of the platform. Lists have {LIST_SHARE} of the pool, and those of a tenant half of these. Readers of streams together have {POOL_SHARE} of the pool. An unknown token is looked up once a minute.',
     exceeded: 'Statements wait, and fail with 503.',
     metrics: ['baton_database_connections'],
     tests: [

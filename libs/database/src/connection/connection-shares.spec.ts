@@ -8,7 +8,7 @@ describe('the shares of connections', () => {
 
   beforeEach(() => {
     jest.useFakeTimers();
-    shares = new ConnectionShares(4, 1_000, PLATFORM);
+    shares = ConnectionShares.ofPool(4, 1_000, PLATFORM);
     got = [];
   });
   afterEach(() => jest.useRealTimers());
@@ -51,7 +51,7 @@ describe('the shares of connections', () => {
   });
 
   it('leave an eighth to the platform, however many tenants wait', async () => {
-    shares = new ConnectionShares(8, 1_000, PLATFORM);
+    shares = ConnectionShares.ofPool(8, 1_000, PLATFORM);
     for (const tenant of ['a', 'b', 'c']) void take(tenant, 4);
     await settle();
     expect(got).toEqual(['a', 'a', 'a', 'a', 'b', 'b', 'b']);
@@ -95,9 +95,23 @@ describe('the shares of connections', () => {
   });
 
   it('take all connections of a pool that is too small for shares', async () => {
-    shares = new ConnectionShares(2, 1_000, PLATFORM);
+    shares = ConnectionShares.ofPool(2, 1_000, PLATFORM);
     void take('one', 2);
     await settle();
     expect(got).toHaveLength(2);
+  });
+
+  it.each([
+    { pool: 16, ofTenant: 2, ofAll: 4 },
+    { pool: 8, ofTenant: 1, ofAll: 2 },
+    { pool: 1, ofTenant: 1, ofAll: 1 },
+  ])('of lists in a pool of $pool are $ofAll, and $ofTenant of one tenant', async (row) => {
+    shares = ConnectionShares.ofLists(row.pool, 1_000);
+    void take('busy', 10);
+    await settle();
+    expect(got).toHaveLength(row.ofTenant);
+    for (const tenant of ['a', 'b', 'c', 'd']) void take(tenant);
+    await settle();
+    expect(got).toHaveLength(row.ofAll);
   });
 });

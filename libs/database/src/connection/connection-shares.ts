@@ -2,8 +2,20 @@
 const TENANT_SHARE = 0.5;
 /** Part of the connections that no tenant gets, rounded down: a heartbeat or a sweep must not wait for slow statements of tenants. */
 const PLATFORM_SHARE = 0.125;
-/** A pool of so few connections has no shares. */
+/** A pool of so few connections has no shares: a transaction that reads on a second connection would wait for itself. */
 const SMALL_POOL = 2;
+/** Part of the connections that lists, searches and sums of all tenants may have, rounded down, but one at least. */
+const LIST_SHARE = 0.25;
+
+/** Numbers of connections. */
+interface Bounds {
+  /** All. */
+  size: number;
+  /** Most of one tenant. */
+  ofTenant: number;
+  /** Those that no tenant gets. */
+  ofPlatform: number;
+}
 
 interface ConnectionWaiter {
   resolve(): void;
@@ -23,23 +35,41 @@ interface TenantConnections {
  */
 export class ConnectionShares {
   private readonly shares = new Map<string, TenantConnections>();
-  private readonly maxOfTenant: number;
-  /** While so many are held, a tenant gets none. */
-  private readonly maxWithTenants: number;
   private held = 0;
 
+  private constructor(
+    private readonly bounds: Bounds,
+    private readonly waitMs: number,
+    private readonly platform: string | undefined,
+  ) {}
+
   /**
+   * Shares in all connections.
    * @param size connections of the process
    * @param waitMs how long a caller waits
    * @param platform the holder without a bound
    */
-  constructor(
-    private readonly size: number,
-    private readonly waitMs: number,
-    private readonly platform: string,
-  ) {
-    this.maxOfTenant = size <= SMALL_POOL ? size : Math.ceil(size * TENANT_SHARE);
-    this.maxWithTenants = size - Math.floor(size * PLATFORM_SHARE);
+  static ofPool(size: number, waitMs: number, platform: string): ConnectionShares {
+    const ofTenant = size <= SMALL_POOL ? size : Math.ceil(size * TENANT_SHARE);
+    return new ConnectionShares(
+      { size, ofTenant, ofPlatform: Math.floor(size * PLATFORM_SHARE) },
+      waitMs,
+      platform,
+    );
+  }
+
+  /**
+   * Shares in the connections that lists may have. All holders are tenants.
+   * @param poolSize connections of the process
+   * @param waitMs how long a caller waits
+   */
+  static ofLists(poolSize: number, waitMs: number): ConnectionShares {
+    const size = Math.max(1, Math.floor(poolSize * LIST_SHARE));
+    return new ConnectionShares(
+      { size, ofTenant: Math.ceil(size * TENANT_SHARE), ofPlatform: 0 },
+      waitMs,
+      undefined,
+    );
   }
 
   /** Callers that wait because all connections are taken (`all`), or because their tenant has its share (`share`). */
@@ -116,12 +146,13 @@ export class ConnectionShares {
   }
 
   private mayHave(holder: string, share: TenantConnections): boolean {
-    const max = holder === this.platform ? this.size : this.maxWithTenants;
+    const { size, ofPlatform } = this.bounds;
+    const max = holder === this.platform ? size : size - ofPlatform;
     return this.held < max && !this.hasShare(holder, share);
   }
 
   private hasShare(holder: string, { held }: TenantConnections): boolean {
-    return holder !== this.platform && held >= this.maxOfTenant;
+    return holder !== this.platform && held >= this.bounds.ofTenant;
   }
 
   private forget(holder: string, { held, waiting }: TenantConnections): void {

@@ -372,6 +372,32 @@ it('answers the platform while two tenants wait for all the connections that the
   }
 });
 
+it.each(['lists', 'currentLists'] as const)(
+  'leaves connections for everything else while %s of a tenant are slow',
+  async (lists) => {
+    const database = new Database({ url: stores.url, poolSize: 8 });
+    const barrier = new Client({ connectionString: stores.url });
+    await barrier.connect();
+    try {
+      await barrier.query('SELECT pg_advisory_lock(4712)');
+      const blocked = { text: 'SELECT pg_advisory_xact_lock(4712)' };
+      const [tenant, other] = [randomUUID(), randomUUID()];
+      const slow = Array.from({ length: 4 }, () => database[lists].tenantQuery(tenant, blocked, []));
+      const atTheLock = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 4712 AND NOT granted`;
+      while ((await sql(stores, atTheLock)).length < 1);
+      const one = { text: 'SELECT 1 AS one' };
+      expect(await database[lists].tenantQuery(other, one, [])).toEqual([{ one: 1 }]);
+      expect(await database.tenantQuery(tenant, one, [])).toEqual([{ one: 1 }]);
+      expect(database.connections).toMatchObject({ busy: 1, awaited: 0, 'over-share': 3 });
+      await barrier.query('SELECT pg_advisory_unlock(4712)');
+      await Promise.all(slow);
+    } finally {
+      await barrier.end();
+      await database.close();
+    }
+  },
+);
+
 it.each([
   { of: 'tasks', store: TaskStore, statements: ['task-create-group-2'] },
   { of: 'runs', store: RunStore, statements: ['runs-append-3', 'runs-claim-2'] },

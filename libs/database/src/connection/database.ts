@@ -16,8 +16,9 @@ import {
   PLATFORM,
 } from '../audit/audit-records.js';
 import { auditRecordOf, type AuditRow, auditValues, RECORD } from '../audit/audit-sql.js';
-import { MAX_FLUSHES } from './group-commit.js';
 import { ConnectionShares } from './connection-shares.js';
+import { MAX_FLUSHES } from './group-commit.js';
+import { ListReads } from './list-reads.js';
 import { assertMasterKey, changeMasterKey, checkMasterKey } from './master-key-check.js';
 import { MasterKeyError } from './master-key-error.js';
 import { migrationNames } from './migrations-folder.js';
@@ -141,12 +142,12 @@ const TIMEOUTS: DatabaseTimeouts = { connectMs: 10_000, statementMs: 15_000, ans
  * A lost connection rejects with `DatabaseUnavailableError`; see `isTransient`.
  */
 export class Database {
-  /**
-   * For lists, history and sums, which may be a little old. Reads that must show the caller's last write, and reads
-   * before a write, ask the database itself. This is the database itself, too, if it has no replica.
-   */
+  /** For lists, searches and sums, which may be a little old: a replica may answer. */
   readonly lists: Reads;
-  private readonly replica: { close(): Promise<void> } | undefined;
+  /** For lists that must show the caller's last write. */
+  readonly currentLists: Reads;
+  private readonly listShares: ConnectionShares;
+  private readonly replica: (Reads & { close(): Promise<void> }) | undefined;
   private readonly pool: PostgresPool;
   private readonly shares: ConnectionShares;
   private isBound: boolean;
@@ -176,10 +177,11 @@ export class Database {
     this.onAudit = onAudit;
     this.onSession = options.onSession;
     this.onDiskFull = options.onDiskFull;
-    const replica = options.replica?.(this);
-    this.replica = replica;
-    this.lists = replica ?? this;
-    this.shares = new ConnectionShares(poolSize, timeouts.connectMs, SYSTEM_SCOPE);
+    this.shares = ConnectionShares.ofPool(poolSize, timeouts.connectMs, SYSTEM_SCOPE);
+    this.listShares = ConnectionShares.ofLists(poolSize, timeouts.connectMs);
+    this.replica = options.replica?.(this);
+    this.currentLists = new ListReads(this, this.listShares);
+    this.lists = this.replica ? new ListReads(this.replica, this.listShares) : this.currentLists;
     this.pool = new PostgresPool({
       ...(isPooled ? connectionConfig(url) : sessionConfig(url, settingsOf(timeouts))),
       max: poolSize,
@@ -326,12 +328,19 @@ export class Database {
 
   /**
    * Connections of this process by state. Postgres has not closed the `closing` ones yet. Callers that wait for a connection: because all
-   * are taken (`awaited`), or because their tenant has its share (`over-share`).
+   * are taken (`awaited`), or because their tenant or the lists have their share (`over-share`).
    */
   get connections(): Readonly<Record<'busy' | 'idle' | 'closing' | 'awaited' | 'over-share', number>> {
     const { totalCount, idleCount: idle, waitingCount, closingCount: closing } = this.pool;
     const { all, share } = this.shares.waiting;
-    return { busy: totalCount - idle, idle, closing, awaited: waitingCount + all, 'over-share': share };
+    const lists = this.listShares.waiting;
+    return {
+      busy: totalCount - idle,
+      idle,
+      closing,
+      awaited: waitingCount + all,
+      'over-share': share + lists.all + lists.share,
+    };
   }
 
   /** Whether Postgres has refused a new connection of this process a moment ago, because there are too many. */

@@ -422,7 +422,7 @@ export interface TaskFilter {
   withFirstMessage?: boolean;
   /** True: do not count the total. */
   uncounted?: boolean;
-  /** True: a replica may answer, as `Database.lists` says. */
+  /** True: a replica may answer (`Database.lists`). */
   mayLag?: boolean;
   /** Grants memory for large tasks; unset = none. */
   memory?: ReadMemory | undefined;

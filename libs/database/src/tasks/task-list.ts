@@ -204,7 +204,8 @@ export async function listTasks(
 ): Promise<{ tasks: StoredTask[]; total: number | null; more: boolean }> {
   const page = pageStatement({ ...filter, historyLength: historyLimit(filter.historyLength) });
   const count = filter.uncounted ? [] : [countStatement(filter)];
-  const reads = filter.mayLag ? on.database.lists : on.database;
+  const { lists, currentLists } = on.database;
+  const reads = filter.mayLag ? lists : currentLists;
   const [rows = [], [counted] = []] = await reads.tenantQueries(filter.tenantId, [page, ...count]);
   const { pageSize } = filter;
   const tasks = await readTasks(on, rows.slice(0, pageSize) as TaskRow[], filter);
