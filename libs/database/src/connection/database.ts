@@ -27,6 +27,7 @@ import { assertBound, beginIn, type Plans, scopeOf, SYSTEM_SCOPE, tenantScope } 
 import { assertSession, NOT_IN_TRANSACTION } from './session-check.js';
 import { sessionName } from './session-name.js';
 import type { Statement, Values } from '../sql/statement.js';
+import type { Reads } from './reads.js';
 import { isDiskFull, isFull, isReadOnly, noteFailedTenant, plainError } from './transient.js';
 
 export interface DatabaseOptions {
@@ -57,9 +58,6 @@ export interface DatabaseOptions {
   /** Creates the reader of `Database.lists`. */
   replica?: ((primary: Database) => Reads & { close(): Promise<void> }) | undefined;
 }
-
-/** Statements of one tenant, under its row-level security. */
-export type Reads = Pick<Database, 'tenantQuery' | 'tenantQueries'>;
 
 /** In milliseconds. */
 interface DatabaseTimeouts {

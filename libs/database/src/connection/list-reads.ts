@@ -1,6 +1,7 @@
 import type { QueryResultRow } from 'pg';
 import type { ConnectionShares } from './connection-shares.js';
-import type { Reads, Statement, Values } from './database.js';
+import type { Statement, Values } from '../sql/statement.js';
+import type { Reads } from './reads.js';
 import { plainError } from './transient.js';
 
 /**

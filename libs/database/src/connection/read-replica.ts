@@ -1,6 +1,7 @@
 import { SingleFlight } from '@baton/postgres';
 import type { QueryResultRow } from 'pg';
-import { type Database, DATABASE_IDENTITY, type Reads, type Statement, type Values } from './database.js';
+import { type Database, DATABASE_IDENTITY, type Statement, type Values } from './database.js';
+import type { Reads } from './reads.js';
 import { plainError } from './transient.js';
 
 /** Whether the server is a standby of the database $2 that has replayed the log up to $1, and up to $3. */
