@@ -111,6 +111,26 @@ function cpuOf(processes) {
   return cpu;
 }
 
+/** Rows of the table of docs/inside/neighbours.md, which comes last. */
+const table = [
+  '| attack | driver | remote agent by name, p50: before → in it | times | `echo`: p50 / p99 / longest | after it: longest | webhook, p50 | API, MB |',
+  '| --- | --- | --- | ---: | --- | ---: | ---: | ---: |',
+];
+
+/** @param rows figures before the attack, in it, and after it */
+function tabulate(driver, name, { before, during, rest }) {
+  const ms = (times, q) => (quantile(times, q) ?? NaN).toFixed(0);
+  const { echo, friend, hook, megabytes } = during;
+  const [friendBefore, friendDuring] = [before, during].map((figures) => ms(figures.friend.times, 0.5));
+  const times = (friendDuring / friendBefore).toFixed(1);
+  const echoes = [0.5, 0.99, 1].map((q) => ms(echo.times, q)).join(' / ');
+  const failed = [echo, friend, rest.echo, rest.friend].reduce((sum, each) => sum + each.failed, 0);
+  table.push(
+    `| ${name}${failed > 0 ? ` (${failed} calls failed)` : ''} | ${driver} | ${friendBefore} → ${friendDuring} | ${times} | ${echoes} ` +
+      `| ${ms(rest.echo.times, 1)} | ${ms(hook, 0.5)} | ${megabytes.toFixed(0)} |`,
+  );
+}
+
 /** @param rows figures before the attack, in it, and after it */
 function print(driver, name, rows, { answers, sent }) {
   const { before, during, rest } = rows;
@@ -203,6 +223,7 @@ async function measure(driver, peer) {
       const during = await figuresOf(() => attacker.attack(attack, SECONDS));
       const rest = await figuresOf(() => sleep(REST_MS));
       print(driver, name, { before, during, rest }, attacker);
+      tabulate(driver, name, { before, during, rest });
     }
   } finally {
     await victim.terminate();
@@ -222,6 +243,7 @@ try {
   for (const driver of names('DRIVERS', findRedisBinary() ? ['redis', 'postgres'] : ['postgres'])) {
     await measure(driver, peer);
   }
+  console.log(`\n${table.join('\n')}`);
 } finally {
   peer.stop();
 }

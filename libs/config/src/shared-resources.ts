@@ -244,7 +244,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     tests: ['libs/outbound/src/names/name-resolver.spec.ts', 'test/e2e/silent-names.e2e-spec.ts'],
   },
   {
-    name: 'event loop of a worker, for answers of peers',
+    name: 'event loop of a worker',
     settings: ['workerConcurrency', 'pushPerTenant'],
     limits: ['runsAtOnce'],
     constants: {
@@ -252,12 +252,17 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       MAX_PART_CHUNKS: 'libs/outbound/src/guarded-answer.ts',
       TURN_MS: 'libs/outbound/src/answer-turns.ts',
       TENANT_TIME_SHARE: 'libs/outbound/src/answer-turns.ts',
+      EVENTS_A_TURN: 'libs/tasks/src/runs/event-writer.ts',
     },
     share:
-      'Bodies are read in parts of about {MAX_PART_BYTES} bytes, or {MAX_PART_CHUNKS} chunks. In a turn of the event loop, no part of a tenant begins after {TURN_MS} ms. Its parts take {TENANT_TIME_SHARE} of the time.',
+      'Answers of peers are read in parts of about {MAX_PART_BYTES} bytes, or {MAX_PART_CHUNKS} chunks. In a turn of the event loop, no part of a tenant begins after {TURN_MS} ms. Its parts take {TENANT_TIME_SHARE} of the time. A run waits for its turn after {EVENTS_A_TURN} events, and tenants take turns.',
     exceeded: 'The connection is not read until it is its turn. Compressed answers are refused.',
     metrics: ['nodejs_eventloop_lag_p99_seconds'],
-    tests: ['libs/outbound/src/answer-turns.spec.ts', 'libs/outbound/src/outbound.spec.ts'],
+    tests: [
+      'libs/outbound/src/answer-turns.spec.ts',
+      'libs/outbound/src/outbound.spec.ts',
+      'libs/tasks/src/runs/output-turns.spec.ts',
+    ],
   },
   {
     name: 'outbound connections',
