@@ -11,6 +11,8 @@ export const TYPE = {
   ping: 6,
   window: 8,
   continuation: 9,
+  /** Of an extension that nobody has. Receivers ignore it. */
+  unknown: 250,
 };
 export const END_STREAM = 1;
 export const END_HEADERS = 4;

@@ -85,6 +85,18 @@ export const HTTP2_ATTACKS = {
     },
     { prepare, windowBytes: 1 },
   ),
+  'HTTP/2: window updates': flood(() => {
+    const many = hundred(frame(TYPE.window, uint32(1)));
+    return () => many;
+  }),
+  'HTTP/2: priorities': flood(() => {
+    const many = hundred(frame(TYPE.priority, Buffer.concat([uint32(0), Buffer.from([16])]), { stream: 1 }));
+    return () => many;
+  }),
+  'HTTP/2: unknown frames': flood(() => {
+    const many = hundred(frame(TYPE.unknown));
+    return () => many;
+  }),
   'HTTP/2: idle streams': flood(
     (a) => {
       const head = hpack(callHeaders(a));
