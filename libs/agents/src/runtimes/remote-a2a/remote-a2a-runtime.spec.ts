@@ -1,4 +1,5 @@
 import { type Task, TaskState } from '@baton/a2a';
+import { setImmediate } from 'node:timers/promises';
 import { Disk } from '../../../../../test/support/remote-agent/surviving-tasks.js';
 import type { AgentOutput } from '../../agent-runtime.js';
 import { Elsewhere, answerIn, counted, endOf, turnAt } from '../../../../../test/support/agents/remote.js';
@@ -40,6 +41,19 @@ describe('a turn of an agent elsewhere', () => {
     stop.abort('canceled');
     await outputs;
     expect(stateOf(remote.tasks[0])).toBe(TaskState.TASK_STATE_CANCELED);
+  });
+
+  it('says nothing more after a cancel, although the rest has come', async () => {
+    const remote = await elsewhere.start();
+    const stop = new AbortController();
+    const outputs = elsewhere.say(turnAt(remote.url, 'count 6'), stop.signal);
+    const said: AgentOutput[] = [];
+    for await (const output of outputs) {
+      said.push(output);
+      while (stateOf(remote.tasks[0]) !== TaskState.TASK_STATE_COMPLETED) await setImmediate();
+      stop.abort('canceled');
+    }
+    expect(said).toHaveLength(1);
   });
 
   it('is left alone elsewhere when its worker shuts down', async () => {

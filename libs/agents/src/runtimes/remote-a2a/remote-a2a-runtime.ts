@@ -51,7 +51,10 @@ export class RemoteA2aRuntime implements AgentRuntime {
     try {
       attempt.connection = await this.connect(turn, config, stop.signal, span?.traceparent);
       attempt.remote = new RemoteTurn(turn, config, attempt.connection, memory, stop);
-      yield* attempt.remote.outputs();
+      for await (const output of attempt.remote.outputs()) {
+        // More may have come before the stop. It is read until the id is known that a cancel needs.
+        if (!signal.aborted) yield output;
+      }
     } catch (error) {
       const failure = stop.timedOut ? tooLong(config) : error;
       // The journal refuses a canceled run, perhaps before the signal of the cancel arrives.
