@@ -10,6 +10,7 @@ import { Connections } from './http/connections.js';
 import { refusePath, sendPlainError } from './http/errors.js';
 import { GrpcPort } from './grpc/grpc-port.js';
 import { LingeringResponse } from './http/lingering-response.js';
+import { PacedRequest } from './http/paced-request.js';
 import { PublicUrl } from './http/public-url.js';
 import {
   allowOrigins,
@@ -95,6 +96,7 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
       refusePath(request, reply, error, httpJsonErrorFormatAt(request) ?? rpcErrorFormatAt(request));
     },
     http: {
+      IncomingMessage: PacedRequest,
       ServerResponse: LingeringResponse,
       headersTimeout,
       requestTimeout,
@@ -157,7 +159,10 @@ export async function listen(app: NestFastifyApplication): Promise<Listening> {
   const grpcPort = await app.get(GrpcPort, { strict: false }).open();
   if (typeof address === 'object') publicUrl.listening(address.port, grpcPort);
   const management = app.get(ManagementPort, { strict: false });
-  const managementServer = createServer({ ServerResponse: LingeringResponse }, answerManagement(fastify));
+  const managementServer = createServer(
+    { IncomingMessage: PacedRequest, ServerResponse: LingeringResponse },
+    answerManagement(fastify),
+  );
   managementConnections(app.get(Logger), app.get(Metrics)).limit(managementServer);
   const managementUrl = await management.open(managementServer);
   return { url: publicUrl.value, managementUrl, grpcPort };

@@ -8,16 +8,14 @@ import type { IncomingMessage } from 'node:http';
 import { networkOf } from './network-of.js';
 import type { BodyLease } from './body-lease.js';
 import { BodyMemoryPool } from './body-memory-pool.js';
-import { FineBodies } from './fine-bodies.js';
+import { Chunks } from './chunks.js';
+import { fineBodies } from './fine-bodies.js';
 import { LoopTurns } from './loop-turns.js';
+import { isFine } from './paced-request.js';
 import { assertPlainText } from './plain-text.js';
 import type { CallRequest } from './requests.js';
 import { CallerLeft } from './caller-left.js';
 
-/** Number of small chunks that are joined into one. */
-const SMALL_CHUNKS = 256;
-/** After so many chunks of less than so many bytes on average, a body is a fine one (`FineBodies`), and rests. */
-const [MANY_CHUNKS, SMALL_CHUNK_BYTES] = [256, 16];
 /** Media types of JSON-RPC requests. */
 export const RPC_TYPES: readonly string[] = ['application/json', 'application/a2a+json'];
 const CHARSETS: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii']);
@@ -28,8 +26,6 @@ const CHARSETS: ReadonlySet<string> = new Set(['utf-8', 'utf8', 'us-ascii']);
  */
 @Injectable()
 export class BodyReader {
-  private readonly fine = new FineBodies();
-
   constructor(
     private readonly limits: LimitsService,
     private readonly environment: Environment,
@@ -62,10 +58,7 @@ export class BodyReader {
       {
         leaseFor: (onRefused) => this.memory.lease(holder, onRefused),
         turnFor: (length) => this.turns.take(holder, length),
-        fine: {
-          begin: () => this.fine.begin(holder),
-          rest: () => this.fine.rest(request.raw),
-        },
+        beginFine: () => fineBodies.begin(holder),
       },
     );
     if (!isUtf8(body)) throw new EnvelopeError('parse', 'the body is not UTF-8', null);
@@ -105,7 +98,7 @@ interface BodyLimit {
  *   dropped after the answer (`LingeringResponse`).
  * @param leaseFor makes the lease that counts its bytes until its turn has come; a refusal ends the reading
  * @param turnFor resolves when the complete body may be parsed
- * @param fine for a body in small chunks: counts it, unless there are too many, and reads on in a turn of its own
+ * @param beginFine counts a body in small chunks, unless there are too many
  * @throws CallerLeft if the connection breaks before the end
  */
 function readBody(
@@ -114,11 +107,11 @@ function readBody(
   {
     leaseFor,
     turnFor,
-    fine,
+    beginFine,
   }: {
     leaseFor: (onRefused: (refusal: ProtocolError) => void) => BodyLease;
     turnFor: (length: number) => Promise<void>;
-    fine: { begin: () => (() => void) | undefined; rest: () => void };
+    beginFine: () => (() => void) | undefined;
   },
 ): Promise<Buffer> {
   const { bytes, ms } = limit;
@@ -140,11 +133,10 @@ function readBody(
       lease.end();
       outcome();
     };
-    const restIfFine = (): void => {
-      if (hasEnded) return;
-      endFine ??= fine.begin();
-      if (endFine) fine.rest();
-      else finish(() => reject(tooFine()));
+    const countIfFine = (): void => {
+      if (hasEnded || endFine || !isFine(request)) return;
+      endFine = beginFine();
+      if (!endFine) finish(() => reject(tooFine()));
     };
     const onEnd = (): void => {
       stop();
@@ -158,40 +150,10 @@ function readBody(
       if (body.length > bytes) finish(() => reject(tooLarge(limit)));
       else {
         lease.take(chunk.length);
-        if (body.isDueForRest) restIfFine();
+        countIfFine();
       }
     });
   });
-}
-
-/** Chunks of a body. A chunk costs about a hundred bytes besides its content, so small ones are joined on the way. */
-class Chunks {
-  length = 0;
-  private count = 0;
-  private readonly parts: Buffer[] = [];
-  private small: Buffer[] = [];
-
-  add(chunk: Buffer): void {
-    this.length += chunk.length;
-    this.count += 1;
-    this.small.push(chunk);
-    if (this.small.length === SMALL_CHUNKS) this.join();
-  }
-
-  /** Many small chunks have come since the last rest. */
-  get isDueForRest(): boolean {
-    return this.count % MANY_CHUNKS === 0 && this.length < this.count * SMALL_CHUNK_BYTES;
-  }
-
-  whole(): Buffer {
-    this.join();
-    return Buffer.concat(this.parts);
-  }
-
-  private join(): void {
-    this.parts.push(Buffer.concat(this.small));
-    this.small = [];
-  }
 }
 
 /** The refusal of a request that is larger than a limit. @param limit its size, and its name if it is the tenant's own */

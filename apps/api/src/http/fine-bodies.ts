@@ -1,26 +1,45 @@
-import type { IncomingMessage } from 'node:http';
-import { CallTurns } from './call-turns.js';
 import { Places } from './places.js';
 
 /** Bodies in small chunks that are read at the same time: of one holder, and of all. */
 const [MAX_OF_HOLDER, MAX] = [8, 32];
+/** So many small chunks does the process take in a millisecond: about a tenth of a core. */
+export const SMALL_CHUNKS_A_MS = 100;
 
 /**
- * Bodies in chunks of a few bytes. Each chunk takes about a microsecond of the event loop and 200 bytes of memory, and a read of a connection
- * may bring eleven thousand. So few such bodies are read at a time, and they take turns of the event loop.
+ * Bodies in small chunks (`PacedRequest`). Each chunk takes about a microsecond of the event loop and 200 bytes of memory, and a read of a
+ * connection (64 KiB) may bring eleven thousand. So such bodies take turns, few are read at a time, and all together have a rate.
  */
 export class FineBodies {
-  private readonly turns = new CallTurns<IncomingMessage>();
   private readonly places = new Places(MAX_OF_HOLDER, MAX);
+  private readonly resting: (() => number)[] = [];
+  private isGoing = false;
+  /** When the chunks of the latest turn are paid, by `performance.now()`. */
+  private paidAt = 0;
 
   /** @returns what ends the counting of a body of this holder; undefined if there are too many */
   begin(holder: string): (() => void) | undefined {
     return this.places.take(holder);
   }
 
-  /** Reads on when it is the turn of this request. */
-  rest(request: IncomingMessage): void {
-    request.pause();
-    this.turns.take(request, () => request.resume());
+  /** @param goOn called in the turn of a body, never at once. It returns how many chunks the body has taken. It must not throw */
+  rest(goOn: () => number): void {
+    this.resting.push(goOn);
+    if (this.isGoing) return;
+    this.isGoing = true;
+    this.awaitTurn();
   }
+
+  private awaitTurn(): void {
+    setTimeout(this.onTurn, this.paidAt - performance.now());
+  }
+
+  private readonly onTurn = (): void => {
+    const chunks = this.resting.shift()?.() ?? 0;
+    this.paidAt = performance.now() + chunks / SMALL_CHUNKS_A_MS;
+    if (this.resting.length > 0) this.awaitTurn();
+    else this.isGoing = false;
+  };
 }
+
+/** Those of this process: all its ports share one event loop. */
+export const fineBodies = new FineBodies();

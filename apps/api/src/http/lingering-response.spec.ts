@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { LingeringResponse } from './lingering-response.js';
+import { PacedRequest } from './paced-request.js';
 
 const MIB = 1024 * 1024;
 /** Larger than the buffers of the kernel. */
@@ -131,13 +132,16 @@ describe('a refusal that comes before the body was read', () => {
 
 describe('the bounds', () => {
   /** A bound that the slowest machine reaches long before the bound of time. */
-  class SmallBound extends LingeringResponse {
+  class SmallBound extends LingeringResponse<PacedRequest> {
     protected override readonly maxBytes = 16 * MIB;
   }
 
   /** A server that answers at once. Resolves with the time between the answer and the end of the connection, in ms. */
   async function timeOpen(head: string, more: (socket: Socket) => void): Promise<number> {
-    const server = createServer({ ServerResponse: SmallBound }, (_, response) => response.end('no'));
+    const server = createServer(
+      { IncomingMessage: PacedRequest, ServerResponse: SmallBound },
+      (_, response) => response.end('no'),
+    );
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const socket = connect((server.address() as { port: number }).port, '127.0.0.1');

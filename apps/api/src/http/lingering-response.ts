@@ -1,4 +1,5 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
+import { isFine } from './paced-request.js';
 
 /** Maximum time to read and drop the rest of a request after the answer, in ms. */
 const MAX_MS = 30_000;
@@ -16,7 +17,7 @@ const CHUNK_BYTES = 1_024;
  * urllib, would see a broken pipe in place of the answer. This response sends the answer at once, and ends only when the rest of
  * the request was read and dropped (lingering close, RFC 9112 §9.6). Beyond the bounds it closes the connection.
  *
- * For the option `ServerResponse` of `http.createServer`.
+ * For the option `ServerResponse` of `http.createServer`, with `PacedRequest` for its option `IncomingMessage`.
  */
 export class LingeringResponse<
   Request extends IncomingMessage = IncomingMessage,
@@ -70,7 +71,7 @@ export class LingeringResponse<
       const bytes = Math.max(chunk.length, CHUNK_BYTES);
       length += bytes;
       idle.refresh();
-      if (length > this.maxBytes || !mayDrop(bytes)) stop(false);
+      if (isFine(req) || length > this.maxBytes || !mayDrop(bytes)) stop(false);
     };
     this.once('close', forget);
     req
