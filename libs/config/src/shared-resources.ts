@@ -138,13 +138,14 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       MAX_OPEN: 'apps/api/src/grpc/open-public-calls.ts',
       SESSION_MEGABYTES: 'apps/api/src/grpc/grpc-server.ts',
       CALLS_A_READ: 'apps/api/src/grpc/grpc-sessions.ts',
+      BYTES_WITHOUT_CALL: 'apps/api/src/grpc/grpc-sessions.ts',
     },
     share:
       'Health and reflection: {MAX_OF_ADDRESS} calls of an address, {MAX_OPEN} of all. A connection may hold {SESSION_MEGABYTES} MB. ' +
       'After {CALLS_A_READ} new calls in a turn of the event loop, connections are read on in the next one. ' +
-      'A connection may reset within a second twice the calls that it may have open.',
+      'A connection may reset within a second twice the calls that it may have open, and bring {BYTES_WITHOUT_CALL} bytes without a call.',
     exceeded:
-      'Calls wait at the client, or get `RESOURCE_EXHAUSTED`. A connection that resets more is closed with `ENHANCE_YOUR_CALM`.',
+      'Calls wait at the client, or get `RESOURCE_EXHAUSTED`. A connection that resets more is closed with `ENHANCE_YOUR_CALM`, one that brings more bytes without.',
     metrics: ['baton_limit_exceeded_total'],
     tests: [
       'apps/api/src/grpc/open-public-calls.spec.ts',

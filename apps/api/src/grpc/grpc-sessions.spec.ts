@@ -12,7 +12,7 @@ import { GrpcSessions } from './grpc-sessions.js';
 const PATH = '/lf.a2a.v1.A2AService/GetTask';
 /** Maximum number of calls that a peer may have open. */
 const MAX_CALLS = 50;
-const [HEADERS, RESET, CANCEL] = [1, 3, 8];
+const [HEADERS, RESET, CANCEL, UNKNOWN] = [1, 3, 8, 250];
 /** A frame GOAWAY with ENHANCE_YOUR_CALM, as hexadecimal digits. */
 const GOAWAY = /000008070000000000[\da-f]{8}0000000b/;
 const END_HEADERS = 4;
@@ -78,6 +78,42 @@ describe('a session of gRPC', () => {
         address: '127.0.0.1',
       }),
     );
+  });
+
+  it('is closed if its peer sends frames without a call', async () => {
+    const peer = await RawSocket.open(url);
+    const frames = Buffer.concat(Array.from({ length: 1_000 }, () => frame(UNKNOWN, Buffer.alloc(0))));
+    const flood = (): void => {
+      if (!peer.socket.destroyed) peer.socket.write(frames, flood);
+    };
+    peer.send(HELLO);
+    flood();
+    await peer.closed;
+    expect(api.log).toContainEqual(
+      expect.objectContaining({
+        level: 'warn',
+        msg: 'a connection of gRPC is closed: its peer sends frames without calls',
+        address: '127.0.0.1',
+      }),
+    );
+  });
+
+  it('goes on if its peer sends a large message', async () => {
+    const session = connect(url);
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': PATH,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      authorization: 'Bearer caller',
+    });
+    const message = Buffer.alloc(2_000_000);
+    stream.on('error', () => undefined).resume();
+    stream.end(Buffer.concat([Buffer.from([0]), uint32(message.length), message]));
+    await once(stream, 'close');
+    await new Promise((resolve) => session.ping(resolve));
+    expect(session.closed).toBe(false);
+    session.close();
   });
 
   it('goes on if its peer resets all the calls that it has open', async () => {

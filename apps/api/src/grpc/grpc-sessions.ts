@@ -10,6 +10,9 @@ const CALLS_A_READ = 32;
 /** A peer may reset so many times the calls that it may have open, within `WINDOW_MS`. One that leaves resets them once. */
 const RESETS = 2;
 const WINDOW_MS = 1_000;
+/** A connection may bring so many bytes without a call. One that is idle sends a PING now and then. */
+const BYTES_WITHOUT_CALL = 262_144;
+const LOOK_MS = 50;
 const LOG_EVERY_MS = 10_000;
 
 /** What a session's peer has reset. */
@@ -48,12 +51,19 @@ export class GrpcSessions {
   private loggedAt = -Infinity;
   private readonly unread = new Set<Connection>();
   private readonly resets = new WeakMap<Http2Session, Resets>();
+  private looking: NodeJS.Timeout | undefined;
+  private lookedAt = -Infinity;
+  /** Bytes that a connection had brought when it was last seen with a call. */
+  private readonly bytesWithCalls = new WeakMap<Connection, number>();
 
   constructor(
     server: Server,
     private readonly options: GrpcSessionsOptions,
   ) {
-    for (const http2Server of http2ServersOf(server)) http2Server.prependListener('stream', this.onStream);
+    for (const http2Server of http2ServersOf(server)) {
+      http2Server.prependListener('stream', this.onStream);
+      http2Server.on('session', () => (this.looking ??= setInterval(this.look, LOOK_MS).unref()));
+    }
   }
 
   private readonly onStream = (stream: ServerHttp2Stream): void => {
@@ -82,19 +92,44 @@ export class GrpcSessions {
   /** New calls of the session are refused from now on, and its open ones end. */
   private end(session: Http2Session): void {
     const connection = this.options.connectionOf(session);
-    this.log(connection);
+    this.log('a connection of gRPC is closed: its peer has reset too many calls', 'grpcResets', connection);
     session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     session.close();
     // The peer may still read why.
     setImmediate(() => connection?.socket.destroy());
   }
 
-  private log(connection: Connection | undefined): void {
-    this.options.metrics.limitExceeded.inc({ limit: 'grpcResets' });
+  /**
+   * Closes connections that bring many bytes and no calls: WINDOW_UPDATE, PRIORITY, frames of unknown types, and calls that nghttp2 refuses
+   * for their headers. None of them reaches JavaScript, and none has a bound in nghttp2.
+   */
+  private readonly look = (): void => {
+    let count = 0;
+    for (const connection of this.options.all()) {
+      count += 1;
+      const { bytesRead } = connection.socket;
+      const before = this.bytesWithCalls.get(connection) ?? 0;
+      if (!connection.isSilentSince(this.lookedAt)) this.bytesWithCalls.set(connection, bytesRead);
+      else if (bytesRead - before > BYTES_WITHOUT_CALL) {
+        this.log(
+          'a connection of gRPC is closed: its peer sends frames without calls',
+          'grpcFrames',
+          connection,
+        );
+        connection.socket.destroy();
+      }
+    }
+    this.lookedAt = performance.now();
+    if (count > 0) return;
+    clearInterval(this.looking);
+    this.looking = undefined;
+  };
+
+  private log(text: string, limit: string, connection: Connection | undefined): void {
+    this.options.metrics.limitExceeded.inc({ limit });
     const now = performance.now();
     if (now - this.loggedAt < LOG_EVERY_MS) return;
     this.loggedAt = now;
-    const text = 'a connection of gRPC is closed: its peer has reset too many calls';
     this.options.logger.warn(text, { address: connection?.address });
   }
 

@@ -18,6 +18,11 @@ export class Connection {
     silent.add(this);
   }
 
+  /** Whether no request or call was under way since then, by `performance.now()`. */
+  isSilentSince(at: number): boolean {
+    return this.underWay === 0 && this.silentSince <= at;
+  }
+
   /** A request or call has come in. */
   began(): void {
     this.underWay += 1;
