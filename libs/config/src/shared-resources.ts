@@ -256,17 +256,12 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       MAX_PART_CHUNKS: 'libs/outbound/src/guarded-answer.ts',
       TURN_MS: 'libs/outbound/src/answer-turns.ts',
       TENANT_TIME_SHARE: 'libs/outbound/src/answer-turns.ts',
-      EVENTS_A_TURN: 'libs/tasks/src/runs/event-writer.ts',
     },
     share:
-      'Answers of peers are read in parts of about {MAX_PART_BYTES} bytes, or {MAX_PART_CHUNKS} chunks. In a turn of the event loop, no part of a tenant begins after {TURN_MS} ms. Its parts take {TENANT_TIME_SHARE} of the time. A run waits for its turn after {EVENTS_A_TURN} events, and tenants take turns.',
+      'Answers of peers are read in parts of about {MAX_PART_BYTES} bytes, or {MAX_PART_CHUNKS} chunks. In a turn of the event loop, no part of a tenant begins after {TURN_MS} ms. Its parts take {TENANT_TIME_SHARE} of the time.',
     exceeded: 'The connection is not read until it is its turn. Compressed answers are refused.',
     metrics: ['nodejs_eventloop_lag_p99_seconds'],
-    tests: [
-      'libs/outbound/src/answer-turns.spec.ts',
-      'libs/outbound/src/outbound.spec.ts',
-      'libs/tasks/src/runs/output-turns.spec.ts',
-    ],
+    tests: ['libs/outbound/src/answer-turns.spec.ts', 'libs/outbound/src/outbound.spec.ts'],
   },
   {
     name: 'outbound connections',

@@ -8,7 +8,6 @@ import { EventAllowance, type EventLimits } from './event-allowance.js';
 import { TurnFailure } from '../core/turn-failure.js';
 import { AppendRefused } from '../core/append-refused.js';
 import { EventWriter, writerMetrics } from './event-writer.js';
-import { OutputTurns } from './output-turns.js';
 
 const chunk = (text: string): EventPayload => ({
   $case: 'artifactUpdate',
@@ -57,7 +56,6 @@ class FakePorts {
   readonly counted = new Metrics();
   readonly metrics = writerMetrics(this.counted);
   readonly tracing = new Tracing();
-  readonly turns = new OutputTurns();
   readonly onFailure = () => void (this.refused += 1);
 
   commit(batch: AppendBatch): AppendResult {
@@ -75,20 +73,6 @@ describe('EventWriter', () => {
   beforeEach(() => {
     ports = new FakePorts();
     writer = new EventWriter(claimedRun(), ports);
-  });
-
-  it('lets the event loop serve others, however many events its agent has ready', async () => {
-    let served = 0;
-    const serve = (): void => {
-      served += 1;
-      next = setImmediate(serve);
-    };
-    let next = setImmediate(serve);
-    for (let i = 0; i < 200; i++) await writer.write(chunk('x'));
-    clearImmediate(next);
-    expect(served).toBeGreaterThan(0);
-    await writer.flush();
-    expect(ports.log).toHaveLength(200);
   });
 
   it('appends what gathers as one batch, together with the end', async () => {

@@ -18,7 +18,6 @@ import type { EventAllowance } from './event-allowance.js';
 import { TurnFailure } from '../core/turn-failure.js';
 import { AppendRefused } from '../core/append-refused.js';
 import type { EndedTurn } from '../turns/turn-ends.js';
-import type { OutputTurns } from './output-turns.js';
 
 const EVENTS_APPENDED = counter('baton_events_appended_total', 'Events appended to task logs');
 /** Measured for the first event of each batch. */
@@ -35,8 +34,6 @@ const MAX_BATCH_MS = 5;
 /** A batch is appended at once when it has this size, so that one append stays small. */
 const MAX_BATCH_BYTES = 64 * 1024;
 const MAX_BATCH_EVENTS = 256;
-/** After so many events a run waits for its turn of the event loop. */
-const EVENTS_A_TURN = 32;
 /** How long the `working` event of a run waits for the first output of its agent, in ms, so that one append has both. */
 const MAX_SILENCE_MS = 2;
 const RETRY: Backoff = { firstMs: 100, maxMs: 100 };
@@ -70,7 +67,6 @@ export interface WriterPorts {
   messaging: Pick<Messaging, 'publishTask' | 'enqueuePushes'>;
   metrics: ReturnType<typeof writerMetrics>;
   tracing: Pick<Tracing, 'during'>;
-  turns: Pick<OutputTurns, 'next'>;
   /** Called once, when a batch could not be appended: the run must stop. */
   onFailure: (error: Error) => void;
 }
@@ -94,7 +90,6 @@ export class EventWriter {
   private hasMetadata = false;
   private allowance: EventAllowance | undefined;
   private sequence: number;
-  private written = 0;
   private isPublisherStuck = false;
   private readonly refused = new AbortController();
   private readonly artifacts: SmallArtifacts;
@@ -115,7 +110,7 @@ export class EventWriter {
 
   /**
    * Add one event. Resolves at once while there is room, otherwise when the batch is in the log, so that an agent
-   * cannot run ahead of Postgres; after many events, when it is the turn of the run. Rejects with `AppendRefused` when the run must stop, and with `TurnFailure` when the
+   * cannot run ahead of Postgres. Rejects with `AppendRefused` when the run must stop, and with `TurnFailure` when the
    * event exceeds a limit. Then the event is not added.
    * @param isAgents false: the platform repeats earlier events, and no limit applies
    */
@@ -125,8 +120,6 @@ export class EventWriter {
     this.take(payload, isAgents);
     if (payload.$case === 'statusUpdate' || this.isFull()) await this.flush();
     else this.flushIn(MAX_BATCH_MS);
-    this.written += 1;
-    if (this.written % EVENTS_A_TURN === 0) await this.ports.turns.next(this.run.tenantId);
   }
 
   /** From now on apply this budget to the agent. */

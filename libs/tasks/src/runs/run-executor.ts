@@ -41,7 +41,6 @@ import { type EndedTurn, TurnEnds } from '../turns/turn-ends.js';
 import { AgentCharges } from '../charges/agent-charges.js';
 import { ActiveRuns } from './active-runs.js';
 import { EventWriter, writerMetrics } from './event-writer.js';
-import { OutputTurns } from './output-turns.js';
 import { restoreArtifact } from './restore-artifact.js';
 import { EventAllowance, assertSize } from './event-allowance.js';
 import { TurnOutput } from './turn-output.js';
@@ -100,7 +99,6 @@ export class RunExecutor {
   private readonly durations: MetricOf<typeof RUN_SECONDS>;
   private readonly firstOutput: MetricOf<typeof FIRST_OUTPUT>;
   private readonly written: ReturnType<typeof writerMetrics>;
-  private readonly outputTurns = new OutputTurns();
   /** Names of the jobs that are claimed or executed here. */
   private readonly underWay = new Set<string>();
 
@@ -250,8 +248,8 @@ export class RunExecutor {
       log().error('append failed', { err: error });
       controller.abort('lease-lost');
     };
-    const { runs, tasks, messaging, tracing, outputTurns: turns, written: metrics } = this;
-    const writer = new EventWriter(run, { runs, tasks, messaging, metrics, tracing, turns, onFailure });
+    const { runs, tasks, messaging, tracing, written: metrics } = this;
+    const writer = new EventWriter(run, { runs, tasks, messaging, metrics, tracing, onFailure });
     const metadata: Record<string, unknown> = {};
     const output = new TurnOutput(run, (added) => {
       Object.assign(metadata, added);
