@@ -106,10 +106,11 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     settings: ['taskReadTotalBytes', 'taskReadBytes'],
     limits: [],
     constants: { MAX_WAITING: 'apps/api/src/http/read-memory-pool.ts' },
-    share: 'A tenant has half, and {MAX_WAITING} waiting calls. Tenants take turns.',
+    share:
+      'A tenant has half, and {MAX_WAITING} waiting calls. Tenants take turns. A call has its memory until its answer is sent, a notice of MCP until its reader has taken it.',
     exceeded: 'Calls wait, and get 503 after ten seconds.',
     metrics: ['baton_request_duration_seconds'],
-    tests: ['apps/api/src/http/read-memory-pool.spec.ts'],
+    tests: ['apps/api/src/http/read-memory-pool.spec.ts', 'apps/api/src/mcp/task-notices.spec.ts'],
   },
   {
     name: 'streams, and memory for slow readers',

@@ -32,8 +32,8 @@ export interface AnswerWriter {
   result(result: unknown): void;
   /** Sends an error. */
   error(failure: ProtocolError): void;
-  /** The result is read at once, and the answer goes on for long: the memory of the call is given back before its end. */
-  readonly isReadAtOnce?: boolean | undefined;
+  /** The answer goes on for long: this gets what gives the memory of the result back, to call it before the end of the answer. */
+  readonly lend?: ((giveBack: () => void) => void) | undefined;
   /** Writes a stream instead. */
   stream(framing: Framing): FrameWriter;
 }
@@ -113,7 +113,7 @@ export class CallHandler {
         if (reply.raw.destroyed) throw new CallerLeft('it has not waited for its large answer');
       }
       writer?.result(codec.encodeResult(call.operation, result, answered));
-      if (writer?.isReadAtOnce) context.memory.release();
+      writer?.lend?.(context.memory.release);
     } else if (writer) {
       await this.runner.stream(
         call,

@@ -55,7 +55,14 @@ import {
 } from './mcp-request.js';
 import { detailedTask, mcpTask } from './mcp-task.js';
 import { RESOURCE_TEMPLATES, TaskResources } from './task-resources.js';
-import { changesOf, type FollowedTask, isOver, MAX_TASKS, TaskNotices } from './task-notices.js';
+import {
+  changesOf,
+  type FollowedTask,
+  isOver,
+  type LentTask,
+  MAX_TASKS,
+  TaskNotices,
+} from './task-notices.js';
 import { type McpCallState, openState, sealState } from './request-state.js';
 import {
   inArguments,
@@ -95,7 +102,7 @@ interface McpRunOptions {
   codec?: Codec;
   stream?: AnswerWriter['stream'];
   /** The answer to the request is a stream that goes on. */
-  isReadAtOnce?: boolean;
+  lend?: AnswerWriter['lend'];
   retryKey?: string | undefined;
 }
 
@@ -411,9 +418,10 @@ export class McpHandler {
     const followed: FollowedTask[] = [];
     // One after another: a client may not have the memory of many reads at a time.
     for (const id of taskIds) {
-      const read = (): Promise<Task> =>
-        this.run(call, taskCall('GetTask', id), { isReadAtOnce: true }) as Promise<Task>;
-      followed.push({ read, items: isOver(await read()) ? undefined : await this.eventsOf(call, id) });
+      const read = (): Promise<LentTask> => this.lendTask(call, id);
+      const { task, giveBack } = await read();
+      giveBack();
+      followed.push({ read, items: isOver(task) ? undefined : await this.eventsOf(call, id) });
     }
     const notices = new TaskNotices(exchange.reply, request, taskIds, (task) =>
       detailedTask(task, {
@@ -423,6 +431,13 @@ export class McpHandler {
       }),
     );
     await this.calls.streamFrom((signal) => changesOf(followed, signal), exchange, notices);
+  }
+
+  private async lendTask(call: McpCall, taskId: string): Promise<LentTask> {
+    let giveBack = (): void => undefined;
+    const lend = (giving: () => void): void => void (giveBack = giving);
+    const task = (await this.run(call, taskCall('GetTask', taskId), { lend })) as Task;
+    return { task, giveBack };
   }
 
   private eventsOf({ request, exchange, agent }: McpCall, taskId: string) {
@@ -498,7 +513,7 @@ export class McpHandler {
   private async run(
     { request, exchange, agent: atPath }: McpCall,
     call: DecodedCall,
-    { agent = atPath?.slug, codec = MCP_CODEC, stream, isReadAtOnce, retryKey }: McpRunOptions = {},
+    { agent = atPath?.slug, codec = MCP_CODEC, stream, lend, retryKey }: McpRunOptions = {},
   ): Promise<unknown> {
     let answer: unknown;
     const unanswered = (): never => {
@@ -510,7 +525,7 @@ export class McpHandler {
       },
       error: unanswered,
       stream: stream ?? unanswered,
-      isReadAtOnce,
+      lend,
     };
     const { traceparent } = request.meta;
     const decoded = {

@@ -1,19 +1,21 @@
 import { type StreamItem, type Task, TaskState } from '@baton/a2a';
-import { changesOf, type FollowedTask } from './task-notices.js';
+import { changesOf, type FollowedTask, type LentTask } from './task-notices.js';
 
 const { TASK_STATE_WORKING, TASK_STATE_COMPLETED } = TaskState;
 
 /** A task whose events come when the test says so. */
 class Followed implements FollowedTask {
   reads = 0;
+  /** Reads whose memory was given back. */
+  given = 0;
   state = TASK_STATE_WORKING;
   private say: (item: StreamItem) => void = () => undefined;
 
   constructor(private readonly id: string) {}
 
-  read = async (): Promise<Task> => {
+  read = async (): Promise<LentTask> => {
     this.reads += 1;
-    return this.task();
+    return { task: this.task(), giveBack: () => void (this.given += 1) };
   };
 
   items = async function* (this: Followed): AsyncGenerator<readonly StreamItem[]> {
@@ -48,6 +50,29 @@ describe('the changes of tasks', () => {
     const others = [stateOf(await changes.next()), stateOf(await changes.next())];
     expect(others).toEqual([[['two', TASK_STATE_COMPLETED]], [['one', TASK_STATE_COMPLETED]]]);
     expect((await changes.next()).done).toBe(true);
+  });
+
+  it('hold the memory of a task until the reader has taken it, or has left', async () => {
+    const [one, two] = [new Followed('one'), new Followed('two')];
+    const changes = changesOf([one, two], new AbortController().signal);
+    await changes.next();
+    expect([one.given, two.given]).toEqual([0, 0]);
+    await changes.next();
+    expect([one.given, two.given]).toEqual([1, 0]);
+    await changes.return(undefined);
+    expect([one.given, two.given]).toEqual([1, 1]);
+  });
+
+  it('hold no memory of a task whose status was shown', async () => {
+    const one = new Followed('one');
+    const changes = changesOf([one], new AbortController().signal);
+    await changes.next();
+    const next = changes.next();
+    one.become(TASK_STATE_WORKING);
+    while (one.reads < 2) await new Promise(setImmediate);
+    one.become(TASK_STATE_COMPLETED);
+    await next;
+    expect([one.reads, one.given]).toEqual([3, 2]);
   });
 
   it('are not kept by the stream that has taken them', async () => {

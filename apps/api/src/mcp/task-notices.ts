@@ -90,17 +90,25 @@ class NoticesOutput extends SseOutput {
   }
 }
 
+/** A task that may be large. */
+export interface LentTask {
+  task: Task;
+  /** The memory that it takes is no longer needed. */
+  giveBack: () => void;
+}
+
 /** A task of a subscription. */
 export interface FollowedTask {
   /** Its events. Unset: it has ended. */
   items?: ((signal: AbortSignal) => AsyncGenerator<readonly StreamItem[]>) | undefined;
   /** Reads it as it is. */
-  read: () => Promise<Task>;
+  read: () => Promise<LentTask>;
 }
 
 /**
  * Yields each task as it is, and again after each change of its status, until all have ended. A slow reader gets the newest state alone.
- * A task is read when the reader takes it, one at a time: a reader that takes nothing would else hold all its tasks in memory.
+ * A task is read when the reader takes it, one at a time, and its memory is given back when the reader has taken it: readers that take
+ * nothing would else hold all their tasks in memory.
  */
 export async function* changesOf(
   tasks: readonly FollowedTask[],
@@ -130,12 +138,16 @@ export async function* changesOf(
     const [next] = changed;
     if (next) {
       changed.delete(next);
-      const item = await itemOf(next, shown, sequence + 1);
-      if (item.length === 0) continue;
-      sequence += 1;
-      yield item;
-      // The generator keeps its variables while it waits.
-      item.length = 0;
+      const { item, giveBack } = await itemOf(next, shown, sequence + 1);
+      try {
+        if (item.length === 0) continue;
+        sequence += 1;
+        yield item;
+        // The generator keeps its variables while it waits.
+        item.length = 0;
+      } finally {
+        giveBack();
+      }
     } else if (failure) throw failure;
     else if (open === 0) return;
     else await new Promise<void>((resolve) => (wake = resolve));
@@ -147,12 +159,12 @@ async function itemOf(
   followed: FollowedTask,
   shown: Map<FollowedTask, string>,
   sequence: number,
-): Promise<StreamItem[]> {
-  const value = await followed.read();
+): Promise<{ item: StreamItem[]; giveBack: () => void }> {
+  const { task: value, giveBack } = await followed.read();
   const version = versionOf(value);
-  if (shown.get(followed) === version) return [];
+  if (shown.get(followed) === version) return { item: [], giveBack };
   shown.set(followed, version);
-  return [{ sequence, payload: { $case: 'task', value } }];
+  return { item: [{ sequence, payload: { $case: 'task', value } }], giveBack };
 }
 
 /** The followed task, whenever its status may have changed. */
