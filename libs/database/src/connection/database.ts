@@ -28,7 +28,7 @@ import { assertSession, NOT_IN_TRANSACTION } from './session-check.js';
 import { sessionName } from './session-name.js';
 import type { Statement, Values } from '../sql/statement.js';
 import type { Reads } from './reads.js';
-import { isDiskFull, isFull, isReadOnly, noteFailedTenant, plainError } from './transient.js';
+import { isDiskFull, isFull, isReadOnly, noteFailedTenant, plainError, rethrowPlain } from './transient.js';
 
 export interface DatabaseOptions {
   url: string;
@@ -56,7 +56,7 @@ export interface DatabaseOptions {
   /** Called when the disk of Postgres is full, once until it has not been so for half a minute. */
   onDiskFull?: ((error: unknown) => void) | undefined;
   /** Creates the reader of `Database.lists`. */
-  replica?: ((primary: Database) => Reads & { close(): Promise<void> }) | undefined;
+  replica?: ((primary: Database) => Pick<Reads, 'tenantQueries'> & { close(): Promise<void> }) | undefined;
 }
 
 /** In milliseconds. */
@@ -145,7 +145,7 @@ export class Database {
   /** For lists that must show the caller's last write. */
   readonly currentLists: Reads;
   private readonly listShares: ConnectionShares;
-  private readonly replica: (Reads & { close(): Promise<void> }) | undefined;
+  private readonly replica: { close(): Promise<void> } | undefined;
   private readonly pool: PostgresPool;
   private readonly shares: ConnectionShares;
   private isBound: boolean;
@@ -177,9 +177,10 @@ export class Database {
     this.onDiskFull = options.onDiskFull;
     this.shares = ConnectionShares.ofPool(poolSize, timeouts.connectMs, SYSTEM_SCOPE);
     this.listShares = ConnectionShares.ofLists(poolSize, timeouts.connectMs);
-    this.replica = options.replica?.(this);
+    const replica = options.replica?.(this);
+    this.replica = replica;
     this.currentLists = new ListReads(this, this.listShares);
-    this.lists = this.replica ? new ListReads(this.replica, this.listShares) : this.currentLists;
+    this.lists = replica ? new ListReads(replica, this.listShares) : this.currentLists;
     this.pool = new PostgresPool({
       ...(isPooled ? connectionConfig(url) : sessionConfig(url, settingsOf(timeouts))),
       max: poolSize,
@@ -493,7 +494,3 @@ export class Database {
     this.shares.give(holder);
   }
 }
-
-const rethrowPlain = (error: unknown): never => {
-  throw plainError(error);
-};

@@ -2,7 +2,7 @@ import type { QueryResultRow } from 'pg';
 import type { ConnectionShares } from './connection-shares.js';
 import type { Statement, Values } from '../sql/statement.js';
 import type { Reads } from './reads.js';
-import { plainError } from './transient.js';
+import { rethrowPlain } from './transient.js';
 
 /**
  * Lists, searches and sums of tenants. Such a statement may read many thousands of rows, and a few of them keep all cores of a small
@@ -14,7 +14,7 @@ export class ListReads implements Reads {
    * @param shares those of the lists of the process
    */
   constructor(
-    private readonly reads: Reads,
+    private readonly reads: Pick<Reads, 'tenantQueries'>,
     private readonly shares: ConnectionShares,
   ) {}
 
@@ -28,9 +28,7 @@ export class ListReads implements Reads {
   }
 
   async tenantQueries(tenantId: string, calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {
-    await this.shares.take(tenantId).catch((error: unknown) => {
-      throw plainError(error);
-    });
+    await this.shares.take(tenantId).catch(rethrowPlain);
     try {
       return await this.reads.tenantQueries(tenantId, calls);
     } finally {

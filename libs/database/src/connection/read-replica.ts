@@ -45,7 +45,7 @@ export interface ReplicaOptions {
  * another machine counts, and an idle primary makes no standby look old. If the standby is behind, away, or fails, the
  * primary answers.
  */
-export class ReadReplica implements Reads {
+export class ReadReplica implements Pick<Reads, 'tenantQueries'> {
   private readonly options: Required<ReplicaOptions>;
   /** Oldest first. */
   private positions: Position[] = [];
@@ -57,15 +57,6 @@ export class ReadReplica implements Reads {
 
   constructor(options: ReplicaOptions) {
     this.options = { onRead: () => undefined, onChange: () => undefined, ...options };
-  }
-
-  async tenantQuery<Row extends QueryResultRow>(
-    tenantId: string,
-    statement: Statement,
-    values: Values,
-  ): Promise<Row[]> {
-    const [rows] = await this.tenantQueries(tenantId, [[statement, values]]);
-    return rows as Row[];
   }
 
   async tenantQueries(tenantId: string, calls: readonly [Statement, Values][]): Promise<QueryResultRow[][]> {

@@ -198,3 +198,8 @@ export function plainError(error: unknown): unknown {
     : said;
   return new DatabaseUnavailableError(`Postgres is not available: ${reason}`, { cause: error });
 }
+
+/** For `catch`: rejects with the plain error. */
+export function rethrowPlain(error: unknown): never {
+  throw plainError(error);
+}
