@@ -89,10 +89,9 @@ export function findTarget(source: EnvironmentSource, options: { url?: string; t
   return { url, token };
 }
 
-export const isHttpUrl = (url: string): boolean =>
-  URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
+export const isHttpUrl = (url: string): boolean => /^https?:$/.test(URL.parse(url)?.protocol ?? '');
 const isSameServer = (url: string, demoUrl: unknown): boolean =>
-  typeof demoUrl === 'string' && URL.canParse(demoUrl) && new URL(demoUrl).origin === new URL(url).origin;
+  typeof demoUrl === 'string' && URL.parse(demoUrl)?.origin === new URL(url).origin;
 
 /** Statuses of a proxy while the server restarts. */
 const AWAY = new Set([502, 503, 504]);

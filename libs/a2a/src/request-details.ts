@@ -24,7 +24,7 @@ export function detailsOf({ metadata, configuration }: RequestDetails): RequestD
         ...push,
         tenant: '',
         taskId: '',
-        url: URL.canParse(push.url) ? new URL(push.url).origin : '',
+        url: URL.parse(push.url)?.origin ?? '',
         token: '',
         authentication: push.authentication && { scheme: push.authentication.scheme, credentials: '' },
       },

@@ -51,9 +51,8 @@ function parseOrigin(text: string): string | undefined {
     return /^\P{Cc}+$/u.test(words) ? STDIO + words.split(/\s+/).join(' ') : undefined;
   }
   if (text.startsWith(AGENT)) return /^agent:[a-z0-9][a-z0-9-]*$/.test(text) ? text : undefined;
-  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return undefined;
-  const { origin, href } = new URL(text);
-  return href === `${origin}/` ? origin : undefined;
+  const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
+  return url !== null && url.href === `${url.origin}/` ? url.origin : undefined;
 }
 
 /** The origins of a new secret whose author names none: a provider's for a secret with its name, else none. */

@@ -36,9 +36,10 @@ export function parseEgressPattern(given: string): EgressPattern | undefined {
   if (isIP(entry) === 6) return addressPattern(entry);
   const [, wildcard, host, port] = HOST.exec(entry) ?? [];
   // A URL reads every notation of names and addresses just as a call to it does: IDNA, 0x7f.1, trailing dots.
-  if (host === undefined || !URL.canParse(`http://${host}/`)) return undefined;
+  const url = host === undefined ? null : URL.parse(`http://${host}/`);
+  if (url === null) return undefined;
   if (port !== undefined && !(Number(port) >= 1 && Number(port) <= 65_535)) return undefined;
-  const name = new URL(`http://${host}/`).hostname.replace(/\.$/, '');
+  const name = url.hostname.replace(/\.$/, '');
   const ofPort = port === undefined ? undefined : String(Number(port));
   const address = name.replace(/^\[|\]$/g, '');
   if (isIP(address) !== 0) return wildcard === undefined ? addressPattern(address, ofPort) : undefined;

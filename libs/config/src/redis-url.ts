@@ -37,7 +37,7 @@ const PARAMETERS = [
 
 /** Reads REDIS_URL. Throws an Error that says what to set instead, without any value of the URL. */
 export function parseRedisUrl(text: string): RedisAddress {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const url = URL.parse(text);
   if (!url || !['redis:', 'rediss:'].includes(url.protocol)) throw new Error(REMEDY);
   const parameters = new Map(url.searchParams);
   const known = new Set<string>(PARAMETERS);

@@ -104,7 +104,7 @@ export function orNone<T>(value: z.ZodType<T, string>) {
 
 /** A URL with one of these schemes. */
 export function url(schemes: readonly string[], remedy: string) {
-  const matches = (value: string) => URL.canParse(value) && schemes.includes(new URL(value).protocol);
+  const matches = (value: string) => schemes.includes(URL.parse(value)?.protocol ?? '');
   return z.string({ error: remedy }).refine(matches, { error: remedy });
 }
 
@@ -134,8 +134,7 @@ export const origins = list.refine(
   { error: 'set it to origins with commas between them, such as https://app.example.com, or to *' },
 );
 
-const isOrigin = (entry: string): boolean =>
-  /^https?:/.test(entry) && URL.canParse(entry) && new URL(entry).origin === entry;
+const isOrigin = (entry: string): boolean => /^https?:/.test(entry) && URL.parse(entry)?.origin === entry;
 
 const HOST = /^(\[[0-9a-f:.]+\]|[\w-]+(\.[\w-]+)*\.?)(:\d{1,5})?$/i;
 

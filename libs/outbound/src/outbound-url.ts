@@ -19,9 +19,8 @@ export const outboundUrl = z
   .string()
   .max(2048, 'must not have more than 2048 characters')
   .superRefine((text, context) => {
-    const problem = URL.canParse(text)
-      ? problemOf(new URL(text))
-      : 'must be a URL such as https://example.com';
+    const url = URL.parse(text);
+    const problem = url === null ? 'must be a URL such as https://example.com' : problemOf(url);
     if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
   });
 

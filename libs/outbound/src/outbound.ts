@@ -234,8 +234,9 @@ function firstRequest(input: Parameters<Fetch>[0], init: RequestInit = {}, timeo
     request.signal = AbortSignal.any(signals);
   }
   const text = typeof input === 'string' ? input : (given?.url ?? (input as URL).href);
-  if (!URL.canParse(text)) throw new OutboundRefused('the address to call is not a URL');
-  return { url: new URL(text), request };
+  const url = URL.parse(text);
+  if (url === null) throw new OutboundRefused('the address to call is not a URL');
+  return { url, request };
 }
 
 function limited(client: Client, response: Response, { host }: URL, bounds: BodyBounds): Response {

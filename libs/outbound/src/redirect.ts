@@ -14,7 +14,7 @@ export function nextRequest(
 ): { url: URL; request: RequestInit } | undefined {
   const location = headers.get('location');
   if (!REDIRECTS.has(status) || location === null) return undefined;
-  const next = URL.canParse(location, url.href) ? new URL(location, url) : undefined;
+  const next = URL.parse(location, url.href);
   if (next?.origin !== url.origin) {
     const where = next ? `to ${next.origin}` : 'to what is no URL';
     throw new OutboundRefused(

@@ -48,8 +48,9 @@ export class TenantEgress {
 
 /** Why a tenant may not call a URL of its settings, as far as that can be known without asking for addresses. */
 export function egressRefusal(lists: EgressLists, url: string): string | undefined {
-  if (!URL.canParse(url)) return undefined;
-  const { hostname, port, protocol } = new URL(url);
+  const parsed = URL.parse(url);
+  if (parsed === null) return undefined;
+  const { hostname, port, protocol } = parsed;
   return new TenantEgress(lists).refusalOfHost(hostname, portOf(protocol, port))?.message;
 }
 

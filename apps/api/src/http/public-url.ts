@@ -92,8 +92,7 @@ export class PublicUrl {
 /** Fastify has the headers of proxies in `host` and `protocol`, if they are trusted (TRUSTED_PROXIES). */
 function originOf({ host, protocol }: AskedOrigin): URL | undefined {
   if (host.length > MAX_HOST_LENGTH || !HOST.test(host) || !SCHEMES.has(protocol)) return undefined;
-  const text = `${protocol}://${host}`;
-  return URL.canParse(text) ? new URL(text) : undefined;
+  return URL.parse(`${protocol}://${host}`) ?? undefined;
 }
 
 /** Whether the origin is the port of this machine that the caller is connected to. */

@@ -115,7 +115,7 @@ function pathOf(path: string, part: string): string {
 async function ask(source: Cli['source'], path: string, body?: object): Promise<unknown> {
   const { VAULT_ADDR: address, VAULT_NAMESPACE: namespace, VAULT_TOKEN_FILE: file } = source;
   const token = source.VAULT_TOKEN ?? (file === undefined ? undefined : readText(file, 'VAULT_TOKEN_FILE'));
-  if (!address || !URL.canParse(address) || !token) {
+  if (!address || !URL.parse(address) || !token) {
     throw new OperatorError('Set VAULT_ADDR to the URL of Vault, and VAULT_TOKEN or VAULT_TOKEN_FILE.');
   }
   const headers = {

@@ -100,7 +100,7 @@ export class IssuerKeys {
   }
 }
 
-const discovery = z.object({ issuer: z.string(), jwks_uri: z.url().max(2048) });
+const discovery = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }).max(2048) });
 
 const keySet = z.object({
   keys: z

@@ -150,7 +150,7 @@ export class AuthorizationServer {
     }
     const { checkResourceAllowed } = await import('@modelcontextprotocol/sdk/shared/auth-utils.js');
     const isOwn =
-      URL.canParse(metadata.resource) &&
+      URL.parse(metadata.resource) !== null &&
       checkResourceAllowed({ requestedResource: resource, configuredResource: metadata.resource });
     // Otherwise a server could get tokens for another one (RFC 9728, section 3.3).
     if (!isOwn) {
@@ -408,7 +408,7 @@ async function authenticated(
 
 /** Throws OAuthFailure unless an address is https, or http on this machine. */
 function assertSafe(name: string, url: string): void {
-  const parsed = url.length <= MAX_TEXT && URL.canParse(url) ? new URL(url) : undefined;
+  const parsed = url.length <= MAX_TEXT ? URL.parse(url) : null;
   const isSafe =
     parsed &&
     parsed.username === '' &&
@@ -469,5 +469,5 @@ function causeOf(error: unknown): OutboundRefused | undefined {
 
 /** A text of the other side in one line. */
 const shown = (text: string): string => text.replace(/[\s\p{Cc}]+/gu, ' ').slice(0, MAX_SAID);
-const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : shown(url));
+const originOf = (url: string): string => URL.parse(url)?.origin ?? shown(url);
 export const withoutSlash = (url: string): string => (url.endsWith('/') ? url.slice(0, -1) : url);

@@ -154,7 +154,7 @@ function readUrl(text: string, field: string): URL {
     throw ProtocolError.invalidParams(field, 'is required: send the https URL of your receiver');
   if (text.length > MAX_URL_LENGTH)
     throw ProtocolError.invalidParams(field, `must not be longer than ${MAX_URL_LENGTH} characters`);
-  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || url.hostname === '')
     throw ProtocolError.invalidParams(field, 'must be a URL that begins with https:// or http://');
   const written = WRITTEN_HOST.exec(text)?.[1] ?? '';

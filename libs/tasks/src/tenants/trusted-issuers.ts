@@ -156,7 +156,7 @@ function urlOf(field: string, given: string, allowHttp: boolean): string {
     throw ProtocolError.invalidParams(field, why);
   };
   const shown = given.slice(0, 300);
-  const url = URL.canParse(given) ? new URL(given) : undefined;
+  const url = URL.parse(given);
   if (!url || !['https:', 'http:'].includes(url.protocol) || !/^[\x21-\x7e]{1,1024}$/.test(given)) {
     return refuse(`"${shown}" is not a URL such as https://id.example.com`);
   }

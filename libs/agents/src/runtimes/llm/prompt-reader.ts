@@ -132,4 +132,4 @@ function file(data: Buffer, mediaType: string, filename: string): UserContentPar
   return { type: 'file', data: bytes, mediaType: type || STANDARD_TYPE, ...(filename && { filename }) };
 }
 
-const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : 'that address');
+const hostOf = (url: string): string => URL.parse(url)?.host ?? 'that address';

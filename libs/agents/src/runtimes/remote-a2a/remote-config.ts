@@ -12,7 +12,7 @@ const oneOf = (names: readonly string[]): string =>
 const flag = z.boolean('must be true or false').prefault(true);
 
 const origin = outboundUrl.refine(
-  (text) => URL.canParse(text) && new URL(text).origin === text.replace(/\/$/, ''),
+  (text) => URL.parse(text)?.origin === text.replace(/\/$/, ''),
   'must be scheme and host, such as https://api.example.com',
 );
 

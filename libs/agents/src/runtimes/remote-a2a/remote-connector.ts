@@ -177,9 +177,9 @@ function callable(all: readonly AgentInterface[], config: RemoteConfig, { host }
     throw new RemoteFailure('final', `The card of the agent at ${host} offers no interface with ${wanted}`);
   }
   const origins = originsOf(config);
-  const allowed = spoken.filter(({ url }) => URL.canParse(url) && origins.includes(new URL(url).origin));
+  const allowed = spoken.filter(({ url }) => origins.includes(URL.parse(url)?.origin ?? ''));
   if (allowed.length > 0) return allowed;
-  const elsewhere = spoken.map(({ url }) => (URL.canParse(url) ? new URL(url).origin : 'what is no URL'));
+  const elsewhere = spoken.map(({ url }) => URL.parse(url)?.origin ?? 'what is no URL');
   throw new RemoteFailure(
     'final',
     `The card of the agent at ${host} sends its callers to ${[...new Set(elsewhere)].join(', ')}: list that in the ` +

@@ -30,15 +30,16 @@ function questionOf(request: unknown, server: string): ToolQuestion {
   if (typeof message !== 'string' || message.length > MAX_MESSAGE)
     throw unfit(`a message of at most ${MAX_MESSAGE} characters, or none`);
   if (mode === 'url') {
-    const isWeb = typeof url === 'string' && url.length <= MAX_URL && /^https?:\/\//i.test(url);
-    if (!isWeb || !URL.canParse(url)) throw unfit('an address that is none of the web');
-    const { hostname } = new URL(url);
+    const text = typeof url === 'string' && url.length <= MAX_URL ? url : '';
+    const parsed = /^https?:\/\//i.test(text) ? URL.parse(text) : null;
+    if (parsed === null) throw unfit('an address that is none of the web');
+    const { hostname } = parsed;
     // The browser of the person, or a program that reads the question, would reach what the server can not.
     if (isInnerHost(hostname) && hostname !== new URL(server).hostname)
       throw unfit(
         `the address ${hostname}, which is inside of a network. It may name a public host, or its own`,
       );
-    return { message, url };
+    return { message, url: text };
   }
   if (mode !== 'form') throw unfit(`the mode "${String(mode).slice(0, 40)}"`);
   if (!isForm(requestedSchema)) throw unfit('a form that is no flat object');
