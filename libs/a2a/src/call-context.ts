@@ -82,8 +82,10 @@ export interface OperationRules {
    * has ended its Task as the only item. A replay leaves out interruptions that lie in the past.
    */
   subscribe: 'snapshot' | 'replay';
-  /** Which states end the stream of a send: those that end the turn, or only terminal ones. */
+  /** Which states end a stream: those that end the turn, or only terminal ones. */
   streamEnds: 'with-turn' | 'with-task';
+  /** Whether get and subscribe read the artifacts of a task. `left-out`: its status is enough, and a task may be large. */
+  artifacts: 'read' | 'left-out';
   /** Whether a task's history begins with the earlier tasks of its context (`conversationHistory`). */
   history: 'task' | 'conversation';
   /** How an extended card is refused that the agent's card does not declare. */
@@ -124,6 +126,7 @@ export const SPEC_RULES: OperationRules = {
   cancelMetadata: 'ignored',
   subscribe: 'snapshot',
   streamEnds: 'with-turn',
+  artifacts: 'read',
   history: 'task',
   extendedCard: 'unsupported-operation',
   push: 'as-declared',

@@ -42,7 +42,7 @@ import { type HttpExchange, logContextOf } from '../http/requests.js';
 import { agentTool, CANCEL_TOOL, STATUS_TOOL, TASK_CANCEL, TASK_STATUS, type Tool } from './agent-tools.js';
 import { answerParts, type Elicitations, elicitationsOf } from './elicitations.js';
 import { encodeMcpError, isForTheModel, McpError } from './mcp-error.js';
-import { ANSWERING_CODEC, CLOSING_CODEC, FOLLOWING_CODEC, MCP_CODEC, MCP_PROFILE } from './mcp-profile.js';
+import { ANSWERING_CODEC, CLOSING_CODEC, MCP_CODEC, MCP_PROFILE, STATUS_CODEC } from './mcp-profile.js';
 import {
   declares,
   MODERN,
@@ -379,7 +379,7 @@ export class McpHandler {
   }
 
   private async getTask(call: McpCall): Promise<unknown> {
-    const task = await this.readTask(call, taskIdIn(call));
+    const task = await this.readResult(call, taskIdIn(call));
     const result = this.resultOf(task, call.exchange);
     const elicitations = this.elicitationsOf(call, task);
     const retentionDays = await this.retentionDays(call);
@@ -389,7 +389,7 @@ export class McpHandler {
   private async updateTask(call: McpCall): Promise<unknown> {
     const taskId = taskIdIn(call);
     requireScope(OPERATIONS.sendMessage.scopes, callerOf(call.exchange.request).scopes);
-    const task = await this.readTask(call, taskId);
+    const task = await this.readStatus(call, taskId);
     const answer = this.personsAnswer(task, call.request.params.inputResponses);
     try {
       if (answer) await this.send(call, answer, { codec: ANSWERING_CODEC, returnImmediately: true });
@@ -416,12 +416,10 @@ export class McpHandler {
     const taskIds = readTaskIds(request);
     const retentionDays = await this.retentionDays(call);
     const followed: FollowedTask[] = [];
-    // One after another: a client may not have the memory of many reads at a time.
     for (const id of taskIds) {
-      const read = (): Promise<LentTask> => this.lendTask(call, id);
-      const { task, giveBack } = await read();
-      giveBack();
-      followed.push({ read, items: isOver(task) ? undefined : await this.eventsOf(call, id) });
+      const task = await this.readStatus(call, id);
+      const items = isOver(task) ? undefined : await this.eventsOf(call, id);
+      followed.push({ read: () => this.lendResult(call, id), items });
     }
     const notices = new TaskNotices(exchange.reply, request, taskIds, (task) =>
       detailedTask(task, {
@@ -433,16 +431,35 @@ export class McpHandler {
     await this.calls.streamFrom((signal) => changesOf(followed, signal), exchange, notices);
   }
 
-  private async lendTask(call: McpCall, taskId: string): Promise<LentTask> {
+  /** The task without its artifacts. */
+  private async readStatus(call: McpCall, taskId: string): Promise<Task> {
+    const { task, giveBack } = await this.lendTask(call, taskId, { codec: STATUS_CODEC });
+    giveBack();
+    return task;
+  }
+
+  /** The task, with its artifacts if it has ended. Until then nothing shows them, and they may be large. */
+  private async readResult(call: McpCall, taskId: string): Promise<Task> {
+    const task = await this.readStatus(call, taskId);
+    return isOver(task) ? this.readTask(call, taskId) : task;
+  }
+
+  /** The same for a stream, which goes on afterwards. */
+  private async lendResult(call: McpCall, taskId: string): Promise<LentTask> {
+    const task = await this.readStatus(call, taskId);
+    return isOver(task) ? this.lendTask(call, taskId) : { task, giveBack: () => undefined };
+  }
+
+  private async lendTask(call: McpCall, taskId: string, options: McpRunOptions = {}): Promise<LentTask> {
     let giveBack = (): void => undefined;
     const lend = (giving: () => void): void => void (giveBack = giving);
-    const task = (await this.run(call, taskCall('GetTask', taskId), { lend })) as Task;
+    const task = (await this.run(call, taskCall('GetTask', taskId), { ...options, lend })) as Task;
     return { task, giveBack };
   }
 
   private eventsOf({ request, exchange, agent }: McpCall, taskId: string) {
     const call = V1_0_CODEC.decode('SubscribeToTask', { id: taskId });
-    const decoded = { profile: MCP_PROFILE, codec: FOLLOWING_CODEC, call, pathAgent: agent?.slug };
+    const decoded = { profile: MCP_PROFILE, codec: STATUS_CODEC, call, pathAgent: agent?.slug };
     return this.calls.itemsOf({ ...decoded, params: request.params }, exchange);
   }
 

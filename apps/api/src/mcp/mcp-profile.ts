@@ -24,8 +24,11 @@ export const ANSWERING_CODEC: Codec = { ...MCP_CODEC, rules: { approvals: 'by-me
 /** The same for a cancel because the caller has closed its stream. The task records this reason. */
 export const CLOSING_CODEC: Codec = { ...MCP_CODEC, rules: { cancelMetadata: 'kept' } };
 
-/** The same for the events of a task over all its turns. */
-export const FOLLOWING_CODEC: Codec = { ...MCP_CODEC, rules: { streamEnds: 'with-task' } };
+/** The same for the status of a task, now or at each change over all its turns. */
+export const STATUS_CODEC: Codec = {
+  ...MCP_CODEC,
+  rules: { artifacts: 'left-out', streamEnds: 'with-task' },
+};
 
 /** The tool or the path names the agent. Otherwise the task does. */
 function chooseAgent({ path, call }: { path?: string; call: OperationCall }) {

@@ -46,6 +46,8 @@ const taskIn = (state: TaskState, text?: string): Task => ({
   metadata: undefined,
 });
 
+const TASKS = { 'io.modelcontextprotocol/tasks': {} };
+
 /** A request of an earlier revision, whatever it says. */
 const legacy = async (body: unknown, headers: Record<string, string> = {}): Promise<McpAnswer> => {
   const all = { authorization: 'Bearer caller', 'content-type': 'application/json', ...headers };
@@ -473,8 +475,48 @@ describe('a stream', () => {
   });
 });
 
+describe('the artifacts of a task', () => {
+  const client = () => new McpCaller(`${api.url}/mcp`, 'caller', { capabilities: { extensions: TASKS } });
+  let read: string[];
+  let followed: string[];
+  /** The task is always in this state. */
+  const atOnce = (state: TaskState): void => {
+    [read, followed] = [[], []];
+    api.agentOfTask['task-1'] = 'echo';
+    api.operations.getTask = async ({ rules }) => {
+      read.push(rules.artifacts);
+      return taskIn(state);
+    };
+    api.operations.subscribeToTask = async function* ({ rules }) {
+      followed.push(rules.artifacts);
+      yield [{ sequence: 1, payload: { $case: 'task', value: taskIn(state) } }];
+    };
+  };
+  const listen = () => client().call('subscriptions/listen', { notifications: { taskIds: ['task-1'] } });
+
+  it('are not read while it is at work: nothing shows them', async () => {
+    atOnce(TaskState.TASK_STATE_WORKING);
+    expect((await client().call('tasks/get', { taskId: 'task-1' })).result).toMatchObject({
+      status: 'working',
+    });
+    expect(read).toEqual(['left-out']);
+    const { notifications } = await listen();
+    expect(notifications.map(({ params }) => params.status as unknown)).toEqual([undefined, 'working']);
+    expect(new Set([...read, ...followed])).toEqual(new Set(['left-out']));
+  });
+
+  it('are read once it has ended', async () => {
+    atOnce(TaskState.TASK_STATE_COMPLETED);
+    await client().call('tasks/get', { taskId: 'task-1' });
+    expect(read).toEqual(['left-out', 'read']);
+    read = [];
+    const { notifications } = await listen();
+    expect(notifications.at(-1)!.params.status).toBe('completed');
+    expect([read.filter((rule) => rule === 'read'), followed]).toEqual([['read'], []]);
+  });
+});
+
 describe('what a task asks of a person', () => {
-  const TASKS = { 'io.modelcontextprotocol/tasks': {} };
   const waiting = (data: object, state = TaskState.TASK_STATE_INPUT_REQUIRED): Task => {
     const task = taskIn(state, 'May I?');
     task.status!.message!.parts.push({

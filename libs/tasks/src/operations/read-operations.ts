@@ -29,7 +29,12 @@ export class ReadOperations {
   async getTask(call: CallContext, request: GetTaskRequest): Promise<Task> {
     const { historyLength } = request;
     if (call.rules.history === 'task')
-      return (await this.finder.find(call, request.id, { historyLength })).task;
+      return (
+        await this.finder.find(call, request.id, {
+          historyLength,
+          artifacts: call.rules.artifacts === 'read',
+        })
+      ).task;
     const { task } = await this.finder.find(call, request.id);
     return this.finder.withHistory(call, task, historyLength);
   }

@@ -52,7 +52,8 @@ export class SubscribeOperation {
     // the caller has.
     const replays = call.rules.subscribe === 'replay';
     const fresh = lastEventId === undefined;
-    const stored = await this.finder.find(call, id, fresh ? {} : { historyLength: 0, artifacts: false });
+    const isWhole = fresh && call.rules.artifacts === 'read';
+    const stored = await this.finder.find(call, id, isWhole ? {} : { historyLength: 0, artifacts: false });
     const { sequence: head, task } = stored;
     const terminal = isTerminal(task.status?.state ?? TaskState.TASK_STATE_UNSPECIFIED);
     const cursor = replays ? 0 : cursorOf(head, lastEventId);
@@ -73,7 +74,7 @@ export class SubscribeOperation {
     const watch = await this.relay.watch(key, cursor, head, signal);
     // The subscription came after the snapshot: events between them are only in the log.
     watch.refresh();
-    yield* this.finder.follow(call, id, watch);
+    yield* this.finder.follow(call, id, watch, call.rules.streamEnds);
   }
 }
 
