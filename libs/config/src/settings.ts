@@ -705,13 +705,13 @@ const everyProcess = group('Every process', {
   masterKeyFile: optional(
     path,
     'File with that key on its first line, if BATON_MASTER_KEY is not set. Further lines are earlier keys ' +
-      '(docs/operating/security.md).',
+      '(docs/operating/secrets.md#the-master-key).',
     { env: 'BATON_MASTER_KEY_FILE' },
   ),
   masterKeyCommand: optional(
     text,
     'Command of the shell that prints the same, if neither is set. It runs once in each process ' +
-      '(docs/operating/security.md).',
+      '(docs/operating/secrets.md#the-master-key).',
     { env: 'BATON_MASTER_KEY_COMMAND', secret: true },
   ),
   previousMasterKeys: setting(
