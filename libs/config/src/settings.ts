@@ -521,7 +521,7 @@ const worker = group('Worker', {
     recordMode,
     'none',
     'Which calls of models Baton records for agents whose settings have no `record`: `none`, `failed` or `all` ' +
-      '(docs/agents/llm.md#what-a-model-was-sent-and-said). `npm start` sets `failed`.',
+      '(docs/agents/model-calls.md#what-a-model-was-sent-and-said). `npm start` sets `failed`.',
   ),
   recordRetentionDays: setting(
     days,
