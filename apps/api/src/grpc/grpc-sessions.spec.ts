@@ -12,7 +12,7 @@ import { GrpcSessions } from './grpc-sessions.js';
 const PATH = '/lf.a2a.v1.A2AService/GetTask';
 /** Maximum number of calls that a peer may have open. */
 const MAX_CALLS = 50;
-const [HEADERS, RESET, CANCEL, UNKNOWN] = [1, 3, 8, 250];
+const [HEADERS, RESET, WINDOW_UPDATE, CANCEL] = [1, 3, 8, 8];
 /** A frame GOAWAY with ENHANCE_YOUR_CALM, as hexadecimal digits. */
 const GOAWAY = /000008070000000000[\da-f]{8}0000000b/;
 const END_HEADERS = 4;
@@ -82,9 +82,9 @@ describe('a session of gRPC', () => {
 
   it('is closed if its peer sends frames without a call', async () => {
     const peer = await RawSocket.open(url);
-    const frames = Buffer.concat(Array.from({ length: 1_000 }, () => frame(UNKNOWN, Buffer.alloc(0))));
-    const flood = (): void => {
-      if (!peer.socket.destroyed) peer.socket.write(frames, flood);
+    const frames = Buffer.concat(Array.from({ length: 1_000 }, () => frame(WINDOW_UPDATE, uint32(1))));
+    const flood = (error?: Error | null): void => {
+      if (!error) peer.socket.write(frames, flood);
     };
     peer.send(HELLO);
     flood();

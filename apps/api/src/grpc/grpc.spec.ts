@@ -427,7 +427,17 @@ describe('an extended card', () => {
     },
   );
 
-  it.each(['user@evil.example', 'evil.example:80:80', '999.999.999.999', 'x'.repeat(64)])(
+  it('names no host with a user before it: the default, or from Node 22 on there is no answer', async () => {
+    useCards(api);
+    const caller = new GrpcCaller(api.grpcAddress, { 'grpc.default_authority': 'user@evil.example' });
+    const { json, end } = await caller.ask('GetExtendedAgentCard', {}, ECHO);
+    caller.close();
+    if (end.status === 'OK') expect(JSON.stringify(json)).toContain(api.url);
+    else expect(end.status).toBe('INTERNAL');
+    expect(JSON.stringify(json ?? null)).not.toContain('evil');
+  });
+
+  it.each(['evil.example:80:80', '999.999.999.999', 'x'.repeat(64)])(
     'names the default for %j, which is none',
     async (host) => {
       useCards(api);

@@ -19,7 +19,10 @@ const LINGER_MS = 2_000;
 /** Errors by the parser's code. Any other code is a malformed request. */
 const REFUSALS: Record<string, [status: number, message: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive: send it again, in one go'],
-  HPE_HEADER_OVERFLOW: [431, 'the headers are larger than 16 KiB: send fewer or shorter ones'],
+  HPE_HEADER_OVERFLOW: [
+    431,
+    `the headers are larger than 16 KiB, or more than ${String(MAX_HEADERS)}: send fewer or shorter ones`,
+  ],
 };
 const MALFORMED: [number, string] = [400, 'this is not a well-formed HTTP/1.1 request'];
 const TOO_MANY_HEADERS = [

@@ -167,9 +167,9 @@ describe('the bounds', () => {
     const CHUNK = BODY.subarray(0, MIB);
     let sent = 0;
     await timeOpen(headOf('/', '', '', LENGTH), (socket) => {
-      const send = (): void => {
+      const send = (error?: Error | null): void => {
         sent = socket.bytesWritten;
-        if (!socket.destroyed && sent < 2_000 * MIB) socket.write(CHUNK, send);
+        if (!error && sent < 2_000 * MIB) socket.write(CHUNK, send);
       };
       send();
     });
@@ -181,9 +181,9 @@ describe('the bounds', () => {
     const CHUNKS = '1\r\nx\r\n'.repeat(1_000);
     let sent = 0;
     await timeOpen(chunkedHead('/', ''), (socket) => {
-      const send = (): void => {
+      const send = (error?: Error | null): void => {
         sent = socket.bytesWritten;
-        if (!socket.destroyed && sent < 200 * MIB) socket.write(CHUNKS, send);
+        if (!error && sent < 200 * MIB) socket.write(CHUNKS, send);
       };
       send();
     });
