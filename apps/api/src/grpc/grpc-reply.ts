@@ -93,7 +93,9 @@ export class GrpcReply implements CallReply {
   /** The same for a call whose message is not complete: the caller is told to send no more, and what has arrived is freed. */
   failUnread(failure: ProtocolError): void {
     this.fail(failure);
-    this.stream?.close(constants.NGHTTP2_NO_ERROR);
+    const { stream } = this;
+    // Some releases of Node (22.23, 26.10) drop the answer if the stream is closed in the same turn.
+    setImmediate(() => stream?.close(constants.NGHTTP2_NO_ERROR));
   }
 
   /** The call is over: everything was sent, its deadline has passed, or the caller has left. */

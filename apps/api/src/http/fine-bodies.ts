@@ -30,7 +30,7 @@ export class FineBodies {
   }
 
   private awaitTurn(): void {
-    setTimeout(this.onTurn, this.paidAt - performance.now());
+    setTimeout(this.onTurn, Math.max(0, this.paidAt - performance.now()));
   }
 
   private readonly onTurn = (): void => {
