@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
@@ -159,7 +160,7 @@ describeConsole('agents in the console', () => {
     await page.getByText('The agent would be created. Nothing was written.').waitFor();
   });
 
-  it('are checked against the tools of their MCP servers before they are saved', async () => {
+  nightlyIt('are checked against the tools of their MCP servers before they are saved', async () => {
     // The check that finds a fault.
     baton.expectFaults(/400/);
     const page = await baton.open({ token: tenant.token, path: '/agents/new' });
@@ -217,7 +218,7 @@ describeConsole('agents in the console', () => {
     expect(await stored()).toMatchObject({ version: 4, definition: { description: 'First words' } });
   });
 
-  it('show the version that gets a share of new tasks, and promote it', async () => {
+  nightlyIt('show the version that gets a share of new tasks, and promote it', async () => {
     const next = { share: 20, version: 1 };
     await asTenant('/mine/next', { method: 'PUT', body: JSON.stringify(next) });
     const page = await baton.open({ token: tenant.token, path: '/agents/mine' });

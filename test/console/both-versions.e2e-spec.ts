@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { ConsoleStack, describeConsole } from '../support/console.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
@@ -97,7 +98,7 @@ describeConsole('a prompt that is being written in the console', () => {
     expect(await page.getByText('is being tried').count()).toBe(0);
   });
 
-  it('does not end what a colleague has given to callers meanwhile', async () => {
+  nightlyIt('does not end what a colleague has given to callers meanwhile', async () => {
     const page = await edit('shared', 'Be very brief today.');
     await runBoth(page);
     await page.getByRole('table', { name: 'Comparison' }).waitFor();
@@ -116,7 +117,7 @@ describeConsole('a prompt that is being written in the console', () => {
     expect(await nextOf('shared')).toEqual(next);
   });
 
-  it('does not end the try of a colleague, nor what the tried version has got since', async () => {
+  nightlyIt('does not end the try of a colleague, nor what the tried version has got since', async () => {
     const page = await edit('given', 'Be very brief today.');
     await runBoth(page);
     await page.getByRole('table', { name: 'Comparison' }).waitFor();

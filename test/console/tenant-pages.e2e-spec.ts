@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { randomBytes } from 'node:crypto';
 import { ConsoleStack, describeConsole } from '../support/console.js';
+import { nightlyIt } from '../support/nightly.js';
 import { TestBrowser, TestOAuthServer } from '../support/oauth-server.js';
 import type { TestTenant } from '../support/stack.js';
 
@@ -31,7 +32,7 @@ describeConsole('the pages of a tenant', () => {
   const dialog = (page: Page) => page.getByRole('dialog');
   const row = (page: Page, text: string) => page.getByRole('row').filter({ hasText: text });
 
-  it('fit a window of half the width, as at a zoom of 200 %', async () => {
+  nightlyIt('fit a window of half the width, as at a zoom of 200 %', async () => {
     const page = await open('/tasks', 'Tasks');
     await page.setViewportSize({ width: 640, height: 800 });
     const paths = [
@@ -100,7 +101,7 @@ describeConsole('the pages of a tenant', () => {
     await page.getByRole('heading', { name: 'No secrets yet' }).waitFor();
   });
 
-  it('say which field is wrong', async () => {
+  nightlyIt('say which field is wrong', async () => {
     baton.expectFaults(/400/);
     const page = await open('/secrets', 'Secrets');
     await page.getByRole('button', { name: 'Set secret' }).click();
@@ -182,7 +183,7 @@ describeConsole('the pages of a tenant', () => {
     expect((await whoami(next!)).status).toBe(401);
   });
 
-  it('create tokens that expire and have a rate, and ask before their secret is gone', async () => {
+  nightlyIt('create tokens that expire and have a rate, and ask before their secret is gone', async () => {
     const page = await open('/tokens', 'Tokens');
     await page.getByRole('button', { name: 'Create token' }).click();
     await dialog(page).getByLabel('Name').fill('for a week');

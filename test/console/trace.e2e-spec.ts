@@ -6,6 +6,7 @@ import { ConsoleStack, describeConsole } from '../support/console.js';
 import { startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { heldTool, textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
@@ -252,7 +253,7 @@ describeConsole('the trace of a task', () => {
     }
   });
 
-  it('has thousands of spans and events, of which few are in the page', async () => {
+  nightlyIt('has thousands of spans and events, of which few are in the page', async () => {
     const caller = new RawCaller(baton.stack.url(0), tenant.token);
     const { message } = sendParams('a lot ');
     const { result } = await caller.call('SendMessage', {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -102,24 +103,27 @@ describe('the label next of an agent', () => {
     expect(refused.error?.message).toContain('agents:write');
   });
 
-  it('stays with a task that was accepted with it, also if its worker dies and next is withdrawn: if the agent pins its tasks', async () => {
-    const accepted: string[] = [];
-    for (const versions of ['pinned', 'latest']) {
-      await write(versions, definition('stable', versions));
-      await setNext(versions, { share: 100, agent: definition('next', versions) });
-    }
-    await stack.killWorkers();
-    for (const slug of ['pinned', 'latest']) {
-      accepted.push(await begin(slug));
-      await stack.baton('agents', 'withdraw', slug, ...door());
-    }
-    await stack.addWorker();
-    expect(await Promise.all(accepted.map(async (id) => saidIn(await ended(id))))).toEqual([
-      'next',
-      'stable',
-    ]);
-    expect(saidIn(await send('pinned', 'Who?'))).toBe('stable');
-  });
+  nightlyIt(
+    'stays with a task that was accepted with it, also if its worker dies and next is withdrawn: if the agent pins its tasks',
+    async () => {
+      const accepted: string[] = [];
+      for (const versions of ['pinned', 'latest']) {
+        await write(versions, definition('stable', versions));
+        await setNext(versions, { share: 100, agent: definition('next', versions) });
+      }
+      await stack.killWorkers();
+      for (const slug of ['pinned', 'latest']) {
+        accepted.push(await begin(slug));
+        await stack.baton('agents', 'withdraw', slug, ...door());
+      }
+      await stack.addWorker();
+      expect(await Promise.all(accepted.map(async (id) => saidIn(await ended(id))))).toEqual([
+        'next',
+        'stable',
+      ]);
+      expect(saidIn(await send('pinned', 'Who?'))).toBe('stable');
+    },
+  );
 
   it('ends by itself, once, when the runs of that version fail', async () => {
     broken = 'next';

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { sandboxProblem } from '@baton/sandbox';
 import { DRIVERS } from '../support/index.js';
 import { LocalRun, temporaryHome } from '../support/local-run.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -153,7 +154,7 @@ describe('an agent with a process per tenant', () => {
     expect(again.files.sort()).toEqual(['again', 'of-the-first']);
   });
 
-  it('ends the process that is idle longest if another tenant needs one', async () => {
+  nightlyIt('ends the process that is idle longest if another tenant needs one', async () => {
     const second = await send(1, 'later');
     const third = await send(2, 'of the third');
     expect(third.heard).toEqual(['of the third']);
@@ -162,7 +163,7 @@ describe('an agent with a process per tenant', () => {
     expect((await send(0, 'new')).heard).toEqual(['new']);
   });
 
-  it('lets a tenant wait only for the turns that others have begun', async () => {
+  nightlyIt('lets a tenant wait only for the turns that others have begun', async () => {
     const gate = join(folder, 'gate');
     const busy = [send(0, `until ${gate}`), send(1, `until ${gate}`)];
     for (const tenant of [0, 1]) while (!(await send(tenant, 'look')).heard.includes(`until ${gate}`));

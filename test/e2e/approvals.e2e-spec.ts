@@ -5,6 +5,7 @@ import { PATIENT, type TestMcpServer, startMcpServer } from '../support/mcp-serv
 import { heldTool, textTool } from '../support/mcp-server/script.js';
 import { McpCaller, textsOf } from '../support/mcp-client/mcp-caller.js';
 import { type ModelRequest, ModelProvider, type Reply } from '../support/model-provider/model-provider.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
@@ -189,29 +190,32 @@ describe('approvals of agents further down', () => {
     expect(modelsRead()).not.toMatch(/approval|input-required/);
   });
 
-  it('wait for a person once: where agents have passed them on, or where they were asked', async () => {
-    const ops = [
-      { op: 'call', name: 'sign', agent: 'clerk', message: 'sign page 3' },
-      { op: 'ask', name: 'more', question: 'What now?' },
-    ];
-    const passed = (await send('lead', 'sign page 3')).id as string;
-    const asking = (await send('stepper', JSON.stringify({ ops }))).id as string;
-    const [child] = (await requestOf(asking)).child_ids as string[];
-    const headers = { authorization: `Bearer ${token}` };
-    const found = await fetch(`${stack.apis[0]!.url}/v1/tasks?answerable=true`, { headers });
-    const { tasks } = (await found.json()) as { tasks: any[] };
-    const wanted = tasks.filter(({ task_id: id }) => [passed, asking, child].includes(id as string));
-    expect(wanted).toMatchObject([
-      { task_id: passed, approvals: [{ agents: ['lead', 'clerk'] }] },
-      { task_id: child, approvals: [{ tool: 'desk_sign' }], ancestors: [{ task_id: asking }] },
-      { task_id: asking, question: [{ text: 'What now?' }] },
-    ]);
-    // Of the tasks that were passed on, the child itself is not there.
-    const below = (await requestOf(passed)).child_ids as string[];
-    expect(tasks.map(({ task_id: id }) => id as string)).not.toContain(below[0]);
-  });
+  nightlyIt(
+    'wait for a person once: where agents have passed them on, or where they were asked',
+    async () => {
+      const ops = [
+        { op: 'call', name: 'sign', agent: 'clerk', message: 'sign page 3' },
+        { op: 'ask', name: 'more', question: 'What now?' },
+      ];
+      const passed = (await send('lead', 'sign page 3')).id as string;
+      const asking = (await send('stepper', JSON.stringify({ ops }))).id as string;
+      const [child] = (await requestOf(asking)).child_ids as string[];
+      const headers = { authorization: `Bearer ${token}` };
+      const found = await fetch(`${stack.apis[0]!.url}/v1/tasks?answerable=true`, { headers });
+      const { tasks } = (await found.json()) as { tasks: any[] };
+      const wanted = tasks.filter(({ task_id: id }) => [passed, asking, child].includes(id as string));
+      expect(wanted).toMatchObject([
+        { task_id: passed, approvals: [{ agents: ['lead', 'clerk'] }] },
+        { task_id: child, approvals: [{ tool: 'desk_sign' }], ancestors: [{ task_id: asking }] },
+        { task_id: asking, question: [{ text: 'What now?' }] },
+      ]);
+      // Of the tasks that were passed on, the child itself is not there.
+      const below = (await requestOf(passed)).child_ids as string[];
+      expect(tasks.map(({ task_id: id }) => id as string)).not.toContain(below[0]);
+    },
+  );
 
-  it('are made once, however often workers are killed after the answer', async () => {
+  nightlyIt('are made once, however often workers are killed after the answer', async () => {
     asks.lead = ['payer'];
     const pay = heldTool('pay', 'paid');
     server.tools = [pay];
@@ -231,7 +235,7 @@ describe('approvals of agents further down', () => {
     expect(server.calls).toHaveLength(1);
   });
 
-  it('go up through every agent in between, the index included', async () => {
+  nightlyIt('go up through every agent in between, the index included', async () => {
     const task = await send('index', 'sign page 3');
     expect(asked(task)).toMatchObject([
       { callId: 'call-1-1/call-1-1/call-1-1/call-1-1', agents: ['index', 'chief', 'lead', 'clerk'] },
@@ -246,7 +250,7 @@ describe('approvals of agents further down', () => {
     expect(server.calls).toHaveLength(1);
   });
 
-  it('of children at the same time are asked together, and each gets its own answer', async () => {
+  nightlyIt('of children at the same time are asked together, and each gets its own answer', async () => {
     asks.lead = ['clerk', 'payer'];
     const task = await send('chief', 'sign and pay');
     const [sign, pay] = ['call-1-1/call-1-1/call-1-1', 'call-1-1/call-1-2/call-1-1'];
@@ -301,7 +305,7 @@ describe('approvals of agents further down', () => {
     expect(server.calls).toHaveLength(1);
   });
 
-  it('may be answered on the task that asks, by whoever may send to it', async () => {
+  nightlyIt('may be answered on the task that asks, by whoever may send to it', async () => {
     const { id } = await send('lead', 'sign page 3');
     const [child] = await childrenOf(id as string);
     expect((await send('clerk', 'yes', child.task.id as string)).status.state).toBe(COMPLETED);

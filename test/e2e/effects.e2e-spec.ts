@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Bank } from '../support/bank.js';
 import { DRIVERS } from '../support/index.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { nightlyDescribe } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
@@ -124,7 +125,7 @@ describe('a payment whose worker was killed after it was made, and before its an
   });
 });
 
-describe('many payments while workers are killed', () => {
+nightlyDescribe('many payments while workers are killed', () => {
   it('have exactly one effect where keys or verify protect them, and a recorded decision everywhere else', async () => {
     const payments = (task: number): Payment[] =>
       (['repeat', 'verify', 'repeat', 'verify', 'repeat', 'verify'] as const).map((how, i) => ({

@@ -6,7 +6,7 @@ import { Client } from 'pg';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { Hold } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
-import { driversOf } from '../support/nightly.js';
+import { driversOf, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import { LOG } from '../support/log-sql.js';
@@ -88,28 +88,31 @@ describe.each(driversOf('redis'))('tenants on %s', (driver) => {
     }
   }
 
-  it('a single task begins when the next slots are free, however many tasks of another tenant wait', async () => {
-    const [flooding, single] = [await stack.createTenant(), await stack.createTenant()];
-    const flood = callersOf(flooding);
-    const ids = await accept(flood, 120, { echo: { delayMs: 300 } });
-    for (const caller of callersOf(single)) {
-      const { result } = await caller.call('SendMessage', sendParams('me too'));
-      expect(result!.task.status.state).toBe('TASK_STATE_COMPLETED');
-      // The order of events: how many of the others' runs began after it was accepted and before it began itself.
-      const [order] = await rows<{ before: number; waiting: number }>(
-        `SELECT count(*) FILTER (WHERE o.created_at > mine.accepted AND o.created_at < mine.begun)::int AS before,
+  nightlyIt(
+    'a single task begins when the next slots are free, however many tasks of another tenant wait',
+    async () => {
+      const [flooding, single] = [await stack.createTenant(), await stack.createTenant()];
+      const flood = callersOf(flooding);
+      const ids = await accept(flood, 120, { echo: { delayMs: 300 } });
+      for (const caller of callersOf(single)) {
+        const { result } = await caller.call('SendMessage', sendParams('me too'));
+        expect(result!.task.status.state).toBe('TASK_STATE_COMPLETED');
+        // The order of events: how many of the others' runs began after it was accepted and before it began itself.
+        const [order] = await rows<{ before: number; waiting: number }>(
+          `SELECT count(*) FILTER (WHERE o.created_at > mine.accepted AND o.created_at < mine.begun)::int AS before,
            (SELECT count(*)::int FROM runs WHERE state = 'queued' AND enqueued_at IS NULL) AS waiting
          FROM ${LOG} o, (
            SELECT (SELECT created_at FROM tasks WHERE id = $1) AS accepted, created_at AS begun
            FROM ${LOG} e WHERE task_id = $1 AND sequence = 2) mine
          WHERE o.sequence = 2`,
-        [result!.task.id],
-      );
-      expect(order!.waiting).toBeGreaterThan(20);
-      expect(order!.before).toBeLessThanOrEqual(CAPACITY);
-    }
-    expect(await ends(flood, ids)).toEqual(new Set(['TASK_STATE_COMPLETED']));
-  });
+          [result!.task.id],
+        );
+        expect(order!.waiting).toBeGreaterThan(20);
+        expect(order!.before).toBeLessThanOrEqual(CAPACITY);
+      }
+      expect(await ends(flood, ids)).toEqual(new Set(['TASK_STATE_COMPLETED']));
+    },
+  );
 
   it('a tenant with nothing running begins at once, however many long tasks of another run and wait', async () => {
     const [flooding, single] = [await stack.createTenant(), await stack.createTenant()];
@@ -227,7 +230,7 @@ describe.each(driversOf('redis'))('tenants on %s', (driver) => {
     });
   }
 
-  it('every task ends though a worker is killed and what is on the queue is lost', async () => {
+  nightlyIt('every task ends though a worker is killed and what is on the queue is lost', async () => {
     const [one, other] = [await stack.createTenant(), await stack.createTenant()];
     await stack.baton('tenants', 'limits', other.slug, '--runs-at-once', '2');
     const floods = [callersOf(one), callersOf(other)];

@@ -5,6 +5,7 @@ import { Bank } from '../support/bank.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { DRIVERS } from '../support/index.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { nightlyDescribe } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import { exchange } from '../support/wire.js';
@@ -220,7 +221,7 @@ it('asks a person before a call that needs approval', async () => {
   expect(bank.countOf('/plain/asked')).toBe(1);
 });
 
-describe('a worker that is killed during a call', () => {
+nightlyDescribe('a worker that is killed during a call', () => {
   const begin = async (tool: string, path: string): Promise<string> => {
     bank.held.add(path);
     provider.reply({ calls: [{ name: tool, input: { amount: 9 } }] }, { text: 'Paid.' });

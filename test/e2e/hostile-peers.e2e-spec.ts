@@ -3,6 +3,7 @@ import { createServer, connect, type AddressInfo, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import { gaugeBecomes, readGauge } from '../support/gauges.js';
 import { DRIVERS } from '../support/index.js';
+import { nightlyDescribe, nightlyIt } from '../support/nightly.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
 import { httpPost, RawSocket } from '../support/raw-socket.js';
 import { Stack } from '../support/stack.js';
@@ -52,7 +53,7 @@ async function whenItHasEnded(id: string): Promise<string> {
   return (await caller.call('GetTask', { id })).result!.status.state as string;
 }
 
-describe('a reader that stops reading', () => {
+nightlyDescribe('a reader that stops reading', () => {
   const READERS = Number(process.env.E2E_STALLED ?? 20);
   const CHUNKS = 1_000;
   const LAST = CHUNKS + 3;
@@ -145,7 +146,7 @@ describe('a caller that vanishes', () => {
     },
   );
 
-  it('behind a line that swallows everything is given up in time', async () => {
+  nightlyIt('behind a line that swallows everything is given up in time', async () => {
     const upstream: Socket[] = [];
     const proxy = createServer((client) => {
       const server = connect(Number(new URL(url).port), '127.0.0.1');

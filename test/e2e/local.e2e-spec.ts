@@ -14,6 +14,7 @@ import {
   startOnIpv6,
   temporaryHome,
 } from '../support/local-run.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 
 interface Demo {
@@ -27,11 +28,13 @@ const has = (command: string): boolean =>
   (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, command)));
 
 const linuxIt = process.platform === 'linux' ? it : it.skip;
+const nightlyLinuxIt = process.platform === 'linux' ? nightlyIt : it.skip;
 
 const BATON = join(__dirname, '../../bin/baton.cjs');
 
 /** Network namespaces need root. */
-const ipv6It = has('unshare') && has('nsenter') && has('ip') && process.getuid?.() === 0 ? it : it.skip;
+const ipv6It =
+  has('unshare') && has('nsenter') && has('ip') && process.getuid?.() === 0 ? nightlyIt : it.skip;
 
 describe('npm start', () => {
   const home = temporaryHome();
@@ -211,7 +214,7 @@ describe('npm start', () => {
     }
   });
 
-  linuxIt('leaves nothing running when it is killed itself, and starts again', async () => {
+  nightlyLinuxIt('leaves nothing running when it is killed itself, and starts again', async () => {
     const processes = childrenOf(first.pid);
     expect(processes.length).toBeGreaterThanOrEqual(3);
     first.signal('SIGKILL');
@@ -386,7 +389,7 @@ describe('npm start says in one sentence what is wrong, and leaves nothing runni
     expect(output.trim().split('\n')).toHaveLength(1);
   });
 
-  it('and when it is interrupted while it starts', async () => {
+  nightlyIt('and when it is interrupted while it starts', async () => {
     const run = new LocalRun({ BATON_HOME: home.path, PORT: '0' });
     const isUp = (): boolean => existsSync(join(home.path, 'postgres', 'process.json'));
     expect(await waitUntil(isUp, 4 * 60_000, 5)).toBe(true);

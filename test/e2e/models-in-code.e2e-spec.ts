@@ -6,6 +6,7 @@ import { DRIVERS } from '../support/index.js';
 import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 import { exchange } from '../support/wire.js';
@@ -182,31 +183,34 @@ describe('models in code', () => {
     expect(await say('three')).toEqual(['one two three', { version: 3, said: 4 }]);
   });
 
-  it('use tools of MCP servers: a person approves, a kill of the worker repeats nothing, and the trace has the call', async () => {
-    provider.reply({ calls: [{ name: 'desk_look', input: { at: 'it' } }] }, { text: 'I saw it.' });
-    const mcp = [{ ...PATIENT, name: 'desk', url: server.url, approval: ['look'] }];
-    const { task } = (await ask('desk', tenant, { mcp, model: settings })).result!;
-    const { id } = task;
-    const [, asked] = task.status.message.parts;
-    expect(asked.data.approval).toMatchObject({ tool: 'desk_look', server: 'desk', input: { at: 'it' } });
-    const answer = (token: string) =>
-      new RawCaller(stack.url(0, 'writer'), token).call('SendMessage', sendParams('yes', { taskId: id }));
-    const caller = await stack.createToken(tenant.slug, 'agents:call', 'tasks:read', 'tasks:write');
-    expect(JSON.stringify(await answer(caller))).toContain('tasks:approve');
-    expect(server.calls).toHaveLength(0);
-    await stack.killWorkers();
-    await stack.addWorker();
-    const { task: ended } = (await answer(tenant.token)).result!;
-    expect(saidIn(ended)).toBe('I saw it.');
-    expect(provider.requests).toHaveLength(2);
-    expect(JSON.stringify(provider.requests[1]!.body)).toContain('a tool says so');
-    expect(server.calls).toMatchObject([{ tool: 'look', input: { at: 'it' }, key: expect.any(String) }]);
-    const { spans } = await rest('GET', `/v1/tasks/${id}/trace`);
-    const made = spans.filter(({ kind, name }: any) => kind === 'tool' && name === 'desk_look');
-    expect(made).toMatchObject([{ state: 'succeeded' }]);
-    const detail = await rest('GET', `/v1/tasks/${id}/trace/${made[0].entry}`);
-    expect(detail.tool).toMatchObject({ tool: 'desk_look', input: { at: 'it' }, ok: true });
-  });
+  nightlyIt(
+    'use tools of MCP servers: a person approves, a kill of the worker repeats nothing, and the trace has the call',
+    async () => {
+      provider.reply({ calls: [{ name: 'desk_look', input: { at: 'it' } }] }, { text: 'I saw it.' });
+      const mcp = [{ ...PATIENT, name: 'desk', url: server.url, approval: ['look'] }];
+      const { task } = (await ask('desk', tenant, { mcp, model: settings })).result!;
+      const { id } = task;
+      const [, asked] = task.status.message.parts;
+      expect(asked.data.approval).toMatchObject({ tool: 'desk_look', server: 'desk', input: { at: 'it' } });
+      const answer = (token: string) =>
+        new RawCaller(stack.url(0, 'writer'), token).call('SendMessage', sendParams('yes', { taskId: id }));
+      const caller = await stack.createToken(tenant.slug, 'agents:call', 'tasks:read', 'tasks:write');
+      expect(JSON.stringify(await answer(caller))).toContain('tasks:approve');
+      expect(server.calls).toHaveLength(0);
+      await stack.killWorkers();
+      await stack.addWorker();
+      const { task: ended } = (await answer(tenant.token)).result!;
+      expect(saidIn(ended)).toBe('I saw it.');
+      expect(provider.requests).toHaveLength(2);
+      expect(JSON.stringify(provider.requests[1]!.body)).toContain('a tool says so');
+      expect(server.calls).toMatchObject([{ tool: 'look', input: { at: 'it' }, key: expect.any(String) }]);
+      const { spans } = await rest('GET', `/v1/tasks/${id}/trace`);
+      const made = spans.filter(({ kind, name }: any) => kind === 'tool' && name === 'desk_look');
+      expect(made).toMatchObject([{ state: 'succeeded' }]);
+      const detail = await rest('GET', `/v1/tasks/${id}/trace/${made[0].entry}`);
+      expect(detail.tool).toMatchObject({ tool: 'desk_look', input: { at: 'it' }, ok: true });
+    },
+  );
 
   it('say to the code that a limit of the tenant forbids the call, or that the tenant has no key', async () => {
     const poor = await tenantWithKey();

@@ -5,7 +5,7 @@ import { TcpProxy } from '../chaos/tcp-proxy.js';
 import type { BatonProcess } from '../support/baton-process.js';
 import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
-import { driversOf } from '../support/nightly.js';
+import { driversOf, nightlyIt } from '../support/nightly.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type PrivatePostgres, startPrivatePostgres } from '../support/postgres.js';
 import { type Frame, RawCaller, sendParams } from '../support/raw-caller.js';
@@ -141,24 +141,27 @@ describe.each(driversOf('redis'))('on %s', (driver) => {
 
   // Postgres alone decides this: once is enough.
   if (driver === DRIVERS[0]) {
-    it('leaves a worker its runs while an agent keeps its event loop busy: their leases are extended', async () => {
-      const { echoes, done } = await followMany(8);
-      const computing = new Follower('busy', 'compute', () => undefined);
-      const leases = async (): Promise<Date[]> => {
-        const text = `SELECT lease_expires_at AS at FROM runs WHERE state = 'running' ORDER BY id`;
-        return (await select<{ at: Date }>(text)).map(({ at }) => at);
-      };
-      while ((await leases()).length < 9 || computing.frames.length < 3) await delay(50);
-      // The event loop stands still from here on.
-      for (let beats = 0; beats < 3; beats++) {
-        const before = await leases();
-        while (!(await leases()).every((end, i) => end > before[i]!)) await delay(50);
-      }
-      await Promise.all([done(), computing.done]);
-      expect(textsOf(computing.frames)).toEqual(['before ', 'after']);
-      expectWhole(echoes);
-      expect(await attempts([...echoes, computing])).toEqual([1]);
-    });
+    nightlyIt(
+      'leaves a worker its runs while an agent keeps its event loop busy: their leases are extended',
+      async () => {
+        const { echoes, done } = await followMany(8);
+        const computing = new Follower('busy', 'compute', () => undefined);
+        const leases = async (): Promise<Date[]> => {
+          const text = `SELECT lease_expires_at AS at FROM runs WHERE state = 'running' ORDER BY id`;
+          return (await select<{ at: Date }>(text)).map(({ at }) => at);
+        };
+        while ((await leases()).length < 9 || computing.frames.length < 3) await delay(50);
+        // The event loop stands still from here on.
+        for (let beats = 0; beats < 3; beats++) {
+          const before = await leases();
+          while (!(await leases()).every((end, i) => end > before[i]!)) await delay(50);
+        }
+        await Promise.all([done(), computing.done]);
+        expect(textsOf(computing.frames)).toEqual(['before ', 'after']);
+        expectWhole(echoes);
+        expect(await attempts([...echoes, computing])).toEqual([1]);
+      },
+    );
 
     it('refuses the late words of a worker that was stopped for longer than a lease', async () => {
       const { echoes, until, done } = await followMany(8);
@@ -178,7 +181,7 @@ describe.each(driversOf('redis'))('on %s', (driver) => {
       while (!worker.log().includes('lease-lost')) await delay(50);
     });
 
-    it('gives up a worker whose event loop stands still for too long', async () => {
+    nightlyIt('gives up a worker whose event loop stands still for too long', async () => {
       const { echoes, until, done } = await followMany(8);
       const { worker, tasks } = await busiest();
       worker.signal('SIGUSR2');
@@ -194,7 +197,7 @@ describe.each(driversOf('redis'))('on %s', (driver) => {
       await stack.addWorker();
     });
 
-    it('takes its runs from a worker that alone is cut off from Postgres', async () => {
+    nightlyIt('takes its runs from a worker that alone is cut off from Postgres', async () => {
       const proxy = await TcpProxy.start(Number(new URL(stack.database.url).port));
       const worker = await stack.addWorker({ DATABASE_URL: proxy.through(stack.database.url) });
       const batches: Awaited<ReturnType<typeof followMany>>[] = [];
@@ -256,7 +259,7 @@ describe('with a Postgres of its own', () => {
     expect(await attempts(echoes)).toEqual([1]);
   });
 
-  it('ends a worker that is told to stop while Postgres is away for good', async () => {
+  nightlyIt('ends a worker that is told to stop while Postgres is away for good', async () => {
     const { echoes, done } = await followMany(8);
     const { worker } = await busiest();
     await postgres.stop();

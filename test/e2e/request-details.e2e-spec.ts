@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { GrpcCaller, V0_3_SERVICE } from '../support/api/grpc-caller.js';
 import { DRIVERS } from '../support/index.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { nightlyIt } from '../support/nightly.js';
 import { Stack } from '../support/stack.js';
 import { freshId } from '../support/wire.js';
 
@@ -214,7 +215,7 @@ describe('what a request says beside its message', () => {
     );
   });
 
-  it('reaches the next attempt on another worker, in the first turn and in a later one', async () => {
+  nightlyIt('reaches the next attempt on another worker, in the first turn and in a later one', async () => {
     const send = SENDERS['1.0 over JSON-RPC']!;
     /** The worker dies while the agent works, and another one tries again. */
     const sendWithCrash = async (sent: Sent) => {

@@ -1,5 +1,6 @@
 import { Client } from 'pg';
 import { randomUUID } from 'node:crypto';
+import { nightlyIt } from '../support/nightly.js';
 import { type Frame, RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -216,7 +217,7 @@ describe('retention', () => {
     expect(end?.error?.message).toContain('was deleted after');
   });
 
-  it('is gone on with by another worker when one is killed in the middle of a log', async () => {
+  nightlyIt('is gone on with by another worker when one is killed in the middle of a log', async () => {
     const id = await longTask(100_000);
     await keepFor(SHORT);
     const progress = async () => {

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { driversOf } from '../support/nightly.js';
+import { driversOf, nightlyIt } from '../support/nightly.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { PATIENT, TestMcpServer } from '../support/mcp-server/mcp-server.js';
 import { type ModernMcpServer, startModernServer } from '../support/mcp-server/modern-server.js';
@@ -203,64 +203,70 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
       await Promise.all([his, other].map(({ id }) => reached(bob, id, 'TASK_STATE_COMPLETED')));
     });
 
-    it('a call that is refused in the middle of a task is made after the sign-in, without a question', async () => {
-      const caller = await agentWith(`middle-${driver}`, server, perCaller);
-      const first = (await send(caller)) as Waiting;
-      provider.reply({ text: 'Signed in.' });
-      await new TestBrowser().signIn(linkOf(first));
-      await reached(caller, first.id, 'TASK_STATE_COMPLETED');
-      const calls = modern.calls.length;
-      onLook = () => {
-        server.expireAccess();
-        server.expireRefresh();
-        onLook = () => undefined;
-      };
-      const look = { calls: [{ name: 'crm_look', input: {} }] };
-      provider.reply(look, look);
-      const waiting = (await send(caller)) as Waiting;
-      provider.reply({ text: 'In London.' });
-      await new TestBrowser().signIn(linkOf(waiting));
-      await reached(caller, waiting.id, 'TASK_STATE_COMPLETED');
-      expect(modern.calls.length).toBe(calls + 2);
-    });
+    nightlyIt(
+      'a call that is refused in the middle of a task is made after the sign-in, without a question',
+      async () => {
+        const caller = await agentWith(`middle-${driver}`, server, perCaller);
+        const first = (await send(caller)) as Waiting;
+        provider.reply({ text: 'Signed in.' });
+        await new TestBrowser().signIn(linkOf(first));
+        await reached(caller, first.id, 'TASK_STATE_COMPLETED');
+        const calls = modern.calls.length;
+        onLook = () => {
+          server.expireAccess();
+          server.expireRefresh();
+          onLook = () => undefined;
+        };
+        const look = { calls: [{ name: 'crm_look', input: {} }] };
+        provider.reply(look, look);
+        const waiting = (await send(caller)) as Waiting;
+        provider.reply({ text: 'In London.' });
+        await new TestBrowser().signIn(linkOf(waiting));
+        await reached(caller, waiting.id, 'TASK_STATE_COMPLETED');
+        expect(modern.calls.length).toBe(calls + 2);
+      },
+    );
 
-    it('a call for which the sign-in has too few scopes is made after a wider one, and no server asks twice', async () => {
-      const caller = await agentWith(`wider-${driver}`, server, perCaller);
-      const first = (await send(caller)) as Waiting;
-      provider.reply({ text: 'Signed in.' });
-      await new TestBrowser().signIn(linkOf(first));
-      await reached(caller, first.id, 'TASK_STATE_COMPLETED');
-      expect(server.authorizations.at(-1)?.get('scope')).toBe('tools');
-      const calls = modern.calls.length;
-      let wanted = 'crm:read';
-      server.wants = (body) => (body.includes('"tools/call"') ? wanted : undefined);
-      const look = { calls: [{ name: 'crm_look', input: {} }] };
-      provider.reply(look);
-      const waiting = (await send(caller)) as Waiting;
-      expect(waiting.status.message.parts[0]!.text).toContain(
-        'your sign-in at 127.0.0.1:' + new URL(server.url).port + ' lacks the scope crm:read',
-      );
-      const link = linkOf(waiting);
-      await stack.killWorkers();
-      provider.reply({ text: 'In London.' });
-      await new TestBrowser().signIn(link);
-      await stack.addWorker();
-      await reached(caller, waiting.id, 'TASK_STATE_COMPLETED');
-      expect(server.authorizations.at(-1)?.get('scope')).toBe('tools crm:read');
-      expect(modern.calls.length).toBe(calls + 1);
-      // The authorization server does not grant it: the model reads why, and nobody is asked again.
-      wanted = 'crm:write';
-      server.grants = (scope) => scope.replace(' crm:write', '');
-      provider.reply(look);
-      const denied = (await send(caller)) as Waiting;
-      provider.reply({ text: 'I may not look.' });
-      await new TestBrowser().signIn(linkOf(denied));
-      await reached(caller, denied.id, 'TASK_STATE_COMPLETED');
-      expect(JSON.stringify(provider.requests.at(-1)?.body)).toContain(
-        'it wants the scope crm:write, for which the last sign-in has asked already',
-      );
-      expect(modern.calls.length).toBe(calls + 1);
-    });
+    nightlyIt(
+      'a call for which the sign-in has too few scopes is made after a wider one, and no server asks twice',
+      async () => {
+        const caller = await agentWith(`wider-${driver}`, server, perCaller);
+        const first = (await send(caller)) as Waiting;
+        provider.reply({ text: 'Signed in.' });
+        await new TestBrowser().signIn(linkOf(first));
+        await reached(caller, first.id, 'TASK_STATE_COMPLETED');
+        expect(server.authorizations.at(-1)?.get('scope')).toBe('tools');
+        const calls = modern.calls.length;
+        let wanted = 'crm:read';
+        server.wants = (body) => (body.includes('"tools/call"') ? wanted : undefined);
+        const look = { calls: [{ name: 'crm_look', input: {} }] };
+        provider.reply(look);
+        const waiting = (await send(caller)) as Waiting;
+        expect(waiting.status.message.parts[0]!.text).toContain(
+          'your sign-in at 127.0.0.1:' + new URL(server.url).port + ' lacks the scope crm:read',
+        );
+        const link = linkOf(waiting);
+        await stack.killWorkers();
+        provider.reply({ text: 'In London.' });
+        await new TestBrowser().signIn(link);
+        await stack.addWorker();
+        await reached(caller, waiting.id, 'TASK_STATE_COMPLETED');
+        expect(server.authorizations.at(-1)?.get('scope')).toBe('tools crm:read');
+        expect(modern.calls.length).toBe(calls + 1);
+        // The authorization server does not grant it: the model reads why, and nobody is asked again.
+        wanted = 'crm:write';
+        server.grants = (scope) => scope.replace(' crm:write', '');
+        provider.reply(look);
+        const denied = (await send(caller)) as Waiting;
+        provider.reply({ text: 'I may not look.' });
+        await new TestBrowser().signIn(linkOf(denied));
+        await reached(caller, denied.id, 'TASK_STATE_COMPLETED');
+        expect(JSON.stringify(provider.requests.at(-1)?.body)).toContain(
+          'it wants the scope crm:write, for which the last sign-in has asked already',
+        );
+        expect(modern.calls.length).toBe(calls + 1);
+      },
+    );
 
     it('the audit log says with whose sign-in an agent has called, and for whom, before the call is made', async () => {
       const name = `audited-${driver}`;
@@ -307,7 +313,7 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
       for (const given of server.given) expect(JSON.stringify(records)).not.toContain(given);
     });
 
-    it('the task of a parent shows the link, and goes on with its child', async () => {
+    nightlyIt('the task of a parent shows the link, and goes on with its child', async () => {
       const child = `child-${driver}`;
       await agentWith(child, server, perCaller);
       const file = join(folder, 'parent.json');
@@ -418,36 +424,39 @@ describe.each(driversOf('postgres'))('an MCP server with OAuth, over %j', (drive
       expect(JSON.stringify(remote.asked)).not.toContain('mine');
     });
 
-    it('is followed to the end of its task, although the sign-in has ended in the middle', async () => {
-      remote.executor.holdAfter(2);
-      const before = remote.asked.length;
-      let said = '';
-      let waiting: Waiting | undefined;
-      for await (const { data } of caller.stream('SendStreamingMessage', sendParams('count 4'))) {
-        const { task, statusUpdate, artifactUpdate } = data.result!;
-        waiting = { ...waiting, ...task, ...(statusUpdate && { status: statusUpdate.status }) };
-        for (const { text } of artifactUpdate?.artifact.parts ?? []) said += text as string;
-        if (waiting?.status.state === 'TASK_STATE_AUTH_REQUIRED') break;
-        if (said !== '1 2 ' || server.access.size === 0) continue;
-        server.expireAccess();
-        server.expireRefresh();
-        await remote.kill();
-        const dead = remote;
-        remote = await remote.restart();
-        remote.asked.unshift(...dead.asked);
-      }
-      const link = linkOf(waiting!);
-      await stack.killWorkers();
-      await new TestBrowser().signIn(link);
-      await stack.addWorker();
-      remote.executor.release();
-      expect(answerOf(await reached(caller, waiting!.id, 'TASK_STATE_COMPLETED'))).toBe('1 2 3 4 ');
-      const methods = remote.methods.slice(before);
-      expect(methods.filter((method) => method === 'SendStreamingMessage')).toHaveLength(1);
-      expect(methods).not.toContain('CancelTask');
-    });
+    nightlyIt(
+      'is followed to the end of its task, although the sign-in has ended in the middle',
+      async () => {
+        remote.executor.holdAfter(2);
+        const before = remote.asked.length;
+        let said = '';
+        let waiting: Waiting | undefined;
+        for await (const { data } of caller.stream('SendStreamingMessage', sendParams('count 4'))) {
+          const { task, statusUpdate, artifactUpdate } = data.result!;
+          waiting = { ...waiting, ...task, ...(statusUpdate && { status: statusUpdate.status }) };
+          for (const { text } of artifactUpdate?.artifact.parts ?? []) said += text as string;
+          if (waiting?.status.state === 'TASK_STATE_AUTH_REQUIRED') break;
+          if (said !== '1 2 ' || server.access.size === 0) continue;
+          server.expireAccess();
+          server.expireRefresh();
+          await remote.kill();
+          const dead = remote;
+          remote = await remote.restart();
+          remote.asked.unshift(...dead.asked);
+        }
+        const link = linkOf(waiting!);
+        await stack.killWorkers();
+        await new TestBrowser().signIn(link);
+        await stack.addWorker();
+        remote.executor.release();
+        expect(answerOf(await reached(caller, waiting!.id, 'TASK_STATE_COMPLETED'))).toBe('1 2 3 4 ');
+        const methods = remote.methods.slice(before);
+        expect(methods.filter((method) => method === 'SendStreamingMessage')).toHaveLength(1);
+        expect(methods).not.toContain('CancelTask');
+      },
+    );
 
-    it('gets the message once the sign-in has the scope that it wants', async () => {
+    nightlyIt('gets the message once the sign-in has the scope that it wants', async () => {
       server.wants = (body) => (body.includes('SendStreamingMessage') ? 'far:write' : undefined);
       const before = remote.methods.length;
       const waiting = (await send(caller, 'write')) as Waiting;

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DRIVERS } from '../support/index.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, type RpcAnswer, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
@@ -73,7 +74,7 @@ describe('durable steps of an agent in code', () => {
     }
   });
 
-  it('sleep without a slot, also while no worker lives', async () => {
+  nightlyIt('sleep without a slot, also while no worker lives', async () => {
     /** Another turn while one sleeps, in the only slot of the only worker. On a slow machine the sleep must be longer. */
     const sleepFor = async (seconds: number): Promise<{ id: string; file: string; ms: number }> => {
       const file = join(folder, `sleep-${seconds}`);

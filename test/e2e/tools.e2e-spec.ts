@@ -11,6 +11,7 @@ import { PATIENT, type TestMcpServer, startMcpServer } from '../support/mcp-serv
 import { heldTool, textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { isRunning } from '../support/local-run.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -193,42 +194,45 @@ describe('an agent with tools', () => {
     expect(server.calls).toMatchObject([{ tool: 'sign', input: { page: 3 } }]);
   });
 
-  it('asks about an approved call that was in flight when its worker was killed, and makes it again with its key', async () => {
-    const sign = heldTool('sign', 'signed');
-    server.tools = [sign];
-    provider.reply({ calls: [{ name: 'desk_sign', input: {} }] }, { text: 'It is signed.' });
-    const { id } = await send('Sign it');
-    const asked = send('approve', id);
-    await server.called('sign');
-    await replaceWorker();
-    expect((await asked).status).toMatchObject({
-      state: 'TASK_STATE_INPUT_REQUIRED',
-      message: { parts: [{}, { data: { approval: { callId: 'call-1-1', unknownOutcome: true } } }] },
-    });
-    expect(callsOf('sign')).toBe(1);
-    const { key } = server.calls[0]!;
-    expect(await effectsOf(id)).toMatchObject([{ name: 'desk_sign', outcome: 'unknown', key }]);
-    const waiting = await stack.baton(
-      'approvals',
-      'list',
-      '--url',
-      stack.apis[0]!.url,
-      '--token',
-      tenant.token,
-    );
-    expect(waiting).toContain('desk_sign (server desk, again: its outcome is unknown)');
-    const done = send('yes', id);
-    await server.called('sign', 2);
-    sign.release();
-    expect((await done).status.state).toBe('TASK_STATE_COMPLETED');
-    expect(provider.requests).toHaveLength(2);
-    const [first, second] = server.calls.map(({ key }) => key);
-    expect(first).toMatch(/^[0-9a-f-]{36}$/);
-    expect(second).toBe(first);
-    expect(await effectsOf(id)).toMatchObject([{ name: 'desk_sign', outcome: 'confirmed', key }]);
-  });
+  nightlyIt(
+    'asks about an approved call that was in flight when its worker was killed, and makes it again with its key',
+    async () => {
+      const sign = heldTool('sign', 'signed');
+      server.tools = [sign];
+      provider.reply({ calls: [{ name: 'desk_sign', input: {} }] }, { text: 'It is signed.' });
+      const { id } = await send('Sign it');
+      const asked = send('approve', id);
+      await server.called('sign');
+      await replaceWorker();
+      expect((await asked).status).toMatchObject({
+        state: 'TASK_STATE_INPUT_REQUIRED',
+        message: { parts: [{}, { data: { approval: { callId: 'call-1-1', unknownOutcome: true } } }] },
+      });
+      expect(callsOf('sign')).toBe(1);
+      const { key } = server.calls[0]!;
+      expect(await effectsOf(id)).toMatchObject([{ name: 'desk_sign', outcome: 'unknown', key }]);
+      const waiting = await stack.baton(
+        'approvals',
+        'list',
+        '--url',
+        stack.apis[0]!.url,
+        '--token',
+        tenant.token,
+      );
+      expect(waiting).toContain('desk_sign (server desk, again: its outcome is unknown)');
+      const done = send('yes', id);
+      await server.called('sign', 2);
+      sign.release();
+      expect((await done).status.state).toBe('TASK_STATE_COMPLETED');
+      expect(provider.requests).toHaveLength(2);
+      const [first, second] = server.calls.map(({ key }) => key);
+      expect(first).toMatch(/^[0-9a-f-]{36}$/);
+      expect(second).toBe(first);
+      expect(await effectsOf(id)).toMatchObject([{ name: 'desk_sign', outcome: 'confirmed', key }]);
+    },
+  );
 
-  it('does not make a call that is refused', async () => {
+  nightlyIt('does not make a call that is refused', async () => {
     server.tools = [textTool('sign', 'signed')];
     provider.reply({ calls: [{ name: 'desk_sign', input: {} }] }, { text: 'I have left it unsigned.' });
     const { id } = await send('Sign it');
@@ -254,7 +258,7 @@ describe('an agent with tools', () => {
     expect(found.length).toBeGreaterThan(10);
   });
 
-  it('leaves no program behind when its worker is killed', async () => {
+  nightlyIt('leaves no program behind when its worker is killed', async () => {
     const copy = { ...heldTool('copy', 'copied'), annotations: { readOnlyHint: true } };
     server.tools = [copy];
     const asks = { calls: [{ name: 'program_pid', input: {} }] };
@@ -275,7 +279,7 @@ describe('an agent with tools', () => {
     expect((await done).result?.task.status.state).toBe('TASK_STATE_COMPLETED');
   });
 
-  it('cancels its calls when the task is canceled', async () => {
+  nightlyIt('cancels its calls when the task is canceled', async () => {
     server.tools = [heldTool('copy')];
     provider.reply({ calls: [{ name: 'desk_copy', input: {} }] });
     const done = send('Copy it');

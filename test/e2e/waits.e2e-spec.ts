@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { driversOf } from '../support/nightly.js';
+import { driversOf, nightlyIt } from '../support/nightly.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
@@ -72,28 +72,31 @@ describe.each(driversOf('postgres'))(
       }
     }
 
-    it('goes on for as long as it likes with few steps in its journal, although its workers are killed', async () => {
-      const file = newFile();
-      const ops = [
-        { op: 'chunk', name: '. ', append: true },
-        { op: 'again', name: 's', steps: 500, times: 3 },
-      ];
-      const id = await begin(file, ops);
-      for (const effects of [300, 1_100]) {
-        await until(() => namesIn(file).length >= effects);
-        await stack.killWorkers();
-        await stack.addWorker();
-      }
-      await until(isIn(id, STATE.done));
-      const { task, steps } = await read(id);
-      expect(textIn({ task })).toBe('[3]');
-      expect(task.artifacts[0].parts.map(({ text }: any) => text as string).join('')).toBe('. '.repeat(3));
-      // A step that was under way when its worker died is run again.
-      const effects = namesIn(file);
-      expect(new Set(effects).size).toBe(1_500);
-      expect(effects.length).toBeLessThanOrEqual(1_502);
-      expect(steps).toHaveLength(500);
-    });
+    nightlyIt(
+      'goes on for as long as it likes with few steps in its journal, although its workers are killed',
+      async () => {
+        const file = newFile();
+        const ops = [
+          { op: 'chunk', name: '. ', append: true },
+          { op: 'again', name: 's', steps: 500, times: 3 },
+        ];
+        const id = await begin(file, ops);
+        for (const effects of [300, 1_100]) {
+          await until(() => namesIn(file).length >= effects);
+          await stack.killWorkers();
+          await stack.addWorker();
+        }
+        await until(isIn(id, STATE.done));
+        const { task, steps } = await read(id);
+        expect(textIn({ task })).toBe('[3]');
+        expect(task.artifacts[0].parts.map(({ text }: any) => text as string).join('')).toBe('. '.repeat(3));
+        // A step that was under way when its worker died is run again.
+        const effects = namesIn(file);
+        expect(new Set(effects).size).toBe(1_500);
+        expect(effects.length).toBeLessThanOrEqual(1_502);
+        expect(steps).toHaveLength(500);
+      },
+    );
 
     it('goes on without an answer, once, although its worker was killed, and callers of each version see it', async () => {
       const seen = new Map<string, string[]>();

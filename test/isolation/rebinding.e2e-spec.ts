@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
+import { NIGHTLY } from '../support/nightly.js';
 import { freePort } from '../support/ports.js';
 import { DRIVERS } from '../support/index.js';
 import { NameServer } from '../support/name-server.js';
@@ -134,7 +135,9 @@ describe('a name that leads outside when it is checked, and inside when it is ca
     },
   };
 
-  it.each(Object.keys(DOORS).flatMap((door) => ['then', 'both'].map((kind) => [door, kind] as const)))(
+  // By day the way out itself is asked for each kind (outbound.spec), and here each door for one.
+  const KINDS = NIGHTLY ? ['then', 'both'] : ['both'];
+  it.each(Object.keys(DOORS).flatMap((door) => KINDS.map((kind) => [door, kind] as const)))(
     'never leads inside: %s, %s',
     async (door, kind) => {
       const name = `${kind}-${door}.example`;

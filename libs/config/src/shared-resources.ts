@@ -41,7 +41,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       'An address (IPv6: a /64 network) has a quarter. The management port has {MANAGEMENT_CONNECTIONS} of its own.',
     exceeded: 'Silent ones are closed. Further ones get 503 or are closed; probes of health are answered.',
     metrics: ['baton_connections', 'baton_connections_refused_total'],
-    tests: ['apps/api/src/http/connection-limit.spec.ts', 'test/e2e/silent-connections.e2e-spec.ts'],
+    tests: ['apps/api/src/http/connection-limit.spec.ts', 'test/e2e/silent-connections.nightly-spec.ts'],
   },
   {
     name: 'event loop of an API',
@@ -67,7 +67,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       'apps/api/src/http/pipelined-requests.spec.ts',
       'apps/api/src/http/paced-request.spec.ts',
       'apps/api/src/access/request-rates.spec.ts',
-      'test/e2e/hostile-content.e2e-spec.ts',
+      'test/e2e/hostile-content.nightly-spec.ts',
       'test/e2e/limits.e2e-spec.ts',
     ],
   },
@@ -79,7 +79,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     share: 'No work of tenants runs there, except unpacking messages of gRPC with a token.',
     exceeded: 'Work waits. Names of tenants are looked up elsewhere: see DNS.',
     metrics: [],
-    tests: ['test/e2e/silent-names.e2e-spec.ts', 'apps/api/src/grpc/open-public-calls.spec.ts'],
+    tests: ['test/e2e/silent-names.nightly-spec.ts', 'apps/api/src/grpc/open-public-calls.spec.ts'],
   },
   {
     name: 'compute threads',
@@ -232,7 +232,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     metrics: ['baton_kept_programs', 'baton_kept_programs_ended_total'],
     tests: [
       'libs/agents/src/runtimes/llm/tools/mcp/kept-programs.spec.ts',
-      'test/e2e/kept-programs.e2e-spec.ts',
+      'test/e2e/kept-programs.nightly-spec.ts',
     ],
   },
   {
@@ -246,7 +246,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     share: 'A tenant has {MAX_AT_ONCE} lookups at the same time, and {MAX_WAITING} waiting ones.',
     exceeded: 'A lookup ends after 5 seconds. Further ones fail.',
     metrics: ['baton_limit_exceeded_total'],
-    tests: ['libs/outbound/src/names/name-resolver.spec.ts', 'test/e2e/silent-names.e2e-spec.ts'],
+    tests: ['libs/outbound/src/names/name-resolver.spec.ts', 'test/e2e/silent-names.nightly-spec.ts'],
   },
   {
     name: 'event loop of a worker',

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Bank } from '../support/bank.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
-import { driversOf } from '../support/nightly.js';
+import { DRIVERS } from '../support/index.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
@@ -19,7 +19,7 @@ interface Payment {
   back: string;
 }
 
-describe.each(driversOf('redis'))('a canceled order with %s', (driver) => {
+describe.each(DRIVERS)('a canceled order with %s', (driver) => {
   let folder: string;
   let stack: Stack;
   let bank: Bank;

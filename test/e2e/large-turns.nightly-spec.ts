@@ -2,17 +2,16 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { DRIVERS } from '../support/index.js';
-import { driversOf, NIGHTLY } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
 const AGENTS = join(__dirname, '../agents');
 const MIB = 1024 * 1024;
 /**
- * At night, with the first driver, together more than any string of V8 (512 MiB): whatever reads a turn as a whole fails. By day
- * several times as much as a task shows. The other driver runs at night, for the signals of large events alone.
+ * With the first driver, together more than any string of V8 (512 MiB): whatever reads a turn as a whole fails. With the other one
+ * for the signals of large events alone.
  */
-const CHUNKS = { first: NIGHTLY ? 130 : 24, other: 10 };
+const CHUNKS = { first: 130, other: 10 };
 const KIB = 1024;
 /** Together they ask for 800 MiB of JSON, which is several times as much in memory. */
 const READERS = 50;
@@ -35,7 +34,7 @@ interface Note {
   bytes: number;
 }
 
-describe.each(driversOf('redis'))('a turn that is larger than what a task shows, on %s', (driver) => {
+describe.each(DRIVERS)('a turn that is larger than what a task shows, on %s', (driver) => {
   let stack: Stack;
   let token: string;
   let flood: RawCaller;

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { runPressure } from '../chaos/pressure.js';
-import { driversOf, NIGHTLY } from '../support/nightly.js';
+import { DRIVERS } from '../support/index.js';
 import { findPgBouncer } from '../support/pgbouncer.js';
 
 /** Processes of Postgres are found there. */
@@ -8,9 +8,8 @@ const canSee = existsSync('/proc/self/stat');
 
 const hasPooler = findPgBouncer() !== undefined;
 const without = hasPooler ? '' : ' (left out: there is no pgbouncer)';
-/** Whether Baton reaches Postgres through PgBouncer. By day only so: it is the narrower way. */
-const WAYS = !hasPooler ? [false] : NIGHTLY ? [false, true] : [true];
-const DRIVERS = driversOf('redis');
+/** Whether Baton reaches Postgres through PgBouncer. */
+const WAYS = hasPooler ? [false, true] : [false];
 
 /** The short form of `npm run chaos -- --pressure …`, without endless loops, which say nothing on a fast machine. */
 (canSee ? describe : describe.skip)('An idle Baton whose Postgres does not answer for a while', () => {

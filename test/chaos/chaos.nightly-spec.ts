@@ -1,20 +1,12 @@
-import { driversOf, NIGHTLY } from '../support/nightly.js';
-import { ATTACKS } from './attacks.js';
+import { DRIVERS } from '../support/index.js';
 import { runChaos } from './chaos.js';
 import { FAULT_NAMES, type FaultName, faultsOn } from './fault-plan.js';
 import { type Report, renderReport, reportOn } from './report.js';
 
-// The short version of `npm run chaos`, longer at night. A seed of your own: CHAOS_SEED.
+// The short version of `npm run chaos`. A seed of your own: CHAOS_SEED.
 const SEED = process.env.CHAOS_SEED ?? 'baton-9';
 
-/**
- * Every kind of fault, and at night also every attack of a tenant. By day other tests attack the same
- * limits without other faults: hostile-content, hostile-bodies, large-turns, executors, fuzz.
- */
-const NAMES = FAULT_NAMES.filter((name) => NIGHTLY || !(name in ATTACKS));
-const TASKS = NIGHTLY ? 80 : 40;
-/** Redis can break in more ways than Postgres alone. */
-const DRIVERS = driversOf('redis');
+const TASKS = 80;
 
 /** Each once: those that both drivers have are shared out between them. */
 type Driver = (typeof DRIVERS)[number];
@@ -22,8 +14,8 @@ type Driver = (typeof DRIVERS)[number];
 function share(driver: Driver): FaultName[] {
   const place = DRIVERS.indexOf(driver);
   const isShared = (name: FaultName) => DRIVERS.every((each) => faultsOn(each).includes(name));
-  const shared = NAMES.filter(isShared).filter((_, n) => n % DRIVERS.length === place);
-  return [...NAMES.filter((name) => faultsOn(driver).includes(name) && !isShared(name)), ...shared];
+  const shared = FAULT_NAMES.filter(isShared).filter((_, n) => n % DRIVERS.length === place);
+  return [...FAULT_NAMES.filter((name) => faultsOn(driver).includes(name) && !isShared(name)), ...shared];
 }
 
 async function strike(driver: Driver): Promise<Report> {
@@ -34,7 +26,7 @@ async function strike(driver: Driver): Promise<Report> {
     ...size,
     pauses: 50,
     // Each deploy replaces all workers.
-    code: NIGHTLY ? 12 : 0,
+    code: 12,
     faults: only.length,
     only,
     seed: SEED,
@@ -57,7 +49,7 @@ describe('under faults', () => {
     }
     const struck = reports.flatMap(({ faultsByKind }) => Object.keys(faultsByKind));
     expect(struck.sort()).toEqual(
-      NAMES.filter((name) => DRIVERS.some((d) => faultsOn(d).includes(name))).sort(),
+      FAULT_NAMES.filter((name) => DRIVERS.some((d) => faultsOn(d).includes(name))).sort(),
     );
   });
 });
