@@ -48,7 +48,6 @@ const EXTERNAL = [
   '@opentelemetry/sdk-trace-base',
   'ai',
   'undici',
-  'yaml',
   // Optional packages of Nest. Baton does not install them.
   '@fastify/multipart',
   '@fastify/static',
