@@ -11,6 +11,8 @@ export interface ReadMemory {
    * @throws ProtocolError `unavailable` where the call has nothing to answer with
    */
   take(bytes: number): Promise<boolean>;
+  /** Resolves when so many bytes of JSON may be parsed, at once: large work of one caller leaves time to others. */
+  turn(bytes: number): Promise<void>;
 }
 
 /** Who calls, with what rights, about which agent. Passed explicitly everywhere, never ambient. */

@@ -56,13 +56,15 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     },
     share:
       'Requests per second of an address without a token, of a tenant, and of its guests. JSON has {MAX_JSON_DEPTH} levels and {MAX_JSON_VALUES} values. ' +
-      'Bodies, answers and events of more than {SMALL_WORK_BYTES} bytes take turns: one of a tenant at a time, and a third of the time while others send. ' +
+      'Bodies, answers, events and pages of the content of tasks of more than {SMALL_WORK_BYTES} bytes take turns: one of a tenant at a time, and a third of the time while others send. ' +
       '{CALLS_A_TURN} requests or calls begin in a turn of the event loop, and connections take turns. ' +
       'Bodies in small chunks take turns, too, and the process takes {SMALL_CHUNKS_A_MS} chunks of these in a millisecond.',
     exceeded: '429 with `Retry-After`. Larger JSON gets 400. Large work waits.',
     metrics: ['nodejs_eventloop_lag_p99_seconds', 'baton_limit_exceeded_total'],
     tests: [
       'apps/api/src/http/loop-turns.spec.ts',
+      'libs/database/src/tasks/task-content.spec.ts',
+      'apps/api/src/streams/event-stream.spec.ts',
       'apps/api/src/http/call-turns.spec.ts',
       'apps/api/src/http/pipelined-requests.spec.ts',
       'apps/api/src/http/paced-request.spec.ts',

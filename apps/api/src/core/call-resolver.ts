@@ -16,6 +16,7 @@ import { Injectable } from '@nestjs/common';
 import type { HostCaller } from '../access/access.guard.js';
 import { RequestRates } from '../access/request-rates.js';
 import type { ReadLease } from '../http/read-lease.js';
+import { holderOf } from '../http/body-reader.js';
 import { ReadMemoryPool } from '../http/read-memory-pool.js';
 import { type CallReply, type CallRequest, logContextOf } from '../http/requests.js';
 import { AgentCards } from './agent-cards.js';
@@ -137,7 +138,10 @@ export class CallResolver {
         ...(call.operation === 'getExtendedAgentCard' && {
           buildCard: (shown: Agent) => this.cards.build(shown, request, isRoot),
         }),
-        memory: this.memory.leaseFor(tenantId, reply.raw, access === 'read'),
+        memory: this.memory.leaseFor(tenantId, reply.raw, {
+          holder: holderOf(request),
+          isStrict: access === 'read',
+        }),
       },
     };
   }

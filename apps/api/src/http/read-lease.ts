@@ -12,6 +12,15 @@ interface ReadPool {
   take(tenantId: string, wanted: number, over: AbortSignal): Promise<boolean>;
   takeMore(tenantId: string, wanted: number): void;
   give(tenantId: string, taken: readonly number[]): void;
+  turn(holder: string, bytes: number): Promise<void>;
+}
+
+interface LeasedCall {
+  tenantId: string;
+  /** Whose turns it takes, as `LoopTurns` knows it. */
+  holder: string;
+  response: AnswerChannel;
+  isStrict: boolean;
 }
 
 /** The memory of one call. */
@@ -25,7 +34,7 @@ export class ReadLease implements ReadMemory {
 
   constructor(
     private readonly pool: ReadPool,
-    private readonly call: { tenantId: string; response: AnswerChannel; isStrict: boolean },
+    private readonly call: LeasedCall,
   ) {
     call.response.once('close', this.release);
   }
@@ -52,6 +61,10 @@ export class ReadLease implements ReadMemory {
     }
     this.taken.push(bytes);
     return true;
+  }
+
+  turn(bytes: number): Promise<void> {
+    return this.pool.turn(this.call.holder, bytes);
   }
 
   /**

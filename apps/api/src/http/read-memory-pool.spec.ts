@@ -4,6 +4,7 @@ import { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { type FakeApi, startFakeApi } from '../../../../test/support/api/fake-api.js';
 import { sampleTask } from '../../../../test/support/api/samples.js';
+import { LoopTurns } from './loop-turns.js';
 import { ReadMemoryPool } from './read-memory-pool.js';
 
 const MIB = 1024 * 1024;
@@ -20,7 +21,7 @@ describe('the memory for reads of large tasks', () => {
   let granted: string[];
   const calls: { end(): void; taken: Promise<unknown> }[] = [];
   beforeEach(() => {
-    pool = new ReadMemoryPool(environment);
+    pool = new ReadMemoryPool(environment, new LoopTurns());
     granted = [];
   });
   // A call that is left waiting would be refused while another file is tested.
@@ -32,7 +33,10 @@ describe('the memory for reads of large tasks', () => {
   /** A call that notes when it is granted; `end` sends its answer. */
   function call(tenantId: string, name: string, bytes = READ) {
     const response = new EventEmitter();
-    const lease = pool.leaseFor(tenantId, response as unknown as ServerResponse, true);
+    const lease = pool.leaseFor(tenantId, response as unknown as ServerResponse, {
+      holder: tenantId,
+      isStrict: true,
+    });
     const taken = lease.take(bytes).then((is) => is && granted.push(name));
     const made = { lease, taken, end: () => void response.emit('close') };
     calls.push(made);
@@ -47,6 +51,13 @@ describe('the memory for reads of large tasks', () => {
     first.end();
     await settled();
     expect(granted).toEqual(['a1', 'a2', 'b1', 'a3']);
+  });
+
+  it('gives the calls of a tenant turns of the event loop, one at a time', async () => {
+    const turns = [call('a', 'a1'), call('a', 'a2'), call('b', 'b1')].map(({ lease }, i) => ({ lease, i }));
+    const order: number[] = [];
+    await Promise.all(turns.map(({ lease, i }) => lease.turn(MIB).then(() => order.push(i))));
+    expect(order).toEqual([0, 2, 1]);
   });
 
   it('goes round the tenants that wait, whoever has asked most', async () => {

@@ -1,5 +1,6 @@
 import { Environment } from '@baton/config';
 import { Injectable } from '@nestjs/common';
+import { LoopTurns } from './loop-turns.js';
 import { ReadLease, SMALL_READ_BYTES } from './read-lease.js';
 import type { AnswerChannel } from './requests.js';
 
@@ -30,17 +31,30 @@ export class ReadMemoryPool {
   private readonly maxOfTenant: number;
   private readonly tenants = new Map<string, TenantReads>();
 
-  constructor({ taskReadBytes, taskReadTotalBytes }: Environment) {
+  constructor(
+    { taskReadBytes, taskReadTotalBytes }: Environment,
+    private readonly turns: LoopTurns,
+  ) {
     this.free = taskReadTotalBytes;
     this.maxOfTenant = Math.max(taskReadBytes, taskReadTotalBytes / 2);
   }
 
   /**
    * A call keeps its memory until `response` is closed or `release` is called.
+   * @param holder whose turns of the event loop the call takes
    * @param isStrict the call fails with `unavailable` if it gets no memory; otherwise it answers with what it has
    */
-  leaseFor(tenantId: string, response: AnswerChannel, isStrict: boolean): ReadLease {
-    return new ReadLease(this, { tenantId, response, isStrict });
+  leaseFor(
+    tenantId: string,
+    response: AnswerChannel,
+    { holder, isStrict }: { holder: string; isStrict: boolean },
+  ): ReadLease {
+    return new ReadLease(this, { tenantId, holder, response, isStrict });
+  }
+
+  /** Resolves when the holder may work on so many bytes. */
+  turn(holder: string, bytes: number): Promise<void> {
+    return this.turns.take(holder, bytes);
   }
 
   /**

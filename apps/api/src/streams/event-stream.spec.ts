@@ -124,6 +124,21 @@ describe('SSE stream', () => {
     expect(caller.signal.aborted).toBe(true);
   });
 
+  it('takes a turn for many small events, as for one large one', async () => {
+    const chars: number[] = [];
+    const { stream } = open(new SlowResponse(), {
+      turnFor: async (each) => void chars.push(each),
+      bufferBytes: 1_000_000,
+    });
+    const together = Array.from({ length: 100 }, (_, i) => ({ ...item(i + 1), json: 'x'.repeat(1_000) }));
+    const source = async function* (): AsyncGenerator<StreamItem[]> {
+      yield [{ ...item(0), json: 'x'.repeat(100_000) }];
+      yield together;
+    };
+    await stream.pipe(source(), encoding);
+    expect(chars).toEqual([100_000, 66_000]);
+  });
+
   it('puts items that are ready together into one write', async () => {
     const response = new SlowResponse();
     await open(response).stream.pipe(items(20), encoding);

@@ -36,7 +36,7 @@ export interface StreamOptions {
   stallMs: number;
   /** What all streams of the process hold. */
   memory: StreamMemory;
-  /** Resolves when an item of so many characters may be encoded. */
+  /** Resolves when items of so many characters may be encoded. */
   turnFor(chars: number): Promise<void>;
   /** Called once, when the stream is over. */
   onEnd?(end: StreamEnd): void;
@@ -113,9 +113,14 @@ export class EventStream {
 
   /** A method of its own: `pipe` would keep the last item while it waits for the next one. */
   private async write(together: readonly StreamItem[], encoding: StreamEncoding): Promise<void> {
+    let chars = 0;
     for (const item of together) {
-      const chars = item.json?.length ?? 0;
-      if (chars > SMALL_WORK_BYTES) await this.options.turnFor(chars);
+      chars += item.json?.length ?? 0;
+      // One large event, or many small ones.
+      if (chars > SMALL_WORK_BYTES) {
+        await this.options.turnFor(chars);
+        chars = 0;
+      }
       if (this.end) return;
       for (const { sequence, data } of encoding.item(item)) {
         this.lastSequence = sequence;

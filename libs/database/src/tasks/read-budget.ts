@@ -19,6 +19,11 @@ export class ReadBudget {
     return this.asked;
   }
 
+  /** Resolves when so many bytes that were read may be parsed. */
+  async turn(bytes: number): Promise<void> {
+    await (this.whole?.turn(bytes) ?? this.memory?.of.turn(bytes));
+  }
+
   get bytes(): number {
     return Math.floor(Math.min(this.left, this.whole?.bytes ?? Infinity));
   }

@@ -73,6 +73,7 @@ export async function readRows(
     // A row may be larger than a page.
     const found = isLarge ? await ask(position, 1, next.size ?? 0) : page;
     if (!found?.[0]) return undefined;
+    await budget.turn(found.reduce((sum, { json }) => sum + (json?.length ?? 0), 0));
     for (const { sequence, json } of found) {
       if (json === null || sequence === null) break;
       if (!budget.take(Buffer.byteLength(json))) {

@@ -3,6 +3,7 @@ import {
   ArtifactFold,
   markTruncated,
   Message,
+  type ReadMemory,
   Task,
   type TaskArtifactUpdateEvent,
   taskStateToJSON,
@@ -51,6 +52,8 @@ export interface WantedArtifacts {
   artifactId?: string | undefined;
   /** About how large a page is, in bytes of JSON; default 1 MiB. */
   bytes?: number;
+  /** The caller has taken the bytes. Its turns are those of the call. */
+  memory?: ReadMemory | undefined;
 }
 
 /** A page of the artifact events of a log. */
@@ -109,10 +112,10 @@ export class TaskReader {
     after: number,
     wanted: WantedArtifacts = {},
   ): Promise<ArtifactPage> {
-    const { artifactId, bytes = PAGE_BYTES } = wanted;
+    const { artifactId, bytes = PAGE_BYTES, memory } = wanted;
     const ask = this.contentPages(snapshot, artifactId);
     const updates: TaskArtifactUpdateEvent[] = [];
-    const budget = new ReadBudget(bytes);
+    const budget = new ReadBudget(bytes, undefined, memory && { of: memory, expected: bytes });
     const rows = { from: after, pageRows: CONTENT_ROWS, limit: Infinity, budget, atLeastOne: true };
     const progress = await readRows(ask, rows, (json, sequence) => {
       for (const payload of payloadsWithin(json, sequence, after, snapshot.head)) {

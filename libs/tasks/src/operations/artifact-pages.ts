@@ -69,7 +69,11 @@ export class ArtifactPages {
     const snapshot = { tenantId: call.tenantId, taskId: task.id, head };
     const bytes = Math.min(PAGE_BYTES, this.environment.taskReadBytes);
     await call.memory?.take(Math.max(bytes, this.environment.maxEventBytes));
-    const { updates, next } = await this.tasks.artifactPage(snapshot, after, { artifactId, bytes });
+    const { updates, next } = await this.tasks.artifactPage(snapshot, after, {
+      artifactId,
+      bytes,
+      memory: call.memory,
+    });
     return {
       head,
       pieces: piecesOf(updates, after > 0),

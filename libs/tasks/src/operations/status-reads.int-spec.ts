@@ -110,6 +110,7 @@ function callOf({ tenantId }: ClaimedRun, taken: number[]): CallContext {
       taken.push(bytes);
       return true;
     },
+    turn: async () => undefined,
   };
   return {
     tenantId,

@@ -3,9 +3,9 @@ import {
   Part,
   ProtocolError,
   type StreamItem,
-  StreamResponse,
   Task,
   type TaskState,
+  serializePayload,
   shortened,
   stateName,
   textOf,
@@ -819,5 +819,6 @@ export function readArtifactCursor(cursor: string): ArtifactPosition {
 }
 
 /** One event of the log: the StreamResponse of A2A 1.0 as JSON, with its sequence as `seq`. */
-export const encodeEvent = ({ sequence, payload }: StreamItem): string =>
-  JSON.stringify({ seq: sequence, ...(StreamResponse.toJSON({ payload }) as object) });
+export const encodeEvent = (item: StreamItem): string =>
+  // Its text is stored in this form. To ask for the payload would parse it.
+  `{"seq":${item.sequence},${(item.json ?? serializePayload(item.payload)).slice(1)}`;

@@ -41,7 +41,7 @@ import { CallRunner } from '../../core/call-runner.js';
 import { lastEventId, traceparent } from '../../core/call-headers.js';
 import { type Exchange, type RequestContext } from '../../core/call-resolver.js';
 import { AgentFinder } from '../../core/agent-finder.js';
-import { BodyReader } from '../../http/body-reader.js';
+import { BodyReader, holderOf } from '../../http/body-reader.js';
 import { Failures } from '../../http/failures.js';
 import { ReadMemoryPool } from '../../http/read-memory-pool.js';
 import { type HttpExchange, logContextOf } from '../../http/requests.js';
@@ -627,7 +627,10 @@ export class TasksController {
       version: '1.0',
       extensions: [],
       traceparent: traceparent(request),
-      memory: this.memory.leaseFor(tenantId, reply.raw, access === 'read'),
+      memory: this.memory.leaseFor(tenantId, reply.raw, {
+        holder: holderOf(request),
+        isStrict: access === 'read',
+      }),
     };
   }
 

@@ -7,6 +7,7 @@ import {
   ProtocolError,
   Role,
   type SendMessageRequest,
+  type StreamItem,
   TaskState,
   textPart,
   TRUNCATED,
@@ -717,6 +718,24 @@ describe('the log of a task', () => {
       statusUpdate: { taskId: 'task-1', status: { state: 'TASK_STATE_WORKING' } },
     });
     expect(await records('?since_seq=0')).toEqual(all);
+  });
+
+  it('has events as they are stored, and parses none', async () => {
+    class Unparsed implements StreamItem {
+      readonly sequence = 7;
+      readonly json = '{"artifactUpdate":{"artifact":{"artifactId":"a"},"later":1}}';
+      get payload(): never {
+        throw new Error('it was parsed');
+      }
+    }
+    const { subscribeToTask } = api.operations;
+    api.operations.subscribeToTask = async function* () {
+      yield [new Unparsed()];
+    };
+    expect(await records('?since_seq=6')).toEqual([
+      'id: 7\ndata: {"seq":7,"artifactUpdate":{"artifact":{"artifactId":"a"},"later":1}}',
+    ]);
+    api.operations.subscribeToTask = subscribeToTask!;
   });
 
   it('goes on after a sequence, the last one a browser has seen before all', async () => {
