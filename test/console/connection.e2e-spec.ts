@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
+import { nightlyIt } from '../support/nightly.js';
 import type { TestTenant } from '../support/stack.js';
 
 /** The code of the page of secrets. */
@@ -44,7 +45,7 @@ describeConsole('a console whose connection fails', () => {
     expect(gone.size).toBe(1);
   });
 
-  it('says so where that does not help, and tries again when it is asked', async () => {
+  nightlyIt('says so where that does not help, and tries again when it is asked', async () => {
     baton.expectFaults(MISSING);
     const page = await open();
     let loads = 0;

@@ -8,6 +8,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
@@ -95,7 +96,7 @@ describeConsole('the first page of the console', () => {
     await page.getByRole('heading', { name: 'Deliveries', level: 1 }).waitFor();
   });
 
-  it('is narrow on a telephone', async () => {
+  nightlyIt('is narrow on a telephone', async () => {
     const context = { viewport: { width: 390, height: 800 } };
     const page = await baton.open({ token: tenant.token, context });
     await page.getByRole('list', { name: 'Tasks a day (UTC)' }).waitFor();

@@ -5,6 +5,7 @@ import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-serv
 import { type ModernMcpServer, startModernServer } from '../support/mcp-server/modern-server.js';
 import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
@@ -163,7 +164,7 @@ describeConsole('the inbox of the console', () => {
     expect(tools.calls).toMatchObject([{ tool: 'pay', input: { euros: 47 } }]);
   });
 
-  it('decides on several calls at once, after a question', async () => {
+  nightlyIt('decides on several calls at once, after a question', async () => {
     const ids = [await send('payer', 'pay 1'), await send('payer', 'pay 2'), await send('payer', 'pay 3')];
     const page = await open();
     await badge(page, 3).waitFor();
@@ -190,7 +191,7 @@ describeConsole('the inbox of the console', () => {
     expect(JSON.stringify((await taskOf(ids[2]!)).task)).toContain('No more');
   });
 
-  it('says why an answer was not taken, and keeps it', async () => {
+  nightlyIt('says why an answer was not taken, and keeps it', async () => {
     const id = await send('echo', 'Book a room', ASKING);
     const page = await open();
     await entry(page, id).getByLabel('Your answer').fill('with a view');
@@ -288,7 +289,7 @@ describeConsole('the inbox of the console', () => {
       await baton.expectAccessible(page);
     });
 
-    it('is an address with its host, which opens in another tab, or is declined', async () => {
+    nightlyIt('is an address with its host, which opens in another tab, or is declined', async () => {
       const url = 'https://id.example/consent?for=7';
       const { task, id, page, asked } = await ask({ mode: 'url', message: 'Consent first', url });
       await asked.getByText('an address of id.example').waitFor();

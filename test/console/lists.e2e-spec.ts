@@ -1,6 +1,7 @@
 import type { Locator, Page } from 'playwright-core';
 import { Client } from 'pg';
 import { ConsoleStack, describeConsole } from '../support/console.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
@@ -65,7 +66,7 @@ describeConsole('lists in the console', () => {
     expect(await scrollTop(list(page))).toBe(0);
   });
 
-  it('do not move their rows while somebody reads them, and offer what is new', async () => {
+  nightlyIt('do not move their rows while somebody reads them, and offer what is new', async () => {
     const page = await open('/tasks');
     await page.getByText('100 tasks loaded').waitFor();
     await scrollTo(list(page), 800);
@@ -88,7 +89,7 @@ describeConsole('lists in the console', () => {
     await page.getByRole('link', { name: other }).waitFor();
   });
 
-  it('say which state of their address there is not', async () => {
+  nightlyIt('say which state of their address there is not', async () => {
     const page = await open('/tasks?state=broken');
     await page.getByText('A filter of the address is not known').waitFor();
     await page.getByText('state: broken').waitFor();
@@ -110,7 +111,7 @@ describeConsole('lists in the console', () => {
     expect(await theirs.getByRole('link', { name: 'Audit log' }).count()).toBe(0);
   });
 
-  it('show what has become of the last tasks of a schedule', async () => {
+  nightlyIt('show what has become of the last tasks of a schedule', async () => {
     await create('schedules', {
       name: 'broken-one',
       agent: 'echo',

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
@@ -100,7 +101,7 @@ describeConsole('the console of operators', () => {
     expect(Object.keys(answer)).not.toContain('status_message');
   });
 
-  it('shows what waits and since when, and that nobody takes it', async () => {
+  nightlyIt('shows what waits and since when, and that nobody takes it', async () => {
     await baton.stack.workers[0]!.stop();
     const id = await begin();
     const page = await open('/operators/queue', 'Queue');

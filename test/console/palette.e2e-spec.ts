@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
 
@@ -49,7 +50,7 @@ describeConsole('the palette of the console', () => {
     await palette(page).waitFor({ state: 'detached' });
   });
 
-  it('finds agents by their name, and the arrows choose', async () => {
+  nightlyIt('finds agents by their name, and the arrows choose', async () => {
     const page = await baton.open({ token: tenant.token, path: '/tasks' });
     await page.getByRole('heading', { name: 'Tasks', level: 1 }).waitFor();
     await page.getByRole('button', { name: 'Go to' }).click();
@@ -98,7 +99,7 @@ describeConsole('the palette of the console', () => {
     await palette(page).getByText('Nothing found.').waitFor();
   });
 
-  it('shows only what the caller may open', async () => {
+  nightlyIt('shows only what the caller may open', async () => {
     const token = await baton.stack.createToken(tenant.slug, 'secrets:write');
     const page = await baton.open({ token, path: '/secrets' });
     await page.getByRole('heading', { name: 'Secrets', level: 1 }).waitFor();

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
 import { Hold, times } from '../support/hold.js';
+import { nightlyIt } from '../support/nightly.js';
 import type { TestTenant } from '../support/stack.js';
 
 /** Chunks of the answer that is cut. */
@@ -203,7 +204,7 @@ describeConsole('the playground', () => {
     await page.getByRole('row', { name: 'State completed' }).waitFor();
   });
 
-  it('shows all of a long answer, of which it keeps the last frames', async () => {
+  nightlyIt('shows all of a long answer, of which it keeps the last frames', async () => {
     const page = await open();
     await page.getByLabel('Text', { exact: true }).fill('piece ');
     await page.getByLabel('Metadata of the message (JSON)').fill('{"echo": {"chunks": 700}}');
@@ -214,7 +215,7 @@ describeConsole('the playground', () => {
     expect(answer.split('piece').length - 1).toBe(700);
   });
 
-  it('keeps what was written when the page is left, until its writer signs out', async () => {
+  nightlyIt('keeps what was written when the page is left, until its writer signs out', async () => {
     const page = await open();
     await page.getByLabel('Text', { exact: true }).fill('half a sen');
     await page.getByRole('combobox', { name: 'Agent' }).click();
@@ -230,7 +231,7 @@ describeConsole('the playground', () => {
     expect(await page.evaluate('JSON.stringify(sessionStorage)')).not.toContain('half a sen');
   });
 
-  it('resumes an answer by itself that the network has cut', async () => {
+  nightlyIt('resumes an answer by itself that the network has cut', async () => {
     baton.expectFaults(/Failed to load resource|ERR_INTERNET_DISCONNECTED|ERR_NETWORK_CHANGED/);
     const page = await open();
     // It goes on for longer than the test needs, however slow the machine.
@@ -261,7 +262,7 @@ describeConsole('the playground', () => {
     );
   });
 
-  it('keeps requests in this browser, and never the token', async () => {
+  nightlyIt('keeps requests in this browser, and never the token', async () => {
     const page = await open();
     await page.getByLabel('Text', { exact: true }).fill('keep me');
     await page.getByLabel('Keep as').fill('my request');

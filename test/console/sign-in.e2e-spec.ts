@@ -1,6 +1,7 @@
 import { rawRequest } from '../support/api/raw-request.js';
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
+import { nightlyIt } from '../support/nightly.js';
 import { OpenIdProvider, RESOURCE } from '../support/open-id-provider.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
@@ -48,7 +49,7 @@ describeConsole('sign-in to the console', () => {
     await page.getByRole('heading', { name: 'Tasks', level: 1 }).waitFor();
   });
 
-  it('says what is wrong with a token, and lets nobody in', async () => {
+  nightlyIt('says what is wrong with a token, and lets nobody in', async () => {
     baton.expectFaults(/401/);
     const page = await baton.open();
     await page.getByLabel('Token').first().fill('baton_wrong');
@@ -76,7 +77,7 @@ describeConsole('sign-in to the console', () => {
     await again.getByRole('heading', { name: 'Sign in to Baton' }).waitFor();
   });
 
-  it('shows who has signed in, and forgets the token when they leave', async () => {
+  nightlyIt('shows who has signed in, and forgets the token when they leave', async () => {
     const token = await baton.stack.createToken(tenant.slug, 'agents:call');
     const page = await baton.open({ token });
     await page.getByRole('button', { name: /^test/ }).click();
@@ -89,7 +90,7 @@ describeConsole('sign-in to the console', () => {
     expect(await page.evaluate('JSON.stringify(sessionStorage)')).not.toContain(token);
   });
 
-  it('says when a token is no longer good', async () => {
+  nightlyIt('says when a token is no longer good', async () => {
     baton.expectFaults(/401/);
     const token = await baton.stack.createToken(tenant.slug, 'tasks:read');
     const page = await baton.open({ token, path: '/tasks' });
@@ -222,7 +223,7 @@ describeConsole('sign-in to the console', () => {
       await page.getByRole('link', { name: id }).waitFor();
     });
 
-    it('says that the sign-in has expired, and leads back to the page after another', async () => {
+    nightlyIt('says that the sign-in has expired, and leads back to the page after another', async () => {
       baton.expectFaults(OF_PROVIDER);
       const page = await baton.open({ path: '/usage' });
       await signIn(page, 'bob');
@@ -238,7 +239,7 @@ describeConsole('sign-in to the console', () => {
       await page.getByRole('heading', { name: 'Usage and limits' }).waitFor();
     });
 
-    it('says why nobody is signed in, and leads to another try', async () => {
+    nightlyIt('says why nobody is signed in, and leads to another try', async () => {
       baton.expectFaults(OF_PROVIDER, /The provider has refused|not begun in this tab/);
       const page = await baton.open({ path: '/tasks' });
       await page.getByRole('button', { name: /^Sign in at/ }).click();

@@ -1,6 +1,7 @@
 import { Client } from 'pg';
 import type { Page } from 'playwright-core';
 import { ConsoleStack, describeConsole } from '../support/console.js';
+import { nightlyIt } from '../support/nightly.js';
 import { pngImage } from '../support/png-image.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import type { TestTenant } from '../support/stack.js';
@@ -83,7 +84,7 @@ describeConsole('the page of a task', () => {
     await baton.expectAccessible(page);
   });
 
-  it('shows the end of a text that is too long for the page, and gives all of it', async () => {
+  nightlyIt('shows the end of a text that is too long for the page, and gives all of it', async () => {
     const piece = 'x'.repeat(9_999);
     const id = await send([{ text: `${piece}\n` }], { echo: { chunks: 60 } });
     const page = await open(id);
@@ -169,7 +170,7 @@ describeConsole('the page of a task', () => {
     await page.getByRole('row', { name: 'State canceled' }).waitFor();
   });
 
-  it('has the same duration beside another task', async () => {
+  nightlyIt('has the same duration beside another task', async () => {
     const id = await send([{ text: 'ask me' }], { echo: { askInput: true } });
     const page = await open(id);
     await page.getByLabel('Your answer').fill('soon');
@@ -188,7 +189,7 @@ describeConsole('the page of a task', () => {
     expect(await cells.allInnerTexts()).toEqual([duration, duration]);
   });
 
-  it('shows an image in its proportions', async () => {
+  nightlyIt('shows an image in its proportions', async () => {
     const raw = pngImage(480, 240).toString('base64');
     const page = await open(await send([{ raw, mediaType: 'image/png', filename: 'wide.png' }]));
     await page.getByText('The task has ended.').waitFor();
@@ -201,7 +202,7 @@ describeConsole('the page of a task', () => {
     expect(shown).toEqual([2, 2]);
   });
 
-  it('shows the console output of a failed agent once', async () => {
+  nightlyIt('shows the console output of a failed agent once', async () => {
     const id = await send([{ text: 'with an error' }]);
     await inDatabase(
       `INSERT INTO console_lines (tenant_id, task_id, position, run_id, attempt, at, level, text, total_bytes)
@@ -265,7 +266,7 @@ describeConsole('the page of a task', () => {
     expect(red).toBeGreaterThan(2 * Math.max(green, blue));
   });
 
-  it('has names for the check boxes of a list of tasks', async () => {
+  nightlyIt('has names for the check boxes of a list of tasks', async () => {
     const page = await open(await send([{ text: '- [x] pack\n- [ ] leave\n' }]));
     await page.getByText('The task has ended.').waitFor();
     await page.getByRole('checkbox', { name: 'done', exact: true }).first().waitFor();

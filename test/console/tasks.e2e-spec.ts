@@ -148,7 +148,7 @@ describeConsole('tasks in the console', () => {
     expect(await page.getByLabel('Your answer').count()).toBe(0);
   });
 
-  it('are found, opened and answered by the keyboard alone', async () => {
+  nightlyIt('are found, opened and answered by the keyboard alone', async () => {
     const id = await send('ask me', ASKING);
     const page = await baton.open({ token: tenant.token, path: '/tasks' });
     const tabTo = async (wanted: Locator): Promise<void> => {
@@ -237,7 +237,7 @@ describeConsole('tasks in the console', () => {
     await usage.getByRole('cell', { name: 'test', exact: true }).waitFor();
   });
 
-  it('show answers of models as Markdown, or as they were written', async () => {
+  nightlyIt('show answers of models as Markdown, or as they were written', async () => {
     provider.answer(() => ({ text: ['## The pl', 'an\n\n1. Read it.\n', '2. Answer **today**.'] }));
     await createAgent('planner', {});
     const agent = new RawCaller(baton.stack.url(0, 'planner'), tenant.token);
@@ -252,7 +252,7 @@ describeConsole('tasks in the console', () => {
     await page.getByText('## The plan').first().waitFor();
   });
 
-  it('say in their list why they have failed', async () => {
+  nightlyIt('say in their list why they have failed', async () => {
     provider.answer(() => ({ status: 401 }));
     await createAgent('locked-out', {});
     const agent = new RawCaller(baton.stack.url(0, 'locked-out'), tenant.token);
@@ -388,7 +388,7 @@ describeConsole('tasks in the console', () => {
     },
   );
 
-  it('are counted by state', async () => {
+  nightlyIt('are counted by state', async () => {
     const counted = await baton.stack.createTenant();
     const caller = new RawCaller(baton.stack.url(0), counted.token);
     await fill(baton.stack.database.url, counted.slug, 1_500);
@@ -458,7 +458,7 @@ describeConsole('tasks in the console', () => {
     expect(await shown()).toEqual(live);
   });
 
-  it('are taken up again where they were when the connection is cut', async () => {
+  nightlyIt('are taken up again where they were when the connection is cut', async () => {
     const id = await send('ask me', ASKING);
     const page = await openTask(id, 'log');
     await page.getByLabel('Your answer').waitFor();
@@ -490,22 +490,25 @@ describeConsole('tasks in the console', () => {
     expect(new Set(numbers.map((text) => text.split(' ')[0])).size).toBe(numbers.length);
   });
 
-  it('show what the code of the agent has written to its console, to those who may change agents', async () => {
-    const id = await send('with a console');
-    await writeConsole(baton.stack.database.url, id, 150);
-    const page = await openTask(id, 'log');
-    const lines = page.getByRole('table', { name: 'Console of the agent' }).getByRole('row');
-    await lines.filter({ hasText: 'line 1 <b>of 150</b>' }).getByRole('cell', { name: 'warn' }).waitFor();
-    await page.getByRole('button', { name: 'Show more lines' }).click();
-    await lines.filter({ hasText: 'line 150 ' }).waitFor();
-    await baton.expectAccessible(page);
-    const caller = await baton.stack.createToken(tenant.slug, 'tasks:read', 'agents:call');
-    const theirs = await baton.open({ token: caller, path: `/tasks/${id}?tab=log` });
-    await theirs.getByText('The task has ended.').waitFor();
-    expect(await theirs.content()).not.toContain('of 150');
-  });
+  nightlyIt(
+    'show what the code of the agent has written to its console, to those who may change agents',
+    async () => {
+      const id = await send('with a console');
+      await writeConsole(baton.stack.database.url, id, 150);
+      const page = await openTask(id, 'log');
+      const lines = page.getByRole('table', { name: 'Console of the agent' }).getByRole('row');
+      await lines.filter({ hasText: 'line 1 <b>of 150</b>' }).getByRole('cell', { name: 'warn' }).waitFor();
+      await page.getByRole('button', { name: 'Show more lines' }).click();
+      await lines.filter({ hasText: 'line 150 ' }).waitFor();
+      await baton.expectAccessible(page);
+      const caller = await baton.stack.createToken(tenant.slug, 'tasks:read', 'agents:call');
+      const theirs = await baton.open({ token: caller, path: `/tasks/${id}?tab=log` });
+      await theirs.getByText('The task has ended.').waitFor();
+      expect(await theirs.content()).not.toContain('of 150');
+    },
+  );
 
-  it('show the durable steps of an agent in code, to those who may change agents', async () => {
+  nightlyIt('show the durable steps of an agent in code, to those who may change agents', async () => {
     const id = await send('with steps');
     await writeSteps(baton.stack.database.url, id);
     const page = await openTask(id);

@@ -133,7 +133,7 @@ describeConsole('the trace of a task', () => {
     expect(await other.content()).not.toContain('thrifty');
   });
 
-  it('shows a call of a tool while it is made', async () => {
+  nightlyIt('shows a call of a tool while it is made', async () => {
     provider.reset();
     provider.reply({ calls: [{ name: 'desk_hold', input: {} }] }, { text: 'Done.' });
     await createAgent('holder', { tools: { mcp: [{ name: 'desk', url: server.url, allow: ['hold'] }] } });
@@ -147,7 +147,7 @@ describeConsole('the trace of a task', () => {
     expect(await row(page, /^tool /).count()).toBe(1);
   });
 
-  it('opens the trace of another task below the call that has begun it', async () => {
+  nightlyIt('opens the trace of another task below the call that has begun it', async () => {
     provider.reset();
     provider.reply(
       { calls: [{ name: 'ask_helper', input: { message: 'help me' } }] },
@@ -190,43 +190,46 @@ describeConsole('the trace of a task', () => {
     expect((await names()).length).toBe(before);
   });
 
-  it('shows the spans that are looked for below those around them, by keyboard and in its address', async () => {
-    const caller = new RawCaller(baton.stack.url(0), tenant.token);
-    const { result } = await caller.call('SendMessage', sendParams('many calls'));
-    const { id } = (result as { task: { id: string } }).task;
-    await writeCalls(baton.stack.database.url, id);
-    const page = await open(id);
-    const bar = page.getByRole('search', { name: 'Spans of the trace' });
-    const said = bar.getByRole('status');
-    await said.getByText('5,003 spans', { exact: true }).waitFor();
-    await baton.expectAccessibleInBothSchemes(page);
-    await bar.getByLabel('Find a span').focus();
-    await page.keyboard.type('LAST');
-    await said.getByText('1 of 5,003 spans match').waitFor();
-    await row(page, /^tool last /).waitFor();
-    await row(page, /^turn 1 /).waitFor();
-    expect(await row(page, /^model /).count()).toBe(0);
-    await baton.expectAccessibleInBothSchemes(page);
-    // An address is read, and what is chosen on the page changes it.
-    await page.goto(`/console/tasks/${id}?tab=trace&kind=tool&slow=1s`);
-    await said.getByText('2,001 of 5,003 spans match').waitFor();
-    await page.keyboard.press('Tab');
-    await bar.getByLabel('Takes').selectOption('10s');
-    await said.getByText('0 of 5,003 spans match').waitFor();
-    expect(new URL(page.url()).search).toBe('?tab=trace&kind=tool&slow=10s');
-    await bar.getByLabel('Takes').selectOption('');
-    await said.getByText('2,500 of 5,003 spans match').waitFor();
-    await bar.getByLabel('Errors only').focus();
-    await page.keyboard.press('Space');
-    await said.getByText('0 of 5,003 spans match').waitFor();
-    await page.getByRole('tab', { name: 'Log' }).click();
-    await page.getByRole('tab', { name: 'Trace' }).click();
-    await said.getByText('0 of 5,003 spans match').waitFor();
-    await bar.getByRole('button', { name: 'Clear' }).focus();
-    await page.keyboard.press('Enter');
-    await said.getByText('5,003 spans', { exact: true }).waitFor();
-    expect(new URL(page.url()).search).toBe('?tab=trace');
-  });
+  nightlyIt(
+    'shows the spans that are looked for below those around them, by keyboard and in its address',
+    async () => {
+      const caller = new RawCaller(baton.stack.url(0), tenant.token);
+      const { result } = await caller.call('SendMessage', sendParams('many calls'));
+      const { id } = (result as { task: { id: string } }).task;
+      await writeCalls(baton.stack.database.url, id);
+      const page = await open(id);
+      const bar = page.getByRole('search', { name: 'Spans of the trace' });
+      const said = bar.getByRole('status');
+      await said.getByText('5,003 spans', { exact: true }).waitFor();
+      await baton.expectAccessibleInBothSchemes(page);
+      await bar.getByLabel('Find a span').focus();
+      await page.keyboard.type('LAST');
+      await said.getByText('1 of 5,003 spans match').waitFor();
+      await row(page, /^tool last /).waitFor();
+      await row(page, /^turn 1 /).waitFor();
+      expect(await row(page, /^model /).count()).toBe(0);
+      await baton.expectAccessibleInBothSchemes(page);
+      // An address is read, and what is chosen on the page changes it.
+      await page.goto(`/console/tasks/${id}?tab=trace&kind=tool&slow=1s`);
+      await said.getByText('2,001 of 5,003 spans match').waitFor();
+      await page.keyboard.press('Tab');
+      await bar.getByLabel('Takes').selectOption('10s');
+      await said.getByText('0 of 5,003 spans match').waitFor();
+      expect(new URL(page.url()).search).toBe('?tab=trace&kind=tool&slow=10s');
+      await bar.getByLabel('Takes').selectOption('');
+      await said.getByText('2,500 of 5,003 spans match').waitFor();
+      await bar.getByLabel('Errors only').focus();
+      await page.keyboard.press('Space');
+      await said.getByText('0 of 5,003 spans match').waitFor();
+      await page.getByRole('tab', { name: 'Log' }).click();
+      await page.getByRole('tab', { name: 'Trace' }).click();
+      await said.getByText('0 of 5,003 spans match').waitFor();
+      await bar.getByRole('button', { name: 'Clear' }).focus();
+      await page.keyboard.press('Enter');
+      await said.getByText('5,003 spans', { exact: true }).waitFor();
+      expect(new URL(page.url()).search).toBe('?tab=trace');
+    },
+  );
 
   it('has the deliveries to a push receiver with their answers, also after the end of the task', async () => {
     const answers = [503];

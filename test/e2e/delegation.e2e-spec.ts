@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DRIVERS } from '../support/index.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { type ModelRequest, ModelProvider, type Reply } from '../support/model-provider/model-provider.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
@@ -146,7 +147,7 @@ it('cancels three children with their parent, at once and for good', async () =>
   expect(provider.requests).toHaveLength(4);
 });
 
-it('goes on after the worker was killed that ran a child while its parent waited', async () => {
+nightlyIt('goes on after the worker was killed that ran a child while its parent waited', async () => {
   let killed = false;
   script(1, async () => {
     if (killed) return { text: 'found it' };

@@ -7,6 +7,7 @@ import { Client } from 'pg';
 import { GENERATIONS, type Version } from '../support/generations.js';
 import { Hold, times } from '../support/hold.js';
 import { DRIVERS } from '../support/index.js';
+import { NIGHTLY } from '../support/nightly.js';
 import { type Frame, RawCaller, type RpcAnswer } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 import type { Wired } from '../support/wire.js';
@@ -73,7 +74,10 @@ async function whileNothingRuns<T>(act: () => Promise<T>): Promise<T> {
   }
 }
 
-describe.each(Object.keys(GENERATIONS) as Version[])('a message that is sent again in %s', (version) => {
+/** By day that of 1.0: the rule is in message-router.spec, and is the same for both. */
+const VERSIONS = (Object.keys(GENERATIONS) as Version[]).filter((version) => NIGHTLY || version === '1.0');
+
+describe.each(VERSIONS)('a message that is sent again in %s', (version) => {
   const { send, stream, message, atOnce, task, artifact, completed, asking } = GENERATIONS[version];
   const blocking = (api: number, params: object): Promise<RpcAnswer> =>
     callerAt(api, version).call(send, params);

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { type Opened, openRequest } from '../support/open-request.js';
 import { DRIVERS } from '../support/redis.js';
-import { driversOf } from '../support/nightly.js';
+import { driversOf, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -104,7 +104,7 @@ describe.each(driversOf('redis'))('limits on %s', (driver) => {
         await untilTasks(6, tenant);
       });
 
-      it('count what was open before there was a limit', async () => {
+      nightlyIt('count what was open before there was a limit', async () => {
         const tenant = await stack.createTenant();
         const before = await streams(3, tenant);
         await limit(tenant, '--open-streams', '3');
@@ -119,7 +119,7 @@ describe.each(driversOf('redis'))('limits on %s', (driver) => {
         await untilGranted(0, tenant);
       });
 
-      it('of a killed API give their places back', async () => {
+      nightlyIt('of a killed API give their places back', async () => {
         const tenant = await limited('--open-streams', '4');
         const all = granted(await streams(12, tenant));
         const third = await stack.addApi();
