@@ -110,6 +110,7 @@ const ascii = (text) =>
  * the machine, which a container shares with others. And it would let the space for new objects grow to 32 MB. No flag limits
  * that once a process runs, but the space does not grow by a factor of 1. With every thread V8 sets that factor to 2 again.
  * V8 also makes the space small when it collects while a process has little to do. Then it must be able to grow again.
+ * V8 of Node.js 26 does not read the factor again, so there the space has the size that V8 gives it.
  *
  * V8 of Node.js 20 optimizes a function that runs once in a call only after a thousand calls and more. With an eighth of the budget
  * it does so after a hundred. That waits until the start is over: to optimize what runs then would double its CPU time. Later
