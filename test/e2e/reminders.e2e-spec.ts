@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { Receiver } from '../../libs/tasks/src/push/receiver.fixture.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
-import { DRIVERS } from '../support/index.js';
+import { driversOf, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
 /** Seconds, in hours. */
 const seconds = (count: number): number => count / 3_600;
 
-describe.each(DRIVERS)('a task that waits for a person, on %s', (driver) => {
+describe.each(driversOf('postgres'))('a task that waits for a person, on %s', (driver) => {
   let stack: Stack;
   let tenant: TestTenant;
   let hook: Receiver;
@@ -81,42 +81,45 @@ describe.each(DRIVERS)('a task that waits for a person, on %s', (driver) => {
     await stack.addWorker();
   }
 
-  it('is told again once, and escalated once, although workers die and the queue is lost', async () => {
-    await post('webhooks', { url: hook.url });
-    // A webhook of a killed worker is free after its lease of 15 seconds, and a reminder that is later than the escalation is not sent.
-    const caller = await createAgent({ remindAfterHours: seconds(3), escalateAfterHours: seconds(45) });
-    const taskId = await ask(caller);
-    await until(taskId, 'input-required');
-    await crash();
-    await until(taskId, 'input-required reminder');
-    await untilSent(taskId, 'reminder');
-    await crash();
-    await until(taskId, 'input-required escalation');
-    await untilSent(taskId, 'escalation');
-    await crash();
-    // Later events show that nothing came twice.
-    await caller.call('SendMessage', sendParams('Basel', { taskId }));
-    await until(taskId, 'completed');
-    expect(told(taskId).filter((each) => / /.test(each))).toEqual([
-      'input-required reminder',
-      'input-required escalation',
-    ]);
-    const data = {
-      task_id: taskId,
-      agent: 'asker',
-      state: 'input-required',
-      waiting_since: expect.any(String),
-      answer_url: expect.stringMatching(new RegExp(`^http://.*/console/tasks/${taskId}$`)),
-    };
-    const question = hook.received.find((received) => dataOf(received).state === 'input-required');
-    expect(dataOf(question!).answer_url).toEqual(data.answer_url);
-    expect(dataOf(hook.received.at(-1)!)).toMatchObject({ state: 'completed' });
-    expect(dataOf(hook.received.at(-1)!)).not.toHaveProperty('answer_url');
-    const [reminder, escalation] = hook.received.filter((received) => 'waiting_since' in dataOf(received));
-    expect(reminder!.json).toMatchObject({ type: 'task.state_changed', data: { ...data, reminder: true } });
-    expect(escalation!.json).toMatchObject({ type: 'task.escalation', data });
-    expect(reminder!.headers['webhook-id']).not.toBe(escalation!.headers['webhook-id']);
-  });
+  nightlyIt(
+    'is told again once, and escalated once, although workers die and the queue is lost',
+    async () => {
+      await post('webhooks', { url: hook.url });
+      // A webhook of a killed worker is free after its lease of 15 seconds, and a reminder that is later than the escalation is not sent.
+      const caller = await createAgent({ remindAfterHours: seconds(3), escalateAfterHours: seconds(45) });
+      const taskId = await ask(caller);
+      await until(taskId, 'input-required');
+      await crash();
+      await until(taskId, 'input-required reminder');
+      await untilSent(taskId, 'reminder');
+      await crash();
+      await until(taskId, 'input-required escalation');
+      await untilSent(taskId, 'escalation');
+      await crash();
+      // Later events show that nothing came twice.
+      await caller.call('SendMessage', sendParams('Basel', { taskId }));
+      await until(taskId, 'completed');
+      expect(told(taskId).filter((each) => / /.test(each))).toEqual([
+        'input-required reminder',
+        'input-required escalation',
+      ]);
+      const data = {
+        task_id: taskId,
+        agent: 'asker',
+        state: 'input-required',
+        waiting_since: expect.any(String),
+        answer_url: expect.stringMatching(new RegExp(`^http://.*/console/tasks/${taskId}$`)),
+      };
+      const question = hook.received.find((received) => dataOf(received).state === 'input-required');
+      expect(dataOf(question!).answer_url).toEqual(data.answer_url);
+      expect(dataOf(hook.received.at(-1)!)).toMatchObject({ state: 'completed' });
+      expect(dataOf(hook.received.at(-1)!)).not.toHaveProperty('answer_url');
+      const [reminder, escalation] = hook.received.filter((received) => 'waiting_since' in dataOf(received));
+      expect(reminder!.json).toMatchObject({ type: 'task.state_changed', data: { ...data, reminder: true } });
+      expect(escalation!.json).toMatchObject({ type: 'task.escalation', data });
+      expect(reminder!.headers['webhook-id']).not.toBe(escalation!.headers['webhook-id']);
+    },
+  );
 
   it('is not spoken of again after its answer', async () => {
     await post('webhooks', { url: hook.url, states: ['input-required'] });

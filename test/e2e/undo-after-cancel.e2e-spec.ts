@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Bank } from '../support/bank.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
-import { DRIVERS } from '../support/index.js';
+import { driversOf, nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack } from '../support/stack.js';
 
@@ -19,7 +19,7 @@ interface Payment {
   back: string;
 }
 
-describe.each(DRIVERS)('a canceled order with %s', (driver) => {
+describe.each(driversOf('postgres'))('a canceled order with %s', (driver) => {
   let folder: string;
   let stack: Stack;
   let bank: Bank;
@@ -105,7 +105,7 @@ describe.each(DRIVERS)('a canceled order with %s', (driver) => {
     expect(trace).toContain(id);
   });
 
-  it('also pays back what was under way, if the code finds that it was paid', async () => {
+  nightlyIt('also pays back what was under way, if the code finds that it was paid', async () => {
     const listed = payments('verified', 'verify', ['one', 'two']);
     bank.held.add(listed[1]!.path);
     const id = await order(listed);
@@ -116,7 +116,7 @@ describe.each(DRIVERS)('a canceled order with %s', (driver) => {
     expect(textOf(undo)).toBe('Undone: "two", "one".');
   });
 
-  it('needs no other task if nothing was begun', async () => {
+  nightlyIt('needs no other task if nothing was begun', async () => {
     const first = payments('first', 'repeat', ['one']);
     bank.refused.add(first[0]!.path);
     const id = await order(first.map(({ back: _, ...payment }) => ({ ...payment, back: '' })));
@@ -130,7 +130,7 @@ describe.each(DRIVERS)('a canceled order with %s', (driver) => {
     expect(await read(id)).toMatchObject({ state: 'canceled', undone_as: null });
   });
 
-  it('is paid back exactly once, wherever workers are killed', async () => {
+  nightlyIt('is paid back exactly once, wherever workers are killed', async () => {
     const listed = payments('killed', 'verify');
     const [one, , three] = listed;
     bank.held.add(three!.path);
@@ -153,7 +153,7 @@ describe.each(DRIVERS)('a canceled order with %s', (driver) => {
     expect(steps.map(({ attempts }: any) => attempts)).toEqual([2, 1, 2]);
   });
 
-  it('goes on to be paid back when it is continued after a payment that could not be', async () => {
+  nightlyIt('goes on to be paid back when it is continued after a payment that could not be', async () => {
     const listed = payments('broken', 'verify', ['one', 'two']);
     const [one, two] = listed;
     bank.held.add(two!.path);
@@ -172,7 +172,7 @@ describe.each(DRIVERS)('a canceled order with %s', (driver) => {
     expect(bank.keysOf(one!.back).size).toBe(1);
   });
 
-  it('is paid back if it is canceled while it was being paid back after an error', async () => {
+  nightlyIt('is paid back if it is canceled while it was being paid back after an error', async () => {
     const listed = payments('failing', 'repeat', ['one', 'two']);
     bank.held.add(listed[1]!.back);
     const broken = { name: 'three', how: 'repeat' as const, path: '/keyed/failing-three', back: '/none' };

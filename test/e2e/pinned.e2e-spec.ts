@@ -6,6 +6,7 @@ import { PATIENT, startMcpServer, type TestMcpServer } from '../support/mcp-serv
 import { textTool } from '../support/mcp-server/script.js';
 import { ModelProvider } from '../support/model-provider/model-provider.js';
 import { childrenOf } from '../support/local-run.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -102,7 +103,7 @@ describe('a task of an agent that pins its tasks', () => {
     );
   });
 
-  it('parks as before once the agent no longer pins its tasks', async () => {
+  nightlyIt('parks as before once the agent no longer pins its tasks', async () => {
     const asked = await send('keeper', 'go');
     await replaceWorkers(deploy('3.0.0', 'latest'));
     await new RawCaller(stack.url(0, 'keeper'), tenant.token).call('SendMessage', {
@@ -116,33 +117,36 @@ describe('a task of an agent that pins its tasks', () => {
     expect(saidIn(await ended(asked.id as string))).toBe('hello of 2.0.0 2.0.0, old, words of 2.0.0 2.0.0');
   });
 
-  it('goes on with its code when files are overwritten below the running worker; a new task runs the new files', async () => {
-    await replaceWorkers(deploy('4.0.0'));
-    const asked = await send('keeper', 'go');
-    overwrite(join(folder, '4.0.0'), '4.1.0');
-    endAgents(stack.workers[0]!.pid);
-    // At once: the worker does not know of the new files yet.
-    expect(saidIn(await send('keeper', 'old', asked.id as string))).toBe(
-      'hello of 4.0.0 4.0.0, old, words of 4.0.0 4.0.0',
-    );
-    const before = await send('keeper', 'go');
-    await untilVersion('4.1.0');
-    const after = await send('keeper', 'go');
-    expect(saidIn(await send('keeper', 'new', after.id as string))).toBe(
-      'hello of 4.1.0 4.1.0, new, words of 4.1.0 4.1.0',
-    );
-    const next = await send('keeper', 'go');
-    const { versions } = await ask('/v1/agents/keeper/open-versions');
-    expect(versions.slice(-2)).toMatchObject([
-      { current: false, open_tasks: 1 },
-      { current: true, open_tasks: 1 },
-    ]);
-    await replaceWorkers(join(folder, '4.0.0'));
-    expect(saidIn(await send('keeper', 'old', before.id as string))).toContain('hello of 4.0.0 4.0.0');
-    expect(saidIn(await send('keeper', 'new', next.id as string))).toContain('hello of 4.1.0 4.1.0');
-  });
+  nightlyIt(
+    'goes on with its code when files are overwritten below the running worker; a new task runs the new files',
+    async () => {
+      await replaceWorkers(deploy('4.0.0'));
+      const asked = await send('keeper', 'go');
+      overwrite(join(folder, '4.0.0'), '4.1.0');
+      endAgents(stack.workers[0]!.pid);
+      // At once: the worker does not know of the new files yet.
+      expect(saidIn(await send('keeper', 'old', asked.id as string))).toBe(
+        'hello of 4.0.0 4.0.0, old, words of 4.0.0 4.0.0',
+      );
+      const before = await send('keeper', 'go');
+      await untilVersion('4.1.0');
+      const after = await send('keeper', 'go');
+      expect(saidIn(await send('keeper', 'new', after.id as string))).toBe(
+        'hello of 4.1.0 4.1.0, new, words of 4.1.0 4.1.0',
+      );
+      const next = await send('keeper', 'go');
+      const { versions } = await ask('/v1/agents/keeper/open-versions');
+      expect(versions.slice(-2)).toMatchObject([
+        { current: false, open_tasks: 1 },
+        { current: true, open_tasks: 1 },
+      ]);
+      await replaceWorkers(join(folder, '4.0.0'));
+      expect(saidIn(await send('keeper', 'old', before.id as string))).toContain('hello of 4.0.0 4.0.0');
+      expect(saidIn(await send('keeper', 'new', next.id as string))).toContain('hello of 4.1.0 4.1.0');
+    },
+  );
 
-  it('goes on with the prompt with which it began, unless that version was erased', async () => {
+  nightlyIt('goes on with the prompt with which it began, unless that version was erased', async () => {
     const system = (): string[] => provider.requests.map(({ body }) => body.messages[0].content);
     const write = (prompt: string) =>
       put('clerk', {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { Receiver } from '../../libs/tasks/src/push/receiver.fixture.js';
 import { CRASH_SETTINGS } from '../support/crash-settings.js';
 import { ModelProvider, type Reply } from '../support/model-provider/model-provider.js';
+import { nightlyIt } from '../support/nightly.js';
 import { RawCaller, sendParams } from '../support/raw-caller.js';
 import { Stack, type TestTenant } from '../support/stack.js';
 
@@ -141,7 +142,7 @@ it('the cap of an agent fails the task whose call does not fit, and says which c
   );
 });
 
-it('the cap of a task counts the calls of all tasks below it', async () => {
+nightlyIt('the cap of a task counts the calls of all tasks below it', async () => {
   await cap('task', '*', 'life', '0.45');
   const { state, text } = await send('lead');
   expect(state).toBe('FAILED');
@@ -155,7 +156,7 @@ it('the cap of a task counts the calls of all tasks below it', async () => {
   expect(listed).toMatchObject({ used: '0.60', used_by: id });
 });
 
-it('a cap of the operator is one that the tenant sees and cannot change', async () => {
+nightlyIt('a cap of the operator is one that the tenant sees and cannot change', async () => {
   const set = await stack.baton('tenants', 'caps', tenant.slug, '--amount', '0.01', '--period', 'week');
   expect(set).toMatch(/tenant +week +0\.00 +0\.01 USD +fail +operator/);
   expect((await send('clerk')).text).toMatch(
@@ -198,33 +199,36 @@ it('a cap that asks lets a task go on by what a person approves, and ends it if 
   );
 });
 
-it('an agent in code asks as well: it goes on where it was, on another worker, and asks anew when that is used up', async () => {
-  await cap('agent', 'coder', 'day', '0.21', 'ask');
-  const { id, ...first } = await send('coder', { parts: [{ text: '3' }] });
-  expect(first).toMatchObject({
-    state: 'INPUT_REQUIRED',
-    asked: { callId: 'step-1-4-cap-1', tool: 'spending_cap' },
-  });
-  await stack.killWorkers();
-  await stack.addWorker();
-  const unclear = await say('coder', id, 'how much?');
-  expect(unclear).toMatchObject({ state: 'INPUT_REQUIRED', asked: { callId: 'step-1-4-cap-1' } });
-  expect(unclear.text).toMatch(/^That is neither yes nor no\.\n/);
-  const second = await say('coder', id, 'yes');
-  expect(second).toMatchObject({ state: 'INPUT_REQUIRED', asked: { callId: 'step-1-6-cap-1' } });
-  expect(await say('coder', id, 'yes')).toMatchObject({ state: 'COMPLETED', text: 'done done done' });
-  expect(provider.requests.length).toBe(3);
-  const [listed] = (await ask('GET', 'spending-caps')).caps;
-  expect(listed).toMatchObject({ allowed: '0.42' });
-  const other = await send('coder', { parts: [{ text: '1' }] });
-  const refused = await say('coder', other.id, 'no, that is enough');
-  expect(refused.text).toMatch(
-    /^TokensExceeded: The spending cap .* A person has refused more: no, that is enough$/,
-  );
-  expect(provider.requests.length).toBe(3);
-});
+nightlyIt(
+  'an agent in code asks as well: it goes on where it was, on another worker, and asks anew when that is used up',
+  async () => {
+    await cap('agent', 'coder', 'day', '0.21', 'ask');
+    const { id, ...first } = await send('coder', { parts: [{ text: '3' }] });
+    expect(first).toMatchObject({
+      state: 'INPUT_REQUIRED',
+      asked: { callId: 'step-1-4-cap-1', tool: 'spending_cap' },
+    });
+    await stack.killWorkers();
+    await stack.addWorker();
+    const unclear = await say('coder', id, 'how much?');
+    expect(unclear).toMatchObject({ state: 'INPUT_REQUIRED', asked: { callId: 'step-1-4-cap-1' } });
+    expect(unclear.text).toMatch(/^That is neither yes nor no\.\n/);
+    const second = await say('coder', id, 'yes');
+    expect(second).toMatchObject({ state: 'INPUT_REQUIRED', asked: { callId: 'step-1-6-cap-1' } });
+    expect(await say('coder', id, 'yes')).toMatchObject({ state: 'COMPLETED', text: 'done done done' });
+    expect(provider.requests.length).toBe(3);
+    const [listed] = (await ask('GET', 'spending-caps')).caps;
+    expect(listed).toMatchObject({ allowed: '0.42' });
+    const other = await send('coder', { parts: [{ text: '1' }] });
+    const refused = await say('coder', other.id, 'no, that is enough');
+    expect(refused.text).toMatch(
+      /^TokensExceeded: The spending cap .* A person has refused more: no, that is enough$/,
+    );
+    expect(provider.requests.length).toBe(3);
+  },
+);
 
-it('a child that asks is answered at the first task, with another amount', async () => {
+nightlyIt('a child that asks is answered at the first task, with another amount', async () => {
   await cap('task', '*', 'life', '0.21', 'ask');
   const { id, asked } = await send('lead');
   expect(asked).toMatchObject({ callId: 'call-1-1/cap-1', agents: ['lead', 'clerk'], tool: 'spending_cap' });
@@ -299,7 +303,7 @@ it('webhooks are told once when 80 % of a cap are used, and the audit log has it
   receiver.close();
 });
 
-it('a call whose worker dies takes no room twice, and what it reserved is not lost', async () => {
+nightlyIt('a call whose worker dies takes no room twice, and what it reserved is not lost', async () => {
   await cap('agent', 'clerk', 'day', '0.05');
   let asked = (): void => undefined;
   const isAsked = new Promise<void>((resolve) => (asked = resolve));
