@@ -123,7 +123,7 @@ export class ConsoleStack {
 
   /**
    * That axe finds nothing against WCAG AA, as the page is now. By day it looks once at each page of a file of tests, in each
-   * colours: axe took a third of the browser's CPU.
+   * colour scheme: axe took a third of the browser's CPU.
    */
   async expectAccessible(page: Page): Promise<void> {
     const { pathname } = new URL(page.url());

@@ -12,13 +12,12 @@ interface ReadPool {
   take(tenantId: string, wanted: number, over: AbortSignal): Promise<boolean>;
   takeMore(tenantId: string, wanted: number): void;
   give(tenantId: string, taken: readonly number[]): void;
-  turn(holder: string, bytes: number): Promise<void>;
 }
 
 interface LeasedCall {
   tenantId: string;
-  /** Whose turns it takes, as `LoopTurns` knows it. */
-  holder: string;
+  /** Resolves when its caller may work on so many bytes. */
+  turn(bytes: number): Promise<void>;
   response: AnswerChannel;
   isStrict: boolean;
 }
@@ -64,7 +63,7 @@ export class ReadLease implements ReadMemory {
   }
 
   turn(bytes: number): Promise<void> {
-    return this.pool.turn(this.call.holder, bytes);
+    return this.call.turn(bytes);
   }
 
   /**

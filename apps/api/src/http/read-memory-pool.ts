@@ -49,12 +49,8 @@ export class ReadMemoryPool {
     response: AnswerChannel,
     { holder, isStrict }: { holder: string; isStrict: boolean },
   ): ReadLease {
-    return new ReadLease(this, { tenantId, holder, response, isStrict });
-  }
-
-  /** Resolves when the holder may work on so many bytes. */
-  turn(holder: string, bytes: number): Promise<void> {
-    return this.turns.take(holder, bytes);
+    const turn = (bytes: number): Promise<void> => this.turns.take(holder, bytes);
+    return new ReadLease(this, { tenantId, turn, response, isStrict });
   }
 
   /**

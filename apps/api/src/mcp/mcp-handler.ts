@@ -101,7 +101,7 @@ interface McpRunOptions {
   agent?: string | undefined;
   codec?: Codec;
   stream?: AnswerWriter['stream'];
-  /** The answer to the request is a stream that goes on. */
+  /** Where the answer to the request is a stream that goes on. */
   lend?: AnswerWriter['lend'];
   retryKey?: string | undefined;
 }

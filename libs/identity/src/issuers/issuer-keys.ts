@@ -100,6 +100,7 @@ export class IssuerKeys {
   }
 }
 
+// Without `protocol` zod asks URL.canParse, whose answer is wrong on Node 20 for names outside of ASCII.
 const discovery = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }).max(2048) });
 
 const keySet = z.object({
