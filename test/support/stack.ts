@@ -130,7 +130,12 @@ export class Stack {
   async killWorkers(killed = [...this.workers]): Promise<void> {
     await Promise.all(killed.map((worker) => worker.kill()));
     for (const worker of killed) this.workers.splice(this.workers.indexOf(worker), 1);
-    const pids = killed.map(({ pid }) => pid);
+    await this.endLeases(killed);
+  }
+
+  /** Ends the leases of workers, and their places among the live workers, as if they had been silent for long enough. */
+  async endLeases(workers: BatonProcess[]): Promise<void> {
+    const pids = workers.map(({ pid }) => pid);
     await asSystem(
       this.database.url,
       `UPDATE runs SET lease_expires_at = now()

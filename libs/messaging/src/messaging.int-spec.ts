@@ -389,8 +389,9 @@ describe.each(DRIVERS)('messaging on %s', (driver) => {
       expect(paused.items.length).toBeLessThanOrEqual(2);
       consumer.resume();
       const next = someRun();
+      const before = paused.items.length;
       await one.enqueueRuns([next]);
-      await paused.reach(paused.items.length + 1);
+      await paused.reach(before + 1);
       expect(paused.items.at(-1)).toEqual(next);
     });
 
