@@ -1,4 +1,4 @@
-// Figures as Markdown: tables for docs/inside/performance.md.
+// Figures as Markdown: tables for docs/inside/figures.md.
 import { execFileSync } from 'node:child_process';
 import { cpus, loadavg } from 'node:os';
 import { range } from './load.mjs';

@@ -1,4 +1,4 @@
-// npm run bench: Baton beside two skeletons and the official SDK's server. Prints the tables of docs/inside/performance.md.
+// npm run bench: Baton beside two skeletons and the official SDK's server. Prints the tables of docs/inside/figures.md.
 // ROUNDS (3), SECONDS per measurement (8), CLIENTS (64), WORKERS (1), SIDES (a list of the names below).
 // COST_CLIENTS (32): clients while the cost per task is counted. COST=0 leaves the costs out.
 import { setTimeout as sleep } from 'node:timers/promises';
