@@ -74,6 +74,8 @@ export class AgentProcess implements ChildListener {
   private lastTurn = 0;
   private pingedAt: number | undefined;
   private hasSpoken = false;
+  /** How long its module has been loading, in ms. */
+  private loadingMs: number | undefined;
   private tickedAt = performance.now();
   private usedAt = performance.now();
   private retired = false;
@@ -107,14 +109,8 @@ export class AgentProcess implements ChildListener {
     const died = this.ended.then((reason) => {
       throw new Error(reason);
     });
-    const { loadMs } = this.options;
-    const limit = setTimeout(() => {
-      this.isLoadTooLong = true;
-      this.kill(
-        `The agent's module has not finished loading after ${loadMs / 1000} s: does it wait for something at its top level?`,
-      );
-    }, loadMs);
-    const error = await Promise.race([loaded, died]).finally(() => clearTimeout(limit));
+    this.loadingMs = 0;
+    const error = await Promise.race([loaded, died]).finally(() => (this.loadingMs = undefined));
     if (error) for (const stream of this.streams.values()) stream.fail(new AgentError(error));
     return error;
   }
@@ -286,7 +282,8 @@ export class AgentProcess implements ChildListener {
 
   private async tick(everyMs: number): Promise<void> {
     const now = performance.now();
-    const late = now - this.tickedAt - everyMs;
+    const sinceLastTick = now - this.tickedAt;
+    const late = sinceLastTick - everyMs;
     this.tickedAt = now;
     // This process itself was blocked, so answers of the child may still be unread.
     if (late > everyMs) this.pingedAt &&= now;
@@ -304,6 +301,19 @@ export class AgentProcess implements ChildListener {
     else if (isStalled) {
       this.kill(`The agent did not answer for ${stallMs / 1000} s, and its process was ended`);
     }
+    // Time in which this process was blocked does not count: the child may have been stopped as well.
+    this.addLoadingTime(Math.min(sinceLastTick, 2 * everyMs));
+  }
+
+  private addLoadingTime(ms: number): void {
+    if (this.loadingMs === undefined) return;
+    this.loadingMs += ms;
+    const { loadMs } = this.options;
+    if (this.loadingMs <= loadMs) return;
+    this.isLoadTooLong = true;
+    this.kill(
+      `The agent's module has not finished loading after ${loadMs / 1000} s: does it wait for something at its top level?`,
+    );
   }
 
   /** Time since an unanswered ping, in ms. */
