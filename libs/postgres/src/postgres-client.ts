@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { Client, type ClientConfig, Connection } from 'pg';
+import { runningTimeout } from './running-timeout.js';
 
 declare module 'pg' {
   /** Missing in the types of this package. */
@@ -97,12 +98,12 @@ export class PostgresClient extends Client {
       if (!isDone) this.giveUp('connect', new Error('timeout expired'));
     };
     const limits = [
-      setTimeout(() => isConnecting(this.connection) && setImmediate(late), reachMs),
-      setTimeout(setImmediate, connectMs, late),
+      runningTimeout(() => isConnecting(this.connection) && setImmediate(late), reachMs),
+      runningTimeout(() => setImmediate(late), connectMs),
     ];
     super.connect((error: Error | null) => {
       isDone = true;
-      limits.forEach(clearTimeout);
+      limits.forEach(clearInterval);
       callback(error);
     });
     return undefined;

@@ -1,5 +1,6 @@
 import { type ClientBase, Pool, type PoolClient, type PoolConfig } from 'pg';
 import { type GivenUp, PostgresClient, type PostgresClientConfig } from './postgres-client.js';
+import { runningTimeout } from './running-timeout.js';
 
 declare module 'pg' {
   /** Missing in the types of this package. */
@@ -8,6 +9,8 @@ declare module 'pg' {
     readonly _clients: readonly ClientBase[];
     /** Makes a connection for one that waits. */
     newClient(waiting: WaitingCaller): void;
+    /** Callers that wait, in their order. */
+    readonly _pendingQueue: WaitingCaller[];
     /** Whether no further connection may be made. */
     _isFull(): boolean;
     /** Serves the first that waits, if there is an idle connection or room for a new one. */
@@ -30,7 +33,9 @@ export interface PostgresPoolConfig extends PoolConfig {
 
 /** A caller that waits for a connection. */
 interface WaitingCaller {
-  callback(error: Error): void;
+  callback: ConnectCallback;
+  /** A connection that is made for it serves another caller. */
+  timedOut: boolean;
 }
 
 type ConnectCallback = Parameters<Pool['connect']>[0];
@@ -50,6 +55,7 @@ export class PostgresPool extends Pool {
   /** All connections that Postgres may have a session for. */
   private readonly open = new Set<ClientBase>();
   private isQueueing = false;
+  private readonly waitMs: number;
 
   constructor({ connectMs, onGivenUp, ...config }: PostgresPoolConfig) {
     const firstMs = 2 * connectMs;
@@ -66,9 +72,11 @@ export class PostgresPool extends Pool {
       keepAliveInitialDelayMillis: KEEPALIVE_MS,
       ...config,
       ...client,
-      connectionTimeoutMillis: connectMs,
+      // The package would close the socket of an attempt after that time.
+      connectionTimeoutMillis: 0,
       Client: PostgresClient as unknown as new () => ClientBase,
     });
+    this.waitMs = connectMs;
     this.on('connect', () => this.setConnectMs(() => firstMs));
   }
 
@@ -81,31 +89,33 @@ export class PostgresPool extends Pool {
   override connect(): Promise<PoolClient>;
   override connect(callback: ConnectCallback): void;
   override connect(callback?: ConnectCallback): Promise<PoolClient> | undefined {
-    // Only those in the queue wait for a limited time without an end to the attempt itself.
-    this.isQueueing = true;
-    try {
-      if (callback) super.connect(callback);
-      else return super.connect();
-    } finally {
-      this.isQueueing = false;
-      process.nextTick(() => this._pulseQueue());
+    if (!callback) {
+      return new Promise((resolve, reject) => {
+        this.connect((error, client) => (client ? resolve(client) : reject(error)));
+      });
     }
+    // Each caller waits in the queue, where its time is limited.
+    this.isQueueing = true;
+    super.connect(callback);
+    this.isQueueing = false;
+    const waiting = this._pendingQueue.at(-1);
+    if (waiting?.callback !== callback) return undefined; // The pool has ended.
+    const limit = runningTimeout(() => this.endWaiting(waiting, callback), this.waitMs).unref();
+    waiting.callback = (...outcome) => {
+      clearInterval(limit);
+      callback(...outcome);
+    };
+    process.nextTick(() => this._pulseQueue());
     return undefined;
   }
 
   override newClient(waiting: WaitingCaller): void {
-    const { options } = this;
-    const { connectionTimeoutMillis } = options;
-    // The package would close the socket after that time.
-    options.connectionTimeoutMillis = 0;
     try {
       super.newClient(waiting);
     } catch (error) {
       // A file that the URL names, such as that of the CA, cannot be read.
-      waiting.callback(error as Error);
+      waiting.callback(error as Error, undefined, () => undefined);
       return;
-    } finally {
-      options.connectionTimeoutMillis = connectionTimeoutMillis;
     }
     const client = this._clients.at(-1) as PostgresClient;
     this.open.add(client);
@@ -117,6 +127,13 @@ export class PostgresPool extends Pool {
 
   override _isFull(): boolean {
     return this.isQueueing || this.open.size >= this.options.max;
+  }
+
+  private endWaiting(waiting: WaitingCaller, callback: ConnectCallback): void {
+    const index = this._pendingQueue.indexOf(waiting);
+    if (index !== -1) this._pendingQueue.splice(index, 1);
+    waiting.timedOut = true;
+    callback(new Error('timeout exceeded when trying to connect'), undefined, () => undefined);
   }
 
   /** The package passes its options to each new connection. */

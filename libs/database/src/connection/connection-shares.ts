@@ -1,3 +1,5 @@
+import { runningTimeout } from '@baton/postgres';
+
 /** Part of the connections of a process that one tenant may have at the same time. */
 const TENANT_SHARE = 0.5;
 /** Part of the connections that no tenant gets, rounded down: a heartbeat or a sweep must not wait for slow statements of tenants. */
@@ -103,7 +105,7 @@ export class ConnectionShares {
 
   private wait(holder: string, share: TenantConnections): Promise<void> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
+      const timer = runningTimeout(() => {
         share.waiting.splice(share.waiting.indexOf(waiter), 1);
         this.forget(holder, share);
         reject(new Error('timeout exceeded when trying to connect'));
@@ -119,7 +121,7 @@ export class ConnectionShares {
     const share = holder === undefined ? undefined : this.shares.get(holder);
     const next = share?.waiting.shift();
     if (holder === undefined || !share || !next) return;
-    clearTimeout(next.timer);
+    clearInterval(next.timer);
     // Among those with as many connections, it comes last now.
     this.shares.delete(holder);
     this.shares.set(holder, share);

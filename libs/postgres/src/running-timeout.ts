@@ -1,0 +1,18 @@
+const TICKS = 10;
+
+/**
+ * `setTimeout` for a limit of waiting, without the time in which this process stood still: when the machine was paused, or other
+ * programs had all its cores, what the caller waits for had no time either. A pause counts for a tenth of `ms` at most.
+ * @returns for `clearInterval`
+ */
+export function runningTimeout(callback: () => void, ms: number): NodeJS.Timeout {
+  let left = TICKS;
+  // An interval that is late fires once, however late it is.
+  const timer = setInterval(() => {
+    left -= 1;
+    if (left > 0) return;
+    clearInterval(timer);
+    callback();
+  }, ms / TICKS);
+  return timer;
+}
