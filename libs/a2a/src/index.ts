@@ -22,6 +22,7 @@ export {
   jsonExcess,
   parseJsonBody,
 } from './json-limits.js';
+export { isJsonObject } from './json-object.js';
 export { memberOf } from './json-pointer.js';
 export * from './json-rpc.js';
 export { JsonScanner, MAX_JSON_DEPTH, MAX_JSON_VALUES } from './json-scanner.js';

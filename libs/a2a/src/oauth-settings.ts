@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { SECRET_NAME } from './secret-origins.js';
 
-const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 /** A scope (RFC 6749, section 3.3). */
 export const OAUTH_SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/;
 

@@ -3,6 +3,9 @@ import { MODEL_PROVIDER_NAMES, modelProvider } from './model-providers.js';
 // Where a secret may be sent. A destination is the origin of a URL (`https://api.example.com`), or a program that a
 // worker starts (`stdio:npx -y @acme/notes`), or an agent in code (`agent:researcher`). A secret lists the destinations that may receive it.
 
+/** The name of a secret. */
+export const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+
 /** Maximum origins of one secret, and the length of each. */
 const MAX_ORIGINS = 32;
 const MAX_ORIGIN = 512;

@@ -1,4 +1,4 @@
-import type { AgentDefinition } from '@baton/a2a';
+import { type AgentDefinition, isJsonObject } from '@baton/a2a';
 
 /** Stands for a text that is not shown. */
 export const HIDDEN = '(hidden)';
@@ -9,11 +9,11 @@ export const HIDDEN = '(hidden)';
  */
 export function withoutHeaderTexts<T extends Pick<AgentDefinition, 'config'>>(definition: T): T {
   const { config } = definition;
-  if (!isObject(config)) return definition;
-  const tools = isObject(config.tools) ? config.tools : undefined;
+  if (!isJsonObject(config)) return definition;
+  const tools = isJsonObject(config.tools) ? config.tools : undefined;
   const mcp = Array.isArray(tools?.mcp)
     ? tools.mcp.map((server: unknown) =>
-        isObject(server) ? withHidden(withHidden(server, 'headers'), 'env') : server,
+        isJsonObject(server) ? withHidden(withHidden(server, 'headers'), 'env') : server,
       )
     : undefined;
   const shown = { ...withHidden(config, 'headers'), ...(mcp && { tools: { ...tools, mcp } }) };
@@ -22,13 +22,10 @@ export function withoutHeaderTexts<T extends Pick<AgentDefinition, 'config'>>(de
 
 function withHidden(settings: Record<string, unknown>, name: string): Record<string, unknown> {
   const values = settings[name];
-  if (!isObject(values)) return settings;
+  if (!isJsonObject(values)) return settings;
   const entries = Object.entries(values).map(([key, value]) => [
     key,
     typeof value === 'string' ? HIDDEN : value,
   ]);
   return { ...settings, [name]: Object.fromEntries(entries) as unknown };
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,4 +1,4 @@
-import { defaultOrigins, mayReceive, originRefusal, parseOrigins } from '@baton/a2a';
+import { defaultOrigins, mayReceive, originRefusal, parseOrigins, SECRET_NAME } from '@baton/a2a';
 import { COMMAND_LINE, Environment } from '@baton/config';
 import { type Actor, type PageAfter, type SecretInfo, type SecretKey, SecretStore } from '@baton/database';
 import { Injectable } from '@nestjs/common';
@@ -6,7 +6,6 @@ import { explainLimit } from './limits.service.js';
 import { SecretBox } from './secret-box.js';
 import { SecretError } from './secret-error.js';
 
-const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const MAX_VALUE_BYTES = 65_536;
 /** Secrets of one batch of a rotation. */
 const BATCH = 1_000;
@@ -71,7 +70,7 @@ export class Secrets {
     by: Actor,
   ): Promise<SecretInfo | undefined> {
     const own = validOrigins(origins);
-    if (!NAME.test(name)) return undefined;
+    if (!SECRET_NAME.test(name)) return undefined;
     return this.store.setOrigins({ tenantId, name }, own, by).catch(explainLimit);
   }
 
@@ -97,7 +96,7 @@ export class Secrets {
   /** @returns whether there was such a secret */
   async remove(tenantId: string, name: string, by: Actor): Promise<boolean> {
     // Postgres has no text with U+0000; nothing else is a name that was ever taken.
-    return NAME.test(name) && this.store.remove({ tenantId, name }, by);
+    return SECRET_NAME.test(name) && this.store.remove({ tenantId, name }, by);
   }
 
   /**
@@ -149,7 +148,7 @@ function validOrigins(texts: readonly string[]): string[] {
 }
 
 function assertName(name: string): void {
-  if (NAME.test(name)) return;
+  if (SECRET_NAME.test(name)) return;
   throw new SecretError(
     'The name of the secret is not valid: use 1 to 128 letters, digits, dots, hyphens or underscores, beginning with a letter or digit.',
     'name',

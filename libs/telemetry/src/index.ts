@@ -14,3 +14,4 @@ export { formatBytes } from './format-bytes.js';
 export { messageOf } from './message-of.js';
 export { MAX_SPREAD, retryPause, spreadPause } from './random-pause.js';
 export { within } from './within.js';
+export { isTraceparent } from './traceparent.js';

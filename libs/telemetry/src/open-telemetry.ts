@@ -35,10 +35,9 @@ import type {
   TelemetrySettings,
   Tracer,
 } from './tracing.js';
+import { TRACEPARENT } from './traceparent.js';
 import { within } from './within.js';
 
-/** W3C Trace Context, version 00 and later ones, which begin the same. */
-const TRACEPARENT = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})$/;
 /** Maximum time to send the last of it when the process stops. */
 const CLOSE_MS = 3_000;
 /** A tenant writes some of the values. */

@@ -12,10 +12,10 @@ import { Describe } from '../openapi/route.js';
 import { timeSchema } from '../openapi/schemas.js';
 import { CURSOR, LIMIT, nextCursor, oneMore, pageOf, readPage } from '../rest/paging.js';
 import { FORMAT, sendCsv, wantsCsv } from '../rest/usage/csv.js';
+import { HOUR_MS, hourOf, UNTIL } from '../rest/usage/hours.js';
 import { hasCosts, NO_USAGE, usageGroups } from '../rest/usage/usage-groups.js';
 
 const DEFAULT_HOURS = 24;
-const HOUR_MS = 60 * 60 * 1000;
 
 const tenantRow = z
   .object({
@@ -54,7 +54,6 @@ const COLUMNS = Object.keys(tenantRow.shape) as readonly Column[];
 const SINCE = timeQuery(
   `Tasks and calls of models since the hour (UTC) of this time. Left out: ${DEFAULT_HOURS} hours ago`,
 );
-const UNTIL = timeQuery('… and before the hour of this time. Left out: until now');
 const SORT = new QueryPipe<Column>(
   {
     description: 'The column by which the tenants are sorted, the largest first. `tenant`: by slug',
@@ -158,4 +157,3 @@ export class AdminUsageController {
 }
 
 const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
-const hourOf = (time: Date): Date => new Date(Math.floor(time.getTime() / HOUR_MS) * HOUR_MS);

@@ -6,9 +6,9 @@ import {
   RESUME_EXTENSION,
   type Scope,
 } from '@baton/a2a';
+import { isTraceparent } from '@baton/telemetry';
 import type { CallRequest } from '../http/requests.js';
 
-const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 const QUOTED = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/;
 const LABEL_NEXT = /^next(?:\s*;\s*version=(\d{1,9}))?$/;
 const VISIBLE = /^[!-~]{1,255}$/;
@@ -95,7 +95,7 @@ export function missingLabel(
 /** The W3C trace context of the caller, if it is well formed. @param otherwise where no header says it */
 export function traceparent(request: CallRequest, otherwise?: string): string | undefined {
   const header = one(request, 'traceparent') ?? otherwise;
-  return header !== undefined && TRACEPARENT.test(header) ? header : undefined;
+  return header !== undefined && isTraceparent(header) ? header : undefined;
 }
 
 /** Node joins a repeated header with commas; a list of a known header means its first value. */

@@ -1,6 +1,7 @@
 import {
   type Artifact,
   eventKindOf,
+  isJsonObject,
   isTruncated,
   joinTexts,
   type Part,
@@ -120,11 +121,8 @@ function output(task: Task): Pick<CallToolResult, 'content' | 'structuredContent
     );
   const [only] = all;
   const data: unknown = all.length === 1 && only?.content?.$case === 'data' ? only.content.value : undefined;
-  return { content, ...(isObject(data) && { structuredContent: data }) };
+  return { content, ...(isJsonObject(data) && { structuredContent: data }) };
 }
-
-const isObject = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const artifactContent = (taskId: string, { artifactId, name, parts }: Artifact): ContentBlock[] =>
   contentOf(parts, artifactUri(taskId, artifactId), name);

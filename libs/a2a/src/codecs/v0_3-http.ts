@@ -10,6 +10,7 @@
  */
 import { roleFromJSON } from '@a2a-js/sdk';
 import { LEGACY_METHOD_PUSH_NOTIFICATION_CONFIG_SET } from '@a2a-js/sdk/compat/v0_3';
+import { isJsonObject } from '../json-object.js';
 import { encodeCard } from '../cards/agent-card.js';
 import {
   type AgentCard,
@@ -127,12 +128,12 @@ function encodeTaskConfig({ taskId, ...config }: TaskPushNotificationConfig): Js
 
 /** The proto's form of a part as that of JSON-RPC, as far as they differ. */
 function unwrapPart(value: unknown): unknown {
-  if (!isObject(value) || 'kind' in value || 'type' in value) return value;
+  if (!isJsonObject(value) || 'kind' in value || 'type' in value) return value;
   const { file, data } = value;
-  if (isObject(data) && Object.keys(data).length === 1 && isObject(data.data)) {
+  if (isJsonObject(data) && Object.keys(data).length === 1 && isJsonObject(data.data)) {
     return { ...value, kind: 'data', data: data.data };
   }
-  if (!isObject(file)) return value;
+  if (!isJsonObject(file)) return value;
   const { fileWithUri, file_with_uri, fileWithBytes, file_with_bytes, ...rest } = file;
   const [uri, bytes] = [fileWithUri ?? file_with_uri, fileWithBytes ?? file_with_bytes];
   return {
@@ -140,9 +141,6 @@ function unwrapPart(value: unknown): unknown {
     file: { ...rest, ...(uri !== undefined && { uri }), ...(bytes !== undefined && { bytes }) },
   };
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * The one answer that Python's SDK reads in the JSON of 0.3, and JavaScript's in that of the protocol buffers. They differ in
@@ -253,7 +251,7 @@ function encodePart({ content, metadata, filename, mediaType }: Part): JsonObjec
     }
     default: {
       const value: unknown = content?.value ?? null;
-      if (isObject(value)) return { data: { data: value }, ...described };
+      if (isJsonObject(value)) return { data: { data: value }, ...described };
       return { data: { data: { value } }, metadata: { ...metadata, [WRAPPED_DATA]: true } };
     }
   }

@@ -1,3 +1,4 @@
+import { SECRET_NAME } from '@baton/a2a';
 import { z } from 'zod';
 import type { TurnSecrets } from '../agent-runtime.js';
 
@@ -5,7 +6,6 @@ import type { TurnSecrets } from '../agent-runtime.js';
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
 /** Header values: printable text on one line (RFC 9110, section 5.5). */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 /** Headers that control the transfer. The platform sets them. */
 const TRANSFER_HEADERS = new Set([
   'host',

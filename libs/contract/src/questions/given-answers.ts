@@ -1,3 +1,4 @@
+import { isJsonObject } from './json-object.js';
 import { questionFields, schemaFields, type SpokenPart } from './question-fields.js';
 
 /** A message of a task in the JSON of A2A 1.0, as far as its answers need it. */
@@ -41,9 +42,6 @@ interface AnsweredTask {
   runs: readonly { start_event: number; created_at: string }[];
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /**
  * The messages of callers by the event that accepted each of them. The log of A2A has no messages of callers: the history of the task has
  * them. Each began a run, and of both the API gives the newest ones.
@@ -79,9 +77,10 @@ export function answersOf<Part extends SpokenPart>(
   { parts = [], metadata }: { parts?: Part[]; metadata?: Record<string, unknown> },
   asked: readonly SpokenPart[],
 ): AnswerMessage<Part> {
-  const requests = asked.map(({ data }) => isObject(data) && data.approval).filter(isObject);
+  const requests = asked.map(({ data }) => isJsonObject(data) && data.approval).filter(isJsonObject);
   const approver = metadata?.['baton.approver'];
-  const by = isObject(approver) && typeof approver.principal === 'string' ? approver.principal : undefined;
+  const by =
+    isJsonObject(approver) && typeof approver.principal === 'string' ? approver.principal : undefined;
   const answers: GivenAnswer[] = [];
   const rest: Part[] = [];
   for (const part of parts) {
@@ -93,11 +92,11 @@ export function answersOf<Part extends SpokenPart>(
 }
 
 function decisionIn(data: unknown, requests: readonly Record<string, unknown>[]): GivenAnswer | undefined {
-  const decision = isObject(data) ? data.approval : undefined;
-  if (!isObject(decision) || typeof decision.approved !== 'boolean') return undefined;
+  const decision = isJsonObject(data) ? data.approval : undefined;
+  if (!isJsonObject(decision) || typeof decision.approved !== 'boolean') return undefined;
   const { callId, approved, reason, input } = decision;
   const request = requests.find((each) => each.callId === callId);
-  const question = isObject(request?.question) ? request.question : undefined;
+  const question = isJsonObject(request?.question) ? request.question : undefined;
   const changed = question ? 'Answered' : input === undefined ? 'Approved' : 'Approved with another input';
   return {
     verb: approved ? changed : question ? 'Declined' : 'Rejected',
@@ -108,15 +107,15 @@ function decisionIn(data: unknown, requests: readonly Record<string, unknown>[])
 }
 
 function formIn(data: unknown, asked: readonly SpokenPart[]): GivenAnswer | undefined {
-  if (!isObject(data) || !questionFields(asked)) return undefined;
-  const schema = asked.flatMap(({ data: each }) => (isObject(each) ? each.requestedSchema : []))[0];
+  if (!isJsonObject(data) || !questionFields(asked)) return undefined;
+  const schema = asked.flatMap(({ data: each }) => (isJsonObject(each) ? each.requestedSchema : []))[0];
   return { verb: 'Answered', fields: fieldsOf(data, schema) };
 }
 
 /** The members of an input with the words of its form. */
 function fieldsOf(input: unknown, schema: unknown): GivenAnswer['fields'] {
-  if (!isObject(input)) return [{ name: 'input', value: wordOf(input) }];
-  const known = (isObject(schema) && schemaFields(schema)) || [];
+  if (!isJsonObject(input)) return [{ name: 'input', value: wordOf(input) }];
+  const known = (isJsonObject(schema) && schemaFields(schema)) || [];
   return Object.entries(input).map(([name, value]) => {
     const field = known.find((each) => each.name === name);
     const choice = field?.choices.find((each) => each.value === value);

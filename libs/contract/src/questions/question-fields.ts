@@ -1,3 +1,4 @@
+import { isJsonObject } from './json-object.js';
 /** A part of a message in the JSON of A2A 1.0, as far as questions need it. */
 export interface SpokenPart {
   text?: string;
@@ -25,8 +26,6 @@ const MAX_FIELDS = 50;
 const MAX_CHOICES = 200;
 const FORMATS: Readonly<Record<string, QuestionField['kind']>> = { email: 'email', uri: 'url', date: 'date' };
 
-const isObject = (value: unknown): value is Members =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 
@@ -35,11 +34,11 @@ const numberOf = (value: unknown): number | undefined => (typeof value === 'numb
  * whose members are texts, numbers, booleans or choices. Undefined: it has none, or one that no form can show.
  */
 export const questionFields = (parts: readonly SpokenPart[]): QuestionField[] | undefined =>
-  schemaFields(parts.map(({ data }) => isObject(data) && data.requestedSchema).find(isObject));
+  schemaFields(parts.map(({ data }) => isJsonObject(data) && data.requestedSchema).find(isJsonObject));
 
 /** The fields of such a schema. Undefined: it has none, or one that no form can show. */
 export function schemaFields(schema: Members | undefined): QuestionField[] | undefined {
-  if (!schema || !isObject(schema.properties)) return undefined;
+  if (!schema || !isJsonObject(schema.properties)) return undefined;
   const required = Array.isArray(schema.required) ? schema.required : [];
   const members = Object.entries(schema.properties);
   if (members.length === 0 || members.length > MAX_FIELDS) return undefined;
@@ -49,10 +48,12 @@ export function schemaFields(schema: Members | undefined): QuestionField[] | und
 
 /** The parts of a question that people read: all but the schema of its form, and the calls in it, which its text names. */
 export const readableParts = <Part extends SpokenPart>(parts: readonly Part[]): Part[] =>
-  parts.filter(({ data }) => !isObject(data) || !(isObject(data.requestedSchema) || isObject(data.approval)));
+  parts.filter(
+    ({ data }) => !isJsonObject(data) || !(isJsonObject(data.requestedSchema) || isJsonObject(data.approval)),
+  );
 
 function fieldOf(name: string, member: unknown, isRequired: boolean): QuestionField | undefined {
-  if (!isObject(member)) return undefined;
+  if (!isJsonObject(member)) return undefined;
   const { type, title, description, format, default: initial } = member;
   const isText = type === 'string';
   const choices = choicesOf(member);
@@ -84,7 +85,7 @@ function choicesOf({ type, enum: values, enumNames, oneOf }: Members): QuestionF
   const all: [unknown, unknown][] | undefined = Array.isArray(values)
     ? values.map((value, i) => [value, names[i]])
     : Array.isArray(oneOf)
-      ? oneOf.map((each) => (isObject(each) ? [each.const, each.title] : [undefined, undefined]))
+      ? oneOf.map((each) => (isJsonObject(each) ? [each.const, each.title] : [undefined, undefined]))
       : undefined;
   if (!all || all.length > MAX_CHOICES) return undefined;
   const texts = all.flatMap(([value, label]) =>

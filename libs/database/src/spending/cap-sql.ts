@@ -1,10 +1,7 @@
 import { keyOfTenant } from '../connection/row-security.js';
 import { ownerInReports } from '../tasks/owner-in-reports.js';
+import { readableMetadata } from '../tasks/readable-metadata.js';
 
-/** Larger metadata are not read. */
-const METADATA_BYTES = 64 * 1024;
-/** Escapes that a `json` may hold and JSON operators of Postgres refuse: U+0000 and surrogates. */
-const UNREADABLE = String.raw`'\\u(0000|d[89a-f])'`;
 /** Upper bound: the delegation depth is limited. */
 const MAX_ANCESTORS = 100;
 
@@ -37,9 +34,7 @@ export const capCtes = (tenant: string, run: string, lock = ''): string => `up A
   ) p WHERE up.length < ${MAX_ANCESTORS}
 ), subjects AS (
   SELECT task.agent_id, CASE WHEN task.id IS NOT NULL THEN ${ownerInReports('task.owner')} END AS owner, root.id AS root_task_id,
-    CASE WHEN pg_column_size(root.metadata) > ${METADATA_BYTES} THEN NULL
-      WHEN root.metadata::text ~* ${UNREADABLE} THEN NULL
-      ELSE root.metadata -> 'baton.schedule' ->> 'id' END AS schedule_id
+    ${readableMetadata('root.metadata', `-> 'baton.schedule' ->> 'id'`)} AS schedule_id
   FROM (SELECT) AS one
   LEFT JOIN (SELECT * FROM up ORDER BY length LIMIT 1) task ON true
   LEFT JOIN (SELECT * FROM up ORDER BY length DESC LIMIT 1) root ON true

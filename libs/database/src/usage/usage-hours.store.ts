@@ -9,6 +9,7 @@ import type { ListedTasks } from '../tasks/listed-tasks.js';
 import { ALL_STATES, TERMINAL_STATES } from '../tasks/task-row.js';
 import { AGENT_TIMES, type AgentTimes, TIMED_AGENTS, type TimedTasks } from './agent-times.js';
 import { ownerInReports } from '../tasks/owner-in-reports.js';
+import { readableMetadata } from '../tasks/readable-metadata.js';
 
 // Usage of tasks and model calls, by hour, agent, owner and model. A call is added when it ends. An ended task never
 // changes, so it is added once: by the roll-up, which goes through the ended tasks of a tenant in the order of their end, or by
@@ -16,12 +17,7 @@ import { ownerInReports } from '../tasks/owner-in-reports.js';
 
 /** How many days of a tenant are kept. */
 export const USAGE_DAYS = 400;
-/** Larger metadata are not read. */
-const METADATA_BYTES = 64 * 1024;
 const FIRST_TASK = '00000000-0000-0000-0000-000000000000';
-
-/** Escapes that a `json` may hold and JSON operators of Postgres refuse: U+0000 and surrogates. */
-const UNREADABLE = String.raw`'\\u(0000|d[89a-f])'`;
 
 const KEYS = 'hour, agent_id, owner, model';
 const SUMS = [
@@ -58,8 +54,7 @@ SELECT ${from}.tenant_id, date_trunc('hour', ${from}.status_at, 'UTC') AS hour, 
   least(${reported('cachedInputTokens')}, ${reported('inputTokens')}) AS cached_tokens, 0 AS cache_write_tokens,
   0 AS agent_micros
 FROM ${from}, LATERAL (
-  SELECT CASE WHEN pg_column_size(${from}.metadata) > ${METADATA_BYTES} THEN NULL
-    WHEN ${from}.metadata::text ~* ${UNREADABLE} THEN NULL ELSE ${from}.metadata -> '${USAGE}' END AS usage
+  SELECT ${readableMetadata(`${from}.metadata`, `-> '${USAGE}'`)} AS usage
 ) x`;
 
 /** Adds the sums of these tasks. Sorted, so that no two transactions deadlock. */

@@ -10,6 +10,7 @@ import {
   wellFormedJson,
 } from '@baton/a2a';
 import type { ClaimedPush, WebhookTarget } from '@baton/database';
+import { isTraceparent } from '@baton/telemetry';
 import { webhookBody } from './webhook-payload.js';
 
 /** The contents of one request to a receiver. */
@@ -40,8 +41,6 @@ const FORMS: Record<ClaimedPush['protocol'], BodyForm> = {
   '0.3': { codec: V0_3_CODEC, contentType: 'application/json' },
   webhook: { codec: V1_0_CODEC, contentType: 'application/json' },
 };
-
-const TRACEPARENT = /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/;
 
 /** Whether the request for these events contains the present task. */
 export const needsTask = ({ protocol, mode }: ClaimedPush, events: readonly TaskEvent[]): boolean =>
@@ -158,7 +157,7 @@ function requestOf(
     'baton-task': taskId,
     'baton-sequence': String(sequence),
     ...(first < sequence && { 'baton-first-sequence': String(first) }),
-    ...(trace && TRACEPARENT.test(trace) && { traceparent: trace }),
+    ...(trace && isTraceparent(trace) && { traceparent: trace }),
   };
   return { sequence, through, headers, body: wellFormedJson(body) };
 }

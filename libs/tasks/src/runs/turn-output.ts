@@ -38,7 +38,7 @@ export interface LogEntry {
   payload: EventPayload;
   /**
    * The id of an artifact that is too large for memory. Its content of earlier turns must be in the log before this
-   * event (`ArtifactRestorer`).
+   * event (`restoreArtifact`).
    */
   restores?: string;
   /** Set when this event ends the turn. */

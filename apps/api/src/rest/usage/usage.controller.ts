@@ -18,11 +18,11 @@ import { AgentFinder } from '../../core/agent-finder.js';
 import { nameQuery, QueryPipe, timeQuery } from '../../openapi/query-pipe.js';
 import { Describe } from '../../openapi/route.js';
 import { timeSchema } from '../../openapi/schemas.js';
+import { HOUR_MS, hourOf, UNTIL } from './hours.js';
 import { FORMAT, sendCsv, wantsCsv } from './csv.js';
 import { hasCosts, isUnpriced, type UsageGroup, usageGroups } from './usage-groups.js';
 
 const DEFAULT_DAYS = 7;
-const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 /** Groups of an answer. */
 const MAX_GROUPS = 1_000;
@@ -41,7 +41,6 @@ const BY = new QueryPipe<UsageKey>(
 const SINCE = timeQuery(
   `Tasks and calls of models since the hour (UTC) of this time. Left out: ${DEFAULT_DAYS} days ago`,
 );
-const UNTIL = timeQuery('… and before the hour of this time. Left out: until now');
 const AGENT = nameQuery('Only tasks of this agent: its slug or id');
 /** When rows have the times of agents. */
 const TIMES = `With \`by=agent\` and \`tasks:read\`, in the ${TIMED_AGENTS} rows with the most tasks.`;
@@ -174,8 +173,6 @@ export class UsageController {
     );
   }
 }
-
-const hourOf = (time: Date): Date => new Date(Math.floor(time.getTime() / HOUR_MS) * HOUR_MS);
 
 /** A table with titles. The key has the name of what it is, and the cost that of its currency. */
 function tableOf({ by, currency, usage }: UsageAnswer): (string | number | null)[][] {

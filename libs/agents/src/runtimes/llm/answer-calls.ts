@@ -1,5 +1,5 @@
 import { messageOf } from '@baton/telemetry';
-import { describeExcess, jsonExcess } from '@baton/a2a';
+import { describeExcess, isJsonObject, jsonExcess } from '@baton/a2a';
 import type { TextStreamPart, ToolSet } from 'ai';
 import { BrokenAnswer } from './broken-answer.js';
 
@@ -94,7 +94,7 @@ function wrongArguments({ input }: ToolCall, text: string, hasLost: boolean): st
   const excess = jsonExcess(received);
   if (excess) return `the JSON ${describeExcess(excess)}`;
   if (typeof input === 'string' && input.trim() !== '') return notAnObject(input);
-  if (typeof input !== 'string' && !isObject(input)) return 'they are not a JSON object';
+  if (typeof input !== 'string' && !isJsonObject(input)) return 'they are not a JSON object';
   const isEmpty = typeof input === 'string' || Object.keys(input as object).length === 0;
   if (!isEmpty) return inexactNumber(text);
   if (hasLost && text.trim() === '') {
@@ -103,14 +103,11 @@ function wrongArguments({ input }: ToolCall, text: string, hasLost: boolean): st
   return /^\s*(\{\s*\}\s*)?$/.test(text) ? undefined : notAnObject(text);
 }
 
-const isObject = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** Why a text within the bounds is not a JSON object that the AI SDK accepts. */
 function notAnObject(text: string): string {
   try {
     // oxlint-disable-next-line no-restricted-properties -- bounded by its caller
-    return isObject(JSON.parse(text))
+    return isJsonObject(JSON.parse(text))
       ? 'they have a key that is not allowed, such as "__proto__", or arrived incomplete'
       : 'they are not a JSON object';
   } catch (error) {

@@ -1,6 +1,6 @@
-import type { JsonObject } from '@baton/a2a';
+import { isJsonObject, type JsonObject } from '@baton/a2a';
 import type { AssistantModelMessage, ProviderMetadata } from 'ai';
-import { isObject, objectOf, objectsOf, textOf } from './wire/json.js';
+import { objectOf, objectsOf, textOf } from './wire/json.js';
 import { AgentFailure } from './agent-failure.js';
 
 /** Where the AI SDK takes further members of a message from. */
@@ -30,7 +30,7 @@ export class ChatMemory {
         ? 'reasoning'
         : isThinking && 'content';
     if (member) this.kept[REASONING_MEMBER] = member;
-    if (isObject(extra_content)) this.kept.extra_content = extra_content;
+    if (isJsonObject(extra_content)) this.kept.extra_content = extra_content;
     for (const detail of objectsOf(delta.reasoning_details)) this.add(detail);
   }
 
@@ -76,7 +76,7 @@ const PIECES = new Set(['text', 'summary', 'data']);
 /** The message of an answer with the members that its provider wants back. */
 export function withMemory(message: AssistantModelMessage, metadata: unknown): AssistantModelMessage {
   const kept = objectOf(metadata)[MEMBERS];
-  if (!isObject(kept)) return message;
+  if (!isJsonObject(kept)) return message;
   return { ...message, providerOptions: { [MEMBERS]: kept as never } };
 }
 

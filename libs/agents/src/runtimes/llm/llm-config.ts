@@ -6,6 +6,7 @@ import {
   type ModelProviderName,
   modelProvider,
   originOf,
+  SECRET_NAME,
   SLUG,
 } from '@baton/a2a';
 import { z } from 'zod';
@@ -25,7 +26,6 @@ const MODEL = new RegExp(`^(${MODEL_PROVIDER_NAMES.join('|')})/\\S{1,200}$`);
 const MODEL_RULE = `must be provider/model, and the provider one of ${MODEL_PROVIDER_NAMES.join(', ')}`;
 const COMPACTION_RULE = 'must be a number from 0.1 to 0.95';
 const OPTIONS_RULE = 'must be options by the name of the provider, such as {openai: {…}}';
-const SECRET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
 const memory = z.strictObject({
   /** Maximum earlier messages of the user, each with its answer. */

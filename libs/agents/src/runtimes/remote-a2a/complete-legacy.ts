@@ -1,4 +1,4 @@
-import type { JsonObject } from '@baton/a2a';
+import { isJsonObject, type JsonObject } from '@baton/a2a';
 import { randomUUID } from 'node:crypto';
 
 /** Longest line of a stream that is looked at, in characters. The SDK's client takes no longer event. */
@@ -11,7 +11,7 @@ const MAX_LINE = 4 * 1024 * 1024;
  */
 export function completeLegacy(text: string): string {
   const json = parse(text);
-  if (!isObject(json) || !isObject(json.result)) return text;
+  if (!isJsonObject(json) || !isJsonObject(json.result)) return text;
   const changes = { count: 0 };
   completeResult(json.result, changes);
   return changes.count === 0 ? text : JSON.stringify(json);
@@ -62,15 +62,15 @@ function completeResult(result: JsonObject, changes: Changes): void {
 }
 
 function completeStatus(status: unknown, changes: Changes): void {
-  if (isObject(status)) completeMessage(status.message, changes);
+  if (isJsonObject(status)) completeMessage(status.message, changes);
 }
 
 function completeArtifact(artifact: unknown, changes: Changes): void {
-  if (isObject(artifact)) completeParts(artifact, changes);
+  if (isJsonObject(artifact)) completeParts(artifact, changes);
 }
 
 function completeMessage(message: unknown, changes: Changes): void {
-  if (!isObject(message)) return;
+  if (!isJsonObject(message)) return;
   if (typeof message.messageId !== 'string' || message.messageId === '')
     set(message, 'messageId', randomUUID(), changes);
   if (message.role !== 'agent') set(message, 'role', 'agent', changes);
@@ -80,7 +80,7 @@ function completeMessage(message: unknown, changes: Changes): void {
 function completeParts(owner: JsonObject, changes: Changes): void {
   if (!Array.isArray(owner.parts)) return set(owner, 'parts', [], changes);
   for (const part of owner.parts as unknown[]) {
-    if (!isObject(part) || part.kind !== undefined) continue;
+    if (!isJsonObject(part) || part.kind !== undefined) continue;
     const kind = ['text', 'file', 'data'].find((name) => name in part);
     if (kind !== undefined) set(part, 'kind', kind, changes);
   }
@@ -90,9 +90,6 @@ function set(owner: JsonObject, name: string, value: unknown, changes: Changes):
   owner[name] = value;
   changes.count += 1;
 }
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function parse(text: string): unknown {
   try {

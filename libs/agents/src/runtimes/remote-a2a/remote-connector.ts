@@ -1,4 +1,4 @@
-import { messageOf } from '@baton/telemetry';
+import { isTraceparent, messageOf } from '@baton/telemetry';
 import { type AgentCard, type AgentInterface, isEventStream, isOfCaller, originOf } from '@baton/a2a';
 import {
   type Client,
@@ -23,8 +23,6 @@ import { RemoteFailure, remoteFailure } from './remote-failure.js';
 
 const CARD_CACHE_MS = 60_000;
 const CARD_CACHE_SIZE = 1_000;
-/** Format of W3C Trace Context. */
-const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** A connection to a remote agent for one turn. */
 export interface RemoteConnection {
@@ -109,7 +107,7 @@ async function headersOf({ secrets }: Turn, config: RemoteConfig, traceparent: s
     const reason = messageOf(error);
     throw new RemoteFailure('final', `The agent can't be called: ${reason}`);
   });
-  const traced = traceparent !== undefined && TRACEPARENT.test(traceparent);
+  const traced = traceparent !== undefined && isTraceparent(traceparent);
   const headers: Record<string, string> = traced ? { traceparent, ...own } : own;
   return { headers, redactor: secrets.redactor };
 }

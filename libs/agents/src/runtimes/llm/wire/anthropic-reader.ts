@@ -1,7 +1,7 @@
-import type { JsonObject } from '@baton/a2a';
+import { isJsonObject, type JsonObject } from '@baton/a2a';
 import { BrokenAnswer } from '../broken-answer.js';
 import type { AnswerReader } from './answer-reader.js';
-import { isObject, numbersOf, objectOf, textOf } from './json.js';
+import { numbersOf, objectOf, textOf } from './json.js';
 
 /** The blocks that are passed on, each with its deltas and the member of a delta that has its text. */
 const BLOCKS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -102,7 +102,7 @@ function blockOf(type: string, block: JsonObject): JsonObject {
       return { type, data: textOf(block.data) ?? '' };
     default: {
       const { id, name, input } = block;
-      return { type, id: textOf(id) ?? '', name: textOf(name) ?? '', ...(isObject(input) && { input }) };
+      return { type, id: textOf(id) ?? '', name: textOf(name) ?? '', ...(isJsonObject(input) && { input }) };
     }
   }
 }

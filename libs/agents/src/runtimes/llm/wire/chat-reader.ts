@@ -1,6 +1,6 @@
-import type { JsonObject } from '@baton/a2a';
+import { isJsonObject, type JsonObject } from '@baton/a2a';
 import type { AnswerReader } from './answer-reader.js';
-import { isObject, jsonTextOf, numberOf, numbersOf, objectOf, objectsOf, textOf } from './json.js';
+import { jsonTextOf, numberOf, numbersOf, objectOf, objectsOf, textOf } from './json.js';
 
 /** Reads chat completions of OpenAI and of servers that are compatible with it. */
 export class ChatReader implements AnswerReader {
@@ -43,7 +43,7 @@ export class ChatReader implements AnswerReader {
     const refusal = textOf(delta.refusal);
     if (refusal) this.isRefusal = true;
     const content = refusal ?? contentOf(delta.content);
-    const calls = objectsOf(delta.tool_calls).filter((call) => isObject(call.function));
+    const calls = objectsOf(delta.tool_calls).filter((call) => isJsonObject(call.function));
     this.hasCalls ||= calls.length > 0;
     this.hasSaid ||= Boolean(content);
     return {
@@ -53,7 +53,7 @@ export class ChatReader implements AnswerReader {
       ...(calls.length > 0 && { tool_calls: calls.map(callOf) }),
       // The SDK does not read these. ChatMemory does.
       ...(Array.isArray(reasoning_details) && { reasoning_details: objectsOf(reasoning_details) }),
-      ...(isObject(extra_content) && { extra_content }),
+      ...(isJsonObject(extra_content) && { extra_content }),
     };
   }
 }

@@ -1,6 +1,6 @@
-import type { JsonObject } from '@baton/a2a';
+import { isJsonObject, type JsonObject } from '@baton/a2a';
 import type { AnswerReader } from './answer-reader.js';
-import { isObject, numbersOf, objectOf, objectsOf, textOf } from './json.js';
+import { numbersOf, objectOf, objectsOf, textOf } from './json.js';
 
 /** Reads Google's generateContent. */
 export class GoogleReader implements AnswerReader {
@@ -41,7 +41,7 @@ function candidateOf({ content, finishReason, finishMessage, continuationToken }
 function partOf(part: JsonObject): JsonObject[] {
   const thoughtSignature = textOf(part.thoughtSignature);
   const signed = thoughtSignature === undefined ? {} : { thoughtSignature };
-  if (isObject(part.functionCall)) {
+  if (isJsonObject(part.functionCall)) {
     const { id, name, args, partialArgs, willContinue } = part.functionCall;
     const call = { id: textOf(id), name: textOf(name), args };
     const streamed = {
@@ -50,7 +50,7 @@ function partOf(part: JsonObject): JsonObject[] {
     };
     return [{ functionCall: { ...call, ...streamed }, ...signed }];
   }
-  if (isObject(part.inlineData)) return [part];
+  if (isJsonObject(part.inlineData)) return [part];
   const text = textOf(part.text);
   if (text === undefined && thoughtSignature === undefined) return [];
   return [{ text: text ?? '', ...(part.thought === true && { thought: true }), ...signed }];

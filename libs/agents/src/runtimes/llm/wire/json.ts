@@ -1,9 +1,6 @@
-import type { JsonObject } from '@baton/a2a';
+import { isJsonObject, type JsonObject } from '@baton/a2a';
 
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
+export const objectOf = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
 
 export const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
@@ -11,11 +8,11 @@ export const numberOf = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 
 export const objectsOf = (value: unknown): JsonObject[] =>
-  Array.isArray(value) ? value.filter(isObject) : [];
+  Array.isArray(value) ? value.filter(isJsonObject) : [];
 
 /** The numbers of an object and of the objects in it. Providers add members of other types to usage. */
 export function numbersOf(value: unknown): JsonObject | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isJsonObject(value)) return undefined;
   const entries = Object.entries(value).map(
     ([key, each]) => [key, numberOf(each) ?? numbersOf(each)] as const,
   );
@@ -24,4 +21,4 @@ export function numbersOf(value: unknown): JsonObject | undefined {
 
 /** Text of a member that some providers send as JSON and not as a string. */
 export const jsonTextOf = (value: unknown): string | undefined =>
-  isObject(value) ? JSON.stringify(value) : textOf(value);
+  isJsonObject(value) ? JSON.stringify(value) : textOf(value);

@@ -1,7 +1,7 @@
-import type { JsonObject } from '@baton/a2a';
+import { isJsonObject, type JsonObject } from '@baton/a2a';
 import { clock } from '@baton/telemetry';
 import { isWebPage } from '../../../outbound/web-page.js';
-import { isObject, numberOf, objectOf, objectsOf, textOf } from './json.js';
+import { numberOf, objectOf, objectsOf, textOf } from './json.js';
 
 /** Maximum bytes of a provider's error that are read. */
 export const MAX_ERROR_BODY = 65_536;
@@ -70,7 +70,7 @@ export function complaintOfEvent(event: JsonObject, name: string | undefined): C
     event.type === 'response.failed' ||
     event.type === 'response.cancelled' ||
     event.object === 'error' ||
-    isObject(event.error) ||
+    isJsonObject(event.error) ||
     (typeof event.error === 'string' && event.error !== '') ||
     (event.detail !== undefined && event.choices === undefined && event.type === undefined);
   if (!isError) return undefined;
@@ -93,7 +93,7 @@ function wordsOf(value: unknown): ComplaintText {
   const message = textOf(inner) ?? messageOf(error) ?? messageOf(outer);
   // OpenRouter puts the words of the provider behind it here.
   const behind = objectOf(error.metadata).raw;
-  const raw = textOf(behind) ?? (isObject(behind) ? JSON.stringify(behind) : undefined);
+  const raw = textOf(behind) ?? (isJsonObject(behind) ? JSON.stringify(behind) : undefined);
   const words = [message, raw].filter((text) => text !== undefined && text.trim() !== '').join(': ');
   const code = codeOf(error.code) ?? codeOf(outer.code);
   const type = namedType(error) ?? namedType(outer);

@@ -1,4 +1,4 @@
-import type { ModelApi } from '@baton/a2a';
+import { isJsonObject, type ModelApi } from '@baton/a2a';
 import type { Fetch } from '@baton/outbound';
 import { within } from '@baton/telemetry';
 import { createParser } from 'eventsource-parser';
@@ -9,7 +9,6 @@ import { AnthropicReader } from './anthropic-reader.js';
 import type { AnswerReader } from './answer-reader.js';
 import { ChatReader } from './chat-reader.js';
 import { GoogleReader } from './google-reader.js';
-import { isObject } from './json.js';
 import { MAX_ERROR_BODY, ProviderError, complaintOf, complaintOfEvent } from './provider-error.js';
 import { ResponsesReader } from './responses-reader.js';
 
@@ -118,7 +117,7 @@ function partsOf(reader: AnswerReader, name: string | undefined, data: string): 
   // Failures after a complete answer do not matter.
   const isComplete = reader.state !== 'open';
   if (event === undefined && !isComplete) throw new BrokenAnswer('it sent an event that is not JSON');
-  if (!isObject(event)) return [];
+  if (!isJsonObject(event)) return [];
   const complaint = complaintOfEvent(event, name);
   if (!complaint) return reader.read(event);
   if (isComplete) return [];

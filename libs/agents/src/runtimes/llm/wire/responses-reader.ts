@@ -1,6 +1,6 @@
-import type { JsonObject } from '@baton/a2a';
+import { isJsonObject, type JsonObject } from '@baton/a2a';
 import type { AnswerReader } from './answer-reader.js';
-import { isObject, jsonTextOf, numberOf, objectOf, objectsOf, textOf } from './json.js';
+import { jsonTextOf, numberOf, objectOf, objectsOf, textOf } from './json.js';
 
 const ENDS = new Set(['response.completed', 'response.incomplete']);
 /** Events of one item of the output. */
@@ -86,7 +86,7 @@ export class ResponsesReader implements AnswerReader {
 
   /** Fills in members that some servers omit. */
   private itemOf(event: JsonObject, status: string) {
-    if (!isObject(event.item)) return undefined;
+    if (!isJsonObject(event.item)) return undefined;
     const { item } = event;
     if (!ITEMS.has(textOf(item.type) ?? '')) return undefined;
     const index = numberOf(event.output_index) ?? this.ended.size;
@@ -108,13 +108,13 @@ export class ResponsesReader implements AnswerReader {
 /** The end of a response. It repeats the whole answer, which the SDK does not read. */
 function endOf({ incomplete_details, usage }: JsonObject): JsonObject {
   return {
-    incomplete_details: isObject(incomplete_details) ? incomplete_details : null,
+    incomplete_details: isJsonObject(incomplete_details) ? incomplete_details : null,
     usage: usageOf(usage),
   };
 }
 
 function usageOf(usage: unknown): JsonObject | undefined {
-  if (!isObject(usage)) return undefined;
+  if (!isJsonObject(usage)) return undefined;
   const { input_tokens, output_tokens, input_tokens_details, output_tokens_details } = usage;
   const [input, output] = [numberOf(input_tokens), numberOf(output_tokens)];
   if (input === undefined || output === undefined) return undefined;

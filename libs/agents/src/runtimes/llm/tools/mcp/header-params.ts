@@ -1,4 +1,4 @@
-import type { JsonObject } from '@baton/a2a';
+import { isJsonObject, type JsonObject } from '@baton/a2a';
 import type { JsonSchema } from '../tool-sources.js';
 
 /** A parameter of a tool that is also sent as a header (MCP 2026-07-28, `x-mcp-header`). */
@@ -31,14 +31,14 @@ function collect(
 ): string | undefined {
   if (Array.isArray(schema))
     return firstProblem(schema.map((each) => () => collect(each, undefined, params)));
-  if (!isObject(schema)) return undefined;
+  if (!isJsonObject(schema)) return undefined;
   const marked = KEYWORD in schema ? mark(schema, path, params) : undefined;
   if (marked !== undefined) return marked;
   return firstProblem(
     Object.entries(schema)
       .filter(([keyword]) => !DATA.has(keyword))
       .flatMap(([keyword, value]) =>
-        MAPS.has(keyword) && isObject(value)
+        MAPS.has(keyword) && isJsonObject(value)
           ? Object.entries(value).map(([name, each]) => () => {
               const below = keyword === 'properties' && path ? [...path, name] : undefined;
               return collect(each, below, params);
@@ -76,7 +76,7 @@ export function paramHeaders(params: readonly HeaderParam[], input: unknown): Re
   const headers: Record<string, string> = {};
   for (const { header, path } of params) {
     const value = path.reduce<unknown>(
-      (at, name) => (isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined),
+      (at, name) => (isJsonObject(at) && Object.hasOwn(at, name) ? at[name] : undefined),
       input,
     );
     if (['string', 'number', 'boolean'].includes(typeof value))
@@ -91,6 +91,3 @@ export function headerValue(value: string): string {
   if (isPlain && !/^=\?base64\?.*\?=$/.test(value)) return value;
   return `=?base64?${Buffer.from(value, 'utf8').toString('base64')}?=`;
 }
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,4 +1,4 @@
-import { isEventStream, type JsonObject } from '@baton/a2a';
+import { isEventStream, isJsonObject, type JsonObject } from '@baton/a2a';
 import { clock } from '@baton/telemetry';
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { createParser } from 'eventsource-parser';
@@ -24,6 +24,7 @@ import type { RemoteTask } from '../remote-call.js';
 import type { ServerCall, ServerConnection } from './server-connection.js';
 import type { ListedTool, ToolList } from './tool-list.js';
 import { WireAnswers } from './wire-answers.js';
+import { objectOf } from '../../wire/json.js';
 import { EFFECT_KEY, WireFetch } from './wire-fetch.js';
 
 /** The revision that is spoken. */
@@ -128,11 +129,11 @@ export class ModernConnection implements ServerConnection {
       if (code === HEADER_MISMATCH || code === MISSING_CAPABILITY) throw error;
       return maySpeak ? 'unsure' : 'older';
     }
-    const { supportedVersions, capabilities, instructions } = asObject(found);
+    const { supportedVersions, capabilities, instructions } = objectOf(found);
     if (!Array.isArray(supportedVersions)) return 'older';
     if (typeof instructions === 'string') this.instructions = instructions;
     // A server that declares nothing is asked. In PHP an empty object is written as a list.
-    this.hasTools = !isObject(capabilities) || Boolean(capabilities.tools);
+    this.hasTools = !isJsonObject(capabilities) || Boolean(capabilities.tools);
     return this.speaks(supportedVersions);
   }
 
@@ -192,10 +193,10 @@ export class ModernConnection implements ServerConnection {
   /** Rejects with an McpFailure; `details.rpc.code` is -32602 if there is no such task. */
   async getTask(taskId: string, signal: AbortSignal): Promise<RemoteTaskState> {
     const state = await this.request('tasks/get', { taskId }, { name: taskId, signal, mayWait: true });
-    const { status, statusMessage, pollIntervalMs, result, error, inputRequests } = asObject(state);
+    const { status, statusMessage, pollIntervalMs, result, error, inputRequests } = objectOf(state);
     const known = STATUSES.find((each) => each === status);
     if (!known) throw unreadable(JSON.stringify(state));
-    const { message } = asObject(error);
+    const { message } = objectOf(error);
     return {
       status: known,
       pollIntervalMs: intervalOf(pollIntervalMs),
@@ -269,7 +270,7 @@ export class ModernConnection implements ServerConnection {
       for await (const message of messagesIn(response)) {
         if (message.method === 'notifications/progress') {
           timer.refresh();
-          const text = progressText(asObject(message.params));
+          const text = progressText(objectOf(message.params));
           if (text !== undefined) onProgress?.(text);
         }
         if (message.id === id) return resultIn(message);
@@ -300,7 +301,7 @@ async function retried<T>(send: () => Promise<T>, signal: AbortSignal): Promise<
 }
 
 function answerOf(result: unknown, mayWait: boolean): CallAnswer {
-  const { resultType = 'complete', ...value } = asObject(result);
+  const { resultType = 'complete', ...value } = objectOf(result);
   if (resultType === 'complete') return { result };
   if (mayWait && resultType === 'input_required') {
     const { inputRequests, requestState } = value;
@@ -357,8 +358,3 @@ function resultIn({ result, error }: WireMessage): unknown {
   const { kind = 'error', message = 'it answers with an error', details = {} } = error.data ?? {};
   throw new McpFailure(kind, message, details);
 }
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const asObject = (value: unknown): JsonObject => (isObject(value) ? value : {});

@@ -1,5 +1,4 @@
-import { memberOf } from '@baton/a2a';
-import { isObject } from '../../wire/json.js';
+import { isJsonObject, memberOf } from '@baton/a2a';
 import type { JsonSchema } from '../tool-sources.js';
 
 const TYPES = new Set(['array', 'boolean', 'integer', 'null', 'number', 'object', 'string']);
@@ -19,7 +18,7 @@ export function schemaFault(schema: JsonSchema): string | undefined {
   const open: unknown[] = [schema];
   while (open.length > 0) {
     const next = open.pop();
-    if (!isObject(next)) continue;
+    if (!isJsonObject(next)) continue;
     const { type, pattern, $ref } = next;
     const types = Array.isArray(type) ? type : type === undefined ? [] : [type];
     // Google writes types in capitals.
@@ -31,7 +30,7 @@ export function schemaFault(schema: JsonSchema): string | undefined {
       return `with the $ref ${quoted($ref)}, which leads nowhere`;
     for (const name of ONE) open.push(next[name]);
     for (const name of LISTS) if (Array.isArray(next[name])) open.push(...(next[name] as unknown[]));
-    for (const name of NAMED) if (isObject(next[name])) open.push(...Object.values(next[name]));
+    for (const name of NAMED) if (isJsonObject(next[name])) open.push(...Object.values(next[name]));
   }
   return undefined;
 }

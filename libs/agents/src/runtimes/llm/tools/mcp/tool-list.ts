@@ -1,4 +1,4 @@
-import type { JsonObject } from '@baton/a2a';
+import { isJsonObject, type JsonObject } from '@baton/a2a';
 import { schemaExcess } from '@baton/compute';
 import type { JsonSchema } from '../tool-sources.js';
 import { type NamePatterns, fits } from './mcp-config.js';
@@ -86,7 +86,7 @@ export class ToolList {
   }
 
   private addTool(tool: unknown): void {
-    const { name, title, description, inputSchema, execution, annotations } = isObject(tool)
+    const { name, title, description, inputSchema, execution, annotations } = isJsonObject(tool)
       ? tool
       : ({} as JsonObject);
     if (typeof name !== 'string' || name === '') {
@@ -102,7 +102,7 @@ export class ToolList {
     if (name.length > MAX_NAME)
       return this.leaveOut(name, `has a name of more than ${MAX_NAME} characters`, true);
     // A model can not use a tool that works only as an MCP task.
-    if (isObject(execution) && execution.taskSupport === 'required')
+    if (isJsonObject(execution) && execution.taskSupport === 'required')
       return this.leaveOut(name, 'works only as an MCP task');
     const schema = usableSchema(inputSchema);
     if (typeof schema === 'string') return this.leaveOut(name, schema);
@@ -113,7 +113,7 @@ export class ToolList {
     const params = this.isModern ? headerParams(schema) : [];
     if (typeof params === 'string') return this.leaveOut(name, params);
     const text = [description, title].find((each) => typeof each === 'string' && each !== '') ?? '';
-    const { readOnlyHint, idempotentHint } = isObject(annotations) ? annotations : ({} as JsonObject);
+    const { readOnlyHint, idempotentHint } = isJsonObject(annotations) ? annotations : ({} as JsonObject);
     const isRepeatable = readOnlyHint === true || idempotentHint === true;
     const listed = { name, description: text as string, inputSchema: schema, isRepeatable };
     this.bytes += Buffer.byteLength(JSON.stringify(listed));
@@ -132,7 +132,7 @@ export class ToolList {
 }
 
 function nameProblem(tool: unknown): string {
-  if (!isObject(tool)) return `is ${kindOf(tool)}, not an object`;
+  if (!isJsonObject(tool)) return `is ${kindOf(tool)}, not an object`;
   return tool.name === undefined || tool.name === ''
     ? 'has no name'
     : `has a name that is ${kindOf(tool.name)}, not a text`;
@@ -141,7 +141,7 @@ function nameProblem(tool: unknown): string {
 /** The schema as providers and the validator take it, or why there is none: a clause about the tool. */
 function usableSchema(schema: unknown): JsonSchema | string {
   if (schema === undefined || schema === null) return 'has no input schema';
-  if (!isObject(schema)) return `has an input schema that is ${kindOf(schema)}, not an object`;
+  if (!isJsonObject(schema)) return `has an input schema that is ${kindOf(schema)}, not an object`;
   const { type = 'object', properties, required, ...rest } = schema;
   if (type !== 'object')
     return `has an input schema of type ${JSON.stringify(type).slice(0, 40)}, not "object"`;
@@ -157,19 +157,16 @@ function usableProperties(properties: unknown): JsonObject | string | undefined 
   if (properties === undefined || properties === null) return undefined;
   // In PHP an empty object is written as a list.
   if (Array.isArray(properties) && properties.length === 0) return {};
-  if (!isObject(properties)) return `has an input schema whose "properties" is ${kindOf(properties)}`;
+  if (!isJsonObject(properties)) return `has an input schema whose "properties" is ${kindOf(properties)}`;
   // `true` is a schema, which providers do not take.
   const entries = Object.entries(properties).map(
     ([name, schema]) => [name, schema === true ? {} : schema] as const,
   );
-  const odd = entries.find(([, schema]) => !isObject(schema));
+  const odd = entries.find(([, schema]) => !isJsonObject(schema));
   return odd === undefined
     ? Object.fromEntries(entries)
     : `has an input schema whose property ${JSON.stringify(odd[0].slice(0, 40))} is ${kindOf(odd[1])}, not a schema`;
 }
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function kindOf(value: unknown): string {
   if (value === null) return 'null';

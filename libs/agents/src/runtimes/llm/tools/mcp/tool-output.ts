@@ -1,4 +1,11 @@
-import { decodeText, essenceOf, firstCharacters, jsonExcess, type JsonObject } from '@baton/a2a';
+import {
+  decodeText,
+  essenceOf,
+  firstCharacters,
+  isJsonObject,
+  jsonExcess,
+  type JsonObject,
+} from '@baton/a2a';
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { TEXT_MEDIA_TYPE } from '../../text-types.js';
@@ -53,7 +60,7 @@ export function toolOutput(
   if (parts.every((part) => part.trim() === ''))
     parts.push(isError ? 'The tool failed and gave no reason.' : '(The tool gave no output.)');
   const text = cut(parts.join('\n'), MAX_KEPT);
-  const isWhole = isObject(structured) && JSON.stringify(structured).length <= limit;
+  const isWhole = isJsonObject(structured) && JSON.stringify(structured).length <= limit;
   return {
     ok: !isError,
     content: isWhole ? structured : cut(text, limit),
@@ -70,7 +77,7 @@ const MAX_URI = 2_048;
 export function linkedUris(result: unknown): string[] {
   const linked = readResult(result)
     .blocks.slice(0, MAX_BLOCKS)
-    .flatMap((block) => (isObject(block) && block.type === 'resource_link' ? [block.uri] : []));
+    .flatMap((block) => (isJsonObject(block) && block.type === 'resource_link' ? [block.uri] : []));
   return [...new Set(linked)].filter(isUri);
 }
 
@@ -82,11 +89,11 @@ const NEXT_URI = 'baton/nextUri';
 
 /** A result of `resources/read` in the form of that of a tool: its contents, and links to what goes on after them. */
 export function resourceResult(read: unknown): { content: unknown[] } | undefined {
-  const contents = isObject(read) ? read.contents : undefined;
+  const contents = isJsonObject(read) ? read.contents : undefined;
   if (!Array.isArray(contents)) return undefined;
   const content = contents.flatMap((resource: unknown) => {
-    const meta = isObject(resource) ? resource._meta : undefined;
-    const next = isObject(meta) ? meta[NEXT_URI] : undefined;
+    const meta = isJsonObject(resource) ? resource._meta : undefined;
+    const next = isJsonObject(meta) ? meta[NEXT_URI] : undefined;
     const more = isUri(next) ? [{ type: 'resource_link', title: 'with the next page', uri: next }] : [];
     return [{ type: 'resource', resource }, ...more];
   });
@@ -101,7 +108,7 @@ interface ReadResult {
 
 /** A CallToolResult, or another form that servers send in its place. */
 function readResult(result: unknown): ReadResult {
-  if (!isObject(result))
+  if (!isJsonObject(result))
     return {
       blocks: [odd('a result that is not one of MCP', result)],
       structured: undefined,
@@ -124,7 +131,7 @@ type Keep = (file: ToolFile) => string;
 /** The text about a content block for the model. */
 function describe(block: unknown, keepFile: Keep, redact: (text: string) => string): string {
   if (typeof block === 'string') return block;
-  if (!isObject(block)) return odd('an item that is no object', block);
+  if (!isJsonObject(block)) return odd('an item that is no object', block);
   const { type, text } = block;
   switch (type) {
     case 'text':
@@ -156,7 +163,7 @@ function linkText(block: JsonObject): string {
 }
 
 function resourceText(resource: unknown, keepFile: Keep, redact: (text: string) => string): string {
-  if (!isObject(resource)) return odd('a resource without content', resource);
+  if (!isJsonObject(resource)) return odd('a resource without content', resource);
   const { text, blob, mimeType } = resource;
   const uri = typeof resource.uri === 'string' ? resource.uri : '';
   if (typeof text === 'string') return `[resource${uri === '' ? '' : ` ${uri}`}]\n${text}`;
@@ -205,9 +212,6 @@ const cutItem = (item: JsonObject): JsonObject =>
     ]),
   );
 
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** Gives a file without a name one with the extension of its type. */
 function named(file: ToolFile, name: string): ToolFile {
   const [ending] = /(?<=\/)[a-z0-9]+/.exec(file.mediaType) ?? [];
@@ -234,7 +238,7 @@ function cut(text: string, limit: number): string {
 /** Whether a text equals the structured content. Some servers wrap values that are no objects: `{"result": 3}` beside the text `3`. */
 function tells(text: string, structured: unknown): boolean {
   if (isSameJson(text, structured)) return true;
-  if (!isObject(structured) || Object.keys(structured).join() !== 'result') return false;
+  if (!isJsonObject(structured) || Object.keys(structured).join() !== 'result') return false;
   return text === structured.result || isSameJson(text, structured.result);
 }
 

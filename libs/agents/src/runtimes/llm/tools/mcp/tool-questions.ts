@@ -1,4 +1,4 @@
-import type { JsonObject } from '@baton/a2a';
+import { isJsonObject, type JsonObject } from '@baton/a2a';
 import { schemaExcess } from '@baton/compute';
 import { createHash } from 'node:crypto';
 import type { ApprovalAnswer, ApprovalRequest, Decision } from '../../../../approvals.js';
@@ -18,15 +18,15 @@ const ELICIT = 'elicitation/create';
  * @param server its URL in the settings
  */
 export function questionsOf(requests: unknown, server: string): Record<string, ToolQuestion> {
-  const entries = Object.entries(isObject(requests) ? requests : {});
+  const entries = Object.entries(isJsonObject(requests) ? requests : {});
   if (entries.length > MAX_QUESTIONS) throw unfit(`more than ${MAX_QUESTIONS} questions at once`);
   return Object.fromEntries(entries.map(([key, request]) => [key, questionOf(request, server)]));
 }
 
 function questionOf(request: unknown, server: string): ToolQuestion {
-  const { method, params } = isObject(request) ? request : ({} as JsonObject);
+  const { method, params } = isJsonObject(request) ? request : ({} as JsonObject);
   if (method !== ELICIT) throw unfit(String(method).slice(0, 60));
-  const { mode = 'form', message, requestedSchema, url } = isObject(params) ? params : ({} as JsonObject);
+  const { mode = 'form', message, requestedSchema, url } = isJsonObject(params) ? params : ({} as JsonObject);
   if (typeof message !== 'string' || message.length > MAX_MESSAGE)
     throw unfit(`a message of at most ${MAX_MESSAGE} characters, or none`);
   if (mode === 'url') {
@@ -48,7 +48,7 @@ function questionOf(request: unknown, server: string): ToolQuestion {
 
 /** A flat object, as MCP has it for forms. A `$ref` is never followed, so there is none. */
 function isForm(schema: unknown): schema is JsonObject {
-  if (!isObject(schema) || schema.type !== 'object' || !isObject(schema.properties)) return false;
+  if (!isJsonObject(schema) || schema.type !== 'object' || !isJsonObject(schema.properties)) return false;
   const json = JSON.stringify(schema);
   if (Buffer.byteLength(json) > MAX_SCHEMA_BYTES || schemaExcess(schema) !== undefined) return false;
   return !/"\$(ref|dynamicRef|recursiveRef)"\s*:/.test(json);
@@ -116,6 +116,3 @@ export async function answersTo(
 
 const contentOf = (question: ToolQuestion, { input }: Decision): unknown =>
   'url' in question ? undefined : (input ?? {});
-
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

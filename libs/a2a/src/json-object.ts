@@ -1,0 +1,5 @@
+import type { JsonObject } from './model.js';
+
+/** Whether a JSON value is an object: not null, and not a list. */
+export const isJsonObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
