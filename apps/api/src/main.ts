@@ -23,7 +23,7 @@ async function main(): Promise<void> {
   const app = await NestFactory.create<NestFastifyApplication>(
     ApiModule.use(environment),
     createFastifyAdapter(environment),
-    // Silent until `prepareApi` gives it our log: what fails before is said in one sentence below.
+    // Silent until `prepareApi` gives it our log: `startOrExplain` prints earlier failures.
     { bodyParser: false, logger: false, abortOnError: false },
   );
   prepareApi(app);
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
   const { loopStallMs: limitMs, apiGraceMs } = environment;
   startWatchdog({ processName: 'api', limitMs, inHand: () => inFlight.count, logger });
   stopOnSignals(logger, apiGraceMs, () => shutDown(app));
-  // It listens: /readyz says what it waits for.
+  // It listens: `/readyz` lists what it waits for.
   process.send?.({ type: 'ready', url, managementUrl, grpcPort });
   const database = app.get(Database);
   await awaitMigrations(database, logger, { isAwayFine: false, isLeaving: () => inFlight.draining });

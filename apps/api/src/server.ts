@@ -83,7 +83,7 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
     skipMiddie: true,
     genReqId: requestIdOf,
     requestIdHeader: false,
-    // Without proxies, what a caller sends as `X-Forwarded-For` says nothing.
+    // Without proxies, the header `X-Forwarded-For` of a caller is ignored.
     trustProxy: environment.trustedProxies.length > 0 && [...environment.trustedProxies],
     bodyLimit: environment.bodyLimitBytes,
     // Longer than the proxy in front keeps its side open, so that a kept connection is never closed under a request.
@@ -121,7 +121,7 @@ export function createFastifyAdapter(environment: Environment): FastifyAdapter {
   return adapter;
 }
 
-/** Installs what stands around the modules of an API application. Call it before `listen`. */
+/** Installs the hooks and the error handlers around the modules of an API application. Call it before `listen`. */
 export function prepareApi(app: NestFastifyApplication): void {
   const instance: FastifyInstance = app.getHttpAdapter().getInstance();
   const logger = app.get(Logger);

@@ -37,7 +37,7 @@ export async function answerOf<T>(call: Promise<{ data?: T }>): Promise<T> {
   return (await call).data as T;
 }
 
-/** Most entries of a page. */
+/** Maximum number of entries of a page. */
 const MAX_PAGE = 100;
 
 /**
@@ -129,7 +129,7 @@ function tapped(response: Response, tap: SequenceTap): Response {
 }
 
 function unreachable(origin: string, error: unknown): UnreachableError {
-  // Node says only "fetch failed"; why it did is in the cause.
+  // Node's error is only "fetch failed"; its cause has the reason.
   const code = (error as { cause?: { code?: unknown } }).cause?.code;
   if (code === 'UND_ERR_HEADERS_TIMEOUT') {
     return new UnreachableError(`${origin} did not answer in time: use --stream for long tasks.`);
@@ -168,7 +168,7 @@ function fieldsOf(body: string): WrongField[] {
 /** Of a JSON-RPC error, or of any error that is an object with a message. */
 function messageOf(body: string): string | undefined {
   try {
-    // A cancel that is refused says only the reason.
+    // The error of a refused cancel has only the reason.
     const {
       error,
       reason,

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { readStateFile } from './cli.js';
 import { UsageError } from './usage-error.js';
 
-/** What a running `npm start` says of itself in `<BATON_HOME>/runtime.json`. */
+/** The state of a running `npm start` in `<BATON_HOME>/runtime.json`. */
 export interface RunningBaton {
   databaseUrl: string;
   redisUrl: string | undefined;

@@ -11,7 +11,7 @@ export class RefusedError extends OperatorError {
     origin: string,
     /** Of HTTP. */
     readonly status: number,
-    /** What the server says, without a full stop. */
+    /** The message of the server, without a full stop. */
     readonly reason: string,
     /** The wrong fields of the request. */
     readonly fields: readonly WrongField[] = [],

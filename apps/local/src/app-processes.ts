@@ -88,7 +88,7 @@ export function workerProcess(
           readyUrl: `http://${inUrl(LOOPBACK)}:${port}/readyz`,
         }),
         ({ type, text }) => {
-          // All workers load the same agents and say the same of them. Each has output of its own runs.
+          // All workers load the same agents and print the same about them. Each has output of its own runs.
           if (type === 'output' || (type === 'notice' && number === 1)) onNotice(String(text));
         },
       );
@@ -125,9 +125,9 @@ interface AppCommand {
 }
 
 /**
- * Starts an API or a worker process and waits until it is ready, as long as it gets on. It ends with this process, because
- * the channel between them closes. Throws with the end of its log if it does not get ready.
- * @param onMessage gets what the process has to say to the person at the terminal
+ * Starts an API or a worker process and waits until it is ready, as long as it gets on. It ends with this process, because the
+ * channel between them closes. Throws with the end of its log if it does not get ready.
+ * @param onMessage gets the messages of the process for the person at the terminal
  */
 async function startApp(
   command: AppCommand,

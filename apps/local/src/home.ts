@@ -5,7 +5,7 @@ import { join, relative } from 'node:path';
 import { recordedProcess, recordProcess } from './services/service-process.js';
 import { StartError } from './start-error.js';
 
-/** What `.baton/demo.json` says. */
+/** The content of `.baton/demo.json`. */
 export interface Demo {
   url: string;
   tenant: string;

@@ -23,7 +23,7 @@ import { newPrintedLink, type PrintedLink } from './printed-link.js';
 import { ScriptedModel } from './scripted-model.js';
 import { type Supervised, Supervisor, type SupervisorEvents } from './supervisor.js';
 
-/** Agents may call models, tools and agents on this machine, unless the setting says otherwise. */
+/** Agents may call models, tools and agents on this machine, unless the setting forbids it. */
 const OWN_MACHINE = '127.0.0.0/8, ::1, localhost';
 
 /** The management port, or any free one if it is taken. */
@@ -107,7 +107,7 @@ export class LocalBaton {
     return { demo, signInUrl: link?.url, grpc, metrics, notes };
   }
 
-  /** Stops everything in good order. Each call returns the same promise. */
+  /** Stops all services, in order. Each call returns the same promise. */
   stop(): Promise<void> {
     this.stopping ??= this.stopRows();
     return this.stopping;

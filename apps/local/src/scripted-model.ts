@@ -22,15 +22,15 @@ interface ChatRequest {
   tools: { function?: { name?: string } }[];
 }
 
-/** What the model says: the next words, or a call of its tool. */
+/** The answer of the model: the next words, or a call of its tool. */
 interface ScriptedReply {
   text: string;
   call?: { name: string; input: string };
 }
 
 /**
- * A model without a provider and without a key, for the first minutes with `npm start`: it asks the agent `echo` once, and says
- * what it has read. It speaks the chat completions of OpenAI, so an agent reaches it as it would reach Ollama.
+ * A model without a provider and without a key, for the first minutes with `npm start`: it asks the agent `echo` once, and repeats
+ * the answer. It speaks the chat completions of OpenAI, so an agent reaches it as it would reach Ollama.
  */
 export class ScriptedModel {
   private constructor(

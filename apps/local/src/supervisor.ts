@@ -53,7 +53,7 @@ export class Supervisor {
     return this.launched;
   }
 
-  /** Ends it for good. */
+  /** Ends it, without a restart. */
   async stop(): Promise<void> {
     this.stopped.abort();
     await this.launched.catch(() => undefined); // A starting process must not be left behind.

@@ -89,7 +89,7 @@ export interface AgentDefinition {
   retry?: RetryPolicy;
   /** What a task of it costs besides calls of models that Baton makes, in the currency of MODEL_PRICES. Spending caps count it. */
   price?: { perTask: string };
-  /** When the webhooks are told that a task of it waits for a person; left out = never again after its question. */
+  /** When the webhooks are notified that a task of it waits for a person; left out = never again after its question. */
   reminders?: { remindAfterHours?: number; escalateAfterHours?: number };
   /** Which version a task runs that has begun with an earlier one; left out = the latest. */
   versions?: VersionPolicy;
@@ -101,7 +101,7 @@ export interface AgentDefinition {
 export const VERSION_POLICIES = ['latest', 'pinned'] as const;
 export type VersionPolicy = (typeof VERSION_POLICIES)[number];
 
-/** What says whether an agent takes messages. */
+/** The fields that decide whether an agent takes messages. */
 export interface MaybeEnabled extends Pick<Agent, 'status'> {
   definition: Pick<AgentDefinition, 'a2aEnabled'>;
 }
@@ -115,7 +115,7 @@ export const hasPush = (
   mode: PushPolicy,
 ): boolean => mode !== 'off' && (definition.pushNotifications ?? mode === 'all');
 
-/** What the extended card of an agent says beside its card (A2A 1.0 §3.1.11). */
+/** What the extended card of an agent has besides its card (A2A 1.0 §3.1.11). */
 export interface ExtendedDefinition {
   /** A token needs one of these; left out = every token that may read the card. */
   scopes?: Scope[];
@@ -163,7 +163,7 @@ export interface RunRetry {
 }
 
 const DAY_MS = 86_400_000;
-/** Most attempts that an agent may ask for: each may take a worker with it. */
+/** Maximum number of attempts that an agent may ask for: each may crash a worker. */
 const MAX_RETRY_ATTEMPTS = 10;
 const ATTEMPTS = `must be a whole number from 1 to ${MAX_RETRY_ATTEMPTS}`;
 const NO_BACKOFF: RetryBackoff = { initialMs: 0, factor: 1, maxMs: 0 };

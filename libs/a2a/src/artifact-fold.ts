@@ -1,6 +1,6 @@
 import { type Artifact, StreamResponse } from './model.js';
 
-/** What one entry of a task's log says. A bare `message` never enters the log (see `Outcome`). */
+/** The content of one entry of a task's log. A bare `message` never enters the log (see `Outcome`). */
 export type EventPayload = Exclude<NonNullable<StreamResponse['payload']>, { $case: 'message' }>;
 
 /**

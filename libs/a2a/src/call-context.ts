@@ -6,12 +6,12 @@ import type { AllowedAgents, Principal, Scope } from './rights.js';
 /** Memory of this process for what a call reads of large tasks; the call has it until its answer has left. */
 export interface ReadMemory {
   /**
-   * Take so many bytes of JSON, perhaps after a while.
+   * Take this many bytes of JSON. May wait.
    * @returns whether they were granted; if not, the call answers with what it has
    * @throws ProtocolError `unavailable` where the call has nothing to answer with
    */
   take(bytes: number): Promise<boolean>;
-  /** Resolves when so many bytes of JSON may be parsed, at once: large work of one caller leaves time to others. */
+  /** Resolves when this many bytes of JSON may be parsed. The caller must begin at once. Large work of one caller leaves time to others. */
   turn(bytes: number): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export interface CallContext {
   traceparent?: string;
   /** Label of the version with which a new task begins, of the `Baton-Agent-Label` header. Unset: the shares decide. */
   label?: AgentLabel;
-  /** What the `Idempotency-Key` header of a send says. */
+  /** The value of the `Idempotency-Key` header of a send. */
   idempotencyKey?: string;
   /** `Last-Event-ID` of a resubscribe: the sequence after which to go on. */
   lastEventId?: number;
@@ -63,7 +63,7 @@ export interface CallContext {
 export interface OperationRules {
   /** Whether a send answers with an agent's bare message as such, or always with the task. */
   reply: 'task-or-message' | 'task';
-  /** What a blocking send says of an agent that threw: the error, or the failed task. */
+  /** How a blocking send answers if the agent threw: with the error, or the failed task. */
   agentThrew: 'error' | 'failed-task';
   /** Whether a blocking send waits until the turn ends, or only as long as the operator lets it (the run goes on). */
   wait: 'for-the-turn' | 'limited';

@@ -98,7 +98,7 @@ export const HTTP_ROUTES: readonly HttpRoute[] = [
   ...routesBelow('/agents/:agent/v1', V0_3_HTTP_CODEC, V0_3_ROUTES),
 ];
 
-/** The path of a route as a caller writes it. @param valueOf what stands in place of a param */
+/** The path of a route as a caller writes it. @param valueOf the value for a param */
 export const httpPathOf = ({ path }: Pick<HttpRoute, 'path'>, valueOf: (name: string) => string): string =>
   path
     .split('/')

@@ -7,7 +7,7 @@ import { JsonScanner } from './json-scanner.js';
 
 /** A JSON-RPC 2.0 request. Its `params` are not checked yet. */
 export interface Envelope {
-  /** `null` if the request has none or says `null`. */
+  /** `null` if the request has none or has `null`. */
   id: RpcId;
   /** False for a notification: the work is done, nothing is answered. */
   hasId: boolean;
@@ -20,8 +20,8 @@ export interface Envelope {
 const MAX_ID_LENGTH = 4096;
 
 /**
- * Read a JSON-RPC 2.0 request. Throws `EnvelopeError`: `parse` for what is no JSON, `invalid-request` (naming
- * the member) for what is no single request.
+ * Read a JSON-RPC 2.0 request. Throws `EnvelopeError`: `parse` if it is not JSON, `invalid-request` (naming the member) if it is
+ * not a single request.
  */
 export function decodeEnvelope(bodyText: string): Envelope {
   const body = parseBody(bodyText);
@@ -79,7 +79,7 @@ function parseBody(text: string): unknown {
   }
 }
 
-/** The id of a request, if it stands before what is too much of it. */
+/** The id of a request, if it comes before the excess. */
 function idBefore(members: Buffer): RpcId {
   try {
     return readId(JSON.parse(`${members.toString()}}`) as Record<string, unknown>);

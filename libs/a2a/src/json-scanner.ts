@@ -1,6 +1,6 @@
 /** Deepest nesting that JSON of others may have. Far above any real message, far below what overflows a stack. */
 export const MAX_JSON_DEPTH = 200;
-/** Most values (members and items, nested ones included) of one JSON document of others. */
+/** Maximum number of values (members and items, nested ones included) of one JSON document from outside. */
 export const MAX_JSON_VALUES = 100_000;
 
 /** What a JSON document has too much of. */

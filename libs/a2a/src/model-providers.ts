@@ -33,5 +33,5 @@ export type ModelProviderName = keyof typeof MODEL_PROVIDERS;
 /** The names of all providers. */
 export const MODEL_PROVIDER_NAMES = Object.keys(MODEL_PROVIDERS) as ModelProviderName[];
 
-/** What the table says of a provider. */
+/** A row of the table of providers. */
 export const modelProvider = (name: ModelProviderName): ModelProvider => MODEL_PROVIDERS[name];

@@ -48,7 +48,7 @@ interface OperationDefinition<Request, Result, Streaming extends boolean> {
   readonly access: 'read' | 'write';
   /** The token needs one of these scopes. `admin` includes all of them. */
   readonly scopes: readonly Scope[];
-  /** What a bearer token is required for, as an error says it. Unset: guests of a host may call it, too. */
+  /** What a bearer token is required for, as the text of an error. Unset: guests of a host may call it, too. */
   readonly tokenRequired?: string;
   /** True: the agent must exist and, where a profile asks for it, be enabled. False: its tasks are enough. */
   readonly needsLiveAgent: boolean;
@@ -86,7 +86,7 @@ const SEND = {
   historyLengthOf: ({ configuration }: SendMessageRequest) => configuration?.historyLength,
 } as const;
 
-/** A config says where the content of a task goes. So its readers must also be allowed to act on the task. */
+/** A config names the receiver of the content of a task. So its readers must also be allowed to act on the task. */
 const PUSH = {
   scopes: CALL,
   // Guests of one address may be one caller, and their addresses are unknown when their tasks end.

@@ -8,7 +8,7 @@ export interface PagePosition {
 }
 
 const ISO_MS = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
-/** Where the page before says it. */
+/** The token of the previous page. */
 const NEXT = { pageToken: 'nextPageToken', cursor: 'next_cursor' } as const;
 /** base64url of `["<date>","<uuid>"]` is 90 characters. */
 const MAX_TOKEN_LENGTH = 128;

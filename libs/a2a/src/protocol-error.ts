@@ -8,7 +8,7 @@ export interface FieldViolation {
   description: string;
 }
 
-/** What an error says besides its message. */
+/** The parts of an error besides its message. */
 export interface ErrorDetail {
   metadata?: Record<string, string>;
   violations?: FieldViolation[];

@@ -16,7 +16,7 @@ export function eventKindOf({ metadata }: Pick<Artifact, 'metadata'>): string | 
   return typeof kind === 'string' && kind !== '' ? kind : undefined;
 }
 
-/** Tokens an agent has used for a task; 0 as long as it has not said. */
+/** Tokens an agent has used for a task; 0 until it reports them. */
 export function tokenUsage(metadata: Task['metadata']): { input: number; output: number } {
   const usage: unknown = metadata?.[USAGE];
   const { inputTokens, outputTokens } = (typeof usage === 'object' && usage !== null ? usage : {}) as Record<
@@ -69,9 +69,8 @@ export const agentMessage = (
 export const replyId = (taskId: string): string => `${taskId}-r`;
 
 /**
- * The message with which a task has ended: the one of its last status, or, of a completed task whose agent
- * has replied with artifacts alone, their text as a message. Undefined while the task is at work, and where
- * there is nothing to say.
+ * The message with which a task has ended: the one of its last status, or, of a completed task whose agent has replied with
+ * artifacts alone, their text as a message. Undefined while the task is working, and without text.
  */
 export function finalMessage({ id, contextId, status, artifacts }: Task): Message | undefined {
   if (!status || !isTerminal(status.state)) return undefined;
@@ -93,7 +92,7 @@ export function withReply(task: Task, historyLength?: number): Task {
   return { ...task, status: { ...task.status, message }, history: historyTail(history, historyLength) };
 }
 
-/** What was said in the earlier tasks of a conversation, oldest first, replies that were artifacts included. */
+/** The messages of the earlier tasks of a conversation, oldest first, replies that were artifacts included. */
 export const conversationHistory = (earlier: readonly Task[]): Message[] =>
   earlier.flatMap((task) => withReply(task).history);
 

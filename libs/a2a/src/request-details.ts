@@ -2,7 +2,7 @@ import { ProtocolError } from './protocol-error.js';
 import { SendMessageRequest } from './model.js';
 import { withoutReserved } from './task.js';
 
-/** What a send says beside its message (A2A 1.0 §3.2.1, §3.2.2). */
+/** The parts of a send request besides its message (A2A 1.0 §3.2.1, §3.2.2). */
 export type RequestDetails = Pick<SendMessageRequest, 'metadata' | 'configuration'>;
 
 /** Maximum size of the details of a request, in bytes of JSON. They are stored with the message and read with each attempt. */
@@ -11,7 +11,7 @@ const MAX_DETAILS_BYTES = 256 * 1024;
 /**
  * The details of a request as its agent gets them: without metadata that only the platform writes (`baton.…`), and of a push
  * notification config only its id, its scheme of authentication and the origin of its URL. The rest of it may be secret.
- * @returns undefined if the request says nothing but its message
+ * @returns undefined if the request has only its message
  * @throws ProtocolError `invalid-params` if they are larger than `MAX_DETAILS_BYTES`
  */
 export function detailsOf({ metadata, configuration }: RequestDetails): RequestDetails | undefined {
@@ -51,7 +51,7 @@ function assertSmall(field: string, value: object): void {
 export const detailsToJson = ({ metadata, configuration }: RequestDetails): DetailsJson =>
   SendMessageRequest.toJSON({ tenant: '', message: undefined, metadata, configuration }) as DetailsJson;
 
-/** @param json as `detailsToJson` returns it; unset: the request said nothing but its message */
+/** @param json as `detailsToJson` returns it; unset: the request had only its message */
 export function detailsFromJson(json: unknown): RequestDetails {
   const { metadata, configuration } = SendMessageRequest.fromJSON(json ?? {});
   return { metadata, configuration };

@@ -56,7 +56,7 @@ export const TRUNCATED = 'baton.truncated';
 export interface Truncation {
   /** The artifacts are as they were after this event of the log; 0 = none are shown. */
   artifactsUpToEvent?: number;
-  /** Only so many of the newest messages are shown. */
+  /** Only this many of the newest messages are shown. */
   historyMessages?: number;
   /** The message of the status is left out. */
   statusMessage?: true;

@@ -60,6 +60,6 @@ export function turnArtifacts(after: readonly Artifact[], before: readonly Artif
   });
 }
 
-/** Chunks are added at the end; an artifact that begins otherwise was said anew. */
+/** Chunks are added at the end; an artifact that begins otherwise was replaced. */
 const isContinued = (earlier: Artifact, artifact: Artifact): boolean =>
   isDeepStrictEqual(artifact.parts.slice(0, earlier.parts.length), earlier.parts);

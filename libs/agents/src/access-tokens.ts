@@ -7,7 +7,7 @@ export interface AccessTokenRequest {
   settings: OAuthSettings;
 }
 
-/** For whom an agent works. */
+/** The tenant and the caller that an agent works for. */
 export interface TokenHolder {
   tenantId: string;
   /** The task, and the key of its owner. Unset: there is no task, and no caller to sign in. */
@@ -20,7 +20,7 @@ export type WiderAccess = { token: string } | { scopes: string[] };
 /** A link with which the caller of a task signs in. */
 export interface SignInOffer {
   link: string;
-  /** How long it is good, in ms. */
+  /** How long it is valid, in ms. */
   forMs: number;
 }
 

@@ -9,7 +9,7 @@ const TEST = /\.(test|spec)\.[cm]?[jt]s$/;
 /** Whether a file of an agent's folder is code. Others may be data: the working folder of an agent is its own folder. */
 export const isSourceFile = (path: string): boolean => SOURCE.test(path) && !TEST.test(path);
 
-/** Whether a source file says what an agent does, and is no data that it may have written: a module, its settings, its packages. */
+/** Whether a source file is code of an agent, and not data that it may have written: a module, its settings, its packages. */
 export const isModule = (path: string): boolean =>
   /\.([cm]?[jt]s|wasm)$/.test(path) || /(^|\/)(agent\.yaml|package(-lock)?\.json)$/.test(path);
 

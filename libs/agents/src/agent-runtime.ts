@@ -91,7 +91,7 @@ export interface CallRecord {
 
 /** The records of the calls that a turn makes of its model. They are kept as well as possible: no method ever fails. */
 export interface TurnRecords {
-  /** Which calls are recorded for an agent whose settings do not say it. */
+  /** Which calls are recorded for an agent without that setting. */
   readonly byDefault: RecordMode;
   /** Stores a record if the run fails. */
   hold(record: CallRecord): void;

@@ -5,7 +5,7 @@ export interface CapQuestion {
   capId: string;
   /** Whose spending the cap bounds: an id or a key. */
   subject: string;
-  /** How much more, in millionths, unless the answer says. */
+  /** Default amount, in millionths, unless the answer has one. */
   micros: number;
   currency: string;
   /** The cap, and what is used of it. */

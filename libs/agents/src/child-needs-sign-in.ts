@@ -4,7 +4,7 @@ export class ChildNeedsSignIn extends Error {
 
   constructor(
     readonly childTaskId: string,
-    /** Why, as the child says it. */
+    /** The reason, in the child's words. */
     readonly reason: string,
   ) {
     super(reason);

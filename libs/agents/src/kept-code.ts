@@ -10,7 +10,7 @@ import { temporaryFolder } from './runtimes/executor/agent-sandbox.js';
 const KEPT = '.kept';
 /** What the platform and Node.js find in the folders above an agent. */
 const ABOVE = ['node_modules', 'package.json', 'tsconfig.json'];
-/** For this time a copy is used without another look at its files, in ms. */
+/** How long a copy is used before its files are checked again, in ms. */
 const TRUSTED_MS = 1_000;
 /** Copies whose state is known. The archive of others is read once more. */
 const MAX_COPIES = 100;
@@ -27,7 +27,7 @@ export interface KeptAgent {
 interface CheckedCopy extends KeptAgent {
   paths: readonly string[];
   stamps: ReadonlyMap<string, string>;
-  /** When it was looked at, in ms of `performance.now()`. */
+  /** When it was checked, in ms of `performance.now()`. */
   at: number;
 }
 

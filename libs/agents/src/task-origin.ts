@@ -41,7 +41,7 @@ export function splitJournal<Entry extends { value: unknown }>(
   return { origin, entries: origin ? stored.slice(1) : stored };
 }
 
-/** The origin that a stored value says. Undefined: it is another entry, or there is none. */
+/** The origin of a stored value. Undefined: it is another entry, or there is none. */
 export function originOf(value: unknown): TaskOrigin | undefined {
   const { data } = originEntry.safeParse(value);
   return data && { ...data, history: data.history.map((message) => Message.fromJSON(message)) };

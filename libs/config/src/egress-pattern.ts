@@ -13,7 +13,7 @@ export interface EgressPattern {
   port?: string;
 }
 
-/** Most patterns of one list of a tenant. */
+/** Maximum number of patterns of one list of a tenant. */
 export const MAX_EGRESS_PATTERNS = 200;
 /** What a pattern must be, for errors. */
 export const EGRESS_PATTERN_REMEDY =

@@ -101,7 +101,7 @@ export class LimitsService implements OnModuleInit, OnModuleDestroy {
     return (await this.cache.get(tenantId))?.state === 'gone';
   }
 
-  /** Read the tenant again: this process has changed it, and the news may come back later than the next request. */
+  /** Read the tenant again: this process has changed it, and its own notification may arrive after the next request. */
   forget(tenantId: string): void {
     this.cache.forget((key) => key === tenantId);
   }

@@ -65,7 +65,7 @@ export class OpenCalls implements OnModuleInit, OnModuleDestroy {
 
   /**
    * Watches the token of a call.
-   * @param end called once, with the error for the caller, when the token is no longer good
+   * @param end called once, with the error for the caller, when the token is no longer valid
    * @returns ends the watch
    */
   watch(caller: Caller, end: (reason: ProtocolError) => void): () => void {

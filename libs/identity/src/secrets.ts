@@ -100,9 +100,8 @@ export class Secrets {
   }
 
   /**
-   * Encrypt the secrets of all tenants that an earlier key has encrypted with the newest one. Safe while the platform
-   * runs: a secret that is set meanwhile is not overwritten, and is looked at again. An interrupted rotation continues when
-   * it is started again.
+   * Encrypt the secrets of all tenants that an earlier key has encrypted with the newest one. Safe while the platform runs: a
+   * secret that is set meanwhile is not overwritten, and is read again. An interrupted rotation continues when it is started again.
    */
   async rotate(batch = BATCH): Promise<Rotation> {
     const { keyId } = this.box;

@@ -63,7 +63,7 @@ export function callerOf(request: object): Caller {
 export const isJwt = (token: string): boolean => JWT.test(token);
 
 export type RefusedToken = 'unknown' | 'expired' | 'revoked' | 'rotated' | 'changed' | 'untrusted';
-/** Whose token it is that is not good. */
+/** The owner of the refused token. */
 export type Holder = Pick<Caller, 'tenantId' | 'principal'>;
 export type Verification =
   | { ok: true; caller: Caller }
@@ -153,8 +153,8 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   }
 
   /**
-   * The callers whose token is no longer good, as the database has it now, and why. One statement, whatever their number;
-   * none if no token of theirs can be revoked.
+   * The callers whose token is no longer valid in the database, and why. One statement, whatever their number; none if no token of
+   * theirs can be revoked.
    */
   async refused(callers: readonly Caller[]): Promise<Map<Caller, RefusedToken>> {
     const credentials = new Set(callers.flatMap(({ credential }) => credential ?? []));
@@ -175,7 +175,7 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
     return refused;
   }
 
-  /** The tokens of a tenant, also those that are no longer good, the newest first. @param page unset = all */
+  /** The tokens of a tenant, also invalid ones, the newest first. @param page unset = all */
   async list(
     tenantId: string,
     page?: { limit: number; after?: TokenPosition | undefined },
@@ -201,9 +201,9 @@ export class TokenService implements OnModuleInit, OnModuleDestroy {
   }
 
   /**
-   * Gives a token a new secret. It stays the same principal, so its tasks and the ids that it has chosen go on. The secret
-   * that it has now stays good for a while. An earlier one ends.
-   * @param overlapMs how long, but no longer than the token was to be good
+   * Gives a token a new secret. It stays the same principal, so its tasks and the ids that it has chosen go on. The present secret
+   * stays valid for a while. An earlier one ends.
+   * @param overlapMs how long, but no longer than the token was to be valid
    * @param expiresAt when the token expires from now on; unset = as before
    * @returns undefined if the tenant has no such token, or it was revoked
    */
@@ -253,13 +253,13 @@ function callerWith(token: FoundToken, hash: string): Caller {
   };
 }
 
-/** When the secret is no longer good. */
+/** When the secret becomes invalid. */
 function endOf({ expiresAt, secretUntil }: Pick<FoundToken, 'expiresAt' | 'secretUntil'>): Date | undefined {
   if (!expiresAt || !secretUntil) return secretUntil ?? expiresAt ?? undefined;
   return secretUntil < expiresAt ? secretUntil : expiresAt;
 }
 
-/** Whether a token is good, for people. */
+/** Whether a token is valid, for people. */
 export function tokenState(
   token: Pick<ApiToken, 'revokedAt' | 'expiresAt'>,
 ): 'revoked' | 'expired' | 'active' {
@@ -267,7 +267,7 @@ export function tokenState(
   return reason === 'revoked' || reason === 'expired' ? reason : 'active';
 }
 
-/** Why a token is not good now. */
+/** Why a token is invalid now. */
 function refusalOf({
   revokedAt,
   expiresAt,

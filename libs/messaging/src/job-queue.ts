@@ -152,7 +152,7 @@ class QueueWorker {
     return this.closing;
   }
 
-  /** BullMQ keeps a failed first connection for good, so a worker that could not connect is replaced. */
+  /** BullMQ never reopens a failed first connection, so a worker that could not connect is replaced. */
   private async run(): Promise<void> {
     while (!this.stopped()) {
       const worker = this.open((delivery) => this.deliver(delivery));

@@ -12,7 +12,7 @@ export class MissedSignalsListeners {
     return () => void this.listeners.delete(listener);
   }
 
-  /** Another process says that it could not publish. */
+  /** Another process reports that it could not publish. */
   readonly hear = ({ type }: ControlMessage): void => {
     if (type === 'signals-lost') this.call();
   };

@@ -28,7 +28,7 @@ interface Limiters {
   shared: RateLimiterAbstract;
   /** Counts for this process while the shared counter is unreachable. */
   own: RateLimiterMemory;
-  /** Who asks next, for each key that the shared counter is being asked about. */
+  /** For each key with a read of the shared counter under way: its next caller. */
   waiting: Map<string, OnSpending[]>;
 }
 

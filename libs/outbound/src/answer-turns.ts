@@ -1,4 +1,4 @@
-/** For so long may the answers of one tenant be read in a turn of the event loop, in ms. The last one may take longer. */
+/** Maximum time for reading the answers of one tenant in a turn of the event loop, in ms. The last one may take longer. */
 const TURN_MS = 1;
 /** Part of the time that the answers of one tenant may take in a process. */
 const TENANT_TIME_SHARE = 0.25;

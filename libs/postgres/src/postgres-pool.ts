@@ -42,7 +42,7 @@ type ConnectCallback = Parameters<Pool['connect']>[0];
 
 /** Longest time for an attempt to connect, in ms. Postgres has the same limit for a client (`authentication_timeout`). */
 const MAX_CONNECT_MS = 60_000;
-/** So long nothing was said. Firewalls forget silent connections, and a lost host is noticed. */
+/** No data was exchanged for this long. Firewalls forget silent connections, and a lost host is noticed. */
 const KEEPALIVE_MS = 10_000;
 
 /**

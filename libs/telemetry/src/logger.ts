@@ -71,7 +71,7 @@ export class Logger {
     return this.sink.isLevelEnabled(level);
   }
 
-  /** A logger that says nothing, for tests and short-lived commands. */
+  /** A logger without output, for tests and short-lived commands. */
   static silent(): Logger {
     return new Logger(pino({ level: 'silent' }));
   }

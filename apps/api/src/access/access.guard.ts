@@ -23,7 +23,7 @@ import { RequestRates } from './request-rates.js';
 import { UnauthenticatedLimit } from './unauthenticated-limit.js';
 import { BearerGuard } from './bearer.guard.js';
 
-/** Who may call a route without a token. A route that declares nothing requires one. */
+/** Callers that may use a route without a token. A route that declares nothing requires one. */
 export type Access = 'public' | 'optional-token' | 'guests' | 'operator';
 
 export const ACCESS = Symbol('who may call without a token');
@@ -50,7 +50,7 @@ export const OperatorOnly = () => SetMetadata(ACCESS, 'operator' satisfies Acces
 /** Tokens of operators with one of these roles may use the route as well as those with `full`. */
 export const OperatorRoles = (...roles: readonly OperatorRole[]) => SetMetadata(ROLES, roles);
 
-/** A caller without a good token learns where to sign in, if its tenant trusts issuers (RFC 9728). */
+/** A caller without a valid token learns where to sign in, if its tenant trusts issuers (RFC 9728). */
 export const ProtectedResource = () => SetMetadata(PROTECTED_RESOURCE, true);
 
 /** The token needs one of these scopes, or `admin`. */
@@ -78,9 +78,9 @@ export interface HostCaller extends Caller {
 }
 
 /**
- * Stands before every route, and acts before the body is read. It limits requests without a good token (429), finds the
- * caller (401), refuses callers of a suspended tenant (403), counts the request for the caller's tenant (429), and checks
- * the scopes that the route declares (403).
+ * Stands before every route, and acts before the body is read. It limits requests without a valid token (429), finds the caller
+ * (401), refuses callers of a suspended tenant (403), counts the request for the caller's tenant (429), and checks the scopes that
+ * the route declares (403).
  */
 @Injectable()
 export class AccessGuard extends BearerGuard {

@@ -20,9 +20,9 @@ interface ProtectedResource {
 }
 
 /**
- * Where a client without a token can sign in: the issuers that a tenant trusts. The tenant is that of the host, or the only one
- * of the installation. Elsewhere a request without a token names no tenant, and nothing is said: the issuers of all tenants
- * would tell strangers who the tenants are.
+ * Where a client without a token can sign in: the issuers that a tenant trusts. The tenant is that of the host, or the only one of
+ * the installation. Elsewhere a request without a token names no tenant, and no issuer is named: the issuers of all tenants would
+ * disclose the tenants.
  */
 @Injectable()
 export class AuthorizationServers implements OnModuleInit, OnApplicationShutdown {

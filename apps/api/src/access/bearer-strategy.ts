@@ -21,7 +21,7 @@ export class BearerStrategy extends PassportStrategy(Strategy, 'bearer') {
     super.authenticate(onlyHeaders as HttpRequest);
   }
 
-  /** A token of Baton, or of an issuer that a tenant trusts. Throws `unauthenticated` with the reason if it is not good. */
+  /** A token of Baton, or of an issuer that a tenant trusts. Throws `unauthenticated` with the reason if it is not valid. */
   async validate(secret: string): Promise<Caller> {
     if (isJwt(secret)) return this.jwts.verify(secret);
     const verification = await this.tokens.verify(secret);

@@ -8,8 +8,8 @@ interface Reply {
 }
 
 /**
- * Lets a request through whose token is good; see `callerOf`. Otherwise sets `WWW-Authenticate` on the reply
- * (RFC 6750 §3), which @nestjs/passport leaves out, and throws `unauthenticated` with the reason.
+ * Lets a request through if its token is valid; see `callerOf`. Otherwise sets `WWW-Authenticate` on the reply (RFC 6750 §3), which
+ * @nestjs/passport leaves out, and throws `unauthenticated` with the reason.
  */
 @Injectable()
 export class BearerGuard extends AuthGuard('bearer') {

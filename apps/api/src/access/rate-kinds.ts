@@ -37,7 +37,7 @@ export const RATE_KINDS = {
     refusal: (max) =>
       `this token may send ${max} requests a second: send fewer, or ask whoever gave it for more`,
   },
-  /** Requests without a good token from one address. Each process counts them for itself. */
+  /** Requests without a valid token from one address. Each process counts them for itself. */
   unauthenticatedPerSecond: {
     perSeconds: 1,
     refusal: (max) =>

@@ -13,25 +13,25 @@ const WINDOW_SECONDS = 10;
 /** Addresses that are counted at the same time. An attacker with more of them pushes out its own first. */
 const MAX_ADDRESSES = 10_000;
 
-/** Tokens that are known to have been good. */
+/** Maximum number of tokens that are remembered as valid. */
 const MAX_TOKENS = 10_000;
 const TOKEN_MS = 3_600_000;
 
-/** A token that is looked at. One of these is called once, and says what came of it. */
+/** A token whose check is under way. One of the functions is called once, with the result. */
 export interface TokenCheck {
-  /** The token is good. */
+  /** The token is valid. */
   accept(): Promise<void>;
-  /** The token is no longer good, or never was. */
+  /** The token is not valid, or no longer. */
   refuse(): void;
-  /** It is unknown whether the token is good. */
+  /** It is unknown whether the token is valid. */
   forgive(): Promise<void>;
 }
 
 /**
- * Holds each address to UNAUTHENTICATED_PER_SECOND requests without a good token, before anything is asked of Postgres. A
- * request counts when it comes in, and no longer once its token has turned out to be good. A token that was good within
- * the last hour does not count at all, so nobody with one is held up by others behind the same address. Requests with a token that is being
- * looked at wait for what comes of it: a program that begins with a thousand of them at once counts as one.
+ * Limits each address to UNAUTHENTICATED_PER_SECOND requests without a valid token, before Postgres is asked. A request counts from
+ * its arrival until its token proves valid. A token that was valid within the last hour does not count, so other callers behind the
+ * same address do not delay its requests. Requests with a token that is being checked wait for the result: a program that begins
+ * with a thousand of them at once counts as one.
  */
 @Injectable()
 export class UnauthenticatedLimit {
@@ -45,7 +45,7 @@ export class UnauthenticatedLimit {
     ttl: TOKEN_MS,
   });
 
-  /** What comes of the tokens that are being looked at: whether they are good. */
+  /** Tokens whose check is under way: whether each is valid. */
   private readonly checking = new Map<string, Promise<boolean>>();
 
   constructor({ unauthenticatedPerSecond: max }: Environment) {
@@ -66,7 +66,7 @@ export class UnauthenticatedLimit {
     return this.count(networkOf(request.ip));
   }
 
-  /** Before a token is looked at. Throws `limit-exceeded` if too many requests without a good one came from the address. */
+  /** Before a token is checked. Throws `limit-exceeded` if too many requests without a valid token came from the address. */
   async begin({ ip, headers: { authorization } }: CallRequest): Promise<TokenCheck> {
     const token = authorization === undefined ? undefined : digest(authorization);
     if (this.max === 0 || (token !== undefined && (await this.isGood(token)))) return this.checkOf(token);

@@ -16,7 +16,7 @@ import { JwksController } from './jwks.controller.js';
 import { RootCardsController } from './root-cards.controller.js';
 import { CardsController } from './cards.controller.js';
 
-/** A controller for the card that one profile has of each agent, for callers of the agent's tenant. */
+/** A controller for the cards of agents in the form of one profile, for callers of the agent's tenant. */
 function profileCardController(card: ProfileCard): Type {
   @RequireScope(...CARD_SCOPES)
   @Controller(card.path)
@@ -46,7 +46,7 @@ function profileCardController(card: ProfileCard): Type {
   return ProfileCardController;
 }
 
-/** The cards that profiles have of each agent, beside the specification's. */
+/** Cards of agents in forms of profiles, beside the specification's. */
 const PROFILE_CARDS = Object.values<Profile>(PROFILES)
   .flatMap(({ card }) => card ?? [])
   .filter(({ path }) => path.includes('/:agent/'));

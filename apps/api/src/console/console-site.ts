@@ -13,19 +13,19 @@ import { PublicUrl } from '../http/public-url.js';
 /** Where `apps/console/build.mjs` writes: `dist/console`, seen from the compiled file. */
 const BUILT = join(__dirname, '../../../../console');
 const ASSETS = '/console/assets/';
-/** Stands in the built page where the nonce of each answer goes (`apps/console/vite.config.mts`). */
+/** Placeholder in the built page for the nonce of each answer (`apps/console/vite.config.mts`). */
 const NONCE = /__CSP_NONCE__/g;
-/** Stands there where the page reads for whom it is. */
+/** Placeholder for the audience of the page. */
 const AUDIENCE = '__CONSOLE_AUDIENCE__';
-/** Stands there where the page reads the path of PUBLIC_URL. */
+/** Placeholder for the path of PUBLIC_URL. */
 const BASE = '__CONSOLE_BASE__';
-/** Stands there where the page reads how to call the command line. */
+/** Placeholder for the command that calls the command line. */
 const COMMAND_LINE_META = '__CONSOLE_COMMAND_LINE__';
 /** Where the page names a file of the console. */
 const FILE = /(?<=(?:src|href)=")\/console\//g;
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000;
 
-/** For whom a console is: people of a tenant, or operators, at the management port alone. */
+/** Users of a console: people of a tenant, or operators, at the management port alone. */
 export type ConsoleAudience = 'tenants' | 'operators';
 
 /** What the page must know before the user has signed in. */
@@ -81,15 +81,15 @@ export class ConsoleSite {
       .replace(COMMAND_LINE_META, () => COMMAND_LINE)
       .replace(BASE, () => base)
       .replace(FILE, () => `${base}/console/`);
-    // Not stored: a nonce is good for one answer.
+    // Not stored: a nonce is valid for one answer.
     await reply
       .headers({ ...this.headers(nonce, audience), 'content-type': 'text/html; charset=utf-8' })
       .send(html);
   }
 
   /**
-   * Answers with an asset. Its name has the hash of its content, so browsers keep it for good. They get the smallest file that
-   * the build has packed and they can unpack.
+   * Answers with an asset. Its name has the hash of its content, so browsers cache it forever. They get the smallest file that the
+   * build has packed and they can unpack.
    */
   async sendAsset(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const [path = ''] = (request.raw.url ?? '').split('?', 1);

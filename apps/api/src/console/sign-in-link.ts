@@ -35,7 +35,7 @@ export class SignInLink {
     });
   }
 
-  /** The token for the code in `Authorization`. Undefined: it is not the code, was used, has expired, or comes from afar. */
+  /** The token for the code in `Authorization`. Undefined: it is not the code, was used, has expired, or comes from another machine. */
   redeem(request: FastifyRequest): string | undefined {
     const [, code] = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
     const { link } = this;

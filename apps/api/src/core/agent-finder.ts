@@ -24,7 +24,7 @@ export interface AgentScope extends Reacher {
   hostAgent?: string;
 }
 
-/** The caller that looks at an agent. */
+/** The caller that reads an agent. */
 type AgentViewer = Pick<AgentScope, 'tenantId' | 'agents'> & Partial<Pick<AgentScope, 'scopes' | 'profile'>>;
 
 @Injectable()

@@ -42,7 +42,7 @@ export interface AnswerWriter {
 export interface FrameWriter {
   output(): StreamOutput;
   frame(frame: Frame): RecordData;
-  /** The error that ends a stream; undefined if the output says it. */
+  /** The error that ends a stream; undefined if the output has it. */
   error(failure: ProtocolError): RecordData | undefined;
   /** What follows the last event. Unset: nothing does. */
   last?(): Promise<RecordData | undefined>;

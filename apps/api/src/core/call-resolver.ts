@@ -47,7 +47,7 @@ export interface DecodedRequest {
   readonly params: unknown;
   /** The trace context of the caller, where the message itself may have one. The header comes first. */
   readonly traceparent?: string | undefined;
-  /** In place of the `Idempotency-Key` that was sent, where the message is sent anew. */
+  /** Replaces the `Idempotency-Key` of the request where the message is sent again. */
   readonly retryKey?: string | undefined;
 }
 

@@ -34,8 +34,8 @@ const CALLER_GONE = new Error('the caller has disconnected');
 const CALL_OVER = new Error('the call is over');
 
 /**
- * Runs operations for callers of any protocol. A caller that disconnects ends the wait, never a run. So does a caller whose
- * token expires or is revoked, and it is told.
+ * Runs operations for callers of any protocol. A caller that disconnects ends the wait, never a run. So does a caller whose token
+ * expires or is revoked. It gets an error.
  */
 @Injectable()
 export class CallRunner {
@@ -58,7 +58,7 @@ export class CallRunner {
 
   /**
    * The result of an operation. The wait ends at once when the caller disconnects or the process shuts down. Rejects with
-   * `unauthenticated` when the token of the caller is no longer good.
+   * `unauthenticated` when the token of the caller is no longer valid.
    */
   async run<K extends UnaryOperationName>(
     { operation, request }: OperationCall<K>,
@@ -162,13 +162,13 @@ export class CallRunner {
     }
   }
 
-  /** Aborts with the error for the caller when its token is no longer good. */
+  /** Aborts with the error for the caller when its token is no longer valid. */
   private abortWhenRefused(caller: AbortController, { request }: Exchange): () => void {
     return this.openCalls.watch(callerOf(request), (reason) => caller.abort(reason));
   }
 }
 
-/** Throws the reason if the token of the caller is no longer good. */
+/** Throws the reason if the token of the caller is no longer valid. */
 function assertNotRefused({ signal }: AbortController): void {
   if (signal.reason instanceof ProtocolError) throw signal.reason;
 }

@@ -21,7 +21,7 @@ export const JWKS_PATH = '/.well-known/jwks.json';
 export class CardSigner {
   private readonly signed = new LRUCache<string, Promise<AgentCard>>({ max: 1_000 });
   private readonly key: SigningKey | undefined;
-  /** The keys that verify signatures, those that sign first. Several processes may sign with different ones. */
+  /** The keys that verify signatures. The signing keys are first. Several processes may sign with different keys. */
   readonly published: readonly PublishedKey[];
 
   /** Throws an Error with a plain reason if a key can't be used. */

@@ -15,10 +15,10 @@ const UNREADABLE = {
   details: 'the message is not a valid grpc.health.v1.HealthCheckRequest',
 };
 
-/** `grpc.health.v1`: load balancers ask it. It is public, and says only whether this process takes calls. */
+/** `grpc.health.v1`: load balancers ask it. It is public, and shows only whether this process takes calls. */
 export class GrpcHealth {
   private isServing = true;
-  /** What tells each watcher how it stands. */
+  /** Notifies each watcher of the status. */
   private readonly watching = new Map<ServerWritableStream<Buffer, Buffer>, () => void>();
 
   /** @param services the full names of what it knows; the empty name is the whole server */

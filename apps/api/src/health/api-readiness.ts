@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
 import { InFlightRequests } from '../http/in-flight-requests.js';
 
-/** What `/readyz` says on the management port. */
+/** The answer of `/readyz` on the management port. */
 interface Readiness {
   ready: boolean;
   checks: Record<string, string>;

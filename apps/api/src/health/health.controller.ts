@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import { Public } from '../access/access.guard.js';
 import { ApiReadiness, sendReadiness } from './api-readiness.js';
 
-/** `/healthz` and `/readyz` for load balancers: they say yes or no, and nothing about what stands behind. */
+/** `/healthz` and `/readyz` for load balancers: they answer yes or no, without details of the services behind. */
 @Public()
 @Controller()
 export class HealthController {

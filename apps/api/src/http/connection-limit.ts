@@ -17,7 +17,7 @@ const SPARE_MS = 5_000;
 const SHARE = 0.25;
 /** Above this part of a limit its silent connections are closed. */
 const SHORT = 0.8;
-/** A connection that is silent for so long makes room for others. */
+/** A connection that is silent for this long makes room for others. */
 const SILENT_MS = 10_000;
 const SWEEP_MS = 1_000;
 const LOG_EVERY_MS = 10_000;

@@ -8,7 +8,7 @@ const IDLE_MS = 5_000;
 /** Maximum number of bytes that the process drops in a window of time, and its length in ms. */
 const WINDOW_BYTES = 512 * 1024 * 1024;
 const WINDOW_MS = 10_000;
-/** A chunk counts as at least so many bytes: to read a chunk of one byte takes as long. */
+/** A chunk counts as at least this many bytes: reading a chunk of one byte takes as long. */
 const CHUNK_BYTES = 1_024;
 
 /**
@@ -91,7 +91,7 @@ const isUnread = ({ complete, destroyed, headers }: IncomingMessage): boolean =>
 let windowEnd = -Infinity;
 let dropped = 0;
 
-/** Counts bytes that are dropped. False: the process has dropped so many in this window that the connection must close. */
+/** Counts bytes that are dropped. False: the process has dropped its maximum in this window, so the connection must close. */
 function mayDrop(bytes: number): boolean {
   const now = performance.now();
   if (now > windowEnd) {

@@ -2,11 +2,11 @@ import { Injectable } from '@nestjs/common';
 
 /** Smaller work never waits. */
 export const SMALL_WORK_BYTES = 65_536;
-/** A pause is so many times as long as what was before it. */
+/** Length of a pause, as a multiple of the turn before it. */
 const PAUSE = 2;
 /** Longest pause, in ms. */
 const MAX_PAUSE_MS = 1_000;
-/** For so long a holder counts as active after it was seen, in ms. */
+/** How long a holder counts as active after its last work, in ms. */
 const ACTIVE_MS = 1_000;
 
 interface Seen {
@@ -15,9 +15,9 @@ interface Seen {
 }
 
 /**
- * Turns of the event loop for large work: to parse the body of a request, or to encode an answer or an event. That may take a tenth of a
- * second, in which nobody else is served. A holder, as `BodyMemoryPool` knows it, has one turn at a time. While others send bodies, a
- * pause follows each turn, so that the large work of one holder takes at most a third of the time.
+ * Turns of the event loop for large work: to parse the body of a request, or to encode an answer or an event. Such work may block
+ * the event loop for a tenth of a second. A holder, as `BodyMemoryPool` knows it, has one turn at a time. While others send bodies,
+ * a pause follows each turn, so that the large work of one holder takes at most a third of the time.
  */
 @Injectable()
 export class LoopTurns {
@@ -27,7 +27,7 @@ export class LoopTurns {
   /** The latest of another holder than `latest`. */
   private other: Seen | undefined;
 
-  /** Resolves when work on so many bytes may begin, which it must do at once. */
+  /** Resolves when work on `bytes` may begin. The caller must begin at once. */
   async take(holder: string, bytes: number): Promise<void> {
     this.see(holder);
     if (bytes <= SMALL_WORK_BYTES) return;

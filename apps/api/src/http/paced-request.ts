@@ -2,7 +2,7 @@ import { IncomingMessage } from 'node:http';
 import { Chunks } from './chunks.js';
 import { fineBodies } from './fine-bodies.js';
 
-/** After so many chunks of less than so many bytes on average, a body is a fine one, and rests. */
+/** After this many chunks of less than this many bytes on average, the reading of a body is paused. */
 const [MANY_CHUNKS, SMALL_CHUNK_BYTES] = [256, 256];
 
 /**

@@ -16,7 +16,7 @@ interface ReadPool {
 
 interface LeasedCall {
   tenantId: string;
-  /** Resolves when its caller may work on so many bytes. */
+  /** Resolves when its caller may work on this many bytes. */
   turn(bytes: number): Promise<void>;
   response: AnswerChannel;
   isStrict: boolean;

@@ -7,7 +7,7 @@ const OWN = {
   /** The client has not declared a capability. */
   missingCapability: { code: -32021, http: 400 },
   unsupportedVersion: { code: -32022, http: 400 },
-  /** The request as a whole is wrong, before its method is looked at. */
+  /** The request as a whole is wrong. Its method was not read. */
   badRequest: { code: -32600, http: 400 },
   badMeta: { code: -32602, http: 400 },
   unknownMethod: { code: -32601, http: 404 },
@@ -32,7 +32,7 @@ export class McpError extends ProtocolError {
   readonly code: number;
   readonly http: number;
 
-  /** @param data what the answer says besides the message */
+  /** @param data members of the answer besides the message */
   constructor(
     own: keyof typeof OWN,
     message: string,

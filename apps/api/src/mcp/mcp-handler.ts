@@ -309,8 +309,8 @@ export class McpHandler {
   }
 
   /**
-   * The task, or another one for the same message if an earlier call of the client was canceled with its stream: the client
-   * wants the answer after all. Who sends the message once more finds the other task.
+   * The task, or another one for the same message if an earlier call of the client was canceled with its stream: the client wants
+   * the answer after all. A client that sends the message again gets that other task.
    */
   private async unlessClosed(
     call: McpCall,
@@ -524,7 +524,7 @@ export class McpHandler {
 
   /**
    * Runs an operation as every binding does.
-   * @param options `agent`: whom the tool names; unset: the agent of the path, or that of the task
+   * @param options `agent`: the agent that the tool names; unset: the agent of the path, or that of the task
    * @returns the result in the model; undefined of a stream
    */
   private async run(

@@ -1,7 +1,7 @@
 import { parseJsonBody } from '@baton/a2a';
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** What the state of a call that asks a person says. */
+/** The content of the state of a call that asks a person. */
 export interface McpCallState {
   taskId: string;
   /** The tool that was called. */

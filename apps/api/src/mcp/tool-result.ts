@@ -97,7 +97,10 @@ const handle = ({ id, contextId, status }: Task, content: ContentBlock[]) => ({
   },
 });
 
-/** What an agent has made and said. Structured content is there if it is the whole output: some hosts show their model nothing else then. */
+/**
+ * The artifacts and messages of an agent. Structured content is there if it is the whole output: some hosts show their model
+ * nothing else then.
+ */
 function output(task: Task): Pick<CallToolResult, 'content' | 'structuredContent'> {
   const { id, status, artifacts } = task;
   const said = status?.message?.parts ?? [];

@@ -108,7 +108,7 @@ export class ToolStream implements FrameWriter {
   }
 }
 
-/** What an event about a call of a tool says. Undefined: the artifact is none. */
+/** The content of an event about a call of a tool. Undefined: the artifact is none. */
 function saidByCall(artifact: Artifact): string | undefined {
   const kind = eventKindOf(artifact);
   if (kind !== 'tool-start' && kind !== 'tool-progress') return undefined;

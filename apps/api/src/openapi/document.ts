@@ -15,7 +15,7 @@ export interface DocumentInfo {
 
 const TOKEN = 'token';
 
-/** Each by the segment before it, because `:id` alone says little. */
+/** Each by the segment before it, because `:id` alone is ambiguous. */
 const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   'tasks/:id': 'Id of the task',
   'requests/:id': 'Id of the task',
@@ -134,7 +134,7 @@ function operationOf(route: Route, components: Components): JsonObject {
     ...(enough && { description: `Scope: ${enough.map(inWords).join(' or ')}.` }),
     ...(access === 'operator' && { description: `Role: \`${[...roles, 'full'].join('` or `')}\`.` }),
     tags: [tagOf(path)],
-    // Each is enough. A role that is asked for stands in the list (OpenAPI 3.1, Security Requirement Object).
+    // Each is enough. A required role is in the list (OpenAPI 3.1, Security Requirement Object).
     security:
       access === 'public' ? [] : enough ? enough.map((names) => ({ [TOKEN]: names })) : [{ [TOKEN]: [] }],
     parameters: parametersOf(route),

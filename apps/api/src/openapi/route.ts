@@ -11,7 +11,7 @@ import { QueryPipe } from './query-pipe.js';
 const DESCRIPTION = Symbol('what the API document says of a route');
 const ALIAS = Symbol('for whom a controller repeats the routes of its base class');
 
-/** What a route does, takes and answers, besides what its other decorators say. */
+/** What a route does, takes and answers, besides its other decorators. */
 export interface RouteDescription<A = unknown, B = unknown> {
   /** Unique in the API. Generated clients name their methods by it. */
   id: string;

@@ -40,7 +40,7 @@ export function readPage(limit: number, cursor: string | undefined): PageRequest
   return { limit, after: cursor === undefined || cursor === '' ? undefined : readCursor(cursor) };
 }
 
-/** One more than the page has: whether there is one says whether the page is the last. */
+/** One more than the page has: without it, the page is the last. */
 export const oneMore = ({ limit, after }: PageRequest): PageRequest => ({ limit: limit + 1, after });
 
 /**

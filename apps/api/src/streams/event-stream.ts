@@ -23,7 +23,7 @@ export interface StreamRecord {
 export interface StreamEncoding {
   /** The records of an item: none, one or several. */
   item(item: StreamItem): StreamRecord[];
-  /** The last record of a failed stream. Undefined: the output says it when it ends. */
+  /** The last record of a failed stream. Undefined: the output reports it when it ends. */
   error(error: unknown): RecordData | undefined;
   /** The last record of a stream whose source has ended. Unset: its last item says so. */
   last?(): Promise<RecordData | undefined>;
@@ -36,7 +36,7 @@ export interface StreamOptions {
   stallMs: number;
   /** What all streams of the process hold. */
   memory: StreamMemory;
-  /** Resolves when items of so many characters may be encoded. */
+  /** Resolves when items of this many characters may be encoded. */
   turnFor(chars: number): Promise<void>;
   /** Called once, when the stream is over. */
   onEnd?(end: StreamEnd): void;
@@ -154,7 +154,7 @@ export class EventStream {
     );
   }
 
-  /** The token of the caller is no longer good: the error follows the last event, and the caller resumes with another. */
+  /** The token of the caller is no longer valid: the error follows the last event, and the caller resumes with another token. */
   private onAbort(encoding: StreamEncoding): void {
     const reason: unknown = this.caller.signal.reason;
     if (this.end || !(reason instanceof ProtocolError)) return;

@@ -9,7 +9,7 @@ const NOTHING = Buffer.alloc(0);
 interface ReaderBufferOptions {
   /** From this size on, in characters or bytes, it is full: the source is paused until everything is taken. */
   limit: number;
-  /** A reader that takes less than one piece (64 KiB) in so many milliseconds has stalled. */
+  /** A reader that takes less than one piece (64 KiB) within this many milliseconds has stalled. */
   stallMs: number;
   memory: StreamMemory;
   onStall(): void;

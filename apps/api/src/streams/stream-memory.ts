@@ -19,12 +19,12 @@ export class StreamMemory {
     this.readers -= 1;
   }
 
-  /** A stream holds so much more, or less. */
+  /** A stream holds this many bytes more, or less. */
   change(amount: number): void {
     this.held += amount;
   }
 
-  /** Whether a stream that holds so much must wait for its reader. */
+  /** Whether a stream that holds this many bytes must wait for its reader. */
   isFullFor(held: number): boolean {
     return this.held >= this.total && held >= this.total / this.readers;
   }

@@ -135,7 +135,7 @@ interface Listener {
  */
 class TenantStreams {
   private open = 0;
-  /** What the row says; 0 is no row. */
+  /** The value of the row; 0 is no row. */
   private noted = 0;
   /** Whether a row is needed: only if the tenant has, or had, a limit. */
   private listed = false;

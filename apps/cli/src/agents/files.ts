@@ -101,7 +101,7 @@ async function planChange(
   return { file, slug, document, etag, outcome, diff, warnings, hints, unchecked, version: agent.version };
 }
 
-/** What the file says, or what the name in it suggests. */
+/** The slug in the file, or the one that its name suggests. */
 function slugIn(file: string, document: unknown): string {
   const { slug, name } = (document ?? {}) as { slug?: unknown; name?: unknown };
   if (typeof slug === 'string') return slug;
@@ -112,7 +112,7 @@ function slugIn(file: string, document: unknown): string {
 
 const ENDINGS = new Set(['.yaml', '.yml', '.json']);
 
-/** What stands in an agent's file, not checked yet. Throws OperatorError that names every fault with its line. */
+/** The content of an agent's file, not checked yet. Throws OperatorError that names every fault with its line. */
 export async function readAgentFile(file: string): Promise<unknown> {
   const source = new YamlSource(await ofFile(file, () => readText(file)));
   if (source.faults.length === 0) return source.value;

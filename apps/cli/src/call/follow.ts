@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isLost } from '../server.js';
 import { type AgentClient, type NumberedEvent, type Payload, stateIn } from './agent-client.js';
 
-/** How often in a row a lost connection is made anew before the command gives up. */
+/** Maximum number of tries in a row to reconnect. */
 const TRIES = 10;
 const PAUSE_MS = 500;
 
@@ -11,7 +11,7 @@ export interface Following {
   client: Pick<AgentClient, 'subscribe' | 'stateOf'>;
   /** Whether a task in this state is followed no longer. */
   isOver: (state: TaskState) => boolean;
-  /** Told when the connection is lost, not of each try to make it anew. */
+  /** Called when the connection is lost, not for each try to reconnect. */
   onLost?: () => void;
   pauseMs?: number;
 }

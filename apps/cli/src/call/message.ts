@@ -5,7 +5,7 @@ import { basename, extname } from 'node:path';
 import { jsonOption } from '../json-option.js';
 import { UsageError } from '../usage-error.js';
 
-/** What a message has, as options of a command say it. */
+/** The parts of a message, from the options of a command. */
 export interface MessageOptions {
   /** The task that it continues. */
   task?: string;

@@ -185,7 +185,7 @@ function warnOfKeys({ terminal }: Cli, environment: Environment, { masterKeyIds 
   );
 }
 
-/** Opens the file anew at each call. Throws OperatorError if there is none. */
+/** Opens the file again at each call. Throws OperatorError if there is none. */
 export function opener({ stdin }: Pick<Cli, 'stdin'>, file: string): () => AsyncIterable<Uint8Array> {
   if (file === '-') {
     const input = stdin();

@@ -90,7 +90,7 @@ const rowOf = (connection: TenantSchemas['Connection']): string[] => {
   ];
 };
 
-/** How long a sign-in is good. */
+/** How long a sign-in is valid. */
 function expiryOf({ state, refreshable, expires_at: expiresAt }: TenantSchemas['Connection']): string {
   if (state === 'ended') return '-';
   if (refreshable) return 'refreshed by itself';

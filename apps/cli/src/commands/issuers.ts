@@ -41,7 +41,7 @@ interface AddOptions extends OperatorOptions {
   check: boolean;
 }
 
-/** `baton issuers …`: whose tokens (JWTs) are good besides those of Baton. */
+/** `baton issuers …`: issuers whose tokens (JWTs) are accepted besides those of Baton. */
 export function addIssuerCommands(program: Command, cli: Cli): void {
   const issuers = program
     .command('issuers')

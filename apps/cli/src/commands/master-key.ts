@@ -111,7 +111,7 @@ function pathOf(path: string, part: string): string {
   throw new OperatorError(`"${path}" names no key of Vault: write it as <mount>/<name>.`);
 }
 
-/** Asks Vault, again if it is sealed or away for a moment. Errors show what Vault says, and never the token. */
+/** Asks Vault, again if it is sealed or away for a moment. Errors show Vault's error, and never the token. */
 async function ask(source: Cli['source'], path: string, body?: object): Promise<unknown> {
   const { VAULT_ADDR: address, VAULT_NAMESPACE: namespace, VAULT_TOKEN_FILE: file } = source;
   const token = source.VAULT_TOKEN ?? (file === undefined ? undefined : readText(file, 'VAULT_TOKEN_FILE'));

@@ -30,7 +30,7 @@ async function printStatus(cli: Cli, options: ServerOptions): Promise<void> {
   const api = createApi<TenantPaths>(target);
   const requests = new TasksClient(api);
   const counts: Record<string, number> = {};
-  // The first call says whether the server answers, and whether the token is good.
+  // The first call shows whether the server answers, and whether the token is valid.
   for (const state of STATES) counts[state] = (await requests.list({ state }, MOST)).length;
   const isReady = await readiness(target.url);
   const since = new Date(Date.now() - DAY_MS).toISOString();

@@ -347,7 +347,7 @@ async function trace(cli: Cli, id: string, options: TraceOptions): Promise<void>
   if (kin.length > 0) cli.terminal.out(`\n${kin.join('\n')}`);
 }
 
-/** Either scope is enough to see something: what a call has said, or what its model was sent. */
+/** Either scope shows a part: the output of a call, or the request to its model. */
 async function traceEntry(
   { terminal }: Cli,
   client: TasksClient,
@@ -503,7 +503,7 @@ interface ToolDecision {
   at: string | null;
 }
 
-/** When webhooks are told that a task waits, or were told. */
+/** When webhooks are notified that a task waits, or were. */
 function reminderText({
   due_at: due,
   sent_at: sent,

@@ -283,7 +283,7 @@ function addArchiveCommands(tenants: Command, cli: Cli): void {
     });
 }
 
-/** What the first and the last line of an export say of it. */
+/** The first and the last line of an export. */
 interface Exported {
   records: Record<string, number>;
   /** Secrets that are not in it. */

@@ -9,7 +9,7 @@ import { parseCount } from './options.js';
 import { answerOf, listAll, type ServerOptions, tenantApi } from '../api.js';
 
 const TITLES = ['id', 'url', 'agents', 'states', 'state'];
-/** Most deliveries of one list. */
+/** Maximum number of deliveries of one list. */
 const MAX_LISTED = 10_000;
 const DELIVERY_TITLES = ['task', 'state', 'last answer', 'failures', 'next try', 'events waiting'];
 

@@ -3,7 +3,7 @@ import { printValue, type Terminal } from '../output.js';
 
 type CallRecord = TenantSchemas['CallRecord'];
 
-/** Prints what a model was sent in a call, and what it said. */
+/** Prints the request and the answer of a call of a model. */
 export function printCallRecord(terminal: Terminal, { sent, said }: CallRecord): void {
   if (sent) printSent(terminal, sent);
   else terminal.out('sent: nothing, the call failed before');

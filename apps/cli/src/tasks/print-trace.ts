@@ -78,7 +78,7 @@ export function printAnswers(terminal: Terminal, { spans }: Trace, task: TenantS
   }
 }
 
-/** Prints what a call of a model or tool has said, or what a step has returned. */
+/** Prints the output of a call of a model or tool, or the result of a step. */
 export function printCall(terminal: Terminal, { model, tool, step }: CallDetail): void {
   if (step) printValue(terminal, step.result ?? null);
   if (model) {

@@ -92,13 +92,13 @@ export class TasksClient {
     return answerOf(this.api.GET('/v1/tasks/{id}/trace', { params: { path: { id } } })).catch(noSuchTask(id));
   }
 
-  /** What a call of a model or tool has said. @param entry of its span */
+  /** The output of a call of a model or tool. @param entry of its span */
   call(id: string, entry: number): Promise<CallDetail> {
     const params = { path: { id, entry: String(entry) } };
     return answerOf(this.api.GET('/v1/tasks/{id}/trace/{entry}', { params })).catch(noSuchTask(id));
   }
 
-  /** What a model was sent in a call, and what it said. Null: nothing is recorded. @param entry of its span */
+  /** The request and the answer of a call of a model. Null: nothing is recorded. @param entry of its span */
   async callRecord(id: string, entry: number): Promise<TenantSchemas['CallRecord'] | null> {
     const params = { path: { id, entry: String(entry) } };
     return (await answerOf(this.api.GET('/v1/tasks/{id}/trace/{entry}/record', { params }))).record;
@@ -132,7 +132,7 @@ export class TasksClient {
     );
   }
 
-  /** Makes a fork of a task, or says what it would do again. */
+  /** Makes a fork of a task, or lists what it would do again. */
   fork(id: string, body: TenantSchemas['NewFork']): Promise<TenantSchemas['Fork']> {
     return answerOf(this.api.POST('/v1/tasks/{id}/fork', { params: { path: { id } }, body })).catch(
       noSuchTask(id),

@@ -16,7 +16,7 @@ export interface ReceivedFrame {
   afterMs: number;
 }
 
-/** What stands for the token where a request is shown. */
+/** Placeholder for the token where a request is shown. */
 export const HIDDEN_TOKEN = 'Bearer $BATON_TOKEN';
 
 /** The request as a command. It reads the token from the environment. */

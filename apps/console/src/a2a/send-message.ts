@@ -15,7 +15,7 @@ interface SendAnswer {
 }
 
 /**
- * Sends a message to an agent, and does not wait for what comes of it.
+ * Sends a message to an agent, and does not wait for the outcome.
  * @returns the id of its task
  * @throws Error with the reason
  */

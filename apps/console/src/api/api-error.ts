@@ -38,7 +38,7 @@ interface ErrorBody {
   reason?: unknown;
 }
 
-/** What an answer that is not a success says. */
+/** The error in an answer without success. */
 export async function errorOf(response: Response): Promise<ApiError> {
   const body = (await response
     .clone()

@@ -5,7 +5,7 @@ const RETRIES = 2;
 
 let onRefused: (reason: string) => void = () => undefined;
 
-/** Calls the listener with the reason when a token is no longer good. */
+/** Calls the listener with the reason when a token is no longer valid. */
 export function onRefusedToken(listener: (reason: string) => void): void {
   onRefused = listener;
 }

@@ -16,8 +16,8 @@ const isNumber = (cell: ReactNode): boolean =>
 const isNothing = (cell: ReactNode): boolean => cell === '–' || cell === null || cell === false;
 
 /**
- * A table that scrolls by itself where it is wider than the page, and whose rows are cards on a narrow screen. Columns of numbers are aligned
- * at the right. A card leaves out what is not there.
+ * A table that scrolls by itself where it is wider than the page, and whose rows are cards on a narrow screen. Columns of numbers
+ * are aligned at the right. A card leaves out empty cells.
  * @param name what it is of, for screen readers
  */
 export function DataTable({

@@ -5,7 +5,7 @@ import { useSyncExternalStore } from 'react';
 const KEY = 'baton.session';
 /** Key of the draft that the user writes, followed by the tenant. Signing out deletes it. */
 export const DRAFT_KEY = 'baton.draft';
-/** A token is renewed when it is good for less than this. */
+/** A token is renewed when it expires in less than this. */
 const RENEW_SECONDS = 30;
 
 /** How the user has signed in: with a token of Baton, or at the OpenID provider, whose library keeps the token. */
@@ -36,7 +36,7 @@ function change(next: SessionState): void {
   for (const listener of listeners) listener();
 }
 
-/** Begins a session. It ends with the tab, or when the token is no longer good. */
+/** Begins a session. It ends with the tab, or when the token is no longer valid. */
 export function beginSession(session: Session): void {
   change({ session, reason: undefined });
 }

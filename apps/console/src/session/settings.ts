@@ -1,6 +1,6 @@
 import { BASE } from '../base';
 
-/** What `/console/settings.json` says of the OpenID provider. */
+/** The OpenID provider in `/console/settings.json`. */
 export interface OidcSettings {
   issuer: string;
   client_id: string;

@@ -30,7 +30,7 @@ const readPage = (cursor: string, signal: AbortSignal) =>
 /** Identifies a question: its task may ask another one later. */
 export const questionKey = ({ task_id: id, updated_at: at = '' }: Question): string => `${id} ${at}`;
 
-/** Questions that were answered in this tab. A list may come from a replica that has not heard of it. */
+/** Questions that were answered in this tab. A list may come from a replica that does not have it yet. */
 const answered = new Set<string>();
 
 const without = (pages: readonly WaitingPage[]): InboxTask[] =>

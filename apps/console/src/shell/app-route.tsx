@@ -13,7 +13,7 @@ function requireSignIn(href: string): void {
   if (!isSignedIn()) throw redirect({ to: '/sign-in', search: { to: href } });
 }
 
-/** Reads who has signed in. A token that is not good has ended the session. */
+/** Reads who has signed in. An invalid token has ended the session. */
 async function readSignedIn(read: Promise<unknown>, href: string): Promise<void> {
   try {
     await read;

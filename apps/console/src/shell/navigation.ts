@@ -12,7 +12,7 @@ export interface NavigationEntry {
 
 /** Entries below one title. */
 export interface NavigationGroup<Entry = NavigationEntry> {
-  /** Unset: the entries stand alone. */
+  /** Unset: the entries have no heading. */
   title?: string;
   entries: readonly Entry[];
 }

@@ -34,7 +34,7 @@ const Palette = lazyPage(() => import('./palette'), 'Palette') as unknown as typ
 const SCHEMES = { light: 'dark', dark: 'auto', auto: 'light' } as const;
 const SCHEME_SIGNS = { light: '☀', dark: '☾', auto: '◐' } as const;
 
-/** What stands around every page of a tenant: the navigation by scopes, who has signed in, the colour scheme. */
+/** The frame of every page of a tenant: the navigation by scopes, who has signed in, the colour scheme. */
 export function Shell() {
   const caller = useCaller();
   const groups = NAVIGATION.map(({ entries, ...group }) => ({
@@ -45,7 +45,7 @@ export function Shell() {
   return <Frame of={caller.tenant} groups={groups} badges={badges} menu={<CallerMenu />} />;
 }
 
-/** What stands around every page of operators. */
+/** The frame of every page of operators. */
 export function OperatorShell() {
   return <Frame of="Operators" groups={OPERATOR_NAVIGATION} menu={<OperatorMenu />} />;
 }
@@ -59,7 +59,7 @@ function Frame({
   /** Whose pages they are. */
   of: string;
   groups: readonly NavigationGroup<ShownEntry>[];
-  /** What stands beside an entry, by its path. */
+  /** The badge of an entry, by its path. */
   badges?: Readonly<Record<string, ReactNode>>;
   menu: ReactNode;
 }) {

@@ -16,7 +16,7 @@ export interface ServiceCommand {
   logFile: string;
   /** Where its process id is noted, so that a later start can stop one that outlived its parent. */
   pidFile: string;
-  /** Asks the server to stop in good order. */
+  /** Asks the server to shut down. */
   stopSignal: 'SIGINT' | 'SIGTERM';
   /** The user to run as; unset = the present user. */
   account?: Account | undefined;

@@ -44,7 +44,7 @@ export function buildAgentCard(
   push: PushPolicy = 'declared',
 ): AgentCard {
   const { slug } = agent;
-  // Earlier releases have stored what is not well-formed Unicode.
+  // Earlier releases have stored text that is not well-formed Unicode.
   const definition = wellFormed(withoutUnsafeLinks(agent.definition));
   const { inputModes, outputModes } = definition;
   return {

@@ -16,7 +16,7 @@ import {
 import { assertWellFormed, wellFormedJson } from '../well-formed.js';
 import { Fields } from './fields.js';
 
-/** What an answer may have to say besides its result. */
+/** Parts of an answer besides its result. */
 export interface AnswerContext {
   /** Id of the agent that answers. */
   agentId: string;
@@ -28,7 +28,7 @@ export interface AnswerContext {
   after?: number;
 }
 
-/** What the answer to a call may have to say. */
+/** Parts of the answer to a call. */
 export const answerContextOf = (
   { agent, clientTaskId, lastEventId }: Pick<CallContext, 'agent' | 'clientTaskId' | 'lastEventId'>,
   call: OperationCall,
@@ -268,7 +268,7 @@ export function sseRecord(json: string, { event, sequence }: { event?: string; s
   return `${id}${event === undefined ? '' : `event: ${event}\n`}data: ${data}\n\n`;
 }
 
-/** What a frame says, for bindings that do not write JSON. */
+/** The content of a frame, for bindings that do not write JSON. */
 export const resultOf = ({ json, result }: Frame): unknown =>
   json === undefined ? result : JSON.parse(json);
 

@@ -53,7 +53,7 @@ export class Fields {
     return this.path === '' ? name : `${this.path}.${name}`;
   }
 
-  /** A member that is there and says null, which is a value only where the field is a google.protobuf.Value. */
+  /** A member that is null, which is a value only where the field is a google.protobuf.Value. */
   isNull(name: string): boolean {
     return !this.has(name) && (this.source[name] === null || this.source[snakeName(name)] === null);
   }
@@ -66,7 +66,7 @@ export class Fields {
     return this.get(name) !== undefined;
   }
 
-  /** Which members arrived, as an error says it. */
+  /** Which members arrived, as the text of an error. */
   names(): string {
     const names = Object.keys(this.source);
     const first = names.slice(0, MAX_NAMES).map((name) => JSON.stringify(shortened(name, MAX_SHOWN)));

@@ -173,7 +173,7 @@ function readTaskId(params: Fields) {
   return { tenant: '', id: params.requiredId('id') };
 }
 
-/** Most configs of one task that are listed. */
+/** Maximum number of configs of one task that are listed. */
 const MAX_CONFIGS = 1000;
 
 const readConfigTask = (params: Fields) => ({ tenant: '', taskId: params.requiredId('id') });
@@ -215,7 +215,7 @@ interface StoredChunk {
   metadata?: object;
 }
 
-/** @param json as `serializePayload` wrote it @returns undefined for what is no chunk of text */
+/** @param json as `serializePayload` wrote it @returns undefined unless it is a chunk of text */
 function encodeStoredText(json: string): JsonObject | undefined {
   if (!isArtifactJson(json)) return undefined;
   const { artifactUpdate } = JSON.parse(json) as { artifactUpdate: StoredChunk };

@@ -53,7 +53,7 @@ function shapeArtifacts(taskId: string, artifacts: readonly Artifact[]): Artifac
   return text === '' ? others : [textArtifact(taskId, text), ...others];
 }
 
-/** What the user said and what the agent answered; what it said in between is no part of it. */
+/** The message of the user and the answer of the agent, without its texts in between. */
 function dialogue({ history, status }: Task, reply: Message): Message[] {
   const isOver = isTerminal(status?.state ?? TaskState.TASK_STATE_UNSPECIFIED);
   const answers = history.filter(

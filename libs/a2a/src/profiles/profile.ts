@@ -15,7 +15,7 @@ export type BodyClass = keyof typeof BODY_LIMITS;
 /** What one system's clients rely on: a declaration that the one dispatcher and the operations look at. */
 export interface Profile {
   readonly name: string;
-  /** The JSON-RPC paths it is served at, with `:agent` where the agent stands. Profiles may share a path. */
+  /** The JSON-RPC paths it is served at, with `:agent` in place of the agent. Profiles may share a path. */
   readonly paths: readonly string[];
   /** Every JSON-RPC method it has. */
   readonly methods: readonly string[];
@@ -65,7 +65,7 @@ export interface ProfileDeclaration extends Partial<
   paths: readonly string[];
   /** One for each protocol version; where two have a method of the same name the first is taken. */
   codecs: readonly Codec[];
-  /** What `A2A-Version` may say, as `major.minor`. */
+  /** Accepted values of `A2A-Version`, as `major.minor`. */
   versions: readonly string[];
   /** The spellings of a version that are taken; patch numbers don't matter unless this says so. */
   spellings?: readonly string[];
@@ -137,7 +137,7 @@ export function versionNotSupported(requested: string, supported: readonly strin
   );
 }
 
-/** What the systems at the root path say of errors: Capsule's and Society's clients share it. */
+/** The form of errors of the systems at the root path: Capsule's and Society's clients share it. */
 export const ROOT_ERRORS: ErrorOverrides = {
   internal: { message: () => 'Internal error' },
   'agent-threw': { code: -32603, reason: 'INTERNAL_ERROR', message: () => 'Internal error' },
@@ -269,7 +269,7 @@ const DEFAULT_TYPES: Readonly<Record<PartKind, string>> = {
   file: '',
 };
 
-/** Most input modes that an error lists. */
+/** Maximum number of input modes that an error lists. */
 const SHOWN_MODES = 10;
 
 /** Throws the rule's refusal, naming the first part that the profile, or the agent, does not take. */

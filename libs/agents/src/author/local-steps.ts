@@ -31,7 +31,7 @@ export interface StepAnswers {
   /** Contents of replies, for `callAgent`. */
   replies?: Readonly<Record<string, unknown>>;
   /**
-   * Names of steps whose process dies once, after their function has run. The step then goes on as its options say: `verify`, or
+   * Names of steps whose process dies once, after their function has run. The step then goes on by its options: `verify`, or
    * `onUnknown`, for which `answers` has `yes` or `no` by the name of the step.
    */
   crashes?: readonly string[];
@@ -44,7 +44,7 @@ export interface StepAnswers {
    * and runs once more from its beginning when the tool has answered.
    */
   later?: readonly string[];
-  /** What `history()` gives. Default: nothing was said before */
+  /** What `history()` gives. Default: no earlier messages */
   history?: readonly HistoryMessage[];
 }
 

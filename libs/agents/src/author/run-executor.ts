@@ -196,7 +196,7 @@ export async function runExecutor(
       ...found,
       state: conversation,
       onLeft,
-      // It says what the looks at steps under way have found.
+      // It has the results of `verify` for the steps under way.
       onSay: (message) => {
         if (message.op === 'compensate') listed = message;
       },

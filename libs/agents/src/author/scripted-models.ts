@@ -4,7 +4,7 @@ import type {
   ModelChatMessage,
 } from '../runtimes/executor/model-protocol.js';
 
-/** What a model says in a unit test: a text, or more. `data` is the answer for `output`. */
+/** The answer of a model in a unit test: a text, or more. `data` is the answer for `output`. */
 export type ScriptedAnswer =
   | string
   | {

@@ -70,8 +70,8 @@ export class Redactor {
   }
 
   /**
-   * Splits a text that goes on: `ready` is without secrets, `held` may be the beginning of a secret and must stand before
-   * the next text. `held` is shorter than the longest form of a secret.
+   * Splits a text that goes on: `ready` is without secrets, `held` may be the beginning of a secret and must precede the next text.
+   * `held` is shorter than the longest form of a secret.
    */
   split(text: string): { ready: string; held: string } {
     let end = text.length - Math.max(0, ...this.forms.map((form) => form.beginningAtEnd(text)));

@@ -23,7 +23,7 @@ export interface TraceFilter {
   kind?: RestSpan['kind'];
   /** Only spans that have failed. */
   errors?: boolean;
-  /** It took at least so long, or takes so long already, in ms. */
+  /** Minimum duration, in ms. For an open span: until now. */
   minMs?: number;
 }
 

@@ -18,7 +18,7 @@ const manifestSchema = z.object({
   postgres: z.string(),
   /** Migrations of the database, in the order in which they are applied. */
   migrations: z.array(z.string().regex(/^\w+$/)),
-  /** A table stands behind those that its foreign keys name. `rows` were counted in the snapshot of the backup. */
+  /** A table comes after those that its foreign keys name. `rows` were counted in the snapshot of the backup. */
   tables: z.array(z.object({ name: z.string(), columns: z.array(z.string()), rows: count })),
   sequences: z.array(z.object({ name: z.string(), lastValue: z.string(), isCalled: z.boolean() })),
   /** Tables without their rows. */

@@ -267,7 +267,7 @@ class Loader {
     if (!stream.write(data)) await Promise.race([once(stream, 'drain'), done]);
   }
 
-  /** Resolves when the rows of the table at hand are in it. */
+  /** Resolves when the rows of the current table are stored. */
   async end(): Promise<void> {
     const current = this.current;
     if (!current) return;

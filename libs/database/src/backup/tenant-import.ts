@@ -228,7 +228,7 @@ async function* readLines(input: AsyncIterable<Uint8Array>): AsyncGenerator<Line
   }
 }
 
-/** Only a line feed ends a line: Node's readline also ends one at U+2028, which may stand in JSON. */
+/** Only a line feed ends a line: Node's readline also ends a line at U+2028, which JSON may contain. */
 async function* splitLines(input: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let open: Uint8Array[] = [];
   let length = 0;
@@ -272,7 +272,7 @@ const newer = (release: string): BackupError =>
     `The export was made by release ${release} in a newer format: import it with that release.`,
   );
 
-/** What Postgres says about a row that was changed by hand. */
+/** Postgres' error for a row that was changed by hand. */
 function explain(error: unknown): unknown {
   const { code, message } = error as { code?: unknown; message?: string };
   if (typeof code === 'string' && /^(22|23|42501)/.test(code)) {

@@ -15,7 +15,7 @@ export interface ExportedTable {
   order: string;
   /** Which rows; they are called `r`. */
   where: string;
-  /** Columns that say something of rows that stay. */
+  /** Columns that refer to rows that are not copied. */
   without?: readonly string[];
 }
 
@@ -101,6 +101,6 @@ WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped AND a
   AND a.attname <> 'tenant_id'
 ORDER BY a.attnum`;
 
-/** Columns of a table, without the one that says the tenant. */
+/** Columns of a table, without the tenant's. */
 export const columnsOf = (session: BackupSession, table: string): Promise<BackupColumn[]> =>
   session.query<BackupColumn>(COLUMNS, [escapeIdentifier(table)]);

@@ -25,7 +25,7 @@ export interface SecretInfo {
   updatedAt: Date;
 }
 
-/** Where a secret stands. */
+/** Where a secret is used. */
 export interface SecretKey {
   tenantId: string;
   name: string;

@@ -7,7 +7,7 @@ import { Database, type Statement } from '../connection/database.js';
 const WINDOW_HOURS = 24;
 /** Runs of a tenant that count: the newest. */
 const MAX_RUNS = 5_000;
-/** `next` ends if its share of failed runs is so much higher than that of the stable version. */
+/** `next` ends if its share of failed runs is higher than that of the stable version by this much. */
 const MORE_FAILURES = 0.1;
 
 /** A version with the label `next` whose runs fail too often. */
@@ -21,7 +21,7 @@ export interface FailingNext {
 }
 
 /**
- * Runs that have ended since a version has the label, of both labels. A run that was canceled says nothing. The index of the runs with a
+ * Runs that have ended since a version has the label, of both labels. A canceled run does not count. The index of the runs with a
  * label finds them. A run of `next` that ran another version, because its own was no longer there, counts for neither.
  */
 const FIND_FAILING: Statement = {

@@ -13,7 +13,7 @@ const LIST_SHARE = 0.25;
 interface Bounds {
   /** All. */
   size: number;
-  /** Most of one tenant. */
+  /** Maximum of one tenant. */
   ofTenant: number;
   /** Those that no tenant gets. */
   ofPlatform: number;

@@ -12,9 +12,12 @@ const HAS_REPLAYED: Statement = {
     coalesce(pg_last_wal_replay_lsn() >= $3::pg_lsn, false) AS "replayedMissed"`,
 };
 
-/** A replica that has failed is not asked again for so long. */
+/** A replica that has failed is not read for this long. */
 const REST_MS = 5_000;
-/** The end of the log is noted so many times in the time that the replica may be behind, and one that is behind is asked as often. */
+/**
+ * Number of times that the end of the log is noted within the time that the replica may be behind. A replica that is behind is
+ * checked as often.
+ */
 const NOTES = 4;
 
 /** The WAL of the primary had this end at that time, or a later one. */

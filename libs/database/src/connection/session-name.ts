@@ -6,8 +6,8 @@ const NAME = `pid::text || '/' || extract(epoch FROM backend_start)::text`;
 const OWN = `SELECT pid, ${NAME} AS name FROM pg_stat_activity WHERE pid = pg_backend_pid()`;
 
 /**
- * The name of this session at Postgres. Undefined if a pooler stands between, which gives its clients process ids of its own: the
- * end of this connection is then not the end of a session.
+ * The name of this session at Postgres. Undefined behind a pooler, which gives its clients process ids of its own: the end of this
+ * connection is then not the end of a session.
  */
 export async function sessionName(client: ClientBase): Promise<string | undefined> {
   const { rows } = await client.query<{ pid: number; name: string }>(OWN);

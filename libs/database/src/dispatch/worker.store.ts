@@ -172,9 +172,9 @@ FROM workers w ORDER BY started_at, id`,
 
 /** A worker as Postgres knows it. */
 export interface KnownWorker extends Omit<WorkerProcess, 'version' | 'memoryBytes'> {
-  /** Release of Baton. Null: an earlier release does not say it. */
+  /** Release of Baton. Null: an earlier release does not report it. */
   version: string | null;
-  /** Resident memory of the process at its last heartbeat. Null: an earlier release does not say it. */
+  /** Resident memory of the process at its last heartbeat. Null: an earlier release does not report it. */
   memoryBytes: number | null;
   /** Whether its last heartbeat is recent. */
   isAlive: boolean;

@@ -13,7 +13,7 @@ import { plainError } from '../connection/transient.js';
 /** How long to wait for a connection, and for each answer. */
 const ANSWER_MS = 5_000;
 
-/** What a database says of itself. No value of it is a secret. */
+/** The state of a database. No value of it is a secret. */
 export interface DatabaseFacts {
   /** Such as `18.4`. */
   version: string;

@@ -14,7 +14,7 @@ export interface OAuthConnectionKey {
 export interface OAuthConnection extends OAuthConnectionKey {
   id: string;
   issuer: string;
-  /** What the authorization server has granted; null = it did not say. */
+  /** What the authorization server has granted; null = unknown. */
   scope: string | null;
   /** Why it is over; null = it is not. */
   ended: string | null;

@@ -138,7 +138,7 @@ export class OAuthConnectionStore {
   }
 
   /**
-   * Records a call in the audit log: whose sign-in it uses, and which agent makes it for whom.
+   * Records a call in the audit log: whose sign-in it uses, its agent, and the caller.
    * @returns false: there is no sign-in, and no record was written
    */
   async noteCall({ tenantId, resource, caller }: OAuthConnectionKey, call: ConnectionCall): Promise<boolean> {
@@ -191,7 +191,7 @@ export class OAuthConnectionStore {
     return (await this.database.tenantQuery(tenantId, REFRESHED, values)).length > 0;
   }
 
-  /** These tokens are no longer good. Tokens that came after them stay. @param why for people */
+  /** These tokens are no longer valid. Tokens that came after them stay. @param why for people */
   async end({ tenantId, id, generation }: TokensKey, why: string): Promise<void> {
     await this.catalog.change(tenantId, async (prisma, record) => {
       const values = [tenantId, id, generation, why];

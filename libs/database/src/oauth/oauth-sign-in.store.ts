@@ -28,7 +28,7 @@ interface SignInRow {
 }
 
 const COLUMNS = 'id::text, resource, caller, agent, settings, task_id::text, terms, created_by, expires_at';
-/** A link can be opened so often, by the browser that has opened it first. */
+/** Maximum number of times that the browser that has opened a link first may open it. */
 const MAX_OPENED = 20;
 
 const NEW_SIGN_IN = {
@@ -107,7 +107,7 @@ WHERE tenant_id = ${keyOfTenant(opening.tenant_id)} AND id = ${opening.id} AND t
 RETURNING id::text`,
 );
 
-/** Taken once: the code of the authorization server is good once, too. $1 tenant $2 id $3 state $4 browser */
+/** Taken once: the code of the authorization server is valid once, too. $1 tenant $2 id $3 state $4 browser */
 const TAKE: Statement = {
   name: 'oauth-sign-in-take',
   text: `
@@ -147,9 +147,9 @@ RETURNING id::text`,
 );
 
 /**
- * Nothing is left of the sign-ins for a connection, and the time of the tasks that wait for it has come: the sweep lets them go on. Of a
- * task that is about to ask, `wakeSignedIn` takes care. The task of a message that is about to continue it waits for this message first: the
- * sweep would make it busy. $1 tenant $2 resource $3 caller $4 that task, or NULL
+ * Deletes the sign-ins for a connection and makes the tasks that wait for it due, so that the sweep continues them. `wakeSignedIn`
+ * continues a task that is about to ask. A task that a message is about to continue is due ten seconds later: the sweep would make
+ * it busy before. $1 tenant $2 resource $3 caller $4 that task, or NULL
  */
 const WAKE: Statement = {
   text: `
@@ -218,8 +218,8 @@ export class OAuthSignInStore {
   }
 
   /**
-   * The same for a task, in place of what it has waited for before.
-   * @returns undefined: the time of that has passed
+   * The same for a task. It replaces the sign-in that the task has waited for.
+   * @returns undefined: that one had expired
    */
   async createForTask(signIn: NewSignIn, by: Actor): Promise<OAuthSignIn | undefined> {
     const { tenantId, taskId, resource } = signIn;
@@ -228,7 +228,7 @@ export class OAuthSignInStore {
     return before.some(({ is_over: isOver }) => isOver) ? undefined : this.create(signIn, by);
   }
 
-  /** What a task waits for. */
+  /** The sign-in that a task waits for. */
   async ofTask(
     tenantId: string,
     taskId: string,
@@ -237,7 +237,7 @@ export class OAuthSignInStore {
     return rows.map((row) => signInOf(tenantId, row))[0];
   }
 
-  /** @param ticket SHA-256 of what the link has */
+  /** @param ticket SHA-256 of the ticket in the link */
   async find(tenantId: string, id: string, ticket: Buffer): Promise<OAuthSignIn | undefined> {
     const rows = await this.database.tenantQuery<SignInRow>(tenantId, FIND, [tenantId, id, ticket]);
     return rows.map((row) => signInOf(tenantId, row))[0];
@@ -245,8 +245,8 @@ export class OAuthSignInStore {
 
   /**
    * A browser goes to the authorization server.
-   * @param before what the browser had, if it has opened the link before
-   * @returns false if another browser has opened it, or if it is over
+   * @param before the value in the cookie of the browser, if it has opened the link before
+   * @returns false if another browser has opened it, or if it has expired
    */
   async open(
     { tenantId, id, ticket }: { tenantId: string; id: string; ticket: Buffer },
@@ -258,7 +258,7 @@ export class OAuthSignInStore {
     return (await this.database.tenantQuery(tenantId, OPEN, OPEN.values({ opening }))).length > 0;
   }
 
-  /** The sign-in of an answer of the authorization server, once. Undefined: it is none that this browser waits for. */
+  /** The sign-in of an answer of the authorization server, once. Undefined: this browser does not wait for it. */
   async take(
     tenantId: string,
     id: string,
@@ -269,7 +269,7 @@ export class OAuthSignInStore {
   }
 
   /**
-   * The sign-in is done: the connection replaces one of before. Nothing is left of the sign-ins for it.
+   * The sign-in is done: the connection replaces an earlier one. Nothing is left of the sign-ins for it.
    * @param detail facts for the audit log
    * @param continued the task that a message of the caller is about to continue
    */

@@ -10,7 +10,7 @@ AND NOT EXISTS (
   WHERE i.tenant_id = $1::uuid AND i.id <> $2::uuid
 )`;
 
-/** Links are no longer good. $1 tenant $2 entry of the issuer */
+/** Links are no longer valid. $1 tenant $2 entry of the issuer */
 const DELETE_SIGN_INS: Statement = {
   text: `DELETE FROM oauth_sign_ins s WHERE s.tenant_id = $1::uuid AND ${ONLY_OF_ISSUER('s.caller')}`,
 };

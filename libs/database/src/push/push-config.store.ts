@@ -133,8 +133,8 @@ export class PushConfigStore {
   constructor(private readonly database: Database) {}
 
   /**
-   * Store a config of a task. It replaces the one with the same id: once this has resolved, the receiver of before gets
-   * nothing. A new one receives the events that follow.
+   * Store a config of a task. It replaces the config with the same id: once this has resolved, the former receiver gets nothing. A
+   * new one receives the events that follow.
    * @param by who does it; a record is written unless it is the owner of the task
    * @returns false if there is no such task
    * @throws LimitReachedError, PushConfigTakenError; nothing was written then

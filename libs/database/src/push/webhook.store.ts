@@ -47,7 +47,7 @@ export interface WebhookTarget {
   stateBefore: string | null;
 }
 
-/** A webhook that may be told of what is no event of a task. */
+/** A webhook that may get notices other than events of a task. */
 export interface NotifiedWebhook {
   id: string;
   url: string;

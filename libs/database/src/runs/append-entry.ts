@@ -10,10 +10,10 @@ interface StoredEntry {
 }
 
 /**
- * An entry for the journal of each of these tasks, fenced like an event. Returns a row for each entry that is stored now, also if this
- * attempt wrote it before and lost the answer. The first write may still be under way: it is then committed after this statement has
- * begun, which sees it by the conflict alone. So a conflict with an entry of the same attempt updates the entry as it is. `xmax` is 0
- * in a new one.
+ * An entry for the journal of each of these tasks, fenced like an event. Returns a row for each entry that is stored now, also if
+ * this attempt wrote it before and lost the answer. The first write may still be under way. It is then committed after this
+ * statement has begun, and is visible to it only as a conflict. So a conflict with an entry of the same attempt updates the entry
+ * as it is. `xmax` is 0 in a new one.
  */
 export const APPEND_ENTRIES = statement(
   'journal-append-4',

@@ -29,7 +29,7 @@ interface NewBatch extends RunKey {
   bytes: number;
   /** Events that replace their artifact. */
   starts: readonly ArtifactStart[];
-  /** Events that say a message. */
+  /** Events with a message. */
   said: readonly SaidMessage[];
   /** The last status of the batch. */
   status: TaskStatus | undefined;

@@ -54,7 +54,7 @@ const READ_RECORD: Statement = {
   text: 'SELECT value FROM call_records WHERE tenant_id = $1 AND task_id = $2 AND position = $3',
 };
 
-/** What the models of llm agents were sent and said, call by call. */
+/** Requests to the models of llm agents and their answers, call by call. */
 @Injectable()
 export class CallRecordStore {
   constructor(private readonly database: Database) {}

@@ -102,7 +102,7 @@ type Content = Pick<ClaimedRun, 'snapshot' | 'artifactsAtStart' | 'artifactsAreW
 
 /**
  * The run as its worker gets it.
- * @param readBytes most that is read of the task, in bytes of JSON
+ * @param readBytes maximum that is read of the task, in bytes of JSON
  * @returns undefined: the run is over
  */
 export async function readClaimedRun(
@@ -122,7 +122,7 @@ export async function readClaimedRun(
 
 /**
  * The run of a task that has its first message and no more, as its worker gets it.
- * @param readBytes most that is read of the task, in bytes of JSON
+ * @param readBytes maximum that is read of the task, in bytes of JSON
  */
 export function claimedNewRun(
   key: RunOfTenant,

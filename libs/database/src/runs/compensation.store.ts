@@ -10,7 +10,7 @@ export interface CanceledSteps {
   taskId: string;
 }
 
-/** Its code has so much time to stop after the cancel. What a step has done by then is found. */
+/** Time that its code has to stop after the cancel. What a step has done by then is found. */
 const STOP_TIME = "interval '3 seconds'";
 
 /** SQL: the steps of a task are to be undone. @param time SQL of the present time */

@@ -112,7 +112,7 @@ async function failPoisonedRun(
   explain: (crashes: Crashes) => string,
 ): Promise<PoisonedRun | undefined> {
   const { tenant_id: tenantId, task_id: taskId, run_id: runId, context_id: contextId, attempt } = row;
-  // An error of an earlier attempt says nothing about the last one.
+  // An error of an earlier attempt is not the error of the last one.
   const lastCrash = row.error_detail?.attempt === attempt ? row.error_detail.crash : undefined;
   const reason = explain({ crashCount: row.crash_count, lastCrash });
   const message = platformMessage(taskId, contextId, reason);

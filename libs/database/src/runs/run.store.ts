@@ -64,7 +64,7 @@ export class RunStore {
   readonly wakeParked;
   readonly countActive;
 
-  /** @param readBytes most that is read of a task for one run, in bytes of JSON */
+  /** @param readBytes maximum that is read of a task for one run, in bytes of JSON */
   constructor(database: Database, readBytes = MAX_READ_BYTES) {
     const batches = new RunBatches(database, IN_ORDER);
     const on = { database, batches, readBytes };

@@ -133,7 +133,7 @@ const COPY = {
   added: ['json', ({ added }) => added && JSON.stringify(added)],
 } satisfies Inputs<JournalCopy>;
 
-/** Positions are counted anew, because a journal has no gaps. An entry that is there stays: a call was repeated. */
+/** Positions are counted from the start again, because a journal has no gaps. An entry that is there stays: a call was repeated. */
 const COPY_JOURNAL = statement(
   'task-fork-copy-2',
   { copy: one(COPY) },

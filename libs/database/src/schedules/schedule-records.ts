@@ -34,7 +34,7 @@ export interface ScheduleSpec extends ScheduleTimes {
   overlap: Overlap;
   missed: Missed;
   context: ScheduleContext;
-  /** It ends after so many tasks. */
+  /** It ends after this many tasks. */
   maxCount: number | null;
   paused: boolean;
 }

@@ -69,7 +69,7 @@ const columns = (
 
 const SCHEDULE = columns('s.message');
 
-/** What a tenant may say, and the next time. */
+/** Fields that a tenant sets, and the next time. */
 const SPEC = {
   name: ['text', ({ spec }) => spec.name],
   agent: ['text', ({ spec }) => spec.agent],

@@ -19,7 +19,7 @@ export const endOf = (period: string): string =>
     ELSE (date_trunc(${period}, ${TODAY}::timestamp) + ('1 ' || ${period})::interval)::date::text END`;
 
 /**
- * CTEs of a `WITH RECURSIVE`: `subjects` has one row that says whom a call of a run counts against, and `caps` the caps of these.
+ * CTEs of a `WITH RECURSIVE`: `subjects` has one row with the subjects that a call of a run counts against, and `caps` their caps.
  * Null: the run is unknown.
  * @param lock keep the caps from being deleted until the transaction ends
  */
@@ -53,9 +53,9 @@ export function subjectOf(kind: string, row: string): string {
 }
 
 /**
- * CTEs behind `capCtes`: `full_caps` has the caps without room. What costs nothing fits into each.
+ * CTEs after `capCtes`: `full_caps` has the caps without room. A call without costs fits into each.
  * @param id the reservation that is made
- * @param micros what is to be spent
+ * @param micros the amount to spend
  */
 export const fullCapCtes = (tenant: string, id: string, micros: string): string => `others AS (
   SELECT * FROM token_reservations
@@ -76,7 +76,7 @@ export const fullCapCtes = (tenant: string, id: string, micros: string): string 
   SELECT * FROM checked WHERE ${micros} > 0 AND used + reserved + ${micros} > micros AND allowed_used + ${micros} > allowed
 )`;
 
-/** SQL of the full caps as JSON, those first of which a task fails. */
+/** SQL of the full caps as JSON. Caps that fail a task are first. */
 export const FULL_CAPS = `coalesce((
   SELECT json_agg(json_build_object('id', id, 'kind', kind, 'subject', subject, 'name', name, 'period', period, 'micros', micros,
     'onLimit', on_limit, 'setBy', set_by, 'periodStart', CASE WHEN period <> 'life' THEN period_start END,
@@ -98,8 +98,8 @@ const WARNED = `CASE WHEN ${isNearlyFull(
 )} THEN ${NOW} END`;
 
 /**
- * CTEs behind `capCtes` that count what was spent: as what the task tree may spend beyond a cap, or else of the cap. In one order, so that no
- * two transactions deadlock.
+ * CTEs after `capCtes` that count spending: first against the allowance of the task tree beyond a cap, else against the cap. In one
+ * order, so that no two transactions deadlock.
  * @param condition whether it is counted
  */
 export const countCtes = (micros: string, condition: string): string => `drawn AS (

@@ -58,7 +58,7 @@ UPDATE spending_counts SET notified = ${told.webhooks}, notice_at = CASE WHEN ${
 WHERE tenant_id = ${told.tenant_id} AND cap_id = ${told.cap_id} AND subject = ${told.subject} AND period_start = ${told.period_start}`,
 );
 
-/** What is to be said about caps that are nearly used. `TokenUsageStore` finds them when it counts a call. */
+/** Notices about caps that are nearly used. `TokenUsageStore` finds them when it counts a call. */
 @Injectable()
 export class SpendingWarningStore {
   constructor(private readonly database: Database) {}

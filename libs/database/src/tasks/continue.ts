@@ -29,7 +29,7 @@ interface NewTurn {
   submitted: NewStatus;
   /** As JSON. */
   message: string;
-  /** What the request says beside the message, as JSON. */
+  /** The request without its message, as JSON. */
   request: string | undefined;
 }
 

@@ -23,7 +23,7 @@ const TASK = {
   message: ['json', ({ message }) => message],
   /** NULL = the message stands for it. */
   event: ['json', ({ event }) => event],
-  /** What the request says beside the message. */
+  /** The request without its message. */
   request: ['json', ({ details }) => details],
   extensions: ['text[]', ({ input }) => input.extensions],
   profile: ['text', ({ alias }) => alias.profile],

@@ -35,7 +35,7 @@ const ITEM = {
   metadata: ['text', ({ metadata }) => metadata],
   /** NULL = the message stands for it. */
   event: ['text', ({ event }) => event],
-  /** What the request says beside the message. */
+  /** The request without its message. */
   request: ['text', ({ details }) => details],
   extensions: ['text', ({ input }) => arrayText(input.extensions)],
   key: ['bytea', ofKey(KEY.hash[1])],

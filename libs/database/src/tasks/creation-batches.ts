@@ -8,7 +8,7 @@ import { retryPolicy } from './retry-policy.js';
 
 /** Tasks of one transaction. */
 const MAX_TASKS = 64;
-/** A message may be in the batch twice: as it was said, and in the first event of its task. */
+/** A message may be in the batch twice: by itself, and in the first event of its task. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /** The group commit of new tasks: creates tasks without an id of the caller's, many in one transaction. */

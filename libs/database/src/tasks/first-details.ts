@@ -8,7 +8,7 @@ const FIRST_REQUEST: Statement = {
 SELECT request FROM task_messages WHERE tenant_id = $1 AND task_id = $2 ORDER BY sequence LIMIT 1`,
 };
 
-/** What the request that began the task said beside its message. Undefined: there is no such message. */
+/** The request that began the task, without its message. Undefined: there is no such message. */
 export async function firstDetails(
   database: Database,
   tenantId: string,

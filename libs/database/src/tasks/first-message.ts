@@ -36,7 +36,7 @@ export interface MessageStart {
   parts?: { text?: string; data?: unknown; filename?: string }[];
 }
 
-/** How a first message begins, on one line: the text of its parts, data as JSON, files by their names. Undefined: it says nothing. */
+/** How a first message begins, on one line: the text of its parts, data as JSON, files by their names. Undefined: it has no text. */
 export function firstMessageOf(message: MessageStart | null | undefined): string | undefined {
   const parts = message?.parts ?? [];
   const texts = parts.map(({ text, data, filename = '' }) => text ?? jsonOf(data) ?? filename);

@@ -26,8 +26,8 @@ export function ofOwners(
 }
 
 /**
- * @param context what tells contexts apart: the index has only the key, so the id decides, which costs a look at
- * each row. A count does without: two ids of one key would have to be made on purpose.
+ * @param context what tells contexts apart: the index has only the key, so the id is compared in each row. A count does without:
+ * two ids of one key would have to be made on purpose.
  */
 export function matching(
   { tenantId, agentId, agentIds, contextId, since, until, owner, parked }: ListedTasks,

@@ -17,7 +17,7 @@ export interface NewRunJson {
   message_bytes: number;
   message: object;
   metadata: object | null;
-  /** What the request says beside the message. */
+  /** The request without its message. */
   request: object | null;
 }
 

@@ -70,7 +70,7 @@ export function newTaskRow(input: NewTask): NewTaskRow {
 }
 
 /**
- * SQL of how many native webhooks are notified of a new task. A tenant without webhooks pays for one look at an index. The
+ * SQL of how many native webhooks are notified of a new task. For a tenant without webhooks this costs one index lookup. The
  * parameters are SQL.
  */
 export const webhooksOf = (tenant: string, task: string, agent: string): string =>

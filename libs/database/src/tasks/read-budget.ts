@@ -19,7 +19,7 @@ export class ReadBudget {
     return this.asked;
   }
 
-  /** Resolves when so many bytes that were read may be parsed. */
+  /** Resolves when this many bytes may be parsed. */
   async turn(bytes: number): Promise<void> {
     await (this.whole?.turn(bytes) ?? this.memory?.of.turn(bytes));
   }

@@ -9,7 +9,7 @@ import type { TaskRow } from './task-row.js';
 export interface TaskReads {
   database: Database;
   reader: TaskReader;
-  /** Most that one call reads of tasks, in bytes of JSON. */
+  /** Maximum that one call reads of tasks, in bytes of JSON. */
   readBytes: number;
 }
 

@@ -19,7 +19,7 @@ import type { ParkedRun } from '../dispatch/parked-run.js';
 /** How a turn ended when the last event alone does not say it: `message` = the reply was a bare message. */
 export type TurnOutcome = 'message' | 'agent-threw';
 
-/** After which times the webhooks are told that a task waits for a person, in ms. At least one is set. */
+/** After which times the webhooks are notified that a task waits for a person, in ms. At least one is set. */
 export interface WaitReminders {
   remindMs?: number | undefined;
   escalateMs?: number | undefined;
@@ -28,7 +28,7 @@ export interface WaitReminders {
 /** A reminder or escalation of a task that waits for a person. */
 export interface ReminderStatus {
   kind: 'reminder' | 'escalation';
-  /** When webhooks are told, or tried again that have not taken it. Null: it is over. */
+  /** When webhooks are notified, or tried again that did not accept the notice. Null: it is over. */
   dueAt: Date | null;
   /** When the last webhook has taken it, or when there was none to tell. Null: that did not happen. */
   sentAt: Date | null;
@@ -85,7 +85,7 @@ export interface NewTask {
   runId: string;
   /** Submitted, with the user's message as its whole history. Becomes event 1. */
   task: Task;
-  /** What the request says beside the message. Unset: nothing. */
+  /** The request without its message. Unset: nothing. */
   details?: RequestDetails | undefined;
   extensions: readonly string[];
   traceparent?: string;
@@ -175,7 +175,7 @@ export interface NextTurn {
   taskId: string;
   runId: string;
   message: Message;
-  /** What the request says beside the message. Unset: nothing. */
+  /** The request without its message. Unset: nothing. */
   details?: RequestDetails | undefined;
   extensions: readonly string[];
   traceparent?: string;
@@ -279,7 +279,7 @@ export interface AppendBatch {
     artifacts?: Task['artifacts'] | undefined;
     /** Of a turn that ends with a question: the task goes on after this time without an answer. Unset: it waits for the answer alone. */
     wakeInMs?: number | undefined;
-    /** Of the same: when the webhooks are told that it waits. Unset: never. */
+    /** When the webhooks are notified that the task waits. Unset: never. */
     reminders?: WaitReminders | undefined;
   };
   /** Keys merged into the task's metadata. */

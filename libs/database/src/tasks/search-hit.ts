@@ -3,7 +3,7 @@ import { LAST_ERROR } from './last-error.js';
 import { TENANT } from './listed-tasks.js';
 import type { SearchPlace } from './records.js';
 
-/** Most of a message, a status or an answer that a search looks at, in bytes of its JSON. Larger ones are not found by their text. */
+/** A search reads this much of a message, a status or an answer, in bytes of its JSON. Larger ones are not found by their text. */
 const MESSAGE_BYTES = 64 * 1024;
 const ANSWER_BYTES = 32 * 1024;
 /** Characters of the text around a hit, and before it. */

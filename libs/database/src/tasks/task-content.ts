@@ -45,7 +45,7 @@ interface RowsToRead {
   /** Position after which to begin. */
   from: number;
   pageRows: number;
-  /** Most rows. */
+  /** Maximum number of rows. */
   limit: number;
   budget: ReadBudget;
   /** The first row is read however large it is. */

@@ -12,7 +12,7 @@ export interface TaskReminder {
   agentId: string;
   /** Null: the agent is built in, or was deleted. */
   agentSlug: string | null;
-  /** What the notice says. */
+  /** The content of the notice. */
   kind: 'reminder' | 'escalation';
   /** Since when it waits. */
   since: Date;

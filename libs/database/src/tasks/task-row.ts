@@ -70,7 +70,7 @@ export interface TaskRow {
   artifacts_sequence: number;
   /** Artifacts were replaced after that. */
   replaced: boolean;
-  /** What the log says of artifacts after that; null = not asked for. */
+  /** The artifact events after that; null = not asked for. */
   tail: TailStart | null;
 }
 

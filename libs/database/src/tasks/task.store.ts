@@ -57,7 +57,7 @@ export class TaskStore {
   readonly artifactPage;
   readonly isArtifactTouched;
 
-  /** @param readBytes most that one call reads of tasks, in bytes of JSON */
+  /** @param readBytes maximum that one call reads of tasks, in bytes of JSON */
   constructor(database: Database, readBytes = MAX_READ_BYTES) {
     const batches = new CreationBatches(database);
     const reader = new TaskReader(database);

@@ -1,4 +1,4 @@
-/** As many tasks were made below the first one as may be. */
+/** The task tree already has the maximum number of child tasks. */
 export class TooManyChildrenError extends Error {
   override readonly name = 'TooManyChildrenError';
 }

@@ -1,4 +1,4 @@
-/** As many of the tenant's runs wait as may; the new one was refused. */
+/** The tenant already has the maximum number of waiting runs. */
 export class TooManyWaitingError extends Error {
   override readonly name = 'TooManyWaitingError';
 }

@@ -60,14 +60,14 @@ export interface ApiToken extends TokenRights {
   lastUsedAt: Date | null;
   /** The same of the secret before the last rotation; null = it was never rotated. */
   previousPrefix: string | null;
-  /** Until when that secret is good. */
+  /** Until when that secret is valid. */
   previousUntil: Date | null;
   createdAt: Date;
 }
 
 /** A token as one of its secrets finds it. */
 export interface FoundToken extends ApiToken {
-  /** Set if it is the secret before the last rotation: until when that is good. */
+  /** Set if it is the secret before the last rotation: until when it is valid. */
   secretUntil?: Date;
 }
 

@@ -119,8 +119,8 @@ export class TokenStore {
   }
 
   /**
-   * Gives the token another secret. The present one stays good for a while, and the one before it ends.
-   * @param overlapMs how long it stays good, but not for longer than the token was
+   * Gives the token another secret. The present secret stays valid for a while, and the one before it ends.
+   * @param overlapMs how long it stays valid, but not longer than the token was
    * @returns undefined if it is gone or revoked
    */
   async rotate(
@@ -171,7 +171,7 @@ export class TokenStore {
 
   /** Stores when tokens were used, of many tenants at once. A later time stays. */
   async noteUses(uses: readonly { id: string; tenantId: string; at: Date }[]): Promise<void> {
-    // Two processes that store the same tokens do not deadlock.
+    // Sorted: two processes that store the same tokens do not deadlock.
     const sorted = uses.toSorted((one, other) => (one.id < other.id ? -1 : 1));
     const [tenants, ids, times] = [
       sorted.map(({ tenantId }) => tenantId),

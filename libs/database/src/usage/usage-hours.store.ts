@@ -11,9 +11,9 @@ import { AGENT_TIMES, type AgentTimes, TIMED_AGENTS, type TimedTasks } from './a
 import { ownerInReports } from '../tasks/owner-in-reports.js';
 import { readableMetadata } from '../tasks/readable-metadata.js';
 
-// Usage of tasks and model calls, by hour, agent, owner and model. A call is added when it ends. An ended task never
-// changes, so it is added once: by the roll-up, which goes through the ended tasks of a tenant in the order of their end, or by
-// the statement that deletes the task, if the roll-up has not come to it. A report adds the tasks behind the roll-up itself.
+// Usage of tasks and model calls, by hour, agent, owner and model. A call is added when it ends. An ended task never changes, so it
+// is added once: by the roll-up, which reads the ended tasks of a tenant in the order of their end, or by the statement that
+// deletes the task before its roll-up. A report adds the tasks behind the roll-up itself.
 
 /** How many days of a tenant are kept. */
 export const USAGE_DAYS = 400;
@@ -113,7 +113,10 @@ const COST = {
   micros: ['bigint', ({ micros }) => micros],
 } satisfies Inputs<AgentCost>;
 
-/** Adds what the task has more of it than before. A repeated statement adds nothing. @param column of the task, which has what is counted */
+/**
+ * Adds the increase of the cost since the last count. A repeated statement adds nothing. @param column of the task with the counted
+ * cost
+ */
 const recordCost = (column: 'price_micros' | 'reported_micros') =>
   statement(
     `usage-record-${column.replace('_', '-')}`,
@@ -141,7 +144,7 @@ export const LOCK_ROLLUP: Statement = {
   text: `SELECT pg_advisory_xact_lock(hashtext('baton usage'))`,
 };
 
-/** CTEs that add those of the deleted tasks `gone` that were not rolled up. */
+/** CTEs that add the deleted tasks `gone` that were not rolled up. */
 export const GONE_USAGE_CTES = `unrolled AS (
   SELECT g.* FROM gone g LEFT JOIN usage_rollups w ON w.tenant_id = g.tenant_id
   WHERE w.tenant_id IS NULL OR (g.status_at, g.id) > (w.ended_at, w.task_id)
@@ -322,7 +325,7 @@ export class UsageHoursStore {
   async report(by: UsageKey, filter: UsageFilter, most = MAX_LIVE_TASKS): Promise<UsageReport> {
     const report = reportStatement(by);
     const values = report.values({ of: { ...filter, most } });
-    // One row without sums says that there are none.
+    // One row without sums means that there are none.
     type Row = { live: number; key: string | null } & Omit<UsageSums, 'key'> & QueryResultRow;
     const rows = await this.database.lists.tenantQuery<Row>(filter.tenantId, report, values);
     const [first] = rows;
@@ -344,7 +347,7 @@ export class UsageHoursStore {
     return this.database.lists.tenantQuery<AgentTimes & QueryResultRow>(of.tenantId, AGENT_TIMES, values);
   }
 
-  /** The tenants with tasks that have ended so long ago, and are not rolled up. */
+  /** The tenants with tasks that ended longer than `lagMs` ago and are not rolled up. */
   async due(lagMs: number): Promise<string[]> {
     const rows = await this.database.systemQuery<{ id: string }>(DUE, [lagMs]);
     return rows.map(({ id }) => id);

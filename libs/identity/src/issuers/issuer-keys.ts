@@ -19,9 +19,9 @@ const MAX_KEYS = 100;
 const MAX_MODULUS = 1366;
 
 /**
- * The keys of one issuer. It is asked when keys are ten minutes old, and when a token names a key that is not known: at most
- * twice a minute, whatever tokens are sent. Callers that need the same answer share one request. While the issuer does not
- * answer, its known keys stay good for a day.
+ * The keys of one issuer. It is asked when keys are ten minutes old, and when a token names a key that is not known: at most twice
+ * a minute, whatever tokens are sent. Callers that need the same answer share one request. While the issuer does not answer, its
+ * known keys stay valid for a day.
  */
 export class IssuerKeys {
   private known: { find: JWTVerifyGetKey; at: number } | undefined;

@@ -42,7 +42,7 @@ const TYPES: ReadonlySet<string> = new Set(['jwt', 'at+jwt', 'application/jwt', 
 /** How far the clock of an issuer may be ahead. If it is behind, its tokens expire a little too early. */
 const TOLERANCE_SECONDS = 30;
 const MAX_ISSUERS = 1_000;
-/** Users of whom a process remembers that they are noted. */
+/** Maximum number of users that a process remembers as noted. */
 const MAX_USERS = 50_000;
 /** The largest number of seconds that is a time. */
 const MAX_TIME = 8.64e12;
@@ -112,7 +112,7 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
     return caller;
   }
 
-  /** Read the entries of an issuer again: this process has changed one, and the news may come back later than the next request. */
+  /** Read the entries of an issuer again: this process has changed one, and its own notification may arrive after the next request. */
   forget(issuer: string): void {
     this.cache.forget((key) => key === issuer);
   }
@@ -141,7 +141,7 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
     }
   }
 
-  /** The claims of a token whose signature, issuer and times are good. */
+  /** The claims of a token with a valid signature, issuer and times. */
   private async verified(token: string, row: TrustedIssuer): Promise<JWTPayload> {
     const keys = this.keysOf(row, await this.limits.egress(row.tenantId));
     try {
@@ -182,7 +182,7 @@ export class JwtService implements OnModuleInit, OnModuleDestroy {
 
 const refused = (reason: string): ProtocolError => new ProtocolError('unauthenticated', reason);
 
-/** What the token says. Nothing of it is verified, but that it has an issuer and can be verified at all. */
+/** The claims of the token. They are not verified. Only the form of the token is: it has an issuer, and a supported algorithm. */
 function unverifiedClaims(token: string): JWTPayload & { iss: string } {
   if (token.length > MAX_LENGTH) throw refused(`the token has more than ${String(MAX_LENGTH)} characters`);
   let header: ProtectedHeaderParameters;
@@ -206,7 +206,7 @@ function unverifiedClaims(token: string): JWTPayload & { iss: string } {
   return { ...claims, iss };
 }
 
-/** Why a token is refused. Only after its signature is good does the reason say more than that. */
+/** Why a token is refused. The reason has details only if the signature is valid. */
 function refusalReason(error: errors.JOSEError): string {
   if (error instanceof errors.JWTExpired) return EXPIRED;
   if (error instanceof errors.JWTClaimValidationFailed) {

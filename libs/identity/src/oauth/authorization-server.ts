@@ -127,7 +127,10 @@ export class AuthorizationServer {
     };
   }
 
-  /** What the resource says of its sign-in. One that says nothing is its own authorization server, as in the first revision of MCP that had one. */
+  /**
+   * The metadata of the resource about its sign-in. A resource without metadata is its own authorization server, as in the first
+   * revision of MCP that had one.
+   */
   private async resourceMetadata(
     resource: string,
     issuer: string | undefined,
@@ -356,7 +359,7 @@ export class AuthorizationServer {
     return new Response(read, { status: response.status, headers: [...response.headers] });
   };
 
-  /** The errors of a request in words for people. @param url whom it is about */
+  /** The errors of a request in words for people. @param url of the server */
   private async said<T>(url: string, request: () => Promise<T>): Promise<T> {
     try {
       return await request();

@@ -30,9 +30,9 @@ import {
 } from './authorization-server.js';
 import { OAuthFailure } from './oauth-failure.js';
 
-/** Tokens are refreshed so long before they expire, in ms, or after half of their time. */
+/** How long before their expiry tokens are refreshed, in ms, or after half of their lifetime. */
 const EARLY_MS = 30_000;
-/** No other process refreshes tokens for so long: longer than the request, and the write after it. */
+/** How long one process alone refreshes tokens: longer than the request and the write after it. */
 const CLAIM_MS = 60_000;
 const STORE_MS = 40_000;
 /** Maximum scopes of a sign-in, so that a server does not ask for others for ever. */
@@ -211,7 +211,7 @@ export class OAuthConnections {
     return this.box.open({ tenantId, name }, sealed);
   }
 
-  /** Call it with the claim. It is not stopped with the turn that needs the token: the answer has the only good refresh token. */
+  /** Call it with the claim. It is not stopped with the turn that needs the token: the answer has the only valid refresh token. */
   private async refresh(
     connection: SealedConnection,
     content: ConnectionContent,

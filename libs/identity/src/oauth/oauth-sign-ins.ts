@@ -14,7 +14,7 @@ import { clientUrlOf } from './client-metadata.js';
 import { OAuthConnections } from './oauth-connections.js';
 import { OAuthFailure } from './oauth-failure.js';
 
-/** How long a link is good that an administrator has asked for. */
+/** Lifetime of a link that an administrator has asked for. */
 const LINK_MS = 15 * 60_000;
 const TICKET_BYTES = 32;
 const SEPARATOR = '.';

@@ -10,7 +10,7 @@ import { OAuthFailure } from './oauth-failure.js';
 
 /** How long a message waits for an exchange. It goes on after that, and wakes the task that has missed it. */
 const MAX_WAIT_MS = 5_000;
-/** After a failure no message of the caller tries again for so long. */
+/** How long after a failure no message of the caller tries again. */
 const RETRY_MS = 30_000;
 const MAX_FAILED = 10_000;
 

@@ -2,7 +2,7 @@ import { within } from '@baton/telemetry';
 import type { Resolver } from 'node:dns/promises';
 import type { ResolvedAddress } from './resolved-address.js';
 
-/** What name servers say of a name. */
+/** The answer of name servers for a name. */
 export interface NameAnswer {
   /** Empty if the name does not exist, or has no address. */
   addresses: ResolvedAddress[];

@@ -19,7 +19,7 @@ const LOOPBACK: readonly ResolvedAddress[] = [
   { address: '::1', family: 6 },
 ];
 
-/** What the machine itself says of names. */
+/** The machine's own configuration of names. */
 export interface SystemNamesState {
   /** The hosts file: addresses by name in lower case. */
   hosts: ReadonlyMap<string, readonly ResolvedAddress[]>;

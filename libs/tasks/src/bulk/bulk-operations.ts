@@ -52,7 +52,7 @@ export class BulkOperations {
     const shown: StoredTask[] = [];
     let [found, searched] = [0, 0];
     let cursor: BulkCursor | null = null;
-    // Few are held at a time: a failed task may say much.
+    // Few are held at a time: a failed task may have a long message.
     do {
       const part: MatchedTasks = await this.matching.find(match, cursor, { found: SLICE, searched: SLICE });
       found += part.tasks.length;

@@ -118,7 +118,7 @@ export class MatchingTasks {
   }
 }
 
-/** What a failed task says, and the error in its agent's code. */
+/** The status message of a failed task, and the error in its agent's code. */
 const errorOf = ({ task, lastError = '' }: StoredTask): string =>
   `${textOf(task.status?.message?.parts ?? [])}\n${lastError}`;
 

@@ -5,8 +5,8 @@ import type { NewAuditRecord, NextTurn, StoredTask } from '@baton/database';
 import { actorOf } from '../core/actor.js';
 
 /**
- * Who answers a task that waits for approval; undefined if it does not. Its agent says on which terms: they stand in the
- * question, which for agents of the runtime `llm` no model can change.
+ * Who answers a task that waits for approval; undefined if it does not. Its agent sets the terms in the question. For agents of the
+ * runtime `llm`, no model can change them.
  * @throws ProtocolError `forbidden` if the caller may not answer
  */
 export function approverFor(
@@ -77,8 +77,8 @@ export function approvalRecord(
 }
 
 /**
- * The token or the issuer that is looked at again when the approval is written: it may be revoked or removed meanwhile. Other
- * callers have no right that can be taken away while they call.
+ * The token or the issuer that is checked again when the approval is written: it may have been revoked or removed. The rights of
+ * other callers cannot change during a call.
  */
 export function approvingBy({
   principal: { kind, key },

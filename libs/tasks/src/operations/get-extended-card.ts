@@ -1,6 +1,6 @@
 import { type AgentCard, type CallContext, extendAgent, ProtocolError, requireScope } from '@baton/a2a';
 
-/** What the use case looks at. */
+/** What the use case reads. */
 type CardCall = Pick<CallContext, 'agent' | 'scopes' | 'rules' | 'buildCard'>;
 
 /**

@@ -298,8 +298,8 @@ export class MessageRouter {
 }
 
 /**
- * The message without metadata that only the platform writes. `baton.sender` stays: another Baton says with it that an
- * agent has sent the message, which takes rights away.
+ * The message without metadata that only the platform writes. `baton.sender` stays: another Baton marks a message of an agent with
+ * it, which takes rights away.
  */
 const fromCaller = (message: Message): Message => ({
   ...message,

@@ -39,7 +39,7 @@ const WAIT = histogram(
 const LEASE_MARGIN_MS = 5_000;
 /** Events that one read of the log returns, and about how large they may be together. */
 const PAGE = { limit: 100, bytes: 1024 * 1024 };
-/** After so many requests a config lets others go first. */
+/** After this many requests a config lets others go first. */
 const MAX_REQUESTS = 100;
 const MAX_ERROR_CHARS = 500;
 const GONE = 410;
@@ -52,7 +52,7 @@ const MAX_CONFIRMED = 10_000;
 interface ReceiverAnswer {
   status: number;
   mode: PushMode | undefined;
-  /** In ms; 0 = it did not say. */
+  /** In ms; 0 = it sent none. */
   retryAfter: number;
   /** JSON of the PushExchange. */
   exchange: string;
@@ -87,7 +87,7 @@ interface Lease {
   signal: AbortSignal;
 }
 
-/** How a worker that shuts down says so. */
+/** The reason with which a worker that shuts down aborts. */
 export interface StopSignals {
   /** Begin no other request. */
   stopping: AbortSignal;

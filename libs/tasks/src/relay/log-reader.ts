@@ -5,7 +5,7 @@ import { PageMemory } from './page-memory.js';
 
 /** Page size of the log. Events may be large, and there may be many readers. */
 const PAGE = { limit: 500, bytes: 256 * 1024 };
-/** Pages of up to so many characters need no room in `PageMemory`: a waiting stream takes about as much without a page. */
+/** Pages of up to this many characters need no room in `PageMemory`: a waiting stream takes about as much without a page. */
 const SMALL_PAGE = 16 * 1024;
 
 export interface LogPage {

@@ -51,7 +51,7 @@ export class PageMemory {
     this.held += bytes;
   }
 
-  /** The readers have taken so much. */
+  /** The readers have taken this many bytes. */
   give(holder: string, bytes: number): void {
     this.hold(holder, -bytes);
     this.forget(holder);

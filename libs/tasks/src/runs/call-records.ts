@@ -17,8 +17,8 @@ export interface RunCallRecords extends TurnRecords {
 }
 
 /**
- * What the models of llm agents were sent and said. A record is stored with the entry of its call in the journal, or held in memory
- * until its run fails. Held ones are lost when the worker dies, and when the run waits for another agent or a time.
+ * Requests to the models of llm agents, and their answers. A record is stored with the entry of its call in the journal, or held in
+ * memory until its run fails. Held ones are lost when the worker dies, and when the run waits for another agent or a time.
  */
 @Injectable()
 export class CallRecords {

@@ -57,7 +57,7 @@ export interface EndOfTurn {
   error?: string;
   /** Of a question: the task goes on after this time without an answer. */
   wakeInMs?: number;
-  /** Of a question: when the webhooks are told that it waits. */
+  /** Set for a question: when the webhooks are notified that it waits. */
   reminders?: WaitReminders;
 }
 

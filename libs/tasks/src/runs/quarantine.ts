@@ -4,7 +4,7 @@ import { Logger } from '@baton/telemetry';
 import { Injectable } from '@nestjs/common';
 import { RunDispatcher } from '../dispatch/run-dispatcher.js';
 
-/** How long a run is postponed while another is in quarantine: at least, and at most so much longer. */
+/** How long a run is postponed while another is in quarantine: the minimum, and the maximum of a random addition. */
 const POSTPONE_MS = 500;
 const SPREAD_MS = 1_000;
 const NOTHING = (): void => undefined;

@@ -23,8 +23,8 @@ const REQUEUED = counter(
 );
 
 /**
- * A worker whose connection has ended has so much time to connect and extend its leases again, in heartbeats. The lease thread
- * notices the loss within one.
+ * Time that a worker whose connection has ended has to connect and extend its leases again, in heartbeats. The lease thread notices
+ * the loss within one.
  */
 const LATE_BEAT = 4 / 3;
 
@@ -118,7 +118,7 @@ export class Sweeper extends RepeatedWork {
     return count;
   }
 
-  /** A lease that ends sooner is looked at in time. */
+  /** A lease that ends sooner gets its own sweep. */
   protected override nextPauseMs(): number {
     const { sweepMs } = this.environment;
     return Math.min(super.nextPauseMs() ?? sweepMs, Math.max(this.nextMs, sweepMs * SHORTEST));

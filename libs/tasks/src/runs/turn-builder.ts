@@ -62,7 +62,7 @@ export class TurnBuilder {
     span?: Span,
   ): Promise<GuardedTurn> {
     const { tenantId, runId, attempt, details, extensions, runsAlone } = run;
-    // Earlier releases have stored what is not well-formed Unicode.
+    // Earlier releases have stored text that is not well-formed Unicode.
     const { message, task: stored } = wellFormed({ message: run.message, task: run.snapshot.task });
     const goesOn = hasOrigin(stored);
     const isEmpty = attempt === 1 && run.startSequence === 1 && !goesOn;

@@ -103,7 +103,7 @@ export class TurnOutput {
     this.wakeInMs = ms;
   }
 
-  /** If the turn ends with a question, the webhooks are told after these times that it waits. */
+  /** If the turn ends with a question, the webhooks are notified after these times. */
   remind(after: AgentDefinition['reminders']): void {
     const inMs = (hours: number | undefined) =>
       hours === undefined ? undefined : Math.round(hours * HOUR_MS);

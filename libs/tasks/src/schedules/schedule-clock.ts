@@ -14,8 +14,8 @@ const OVERDUE_MS = 500;
 const AT_ONCE = 16;
 
 /**
- * Fires schedules on time while the worker lives. A tick of the queue says when to look. Postgres says what is due. If the
- * queue has lost a schedule, the sweep of any worker finds it a little later and sets its ticks again.
+ * Fires schedules on time while the worker lives. A tick of the queue starts the search. Postgres decides what is due. If the queue
+ * has lost a schedule, the sweep of any worker finds it a little later and sets its ticks again.
  */
 @Injectable()
 export class ScheduleClock extends RepeatedWork {

@@ -60,7 +60,7 @@ export class ScheduleFiring {
 
 function taskOf(schedule: Schedule, dueAt: Date, id: string): Task {
   const { id: scheduleId, name } = schedule;
-  // Earlier releases have stored what is not well-formed Unicode.
+  // Earlier releases have stored text that is not well-formed Unicode.
   const message = wellFormed(schedule.message);
   const said = {
     ...message,

@@ -33,7 +33,7 @@ export class TenantTokens {
   }
 
   /**
-   * Gives the token a new secret. The one before stays good for a while.
+   * Gives the token a new secret. The secret before it stays valid for a while.
    * @param expiresAt unset = as before
    * @throws ProtocolError `invalid-params` if it has expired and gets no new end, `conflict` if it was revoked
    */

@@ -126,7 +126,7 @@ type IssuerEntry = Omit<TrustedIssuer, 'id' | 'tenantId' | 'createdAt'>;
 /** Where the keys are. */
 type KeySource = Pick<TrustedIssuer, 'issuer' | 'jwksUrl'>;
 
-/** Throws `invalid-params` if the lists of the tenant close the place of the keys: its tokens would never be good. */
+/** Throws `invalid-params` if the lists of the tenant block the URL of the keys: its tokens would never be valid. */
 function assertAllowed({ issuer, jwksUrl }: KeySource, lists: EgressLists, tenant: string): void {
   const reason = egressRefusal(lists, jwksUrl ?? issuer);
   if (reason === undefined) return;

@@ -173,7 +173,7 @@ function questionSpans({ statuses, runs, histories }: TraceMaterial): TraceSpan[
     const answer = runs.find(({ startSequence }) => startSequence > sequence);
     const next = statuses[i + 1];
     const end = statuses.slice(i + 1).find((later) => isTerminal(later.state));
-    // After an answer a worker says that the task works again.
+    // After an answer a worker appends `working` again.
     const isUnanswered = next?.state === TaskState.TASK_STATE_WORKING && next.attempt === 0;
     const endedAt = isUnanswered ? next.at : (answer?.createdAt ?? end?.at ?? null);
     const ended = isUnanswered ? 'failed' : answer ? 'succeeded' : end ? 'canceled' : 'waiting';

@@ -67,7 +67,7 @@ export class AgentsController {
   ): Promise<z.infer<typeof agentList>> {
     const asked = readPage(limit, cursor);
     const caller = callerOf(request);
-    // Who writes agents may read why they do not load. The text is what a module of the operator has thrown.
+    // A caller that may write agents may read why they do not load. The text is what a module of the operator has thrown.
     const looks = asked.after === undefined && hasScope(['agents:write'], caller.scopes);
     const [found, failures] = await Promise.all([
       this.catalog.page(caller, oneMore(asked)),

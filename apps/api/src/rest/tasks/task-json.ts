@@ -728,7 +728,7 @@ export const encodeSpan = (each: TraceSpan): z.infer<typeof span> => ({
   ...(each.unknownOutcome && { unknown_outcome: each.unknownOutcome }),
 });
 
-/** What a call of a model or tool has said. Neither `model` nor `tool`: the task has no call with that entry. */
+/** The output of a call of a model or tool. Neither `model` nor `tool`: the task has no call with that entry. */
 export function encodeCallDetail(
   id: string,
   entry: number,
@@ -739,7 +739,7 @@ export function encodeCallDetail(
   return { task_id: id, entry, [kind]: said };
 }
 
-/** What a model was sent and said. */
+/** The request to a model, and its answer. */
 export function encodeCallRecord(
   id: string,
   entry: number,

@@ -527,7 +527,7 @@ export class TasksController {
     const asked = { tenant: '', id, historyLength: undefined };
     const task = await this.runner.run({ operation: 'getTask', request: asked }, call, exchange);
     const message = firstMessageOf(task);
-    // What is stored of a push config has no secrets: receivers are named anew.
+    // The stored push config has no secrets: receivers are named again.
     const { metadata, configuration } = (await this.listing.firstDetails(call.tenantId, id)) ?? {};
     const acceptedOutputModes = configuration?.acceptedOutputModes ?? [];
     const sent = await this.runner.run(

@@ -27,7 +27,7 @@ import { namesOfTask, taskNames } from '../task-names.js';
 const TIME = 'give a time with its offset, such as 2026-12-31T08:00:00Z, or null';
 /** Prisma stores a time after it, but does not read it again. */
 const YEAR_10000 = new Date('+010000-01-01T00:00:00Z');
-/** How long the former secret of a rotated token stays good, unless the request says. */
+/** Default time for which the former secret of a rotated token stays valid. */
 const OVERLAP_SECONDS = 3_600;
 const MAX_OVERLAP_SECONDS = 30 * 86_400;
 

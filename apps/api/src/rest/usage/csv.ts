@@ -29,7 +29,7 @@ function cellOf(value: string | number | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Whether an answer goes out as CSV: `format` says so, or else the header Accept. */
+/** Whether an answer goes out as CSV: By `format`, else by the header Accept. */
 export function wantsCsv(
   request: FastifyRequest,
   reply: FastifyReply,

@@ -14,7 +14,7 @@ import { nextCursor } from '../paging.js';
 import { taskNames } from '../task-names.js';
 
 const MAX_AGENTS = 100;
-/** How long the former secret goes on signing, unless the request says. */
+/** Default time for which the former secret still signs. */
 const OVERLAP_SECONDS = 86_400;
 const MAX_OVERLAP_SECONDS = 30 * 86_400;
 

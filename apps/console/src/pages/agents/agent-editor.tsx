@@ -46,7 +46,7 @@ export function EditAgentPage() {
   );
 }
 
-/** What is known of a text after the server has looked at it. */
+/** The result of the server's check of a text. */
 interface Checked {
   text: string;
   problems: Problem[];
@@ -80,7 +80,7 @@ function Editor({
   const [settled] = useDebouncedValue(text, CHECK_AFTER_MS);
   const completions = useMemo(() => schema && schemaCompletions(schema), [schema]);
   const problems = useMemo(() => {
-    // What the server has found says more than the schema, as long as the text is the same.
+    // The server's check is more exact than the schema, as long as the text is the same.
     return checked?.text === settled ? checked.problems : new AgentSource(settled).problems(schema);
   }, [settled, schema, checked]);
   const write = useMutation({
@@ -226,7 +226,7 @@ const OUTCOMES = {
   unchanged: 'Nothing would change.',
 } as const;
 
-/** The problems as a list: what the marks at the lines say. */
+/** The problems as a list, as at the marks of the lines. */
 function Problems({ problems }: { problems: readonly Problem[] }) {
   return (
     <Stack gap="xs" role="status" aria-label="Problems">

@@ -35,7 +35,7 @@ export class AgentSource {
   }
 
   private problemOf({ keyword, keywordLocation, instanceLocation, error }: OutputUnit): Problem[] {
-    // What is wrong in one of several alternatives, or around what is wrong, says less than the fault itself.
+    // A fault in one of several alternatives, or around the fault itself, is less exact than the fault itself.
     if (WRAPPERS.has(keyword) || /\/(anyOf|oneOf)\//.test(keywordLocation)) return [];
     const path = instanceLocation.split('/').slice(1).map(unescapePointer);
     const field = path.join('.');
@@ -52,7 +52,7 @@ export class AgentSource {
 
 const WRAPPERS = new Set(['properties', 'items', 'allOf', 'if', 'then', 'additionalProperties', '$ref']);
 
-/** What the validator says of a value, in the words of the server. */
+/** The validator's fault of a value, in the words of the server. */
 function wordsFor(keyword: string, error: string): string {
   const [, named] = /"([^"]*)"\.?$/.exec(error) ?? [];
   const [, limit] = /([\d.]+)\)?\.$/.exec(error) ?? [];

@@ -32,7 +32,7 @@ export function schemaCompletions(schema: Schema): CompletionSource {
 
 const ITEM = '-';
 
-/** The fields around a line, by their indentation. @param indent what stands before the field in its line */
+/** The fields around a line, by their indentation. @param indent the text before the field in its line */
 function pathAt(lines: readonly string[], row: number, indent: string): string[] {
   const path: string[] = [];
   let dash = indent.indexOf('-');
@@ -54,7 +54,7 @@ function pathAt(lines: readonly string[], row: number, indent: string): string[]
   return path;
 }
 
-/** What the schema says of a field: more than one if there are alternatives. */
+/** The schemas of a field: more than one if there are alternatives. */
 function schemasAt(schema: Schema, path: readonly string[], runtime: string | undefined): Schema[] {
   let found = branchesOf(schema, runtime);
   for (const step of path) {
@@ -80,7 +80,7 @@ function branchesOf(schema: Schema, runtime: string | undefined): Schema[] {
   return [schema, ...more];
 }
 
-/** What is told of a field. */
+/** The help for a field. */
 interface Help {
   type?: unknown;
   description?: string;

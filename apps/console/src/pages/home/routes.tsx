@@ -5,7 +5,7 @@ import { callerQuery, hasScope } from '../../session/caller';
 import { appRoute } from '../../shell/app-route';
 import { HOME, NAVIGATION } from '../../shell/navigation';
 
-/** The root of the console: how the tasks went. Who sees no tasks gets the first page that the token may see. */
+/** The root of the console: how the tasks went. A user who may not see tasks gets the first page that the token may see. */
 const homeRoute = createRoute({
   getParentRoute: () => appRoute,
   path: '/',

@@ -29,7 +29,7 @@ export const failingAgents = (usage: readonly Usage[]): Usage[] =>
     .filter(({ failed }) => failed > 0)
     .toSorted((a, b) => b.failed / b.tasks - a.failed / a.tasks || b.failed - a.failed);
 
-/** Why the user should look at a schedule. Undefined: it has no trouble. */
+/** Why a schedule needs the user's attention. Undefined: it has no trouble. */
 export function troubleOf({
   paused_reason: paused,
   last_outcome: last,

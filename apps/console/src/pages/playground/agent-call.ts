@@ -15,7 +15,7 @@ import { type RecordedExchange, type ReceivedFrame, HIDDEN_TOKEN } from '../../a
 import { SERVER_URL } from '../../base';
 import { isTerminal, isWaiting } from '../../a2a/task-states';
 
-/** What is told while a call goes on. */
+/** Callbacks while a call goes on. */
 export interface CallListener {
   onExchange: (exchange: RecordedExchange) => void;
   onFrame: (frame: ReceivedFrame) => void;

@@ -35,7 +35,7 @@ export interface AnswerContent {
 export const stateOf = ({ task, statusUpdate }: StreamEvent): string | undefined =>
   (statusUpdate ?? task)?.status.state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-');
 
-/** Puts together what the events of an answer say, however many they are. */
+/** Sums up the events of an answer. */
 export class AnswerSummary {
   private readonly artifacts = new Map<string, Artifact>();
   private rest: Omit<AnswerContent, 'artifacts'> = { said: [] };

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { type Part, PartView } from '../../components/part-view';
 import type { AnswerContent } from './answer-summary';
 
-/** A message of the caller, and what has come of it. */
+/** A message of the caller, and its outcome. */
 export interface Spoken {
   said: string;
   answer: { summary: AnswerContent };
@@ -15,7 +15,7 @@ export const partsOf = ({ artifacts, said }: AnswerContent): readonly Part[] => 
   ...said,
 ];
 
-/** What was said before, the oldest first. */
+/** The earlier messages, the oldest first. */
 export const Earlier = ({ turns }: { turns: readonly Spoken[] }) => (
   <Stack component="section" aria-label="Earlier in this conversation" gap="xs">
     {turns.map(({ said, answer: { summary } }, i) => (
@@ -36,7 +36,7 @@ export const Earlier = ({ turns }: { turns: readonly Spoken[] }) => (
   </Stack>
 );
 
-/** What the caller has said. */
+/** The message of the caller. */
 export const Said = ({ text }: { text: string }) => (
   <Paper withBorder px="sm" py={6} radius="md" ml="xl" bg="var(--mantine-color-default-hover)">
     <Text size="sm" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>

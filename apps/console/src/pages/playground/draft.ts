@@ -129,6 +129,6 @@ export function writeDraft(tenant: string, draft: Draft): void {
   try {
     sessionStorage.setItem(keyOf(tenant), kept);
   } catch {
-    // The storage is full: it is written anew.
+    // The storage is full: it is written again from the start.
   }
 }

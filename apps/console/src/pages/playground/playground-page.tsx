@@ -66,7 +66,7 @@ interface ReceivedAnswer {
   count: number;
   /** The newest. */
   events: StreamEvent[];
-  /** What all events together say. */
+  /** The summary of all events. */
   summary: AnswerContent;
   error: unknown;
 }
@@ -83,7 +83,7 @@ const NOTHING: ReceivedAnswer = {
 
 const isAbort = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError';
 
-/** A message of the caller, and what has come of it so far. */
+/** A message of the caller, and its outcome so far. */
 interface PlaygroundTurn extends Spoken {
   id: string;
   agent: string;

@@ -73,7 +73,7 @@ export function SignInsPage() {
   );
 }
 
-/** How long a sign-in is good. */
+/** How long a sign-in is valid. */
 function Expiry({ of: { state, reason, expires_at: expiresAt, refreshable } }: { of: Connection }) {
   if (state === 'ended') return <>Ended: {reason}. Sign in again</>;
   if (refreshable) return <>Refreshed by itself</>;

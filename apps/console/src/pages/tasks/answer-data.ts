@@ -1,6 +1,6 @@
 import type { QuestionField } from '@baton/contract';
 
-/** What the fields of a filled-in form say, as data. Empty fields are left out. @param form values by the names of fields */
+/** The values of a filled-in form, as data. Empty fields are left out. @param form values by the names of fields */
 export function answerData(fields: readonly QuestionField[], form: FormData): Record<string, unknown> {
   return Object.fromEntries(
     fields.flatMap(({ name, kind }): [string, unknown][] => {

@@ -1,7 +1,7 @@
 import { Text } from '@mantine/core';
 import styles from './task-trace.module.css';
 
-/** A part of what a call was given or has said. */
+/** A part of the input or the output of a call. */
 export const Labelled = ({ name, children }: { name: string; children: React.ReactNode }) => (
   <div>
     <Text size="sm" fw={600}>

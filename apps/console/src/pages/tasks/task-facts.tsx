@@ -70,11 +70,11 @@ function hasFailedWithError({ state, error, runs: [newest] }: Task): boolean {
   );
 }
 
-/** As in the list: the error in the agent says more than the status, which is made for every caller. */
+/** As in the list: the error in the agent has more details than the status, which every caller sees. */
 const reasonOf = (task: Task): string | undefined =>
   hasFailedWithError(task) ? task.error?.message : (statusReason(task) ?? task.error?.message);
 
-/** When webhooks are told that the task waits, or were told. */
+/** When webhooks are notified that the task waits, or were. */
 function Reminded({
   of: { due_at: due, sent_at: sent, webhooks },
 }: {

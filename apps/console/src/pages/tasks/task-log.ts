@@ -71,7 +71,7 @@ export function useTaskLog(id: string): TaskLog {
   return log;
 }
 
-/** Who is told of the task itself. */
+/** Listener for the task itself. */
 interface TaskListener {
   /** Its status has changed. */
   changed: () => unknown;
@@ -113,7 +113,7 @@ class Follower {
         }
         this.tell('live');
       } catch (error) {
-        // Another try would say the same. A page that is closed shows nothing.
+        // Another try would have the same result. A page that is closed shows nothing.
         if (error instanceof ApiError && !error.isTransient) {
           this.tell('ended', error);
           return;
@@ -175,7 +175,7 @@ class Follower {
     if (!this.signal.aborted) this.show(log);
   }
 
-  /** Asks when the new events were stored: a stream does not say it. Without an answer, the next events ask again. */
+  /** Reads when the new events were stored: a stream does not have it. Without an answer, the next events ask again. */
   private async readTimes(): Promise<void> {
     if (this.isTiming) return;
     this.isTiming = true;

@@ -295,7 +295,7 @@ function Answered({ taskId, at }: { taskId: string; at: string | null }) {
   );
 }
 
-/** What a call of a model or tool has said, or what a step has returned. */
+/** The output of a call of a model or tool, or the result of a step. */
 function Said({ taskId, entry }: { taskId: string; entry: number }) {
   const { data, error } = useQuery({
     queryKey: ['call', taskId, entry],

@@ -279,7 +279,7 @@ function TaskTable({
   searched,
   readMore,
 }: {
-  /** The list stands where it stood at this entry of the history. */
+  /** The list keeps the scroll position of this entry of the history. */
   entry: string;
   tasks: readonly ListedTask[];
   names: ReadonlyMap<string, string>;

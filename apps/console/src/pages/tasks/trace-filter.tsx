@@ -4,7 +4,7 @@ import { useDebouncedCallback } from '@mantine/hooks';
 import { useState } from 'react';
 import { readTraceSearch, SLOW_CHOICES, type TraceSearch } from './trace-search';
 
-/** While the user types, the address changes after so many ms without a key. */
+/** While the user types, the address changes after this many ms without a key. */
 const TYPING_MS = 150;
 const COUNT = new Intl.NumberFormat();
 

@@ -7,7 +7,7 @@ export type Usage = TenantSchemas['Usage'];
 
 const DAY_MS = 86_400_000;
 
-/** The time so many days ago. */
+/** The time this many days ago. */
 export const sinceOf = (days: number): string => new Date(Date.now() - days * DAY_MS).toISOString();
 
 /** The usage of the last days. */

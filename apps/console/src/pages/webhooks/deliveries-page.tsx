@@ -30,7 +30,7 @@ const COLOURS: Readonly<Record<ListedDelivery['state'], string>> = {
   idle: 'gray',
 };
 
-/** What a webhook was told of which tasks, and what its receiver has answered. */
+/** The notifications of a webhook, their tasks, and the answers of its receiver. */
 export function DeliveriesPage() {
   const { id } = route.useParams();
   const names = useAgentNames();

@@ -10,7 +10,7 @@ import { ProcessSlots } from './process-slots.js';
 import type { LoadFault } from './protocol.js';
 import { toolFiles } from './tool-files.js';
 
-/** What an `InstalledAgent` says about its code. */
+/** The code of an `InstalledAgent`. */
 interface AgentFolder {
   slug: string;
   /** Hash of its code. */

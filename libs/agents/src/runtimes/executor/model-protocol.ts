@@ -1,4 +1,4 @@
-// What an agent's process and the worker say to each other about a call of a model. No imports: both sides load it.
+// Messages between an agent's process and the worker about a call of a model. No imports: both sides load it.
 
 /** A part of a message, as the AI SDK has it. Bytes are Base64. */
 export interface ModelPart {
@@ -24,7 +24,7 @@ export interface ModelCallRequest {
   schema?: unknown;
   /** The worker checks the answer against the schema. */
   isChecked?: true;
-  /** What the call says otherwise than the settings, such as `temperature`. */
+  /** Settings that the call overrides, such as `temperature`. */
   parameters?: Record<string, unknown>;
 }
 

@@ -27,7 +27,7 @@ export function outcomeQuestion({ name, answer }: RecordedStep, key: string): Pa
 const YES = /^(y|yes|done|it was|it was done)$/;
 const NO = /^(n|no|not done|it was not|run it again)$/;
 
-/** What a message says about an unknown outcome. A data part wins over the text. */
+/** A caller's answer about an unknown outcome. A data part wins over the text. */
 export function outcomeAnswer(message: Message): OutcomeAnswer {
   if (isSentByAgent(message)) return { problem: 'Only a person can answer this, and not an agent.' };
   const [data] = message.parts.flatMap(({ content }) =>

@@ -21,7 +21,7 @@ export function callRequest({ tenantId, task }: Turn, call: FunctionCall): TurnR
   return { tenantId, taskId, contextId, message, extensions: [] };
 }
 
-/** The JSON value that a call has returned; undefined for an output that says nothing of it. */
+/** The JSON value that a call has returned; undefined for another output. */
 export function resultOf(output: AgentOutput): unknown {
   if (output.$case !== 'message') return undefined;
   // oxlint-disable-next-line no-restricted-properties -- the process has bounded it

@@ -147,7 +147,7 @@ interface OutcomeAsked extends EntryHead, Pick<Begun, 'start' | 'details'> {
 
 interface OutcomeAnswered extends EntryHead {
   event: 'answered';
-  /** What the caller's message says. */
+  /** The content of the caller's message. */
   answer: OutcomeAnswer;
   /** Of a call of a model or a tool. Unset: the message decides nothing. */
   decision?: Decision;
@@ -364,7 +364,7 @@ export class TurnSteps {
         const expiresAt = approvals[0]?.expiresAt;
         const ofServer = approvals.filter((each) => each.question);
         const forms = ofServer.filter((each) => each.question && 'requestedSchema' in each.question);
-        // Who has given no clear answer is asked the same again.
+        // A caller whose answer was unclear gets the same question again.
         const cap = question && 'cap' in question && question.cap !== step.cap ? question.cap : undefined;
         const entry = {
           ...({ event: 'asked', id: step.id } as const),
@@ -454,10 +454,10 @@ export class TurnSteps {
 
   /** The part of an output that no earlier attempt has published. */
   replayed(output: AgentOutput): AgentOutput | undefined {
-    // The caller has what the canceled task has said.
+    // The caller has the output of the canceled task.
     if (this.compensating?.canceled) return undefined;
     if (output.$case !== 'artifactUpdate' && output.$case !== 'task') return undefined;
-    // A dead attempt has said more than is known of: artifacts are sent again, and the first chunk replaces them.
+    // A dead attempt may have published more than is known: artifacts are sent again, and the first chunk replaces them.
     if (!this.isExact)
       return output.$case === 'task' ? { ...output, value: { ...output.value, status: undefined } } : output;
     const artifacts = output.$case === 'task' ? output.value.artifacts : [output.value.artifact];
@@ -588,7 +588,7 @@ export class TurnSteps {
     this.isExact = true;
   }
 
-  /** What this turn's message says about a call of a model or a tool. */
+  /** The answer in this turn's message about a call of a model or a tool. */
   private answerOf(step: OpenStep): Omit<OutcomeAnswered, keyof EntryHead | 'event'> {
     const { message } = this.turn;
     const { questions, forms, signIn } = step.asking ?? {};
@@ -1062,7 +1062,7 @@ export class TurnSteps {
   }
 }
 
-/** What is said of a step before it has ended. */
+/** Records about a step before it has ended. */
 export interface StepListeners {
   piece?: (piece: ModelPiece) => void;
   say?: (output: AgentOutput) => void;

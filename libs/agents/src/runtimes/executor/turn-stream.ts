@@ -149,7 +149,7 @@ class ExecutorTurn {
     this.stream.close();
   }
 
-  /** The task is canceled, and its log is closed: what the executor still says is for its author. */
+  /** The task is canceled, and its log is closed: further output of the executor goes to its console. */
   keepLastWords(said: AgentOutput): void {
     const message = said.$case === 'statusUpdate' ? said.value.status?.message : undefined;
     const text = textOf(message?.parts ?? []).trim();
@@ -202,7 +202,7 @@ function statusOf({ task }: Turn, status: TaskStatus): AgentOutput {
 }
 
 const MAX_LINES = 20;
-/** Characters of what is said about a journal that does not fit. */
+/** Maximum characters of the reason why a journal does not fit. */
 const MAX_MISMATCH = 1_000;
 const MAX_LINE = 1_000;
 /** Credit is returned in portions of this size. */

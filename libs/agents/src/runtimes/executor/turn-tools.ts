@@ -70,7 +70,7 @@ export interface ToolCallPorts {
   onRefused: () => Promise<void>;
   /** Stores what the server goes on with, and the settings of the server. */
   keepRemote: (stored: StoredRemoteCall) => Promise<void>;
-  /** Publishes what the server says of the call. */
+  /** Publishes the progress that the server reports. */
   say: (output: AgentOutput) => void;
   /** Stores the result. */
   keep: (call: MadeCall) => Promise<void>;
@@ -227,7 +227,7 @@ export class TurnTools {
     const { signal, onSend, onRefused, keepRemote, keep, say } = ports;
     const isNoted = tool.repeat !== 'again';
     if (isNoted && isSentNext(kept, answer)) await onSend();
-    // An error of the journal ends the attempt, and no code is told.
+    // An error of the journal ends the attempt. The code does not get it.
     const lost = new Set<unknown>();
     const context = {
       id: callId,

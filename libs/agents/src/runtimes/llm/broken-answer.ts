@@ -1,2 +1,2 @@
-/** The stream of an answer ended before the answer was complete. The message says more, or is empty. */
+/** The stream of an answer ended before the answer was complete. The message has details, or is empty. */
 export class BrokenAnswer extends Error {}

@@ -34,7 +34,7 @@ const toolEntry = z.object({
 /** The ids of calls: see `callIdOf`. */
 const CALL_ID = /^call-(\d{1,9})-(\d{1,9})$/;
 
-/** Where the call of a tool stands: in which answer of a model, and at which place among its calls, both from 1. */
+/** The position of a call of a tool: the answer of the model, and the number among its calls, both from 1. */
 export function askedIn(entry: unknown): { step: number; index: number } | undefined {
   const [, step, index] = CALL_ID.exec(toolEntry.safeParse(entry).data?.call ?? '') ?? [];
   return step === undefined ? undefined : { step: Number(step), index: Number(index) };

@@ -30,9 +30,9 @@ const MAX_SUMMARY_TOKENS = 16_000;
 const LEAST_WINDOW = 1_000;
 /** Characters of the agent's own instructions that the summary may see. */
 const MAX_INSTRUCTIONS = 4_000;
-/** A provider that counts fewer tokens than one for so many characters does not count all: some servers report none. */
+/** A provider that counts fewer tokens than one for this many characters does not count all: some servers report none. */
 const MOST_CHARACTERS_OF_TOKEN = 8;
-/** `estimateInput` takes a token for so many characters. */
+/** Characters that `estimateInput` counts as one token. */
 const ESTIMATED_CHARACTERS = 4;
 
 const PROMPT = `You summarise the conversation of an agent with its user and its tools. The agent goes on with your summary in place of the
@@ -45,7 +45,7 @@ const INSTRUCTIONS = "The agent's instructions";
 const NO_SUMMARY =
   'The conversation has filled the context of the model, and the model gave no summary of it.';
 
-/** A summary is not said to callers. */
+/** A summary is not shown to callers. */
 const SILENCE: ModelSpeech<never> = { say: () => undefined, restart: () => undefined, end: () => [] };
 
 /**

@@ -210,13 +210,13 @@ interface AskedModel {
   files: ReturnType<typeof fileFormsOf>;
 }
 
-/** After so many refusals the model is shown no file in the rest of the task. */
+/** After this many refusals the model gets no file in the rest of the task. */
 const MAX_REFUSALS = 2;
 
 /** The files of results that a model is shown, by Baton's id of the call. */
 type ShownFiles = ReadonlyMap<string, (ShownFile | undefined)[]>;
 
-/** Calls before a summary that the model is told of. */
+/** Calls before a summary that the model learns of. */
 const MAX_RECALLED = 50;
 /** Characters of the input of such a call. */
 const MAX_RECALLED_INPUT = 100;
@@ -495,7 +495,7 @@ export class Conversation {
     let step = 0;
     for (const entry of this.entries) {
       const isSummarised = step < summarised;
-      // The newest prompt says what to do. It stays whole.
+      // The newest prompt has the instructions. It stays whole.
       const isKept = !isSummarised || entry === prompted;
       if (entry.kind === 'asked' && isKept) messages.push(await prompt(entry.at));
       if (entry.kind === 'correction' && !isSummarised) messages.push({ role: 'user', content: entry.text });

@@ -164,7 +164,7 @@ export const llmConfigSchema = z
     stall: duration('30s'),
     /** Maximum retries of a failed model call. */
     retries: wholeNumber(0, 20).prefault(3),
-    /** Which calls are recorded: what the model was sent, and what it said. Default: RECORD_DEFAULT. */
+    /** Which calls are recorded, with the request and the answer of the model. Default: RECORD_DEFAULT. */
     record: z.enum(RECORD_MODES, 'must be "none", "failed" or "all"').optional(),
     tools: z.strictObject({ mcp: mcpServers }).prefault({}),
     /** The processes that run the functions in `tools/`, of an agent in BATON_AGENTS_DIR. */

@@ -147,7 +147,7 @@ export class LlmRuntime implements AgentRuntime {
     }
   }
 
-  /** Does what this turn's message says about a spending cap. Throws AgentFailure if a person has refused to go on. */
+  /** Applies the answer in this turn's message about a spending cap. Throws AgentFailure if a person has refused to go on. */
   private async goOnOverCap(turn: Turn, conversation: Conversation, signal: AbortSignal): Promise<void> {
     const { question, decision } = conversation.capDecision() ?? {};
     if (!question || !decision) return;

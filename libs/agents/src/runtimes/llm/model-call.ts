@@ -30,7 +30,7 @@ export interface ModelRequest {
   messages: ModelMessage[];
   tools: readonly OfferedTool[];
   maxOutputTokens: number | undefined;
-  /** What only a call of an agent in code may say. */
+  /** Settings that only a call of an agent in code may have. */
   parameters?: CallParameters;
 }
 

@@ -163,7 +163,7 @@ function openAiBody(body: JsonObject, baseURL: string): JsonObject {
 
 /**
  * Completes each request with the settings that depend on its maximum of tokens, and with the schema of the answer. Leaves out
- * settings that the model would refuse: agents of before the rule have them.
+ * settings that the model would refuse: agents from before the rule have them.
  */
 function settingsOf(
   config: LlmConfig,
@@ -202,7 +202,7 @@ function addBudget(params: SentParams, effort: Effort): void {
   if (maxOutputTokens !== undefined) params.maxOutputTokens = maxOutputTokens - budgetTokens;
 }
 
-/** Collects the SDK's warnings about settings that it does not pass on, and says what is sent. */
+/** Collects the SDK's warnings about settings that it does not pass on. */
 function notes(ignored: Set<string>, onRequest: ((params: SentParams) => void) | undefined): Middleware {
   return {
     specificationVersion: 'v3',
@@ -239,7 +239,7 @@ function optionsOf(
   name: string,
 ): ProviderOptions {
   const { reasoning: form, efforts = EFFORTS } = featuresOf(provider, name);
-  // An agent of before a rule may ask for an effort that the model does not take.
+  // An agent from before a rule may ask for an effort that the model does not take.
   const wanted = reasoning && form !== 'none' ? reasoning : undefined;
   const effort = wanted && (efforts.includes(wanted) ? wanted : efforts.at(-1));
   switch (provider) {

@@ -56,7 +56,7 @@ export interface ShownFile extends ToolFile {
   place: FilePlace;
 }
 
-/** The files of a result that stand in one place. */
+/** The files of a result at one position. */
 export const placed = (files: readonly (ShownFile | undefined)[] = [], place: FilePlace): ShownFile[] =>
   files.filter((file) => file !== undefined).filter((file) => file.place === place);
 
@@ -68,7 +68,7 @@ const SIGNATURES: readonly [string, RegExp][] = [
   [PDF, /^%PDF-/],
 ];
 
-/** The media type of a file. A provider refuses a request with a file of another type than its name says. */
+/** The media type of a file. A provider refuses a request if the type of a file differs from its name. */
 export function typeOf({ mediaType, base64 }: ToolFile): string {
   const head = Buffer.from(base64.slice(0, 24), 'base64').toString('latin1');
   const found = SIGNATURES.find(([, signature]) => signature.test(head))?.[0];
@@ -87,7 +87,7 @@ export const fileItem = ({ name, mediaType, base64 }: ToolFile): ContentItem =>
 
 type UserPart = Exclude<UserModelMessage['content'], string>[number];
 
-/** The files of a result that stand in a message after it. */
+/** The files of a result in a message after it. */
 export function filesMessage(id: string, files: readonly ShownFile[]): UserPart[] {
   const parts = files.map(({ name, mediaType, base64 }): UserPart => {
     // A plain Uint8Array, because JSON of a Buffer is a list of numbers.

@@ -28,7 +28,7 @@ export interface ModelSpeech<Piece> {
    * @returns undefined: no caller reads texts of this kind as they arrive
    */
   say(kind: Kind, text: string, last: boolean): Piece | undefined;
-  /** Starts a retry: what was said so far does not count. */
+  /** Starts a retry: the output so far does not count. */
   restart(): void;
   /** The call has ended. */
   end(): Iterable<Piece>;
@@ -90,11 +90,11 @@ export function startArtifact(call: RecordedCall) {
   };
 }
 
-/** Whether an earlier attempt has said that it makes a call. */
+/** Whether an earlier attempt has announced a call. */
 export const isStarted = ({ task }: Turn, call: RecordedCall): boolean =>
   task.artifacts.some(({ artifactId }) => artifactId === callIdOf(call));
 
-/** What a call says while it is made. It is marked, because it is not part of the reply. */
+/** The progress of a call. It is marked, because it is not part of the reply. */
 export const progressArtifact = ({ id, tool }: ReportingCall, message: string) => ({
   artifactId: progressId(id),
   name: tool,
@@ -110,7 +110,7 @@ export interface ReportingCall {
 
 const progressId = (id: string): string => `${id}-progress`;
 
-/** What a call has said last, before this attempt. */
+/** The last progress of a call before this attempt. */
 export function progressSaid({ task }: Turn, { id }: Pick<ReportingCall, 'id'>): string | undefined {
   const there = task.artifacts.find(({ artifactId }) => artifactId === progressId(id));
   const { message } = (there && (dataOf(there) as { message?: unknown } | undefined)) ?? {};

@@ -70,7 +70,7 @@ export class RemoteCalls {
   }
 
   /**
-   * The SDK's client passes on objects of 0.3 unchecked: members may be missing, or of another type. What it says of 1.0 has been
+   * The SDK's client passes on objects of 0.3 unchecked: members may be missing, or of another type. Its answers in 1.0 have been
    * through this.
    */
   private typed<T>(type: { toJSON(value: T): unknown; fromJSON(json: unknown): T }, value: T): T {

@@ -6,7 +6,7 @@ import { redisReasonOf, redisServer } from './redis-server.js';
 
 const ANSWER_MS = 5_000;
 
-/** What a Redis says of itself. No value of it is a secret. */
+/** The state of a Redis. No value of it is a secret. */
 export interface RedisFacts {
   /** Such as `127.0.0.1:6379`. */
   address: string;

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { connectionProblem } from '../../quiet-log.js';
 
-/** A node that is silent for so long is passed over. */
+/** The connector skips a node that does not answer within this time. */
 const NODE_MS = 2_000;
 export const DISCONNECT_MS = 2_000;
 

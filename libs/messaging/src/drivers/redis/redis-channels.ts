@@ -7,9 +7,8 @@ const BATCH = 1_000;
 const HEARTBEAT_MS = 5_000;
 
 /**
- * The one subscriber connection of a process. SUBSCRIBE and UNSUBSCRIBE calls of one turn of the event loop go
- * out together; after a lost connection every channel is subscribed again, then the reconnect listeners are
- * told.
+ * The one subscriber connection of a process. SUBSCRIBE and UNSUBSCRIBE calls of one turn of the event loop go out together; after
+ * a lost connection every channel is subscribed again, then the reconnect listeners are called.
  */
 export class RedisChannels {
   private readonly listeners = new ChannelListeners();

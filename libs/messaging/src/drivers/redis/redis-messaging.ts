@@ -240,8 +240,8 @@ export class RedisMessaging extends Messaging {
   }
 
   /**
-   * Never rejects and never queues: a signal that cannot be sent is dropped. As soon as this process can publish again, all others
-   * are told to look for what they missed. Another process may have its connection, and have compared its logs, long before.
+   * Never rejects and never queues: a signal that cannot be sent is dropped. As soon as this process can publish again, it notifies
+   * all others to read what they missed. Another process may have its connection, and have compared its logs, long before.
    */
   private async publish(channel: string, text: string): Promise<void> {
     if (!this.connection.connected || this.underWay > UNDER_WAY_CHARS) {

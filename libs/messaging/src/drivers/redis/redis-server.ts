@@ -16,7 +16,7 @@ export interface RedisServer {
   isCluster: boolean;
 }
 
-/** A Sentinel that is silent for so long is passed over. */
+/** The connector skips a Sentinel that does not answer within this time. */
 const SENTINEL_MS = 2_000;
 
 const COMMON: RedisOptions = {

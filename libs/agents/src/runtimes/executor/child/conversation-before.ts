@@ -7,7 +7,7 @@ const MAX_MESSAGES = 100;
 /** Their texts, in characters. The result of a step has at most 256 KiB. */
 const MAX_CHARACTERS = 60_000;
 
-/** What was said before the message of a turn: in earlier tasks of the context, and in earlier turns of the task. The oldest first. */
+/** The messages before the message of a turn: of earlier tasks of the context, and of earlier turns of the task. The oldest first. */
 export function conversationBefore(request: Partial<TurnRequest>): HistoryMessage[] {
   const { contextId, referenceTasks = [], task, message } = request;
   const earlier = referenceTasks

@@ -235,7 +235,7 @@ class Turns implements TurnHost {
     this.turns.delete(turn);
   }
 
-  /** All that the turns of this process say in one turn of the event loop goes in one piece. */
+  /** All frames of the turns of this process in one turn of the event loop go in one write. */
   private scheduleFlush(): void {
     if (this.isScheduled) return;
     this.isScheduled = true;

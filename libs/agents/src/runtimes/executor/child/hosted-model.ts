@@ -348,7 +348,7 @@ class SdkParts {
     this.send({ type: `${kind}-delta`, id: this.open.at(-1)?.id, delta: text });
   }
 
-  /** Sends what has not come in pieces. What the provider wants back stands at the end of each part. */
+  /** Sends what has not come in pieces. The end of each part has what the provider wants back. */
   end(content: readonly ModelPart[]): void {
     if (this.isClosed) return;
     const streamed = this.open.length > 0;

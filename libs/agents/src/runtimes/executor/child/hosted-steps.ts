@@ -117,7 +117,7 @@ export class HostedSteps {
   readonly api: DurableSteps;
   private readonly recorded = new Map<string, RecordedStep>();
   private readonly recordedPatches = new Map<string, RecordedStep>();
-  /** What the code was told of each patch. It is told the same until the execution ends. */
+  /** The answer that the code got for each patch. It gets the same answer until the execution ends. */
   private readonly patches = new Map<string, Promise<boolean>>();
   /** Recorded steps that the code has not called yet, by id. */
   private readonly uncalled = new Map<number, RecordedStep>();
@@ -198,7 +198,10 @@ export class HostedSteps {
     };
   }
 
-  /** Whether an earlier attempt was beyond this point, so that the present output is a repetition. Code that has failed says nothing new. */
+  /**
+   * Whether an earlier attempt was beyond this point, so that the present output is a repetition. Code that has failed emits
+   * nothing more.
+   */
   get isReplaying(): boolean {
     return this.compensating !== undefined || this.uncalled.size > 0 || this.deliveries.length > 0;
   }

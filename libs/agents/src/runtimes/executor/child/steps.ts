@@ -311,8 +311,8 @@ export interface DurableSteps {
   /** Waits. A long sleep takes no worker and no slot, and survives restarts. */
   sleep: (name: string, duration: Duration | Date) => Promise<void>;
   /**
-   * Asks the caller: the task becomes `input-required`. Resolves with the caller's next message, on any worker. `request` has what
-   * the caller's request said beside the message. Rejects with an `InputTimeout` (`code` is `INPUT_TIMEOUT`) after `timeout`.
+   * Asks the caller: the task becomes `input-required`. Resolves with the caller's next message, on any worker. `request` has the
+   * caller's request without its message. Rejects with an `InputTimeout` (`code` is `INPUT_TIMEOUT`) after `timeout`.
    */
   waitForInput: (name: string, question: string | Part[], options?: InputOptions) => Promise<InputAnswer>;
   /**
@@ -339,8 +339,9 @@ export interface DurableSteps {
    */
   model: (settings: CodeModelSettings, name?: string) => CodeModel;
   /**
-   * What was said in the context before this message: in at most 16 earlier tasks of the agent that have the same owner, and in earlier turns of
-   * this task. The newest 100 messages, of at most 60,000 characters, the oldest first. It is a step, so all attempts get the same.
+   * The messages of the context before this one: of at most 16 earlier tasks of the agent that have the same owner, and of earlier
+   * turns of this task. The newest 100 messages, of at most 60,000 characters, the oldest first. It is a step, so all attempts get
+   * the same.
    */
   history: () => Promise<HistoryMessage[]>;
   /**

@@ -19,9 +19,9 @@ import type { Conversation } from '../conversation.js';
 export type CheckInput = (callId: string, input: unknown) => Promise<string | undefined>;
 
 /**
- * Take this turn's message in, unless an earlier attempt has done so: as the answer about calls that wait for approval,
- * or else as a prompt. Only a person approves calls; what an agent says about them is no answer. Calls that had expired
- * when the message was accepted are refused, also if it approves them.
+ * Take this turn's message in, unless an earlier attempt has done so: as the answer about calls that wait for approval, or else as
+ * a prompt. Only a person approves calls; an agent's words about them are no answer. Calls that had expired when the message was
+ * accepted are refused, also if it approves them.
  * @returns why it is no answer, where one is waited for
  */
 export async function takeMessage(

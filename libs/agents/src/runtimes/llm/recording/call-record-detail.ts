@@ -33,7 +33,7 @@ const stored = z.object({
   }),
 });
 
-/** What a model was sent in one call, and what it said. */
+/** The request and the answer of one call of a model. */
 export type CallRecordDetail = z.output<typeof stored>;
 
 /** Reads a stored record. Undefined for another value, such as one that was imported with its tenant. */

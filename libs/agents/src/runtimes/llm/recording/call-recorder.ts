@@ -18,8 +18,8 @@ export interface RecordedTry {
 }
 
 /**
- * Records the calls of a turn: what the model was sent, and what it said. Secrets of the turn are removed, and each section is cut at
- * 128 KiB. Recording never fails a turn.
+ * Records the calls of a turn: requests and answers of the model. Secrets of the turn are removed, and each section is cut at 128
+ * KiB. Recording never fails a turn.
  */
 export class CallRecorder {
   private current: RecordedTry | undefined;

@@ -5,7 +5,7 @@ import { MAX_SECTION_BYTES } from './bounded-json.js';
 /** Maximum calls of tools that are recorded of one answer. */
 const MAX_CALLS = 128;
 
-/** What a model has said in one try of a call, also if it broke off. It stays small, however much the model says. */
+/** The answer of a model in one try of a call, also if it broke off. It stays small, however long the answer is. */
 export class RecordedAnswer {
   text = '';
   reasoning = '';

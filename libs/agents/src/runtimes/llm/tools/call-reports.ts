@@ -1,6 +1,6 @@
 import type { AgentOutput } from '../../../agent-runtime.js';
 
-/** What calls of tools say while they are made, in the order in which it comes. */
+/** Progress of calls of tools, in the order of its arrival. */
 export class CallReports {
   private readonly said: AgentOutput[] = [];
   private wake: () => void = () => undefined;
@@ -10,7 +10,7 @@ export class CallReports {
     this.wake();
   }
 
-  /** All that is said until a promise is settled. */
+  /** All progress until a promise is settled. */
   async *until(end: Promise<unknown>): AsyncGenerator<AgentOutput> {
     const ended = { isOver: false };
     const stop = (): void => void (ended.isOver = true);

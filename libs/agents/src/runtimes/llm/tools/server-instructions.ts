@@ -7,8 +7,8 @@ const MAX_OF_SERVER = 4_000;
 const MAX_OF_ALL = 16_000;
 
 /**
- * The settings of an agent with what its tool servers say about their tools, after its own prompt. A server is not the author of the agent: the
- * model reads whose words they are.
+ * The settings of an agent with the instructions of its tool servers after its own prompt. A server is not the author of the agent:
+ * the model reads whose words they are.
  * @param notes sentences of Baton about the tools in this turn
  */
 export function withInstructions(

@@ -236,7 +236,7 @@ async function makeCall(
 const MAX_REPORTS = 100;
 const REPORT_MS = 1_000;
 
-/** Publishes what a call says of its progress, as far as it is new. */
+/** Publishes the progress of a call, as far as it is new. */
 export function progressOf(
   turn: Turn,
   call: ReportingCall,

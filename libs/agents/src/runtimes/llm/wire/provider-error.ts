@@ -124,7 +124,7 @@ function messageOf({ message, detail, msg, error }: JsonObject): string | undefi
 const codeOf = (code: unknown): string | undefined =>
   typeof code === 'string' || typeof code === 'number' ? String(code).slice(0, 100) : undefined;
 
-/** `type`, or `status` as Google calls it. The type of the event itself says nothing. */
+/** `type`, or `status` as Google calls it. The type of the event itself has no meaning. */
 function namedType({ type, status }: JsonObject): string | undefined {
   const name = textOf(type);
   const isOwn = name !== undefined && name !== 'error' && !name.startsWith('response.');
@@ -148,7 +148,7 @@ const STATUS_OF: readonly [RegExp, number][] = [
   [/unavailable/i, 503],
 ];
 
-/** @param other the status of an error whose code and type say nothing */
+/** @param other the status of an error whose code and type are unknown */
 function statusOf({ code = '', type = '', message = '' }: ComplaintText, other: number): number {
   const number = Number(code);
   if (number >= 400 && number <= 599) return number;

@@ -46,7 +46,7 @@ const common = {
   neverRepeat: patterns.optional(),
   /** The tools that are called again then. Of all others the server's hints decide, or else a person. */
   mayRepeat: patterns.optional(),
-  /** The model reads what the server says about its tools. */
+  /** The model reads the server's instructions for its tools. */
   instructions: z.boolean('must be true or false').default(true),
   /** The agent works without the server if it is unreachable. */
   optional: z.boolean().default(false),

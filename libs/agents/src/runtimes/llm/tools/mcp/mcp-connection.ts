@@ -126,7 +126,7 @@ export class McpConnection implements ServerConnection {
     return current !== undefined;
   }
 
-  /** The next call connects anew. */
+  /** The next call connects again. */
   private forgetLost(used: Promise<Connected>, error: unknown): void {
     const isLost = wasNotStarted(error) || isUnknown(error) || lostSession(error);
     if (isLost && this.current === used) this.current = undefined;
@@ -210,7 +210,7 @@ export class McpConnection implements ServerConnection {
       try {
         return await this.connectBy(other(), signal);
       } catch (otherError) {
-        // The server knows neither transport. Its first answer says more: the second one is mostly about the method GET.
+        // The server knows neither transport. Its first answer is more exact: the second one is mostly about the method GET.
         throw isUnknownTransport(otherError) ? error : otherError;
       }
     }

@@ -186,7 +186,7 @@ export async function pollCall(
     };
   } catch {
     signal.throwIfAborted();
-    // The call itself says what is wrong.
+    // The call itself reports the fault.
     return undefined;
   }
 }
@@ -245,7 +245,7 @@ function repeatOf(config: McpServerConfig, { name, isRepeatable }: ListedTool): 
   return isRepeatable || fits(config.mayRepeat, name) ? 'again' : 'ask';
 }
 
-/** The context of a call, and the errors of its journal: the attempt ends with them, and no model is told. */
+/** The context of a call, and the errors of its journal: they end the attempt, and the model does not get them. */
 function watched(context: ToolCallContext): { context: ToolCallContext; lost: Set<unknown> } {
   const lost = new Set<unknown>();
   const { keep } = context;

@@ -1,7 +1,7 @@
-/** Characters of what a server says about its progress. */
+/** Maximum characters of a progress message. */
 export const MAX_MESSAGE = 1_000;
 
-/** What `notifications/progress` says: its message, or else its numbers. Undefined: nothing. */
+/** The text of `notifications/progress`: its message, or else its numbers. Undefined: nothing. */
 export function progressText(params: object): string | undefined {
   const { message, progress, total } = params as { message?: unknown; progress?: unknown; total?: unknown };
   if (typeof message === 'string' && message !== '') return message.slice(0, MAX_MESSAGE);

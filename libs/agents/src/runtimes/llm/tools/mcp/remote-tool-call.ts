@@ -58,7 +58,7 @@ export class RemoteToolCall {
   }
 
   /**
-   * Goes on with the call. Rejects with an McpFailure that the model is told, with a `Suspension` while the server works, and with
+   * Goes on with the call. Rejects with an McpFailure that the model gets, with a `Suspension` while the server works, and with
    * `ApprovalsPending` if it asks a person.
    * @returns the result as the server wrote it
    */
@@ -240,7 +240,7 @@ function gone({ details }: McpFailure): McpFailure {
 const tooManyRounds = (what: string): McpFailure =>
   new McpFailure('error', `it has ${what} more than ${MAX_ROUNDS} times`);
 
-/** Throws McpFailure if the server says that it does not keep a task so long, or has not ended it in a month. */
+/** Throws McpFailure if the server does not keep a task that long, or has not ended it in a month. */
 function assertInTime({ receivedAt, ttlMs }: RemoteTask): void {
   const forMs = Math.min(ttlMs ?? Infinity, MAX_TASK_MS);
   if (clock.now() < Date.parse(receivedAt) + forMs + AFTER_TTL_MS) return;

@@ -9,7 +9,7 @@ export interface ServerCall {
   /** The effect key of the call, for servers that recognize a repetition by it. */
   key: string;
   signal: AbortSignal;
-  /** Called with what the server says of its progress. */
+  /** Called with the progress that the server reports. */
   report?: ((text: string) => void) | undefined;
 }
 
@@ -23,7 +23,7 @@ export interface ServerConnection {
   listTools(list: ToolList, signal: AbortSignal): Promise<void>;
   /** Reads a resource. Rejects as a call of a tool. @returns the result as the server wrote it */
   readResource(uri: string, call: Pick<ServerCall, 'signal' | 'report'>): Promise<unknown>;
-  /** What the server says about its tools, once they are listed. */
+  /** The server's instructions for its tools, once they are listed. */
   readonly instructions: string | undefined;
   /** Never rejects. */
   close(): Promise<void>;

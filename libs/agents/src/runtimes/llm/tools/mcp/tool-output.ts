@@ -73,7 +73,7 @@ export function toolOutput(
 /** Maximum length of the URI of a linked resource that can be read. */
 const MAX_URI = 2_048;
 
-/** The URIs of the resources that a result links, as far as the model is told of them. */
+/** The URIs of the resources that a result links, as far as the model gets them. */
 export function linkedUris(result: unknown): string[] {
   const linked = readResult(result)
     .blocks.slice(0, MAX_BLOCKS)
