@@ -3,11 +3,14 @@ import { join } from 'node:path';
 import { LIMIT_NAMES } from '../../libs/config/src/index.js';
 import { PROCESS_GROUPS } from '../../libs/config/src/settings.js';
 import { NO_BOUNDS, SHARED_RESOURCES, type SharedResource } from '../../libs/config/src/shared-resources.js';
-import { constantOf, resourceTable } from './resources.js';
+import { constantOf, resourceTable, testTable } from './resources.js';
 import { withGenerated } from './with-generated.js';
 
 const ROOT = join(__dirname, '../..');
-const PAGE = join(ROOT, 'docs/operating/hardening.md');
+const PAGES = {
+  'docs/operating/hardening.md': resourceTable,
+  'docs/inside/shared-resources.md': testTable,
+};
 const rows = SHARED_RESOURCES.map((resource) => [resource.name, resource] as const);
 
 /** A setting with such a name is a bound. */
@@ -24,12 +27,12 @@ const declared = (folder: string): string[] =>
     ])
     .map(([, name = '']) => name);
 
-describe('docs/operating/hardening.md', () => {
-  it('begins with the table of the shared resources; if not, run `npm run generate`', () => {
-    const text = readFileSync(PAGE, 'utf8');
-    const expected = withGenerated(text, `\n${resourceTable()}\n`);
-    if (process.env.WRITE_GENERATED) writeFileSync(PAGE, expected);
-    expect(readFileSync(PAGE, 'utf8')).toBe(expected);
+describe('the pages on shared resources', () => {
+  it.each(Object.entries(PAGES))('%s has its table; if not, run `npm run generate`', (page, made) => {
+    const file = join(ROOT, page);
+    const expected = withGenerated(readFileSync(file, 'utf8'), `\n${made()}\n`);
+    if (process.env.WRITE_GENERATED) writeFileSync(file, expected);
+    expect(readFileSync(file, 'utf8')).toBe(expected);
   });
 });
 
@@ -58,8 +61,8 @@ describe('the shared resources', () => {
   );
 
   it.each(rows)('%s: has a bound, and names its constants in its text', (_, resource) => {
-    const { settings, limits, constants, share, exceeded, name } = resource;
-    const named = [...share.matchAll(/\{(\w+)\}/g)].map(([, each = '']) => each);
+    const { settings, limits, constants, share, details = '', exceeded, name } = resource;
+    const named = [...`${share} ${details}`.matchAll(/\{(\w+)\}/g)].map(([, each = '']) => each);
     for (const each of named) expect(Object.keys(constants)).toContain(each);
     expect([name, share, exceeded].every(Boolean)).toBe(true);
     if (name !== 'threads of libuv') expect([...settings, ...limits].length).toBeGreaterThan(0);

@@ -15,17 +15,19 @@ export interface SharedResource {
   readonly limits: readonly LimitName[];
   /** Constants that bound it: the file of each, by its name. */
   readonly constants: Readonly<Record<string, string>>;
-  /** Share of one tenant or address, as a sentence. `{NAME}` is the value of a constant. */
+  /** Share of one tenant or address, in short sentences for operators. `{NAME}` is the value of a constant. */
   readonly share: string;
+  /** How the share is kept, for who changes it. `{NAME}` as above. */
+  readonly details?: string;
   /** What happens at the bound, as a sentence. */
   readonly exceeded: string;
   readonly metrics: readonly string[];
-  /** Files of the tests that attack it, from the root of the repository. */
+  /** Files of the tests that attack it, from the root of the repository. docs/inside/shared-resources.md lists them. */
   readonly tests: readonly string[];
 }
 
 /**
- * Every shared resource. docs/operating/hardening.md begins with this table (`npm run generate`). A setting or limit whose name
+ * Every shared resource. docs/operating/hardening.md and docs/inside/shared-resources.md have tables of it (`npm run generate`). A setting or limit whose name
  * says that it is a bound must be in a row, or in `NO_BOUNDS`.
  */
 export const SHARED_RESOURCES: readonly SharedResource[] = [
@@ -55,8 +57,11 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       SMALL_CHUNKS_A_MS: 'apps/api/src/http/fine-bodies.ts',
     },
     share:
-      'Requests per second of an address without a token, of a tenant, and of its guests. JSON has {MAX_JSON_DEPTH} levels and {MAX_JSON_VALUES} values. ' +
-      'Bodies, answers, events and pages of the content of tasks of more than {SMALL_WORK_BYTES} bytes take turns: one of a tenant at a time, and a third of the time while others send. ' +
+      'Requests per second of an address without a token, of a tenant, and of its guests. ' +
+      'Large bodies and answers of a tenant take turns. They get a third of the time while others send.',
+    details:
+      'JSON has {MAX_JSON_DEPTH} levels and {MAX_JSON_VALUES} values. ' +
+      'Bodies, answers, events and pages of the content of tasks are large from {SMALL_WORK_BYTES} bytes on: one of a tenant at a time. ' +
       '{CALLS_A_TURN} requests or calls begin in a turn of the event loop, and connections take turns. ' +
       'Bodies in small chunks take turns, too, and the process takes {SMALL_CHUNKS_A_MS} chunks of these in a millisecond.',
     exceeded: '429 with `Retry-After`. Larger JSON gets 400. Large work waits.',
@@ -108,8 +113,8 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     settings: ['taskReadTotalBytes', 'taskReadBytes'],
     limits: [],
     constants: { MAX_WAITING: 'apps/api/src/http/read-memory-pool.ts' },
-    share:
-      'A tenant has half, and {MAX_WAITING} waiting calls. Tenants take turns. A call has its memory until its answer is sent, a notice of MCP until its reader has taken it.',
+    share: 'A tenant has half, and {MAX_WAITING} waiting calls. Tenants take turns.',
+    details: 'A call has its memory until its answer is sent, a notice of MCP until its reader has taken it.',
     exceeded: 'Calls wait, and get 503 after ten seconds.',
     metrics: ['baton_request_duration_seconds'],
     tests: ['apps/api/src/http/read-memory-pool.spec.ts', 'apps/api/src/mcp/task-notices.spec.ts'],
@@ -120,8 +125,9 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     limits: ['openStreams'],
     constants: {},
     share:
-      'Open streams of a tenant. A stream has its own buffer, and if the total is taken an equal share of it. Pages of the log take as ' +
-      'much again: a tenant has half, its guests together half, and each at least one page.',
+      'Open streams of a tenant. A stream has its own buffer, and if the total is taken an equal share of it.',
+    details:
+      'Pages of the log take as much again: a tenant has half, its guests together half, and each at least one page.',
     exceeded:
       '429. A reader that takes nothing is closed, and can resume. Further pages are read when there is room.',
     metrics: ['baton_open_streams', 'baton_task_watches'],
@@ -144,11 +150,13 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       BYTES_WITHOUT_CALL: 'apps/api/src/grpc/grpc-sessions.ts',
     },
     share:
-      'Health and reflection: {MAX_OF_ADDRESS} calls of an address, {MAX_OPEN} of all. A connection may hold {SESSION_MEGABYTES} MB. ' +
+      'Open calls of a connection. Health and reflection: {MAX_OF_ADDRESS} calls of an address, {MAX_OPEN} of all.',
+    details:
+      'A connection may hold {SESSION_MEGABYTES} MB. ' +
       'After {CALLS_A_READ} new calls in a turn of the event loop, connections are read on in the next one. ' +
       'A connection may reset within a second twice the calls that it may have open, and bring {BYTES_WITHOUT_CALL} bytes without a call.',
     exceeded:
-      'Calls wait at the client, or get `RESOURCE_EXHAUSTED`. A connection that resets more is closed with `ENHANCE_YOUR_CALM`, one that brings more bytes without.',
+      'Calls wait at the client, or get `RESOURCE_EXHAUSTED`. A connection that resets more calls, or brings more bytes, is closed.',
     metrics: ['baton_limit_exceeded_total'],
     tests: [
       'apps/api/src/grpc/open-public-calls.spec.ts',
@@ -166,8 +174,10 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       LIST_SHARE: 'libs/database/src/connection/connection-shares.ts',
       POOL_SHARE: 'libs/tasks/src/relay/relay.ts',
     },
-    share:
-      'A tenant has {TENANT_SHARE} of the pool, and the tenant that has the fewest comes first. No tenant gets the {PLATFORM_SHARE} of the platform. Lists have {LIST_SHARE} of the pool, and those of a tenant half of these. Readers of streams together have {POOL_SHARE} of the pool. An unknown token is looked up once a minute.',
+    share: 'A tenant has {TENANT_SHARE} of the pool. The tenant that has the fewest comes first.',
+    details:
+      'No tenant gets the {PLATFORM_SHARE} of the platform. Lists have {LIST_SHARE} of the pool, and those of a tenant half of these. ' +
+      'Readers of streams together have {POOL_SHARE} of the pool. An unknown token is looked up once a minute.',
     exceeded: 'Statements wait, and fail with 503.',
     metrics: ['baton_database_connections'],
     tests: [
@@ -200,7 +210,7 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
     limits: ['runsAtOnce', 'tokensPerDay'],
     constants: {},
     share:
-      'As above. Reserved slots are for tenants with few runs in flight. A task may make a bounded number of tasks.',
+      'A free slot goes to the tenant with the fewest runs in flight for its `weight`. Reserved slots are for tenants with few. A task may make a bounded number of tasks.',
     exceeded: 'Runs wait.',
     metrics: ['baton_worker_slots', 'baton_oldest_run_seconds', 'baton_tenant_runs'],
     tests: ['test/e2e/fairness.e2e-spec.ts', 'test/e2e/delegation.e2e-spec.ts'],
@@ -261,7 +271,9 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       TENANT_TIME_SHARE: 'libs/outbound/src/answer-turns.ts',
     },
     share:
-      'Answers of peers are read in parts of about {MAX_PART_BYTES} bytes, or {MAX_PART_CHUNKS} chunks. In a turn of the event loop, no part of a tenant begins after {TURN_MS} ms. Its parts take {TENANT_TIME_SHARE} of the time.',
+      'Answers of models, tools, remote agents and receivers to a tenant take {TENANT_TIME_SHARE} of the time.',
+    details:
+      'They are read in parts of about {MAX_PART_BYTES} bytes, or {MAX_PART_CHUNKS} chunks. In a turn of the event loop, no part of a tenant begins after {TURN_MS} ms.',
     exceeded: 'The connection is not read until it is its turn. Compressed answers are refused.',
     metrics: ['nodejs_eventloop_lag_p99_seconds'],
     tests: ['libs/outbound/src/answer-turns.spec.ts', 'libs/outbound/src/outbound.spec.ts'],
@@ -275,8 +287,9 @@ export const SHARED_RESOURCES: readonly SharedResource[] = [
       MAX_INTERIM_ANSWERS: 'libs/outbound/src/guarded-answer.ts',
       MAX_SERVERS: 'libs/agents/src/runtimes/llm/tools/mcp/mcp-config.ts',
     },
-    share:
-      'Tenants share no connection. Pushes have a share for each tenant and each host. A turn opens {MAX_SERVERS} MCP servers at most. An API checks the tools of {MAX_CHECKS} agents at a time. A server may send {MAX_INTERIM_ANSWERS} interim answers (1xx).',
+    share: 'Tenants share no connection. Pushes have a share for each tenant and each host.',
+    details:
+      'A turn opens {MAX_SERVERS} MCP servers at most. An API checks the tools of {MAX_CHECKS} agents at a time. A server may send {MAX_INTERIM_ANSWERS} interim answers (1xx).',
     exceeded: 'Pushes wait. Connecting ends after 10 seconds.',
     metrics: ['baton_push_wait_seconds', 'baton_push_oldest_due_seconds'],
     tests: ['libs/outbound/src/outbound.spec.ts', 'test/e2e/hostile-peers.e2e-spec.ts'],
