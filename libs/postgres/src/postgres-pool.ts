@@ -91,7 +91,7 @@ export class PostgresPool extends Pool {
   override connect(callback?: ConnectCallback): Promise<PoolClient> | undefined {
     if (!callback) {
       return new Promise((resolve, reject) => {
-        this.connect((error, client) => (client ? resolve(client) : reject(error)));
+        this.connect((error, client) => (client ? resolve(client) : reject(error as Error)));
       });
     }
     // Each caller waits in the queue, where its time is limited.
