@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type BatonProcess, startProcess } from './baton-process.js';
 import { createDatabase, type TestDatabase } from './database.js';
 import { type PrivateRedis, startPrivateRedis } from './redis.js';
@@ -103,6 +104,11 @@ export class Stack {
     const port = management === undefined ? {} : { MANAGEMENT_PORT: new URL(management).port };
     const source = { ...process.env, ...this.env, ...port };
     const code = await run(args, { source, terminal, stdin: () => Readable.from([]) });
+    // An API on a busy machine asks for this.
+    if (err.some((line) => line.endsWith('is not ready (503): try again in a moment.'))) {
+      await delay(250);
+      return this.baton(...args);
+    }
     if (code !== 0) throw new Error(err.join('\n'));
     return out.join('\n');
   }

@@ -91,7 +91,10 @@ export class PostgresPool extends Pool {
   override connect(callback?: ConnectCallback): Promise<PoolClient> | undefined {
     if (!callback) {
       return new Promise((resolve, reject) => {
-        this.connect((error, client) => (client ? resolve(client) : reject(error as Error)));
+        this.connect((error, client) => {
+          if (client) resolve(client);
+          else reject(error ?? new Error('No connection'));
+        });
       });
     }
     // Each caller waits in the queue, where its time is limited.

@@ -451,7 +451,19 @@ it('keeps its own settings beside those of the URL', async () => {
 it('tells deadlocks and restarts from errors that stay', () => {
   const withCode = (code: string): Error => Object.assign(new Error('refused'), { code });
   expect(
-    ['40P01', '40001', '25006', 'CERT_HAS_EXPIRED', '57P01', '57P03', '08006', '53300', 'ECONNRESET']
+    [
+      '40P01',
+      '40001',
+      '25006',
+      '25P03',
+      '25P04',
+      'CERT_HAS_EXPIRED',
+      '57P01',
+      '57P03',
+      '08006',
+      '53300',
+      'ECONNRESET',
+    ]
       .map(withCode)
       .every(isTransient),
   ).toBe(true);
@@ -460,6 +472,7 @@ it('tells deadlocks and restarts from errors that stay', () => {
   const throughPrisma = (originalCode: string): Error =>
     Object.assign(withCode('P2039'), { meta: { driverAdapterError: { cause: { originalCode } } } });
   expect(isTransient(throughPrisma('57P03'))).toBe(true);
+  expect(isTransient(throughPrisma('25P03'))).toBe(true);
   expect(isTransient(throughPrisma('23505'))).toBe(false);
   const ofDriver = (cause: object): Error =>
     Object.assign(new Error('terminating connection', { cause }), { name: 'DriverAdapterError' });

@@ -37,8 +37,11 @@ const CERTIFICATE_CODE =
 /** As Postgres says it, whatever the code. */
 const DISK_FULL_MESSAGE = /No space left on device|disk full/i;
 
-/** SQLSTATEs of a server that is going away, coming up or full, or that is read-only: a standby until it is promoted. */
-const CONNECTION_STATE = /^(08|53|57P0[1-5]|25006)/;
+/**
+ * SQLSTATEs of a server that is going away, coming up or full, that is read-only (a standby until it is promoted), or that has ended
+ * the session because this process paused in a transaction (25P03, 25P04).
+ */
+const CONNECTION_STATE = /^(08|53|57P0[1-5]|25006|25P0[34])/;
 
 /** Deadlock, serialization failure, lock or statement timeout; and the like from Prisma. */
 const RETRYABLE_CODES = new Set(['40001', '40P01', '55P03', '57014', 'P2024', 'P2028', 'P2034']);
